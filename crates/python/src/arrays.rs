@@ -1,0 +1,80 @@
+//! NumPy arrays as rows of the core; the only place that tells dtypes apart.
+
+use numpy::ndarray::ArrayView2;
+use numpy::{Element, PyArray1, PyArray2, PyArrayMethods, PyReadonlyArray1, PyReadonlyArray2};
+use pyo3::prelude::*;
+use stickbreak::data::Rows;
+use stickbreak::linalg::Scalar;
+
+use crate::errors::to_python;
+
+/// A NumPy array of either type, held readable while the core works on it.
+#[derive(FromPyObject)]
+pub enum AnyRows<'py> {
+    /// float32.
+    Single(PyReadonlyArray2<'py, f32>),
+    /// float64.
+    Double(PyReadonlyArray2<'py, f64>),
+}
+
+/// Calls a generic function with the rows of an [`AnyRows`], whichever type they have.
+macro_rules! with_rows {
+    ($rows:expr, |$view:ident| $body:expr) => {
+        match $rows {
+            $crate::arrays::AnyRows::Single(array) => {
+                let $view = $crate::arrays::View(array.as_array());
+                $body
+            }
+            $crate::arrays::AnyRows::Double(array) => {
+                let $view = $crate::arrays::View(array.as_array());
+                $body
+            }
+        }
+    };
+}
+pub(crate) use with_rows;
+
+/// A view with whatever strides NumPy gave it.
+pub struct View<'a, F>(pub ArrayView2<'a, F>);
+
+impl<F: Scalar + Element> Rows<F> for View<'_, F> {
+    fn n_rows(&self) -> usize {
+        self.0.nrows()
+    }
+
+    fn n_columns(&self) -> usize {
+        self.0.ncols()
+    }
+
+    fn read_row(&self, row: usize, out: &mut [F]) {
+        let values = self.0.row(row);
+        match values.as_slice() {
+            Some(values) => out.copy_from_slice(values),
+            None => out.iter_mut().zip(values).for_each(|(to, &from)| *to = from),
+        }
+    }
+}
+
+/// Weights as a slice; Python hands them over contiguous.
+pub fn weights<'a>(array: Option<&'a PyReadonlyArray1<'_, f64>>) -> PyResult<Option<&'a [f64]>> {
+    array.map(|array| array.as_slice().map_err(PyErr::from)).transpose()
+}
+
+/// A vector for Python.
+pub fn vector<T: Element>(py: Python<'_>, values: Vec<T>) -> Bound<'_, PyArray1<T>> {
+    PyArray1::from_vec(py, values)
+}
+
+/// A table of `columns` columns for Python.
+pub fn table<T: Element>(py: Python<'_>, values: Vec<T>, columns: usize) -> PyResult<Bound<'_, PyArray2<T>>> {
+    let rows = values.len() / columns.max(1);
+    PyArray1::from_vec(py, values).reshape([rows, columns])
+}
+
+/// A number of components or rows that must be at least one.
+pub fn at_least_one(name: &str, value: usize) -> PyResult<usize> {
+    if value == 0 {
+        return Err(to_python(&stickbreak::Error::invalid(name, value, "at least 1")));
+    }
+    Ok(value)
+}

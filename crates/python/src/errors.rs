@@ -1,0 +1,47 @@
+//! From the core's errors to the exceptions of `stickbreak.errors`.
+
+use pyo3::exceptions::PyKeyboardInterrupt;
+use pyo3::prelude::*;
+use pyo3::types::PyDict;
+use stickbreak::Error;
+
+/// The exception for an error of the core.
+pub fn to_python(error: &Error) -> PyErr {
+    Python::attach(|py| match build(py, error) {
+        Ok(exception) => exception,
+        Err(failure) => failure,
+    })
+}
+
+/// The exception for a broken invariant of ours.
+pub fn internal(message: &str) -> PyErr {
+    Python::attach(|py| raise(py, "InternalError", message, PyDict::new(py)).unwrap_or_else(|failure| failure))
+}
+
+fn build(py: Python<'_>, error: &Error) -> PyResult<PyErr> {
+    let details = PyDict::new(py);
+    let message = error.to_string();
+    let class = match error {
+        Error::InvalidArgument { argument, found, allowed } => {
+            details.set_item("argument", argument)?;
+            details.set_item("found", found)?;
+            details.set_item("allowed", allowed)?;
+            "InvalidArgument"
+        }
+        Error::NotSupported { .. } => "NotSupported",
+        Error::Numerical { component, .. } => {
+            details.set_item("component", *component)?;
+            "NumericalError"
+        }
+        Error::Source { .. } => "SourceError",
+        Error::Format { .. } => "ModelFileError",
+        Error::Cancelled => return Ok(PyKeyboardInterrupt::new_err("interrupted before there was a state to return")),
+        other => return Ok(internal(&format!("an error without a name: {other}"))),
+    };
+    raise(py, class, &message, details)
+}
+
+fn raise(py: Python<'_>, class: &str, message: &str, details: Bound<'_, PyDict>) -> PyResult<PyErr> {
+    let class = py.import("stickbreak.errors")?.getattr(class)?;
+    Ok(PyErr::from_value(class.call((message,), Some(&details))?))
+}

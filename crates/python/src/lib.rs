@@ -1,0 +1,20 @@
+//! The Python face of `stickbreak`: arrays in, states out. No mathematics here.
+
+mod arrays;
+mod errors;
+mod fit;
+mod run;
+mod specification;
+mod state;
+
+use pyo3::prelude::*;
+
+#[pymodule(gil_used = false)]
+fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    module.add("__version__", env!("CARGO_PKG_VERSION"))?;
+    module.add_function(wrap_pyfunction!(specification::registry, module)?)?;
+    module.add_function(wrap_pyfunction!(specification::check_likelihood, module)?)?;
+    module.add_function(wrap_pyfunction!(specification::check_process, module)?)?;
+    module.add_function(wrap_pyfunction!(fit::fit, module)?)?;
+    module.add_class::<state::State>()
+}

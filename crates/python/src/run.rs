@@ -1,0 +1,110 @@
+//! Release of the GIL, Ctrl-C, events and panics, for every entry point that computes.
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
+use std::time::Duration;
+
+use pyo3::prelude::*;
+use stickbreak::parallel::{Cancel, with_threads};
+use stickbreak::{Error, Result};
+
+use crate::errors::{internal, to_python};
+
+/// How often signals are looked at.
+const POLL: Duration = Duration::from_millis(100);
+
+/// Something to show to Python while the work goes on; the answer says whether to stop.
+pub type Event<E> = (E, Option<Sender<bool>>);
+
+/// Runs `work` on a pool of `threads` threads without the GIL. Signals are polled and events are shown by the calling
+/// thread. Ctrl-C asks the work to stop and lets it return what it has; if that is nothing, the `KeyboardInterrupt`
+/// is raised, as is any exception that `show` raised.
+pub fn run<T: Send, E: Send>(
+    py: Python<'_>,
+    threads: Option<usize>,
+    mut show: impl FnMut(Python<'_>, E) -> PyResult<bool> + Send,
+    work: impl FnOnce(&Cancel, &Sender<Event<E>>) -> Result<T> + Send,
+) -> PyResult<T> {
+    let cancel = Cancel::default();
+    let (sender, receiver) = channel::<Event<E>>();
+    let show = &mut show;
+    let (outcome, raised) = py.detach(move || {
+        std::thread::scope(|scope| {
+            let flag = cancel.clone();
+            let worker = std::thread::Builder::new().name("stickbreak".into()).spawn_scoped(scope, move || {
+                let events = sender;
+                catch_unwind(AssertUnwindSafe(|| with_threads(threads, || work(&flag, &events))))
+            });
+            match worker {
+                Ok(worker) => {
+                    let raised = attend(&receiver, &cancel, show);
+                    (worker.join().unwrap_or_else(Err), raised)
+                }
+                Err(error) => (Ok(Err(Error::numerical(None, format!("no thread could be started: {error}")))), None),
+            }
+        })
+    });
+    let interrupted = |raised: &Option<PyErr>| {
+        raised.as_ref().is_some_and(|error| error.is_instance_of::<pyo3::exceptions::PyKeyboardInterrupt>(py))
+    };
+    match (outcome, raised) {
+        (Err(panic), _) => {
+            let message = panic
+                .downcast_ref::<String>()
+                .cloned()
+                .or_else(|| panic.downcast_ref::<&str>().map(|&text| text.to_owned()));
+            Err(internal(&message.unwrap_or_else(|| "unknown".into())))
+        }
+        // A complete state is worth more than the interrupt that ended the work.
+        (Ok(Ok(Ok(value))), raised) if raised.is_none() || interrupted(&raised) => Ok(value),
+        (_, Some(error)) => Err(error),
+        (Ok(Ok(Err(error)) | Err(error)), None) => Err(to_python(&error)),
+        (Ok(Ok(Ok(value))), None) => Ok(value),
+    }
+}
+
+/// Shows events and polls signals until the worker hangs up; returns the first exception.
+fn attend<E: Send>(
+    receiver: &Receiver<Event<E>>,
+    cancel: &Cancel,
+    show: &mut (impl FnMut(Python<'_>, E) -> PyResult<bool> + Send),
+) -> Option<PyErr> {
+    let mut raised = None;
+    let mut keep = |outcome: PyResult<bool>| match outcome {
+        Ok(stop) => stop,
+        Err(error) => {
+            cancel.cancel();
+            raised.get_or_insert(error);
+            true
+        }
+    };
+    loop {
+        match receiver.recv_timeout(POLL) {
+            Ok((event, answer)) => {
+                let stop = keep(Python::attach(|py| {
+                    py.check_signals()?;
+                    show(py, event)
+                }));
+                match answer {
+                    // The worker may have stopped waiting.
+                    Some(answer) => drop(answer.send(stop)),
+                    None if stop => cancel.cancel(),
+                    None => {}
+                }
+            }
+            Err(RecvTimeoutError::Timeout) => {
+                keep(Python::attach(|py| py.check_signals().map(|()| false)));
+            }
+            Err(RecvTimeoutError::Disconnected) => return raised,
+        }
+    }
+}
+
+/// Runs work that has nothing to show.
+pub fn run_quietly<T: Send>(
+    py: Python<'_>,
+    threads: Option<usize>,
+    work: impl FnOnce(&Cancel) -> Result<T> + Send,
+) -> PyResult<T> {
+    run(py, threads, |_, (): ()| Ok(false), |cancel, _| work(cancel))
+}

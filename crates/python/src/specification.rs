@@ -1,0 +1,91 @@
+//! Python specifications as the core's, and back.
+
+use numpy::{PyArrayDyn, PyArrayMethods, PyReadonlyArrayDyn, PyUntypedArrayMethods};
+use pyo3::prelude::*;
+use pyo3::types::PyDict;
+use stickbreak::model::{Named, Specification};
+use stickbreak::parameters::{Parameters, Value};
+use stickbreak::{likelihood, process};
+
+use crate::errors::to_python;
+
+/// (name, parameters), as Python writes a likelihood or a process.
+pub type Pair<'py> = (String, Bound<'py, PyDict>);
+
+/// A parameter as Python may write it.
+#[derive(FromPyObject)]
+enum Parameter<'py> {
+    Number(f64),
+    Text(String),
+    Array(PyReadonlyArrayDyn<'py, f64>),
+}
+
+/// Names of all likelihoods and processes.
+#[pyfunction]
+pub fn registry(py: Python<'_>) -> PyResult<Bound<'_, PyDict>> {
+    let names = PyDict::new(py);
+    names.set_item("likelihoods", likelihood::NAMES)?;
+    names.set_item("processes", process::NAMES)?;
+    Ok(names)
+}
+
+/// Checks the parameters of a likelihood as far as that is possible without data.
+#[pyfunction]
+#[allow(clippy::needless_pass_by_value)]
+pub fn check_likelihood(name: &str, parameters: Bound<'_, PyDict>) -> PyResult<()> {
+    likelihood::check(name, &read(&parameters)?).map_err(|error| to_python(&error))
+}
+
+/// Checks the parameters of a process.
+#[pyfunction]
+#[allow(clippy::needless_pass_by_value)]
+pub fn check_process(name: &str, parameters: Bound<'_, PyDict>) -> PyResult<()> {
+    process::build(name, &read(&parameters)?).map(|_| ()).map_err(|error| to_python(&error))
+}
+
+/// Parameters from a dict of None, numbers, words and float64 arrays.
+pub fn read(parameters: &Bound<'_, PyDict>) -> PyResult<Parameters> {
+    let mut all = Parameters::default();
+    for (name, value) in parameters {
+        let value = if value.is_none() {
+            Value::Absent
+        } else {
+            match value.extract::<Parameter<'_>>()? {
+                Parameter::Number(number) => Value::Number(number),
+                Parameter::Text(word) => Value::Text(word),
+                Parameter::Array(array) => Value::Array {
+                    shape: array.shape().to_vec(),
+                    data: array.as_array().iter().copied().collect(),
+                },
+            }
+        };
+        all.0.insert(name.extract()?, value);
+    }
+    Ok(all)
+}
+
+/// Parameters as a dict of None, numbers, words and arrays.
+pub fn write<'py>(py: Python<'py>, parameters: &Parameters) -> PyResult<Bound<'py, PyDict>> {
+    let all = PyDict::new(py);
+    for (name, value) in &parameters.0 {
+        match value {
+            Value::Absent => all.set_item(name, py.None())?,
+            Value::Number(number) => all.set_item(name, number)?,
+            Value::Text(word) => all.set_item(name, word)?,
+            Value::Array { shape, data } => all.set_item(name, array(py, shape, data)?)?,
+        }
+    }
+    Ok(all)
+}
+
+fn array<'py>(py: Python<'py>, shape: &[usize], data: &[f64]) -> PyResult<Bound<'py, PyArrayDyn<f64>>> {
+    numpy::PyArray1::from_slice(py, data).reshape(shape)
+}
+
+/// The specification of a mixture from its two pairs.
+pub fn specification(likelihood: &Pair<'_>, process: &Pair<'_>) -> PyResult<Specification> {
+    Ok(Specification {
+        likelihood: Named { name: likelihood.0.clone(), parameters: read(&likelihood.1)? },
+        process: Named { name: process.0.clone(), parameters: read(&process.1)? },
+    })
+}

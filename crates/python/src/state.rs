@@ -1,0 +1,340 @@
+//! The state of a fit: what `stickbreak.Fit` is made of.
+
+use numpy::{PyArray1, PyArray2, PyReadonlyArray1, PyReadonlyArrayDyn, PyUntypedArrayMethods};
+use pyo3::exceptions::PyKeyError;
+use pyo3::prelude::*;
+use pyo3::types::PyDict;
+use stickbreak::component::ComponentId;
+use stickbreak::fit::{Fitted, Record, StopReason};
+use stickbreak::local_step::Keep;
+use stickbreak::process;
+use stickbreak::suffstats::{PairGaps, Summary};
+use stickbreak::{Error, Result};
+
+use crate::arrays::{AnyRows, at_least_one, table, vector, weights, with_rows};
+use crate::errors::to_python;
+use crate::run::run_quietly;
+use crate::specification::{Pair, specification, write};
+
+/// A fitted mixture.
+#[pyclass(frozen, module = "stickbreak._core")]
+pub struct State {
+    fitted: Fitted,
+}
+
+impl State {
+    /// Wraps a fitted mixture.
+    pub fn new(fitted: Fitted) -> Self {
+        Self { fitted }
+    }
+
+    /// The fitted mixture.
+    pub fn fitted(&self) -> &Fitted {
+        &self.fitted
+    }
+}
+
+fn done<T>(outcome: Result<T>) -> PyResult<T> {
+    outcome.map_err(|error| to_python(&error))
+}
+
+#[pymethods]
+#[allow(clippy::needless_pass_by_value)]
+impl State {
+    #[getter]
+    fn likelihood<'py>(&self, py: Python<'py>) -> PyResult<Pair<'py>> {
+        let named = &self.fitted.specification.likelihood;
+        Ok((named.name.clone(), write(py, &named.parameters)?))
+    }
+
+    #[getter]
+    fn process<'py>(&self, py: Python<'py>) -> PyResult<Pair<'py>> {
+        let named = &self.fitted.specification.process;
+        Ok((named.name.clone(), write(py, &named.parameters)?))
+    }
+
+    #[getter]
+    fn n_rows(&self) -> usize {
+        self.fitted.n_rows
+    }
+
+    #[getter]
+    fn dimension(&self) -> usize {
+        self.fitted.origin.len()
+    }
+
+    #[getter]
+    fn n_components(&self) -> usize {
+        self.fitted.summary.n_components()
+    }
+
+    #[getter]
+    fn sparsity(&self) -> usize {
+        self.fitted.sparsity
+    }
+
+    #[getter]
+    fn counts<'py>(&self, py: Python<'py>) -> Bound<'py, PyArray1<f64>> {
+        // Rounding of sums and differences may leave an emptied component below zero.
+        vector(py, self.fitted.summary.counts.iter().map(|count| count.max(0.0)).collect())
+    }
+
+    #[getter]
+    fn weights<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyArray1<f64>>> {
+        Ok(vector(py, done(self.fitted.allocation())?.expected_weights))
+    }
+
+    #[getter]
+    fn leftover_weight(&self) -> PyResult<f64> {
+        Ok(done(self.fitted.allocation())?.leftover)
+    }
+
+    #[getter]
+    fn components<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
+        write(py, &done(self.fitted.components())?)
+    }
+
+    #[getter]
+    fn concentration(&self) -> PyResult<f64> {
+        Ok(done(self.build_process())?.concentration())
+    }
+
+    #[getter]
+    fn elbo(&self) -> f64 {
+        self.fitted.elbo
+    }
+
+    #[getter]
+    fn bound(&self) -> PyResult<&'static str> {
+        Ok(done(self.build_process())?.bound())
+    }
+
+    #[getter]
+    fn history<'py>(&self, py: Python<'py>) -> PyResult<Vec<Bound<'py, PyDict>>> {
+        self.fitted.history.iter().map(|record| record_to_dict(py, record)).collect()
+    }
+
+    #[getter]
+    fn stop_reason(&self) -> &'static str {
+        self.fitted.stop_reason.name()
+    }
+
+    #[getter]
+    fn error(&self) -> Option<String> {
+        self.fitted.error.as_ref().map(ToString::to_string)
+    }
+
+    fn evaluate(
+        &self,
+        py: Python<'_>,
+        rows: AnyRows<'_>,
+        weights: Option<PyReadonlyArray1<'_, f64>>,
+        threads: Option<usize>,
+    ) -> PyResult<f64> {
+        let weights = self::weights(weights.as_ref())?;
+        with_rows!(&rows, |view| run_quietly(py, threads, |cancel| self.fitted.evaluate(&view, weights, cancel)))
+    }
+
+    fn predict<'py>(
+        &self,
+        py: Python<'py>,
+        rows: AnyRows<'_>,
+        threads: Option<usize>,
+    ) -> PyResult<Bound<'py, PyArray1<i64>>> {
+        let assigned =
+            with_rows!(&rows, |view| run_quietly(py, threads, |cancel| self.fitted.assign(&view, 1, cancel)))?;
+        Ok(vector(py, assigned.components))
+    }
+
+    #[allow(clippy::type_complexity)]
+    fn responsibilities<'py>(
+        &self,
+        py: Python<'py>,
+        rows: AnyRows<'_>,
+        sparsity: Option<usize>,
+        threads: Option<usize>,
+    ) -> PyResult<(Bound<'py, PyArray2<i64>>, Bound<'py, PyArray2<f64>>)> {
+        let width = self.width(sparsity)?;
+        let assigned =
+            with_rows!(&rows, |view| run_quietly(py, threads, |cancel| self.fitted.assign(&view, width, cancel)))?;
+        Ok((table(py, assigned.components, width)?, table(py, assigned.values, width)?))
+    }
+
+    fn log_predictive<'py>(
+        &self,
+        py: Python<'py>,
+        rows: AnyRows<'_>,
+        threads: Option<usize>,
+    ) -> PyResult<Bound<'py, PyArray1<f64>>> {
+        let values =
+            with_rows!(&rows, |view| run_quietly(py, threads, |cancel| self.fitted.log_predictive(&view, cancel)))?;
+        Ok(vector(py, values))
+    }
+
+    fn sample<'py>(&self, py: Python<'py>, n: usize, seed: u64) -> PyResult<Bound<'py, PyArray2<f64>>> {
+        let rows = run_quietly(py, Some(1), |_| self.fitted.sample(n, seed))?;
+        table(py, rows, self.fitted.origin.len())
+    }
+
+    fn summary<'py>(
+        &self,
+        py: Python<'py>,
+        rows: AnyRows<'_>,
+        weights: Option<PyReadonlyArray1<'_, f64>>,
+        sparsity: Option<usize>,
+        pair_gaps: bool,
+        threads: Option<usize>,
+    ) -> PyResult<Bound<'py, PyDict>> {
+        let width = self.width(sparsity)?;
+        let weights = self::weights(weights.as_ref())?;
+        let keep = if pair_gaps { Keep::SummaryAndGaps } else { Keep::Summary };
+        let outcome = with_rows!(&rows, |view| run_quietly(py, threads, |cancel| {
+            self.fitted.summarize(&view, weights, width, keep, cancel)
+        }))?;
+        summary_to_dict(py, outcome.summary, outcome.log_normalizer)
+    }
+
+    /// What a file keeps: a header of plain values and the arrays.
+    fn to_parts<'py>(&self, py: Python<'py>) -> PyResult<(Bound<'py, PyDict>, Bound<'py, PyDict>)> {
+        let fitted = &self.fitted;
+        let header = PyDict::new(py);
+        header.set_item("likelihood", &fitted.specification.likelihood.name)?;
+        header.set_item("process", &fitted.specification.process.name)?;
+        header.set_item("n_rows", fitted.n_rows)?;
+        header.set_item("sparsity", fitted.sparsity)?;
+        header.set_item("elbo", fitted.elbo)?;
+        header.set_item("mass", fitted.summary.mass)?;
+        header.set_item("log_base_measure", fitted.summary.log_base_measure)?;
+        header.set_item("stop_reason", fitted.stop_reason.name())?;
+        header.set_item("history", self.history(py)?)?;
+        let arrays = PyDict::new(py);
+        arrays.set_item("origin", vector(py, fitted.origin.clone()))?;
+        arrays.set_item("counts", vector(py, fitted.summary.counts.clone()))?;
+        arrays.set_item("entropies", vector(py, fitted.summary.entropies.clone()))?;
+        arrays.set_item("statistics", table(py, fitted.summary.statistics.clone(), fitted.summary.n_statistics)?)?;
+        // Parameters that are arrays travel with the arrays, as "likelihood.scale"; the others in the header.
+        for (role, named) in
+            [("likelihood", &fitted.specification.likelihood), ("process", &fitted.specification.process)]
+        {
+            let plain = PyDict::new(py);
+            for (name, value) in write(py, &named.parameters)? {
+                if value.hasattr("dtype")? {
+                    arrays.set_item(format!("{role}.{name}"), value)?;
+                } else {
+                    plain.set_item(name, value)?;
+                }
+            }
+            header.set_item(format!("{role}_parameters"), plain)?;
+        }
+        Ok((header, arrays))
+    }
+
+    /// The state from [`State::to_parts`]; everything is checked, because files come from anywhere.
+    #[staticmethod]
+    fn from_parts(header: &Bound<'_, PyDict>, arrays: &Bound<'_, PyDict>) -> PyResult<Self> {
+        let pair = |role: &str| -> PyResult<Pair<'_>> {
+            let parameters = item(header, &format!("{role}_parameters"))?.cast_into::<PyDict>()?.copy()?;
+            for (name, array) in arrays {
+                if let Some(own) = name.extract::<String>()?.strip_prefix(&format!("{role}.")) {
+                    parameters.set_item(own, array)?;
+                }
+            }
+            Ok((item(header, role)?.extract()?, parameters))
+        };
+        let specification = specification(&pair("likelihood")?, &pair("process")?)?;
+        let numbers = |name: &str| -> PyResult<Vec<f64>> {
+            let array: PyReadonlyArrayDyn<'_, f64> = item(arrays, name)?.extract()?;
+            Ok(array.as_array().iter().copied().collect())
+        };
+        let origin = numbers("origin")?;
+        let counts = numbers("counts")?;
+        let statistics: PyReadonlyArrayDyn<'_, f64> = item(arrays, "statistics")?.extract()?;
+        let n_statistics = statistics.shape().last().copied().unwrap_or(0);
+        let ids = (0..counts.len() as u32).map(ComponentId).collect();
+        let mut summary = Summary::empty(ids, n_statistics, false);
+        summary.counts = counts;
+        summary.entropies = numbers("entropies")?;
+        summary.statistics = numbers("statistics")?;
+        summary.mass = item(header, "mass")?.extract()?;
+        summary.log_base_measure = item(header, "log_base_measure")?.extract()?;
+        let stop: String = item(header, "stop_reason")?.extract()?;
+        let history: Vec<Bound<'_, PyDict>> = item(header, "history")?.extract()?;
+        let fitted = Fitted {
+            specification,
+            origin,
+            n_rows: item(header, "n_rows")?.extract()?,
+            sparsity: item(header, "sparsity")?.extract()?,
+            summary,
+            elbo: item(header, "elbo")?.extract()?,
+            history: history.iter().map(record_from_dict).collect::<PyResult<_>>()?,
+            stop_reason: StopReason::from_name(&stop)
+                .ok_or_else(|| to_python(&Error::Format { message: format!("unknown stop reason {stop:?}") }))?,
+            error: None,
+        };
+        done(fitted.check())?;
+        Ok(Self { fitted })
+    }
+}
+
+impl State {
+    fn width(&self, sparsity: Option<usize>) -> PyResult<usize> {
+        let k = self.fitted.summary.n_components();
+        Ok(at_least_one("sparsity", sparsity.unwrap_or(k))?.min(k))
+    }
+
+    fn build_process(&self) -> Result<std::sync::Arc<dyn process::Process>> {
+        let named = &self.fitted.specification.process;
+        process::build(&named.name, &named.parameters)
+    }
+}
+
+fn item<'py>(dict: &Bound<'py, PyDict>, name: &str) -> PyResult<Bound<'py, PyAny>> {
+    dict.get_item(name)?.ok_or_else(|| PyKeyError::new_err(name.to_owned()))
+}
+
+fn summary_to_dict(py: Python<'_>, summary: Summary, log_normalizer: f64) -> PyResult<Bound<'_, PyDict>> {
+    let dict = PyDict::new(py);
+    let gaps = match &summary.gaps {
+        PairGaps::Unknown => None,
+        PairGaps::Known(gaps) => {
+            let pairs = PyDict::new(py);
+            for (&(a, b), gap) in gaps {
+                pairs.set_item((a.0, b.0), gap)?;
+            }
+            Some(pairs)
+        }
+    };
+    dict.set_item("pair_gaps", gaps)?;
+    dict.set_item("counts", vector(py, summary.counts))?;
+    dict.set_item("entropies", vector(py, summary.entropies))?;
+    dict.set_item("statistics", table(py, summary.statistics, summary.n_statistics)?)?;
+    dict.set_item("mass", summary.mass)?;
+    dict.set_item("log_base_measure", summary.log_base_measure)?;
+    dict.set_item("log_normalizer", log_normalizer)?;
+    Ok(dict)
+}
+
+/// A record as Python sees it.
+pub fn record_to_dict<'py>(py: Python<'py>, record: &Record) -> PyResult<Bound<'py, PyDict>> {
+    let dict = PyDict::new(py);
+    dict.set_item("index", record.index)?;
+    dict.set_item("seconds", record.seconds)?;
+    dict.set_item("elbo", record.elbo)?;
+    dict.set_item("n_components", record.n_components)?;
+    dict.set_item("proposed", record.proposed)?;
+    dict.set_item("accepted", record.accepted)?;
+    dict.set_item("evaluated_share", record.evaluated_share)?;
+    Ok(dict)
+}
+
+fn record_from_dict(dict: &Bound<'_, PyDict>) -> PyResult<Record> {
+    Ok(Record {
+        index: item(dict, "index")?.extract()?,
+        seconds: item(dict, "seconds")?.extract()?,
+        elbo: item(dict, "elbo")?.extract()?,
+        n_components: item(dict, "n_components")?.extract()?,
+        proposed: item(dict, "proposed")?.extract()?,
+        accepted: item(dict, "accepted")?.extract()?,
+        evaluated_share: item(dict, "evaluated_share")?.extract()?,
+    })
+}

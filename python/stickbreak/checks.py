@@ -1,0 +1,106 @@
+"""Checks of single arguments: each returns the plain value or raises an error that names the argument."""
+
+import difflib
+import operator
+import reprlib
+from collections.abc import Sequence
+from typing import TypeVar
+
+import numpy as np
+
+from stickbreak.errors import InvalidArgument, InvalidType
+
+T = TypeVar("T")
+
+
+def invalid_argument(argument: str, found: str, allowed: str, hint: str = "") -> InvalidArgument:
+    """Return the error for a value that is not allowed."""
+    return InvalidArgument(_sentence(argument, found, allowed, hint), argument=argument, found=found, allowed=allowed)
+
+
+def invalid_type(argument: str, found: str, allowed: str, hint: str = "") -> InvalidType:
+    """Return the error for a type that is not allowed."""
+    return InvalidType(_sentence(argument, found, allowed, hint), argument=argument, found=found, allowed=allowed)
+
+
+def _sentence(argument: str, found: str, allowed: str, hint: str) -> str:
+    return f"{argument} must be {allowed}, but it is {found}{hint and '; ' + hint}"
+
+
+def describe(value: object) -> str:
+    """Return a few words for what the user gave, its type always among them."""
+    if value is None:
+        return "None"
+    if isinstance(value, type):
+        return f"the class {value.__name__}"
+    if isinstance(value, np.ndarray):
+        return f"an array of dtype {value.dtype} and shape {value.shape}"
+    if isinstance(value, str | int | float | complex | np.generic):
+        return f"{reprlib.repr(value)} of type {type(value).__name__}"
+    return f"an object of type {type(value).__name__}"
+
+
+def integer(
+    argument: str, value: object, *, minimum: int, maximum: int | None = None, or_else: Sequence[str] = ()
+) -> int:
+    """Return `value` as an int in `minimum..=maximum`; `or_else` names what else the argument may be."""
+    limits = f"of at least {minimum}" if maximum is None else f"from {minimum} to {maximum}"
+    allowed = ", or ".join([f"an integer {limits}", *or_else])
+    if not is_integer(value):
+        raise invalid_type(argument, describe(value), allowed)
+    number = operator.index(value)  # type: ignore[arg-type]
+    if number < minimum or (maximum is not None and number > maximum):
+        raise invalid_argument(argument, str(number), allowed)
+    return number
+
+
+def seed(value: object) -> int:
+    """Return the argument `seed`, which the core reads as an unsigned integer of 64 bits."""
+    return integer("seed", value, minimum=0, maximum=2**64 - 1)
+
+
+def threads(value: object) -> int | None:
+    """Return the argument `threads`; None is one for every core."""
+    return None if value is None else integer("threads", value, minimum=1, or_else=["None"])
+
+
+def is_integer(value: object) -> bool:
+    """Return whether `value` is an integer number; True and False are not."""
+    return isinstance(value, int | np.integer) and not isinstance(value, bool)
+
+
+def non_negative(argument: str, value: object) -> float:
+    """Return `value` as a finite float of at least 0."""
+    allowed = "a finite number of at least 0"
+    if not (is_integer(value) or isinstance(value, float | np.floating)):
+        raise invalid_type(argument, describe(value), allowed)
+    number = float(value)  # type: ignore[arg-type]
+    if not 0.0 <= number < float("inf"):
+        raise invalid_argument(argument, str(number), allowed)
+    return number
+
+
+def flag(argument: str, value: object) -> bool:
+    """Return `value` where it is True or False."""
+    if not isinstance(value, bool | np.bool_):
+        raise invalid_type(argument, describe(value), "True or False")
+    return bool(value)
+
+
+def word(argument: str, value: object, known: Sequence[str], *, or_else: Sequence[str] = ()) -> str:
+    """Return `value` where it is one of the `known` words; the error names the nearest of them."""
+    allowed = " or ".join([*map(repr, known), *or_else])
+    if not isinstance(value, str):
+        raise invalid_type(argument, describe(value), allowed)
+    if value not in known:
+        nearest = difflib.get_close_matches(value.lower(), known, n=1, cutoff=0.5)
+        raise invalid_argument(argument, repr(value), allowed, f"did you mean {nearest[0]!r}?" if nearest else "")
+    return value
+
+
+def instance(argument: str, value: object, kind: type[T], allowed: str) -> T:
+    """Return `value` where it is an instance of `kind`."""
+    if isinstance(value, kind):
+        return value
+    hint = f"write {value.__name__}(...)" if isinstance(value, type) and issubclass(value, kind) else ""
+    raise invalid_type(argument, describe(value), allowed, hint)

@@ -1,0 +1,85 @@
+"""The errors of stickbreak. The Rust core raises these very classes, so this module imports nothing of it."""
+
+
+class StickbreakError(Exception):
+    """Base of every error that stickbreak raises by itself."""
+
+
+class _ArgumentError(StickbreakError):
+    """An error that says which argument, what it was, and what it may be.
+
+    Parameters
+    ----------
+    message : str
+        The whole sentence.
+    argument : str, optional
+        Name of the argument.
+    found : str, optional
+        What was found, in words.
+    allowed : str, optional
+        What is allowed, in words.
+    """
+
+    # The keywords have defaults because unpickling calls the class with the message alone and then restores
+    # the attributes.
+    def __init__(
+        self, message: str, *, argument: str | None = None, found: str | None = None, allowed: str | None = None
+    ) -> None:
+        super().__init__(message)
+        self.argument = argument
+        self.found = found
+        self.allowed = allowed
+
+
+class InvalidArgument(_ArgumentError, ValueError):
+    """An argument has a value that is not allowed; see `argument`, `found` and `allowed`.
+
+    Examples
+    --------
+    >>> import stickbreak as sb
+    >>> try:
+    ...     sb.Memoized(batches=0)
+    ... except sb.InvalidArgument as error:
+    ...     print(error.argument, "|", error.found, "|", error.allowed)
+    batches | 0 | an integer of at least 1, or 'auto'
+    """
+
+
+class InvalidType(_ArgumentError, TypeError):
+    """An argument has a type that is not allowed; see `argument`, `found` and `allowed`."""
+
+
+class NotSupported(StickbreakError, NotImplementedError):
+    """A request that makes sense but that this version, model or algorithm does not serve."""
+
+
+class ModelFileError(StickbreakError):
+    """A model file is missing, foreign, damaged, newer than this version can read, or cannot be written."""
+
+
+class CheckpointError(StickbreakError):
+    """A checkpoint does not belong to this data, model or algorithm."""
+
+
+class SourceError(StickbreakError):
+    """The source of the data failed while it was being read."""
+
+
+class NumericalError(StickbreakError):
+    """A computation left the range of floating-point numbers.
+
+    Parameters
+    ----------
+    message : str
+        What happened.
+    component : int, optional
+        Position of the component concerned.
+    """
+
+    def __init__(self, message: str, *, component: int | None = None) -> None:
+        super().__init__(message)
+        self.component = component
+
+
+class InternalError(StickbreakError):
+    """An invariant of stickbreak itself does not hold: a bug of ours, please report it."""

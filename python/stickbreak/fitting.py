@@ -1,0 +1,267 @@
+"""`fit`: from a model and data to a fitted model."""
+
+import math
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from stickbreak import _core, arrays, checks
+from stickbreak.algorithms import Algorithm, Full, Memoized
+from stickbreak.errors import NotSupported
+from stickbreak.history import Record, StopReason
+from stickbreak.initialisation import Start, number_of_components, start
+from stickbreak.model import Mixture
+from stickbreak.observing import Callback, Observer
+from stickbreak.progress import progress_bar
+from stickbreak.results import Fit
+
+if TYPE_CHECKING:
+    from stickbreak._core import Rows, State
+
+
+def fit(
+    model: Mixture,
+    data: ArrayLike,
+    algorithm: Full | Memoized | None = None,
+    *,
+    n_components: int | None = None,
+    init: str | ArrayLike | Fit = "kmeans++",
+    n_init: int = 1,
+    seed: int = 0,
+    threads: int | None = None,
+    sample_weight: ArrayLike | None = None,
+    missing: str = "error",
+    progress: bool | None = None,
+    callbacks: Iterable[Callable[[Record], object]] = (),
+    checkpoint: None = None,
+) -> Fit:
+    r"""Fit a mixture to data by variational inference.
+
+    Finds a distribution q over weights, components and assignments that makes the evidence lower bound (ELBO)
+
+    .. math:: \mathcal L = E_q \log p(X, z, \phi, w) - E_q \log q(z, \phi, w) \le \log p(X)
+
+    as large as it gets from where it starts, by turns over the responsibilities of the rows (local step) and the
+    components and weights (global step) [1]_; every turn raises it or leaves it. With several batches the global step
+    follows each of them [2]_; with `sparsity` L each row keeps its L best components, which is the best choice among
+    all with at most L [3]_. The same seed gives the same bits whatever the number of threads.
+
+    Ctrl-C stops within a second and returns the last complete state, with `stop_reason` INTERRUPTED.
+
+    Parameters
+    ----------
+    model : Mixture
+        The model.
+    data : array_like of shape (n, D)
+        The rows, called `X` in messages: an array, a memory map, a pandas, Polars or Arrow table, or nested lists;
+        at least two rows. float32 and float64 are used as they are, float16 becomes float32, integers and booleans
+        become float64. float32 is scored in float32; counts, entropies and the bound are float64 always.
+    algorithm : Full or Memoized, optional
+        How to maximise. Default: ``Memoized()``.
+    n_components : int, optional
+        K, the number of components to start from, 1 to n. Default: the process's own number, else that of `init`,
+        else the smaller of 50 and n.
+    init : {"kmeans++", "random"}, array_like or Fit
+        Where to start: seeds spread over the data by k-means++ on the Bregman divergence of the likelihood [4]_;
+        random rows as seeds; integer labels of shape (n,), from 0; responsibilities of shape (n, K), rows with sum
+        one; or an earlier fit with the same likelihood and columns.
+    n_init : int
+        How many times to start, with different seeds (the first is `seed`); the fit with the highest ELBO is kept.
+    seed : int
+        Decides every random choice; 0 to 2**64 - 1.
+    threads : int, optional
+        The number of threads. Default: one for every core.
+    sample_weight : array_like of shape (n,), optional
+        Weights of the rows, at least 0, not all zero. Weight 2 means two equal rows with the same responsibilities.
+    missing : {"error"}
+        What to do with missing values (NaN): raise an error, the only choice in this version.
+    progress : bool, optional
+        Whether to show a progress bar on stderr. Default: on a terminal, after two seconds.
+    callbacks : iterable of callables
+        Called with a `Record` after every pass; a true answer stops the fit. An exception in one of them stops the
+        fit and is raised.
+    checkpoint : None
+        No checkpoints, the only choice in this version.
+
+    Returns
+    -------
+    Fit
+        The fitted model.
+
+    Raises
+    ------
+    InvalidType
+        An argument has the wrong type; the error's `argument` says which.
+    InvalidArgument
+        An argument has a value that is not allowed, among them NaN or infinity in `X`.
+    NotSupported
+        The request is for something that this version does not serve.
+    NumericalError
+        A computation left the range of floating-point numbers.
+
+    References
+    ----------
+    .. [1] Blei, D. M. and Jordan, M. I. (2006). Variational inference for Dirichlet process mixtures. Bayesian
+           Analysis 1(1).
+    .. [2] Hughes, M. C. and Sudderth, E. B. (2013). Memoized online variational inference for Dirichlet process
+           mixture models. Advances in Neural Information Processing Systems 26.
+    .. [3] Hughes, M. C. and Sudderth, E. B. (2016). Fast learning of clusters and topics via sparse posteriors.
+           arXiv:1609.07521.
+    .. [4] Ackermann, M. R. and Blömer, J. (2009). Coresets and approximate clustering for Bregman divergences. ACM-SIAM
+           Symposium on Discrete Algorithms.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import stickbreak as sb
+    >>> rng = np.random.default_rng(0)
+    >>> X = np.concatenate([rng.normal(-5, 1, size=(100, 2)), rng.normal(5, 1, size=(100, 2))])
+    >>> model = sb.Mixture(likelihood=sb.Gaussian(), process=sb.DirichletProcess(concentration=1.0))
+    >>> fit = sb.fit(model, X, sb.Full(), n_components=2, seed=0)
+    >>> fit.components["mean"].shape
+    (2, 2)
+    >>> labels = fit.predict(X)
+    >>> len(set(labels[:100])), len(set(labels[100:])), bool(labels[0] != labels[100])
+    (1, 1, True)
+    """
+    checks.instance("model", model, Mixture, "a Mixture")
+    chosen = _algorithm(algorithm)
+    _refuse_what_comes_later(missing, checkpoint)
+    callbacks = _callbacks(callbacks)
+    if progress is not None:
+        progress = checks.flag("progress", progress)
+    seeds = _seeds(seed, checks.integer("n_init", n_init, minimum=1))
+    threads = checks.threads(threads)
+    rows = arrays.rows(data, minimum=2)
+    n_rows, n_columns = rows.shape
+    beginning = start(init, model, n_rows, n_columns)
+    n_components = number_of_components(n_components, model, beginning, n_rows)
+    _check_sizes(chosen, n_components, n_rows)
+    weights = arrays.sample_weights(sample_weight, n_rows)
+    job = _Job(model, rows, weights, chosen, beginning, n_components, threads)
+    bar = progress_bar(progress, chosen.max_passes, n_init)
+    try:
+        return _best_of(job, seeds, Observer(callbacks, bar))
+    finally:
+        if bar is not None:
+            bar.close()
+
+
+@dataclass(frozen=True)
+class _Job:
+    """Everything that the runs of one fit share."""
+
+    model: Mixture
+    rows: "Rows"
+    weights: NDArray[np.float64] | None
+    algorithm: Algorithm
+    start: Start
+    n_components: int
+    threads: int | None
+
+    def run(self, seed: int, observer: Observer) -> "State":
+        batches, shuffle = _batching(self.algorithm)
+        return _core.fit(
+            self.rows,
+            self.weights,
+            likelihood=self.model.likelihood._to_core(),
+            process=self.model.process._to_core(),
+            n_components=self.n_components,
+            init=self.start.value,
+            batches=batches,
+            shuffle=shuffle,
+            sparsity=self.algorithm.sparsity,
+            max_passes=self.algorithm.max_passes,
+            tol=self.algorithm.tol,
+            seed=seed,
+            threads=self.threads,
+            observer=observer.for_core,
+        )
+
+
+def _best_of(job: _Job, seeds: list[int], observer: Observer) -> Fit:
+    """Run once for each seed and keep the highest bound; a stop from outside ends all of it."""
+    best: State | None = None
+    for index, seed in enumerate(seeds):
+        observer.start_run(index)
+        state, stopped_by = _run(job, seed, observer)
+        if state is not None and (best is None or _bound(state) > _bound(best)):
+            best = state
+        if stopped_by is not None and best is not None:
+            return Fit(best, stop_reason=stopped_by)
+        if best is None:
+            raise KeyboardInterrupt
+    assert best is not None  # there is at least one seed
+    return Fit(best)
+
+
+def _run(job: _Job, seed: int, observer: Observer) -> "tuple[State | None, StopReason | None]":
+    """Run once; return also what stopped it from outside, if anything did."""
+    state: State | None = None
+    try:
+        state = job.run(seed, observer)
+    except BaseException as error:
+        if observer.exception is None and not observer.interrupted and not isinstance(error, KeyboardInterrupt):
+            raise
+    if observer.exception is not None:
+        raise observer.exception
+    if state is None or observer.interrupted:
+        return state, StopReason.INTERRUPTED
+    reason = StopReason(state.stop_reason)
+    return state, reason if reason in (StopReason.INTERRUPTED, StopReason.CALLBACK) else None
+
+
+def _bound(state: "State") -> float:
+    return -math.inf if math.isnan(state.elbo) else state.elbo
+
+
+def _algorithm(algorithm: object) -> Algorithm:
+    if algorithm is None:
+        return Memoized()
+    return checks.instance("algorithm", algorithm, Algorithm, "an algorithm, such as Full() or Memoized()")
+
+
+def _batching(algorithm: Algorithm) -> tuple[int | None, bool]:
+    if isinstance(algorithm, Memoized):
+        return None if algorithm.batches == "auto" else algorithm.batches, algorithm.shuffle
+    # One batch: there is nothing to shuffle rows between.
+    return 1, False
+
+
+def _refuse_what_comes_later(missing: object, checkpoint: object) -> None:
+    if checks.instance("missing", missing, str, "the word 'error'") != "error":
+        raise NotSupported(f"missing={missing!r} is not in this version; use 'error' and leave out such rows")
+    if checkpoint is not None:
+        raise NotSupported("checkpoint is not in this version; use None")
+
+
+def _callbacks(callbacks: object) -> list[Callback]:
+    allowed = "a sequence of functions"
+    if callable(callbacks):
+        raise checks.invalid_type("callbacks", checks.describe(callbacks), allowed, "for one function write [function]")
+    if not isinstance(callbacks, Iterable):
+        raise checks.invalid_type("callbacks", checks.describe(callbacks), allowed)
+    functions: list[Any] = list(callbacks)
+    for function in functions:
+        if not callable(function):
+            raise checks.invalid_type("callbacks", f"a sequence with {checks.describe(function)}", allowed)
+    return functions
+
+
+def _seeds(seed: object, n_init: int) -> list[int]:
+    """Return one seed for each start: the user's own first, so that more starts are never worse than one."""
+    first = checks.seed(seed)
+    return [first, *np.random.SeedSequence(first).generate_state(n_init - 1, np.uint64).tolist()]
+
+
+def _check_sizes(algorithm: Algorithm, n_components: int, n_rows: int) -> None:
+    sparsity = algorithm.sparsity
+    if isinstance(sparsity, int) and sparsity > n_components:
+        allowed = f"at most {n_components}, the number of components, or None for all of them"
+        raise checks.invalid_argument("sparsity", str(sparsity), allowed)
+    batches = algorithm.batches if isinstance(algorithm, Memoized) else "auto"
+    if isinstance(batches, int) and batches > n_rows:
+        raise checks.invalid_argument("batches", str(batches), f"at most {n_rows}, the number of rows")

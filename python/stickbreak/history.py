@@ -1,0 +1,55 @@
+"""What a fit tells of its passes, and why it ended."""
+
+from dataclasses import dataclass, fields
+from enum import Enum
+from typing import Any
+
+
+class StopReason(Enum):
+    """Why a fit ended."""
+
+    CONVERGED = "converged"
+    """The last pass gained less than `tol`."""
+    MAX_PASSES = "max_passes"
+    """`max_passes` passes were made."""
+    INTERRUPTED = "interrupted"
+    """Ctrl-C was pressed."""
+    CALLBACK = "callback"
+    """A callback asked to stop."""
+    SOURCE_ERROR = "source_error"
+    """The source of the data failed; see `Fit.error`."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Record:
+    """One pass of a fit.
+
+    Parameters
+    ----------
+    index : int
+        Number of the pass.
+    seconds : float
+        Time since the fit began.
+    elbo : float
+        The bound at the end of the pass, in nats; nan until every batch has been visited once.
+    n_components : int
+        The number of components at the end of the pass.
+    proposed : int
+        How many moves were proposed.
+    accepted : int
+        How many of them were accepted.
+    evaluated_share : float
+        The share of (row, component) pairs whose score was computed.
+    """
+
+    index: int
+    seconds: float
+    elbo: float
+    n_components: int
+    proposed: int
+    accepted: int
+    evaluated_share: float
+
+    @classmethod
+    def _from_core(cls, event: dict[str, Any]) -> "Record":
+        return cls(**{field.name: event[field.name] for field in fields(cls)})

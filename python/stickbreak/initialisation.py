@@ -1,0 +1,96 @@
+"""Where inference starts: the `init` argument and the number of components that follows from it."""
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from stickbreak import arrays, checks
+from stickbreak.errors import NotSupported
+from stickbreak.model import Mixture
+from stickbreak.results import Fit
+
+if TYPE_CHECKING:
+    from stickbreak._core import State
+
+_WORDS = ("kmeans++", "random")
+_OTHERS = ("labels of shape (n,)", "responsibilities of shape (n, K)", "a Fit")
+_DEFAULT_N_COMPONENTS = 50
+
+
+@dataclass(frozen=True)
+class Start:
+    """A checked `init`.
+
+    Parameters
+    ----------
+    value : str, ndarray or State
+        What the core reads.
+    kind : {"word", "labels", "responsibilities", "fit"}
+        What it is.
+    n_components : int, optional
+        How many components it has; for labels, the least number that holds them all.
+    """
+
+    value: "str | NDArray[np.int64] | NDArray[np.float64] | State"
+    kind: Literal["word", "labels", "responsibilities", "fit"]
+    n_components: int | None = None
+
+
+def start(init: object, model: Mixture, n_rows: int, n_columns: int) -> Start:
+    """Return the checked `init`."""
+    if isinstance(init, str):
+        if init == "sequential":
+            raise NotSupported("init='sequential' is not in this version; use 'kmeans++' or 'random'")
+        return Start(checks.word("init", init, _WORDS, or_else=_OTHERS), "word")
+    if isinstance(init, Fit):
+        return _start_from_fit(init, model, n_columns)
+    array = arrays.numeric(init, "init", " or ".join([*map(repr, _WORDS), *_OTHERS]))
+    if array.ndim == 1:
+        labels = arrays.labels(array, "init", n_rows)
+        return Start(labels, "labels", int(labels.max()) + 1)
+    if array.ndim == 2:
+        responsibilities = arrays.responsibilities(array, "init", n_rows)
+        return Start(responsibilities, "responsibilities", responsibilities.shape[1])
+    raise checks.invalid_argument("init", f"an array of shape {array.shape}", " or ".join(_OTHERS))
+
+
+def _start_from_fit(fit: Fit, model: Mixture, n_columns: int) -> Start:
+    dimension = fit._state.dimension
+    if dimension != n_columns:
+        raise checks.invalid_argument("init", f"a fit with D = {dimension}", f"a fit with D = {n_columns}, as in X")
+    found, wanted = type(fit.model.likelihood), type(model.likelihood)
+    if found is not wanted:
+        hint = "to start from what it says of the rows, write init=fit.predict_proba(X)"
+        raise checks.invalid_argument("init", f"a fit of {found.__name__}", f"a fit of {wanted.__name__}", hint)
+    return Start(fit._state, "fit", fit.n_components)
+
+
+def number_of_components(requested: object, model: Mixture, start: Start, n_rows: int) -> int:
+    """Return K: as requested, else the process's own, else that of the start, else the smaller of 50 and n."""
+    own = model.process._fixed_n_components
+    if requested is not None:
+        requested = checks.integer("n_components", requested, minimum=1, maximum=n_rows, or_else=["None"])
+        if own is not None and requested != own:
+            raise checks.invalid_argument("n_components", str(requested), f"{own}, the number of the process")
+    number = requested or own or start.n_components or min(_DEFAULT_N_COMPONENTS, n_rows)
+    if number > n_rows:
+        raise checks.invalid_argument("n_components", str(number), f"at most {n_rows}, the number of rows")
+    _check_start_holds(start, number, asked_for=requested is not None)
+    return number
+
+
+def _check_start_holds(start: Start, number: int, *, asked_for: bool) -> None:
+    if start.n_components is None or start.n_components == number:
+        return
+    if start.kind == "labels":
+        # Labels need not use every component.
+        if start.n_components > number:
+            highest = start.n_components - 1
+            raise checks.invalid_argument("init", f"labels up to {highest}", f"labels from 0 to {number - 1}")
+    elif asked_for:
+        raise checks.invalid_argument("n_components", str(number), f"{start.n_components}, the number of init")
+    else:
+        allowed = f"of {number} components, the number of the process"
+        raise checks.invalid_argument("init", f"of {start.n_components} components", allowed)

@@ -1,0 +1,42 @@
+"""The model: an observation model and a prior on the weights."""
+
+from dataclasses import KW_ONLY, dataclass, field
+
+from stickbreak import checks
+from stickbreak.likelihoods import Likelihood
+from stickbreak.processes import DirichletProcess, Process
+
+
+@dataclass(frozen=True)
+class Mixture:
+    r"""A mixture model.
+
+    .. math:: w \sim \text{process}, \quad z_n \sim \mathrm{Categorical}(w), \quad
+              \phi_k \sim \text{base measure}, \quad x_n \sim F(\phi_{z_n})
+
+    Parameters
+    ----------
+    likelihood : Gaussian or ZeroMeanGaussian
+        F with its base measure.
+    process : DirichletProcess or FiniteDirichlet, optional
+        The prior on the weights w. Default: `DirichletProcess()`.
+
+    Raises
+    ------
+    InvalidType
+        `likelihood` is not a likelihood, or `process` is not a process.
+
+    Examples
+    --------
+    >>> import stickbreak as sb
+    >>> sb.Mixture(likelihood=sb.Gaussian(), process=sb.DirichletProcess(concentration=1.0))
+    Mixture(likelihood=Gaussian(), process=DirichletProcess(concentration=1.0, truncation='nested'))
+    """
+
+    likelihood: Likelihood
+    _: KW_ONLY
+    process: Process = field(default_factory=DirichletProcess)
+
+    def __post_init__(self) -> None:
+        checks.instance("likelihood", self.likelihood, Likelihood, "a likelihood, such as Gaussian()")
+        checks.instance("process", self.process, Process, "a process, such as DirichletProcess()")

@@ -1,0 +1,61 @@
+"""What happens between the core and Python while a fit runs."""
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from stickbreak.history import Record
+from stickbreak.progress import ProgressBar
+
+Callback = Callable[[Record], object]
+
+
+class Observer:
+    """Passes the events of the core on to the bar and the callbacks; True asks the core to stop.
+
+    The core must return cleanly whatever a callback does, so exceptions are kept here and raised afterwards.
+
+    Parameters
+    ----------
+    callbacks : sequence of callables
+        Each is called with the record of every pass.
+    bar : ProgressBar, optional
+        The progress bar.
+    """
+
+    def __init__(self, callbacks: Sequence[Callback], bar: ProgressBar | None) -> None:
+        self._callbacks = callbacks
+        self._bar = bar
+        self.exception: BaseException | None = None
+        self.interrupted = False
+
+    @property
+    def for_core(self) -> "Observer | None":
+        """Itself, or None where nobody listens, which spares the core the calls."""
+        return self if self._callbacks or self._bar is not None else None
+
+    def start_run(self, index: int) -> None:
+        """Tell the bar that the run with this index starts."""
+        if self._bar is not None:
+            self._bar.start_run(index)
+
+    def __call__(self, event: dict[str, Any]) -> bool:
+        """Take one event of the core."""
+        if self.exception is None and not self.interrupted:
+            try:
+                return self._observe(event)
+            except KeyboardInterrupt:
+                # Ctrl-C while Python code ran: it means what it means inside the core.
+                self.interrupted = True
+            except BaseException as exception:
+                self.exception = exception
+        return True
+
+    def _observe(self, event: dict[str, Any]) -> bool:
+        if self._bar is not None:
+            self._bar.observe(event)
+        if event["kind"] != "pass" or not self._callbacks:
+            return False
+        record = Record._from_core(event)
+        # All of them are called, even where the first one asks to stop.
+        answers = [bool(callback(record)) for callback in self._callbacks]
+        return any(answers)

@@ -1,0 +1,102 @@
+"""Priors on the weights of the components.
+
+To add a process, add one class here: its fields are the names that the core knows. A process with a fixed number of
+components calls it `n_components`.
+"""
+
+from dataclasses import KW_ONLY, dataclass
+from typing import ClassVar
+
+from stickbreak import _core
+from stickbreak.specification import Specification
+
+
+class Process(Specification):
+    """Base of all priors on weights."""
+
+    def _check(self) -> None:
+        _core.check_process(*self._to_core())
+
+    @property
+    def _fixed_n_components(self) -> int | None:
+        """The process's own number of components; None where the data decide."""
+        return getattr(self, "n_components", None)
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class DirichletProcess(Process):
+    r"""Dirichlet process: infinitely many components, of which the data occupy as many as they need [1]_.
+
+    .. math:: w_k = v_k \prod_{l<k} (1 - v_l), \quad v_k \sim \mathrm{Beta}(1, \alpha)
+
+    Parameters
+    ----------
+    concentration : float
+        :math:`\alpha > 0`. A priori n rows occupy about :math:`\alpha \log(1 + n / \alpha)` components.
+    truncation : {"nested"}
+        How the variational family is cut at K components. "nested" sets :math:`q(z_n > K) = 0` and leaves all later
+        sticks at their prior ([2]_, section 2), so an empty component at the end changes nothing, and bounds of
+        different K can be compared.
+
+    Raises
+    ------
+    InvalidType
+        A parameter is not a number or not a word.
+    InvalidArgument
+        `concentration` is not positive, or `truncation` is unknown.
+    NotSupported
+        `truncation` is "stick" or "tail".
+
+    References
+    ----------
+    .. [1] Blei, D. M. and Jordan, M. I. (2006). Variational inference for Dirichlet process mixtures. Bayesian
+           Analysis 1(1).
+    .. [2] Hughes, M. C. and Sudderth, E. B. (2013). Memoized online variational inference for Dirichlet process
+           mixture models. Advances in Neural Information Processing Systems 26.
+
+    Examples
+    --------
+    >>> import stickbreak as sb
+    >>> sb.DirichletProcess(concentration=2)
+    DirichletProcess(concentration=2.0, truncation='nested')
+    """
+
+    _name: ClassVar[str] = "DirichletProcess"
+
+    concentration: float = 1.0
+    _: KW_ONLY
+    truncation: str = "nested"
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class FiniteDirichlet(Process):
+    r"""Symmetric Dirichlet prior on the weights of a fixed number of components.
+
+    .. math:: (w_1, \dots, w_K) \sim \mathrm{Dirichlet}(\alpha / K, \dots, \alpha / K)
+
+    Parameters
+    ----------
+    n_components : int
+        K, at least 1.
+    concentration : float
+        :math:`\alpha > 0`: the total mass, of which each component has the K-th part.
+
+    Raises
+    ------
+    InvalidType
+        `n_components` is not an integer, or `concentration` is not a number.
+    InvalidArgument
+        `n_components` is below 1, or `concentration` is not positive.
+
+    Examples
+    --------
+    >>> import stickbreak as sb
+    >>> sb.FiniteDirichlet(n_components=10)
+    FiniteDirichlet(n_components=10, concentration=1.0)
+    """
+
+    _name: ClassVar[str] = "FiniteDirichlet"
+
+    n_components: int
+    _: KW_ONLY
+    concentration: float = 1.0

@@ -1,0 +1,114 @@
+"""What the specifications of likelihoods and processes share; a new one adds its fields and its name."""
+
+import numbers
+from dataclasses import Field, dataclass, fields
+from typing import Any, ClassVar, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from stickbreak import checks
+from stickbreak.arrays import numeric
+from stickbreak.errors import NotSupported
+
+_LARGEST_ARRAY_SHOWN = 9
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Specification:
+    """A frozen, checked set of named parameters that the core knows under `_name`.
+
+    Arrays are copied to read-only float64, so that what was checked stays what is used. Subclasses are
+    dataclasses with the same three options; the kind of a field follows from its declaration: a word or a flag
+    where its default is one, an integer where it is annotated so, else a number or an array of numbers.
+    """
+
+    _name: ClassVar[str]
+
+    def __post_init__(self) -> None:
+        for field in fields(self):
+            object.__setattr__(self, field.name, _converted(field, getattr(self, field.name)))
+        self._check()
+
+    def _check(self) -> None:
+        """Ask the core whether the parameters are allowed."""
+        raise NotImplementedError
+
+    def _parameters(self) -> dict[str, Any]:
+        return {field.name: getattr(self, field.name) for field in fields(self)}
+
+    def _to_core(self) -> tuple[str, dict[str, Any]]:
+        return self._name, self._parameters()
+
+    @classmethod
+    def _from_core(cls, name: str, parameters: dict[str, Any]) -> Self:
+        """Make the specification that the core calls `name`, among the subclasses of this class."""
+        for kind in cls.__subclasses__():
+            if kind._name == name:
+                # The core keeps every number as a float.
+                integers = {field.name for field in fields(kind) if _is_integer(field)}
+                return kind(**{key: int(value) if key in integers else value for key, value in parameters.items()})
+        raise NotSupported(f"this version of stickbreak knows no {cls.__name__.lower()} called {name!r}")
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        # Through the constructor, because unpickled arrays would be writable.
+        return _remade, (type(self), self._parameters())
+
+    def __eq__(self, other: object) -> bool:
+        if type(other) is not type(self) or not isinstance(other, Specification):
+            return NotImplemented
+        return all(_equal(getattr(self, field.name), getattr(other, field.name)) for field in fields(self))
+
+    def __hash__(self) -> int:
+        return hash((type(self), *map(_hashable, self._parameters().values())))
+
+    def __repr__(self) -> str:
+        shown = [f"{name}={_shown(value)}" for name, value in self._parameters().items() if value is not None]
+        return f"{type(self).__name__}({', '.join(shown)})"
+
+
+def _remade(kind: type[Specification], parameters: dict[str, Any]) -> Specification:
+    return kind(**parameters)
+
+
+def _is_integer(field: "Field[Any]") -> bool:
+    return field.type in (int, "int")
+
+
+def _converted(field: "Field[Any]", value: object) -> str | bool | int | float | NDArray[np.float64] | None:
+    if value is None and field.default is None:
+        return None
+    if isinstance(field.default, str):
+        return checks.instance(field.name, value, str, "a word")
+    if isinstance(field.default, bool):
+        return checks.flag(field.name, value)
+    if _is_integer(field):
+        return checks.integer(field.name, value, minimum=1)
+    allowed = "a number or an array of numbers"
+    if isinstance(value, bool | np.bool_):
+        raise checks.invalid_type(field.name, checks.describe(value), allowed)
+    if isinstance(value, numbers.Real):
+        return float(value)
+    array = np.array(numeric(value, field.name, allowed), dtype=np.float64, order="C")
+    if array.ndim == 0:
+        return float(array)
+    array.flags.writeable = False
+    return array
+
+
+def _equal(left: object, right: object) -> bool:
+    if isinstance(left, np.ndarray) and isinstance(right, np.ndarray):
+        return np.array_equal(left, right)
+    return type(left) is type(right) and left == right
+
+
+def _hashable(value: object) -> object:
+    return (value.shape, tuple(value.ravel().tolist())) if isinstance(value, np.ndarray) else value
+
+
+def _shown(value: object) -> str:
+    if not isinstance(value, np.ndarray):
+        return repr(value)
+    if value.size <= _LARGEST_ARRAY_SHOWN:
+        return repr(value.tolist())
+    return f"<{' x '.join(map(str, value.shape))} array>"

@@ -1,0 +1,83 @@
+"""The public API as text: every public name with its signature, read from the sources.
+
+`make api` rewrites the snapshot tests/api/public_api.txt; a test compares it, so that each change of the surface
+shows in a diff.
+"""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Iterator
+from pathlib import Path
+
+import griffe
+
+ROOT = Path(__file__).resolve().parent.parent
+SNAPSHOT = ROOT / "tests" / "api" / "public_api.txt"
+# Modules whose names users import; `stickbreak` itself re-exports the rest.
+MODULES = ("stickbreak",)
+
+
+def exported(module: griffe.Module) -> Iterator[tuple[str, griffe.Object | griffe.Alias]]:
+    """The names in `__all__`, in alphabetical order."""
+    for name in sorted(str(name) for name in module.exports or ()):
+        member = module[name]
+        yield name, member.final_target if isinstance(member, griffe.Alias) else member
+
+
+def members(cls: griffe.Class) -> Iterator[str]:
+    """Public attributes, properties and methods, inherited ones included; parameters of dataclasses stand above."""
+    parameters = {parameter.name for parameter in cls.parameters}
+    for name, member in sorted(cls.all_members.items()):
+        target = member.final_target if isinstance(member, griffe.Alias) else member
+        if name.startswith("_") or name in parameters:
+            continue
+        if isinstance(target, griffe.Function):
+            yield f"    def {target.signature()}"
+        elif isinstance(target, griffe.Attribute):
+            annotation = f": {target.annotation}" if target.annotation else ""
+            value = f" = {target.value}" if target.value else ""
+            yield f"    {name}{annotation}{value}"
+
+
+def lines(name: str, member: griffe.Object | griffe.Alias) -> Iterator[str]:
+    """What a user sees of one name."""
+    if isinstance(member, griffe.Class):
+        bases = ", ".join(str(base) for base in member.bases)
+        yield f"class {name}({bases})" if bases else f"class {name}"
+        if signature := member.signature():
+            yield f"    {signature}"
+        yield from members(member)
+    elif isinstance(member, griffe.Function):
+        yield f"def {member.signature()}"
+    elif isinstance(member, griffe.Attribute):
+        yield f"{name}: {member.annotation}" if member.annotation else name
+    else:
+        yield name
+
+
+def snapshot(search_path: Path = ROOT / "python", modules: tuple[str, ...] = MODULES) -> str:
+    """The whole surface as text."""
+    text = []
+    for path in modules:
+        module = griffe.load(path, search_paths=[search_path], allow_inspection=False)
+        assert isinstance(module, griffe.Module)
+        text += [f"# {path}", ""]
+        for name, member in exported(module):
+            text += [*lines(name, member), ""]
+    return "\n".join(text)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--write", action="store_true", help="rewrite the snapshot")
+    if parser.parse_args().write:
+        SNAPSHOT.parent.mkdir(parents=True, exist_ok=True)
+        SNAPSHOT.write_text(snapshot(), encoding="utf-8")
+        print(f"wrote {SNAPSHOT.relative_to(ROOT)}")
+    else:
+        print(snapshot(), end="")
+
+
+if __name__ == "__main__":
+    main()

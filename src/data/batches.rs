@@ -1,0 +1,220 @@
+//! Where batches come from.
+
+use std::ops::Range;
+
+use crate::data::{Rows, Units};
+use crate::error::{Error, Result};
+use crate::real::Real;
+use crate::rng::{Purpose, permutation, stream};
+
+/// A source of batches of units.
+pub trait BatchSource<F: Real>: Send + Sync {
+    /// Number of columns of every batch.
+    fn dimension(&self) -> usize;
+    /// Number of batches, where the source knows it.
+    fn n_batches(&self) -> Option<usize>;
+    /// Loads batch `batch`, the same units every time.
+    ///
+    /// # Errors
+    /// [`Error::Source`] in the source's own words.
+    fn load(&self, batch: usize) -> Result<Units<'_, F>>;
+    /// Whether a batch can be loaded more than once.
+    fn can_replay(&self) -> bool;
+    /// A number that tells this data and this cut into batches from others.
+    fn fingerprint(&self) -> u64;
+}
+
+/// A table in memory or in a memory map, its rows dealt to batches by a permutation keyed by the seed.
+pub struct ArrayBatches<'a, F: Real> {
+    rows: &'a dyn Rows<F>,
+    weights: Option<&'a [f64]>,
+    order: Option<Vec<u32>>,
+    n_batches: usize,
+    fingerprint: u64,
+}
+
+impl<'a, F: Real> ArrayBatches<'a, F> {
+    /// Cuts `rows` into `n_batches`; with `shuffle` by a permutation that depends on the seed and the number of
+    /// rows only. `content` is any number that tells this data from other data.
+    ///
+    /// # Errors
+    /// [`Error::InvalidArgument`] for no batch, more batches than rows, or more than 2^32 - 1 rows.
+    pub fn new(
+        rows: &'a dyn Rows<F>,
+        weights: Option<&'a [f64]>,
+        n_batches: usize,
+        shuffle: Option<u64>,
+        content: u64,
+    ) -> Result<Self> {
+        let n = rows.n_rows();
+        if n_batches == 0 || n_batches > n {
+            return Err(Error::invalid("batches", n_batches, format!("between 1 and the number of rows, {n}")));
+        }
+        let count =
+            u32::try_from(n).map_err(|_| Error::invalid("X", format!("{n} rows"), "at most 4294967295 rows"))?;
+        // One batch holds all rows whatever their order; keeping theirs lets a memory map be read in sequence.
+        let order = shuffle.filter(|_| n_batches > 1).map(|seed| {
+            let mut order = permutation(count, &mut stream(seed, Purpose::Batches, 0));
+            for range in ranges(n, n_batches) {
+                order[range].sort_unstable();
+            }
+            order
+        });
+        let fingerprint = [n as u64, rows.n_columns() as u64, n_batches as u64, shuffle.map_or(0, |seed| seed + 1)]
+            .into_iter()
+            .fold(content, |hash, part| (hash ^ part).wrapping_mul(0x0100_0000_01b3).rotate_left(29));
+        Ok(Self { rows, weights, order, n_batches, fingerprint })
+    }
+}
+
+fn ranges(n: usize, n_batches: usize) -> impl Iterator<Item = Range<usize>> {
+    (0..n_batches).map(move |b| cut(n, n_batches, b)..cut(n, n_batches, b + 1))
+}
+
+/// Where batch `b` of `n_batches` begins: sizes differ by at most one row.
+fn cut(n: usize, n_batches: usize, b: usize) -> usize {
+    ((n as u128 * b as u128) / n_batches as u128) as usize
+}
+
+impl<F: Real> BatchSource<F> for ArrayBatches<'_, F> {
+    fn dimension(&self) -> usize {
+        self.rows.n_columns()
+    }
+
+    fn n_batches(&self) -> Option<usize> {
+        Some(self.n_batches)
+    }
+
+    fn load(&self, batch: usize) -> Result<Units<'_, F>> {
+        let n = self.rows.n_rows();
+        let range = cut(n, self.n_batches, batch)..cut(n, self.n_batches, batch + 1);
+        Ok(match &self.order {
+            None => Units::range(self.rows, self.weights, range),
+            Some(order) => Units::list(self.rows, self.weights, &order[range]),
+        })
+    }
+
+    fn can_replay(&self) -> bool {
+        true
+    }
+
+    fn fingerprint(&self) -> u64 {
+        self.fingerprint
+    }
+}
+
+/// Batches that a function makes on demand.
+pub struct CallbackBatches<G> {
+    dimension: usize,
+    n_batches: usize,
+    load: G,
+}
+
+impl<G> CallbackBatches<G> {
+    /// `load(b)` is asked for batches `0..n_batches`, each as often as passes are made.
+    pub fn new<F: Real>(dimension: usize, n_batches: usize, load: G) -> Self
+    where
+        G: Fn(usize) -> Result<Units<'static, F>> + Send + Sync,
+    {
+        Self { dimension, n_batches, load }
+    }
+}
+
+impl<F: Real, G: Fn(usize) -> Result<Units<'static, F>> + Send + Sync> BatchSource<F> for CallbackBatches<G> {
+    fn dimension(&self) -> usize {
+        self.dimension
+    }
+
+    fn n_batches(&self) -> Option<usize> {
+        Some(self.n_batches)
+    }
+
+    fn load(&self, batch: usize) -> Result<Units<'_, F>> {
+        let units = (self.load)(batch)?;
+        if units.dimension() == self.dimension {
+            Ok(units)
+        } else {
+            Err(Error::Source {
+                batch,
+                message: format!("{} columns instead of {}", units.dimension(), self.dimension),
+            })
+        }
+    }
+
+    fn can_replay(&self) -> bool {
+        true
+    }
+
+    fn fingerprint(&self) -> u64 {
+        0
+    }
+}
+
+/// One batch of all rows.
+pub fn whole<'a, F: Real>(rows: &'a dyn Rows<F>, weights: Option<&'a [f64]>) -> Result<ArrayBatches<'a, F>> {
+    ArrayBatches::new(rows, weights, 1, None, 0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::data::DenseRows;
+
+    fn numbers(source: &ArrayBatches<'_, f64>) -> Vec<Vec<usize>> {
+        (0..source.n_batches().expect("known"))
+            .map(|b| {
+                let units = source.load(b).expect("in memory");
+                (0..units.len()).map(|unit| units.row_number(unit)).collect()
+            })
+            .collect()
+    }
+
+    #[test]
+    fn every_row_is_in_one_batch_and_the_permutation_depends_on_n_only() {
+        let rows = DenseRows::new(vec![0.0_f64; 103], 1);
+        let seven = numbers(&ArrayBatches::new(&rows, None, 7, Some(5), 0).expect("7 of 103"));
+        let mut all: Vec<usize> = seven.concat();
+        all.sort_unstable();
+        assert_eq!(all, (0..103).collect::<Vec<_>>());
+        assert!(seven.iter().all(|batch| (14..=15).contains(&batch.len()) && batch.is_sorted()));
+
+        let one_each = numbers(&ArrayBatches::new(&rows, None, 103, Some(5), 0).expect("as many as rows"));
+        let first: std::collections::BTreeSet<usize> = one_each[..seven[0].len()].concat().into_iter().collect();
+        assert_eq!(first.into_iter().collect::<Vec<_>>(), seven[0]);
+    }
+
+    #[test]
+    fn without_shuffle_rows_keep_their_order() {
+        let rows = DenseRows::new(vec![0.0_f64; 10], 1);
+        let batches = numbers(&ArrayBatches::new(&rows, None, 3, None, 0).expect("3 of 10"));
+        assert_eq!(batches.concat(), (0..10).collect::<Vec<_>>());
+    }
+
+    #[test]
+    fn fingerprints_tell_cuts_and_contents_apart() {
+        let rows = DenseRows::new(vec![0.0_f64; 10], 1);
+        let print = |n, seed, content| {
+            ArrayBatches::new(&rows, None, n, seed, content).expect("allowed").fingerprint()
+        };
+        let all = [print(2, None, 0), print(3, None, 0), print(2, Some(0), 0), print(2, Some(1), 0), print(2, None, 9)];
+        assert!((0..5).all(|i| (0..i).all(|j| all[i] != all[j])));
+        assert_eq!(print(2, Some(1), 9), print(2, Some(1), 9));
+    }
+
+    #[test]
+    fn too_many_batches_are_refused() {
+        let rows = DenseRows::new(vec![0.0_f64; 10], 1);
+        assert!(ArrayBatches::new(&rows, None, 11, None, 0).is_err());
+        assert!(ArrayBatches::new(&rows, None, 0, None, 0).is_err());
+    }
+
+    #[test]
+    fn a_callback_source_of_the_wrong_width_is_an_error() {
+        let source = CallbackBatches::new(3, 2, |batch| {
+            let columns = if batch == 0 { 3 } else { 2 };
+            Ok(Units::owned(Box::new(DenseRows::new(vec![1.0_f64; 6], columns)), None))
+        });
+        assert_eq!(source.load(0).expect("three columns").len(), 2);
+        assert!(matches!(source.load(1), Err(Error::Source { batch: 1, .. })));
+    }
+}

@@ -1,0 +1,173 @@
+//! The first two moments of the data: what default hyper-parameters and centring need.
+
+use crate::data::Units;
+use crate::error::{Error, Result};
+use crate::linalg::{Scalar, gram};
+use crate::parallel::{Cancel, blocks, try_map_with};
+
+/// Rows handled at a time; statistics of one block are summed in the data's own type.
+const BLOCK: usize = 1024;
+
+/// Weighted moments of a table.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Moments {
+    /// Number of rows.
+    pub n_rows: usize,
+    /// Sum of the weights.
+    pub mass: f64,
+    /// Column means, (D,).
+    pub mean: Vec<f64>,
+    /// Covariance about the means divided by the mass, (D, D).
+    pub covariance: Vec<f64>,
+}
+
+impl Moments {
+    /// Number of columns.
+    pub fn dimension(&self) -> usize {
+        self.mean.len()
+    }
+
+    /// A number that tells this data from other data.
+    pub fn fingerprint(&self) -> u64 {
+        let values = self.mean.iter().chain(&self.covariance).chain([&self.mass]);
+        values.fold(0xcbf2_9ce4_8422_2325, |hash, value| (hash ^ value.to_bits()).wrapping_mul(0x0100_0000_01b3))
+    }
+}
+
+/// Reads the data twice: means first, then scatter about them, so that an offset of 10^8 costs no digits.
+///
+/// # Errors
+/// [`Error::InvalidArgument`] for the first value that is NaN or infinite, and for values whose squares leave the
+/// range of the data's type.
+pub fn moments<F: Scalar>(units: &Units<'_, F>, cancel: &Cancel) -> Result<Moments> {
+    let (mass, mean) = means(units, cancel)?;
+    let covariance = scatter(units, &mean, cancel)?.into_iter().map(|value| value / mass).collect();
+    Ok(Moments { n_rows: units.len(), mass, mean, covariance })
+}
+
+fn means<F: Scalar>(units: &Units<'_, F>, cancel: &Cancel) -> Result<(f64, Vec<f64>)> {
+    let d = units.dimension();
+    let mut pivot = vec![F::ZERO; d];
+    if !units.is_empty() {
+        units.read(0..1, &vec![F::ZERO; d], &mut pivot);
+    }
+    let ranges: Vec<_> = blocks(units.len(), BLOCK).collect();
+    let parts = try_map_with(ranges.len(), || vec![F::ZERO; BLOCK * d], |rows, index| {
+        cancel.check()?;
+        let range = ranges[index].clone();
+        let rows = &mut rows[..range.len() * d];
+        units.read(range.clone(), &vec![F::ZERO; d], rows);
+        let (mut mass, mut sums) = (0.0, vec![0.0; d]);
+        for (unit, row) in range.zip(rows.chunks_exact(d)) {
+            if let Some(column) = row.iter().position(|value| !value.is_finite()) {
+                let row_number = units.row_number(unit);
+                return Err(Error::invalid("X", format!("{} in row {row_number}, column {column}", row[column]), "finite"));
+            }
+            let weight = units.mass(unit);
+            mass += weight;
+            for ((sum, &value), &zero) in sums.iter_mut().zip(row).zip(&pivot) {
+                *sum += weight * (value.to_f64() - zero.to_f64());
+            }
+        }
+        Ok((mass, sums))
+    })?;
+    let (mut mass, mut mean) = (0.0, vec![0.0; d]);
+    for (part_mass, sums) in parts {
+        mass += part_mass;
+        mean.iter_mut().zip(sums).for_each(|(total, sum)| *total += sum);
+    }
+    for (value, zero) in mean.iter_mut().zip(pivot) {
+        *value = zero.to_f64() + if mass > 0.0 { *value / mass } else { 0.0 };
+    }
+    Ok((mass, mean))
+}
+
+fn scatter<F: Scalar>(units: &Units<'_, F>, mean: &[f64], cancel: &Cancel) -> Result<Vec<f64>> {
+    let d = mean.len();
+    let origin: Vec<F> = mean.iter().map(|&value| F::from_f64(value)).collect();
+    let ranges: Vec<_> = blocks(units.len(), BLOCK).collect();
+    let scratch = || (vec![F::ZERO; BLOCK * d], vec![F::ZERO; BLOCK * d], vec![F::ZERO; d * d]);
+    let parts = try_map_with(ranges.len(), scratch, |(rows, weighted, product), index| {
+        cancel.check()?;
+        let range = ranges[index].clone();
+        let size = range.len() * d;
+        units.read(range.clone(), &origin, &mut rows[..size]);
+        let pairs = rows[..size].chunks_exact(d).zip(weighted.chunks_exact_mut(d));
+        let mut moved = false;
+        for (unit, (row, copy)) in range.clone().zip(pairs) {
+            let weight = F::from_f64(units.mass(unit));
+            copy.iter_mut().zip(row).for_each(|(to, &from)| *to = weight * from);
+            moved |= row.iter().any(|&value| value != F::ZERO);
+        }
+        gram(d, range.len(), &weighted[..size], &rows[..size], product);
+        Ok((moved, product.iter().map(|value| value.to_f64()).collect::<Vec<f64>>()))
+    })?;
+    let mut total = vec![0.0; d * d];
+    let mut any_moved = false;
+    for (moved, part) in parts {
+        any_moved |= moved;
+        total.iter_mut().zip(part).for_each(|(sum, value)| *sum += value);
+    }
+    let trace: f64 = (0..d).map(|i| total[i * d + i]).sum();
+    if !trace.is_finite() || (any_moved && trace == 0.0) {
+        let found = if trace == 0.0 { "values whose squares vanish" } else { "values whose squares overflow" };
+        return Err(Error::invalid("X", found, format!("of a scale whose squares {} can hold; rescale it", F::NAME)));
+    }
+    for column in 0..d {
+        for row in 0..column {
+            total[column * d + row] = total[row * d + column];
+        }
+    }
+    Ok(total)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::data::DenseRows;
+
+    fn of(values: &[f64], d: usize, weights: Option<&[f64]>) -> Result<Moments> {
+        let rows = DenseRows::new(values, d);
+        moments(&Units::all(&rows, weights), &Cancel::default())
+    }
+
+    #[test]
+    fn an_offset_of_1e8_costs_no_digits() {
+        let plain = [1.0, 2.0, 4.0, -1.0, 0.5, 3.0];
+        let moved: Vec<f64> = plain.iter().map(|x| x + 1e8).collect();
+        let (a, b) = (of(&plain, 2, None).expect("finite"), of(&moved, 2, None).expect("finite"));
+        for (x, y) in a.covariance.iter().zip(&b.covariance) {
+            assert!((x - y).abs() < 1e-7, "{x} {y}");
+        }
+        // Rows (1, 2), (4, -1), (0.5, 3): mean (11/6, 4/3).
+        assert!((a.mean[0] - 11.0 / 6.0).abs() < 1e-15 && (a.mean[1] - 4.0 / 3.0).abs() < 1e-15);
+        let cov: f64 = (1.0 * 2.0 - 4.0 + 0.5 * 3.0) / 3.0 - 11.0 / 6.0 * 4.0 / 3.0;
+        assert!((a.covariance[1] - cov).abs() < 1e-14);
+    }
+
+    #[test]
+    fn a_weight_of_two_is_two_rows() {
+        let twice = of(&[1.0, 5.0, 2.0, 3.0, 2.0, 3.0], 2, None).expect("finite");
+        let weighted = of(&[1.0, 5.0, 2.0, 3.0], 2, Some(&[1.0, 2.0])).expect("finite");
+        assert_eq!(weighted.mass, 3.0);
+        for (x, y) in twice.covariance.iter().zip(&weighted.covariance) {
+            assert!((x - y).abs() < 1e-14);
+        }
+    }
+
+    #[test]
+    fn the_first_bad_value_is_named() {
+        let mut values = vec![0.0; 5000];
+        values[4321] = f64::NAN;
+        values[4999] = f64::INFINITY;
+        let error = of(&values, 2, None).expect_err("NaN");
+        assert_eq!(error, Error::invalid("X", "NaN in row 2160, column 1", "finite"));
+    }
+
+    #[test]
+    fn squares_out_of_range_are_an_error() {
+        assert!(of(&[1e200, -1e200], 1, None).is_err());
+        assert!(of(&[1e-200, -1e-200], 1, None).is_err());
+        assert!(of(&[1e-100, -1e-100], 1, None).is_ok());
+    }
+}

@@ -1,0 +1,82 @@
+//! The one error type of the core.
+
+/// Result of every fallible function of the core.
+pub type Result<T> = std::result::Result<T, Error>;
+
+/// What can go wrong: the user's fault as a value that names the argument, the rest by its kind.
+#[derive(Debug, Clone, PartialEq, thiserror::Error)]
+#[non_exhaustive]
+pub enum Error {
+    /// An argument has a value that is not allowed.
+    #[error("{argument} must be {allowed}, but it is {found}")]
+    InvalidArgument {
+        /// Name of the argument as the user wrote it.
+        argument: String,
+        /// The value that was found.
+        found: String,
+        /// What would have been allowed.
+        allowed: String,
+    },
+    /// A valid request that this version, model or algorithm does not serve.
+    #[error("{what} is not supported: {instead}")]
+    NotSupported {
+        /// What was asked for.
+        what: String,
+        /// What to use instead.
+        instead: String,
+    },
+    /// A computation left the numbers that can be represented.
+    #[error("{message}")]
+    Numerical {
+        /// Position of the component concerned, if one is.
+        component: Option<usize>,
+        /// What happened, and what to do about it.
+        message: String,
+    },
+    /// The batch source failed.
+    #[error("the data source failed at batch {batch}: {message}")]
+    Source {
+        /// The batch that could not be loaded.
+        batch: usize,
+        /// The source's own words.
+        message: String,
+    },
+    /// A saved state cannot be read.
+    #[error("the saved state cannot be read: {message}")]
+    Format {
+        /// What is wrong with it.
+        message: String,
+    },
+    /// The caller asked to stop.
+    #[error("cancelled")]
+    Cancelled,
+}
+
+impl Error {
+    /// An [`Error::InvalidArgument`] from anything that can be shown.
+    pub fn invalid(
+        argument: impl Into<String>,
+        found: impl std::fmt::Display,
+        allowed: impl Into<String>,
+    ) -> Self {
+        Self::InvalidArgument {
+            argument: argument.into(),
+            found: found.to_string(),
+            allowed: allowed.into(),
+        }
+    }
+
+    /// An [`Error::Numerical`] of one component.
+    pub fn numerical(component: Option<usize>, message: impl Into<String>) -> Self {
+        Self::Numerical { component, message: message.into() }
+    }
+
+    /// The same error, naming a component where it concerns one.
+    #[must_use]
+    pub fn of_component(self, k: usize) -> Self {
+        match self {
+            Self::Numerical { component: None, message } => Self::Numerical { component: Some(k), message },
+            other => other,
+        }
+    }
+}

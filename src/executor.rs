@@ -1,0 +1,107 @@
+//! Executors: batches in, summaries out. A batch stays with the worker that holds its local state: this process
+//! here, another one or another machine behind the same trait.
+
+use crate::component::EditLog;
+use crate::data::BatchSource;
+use crate::error::{Error, Result};
+use crate::global_step::Globals;
+use crate::linalg::Scalar;
+use crate::local_step::{ByScore, Keep, LocalState, LocalStep, Outcome, Tap};
+use crate::model::Model;
+use crate::parallel::Cancel;
+use crate::responsibilities::Sparsity;
+use crate::suffstats::Summary;
+
+/// Runs the local step of one batch wherever the batch lives.
+pub trait Executor {
+    /// Number of batches.
+    fn n_batches(&self) -> usize;
+
+    /// Replays the edits that the batch's local state has not seen and runs its local step under `globals`.
+    ///
+    /// # Errors
+    /// [`Error::Source`] where the batch cannot be loaded; [`Error::Cancelled`]; [`Error::Numerical`].
+    fn visit(&mut self, batch: usize, globals: &Globals, edits: &EditLog) -> Result<Summary>;
+}
+
+/// How local steps are run.
+#[derive(Debug, Clone, Copy)]
+pub struct LocalOptions {
+    /// Components kept a unit.
+    pub sparsity: Sparsity,
+    /// What is kept of them.
+    pub keep: Keep,
+}
+
+/// Runs every batch in this process, on the pool of threads it is called from.
+pub struct InProcess<'a, F: Scalar> {
+    model: &'a Model<F>,
+    source: &'a dyn BatchSource<F>,
+    options: LocalOptions,
+    cancel: Cancel,
+    states: Vec<LocalState>,
+}
+
+impl<'a, F: Scalar> InProcess<'a, F> {
+    /// An executor that has visited no batch yet.
+    ///
+    /// # Errors
+    /// [`Error::NotSupported`] for a source that does not know its number of batches or cannot be read again.
+    pub fn new(
+        model: &'a Model<F>,
+        source: &'a dyn BatchSource<F>,
+        options: LocalOptions,
+        cancel: Cancel,
+    ) -> Result<Self> {
+        let n_batches = source.n_batches().filter(|_| source.can_replay()).ok_or_else(|| Error::NotSupported {
+            what: "a memoized fit of a source that can be read only once".into(),
+            instead: "give a source whose batches can be loaded again".into(),
+        })?;
+        Ok(Self { model, source, options, cancel, states: vec![LocalState::default(); n_batches] })
+    }
+
+    /// The local state of a batch.
+    pub fn state(&self, batch: usize) -> &LocalState {
+        &self.states[batch]
+    }
+
+    /// Puts a local state in the place of a batch's own, as after loading a checkpoint.
+    pub fn set_state(&mut self, batch: usize, state: LocalState) {
+        self.states[batch] = state;
+    }
+
+    /// As [`Executor::visit`], with taps that see the responsibilities.
+    ///
+    /// # Errors
+    /// As [`Executor::visit`], and what a tap returns.
+    pub fn visit_with_taps(
+        &mut self,
+        batch: usize,
+        globals: &Globals,
+        edits: &EditLog,
+        taps: &mut [&mut dyn Tap],
+    ) -> Result<Outcome> {
+        let units = self.source.load(batch)?;
+        let scorer = globals.scorer(self.model)?;
+        let width = self.options.sparsity.width(globals.n_components())?;
+        let step = LocalStep {
+            likelihood: self.model.likelihood.as_ref(),
+            ids: &globals.ids,
+            assign: &ByScore { scorer: scorer.as_ref(), width },
+            keep: self.options.keep,
+            cancel: &self.cancel,
+        };
+        self.states[batch].replay(edits);
+        step.run(&units, Some(&mut self.states[batch]), taps)
+    }
+}
+
+impl<F: Scalar> Executor for InProcess<'_, F> {
+    fn n_batches(&self) -> usize {
+        self.states.len()
+    }
+
+    fn visit(&mut self, batch: usize, globals: &Globals, edits: &EditLog) -> Result<Summary> {
+        Ok(self.visit_with_taps(batch, globals, edits, &mut [])?.summary)
+    }
+}

@@ -1,0 +1,266 @@
+//! A fitted mixture and what can be asked of it.
+
+use rand::RngExt;
+
+use crate::component::ComponentId;
+use crate::data::{Rows, Units};
+use crate::error::{Error, Result};
+use crate::fit::history::{Record, StopReason};
+use crate::global_step::Globals;
+use crate::likelihood::Scorer;
+use crate::linalg::Scalar;
+use crate::local_step::{ByScore, Chunk, Keep, LocalStep, Outcome, Tap};
+use crate::model::{Model, Specification};
+use crate::parallel::Cancel;
+use crate::parameters::Parameters;
+use crate::process::Allocation;
+use crate::rng::{Choices, Purpose, stream};
+use crate::suffstats::Summary;
+
+/// The result of a fit, independent of the type of the rows.
+#[derive(Debug, Clone)]
+pub struct Fitted {
+    /// The specification with all parameters filled in.
+    pub specification: Specification,
+    /// What statistics are relative to, (D,).
+    pub origin: Vec<f64>,
+    /// Rows it was fitted to.
+    pub n_rows: usize,
+    /// Components kept a unit.
+    pub sparsity: usize,
+    /// The summary that produced the components.
+    pub summary: Summary,
+    /// The bound of that summary, nats.
+    pub elbo: f64,
+    /// One record a pass.
+    pub history: Vec<Record>,
+    /// Why the run ended.
+    pub stop_reason: StopReason,
+    /// What the source said, for [`StopReason::SourceError`].
+    pub error: Option<Error>,
+}
+
+/// Copies responsibilities into whole arrays.
+struct Collect<'a> {
+    components: &'a mut Vec<i64>,
+    values: &'a mut Vec<f64>,
+    log_normalizers: &'a mut Vec<f64>,
+}
+
+impl Tap for Collect<'_> {
+    fn observe(&mut self, chunk: &Chunk<'_>) -> Result<()> {
+        let responsibilities = chunk.responsibilities;
+        self.components.extend(responsibilities.components.iter().map(|&k| i64::from(k)));
+        self.values.extend_from_slice(&responsibilities.values);
+        self.log_normalizers.extend_from_slice(&responsibilities.log_normalizers);
+        Ok(())
+    }
+}
+
+/// Responsibilities of all rows of a table.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct Assigned {
+    /// Pairs a row.
+    pub width: usize,
+    /// Positions of components, (n, width).
+    pub components: Vec<i64>,
+    /// Responsibilities, (n, width).
+    pub values: Vec<f64>,
+    /// Log-sum-exp of the kept log weights, (n,), nats.
+    pub log_normalizers: Vec<f64>,
+}
+
+impl Fitted {
+    /// The model for rows of type `F`.
+    ///
+    /// # Errors
+    /// [`Error::InvalidArgument`] where the stored parameters are not valid, as in a damaged file.
+    pub fn model<F: Scalar>(&self) -> Result<Model<F>> {
+        self.specification.build(self.origin.clone())
+    }
+
+    /// Checks that the parts fit together and that every component has a posterior: what a file must pass before it
+    /// is believed.
+    ///
+    /// # Errors
+    /// [`Error::Format`] saying what does not fit.
+    pub fn check(&self) -> Result<()> {
+        let format = |message: String| Error::Format { message };
+        let (summary, k) = (&self.summary, self.summary.n_components());
+        if self.origin.is_empty() || self.origin.iter().any(|value| !value.is_finite()) {
+            return Err(format("the origin is not a vector of finite numbers".into()));
+        }
+        let model = self.model::<f64>().map_err(|error| format(error.to_string()))?;
+        let n_statistics = model.likelihood.n_statistics();
+        if summary.n_statistics != n_statistics || summary.statistics.len() != k * n_statistics {
+            return Err(format(format!("statistics should have the shape ({k}, {n_statistics})")));
+        }
+        if k == 0 || summary.entropies.len() != k || !(1..=k).contains(&self.sparsity) {
+            return Err(format(format!("counts, entropies and sparsity do not fit {k} components")));
+        }
+        if model.process.n_components().is_some_and(|own| own != k) {
+            return Err(format(format!("the process does not have {k} components")));
+        }
+        let arrays = [&summary.counts, &summary.statistics, &summary.entropies];
+        if arrays.into_iter().flatten().any(|value| !value.is_finite()) {
+            return Err(format("the summary has values that are not finite".into()));
+        }
+        if summary.counts.iter().any(|&count| count < -1e-6 * (1.0 + summary.mass.abs())) {
+            return Err(format("a count is negative".into()));
+        }
+        self.components().map(|_| ()).map_err(|error| format(error.to_string()))
+    }
+
+    fn globals<F: Scalar>(&self, model: &Model<F>) -> Globals {
+        Globals::new(model, &self.summary, 0)
+    }
+
+    /// q of the weights.
+    ///
+    /// # Errors
+    /// As [`Fitted::model`].
+    pub fn allocation(&self) -> Result<Allocation> {
+        Ok(self.globals(&self.model::<f64>()?).allocation)
+    }
+
+    /// Posterior parameters of all components, in the data's units.
+    ///
+    /// # Errors
+    /// As [`Fitted::model`], and [`Error::Numerical`].
+    pub fn components(&self) -> Result<Parameters> {
+        self.model::<f64>()?.likelihood.posterior_parameters(&self.summary.components())
+    }
+
+    /// One dense or sparse local step over new rows; the components stay as they are.
+    fn local_step<F: Scalar>(
+        &self,
+        rows: &dyn Rows<F>,
+        weights: Option<&[f64]>,
+        scored: Scored<'_, F>,
+        taps: &mut [&mut dyn Tap],
+        cancel: &Cancel,
+    ) -> Result<Outcome> {
+        let d = self.origin.len();
+        if rows.n_columns() != d {
+            let found = format!("an array with {} columns", rows.n_columns());
+            return Err(Error::invalid("X", found, format!("an array with {d} columns, as the fit had")));
+        }
+        let ids: Vec<ComponentId> = (0..scored.scorer.n_components() as u32).map(ComponentId).collect();
+        let step = LocalStep {
+            likelihood: scored.model.likelihood.as_ref(),
+            ids: &ids,
+            assign: &ByScore { scorer: scored.scorer, width: scored.width },
+            keep: scored.keep,
+            cancel,
+        };
+        step.run(&Units::all(rows, weights), None, taps)
+    }
+
+    /// The general form of the bound (spec 0) on these rows under the components as they are, nats: the responsibilities
+    /// are optimal given the components, so the data part is the sum of log normalisers.
+    ///
+    /// # Errors
+    /// [`Error::InvalidArgument`] for another number of columns; [`Error::Numerical`]; [`Error::Cancelled`].
+    pub fn evaluate<F: Scalar>(&self, rows: &dyn Rows<F>, weights: Option<&[f64]>, cancel: &Cancel) -> Result<f64> {
+        let model = self.model::<F>()?;
+        let globals = self.globals(&model);
+        let scorer = globals.scorer(&model)?;
+        let scored = Scored { model: &model, scorer: scorer.as_ref(), width: self.sparsity, keep: Keep::Nothing };
+        let outcome = self.local_step(rows, weights, scored, &mut [], cancel)?;
+        Ok(outcome.log_normalizer - globals.divergence(&model)?)
+    }
+
+    /// The summary that one local step makes of these rows.
+    ///
+    /// # Errors
+    /// As [`Fitted::evaluate`].
+    pub fn summarize<F: Scalar>(
+        &self,
+        rows: &dyn Rows<F>,
+        weights: Option<&[f64]>,
+        width: usize,
+        keep: Keep,
+        cancel: &Cancel,
+    ) -> Result<Outcome> {
+        let model = self.model::<F>()?;
+        let scorer = self.globals(&model).scorer(&model)?;
+        self.local_step(rows, weights, Scored { model: &model, scorer: scorer.as_ref(), width, keep }, &mut [], cancel)
+    }
+
+    /// The `width` largest responsibilities of every row.
+    ///
+    /// # Errors
+    /// As [`Fitted::evaluate`].
+    pub fn assign<F: Scalar>(&self, rows: &dyn Rows<F>, width: usize, cancel: &Cancel) -> Result<Assigned> {
+        let model = self.model::<F>()?;
+        let scorer = self.globals(&model).scorer(&model)?;
+        let scored = Scored { model: &model, scorer: scorer.as_ref(), width, keep: Keep::Nothing };
+        self.collect(rows, scored, cancel)
+    }
+
+    /// Log density of every row under the posterior predictive, the prior taking the left-over weight (spec 6), nats.
+    ///
+    /// # Errors
+    /// As [`Fitted::evaluate`].
+    pub fn log_predictive<F: Scalar>(&self, rows: &dyn Rows<F>, cancel: &Cancel) -> Result<Vec<f64>> {
+        let model = self.model::<F>()?;
+        let scorer = self.globals(&model).predictive_scorer(&model)?;
+        let width = scorer.n_components();
+        let scored = Scored { model: &model, scorer: scorer.as_ref(), width, keep: Keep::Nothing };
+        let mut log_normalizers = Vec::with_capacity(rows.n_rows());
+        let mut tap = Normalizers(&mut log_normalizers);
+        self.local_step(rows, None, scored, &mut [&mut tap], cancel)?;
+        Ok(log_normalizers)
+    }
+
+    fn collect<F: Scalar>(&self, rows: &dyn Rows<F>, scored: Scored<'_, F>, cancel: &Cancel) -> Result<Assigned> {
+        let mut all = Assigned { width: scored.width, ..Assigned::default() };
+        let mut tap = Collect {
+            components: &mut all.components,
+            values: &mut all.values,
+            log_normalizers: &mut all.log_normalizers,
+        };
+        self.local_step(rows, None, scored, &mut [&mut tap], cancel)?;
+        Ok(all)
+    }
+
+    /// `n` rows drawn from the posterior predictive, (n, D), in the data's units.
+    ///
+    /// # Errors
+    /// As [`Fitted::model`], and [`Error::Numerical`].
+    pub fn sample(&self, n: usize, seed: u64) -> Result<Vec<f64>> {
+        let model = self.model::<f64>()?;
+        let globals = self.globals(&model);
+        let nothing = Summary::empty(vec![ComponentId(0)], self.summary.n_statistics, false);
+        let mut weights = globals.allocation.expected_weights.clone();
+        weights.push(globals.allocation.leftover);
+        let mut generator = stream(seed, Purpose::Draws, 0);
+        let components = globals.components();
+        let mut rows = Vec::with_capacity(n * self.origin.len());
+        for _ in 0..n {
+            let k = generator.choose(&weights);
+            let component = components.get(k).copied().unwrap_or_else(|| nothing.component(0));
+            let mut own = stream(generator.random(), Purpose::Draws, 1);
+            rows.extend(model.likelihood.draw(component, &mut own)?);
+        }
+        Ok(rows)
+    }
+}
+
+/// Packed components and what to do with their scores.
+struct Scored<'a, F: Scalar> {
+    model: &'a Model<F>,
+    scorer: &'a dyn Scorer<F>,
+    width: usize,
+    keep: Keep,
+}
+
+/// Collects log normalisers only.
+struct Normalizers<'a>(&'a mut Vec<f64>);
+
+impl Tap for Normalizers<'_> {
+    fn observe(&mut self, chunk: &Chunk<'_>) -> Result<()> {
+        self.0.extend_from_slice(&chunk.responsibilities.log_normalizers);
+        Ok(())
+    }
+}

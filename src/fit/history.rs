@@ -1,0 +1,72 @@
+//! What a run tells while it goes on, and why it ended.
+
+/// One pass over the data.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Record {
+    /// 0, 1, ...
+    pub index: usize,
+    /// Since the fit began.
+    pub seconds: f64,
+    /// The bound after the pass, nats; NaN until every batch has been visited.
+    pub elbo: f64,
+    /// Components after the pass.
+    pub n_components: usize,
+    /// Moves proposed.
+    pub proposed: usize,
+    /// Moves accepted.
+    pub accepted: usize,
+    /// Share of the (row, component) pairs whose log weight was computed.
+    pub evaluated_share: f64,
+}
+
+/// Why a run ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum StopReason {
+    /// A pass gained less than the tolerance.
+    Converged,
+    /// The last pass allowed was made.
+    MaxPasses,
+    /// The user interrupted.
+    Interrupted,
+    /// An observer asked for it.
+    Callback,
+    /// The batch source failed.
+    SourceError,
+}
+
+impl StopReason {
+    /// The name used outside.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Converged => "converged",
+            Self::MaxPasses => "max_passes",
+            Self::Interrupted => "interrupted",
+            Self::Callback => "callback",
+            Self::SourceError => "source_error",
+        }
+    }
+
+    /// The reason of that name.
+    pub fn from_name(name: &str) -> Option<Self> {
+        [Self::Converged, Self::MaxPasses, Self::Interrupted, Self::Callback, Self::SourceError]
+            .into_iter()
+            .find(|reason| reason.name() == name)
+    }
+}
+
+/// Sees a run from outside: progress bars, callbacks, checkpoints.
+pub trait Observer {
+    /// `done` of `n_batches` batches of pass `pass` have been visited.
+    fn on_batch(&mut self, pass: usize, done: usize, n_batches: usize);
+    /// A pass is complete; `true` ends the run.
+    fn on_pass(&mut self, record: &Record) -> bool;
+}
+
+/// Sees nothing.
+impl Observer for () {
+    fn on_batch(&mut self, _pass: usize, _done: usize, _n_batches: usize) {}
+
+    fn on_pass(&mut self, _record: &Record) -> bool {
+        false
+    }
+}

@@ -1,0 +1,149 @@
+//! The run: from data and a specification to a fitted mixture.
+
+mod engine;
+mod fitted;
+mod history;
+
+use std::time::Instant;
+
+use crate::component::EditLog;
+use crate::data::{ArrayBatches, Rows, Units, moments};
+use crate::error::{Error, Result};
+use crate::executor::{InProcess, LocalOptions};
+use crate::init::{Beginning, Init};
+use crate::linalg::Scalar;
+use crate::local_step::Keep;
+use crate::model::Specification;
+use crate::parallel::Cancel;
+use crate::process;
+use crate::responsibilities::Sparsity;
+
+pub use engine::{Engine, Run};
+pub use fitted::Fitted;
+pub use history::{Observer, Record, StopReason};
+
+/// How to run.
+#[derive(Debug, Clone, Copy)]
+pub struct Options {
+    /// Where inference starts, if neither the process nor the start says it.
+    pub n_components: Option<usize>,
+    /// Number of batches; `None` is one for every 5000 rows, at most 20.
+    pub batches: Option<usize>,
+    /// Whether rows are dealt to batches at random.
+    pub shuffle: bool,
+    /// Components kept a unit.
+    pub sparsity: Sparsity,
+    /// Passes over the data at most.
+    pub max_passes: usize,
+    /// Stop when a pass gains less, in nats per unit of mass; 0 never stops early.
+    pub tol: f64,
+    /// The seed.
+    pub seed: u64,
+}
+
+/// Components where nobody says how many: there are no births yet to find more.
+const DEFAULT_COMPONENTS: usize = 50;
+
+/// Fits a mixture to a table.
+///
+/// # Errors
+/// [`Error::InvalidArgument`] before any work starts; [`Error::Numerical`]; [`Error::Cancelled`] where there is no
+/// state to return yet.
+pub fn fit<F: Scalar>(
+    specification: &Specification,
+    rows: &dyn Rows<F>,
+    weights: Option<&[f64]>,
+    init: &Init<'_>,
+    options: Options,
+    observer: &mut dyn Observer,
+    cancel: &Cancel,
+) -> Result<Fitted> {
+    let started = Instant::now();
+    let n = rows.n_rows();
+    if n == 0 {
+        return Err(Error::invalid("X", "0 rows", "at least one row"));
+    }
+    let k = n_components(specification, init, options.n_components, n)?;
+    options.sparsity.width(k)?;
+    let batches = options.batches.unwrap_or_else(|| (n / 5000).clamp(1, 20));
+    let units = Units::all(rows, weights);
+    let data = moments(&units, cancel)?;
+    let shuffle = options.shuffle.then_some(options.seed);
+    let source = ArrayBatches::new(rows, weights, batches, shuffle, data.fingerprint())?;
+    let specification = specification.resolve(&data)?;
+    // The origin is a number of the data's own type, so that taking it from a row is exact to the last bit of the row.
+    let origin = data.mean.iter().map(|&value| F::from_f64(value).to_f64()).collect();
+    let model = specification.build::<F>(origin)?;
+    let edits = EditLog::with_components(k);
+    let local = LocalOptions { sparsity: options.sparsity, keep: Keep::Summary };
+    let memo = Beginning {
+        likelihood: model.likelihood.as_ref(),
+        units: &units,
+        source: &source,
+        ids: &edits.components()?,
+        keep: local.keep,
+        mass: data.mass,
+        seed: options.seed,
+        cancel,
+    }
+    .memo(init)?;
+    let mut executor = InProcess::new(&model, &source, local, cancel.clone())?;
+    let engine = Engine { model: &model, max_passes: options.max_passes, tol: options.tol, seed: options.seed, started };
+    let run = engine.run(&mut executor, memo, &edits, observer, cancel)?;
+    Ok(Fitted {
+        specification,
+        origin: model.likelihood.origin().to_vec(),
+        n_rows: n,
+        sparsity: options.sparsity.width(k)?,
+        summary: run.summary,
+        elbo: run.elbo,
+        history: run.history,
+        stop_reason: run.stop_reason,
+        error: run.error,
+    })
+}
+
+/// The process's own number, else that of the start, else what the user says, else 50 or the number of rows.
+fn n_components(
+    specification: &Specification,
+    init: &Init<'_>,
+    asked: Option<usize>,
+    n: usize,
+) -> Result<usize> {
+    let process = process::build(&specification.process.name, &specification.process.parameters)?;
+    let own = process.n_components();
+    let given = match init {
+        Init::KmeansPlusPlus | Init::Random => None,
+        Init::Labels(labels) => {
+            expect_length(labels.len(), n)?;
+            labels.iter().max().map(|&label| label as usize + 1)
+        }
+        Init::Table(values) => {
+            let k = values.len() / n;
+            expect_length(values.len(), n * k)?;
+            Some(k)
+        }
+        Init::Summary { summary, .. } => Some(summary.n_components()),
+    };
+    let k = own.or(asked).or(given).unwrap_or(DEFAULT_COMPONENTS.min(n));
+    if let Some(asked) = asked.filter(|&asked| asked != k) {
+        return Err(Error::invalid("n_components", asked, format!("{k}, as the process says")));
+    }
+    match given {
+        // Labels may leave the last components empty.
+        Some(given) if given > k || (given < k && !matches!(init, Init::Labels(_))) => {
+            Err(Error::invalid("init", format!("for {given} components"), format!("for {k} components")))
+        }
+        _ if k == 0 || k > n => {
+            Err(Error::invalid("n_components", k, format!("between 1 and the number of rows, {n}")))
+        }
+        _ => Ok(k),
+    }
+}
+
+fn expect_length(found: usize, allowed: usize) -> Result<()> {
+    if found == allowed {
+        return Ok(());
+    }
+    Err(Error::invalid("init", format!("of {found} values"), format!("of {allowed} values, as many as X has rows")))
+}

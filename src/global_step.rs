@@ -1,0 +1,127 @@
+//! The global step: the summary of all data becomes the components.
+
+use serde::{Deserialize, Serialize};
+
+use crate::component::ComponentId;
+use crate::error::{Error, Result};
+use crate::likelihood::{Density, Drift, Scorer};
+use crate::linalg::Scalar;
+use crate::model::Model;
+use crate::process::Allocation;
+use crate::suffstats::{Sufficient, Summary};
+
+/// All components at one moment: immutable, versioned, and small enough to send to a worker. The posterior of a
+/// component is a function of its count and statistics, so that is what travels.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Globals {
+    /// Grows with every global step.
+    pub version: u64,
+    /// The components in stick order.
+    pub ids: Vec<ComponentId>,
+    /// N_k, (K,).
+    pub counts: Vec<f64>,
+    /// S_k, (K, P).
+    pub statistics: Vec<f64>,
+    /// q of the weights.
+    pub allocation: Allocation,
+}
+
+impl Globals {
+    /// The optimal globals given a summary: lambda_k = lambda_0 + S_k and q of the weights (spec 4).
+    pub fn new<F: Scalar>(model: &Model<F>, summary: &Summary, version: u64) -> Self {
+        let mass = summary.counts.iter().sum::<f64>();
+        // Counts of emptied components may be left below zero by the rounding of sums and differences.
+        let counts: Vec<f64> =
+            summary.counts.iter().map(|&n| if n < 0.0 && n > -1e-9 * (1.0 + mass) { 0.0 } else { n }).collect();
+        debug_assert!(counts.iter().all(|&n| n >= 0.0), "a count below zero is a bug: {counts:?}");
+        Self {
+            version,
+            ids: summary.ids.clone(),
+            allocation: model.process.allocate(&counts),
+            counts,
+            statistics: summary.statistics.clone(),
+        }
+    }
+
+    /// Number of components.
+    pub fn n_components(&self) -> usize {
+        self.ids.len()
+    }
+
+    /// Count and statistics of every component.
+    pub fn components(&self) -> Vec<Sufficient<'_>> {
+        let p = self.statistics.len() / self.ids.len().max(1);
+        self.counts
+            .iter()
+            .enumerate()
+            .map(|(k, &count)| Sufficient { count, statistics: &self.statistics[k * p..][..p] })
+            .collect()
+    }
+
+    /// The components packed for the local step: E log w_k + E log p(x | phi_k).
+    ///
+    /// # Errors
+    /// [`Error::Numerical`] naming the component that has no Cholesky factor.
+    pub fn scorer<F: Scalar>(&self, model: &Model<F>) -> Result<Box<dyn Scorer<F>>> {
+        model.likelihood.scorer(&self.components(), &self.allocation.expected_log_weights, Density::Expected)
+    }
+
+    /// The components and, last, the prior with the left-over weight, packed for the posterior predictive (spec 6).
+    ///
+    /// # Errors
+    /// As [`Globals::scorer`].
+    pub fn predictive_scorer<F: Scalar>(&self, model: &Model<F>) -> Result<Box<dyn Scorer<F>>> {
+        let nothing = vec![0.0; model.likelihood.n_statistics()];
+        let mut components = self.components();
+        let mut log_weights: Vec<f64> = self.allocation.expected_weights.iter().map(|w| w.ln()).collect();
+        if self.allocation.leftover > 0.0 {
+            components.push(Sufficient { count: 0.0, statistics: &nothing });
+            log_weights.push(self.allocation.leftover.ln());
+        }
+        model.likelihood.scorer(&components, &log_weights, Density::Predictive)
+    }
+
+    /// KL(q || p) of all global factors, nats.
+    ///
+    /// # Errors
+    /// As [`Globals::scorer`].
+    pub fn divergence<F: Scalar>(&self, model: &Model<F>) -> Result<f64> {
+        let components = self.components();
+        let parts = crate::parallel::try_map(components.len(), |k| {
+            model.likelihood.divergence_from_prior(components[k]).map_err(|error| error.of_component(k))
+        })?;
+        Ok(parts.iter().sum::<f64>() + self.allocation.divergence)
+    }
+
+    /// How far each component of `self` moved since `earlier`; `None` for one that did not exist then.
+    ///
+    /// # Errors
+    /// As [`Globals::scorer`].
+    pub fn drift_since<F: Scalar>(&self, earlier: &Self, model: &Model<F>) -> Result<Vec<Option<Drift>>> {
+        let (now, before) = (self.components(), earlier.components());
+        self.ids
+            .iter()
+            .enumerate()
+            .map(|(k, id)| {
+                let was = earlier.ids.iter().position(|other| other == id);
+                was.map(|j| model.likelihood.drift(before[j], now[k])).transpose()
+            })
+            .collect()
+    }
+
+    /// The snapshot as bytes, exact to the bit.
+    ///
+    /// # Errors
+    /// [`Error::Format`] where that fails.
+    pub fn to_bytes(&self) -> Result<Vec<u8>> {
+        postcard::to_stdvec(self).map_err(|error| Error::Format { message: error.to_string() })
+    }
+
+    /// The snapshot from [`Globals::to_bytes`].
+    ///
+    /// # Errors
+    /// [`Error::Format`] for anything else.
+    pub fn from_bytes(bytes: &[u8]) -> Result<Self> {
+        postcard::from_bytes(bytes).map_err(|error| Error::Format { message: error.to_string() })
+    }
+}

@@ -1,0 +1,158 @@
+//! Bregman k-means++ on smoothed statistics (spec 5.2; Ackermann & Bloemer 2009).
+//!
+//! A single row has a singular covariance, so rows and centres are compared through their posteriors,
+//! lambda_0 + T(x) against lambda_0 + S_k: seeds are drawn with probability proportional to the divergence from
+//! the nearest seed, and a few Lloyd steps follow.
+
+use crate::data::Units;
+use crate::error::Result;
+use crate::init::{Beginning, with_mass};
+use crate::likelihood::Density;
+use crate::linalg::Scalar;
+use crate::local_step::{ByScore, Chunk, Keep, LocalStep, Tap};
+use crate::parallel::try_map;
+use crate::rng::{Choices, Generator};
+use crate::suffstats::Summary;
+
+/// Seeding looks at this many rows, or 50 a component if that is more: the seeds of a subsample are as good.
+const SUBSAMPLE: usize = 10_000;
+const SUBSAMPLE_PER_COMPONENT: usize = 50;
+/// Lloyd steps after seeding.
+const LLOYD_STEPS: usize = 5;
+
+/// What k-means++ returns.
+pub enum Outcome {
+    /// A component for every row of the data.
+    Labels(Vec<u32>),
+    /// The summary of a subsample, scaled to the mass of all data.
+    Summary(Summary),
+}
+
+/// Collects the best component and the log-sum-exp of every unit.
+#[derive(Default)]
+struct Assigned {
+    labels: Vec<u32>,
+    scores: Vec<f64>,
+}
+
+impl Tap for Assigned {
+    fn observe(&mut self, chunk: &Chunk<'_>) -> Result<()> {
+        let responsibilities = chunk.responsibilities;
+        self.labels.extend((0..responsibilities.len()).map(|unit| responsibilities.best(unit)));
+        self.scores.extend_from_slice(&responsibilities.log_normalizers);
+        Ok(())
+    }
+}
+
+/// Seeds and Lloyd steps on at most 10000 rows (50 a component if more).
+///
+/// # Errors
+/// [`crate::Error::Cancelled`]; [`crate::Error::Numerical`].
+pub fn smoothed_kmeans<F: Scalar>(begin: &Beginning<'_, F>, generator: &mut Generator) -> Result<Outcome> {
+    let k = begin.ids.len();
+    let n = begin.units.len();
+    let size = SUBSAMPLE.max(SUBSAMPLE_PER_COMPONENT * k);
+    let heavy = with_mass(begin.units);
+    let whole = n <= size;
+    let sample: Vec<u32> = if whole || heavy.len() <= size {
+        heavy
+    } else {
+        let mut picked: Vec<u32> =
+            rand::seq::index::sample(generator, heavy.len(), size).iter().map(|i| heavy[i]).collect();
+        picked.sort_unstable();
+        picked
+    };
+    let units = begin.units.select(&sample);
+    let seeds = seed_rows(begin, &units, generator)?;
+    let mut summary = begin.singles(&units, &seeds);
+    let mut labels = Vec::new();
+    for _ in 0..=LLOYD_STEPS {
+        let (next, moved) = assign(begin, &units, &summary)?;
+        let settled = moved.labels == labels;
+        (summary, labels) = (next, moved.labels);
+        if settled {
+            break;
+        }
+    }
+    if whole {
+        // Rows without mass carry nothing, whatever their label.
+        let mut all = vec![0; n];
+        sample.iter().zip(labels).for_each(|(&row, label)| all[row as usize] = label);
+        return Ok(Outcome::Labels(all));
+    }
+    Ok(Outcome::Summary(summary.scale(begin.mass / summary.mass)))
+}
+
+/// Hard assignment of every unit to the component of least divergence.
+fn assign<F: Scalar>(
+    begin: &Beginning<'_, F>,
+    units: &Units<'_, F>,
+    centres: &Summary,
+) -> Result<(Summary, Assigned)> {
+    let zeros = vec![0.0; centres.n_components()];
+    let scorer = begin.likelihood.scorer(&centres.components(), &zeros, Density::Divergence)?;
+    let step = LocalStep {
+        likelihood: begin.likelihood,
+        ids: &centres.ids,
+        assign: &ByScore { scorer: scorer.as_ref(), width: 1 },
+        keep: Keep::Summary,
+        cancel: begin.cancel,
+    };
+    let mut assigned = Assigned::default();
+    let outcome = step.run(units, None, &mut [&mut assigned])?;
+    Ok((outcome.summary, assigned))
+}
+
+/// Divergence of every unit from the posterior of one row.
+fn divergences<F: Scalar>(begin: &Beginning<'_, F>, units: &Units<'_, F>, row: usize) -> Result<Vec<f64>> {
+    let centre = begin.singles(units, &[row]);
+    let scorer = begin.likelihood.scorer(&centre.components()[..1], &[0.0], Density::Divergence)?;
+    let step = LocalStep {
+        likelihood: begin.likelihood,
+        ids: &begin.ids[..1],
+        assign: &ByScore { scorer: scorer.as_ref(), width: 1 },
+        keep: Keep::Nothing,
+        cancel: begin.cancel,
+    };
+    let mut assigned = Assigned::default();
+    step.run(units, None, &mut [&mut assigned])?;
+    // Rounding can leave the divergence of a row from itself a hair below zero.
+    Ok(assigned.scores.into_iter().map(|score| (-score).max(0.0)).collect())
+}
+
+/// K seeds: the first by mass, each further one by mass x divergence from the nearest seed so far, the best of
+/// `2 + ln K` draws. Every draw goes through `choices`.
+///
+/// # Errors
+/// [`crate::Error::Cancelled`]; [`crate::Error::Numerical`].
+pub fn seed_rows<F: Scalar>(
+    begin: &Beginning<'_, F>,
+    units: &Units<'_, F>,
+    choices: &mut dyn Choices,
+) -> Result<Vec<usize>> {
+    let k = begin.ids.len();
+    let masses: Vec<f64> = (0..units.len()).map(|unit| units.mass(unit)).collect();
+    let n_trials = 2 + (k as f64).ln() as usize;
+    let mut seeds = vec![choices.choose(&masses)];
+    let mut nearest = divergences(begin, units, seeds[0])?;
+    while seeds.len() < k {
+        let potential: Vec<f64> = masses.iter().zip(&nearest).map(|(mass, d)| mass * d).collect();
+        // Fewer distinct rows than components: all that is left to do is to repeat some.
+        let weights = if potential.iter().sum::<f64>() > 0.0 { &potential } else { &masses };
+        let trials: Vec<usize> = (0..n_trials).map(|_| choices.choose(weights)).collect();
+        let outcomes = try_map(n_trials, |trial| {
+            let distances = divergences(begin, units, trials[trial])?;
+            let closer: Vec<f64> = nearest.iter().zip(&distances).map(|(a, b)| a.min(*b)).collect();
+            let left: f64 = closer.iter().zip(&masses).map(|(d, mass)| d * mass).sum();
+            Ok((left, closer))
+        })?;
+        let (trial, (_, closer)) = outcomes
+            .into_iter()
+            .enumerate()
+            .min_by(|(i, (a, _)), (j, (b, _))| a.total_cmp(b).then(i.cmp(j)))
+            .expect("at least two trials");
+        seeds.push(trials[trial]);
+        nearest = closer;
+    }
+    Ok(seeds)
+}

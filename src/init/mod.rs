@@ -1,0 +1,143 @@
+//! Where inference starts.
+
+mod kmeans;
+
+use crate::component::ComponentId;
+use crate::data::{BatchSource, Units};
+use crate::error::{Error, Result};
+use crate::linalg::Scalar;
+use crate::likelihood::{Likelihood, Scratch};
+use crate::local_step::{Assign, FromLabels, FromTable, Keep, LocalStep};
+use crate::memo::Memo;
+use crate::parallel::Cancel;
+use crate::rng::{Generator, Purpose, stream};
+use crate::suffstats::Summary;
+
+pub use kmeans::{seed_rows, smoothed_kmeans};
+
+/// A start, as the user names it.
+#[derive(Debug, Clone)]
+pub enum Init<'a> {
+    /// Bregman k-means++ on smoothed statistics (spec 5.2).
+    KmeansPlusPlus,
+    /// K distinct rows, each the only unit of its component (spec 5.1).
+    Random,
+    /// A component for every row, (n,).
+    Labels(&'a [u32]),
+    /// Responsibilities, (n, K) in row-major order.
+    Table(&'a [f64]),
+    /// The summary of a previous fit, with the origin its statistics are relative to.
+    Summary {
+        /// The summary.
+        summary: &'a Summary,
+        /// The origin.
+        origin: &'a [f64],
+    },
+}
+
+/// What every start needs.
+pub struct Beginning<'a, F: Scalar> {
+    /// The likelihood.
+    pub likelihood: &'a dyn Likelihood<F>,
+    /// All data as one table.
+    pub units: &'a Units<'a, F>,
+    /// The same data in batches.
+    pub source: &'a dyn BatchSource<F>,
+    /// The components.
+    pub ids: &'a [ComponentId],
+    /// Whether pair gaps are kept.
+    pub keep: Keep,
+    /// Sum of all masses.
+    pub mass: f64,
+    /// The seed of the fit.
+    pub seed: u64,
+    /// Stops between blocks.
+    pub cancel: &'a Cancel,
+}
+
+impl<F: Scalar> Beginning<'_, F> {
+    /// The memo from which the first global step is made. Where the start gives every row its responsibilities the
+    /// memo is complete, and its bound is that of all data.
+    ///
+    /// # Errors
+    /// [`Error::Cancelled`]; [`Error::Numerical`]; [`Error::InvalidArgument`] for a start that does not fit.
+    pub fn memo(&self, init: &Init<'_>) -> Result<Memo> {
+        let k = self.ids.len();
+        let n_batches = self.source.n_batches().unwrap_or(1);
+        match init {
+            Init::Labels(labels) => self.given(&FromLabels { labels }),
+            Init::Table(values) => self.given(&FromTable { values, n_components: k }),
+            Init::KmeansPlusPlus => {
+                let mut generator = self.generator();
+                match smoothed_kmeans(self, &mut generator)? {
+                    kmeans::Outcome::Labels(labels) => self.given(&FromLabels { labels: &labels }),
+                    kmeans::Outcome::Summary(summary) => Ok(Memo::starting_from(summary, n_batches, self.mass)),
+                }
+            }
+            Init::Random => {
+                let rows = distinct_rows(self.units, k, &mut self.generator());
+                Ok(Memo::starting_from(self.singles(self.units, &rows), n_batches, self.mass))
+            }
+            Init::Summary { summary, origin } => {
+                if summary.n_statistics != self.likelihood.n_statistics() {
+                    return Err(Error::invalid("init", "a fit of another likelihood or dimension", "a fit of this one"));
+                }
+                let mut start = (*summary).clone();
+                start.ids = self.ids.to_vec();
+                start.statistics =
+                    summary.components().iter().flat_map(|&c| self.likelihood.rebase(c, origin)).collect();
+                Ok(Memo::starting_from(start, n_batches, self.mass))
+            }
+        }
+    }
+
+    fn generator(&self) -> Generator {
+        stream(self.seed, Purpose::Start, 0)
+    }
+
+    fn given(&self, assign: &dyn Assign<F>) -> Result<Memo> {
+        let step = LocalStep {
+            likelihood: self.likelihood,
+            ids: self.ids,
+            assign,
+            keep: self.keep,
+            cancel: self.cancel,
+        };
+        let n_batches = self.source.n_batches().unwrap_or(1);
+        let batches = (0..n_batches)
+            .map(|batch| Ok(step.run(&self.source.load(batch)?, None, &mut [])?.summary))
+            .collect::<Result<_>>()?;
+        Memo::complete(batches)
+    }
+
+    /// A summary with one unit a component, each of mass 1.
+    fn singles(&self, units: &Units<'_, F>, rows: &[usize]) -> Summary {
+        let likelihood = self.likelihood;
+        let mut summary = Summary::empty(self.ids.to_vec(), likelihood.n_statistics(), false);
+        let origin: Vec<F> = likelihood.origin().iter().map(|&value| F::from_f64(value)).collect();
+        let mut row = vec![F::ZERO; units.dimension()];
+        let mut scratch = Scratch::default();
+        for (k, &unit) in rows.iter().enumerate() {
+            units.read(unit..unit + 1, &origin, &mut row);
+            let statistics = &mut summary.statistics[k * summary.n_statistics..][..summary.n_statistics];
+            likelihood.accumulate(&row, &[1.0], statistics, &mut scratch);
+            summary.counts[k] = 1.0;
+            summary.mass += 1.0;
+            summary.log_base_measure += likelihood.log_base_measure(&row, &[1.0]);
+        }
+        summary
+    }
+}
+
+/// `k` different units, uniformly among those that have mass; some twice where there are fewer.
+fn distinct_rows<F: Scalar>(units: &Units<'_, F>, k: usize, generator: &mut Generator) -> Vec<usize> {
+    let heavy = with_mass(units);
+    let picked = rand::seq::index::sample(generator, heavy.len(), k.min(heavy.len()));
+    let rows: Vec<usize> = picked.iter().map(|i| heavy[i] as usize).collect();
+    rows.iter().copied().cycle().take(k).collect()
+}
+
+/// The units that have mass.
+fn with_mass<F: Scalar>(units: &Units<'_, F>) -> Vec<u32> {
+    (0..units.len()).filter(|&unit| units.mass(unit) > 0.0).map(|unit| unit as u32).collect()
+}

@@ -1,0 +1,30 @@
+//! Dirichlet-process mixtures on millions of rows: the core of `stickbreak`.
+//!
+//! Everything is one small loop over weighted units with sufficient statistics: a local step turns units and
+//! components into a [`suffstats::Summary`], a memo adds summaries up, a global step turns the total into
+//! components and the exact evidence lower bound. `ARCHITECTURE.md` tells where things live; the equations
+//! name the paper they come from.
+
+pub mod component;
+pub mod data;
+pub mod elbo;
+pub mod error;
+pub mod executor;
+pub mod fit;
+pub mod global_step;
+pub mod init;
+pub mod likelihood;
+pub mod linalg;
+pub mod local_step;
+pub mod memo;
+pub mod model;
+pub mod parallel;
+pub mod parameters;
+pub mod process;
+pub mod real;
+pub mod responsibilities;
+pub mod rng;
+pub mod special;
+pub mod suffstats;
+
+pub use error::{Error, Result};

@@ -1,0 +1,155 @@
+//! Full mean and full covariance with a Normal-Wishart base measure (spec 1a; Hughes & Sudderth 2013, section 4).
+
+use crate::data::Moments;
+use crate::error::{Error, Result};
+use crate::likelihood::Specification;
+use crate::likelihood::scatter::unpack;
+use crate::likelihood::wishart::{
+    NormalWishart, NormalWishartModel, check_dof, check_scale, default_scale, dofs, scales,
+};
+use crate::parameters::{Parameters, Value, table, vector};
+use crate::suffstats::Sufficient;
+
+const NAMES: [&str; 4] = ["mean", "mean_precision", "dof", "scale"];
+
+/// x | mu, Lambda ~ N(mu, Lambda^-1); Lambda ~ W(dof, scale^-1); mu | Lambda ~ N(mean, (`mean_precision` Lambda)^-1).
+/// Statistics: sum x, then the packed lower triangle of sum x x^T.
+#[derive(Debug)]
+pub struct Gaussian {
+    origin: Vec<f64>,
+    /// B_0, column-major.
+    scale: Vec<f64>,
+    prior: NormalWishart,
+}
+
+impl Specification for Gaussian {
+    fn check(parameters: &Parameters) -> Result<()> {
+        parameters.only(&NAMES)?;
+        parameters.number_above("mean_precision", 0.0)?;
+        let mean = parameters.vector("mean")?;
+        let scale = parameters.square("scale")?;
+        let d = mean.map(<[f64]>::len).or(scale.map(|(d, _)| d));
+        if let Some(dof) = parameters.number_above("dof", 0.0)? {
+            check_dof(dof, d.unwrap_or(1))?;
+        }
+        if let (Some(mean), Some((d, _))) = (mean, scale)
+            && mean.len() != d
+        {
+            return Err(Error::invalid("mean", format!("of length {}", mean.len()), format!("of length {d}, as scale")));
+        }
+        scale.map_or(Ok(()), |(d, values)| check_scale(d, values))
+    }
+
+    fn resolve(parameters: &Parameters, data: &Moments) -> Result<Parameters> {
+        let d = data.dimension();
+        let complete = Parameters::from_pairs([
+            ("mean", vector(parameters.vector("mean")?.map_or_else(|| data.mean.clone(), <[f64]>::to_vec))),
+            ("mean_precision", Value::Number(parameters.number("mean_precision")?.unwrap_or(0.1))),
+            ("dof", Value::Number(parameters.number("dof")?.unwrap_or(d as f64 + 2.0))),
+            (
+                "scale",
+                match parameters.square("scale")? {
+                    Some((size, values)) => table(size, values.to_vec()),
+                    None => table(d, default_scale(d, &data.covariance)),
+                },
+            ),
+        ]);
+        for (name, size) in
+            [("mean", complete.vector("mean")?.map(<[f64]>::len)), ("scale", complete.square("scale")?.map(|s| s.0))]
+        {
+            if size != Some(d) {
+                let found = format!("of size {}", size.unwrap_or(0));
+                return Err(Error::invalid(name, found, format!("of size {d}, the number of columns of X")));
+            }
+        }
+        Self::check(&complete)?;
+        Ok(complete)
+    }
+
+    fn build(parameters: &Parameters, origin: Vec<f64>) -> Result<Self> {
+        Self::check(parameters)?;
+        let missing = |name: &str| Error::invalid(name, "absent", "given");
+        let mean = parameters.vector("mean")?.ok_or_else(|| missing("mean"))?;
+        let kappa = parameters.number("mean_precision")?.ok_or_else(|| missing("mean_precision"))?;
+        let dof = parameters.number("dof")?.ok_or_else(|| missing("dof"))?;
+        let (d, scale) = parameters.square("scale")?.ok_or_else(|| missing("scale"))?;
+        if d != origin.len() {
+            return Err(Error::invalid("scale", format!("of size {d}"), format!("of size {}", origin.len())));
+        }
+        let relative = mean.iter().zip(&origin).map(|(m, o)| m - o).collect();
+        let prior = NormalWishart::new(dof, kappa.recip(), relative, scale.to_vec())?;
+        Ok(Self { origin, scale: scale.to_vec(), prior })
+    }
+}
+
+impl NormalWishartModel for Gaussian {
+    fn origin(&self) -> &[f64] {
+        &self.origin
+    }
+
+    fn prior(&self) -> &NormalWishart {
+        &self.prior
+    }
+
+    fn n_sums(&self) -> usize {
+        self.origin.len()
+    }
+
+    /// Spec 1a: kappa = kappa_0 + N, nu = nu_0 + N, m = (kappa_0 m_0 + s) / kappa,
+    /// B = B_0 + C + kappa_0 N / kappa (xbar - m_0)(xbar - m_0)^T with the centred scatter C.
+    fn posterior(&self, component: Sufficient<'_>) -> Result<NormalWishart> {
+        let (n, d) = (component.count, self.origin.len());
+        if n <= f64::MIN_POSITIVE {
+            return Ok(self.prior.clone());
+        }
+        let (sums, packed) = component.statistics.split_at(d);
+        let kappa_0 = self.prior.inverse_kappa.recip();
+        let kappa = kappa_0 + n;
+        let average: Vec<f64> = sums.iter().map(|s| s / n).collect();
+        let away: Vec<f64> = average.iter().zip(&self.prior.mean).map(|(x, m)| x - m).collect();
+        let mean = self.prior.mean.iter().zip(&away).map(|(m, a)| m + n / kappa * a).collect();
+        let mut scale = unpack(d, packed);
+        for j in 0..d {
+            for i in 0..d {
+                scale[j * d + i] += self.scale[j * d + i] - n * average[i] * average[j]
+                    + kappa_0 * n / kappa * away[i] * away[j];
+            }
+        }
+        NormalWishart::new(self.prior.dof + n, kappa.recip(), mean, scale)
+    }
+
+    fn parameters(&self, posteriors: &[NormalWishart]) -> Parameters {
+        let d = self.origin.len();
+        let means = posteriors
+            .iter()
+            .flat_map(|posterior| posterior.mean.iter().zip(&self.origin).map(|(m, o)| m + o))
+            .collect();
+        let mean_precisions = posteriors.iter().map(|posterior| posterior.inverse_kappa.recip()).collect();
+        Parameters::from_pairs([
+            ("mean", table(d, means)),
+            ("mean_precision", vector(mean_precisions)),
+            ("dof", dofs(posteriors)),
+            ("scale", scales(posteriors)),
+        ])
+    }
+
+    fn rebase(&self, component: Sufficient<'_>, origin: &[f64]) -> Vec<f64> {
+        // With t = old origin - new origin: sum (x + t) = s + N t, sum (x + t)(x + t)^T = S + s t^T + t s^T + N t t^T.
+        let d = self.origin.len();
+        let shift: Vec<f64> = origin.iter().zip(&self.origin).map(|(old, new)| old - new).collect();
+        let sums = &component.statistics[..d];
+        let mut moved = component.statistics.to_vec();
+        for i in 0..d {
+            moved[i] += component.count * shift[i];
+        }
+        let mut at = d;
+        for j in 0..d {
+            for i in j..d {
+                moved[at] += sums[i] * shift[j] + shift[i] * sums[j] + component.count * shift[i] * shift[j];
+                at += 1;
+            }
+        }
+        moved
+    }
+}
+

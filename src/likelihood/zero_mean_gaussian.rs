@@ -1,0 +1,93 @@
+//! Mean zero and full covariance with a Wishart base measure (spec 1b; the image patches of Hughes & Sudderth 2013).
+
+use crate::data::Moments;
+use crate::error::{Error, Result};
+use crate::likelihood::Specification;
+use crate::likelihood::scatter::unpack;
+use crate::likelihood::wishart::{
+    NormalWishart, NormalWishartModel, check_dof, check_scale, default_scale, dofs, scales,
+};
+use crate::parameters::{Parameters, Value, table};
+use crate::suffstats::Sufficient;
+
+/// x | Lambda ~ N(0, Lambda^-1); Lambda ~ W(dof, scale^-1). Statistics: the packed lower triangle of sum x x^T.
+/// Rows are never centred.
+#[derive(Debug)]
+pub struct ZeroMeanGaussian {
+    /// Zeros.
+    origin: Vec<f64>,
+    /// B_0, column-major.
+    scale: Vec<f64>,
+    prior: NormalWishart,
+}
+
+impl Specification for ZeroMeanGaussian {
+    fn check(parameters: &Parameters) -> Result<()> {
+        parameters.only(&["dof", "scale"])?;
+        let scale = parameters.square("scale")?;
+        if let Some(dof) = parameters.number_above("dof", 0.0)? {
+            check_dof(dof, scale.map_or(1, |(d, _)| d))?;
+        }
+        scale.map_or(Ok(()), |(d, values)| check_scale(d, values))
+    }
+
+    fn resolve(parameters: &Parameters, data: &Moments) -> Result<Parameters> {
+        let d = data.dimension();
+        let (size, scale) = match parameters.square("scale")? {
+            Some((size, values)) => (size, values.to_vec()),
+            None => (d, default_scale(d, &data.covariance)),
+        };
+        if size != d {
+            let allowed = format!("of size {d}, the number of columns of X");
+            return Err(Error::invalid("scale", format!("of size {size}"), allowed));
+        }
+        let complete = Parameters::from_pairs([
+            ("dof", Value::Number(parameters.number("dof")?.unwrap_or(d as f64 + 2.0))),
+            ("scale", table(d, scale)),
+        ]);
+        Self::check(&complete)?;
+        Ok(complete)
+    }
+
+    fn build(parameters: &Parameters, origin: Vec<f64>) -> Result<Self> {
+        Self::check(parameters)?;
+        let missing = |name: &str| Error::invalid(name, "absent", "given");
+        let dof = parameters.number("dof")?.ok_or_else(|| missing("dof"))?;
+        let (d, scale) = parameters.square("scale")?.ok_or_else(|| missing("scale"))?;
+        if d != origin.len() {
+            return Err(Error::invalid("scale", format!("of size {d}"), format!("of size {}", origin.len())));
+        }
+        let prior = NormalWishart::new(dof, 0.0, vec![0.0; d], scale.to_vec())?;
+        Ok(Self { origin: vec![0.0; d], scale: scale.to_vec(), prior })
+    }
+}
+
+impl NormalWishartModel for ZeroMeanGaussian {
+    fn origin(&self) -> &[f64] {
+        &self.origin
+    }
+
+    fn prior(&self) -> &NormalWishart {
+        &self.prior
+    }
+
+    fn n_sums(&self) -> usize {
+        0
+    }
+
+    /// Spec 1b: nu = nu_0 + N, B = B_0 + S.
+    fn posterior(&self, component: Sufficient<'_>) -> Result<NormalWishart> {
+        let mut scale = unpack(self.origin.len(), component.statistics);
+        scale.iter_mut().zip(&self.scale).for_each(|(s, b)| *s += b);
+        NormalWishart::new(self.prior.dof + component.count, 0.0, self.origin.clone(), scale)
+    }
+
+    fn parameters(&self, posteriors: &[NormalWishart]) -> Parameters {
+        Parameters::from_pairs([("dof", dofs(posteriors)), ("scale", scales(posteriors))])
+    }
+
+    fn rebase(&self, component: Sufficient<'_>, _origin: &[f64]) -> Vec<f64> {
+        // The origin is zero in every fit.
+        component.statistics.to_vec()
+    }
+}

@@ -1,0 +1,13 @@
+//! Dense linear algebra of blocks: the only module that names the library behind it.
+//!
+//! Everything is column-major, single-threaded, and gives the same bits wherever the buffers lie in memory.
+
+mod cholesky;
+mod gemm;
+#[cfg(test)]
+mod testing;
+
+pub use cholesky::{NotPositiveDefinite, cholesky, invert_lower, log_determinant_from_cholesky, solve_lower};
+pub use gemm::{Scalar, gemm, gram};
+
+use cholesky::clear_upper;

@@ -1,0 +1,170 @@
+//! From responsibilities to a summary, component by component.
+
+use std::collections::BTreeMap;
+use std::ops::Range;
+
+use crate::error::Result;
+use crate::linalg::Scalar;
+use crate::local_step::{BLOCK, Keep, LocalStep, Work};
+use crate::parallel::{blocks, map, try_map_with};
+use crate::responsibilities::Responsibilities;
+use crate::suffstats::Summary;
+
+/// Pairs of one task: a large component is cut into this many, so that threads can share it.
+const PIECE: usize = 8192;
+/// Rows whose products are summed in the data's own type before they are added in `f64`.
+const ROWS_PER_SUM: usize = 1024;
+
+/// The (unit, responsibility) pairs of a chunk, sorted by component and then by unit.
+struct Pairs {
+    units: Vec<u32>,
+    values: Vec<f64>,
+    /// Where each component begins; one more at the end.
+    starts: Vec<usize>,
+}
+
+/// Adds a chunk to a summary.
+// only-one: summary accumulation
+pub(super) fn accumulate<F: Scalar>(
+    step: &LocalStep<'_, F>,
+    rows: &[F],
+    masses: &[f64],
+    responsibilities: &Responsibilities,
+    summary: &mut Summary,
+) -> Result<()> {
+    let pairs = sort_by_component(responsibilities, masses, summary.n_components());
+    let pieces: Vec<(usize, Range<usize>)> = (0..summary.n_components())
+        .flat_map(|k| {
+            let start = pairs.starts[k];
+            blocks(pairs.starts[k + 1] - start, PIECE).map(move |r| (k, start + r.start..start + r.end))
+        })
+        .collect();
+    let sums = try_map_with(pieces.len(), Work::default, |work, index| {
+        step.cancel.check()?;
+        Ok(sum_piece(step, rows, masses, &pairs, pieces[index].1.clone(), work))
+    })?;
+    let p = summary.n_statistics;
+    for ((k, _), piece) in pieces.iter().zip(sums) {
+        summary.counts[*k] += piece.count;
+        summary.entropies[*k] += piece.entropy;
+        let statistics = &mut summary.statistics[k * p..][..p];
+        statistics.iter_mut().zip(piece.statistics).for_each(|(sum, value)| *sum += value);
+    }
+    summary.mass += masses.iter().sum::<f64>();
+    summary.log_base_measure += step.likelihood.log_base_measure(rows, masses);
+    if step.keep == Keep::SummaryAndGaps {
+        add_gaps(responsibilities, masses, summary);
+    }
+    Ok(())
+}
+
+/// A counting sort; pairs and units that carry nothing are left out.
+fn sort_by_component(responsibilities: &Responsibilities, masses: &[f64], k: usize) -> Pairs {
+    let width = responsibilities.width;
+    let carried = || {
+        let slots = responsibilities.components.iter().zip(&responsibilities.values).enumerate();
+        slots
+            .map(move |(slot, (&component, &value))| (slot / width, component as usize, value))
+            .filter(|&(unit, _, value)| value > 0.0 && masses[unit] > 0.0)
+    };
+    let mut starts = vec![0; k + 1];
+    carried().for_each(|(_, component, _)| starts[component + 1] += 1);
+    for component in 0..k {
+        starts[component + 1] += starts[component];
+    }
+    let mut next = starts.clone();
+    let (mut units, mut values) = (vec![0; starts[k]], vec![0.0; starts[k]]);
+    carried().for_each(|(unit, component, value)| {
+        units[next[component]] = unit as u32;
+        values[next[component]] = value;
+        next[component] += 1;
+    });
+    Pairs { units, values, starts }
+}
+
+struct PieceSum {
+    count: f64,
+    entropy: f64,
+    statistics: Vec<f64>,
+}
+
+fn sum_piece<F: Scalar>(
+    step: &LocalStep<'_, F>,
+    rows: &[F],
+    masses: &[f64],
+    pairs: &Pairs,
+    piece: Range<usize>,
+    work: &mut Work<F>,
+) -> PieceSum {
+    let d = step.likelihood.dimension();
+    let mut sum =
+        PieceSum { count: 0.0, entropy: 0.0, statistics: vec![0.0; step.likelihood.n_statistics()] };
+    for range in blocks(piece.len(), ROWS_PER_SUM) {
+        work.gathered.clear();
+        work.weights.clear();
+        for at in piece.start + range.start..piece.start + range.end {
+            let (unit, value) = (pairs.units[at] as usize, pairs.values[at]);
+            let weight = masses[unit] * value;
+            sum.count += weight;
+            sum.entropy -= weight * value.ln();
+            work.gathered.extend_from_slice(&rows[unit * d..][..d]);
+            work.weights.push(weight);
+        }
+        step.likelihood.accumulate(&work.gathered, &work.weights, &mut sum.statistics, &mut work.scratch);
+    }
+    sum
+}
+
+/// `p ln(1 + q/p) + q ln(1 + p/q)`: what one unit adds to G_ab (spec 4.4); without cancellation, 0 if either is 0.
+fn pair_gap(p: f64, q: f64) -> f64 {
+    if p > 0.0 && q > 0.0 { p * (q / p).ln_1p() + q * (p / q).ln_1p() } else { 0.0 }
+}
+
+fn add_gaps(responsibilities: &Responsibilities, masses: &[f64], summary: &mut Summary) {
+    let width = responsibilities.width;
+    let ranges: Vec<_> = blocks(masses.len(), BLOCK).collect();
+    let parts = map(ranges.len(), |index| {
+        let mut gaps = BTreeMap::new();
+        for unit in ranges[index].clone() {
+            for a in unit * width..(unit + 1) * width {
+                for b in a + 1..(unit + 1) * width {
+                    let gap = masses[unit] * pair_gap(responsibilities.values[a], responsibilities.values[b]);
+                    if gap > 0.0 {
+                        let pair = (responsibilities.components[a], responsibilities.components[b]);
+                        *gaps.entry(pair).or_insert(0.0) += gap;
+                    }
+                }
+            }
+        }
+        gaps
+    });
+    for ((a, b), gap) in parts.into_iter().flatten() {
+        summary.gaps.add_pair(summary.ids[a as usize], summary.ids[b as usize], gap);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::pair_gap;
+
+    proptest! {
+        /// G_ab = H_a + H_b - H_ab, by its definition.
+        #[test]
+        fn the_gap_is_the_difference_of_entropies(p in 0.0_f64..1.0, q in 0.0_f64..1.0) {
+            let h = |x: f64| if x > 0.0 { -x * x.ln() } else { 0.0 };
+            prop_assert!((pair_gap(p, q) - (h(p) + h(q) - h(p + q))).abs() < 1e-13);
+        }
+
+        #[test]
+        fn equal_shares_lose_two_ln_two(p in 1e-300_f64..1.0) {
+            prop_assert!((pair_gap(p, p) / p - 2.0 * std::f64::consts::LN_2).abs() < 1e-14);
+        }
+    }
+
+    #[test]
+    fn a_pair_that_does_not_share_has_no_gap() {
+        assert_eq!((pair_gap(0.0, 0.3), pair_gap(0.3, 0.0), pair_gap(0.0, 0.0)), (0.0, 0.0, 0.0));
+    }
+}

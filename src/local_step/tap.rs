@@ -1,0 +1,41 @@
+//! Taps: whoever wants to see responsibilities sees them once, as they are made.
+
+use crate::data::Units;
+use crate::error::Result;
+use crate::real::Real;
+use crate::responsibilities::Responsibilities;
+
+/// The responsibilities of consecutive units.
+pub struct Chunk<'a> {
+    row_number: &'a dyn Fn(usize) -> usize,
+    /// Of units `0..len` of the chunk.
+    pub responsibilities: &'a Responsibilities,
+}
+
+impl Chunk<'_> {
+    /// The number of unit `unit` of the chunk in the table it comes from.
+    pub fn row_number(&self, unit: usize) -> usize {
+        (self.row_number)(unit)
+    }
+}
+
+/// Sees every chunk of a local step, in order.
+pub trait Tap {
+    /// Looks at one chunk.
+    ///
+    /// # Errors
+    /// Whatever should end the local step.
+    fn observe(&mut self, chunk: &Chunk<'_>) -> Result<()>;
+}
+
+/// Shows a chunk that begins with unit `first` to every tap.
+pub(super) fn show<F: Real>(
+    taps: &mut [&mut dyn Tap],
+    units: &Units<'_, F>,
+    first: usize,
+    responsibilities: &Responsibilities,
+) -> Result<()> {
+    let row_number = |unit| units.row_number(first + unit);
+    let chunk = Chunk { row_number: &row_number, responsibilities };
+    taps.iter_mut().try_for_each(|tap| tap.observe(&chunk))
+}

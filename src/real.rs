@@ -1,0 +1,72 @@
+//! The number types of the data: `f32` and `f64`.
+
+use std::fmt::{Debug, Display};
+use std::iter::Sum;
+use std::ops::{Add, AddAssign, Div, Mul, MulAssign, Neg, Sub, SubAssign};
+
+/// A floating-point type that rows may have. Statistics, bounds and marginals are always `f64`.
+pub trait Real:
+    Copy
+    + Default
+    + Debug
+    + Display
+    + PartialOrd
+    + Send
+    + Sync
+    + Add<Output = Self>
+    + Sub<Output = Self>
+    + Mul<Output = Self>
+    + Div<Output = Self>
+    + Neg<Output = Self>
+    + AddAssign
+    + SubAssign
+    + MulAssign
+    + Sum
+    + 'static
+{
+    /// Zero.
+    const ZERO: Self;
+    /// Minus infinity.
+    const NEG_INFINITY: Self;
+    /// The name of the type in NumPy.
+    const NAME: &'static str;
+
+    /// The nearest value of this type.
+    fn from_f64(value: f64) -> Self;
+    /// The same value as `f64`.
+    fn to_f64(self) -> f64;
+    /// Neither infinite nor NaN.
+    fn is_finite(self) -> bool;
+    /// `ln(1 + self)`.
+    fn ln_1p(self) -> Self;
+}
+
+macro_rules! impl_real {
+    ($t:ident, $name:literal) => {
+        impl Real for $t {
+            const ZERO: Self = 0.0;
+            const NEG_INFINITY: Self = $t::NEG_INFINITY;
+            const NAME: &'static str = $name;
+
+            #[inline(always)]
+            fn from_f64(value: f64) -> Self {
+                value as $t
+            }
+            #[inline(always)]
+            fn to_f64(self) -> f64 {
+                f64::from(self)
+            }
+            #[inline(always)]
+            fn is_finite(self) -> bool {
+                $t::is_finite(self)
+            }
+            #[inline(always)]
+            fn ln_1p(self) -> Self {
+                $t::ln_1p(self)
+            }
+        }
+    };
+}
+
+impl_real!(f32, "float32");
+impl_real!(f64, "float64");

@@ -1,0 +1,109 @@
+//! The seed tree: every random stream is named by the seed and a path, never by the order of the calls.
+
+use rand::{RngExt, SeedableRng};
+use rand_xoshiro::Xoshiro256PlusPlus;
+
+/// The generator of every stream. Named, because the algorithm of a "standard" generator may change.
+pub type Generator = Xoshiro256PlusPlus;
+
+/// What a stream is for: the first step of its path.
+#[derive(Debug, Clone, Copy)]
+#[repr(u64)]
+pub enum Purpose {
+    /// Which rows go to which batch.
+    Batches = 1,
+    /// In which order a pass visits the batches.
+    Visits = 2,
+    /// Where inference starts.
+    Start = 3,
+    /// Draws from a fitted model.
+    Draws = 4,
+}
+
+/// The stream of `purpose` and `index` (a pass, a chain) under `seed`.
+pub fn stream(seed: u64, purpose: Purpose, index: u64) -> Generator {
+    let mut state = seed;
+    for step in [purpose as u64, index] {
+        state = mix(state ^ mix(step.wrapping_add(0x9e37_79b9_7f4a_7c15)));
+    }
+    Generator::seed_from_u64(state)
+}
+
+/// The finaliser of SplitMix64 (Steele, Lea & Flood 2014): neighbouring paths get unrelated streams.
+fn mix(mut z: u64) -> u64 {
+    z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+    z ^ (z >> 31)
+}
+
+/// A random permutation of `0..n` that depends on the stream and `n` only.
+pub fn permutation(n: u32, generator: &mut Generator) -> Vec<u32> {
+    let mut order: Vec<u32> = (0..n).collect();
+    for i in (1..order.len()).rev() {
+        order.swap(i, generator.random_range(0..=i));
+    }
+    order
+}
+
+/// Every discrete random choice of an algorithm goes through here, so that a test can take every path in turn.
+pub trait Choices {
+    /// An index, drawn with probability proportional to `weights` (finite, not negative, not all zero).
+    fn choose(&mut self, weights: &[f64]) -> usize;
+}
+
+impl Choices for Generator {
+    fn choose(&mut self, weights: &[f64]) -> usize {
+        let total: f64 = weights.iter().sum();
+        let mut left = self.random::<f64>() * total;
+        let mut last = 0;
+        for (index, &weight) in weights.iter().enumerate() {
+            if weight > 0.0 {
+                last = index;
+                if left < weight {
+                    return index;
+                }
+                left -= weight;
+            }
+        }
+        // Rounding can leave a crumb behind the last positive weight.
+        last
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn streams_are_reproducible_and_differ() {
+        let draw = |seed, purpose, index| stream(seed, purpose, index).random::<u64>();
+        assert_eq!(draw(1, Purpose::Start, 0), draw(1, Purpose::Start, 0));
+        let others = [
+            draw(2, Purpose::Start, 0),
+            draw(1, Purpose::Visits, 0),
+            draw(1, Purpose::Start, 1),
+        ];
+        assert!(others.iter().all(|&other| other != draw(1, Purpose::Start, 0)));
+    }
+
+    #[test]
+    fn a_permutation_holds_every_index_once() {
+        let mut order = permutation(1000, &mut stream(7, Purpose::Batches, 0));
+        assert_ne!(order, (0..1000).collect::<Vec<_>>());
+        order.sort_unstable();
+        assert_eq!(order, (0..1000).collect::<Vec<_>>());
+    }
+
+    #[test]
+    fn choices_follow_their_weights() {
+        // 40 000 draws: a frequency is further than 5 standard errors from its probability once in 1.7 million.
+        let weights = [0.0, 1.0, 0.0, 3.0, 0.0];
+        let mut generator = stream(3, Purpose::Start, 0);
+        let mut hits = [0.0; 5];
+        for _ in 0..40_000 {
+            hits[generator.choose(&weights)] += 1.0 / 40_000.0;
+        }
+        assert_eq!(hits[0] + hits[2] + hits[4], 0.0);
+        assert!((hits[3] - 0.75_f64).abs() < 5.0 * (0.75_f64 * 0.25 / 40_000.0).sqrt());
+    }
+}

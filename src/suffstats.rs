@@ -1,0 +1,263 @@
+//! The one summary: what a batch remembers, a worker sends, a checkpoint stores and a merge adds up.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+
+use crate::component::{ComponentId, Edit, position};
+use crate::error::{Error, Result};
+
+/// What belongs to one component: its expected count and statistics, in the layout of the likelihood.
+#[derive(Debug, Clone, Copy)]
+pub struct Sufficient<'a> {
+    /// Expected count N_k.
+    pub count: f64,
+    /// Expected statistics S_k without the constants that pair with the count.
+    pub statistics: &'a [f64],
+}
+
+/// Merge-entropy gaps G_ab = H_a + H_b - H_ab of the pairs that share a unit (spec 4.4).
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+pub enum PairGaps {
+    /// Nobody asked for them.
+    #[default]
+    Unknown,
+    /// By pair, smaller identity first. A pair that is not listed shares no unit: its gap is exactly zero.
+    /// NaN stands for a pair whose gap a merge made unknown.
+    Known(BTreeMap<(ComponentId, ComponentId), f64>),
+}
+
+impl PairGaps {
+    /// The gap of a pair, `None` where it is not known.
+    pub fn get(&self, a: ComponentId, b: ComponentId) -> Option<f64> {
+        match self {
+            Self::Unknown => None,
+            Self::Known(gaps) => Some(gaps.get(&ordered(a, b)).copied().unwrap_or(0.0)).filter(|gap| !gap.is_nan()),
+        }
+    }
+
+    /// Adds `gap` to a pair, if gaps are kept.
+    pub fn add_pair(&mut self, a: ComponentId, b: ComponentId, gap: f64) {
+        if let Self::Known(gaps) = self {
+            *gaps.entry(ordered(a, b)).or_insert(0.0) += gap;
+        }
+    }
+
+    fn combine(&mut self, other: &Self, sign: f64) {
+        match (&mut *self, other) {
+            (Self::Known(mine), Self::Known(theirs)) => {
+                for (&pair, &gap) in theirs {
+                    *mine.entry(pair).or_insert(0.0) += sign * gap;
+                }
+            }
+            _ => *self = Self::Unknown,
+        }
+    }
+
+    fn merge(&mut self, keep: ComponentId, gone: ComponentId) {
+        if let Self::Known(gaps) = self {
+            let touched: Vec<_> =
+                gaps.keys().copied().filter(|(a, b)| [*a, *b].iter().any(|id| *id == keep || *id == gone)).collect();
+            for (a, b) in touched {
+                let shared = gaps.remove(&(a, b)) != Some(0.0);
+                let other = if a == keep || a == gone { b } else { a };
+                if shared && other != keep && other != gone {
+                    gaps.insert(ordered(keep, other), f64::NAN);
+                }
+            }
+        }
+    }
+
+    fn delete(&mut self, id: ComponentId) {
+        if let Self::Known(gaps) = self {
+            gaps.retain(|(a, b), _| *a != id && *b != id);
+        }
+    }
+}
+
+fn ordered(a: ComponentId, b: ComponentId) -> (ComponentId, ComponentId) {
+    if a < b { (a, b) } else { (b, a) }
+}
+
+/// The infinite tail of a process that gives it responsibilities (spec 2c).
+#[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
+pub struct Tail {
+    /// Expected count of the tail.
+    pub count: f64,
+    /// Entropy of the tail's responsibilities, nats.
+    pub entropy: f64,
+    /// Sum over units of mass x responsibility x expected log-likelihood under the prior, nats.
+    pub expected_log_likelihood: f64,
+}
+
+/// Counts, statistics and entropies by component, and what else the bound needs. Additive over units.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Summary {
+    /// The components, in the order of the arrays.
+    pub ids: Vec<ComponentId>,
+    /// Length of the statistics of one component.
+    pub n_statistics: usize,
+    /// N_k, (K,).
+    pub counts: Vec<f64>,
+    /// S_k, (K, `n_statistics`).
+    pub statistics: Vec<f64>,
+    /// H_k, (K,), nats.
+    pub entropies: Vec<f64>,
+    /// Merge-entropy gaps.
+    pub gaps: PairGaps,
+    /// The tail, for a process that has one.
+    pub tail: Option<Tail>,
+    /// Sum of the units' masses.
+    pub mass: f64,
+    /// Sum over units of mass x log base measure, nats.
+    pub log_base_measure: f64,
+    /// What a process with local variables needs, by name (nothing for mixtures).
+    pub local: BTreeMap<String, Vec<f64>>,
+}
+
+impl Summary {
+    /// The summary of no unit at all; `gaps` says whether pair gaps are kept.
+    pub fn empty(ids: Vec<ComponentId>, n_statistics: usize, gaps: bool) -> Self {
+        let k = ids.len();
+        Self {
+            ids,
+            n_statistics,
+            counts: vec![0.0; k],
+            statistics: vec![0.0; k * n_statistics],
+            entropies: vec![0.0; k],
+            gaps: if gaps { PairGaps::Known(BTreeMap::new()) } else { PairGaps::Unknown },
+            tail: None,
+            mass: 0.0,
+            log_base_measure: 0.0,
+            local: BTreeMap::new(),
+        }
+    }
+
+    /// Number of components.
+    pub fn n_components(&self) -> usize {
+        self.ids.len()
+    }
+
+    /// Count and statistics of the component at `k`.
+    pub fn component(&self, k: usize) -> Sufficient<'_> {
+        Sufficient { count: self.counts[k], statistics: &self.statistics[k * self.n_statistics..][..self.n_statistics] }
+    }
+
+    /// Count and statistics of every component, in order.
+    pub fn components(&self) -> Vec<Sufficient<'_>> {
+        (0..self.n_components()).map(|k| self.component(k)).collect()
+    }
+
+    /// Adds another summary of the same components, in whatever order it has them.
+    ///
+    /// # Errors
+    /// [`Error::InvalidArgument`] where a component of `other` is not known here.
+    pub fn add(&mut self, other: &Self) -> Result<()> {
+        self.combine(other, 1.0)
+    }
+
+    /// Takes another summary away.
+    ///
+    /// # Errors
+    /// As [`Summary::add`].
+    pub fn sub(&mut self, other: &Self) -> Result<()> {
+        self.combine(other, -1.0)
+    }
+
+    fn combine(&mut self, other: &Self, sign: f64) -> Result<()> {
+        let p = self.n_statistics;
+        for (k, &id) in other.ids.iter().enumerate() {
+            // Batches nearly always have the components in the order of the total.
+            let at = if self.ids.get(k) == Some(&id) { k } else { position(&self.ids, id)? };
+            self.counts[at] += sign * other.counts[k];
+            self.entropies[at] += sign * other.entropies[k];
+            let theirs = &other.statistics[k * p..][..p];
+            self.statistics[at * p..][..p].iter_mut().zip(theirs).for_each(|(sum, value)| *sum += sign * value);
+        }
+        self.gaps.combine(&other.gaps, sign);
+        if let Some(theirs) = other.tail {
+            let mine = self.tail.get_or_insert_default();
+            mine.count += sign * theirs.count;
+            mine.entropy += sign * theirs.entropy;
+            mine.expected_log_likelihood += sign * theirs.expected_log_likelihood;
+        }
+        self.mass += sign * other.mass;
+        self.log_base_measure += sign * other.log_base_measure;
+        for (name, theirs) in &other.local {
+            let mine = self.local.entry(name.clone()).or_insert_with(|| vec![0.0; theirs.len()]);
+            mine.iter_mut().zip(theirs).for_each(|(sum, value)| *sum += sign * value);
+        }
+        Ok(())
+    }
+
+    /// The summary of the same units with all masses multiplied by `factor`.
+    #[must_use]
+    pub fn scale(&self, factor: f64) -> Self {
+        let mut scaled = Self::empty(self.ids.clone(), self.n_statistics, self.gaps != PairGaps::Unknown);
+        scaled.tail = self.tail;
+        scaled.local = self.local.clone();
+        scaled.counts = self.counts.iter().map(|x| factor * x).collect();
+        scaled.statistics = self.statistics.iter().map(|x| factor * x).collect();
+        scaled.entropies = self.entropies.iter().map(|x| factor * x).collect();
+        if let PairGaps::Known(gaps) = &self.gaps {
+            scaled.gaps = PairGaps::Known(gaps.iter().map(|(&pair, gap)| (pair, factor * gap)).collect());
+        }
+        if let Some(tail) = &mut scaled.tail {
+            tail.count *= factor;
+            tail.entropy *= factor;
+            tail.expected_log_likelihood *= factor;
+        }
+        scaled.local.values_mut().flatten().for_each(|x| *x *= factor);
+        scaled.mass = factor * self.mass;
+        scaled.log_base_measure = factor * self.log_base_measure;
+        scaled
+    }
+
+    /// Replays an edit of the list of components (spec 4.5).
+    ///
+    /// # Errors
+    /// [`Error::InvalidArgument`] where the edit does not fit, or a merge needs a gap that is not known.
+    pub fn apply(&mut self, edit: &Edit) -> Result<()> {
+        let before = self.ids.clone();
+        edit.apply_to(&mut self.ids)?;
+        match edit {
+            Edit::Append { ids } => {
+                self.counts.resize(self.counts.len() + ids.len(), 0.0);
+                self.entropies.resize(self.entropies.len() + ids.len(), 0.0);
+                self.statistics.resize(self.statistics.len() + ids.len() * self.n_statistics, 0.0);
+            }
+            Edit::Merge { keep, gone } => {
+                let Some(gap) = self.gaps.get(*keep, *gone) else {
+                    self.ids = before;
+                    return Err(Error::invalid("edit", format!("{edit:?}"), "a merge of a pair whose gap is known"));
+                };
+                let (a, b) = (position(&before, *keep)?, position(&before, *gone)?);
+                self.counts[a] += self.counts[b];
+                self.entropies[a] += self.entropies[b] - gap;
+                for i in 0..self.n_statistics {
+                    self.statistics[a * self.n_statistics + i] += self.statistics[b * self.n_statistics + i];
+                }
+                self.remove(b);
+                self.gaps.merge(*keep, *gone);
+            }
+            Edit::Delete { id } => {
+                self.remove(position(&before, *id)?);
+                self.gaps.delete(*id);
+            }
+            Edit::Reorder { order } => {
+                let from: Vec<usize> = order.iter().map(|&id| position(&before, id)).collect::<Result<_>>()?;
+                let p = self.n_statistics;
+                self.counts = from.iter().map(|&k| self.counts[k]).collect();
+                self.entropies = from.iter().map(|&k| self.entropies[k]).collect();
+                self.statistics = from.iter().flat_map(|&k| self.statistics[k * p..][..p].to_vec()).collect();
+            }
+        }
+        Ok(())
+    }
+
+    fn remove(&mut self, k: usize) {
+        self.counts.remove(k);
+        self.entropies.remove(k);
+        self.statistics.drain(k * self.n_statistics..(k + 1) * self.n_statistics);
+    }
+}

@@ -1,0 +1,31 @@
+"""Set-up shared by all tests: the hypothesis profiles and the place of the real data."""
+
+import os
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, settings
+
+CHECKOUT = Path(__file__).resolve().parents[1]
+
+# The examples of the "ci" profile depend on nothing but the test, so that a failure can be repeated by anyone.
+# There is no deadline: wall time is no property of the code on a shared machine.
+COMMON = {"deadline": None, "suppress_health_check": [HealthCheck.too_slow], "print_blob": True}
+settings.register_profile("ci", derandomize=True, max_examples=25, **COMMON)
+settings.register_profile("explore", max_examples=300, **COMMON)
+settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "ci"))
+
+
+@pytest.fixture(scope="session")
+def data_directory() -> Path:
+    """The real data: `STICKBREAK_DATA`, else `../shared/data` beside the checkout."""
+    path = Path(os.environ.get("STICKBREAK_DATA", CHECKOUT.parent / "shared" / "data"))
+    if not path.is_dir():
+        pytest.skip("no real data: set STICKBREAK_DATA to their directory")
+    return path
+
+
+@pytest.fixture(scope="session")
+def checkout() -> Path:
+    """The root of the repository."""
+    return CHECKOUT

@@ -1,0 +1,322 @@
+"""Bad input: which error, about which argument, and before any work."""
+
+import pickle
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+from scipy import sparse
+
+import stickbreak as sb
+
+ROWS = np.random.default_rng(0).standard_normal((30, 2))
+MODEL = sb.Mixture(likelihood=sb.Gaussian(), process=sb.DirichletProcess())
+NAN, INFINITY = float("nan"), float("inf")
+
+Maker = Callable[[], object]
+Case = tuple[Maker, type[Exception], str]
+
+
+def spoilt(value: float, dtype: type = np.float64) -> np.ndarray:
+    rows = ROWS.astype(dtype)
+    rows[17, 1] = value
+    return rows
+
+
+def with_entry(array: np.ndarray, value: float) -> np.ndarray:
+    array = np.array(array, dtype=float)
+    array[3] = value
+    return array
+
+
+SPECIFICATIONS: list[Case] = [
+    (lambda: sb.Gaussian(mean_precision=0.0), sb.InvalidArgument, "mean_precision"),
+    (lambda: sb.Gaussian(mean_precision=-1.0), sb.InvalidArgument, "mean_precision"),
+    (lambda: sb.Gaussian(mean_precision=NAN), sb.InvalidArgument, "mean_precision"),
+    (lambda: sb.Gaussian(mean_precision="much"), sb.InvalidType, "mean_precision"),
+    (lambda: sb.Gaussian(mean_precision=[1.0, 2.0]), sb.InvalidArgument, "mean_precision"),
+    (lambda: sb.Gaussian(dof=0.0), sb.InvalidArgument, "dof"),
+    (lambda: sb.Gaussian(dof=INFINITY), sb.InvalidArgument, "dof"),
+    (lambda: sb.Gaussian(dof=2.0, scale=np.eye(3)), sb.InvalidArgument, "dof"),
+    (lambda: sb.Gaussian(mean=[[0.0, 0.0]]), sb.InvalidArgument, "mean"),
+    (lambda: sb.Gaussian(mean=[0.0, NAN]), sb.InvalidArgument, "mean"),
+    (lambda: sb.Gaussian(mean=["a", "b"]), sb.InvalidType, "mean"),
+    (lambda: sb.Gaussian(scale=np.ones(3)), sb.InvalidArgument, "scale"),
+    (lambda: sb.Gaussian(scale=np.ones((2, 3))), sb.InvalidArgument, "scale"),
+    (lambda: sb.Gaussian(scale=-np.eye(2)), sb.InvalidArgument, "scale"),
+    (lambda: sb.Gaussian(scale=np.ones((2, 2))), sb.InvalidArgument, "scale"),
+    (lambda: sb.Gaussian(scale=[[1.0, 0.5], [0.0, 1.0]]), sb.InvalidArgument, "scale"),
+    (lambda: sb.Gaussian(scale=[[1.0, NAN], [NAN, 1.0]]), sb.InvalidArgument, "scale"),
+    (lambda: sb.ZeroMeanGaussian(dof=-3.0), sb.InvalidArgument, "dof"),
+    (lambda: sb.ZeroMeanGaussian(dof=1.0, scale=np.eye(2)), sb.InvalidArgument, "dof"),
+    (lambda: sb.ZeroMeanGaussian(scale=np.zeros((2, 2))), sb.InvalidArgument, "scale"),
+    (lambda: sb.DirichletProcess(concentration=0.0), sb.InvalidArgument, "concentration"),
+    (lambda: sb.DirichletProcess(concentration=-1.0), sb.InvalidArgument, "concentration"),
+    (lambda: sb.DirichletProcess(concentration=NAN), sb.InvalidArgument, "concentration"),
+    (lambda: sb.DirichletProcess(concentration=INFINITY), sb.InvalidArgument, "concentration"),
+    (lambda: sb.DirichletProcess(concentration="1"), sb.InvalidType, "concentration"),
+    (lambda: sb.DirichletProcess(concentration=None), sb.InvalidType, "concentration"),
+    (lambda: sb.DirichletProcess(truncation="nest"), sb.InvalidArgument, "truncation"),
+    (lambda: sb.DirichletProcess(truncation=3), sb.InvalidType, "truncation"),
+    (lambda: sb.FiniteDirichlet(n_components=0), sb.InvalidArgument, "n_components"),
+    (lambda: sb.FiniteDirichlet(n_components=-2), sb.InvalidArgument, "n_components"),
+    (lambda: sb.FiniteDirichlet(n_components=2.5), sb.InvalidType, "n_components"),
+    (lambda: sb.FiniteDirichlet(n_components=True), sb.InvalidType, "n_components"),
+    (lambda: sb.FiniteDirichlet(n_components=3, concentration=0), sb.InvalidArgument, "concentration"),
+    (lambda: sb.Mixture(likelihood=sb.Gaussian, process=sb.DirichletProcess()), sb.InvalidType, "likelihood"),
+    (lambda: sb.Mixture(likelihood="gaussian", process=sb.DirichletProcess()), sb.InvalidType, "likelihood"),
+    (lambda: sb.Mixture(likelihood=sb.Gaussian(), process=1.0), sb.InvalidType, "process"),
+    (lambda: sb.Mixture(likelihood=sb.DirichletProcess(), process=sb.Gaussian()), sb.InvalidType, "likelihood"),
+]
+
+ALGORITHMS: list[Case] = [
+    (lambda: sb.Full(sparsity=0), sb.InvalidArgument, "sparsity"),
+    (lambda: sb.Full(sparsity=-1), sb.InvalidArgument, "sparsity"),
+    (lambda: sb.Full(sparsity=2.0), sb.InvalidType, "sparsity"),
+    (lambda: sb.Full(sparsity=True), sb.InvalidType, "sparsity"),
+    (lambda: sb.Full(sparsity="all"), sb.InvalidArgument, "sparsity"),
+    (lambda: sb.Full(max_passes=-1), sb.InvalidArgument, "max_passes"),
+    (lambda: sb.Full(max_passes=1.5), sb.InvalidType, "max_passes"),
+    (lambda: sb.Full(max_passes=None), sb.InvalidType, "max_passes"),
+    (lambda: sb.Full(tol=-1e-6), sb.InvalidArgument, "tol"),
+    (lambda: sb.Full(tol=NAN), sb.InvalidArgument, "tol"),
+    (lambda: sb.Full(tol=INFINITY), sb.InvalidArgument, "tol"),
+    (lambda: sb.Full(tol="small"), sb.InvalidType, "tol"),
+    (lambda: sb.Full(objective="posterior"), sb.InvalidArgument, "objective"),
+    (lambda: sb.Full(objective=3), sb.InvalidType, "objective"),
+    (lambda: sb.Full(margin=-1.0), sb.InvalidArgument, "margin"),
+    (lambda: sb.Full(bounds_memory=0), sb.InvalidArgument, "bounds_memory"),
+    (lambda: sb.Full(bounds_memory="1 GB"), sb.InvalidType, "bounds_memory"),
+    (lambda: sb.Full(moves="birth"), sb.InvalidType, "moves"),
+    (lambda: sb.Memoized(batches=0), sb.InvalidArgument, "batches"),
+    (lambda: sb.Memoized(batches=2.0), sb.InvalidType, "batches"),
+    (lambda: sb.Memoized(batches="many"), sb.InvalidArgument, "batches"),
+    (lambda: sb.Memoized(batches=None), sb.InvalidType, "batches"),
+    (lambda: sb.Memoized(shuffle="yes"), sb.InvalidType, "shuffle"),
+]
+
+NOT_SUPPORTED: list[Maker] = [
+    lambda: sb.Full(margin=20.0),
+    lambda: sb.Full(units=object()),
+    lambda: sb.Full(moves=(object(),)),
+    lambda: sb.Full(objective="map"),
+    lambda: sb.Memoized(objective="ml"),
+    lambda: sb.DirichletProcess(truncation="stick"),
+    lambda: sb.DirichletProcess(truncation="tail"),
+    lambda: run(missing="marginalise"),
+    lambda: run(checkpoint="fit.checkpoint"),
+    lambda: run(init="sequential"),
+    lambda: fitted().save("model.safetensors", memo=True),
+]
+
+
+def unreached(_: sb.Record) -> bool:
+    raise AssertionError("a pass was made before the arguments had been checked")
+
+
+def run(rows: Any = ROWS, algorithm: Any = None, model: Any = MODEL, **options: Any) -> sb.Fit:
+    algorithm = sb.Full(max_passes=3) if algorithm is None else algorithm
+    return sb.fit(model, rows, algorithm, **{"progress": False, "callbacks": [unreached]} | options)
+
+
+def fitted() -> sb.Fit:
+    return sb.fit(MODEL, ROWS, sb.Full(max_passes=1), n_components=2, progress=False)
+
+
+FINITE = sb.Mixture(likelihood=sb.Gaussian(), process=sb.FiniteDirichlet(n_components=3))
+OTHER = sb.Mixture(likelihood=sb.ZeroMeanGaussian(), process=sb.DirichletProcess())
+
+DATA: list[Case] = [
+    (lambda: run(spoilt(NAN)), sb.InvalidArgument, "X"),
+    (lambda: run(spoilt(INFINITY)), sb.InvalidArgument, "X"),
+    (lambda: run(spoilt(-INFINITY)), sb.InvalidArgument, "X"),
+    (lambda: run(spoilt(NAN, np.float32)), sb.InvalidArgument, "X"),
+    (lambda: run(spoilt(INFINITY, np.float32), sb.Memoized(batches=4)), sb.InvalidArgument, "X"),
+    (lambda: run(spoilt(NAN), init=np.zeros(30, int)), sb.InvalidArgument, "X"),
+    (lambda: run(ROWS[:, 0]), sb.InvalidArgument, "X"),
+    (lambda: run(ROWS[None]), sb.InvalidArgument, "X"),
+    (lambda: run(ROWS[:0]), sb.InvalidArgument, "X"),
+    (lambda: run(ROWS[:, :0]), sb.InvalidArgument, "X"),
+    (lambda: run(3.0), (sb.InvalidType, sb.InvalidArgument), "X"),
+    (lambda: run(None), sb.InvalidType, "X"),
+    (lambda: run("rows.csv"), sb.InvalidType, "X"),
+    (lambda: run([[1.0, 2.0], [3.0]]), sb.InvalidType, "X"),
+    (lambda: run(ROWS.astype(complex)), sb.InvalidType, "X"),
+    (lambda: run(ROWS.astype(object)), sb.InvalidType, "X"),
+    (lambda: run(ROWS.astype(str)), sb.InvalidType, "X"),
+    (lambda: run(np.zeros((30, 2), "datetime64[s]")), sb.InvalidType, "X"),
+    (lambda: run(sparse.csr_array(ROWS)), sb.InvalidType, "X"),
+    (lambda: run(np.ma.masked_greater(ROWS, 1.0)), sb.InvalidType, "X"),
+]
+
+OPTIONS: list[Case] = [
+    (lambda: run(model=sb.Gaussian()), sb.InvalidType, "model"),
+    (lambda: run(model=sb.Mixture), sb.InvalidType, "model"),
+    (lambda: run(algorithm="full"), sb.InvalidType, "algorithm"),
+    (lambda: run(algorithm=sb.Full), sb.InvalidType, "algorithm"),
+    (lambda: run(algorithm=sb.Full(sparsity=5), n_components=4), sb.InvalidArgument, "sparsity"),
+    (lambda: run(algorithm=sb.Memoized(batches=31)), sb.InvalidArgument, "batches"),
+    (lambda: run(n_components=0), sb.InvalidArgument, "n_components"),
+    (lambda: run(n_components=31), sb.InvalidArgument, "n_components"),
+    (lambda: run(n_components=2.0), sb.InvalidType, "n_components"),
+    (lambda: run(n_components=True), sb.InvalidType, "n_components"),
+    (lambda: run(model=FINITE, n_components=4), sb.InvalidArgument, "n_components"),
+    (lambda: run(model=FINITE, rows=ROWS[:2]), sb.InvalidArgument, "n_components"),
+    (lambda: run(init="kmeans"), sb.InvalidArgument, "init"),
+    (lambda: run(init=None), sb.InvalidType, "init"),
+    (lambda: run(init=np.zeros(29, int)), sb.InvalidArgument, "init"),
+    (lambda: run(init=np.zeros(30)), sb.InvalidType, "init"),
+    (lambda: run(init=with_entry(np.zeros(30), -1).astype(int)), sb.InvalidArgument, "init"),
+    (lambda: run(init=np.arange(30), n_components=5), sb.InvalidArgument, "init"),
+    (lambda: run(init=np.arange(30), model=FINITE), sb.InvalidArgument, "init"),
+    (lambda: run(init=np.zeros((30, 2, 1))), sb.InvalidArgument, "init"),
+    (lambda: run(init=np.full((29, 2), 0.5)), sb.InvalidArgument, "init"),
+    (lambda: run(init=np.ones((30, 0))), sb.InvalidArgument, "init"),
+    (lambda: run(init=np.full((30, 2), 0.4)), sb.InvalidArgument, "init"),
+    (lambda: run(init=np.tile([1.5, -0.5], (30, 1))), sb.InvalidArgument, "init"),
+    (lambda: run(init=with_entry(np.full((30, 2), 0.5), NAN)), sb.InvalidArgument, "init"),
+    (lambda: run(init=np.full((30, 2), 0.5), n_components=3), sb.InvalidArgument, "n_components"),
+    (lambda: run(init=np.full((30, 2), 0.5), model=FINITE), sb.InvalidArgument, "init"),
+    (lambda: run(init=fitted(), rows=ROWS[:, :1]), sb.InvalidArgument, "init"),
+    (lambda: run(init=fitted(), model=OTHER), sb.InvalidArgument, "init"),
+    (lambda: run(n_init=0), sb.InvalidArgument, "n_init"),
+    (lambda: run(n_init="3"), sb.InvalidType, "n_init"),
+    (lambda: run(seed=-1), sb.InvalidArgument, "seed"),
+    (lambda: run(seed=2**64), sb.InvalidArgument, "seed"),
+    (lambda: run(seed=0.5), sb.InvalidType, "seed"),
+    (lambda: run(seed=None), sb.InvalidType, "seed"),
+    (lambda: run(threads=0), sb.InvalidArgument, "threads"),
+    (lambda: run(threads=1.0), sb.InvalidType, "threads"),
+    (lambda: run(sample_weight=np.ones(29)), sb.InvalidArgument, "sample_weight"),
+    (lambda: run(sample_weight=np.ones((30, 1))), sb.InvalidArgument, "sample_weight"),
+    (lambda: run(sample_weight=with_entry(np.ones(30), -1.0)), sb.InvalidArgument, "sample_weight"),
+    (lambda: run(sample_weight=with_entry(np.ones(30), NAN)), sb.InvalidArgument, "sample_weight"),
+    (lambda: run(sample_weight=with_entry(np.ones(30), INFINITY)), sb.InvalidArgument, "sample_weight"),
+    (lambda: run(sample_weight=np.zeros(30)), sb.InvalidArgument, "sample_weight"),
+    (lambda: run(sample_weight=["heavy"] * 30), sb.InvalidType, "sample_weight"),
+    (lambda: run(missing=None), sb.InvalidType, "missing"),
+    (lambda: run(progress="yes"), sb.InvalidType, "progress"),
+    (lambda: run(callbacks=unreached), sb.InvalidType, "callbacks"),
+    (lambda: run(callbacks=[3]), sb.InvalidType, "callbacks"),
+    (lambda: run(callbacks=None), sb.InvalidType, "callbacks"),
+    (lambda: run(model=mixture_of(mean=[0.0, 0.0, 0.0])), sb.InvalidArgument, "mean"),
+    (lambda: run(model=mixture_of(scale=np.eye(3))), sb.InvalidArgument, "scale"),
+    (lambda: run(model=mixture_of(dof=1.0)), sb.InvalidArgument, "dof"),
+]
+
+QUESTIONS: list[Case] = [
+    (lambda: fitted().predict(ROWS[:, :1]), sb.InvalidArgument, "X"),
+    (lambda: fitted().predict(spoilt(NAN)), sb.InvalidArgument, "X"),
+    (lambda: fitted().predict_proba(spoilt(INFINITY)), sb.InvalidArgument, "X"),
+    (lambda: fitted().predict_proba(ROWS, sparse="csr"), sb.InvalidType, "sparse"),
+    (lambda: fitted().log_predictive(ROWS[0]), sb.InvalidArgument, "X"),
+    (lambda: fitted().log_predictive("rows"), sb.InvalidType, "X"),
+    (lambda: fitted().evaluate(np.hstack([ROWS, ROWS])), sb.InvalidArgument, "X"),
+    (lambda: fitted().evaluate(spoilt(NAN, np.float32)), sb.InvalidArgument, "X"),
+    (lambda: fitted().evaluate(ROWS, sample_weight=np.ones(3)), sb.InvalidArgument, "sample_weight"),
+    (lambda: fitted().sample(-1), sb.InvalidArgument, "n"),
+    (lambda: fitted().sample(2.5), sb.InvalidType, "n"),
+    (lambda: fitted().sample(3, seed=-5), sb.InvalidArgument, "seed"),
+    (lambda: fitted().save(3), sb.InvalidType, "path"),
+    (lambda: sb.load(None), sb.InvalidType, "path"),
+]
+
+
+def mixture_of(**parameters: Any) -> sb.Mixture:
+    return sb.Mixture(likelihood=sb.Gaussian(**parameters), process=sb.DirichletProcess())
+
+
+@pytest.mark.parametrize(
+    ("make", "kind", "argument"),
+    [*SPECIFICATIONS, *ALGORITHMS, *DATA, *OPTIONS, *QUESTIONS],
+)
+def test_bad_input(make: Maker, kind: type[Exception], argument: str) -> None:
+    """The error is of the right class, names the argument, and says what was found and what is allowed."""
+    with pytest.raises(kind) as caught:
+        make()
+    error: Any = caught.value
+    assert isinstance(error, sb.StickbreakError)
+    assert error.argument == argument
+    for words in (error.found, error.allowed):
+        assert isinstance(words, str)
+        assert words
+        assert words in str(error)
+    assert argument in str(error)
+
+
+@pytest.mark.parametrize("make", NOT_SUPPORTED)
+def test_not_supported(make: Maker) -> None:
+    """What this version does not serve is refused, with words about what to do instead."""
+    with pytest.raises(sb.NotSupported) as caught:
+        make()
+    assert len(str(caught.value)) > 10
+
+
+def test_classes_of_the_errors() -> None:
+    assert issubclass(sb.InvalidArgument, ValueError)
+    assert issubclass(sb.InvalidType, TypeError)
+    kinds = [getattr(sb, name) for name in sb.__all__ if isinstance(getattr(sb, name), type)]
+    errors = [kind for kind in kinds if issubclass(kind, Exception)]
+    assert len(errors) == 9
+    assert all(issubclass(kind, sb.StickbreakError) for kind in errors)
+
+
+def test_errors_survive_pickling() -> None:
+    """Worker processes send them home."""
+    with pytest.raises(sb.InvalidArgument) as caught:
+        sb.Memoized(batches=0)
+    again = pickle.loads(pickle.dumps(caught.value))
+    assert str(again) == str(caught.value)
+    assert (again.argument, again.found, again.allowed) == (
+        caught.value.argument,
+        caught.value.found,
+        caught.value.allowed,
+    )
+    error = sb.NumericalError("too large", component=3)
+    assert pickle.loads(pickle.dumps(error)).component == 3
+
+
+def test_place_of_a_bad_number_is_named() -> None:
+    """In a million rows one wants to know which."""
+    with pytest.raises(sb.InvalidArgument) as caught:
+        run(spoilt(NAN))
+    assert "17" in caught.value.found
+    assert "nan" in caught.value.found.lower()
+
+
+def test_misspelt_words_are_guessed() -> None:
+    with pytest.raises(sb.InvalidArgument, match=r"kmeans\+\+"):
+        run(init="kmeans+")
+
+
+def test_arguments_after_the_first_are_keywords() -> None:
+    for call in [
+        lambda: sb.Mixture(sb.Gaussian(), sb.DirichletProcess()),
+        lambda: sb.Memoized(5, True),
+        lambda: sb.fit(MODEL, ROWS, sb.Full(), 3),
+        lambda: fitted().predict_proba(ROWS, True),
+        lambda: fitted().sample(3, 1),
+        lambda: fitted().save("path", True),
+    ]:
+        with pytest.raises(TypeError):
+            call()
+
+
+def test_models_cannot_be_changed() -> None:
+    for instance, name in [
+        (sb.Gaussian(), "dof"),
+        (sb.DirichletProcess(), "concentration"),
+        (sb.Full(), "tol"),
+        (MODEL, "process"),
+    ]:
+        with pytest.raises(AttributeError):
+            setattr(instance, name, 1.0)
+
+
+def test_overflow_is_a_numerical_error() -> None:
+    """Finite data whose squares are not: an error, never nan in a result."""
+    huge = 1e200 * ROWS
+    with pytest.raises(sb.StickbreakError) as caught:
+        sb.fit(MODEL, huge, sb.Full(max_passes=3), n_components=2, progress=False)
+    assert isinstance(caught.value, sb.NumericalError | sb.InvalidArgument)

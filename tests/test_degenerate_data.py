@@ -1,0 +1,189 @@
+"""Degenerate data give finite, monotone fits: spec section 7, number 20."""
+
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+
+import stickbreak as sb
+from cases import LIKELIHOODS, LikelihoodName, clustered_rows
+
+RNG = np.random.default_rng
+
+
+def constant_columns() -> np.ndarray:
+    rows = clustered_rows(RNG(0), 120, 4, 3)
+    rows[:, [0, 2]] = [7.0, 0.0]
+    return rows
+
+
+def repeated_rows() -> np.ndarray:
+    return np.repeat(clustered_rows(RNG(1), 6, 3, 2), 25, axis=0)
+
+
+def fewer_rows_than_columns() -> np.ndarray:
+    return clustered_rows(RNG(2), 6, 20, 2)
+
+
+def collinear() -> np.ndarray:
+    return np.outer(RNG(3).standard_normal(100), [1.0, -2.0, 0.5])
+
+
+def one_column() -> np.ndarray:
+    return clustered_rows(RNG(4), 50, 1, 2)
+
+
+def two_rows() -> np.ndarray:
+    return np.array([[0.0, 1.0], [2.0, -1.0]])
+
+
+def outlier() -> np.ndarray:
+    rows = clustered_rows(RNG(5), 100, 2, 2)
+    rows[0] = 1e6
+    return rows
+
+
+def mixed_scales() -> np.ndarray:
+    return clustered_rows(RNG(6), 100, 3, 2) * [1e-8, 1.0, 1e8]
+
+
+def tiny() -> np.ndarray:
+    return 1e-30 * clustered_rows(RNG(7), 100, 2, 2)
+
+
+def large() -> np.ndarray:
+    return 1e30 * clustered_rows(RNG(8), 100, 2, 2)
+
+
+def subnormal_noise() -> np.ndarray:
+    rows = clustered_rows(RNG(9), 60, 2, 2)
+    rows[:, 1] = np.where(rows[:, 1] > 0, 5e-324, 0.0)
+    return rows
+
+
+DATA = [
+    constant_columns,
+    repeated_rows,
+    fewer_rows_than_columns,
+    collinear,
+    one_column,
+    two_rows,
+    outlier,
+    mixed_scales,
+    tiny,
+    large,
+    subnormal_noise,
+]
+
+
+def own_model(likelihood: LikelihoodName) -> sb.Mixture:
+    own = sb.Gaussian() if likelihood == "gaussian" else sb.ZeroMeanGaussian()
+    return sb.Mixture(likelihood=own, process=sb.DirichletProcess())
+
+
+def assert_sound(fit: sb.Fit, rows: np.ndarray, total: float) -> None:
+    """Everything finite, the bound monotone, the masses right."""
+    bounds = np.array([record.elbo for record in fit.history])
+    assert np.isfinite(bounds).all()
+    assert (np.diff(bounds) >= -1e-9 * (1.0 + np.abs(bounds[1:]))).all()
+    assert fit.counts.sum() == pytest.approx(total, rel=1e-9)
+    for values in (*fit.components.values(), fit.weights, fit.log_predictive(rows), fit.predict_proba(rows)):
+        assert np.isfinite(values).all()
+    assert np.isfinite(fit.sample(20, seed=0)).all()
+
+
+@pytest.mark.parametrize("likelihood", LIKELIHOODS)
+@pytest.mark.parametrize("make", DATA)
+@pytest.mark.parametrize("init", ["kmeans++", "random"])
+def test_degenerate(likelihood: LikelihoodName, make: Callable[[], np.ndarray], init: str) -> None:
+    rows = make()
+    components = min(4, len(rows))
+    batches = min(3, len(rows))
+    for algorithm in [
+        sb.Full(sparsity=None, max_passes=12, tol=0.0),
+        sb.Memoized(batches=batches, sparsity=min(2, components), max_passes=12, tol=0.0),
+    ]:
+        fit = sb.fit(own_model(likelihood), rows, algorithm, n_components=components, init=init, progress=False)
+        assert_sound(fit, rows, len(rows))
+
+
+@pytest.mark.parametrize("likelihood", LIKELIHOODS)
+def test_as_many_components_as_rows(likelihood: LikelihoodName) -> None:
+    rows = clustered_rows(RNG(10), 9, 2, 3)
+    algorithm = sb.Memoized(batches=9, sparsity=9, max_passes=10, tol=0.0)
+    fit = sb.fit(own_model(likelihood), rows, algorithm, n_components=9, progress=False)
+    assert fit.n_components == 9
+    assert_sound(fit, rows, 9)
+
+
+@pytest.mark.parametrize("likelihood", LIKELIHOODS)
+def test_identical_rows(likelihood: LikelihoodName) -> None:
+    """No spread at all: the default scale would be zero, so it must be given."""
+    rows = np.full((40, 2), 3.0)
+    if likelihood == "gaussian":
+        own = sb.Gaussian(mean=[0.0, 0.0], mean_precision=0.1, dof=4.0, scale=np.eye(2))
+    else:
+        own = sb.ZeroMeanGaussian(dof=4.0, scale=np.eye(2))
+    model = sb.Mixture(likelihood=own, process=sb.DirichletProcess())
+    for init in ["kmeans++", "random"]:
+        fit = sb.fit(model, rows, sb.Full(max_passes=10, tol=0.0), n_components=3, init=init, progress=False)
+        assert_sound(fit, rows, 40)
+    with pytest.raises(sb.StickbreakError, match="scale"):
+        sb.fit(own_model(likelihood), rows, sb.Full(max_passes=10), n_components=3, progress=False)
+
+
+@pytest.mark.parametrize("shuffle", [False, True])
+def test_batches_without_weight(shuffle: bool) -> None:
+    """Whole batches, and most rows elsewhere, weigh nothing."""
+    rows = clustered_rows(RNG(11), 100, 2, 2)
+    weights = (np.arange(100) % 7 == 0).astype(float)
+    weights[:40] = 0.0
+    algorithm = sb.Memoized(batches=10, shuffle=shuffle, max_passes=10, tol=0.0)
+    fit = sb.fit(own_model("gaussian"), rows, algorithm, n_components=3, sample_weight=weights, progress=False)
+    assert_sound(fit, rows, weights.sum())
+
+
+@pytest.mark.parametrize("size", [1e-12, 1e12])
+def test_weights_of_any_size(size: float) -> None:
+    rows = clustered_rows(RNG(12), 100, 2, 2)
+    weights = size * RNG(13).uniform(0.5, 1.5, 100)
+    fit = sb.fit(
+        own_model("gaussian"),
+        rows,
+        sb.Full(max_passes=10, tol=0.0),
+        n_components=3,
+        sample_weight=weights,
+        progress=False,
+    )
+    assert_sound(fit, rows, weights.sum())
+
+
+@pytest.mark.parametrize("offset", [1e4, 1e8])
+def test_offsets_change_nothing(offset: float) -> None:
+    """A full Gaussian is centred first, so that 1e8 in every number costs no more than its own rounding.
+
+    The rows are multiples of 2^-20, which float64 holds exactly at 1e8; what remains is the rounding of the column
+    means, about 1e-8 here, which moves the bound by far less than the 1e-7 allowed.
+    """
+    rows = np.round(clustered_rows(RNG(14), 300, 3, 4) * 2**20) / 2**20
+    start = RNG(15).dirichlet(np.full(4, 0.3), 300)
+    algorithm = sb.Full(sparsity=2, max_passes=8, tol=0.0)
+    fit = sb.fit(own_model("gaussian"), rows, algorithm, init=start, progress=False)
+    moved = sb.fit(own_model("gaussian"), rows + offset, algorithm, init=start, progress=False)
+    assert_sound(moved, rows + offset, 300)
+    np.testing.assert_allclose(moved.elbo, fit.elbo, rtol=1e-7)
+    np.testing.assert_allclose(moved.components["scale"], fit.components["scale"], rtol=1e-5, atol=1e-6)
+    np.testing.assert_allclose(moved.components["mean"] - offset, fit.components["mean"], atol=1e-6)
+    np.testing.assert_array_equal(moved.predict(rows + offset), fit.predict(rows))
+    np.testing.assert_allclose(moved.log_predictive(rows + offset), fit.log_predictive(rows), atol=1e-5)
+
+
+def test_offset_in_single_precision() -> None:
+    """float32 at an offset of 1000: the data are rounded to 6e-5, and the answer is that of the rounded data."""
+    rows = (clustered_rows(RNG(16), 300, 3, 4) + 1000.0).astype(np.float32)
+    start = RNG(17).dirichlet(np.full(4, 0.3), 300)
+    algorithm = sb.Full(sparsity=None, max_passes=0)
+    single = sb.fit(own_model("gaussian"), rows, algorithm, init=start, progress=False)
+    double = sb.fit(own_model("gaussian"), rows.astype(np.float64), algorithm, init=start, progress=False)
+    assert abs(single.elbo - double.elbo) < 1e-5 * 300
+    np.testing.assert_allclose(single.log_predictive(rows), double.log_predictive(rows.astype(float)), atol=1e-4)

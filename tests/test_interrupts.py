@@ -1,0 +1,201 @@
+"""Ctrl-C during a fit, and the interpreter's lock. Each case runs in a process of its own, which gets a real signal.
+
+Nothing here measures time; the limits are there only so that a hanging process fails the test.
+"""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import textwrap
+
+import pytest
+
+HANG = 120
+
+pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="sends SIGINT to a process")
+
+COMMON = """
+import json, os, signal, sys, threading, time
+import numpy as np
+import stickbreak as sb
+
+model = sb.Mixture(likelihood=sb.Gaussian(), process=sb.DirichletProcess())
+
+def say(text):
+    print(text, flush=True)
+
+def report(fit):
+    history = [record.elbo for record in fit.history]
+    say(json.dumps({"reason": fit.stop_reason.name, "elbo": fit.elbo, "history": history,
+                    "counts": float(fit.counts.sum()), "finite": bool(np.isfinite(fit.components["mean"]).all())}))
+"""
+
+
+def start(script: str) -> subprocess.Popen[str]:
+    source = COMMON + textwrap.dedent(script)
+    return subprocess.Popen(
+        [sys.executable, "-c", source], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=dict(os.environ)
+    )
+
+
+def finish(run: subprocess.Popen[str]) -> str:
+    try:
+        out, err = run.communicate(timeout=HANG)
+    except subprocess.TimeoutExpired:
+        run.kill()
+        out, err = run.communicate()
+        pytest.fail(f"the fit did not stop; stderr: {err}")
+    assert run.returncode == 0, err
+    return out
+
+
+@pytest.mark.parametrize("algorithm", ["sb.Full", "sb.Memoized"])
+def test_interrupt_returns_the_last_complete_state(algorithm: str) -> None:
+    """Ctrl-C between passes without end gives a fit, not an exception."""
+    run = start(f"""
+        rows = np.random.default_rng(0).standard_normal((20_000, 4))
+        once = threading.Event()
+
+        def announce(record):
+            if not once.is_set():
+                once.set()
+                say("running")
+
+        fit = sb.fit(model, rows, {algorithm}(max_passes=10**9, tol=0.0), n_components=20, progress=False,
+                     callbacks=[announce])
+        report(fit)
+    """)
+    assert run.stdout is not None
+    assert run.stdout.readline() == "running\n"
+    run.send_signal(signal.SIGINT)
+    result = json.loads(finish(run).splitlines()[-1])
+    assert result["reason"] == "INTERRUPTED"
+    assert len(result["history"]) >= 1
+    assert result["elbo"] == result["history"][-1]
+    assert result["counts"] == pytest.approx(20_000)
+    assert result["finite"]
+
+
+@pytest.mark.slow
+def test_interrupt_does_not_wait_for_the_end_of_a_pass() -> None:
+    """One pass takes seconds here; the state returned is that of the pass before."""
+    run = start("""
+        rows = np.random.default_rng(0).standard_normal((400_000, 24))
+        passes = []
+
+        def announce(record):
+            passes.append(record.seconds)
+            say("pass")
+
+        labels = np.arange(len(rows)) % 250
+        fit = sb.fit(model, rows, sb.Full(sparsity=None, max_passes=10**9, tol=0.0), init=labels, progress=False,
+                     callbacks=[announce])
+        report(fit)
+    """)
+    assert run.stdout is not None
+    assert run.stdout.readline() == "pass\n"
+    run.send_signal(signal.SIGINT)
+    lines = finish(run).splitlines()
+    result = json.loads(lines[-1])
+    assert result["reason"] == "INTERRUPTED"
+    assert len(result["history"]) == 1
+
+
+def test_interrupt_before_there_is_a_state() -> None:
+    """While the seeds are still being chosen there is nothing to return, so KeyboardInterrupt is raised."""
+    run = start("""
+        rows = np.random.default_rng(0).standard_normal((300_000, 24))
+        threading.Timer(0.7, lambda: os.kill(os.getpid(), signal.SIGINT)).start()
+        try:
+            fit = sb.fit(model, rows, sb.Full(max_passes=10**9, tol=0.0), n_components=4000, progress=False)
+        except KeyboardInterrupt:
+            say("KeyboardInterrupt")
+        else:
+            report(fit)
+    """)
+    assert finish(run).splitlines()[-1] == "KeyboardInterrupt"
+
+
+def test_interrupt_in_a_callback_is_an_interrupt() -> None:
+    run = start("""
+        rows = np.random.default_rng(0).standard_normal((2000, 2))
+
+        def press(record):
+            if len(seen) < 3:
+                seen.append(record)
+            else:
+                os.kill(os.getpid(), signal.SIGINT)
+                time.sleep(0.05)
+
+        seen = []
+        fit = sb.fit(model, rows, sb.Full(max_passes=10**9, tol=0.0), n_components=3, progress=False, callbacks=[press])
+        report(fit)
+    """)
+    result = json.loads(finish(run).splitlines()[-1])
+    assert result["reason"] == "INTERRUPTED"
+    assert len(result["history"]) == 4
+
+
+def test_handler_of_the_user_is_used() -> None:
+    """A program with its own handler for SIGINT keeps it: the fit goes on unless the handler raises."""
+    run = start("""
+        pressed = []
+        signal.signal(signal.SIGINT, lambda number, frame: pressed.append(number))
+        rows = np.random.default_rng(0).standard_normal((2000, 2))
+
+        def press(record):
+            if record.index == 2:
+                os.kill(os.getpid(), signal.SIGINT)
+
+        fit = sb.fit(model, rows, sb.Full(max_passes=5, tol=0.0), n_components=3, progress=False, callbacks=[press])
+        assert pressed, "the handler was not called"
+        report(fit)
+    """)
+    assert json.loads(finish(run).splitlines()[-1])["reason"] == "MAX_PASSES"
+
+
+def test_lock_of_the_interpreter_is_released() -> None:
+    """The thread that presses Ctrl-C can only do so if the fit lets it run; without that the fit never ends."""
+    run = start("""
+        rows = np.random.default_rng(0).standard_normal((20_000, 4))
+        ticks = []
+
+        def work():
+            for _ in range(200):
+                ticks.append(time.perf_counter())
+                time.sleep(0.001)
+            os.kill(os.getpid(), signal.SIGINT)
+
+        worker = threading.Thread(target=work)
+        worker.start()
+        fit = sb.fit(model, rows, sb.Full(max_passes=10**9, tol=0.0), n_components=20, progress=False)
+        worker.join()
+        assert len(ticks) == 200
+        report(fit)
+    """)
+    assert json.loads(finish(run).splitlines()[-1])["reason"] == "INTERRUPTED"
+
+
+def test_fit_outside_the_main_thread_stops_by_callback() -> None:
+    """Signals belong to the main thread; a fit elsewhere neither breaks nor swallows them."""
+    run = start("""
+        rows = np.random.default_rng(0).standard_normal((5000, 3))
+        stop, fits = threading.Event(), []
+
+        def work():
+            fits.append(sb.fit(model, rows, sb.Full(max_passes=10**9, tol=0.0), n_components=5, progress=False,
+                               callbacks=[lambda _: stop.is_set()]))
+
+        worker = threading.Thread(target=work)
+        worker.start()
+        os.kill(os.getpid(), signal.SIGINT)
+        try:
+            time.sleep(60)
+        except KeyboardInterrupt:
+            stop.set()
+        worker.join()
+        report(fits[0])
+    """)
+    assert json.loads(finish(run).splitlines()[-1])["reason"] == "CALLBACK"

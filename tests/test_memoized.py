@@ -1,0 +1,178 @@
+"""The memoized engine: spec section 7, number 6, against `Full` and against the oracle's batches."""
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import stickbreak as sb
+from cases import (
+    LIKELIHOODS,
+    PROCESSES,
+    Case,
+    LikelihoodName,
+    ProcessName,
+    cases,
+    clustered_rows,
+    fit_from,
+    globals_of,
+    make_case,
+    make_process,
+    visible_bits,
+)
+from oracles import variational as oracle
+
+
+@given(cases(), st.integers(1, 5), st.booleans())
+def test_one_batch_is_full(case: Case, sparsity: int, shuffle: bool) -> None:
+    """Number 6: with one batch every pass is that of `Full`, bit for bit, whatever `shuffle` says."""
+    sparsity = min(sparsity, case.n_components)
+    full = fit_from(case, sb.Full(sparsity=sparsity, max_passes=4, tol=0.0))
+    memoized = fit_from(case, sb.Memoized(batches=1, shuffle=shuffle, sparsity=sparsity, max_passes=4, tol=0.0))
+    assert visible_bits(memoized, case.rows) == visible_bits(full, case.rows)
+
+
+@pytest.mark.parametrize("init", ["kmeans++", "random"])
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_one_batch_is_full_from_seeds(init: str, dtype: type) -> None:
+    rows = clustered_rows(np.random.default_rng(0), 3000, 4, 6).astype(dtype)
+    model = sb.Mixture(likelihood=sb.Gaussian(), process=sb.DirichletProcess())
+    options = {"n_components": 6, "init": init, "seed": 5, "progress": False}
+    full = sb.fit(model, rows, sb.Full(sparsity=3, max_passes=5, tol=0.0), **options)
+    memoized = sb.fit(model, rows, sb.Memoized(batches=1, sparsity=3, max_passes=5, tol=0.0), **options)
+    assert visible_bits(memoized, rows) == visible_bits(full, rows)
+
+
+@pytest.mark.parametrize("likelihood", LIKELIHOODS)
+@pytest.mark.parametrize("process", PROCESSES)
+@pytest.mark.parametrize("sparsity", [None, 2])
+def test_equal_batches_against_the_oracle(
+    likelihood: LikelihoodName, process: ProcessName, sparsity: int | None
+) -> None:
+    """Four batches of the same rows: the order of the visits does not matter, so every pass can be repeated."""
+    case = make_case(8, n=40, n_components=4, likelihood=likelihood, process=process)
+    rows, start = np.tile(case.rows, (4, 1)), np.tile(case.responsibilities, (4, 1))
+    algorithm = sb.Memoized(batches=4, shuffle=False, sparsity=sparsity, max_passes=6, tol=0.0)
+    fit = sb.fit(case.model, rows, algorithm, init=start, progress=False)
+    batches = [np.arange(40 * b, 40 * (b + 1)) for b in range(4)]
+    memo = oracle.Memo(rows, case.mixture, batches, oracle.global_step(rows, start, case.mixture), sparsity)
+    expected = []
+    for _ in range(6):
+        for batch in range(4):
+            memo.visit(batch)
+        expected.append(memo.elbo())
+    np.testing.assert_allclose([record.elbo for record in fit.history], expected, rtol=1e-9)
+    for natural, other in zip(globals_of(fit).naturals, memo.state.naturals, strict=True):
+        np.testing.assert_allclose(natural, other, rtol=1e-6, atol=1e-6)
+
+
+@pytest.mark.parametrize("likelihood", LIKELIHOODS)
+@pytest.mark.parametrize("process", PROCESSES)
+@pytest.mark.parametrize("shuffle", [False, True])
+@pytest.mark.parametrize("sparsity", [None, 2])
+def test_bound_at_a_fixed_point(
+    likelihood: LikelihoodName, process: ProcessName, shuffle: bool, sparsity: int | None
+) -> None:
+    """Number 6: where nothing moves any more, the remembered responsibilities are those of one local step, and the
+    bound is their recomputed one.
+    """
+    case = make_case(3, n=90, n_components=3, likelihood=likelihood, process=process, weighted=True)
+    algorithm = sb.Memoized(batches=5, shuffle=shuffle, sparsity=sparsity, max_passes=1500, tol=0.0)
+    fit = fit_from(case, algorithm)
+    responsibilities = fit.predict_proba(case.rows, sparse=True).toarray()
+    expected = oracle.elbo_of_responsibilities(case.rows, responsibilities, case.mixture, case.weights)
+    assert fit.elbo == pytest.approx(expected, rel=1e-9)
+    assert fit.evaluate(case.rows, sample_weight=case.weights) == pytest.approx(fit.elbo, rel=1e-9)
+    np.testing.assert_allclose(fit.counts, case.weights @ responsibilities, rtol=1e-4, atol=1e-4)
+
+
+@given(cases(), st.integers(2, 8), st.booleans(), st.integers(0, 3))
+def test_every_row_counts_once(case: Case, n_batches: int, shuffle: bool, passes: int) -> None:
+    """Batches are a partition of the rows: from the first pass on the total mass is all of it."""
+    algorithm = sb.Memoized(batches=min(n_batches, len(case.rows)), shuffle=shuffle, max_passes=passes, tol=0.0)
+    fit = fit_from(case, algorithm)
+    assert fit.counts.sum() == pytest.approx(case.weights.sum(), rel=1e-11)
+    dof = case.model.likelihood.dof
+    np.testing.assert_allclose(fit.components["dof"] - dof, fit.counts, rtol=1e-9, atol=1e-9)
+    assert (fit.counts >= 0).all()
+
+
+def test_one_row_a_batch() -> None:
+    case = make_case(5, n=12, n_components=3)
+    fit = fit_from(case, sb.Memoized(batches=12, max_passes=20, tol=0.0))
+    bounds = [record.elbo for record in fit.history]
+    assert (np.diff(bounds) >= -1e-9 * np.abs(bounds[1:])).all()
+
+
+def test_automatic_batches_are_one_for_every_5000_rows() -> None:
+    rows = clustered_rows(np.random.default_rng(1), 11_000, 2, 3)
+    model = sb.Mixture(likelihood=sb.Gaussian(), process=sb.DirichletProcess())
+
+    def bits(rows: np.ndarray, batches: object) -> dict[str, bytes]:
+        algorithm = sb.Memoized(batches=batches, max_passes=2, tol=0.0)
+        return visible_bits(sb.fit(model, rows, algorithm, n_components=3, progress=False), rows[:100])
+
+    assert bits(rows, "auto") == bits(rows, 2)
+    assert bits(rows, "auto") != bits(rows, 3)
+    assert bits(rows[:4000], "auto") == bits(rows[:4000], 1)
+
+
+def test_automatic_algorithm_is_memoized() -> None:
+    rows = clustered_rows(np.random.default_rng(1), 300, 2, 3)
+    model = sb.Mixture(likelihood=sb.Gaussian(), process=sb.DirichletProcess())
+    omitted = sb.fit(model, rows, n_components=3, progress=False)
+    named = sb.fit(model, rows, sb.Memoized(), n_components=3, progress=False)
+    assert visible_bits(omitted, rows) == visible_bits(named, rows)
+
+
+def test_automatic_sparsity_is_eight_or_all() -> None:
+    rows = clustered_rows(np.random.default_rng(2), 400, 2, 10)
+    model = sb.Mixture(likelihood=sb.Gaussian(), process=sb.DirichletProcess())
+
+    def bits(n_components: int, sparsity: object) -> dict[str, bytes]:
+        algorithm = sb.Full(sparsity=sparsity, max_passes=3, tol=0.0)
+        fit = sb.fit(model, rows, algorithm, n_components=n_components, progress=False)
+        return visible_bits(fit, rows)
+
+    assert bits(12, "auto") == bits(12, 8) != bits(12, None)
+    assert bits(5, "auto") == bits(5, 5) == bits(5, None)
+
+
+def test_several_batches_learn_faster_than_one() -> None:
+    """Why batches exist: after the same number of passes the bound is higher."""
+    rows = clustered_rows(np.random.default_rng(4), 5000, 3, 8)
+    model = sb.Mixture(likelihood=sb.Gaussian(), process=make_process("finite_dirichlet", 8, 1.0))
+    options = {"init": "random", "seed": 1, "progress": False}
+    full = sb.fit(model, rows, sb.Full(max_passes=5, tol=0.0), **options)
+    memoized = sb.fit(model, rows, sb.Memoized(batches=10, max_passes=5, tol=0.0), **options)
+    assert memoized.elbo > full.elbo
+
+
+def test_unshuffled_batches_are_runs_of_rows() -> None:
+    """Rows swapped within their run leave every pass the same up to rounding; swapped between runs they do not."""
+    case = make_case(6, n=80, n_components=4)
+    algorithm = sb.Memoized(batches=4, shuffle=False, max_passes=3, tol=0.0)
+
+    def bounds(order: np.ndarray) -> np.ndarray:
+        fit = sb.fit(case.model, case.rows[order], algorithm, init=case.responsibilities[order], progress=False)
+        return np.array([record.elbo for record in fit.history])
+
+    runs = np.arange(80).reshape(4, 20)
+    rng, original = np.random.default_rng(0), bounds(np.arange(80))
+    within = bounds(np.concatenate([rng.permutation(run) for run in runs]))
+    between = bounds(rng.permutation(80))
+    np.testing.assert_allclose(within, original, rtol=1e-10)
+    assert np.abs(between - original).max() > 1e-6 * np.abs(original).max()
+
+
+def test_shuffled_batches_are_spread_over_the_rows() -> None:
+    """Sorted rows: runs see one cluster each and go astray early, a permutation does not."""
+    rng = np.random.default_rng(7)
+    rows = np.sort(rng.normal(0.0, 1.0, (2000, 1)) + rng.choice([-4.0, 0.0, 4.0], (2000, 1)), axis=0)
+    model = sb.Mixture(likelihood=sb.Gaussian(), process=sb.DirichletProcess())
+
+    def first_bound(shuffle: bool) -> float:
+        algorithm = sb.Memoized(batches=10, shuffle=shuffle, max_passes=1, tol=0.0)
+        return sb.fit(model, rows, algorithm, n_components=3, seed=0, progress=False).elbo
+
+    assert first_bound(shuffle=True) > first_bound(shuffle=False)

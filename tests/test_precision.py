@@ -1,0 +1,70 @@
+"""float32 data against the same numbers in float64.
+
+Scores are computed in float32, everything that is summed over rows in float64 at the end. A score of size s carries
+a rounding error of a few s times 6e-8; with scores of 10 to 100 nats that is about 1e-6 to 1e-5 for a single row, of
+either sign, and about 1e-6 nats a row in the mean, which is the error the project states. The tolerances below are
+these two numbers with a factor of a few for the size of the scores here.
+"""
+
+import numpy as np
+import pytest
+
+import stickbreak as sb
+from cases import LIKELIHOODS, LikelihoodName, clustered_rows
+
+MEAN_ERROR = 3e-6
+ROW_ERROR = 1e-4
+
+
+@pytest.fixture(scope="module", params=[2, 16, 64])
+def rows(request: pytest.FixtureRequest) -> np.ndarray:
+    """float64 rows that float32 holds exactly, so that the data themselves are the same."""
+    rows = clustered_rows(np.random.default_rng(request.param), 2500, request.param, 5)
+    return rows.astype(np.float32).astype(np.float64)
+
+
+def both(likelihood: LikelihoodName, rows: np.ndarray, algorithm: object) -> tuple[sb.Fit, sb.Fit]:
+    own = sb.Gaussian() if likelihood == "gaussian" else sb.ZeroMeanGaussian()
+    model = sb.Mixture(likelihood=own, process=sb.DirichletProcess())
+    start = np.random.default_rng(0).dirichlet(np.full(5, 0.3), len(rows))
+    double = sb.fit(model, rows, algorithm, init=start, progress=False)
+    single = sb.fit(double.model, rows.astype(np.float32), algorithm, init=start, progress=False)
+    return single, double
+
+
+@pytest.mark.parametrize("likelihood", LIKELIHOODS)
+def test_global_step(likelihood: LikelihoodName, rows: np.ndarray) -> None:
+    """Statistics are summed in float32 over at most 1024 rows: their relative error is far below 1e-5."""
+    single, double = both(likelihood, rows, sb.Full(sparsity=None, max_passes=0))
+    assert abs(single.elbo - double.elbo) <= MEAN_ERROR * len(rows)
+    np.testing.assert_allclose(single.counts, double.counts, rtol=1e-6)
+    for name, values in double.components.items():
+        np.testing.assert_allclose(single.components[name], values, rtol=1e-5, atol=1e-5 * np.abs(values).max())
+
+
+@pytest.mark.parametrize("likelihood", LIKELIHOODS)
+def test_local_step(likelihood: LikelihoodName, rows: np.ndarray) -> None:
+    """At the same globals, float32 rows and float64 rows."""
+    _, fit = both(likelihood, rows, sb.Full(sparsity=None, max_passes=0))
+    single = rows.astype(np.float32)
+    assert abs(fit.evaluate(single) - fit.evaluate(rows)) <= MEAN_ERROR * len(rows)
+    assert np.abs(fit.log_predictive(single) - fit.log_predictive(rows)).max() <= ROW_ERROR
+    assert np.abs(fit.predict_proba(single) - fit.predict_proba(rows)).max() <= ROW_ERROR
+    np.testing.assert_allclose(fit.predict_proba(single).sum(1), 1.0, rtol=1e-12)
+
+
+@pytest.mark.parametrize("likelihood", LIKELIHOODS)
+def test_whole_fit(likelihood: LikelihoodName, rows: np.ndarray) -> None:
+    """A few passes on, the difference of the bounds is still of the same class."""
+    single, double = both(likelihood, rows, sb.Full(sparsity=3, max_passes=5, tol=0.0))
+    assert abs(single.elbo - double.elbo) <= 10 * MEAN_ERROR * len(rows)
+    bounds = [record.elbo for record in single.history]
+    assert (np.diff(bounds) >= -MEAN_ERROR * len(rows)).all()
+
+
+@pytest.mark.parametrize("likelihood", LIKELIHOODS)
+def test_results_are_double(likelihood: LikelihoodName, rows: np.ndarray) -> None:
+    single, _ = both(likelihood, rows, sb.Full(max_passes=1))
+    arrays = [single.counts, single.weights, single.predict_proba(rows[:3]), *single.components.values()]
+    assert all(array.dtype == np.float64 for array in arrays)
+    assert single.predict(rows[:3]).dtype == np.int64

@@ -1,0 +1,211 @@
+"""A fit saved, loaded, pickled or copied is the same fit, bit for bit."""
+
+import copy
+import json
+import pickle
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import stickbreak as sb
+from cases import LIKELIHOODS, PROCESSES, LikelihoodName, ProcessName, clustered_rows, make_process, visible_bits
+
+ALGORITHMS = [sb.Full(sparsity=None, max_passes=4, tol=0.0), sb.Memoized(batches=3, sparsity=2, max_passes=4, tol=0.0)]
+
+
+@pytest.fixture(scope="module")
+def rows() -> np.ndarray:
+    return clustered_rows(np.random.default_rng(0), 300, 3, 4)
+
+
+def fitted(
+    rows: np.ndarray,
+    likelihood: LikelihoodName = "gaussian",
+    process: ProcessName = "dirichlet_process",
+    which: int = 1,
+) -> sb.Fit:
+    own = sb.Gaussian() if likelihood == "gaussian" else sb.ZeroMeanGaussian()
+    model = sb.Mixture(likelihood=own, process=make_process(process, 4, 1.7))
+    return sb.fit(model, rows, ALGORITHMS[which], n_components=4, progress=False)
+
+
+def through_file(fit: sb.Fit, tmp_path: Path) -> sb.Fit:
+    fit.save(tmp_path / "model.safetensors")
+    return sb.load(tmp_path / "model.safetensors")
+
+
+WAYS: dict[str, Callable[[sb.Fit, Path], sb.Fit]] = {
+    "file": through_file,
+    "pickle": lambda fit, _: pickle.loads(pickle.dumps(fit)),
+    "oldest_pickle": lambda fit, _: pickle.loads(pickle.dumps(fit, protocol=2)),
+    "deepcopy": lambda fit, _: copy.deepcopy(fit),
+    "copy": lambda fit, _: copy.copy(fit),
+    "twice": lambda fit, tmp_path: pickle.loads(pickle.dumps(through_file(fit, tmp_path))),
+}
+
+
+@pytest.mark.parametrize("way", WAYS.values(), ids=WAYS)
+@pytest.mark.parametrize("likelihood", LIKELIHOODS)
+@pytest.mark.parametrize("process", PROCESSES)
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_round_trip(
+    rows: np.ndarray,
+    way: Callable[[sb.Fit, Path], sb.Fit],
+    likelihood: LikelihoodName,
+    process: ProcessName,
+    dtype: type,
+    tmp_path: Path,
+) -> None:
+    rows = rows.astype(dtype)
+    for which in (0, 1):
+        fit = fitted(rows, likelihood, process, which)
+        again = way(fit, tmp_path)
+        assert visible_bits(again, rows) == visible_bits(fit, rows)
+        assert again.history == fit.history
+        assert again.model == fit.model
+        assert again.stop_reason is fit.stop_reason
+        assert (again.bound, again.concentration, again.n_components) == (fit.bound, fit.concentration, 4)
+        sparse, expected = again.predict_proba(rows, sparse=True), fit.predict_proba(rows, sparse=True)
+        assert sparse.data.tobytes() == expected.data.tobytes()
+        assert sparse.indices.tobytes() == expected.indices.tobytes()
+
+
+def test_loaded_fit_goes_on_bit_for_bit(rows: np.ndarray, tmp_path: Path) -> None:
+    fit = fitted(rows)
+    again = through_file(fit, tmp_path)
+    for algorithm in ALGORITHMS:
+        one = sb.fit(fit.model, rows, algorithm, init=fit, progress=False)
+        other = sb.fit(again.model, rows, algorithm, init=again, progress=False)
+        assert visible_bits(one, rows) == visible_bits(other, rows)
+
+
+def test_another_process_reads_the_same(rows: np.ndarray, tmp_path: Path) -> None:
+    fit = fitted(rows)
+    fit.save(tmp_path / "model.safetensors")
+    script = (
+        "import sys, stickbreak as sb; fit = sb.load(sys.argv[1]); print(fit.elbo.hex(), fit.weights.tobytes().hex())"
+    )
+    found = subprocess.run(
+        [sys.executable, "-c", script, str(tmp_path / "model.safetensors")],
+        capture_output=True,
+        text=True,
+        check=True,
+        timeout=120,
+    )
+    assert found.stdout.split() == [fit.elbo.hex(), fit.weights.tobytes().hex()]
+
+
+def test_states_without_passes_and_stopped_fits(rows: np.ndarray, tmp_path: Path) -> None:
+    model = sb.Mixture(likelihood=sb.Gaussian(), process=sb.DirichletProcess())
+    start = sb.fit(model, rows, sb.Full(max_passes=0), n_components=3, progress=False)
+    stopped = sb.fit(model, rows, sb.Full(), n_components=3, callbacks=[lambda _: True], progress=False)
+    for fit in [start, stopped]:
+        again = through_file(fit, tmp_path)
+        assert visible_bits(again, rows) == visible_bits(fit, rows)
+        assert again.stop_reason is fit.stop_reason
+
+
+def test_paths(rows: np.ndarray, tmp_path: Path) -> None:
+    fit = fitted(rows)
+    for path in [str(tmp_path / "a"), tmp_path / "b.model", tmp_path / "with space and ünïcode"]:
+        fit.save(path)
+        assert sb.load(path).elbo == fit.elbo
+    assert sorted(each.name for each in tmp_path.iterdir()) == ["a", "b.model", "with space and ünïcode"]
+
+
+def test_saving_replaces(rows: np.ndarray, tmp_path: Path) -> None:
+    path = tmp_path / "model"
+    fitted(rows, "gaussian").save(path)
+    other = fitted(rows, "zero_mean_gaussian")
+    other.save(path)
+    assert sb.load(path).elbo == other.elbo
+
+
+def test_format_is_safetensors_with_a_json_header(rows: np.ndarray, tmp_path: Path) -> None:
+    """Eight bytes of length, JSON, then plain arrays: read here without the package, nothing is ever executed."""
+    path = tmp_path / "model"
+    fitted(rows).save(path)
+    content = path.read_bytes()
+    length = int.from_bytes(content[:8], "little")
+    header = json.loads(content[8 : 8 + length])
+    metadata = header.pop("__metadata__")
+    assert int(metadata["version"]) >= 1
+    assert "stickbreak" in metadata["format"]
+    assert isinstance(json.loads(metadata["header"]), dict)
+    assert header
+    assert all(entry["dtype"] == "F64" for entry in header.values())
+    assert b"cpickle" not in content.lower()
+
+
+def test_wrong_files(rows: np.ndarray, tmp_path: Path) -> None:
+    good = tmp_path / "good"
+    fitted(rows).save(good)
+    content = good.read_bytes()
+    length = int.from_bytes(content[:8], "little")
+    wrong = {
+        "missing": None,
+        "empty": b"",
+        "text": b"x, y\n1, 2\n",
+        "pickle": pickle.dumps({"a": 1}),
+        "cut": content[: len(content) // 2],
+        "cut_by_one": content[:-1],
+        "longer": content + b"\0" * 8,
+        "header_only": content[: 8 + length],
+        "huge_length": (2**62).to_bytes(8, "little") + content[8:],
+        "newer": content.replace(b'"version":"1"', b'"version":"9"'),
+    }
+    for name, replaced in wrong.items():
+        path = tmp_path / name
+        if replaced is not None:
+            assert replaced != content
+            path.write_bytes(replaced)
+        with pytest.raises(sb.ModelFileError) as caught:
+            sb.load(path)
+        assert name in str(caught.value)
+    with pytest.raises(sb.ModelFileError):
+        sb.load(tmp_path)
+
+
+def test_foreign_safetensors(tmp_path: Path) -> None:
+    numpy_files = pytest.importorskip("safetensors.numpy")
+    numpy_files.save_file({"weights": np.ones(3)}, tmp_path / "foreign")
+    with pytest.raises(sb.ModelFileError):
+        sb.load(tmp_path / "foreign")
+
+
+def test_damaged_arrays(rows: np.ndarray, tmp_path: Path) -> None:
+    """Arrays that do not belong together are refused, whichever of them is wrong."""
+    numpy_files = pytest.importorskip("safetensors.numpy")
+    safetensors = pytest.importorskip("safetensors")
+    fitted(rows).save(tmp_path / "good")
+    with safetensors.safe_open(tmp_path / "good", framework="numpy") as file:
+        metadata = file.metadata()
+        arrays = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
+    for name in arrays:
+        without = {other: values for other, values in arrays.items() if other != name}
+        flat = arrays | {name: np.zeros(7)}
+        for damaged in [without, flat]:
+            numpy_files.save_file(damaged, tmp_path / "damaged", metadata)
+            with pytest.raises(sb.ModelFileError):
+                sb.load(tmp_path / "damaged")
+
+
+def test_directory_that_does_not_exist(rows: np.ndarray, tmp_path: Path) -> None:
+    with pytest.raises(sb.ModelFileError):
+        fitted(rows).save(tmp_path / "no" / "model")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_models_survive_pickling() -> None:
+    for model in [
+        sb.Mixture(likelihood=sb.Gaussian(mean=[1.0, 2.0], scale=np.eye(2)), process=sb.DirichletProcess()),
+        sb.Mixture(likelihood=sb.ZeroMeanGaussian(), process=sb.FiniteDirichlet(n_components=3)),
+    ]:
+        assert pickle.loads(pickle.dumps(model)) == model
+        assert copy.deepcopy(model) == model
+    for algorithm in ALGORITHMS:
+        assert pickle.loads(pickle.dumps(algorithm)) == algorithm
