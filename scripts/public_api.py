@@ -21,22 +21,35 @@ MODULES = ("stickbreak",)
 def exported(module: griffe.Module) -> Iterator[tuple[str, griffe.Object | griffe.Alias]]:
     """The names in `__all__`, in alphabetical order."""
     for name in sorted(str(name) for name in module.exports or ()):
-        member = module[name]
-        yield name, member.final_target if isinstance(member, griffe.Alias) else member
+        yield name, final(module[name])
+
+
+def final(member: griffe.Object | griffe.Alias) -> griffe.Object | griffe.Alias:
+    return member.final_target if isinstance(member, griffe.Alias) else member
+
+
+def constructor(cls: griffe.Class) -> str:
+    """How an object is made, by a constructor of its own or an inherited one; empty where nothing says how."""
+    inherited = cls.all_members.get("__init__")
+    target = final(inherited) if inherited else None
+    if isinstance(target, griffe.Function):
+        return str(target.signature(name=cls.name, return_type=False))
+    return cls.signature()
 
 
 def members(cls: griffe.Class) -> Iterator[str]:
-    """Public attributes, properties and methods, inherited ones included; parameters of dataclasses stand above."""
-    parameters = {parameter.name for parameter in cls.parameters}
+    """Public attributes, properties and methods, inherited ones included."""
+    # The fields of a dataclass stand in its constructor.
+    fields = {parameter.name for parameter in cls.parameters} if "dataclass" in cls.labels else set()
     for name, member in sorted(cls.all_members.items()):
-        target = member.final_target if isinstance(member, griffe.Alias) else member
-        if name.startswith("_") or name in parameters:
+        target = final(member)
+        if name.startswith("_") or name in fields:
             continue
         if isinstance(target, griffe.Function):
             yield f"    def {target.signature()}"
         elif isinstance(target, griffe.Attribute):
             annotation = f": {target.annotation}" if target.annotation else ""
-            value = f" = {target.value}" if target.value else ""
+            value = f" = {target.value}" if target.value and "class-attribute" in target.labels else ""
             yield f"    {name}{annotation}{value}"
 
 
@@ -45,7 +58,7 @@ def lines(name: str, member: griffe.Object | griffe.Alias) -> Iterator[str]:
     if isinstance(member, griffe.Class):
         bases = ", ".join(str(base) for base in member.bases)
         yield f"class {name}({bases})" if bases else f"class {name}"
-        if signature := member.signature():
+        if signature := constructor(member):
             yield f"    {signature}"
         yield from members(member)
     elif isinstance(member, griffe.Function):

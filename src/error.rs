@@ -54,16 +54,8 @@ pub enum Error {
 
 impl Error {
     /// An [`Error::InvalidArgument`] from anything that can be shown.
-    pub fn invalid(
-        argument: impl Into<String>,
-        found: impl std::fmt::Display,
-        allowed: impl Into<String>,
-    ) -> Self {
-        Self::InvalidArgument {
-            argument: argument.into(),
-            found: found.to_string(),
-            allowed: allowed.into(),
-        }
+    pub fn invalid(argument: impl Into<String>, found: impl std::fmt::Display, allowed: impl Into<String>) -> Self {
+        Self::InvalidArgument { argument: argument.into(), found: found.to_string(), allowed: allowed.into() }
     }
 
     /// An [`Error::Numerical`] of one component.

@@ -34,10 +34,7 @@ impl Specification {
     /// [`crate::Error::InvalidArgument`] naming the parameter.
     pub fn resolve(&self, data: &Moments) -> Result<Self> {
         let parameters = likelihood::resolve(&self.likelihood.name, &self.likelihood.parameters, data)?;
-        Ok(Self {
-            likelihood: Named { name: self.likelihood.name.clone(), parameters },
-            process: self.process.clone(),
-        })
+        Ok(Self { likelihood: Named { name: self.likelihood.name.clone(), parameters }, process: self.process.clone() })
     }
 
     /// The model of a complete specification for rows less `origin`.

@@ -31,7 +31,9 @@ pub fn with_threads<T: Send>(threads: Option<usize>, work: impl FnOnce() -> T + 
         .num_threads(threads.unwrap_or(0))
         .thread_name(|index| format!("stickbreak-{index}"))
         .build()
-        .map_err(|error| Error::invalid("threads", format!("{threads:?} ({error})"), "a number the system can start"))?;
+        .map_err(|error| {
+            Error::invalid("threads", format!("{threads:?} ({error})"), "a number the system can start")
+        })?;
     Ok(pool.install(work))
 }
 
@@ -56,8 +58,7 @@ pub fn for_each_with<I: Send, W: Send>(
     scratch: impl Fn() -> W + Sync + Send,
     task: impl Fn(&mut W, I) -> Result<()> + Sync + Send,
 ) -> Result<()> {
-    let outcomes: Vec<Result<()>> =
-        items.into_par_iter().map_init(scratch, |work, item| task(work, item)).collect();
+    let outcomes: Vec<Result<()>> = items.into_par_iter().map_init(scratch, |work, item| task(work, item)).collect();
     outcomes.into_iter().collect()
 }
 
@@ -67,8 +68,7 @@ pub fn try_map_with<T: Send, W: Send>(
     scratch: impl Fn() -> W + Sync + Send,
     task: impl Fn(&mut W, usize) -> Result<T> + Sync + Send,
 ) -> Result<Vec<T>> {
-    let outcomes: Vec<Result<T>> =
-        (0..n).into_par_iter().map_init(scratch, |work, index| task(work, index)).collect();
+    let outcomes: Vec<Result<T>> = (0..n).into_par_iter().map_init(scratch, |work, index| task(work, index)).collect();
     outcomes.into_iter().collect()
 }
 
@@ -84,9 +84,7 @@ mod tests {
 
     #[test]
     fn the_first_failing_index_is_reported() {
-        let outcome = try_map(100, |i| {
-            if i >= 40 { Err(Error::invalid("i", i, "below 40")) } else { Ok(i) }
-        });
+        let outcome = try_map(100, |i| if i >= 40 { Err(Error::invalid("i", i, "below 40")) } else { Ok(i) });
         assert_eq!(outcome, Err(Error::invalid("i", 40, "below 40")));
     }
 

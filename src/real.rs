@@ -38,6 +38,7 @@ pub trait Real:
     /// Neither infinite nor NaN.
     fn is_finite(self) -> bool;
     /// `ln(1 + self)`.
+    #[must_use]
     fn ln_1p(self) -> Self;
 }
 
@@ -48,19 +49,19 @@ macro_rules! impl_real {
             const NEG_INFINITY: Self = $t::NEG_INFINITY;
             const NAME: &'static str = $name;
 
-            #[inline(always)]
+            #[inline]
             fn from_f64(value: f64) -> Self {
                 value as $t
             }
-            #[inline(always)]
+            #[inline]
             fn to_f64(self) -> f64 {
                 f64::from(self)
             }
-            #[inline(always)]
+            #[inline]
             fn is_finite(self) -> bool {
                 $t::is_finite(self)
             }
-            #[inline(always)]
+            #[inline]
             fn ln_1p(self) -> Self {
                 $t::ln_1p(self)
             }

@@ -85,7 +85,9 @@ impl<F: Real> TopL<F> {
                 *value = (score.to_f64() - best).exp();
                 total += *value;
             }
-            values.iter_mut().for_each(|value| *value /= total);
+            for value in values {
+                *value /= total;
+            }
             *log_normalizer = best + total.ln();
             for (to, &from) in components[row * width..][..width].iter_mut().zip(&self.components[row * width..]) {
                 *to = if from == FREE { 0 } else { from };
@@ -153,8 +155,11 @@ impl Responsibilities {
     }
 }
 
-/// The error of a row without any finite log weight.
-pub(crate) fn no_finite_weight<F: Real>(row_number: usize) -> Error {
+/// The error of a row without any finite log weight: it is not finite itself, or too far away.
+pub(crate) fn no_finite_weight<F: Real>(row_number: usize, row: &[F]) -> Error {
+    if let Some(column) = row.iter().position(|value| !value.is_finite()) {
+        return Error::invalid("X", format!("{} in row {row_number}, column {column}", row[column]), "finite");
+    }
     Error::numerical(
         None,
         format!(
@@ -186,9 +191,11 @@ impl Sparsity {
             Self::Dense => Ok(n_components),
             Self::Auto => Ok(n_components.min(8)),
             Self::Limited(width) if (1..=n_components).contains(&width) => Ok(width),
-            Self::Limited(width) => {
-                Err(Error::invalid("sparsity", width, format!("between 1 and the number of components, {n_components}")))
-            }
+            Self::Limited(width) => Err(Error::invalid(
+                "sparsity",
+                width,
+                format!("between 1 and the number of components, {n_components}"),
+            )),
         }
     }
 }

@@ -78,11 +78,7 @@ mod tests {
     fn streams_are_reproducible_and_differ() {
         let draw = |seed, purpose, index| stream(seed, purpose, index).random::<u64>();
         assert_eq!(draw(1, Purpose::Start, 0), draw(1, Purpose::Start, 0));
-        let others = [
-            draw(2, Purpose::Start, 0),
-            draw(1, Purpose::Visits, 0),
-            draw(1, Purpose::Start, 1),
-        ];
+        let others = [draw(2, Purpose::Start, 0), draw(1, Purpose::Visits, 0), draw(1, Purpose::Start, 1)];
         assert!(others.iter().all(|&other| other != draw(1, Purpose::Start, 0)));
     }
 

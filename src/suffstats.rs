@@ -213,6 +213,19 @@ impl Summary {
         scaled
     }
 
+    /// Each component with the average of its units, as if it had one; an empty one stays empty.
+    #[must_use]
+    pub fn averages(mut self) -> Self {
+        let statistics = self.statistics.chunks_exact_mut(self.n_statistics);
+        for (count, statistics) in self.counts.iter_mut().zip(statistics).filter(|(count, _)| **count > 0.0) {
+            for value in statistics {
+                *value /= *count;
+            }
+            *count = 1.0;
+        }
+        self
+    }
+
     /// Replays an edit of the list of components (spec 4.5).
     ///
     /// # Errors

@@ -97,10 +97,10 @@ def make_case(
 
 
 @st.composite
-def cases(draw: st.DrawFn, **fixed: Any) -> Case:
-    """Random problems: 1 to 4 columns, 2 to 40 rows, up to 5 components, any support, both models and processes."""
+def cases(draw: st.DrawFn, *, min_rows: int = 2, **fixed: Any) -> Case:
+    """Random problems: 1 to 4 columns, up to 40 rows, up to 5 components, any support, both models and processes."""
     sizes = {
-        "n": st.integers(2, 40),
+        "n": st.integers(max(min_rows, fixed.get("n_components", 1)), 40),
         "dimension": st.integers(1, 4),
         "likelihood": st.sampled_from(LIKELIHOODS),
         "process": st.sampled_from(PROCESSES),

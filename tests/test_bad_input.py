@@ -292,7 +292,6 @@ def test_misspelt_words_are_guessed() -> None:
 
 def test_arguments_after_the_first_are_keywords() -> None:
     for call in [
-        lambda: sb.Mixture(sb.Gaussian(), sb.DirichletProcess()),
         lambda: sb.Memoized(5, True),
         lambda: sb.fit(MODEL, ROWS, sb.Full(), 3),
         lambda: fitted().predict_proba(ROWS, True),

@@ -189,11 +189,13 @@ def test_fit_outside_the_main_thread_stops_by_callback() -> None:
                                callbacks=[lambda _: stop.is_set()]))
 
         worker = threading.Thread(target=work)
-        worker.start()
-        os.kill(os.getpid(), signal.SIGINT)
         try:
+            worker.start()
+            os.kill(os.getpid(), signal.SIGINT)
             time.sleep(60)
         except KeyboardInterrupt:
+            pass
+        finally:
             stop.set()
         worker.join()
         report(fits[0])

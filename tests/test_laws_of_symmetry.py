@@ -86,7 +86,7 @@ def test_doubled_data_do_not_double_the_bound(case: Case) -> None:
     assert fit_from(replaced(case, weights=2.0 * case.weights)).elbo != pytest.approx(2.0 * fit, rel=1e-9)
 
 
-@given(cases(process="dirichlet_process"), st.integers(1, 3))
+@given(cases(process="dirichlet_process", min_rows=8), st.integers(1, 3))
 def test_empty_component_at_the_end(case: Case, n_empty: int) -> None:
     """Number 11: under the nested truncation it changes nothing at all."""
     padded = np.column_stack([case.responsibilities, np.zeros((len(case.rows), n_empty))])
@@ -96,7 +96,7 @@ def test_empty_component_at_the_end(case: Case, n_empty: int) -> None:
     np.testing.assert_allclose(other.weights[: case.n_components], fit.weights, rtol=1e-13)
 
 
-@given(cases(process="dirichlet_process"), st.integers(0, 4))
+@given(cases(process="dirichlet_process", min_rows=6), st.integers(0, 4))
 def test_empty_component_elsewhere(case: Case, place: int) -> None:
     """Number 11: inserted before a mass M it costs log (concentration + M) / concentration (spec 2a.2)."""
     place = min(place, case.n_components)
@@ -108,7 +108,7 @@ def test_empty_component_elsewhere(case: Case, place: int) -> None:
     assert other.elbo == pytest.approx(expected, rel=1e-10, abs=1e-10 * case.scale)
 
 
-@given(cases(process="finite_dirichlet"))
+@given(cases(process="finite_dirichlet", min_rows=6))
 def test_finite_mixtures_are_not_nested(case: Case) -> None:
     """Number 11: one more component of a finite mixture changes the prior, by an amount known in closed form."""
     padded = np.column_stack([case.responsibilities, np.zeros(len(case.rows))])

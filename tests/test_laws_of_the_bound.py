@@ -141,7 +141,7 @@ def test_one_row_one_component(case: Case) -> None:
     assert fit.elbo == pytest.approx(expected, rel=1e-9, abs=1e-10)
 
 
-@given(cases(process="dirichlet_process"))
+@given(cases(process="dirichlet_process", min_rows=8))
 def test_rows_without_weight_and_empty_components_add_nothing(case: Case) -> None:
     """Number 19 as far as it can be seen: what has no mass has no part in the bound."""
     fit = fit_from(case)

@@ -6,7 +6,8 @@ import public_api
 import stickbreak
 
 SOURCES = {
-    "__init__.py": "from small.core import Colour, Point, shift\n\n__all__ = ['Colour', 'Point', 'shift', 'LIMIT']\n"
+    "__init__.py": "from small.core import Colour, Narrow, Point, shift\n\n"
+    "__all__ = ['Colour', 'Narrow', 'Point', 'shift', 'LIMIT']\n"
     "LIMIT: int = 3\nhidden = 1\n",
     "core.py": '''
 from dataclasses import dataclass
@@ -29,6 +30,13 @@ class Point(Base):
 class Colour(Enum):
     RED = "red"
 
+class Wide:
+    def __init__(self, message: str) -> None:
+        self.found = message
+
+class Narrow(Wide):
+    """Inherits all it has."""
+
 def shift(point: Point, /, by: float = 1.0) -> Point:
     """Moves."""
 ''',
@@ -40,6 +48,10 @@ class Colour(Enum)
     RED = 'red'
 
 LIMIT: int
+
+class Narrow(Wide)
+    Narrow(message: str)
+    found
 
 class Point(Base)
     Point(*, x: float = 0.0, y: float)

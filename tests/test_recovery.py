@@ -21,13 +21,14 @@ ALGORITHMS = pytest.mark.parametrize(
 @ALGORITHMS
 @pytest.mark.parametrize("process", PROCESSES)
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
-@pytest.mark.parametrize(("dimension", "n_clusters"), [(2, 5), (8, 7)])
+@pytest.mark.parametrize(("dimension", "n_clusters", "width"), [(2, 5, None), (8, 4, None), (8, 7, 10.0)])
 def test_separated_clusters(
-    algorithm: object, process: ProcessName, dtype: type, dimension: int, n_clusters: int
+    algorithm: object, process: ProcessName, dtype: type, dimension: int, n_clusters: int, width: float | None
 ) -> None:
     """Clusters twelve standard deviations apart are found exactly, with their sizes, means and covariances."""
     rows, labels = separated_mixture(0, n=3000, dimension=dimension, n_clusters=n_clusters)
-    model = sb.Mixture(likelihood=sb.Gaussian(), process=make_process(process, n_clusters, 1.0))
+    likelihood = sb.Gaussian(scale=None if width is None else width * np.eye(dimension))
+    model = sb.Mixture(likelihood=likelihood, process=make_process(process, n_clusters, 1.0))
     fit = sb.fit(model, rows.astype(dtype), algorithm, n_components=n_clusters, n_init=5, progress=False)
     found = fit.predict(rows.astype(dtype))
     assert adjusted_rand_score(labels, found) > 0.999
@@ -64,27 +65,34 @@ def test_shapes_around_zero(algorithm: object, process: ProcessName) -> None:
     assert adjusted_rand_score(labels, fit.predict(rows)) > 0.99
 
 
-def test_spare_components_empty_or_split() -> None:
-    """Without moves a Dirichlet process with too many components may split clusters, but never joins them."""
+@pytest.mark.parametrize("n_components", [15, 50])
+def test_too_many_components_join_no_clusters(n_components: int) -> None:
+    """Without moves a Dirichlet process with spare components may split clusters, but a start that spreads its seeds
+    never joins them.
+    """
     rows, labels = separated_mixture(2, n=2000, dimension=2, n_clusters=4)
     model = sb.Mixture(likelihood=sb.Gaussian(), process=sb.DirichletProcess())
-    fit = sb.fit(model, rows, sb.Full(sparsity=None, max_passes=300), n_components=15, n_init=3, progress=False)
-    found = fit.predict(rows)
-    for k in np.unique(found):
-        assert len(np.unique(labels[found == k])) == 1
-    assert fit.n_occupied <= 15
+    for seed in range(3):
+        fit = sb.fit(model, rows, sb.Full(max_passes=200), n_components=n_components, seed=seed, progress=False)
+        found = fit.predict(rows)
+        for k in np.unique(found):
+            assert len(np.unique(labels[found == k])) == 1
+        assert fit.n_occupied < n_components
 
 
 def test_bound_prefers_the_true_number() -> None:
-    """The nested bound of different numbers of components can be compared, and is best at the truth."""
+    """The nested bound of different numbers of components can be compared: it rises up to the truth, and then stays,
+    because components beyond it are empty, up to their start.
+    """
     rows, _ = separated_mixture(3, n=1500, dimension=2, n_clusters=4)
     model = sb.Mixture(likelihood=sb.Gaussian(), process=sb.DirichletProcess())
     bounds = {
         k: sb.fit(model, rows, sb.Full(max_passes=100), n_components=k, n_init=8, progress=False).elbo
         for k in (1, 2, 3, 4, 6, 8)
     }
-    assert bounds[1] < bounds[2] < bounds[3] < bounds[4]
-    assert max(bounds, key=bounds.__getitem__) == 4
+    assert bounds[1] < bounds[2] < bounds[3] < bounds[4] - 100
+    for k in (6, 8):
+        assert abs(bounds[k] - bounds[4]) < 50
 
 
 def test_density_is_near_the_true_one() -> None:
@@ -110,4 +118,3 @@ def test_density_is_near_the_true_one() -> None:
     fresh = draw(4000)
     gap = true_log_density(fresh).mean() - fit.log_predictive(fresh).mean()
     assert -0.02 < gap < 0.05
-    assert abs(gap) > 0.0

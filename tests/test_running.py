@@ -2,6 +2,7 @@
 
 import math
 import os
+import struct
 import subprocess
 import sys
 import textwrap
@@ -163,15 +164,14 @@ def test_progress_goes_to_stderr(rows: np.ndarray, capfd: pytest.CaptureFixture[
     fit(rows, sb.Memoized(batches=3, max_passes=5, tol=0.0), progress=True)
     out, err = capfd.readouterr()
     assert out == ""
-    assert "5" in err
-    assert "elbo" in err
+    assert "pass" in err
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="needs a pseudo-terminal")
 @pytest.mark.parametrize(("seconds", "shown"), [(0.0, False), (0.45, True)])
 def test_progress_on_a_terminal(checkout: Path, seconds: float, shown: bool) -> None:
     """Left to itself the bar shows on a terminal, and only where a fit lasts: here callbacks make it last."""
-    pty = pytest.importorskip("pty")
+    fcntl, pty, termios = (pytest.importorskip(name) for name in ("fcntl", "pty", "termios"))
     script = f"""
         import sys, time
         import numpy as np
@@ -181,6 +181,8 @@ def test_progress_on_a_terminal(checkout: Path, seconds: float, shown: bool) -> 
         sb.fit(model, rows, sb.Full(max_passes=8, tol=0.0), n_components=2, callbacks=[lambda _: time.sleep({seconds})])
     """
     main, other = pty.openpty()
+    size = struct.pack("HHHH", 24, 80, 0, 0)  # a new one has no columns to draw a bar in
+    fcntl.ioctl(other, termios.TIOCSWINSZ, size)
     run = subprocess.Popen([sys.executable, "-c", textwrap.dedent(script)], stderr=other, stdout=subprocess.PIPE)
     os.close(other)
     written = b""

@@ -193,9 +193,7 @@ mod tests {
     #[test]
     fn fingerprints_tell_cuts_and_contents_apart() {
         let rows = DenseRows::new(vec![0.0_f64; 10], 1);
-        let print = |n, seed, content| {
-            ArrayBatches::new(&rows, None, n, seed, content).expect("allowed").fingerprint()
-        };
+        let print = |n, seed, content| ArrayBatches::new(&rows, None, n, seed, content).expect("allowed").fingerprint();
         let all = [print(2, None, 0), print(3, None, 0), print(2, Some(0), 0), print(2, Some(1), 0), print(2, None, 9)];
         assert!((0..5).all(|i| (0..i).all(|j| all[i] != all[j])));
         assert_eq!(print(2, Some(1), 9), print(2, Some(1), 9));

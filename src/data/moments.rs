@@ -52,25 +52,33 @@ fn means<F: Scalar>(units: &Units<'_, F>, cancel: &Cancel) -> Result<(f64, Vec<f
         units.read(0..1, &vec![F::ZERO; d], &mut pivot);
     }
     let ranges: Vec<_> = blocks(units.len(), BLOCK).collect();
-    let parts = try_map_with(ranges.len(), || vec![F::ZERO; BLOCK * d], |rows, index| {
-        cancel.check()?;
-        let range = ranges[index].clone();
-        let rows = &mut rows[..range.len() * d];
-        units.read(range.clone(), &vec![F::ZERO; d], rows);
-        let (mut mass, mut sums) = (0.0, vec![0.0; d]);
-        for (unit, row) in range.zip(rows.chunks_exact(d)) {
-            if let Some(column) = row.iter().position(|value| !value.is_finite()) {
-                let row_number = units.row_number(unit);
-                return Err(Error::invalid("X", format!("{} in row {row_number}, column {column}", row[column]), "finite"));
+    let parts = try_map_with(
+        ranges.len(),
+        || vec![F::ZERO; BLOCK * d],
+        |rows, index| {
+            cancel.check()?;
+            let range = ranges[index].clone();
+            let rows = &mut rows[..range.len() * d];
+            units.read(range.clone(), &vec![F::ZERO; d], rows);
+            let (mut mass, mut sums) = (0.0, vec![0.0; d]);
+            for (unit, row) in range.zip(rows.chunks_exact(d)) {
+                if let Some(column) = row.iter().position(|value| !value.is_finite()) {
+                    let row_number = units.row_number(unit);
+                    return Err(Error::invalid(
+                        "X",
+                        format!("{} in row {row_number}, column {column}", row[column]),
+                        "finite",
+                    ));
+                }
+                let weight = units.mass(unit);
+                mass += weight;
+                for ((sum, &value), &zero) in sums.iter_mut().zip(row).zip(&pivot) {
+                    *sum += weight * (value.to_f64() - zero.to_f64());
+                }
             }
-            let weight = units.mass(unit);
-            mass += weight;
-            for ((sum, &value), &zero) in sums.iter_mut().zip(row).zip(&pivot) {
-                *sum += weight * (value.to_f64() - zero.to_f64());
-            }
-        }
-        Ok((mass, sums))
-    })?;
+            Ok((mass, sums))
+        },
+    )?;
     let (mut mass, mut mean) = (0.0, vec![0.0; d]);
     for (part_mass, sums) in parts {
         mass += part_mass;
@@ -97,7 +105,7 @@ fn scatter<F: Scalar>(units: &Units<'_, F>, mean: &[f64], cancel: &Cancel) -> Re
         for (unit, (row, copy)) in range.clone().zip(pairs) {
             let weight = F::from_f64(units.mass(unit));
             copy.iter_mut().zip(row).for_each(|(to, &from)| *to = weight * from);
-            moved |= row.iter().any(|&value| value != F::ZERO);
+            moved |= weight > F::ZERO && row.iter().any(|&value| value != F::ZERO);
         }
         gram(d, range.len(), &weighted[..size], &rows[..size], product);
         Ok((moved, product.iter().map(|value| value.to_f64()).collect::<Vec<f64>>()))

@@ -136,7 +136,7 @@ impl Fitted {
         &self,
         rows: &dyn Rows<F>,
         weights: Option<&[f64]>,
-        scored: Scored<'_, F>,
+        scored: &Scored<'_, F>,
         taps: &mut [&mut dyn Tap],
         cancel: &Cancel,
     ) -> Result<Outcome> {
@@ -166,7 +166,7 @@ impl Fitted {
         let globals = self.globals(&model);
         let scorer = globals.scorer(&model)?;
         let scored = Scored { model: &model, scorer: scorer.as_ref(), width: self.sparsity, keep: Keep::Nothing };
-        let outcome = self.local_step(rows, weights, scored, &mut [], cancel)?;
+        let outcome = self.local_step(rows, weights, &scored, &mut [], cancel)?;
         Ok(outcome.log_normalizer - globals.divergence(&model)?)
     }
 
@@ -184,7 +184,7 @@ impl Fitted {
     ) -> Result<Outcome> {
         let model = self.model::<F>()?;
         let scorer = self.globals(&model).scorer(&model)?;
-        self.local_step(rows, weights, Scored { model: &model, scorer: scorer.as_ref(), width, keep }, &mut [], cancel)
+        self.local_step(rows, weights, &Scored { model: &model, scorer: scorer.as_ref(), width, keep }, &mut [], cancel)
     }
 
     /// The `width` largest responsibilities of every row.
@@ -195,7 +195,7 @@ impl Fitted {
         let model = self.model::<F>()?;
         let scorer = self.globals(&model).scorer(&model)?;
         let scored = Scored { model: &model, scorer: scorer.as_ref(), width, keep: Keep::Nothing };
-        self.collect(rows, scored, cancel)
+        self.collect(rows, &scored, cancel)
     }
 
     /// Log density of every row under the posterior predictive, the prior taking the left-over weight (spec 6), nats.
@@ -209,11 +209,11 @@ impl Fitted {
         let scored = Scored { model: &model, scorer: scorer.as_ref(), width, keep: Keep::Nothing };
         let mut log_normalizers = Vec::with_capacity(rows.n_rows());
         let mut tap = Normalizers(&mut log_normalizers);
-        self.local_step(rows, None, scored, &mut [&mut tap], cancel)?;
+        self.local_step(rows, None, &scored, &mut [&mut tap], cancel)?;
         Ok(log_normalizers)
     }
 
-    fn collect<F: Scalar>(&self, rows: &dyn Rows<F>, scored: Scored<'_, F>, cancel: &Cancel) -> Result<Assigned> {
+    fn collect<F: Scalar>(&self, rows: &dyn Rows<F>, scored: &Scored<'_, F>, cancel: &Cancel) -> Result<Assigned> {
         let mut all = Assigned { width: scored.width, ..Assigned::default() };
         let mut tap = Collect {
             components: &mut all.components,

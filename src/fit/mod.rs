@@ -88,7 +88,8 @@ pub fn fit<F: Scalar>(
     }
     .memo(init)?;
     let mut executor = InProcess::new(&model, &source, local, cancel.clone())?;
-    let engine = Engine { model: &model, max_passes: options.max_passes, tol: options.tol, seed: options.seed, started };
+    let engine =
+        Engine { model: &model, max_passes: options.max_passes, tol: options.tol, seed: options.seed, started };
     let run = engine.run(&mut executor, memo, &edits, observer, cancel)?;
     Ok(Fitted {
         specification,
@@ -104,12 +105,7 @@ pub fn fit<F: Scalar>(
 }
 
 /// The process's own number, else that of the start, else what the user says, else 50 or the number of rows.
-fn n_components(
-    specification: &Specification,
-    init: &Init<'_>,
-    asked: Option<usize>,
-    n: usize,
-) -> Result<usize> {
+fn n_components(specification: &Specification, init: &Init<'_>, asked: Option<usize>, n: usize) -> Result<usize> {
     let process = process::build(&specification.process.name, &specification.process.parameters)?;
     let own = process.n_components();
     let given = match init {

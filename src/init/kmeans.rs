@@ -1,8 +1,10 @@
 //! Bregman k-means++ on smoothed statistics (spec 5.2; Ackermann & Bloemer 2009).
 //!
-//! A single row has a singular covariance, so rows and centres are compared through their posteriors,
-//! lambda_0 + T(x) against lambda_0 + S_k: seeds are drawn with probability proportional to the divergence from
-//! the nearest seed, and a few Lloyd steps follow.
+//! A single row has a singular covariance, so rows and centres are compared through smoothed statistics,
+//! lambda_0 + T(x) against the average lambda_0 + S_k / N_k of those of the centre's rows, which is the centre of
+//! least total divergence. (Against lambda_0 + S_k a large, tight cluster would be far from every one of its own
+//! rows.) Seeds are drawn with probability proportional to the divergence from the nearest seed, and a few Lloyd
+//! steps follow.
 
 use crate::data::Units;
 use crate::error::Result;
@@ -64,7 +66,8 @@ pub fn smoothed_kmeans<F: Scalar>(begin: &Beginning<'_, F>, generator: &mut Gene
     };
     let units = begin.units.select(&sample);
     let seeds = seed_rows(begin, &units, generator)?;
-    let mut summary = begin.singles(&units, &seeds);
+    let seeds: Vec<u32> = seeds.into_iter().map(|unit| unit as u32).collect();
+    let mut summary = begin.singles(&units, &seeds)?;
     let mut labels = Vec::new();
     for _ in 0..=LLOYD_STEPS {
         let (next, moved) = assign(begin, &units, &summary)?;
@@ -84,13 +87,10 @@ pub fn smoothed_kmeans<F: Scalar>(begin: &Beginning<'_, F>, generator: &mut Gene
 }
 
 /// Hard assignment of every unit to the component of least divergence.
-fn assign<F: Scalar>(
-    begin: &Beginning<'_, F>,
-    units: &Units<'_, F>,
-    centres: &Summary,
-) -> Result<(Summary, Assigned)> {
+fn assign<F: Scalar>(begin: &Beginning<'_, F>, units: &Units<'_, F>, centres: &Summary) -> Result<(Summary, Assigned)> {
     let zeros = vec![0.0; centres.n_components()];
-    let scorer = begin.likelihood.scorer(&centres.components(), &zeros, Density::Divergence)?;
+    let averages = centres.clone().averages();
+    let scorer = begin.likelihood.scorer(&averages.components(), &zeros, Density::Divergence)?;
     let step = LocalStep {
         likelihood: begin.likelihood,
         ids: &centres.ids,
@@ -105,19 +105,21 @@ fn assign<F: Scalar>(
 
 /// Divergence of every unit from the posterior of one row.
 fn divergences<F: Scalar>(begin: &Beginning<'_, F>, units: &Units<'_, F>, row: usize) -> Result<Vec<f64>> {
-    let centre = begin.singles(units, &[row]);
-    let scorer = begin.likelihood.scorer(&centre.components()[..1], &[0.0], Density::Divergence)?;
+    let centre = begin.singles(units, &[row as u32])?;
+    let scorer = begin.likelihood.scorer(&centre.components(), &[0.0], Density::Divergence)?;
     let step = LocalStep {
         likelihood: begin.likelihood,
-        ids: &begin.ids[..1],
+        ids: &centre.ids,
         assign: &ByScore { scorer: scorer.as_ref(), width: 1 },
         keep: Keep::Nothing,
         cancel: begin.cancel,
     };
     let mut assigned = Assigned::default();
     step.run(units, None, &mut [&mut assigned])?;
-    // Rounding can leave the divergence of a row from itself a hair below zero.
-    Ok(assigned.scores.into_iter().map(|score| (-score).max(0.0)).collect())
+    let mut distances: Vec<f64> = assigned.scores.into_iter().map(|score| (-score).max(0.0)).collect();
+    // Rounding leaves a hair; a seed must not be drawn again for it.
+    distances[row] = 0.0;
+    Ok(distances)
 }
 
 /// K seeds: the first by mass, each further one by mass x divergence from the nearest seed so far, the best of
@@ -146,13 +148,10 @@ pub fn seed_rows<F: Scalar>(
             let left: f64 = closer.iter().zip(&masses).map(|(d, mass)| d * mass).sum();
             Ok((left, closer))
         })?;
-        let (trial, (_, closer)) = outcomes
-            .into_iter()
-            .enumerate()
-            .min_by(|(i, (a, _)), (j, (b, _))| a.total_cmp(b).then(i.cmp(j)))
-            .expect("at least two trials");
-        seeds.push(trials[trial]);
-        nearest = closer;
+        // The first of equals, so that nothing depends on the threads.
+        let best = (1..n_trials).fold(0, |best, trial| if outcomes[trial].0 < outcomes[best].0 { trial } else { best });
+        seeds.push(trials[best]);
+        nearest.clone_from(&outcomes[best].1);
     }
     Ok(seeds)
 }

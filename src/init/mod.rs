@@ -5,9 +5,9 @@ mod kmeans;
 use crate::component::ComponentId;
 use crate::data::{BatchSource, Units};
 use crate::error::{Error, Result};
+use crate::likelihood::Likelihood;
 use crate::linalg::Scalar;
-use crate::likelihood::{Likelihood, Scratch};
-use crate::local_step::{Assign, FromLabels, FromTable, Keep, LocalStep};
+use crate::local_step::{Assign, FromLabels, FromTable, Keep, LocalStep, OneEach};
 use crate::memo::Memo;
 use crate::parallel::Cancel;
 use crate::rng::{Generator, Purpose, stream};
@@ -76,11 +76,15 @@ impl<F: Scalar> Beginning<'_, F> {
             }
             Init::Random => {
                 let rows = distinct_rows(self.units, k, &mut self.generator());
-                Ok(Memo::starting_from(self.singles(self.units, &rows), n_batches, self.mass))
+                Ok(Memo::starting_from(self.singles(self.units, &rows)?, n_batches, self.mass))
             }
             Init::Summary { summary, origin } => {
                 if summary.n_statistics != self.likelihood.n_statistics() {
-                    return Err(Error::invalid("init", "a fit of another likelihood or dimension", "a fit of this one"));
+                    return Err(Error::invalid(
+                        "init",
+                        "a fit of another likelihood or dimension",
+                        "a fit of this one",
+                    ));
                 }
                 let mut start = (*summary).clone();
                 start.ids = self.ids.to_vec();
@@ -96,13 +100,8 @@ impl<F: Scalar> Beginning<'_, F> {
     }
 
     fn given(&self, assign: &dyn Assign<F>) -> Result<Memo> {
-        let step = LocalStep {
-            likelihood: self.likelihood,
-            ids: self.ids,
-            assign,
-            keep: self.keep,
-            cancel: self.cancel,
-        };
+        let step =
+            LocalStep { likelihood: self.likelihood, ids: self.ids, assign, keep: self.keep, cancel: self.cancel };
         let n_batches = self.source.n_batches().unwrap_or(1);
         let batches = (0..n_batches)
             .map(|batch| Ok(step.run(&self.source.load(batch)?, None, &mut [])?.summary))
@@ -111,29 +110,23 @@ impl<F: Scalar> Beginning<'_, F> {
     }
 
     /// A summary with one unit a component, each of mass 1.
-    fn singles(&self, units: &Units<'_, F>, rows: &[usize]) -> Summary {
-        let likelihood = self.likelihood;
-        let mut summary = Summary::empty(self.ids.to_vec(), likelihood.n_statistics(), false);
-        let origin: Vec<F> = likelihood.origin().iter().map(|&value| F::from_f64(value)).collect();
-        let mut row = vec![F::ZERO; units.dimension()];
-        let mut scratch = Scratch::default();
-        for (k, &unit) in rows.iter().enumerate() {
-            units.read(unit..unit + 1, &origin, &mut row);
-            let statistics = &mut summary.statistics[k * summary.n_statistics..][..summary.n_statistics];
-            likelihood.accumulate(&row, &[1.0], statistics, &mut scratch);
-            summary.counts[k] = 1.0;
-            summary.mass += 1.0;
-            summary.log_base_measure += likelihood.log_base_measure(&row, &[1.0]);
-        }
-        summary
+    fn singles(&self, units: &Units<'_, F>, rows: &[u32]) -> Result<Summary> {
+        let step = LocalStep {
+            likelihood: self.likelihood,
+            ids: &self.ids[..rows.len()],
+            assign: &OneEach,
+            keep: Keep::Summary,
+            cancel: self.cancel,
+        };
+        Ok(step.run(&units.select(rows), None, &mut [])?.summary.averages())
     }
 }
 
 /// `k` different units, uniformly among those that have mass; some twice where there are fewer.
-fn distinct_rows<F: Scalar>(units: &Units<'_, F>, k: usize, generator: &mut Generator) -> Vec<usize> {
+fn distinct_rows<F: Scalar>(units: &Units<'_, F>, k: usize, generator: &mut Generator) -> Vec<u32> {
     let heavy = with_mass(units);
     let picked = rand::seq::index::sample(generator, heavy.len(), k.min(heavy.len()));
-    let rows: Vec<usize> = picked.iter().map(|i| heavy[i] as usize).collect();
+    let rows: Vec<u32> = picked.iter().map(|i| heavy[i]).collect();
     rows.iter().copied().cycle().take(k).collect()
 }
 

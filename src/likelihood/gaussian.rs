@@ -35,7 +35,11 @@ impl Specification for Gaussian {
         if let (Some(mean), Some((d, _))) = (mean, scale)
             && mean.len() != d
         {
-            return Err(Error::invalid("mean", format!("of length {}", mean.len()), format!("of length {d}, as scale")));
+            return Err(Error::invalid(
+                "mean",
+                format!("of length {}", mean.len()),
+                format!("of length {d}, as scale"),
+            ));
         }
         scale.map_or(Ok(()), |(d, values)| check_scale(d, values))
     }
@@ -111,8 +115,8 @@ impl NormalWishartModel for Gaussian {
         let mut scale = unpack(d, packed);
         for j in 0..d {
             for i in 0..d {
-                scale[j * d + i] += self.scale[j * d + i] - n * average[i] * average[j]
-                    + kappa_0 * n / kappa * away[i] * away[j];
+                scale[j * d + i] +=
+                    self.scale[j * d + i] - n * average[i] * average[j] + kappa_0 * n / kappa * away[i] * away[j];
             }
         }
         NormalWishart::new(self.prior.dof + n, kappa.recip(), mean, scale)
@@ -152,4 +156,3 @@ impl NormalWishartModel for Gaussian {
         moved
     }
 }
-

@@ -1,7 +1,7 @@
 //! Observation models with their conjugate base measures: unit -> statistics, summary -> posterior,
 //! posterior -> log weights of rows.
 //!
-//! A likelihood is one file and one line of the [`registry`].
+//! A likelihood is one file and one line of the registry.
 
 mod gaussian;
 mod quadratic;

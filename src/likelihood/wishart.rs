@@ -17,8 +17,8 @@ use crate::linalg::{Scalar, cholesky, invert_lower, log_determinant_from_cholesk
 use crate::parallel::try_map;
 use crate::parameters::{Parameters, Value, vector};
 use crate::rng::Generator;
-use crate::suffstats::Sufficient;
 use crate::special::{ln_gamma, ln_multivariate_gamma, multivariate_digamma};
+use crate::suffstats::Sufficient;
 
 /// Parameters of one component, prior or posterior.
 #[derive(Debug, Clone, PartialEq)]
@@ -198,11 +198,11 @@ impl NormalWishart {
         let shrinkage = prior.inverse_kappa / (1.0 + prior.inverse_kappa);
         let curvature = from_scatter + shrinkage * shrinkage;
         let away = self.difference(prior);
-        let centre =
-            prior.mean.iter().zip(&away).map(|(m0, w)| m0 + shrinkage / curvature * w).collect();
+        let centre = prior.mean.iter().zip(&away).map(|(m0, w)| m0 + shrinkage / curvature * w).collect();
         let rest = self.dof * (from_scatter / curvature) * self.squared_length(&away);
         let constant = -0.5
-            * (self.dof * self.trace_of_prior(prior) / row_dof + rest - prior.log_determinant + d * row_dof.ln()
+            * (self.dof * self.trace_of_prior(prior) / row_dof + rest - prior.log_determinant
+                + d * row_dof.ln()
                 + self.log_determinant
                 - d * self.dof.ln()
                 - d);
@@ -233,8 +233,12 @@ impl NormalWishart {
         let d = self.dimension();
         let mut map = later.solve_lower_matrix(&self.factor);
         let scale = (later.dof / self.dof).sqrt();
-        map.iter_mut().for_each(|value| *value *= scale);
-        map.iter_mut().step_by(d + 1).for_each(|value| *value -= 1.0);
+        for value in &mut map {
+            *value *= scale;
+        }
+        for value in map.iter_mut().step_by(d + 1) {
+            *value -= 1.0;
+        }
         let distance = map.iter().map(|x| x * x).sum::<f64>().sqrt();
         Drift {
             contraction: (1.0 - distance).max(0.0),
@@ -251,9 +255,7 @@ impl NormalWishart {
             .map_err(|_| Error::numerical(None, format!("a predictive with {dof} degrees of freedom")))?;
         let z: Vec<f64> = (0..d).map(|_| generator.sample(StandardNormal)).collect();
         let scale = ((1.0 + self.inverse_kappa) / chi_squared.sample(generator)).sqrt();
-        Ok((0..d)
-            .map(|i| self.mean[i] + scale * (0..=i).map(|j| self.factor[j * d + i] * z[j]).sum::<f64>())
-            .collect())
+        Ok((0..d).map(|i| self.mean[i] + scale * (0..=i).map(|j| self.factor[j * d + i] * z[j]).sum::<f64>()).collect())
     }
 }
 
@@ -269,11 +271,7 @@ pub fn check_scale(d: usize, scale: &[f64]) -> Result<()> {
     for i in 0..d {
         for j in 0..i {
             if (scale[i * d + j] - scale[j * d + i]).abs() > 1e-10 * largest {
-                return Err(Error::invalid(
-                    "scale",
-                    format!("different at ({i}, {j}) and ({j}, {i})"),
-                    "symmetric",
-                ));
+                return Err(Error::invalid("scale", format!("different at ({i}, {j}) and ({j}, {i})"), "symmetric"));
             }
         }
     }

@@ -97,8 +97,7 @@ fn sum_piece<F: Scalar>(
     work: &mut Work<F>,
 ) -> PieceSum {
     let d = step.likelihood.dimension();
-    let mut sum =
-        PieceSum { count: 0.0, entropy: 0.0, statistics: vec![0.0; step.likelihood.n_statistics()] };
+    let mut sum = PieceSum { count: 0.0, entropy: 0.0, statistics: vec![0.0; step.likelihood.n_statistics()] };
     for range in blocks(piece.len(), ROWS_PER_SUM) {
         work.gathered.clear();
         work.weights.clear();

@@ -60,9 +60,10 @@ impl<F: Scalar> Assign<F> for ByScore<'_, F> {
         work.tile.fill(rows, units.dimension());
         work.sink.reset(out.log_normalizers.len(), self.width, self.scorer.n_components());
         self.scorer.score_rows(&work.tile, &mut work.sink, &mut work.scratch);
-        work.sink
-            .normalize(out.components, out.values, out.log_normalizers)
-            .map_err(|row| no_finite_weight::<F>(units.row_number(first + row)))
+        work.sink.normalize(out.components, out.values, out.log_normalizers).map_err(|row| {
+            let values = &rows[row * units.dimension()..][..units.dimension()];
+            no_finite_weight(units.row_number(first + row), values)
+        })
     }
 }
 
@@ -80,6 +81,23 @@ impl<F: Scalar> Assign<F> for FromLabels<'_> {
     fn assign(&self, units: &Units<'_, F>, first: usize, _: &[F], out: BlockMut<'_>, _: &mut Work<F>) -> Result<()> {
         for (i, (component, value)) in out.components.iter_mut().zip(out.values).enumerate() {
             *component = self.labels[units.row_number(first + i)];
+            *value = 1.0;
+        }
+        Ok(())
+    }
+}
+
+/// Every unit to a component of its own: the first to the first, and so on.
+pub struct OneEach;
+
+impl<F: Scalar> Assign<F> for OneEach {
+    fn width(&self) -> usize {
+        1
+    }
+
+    fn assign(&self, _: &Units<'_, F>, first: usize, _: &[F], out: BlockMut<'_>, _: &mut Work<F>) -> Result<()> {
+        for (i, (component, value)) in out.components.iter_mut().zip(out.values).enumerate() {
+            *component = (first + i) as u32;
             *value = 1.0;
         }
         Ok(())

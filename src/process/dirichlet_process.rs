@@ -20,10 +20,9 @@ impl DirichletProcess {
         parameters.only(&["concentration", "truncation"])?;
         match parameters.text("truncation", "nested")? {
             "nested" => Ok(Self { concentration: concentration(parameters)? }),
-            other @ ("stick" | "tail") => Err(Error::NotSupported {
-                what: format!("truncation {other:?}"),
-                instead: "use \"nested\"".into(),
-            }),
+            other @ ("stick" | "tail") => {
+                Err(Error::NotSupported { what: format!("truncation {other:?}"), instead: "use \"nested\"".into() })
+            }
             other => Err(Error::invalid("truncation", format!("{other:?}"), "one of \"nested\", \"stick\", \"tail\"")),
         }
     }
@@ -95,10 +94,8 @@ mod tests {
             .iter()
             .map(|order| {
                 let counts = order.map(|i| sizes[i]);
-                let gaps: f64 = (0..3)
-                    .map(|i| counts[i..].iter().sum::<f64>())
-                    .map(|from| (alpha + from) / from)
-                    .product();
+                let gaps: f64 =
+                    (0..3).map(|i| counts[i..].iter().sum::<f64>()).map(|from| (alpha + from) / from).product();
                 process(alpha).allocate(&counts).bound.exp() * gaps
             })
             .sum();

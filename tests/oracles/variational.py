@@ -175,36 +175,47 @@ def fit_full(
 
 
 class Memo:
-    """Memoized inference over fixed batches (spec 4.3); a batch not yet visited contributes nothing."""
+    """Memoized inference over fixed batches (spec 4.3), from responsibilities of all rows, which every batch remembers
+    until its first visit.
+    """
 
     def __init__(
         self,
         rows: Array,
+        responsibilities: Array,
         mixture: Specification,
         batches: Sequence[NDArray[np.intp]],
-        state: Globals,
         sparsity: int | None = None,
     ) -> None:
-        self.rows, self.mixture, self.batches, self.state, self.sparsity = rows, mixture, batches, state, sparsity
-        self.responsibilities: list[Array | None] = [None] * len(batches)
-        shape = len(batches), len(state.naturals)
+        self.rows, self.mixture, self.batches, self.sparsity = rows, mixture, batches, sparsity
+        self.responsibilities = [responsibilities[batch] for batch in batches]
+        shape = len(batches), responsibilities.shape[1]
         self.statistics = np.zeros((*shape, len(mixture.likelihood.prior_natural)))
         self.counts, self.entropy = np.zeros(shape), np.zeros(shape)
+        for batch_index, own in enumerate(self.responsibilities):
+            self.remember(batch_index, own)
+
+    @property
+    def state(self) -> Globals:
+        """The optimal globals for what is remembered."""
+        naturals = [self.mixture.likelihood.prior_natural + own for own in self.statistics.sum(0)]
+        return Globals(naturals, self.mixture.process.update(self.counts.sum(0)))
 
     def visit(self, batch_index: int) -> None:
-        """Local step on one batch, its summary replaced, then the global step."""
+        """Local step on one batch at the current globals; its summary is replaced."""
         rows = self.rows[self.batches[batch_index]]
-        responsibilities = local_step(rows, self.mixture, self.state, self.sparsity)
-        likelihood = self.mixture.likelihood
+        self.remember(batch_index, local_step(rows, self.mixture, self.state, self.sparsity))
+
+    def remember(self, batch_index: int, responsibilities: Array) -> None:
+        """Put the summary of these responsibilities in the place of the batch's old one."""
+        statistics = self.mixture.likelihood.sufficient_statistics(self.rows[self.batches[batch_index]])
         self.responsibilities[batch_index] = responsibilities
-        self.statistics[batch_index] = responsibilities.T @ likelihood.sufficient_statistics(rows)
+        self.statistics[batch_index] = responsibilities.T @ statistics
         self.counts[batch_index] = responsibilities.sum(0)
         self.entropy[batch_index] = entropies(responsibilities)
-        naturals = [likelihood.prior_natural + own for own in self.statistics.sum(0)]
-        self.state = Globals(naturals, self.mixture.process.update(self.counts.sum(0)))
 
     def elbo(self) -> float:
-        """The bound from the summaries; exact once every batch has been visited."""
+        """The bound from the summaries, exact after every visit."""
         constant = float(self.mixture.likelihood.log_base_measure(self.rows).sum())
         totals = self.statistics.sum(0), self.counts.sum(0), self.entropy.sum(0)
         return collapsed_elbo(*totals, constant, self.mixture)

@@ -15,7 +15,7 @@ pub fn to_python(error: &Error) -> PyErr {
 
 /// The exception for a broken invariant of ours.
 pub fn internal(message: &str) -> PyErr {
-    Python::attach(|py| raise(py, "InternalError", message, PyDict::new(py)).unwrap_or_else(|failure| failure))
+    Python::attach(|py| raise(py, "InternalError", message, &PyDict::new(py)).unwrap_or_else(|failure| failure))
 }
 
 fn build(py: Python<'_>, error: &Error) -> PyResult<PyErr> {
@@ -38,10 +38,10 @@ fn build(py: Python<'_>, error: &Error) -> PyResult<PyErr> {
         Error::Cancelled => return Ok(PyKeyboardInterrupt::new_err("interrupted before there was a state to return")),
         other => return Ok(internal(&format!("an error without a name: {other}"))),
     };
-    raise(py, class, &message, details)
+    raise(py, class, &message, &details)
 }
 
-fn raise(py: Python<'_>, class: &str, message: &str, details: Bound<'_, PyDict>) -> PyResult<PyErr> {
+fn raise(py: Python<'_>, class: &str, message: &str, details: &Bound<'_, PyDict>) -> PyResult<PyErr> {
     let class = py.import("stickbreak.errors")?.getattr(class)?;
-    Ok(PyErr::from_value(class.call((message,), Some(&details))?))
+    Ok(PyErr::from_value(class.call((message,), Some(details))?))
 }

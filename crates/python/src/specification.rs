@@ -53,10 +53,9 @@ pub fn read(parameters: &Bound<'_, PyDict>) -> PyResult<Parameters> {
             match value.extract::<Parameter<'_>>()? {
                 Parameter::Number(number) => Value::Number(number),
                 Parameter::Text(word) => Value::Text(word),
-                Parameter::Array(array) => Value::Array {
-                    shape: array.shape().to_vec(),
-                    data: array.as_array().iter().copied().collect(),
-                },
+                Parameter::Array(array) => {
+                    Value::Array { shape: array.shape().to_vec(), data: array.as_array().iter().copied().collect() }
+                }
             }
         };
         all.0.insert(name.extract()?, value);

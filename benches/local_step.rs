@@ -1,0 +1,44 @@
+//! The local step by n, D, K, L, type and threads: packed components in, summary out.
+//!
+//! Rates are percentages of the machine's GEMM peak. Useful operations are `n K D (D + 1)` for scores and
+//! `n L D (D + 1)` for statistics; what is computed beside the triangles is not counted.
+
+mod common;
+
+use common::{Bench, Sizes, State, generate};
+use stickbreak::linalg::Scalar;
+use stickbreak::local_step::ByScore;
+
+const DEFAULT: Sizes = Sizes { n: 8192, d: 64, k: 128, width: 4, threads: 1 };
+
+/// One axis at a time, the others as in the default.
+fn cases() -> Vec<Sizes> {
+    let mut cases = vec![DEFAULT];
+    cases.extend([1024, 65_536].map(|n| Sizes { n, ..DEFAULT }));
+    cases.extend([2, 8, 16, 25, 32, 50, 128].map(|d| Sizes { d, ..DEFAULT }));
+    cases.extend([8, 32, 512].map(|k| Sizes { k, ..DEFAULT }));
+    cases.extend([1, 8, DEFAULT.k].map(|width| Sizes { width, ..DEFAULT }));
+    cases.push(Sizes { threads: 2, ..DEFAULT });
+    cases
+}
+
+fn measure<F: Scalar>(bench: &mut Bench, sizes: Sizes) {
+    let data = generate::<F>(sizes);
+    let state = State::new(&data, sizes);
+    let globals = state.globals();
+    let scorer = globals.scorer(&state.model).expect("definite");
+    let assign = ByScore { scorer: scorer.as_ref(), width: sizes.width };
+    let id = ("local_step", format!("flat/{}", sizes.id::<F>(DEFAULT)));
+    bench.measure::<F>((id.0, &id.1), sizes.threads, sizes.local_operations(), || {
+        state.local_step(&globals, &assign);
+    });
+}
+
+fn main() {
+    let mut bench = Bench::from_arguments();
+    for sizes in cases() {
+        measure::<f32>(&mut bench, sizes);
+        measure::<f64>(&mut bench, sizes);
+    }
+    bench.finish();
+}

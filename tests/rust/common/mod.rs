@@ -1,0 +1,73 @@
+//! What the integration tests share: generated data and small models.
+#![allow(dead_code, reason = "each test binary uses a part")]
+
+use rand::RngExt;
+use rand_distr::StandardNormal;
+use stickbreak::component::EditLog;
+use stickbreak::data::{DenseRows, Units, moments};
+use stickbreak::global_step::Globals;
+use stickbreak::linalg::Scalar;
+use stickbreak::model::{Model, Named, Specification};
+use stickbreak::parallel::Cancel;
+use stickbreak::parameters::{Parameters, Value};
+use stickbreak::rng::{Generator, Purpose, stream};
+use stickbreak::suffstats::Summary;
+
+/// A generator of the tests' own.
+pub fn generator(seed: u64) -> Generator {
+    stream(seed, Purpose::Draws, 77)
+}
+
+/// Rows around `k` centres, (n, d).
+pub fn clustered<F: Scalar>(n: usize, d: usize, k: usize, seed: u64) -> Vec<F> {
+    let mut generator = generator(seed);
+    let centres: Vec<f64> = (0..k * d).map(|_| 4.0 * generator.sample::<f64, _>(StandardNormal)).collect();
+    (0..n)
+        .flat_map(|row| {
+            let centre = &centres[row % k * d..][..d];
+            centre.iter().map(|c| F::from_f64(c + generator.sample::<f64, _>(StandardNormal))).collect::<Vec<_>>()
+        })
+        .collect()
+}
+
+/// A specification with everything that may follow the data left to it.
+pub fn specification(likelihood: &str, process: &str, k: usize) -> Specification {
+    let parameters = if process == "FiniteDirichlet" {
+        Parameters::from_pairs([("n_components", Value::Number(k as f64))])
+    } else {
+        Parameters::default()
+    };
+    Specification {
+        likelihood: Named { name: likelihood.into(), parameters: Parameters::default() },
+        process: Named { name: process.into(), parameters },
+    }
+}
+
+/// The model of that specification for these rows.
+pub fn model<F: Scalar>(likelihood: &str, process: &str, k: usize, rows: &[F], d: usize) -> Model<F> {
+    let table = DenseRows::new(rows, d);
+    let data = moments(&Units::all(&table, None), &Cancel::default()).expect("finite rows");
+    let origin = data.mean.iter().map(|&x| F::from_f64(x).to_f64()).collect();
+    specification(likelihood, process, k).resolve(&data).expect("defaults").build(origin).expect("defaults")
+}
+
+/// Globals from a summary with one row a component.
+pub fn globals_of_rows<F: Scalar>(model: &Model<F>, rows: &[F], d: usize, k: usize) -> Globals {
+    let ids = EditLog::with_components(k).components().expect("one append");
+    let mut summary = Summary::empty(ids, model.likelihood.n_statistics(), false);
+    let origin = model.likelihood.origin();
+    for (component, row) in rows.chunks_exact(d).take(k).enumerate() {
+        let centred: Vec<F> = row.iter().zip(origin).map(|(&x, &o)| x - F::from_f64(o)).collect();
+        let statistics = &mut summary.statistics[component * summary.n_statistics..][..summary.n_statistics];
+        model.likelihood.accumulate(&centred, &[1.0], statistics, &mut stickbreak::likelihood::Scratch::default());
+        summary.counts[component] = 1.0;
+    }
+    Globals::new(model, &summary, 0)
+}
+
+/// The largest difference between two arrays, relative to the largest value.
+pub fn distance(a: &[f64], b: &[f64]) -> f64 {
+    assert_eq!(a.len(), b.len());
+    let scale = a.iter().chain(b).fold(1.0_f64, |m, x| m.max(x.abs()));
+    a.iter().zip(b).map(|(x, y)| (x - y).abs()).fold(0.0, f64::max) / scale
+}

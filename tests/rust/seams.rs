@@ -1,0 +1,306 @@
+//! The seams that later capabilities stand on, each used once.
+
+mod common;
+
+use std::time::Instant;
+
+use common::{clustered, distance, globals_of_rows, model};
+use stickbreak::component::{ComponentId, Edit, EditLog};
+use stickbreak::data::{ArrayBatches, BatchSource, CallbackBatches, DenseRows, Units};
+use stickbreak::elbo::collapsed;
+use stickbreak::error::Error;
+use stickbreak::executor::{Executor, InProcess, LocalOptions};
+use stickbreak::fit::{Engine, Observer, Record, StopReason};
+use stickbreak::global_step::Globals;
+use stickbreak::likelihood::Density;
+use stickbreak::local_step::{Chunk, Keep, LocalState, Tap};
+use stickbreak::memo::Memo;
+use stickbreak::model::Model;
+use stickbreak::parallel::Cancel;
+use stickbreak::responsibilities::Sparsity;
+use stickbreak::suffstats::{PairGaps, Summary};
+
+const N: usize = 600;
+const D: usize = 3;
+const K: usize = 5;
+const OPTIONS: LocalOptions = LocalOptions { sparsity: Sparsity::Limited(3), keep: Keep::SummaryAndGaps };
+
+/// A memo after one pass over four batches.
+fn one_pass(model: &Model<f64>, source: &dyn BatchSource<f64>, edits: &EditLog) -> (Memo, Vec<LocalState>) {
+    let rows = clustered::<f64>(N, D, K, 1);
+    let globals = globals_of_rows(model, &rows, D, K);
+    let mut executor = InProcess::new(model, source, OPTIONS, Cancel::default()).expect("four batches");
+    let n_batches = executor.n_batches();
+    let summaries = (0..n_batches).map(|b| executor.visit(b, &globals, edits).expect("in memory")).collect();
+    let states = (0..n_batches).map(|b| executor.state(b).clone()).collect();
+    (Memo::complete(summaries).expect("same components"), states)
+}
+
+#[test]
+fn a_reorder_moves_no_batch_and_changes_only_the_allocation() {
+    let rows = clustered::<f64>(N, D, K, 1);
+    let table = DenseRows::new(&rows, D);
+    let model = model("Gaussian", "DirichletProcess", K, &rows, D);
+    let source = ArrayBatches::new(&table, None, 4, Some(0), 0).expect("4 of 600");
+    let mut edits = EditLog::with_components(K);
+    let (mut memo, states) = one_pass(&model, &source, &edits);
+    let before = collapsed(&model, memo.total()).expect("definite");
+
+    let total = memo.total();
+    let mut order: Vec<usize> = (0..K).collect();
+    order.sort_by(|&a, &b| total.counts[b].total_cmp(&total.counts[a]));
+    let edit = Edit::Reorder { order: order.iter().map(|&k| total.ids[k]).collect() };
+    let batch_before = memo.batch(2).expect("visited").clone();
+    edits.push(edit.clone());
+    memo.apply(&edit).expect("a permutation");
+
+    assert_eq!(memo.batch(2), Some(&batch_before));
+    assert!(memo.total().counts.is_sorted_by(|a, b| a >= b));
+    let after = collapsed(&model, memo.total()).expect("definite");
+    assert!(distance(&[after.data, after.entropy], &[before.data, before.entropy]) < 1e-12);
+    // Property 12 of spec 7: decreasing counts are the best order.
+    assert!(after.allocation >= before.allocation);
+
+    // Visits go on in the new order, their summaries land where they belong, and the bound rises.
+    let globals = Globals::new(&model, memo.total(), 1);
+    let mut executor = InProcess::new(&model, &source, OPTIONS, Cancel::default()).expect("four batches");
+    executor.set_state(1, states[1].clone());
+    let summary = executor.visit(1, &globals, &edits).expect("in memory");
+    assert_eq!(summary.ids, memo.total().ids);
+    memo.replace(1, summary).expect("same components");
+    assert!(collapsed(&model, memo.total()).expect("definite").total() >= after.total() - 1e-9);
+}
+
+#[test]
+fn a_merge_edit_gives_the_summary_of_the_merged_responsibilities() {
+    let rows = clustered::<f64>(N, D, K, 1);
+    let table = DenseRows::new(&rows, D);
+    let model = model("Gaussian", "DirichletProcess", K, &rows, D);
+    let source = ArrayBatches::new(&table, None, 4, None, 0).expect("4 of 600");
+    let mut edits = EditLog::with_components(K);
+    let (mut memo, mut states) = one_pass(&model, &source, &edits);
+    let (keep, gone) = (ComponentId(3), ComponentId(1));
+    let before = memo.total().clone();
+    let gap = before.gaps.get(keep, gone).expect("tracked");
+    let edit = Edit::Merge { keep, gone };
+    edits.push(edit.clone());
+    memo.apply(&edit).expect("the gap is known");
+
+    let after = memo.total();
+    assert_eq!(after.ids, [0, 2, 3, 4].map(ComponentId));
+    assert!(distance(&[after.counts[2]], &[before.counts[3] + before.counts[1]]) < 1e-13);
+    assert!(distance(&[after.entropies[2]], &[before.entropies[3] + before.entropies[1] - gap]) < 1e-13);
+    let unknown = PairGaps::Known(std::collections::BTreeMap::new());
+    assert_ne!(after.gaps, unknown);
+    for other in [0, 2, 4].map(ComponentId) {
+        let shared = before.gaps.get(keep, other) != Some(0.0) || before.gaps.get(gone, other) != Some(0.0);
+        assert_eq!(after.gaps.get(keep, other).is_none(), shared, "{other:?}");
+    }
+
+    // The local state follows: no unit remembers the component that ended.
+    let had = states[0].last_best().iter().filter(|best| **best == Some(gone)).count();
+    assert!(had > 0);
+    states[0].replay(&edits);
+    assert!(states[0].last_best().iter().all(|best| *best != Some(gone)));
+}
+
+#[test]
+fn a_merge_without_known_gaps_is_refused_and_changes_nothing() {
+    let ids = EditLog::with_components(2).components().expect("one append");
+    let mut summary = Summary::empty(ids, 1, false);
+    let before = summary.clone();
+    assert!(summary.apply(&Edit::Merge { keep: ComponentId(0), gone: ComponentId(1) }).is_err());
+    assert_eq!(summary, before);
+}
+
+#[test]
+fn local_state_survives_saving_and_deletes() {
+    let rows = clustered::<f64>(N, D, K, 1);
+    let table = DenseRows::new(&rows, D);
+    let model = model("Gaussian", "DirichletProcess", K, &rows, D);
+    let source = ArrayBatches::new(&table, None, 4, Some(3), 0).expect("4 of 600");
+    let mut edits = EditLog::with_components(K);
+    let (_, states) = one_pass(&model, &source, &edits);
+    let bytes = states[3].save().expect("serialisable");
+    let mut state = LocalState::load(&bytes).expect("what was saved");
+    assert_eq!(state, states[3]);
+    assert!(state.bytes() >= 150 * 8);
+    edits.push(Edit::Delete { id: ComponentId(0) });
+    state.replay(&edits);
+    assert!(state.last_best().iter().all(|best| *best != Some(ComponentId(0))));
+    assert_ne!(state, states[3]);
+    assert!(matches!(LocalState::load(&bytes[..bytes.len() / 2]), Err(Error::Format { .. })));
+}
+
+/// Counts what it sees.
+#[derive(Default)]
+struct Census {
+    seen: Vec<usize>,
+    totals: Vec<f64>,
+}
+
+impl Tap for Census {
+    fn observe(&mut self, chunk: &Chunk<'_>) -> stickbreak::Result<()> {
+        let responsibilities = chunk.responsibilities;
+        for unit in 0..responsibilities.len() {
+            self.seen.push(chunk.row_number(unit));
+            self.totals
+                .push(responsibilities.values[unit * responsibilities.width..][..responsibilities.width].iter().sum());
+        }
+        Ok(())
+    }
+}
+
+#[test]
+fn a_tap_sees_every_row_once() {
+    let rows = clustered::<f64>(N, D, K, 1);
+    let table = DenseRows::new(&rows, D);
+    let model = model("Gaussian", "DirichletProcess", K, &rows, D);
+    let source = ArrayBatches::new(&table, None, 4, Some(0), 0).expect("4 of 600");
+    let edits = EditLog::with_components(K);
+    let globals = globals_of_rows(&model, &rows, D, K);
+    let mut executor = InProcess::new(&model, &source, OPTIONS, Cancel::default()).expect("four batches");
+    let mut census = Census::default();
+    for batch in 0..4 {
+        executor.visit_with_taps(batch, &globals, &edits, &mut [&mut census]).expect("in memory");
+    }
+    census.seen.sort_unstable();
+    assert_eq!(census.seen, (0..N).collect::<Vec<_>>());
+    assert!(census.totals.iter().all(|total| (total - 1.0).abs() < 1e-14));
+}
+
+#[derive(Default)]
+struct Passes(Vec<Record>);
+
+impl Observer for Passes {
+    fn on_batch(&mut self, _: usize, _: usize, _: usize) {}
+
+    fn on_pass(&mut self, record: &Record) -> bool {
+        self.0.push(*record);
+        false
+    }
+}
+
+fn run(model: &Model<f64>, source: &dyn BatchSource<f64>, passes: usize) -> stickbreak::Result<stickbreak::fit::Run> {
+    let edits = EditLog::with_components(K);
+    let start = Summary::empty(edits.components()?, model.likelihood.n_statistics(), false);
+    let rows = clustered::<f64>(N, D, K, 1);
+    let mut start = start;
+    let globals = globals_of_rows(model, &rows, D, K);
+    (start.counts, start.statistics) = (globals.counts, globals.statistics);
+    let mut executor = InProcess::new(model, source, OPTIONS, Cancel::default())?;
+    let memo = Memo::starting_from(start, executor.n_batches(), N as f64);
+    let engine = Engine { model, max_passes: passes, tol: 0.0, seed: 5, started: Instant::now() };
+    engine.run(&mut executor, memo, &edits, &mut Passes::default(), &Cancel::default())
+}
+
+#[test]
+fn a_callback_source_gives_the_bits_of_the_array() {
+    let rows = clustered::<f64>(N, D, K, 1);
+    let table = DenseRows::new(&rows, D);
+    let model = model("Gaussian", "DirichletProcess", K, &rows, D);
+    let array = ArrayBatches::new(&table, None, 4, None, 0).expect("4 of 600");
+    let from_array = run(&model, &array, 3).expect("in memory");
+    let made = rows.clone();
+    let callback = CallbackBatches::new(D, 4, move |batch| {
+        let size = N / 4 * D;
+        Ok(Units::owned(Box::new(DenseRows::new(made[batch * size..(batch + 1) * size].to_vec(), D)), None))
+    });
+    let from_callback = run(&model, &callback, 3).expect("the same rows");
+    assert_eq!(from_array.summary, from_callback.summary);
+    assert_eq!(from_array.elbo.to_bits(), from_callback.elbo.to_bits());
+}
+
+#[test]
+fn a_source_that_fails_later_leaves_the_last_complete_state() {
+    let rows = clustered::<f64>(N, D, K, 1);
+    let model = model("Gaussian", "DirichletProcess", K, &rows, D);
+    let loads = std::sync::atomic::AtomicUsize::new(0);
+    let failing = |after: usize| {
+        let (rows, loads) = (rows.clone(), &loads);
+        loads.store(0, std::sync::atomic::Ordering::Relaxed);
+        move |batch: usize| {
+            if loads.fetch_add(1, std::sync::atomic::Ordering::Relaxed) >= after {
+                return Err(Error::Source { batch, message: "gone".into() });
+            }
+            let size = N / 4 * D;
+            Ok(Units::owned(Box::new(DenseRows::new(rows[batch * size..(batch + 1) * size].to_vec(), D)), None))
+        }
+    };
+    let late = run(&model, &CallbackBatches::new(D, 4, failing(10)), 5).expect("two passes were complete");
+    assert_eq!((late.stop_reason, late.history.len()), (StopReason::SourceError, 2));
+    assert!(matches!(late.error, Some(Error::Source { .. })));
+    assert!(late.elbo.is_finite() && late.elbo >= late.history[1].elbo);
+    let early = run(&model, &CallbackBatches::new(D, 4, failing(2)), 5);
+    assert!(matches!(early, Err(Error::Source { .. })));
+}
+
+#[test]
+fn a_snapshot_travels_as_bytes() {
+    let rows = clustered::<f64>(N, D, K, 1);
+    let model = model("ZeroMeanGaussian", "FiniteDirichlet", K, &rows, D);
+    let globals = globals_of_rows(&model, &rows, D, K);
+    let bytes = globals.to_bytes().expect("serialisable");
+    assert_eq!(Globals::from_bytes(&bytes), Ok(globals));
+    assert!(matches!(Globals::from_bytes(&bytes[1..bytes.len() / 2]), Err(Error::Format { .. })));
+}
+
+/// `|y'| >= contraction |y| - displacement` for every row and component between two versions.
+#[test]
+fn drift_bounds_the_residuals() {
+    for likelihood in ["Gaussian", "ZeroMeanGaussian"] {
+        let rows = clustered::<f64>(N, D, K, 1);
+        let table = DenseRows::new(&rows, D);
+        let model = model(likelihood, "DirichletProcess", K, &rows, D);
+        let source = ArrayBatches::new(&table, None, 4, None, 0).expect("4 of 600");
+        let edits = EditLog::with_components(K);
+        let mut executor = InProcess::new(&model, &source, OPTIONS, Cancel::default()).expect("four batches");
+        let (mut memo, _) = one_pass(&model, &source, &edits);
+        let mut earlier = Globals::new(&model, memo.total(), 1);
+        let mut useful = 0;
+        for version in 2..12 {
+            for batch in 0..4 {
+                memo.replace(batch, executor.visit(batch, &earlier, &edits).expect("in memory"))
+                    .expect("same components");
+            }
+            let later = Globals::new(&model, memo.total(), version);
+            let drift = later.drift_since(&earlier, &model).expect("definite");
+            for (k, drift) in drift.into_iter().enumerate() {
+                let drift = drift.expect("no component is new");
+                let (before, after) = (lengths(&model, &earlier, &rows, k), lengths(&model, &later, &rows, k));
+                for (y, moved) in before.iter().zip(&after) {
+                    assert!(*moved >= drift.contraction * y - drift.displacement - 1e-9 * (1.0 + y));
+                }
+                useful += usize::from(drift.contraction > 0.5);
+            }
+            earlier = later;
+        }
+        // The bound must also be worth something once the fit settles.
+        assert!(useful >= 3 * K, "{likelihood}: {useful}");
+    }
+}
+
+/// |y| of every row for one component, from its log weight: W = constant - |y|^2 / 2, and W - W(at the centre).
+fn lengths(model: &Model<f64>, globals: &Globals, rows: &[f64], k: usize) -> Vec<f64> {
+    let scorer = model
+        .likelihood
+        .scorer(&globals.components(), &globals.allocation.expected_log_weights, Density::Expected)
+        .expect("definite");
+    let origin = model.likelihood.origin();
+    let mut centred: Vec<f64> = rows.iter().enumerate().map(|(i, x)| x - origin[i % D]).collect();
+    let parameters = model.likelihood.posterior_parameters(&globals.components()).expect("definite");
+    let centre: Vec<f64> = match parameters.0.get("mean") {
+        Some(stickbreak::parameters::Value::Array { data, .. }) => {
+            data[k * D..(k + 1) * D].iter().zip(origin).map(|(m, o)| m - o).collect()
+        }
+        _ => vec![0.0; D],
+    };
+    centred.extend(centre);
+    let mut tile = stickbreak::likelihood::Tile::default();
+    tile.fill(&centred, D);
+    let all: Vec<u32> = (0..tile.n_rows() as u32).collect();
+    let mut weights = vec![0.0; all.len()];
+    scorer.score_component(k, &tile, &all, &mut weights);
+    let top = weights.pop().expect("the centre");
+    weights.iter().map(|weight| (2.0 * (top - weight)).max(0.0).sqrt()).collect()
+}
