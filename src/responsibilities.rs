@@ -37,6 +37,11 @@ impl<F: Real> TopL<F> {
         &self.threshold
     }
 
+    /// The kept scores, (rows, width): in the order of the components where all are kept.
+    pub fn scores(&self) -> &[F] {
+        &self.scores
+    }
+
     /// Offers the scores of one component for all rows. Components must come in increasing order.
     pub fn offer(&mut self, component: u32, scores: &[F]) {
         debug_assert_eq!(scores.len(), self.n_rows);

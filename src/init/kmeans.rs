@@ -11,8 +11,7 @@ use crate::error::Result;
 use crate::init::{Beginning, with_mass};
 use crate::likelihood::Density;
 use crate::linalg::Scalar;
-use crate::local_step::{ByScore, Chunk, Keep, LocalStep, Tap};
-use crate::parallel::try_map;
+use crate::local_step::{ByScore, Chunk, Keep, LocalStep, RawScores, Tap};
 use crate::rng::{Choices, Generator};
 use crate::suffstats::Summary;
 
@@ -30,18 +29,25 @@ pub enum Outcome {
     Summary(Summary),
 }
 
-/// Collects the best component and the log-sum-exp of every unit.
-#[derive(Default)]
-struct Assigned {
-    labels: Vec<u32>,
-    scores: Vec<f64>,
-}
+/// Collects the best component of every unit.
+#[derive(Default, PartialEq)]
+struct Labels(Vec<u32>);
 
-impl Tap for Assigned {
+impl Tap for Labels {
     fn observe(&mut self, chunk: &Chunk<'_>) -> Result<()> {
         let responsibilities = chunk.responsibilities;
-        self.labels.extend((0..responsibilities.len()).map(|unit| responsibilities.best(unit)));
-        self.scores.extend_from_slice(&responsibilities.log_normalizers);
+        self.0.extend((0..responsibilities.len()).map(|unit| responsibilities.best(unit)));
+        Ok(())
+    }
+}
+
+/// Collects the values of every unit.
+#[derive(Default)]
+struct Scores(Vec<f64>);
+
+impl Tap for Scores {
+    fn observe(&mut self, chunk: &Chunk<'_>) -> Result<()> {
+        self.0.extend_from_slice(&chunk.responsibilities.values);
         Ok(())
     }
 }
@@ -66,13 +72,12 @@ pub fn smoothed_kmeans<F: Scalar>(begin: &Beginning<'_, F>, generator: &mut Gene
     };
     let units = begin.units.select(&sample);
     let seeds = seed_rows(begin, &units, generator)?;
-    let seeds: Vec<u32> = seeds.into_iter().map(|unit| unit as u32).collect();
     let mut summary = begin.singles(&units, &seeds)?;
-    let mut labels = Vec::new();
+    let mut labels = Labels::default();
     for _ in 0..=LLOYD_STEPS {
         let (next, moved) = assign(begin, &units, &summary)?;
-        let settled = moved.labels == labels;
-        (summary, labels) = (next, moved.labels);
+        let settled = moved == labels;
+        (summary, labels) = (next, moved);
         if settled {
             break;
         }
@@ -80,14 +85,14 @@ pub fn smoothed_kmeans<F: Scalar>(begin: &Beginning<'_, F>, generator: &mut Gene
     if whole {
         // Rows without mass carry nothing, whatever their label.
         let mut all = vec![0; n];
-        sample.iter().zip(labels).for_each(|(&row, label)| all[row as usize] = label);
+        sample.iter().zip(labels.0).for_each(|(&row, label)| all[row as usize] = label);
         return Ok(Outcome::Labels(all));
     }
     Ok(Outcome::Summary(summary.scale(begin.mass / summary.mass)))
 }
 
 /// Hard assignment of every unit to the component of least divergence.
-fn assign<F: Scalar>(begin: &Beginning<'_, F>, units: &Units<'_, F>, centres: &Summary) -> Result<(Summary, Assigned)> {
+fn assign<F: Scalar>(begin: &Beginning<'_, F>, units: &Units<'_, F>, centres: &Summary) -> Result<(Summary, Labels)> {
     let zeros = vec![0.0; centres.n_components()];
     let averages = centres.clone().averages();
     let scorer = begin.likelihood.scorer(&averages.components(), &zeros, Density::Divergence)?;
@@ -98,27 +103,30 @@ fn assign<F: Scalar>(begin: &Beginning<'_, F>, units: &Units<'_, F>, centres: &S
         keep: Keep::Summary,
         cancel: begin.cancel,
     };
-    let mut assigned = Assigned::default();
-    let outcome = step.run(units, None, &mut [&mut assigned])?;
-    Ok((outcome.summary, assigned))
+    let mut labels = Labels::default();
+    let outcome = step.run(units, None, &mut [&mut labels])?;
+    Ok((outcome.summary, labels))
 }
 
-/// Divergence of every unit from the posterior of one row.
-fn divergences<F: Scalar>(begin: &Beginning<'_, F>, units: &Units<'_, F>, row: usize) -> Result<Vec<f64>> {
-    let centre = begin.singles(units, &[row as u32])?;
-    let scorer = begin.likelihood.scorer(&centre.components(), &[0.0], Density::Divergence)?;
+/// Divergences of every unit from each of a few rows, (n, rows).
+fn divergences<F: Scalar>(begin: &Beginning<'_, F>, units: &Units<'_, F>, rows: &[u32]) -> Result<Vec<f64>> {
+    let centres = begin.singles(units, rows)?;
+    let scorer = begin.likelihood.scorer(&centres.components(), &vec![0.0; rows.len()], Density::Divergence)?;
     let step = LocalStep {
         likelihood: begin.likelihood,
-        ids: &centre.ids,
-        assign: &ByScore { scorer: scorer.as_ref(), width: 1 },
+        ids: &centres.ids,
+        assign: &RawScores { scorer: scorer.as_ref() },
         keep: Keep::Nothing,
         cancel: begin.cancel,
     };
-    let mut assigned = Assigned::default();
-    step.run(units, None, &mut [&mut assigned])?;
-    let mut distances: Vec<f64> = assigned.scores.into_iter().map(|score| (-score).max(0.0)).collect();
-    // Rounding leaves a hair; a seed must not be drawn again for it.
-    distances[row] = 0.0;
+    let mut scores = Scores::default();
+    step.run(units, None, &mut [&mut scores])?;
+    let mut distances = scores.0;
+    for (at, distance) in distances.iter_mut().enumerate() {
+        // Rounding leaves a hair; a seed must not be drawn again for it.
+        let itself = at / rows.len() == rows[at % rows.len()] as usize;
+        *distance = if itself { 0.0 } else { (-*distance).max(0.0) };
+    }
     Ok(distances)
 }
 
@@ -131,27 +139,27 @@ pub fn seed_rows<F: Scalar>(
     begin: &Beginning<'_, F>,
     units: &Units<'_, F>,
     choices: &mut dyn Choices,
-) -> Result<Vec<usize>> {
+) -> Result<Vec<u32>> {
     let k = begin.ids.len();
     let masses: Vec<f64> = (0..units.len()).map(|unit| units.mass(unit)).collect();
     let n_trials = 2 + (k as f64).ln() as usize;
-    let mut seeds = vec![choices.choose(&masses)];
-    let mut nearest = divergences(begin, units, seeds[0])?;
+    let mut seeds = vec![choices.choose(&masses) as u32];
+    let mut nearest = divergences(begin, units, &seeds)?;
     while seeds.len() < k {
         let potential: Vec<f64> = masses.iter().zip(&nearest).map(|(mass, d)| mass * d).collect();
         // Fewer distinct rows than components: all that is left to do is to repeat some.
         let weights = if potential.iter().sum::<f64>() > 0.0 { &potential } else { &masses };
-        let trials: Vec<usize> = (0..n_trials).map(|_| choices.choose(weights)).collect();
-        let outcomes = try_map(n_trials, |trial| {
-            let distances = divergences(begin, units, trials[trial])?;
-            let closer: Vec<f64> = nearest.iter().zip(&distances).map(|(a, b)| a.min(*b)).collect();
-            let left: f64 = closer.iter().zip(&masses).map(|(d, mass)| d * mass).sum();
-            Ok((left, closer))
-        })?;
-        // The first of equals, so that nothing depends on the threads.
-        let best = (1..n_trials).fold(0, |best, trial| if outcomes[trial].0 < outcomes[best].0 { trial } else { best });
+        let trials: Vec<u32> = (0..n_trials).map(|_| choices.choose(weights) as u32).collect();
+        let distances = divergences(begin, units, &trials)?;
+        let mut left = vec![0.0; n_trials];
+        for ((row, &so_far), &mass) in distances.chunks_exact(n_trials).zip(&nearest).zip(&masses) {
+            left.iter_mut().zip(row).for_each(|(left, &distance)| *left += mass * distance.min(so_far));
+        }
+        // The first of equals.
+        let best = (1..n_trials).fold(0, |best, trial| if left[trial] < left[best] { trial } else { best });
         seeds.push(trials[best]);
-        nearest.clone_from(&outcomes[best].1);
+        let chosen = distances.iter().skip(best).step_by(n_trials);
+        nearest.iter_mut().zip(chosen).for_each(|(so_far, &distance)| *so_far = distance.min(*so_far));
     }
     Ok(seeds)
 }

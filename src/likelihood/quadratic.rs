@@ -34,7 +34,8 @@ pub struct Quadratic {
 /// Columns of a product: enough for a GEMM to run at speed, few enough for the product to stay in the cache.
 const PRODUCT_COLUMNS: usize = 256;
 /// Rows of a factor handled together: only the columns at or before the last of them can be non-zero.
-const FACTOR_ROWS: usize = 16;
+/// Few, because every row of a band is as long as the longest.
+const FACTOR_ROWS: usize = 4;
 
 /// A band of factor rows of all components.
 struct Band<F> {

@@ -67,6 +67,27 @@ impl<F: Scalar> Assign<F> for ByScore<'_, F> {
     }
 }
 
+/// Not responsibilities but the log weights themselves, of every component: seeding needs them.
+pub struct RawScores<'a, F: Scalar> {
+    /// The packed components.
+    pub scorer: &'a dyn Scorer<F>,
+}
+
+impl<F: Scalar> Assign<F> for RawScores<'_, F> {
+    fn width(&self) -> usize {
+        self.scorer.n_components()
+    }
+
+    fn assign(&self, units: &Units<'_, F>, _: usize, rows: &[F], out: BlockMut<'_>, work: &mut Work<F>) -> Result<()> {
+        let k = self.scorer.n_components();
+        work.tile.fill(rows, units.dimension());
+        work.sink.reset(out.log_normalizers.len(), k, k);
+        self.scorer.score_rows(&work.tile, &mut work.sink, &mut work.scratch);
+        out.values.iter_mut().zip(work.sink.scores()).for_each(|(value, score)| *value = score.to_f64());
+        Ok(())
+    }
+}
+
 /// Every unit to the component of its row's label.
 pub struct FromLabels<'a> {
     /// Positions of components, one a row of the table the units come from.

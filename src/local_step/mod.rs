@@ -18,7 +18,7 @@ use crate::parallel::{Cancel, blocks, for_each_with};
 use crate::responsibilities::{Responsibilities, TopL};
 use crate::suffstats::Summary;
 
-pub use assign::{Assign, BlockMut, ByScore, FromLabels, FromTable, OneEach};
+pub use assign::{Assign, BlockMut, ByScore, FromLabels, FromTable, OneEach, RawScores};
 pub use state::LocalState;
 pub use tap::{Chunk, Tap};
 

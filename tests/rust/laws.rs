@@ -314,7 +314,7 @@ fn seeding_can_be_enumerated() {
             assert_ne!(seeds[0], seeds[1]);
         }
         total += path.probability;
-        first[seeds[0]] += path.probability;
+        first[seeds[0] as usize] += path.probability;
     }
     assert!((total - 1.0_f64).abs() < 1e-12);
     for (share, weight) in first.iter().zip(weights) {
