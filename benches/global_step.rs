@@ -7,7 +7,7 @@ mod common;
 
 use std::hint::black_box;
 
-use common::{Bench, Sizes, State, generate};
+use common::{Bench, Sizes, State, generate, short_name};
 use stickbreak::elbo;
 use stickbreak::linalg::Scalar;
 
@@ -22,11 +22,16 @@ fn cases() -> Vec<Sizes> {
     cases
 }
 
+fn id<F: Scalar>(sizes: Sizes) -> String {
+    let threads = if sizes.threads == DEFAULT.threads { String::new() } else { format!("threads={}/", sizes.threads) };
+    format!("{threads}D={}/K={}/{}", sizes.d, sizes.k, short_name::<F>())
+}
+
 fn measure<F: Scalar>(bench: &mut Bench, sizes: Sizes) {
     let data = generate::<F>(sizes);
     let state = State::new(&data, sizes);
     let operations = 2.0 / 3.0 * sizes.k as f64 * (sizes.d as f64).powi(3);
-    bench.measure::<f64>(("global_step", &sizes.id::<F>(DEFAULT)), sizes.threads, operations, || {
+    bench.measure::<f64>(("global_step", &id::<F>(sizes)), sizes.threads, operations, || {
         black_box(state.globals().scorer(&state.model).expect("definite"));
         black_box(elbo::collapsed(&state.model, &state.summary).expect("definite").total());
     });

@@ -5,7 +5,7 @@
 
 mod common;
 
-use common::{Bench, Sizes, State, generate};
+use common::{Bench, Sizes, State, generate, short_name};
 use stickbreak::linalg::Scalar;
 use stickbreak::local_step::ByScore;
 
@@ -14,12 +14,22 @@ const DEFAULT: Sizes = Sizes { n: 8192, d: 64, k: 128, width: 4, threads: 1 };
 /// One axis at a time, the others as in the default.
 fn cases() -> Vec<Sizes> {
     let mut cases = vec![DEFAULT];
-    cases.extend([1024, 65_536].map(|n| Sizes { n, ..DEFAULT }));
+    cases.extend([1024, 32_768].map(|n| Sizes { n, ..DEFAULT }));
     cases.extend([2, 8, 16, 25, 32, 50, 128].map(|d| Sizes { d, ..DEFAULT }));
     cases.extend([8, 32, 512].map(|k| Sizes { k, ..DEFAULT }));
     cases.extend([1, 8, DEFAULT.k].map(|width| Sizes { width, ..DEFAULT }));
     cases.push(Sizes { threads: 2, ..DEFAULT });
     cases
+}
+
+/// What is not the default is named, D, K, L and the type always.
+fn id<F: Scalar>(sizes: Sizes) -> String {
+    let name = |text: &str, value: usize, default: usize| {
+        if value == default { String::new() } else { format!("{text}={value}/") }
+    };
+    let rows = name("n", sizes.n, DEFAULT.n);
+    let threads = name("threads", sizes.threads, DEFAULT.threads);
+    format!("flat/{rows}{threads}D={}/K={}/L={}/{}", sizes.d, sizes.k, sizes.width, short_name::<F>())
 }
 
 fn measure<F: Scalar>(bench: &mut Bench, sizes: Sizes) {
@@ -28,8 +38,7 @@ fn measure<F: Scalar>(bench: &mut Bench, sizes: Sizes) {
     let globals = state.globals();
     let scorer = globals.scorer(&state.model).expect("definite");
     let assign = ByScore { scorer: scorer.as_ref(), width: sizes.width };
-    let id = ("local_step", format!("flat/{}", sizes.id::<F>(DEFAULT)));
-    bench.measure::<F>((id.0, &id.1), sizes.threads, sizes.local_operations(), || {
+    bench.measure::<F>(("local_step", &id::<F>(sizes)), sizes.threads, sizes.local_operations(), || {
         state.local_step(&globals, &assign);
     });
 }

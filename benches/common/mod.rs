@@ -34,24 +34,16 @@ pub struct Sizes {
 }
 
 impl Sizes {
-    /// `D=64/K=128/L=4/f32` and, for what is not the default, `n` and `threads`.
-    pub fn id<F: Scalar>(self, default: Self) -> String {
-        let name = F::NAME.replace("float", "f");
-        let mut id = format!("D={}/K={}/L={}/{name}", self.d, self.k, self.width);
-        if self.n != default.n {
-            id = format!("n={}/{id}", self.n);
-        }
-        if self.threads != default.threads {
-            id = format!("{id}/threads={}", self.threads);
-        }
-        id
-    }
-
     /// Useful operations of one local step: two triangular products a row, `D (D + 1)` each, one for every component
     /// that is scored and one for every component whose statistics the row enters.
     pub fn local_operations(self) -> f64 {
         (self.n * (self.k + self.width) * self.d * (self.d + 1)) as f64
     }
+}
+
+/// `f32` or `f64`.
+pub fn short_name<F: Scalar>() -> String {
+    F::NAME.replace("float", "f")
 }
 
 /// Rows with an even share around each of K random centres, and the labels that say whose they are.

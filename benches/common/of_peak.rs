@@ -16,12 +16,15 @@ const PEAK_SIZE: usize = 1024;
 /// Samples of every bench, the fewest that criterion takes.
 const SAMPLES: usize = 10;
 
-/// Operations per second of one large product a thread, all at the same time; the best of a few.
+/// Products for one peak; the best counts, since whatever else the machine does only ever takes time away.
+const PEAK_ATTEMPTS: usize = 20;
+
+/// Operations per second of one large product a thread, all at the same time.
 fn gemm_rate<F: Scalar>(threads: usize) -> f64 {
     let n = PEAK_SIZE;
     let values: Vec<F> = (0..n * n).map(|i| F::from_f64((i * 7919 % 1000) as f64 / 1000.0 - 0.5)).collect();
     let products: Vec<_> = (0..threads).map(|_| Mutex::new(vec![F::ZERO; n * n])).collect();
-    let seconds = (0..4).map(|_| {
+    let seconds = (0..PEAK_ATTEMPTS).map(|_| {
         let started = Instant::now();
         map(threads, |thread| {
             let mut product = products[thread].lock().expect("nothing panics");
@@ -118,12 +121,12 @@ impl Bench {
         mut task: impl FnMut() + Send,
     ) {
         let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().expect("threads start");
+        self.set_peak::<F>(&pool);
         pool.install(&mut task);
-        self.update_peak::<F>(threads, &pool);
         let started = Instant::now();
         pool.install(&mut task);
-        // What the samples need, so that criterion neither takes more of them nor complains.
-        let enough = started.elapsed().mul_f64(1.2 * SAMPLES as f64).max(Duration::from_millis(200));
+        // Room for two runs a sample: criterion complains about one.
+        let enough = started.elapsed().mul_f64(1.5 * SAMPLES as f64).max(Duration::from_millis(200));
         let mut group = self.criterion.benchmark_group(group);
         group.measurement_time(enough).sampling_mode(SamplingMode::Flat);
         group.throughput(Throughput::Elements(operations as u64));
@@ -131,16 +134,16 @@ impl Bench {
         group.finish();
     }
 
-    /// The best seen so far: measured again before every bench, since other load on the machine only ever lowers it.
-    #[allow(clippy::print_stdout, reason = "the raw output names the peak that the fractions refer to")]
-    fn update_peak<F: Scalar>(&mut self, threads: usize, pool: &rayon::ThreadPool) {
-        let found = pool.install(|| gemm_rate::<F>(threads));
-        let best = self.peaks.entry((F::NAME, threads)).or_insert(0.0);
-        if found > *best {
-            *best = found;
-            println!("GEMM peak, {}, {threads} thread(s): {:.1} Gflop/s", F::NAME, found / 1e9);
-        }
-        self.peak.set(*best);
+    /// Makes the peak of this type and pool the current one; the first time, it is measured.
+    #[allow(clippy::print_stdout, reason = "the raw output names the peak that the percentages refer to")]
+    fn set_peak<F: Scalar>(&mut self, pool: &rayon::ThreadPool) {
+        let threads = pool.current_num_threads();
+        let peak = *self.peaks.entry((F::NAME, threads)).or_insert_with(|| {
+            let peak = pool.install(|| gemm_rate::<F>(threads));
+            println!("GEMM peak of {threads} thread(s), {}: {:.1} Gflop/s", F::NAME, peak / 1e9);
+            peak
+        });
+        self.peak.set(peak);
     }
 
     /// Ends the run as criterion does.

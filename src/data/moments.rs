@@ -5,7 +5,7 @@ use crate::error::{Error, Result};
 use crate::linalg::{Scalar, gram};
 use crate::parallel::{Cancel, blocks, try_map_with};
 
-/// Rows handled at a time; statistics of one block are summed in the data's own type.
+/// Rows handled at a time.
 const BLOCK: usize = 1024;
 
 /// Weighted moments of a table.
@@ -94,21 +94,23 @@ fn scatter<F: Scalar>(units: &Units<'_, F>, mean: &[f64], cancel: &Cancel) -> Re
     let d = mean.len();
     let origin: Vec<F> = mean.iter().map(|&value| F::from_f64(value)).collect();
     let ranges: Vec<_> = blocks(units.len(), BLOCK).collect();
-    let scratch = || (vec![F::ZERO; BLOCK * d], vec![F::ZERO; BLOCK * d], vec![F::ZERO; d * d]);
-    let parts = try_map_with(ranges.len(), scratch, |(rows, weighted, product), index| {
+    let scratch = || (vec![F::ZERO; BLOCK * d], Vec::new(), Vec::new(), vec![0.0; d * d]);
+    let parts = try_map_with(ranges.len(), scratch, |(rows, wide, weighted, product), index| {
         cancel.check()?;
         let range = ranges[index].clone();
         let size = range.len() * d;
         units.read(range.clone(), &origin, &mut rows[..size]);
-        let pairs = rows[..size].chunks_exact(d).zip(weighted.chunks_exact_mut(d));
+        wide.clear();
+        wide.extend(rows[..size].iter().map(|value| value.to_f64()));
+        weighted.clear();
         let mut moved = false;
-        for (unit, (row, copy)) in range.clone().zip(pairs) {
-            let weight = F::from_f64(units.mass(unit));
-            copy.iter_mut().zip(row).for_each(|(to, &from)| *to = weight * from);
-            moved |= weight > F::ZERO && row.iter().any(|&value| value != F::ZERO);
+        for (unit, row) in range.clone().zip(wide.chunks_exact(d)) {
+            let weight = units.mass(unit);
+            weighted.extend(row.iter().map(|value| weight * value));
+            moved |= weight > 0.0 && row.iter().any(|&value| value != 0.0);
         }
-        gram(d, range.len(), &weighted[..size], &rows[..size], product);
-        Ok((moved, product.iter().map(|value| value.to_f64()).collect::<Vec<f64>>()))
+        gram(d, range.len(), weighted, wide, product);
+        Ok((moved, product.clone()))
     })?;
     let mut total = vec![0.0; d * d];
     let mut any_moved = false;
@@ -119,7 +121,7 @@ fn scatter<F: Scalar>(units: &Units<'_, F>, mean: &[f64], cancel: &Cancel) -> Re
     let trace: f64 = (0..d).map(|i| total[i * d + i]).sum();
     if !trace.is_finite() || (any_moved && trace == 0.0) {
         let found = if trace == 0.0 { "values whose squares vanish" } else { "values whose squares overflow" };
-        return Err(Error::invalid("X", found, format!("of a scale whose squares {} can hold; rescale it", F::NAME)));
+        return Err(Error::invalid("X", found, "of a scale whose squares float64 can hold; rescale it"));
     }
     for column in 0..d {
         for row in 0..column {

@@ -54,6 +54,9 @@ pub trait Conjugate: Debug + Send + Sync {
     fn n_statistics(&self) -> usize;
     /// What is taken from every row before anything else, (D,); statistics are relative to it.
     fn origin(&self) -> &[f64];
+    /// Adds `sum_i weights[i] T(rows_i)` to `statistics`; `rows` is (n, D), less the origin. In `f64` whatever the data
+    /// are: where their covariance is nearly singular (patches whose own mean was removed), sums in `f32` are indefinite.
+    fn accumulate(&self, rows: &[f64], weights: &[f64], statistics: &mut [f64], scratch: &mut Scratch<f64>);
     /// c(lambda_0 + S) - c(lambda_0): log marginal likelihood of the component's units without their base
     /// measure (spec 1.0), nats.
     ///
@@ -117,9 +120,6 @@ pub trait Likelihood<F: Scalar>: Conjugate {
         log_weights: &[f64],
         density: Density,
     ) -> Result<Box<dyn Scorer<F>>>;
-
-    /// Adds `sum_i weights[i] T(rows_i)` of at most 1024 rows to `statistics`; `rows` is (n, D), less the origin.
-    fn accumulate(&self, rows: &[F], weights: &[f64], statistics: &mut [f64], scratch: &mut Scratch<F>);
 
     /// `sum_i masses[i] log h(rows_i)`, nats.
     fn log_base_measure(&self, rows: &[F], masses: &[f64]) -> f64;

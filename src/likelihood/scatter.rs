@@ -1,41 +1,39 @@
 //! Weighted first and second moments of rows, the second as a packed lower triangle.
 
 use crate::likelihood::scoring::Scratch;
-use crate::linalg::{Scalar, gram};
+use crate::linalg::gram;
 
 /// Length of a packed lower triangle.
 pub const fn packed_len(d: usize) -> usize {
     d * (d + 1) / 2
 }
 
-/// Adds `sum_i w_i x_i` to `sums` (empty: not wanted) and `sum_i w_i x_i x_i^T` to `packed`. The products of one
-/// call, at most 1024 rows, are summed in `F` and then added in `f64`.
-pub fn add_moments<F: Scalar>(
-    rows: &[F],
+/// Adds `sum_i w_i x_i` to `sums` (empty: not wanted) and `sum_i w_i x_i x_i^T` to `packed`.
+pub fn add_moments(
+    rows: &[f64],
     weights: &[f64],
     d: usize,
     sums: &mut [f64],
     packed: &mut [f64],
-    scratch: &mut Scratch<F>,
+    scratch: &mut Scratch<f64>,
 ) {
     let weighted = &mut scratch.sums;
     weighted.clear();
     for (row, &weight) in rows.chunks_exact(d).zip(weights) {
-        let weight = F::from_f64(weight);
         weighted.extend(row.iter().map(|&value| weight * value));
     }
     if !sums.is_empty() {
         for row in weighted.chunks_exact(d) {
-            sums.iter_mut().zip(row).for_each(|(sum, &value)| *sum += value.to_f64());
+            sums.iter_mut().zip(row).for_each(|(sum, &value)| *sum += value);
         }
     }
-    scratch.products.resize(scratch.products.len().max(d * d), F::ZERO);
+    scratch.products.resize(scratch.products.len().max(d * d), 0.0);
     let product = &mut scratch.products[..d * d];
     gram(d, weights.len(), weighted, rows, product);
     let mut next = packed.iter_mut();
     for column in 0..d {
         for (&value, to) in product[column * d + column..(column + 1) * d].iter().zip(&mut next) {
-            *to += value.to_f64();
+            *to += value;
         }
     }
 }

@@ -41,8 +41,6 @@ pub struct Scratch<F> {
     pub products: Vec<F>,
     /// Sums over the rows of a factor, or weighted rows.
     pub sums: Vec<F>,
-    /// A second set of sums.
-    pub row_terms: Vec<F>,
 }
 
 /// Components packed for scoring.

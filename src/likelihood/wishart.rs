@@ -331,6 +331,11 @@ impl<M: NormalWishartModel> Conjugate for M {
         NormalWishartModel::origin(self)
     }
 
+    fn accumulate(&self, rows: &[f64], weights: &[f64], statistics: &mut [f64], scratch: &mut Scratch<f64>) {
+        let (sums, packed) = statistics.split_at_mut(self.n_sums());
+        add_moments(rows, weights, NormalWishartModel::origin(self).len(), sums, packed, scratch);
+    }
+
     fn log_marginal(&self, component: Sufficient<'_>) -> Result<f64> {
         Ok(self.posterior(component)?.cumulant_above(self.prior()))
     }
@@ -370,11 +375,6 @@ impl<F: Scalar, M: NormalWishartModel> Likelihood<F> for M {
         })?;
         let row_term = (density == Density::Divergence).then(|| self.prior().divergence_row_term());
         Ok(Box::new(QuadraticScorer::new(NormalWishartModel::origin(self).len(), &packed, row_term.as_ref())))
-    }
-
-    fn accumulate(&self, rows: &[F], weights: &[f64], statistics: &mut [f64], scratch: &mut Scratch<F>) {
-        let (sums, packed) = statistics.split_at_mut(self.n_sums());
-        add_moments(rows, weights, NormalWishartModel::origin(self).len(), sums, packed, scratch);
     }
 
     fn log_base_measure(&self, _rows: &[F], masses: &[f64]) -> f64 {

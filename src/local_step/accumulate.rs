@@ -4,16 +4,17 @@ use std::collections::BTreeMap;
 use std::ops::Range;
 
 use crate::error::Result;
+use crate::likelihood::Scratch;
 use crate::linalg::Scalar;
-use crate::local_step::{BLOCK, Keep, LocalStep, Work};
+use crate::local_step::{BLOCK, Keep, LocalStep};
 use crate::parallel::{blocks, map, try_map_with};
 use crate::responsibilities::Responsibilities;
 use crate::suffstats::Summary;
 
 /// Pairs of one task: a large component is cut into this many, so that threads can share it.
 const PIECE: usize = 8192;
-/// Rows whose products are summed in the data's own type before they are added in `f64`.
-const ROWS_PER_SUM: usize = 1024;
+/// Rows gathered and multiplied at a time: what a core keeps in its cache.
+const GATHERED: usize = 512;
 
 /// The (unit, responsibility) pairs of a chunk, sorted by component and then by unit.
 struct Pairs {
@@ -39,7 +40,7 @@ pub(super) fn accumulate<F: Scalar>(
             blocks(pairs.starts[k + 1] - start, PIECE).map(move |r| (k, start + r.start..start + r.end))
         })
         .collect();
-    let sums = try_map_with(pieces.len(), Work::default, |work, index| {
+    let sums = try_map_with(pieces.len(), Gather::default, |work, index| {
         step.cancel.check()?;
         Ok(sum_piece(step, rows, masses, &pairs, pieces[index].1.clone(), work))
     })?;
@@ -82,6 +83,14 @@ fn sort_by_component(responsibilities: &Responsibilities, masses: &[f64], k: usi
     Pairs { units, values, starts }
 }
 
+/// The rows of one component, side by side, and what they weigh.
+#[derive(Default)]
+struct Gather {
+    rows: Vec<f64>,
+    weights: Vec<f64>,
+    scratch: Scratch<f64>,
+}
+
 struct PieceSum {
     count: f64,
     entropy: f64,
@@ -94,22 +103,22 @@ fn sum_piece<F: Scalar>(
     masses: &[f64],
     pairs: &Pairs,
     piece: Range<usize>,
-    work: &mut Work<F>,
+    work: &mut Gather,
 ) -> PieceSum {
     let d = step.likelihood.dimension();
     let mut sum = PieceSum { count: 0.0, entropy: 0.0, statistics: vec![0.0; step.likelihood.n_statistics()] };
-    for range in blocks(piece.len(), ROWS_PER_SUM) {
-        work.gathered.clear();
+    for range in blocks(piece.len(), GATHERED) {
+        work.rows.clear();
         work.weights.clear();
         for at in piece.start + range.start..piece.start + range.end {
             let (unit, value) = (pairs.units[at] as usize, pairs.values[at]);
             let weight = masses[unit] * value;
             sum.count += weight;
             sum.entropy -= weight * value.ln();
-            work.gathered.extend_from_slice(&rows[unit * d..][..d]);
+            work.rows.extend(rows[unit * d..][..d].iter().map(|value| value.to_f64()));
             work.weights.push(weight);
         }
-        step.likelihood.accumulate(&work.gathered, &work.weights, &mut sum.statistics, &mut work.scratch);
+        step.likelihood.accumulate(&work.rows, &work.weights, &mut sum.statistics, &mut work.scratch);
     }
     sum
 }

@@ -31,8 +31,6 @@ pub struct Work<F> {
     tile: Tile<F>,
     sink: TopL<F>,
     scratch: Scratch<F>,
-    gathered: Vec<F>,
-    weights: Vec<f64>,
 }
 
 /// What a pass over units keeps.

@@ -57,7 +57,7 @@ pub fn globals_of_rows<F: Scalar>(model: &Model<F>, rows: &[F], d: usize, k: usi
     let mut summary = Summary::empty(ids, model.likelihood.n_statistics(), false);
     let origin = model.likelihood.origin();
     for (component, row) in rows.chunks_exact(d).take(k).enumerate() {
-        let centred: Vec<F> = row.iter().zip(origin).map(|(&x, &o)| x - F::from_f64(o)).collect();
+        let centred: Vec<f64> = row.iter().zip(origin).map(|(&x, &o)| (x - F::from_f64(o)).to_f64()).collect();
         let statistics = &mut summary.statistics[component * summary.n_statistics..][..summary.n_statistics];
         model.likelihood.accumulate(&centred, &[1.0], statistics, &mut stickbreak::likelihood::Scratch::default());
         summary.counts[component] = 1.0;
