@@ -100,3 +100,51 @@ impl Memo {
 fn emptied(like: &Summary) -> Summary {
     Summary::empty(like.ids.clone(), like.n_statistics, true)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::component::ComponentId;
+
+    fn summary(counts: [f64; 2]) -> Summary {
+        let mut summary = Summary::empty(vec![ComponentId(0), ComponentId(1)], 1, false);
+        summary.counts = counts.to_vec();
+        summary.statistics = counts.iter().map(|count| 10.0 * count).collect();
+        summary.mass = counts.iter().sum();
+        summary
+    }
+
+    #[test]
+    fn the_start_stands_for_unvisited_batches_by_their_share() {
+        let mut memo = Memo::starting_from(summary([4.0, 4.0]), 2, 8.0);
+        memo.replace(1, summary([2.0, 0.0])).expect("same components");
+        // A quarter of the mass has been visited: three quarters of the start are left.
+        assert_eq!(memo.total().counts, [5.0, 3.0]);
+        assert!(!memo.is_complete());
+        memo.replace(0, summary([1.0, 5.0])).expect("same components");
+        assert!(memo.is_complete());
+        assert_eq!(memo.total().counts, [3.0, 5.0]);
+        assert_eq!(memo.total().statistics, [30.0, 50.0]);
+        assert_eq!(memo.total().mass, 8.0);
+    }
+
+    #[test]
+    fn a_visit_replaces_what_the_batch_contributed() {
+        let mut memo = Memo::complete(vec![summary([1.0, 2.0]), summary([3.0, 4.0])]).expect("same components");
+        memo.replace(0, summary([2.0, 1.0])).expect("same components");
+        assert_eq!(memo.total().counts, [5.0, 5.0]);
+        assert_eq!(memo.batch(0).map(|batch| batch.counts.clone()), Some(vec![2.0, 1.0]));
+    }
+
+    /// Each of many visits may cost a last digit; the sum at the end of a pass costs none.
+    #[test]
+    fn a_resum_is_exact() {
+        let batches: Vec<Summary> = (1..=7).map(|i| summary([0.1 * f64::from(i), 1e8])).collect();
+        let mut memo = Memo::complete(batches.clone()).expect("same components");
+        for visit in 0..1000 {
+            memo.replace(visit % 7, batches[visit % 7].clone()).expect("same components");
+        }
+        memo.resum().expect("same components");
+        assert_eq!(memo.total(), Memo::complete(batches).expect("same components").total());
+    }
+}
