@@ -74,7 +74,7 @@ rows = np.asarray([math.nan], dtype=np.float64)
 csr = scipy.sparse.csr_array
 seeds = np.random.SeedSequence(0)
 """,
-    "python/stickbreak/demo.py": "import numpy as np\nnp.linalg.eigh\n",
+    "python/stickbreak/demo/figure.py": "import numpy as np\nnp.linalg.eigh\n",
     "scripts/tool.py": "print('allowed')\n",
 }
 

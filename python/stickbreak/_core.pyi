@@ -35,6 +35,7 @@ def fit(
     threads: int | None,
     observer: Callable[[dict[str, Any]], bool] | None,
 ) -> State: ...
+
 @final
 class State:
     @property

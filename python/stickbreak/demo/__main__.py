@@ -1,51 +1,32 @@
-"""`python -m stickbreak.demo`: fits a mixture to more than half a million image patches, and draws what it found."""
+"""Fit a Dirichlet-process mixture to all patches of two photographs, and draw what it found."""
 
 import argparse
 import importlib.util
 import sys
-import time
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
-
-import numpy as np
 
 import stickbreak as sb
 
-if TYPE_CHECKING:
-    from stickbreak.demo.patches import Patches, Photograph
-
-# Where a package has another name in Python than on the package index.
+# The packages of the extra "demo", by the names under which Python imports them.
 _PACKAGES = {"sklearn": "scikit-learn", "matplotlib": "matplotlib", "PIL": "pillow"}
 _INTERRUPTED = 130
-
-
-@dataclass(frozen=True)
-class Settings:
-    """What the command line decides."""
-
-    out: Path
-    n_components: int
-    sparsity: int
-    max_passes: int
-    seed: int
-    threads: int | None
-    crop: int | None
-    held_out: bool
+_LEAST_HEIGHT = 16
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the demo and return the exit status."""
-    settings = _parse(arguments)
+    options = _parse(arguments)
     if missing := [package for module, package in _PACKAGES.items() if importlib.util.find_spec(module) is None]:
         print(f'The demo needs {" and ".join(missing)}: pip install "stickbreak[demo]"', file=sys.stderr)
         return 1
+    # Not before: it imports those packages.
+    from stickbreak.demo import program
+
     try:
-        settings.out.mkdir(parents=True, exist_ok=True)
-        _run(settings)
+        program.run(options)
     except KeyboardInterrupt:
-        print("Interrupted; nothing more is written.", file=sys.stderr)
+        print("Interrupted.", file=sys.stderr)
         return _INTERRUPTED
     except (sb.StickbreakError, OSError) as error:
         print(f"The demo failed: {error}", file=sys.stderr)
@@ -53,28 +34,36 @@ def main(arguments: Sequence[str] | None = None) -> int:
     return 0
 
 
-def _parse(arguments: Sequence[str] | None) -> Settings:
-    parser = argparse.ArgumentParser(prog="python -m stickbreak.demo", description=__doc__)
-    parser.add_argument("--out", type=Path, default=Path("demo"), metavar="FOLDER", help="where to write (demo)")
-    parser.add_argument("--components", dest="n_components", type=int, default=50, metavar="K", help="components (50)")
-    parser.add_argument("--sparsity", type=int, default=4, metavar="L", help="components a patch may belong to (4)")
-    parser.add_argument("--passes", dest="max_passes", type=int, default=20, metavar="N", help="passes at most (20)")
-    parser.add_argument("--seed", type=int, default=0, metavar="N", help="decides the order of the batches (0)")
-    parser.add_argument("--threads", type=int, default=None, metavar="N", help="threads (all cores)")
-    parser.add_argument("--crop", type=int, metavar="PIXELS", help="only a square from the middle of each photograph")
-    parser.add_argument(
-        "--held-out",
-        action="store_true",
-        help="also fit each photograph alone, and score the patches of the other one",
+def _parse(arguments: Sequence[str] | None) -> argparse.Namespace:
+    parser = argparse.ArgumentParser(
+        prog="python -m stickbreak.demo",
+        description=__doc__,
     )
-    return Settings(**vars(parser.parse_args(arguments)))
+    parser.add_argument("--out", type=Path, default=Path("demo"), metavar="FOLDER", help="where the files go (demo)")
+    numbers = {
+        "components": (50, "components to start from (50)"),
+        "sparsity": (4, "components that a patch may belong to at the same time (4)"),
+        "passes": (20, "passes over the data, at most (20)"),
+        "seed": (0, "decides the order of the rows and of the batches (0)"),
+        "threads": (None, "threads (one for every core)"),
+    }
+    for name, (default, text) in numbers.items():
+        parser.add_argument(f"--{name}", type=int, default=default, metavar="N", help=text)
+    parser.add_argument(
+        "--height", type=_height, metavar="PIXELS", help="take only the middle of each photograph, of this height"
+    )
+    parser.add_argument(
+        "--held-out", action="store_true", help="then fit each photograph alone, and score the patches of the other"
+    )
+    return parser.parse_args(arguments)
 
 
-def _run(settings: Settings) -> None:
-    from stickbreak.demo import figure, patches
+def _height(text: str) -> int:
+    pixels = int(text)
+    if pixels < _LEAST_HEIGHT:
+        raise argparse.ArgumentTypeError(f"{pixels} pixels are too few; at least {_LEAST_HEIGHT}")
+    return pixels
 
-    photographs = [patches.load_photograph(name, settings.crop) for name in patches.PHOTOGRAPHS]
-    parts = [patches.patches(photograph) for photograph in photographs]
-    rows = np.concatenate(parts)
-    print(f"{len(rows):,} patches of {' and '.join(patches.PHOTOGRAPHS)}, {rows.shape[1]} values each")
-    ...
+
+if __name__ == "__main__":
+    sys.exit(main())

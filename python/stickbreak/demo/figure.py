@@ -77,9 +77,9 @@ def draw(path: Path, fit: Fit, n_rows: int, photograph: Photograph, labels: NDAr
         _write_headline(figure, fit, n_rows)
         _draw_bound(figure.add_subplot(upper[0]), fit.history, n_rows)
         _draw_eigenvectors(figure, upper[1], fit, clusters)
-        _draw_picture(figure.add_subplot(lower[0]), seen, "One of the photographs", "W")
+        _draw_picture(figure.add_subplot(lower[0]), seen, "One of the photographs")
         map_axes = figure.add_subplot(lower[1])
-        _draw_picture(map_axes, painted, "Each pixel: the cluster of the patch around it", "E")
+        _draw_picture(map_axes, painted, "Each pixel: the cluster of the patch around it")
         _draw_legend(map_axes, fit, clusters)
         figure.savefig(path, dpi=150)
 
@@ -95,8 +95,11 @@ def _draw_bound(axes: Axes, history: Sequence[Record], n_rows: int) -> None:
     _write_title(axes, "The bound rises with every pass", "evidence lower bound in nats a patch")
     passes = [record.index + 1 for record in history]
     axes.plot(passes, [record.elbo / n_rows for record in history], color=INK, linewidth=1.8, marker="o", markersize=5)
+    if not passes:
+        axes.text(0.5, 0.5, "no complete pass", transform=axes.transAxes, ha="center", va="center", color=FAINT)
+        axes.set_yticks([])
     step = max(1, round(len(passes) / 5))
-    axes.set_xticks(sorted({1, *range(step, len(passes) + 1, step)}))
+    axes.set_xticks(sorted({*passes[:1], *passes[step - 1 :: step]}))
     axes.set_xlabel("pass over the data")
     axes.grid(axis="y", color="#E4E4E4")
     axes.spines[["top", "right", "left"]].set_visible(False)
@@ -108,7 +111,7 @@ def _draw_eigenvectors(figure: Figure, place: SubplotSpec, fit: Fit, clusters: C
     frame = figure.add_subplot(place)
     frame.set_axis_off()
     what = f"their weights, and the {N_EIGENVECTORS} leading eigenvectors of their covariances"
-    _write_title(frame, f"The {len(clusters.largest)} largest clusters", what)
+    _write_title(frame, "The largest clusters", what)
     n_lines = (len(COLOURS) + 1) // 2
     table = place.subgridspec(n_lines, 2, wspace=0.08, hspace=0.14)
     ratios = (1.6, *[1] * N_EIGENVECTORS)
@@ -116,8 +119,8 @@ def _draw_eigenvectors(figure: Figure, place: SubplotSpec, fit: Fit, clusters: C
         line = table[index % n_lines, index // n_lines].subgridspec(1, len(ratios), width_ratios=ratios, wspace=0.08)
         label = figure.add_subplot(line[0])
         label.set_axis_off()
-        label.add_patch(Rectangle((0, 0.02), 0.2, 0.96, facecolor=clusters.colours[k]))
-        label.text(0.9, 0.5, f"{fit.weights[k]:.1%}", ha="right", va="center", fontsize=13)
+        label.add_patch(Rectangle((0, 0.02), 0.15, 0.96, facecolor=clusters.colours[k]))
+        label.text(0.88, 0.5, f"{fit.weights[k]:.1%}", ha="right", va="center", fontsize=13)
         for column, vector in enumerate(leading_eigenvectors(clusters.covariances[k], N_EIGENVECTORS), start=1):
             axes = figure.add_subplot(line[column])
             limit = np.abs(vector).max()
@@ -125,10 +128,10 @@ def _draw_eigenvectors(figure: Figure, place: SubplotSpec, fit: Fit, clusters: C
             axes.set_axis_off()
 
 
-def _draw_picture(axes: Axes, picture: NDArray[Any], title: str, anchor: str) -> None:
+def _draw_picture(axes: Axes, picture: NDArray[Any], title: str) -> None:
     _write_title(axes, title)
     axes.imshow(picture, interpolation="nearest")
-    axes.set_anchor(anchor)
+    axes.set_anchor("W")
     axes.set_axis_off()
 
 

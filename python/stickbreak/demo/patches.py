@@ -15,14 +15,16 @@ Photograph = NDArray[np.uint8]
 Patches = NDArray[np.float32]
 
 
-def load_photograph(name: str, crop: int | None = None) -> Photograph:
-    """Return a photograph, shape (height, width, 3), or a square of `crop` pixels from its middle."""
+def load_photograph(name: str, height: int | None = None) -> Photograph:
+    """Return a photograph, shape (height, width, 3), or its middle at `height`, of the same form."""
     photograph: Photograph = load_sample_image(name)
-    if crop is None:
+    if height is None:
         return photograph
-    height, width = photograph.shape[:2]
-    top, left = max(0, (height - crop) // 2), max(0, (width - crop) // 2)
-    return photograph[top : top + crop, left : left + crop]
+    full_height, full_width = photograph.shape[:2]
+    height = min(height, full_height)
+    width = full_width * height // full_height
+    top, left = (full_height - height) // 2, (full_width - width) // 2
+    return photograph[top : top + height, left : left + width]
 
 
 def grid(photograph: Photograph) -> tuple[int, int]:
