@@ -7,11 +7,12 @@ from typing import Any
 
 import numpy as np
 from matplotlib import rc_context
+from matplotlib.artist import Artist
 from matplotlib.axes import Axes
 from matplotlib.colors import to_rgb
 from matplotlib.figure import Figure
 from matplotlib.gridspec import SubplotSpec
-from matplotlib.offsetbox import AnchoredOffsetbox, DrawingArea, HPacker, OffsetBox, TextArea
+from matplotlib.offsetbox import AnchoredOffsetbox, DrawingArea, HPacker, TextArea
 from matplotlib.patches import Rectangle
 from numpy.typing import NDArray
 
@@ -30,7 +31,13 @@ N_EIGENVECTORS = 6
 _LEFT, _RIGHT = 0.045, 0.985
 _UPPER = {"left": _LEFT, "right": _RIGHT, "top": 0.835, "bottom": 0.53, "wspace": 0.1, "width_ratios": (1, 2.15)}
 _LOWER = {"left": _LEFT, "right": _RIGHT, "top": 0.45, "bottom": 0.045, "wspace": 0.03}
-_STYLE = {"text.color": INK, "axes.labelcolor": INK, "xtick.color": INK, "ytick.color": INK, "font.size": 12}
+_STYLE: dict[Any, Any] = {
+    "text.color": INK,
+    "axes.labelcolor": INK,
+    "xtick.color": INK,
+    "ytick.color": INK,
+    "font.size": 12,
+}
 
 
 @dataclass(frozen=True)
@@ -64,20 +71,27 @@ def leading_eigenvectors(covariance: NDArray[np.float64], count: int) -> NDArray
     return np.asarray(leading * np.sign(np.take_along_axis(leading, largest, axis=1))).reshape(-1, SIDE, SIDE)
 
 
+def side_by_side(
+    photograph: Photograph, labels: NDArray[np.int64], colours: Sequence[str]
+) -> tuple[Photograph, NDArray[np.float64]]:
+    """Return the pixels in the middles of the patches, and the colours of the patches, of the same height and width."""
+    height, width = grid(photograph)
+    middle = SIDE // 2
+    painted = np.array([to_rgb(colour) for colour in colours])[labels].reshape(height, width, 3)
+    return photograph[middle : middle + height, middle : middle + width], painted
+
+
 def draw(path: Path, fit: Fit, n_rows: int, photograph: Photograph, labels: NDArray[np.int64]) -> None:
     """Draw a fit to `n_rows` patches; `labels` are the clusters of those of the photograph, in their order."""
     clusters = clusters_of(fit)
-    height, width = grid(photograph)
-    corner = SIDE // 2
-    seen = photograph[corner : corner + height, corner : corner + width]
-    painted = np.array([to_rgb(colour) for colour in clusters.colours])[labels].reshape(height, width, 3)
+    middles, painted = side_by_side(photograph, labels, clusters.colours)
     with rc_context(_STYLE):
         figure = Figure(figsize=(15, 11.4), facecolor="white")
         upper, lower = figure.add_gridspec(1, 2, **_UPPER), figure.add_gridspec(1, 2, **_LOWER)
         _write_headline(figure, fit, n_rows)
         _draw_bound(figure.add_subplot(upper[0]), fit.history, n_rows)
         _draw_eigenvectors(figure, upper[1], fit, clusters)
-        _draw_picture(figure.add_subplot(lower[0]), seen, "One of the photographs")
+        _draw_picture(figure.add_subplot(lower[0]), middles, "One of the photographs")
         map_axes = figure.add_subplot(lower[1])
         _draw_picture(map_axes, painted, "Each pixel: the cluster of the patch around it")
         _draw_legend(map_axes, fit, clusters)
@@ -87,8 +101,10 @@ def draw(path: Path, fit: Fit, n_rows: int, photograph: Photograph, labels: NDAr
 def _write_headline(figure: Figure, fit: Fit, n_rows: int) -> None:
     headline = f"{n_rows:,} image patches, {fit.n_occupied} clusters"
     figure.text(_LEFT, 0.975, headline, fontsize=23, fontweight="bold", va="top")
-    line = f"Every {SIDE} × {SIDE} patch of two photographs, less its own mean, in a Dirichlet-process mixture of Gaussians"
-    figure.text(_LEFT, 0.935, line, fontsize=13.5, color=FAINT, va="top")
+    what = f"Every {SIDE} × {SIDE} patch of two photographs, less its own mean"
+    figure.text(
+        _LEFT, 0.935, f"{what}, in a Dirichlet-process mixture of Gaussians", fontsize=13.5, color=FAINT, va="top"
+    )
 
 
 def _draw_bound(axes: Axes, history: Sequence[Record], n_rows: int) -> None:
@@ -137,7 +153,7 @@ def _draw_picture(axes: Axes, picture: NDArray[Any], title: str) -> None:
 
 def _draw_legend(axes: Axes, fit: Fit, clusters: Clusters) -> None:
     """Say below the picture what its colours mean; both groups of clusters go from flat to rugged."""
-    parts: list[OffsetBox] = [_words("flat"), _swatches(COLOURS, clusters), _words("rugged")]
+    parts: list[Artist] = [_words("flat"), _swatches(COLOURS, clusters), _words("rugged")]
     n_small = fit.n_occupied - len(clusters.largest)
     if n_small > 0:
         parts += [_words(f"      the {n_small} smaller clusters"), _swatches(GREYS, clusters)]
@@ -164,8 +180,6 @@ def _swatches(palette: Sequence[str], clusters: Clusters) -> DrawingArea:
 
 def _write_title(axes: Axes, title: str, subtitle: str = "") -> None:
     """Write above the axes, at their left edge."""
-    lines = [(title, 26 if subtitle else 8, {"fontsize": 15, "fontweight": "bold"})]
-    if subtitle:
-        lines.append((subtitle, 8, {"fontsize": 12, "color": FAINT}))
-    for text, offset, style in lines:
-        axes.annotate(text, (0, 1), (0, offset), xycoords="axes fraction", textcoords="offset points", **style)
+    place: dict[str, Any] = {"xy": (0, 1), "xycoords": "axes fraction", "textcoords": "offset points"}
+    axes.annotate(title, xytext=(0, 26 if subtitle else 8), fontsize=15, fontweight="bold", **place)
+    axes.annotate(subtitle, xytext=(0, 8), fontsize=12, color=FAINT, **place)
