@@ -6,7 +6,7 @@ use crate::real::Real;
 /// Collects the `L` best components of each row of one block as a scorer offers them.
 ///
 /// Maximising `sum_k r_k W_k - r_k ln r_k` over simplex rows with at most `L` non-zeros keeps the `L` largest
-/// weights and normalises them (Hughes & Sudderth 2016, Eq. 9-12; spec 3.1). Ties go to the lower component.
+/// weights and normalises them (Hughes & Sudderth 2016, Eq. 8 and Alg. 1; spec 3.1). Ties go to the lower component.
 #[derive(Debug, Default)]
 pub struct TopL<F> {
     n_rows: usize,
@@ -180,7 +180,8 @@ pub(crate) fn no_finite_weight<F: Real>(row_number: usize, row: &[F]) -> Error {
 pub enum Sparsity {
     /// All.
     Dense,
-    /// At most 8: then what is dropped is below 1e-5 nats a unit on the data we measured.
+    /// At most 8: what is dropped is below 1e-5 nats a unit on the image and digit data we measured, and can reach a few
+    /// 1e-3 where more than 8 components overlap.
     Auto,
     /// This many.
     Limited(usize),

@@ -195,7 +195,7 @@ def test_eigenvectors_span_the_most_variance() -> None:
 
 
 def test_the_map_lies_on_the_photograph() -> None:
-    """The patches that hold a bright pixel have their middles from 3 pixels above and left of it to 4 below and right."""
+    """The patches that hold a bright pixel have middles from 3 pixels above and left of it to 4 below and right."""
     photograph = np.zeros((24, 30, 3), dtype=np.uint8)
     photograph[10, 13] = 255
     labels = (patches.patches(photograph).max(axis=1) > 0).astype(np.int64)

@@ -142,7 +142,8 @@ class Fit:
         .. math:: \sum_{n,k} \omega_n r_{nk} \{E \log w_k + E \log p(x_n \mid \phi_k) - \log r_{nk}\}
                   - \sum_k \mathrm{KL}(q(\phi_k) \Vert p) - \mathrm{KL}(q(w) \Vert p)
 
-        On the training data with its weights it is not below `elbo`.
+        On the training data with its weights it is not below `elbo`, but after `max_passes=0` from responsibilities
+        with more components a row than the fit keeps.
 
         Parameters
         ----------

@@ -38,7 +38,7 @@ impl Moments {
 ///
 /// # Errors
 /// [`Error::InvalidArgument`] for the first value that is NaN or infinite, and for values whose squares leave the
-/// range of the data's type.
+/// range of float64.
 pub fn moments<F: Scalar>(units: &Units<'_, F>, cancel: &Cancel) -> Result<Moments> {
     let (mass, mean) = means(units, cancel)?;
     let covariance = scatter(units, &mean, cancel)?.into_iter().map(|value| value / mass).collect();

@@ -1,4 +1,4 @@
-//! The one loop over passes (Hughes & Sudderth 2013, Alg. 1; spec 4.3). A full pass is a memoized one with one batch.
+//! The one loop over passes (Hughes & Sudderth 2013, section 3; spec 4.3). A full pass is a memoized one with one batch.
 
 use std::time::Instant;
 
@@ -58,7 +58,8 @@ impl<F: Scalar> Engine<'_, F> {
         cancel: &Cancel,
     ) -> Result<Run> {
         let mut history = Vec::new();
-        let mut bound = self.bound(&memo)?;
+        // The start may give a row more components than the local step will, so its bound is nothing to compare with.
+        let mut bound = f64::NAN;
         let (mut stop_reason, mut error) = (StopReason::MaxPasses, None);
         // only-one: loop over passes
         for pass in 0..self.max_passes {

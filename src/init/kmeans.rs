@@ -1,9 +1,9 @@
 //! Bregman k-means++ on smoothed statistics (spec 5.2; Ackermann & Bloemer 2009).
 //!
-//! A single row has a singular covariance, so rows and centres are compared through smoothed statistics,
-//! lambda_0 + T(x) against the average lambda_0 + S_k / N_k of those of the centre's rows, which is the centre of
-//! least total divergence. (Against lambda_0 + S_k a large, tight cluster would be far from every one of its own
-//! rows.) Seeds are drawn with probability proportional to the divergence from the nearest seed, and a few Lloyd
+//! A single row has a singular covariance, so rows are compared with centres through smoothed statistics,
+//! lambda_0 + T(x) against the average lambda_0 + S_k / N_k over the cluster's rows. (Against lambda_0 + S_k a large,
+//! tight cluster would be far from every one of its own rows. For a Gaussian with a free mean the average is not the
+//! centre of least total divergence; that one, tried on digits, led to a lower bound.) Seeds are drawn with probability proportional to the divergence from the nearest seed, and a few Lloyd
 //! steps follow.
 
 use crate::data::Units;

@@ -1,4 +1,4 @@
-//! Full mean and full covariance with a Normal-Wishart base measure (spec 1a; Hughes & Sudderth 2013, section 4).
+//! Full mean and full covariance with a Normal-Wishart base measure (spec 1a; Hughes & Sudderth 2013, section 2).
 
 use crate::data::Moments;
 use crate::error::{Error, Result};

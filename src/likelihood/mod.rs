@@ -94,7 +94,8 @@ pub enum Density {
     Expected,
     /// log p(x | lambda_k): the posterior predictive.
     Predictive,
-    /// Minus the Bregman divergence of the row's smoothed statistics from the component's (spec 5.2).
+    /// Minus the divergence of the row's smoothed statistics from the component's (spec 5.2): a Bregman
+    /// divergence where the family allows it.
     Divergence,
 }
 

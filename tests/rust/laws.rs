@@ -189,7 +189,7 @@ proptest! {
         prop_assert_eq!(one.elbo.to_bits(), three.elbo.to_bits());
     }
 
-    /// Property 8, first half, with single rows as the only units: weights are repeated rows with shared shares.
+    /// Property 10: a mass of two is the row twice with shared shares.
     #[test]
     fn a_mass_of_two_is_two_rows(seed in 0_u64..1000) {
         let (d, k, n) = (2, 3, 60);
