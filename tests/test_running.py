@@ -204,7 +204,7 @@ def test_progress_on_a_terminal(checkout: Path, seconds: float, shown: bool) -> 
 def test_a_start_with_more_components_a_row_than_the_fit_keeps_is_not_taken_for_convergence() -> None:
     """The first pass may then lower the bound of the start, which is no reason to stop."""
     X = np.random.default_rng(3).normal(size=(500, 2))
-    table = np.random.default_rng(4).dirichlet(np.full(12, 0.3), size=len(X))
+    table = np.random.default_rng(4).dirichlet(np.full(12, 3.0), size=len(X))
     model = sb.Mixture(sb.Gaussian())
     start = sb.fit(model, X, sb.Full(max_passes=0), init=table)
     fit = sb.fit(model, X, sb.Full(sparsity=1, max_passes=20), init=table)
