@@ -223,6 +223,7 @@ impl Summary {
             }
             *count = 1.0;
         }
+        self.mass = self.counts.iter().sum();
         self
     }
 

@@ -1,6 +1,7 @@
 """Checks of single arguments: each returns the plain value or raises an error that names the argument."""
 
 import difflib
+import math
 import operator
 import reprlib
 from collections.abc import Sequence
@@ -11,6 +12,11 @@ import numpy as np
 from stickbreak.errors import InvalidArgument, InvalidType
 
 T = TypeVar("T")
+
+# What the core can count.
+LARGEST = 2**63 - 1
+# More are of no use, and starting thousands takes longer than most fits.
+MAX_THREADS = 1024
 
 
 def invalid_argument(argument: str, found: str, allowed: str, hint: str = "") -> InvalidArgument:
@@ -49,9 +55,19 @@ def integer(
     if not is_integer(value):
         raise invalid_type(argument, describe(value), allowed)
     number = operator.index(value)  # type: ignore[arg-type]
+    if maximum is None and number > LARGEST:
+        raise invalid_argument(argument, f"{float_or_inf(number):.3g}", f"at most {LARGEST}")
     if number < minimum or (maximum is not None and number > maximum):
         raise invalid_argument(argument, str(number), allowed)
     return number
+
+
+def float_or_inf(value: float | np.number) -> float:
+    """Return `value` as a float, infinity for an integer that has none."""
+    try:
+        return float(value)
+    except OverflowError:
+        return math.copysign(math.inf, value)  # type: ignore[arg-type]
 
 
 def seed(value: object) -> int:
@@ -61,7 +77,7 @@ def seed(value: object) -> int:
 
 def threads(value: object) -> int | None:
     """Return the argument `threads`; None is one for every core."""
-    return None if value is None else integer("threads", value, minimum=1, or_else=["None"])
+    return None if value is None else integer("threads", value, minimum=1, maximum=MAX_THREADS, or_else=["None"])
 
 
 def is_integer(value: object) -> bool:
@@ -74,7 +90,7 @@ def non_negative(argument: str, value: object) -> float:
     allowed = "a finite number of at least 0"
     if not (is_integer(value) or isinstance(value, float | np.floating)):
         raise invalid_type(argument, describe(value), allowed)
-    number = float(value)  # type: ignore[arg-type]
+    number = float_or_inf(value)  # type: ignore[arg-type]
     if not 0.0 <= number < float("inf"):
         raise invalid_argument(argument, str(number), allowed)
     return number

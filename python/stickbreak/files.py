@@ -7,6 +7,7 @@ numbers that are not finite are written as `{"$float": "nan"}`, because JSON has
 import json
 import math
 import os
+import uuid
 from pathlib import Path
 from typing import Any
 
@@ -35,11 +36,12 @@ def write(path: str | os.PathLike[str], header: Header, arrays: Arrays) -> None:
     ModelFileError
         The file cannot be written.
     """
-    target = Path(os.path.realpath(_path(path)))
+    target = _writable(path)
     metadata = {"format": FORMAT, "version": str(VERSION), "header": json.dumps(_to_json(header), allow_nan=False)}
     # safetensors writes the memory as it lies: other orders than C would come back scrambled.
     tensors = {name: np.asarray(array, order="C") for name, array in arrays.items()}
-    part = target.with_name(f".{target.name}.{os.getpid()}.part")
+    # A name of its own: several threads may write the same model.
+    part = target.with_name(f".{target.name}.{os.getpid()}.{uuid.uuid4().hex}.part")
     try:
         try:
             part.write_bytes(save(tensors, metadata))
@@ -61,13 +63,13 @@ def read(path: str | os.PathLike[str]) -> tuple[Header, Arrays]:
         The file is missing, is no model file, is damaged, or needs a newer stickbreak.
     """
     file_path = _path(path)
-    if not file_path.is_file():
-        raise ModelFileError(f"{file_path}: {'not a file' if file_path.exists() else 'there is no such file'}")
     try:
+        if not file_path.is_file():
+            raise ModelFileError(f"{file_path}: {'not a file' if file_path.exists() else 'there is no such file'}")
         with safe_open(file_path, framework="numpy") as file:
             header = _header(file.metadata(), file_path)
             arrays: Arrays = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
-    except (OSError, SafetensorError) as error:
+    except (OSError, ValueError, SafetensorError) as error:
         raise ModelFileError(f"{file_path}: not a model file, or damaged: {error}") from error
     return header, arrays
 
@@ -76,6 +78,17 @@ def _path(path: object) -> Path:
     if not isinstance(path, str | os.PathLike):
         raise invalid_type("path", describe(path), "a path: a string or a pathlib.Path")
     return Path(os.fsdecode(path))
+
+
+def _writable(path: object) -> Path:
+    try:
+        target = Path(os.path.realpath(_path(path)))
+        irregular = target.exists() and not target.is_file()
+    except (OSError, ValueError) as error:
+        raise ModelFileError(f"{path}: not a path of a file: {error}") from error
+    if irregular:
+        raise ModelFileError(f"{path}: exists and is not a regular file")
+    return target
 
 
 def _header(metadata: dict[str, str] | None, path: Path) -> Header:

@@ -49,7 +49,8 @@ def fit(
     follows each of them [2]_; with `sparsity` L each row keeps its L best components, which is the best choice among
     all with at most L [3]_. The same seed gives the same bits whatever the number of threads.
 
-    Ctrl-C stops within a second and returns the last complete state, with `stop_reason` INTERRUPTED.
+    Ctrl-C stops within a second and returns the last complete state, with `stop_reason` INTERRUPTED; while the start is
+    still being made there is none, and KeyboardInterrupt is raised.
 
     Parameters
     ----------
@@ -133,7 +134,7 @@ def fit(
     callbacks = _callbacks(callbacks)
     if progress is not None:
         progress = checks.flag("progress", progress)
-    seeds = _seeds(seed, checks.integer("n_init", n_init, minimum=1))
+    seeds = _seeds(seed, checks.integer("n_init", n_init, minimum=1, maximum=10_000))
     threads = checks.threads(threads)
     rows = arrays.rows(data, minimum=2)
     n_rows, n_columns = rows.shape

@@ -73,7 +73,9 @@ class ZeroMeanGaussian(Likelihood):
     .. math:: x \mid \Lambda \sim N(0, \Lambda^{-1}), \quad \Lambda \sim W(\nu_0, B_0^{-1}), \quad
               E\Lambda = \nu_0 B_0^{-1}
 
-    The model for data such as image patches whose own mean was removed [1]_. The data are not centred.
+    The model for data such as image patches whose own mean was removed [1]_. The data are not centred, so it is not for
+    data far from zero: where the squared mean is above about 1e10 times the smallest variance, digits are lost or
+    NumericalError is raised; use `Gaussian` there.
 
     Parameters
     ----------

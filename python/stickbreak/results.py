@@ -105,7 +105,9 @@ class Fit:
     def elbo(self) -> float:
         """The evidence lower bound of the training data in nats, with all constants.
 
-        It belongs to the same summary of the data as `components`. nan where not every batch was visited.
+        It belongs to the same summary of the data as `components`. nan where the responsibilities of some rows are not known yet:
+        interrupted in the first pass, or `max_passes=0` with a start that gives only a part of the rows a component
+        ("random", a `Fit`, and "kmeans++" on more than 10000 rows).
         """
         return self._state.elbo
 
@@ -451,7 +453,7 @@ def load(path: str | os.PathLike[str]) -> Fit:
         return Fit._from_parts(*parts)
     except InternalError:
         raise
-    except (StickbreakError, KeyError, TypeError, ValueError) as error:
+    except (StickbreakError, KeyError, TypeError, ValueError, OverflowError) as error:
         raise ModelFileError(f"{os.fspath(path)}: the model in the file is damaged: {error}") from error
 
 

@@ -88,7 +88,7 @@ def _converted(field: "Field[Any]", value: object) -> str | bool | int | float |
     if isinstance(value, bool | np.bool_):
         raise checks.invalid_type(field.name, checks.describe(value), allowed)
     if isinstance(value, numbers.Real):
-        return float(value)
+        return checks.float_or_inf(value)  # type: ignore[arg-type]
     array = np.array(numeric(value, field.name, allowed), dtype=np.float64, order="C")
     if array.ndim == 0:
         return float(array)

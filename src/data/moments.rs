@@ -40,6 +40,11 @@ impl Moments {
 /// [`Error::InvalidArgument`] for the first value that is NaN or infinite, and for values whose squares leave the
 /// range of float64.
 pub fn moments<F: Scalar>(units: &Units<'_, F>, cancel: &Cancel) -> Result<Moments> {
+    let d = units.dimension();
+    let room = Vec::<f64>::new().try_reserve_exact(4 * d * d);
+    room.map_err(|_| {
+        Error::invalid("X", format!("{d} columns"), "of so few columns that D x D matrices fit in memory")
+    })?;
     let (mass, mean) = means(units, cancel)?;
     let covariance = scatter(units, &mean, cancel)?.into_iter().map(|value| value / mass).collect();
     Ok(Moments { n_rows: units.len(), mass, mean, covariance })

@@ -4,6 +4,7 @@ use rand::RngExt;
 
 use crate::component::ComponentId;
 use crate::data::{Rows, Units};
+use crate::elbo::collapsed;
 use crate::error::{Error, Result};
 use crate::fit::history::{Record, StopReason};
 use crate::global_step::Globals;
@@ -108,7 +109,19 @@ impl Fitted {
         if summary.counts.iter().any(|&count| count < -1e-6 * (1.0 + summary.mass.abs())) {
             return Err(format("a count is negative".into()));
         }
-        self.components().map(|_| ()).map_err(|error| format(error.to_string()))
+        let scale = 1.0 + summary.mass.abs();
+        if !summary.mass.is_finite() || (summary.counts.iter().sum::<f64>() - summary.mass).abs() > 1e-6 * scale {
+            return Err(format(format!("the counts do not add up to the mass, {}", summary.mass)));
+        }
+        if summary.entropies.iter().any(|&entropy| entropy < -1e-6 * scale) {
+            return Err(format("an entropy is negative".into()));
+        }
+        let bound = collapsed(&model, summary).map_err(|error| format(error.to_string()))?.total();
+        let close = (bound - self.elbo).abs() <= 1e-6 * (1.0 + bound.abs());
+        if !bound.is_finite() || !(close || self.elbo.is_nan()) {
+            return Err(format(format!("the bound of the summary is {bound}, not {}", self.elbo)));
+        }
+        Ok(())
     }
 
     fn globals<F: Scalar>(&self, model: &Model<F>) -> Globals {
@@ -236,7 +249,9 @@ impl Fitted {
         weights.push(globals.allocation.leftover);
         let mut generator = stream(seed, Purpose::Draws, 0);
         let components = globals.components();
-        let mut rows = Vec::with_capacity(n * self.origin.len());
+        let mut rows = Vec::new();
+        let size = n.saturating_mul(self.origin.len());
+        rows.try_reserve_exact(size).map_err(|_| Error::invalid("n", n, "so few rows that they fit in memory"))?;
         for _ in 0..n {
             let k = generator.choose(&weights);
             let component = components.get(k).copied().unwrap_or_else(|| nothing.component(0));

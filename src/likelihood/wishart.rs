@@ -47,7 +47,7 @@ impl NormalWishart {
                 None,
                 format!(
                     "the scale matrix of a component is not positive definite (pivot {} of {d}); \
-                     give a larger `scale` or rescale the data",
+                     give a larger `scale`, or, for data far from zero, a likelihood with a free mean",
                     failure.pivot
                 ),
             )
