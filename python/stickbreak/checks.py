@@ -67,7 +67,7 @@ def float_or_inf(value: float | np.number) -> float:
     try:
         return float(value)
     except OverflowError:
-        return math.copysign(math.inf, value)  # type: ignore[arg-type]
+        return math.copysign(math.inf, value)
 
 
 def seed(value: object) -> int:

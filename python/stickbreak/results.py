@@ -105,9 +105,9 @@ class Fit:
     def elbo(self) -> float:
         """The evidence lower bound of the training data in nats, with all constants.
 
-        It belongs to the same summary of the data as `components`. nan where the responsibilities of some rows are not known yet:
-        interrupted in the first pass, or `max_passes=0` with a start that gives only a part of the rows a component
-        ("random", a `Fit`, and "kmeans++" on more than 10000 rows).
+        It belongs to the same summary of the data as `components`. nan where the responsibilities of some rows are
+        not known yet: interrupted in the first pass, or `max_passes=0` with a start that gives only a part of the
+        rows a component ("random", a `Fit`, and "kmeans++" on more than 10000 rows).
         """
         return self._state.elbo
 
