@@ -67,7 +67,7 @@ def float_or_inf(value: float | np.number) -> float:
     try:
         return float(value)
     except OverflowError:
-        return math.copysign(math.inf, value)
+        return math.inf if value > 0 else -math.inf
 
 
 def seed(value: object) -> int:
