@@ -15,7 +15,7 @@ from pathlib import Path
 
 # Floors of src/, lowest first. A module may use lower floors and, on its own floor, only modules to its left.
 FLOORS: tuple[tuple[str, ...], ...] = (
-    ("error", "real", "rng", "parallel"),
+    ("error", "hash", "real", "rng", "parallel"),
     ("special", "linalg"),
     ("component", "data", "responsibilities", "suffstats", "memo"),
     ("parameters", "likelihood", "process", "model"),

@@ -47,6 +47,12 @@ pub enum Error {
         /// What is wrong with it.
         message: String,
     },
+    /// A checkpoint that this run cannot go on from.
+    #[error("the run cannot go on from the checkpoint: {message}")]
+    Checkpoint {
+        /// What does not fit.
+        message: String,
+    },
     /// The caller asked to stop.
     #[error("cancelled")]
     Cancelled,

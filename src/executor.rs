@@ -22,6 +22,18 @@ pub trait Executor {
     /// # Errors
     /// [`Error::Source`] where the batch cannot be loaded; [`Error::Cancelled`]; [`Error::Numerical`].
     fn visit(&mut self, batch: usize, globals: &Globals, edits: &EditLog) -> Result<Summary>;
+
+    /// The local states of all batches as bytes.
+    ///
+    /// # Errors
+    /// [`Error::Format`]; [`Error::Source`] where a worker does not answer.
+    fn save_states(&mut self) -> Result<Vec<Vec<u8>>>;
+
+    /// Puts saved local states in the place of the batches' own.
+    ///
+    /// # Errors
+    /// [`Error::Format`] for bytes that are no states of as many batches; [`Error::Source`].
+    fn load_states(&mut self, states: &[Vec<u8>]) -> Result<()>;
 }
 
 /// How local steps are run.
@@ -103,5 +115,18 @@ impl<F: Scalar> Executor for InProcess<'_, F> {
 
     fn visit(&mut self, batch: usize, globals: &Globals, edits: &EditLog) -> Result<Summary> {
         Ok(self.visit_with_taps(batch, globals, edits, &mut [])?.summary)
+    }
+
+    fn save_states(&mut self) -> Result<Vec<Vec<u8>>> {
+        self.states.iter().map(LocalState::save).collect()
+    }
+
+    fn load_states(&mut self, states: &[Vec<u8>]) -> Result<()> {
+        if states.len() != self.states.len() {
+            let message = format!("{} local states for {} batches", states.len(), self.states.len());
+            return Err(Error::Format { message });
+        }
+        self.states = states.iter().map(|state| LocalState::load(state)).collect::<Result<_>>()?;
+        Ok(())
     }
 }

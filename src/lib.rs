@@ -12,6 +12,7 @@ pub mod error;
 pub mod executor;
 pub mod fit;
 pub mod global_step;
+pub mod hash;
 pub mod init;
 pub mod likelihood;
 pub mod linalg;

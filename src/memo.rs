@@ -1,11 +1,13 @@
 //! The memo: what every batch contributed at its last visit, and the total (Hughes & Sudderth 2013, section 3).
 
-use crate::component::Edit;
+use serde::{Deserialize, Serialize};
+
+use crate::component::{ComponentId, Edit};
 use crate::error::Result;
 use crate::suffstats::Summary;
 
 /// Summaries by batch and their total. Totals are additive, so a visit is a subtraction and an addition.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct Memo {
     batches: Vec<Option<Summary>>,
     total: Summary,
@@ -78,6 +80,20 @@ impl Memo {
             self.total = total;
         }
         Ok(())
+    }
+
+    /// Whether this can be the memo of `n_batches` batches of a fit with the components `ids`.
+    pub fn fits(&self, ids: &[ComponentId], n_statistics: usize, n_batches: usize) -> bool {
+        let mass = self.start.as_ref().is_none_or(|(_, mass)| *mass > 0.0);
+        let start = self.start.iter().map(|(start, _)| start);
+        let complete = self.start.is_some() || self.batches.iter().all(Option::is_some);
+        let mut summaries = self.batches.iter().flatten().chain(start);
+        let all = summaries.all(|summary| summary.fits(ids, n_statistics));
+        mass && complete
+            && all
+            && self.total.fits(ids, n_statistics)
+            && self.batches.len() == n_batches
+            && self.total.ids == ids
     }
 
     /// Replays an edit. A reorder moves only the total: batches are keyed by identity.

@@ -138,6 +138,19 @@ impl Summary {
         self.ids.len()
     }
 
+    /// Whether this can be a summary of the components `ids`, in whatever order: what is read from a file may be anything.
+    pub fn fits(&self, ids: &[ComponentId], n_statistics: usize) -> bool {
+        let (mut mine, mut theirs) = (self.ids.clone(), ids.to_vec());
+        mine.sort_unstable();
+        theirs.sort_unstable();
+        let k = ids.len();
+        let values = [&self.counts, &self.entropies, &self.statistics];
+        mine == theirs
+            && self.n_statistics == n_statistics
+            && (self.counts.len(), self.entropies.len(), self.statistics.len()) == (k, k, k * n_statistics)
+            && values.into_iter().flatten().chain([&self.mass, &self.log_base_measure]).all(|value| value.is_finite())
+    }
+
     /// Count and statistics of the component at `k`.
     pub fn component(&self, k: usize) -> Sufficient<'_> {
         Sufficient { count: self.counts[k], statistics: &self.statistics[k * self.n_statistics..][..self.n_statistics] }

@@ -105,7 +105,6 @@ NOT_SUPPORTED: list[Maker] = [
     lambda: sb.DirichletProcess(truncation="stick"),
     lambda: sb.DirichletProcess(truncation="tail"),
     lambda: run(missing="marginalise"),
-    lambda: run(checkpoint="fit.checkpoint"),
     lambda: run(init="sequential"),
     lambda: fitted().save("model.safetensors", memo=True),
 ]

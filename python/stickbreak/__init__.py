@@ -13,6 +13,7 @@ A model says what the data are made of, an algorithm says how to find it, and `f
 
 from stickbreak._core import __version__
 from stickbreak.algorithms import Full, Memoized
+from stickbreak.checkpoints import Checkpoint
 from stickbreak.errors import (
     CheckpointError,
     InternalError,
@@ -32,6 +33,7 @@ from stickbreak.processes import DirichletProcess, FiniteDirichlet
 from stickbreak.results import Fit, load
 
 __all__ = [
+    "Checkpoint",
     "CheckpointError",
     "DirichletProcess",
     "FiniteDirichlet",

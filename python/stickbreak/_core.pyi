@@ -33,6 +33,8 @@ def fit(
     tol: float,
     seed: int,
     threads: int | None,
+    checkpoint_every: float | None,
+    resume: bytes | None,
     observer: Callable[[dict[str, Any]], bool] | None,
 ) -> State: ...
 

@@ -1,13 +1,17 @@
-"""The model file: safetensors for the arrays, with a JSON header in its metadata. Nothing in it is ever executed.
+"""Files: safetensors for the arrays, with a JSON header in the metadata. Nothing in them is ever executed.
 
-The metadata hold `format` (always "stickbreak-model"), `version` (of the format) and `header`, a JSON object whose
-numbers that are not finite are written as `{"$float": "nan"}`, because JSON has none.
+The metadata hold `format` (which kind of file), `version` (of that format), `header`, a JSON object whose numbers
+that are not finite are written as `{"$float": "nan"}`, because JSON has none, and `checksum`, BLAKE2b-128 of the header
+and the arrays. What a reader does not know in metadata, header or arrays it leaves alone, so a newer stickbreak may add
+to a file without a new version; a new version is one that older readers must refuse. `docs/files.md` has the layout.
 """
 
+import hashlib
 import json
 import math
 import os
 import uuid
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -17,95 +21,160 @@ from safetensors import SafetensorError, safe_open
 from safetensors.numpy import save
 
 from stickbreak.checks import describe, invalid_type
-from stickbreak.errors import ModelFileError
-
-FORMAT = "stickbreak-model"
-VERSION = 1
+from stickbreak.errors import CheckpointError, ModelFileError
 
 Header = dict[str, Any]
-Arrays = dict[str, NDArray[np.float64]]
+Arrays = dict[str, NDArray[Any]]
 
 
-def write(path: str | os.PathLike[str], header: Header, arrays: Arrays) -> None:
-    """Write a model file; an existing one is replaced only once the new one is complete.
+@dataclass(frozen=True)
+class Kind:
+    """A kind of file.
+
+    Parameters
+    ----------
+    noun : str
+        What messages call it.
+    format : str
+        What its metadata call it.
+    version : int
+        The version that is written, and the highest that is read.
+    error : type
+        What is raised where such a file cannot be read or written.
+    one_writer : bool
+        Whether only one process at a time writes to a path. What a killed process left is then overwritten;
+        otherwise each writing has a temporary file of its own.
+    """
+
+    noun: str
+    format: str
+    version: int
+    error: type[ModelFileError] | type[CheckpointError]
+    one_writer: bool
+
+
+MODEL = Kind("model file", "stickbreak-model", 1, ModelFileError, one_writer=False)
+CHECKPOINT = Kind("checkpoint", "stickbreak-checkpoint", 1, CheckpointError, one_writer=True)
+
+
+def write(path: str | os.PathLike[str], header: Header, arrays: Arrays, kind: Kind = MODEL) -> None:
+    """Write a file; an existing one is replaced only once the new one is complete and on the disk.
 
     Raises
     ------
     InvalidType
         `path` is not a path.
-    ModelFileError
+    ModelFileError, CheckpointError
         The file cannot be written.
     """
-    target = _writable(path)
-    metadata = {"format": FORMAT, "version": str(VERSION), "header": json.dumps(_to_json(header), allow_nan=False)}
+    target = _target(path, kind)
     # safetensors writes the memory as it lies: other orders than C would come back scrambled.
     tensors = {name: np.asarray(array, order="C") for name, array in arrays.items()}
-    # A name of its own: several threads may write the same model.
-    part = target.with_name(f".{target.name}.{os.getpid()}.{uuid.uuid4().hex}.part")
+    text = json.dumps(_to_json(header), allow_nan=False)
+    metadata = {
+        "format": kind.format,
+        "version": str(kind.version),
+        "header": text,
+        "checksum": checksum(text, tensors),
+    }
+    part = _part(target, kind)
     try:
         try:
-            part.write_bytes(save(tensors, metadata))
+            with part.open("wb") as file:
+                file.write(save(tensors, metadata))
+                file.flush()
+                os.fsync(file.fileno())
             part.replace(target)
         finally:
             part.unlink(missing_ok=True)
     except (OSError, SafetensorError) as error:
-        raise ModelFileError(f"{path}: the model file cannot be written: {error}") from error
+        raise kind.error(f"{path}: the {kind.noun} cannot be written: {error}") from error
 
 
-def read(path: str | os.PathLike[str]) -> tuple[Header, Arrays]:
-    """Read a model file.
+def check_writable(path: str | os.PathLike[str], kind: Kind = MODEL) -> None:
+    """Raise the error that `write` would raise for this path, as far as it can be known beforehand."""
+    part = _part(_target(path, kind), kind)
+    try:
+        with part.open("ab"):
+            pass
+        part.unlink()
+    except OSError as error:
+        raise kind.error(f"{path}: the {kind.noun} cannot be written: {error}") from error
+
+
+def read(path: str | os.PathLike[str], kind: Kind = MODEL) -> tuple[Header, Arrays]:
+    """Read a file.
 
     Raises
     ------
     InvalidType
         `path` is not a path.
-    ModelFileError
-        The file is missing, is no model file, is damaged, or needs a newer stickbreak.
+    ModelFileError, CheckpointError
+        The file is missing, is of another kind, is damaged, or needs a newer stickbreak.
     """
-    file_path = _path(path)
+    file_path = as_path(path)
     try:
         if not file_path.is_file():
-            raise ModelFileError(f"{file_path}: {'not a file' if file_path.exists() else 'there is no such file'}")
+            raise kind.error(f"{file_path}: {'not a file' if file_path.exists() else 'there is no such file'}")
         with safe_open(file_path, framework="numpy") as file:
-            header = _header(file.metadata(), file_path)
+            metadata = _metadata(file.metadata(), file_path, kind)
             arrays: Arrays = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
-    except (OSError, ValueError, SafetensorError) as error:
-        raise ModelFileError(f"{file_path}: not a model file, or damaged: {error}") from error
+        # Files of other programs may come without one.
+        if metadata.get("checksum", None) not in (None, checksum(metadata["header"], arrays)):
+            raise kind.error(f"{file_path}: the {kind.noun} is damaged: its checksum does not fit its content")
+        header = _from_json(json.loads(metadata["header"]))
+    except (OSError, KeyError, TypeError, ValueError, RecursionError, SafetensorError) as error:
+        raise kind.error(f"{file_path}: not a {kind.noun}, or damaged: {error}") from error
+    if not isinstance(header, dict):
+        raise kind.error(f"{file_path}: the header of the {kind.noun} is damaged")
     return header, arrays
 
 
-def _path(path: object) -> Path:
+def checksum(header: str, arrays: Arrays) -> str:
+    """Return the checksum of a file with this header, as it stands in the metadata, and these arrays."""
+    digest = hashlib.blake2b(header.encode(), digest_size=16)
+    for name, array in sorted(arrays.items()):
+        digest.update(f"\n{name} {array.dtype.str} {array.shape}\n".encode())
+        digest.update(np.ascontiguousarray(array).data)
+    return digest.hexdigest()
+
+
+def as_path(path: object) -> Path:
+    """Return the argument `path` as a path."""
     if not isinstance(path, str | os.PathLike):
         raise invalid_type("path", describe(path), "a path: a string or a pathlib.Path")
     return Path(os.fsdecode(path))
 
 
-def _writable(path: object) -> Path:
+def _target(path: object, kind: Kind) -> Path:
     try:
-        target = Path(os.path.realpath(_path(path)))
+        target = Path(os.path.realpath(as_path(path)))
         irregular = target.exists() and not target.is_file()
     except (OSError, ValueError) as error:
-        raise ModelFileError(f"{path}: not a path of a file: {error}") from error
+        raise kind.error(f"{path}: not a path of a file: {error}") from error
     if irregular:
-        raise ModelFileError(f"{path}: exists and is not a regular file")
+        raise kind.error(f"{path}: exists and is not a regular file")
     return target
 
 
-def _header(metadata: dict[str, str] | None, path: Path) -> Header:
-    if not metadata or metadata.get("format") != FORMAT:
-        raise ModelFileError(f"{path}: a safetensors file, but not a model of stickbreak")
+def _part(target: Path, kind: Kind) -> Path:
+    """Return the name under which a file is written before it takes its place."""
+    own = "" if kind.one_writer else f".{os.getpid()}.{uuid.uuid4().hex}"
+    return target.with_name(f".{target.name}{own}.part")
+
+
+def _metadata(metadata: dict[str, str] | None, path: Path, kind: Kind) -> dict[str, str]:
+    if not metadata or metadata.get("format") != kind.format:
+        raise kind.error(f"{path}: a safetensors file, but not a {kind.noun} of stickbreak")
     version = metadata.get("version", "")
-    if version.isdecimal() and int(version) > VERSION:
-        raise ModelFileError(
-            f"{path}: written by a newer stickbreak (format {version}; this one reads up to {VERSION}); please upgrade"
+    if not version.isdecimal() or int(version) < 1:
+        raise kind.error(f"{path}: the header of the {kind.noun} is damaged: version {version!r}")
+    if int(version) > kind.version:
+        raise kind.error(
+            f"{path}: written by a newer stickbreak (format {version}; this one reads up to {kind.version}); "
+            "please upgrade"
         )
-    try:
-        header = _from_json(json.loads(metadata["header"]))
-    except (KeyError, TypeError, ValueError, RecursionError) as error:
-        raise ModelFileError(f"{path}: the header of the model file is damaged: {error}") from error
-    if version != str(VERSION) or not isinstance(header, dict):
-        raise ModelFileError(f"{path}: the header of the model file is damaged")
-    return header
+    return metadata
 
 
 def _to_json(value: Any) -> Any:

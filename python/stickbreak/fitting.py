@@ -10,7 +10,8 @@ from numpy.typing import ArrayLike, NDArray
 
 from stickbreak import _core, arrays, checks
 from stickbreak.algorithms import Algorithm, Full, Memoized
-from stickbreak.errors import NotSupported
+from stickbreak.checkpoints import Checkpoint, CheckpointFile, Resumed
+from stickbreak.errors import CheckpointError, NotSupported
 from stickbreak.history import Record, StopReason
 from stickbreak.initialisation import Start, number_of_components, start
 from stickbreak.model import Mixture
@@ -36,7 +37,7 @@ def fit(
     missing: str = "error",
     progress: bool | None = None,
     callbacks: Iterable[Callable[[Record], object]] = (),
-    checkpoint: None = None,
+    checkpoint: Checkpoint | None = None,
 ) -> Fit:
     r"""Fit a mixture to data by variational inference.
 
@@ -84,8 +85,9 @@ def fit(
     callbacks : iterable of callables
         Called with a `Record` after every pass; a true answer stops the fit. An exception in one of them stops the
         fit and is raised.
-    checkpoint : None
-        No checkpoints, the only choice in this version.
+    checkpoint : Checkpoint, optional
+        A file that keeps the state, so that a fit that is killed goes on where it was when the same call is made again,
+        and ends with the same bits.
 
     Returns
     -------
@@ -100,6 +102,9 @@ def fit(
         An argument has a value that is not allowed, among them NaN or infinity in `X`.
     NotSupported
         The request is for something that this version does not serve.
+    CheckpointError
+        The file of `checkpoint` cannot be written, is damaged, or was written for other data or settings; it is left as
+        it is.
     NumericalError
         A computation left the range of floating-point numbers.
 
@@ -130,12 +135,13 @@ def fit(
     """
     checks.instance("model", model, Mixture, "a Mixture")
     chosen = _algorithm(algorithm)
-    _refuse_what_comes_later(missing, checkpoint)
+    _refuse_what_comes_later(missing)
     callbacks = _callbacks(callbacks)
     if progress is not None:
         progress = checks.flag("progress", progress)
     seeds = _seeds(seed, checks.integer("n_init", n_init, minimum=1, maximum=10_000))
     threads = checks.threads(threads)
+    file = _checkpoint_file(checkpoint, seeds)
     rows = arrays.rows(data, minimum=2)
     n_rows, n_columns = rows.shape
     beginning = start(init, model, n_rows, n_columns)
@@ -145,7 +151,7 @@ def fit(
     job = _Job(model, rows, weights, chosen, beginning, n_components, threads)
     bar = progress_bar(progress, chosen.max_passes, n_init)
     try:
-        return _best_of(job, seeds, Observer(callbacks, bar))
+        return _best_of(job, seeds, Observer(callbacks, bar, file), file)
     finally:
         if bar is not None:
             bar.close()
@@ -163,7 +169,7 @@ class _Job:
     n_components: int
     threads: int | None
 
-    def run(self, seed: int, observer: Observer) -> "State":
+    def run(self, seed: int, observer: Observer, checkpoint_every: float | None, resume: bytes | None) -> "State":
         batches, shuffle = _batching(self.algorithm)
         return _core.fit(
             self.rows,
@@ -179,31 +185,41 @@ class _Job:
             tol=self.algorithm.tol,
             seed=seed,
             threads=self.threads,
+            checkpoint_every=checkpoint_every,
+            resume=resume,
             observer=observer.for_core,
         )
 
 
-def _best_of(job: _Job, seeds: list[int], observer: Observer) -> Fit:
+def _best_of(job: _Job, seeds: list[int], observer: Observer, file: CheckpointFile | None) -> Fit:
     """Run once for each seed and keep the highest bound; a stop from outside ends all of it."""
-    best: State | None = None
-    for index, seed in enumerate(seeds):
+    resumed = Resumed() if file is None else file.read()
+    best = resumed.best
+    for index in range(resumed.index, len(seeds)):
         observer.start_run(index)
-        state, stopped_by = _run(job, seed, observer)
-        if state is not None and (best is None or _bound(state) > _bound(best)):
-            best = state
+        if file is not None:
+            file.start_run(index, best)
+        resume = resumed.run if index == resumed.index else None
+        state, stopped_by = _run(job, seeds[index], observer, file, resume)
+        if state is not None and (best is None or _bound(Fit(state)) > _bound(best)):
+            best = Fit(state)
         if stopped_by is not None and best is not None:
-            return Fit(best, stop_reason=stopped_by)
+            return Fit(best._state, stop_reason=stopped_by)
         if best is None:
             raise KeyboardInterrupt
     assert best is not None  # there is at least one seed
-    return Fit(best)
+    return best
 
 
-def _run(job: _Job, seed: int, observer: Observer) -> "tuple[State | None, StopReason | None]":
+def _run(
+    job: _Job, seed: int, observer: Observer, file: CheckpointFile | None, resume: bytes | None
+) -> "tuple[State | None, StopReason | None]":
     """Run once; return also what stopped it from outside, if anything did."""
     state: State | None = None
     try:
-        state = job.run(seed, observer)
+        state = job.run(seed, observer, None if file is None else file.every_seconds, resume)
+    except CheckpointError as error:
+        raise error if file is None else file.refused(error) from None
     except BaseException as error:
         if observer.exception is None and not observer.interrupted and not isinstance(error, KeyboardInterrupt):
             raise
@@ -215,8 +231,8 @@ def _run(job: _Job, seed: int, observer: Observer) -> "tuple[State | None, StopR
     return state, reason if reason in (StopReason.INTERRUPTED, StopReason.CALLBACK) else None
 
 
-def _bound(state: "State") -> float:
-    return -math.inf if math.isnan(state.elbo) else state.elbo
+def _bound(fit: Fit) -> float:
+    return -math.inf if math.isnan(fit.elbo) else fit.elbo
 
 
 def _algorithm(algorithm: object) -> Algorithm:
@@ -232,11 +248,16 @@ def _batching(algorithm: Algorithm) -> tuple[int | None, bool]:
     return 1, False
 
 
-def _refuse_what_comes_later(missing: object, checkpoint: object) -> None:
+def _checkpoint_file(checkpoint: object, seeds: list[int]) -> CheckpointFile | None:
+    if checkpoint is None:
+        return None
+    checked = checks.instance("checkpoint", checkpoint, Checkpoint, "a Checkpoint(path), or None")
+    return CheckpointFile(checked, seeds[0], len(seeds))
+
+
+def _refuse_what_comes_later(missing: object) -> None:
     if checks.instance("missing", missing, str, "the word 'error'") != "error":
         raise NotSupported(f"missing={missing!r} is not in this version; use 'error' and leave out such rows")
-    if checkpoint is not None:
-        raise NotSupported("checkpoint is not in this version; use None")
 
 
 def _callbacks(callbacks: object) -> list[Callback]:

@@ -3,6 +3,7 @@
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from stickbreak.checkpoints import CheckpointFile
 from stickbreak.history import Record
 from stickbreak.progress import ProgressBar
 
@@ -20,18 +21,21 @@ class Observer:
         Each is called with the record of every pass.
     bar : ProgressBar, optional
         The progress bar.
+    file : CheckpointFile, optional
+        Where checkpoints go.
     """
 
-    def __init__(self, callbacks: Sequence[Callback], bar: ProgressBar | None) -> None:
+    def __init__(self, callbacks: Sequence[Callback], bar: ProgressBar | None, file: CheckpointFile | None) -> None:
         self._callbacks = callbacks
         self._bar = bar
+        self._file = file
         self.exception: BaseException | None = None
         self.interrupted = False
 
     @property
     def for_core(self) -> "Observer | None":
         """Itself, or None where nobody listens, which spares the core the calls."""
-        return self if self._callbacks or self._bar is not None else None
+        return self if self._callbacks or self._bar is not None or self._file is not None else None
 
     def start_run(self, index: int) -> None:
         """Tell the bar that the run with this index starts."""
@@ -40,17 +44,23 @@ class Observer:
 
     def __call__(self, event: dict[str, Any]) -> bool:
         """Take one event of the core."""
-        if self.exception is None and not self.interrupted:
-            try:
-                return self._observe(event)
-            except KeyboardInterrupt:
-                # Ctrl-C while Python code ran: it means what it means inside the core.
-                self.interrupted = True
-            except BaseException as exception:
-                self.exception = exception
+        # The state is worth keeping also where the fit is about to end.
+        if event["kind"] != "checkpoint" and (self.exception is not None or self.interrupted):
+            return True
+        try:
+            return self._observe(event)
+        except KeyboardInterrupt:
+            # Ctrl-C while Python code ran: it means what it means inside the core.
+            self.interrupted = True
+        except BaseException as exception:
+            self.exception = exception
         return True
 
     def _observe(self, event: dict[str, Any]) -> bool:
+        if event["kind"] == "checkpoint":
+            if self._file is not None:
+                self._file.write(event["bytes"])
+            return False
         if self._bar is not None:
             self._bar.observe(event)
         if event["kind"] != "pass" or not self._callbacks:

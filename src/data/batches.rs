@@ -4,6 +4,7 @@ use std::ops::Range;
 
 use crate::data::{Rows, Units};
 use crate::error::{Error, Result};
+use crate::hash::fingerprint;
 use crate::real::Real;
 use crate::rng::{Purpose, permutation, stream};
 
@@ -60,9 +61,8 @@ impl<'a, F: Real> ArrayBatches<'a, F> {
             }
             order
         });
-        let fingerprint = [n as u64, rows.n_columns() as u64, n_batches as u64, shuffle.map_or(0, |seed| seed + 1)]
-            .into_iter()
-            .fold(content, |hash, part| (hash ^ part).wrapping_mul(0x0100_0000_01b3).rotate_left(29));
+        let cut = [n as u64, rows.n_columns() as u64, n_batches as u64, shuffle.map_or(0, |seed| seed.wrapping_add(1))];
+        let fingerprint = fingerprint(content, cut);
         Ok(Self { rows, weights, order, n_batches, fingerprint })
     }
 }

@@ -2,6 +2,7 @@
 
 use crate::data::Units;
 use crate::error::{Error, Result};
+use crate::hash::fingerprint;
 use crate::linalg::{Scalar, gram};
 use crate::parallel::{Cancel, blocks, try_map_with};
 
@@ -19,6 +20,8 @@ pub struct Moments {
     pub mean: Vec<f64>,
     /// Covariance about the means divided by the mass, (D, D).
     pub covariance: Vec<f64>,
+    /// A number that tells these rows and weights, in this order, from others.
+    pub fingerprint: u64,
 }
 
 impl Moments {
@@ -26,15 +29,9 @@ impl Moments {
     pub fn dimension(&self) -> usize {
         self.mean.len()
     }
-
-    /// A number that tells this data from other data.
-    pub fn fingerprint(&self) -> u64 {
-        let values = self.mean.iter().chain(&self.covariance).chain([&self.mass]);
-        values.fold(0xcbf2_9ce4_8422_2325, |hash, value| (hash ^ value.to_bits()).wrapping_mul(0x0100_0000_01b3))
-    }
 }
 
-/// Reads the data twice: means first, then scatter about them, so that an offset of 10^8 costs no digits.
+/// Reads the data twice: means and fingerprint first, then scatter about them, so that an offset of 10^8 costs no digits.
 ///
 /// # Errors
 /// [`Error::InvalidArgument`] for the first value that is NaN or infinite, and for values whose squares leave the
@@ -45,12 +42,12 @@ pub fn moments<F: Scalar>(units: &Units<'_, F>, cancel: &Cancel) -> Result<Momen
     room.map_err(|_| {
         Error::invalid("X", format!("{d} columns"), "of so few columns that D x D matrices fit in memory")
     })?;
-    let (mass, mean) = means(units, cancel)?;
+    let (mass, mean, fingerprint) = means(units, cancel)?;
     let covariance = scatter(units, &mean, cancel)?.into_iter().map(|value| value / mass).collect();
-    Ok(Moments { n_rows: units.len(), mass, mean, covariance })
+    Ok(Moments { n_rows: units.len(), mass, mean, covariance, fingerprint })
 }
 
-fn means<F: Scalar>(units: &Units<'_, F>, cancel: &Cancel) -> Result<(f64, Vec<f64>)> {
+fn means<F: Scalar>(units: &Units<'_, F>, cancel: &Cancel) -> Result<(f64, Vec<f64>, u64)> {
     let d = units.dimension();
     let mut pivot = vec![F::ZERO; d];
     if !units.is_empty() {
@@ -65,7 +62,7 @@ fn means<F: Scalar>(units: &Units<'_, F>, cancel: &Cancel) -> Result<(f64, Vec<f
             let range = ranges[index].clone();
             let rows = &mut rows[..range.len() * d];
             units.read(range.clone(), &vec![F::ZERO; d], rows);
-            let (mut mass, mut sums) = (0.0, vec![0.0; d]);
+            let (mut mass, mut sums, mut print) = (0.0, vec![0.0; d], 0);
             for (unit, row) in range.zip(rows.chunks_exact(d)) {
                 if let Some(column) = row.iter().position(|value| !value.is_finite()) {
                     let row_number = units.row_number(unit);
@@ -77,22 +74,24 @@ fn means<F: Scalar>(units: &Units<'_, F>, cancel: &Cancel) -> Result<(f64, Vec<f
                 }
                 let weight = units.mass(unit);
                 mass += weight;
+                print = fingerprint(print, row.iter().map(|value| value.to_f64().to_bits()).chain([weight.to_bits()]));
                 for ((sum, &value), &zero) in sums.iter_mut().zip(row).zip(&pivot) {
                     *sum += weight * (value.to_f64() - zero.to_f64());
                 }
             }
-            Ok((mass, sums))
+            Ok((mass, sums, print))
         },
     )?;
-    let (mut mass, mut mean) = (0.0, vec![0.0; d]);
-    for (part_mass, sums) in parts {
+    let (mut mass, mut mean, mut print) = (0.0, vec![0.0; d], d as u64);
+    for (part_mass, sums, part_print) in parts {
         mass += part_mass;
+        print = fingerprint(print, [part_print]);
         mean.iter_mut().zip(sums).for_each(|(total, sum)| *total += sum);
     }
     for (value, zero) in mean.iter_mut().zip(pivot) {
         *value = zero.to_f64() + if mass > 0.0 { *value / mass } else { 0.0 };
     }
-    Ok((mass, mean))
+    Ok((mass, mean, print))
 }
 
 fn scatter<F: Scalar>(units: &Units<'_, F>, mean: &[f64], cancel: &Cancel) -> Result<Vec<f64>> {

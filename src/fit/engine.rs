@@ -2,11 +2,11 @@
 
 use std::time::Instant;
 
-use crate::component::EditLog;
 use crate::elbo;
 use crate::error::{Error, Result};
 use crate::executor::Executor;
 use crate::fit::history::{Observer, Record, StopReason};
+use crate::fit::position::{Identity, Position};
 use crate::global_step::Globals;
 use crate::linalg::Scalar;
 use crate::memo::Memo;
@@ -19,6 +19,8 @@ use crate::suffstats::Summary;
 pub struct Engine<'a, F: Scalar> {
     /// The model.
     pub model: &'a Model<F>,
+    /// What a checkpoint of this run says of it.
+    pub identity: &'a Identity,
     /// Passes at most.
     pub max_passes: usize,
     /// Least gain of a pass, nats per unit of mass; 0 never stops early.
@@ -45,93 +47,121 @@ pub struct Run {
 }
 
 impl<F: Scalar> Engine<'_, F> {
-    /// Passes over the batches until something stops it; whatever that is, the last complete state is returned.
+    /// Passes over the batches from where `position` stands until something stops it; whatever that is, the last
+    /// complete state is returned.
     ///
     /// # Errors
     /// [`Error::Numerical`]; [`Error::Source`] where no pass was completed.
     pub fn run(
         &self,
         executor: &mut dyn Executor,
-        mut memo: Memo,
-        edits: &EditLog,
+        mut position: Position,
         observer: &mut dyn Observer,
         cancel: &Cancel,
     ) -> Result<Run> {
-        let mut history = Vec::new();
-        // The start may give a row more components than the local step will, so its bound is nothing to compare with.
-        let mut bound = f64::NAN;
-        let (mut stop_reason, mut error) = (StopReason::MaxPasses, None);
+        let mut error = None;
+        self.offer_checkpoint(executor, &position, observer, false)?;
         // only-one: loop over passes
-        for pass in 0..self.max_passes {
-            match self.sweep(pass, executor, &mut memo, edits, observer, cancel) {
+        let stop_reason = loop {
+            // A run that goes on in the middle of a pass has not ended.
+            if let Some(reason) = self.ended(&position).filter(|_| position.done == 0) {
+                break reason;
+            }
+            match self.sweep(executor, &mut position, observer, cancel) {
                 Ok(()) => {}
-                Err(Error::Cancelled) => {
-                    stop_reason = StopReason::Interrupted;
-                    break;
-                }
-                Err(failure @ Error::Source { .. }) if !history.is_empty() => {
-                    (stop_reason, error) = (StopReason::SourceError, Some(failure));
-                    break;
+                Err(Error::Cancelled) => break StopReason::Interrupted,
+                Err(failure @ Error::Source { .. }) if !position.history.is_empty() => {
+                    error = Some(failure);
+                    break StopReason::SourceError;
                 }
                 Err(failure) => return Err(failure),
             }
-            let before = std::mem::replace(&mut bound, self.bound(&memo)?);
-            // float32 scores may cost the last digits; NaN stands for a pass that has nothing to compare with.
-            let fell = F::NAME == "float64" && bound < before - 1e-8 * (1.0 + before.abs());
-            debug_assert!(!fell, "the bound fell from {before} to {bound}");
-            let record = self.record(pass, bound, &memo);
-            history.push(record);
+            let record = self.record(&position)?;
+            position.history.push(record);
+            (position.pass, position.done) = (position.pass + 1, 0);
             if observer.on_pass(&record) {
                 // An interrupt may have been seen while the record was shown.
-                let interrupted = cancel.check().is_err();
-                stop_reason = if interrupted { StopReason::Interrupted } else { StopReason::Callback };
-                break;
+                break if cancel.check().is_err() { StopReason::Interrupted } else { StopReason::Callback };
             }
-            if self.tol > 0.0 && (bound - before) / memo.total().mass.max(1.0) < self.tol {
-                stop_reason = StopReason::Converged;
-                break;
-            }
-        }
-        memo.resum()?;
-        let elbo = self.bound(&memo)?;
-        Ok(Run { summary: memo.total().clone(), elbo, history, stop_reason, error })
+            self.offer_checkpoint(executor, &position, observer, false)?;
+        };
+        self.offer_checkpoint(executor, &position, observer, true)?;
+        position.memo.resum()?;
+        let elbo = self.bound(&position.memo)?;
+        Ok(Run { summary: position.memo.total().clone(), elbo, history: position.history, stop_reason, error })
     }
 
-    /// Visits every batch once, in an order of this pass's own; each visit sees the globals of all visits before it.
+    /// Why no further pass is made, if none is.
+    fn ended(&self, position: &Position) -> Option<StopReason> {
+        // The start may give a row more components than the local step will, so its bound is nothing to compare the
+        // first one with. NaN stands for a pass that has nothing to compare with.
+        if let [.., before, last] = position.history.as_slice() {
+            let gain = (last.elbo - before.elbo) / position.memo.total().mass.max(1.0);
+            if self.tol > 0.0 && gain < self.tol {
+                return Some(StopReason::Converged);
+            }
+        }
+        (position.pass >= self.max_passes).then_some(StopReason::MaxPasses)
+    }
+
+    /// Visits the batches that are left of the pass, in an order of this pass's own; each visit sees the globals of all
+    /// visits before it.
     fn sweep(
         &self,
-        pass: usize,
         executor: &mut dyn Executor,
-        memo: &mut Memo,
-        edits: &EditLog,
+        position: &mut Position,
         observer: &mut dyn Observer,
         cancel: &Cancel,
     ) -> Result<()> {
         let n_batches = executor.n_batches();
+        let pass = position.pass;
         let order = permutation(n_batches as u32, &mut stream(self.seed, Purpose::Visits, pass as u64));
-        for (done, batch) in order.into_iter().enumerate() {
+        for &batch in &order[position.done..] {
             cancel.check()?;
-            let version = (pass * n_batches + done) as u64;
-            let globals = Globals::new(self.model, memo.total(), version);
-            memo.replace(batch as usize, executor.visit(batch as usize, &globals, edits)?)?;
-            observer.on_batch(pass, done + 1, n_batches);
+            let version = (pass * n_batches + position.done) as u64;
+            let globals = Globals::new(self.model, position.memo.total(), version);
+            let summary = executor.visit(batch as usize, &globals, &position.edits)?;
+            position.memo.replace(batch as usize, summary)?;
+            position.done += 1;
+            observer.on_batch(pass, position.done, n_batches);
+            if position.done < n_batches {
+                self.offer_checkpoint(executor, position, observer, false)?;
+            }
         }
-        memo.resum()
+        position.memo.resum()
+    }
+
+    fn offer_checkpoint(
+        &self,
+        executor: &mut dyn Executor,
+        position: &Position,
+        observer: &mut dyn Observer,
+        last: bool,
+    ) -> Result<()> {
+        if observer.wants_checkpoint(last) {
+            let seconds = position.seconds + self.started.elapsed().as_secs_f64();
+            observer.on_checkpoint(self.identity.write(position, seconds, executor)?);
+        }
+        Ok(())
     }
 
     fn bound(&self, memo: &Memo) -> Result<f64> {
         if memo.is_complete() { Ok(elbo::collapsed(self.model, memo.total())?.total()) } else { Ok(f64::NAN) }
     }
 
-    fn record(&self, index: usize, elbo: f64, memo: &Memo) -> Record {
-        Record {
-            index,
-            seconds: self.started.elapsed().as_secs_f64(),
+    fn record(&self, position: &Position) -> Result<Record> {
+        let (elbo, before) = (self.bound(&position.memo)?, position.history.last().map_or(f64::NAN, |last| last.elbo));
+        // float32 scores may cost the last digits.
+        let fell = F::NAME == "float64" && elbo < before - 1e-8 * (1.0 + before.abs());
+        debug_assert!(!fell, "the bound fell from {before} to {elbo}");
+        Ok(Record {
+            index: position.pass,
+            seconds: position.seconds + self.started.elapsed().as_secs_f64(),
             elbo,
-            n_components: memo.total().n_components(),
+            n_components: position.memo.total().n_components(),
             proposed: 0,
             accepted: 0,
             evaluated_share: 1.0,
-        }
+        })
     }
 }

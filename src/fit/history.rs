@@ -1,7 +1,9 @@
 //! What a run tells while it goes on, and why it ended.
 
+use serde::{Deserialize, Serialize};
+
 /// One pass over the data.
-#[derive(Debug, Clone, Copy, PartialEq)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct Record {
     /// 0, 1, ...
     pub index: usize,
@@ -60,6 +62,12 @@ pub trait Observer {
     fn on_batch(&mut self, pass: usize, done: usize, n_batches: usize);
     /// A pass is complete; `true` ends the run.
     fn on_pass(&mut self, record: &Record) -> bool;
+    /// Whether it wants a checkpoint now; `last` says that the run has ended.
+    fn wants_checkpoint(&mut self, _last: bool) -> bool {
+        false
+    }
+    /// The checkpoint that it wanted.
+    fn on_checkpoint(&mut self, _bytes: Vec<u8>) {}
 }
 
 /// Sees nothing.

@@ -3,13 +3,14 @@
 mod engine;
 mod fitted;
 mod history;
+mod position;
 
 use std::time::Instant;
 
 use crate::component::EditLog;
-use crate::data::{ArrayBatches, Rows, Units, moments};
+use crate::data::{ArrayBatches, BatchSource, Moments, Rows, Units, moments};
 use crate::error::{Error, Result};
-use crate::executor::{InProcess, LocalOptions};
+use crate::executor::{Executor, InProcess, LocalOptions};
 use crate::init::{Beginning, Init};
 use crate::linalg::Scalar;
 use crate::local_step::Keep;
@@ -21,10 +22,11 @@ use crate::responsibilities::Sparsity;
 pub use engine::{Engine, Run};
 pub use fitted::Fitted;
 pub use history::{Observer, Record, StopReason};
+pub use position::{Identity, Position};
 
 /// How to run.
 #[derive(Debug, Clone, Copy)]
-pub struct Options {
+pub struct Options<'a> {
     /// Where inference starts, if neither the process nor the start says it.
     pub n_components: Option<usize>,
     /// Number of batches; `None` is one for every 5000 rows, at most 20.
@@ -39,6 +41,8 @@ pub struct Options {
     pub tol: f64,
     /// The seed.
     pub seed: u64,
+    /// The checkpoint of an earlier run to go on from.
+    pub resume: Option<&'a [u8]>,
 }
 
 /// Components where nobody says how many: there are no births yet to find more.
@@ -47,14 +51,14 @@ const DEFAULT_COMPONENTS: usize = 50;
 /// Fits a mixture to a table.
 ///
 /// # Errors
-/// [`Error::InvalidArgument`] before any work starts; [`Error::Numerical`]; [`Error::Cancelled`] where there is no
-/// state to return yet.
+/// [`Error::InvalidArgument`] and [`Error::Checkpoint`] before any work starts; [`Error::Numerical`];
+/// [`Error::Cancelled`] where there is no state to return yet.
 pub fn fit<F: Scalar>(
     specification: &Specification,
     rows: &dyn Rows<F>,
     weights: Option<&[f64]>,
     init: &Init<'_>,
-    options: Options,
+    options: Options<'_>,
     observer: &mut dyn Observer,
     cancel: &Cancel,
 ) -> Result<Fitted> {
@@ -69,28 +73,41 @@ pub fn fit<F: Scalar>(
     let units = Units::all(rows, weights);
     let data = moments(&units, cancel)?;
     let shuffle = options.shuffle.then_some(options.seed);
-    let source = ArrayBatches::new(rows, weights, batches, shuffle, data.fingerprint())?;
+    let source = ArrayBatches::new(rows, weights, batches, shuffle, data.fingerprint)?;
     let specification = specification.resolve(&data)?;
     // The origin is a number of the data's own type, so that taking it from a row is exact to the last bit of the row.
     let origin = data.mean.iter().map(|&value| F::from_f64(value).to_f64()).collect();
     let model = specification.build::<F>(origin)?;
-    let edits = EditLog::with_components(k);
+    let identity = identity(&data, &source, &specification, init, &options, k)?;
     let local = LocalOptions { sparsity: options.sparsity, keep: Keep::Summary };
-    let memo = Beginning {
-        likelihood: model.likelihood.as_ref(),
-        units: &units,
-        source: &source,
-        ids: &edits.components()?,
-        keep: local.keep,
-        mass: data.mass,
-        seed: options.seed,
-        cancel,
-    }
-    .memo(init)?;
     let mut executor = InProcess::new(&model, &source, local, cancel.clone())?;
-    let engine =
-        Engine { model: &model, max_passes: options.max_passes, tol: options.tol, seed: options.seed, started };
-    let run = engine.run(&mut executor, memo, &edits, observer, cancel)?;
+    let position = if let Some(bytes) = options.resume {
+        let (position, states) = identity.read(bytes, batches, model.likelihood.n_statistics())?;
+        executor.load_states(&states)?;
+        position
+    } else {
+        let edits = EditLog::with_components(k);
+        let beginning = Beginning {
+            likelihood: model.likelihood.as_ref(),
+            units: &units,
+            source: &source,
+            ids: &edits.components()?,
+            keep: local.keep,
+            mass: data.mass,
+            seed: options.seed,
+            cancel,
+        };
+        Position::first(beginning.memo(init)?, edits)
+    };
+    let engine = Engine {
+        model: &model,
+        identity: &identity,
+        max_passes: options.max_passes,
+        tol: options.tol,
+        seed: options.seed,
+        started,
+    };
+    let run = engine.run(&mut executor, position, observer, cancel)?;
     Ok(Fitted {
         specification,
         origin: model.likelihood.origin().to_vec(),
@@ -102,6 +119,29 @@ pub fn fit<F: Scalar>(
         stop_reason: run.stop_reason,
         error: run.error,
     })
+}
+
+/// What must be the same for a run to go on from a checkpoint to the same bits. How long it may go on is not among it.
+fn identity<F: Scalar>(
+    data: &Moments,
+    source: &dyn BatchSource<F>,
+    specification: &Specification,
+    init: &Init<'_>,
+    options: &Options<'_>,
+    n_components: usize,
+) -> Result<Identity> {
+    let pairs = [
+        ("data", format!("{} x {} {}, {:016x}", data.n_rows, data.dimension(), F::NAME, data.fingerprint)),
+        ("likelihood", format!("{:?}", specification.likelihood)),
+        ("process", format!("{:?}", specification.process)),
+        ("batches", source.n_batches().unwrap_or(1).to_string()),
+        ("shuffle", options.shuffle.to_string()),
+        ("sparsity", options.sparsity.width(n_components)?.to_string()),
+        ("n_components", n_components.to_string()),
+        ("init", format!("{:016x}", init.fingerprint())),
+        ("seed", options.seed.to_string()),
+    ];
+    Ok(Identity(pairs.into_iter().map(|(name, value)| (name.to_owned(), value)).collect()))
 }
 
 /// The process's own number, else that of the start, else what the user says, else 50 or the number of rows.

@@ -5,6 +5,7 @@ mod kmeans;
 use crate::component::ComponentId;
 use crate::data::{BatchSource, Units};
 use crate::error::{Error, Result};
+use crate::hash::{fingerprint, of_numbers};
 use crate::likelihood::Likelihood;
 use crate::linalg::Scalar;
 use crate::local_step::{Assign, FromLabels, FromTable, Keep, LocalStep, OneEach};
@@ -33,6 +34,21 @@ pub enum Init<'a> {
         /// The origin.
         origin: &'a [f64],
     },
+}
+
+impl Init<'_> {
+    /// A number that tells this start from others.
+    pub fn fingerprint(&self) -> u64 {
+        match self {
+            Self::KmeansPlusPlus => 1,
+            Self::Random => 2,
+            Self::Labels(labels) => fingerprint(3, labels.iter().map(|&label| u64::from(label))),
+            Self::Table(values) => of_numbers(4, *values),
+            Self::Summary { summary, origin } => {
+                of_numbers(5, summary.counts.iter().chain(&summary.statistics).chain(*origin))
+            }
+        }
+    }
 }
 
 /// What every start needs.

@@ -22,8 +22,17 @@ use stickbreak::suffstats::Summary;
 const LIKELIHOODS: [&str; 2] = ["Gaussian", "ZeroMeanGaussian"];
 const PROCESSES: [&str; 2] = ["DirichletProcess", "FiniteDirichlet"];
 
-fn options(k: usize, batches: usize, sparsity: Sparsity, max_passes: usize) -> Options {
-    Options { n_components: Some(k), batches: Some(batches), shuffle: true, sparsity, max_passes, tol: 0.0, seed: 11 }
+fn options(k: usize, batches: usize, sparsity: Sparsity, max_passes: usize) -> Options<'static> {
+    Options {
+        n_components: Some(k),
+        batches: Some(batches),
+        shuffle: true,
+        sparsity,
+        max_passes,
+        tol: 0.0,
+        seed: 11,
+        resume: None,
+    }
 }
 
 fn local_step<F: Scalar>(

@@ -10,7 +10,7 @@ use stickbreak::data::{ArrayBatches, BatchSource, CallbackBatches, DenseRows, Un
 use stickbreak::elbo::collapsed;
 use stickbreak::error::Error;
 use stickbreak::executor::{Executor, InProcess, LocalOptions};
-use stickbreak::fit::{Engine, Observer, Record, StopReason};
+use stickbreak::fit::{Engine, Identity, Observer, Position, Record, StopReason};
 use stickbreak::global_step::Globals;
 use stickbreak::likelihood::Density;
 use stickbreak::local_step::{Chunk, Keep, LocalState, Tap};
@@ -190,8 +190,9 @@ fn run(model: &Model<f64>, source: &dyn BatchSource<f64>, passes: usize) -> stic
     (start.counts, start.statistics) = (globals.counts, globals.statistics);
     let mut executor = InProcess::new(model, source, OPTIONS, Cancel::default())?;
     let memo = Memo::starting_from(start, executor.n_batches(), N as f64);
-    let engine = Engine { model, max_passes: passes, tol: 0.0, seed: 5, started: Instant::now() };
-    engine.run(&mut executor, memo, &edits, &mut Passes::default(), &Cancel::default())
+    let identity = Identity::default();
+    let engine = Engine { model, identity: &identity, max_passes: passes, tol: 0.0, seed: 5, started: Instant::now() };
+    engine.run(&mut executor, Position::first(memo, edits), &mut Passes::default(), &Cancel::default())
 }
 
 #[test]

@@ -7,12 +7,15 @@ use std::io::{Read, Write};
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 use std::time::Instant;
 
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
+
 use common::{clustered, globals_of_rows, model};
 use stickbreak::component::EditLog;
 use stickbreak::data::{ArrayBatches, DenseRows};
 use stickbreak::error::{Error, Result};
 use stickbreak::executor::{Executor, InProcess, LocalOptions};
-use stickbreak::fit::{Engine, Run};
+use stickbreak::fit::{Engine, Identity, Observer, Position, Record, Run};
 use stickbreak::global_step::Globals;
 use stickbreak::local_step::Keep;
 use stickbreak::memo::Memo;
@@ -41,7 +44,14 @@ fn receive(stream: &mut impl Read) -> std::io::Result<Vec<u8>> {
     Ok(bytes)
 }
 
-/// Answers visits until the other end hangs up.
+#[derive(Serialize, Deserialize)]
+enum Request {
+    Visit(usize, Globals, EditLog),
+    Save,
+    Load(Vec<Vec<u8>>),
+}
+
+/// Answers requests until the other end hangs up.
 fn serve() {
     let rows = clustered::<f64>(N, D, K, 9);
     let table = DenseRows::new(&rows, D);
@@ -50,9 +60,14 @@ fn serve() {
     let mut executor = InProcess::new(&model, &source, OPTIONS, Cancel::default()).expect("replayable");
     let (mut input, mut output) = (std::io::stdin(), std::io::stdout());
     while let Ok(request) = receive(&mut input) {
-        let (batch, globals, edits): (usize, Globals, EditLog) = postcard::from_bytes(&request).expect("a request");
-        let summary = executor.visit(batch, &globals, &edits).expect("in memory");
-        send(&mut output, &postcard::to_stdvec(&summary).expect("serialisable")).expect("the parent listens");
+        let answer = match postcard::from_bytes(&request).expect("a request") {
+            Request::Visit(batch, globals, edits) => {
+                postcard::to_stdvec(&executor.visit(batch, &globals, &edits).expect("in memory"))
+            }
+            Request::Save => postcard::to_stdvec(&executor.save_states().expect("serialisable")),
+            Request::Load(states) => postcard::to_stdvec(&executor.load_states(&states).expect("of five batches")),
+        };
+        send(&mut output, &answer.expect("serialisable")).expect("the parent listens");
     }
 }
 
@@ -73,6 +88,14 @@ impl Worker {
         let (input, output) = (child.stdin.take().expect("piped"), child.stdout.take().expect("piped"));
         Self { child, input, output }
     }
+
+    fn ask<T: DeserializeOwned>(&mut self, batch: usize, request: &Request) -> Result<T> {
+        let gone = |error: &dyn std::fmt::Display| Error::Source { batch, message: error.to_string() };
+        let request = postcard::to_stdvec(request).map_err(|error| gone(&error))?;
+        send(&mut self.input, &request).map_err(|error| gone(&error))?;
+        let answer = receive(&mut self.output).map_err(|error| gone(&error))?;
+        postcard::from_bytes(&answer).map_err(|error| gone(&error))
+    }
 }
 
 /// Batch b lives with worker b mod 2.
@@ -86,24 +109,57 @@ impl Executor for Pool {
     }
 
     fn visit(&mut self, batch: usize, globals: &Globals, edits: &EditLog) -> Result<Summary> {
-        let gone = |error: &dyn std::fmt::Display| Error::Source { batch, message: error.to_string() };
         let n = self.workers.len();
-        let worker = &mut self.workers[batch % n];
-        let request = postcard::to_stdvec(&(batch, globals, edits)).map_err(|error| gone(&error))?;
-        send(&mut worker.input, &request).map_err(|error| gone(&error))?;
-        let answer = receive(&mut worker.output).map_err(|error| gone(&error))?;
-        postcard::from_bytes(&answer).map_err(|error| gone(&error))
+        self.workers[batch % n].ask(batch, &Request::Visit(batch, globals.clone(), edits.clone()))
+    }
+
+    fn save_states(&mut self) -> Result<Vec<Vec<u8>>> {
+        let saved: Vec<Vec<Vec<u8>>> =
+            self.workers.iter_mut().map(|worker| worker.ask(0, &Request::Save)).collect::<Result<_>>()?;
+        Ok((0..BATCHES).map(|batch| saved[batch % saved.len()][batch].clone()).collect())
+    }
+
+    fn load_states(&mut self, states: &[Vec<u8>]) -> Result<()> {
+        self.workers.iter_mut().try_for_each(|worker| worker.ask(0, &Request::Load(states.to_vec())))
     }
 }
 
-fn run(model: &Model<f64>, rows: &[f64], executor: &mut dyn Executor) -> Run {
+/// Keeps the third checkpoint, which is in the middle of a pass.
+#[derive(Default)]
+struct Third {
+    asked: usize,
+    bytes: Vec<u8>,
+}
+
+impl Observer for Third {
+    fn on_batch(&mut self, _: usize, _: usize, _: usize) {}
+
+    fn on_pass(&mut self, _: &Record) -> bool {
+        false
+    }
+
+    fn wants_checkpoint(&mut self, _: bool) -> bool {
+        self.asked += 1;
+        self.asked == 3
+    }
+
+    fn on_checkpoint(&mut self, bytes: Vec<u8>) {
+        self.bytes = bytes;
+    }
+}
+
+fn start(model: &Model<f64>, rows: &[f64]) -> Position {
     let edits = EditLog::with_components(K);
     let globals = globals_of_rows(model, rows, D, K);
     let mut start = Summary::empty(edits.components().expect("one append"), model.likelihood.n_statistics(), false);
     (start.counts, start.statistics) = (globals.counts, globals.statistics);
-    let memo = Memo::starting_from(start, BATCHES, N as f64);
-    let engine = Engine { model, max_passes: 4, tol: 0.0, seed: 2, started: Instant::now() };
-    engine.run(executor, memo, &edits, &mut (), &Cancel::default()).expect("a fit")
+    Position::first(Memo::starting_from(start, BATCHES, N as f64), edits)
+}
+
+fn run(model: &Model<f64>, position: Position, executor: &mut dyn Executor, observer: &mut dyn Observer) -> Run {
+    let identity = Identity::default();
+    let engine = Engine { model, identity: &identity, max_passes: 4, tol: 0.0, seed: 2, started: Instant::now() };
+    engine.run(executor, position, observer, &Cancel::default()).expect("a fit")
 }
 
 fn main() {
@@ -115,14 +171,26 @@ fn main() {
     let model = model("Gaussian", "DirichletProcess", K, &rows, D);
     let source = ArrayBatches::new(&table, None, BATCHES, Some(3), 0).expect("5 of 2000");
     let mut here = InProcess::new(&model, &source, OPTIONS, Cancel::default()).expect("replayable");
-    let ours = run(&model, &rows, &mut here);
+    let mut third = Third::default();
+    let ours = run(&model, start(&model, &rows), &mut here, &mut third);
     let mut pool = Pool { workers: vec![Worker::start(), Worker::start()] };
-    let theirs = run(&model, &rows, &mut pool);
+    let theirs = run(&model, start(&model, &rows), &mut pool, &mut ());
+    assert_eq!(pool.save_states(), here.save_states());
+    // Other workers go on from the checkpoint that the first executor wrote.
+    let (position, states) = Identity::default()
+        .read(&third.bytes, BATCHES, model.likelihood.n_statistics())
+        .expect("a checkpoint of this run");
+    assert_eq!((position.pass, position.done), (0, 2));
+    pool.load_states(&states).expect("of five batches");
+    let resumed = run(&model, position, &mut pool, &mut ());
+    assert_eq!(pool.save_states(), here.save_states());
     for mut worker in pool.workers {
         drop(worker.input);
         assert!(worker.child.wait().expect("the worker").success());
     }
-    assert_eq!(ours.summary, theirs.summary);
-    assert_eq!(ours.elbo.to_bits(), theirs.elbo.to_bits());
-    assert_eq!(ours.history.len(), 4);
+    for other in [theirs, resumed] {
+        assert_eq!(ours.summary, other.summary);
+        assert_eq!(ours.elbo.to_bits(), other.elbo.to_bits());
+        assert_eq!(other.history.len(), 4);
+    }
 }

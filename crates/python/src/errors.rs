@@ -35,6 +35,7 @@ fn build(py: Python<'_>, error: &Error) -> PyResult<PyErr> {
         }
         Error::Source { .. } => "SourceError",
         Error::Format { .. } => "ModelFileError",
+        Error::Checkpoint { .. } => "CheckpointError",
         Error::Cancelled => return Ok(PyKeyboardInterrupt::new_err("interrupted before there was a state to return")),
         other => return Ok(internal(&format!("an error without a name: {other}"))),
     };

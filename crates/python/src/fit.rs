@@ -1,11 +1,12 @@
 //! The entry point that fits.
 
-use std::sync::mpsc::{Sender, channel};
+use std::sync::mpsc::{Receiver, Sender, TryRecvError, channel};
 use std::time::{Duration, Instant};
 
 use numpy::{PyReadonlyArray1, PyReadonlyArray2};
 use pyo3::prelude::*;
-use pyo3::types::PyDict;
+use pyo3::pybacked::PyBackedBytes;
+use pyo3::types::{PyBytes, PyDict};
 use stickbreak::fit::{Observer, Options, Record};
 use stickbreak::init::Init;
 use stickbreak::responsibilities::Sparsity;
@@ -39,12 +40,32 @@ pub enum Width {
 enum Progress {
     Batch { pass: usize, done: usize, n_batches: usize },
     Pass(Record),
+    Checkpoint(Vec<u8>),
 }
 
 /// Sends progress to the thread that holds Python.
 struct Reporter<'a> {
     events: &'a Sender<Event<Progress>>,
     last: Option<Instant>,
+    checkpoints: Option<Checkpoints>,
+}
+
+/// When checkpoints are due: at the start, at the end, and a time after the last one was written.
+struct Checkpoints {
+    every: Duration,
+    last: Option<Instant>,
+    /// Answers once the last one has been written; none is made before that.
+    writing: Option<Receiver<bool>>,
+}
+
+impl Checkpoints {
+    fn are_due(&mut self, last: bool) -> bool {
+        if self.writing.as_ref().is_some_and(|writing| writing.try_recv() != Err(TryRecvError::Empty)) {
+            self.writing = None;
+            self.last = Some(Instant::now());
+        }
+        last || (self.writing.is_none() && self.last.is_none_or(|written| written.elapsed() >= self.every))
+    }
 }
 
 impl Observer for Reporter<'_> {
@@ -60,12 +81,25 @@ impl Observer for Reporter<'_> {
         let (answer, answered) = channel();
         self.events.send((Progress::Pass(*record), Some(answer))).is_ok() && answered.recv().unwrap_or(false)
     }
+
+    fn wants_checkpoint(&mut self, last: bool) -> bool {
+        self.checkpoints.as_mut().is_some_and(|checkpoints| checkpoints.are_due(last))
+    }
+
+    fn on_checkpoint(&mut self, bytes: Vec<u8>) {
+        // The run goes on while Python writes.
+        let (answer, answered) = channel();
+        let _ = self.events.send((Progress::Checkpoint(bytes), Some(answer)));
+        if let Some(checkpoints) = &mut self.checkpoints {
+            checkpoints.writing = Some(answered);
+        }
+    }
 }
 
 /// Fits a mixture; see `stickbreak.fit`.
 #[pyfunction]
 #[pyo3(signature = (rows, weights, *, likelihood, process, n_components, init, batches, shuffle, sparsity, max_passes,
-                    tol, seed, threads, observer))]
+                    tol, seed, threads, checkpoint_every, resume, observer))]
 #[allow(clippy::too_many_arguments, clippy::needless_pass_by_value)]
 pub fn fit(
     py: Python<'_>,
@@ -82,19 +116,25 @@ pub fn fit(
     tol: f64,
     seed: u64,
     threads: Option<usize>,
+    checkpoint_every: Option<f64>,
+    resume: Option<PyBackedBytes>,
     observer: Option<Py<PyAny>>,
 ) -> PyResult<State> {
     let specification = specification(&likelihood, &process)?;
-    let options = Options { n_components, batches, shuffle, sparsity: width(sparsity)?, max_passes, tol, seed };
+    let resume = resume.as_deref();
+    let options = Options { n_components, batches, shuffle, sparsity: width(sparsity)?, max_passes, tol, seed, resume };
     let labels = labels(&init)?;
     let init = start(&init, &labels)?;
     let weights = self::weights(weights.as_ref())?;
+    // A time too long for the clock is never.
+    let every = checkpoint_every.map(|every| Duration::try_from_secs_f64(every).unwrap_or(Duration::MAX));
     let show = |py: Python<'_>, event: Progress| match &observer {
         Some(observer) => observer.call1(py, (event_to_dict(py, &event, max_passes)?,))?.is_truthy(py),
         None => Ok(false),
     };
     let fitted = with_rows!(&rows, |view| run(py, threads, show, |cancel, events| {
-        let mut reporter = Reporter { events, last: None };
+        let checkpoints = every.map(|every| Checkpoints { every, last: None, writing: None });
+        let mut reporter = Reporter { events, last: None, checkpoints };
         stickbreak::fit::fit(&specification, &view, weights, &init, options, &mut reporter, cancel)
     }))?;
     Ok(State::new(fitted))
@@ -145,6 +185,12 @@ fn event_to_dict<'py>(py: Python<'py>, event: &Progress, max_passes: usize) -> P
         Progress::Pass(record) => {
             let dict = record_to_dict(py, record)?;
             dict.set_item("kind", "pass")?;
+            Ok(dict)
+        }
+        Progress::Checkpoint(bytes) => {
+            let dict = PyDict::new(py);
+            dict.set_item("kind", "checkpoint")?;
+            dict.set_item("bytes", PyBytes::new(py, bytes))?;
             Ok(dict)
         }
         Progress::Batch { pass, done, n_batches } => {

@@ -1,0 +1,167 @@
+"""Checkpoints: what a fit that was killed needs to go on, in a file that is replaced only once the new one is complete.
+
+The file has the layout of `files`. Its header says in which run of the fit it was written, and under which first seed
+and number of starts; the array "run" holds the state of that run as the core wrote it. The best run before it, if there
+is one, stands in the header as "best" and in arrays whose names begin with "best.", as in a model file.
+"""
+
+import warnings
+from dataclasses import KW_ONLY, dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from stickbreak import checks, files
+from stickbreak.errors import CheckpointError, StickbreakError
+from stickbreak.results import Fit
+
+_PREFIX = "best."
+
+
+@dataclass(frozen=True)
+class Checkpoint:
+    """Where `fit` keeps its state, so that a fit that is killed can go on.
+
+    If the file exists, the fit goes on from it, and ends with the same bits as one that was never stopped; so the same
+    call, made again after a crash, finishes the work, and made again after the end returns the result. The data, their
+    weights and order, the model and all settings must be those that the file was written for, but for `max_passes`,
+    `tol`, `threads`, `progress` and `callbacks`: a fit may go on for longer. Otherwise `CheckpointError` is raised
+    and the file is left as it is. Use a path for one fit at a time.
+
+    The state is written when the start has been made, after the first batch that ends `every_seconds` after the last
+    writing, and at the end, also where Ctrl-C or a callback ends the fit. If it cannot be written later on, a warning
+    says so once, and the fit goes on.
+
+    Parameters
+    ----------
+    path : str or path-like
+        The file. Its folder must exist.
+    every_seconds : float
+        Time between two writings, at least 0; 0 writes after every batch.
+
+    Raises
+    ------
+    InvalidType, InvalidArgument
+        An argument is not as described.
+
+    Examples
+    --------
+    >>> import os, tempfile
+    >>> import numpy as np
+    >>> import stickbreak as sb
+    >>> X = np.random.default_rng(0).normal(size=(100, 2))
+    >>> model = sb.Mixture(likelihood=sb.Gaussian(), process=sb.DirichletProcess())
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     checkpoint = sb.Checkpoint(os.path.join(folder, "fit.checkpoint"), every_seconds=600)
+    ...     first = sb.fit(model, X, sb.Full(max_passes=3, tol=0), n_components=3, checkpoint=checkpoint)
+    ...     longer = sb.fit(model, X, sb.Full(max_passes=5, tol=0), n_components=3, checkpoint=checkpoint)
+    >>> longer.history[:3] == first.history, len(longer.history)
+    (True, 5)
+    """
+
+    path: Any
+    _: KW_ONLY
+    every_seconds: float = 60.0
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "path", files.as_path(self.path))
+        object.__setattr__(self, "every_seconds", checks.non_negative("every_seconds", self.every_seconds))
+
+
+@dataclass(frozen=True)
+class Resumed:
+    """What a checkpoint file holds.
+
+    Parameters
+    ----------
+    index : int
+        The run it was written in; 0 but for fits with several starts.
+    run : bytes, optional
+        The state of that run; None where there is no file.
+    best : Fit, optional
+        The best run before it.
+    """
+
+    index: int = 0
+    run: bytes | None = None
+    best: Fit | None = None
+
+
+class CheckpointFile:
+    """The file of one `fit`.
+
+    Parameters
+    ----------
+    checkpoint : Checkpoint
+        What the user asked for.
+    seed : int
+        The seed of the first run.
+    n_init : int
+        The number of runs.
+
+    Raises
+    ------
+    CheckpointError
+        The file cannot be written.
+    """
+
+    def __init__(self, checkpoint: Checkpoint, seed: int, n_init: int) -> None:
+        self.every_seconds = checkpoint.every_seconds
+        self._path: Path = checkpoint.path
+        self._settings = {"seed": seed, "n_init": n_init}
+        self._index = 0
+        self._best: Fit | None = None
+        self._failed = False
+        files.check_writable(self._path, files.CHECKPOINT)
+
+    def read(self) -> Resumed:
+        """Return what the file holds.
+
+        Raises
+        ------
+        CheckpointError
+            It is no checkpoint, is damaged, or was written for another seed or number of starts.
+        """
+        if not self._path.exists():
+            return Resumed()
+        header, arrays = files.read(self._path, files.CHECKPOINT)
+        try:
+            for name, value in self._settings.items():
+                if header[name] != value:
+                    raise self.refused(f"the checkpoint was written for {name} = {header[name]}, but it is {value} now")
+            index = checks.integer("index", header["index"], minimum=0, maximum=self._settings["n_init"] - 1)
+            return Resumed(index, arrays["run"].tobytes(), _best_of(header, arrays))
+        except CheckpointError:
+            raise
+        except (StickbreakError, KeyError, TypeError, ValueError, OverflowError) as error:
+            raise self.refused(f"the checkpoint is damaged: {error}") from error
+
+    def refused(self, why: object) -> CheckpointError:
+        """Return the error for a file that this fit cannot go on from."""
+        return CheckpointError(f"{self._path}: {why}; give another path, or delete the file")
+
+    def start_run(self, index: int, best: Fit | None) -> None:
+        """Say which run the next states belong to, and which fit is the best so far."""
+        self._index, self._best = index, best
+
+    def write(self, run: bytes) -> None:
+        """Replace the file; warn where that fails, because the fit is worth more than its checkpoint."""
+        header: files.Header = {**self._settings, "index": self._index}
+        arrays: files.Arrays = {"run": np.frombuffer(run, dtype=np.uint8)}
+        if self._best is not None:
+            header["best"], of_best = self._best._to_parts()
+            arrays |= {_PREFIX + name: array for name, array in of_best.items()}
+        try:
+            files.write(self._path, header, arrays, files.CHECKPOINT)
+        except CheckpointError as error:
+            if not self._failed:
+                self._failed = True
+                warnings.warn(f"the fit goes on without a checkpoint: {error}", RuntimeWarning, stacklevel=2)
+
+
+def _best_of(header: files.Header, arrays: files.Arrays) -> Fit | None:
+    if "best" not in header:
+        return None
+    own = {name.removeprefix(_PREFIX): array for name, array in arrays.items() if name.startswith(_PREFIX)}
+    return Fit._from_parts(header["best"], own)

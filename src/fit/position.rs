@@ -1,0 +1,175 @@
+//! Where a run stands, and the checkpoint that lets a later run go on from there to the same bits.
+
+use serde::{Deserialize, Serialize};
+
+use crate::component::EditLog;
+use crate::error::{Error, Result};
+use crate::executor::Executor;
+use crate::fit::history::Record;
+use crate::memo::Memo;
+
+/// Everything that changes while a run goes on, but for the local states, which live with the executor.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct Position {
+    /// The pass it is in.
+    pub pass: usize,
+    /// Batches of that pass that have been visited.
+    pub done: usize,
+    /// Time that earlier runs took.
+    #[serde(skip)]
+    pub seconds: f64,
+    /// One record for every complete pass.
+    pub history: Vec<Record>,
+    /// What the batches contributed.
+    pub memo: Memo,
+    /// All edits of the list of components.
+    pub edits: EditLog,
+}
+
+impl Position {
+    /// Before the first visit.
+    pub fn first(memo: Memo, edits: EditLog) -> Self {
+        Self { pass: 0, done: 0, seconds: 0.0, history: Vec::new(), memo, edits }
+    }
+
+    /// Refuses what cannot be the position of a run over these batches: a file may hold anything.
+    fn check(&self, n_batches: usize, n_statistics: usize) -> Result<()> {
+        let damaged = |what: &str| Err(checkpoint(format!("it is damaged: {what}")));
+        if self.history.len() != self.pass || self.done >= n_batches.max(1) {
+            return damaged("the pass it stopped in");
+        }
+        match self.edits.components() {
+            Ok(ids) if self.memo.fits(&ids, n_statistics, n_batches) => Ok(()),
+            _ => damaged("the components of its batches"),
+        }
+    }
+}
+
+/// What two runs must share for one to go on where the other stopped: names of arguments and their values in words.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Identity(pub Vec<(String, String)>);
+
+impl Identity {
+    /// The bytes of a checkpoint of a run that took `seconds` to come to `position`.
+    ///
+    /// # Errors
+    /// [`Error::Format`] where that fails; what the executor says.
+    pub fn write(&self, position: &Position, seconds: f64, executor: &mut dyn Executor) -> Result<Vec<u8>> {
+        postcard::to_stdvec(&(self, seconds, position, executor.save_states()?))
+            .map_err(|error| Error::Format { message: error.to_string() })
+    }
+
+    /// The position and the local states that the bytes hold, if they belong to a run of this identity.
+    ///
+    /// # Errors
+    /// [`Error::Checkpoint`] naming the first argument that differs, or what is damaged.
+    pub fn read(&self, bytes: &[u8], n_batches: usize, n_statistics: usize) -> Result<(Position, Vec<Vec<u8>>)> {
+        let damaged = |error: postcard::Error| checkpoint(format!("it is damaged: {error}"));
+        let (written, rest): (Self, _) = postcard::take_from_bytes(bytes).map_err(damaged)?;
+        self.expect(&written)?;
+        let (seconds, mut position, states): (f64, Position, Vec<Vec<u8>>) =
+            postcard::from_bytes(rest).map_err(damaged)?;
+        position.seconds = seconds;
+        position.check(n_batches, n_statistics)?;
+        Ok((position, states))
+    }
+
+    fn expect(&self, written: &Self) -> Result<()> {
+        for (name, ours) in &self.0 {
+            match written.0.iter().find(|(other, _)| other == name) {
+                Some((_, theirs)) if theirs == ours => {}
+                Some((_, theirs)) if theirs.len() + ours.len() < 100 => {
+                    return Err(checkpoint(format!("it was written for {name} = {theirs}, but now {name} = {ours}")));
+                }
+                _ => return Err(checkpoint(format!("it was written for another {name}"))),
+            }
+        }
+        Ok(())
+    }
+}
+
+fn checkpoint(message: String) -> Error {
+    Error::Checkpoint { message }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::suffstats::Summary;
+
+    /// Two components, one statistic each, in two batches of which one has been visited.
+    fn position() -> Position {
+        let edits = EditLog::with_components(2);
+        let mut start = Summary::empty(edits.components().expect("one append"), 1, false);
+        (start.counts, start.mass) = (vec![3.0, 1.0], 4.0);
+        let mut memo = Memo::starting_from(start.clone(), 2, 4.0);
+        memo.replace(1, start.scale(0.5)).expect("the same components");
+        Position { done: 1, ..Position::first(memo, edits) }
+    }
+
+    struct Nothing;
+
+    impl Executor for Nothing {
+        fn n_batches(&self) -> usize {
+            2
+        }
+
+        fn visit(&mut self, _: usize, _: &crate::global_step::Globals, _: &EditLog) -> Result<Summary> {
+            Err(Error::Cancelled)
+        }
+
+        fn save_states(&mut self) -> Result<Vec<Vec<u8>>> {
+            Ok(vec![vec![1], vec![2, 3]])
+        }
+
+        fn load_states(&mut self, _: &[Vec<u8>]) -> Result<()> {
+            Ok(())
+        }
+    }
+
+    fn identity(seed: &str) -> Identity {
+        Identity(vec![("data".into(), "x".repeat(200)), ("seed".into(), seed.into())])
+    }
+
+    #[test]
+    fn a_checkpoint_holds_the_position_and_the_local_states() {
+        let written = position();
+        let bytes = identity("7").write(&written, 2.5, &mut Nothing).expect("serialisable");
+        let (read, states) = identity("7").read(&bytes, 2, 1).expect("its own");
+        assert_eq!((read.pass, read.done, read.seconds), (0, 1, 2.5));
+        assert_eq!(read.memo.total(), written.memo.total());
+        assert_eq!(read.memo.batch(1), written.memo.batch(1));
+        assert!(read.memo.batch(0).is_none() && !read.memo.is_complete());
+        assert_eq!(states, [vec![1], vec![2, 3]]);
+    }
+
+    #[test]
+    fn what_differs_is_named() {
+        let bytes = identity("7").write(&position(), 0.0, &mut Nothing).expect("serialisable");
+        let message =
+            |identity: &Identity, n_batches, n_statistics| match identity.read(&bytes, n_batches, n_statistics) {
+                Err(Error::Checkpoint { message }) => message,
+                other => panic!("{other:?}"),
+            };
+        assert_eq!(message(&identity("8"), 2, 1), "it was written for seed = 7, but now seed = 8");
+        let other_data = Identity(vec![("data".into(), "y".repeat(200))]);
+        assert_eq!(message(&other_data, 2, 1), "it was written for another data");
+        for (n_batches, n_statistics) in [(1, 1), (3, 1), (2, 2)] {
+            assert!(message(&identity("7"), n_batches, n_statistics).starts_with("it is damaged"));
+        }
+    }
+
+    #[test]
+    fn damaged_bytes_are_an_error() {
+        let bytes = identity("7").write(&position(), 0.0, &mut Nothing).expect("serialisable");
+        for length in 0..bytes.len() {
+            assert!(identity("7").read(&bytes[..length], 2, 1).is_err());
+        }
+        for bit in 0..8 * bytes.len() {
+            let mut bytes = bytes.clone();
+            bytes[bit / 8] ^= 1 << (bit % 8);
+            // Some flips leave a position that could be one; none of them may panic.
+            drop(identity("7").read(&bytes, 2, 1));
+        }
+    }
+}
