@@ -3,6 +3,7 @@
 mod arrays;
 mod errors;
 mod fit;
+mod panics;
 mod run;
 mod specification;
 mod state;
@@ -11,6 +12,7 @@ use pyo3::prelude::*;
 
 #[pymodule(gil_used = false)]
 fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    panics::silence();
     module.add("__version__", env!("CARGO_PKG_VERSION"))?;
     module.add_function(wrap_pyfunction!(specification::registry, module)?)?;
     module.add_function(wrap_pyfunction!(specification::check_likelihood, module)?)?;

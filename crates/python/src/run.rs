@@ -8,7 +8,8 @@ use pyo3::prelude::*;
 use stickbreak::parallel::{Cancel, with_threads};
 use stickbreak::{Error, Result};
 
-use crate::errors::{internal, to_python};
+use crate::errors::to_python;
+use crate::panics;
 
 /// How often signals are looked at.
 const POLL: Duration = Duration::from_millis(100);
@@ -48,13 +49,7 @@ pub fn run<T: Send, E: Send>(
         raised.as_ref().is_some_and(|error| error.is_instance_of::<pyo3::exceptions::PyKeyboardInterrupt>(py))
     };
     match (outcome, raised) {
-        (Err(panic), _) => {
-            let message = panic
-                .downcast_ref::<String>()
-                .cloned()
-                .or_else(|| panic.downcast_ref::<&str>().map(|&text| text.to_owned()));
-            Err(internal(&message.unwrap_or_else(|| "unknown".into())))
-        }
+        (Err(panic), _) => Err(panics::to_python(panic.as_ref())),
         // A complete state is worth more than the interrupt that ended the work.
         (Ok(Ok(Ok(value))), raised) if raised.is_none() || interrupted(&raised) => Ok(value),
         (_, Some(error)) => Err(error),
