@@ -5,7 +5,7 @@ components calls it `n_components`.
 """
 
 from dataclasses import KW_ONLY, dataclass
-from typing import ClassVar
+from typing import ClassVar, Literal
 
 from stickbreak import _core
 from stickbreak.specification import Specification
@@ -32,7 +32,8 @@ class DirichletProcess(Process):
     Parameters
     ----------
     concentration : float
-        :math:`\alpha > 0`. A priori n rows occupy about :math:`\alpha \log(1 + n / \alpha)` components.
+        :math:`\alpha > 0`, 1e-300 to 1e300. A priori n rows occupy about :math:`\alpha \log(1 + n / \alpha)`
+        components.
     truncation : {"nested"}
         How the variational family is cut at K components. "nested" sets :math:`q(z_n > K) = 0` and leaves all later
         sticks at their prior ([2]_, section 2), so an empty component at the end changes nothing, and bounds of
@@ -43,7 +44,7 @@ class DirichletProcess(Process):
     InvalidType
         A parameter is not a number or not a word.
     InvalidArgument
-        `concentration` is not positive, or `truncation` is unknown.
+        `concentration` is not positive, or too small or large, or `truncation` is unknown.
     NotSupported
         `truncation` is "stick" or "tail".
 
@@ -65,7 +66,7 @@ class DirichletProcess(Process):
 
     concentration: float = 1.0
     _: KW_ONLY
-    truncation: str = "nested"
+    truncation: Literal["nested", "stick", "tail"] = "nested"
 
 
 @dataclass(frozen=True, eq=False, repr=False)

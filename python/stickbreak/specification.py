@@ -2,7 +2,7 @@
 
 import numbers
 from dataclasses import Field, dataclass, fields
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar, Literal, Self, get_args, get_origin
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,8 +19,8 @@ class Specification:
     """A frozen, checked set of named parameters that the core knows under `_name`.
 
     Arrays are copied to read-only float64, so that what was checked stays what is used. Subclasses are
-    dataclasses with the same three options; the kind of a field follows from its declaration: a word or a flag
-    where its default is one, an integer where it is annotated so, else a number or an array of numbers.
+    dataclasses with the same three options; the kind of a field follows from its annotation: one of the words of a
+    `Literal`, an integer, a number, else an array of numbers.
     """
 
     _name: ClassVar[str]
@@ -47,8 +47,12 @@ class Specification:
             if kind._name == name:
                 # The core keeps every number as a float.
                 integers = {field.name for field in fields(kind) if _is_integer(field)}
-                return kind(**{key: int(value) if key in integers else value for key, value in parameters.items()})
-        raise NotSupported(f"this version of stickbreak knows no {cls.__name__.lower()} called {name!r}")
+                # All are needed: a default in the place of one that a file lacks would be another model.
+                values = {field.name: parameters[field.name] for field in fields(kind)}
+                return kind(**{key: int(value) if key in integers else value for key, value in values.items()})
+        known = [kind._name for kind in cls.__subclasses__()]
+        hint = checks.did_you_mean(name, known) or f"it knows {', '.join(known)}"
+        raise NotSupported(f"this version of stickbreak knows no {cls.__name__.lower()} called {name!r}; {hint}")
 
     def __reduce__(self) -> tuple[Any, ...]:
         # Through the constructor, because unpickled arrays would be writable.
@@ -75,16 +79,16 @@ def _is_integer(field: "Field[Any]") -> bool:
     return field.type in (int, "int")
 
 
-def _converted(field: "Field[Any]", value: object) -> str | bool | int | float | NDArray[np.float64] | None:
+def _converted(field: "Field[Any]", value: object) -> str | int | float | NDArray[np.float64] | None:
     if value is None and field.default is None:
         return None
-    if isinstance(field.default, str):
-        return checks.instance(field.name, value, str, "a word")
-    if isinstance(field.default, bool):
-        return checks.flag(field.name, value)
+    if get_origin(field.type) is Literal:
+        return checks.word(field.name, value, get_args(field.type))
     if _is_integer(field):
-        return checks.integer(field.name, value, minimum=1)
-    allowed = "a number or an array of numbers"
+        return checks.integer(field.name, value, minimum=1, maximum=checks.MAX_COMPONENTS)
+    allowed = "a number" if field.type in (float, float | None) else "an array of numbers"
+    if field.default is None:
+        allowed += ", or None"
     if isinstance(value, bool | np.bool_):
         raise checks.invalid_type(field.name, checks.describe(value), allowed)
     if isinstance(value, numbers.Real):

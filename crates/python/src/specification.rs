@@ -1,13 +1,15 @@
 //! Python specifications as the core's, and back.
 
 use numpy::{PyArrayDyn, PyArrayMethods, PyReadonlyArrayDyn, PyUntypedArrayMethods};
+use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
-use pyo3::types::PyDict;
+use pyo3::types::{PyBool, PyDict};
 use stickbreak::model::{Named, Specification};
 use stickbreak::parameters::{Parameters, Value};
 use stickbreak::{likelihood, process};
 
 use crate::errors::to_python;
+use crate::panics::caught;
 
 /// (name, parameters), as Python writes a likelihood or a process.
 pub type Pair<'py> = (String, Bound<'py, PyDict>);
@@ -33,14 +35,16 @@ pub fn registry(py: Python<'_>) -> PyResult<Bound<'_, PyDict>> {
 #[pyfunction]
 #[allow(clippy::needless_pass_by_value)]
 pub fn check_likelihood(name: &str, parameters: Bound<'_, PyDict>) -> PyResult<()> {
-    likelihood::check(name, &read(&parameters)?).map_err(|error| to_python(&error))
+    let parameters = read(&parameters)?;
+    caught(|| likelihood::check(name, &parameters).map_err(|error| to_python(&error)))
 }
 
 /// Checks the parameters of a process.
 #[pyfunction]
 #[allow(clippy::needless_pass_by_value)]
 pub fn check_process(name: &str, parameters: Bound<'_, PyDict>) -> PyResult<()> {
-    process::build(name, &read(&parameters)?).map(|_| ()).map_err(|error| to_python(&error))
+    let parameters = read(&parameters)?;
+    caught(|| process::build(name, &parameters).map(|_| ()).map_err(|error| to_python(&error)))
 }
 
 /// Parameters from a dict of None, numbers, words and float64 arrays.
@@ -50,6 +54,10 @@ pub fn read(parameters: &Bound<'_, PyDict>) -> PyResult<Parameters> {
         let value = if value.is_none() {
             Value::Absent
         } else {
+            // Python counts True as a number, and a file may hold `true`.
+            if value.is_instance_of::<PyBool>() {
+                return Err(PyTypeError::new_err(format!("{name} is true or false")));
+            }
             match value.extract::<Parameter<'_>>()? {
                 Parameter::Number(number) => Value::Number(number),
                 Parameter::Text(word) => Value::Text(word),

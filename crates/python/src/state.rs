@@ -1,9 +1,9 @@
 //! The state of a fit: what `stickbreak.Fit` is made of.
 
-use numpy::{PyArray1, PyArray2, PyReadonlyArray1, PyReadonlyArrayDyn, PyUntypedArrayMethods};
+use numpy::{PyArray1, PyArray2, PyReadonlyArray1, PyReadonlyArray2, PyUntypedArrayMethods};
 use pyo3::exceptions::PyKeyError;
 use pyo3::prelude::*;
-use pyo3::types::PyDict;
+use pyo3::types::{PyBool, PyDict};
 use stickbreak::component::ComponentId;
 use stickbreak::fit::{Fitted, Record, StopReason};
 use stickbreak::local_step::Keep;
@@ -13,6 +13,7 @@ use stickbreak::{Error, Result};
 
 use crate::arrays::{AnyRows, at_least_one, table, vector, weights, with_rows};
 use crate::errors::to_python;
+use crate::panics::caught;
 use crate::run::run_quietly;
 use crate::specification::{Pair, specification, write};
 
@@ -34,8 +35,8 @@ impl State {
     }
 }
 
-fn done<T>(outcome: Result<T>) -> PyResult<T> {
-    outcome.map_err(|error| to_python(&error))
+fn done<T>(work: impl FnOnce() -> Result<T>) -> PyResult<T> {
+    caught(|| work().map_err(|error| to_python(&error)))
 }
 
 #[pymethods]
@@ -81,22 +82,22 @@ impl State {
 
     #[getter]
     fn weights<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyArray1<f64>>> {
-        Ok(vector(py, done(self.fitted.allocation())?.expected_weights))
+        Ok(vector(py, done(|| self.fitted.allocation())?.expected_weights))
     }
 
     #[getter]
     fn leftover_weight(&self) -> PyResult<f64> {
-        Ok(done(self.fitted.allocation())?.leftover)
+        Ok(done(|| self.fitted.allocation())?.leftover)
     }
 
     #[getter]
     fn components<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
-        write(py, &done(self.fitted.components())?)
+        write(py, &done(|| self.fitted.components())?)
     }
 
     #[getter]
     fn concentration(&self) -> PyResult<f64> {
-        Ok(done(self.build_process())?.concentration())
+        Ok(done(|| self.build_process())?.concentration())
     }
 
     #[getter]
@@ -106,7 +107,7 @@ impl State {
 
     #[getter]
     fn bound(&self) -> PyResult<&'static str> {
-        Ok(done(self.build_process())?.bound())
+        Ok(done(|| self.build_process())?.bound())
     }
 
     #[getter]
@@ -239,39 +240,39 @@ impl State {
                     parameters.set_item(own, array)?;
                 }
             }
-            Ok((item(header, role)?.extract()?, parameters))
+            Ok((field(header, role)?, parameters))
         };
         let specification = specification(&pair("likelihood")?, &pair("process")?)?;
         let numbers = |name: &str| -> PyResult<Vec<f64>> {
-            let array: PyReadonlyArrayDyn<'_, f64> = item(arrays, name)?.extract()?;
+            let array: PyReadonlyArray1<'_, f64> = field(arrays, name)?;
             Ok(array.as_array().iter().copied().collect())
         };
         let origin = numbers("origin")?;
         let counts = numbers("counts")?;
-        let statistics: PyReadonlyArrayDyn<'_, f64> = item(arrays, "statistics")?.extract()?;
-        let n_statistics = statistics.shape().last().copied().unwrap_or(0);
+        let statistics: PyReadonlyArray2<'_, f64> = field(arrays, "statistics")?;
+        let n_statistics = statistics.shape()[1];
         let ids = (0..counts.len() as u32).map(ComponentId).collect();
         let mut summary = Summary::empty(ids, n_statistics, false);
         summary.counts = counts;
         summary.entropies = numbers("entropies")?;
-        summary.statistics = numbers("statistics")?;
-        summary.mass = item(header, "mass")?.extract()?;
-        summary.log_base_measure = item(header, "log_base_measure")?.extract()?;
-        let stop: String = item(header, "stop_reason")?.extract()?;
-        let history: Vec<Bound<'_, PyDict>> = item(header, "history")?.extract()?;
+        summary.statistics = statistics.as_array().iter().copied().collect();
+        summary.mass = field(header, "mass")?;
+        summary.log_base_measure = field(header, "log_base_measure")?;
+        let stop: String = field(header, "stop_reason")?;
+        let history: Vec<Bound<'_, PyDict>> = field(header, "history")?;
         let fitted = Fitted {
             specification,
             origin,
-            n_rows: item(header, "n_rows")?.extract()?,
-            sparsity: item(header, "sparsity")?.extract()?,
+            n_rows: n_rows(header)?,
+            sparsity: field(header, "sparsity")?,
             summary,
-            elbo: item(header, "elbo")?.extract()?,
+            elbo: field(header, "elbo")?,
             history: history.iter().map(record_from_dict).collect::<PyResult<_>>()?,
             stop_reason: StopReason::from_name(&stop)
-                .ok_or_else(|| to_python(&Error::Format { message: format!("unknown stop reason {stop:?}") }))?,
+                .ok_or_else(|| format_error(format!("unknown stop reason {stop:?}")))?,
             error: None,
         };
-        done(fitted.check())?;
+        done(|| fitted.check())?;
         Ok(Self { fitted })
     }
 }
@@ -286,6 +287,28 @@ impl State {
         let named = &self.fitted.specification.process;
         process::build(&named.name, &named.parameters)
     }
+}
+
+/// A value of the header or an array of a file. Nothing in them is true or false, which Python counts as numbers.
+fn field<'py, T: FromPyObjectOwned<'py>>(dict: &Bound<'py, PyDict>, name: &str) -> PyResult<T> {
+    let value = item(dict, name)?;
+    if value.is_instance_of::<PyBool>() {
+        return Err(format_error(format!("{name} is true or false")));
+    }
+    let outcome: PyResult<T> = value.extract().map_err(Into::into);
+    outcome.map_err(|error| format_error(format!("{name}: {error}")))
+}
+
+/// The number of rows, which the core counts in 32 bits.
+fn n_rows(header: &Bound<'_, PyDict>) -> PyResult<usize> {
+    match field::<u32>(header, "n_rows")? {
+        0 => Err(format_error("a fit of no rows".into())),
+        n => Ok(n as usize),
+    }
+}
+
+fn format_error(message: String) -> PyErr {
+    to_python(&Error::Format { message })
 }
 
 fn item<'py>(dict: &Bound<'py, PyDict>, name: &str) -> PyResult<Bound<'py, PyAny>> {
@@ -329,12 +352,12 @@ pub fn record_to_dict<'py>(py: Python<'py>, record: &Record) -> PyResult<Bound<'
 
 fn record_from_dict(dict: &Bound<'_, PyDict>) -> PyResult<Record> {
     Ok(Record {
-        index: item(dict, "index")?.extract()?,
-        seconds: item(dict, "seconds")?.extract()?,
-        elbo: item(dict, "elbo")?.extract()?,
-        n_components: item(dict, "n_components")?.extract()?,
-        proposed: item(dict, "proposed")?.extract()?,
-        accepted: item(dict, "accepted")?.extract()?,
-        evaluated_share: item(dict, "evaluated_share")?.extract()?,
+        index: field(dict, "index")?,
+        seconds: field(dict, "seconds")?,
+        elbo: field(dict, "elbo")?,
+        n_components: field(dict, "n_components")?,
+        proposed: field(dict, "proposed")?,
+        accepted: field(dict, "accepted")?,
+        evaluated_share: field(dict, "evaluated_share")?,
     })
 }
