@@ -1,6 +1,6 @@
 //! The exact evidence lower bound of all data, from summaries alone (spec 0, collapsed form).
 
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::linalg::Scalar;
 use crate::model::Model;
 use crate::parallel::try_map;
@@ -27,14 +27,19 @@ impl Elbo {
 /// The bound with all global factors at their optimum given the summary.
 ///
 /// # Errors
-/// [`crate::Error::Numerical`] naming the component that has no Cholesky factor.
+/// [`Error::Numerical`] naming the component that has no Cholesky factor, or where the bound is not finite.
 pub fn collapsed<F: Scalar>(model: &Model<F>, summary: &Summary) -> Result<Elbo> {
     let gains = try_map(summary.n_components(), |k| {
         model.likelihood.log_marginal(summary.component(k)).map_err(|error| error.of_component(k))
     })?;
-    Ok(Elbo {
+    let elbo = Elbo {
         data: gains.iter().sum::<f64>() + summary.log_base_measure,
         allocation: model.process.allocate(&summary.counts).bound,
         entropy: summary.entropies.iter().sum(),
-    })
+    };
+    if elbo.total().is_finite() {
+        return Ok(elbo);
+    }
+    let worst = gains.iter().position(|gain| !gain.is_finite());
+    Err(Error::numerical(worst, format!("the evidence lower bound is {}; rescale the data", elbo.total())))
 }

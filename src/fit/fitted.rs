@@ -180,7 +180,11 @@ impl Fitted {
         let scorer = globals.scorer(&model)?;
         let scored = Scored { model: &model, scorer: scorer.as_ref(), width: self.sparsity, keep: Keep::Nothing };
         let outcome = self.local_step(rows, weights, &scored, &mut [], cancel)?;
-        Ok(outcome.log_normalizer - globals.divergence(&model)?)
+        let bound = outcome.log_normalizer - globals.divergence(&model)?;
+        if bound.is_finite() {
+            return Ok(bound);
+        }
+        Err(Error::numerical(None, format!("the bound of these rows is {bound}; rescale the data or leave rows out")))
     }
 
     /// The summary that one local step makes of these rows.

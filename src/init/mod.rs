@@ -79,6 +79,10 @@ impl<F: Scalar> Beginning<'_, F> {
     /// [`Error::Cancelled`]; [`Error::Numerical`]; [`Error::InvalidArgument`] for a start that does not fit.
     pub fn memo(&self, init: &Init<'_>) -> Result<Memo> {
         let k = self.ids.len();
+        let room = k.saturating_mul(self.likelihood.n_statistics());
+        Vec::<f64>::new().try_reserve_exact(room).map_err(|_| {
+            Error::invalid("n_components", k, "so few that their statistics, about K D^2 / 2 numbers, fit in memory")
+        })?;
         let n_batches = self.source.n_batches().unwrap_or(1);
         match init {
             Init::Labels(labels) => self.given(&FromLabels { labels }),
