@@ -26,7 +26,7 @@ pub enum Error {
         instead: String,
     },
     /// A computation left the numbers that can be represented.
-    #[error("{message}")]
+    #[error("{}{message}", component.map_or_else(String::new, |k| format!("component {k}: ")))]
     Numerical {
         /// Position of the component concerned, if one is.
         component: Option<usize>,
@@ -76,5 +76,18 @@ impl Error {
             Self::Numerical { component: None, message } => Self::Numerical { component: Some(k), message },
             other => other,
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_numerical_error_names_its_component_once() {
+        let error = Error::numerical(None, "too large");
+        assert_eq!(error.to_string(), "too large");
+        let named = error.of_component(3).of_component(5);
+        assert_eq!(named.to_string(), "component 3: too large");
     }
 }

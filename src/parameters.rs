@@ -55,13 +55,17 @@ impl Parameters {
         }
     }
 
-    /// As [`Parameters::number`], and greater than `lower`.
+    /// As [`Parameters::number`], and positive: from 1e-300 to 1e300, so that its reciprocal and the logarithms of its
+    /// gamma function are numbers too.
     ///
     /// # Errors
     /// Also where it is not.
-    pub fn number_above(&self, name: &str, lower: f64) -> Result<Option<f64>> {
+    pub fn positive(&self, name: &str) -> Result<Option<f64>> {
         match self.number(name)? {
-            Some(value) if value <= lower => Err(Error::invalid(name, value, format!("greater than {lower}"))),
+            Some(value) if value <= 0.0 => Err(Error::invalid(name, Value::Number(value), "greater than 0")),
+            Some(value) if !(1e-300..=1e300).contains(&value) => {
+                Err(Error::invalid(name, Value::Number(value), "from 1e-300 to 1e300"))
+            }
             value => Ok(value),
         }
     }
@@ -118,12 +122,36 @@ impl std::fmt::Display for Value {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
             Self::Absent => write!(f, "absent"),
-            Self::Number(value) => write!(f, "{value}"),
+            Self::Number(value) => write!(f, "{}", Plain(*value)),
             Self::Text(word) => write!(f, "{word:?}"),
             Self::Array { shape, data } => {
                 let finite = if data.iter().all(|x| x.is_finite()) { "" } else { " with values that are not finite" };
-                write!(f, "an array of shape {shape:?}{finite}")
+                write!(f, "an array of shape {}{finite}", Shape(shape))
             }
+        }
+    }
+}
+
+/// A number without hundreds of zeros.
+struct Plain(f64);
+
+impl std::fmt::Display for Plain {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self.0 {
+            value if value == 0.0 || !value.is_finite() || (1e-5..1e16).contains(&value.abs()) => write!(f, "{value}"),
+            value => write!(f, "{value:e}"),
+        }
+    }
+}
+
+/// A shape as NumPy writes it: (3,) and (2, 3).
+struct Shape<'a>(&'a [usize]);
+
+impl std::fmt::Display for Shape<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self.0 {
+            [length] => write!(f, "({length},)"),
+            sizes => write!(f, "({})", sizes.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ")),
         }
     }
 }
@@ -142,4 +170,30 @@ pub fn vector(data: Vec<f64>) -> Value {
 /// A table with `columns` columns as a parameter.
 pub fn table(columns: usize, data: Vec<f64>) -> Value {
     Value::Array { shape: vec![data.len() / columns, columns], data }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn values_are_shown_as_python_writes_them() {
+        let shown = |value: Value| value.to_string();
+        assert_eq!(shown(vector(vec![1.0, 2.0, 3.0])), "an array of shape (3,)");
+        assert_eq!(shown(table(2, vec![1.0; 6])), "an array of shape (3, 2)");
+        assert_eq!(shown(Value::Number(0.25)), "0.25");
+        assert_eq!(shown(Value::Number(-5e-324)), "-5e-324");
+        assert_eq!(shown(Value::Number(1e308)), "1e308");
+    }
+
+    #[test]
+    fn positive_numbers_have_limits() {
+        let of = |value: f64| Parameters::from_pairs([("x", Value::Number(value))]).positive("x");
+        for refused in [0.0, -1.0, 5e-324, 1e-301, 1e301, f64::NAN, f64::INFINITY] {
+            assert!(of(refused).is_err(), "{refused}");
+        }
+        for taken in [1e-300, 1.0, 1e300] {
+            assert_eq!(of(taken), Ok(Some(taken)));
+        }
+    }
 }

@@ -52,7 +52,7 @@ impl<'a, F: Real> ArrayBatches<'a, F> {
             return Err(Error::invalid("batches", n_batches, format!("between 1 and the number of rows, {n}")));
         }
         let count =
-            u32::try_from(n).map_err(|_| Error::invalid("X", format!("{n} rows"), "at most 4294967295 rows"))?;
+            u32::try_from(n).map_err(|_| Error::invalid("data", format!("{n} rows"), "at most 4294967295 rows"))?;
         // One batch holds all rows whatever their order; keeping theirs lets a memory map be read in sequence.
         let order = shuffle.filter(|_| n_batches > 1).map(|seed| {
             let mut order = permutation(count, &mut stream(seed, Purpose::Batches, 0));

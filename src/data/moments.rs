@@ -38,9 +38,10 @@ impl Moments {
 /// range of float64.
 pub fn moments<F: Scalar>(units: &Units<'_, F>, cancel: &Cancel) -> Result<Moments> {
     let d = units.dimension();
+    // The argument is called `data` where moments are taken: in `fit`.
     let room = Vec::<f64>::new().try_reserve_exact(4 * d * d);
     room.map_err(|_| {
-        Error::invalid("X", format!("{d} columns"), "of so few columns that D x D matrices fit in memory")
+        Error::invalid("data", format!("{d} columns"), "of so few columns that D x D matrices fit in memory")
     })?;
     let (mass, mean, fingerprint) = means(units, cancel)?;
     let covariance = scatter(units, &mean, cancel)?.into_iter().map(|value| value / mass).collect();
@@ -67,7 +68,7 @@ fn means<F: Scalar>(units: &Units<'_, F>, cancel: &Cancel) -> Result<(f64, Vec<f
                 if let Some(column) = row.iter().position(|value| !value.is_finite()) {
                     let row_number = units.row_number(unit);
                     return Err(Error::invalid(
-                        "X",
+                        "data",
                         format!("{} in row {row_number}, column {column}", row[column]),
                         "finite",
                     ));
@@ -125,7 +126,13 @@ fn scatter<F: Scalar>(units: &Units<'_, F>, mean: &[f64], cancel: &Cancel) -> Re
     let trace: f64 = (0..d).map(|i| total[i * d + i]).sum();
     if !trace.is_finite() || (any_moved && trace == 0.0) {
         let found = if trace == 0.0 { "values whose squares vanish" } else { "values whose squares overflow" };
-        return Err(Error::invalid("X", found, "of a scale whose squares float64 can hold; rescale it"));
+        return Err(Error::invalid("data", found, "of a scale whose squares float64 can hold; rescale it"));
+    }
+    // A row is scored in its own type, divided by its standard deviation, which float32 cannot hold below this.
+    let variance = trace / (d as f64 * units.total_mass());
+    if F::NAME == "float32" && any_moved && variance < 1e-70 {
+        let found = format!("values of standard deviation {:.0e} in float32", variance.sqrt());
+        return Err(Error::invalid("data", found, "of a scale float32 can divide by; rescale it or pass float64"));
     }
     for column in 0..d {
         for row in 0..column {
@@ -175,7 +182,7 @@ mod tests {
         values[4321] = f64::NAN;
         values[4999] = f64::INFINITY;
         let error = of(&values, 2, None).expect_err("NaN");
-        assert_eq!(error, Error::invalid("X", "NaN in row 2160, column 1", "finite"));
+        assert_eq!(error, Error::invalid("data", "NaN in row 2160, column 1", "finite"));
     }
 
     #[test]

@@ -5,7 +5,8 @@ use crate::error::{Error, Result};
 use crate::likelihood::Specification;
 use crate::likelihood::scatter::unpack;
 use crate::likelihood::wishart::{
-    NormalWishart, NormalWishartModel, check_dof, check_scale, default_scale, dofs, scales,
+    NormalWishart, NormalWishartModel, check_dof, check_scale, check_scale_beside, default_scale, dofs, scales,
+    survives_beside,
 };
 use crate::parameters::{Parameters, Value, table, vector};
 use crate::suffstats::Sufficient;
@@ -25,11 +26,11 @@ pub struct Gaussian {
 impl Specification for Gaussian {
     fn check(parameters: &Parameters) -> Result<()> {
         parameters.only(&NAMES)?;
-        parameters.number_above("mean_precision", 0.0)?;
+        parameters.positive("mean_precision")?;
         let mean = parameters.vector("mean")?;
         let scale = parameters.square("scale")?;
         let d = mean.map(<[f64]>::len).or(scale.map(|(d, _)| d));
-        if let Some(dof) = parameters.number_above("dof", 0.0)? {
+        if let Some(dof) = parameters.positive("dof")? {
             check_dof(dof, d.unwrap_or(1))?;
         }
         if let (Some(mean), Some((d, _))) = (mean, scale)
@@ -63,10 +64,11 @@ impl Specification for Gaussian {
         {
             if size != Some(d) {
                 let found = format!("of size {}", size.unwrap_or(0));
-                return Err(Error::invalid(name, found, format!("of size {d}, the number of columns of X")));
+                return Err(Error::invalid(name, found, format!("of size {d}, the number of columns of the data")));
             }
         }
         Self::check(&complete)?;
+        Self::check_beside(&complete, data)?;
         Ok(complete)
     }
 
@@ -83,6 +85,23 @@ impl Specification for Gaussian {
         let relative = mean.iter().zip(&origin).map(|(m, o)| m - o).collect();
         let prior = NormalWishart::new(dof, kappa.recip(), relative, scale.to_vec())?;
         Ok(Self { origin, scale: scale.to_vec(), prior })
+    }
+}
+
+impl Gaussian {
+    /// Checks that the scale survives beside the scatter of the data and their distance from the prior mean.
+    fn check_beside(parameters: &Parameters, data: &Moments) -> Result<()> {
+        let Some((d, scale)) = parameters.square("scale")? else { return Ok(()) };
+        check_scale_beside(data, scale)?;
+        let kappa = parameters.number("mean_precision")?.unwrap_or(0.0);
+        let mean = parameters.vector("mean")?.unwrap_or(&data.mean);
+        // What a single row adds.
+        let square = |j: usize| kappa / (1.0 + kappa) * (mean[j] - data.mean[j]).powi(2);
+        if survives_beside(d, scale, square) {
+            return Ok(());
+        }
+        let found = "so far from the data that float64 loses `scale` beside the distance";
+        Err(Error::invalid("mean", found, "nearer the data, or used with a larger `scale`"))
     }
 }
 

@@ -8,6 +8,7 @@ use std::f64::consts::{LN_2, PI};
 use rand::RngExt;
 use rand_distr::{ChiSquared, Distribution, StandardNormal};
 
+use crate::data::Moments;
 use crate::error::{Error, Result};
 use crate::likelihood::quadratic::{Link, Quadratic, QuadraticScorer};
 use crate::likelihood::scatter::{add_moments, packed_len};
@@ -280,6 +281,27 @@ pub fn check_scale(d: usize, scale: &[f64]) -> Result<()> {
     })
 }
 
+/// The least share of squares that a prior scale must have to survive beside them. A component of few rows has a
+/// scatter with rounding errors of `f64::EPSILON` of the squares it is the difference of, and only the prior's scale
+/// keeps it positive definite; at this share it loses no more than a thousandth.
+const LEAST_SHARE: f64 = 1e3 * f64::EPSILON;
+
+/// Whether a positive definite scale survives the addition of squares, one a column.
+pub fn survives_beside(d: usize, scale: &[f64], square: impl Fn(usize) -> f64) -> bool {
+    let mut factor = scale.to_vec();
+    cholesky(d, &mut factor).is_ok() && (0..d).all(|j| factor[j * (d + 1)].powi(2) >= LEAST_SHARE * square(j))
+}
+
+/// Checks that a scale survives beside the scatter of the data.
+pub fn check_scale_beside(data: &Moments, scale: &[f64]) -> Result<()> {
+    let d = data.dimension();
+    if survives_beside(d, scale, |j| data.covariance[j * (d + 1)]) {
+        return Ok(());
+    }
+    let found = "so small that float64 loses it beside the scatter of the data";
+    Err(Error::invalid("scale", found, format!("at least {LEAST_SHARE:.0e} of the variance of every column")))
+}
+
 /// The default scale: the covariance of the data plus a ridge of 1e-3 of its mean variance. Mean-removed image
 /// patches have a singular covariance, so the ridge matters; where all rows are equal it is 1e-3 by itself.
 pub fn default_scale(d: usize, covariance: &[f64]) -> Vec<f64> {
@@ -345,7 +367,8 @@ impl<M: NormalWishartModel> Conjugate for M {
     }
 
     fn posterior_parameters(&self, components: &[Sufficient<'_>]) -> Result<Parameters> {
-        Ok(self.parameters(&try_map(components.len(), |k| self.posterior(components[k]))?))
+        let posterior = |k: usize| self.posterior(components[k]).map_err(|error| error.of_component(k));
+        Ok(self.parameters(&try_map(components.len(), posterior)?))
     }
 
     fn draw(&self, component: Sufficient<'_>, generator: &mut Generator) -> Result<Vec<f64>> {

@@ -5,7 +5,8 @@ use crate::error::{Error, Result};
 use crate::likelihood::Specification;
 use crate::likelihood::scatter::unpack;
 use crate::likelihood::wishart::{
-    NormalWishart, NormalWishartModel, check_dof, check_scale, default_scale, dofs, scales,
+    NormalWishart, NormalWishartModel, check_dof, check_scale, check_scale_beside, default_scale, dofs, scales,
+    survives_beside,
 };
 use crate::parameters::{Parameters, Value, table};
 use crate::suffstats::Sufficient;
@@ -25,7 +26,7 @@ impl Specification for ZeroMeanGaussian {
     fn check(parameters: &Parameters) -> Result<()> {
         parameters.only(&["dof", "scale"])?;
         let scale = parameters.square("scale")?;
-        if let Some(dof) = parameters.number_above("dof", 0.0)? {
+        if let Some(dof) = parameters.positive("dof")? {
             check_dof(dof, scale.map_or(1, |(d, _)| d))?;
         }
         scale.map_or(Ok(()), |(d, values)| check_scale(d, values))
@@ -38,8 +39,13 @@ impl Specification for ZeroMeanGaussian {
             None => (d, default_scale(d, &data.covariance)),
         };
         if size != d {
-            let allowed = format!("of size {d}, the number of columns of X");
+            let allowed = format!("of size {d}, the number of columns of the data");
             return Err(Error::invalid("scale", format!("of size {size}"), allowed));
+        }
+        check_scale_beside(data, &scale)?;
+        if !survives_beside(d, &scale, |j| data.covariance[j * (d + 1)] + data.mean[j].powi(2)) {
+            let found = "so far from zero that float64 loses its scatter beside the square of its mean";
+            return Err(Error::invalid("data", found, "near zero for its scatter, or modelled by `Gaussian`"));
         }
         let complete = Parameters::from_pairs([
             ("dof", Value::Number(parameters.number("dof")?.unwrap_or(d as f64 + 2.0))),

@@ -68,9 +68,5 @@ registry! {
 
 /// The concentration parameter: a positive number, 1 by default.
 fn concentration(parameters: &Parameters) -> Result<f64> {
-    match parameters.number_above("concentration", 0.0)? {
-        // The logarithm of the gamma function of anything smaller overflows.
-        Some(value) if value < 1e-300 => Err(Error::invalid("concentration", value, "at least 1e-300")),
-        value => Ok(value.unwrap_or(1.0)),
-    }
+    Ok(parameters.positive("concentration")?.unwrap_or(1.0))
 }
