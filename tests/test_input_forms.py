@@ -1,5 +1,7 @@
 """The same numbers in other clothes: order, strides, byte order, memory maps, other types, tables."""
 
+import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 
@@ -82,20 +84,44 @@ def test_layout_of_what_is_predicted(rows: np.ndarray, layout: Callable[[np.ndar
 
 @pytest.mark.parametrize("dtype", [np.int8, np.int16, np.int32, np.int64, np.longdouble])
 def test_other_numbers_become_float64(rows: np.ndarray, dtype: type) -> None:
-    assert bits(rows.astype(dtype), rows) == bits(rows, rows)
+    with pytest.warns(sb.ConversionWarning, match="converted to float64"):
+        found = bits(rows.astype(dtype), rows)
+    assert found == bits(rows, rows)
 
 
-def test_unsigned_and_boolean_numbers_become_float64(rows: np.ndarray) -> None:
-    shifted = np.abs(rows)
-    for dtype in [np.uint8, np.uint16, np.uint64]:
-        assert bits(shifted.astype(dtype), shifted) == bits(shifted, shifted)
-    flags = rows > 0
-    assert bits(flags, flags.astype(float)) == bits(flags.astype(float), flags.astype(float))
+@pytest.mark.parametrize("dtype", [np.uint8, np.uint16, np.uint64, np.bool_])
+def test_unsigned_and_boolean_numbers_become_float64(rows: np.ndarray, dtype: type) -> None:
+    given = (np.abs(rows) % 7).astype(dtype)
+    with pytest.warns(sb.ConversionWarning, match="converted to float64"):
+        found = bits(given, given.astype(float))
+    assert found == bits(given.astype(float), given.astype(float))
 
 
 def test_half_becomes_single(rows: np.ndarray) -> None:
     single = rows.astype(np.float32)
-    assert bits(rows.astype(np.float16), single) == bits(single, single)
+    with pytest.warns(sb.ConversionWarning, match="float16 is converted to float32"):
+        found = bits(rows.astype(np.float16), single)
+    assert found == bits(single, single)
+
+
+def test_conversions_are_said_once() -> None:
+    """Under the usual filters: one line for each kind in a process, wherever the calls are; none for lists."""
+    script = """
+import numpy as np, stickbreak as sb
+rows = np.random.default_rng(0).integers(-50, 50, size=(40, 2))
+model = sb.Mixture(likelihood=sb.Gaussian())
+for _ in range(3):
+    fit = sb.fit(model, rows, sb.Full(max_passes=1), n_components=2)
+fit.predict(rows)
+fit.log_predictive(rows.astype(np.uint8))
+fit.predict(rows.astype(np.float16))
+fit.evaluate(rows.astype(np.float16), sample_weight=np.ones(40, int))
+fit.predict(rows.astype(">f8"))
+fit.predict(rows.tolist())
+"""
+    found = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True, timeout=120)
+    said = [line for line in found.stderr.splitlines() if "ConversionWarning:" in line]
+    assert [("integers" in line, "float16" in line) for line in said] == [(True, False), (False, True)]
 
 
 def test_lists(rows: np.ndarray) -> None:
@@ -133,7 +159,43 @@ def test_pandas_with_a_missing_value(rows: np.ndarray) -> None:
     frame.iloc[3, 1] = pandas.NA
     with pytest.raises(sb.InvalidArgument) as caught:
         bits(frame, rows)
-    assert caught.value.argument == "X"
+    assert caught.value.argument == "data"
+
+
+def test_polars(rows: np.ndarray) -> None:
+    polars = pytest.importorskip("polars")
+    frame = polars.DataFrame(rows, schema=["a", "b", "c"], orient="row")
+    assert bits(frame, rows) == bits(rows, rows)
+    mixed = frame.with_columns(polars.col("a").cast(polars.Int64), polars.col("b").cast(polars.Float32))
+    assert bits(mixed, rows) == bits(rows, rows)
+    single = frame.cast(polars.Float32)
+    assert bits(single, rows.astype(np.float32)) == bits(rows.astype(np.float32), rows.astype(np.float32))
+    with pytest.warns(sb.ConversionWarning, match="integers"):
+        found = bits(frame.cast(polars.Int32), rows)
+    assert found == bits(rows, rows)
+    weights, labels = polars.Series(np.ones(len(rows))), polars.Series(np.arange(len(rows)) % 3)
+    fit = sb.fit(MODEL, frame, ALGORITHM, init=labels, sample_weight=weights, progress=False)
+    other = sb.fit(MODEL, rows, ALGORITHM, init=labels.to_numpy(), sample_weight=np.ones(len(rows)), progress=False)
+    assert fit.elbo == other.elbo
+    np.testing.assert_array_equal(fit.predict(frame), fit.predict(rows))
+
+
+def test_what_is_wrong_with_a_polars_table_is_said(rows: np.ndarray) -> None:
+    polars = pytest.importorskip("polars")
+    frame = polars.DataFrame(rows, schema=["a", "b", "c"], orient="row")
+    missing = frame.with_columns(polars.when(polars.col("b") > 25).then(None).otherwise(polars.col("b")).alias("b"))
+    row = int((rows[:, 1] > 25).argmax())
+    for wrong, kind, words in [
+        (missing, sb.InvalidArgument, f"row {row}, column 1"),
+        (frame.with_columns(c=polars.lit("x")), sb.InvalidType, "DataFrame"),
+        (frame.lazy(), sb.InvalidType, "collect"),
+        (frame.select([]), sb.InvalidArgument, "column"),
+        (frame["a"], sb.InvalidArgument, "reshape"),
+    ]:
+        with pytest.raises(kind) as caught:
+            bits(wrong, rows)
+        assert caught.value.argument == "data"
+        assert words in str(caught.value)
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64, np.int64, ">f8"])

@@ -16,6 +16,7 @@ from stickbreak.algorithms import Full, Memoized
 from stickbreak.checkpoints import Checkpoint
 from stickbreak.errors import (
     CheckpointError,
+    ConversionWarning,
     InternalError,
     InvalidArgument,
     InvalidType,
@@ -35,6 +36,7 @@ from stickbreak.results import Fit, load
 __all__ = [
     "Checkpoint",
     "CheckpointError",
+    "ConversionWarning",
     "DirichletProcess",
     "FiniteDirichlet",
     "Fit",

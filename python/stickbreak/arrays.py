@@ -1,30 +1,37 @@
 """Turns what users hold - arrays, tables, lists - into the arrays that the core reads, by copy only where needed."""
 
 import sys
+import warnings
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from stickbreak.checks import describe, invalid_argument, invalid_type
+from stickbreak.errors import ConversionWarning
 
 if TYPE_CHECKING:
     from stickbreak._core import Rows
 
 _NUMBERS = "biuf"  # NumPy's kinds of real numbers, booleans included
 _ROWS_ALLOWED = "an array or table of real numbers, of shape (n, D)"
+# Sums of weights between these keep every product with the squares of data, and every count, a number.
+_LEAST_TOTAL, _LARGEST_TOTAL = 1e-100, 1e100
 
 
-def rows(value: object, *, n_columns: int | None = None, minimum: int = 1) -> "Rows":
-    """Return the data `X` as float32 or float64 rows.
+def rows(value: object, argument: str = "X", *, n_columns: int | None = None, minimum: int = 1) -> "Rows":
+    """Return data as float32 or float64 rows.
 
     float32 and float64 arrays in native byte order stay what they are, memory maps, Fortran order and strides
-    included. float16 becomes float32; all other numbers become float64.
+    included. float16 becomes float32; all other numbers become float64. Where an array or a table changes its type,
+    a `ConversionWarning` says so.
 
     Parameters
     ----------
     value : object
-        What the user gave as `X`.
+        What the user gave.
+    argument : str
+        Under which name.
     n_columns : int, optional
         The number of columns it must have.
     minimum : int
@@ -34,21 +41,43 @@ def rows(value: object, *, n_columns: int | None = None, minimum: int = 1) -> "R
     -------
     ndarray of shape (n, D)
     """
-    array = numeric(value, "X", _ROWS_ALLOWED)
+    array = numeric(value, argument, _ROWS_ALLOWED)
     if array.ndim != 2:
-        hint = "for a single column write X.reshape(-1, 1)" if array.ndim == 1 else ""
-        raise invalid_argument("X", f"of shape {array.shape}", _ROWS_ALLOWED, hint)
+        hint = _hint_on_rank(array, argument, n_columns)
+        raise invalid_argument(argument, f"of shape {array.shape}", _ROWS_ALLOWED, hint)
     if array.shape[1] == 0:
-        raise invalid_argument("X", f"of shape {array.shape}", "an array of at least one column")
+        raise invalid_argument(argument, f"of shape {array.shape}", "an array of at least one column")
     if n_columns is not None and array.shape[1] != n_columns:
-        raise invalid_argument("X", f"of shape {array.shape}", f"of {n_columns} columns, as in the fit")
+        raise invalid_argument(argument, f"of shape {array.shape}", f"of {n_columns} columns, as in the fit")
     if array.shape[0] < minimum:
-        raise invalid_argument("X", f"of shape {array.shape}", f"an array of at least {minimum} rows")
+        raise invalid_argument(argument, f"of shape {array.shape}", f"an array of at least {minimum} rows")
     single = array.dtype.kind == "f" and array.dtype.itemsize <= 4
     dtype: type[np.float32] | type[np.float64] = np.float32 if single else np.float64
     if array.dtype == dtype and array.flags.aligned:
         return array
-    with np.errstate(over="ignore"):  # a long double beyond float64 becomes infinite, which the core reports
+    if hasattr(value, "dtype") or hasattr(value, "dtypes"):  # a list has no type that could be kept
+        _say_converted(array.dtype, np.dtype(dtype))
+    return _converted(array, dtype)
+
+
+def _hint_on_rank(array: NDArray[Any], argument: str, n_columns: int | None) -> str:
+    if array.ndim != 1 or array.size == 0:
+        return ""
+    if n_columns == array.size:
+        return f"for a single row write {argument}.reshape(1, -1)"
+    return f"for a single column write {argument}.reshape(-1, 1)"
+
+
+def _say_converted(found: np.dtype[Any], wanted: np.dtype[Any]) -> None:
+    kinds = {"b": "booleans are", "i": "integers are", "u": "integers are", "f": f"{found.name} is"}
+    if found.name != wanted.name:  # another byte order is no other type
+        # At this line, not at the caller's: the default filter then shows it once, wherever the callers are.
+        text = f"{kinds[found.kind]} converted to {wanted.name}, in a copy; pass float32 or float64 to spare it"
+        warnings.warn(text, ConversionWarning, stacklevel=1)
+
+
+def _converted(array: NDArray[Any], dtype: type[np.floating[Any]]) -> NDArray[Any]:
+    with np.errstate(over="ignore"):  # a long double beyond float64 becomes infinite, which is refused as such
         converted: NDArray[Any] = np.array(array, dtype=dtype, order="K")
     return converted
 
@@ -59,7 +88,7 @@ def sample_weights(value: object, n_rows: int) -> NDArray[np.float64] | None:
         return None
     allowed = f"finite numbers of at least 0, not all zero, of shape ({n_rows},)"
     weights = _vector(numeric(value, "sample_weight", allowed), "sample_weight", n_rows, allowed)
-    weights = np.require(weights, dtype=np.float64, requirements=["C", "A"])
+    weights = _plain(weights)
     # One comparison for both rules: it is false for NaN too.
     wrong = ~((weights >= 0.0) & (weights < np.inf))
     if wrong.any():
@@ -67,17 +96,30 @@ def sample_weights(value: object, n_rows: int) -> NDArray[np.float64] | None:
         raise invalid_argument("sample_weight", f"{weights[row]} at row {row}", allowed)
     if not weights.any():
         raise invalid_argument("sample_weight", "zero everywhere", allowed)
+    with np.errstate(over="ignore"):
+        total = weights.sum()
+    if not _LEAST_TOTAL <= total <= _LARGEST_TOTAL:
+        limits = f"of a sum from {_LEAST_TOTAL:g} to {_LARGEST_TOTAL:g}"
+        raise invalid_argument("sample_weight", f"of sum {total:g}", limits)
     return weights
 
 
+def _plain(array: NDArray[Any]) -> NDArray[np.float64]:
+    """Return the numbers as the core reads weights and responsibilities: aligned float64 in C order."""
+    if array.dtype.kind == "f" and array.dtype.itemsize > 8:
+        array = _converted(array, np.float64)
+    return np.require(array, dtype=np.float64, requirements=["C", "A"])
+
+
 def labels(array: NDArray[Any], argument: str, n_rows: int) -> NDArray[np.int64]:
-    """Return integer labels of shape (n,), each at least 0."""
-    allowed = f"integers of at least 0, of shape ({n_rows},)"
+    """Return integer labels of shape (n,), each at least 0 and below n."""
+    allowed = f"integers from 0 to {n_rows - 1}, of shape ({n_rows},)"
     labels = _vector(array, argument, n_rows, allowed)
     if labels.dtype.kind not in "iu":
         raise invalid_type(argument, describe(labels), allowed)
-    # Compared before the cast, which would turn large unsigned labels into negative ones.
-    wrong = (labels < 0) | (labels > np.iinfo(np.int64).max)
+    # There are at most as many components as rows. Compared before the cast, which would turn large unsigned labels
+    # into negative ones.
+    wrong = (labels < 0) | (labels >= n_rows)
     if wrong.any():
         row = int(wrong.argmax())
         raise invalid_argument(argument, f"{labels[row]} at row {row}", allowed)
@@ -89,7 +131,7 @@ def responsibilities(array: NDArray[Any], argument: str, n_rows: int) -> NDArray
     allowed = f"numbers of at least 0 of shape ({n_rows}, K) whose rows sum to one"
     if array.shape[0] != n_rows or array.shape[1] == 0:
         raise invalid_argument(argument, f"of shape {array.shape}", allowed)
-    shares = np.require(array, dtype=np.float64, requirements=["C", "A"])
+    shares = _plain(array)
     negative = shares.min(axis=1) < 0.0
     # Sums are reduced without n x K scratch; a NaN or an infinity in a row shows in its sum.
     with np.errstate(invalid="ignore", over="ignore"):
@@ -106,6 +148,8 @@ def numeric(value: object, argument: str, allowed: str) -> NDArray[Any]:
     """Return `value` as an array of real numbers of any shape and type, without a copy where it is one."""
     if _is_sparse(value):
         raise invalid_type(argument, f"a sparse {type(value).__name__}", allowed, "convert it by .toarray()")
+    if _is_lazy(value):
+        raise invalid_type(argument, "a lazy table that holds no numbers yet", allowed, "make them by .collect()")
     array = _as_array(value, argument, allowed)
     if array.dtype.kind not in _NUMBERS:
         raise invalid_type(argument, _describe_values(value, array), allowed)
@@ -150,6 +194,11 @@ def _is_pandas_table_of_numbers(value: object) -> bool:
 def _is_sparse(value: object) -> bool:
     scipy_sparse = sys.modules.get("scipy.sparse")
     return scipy_sparse is not None and bool(scipy_sparse.issparse(value))
+
+
+def _is_lazy(value: object) -> bool:
+    polars = sys.modules.get("polars")
+    return polars is not None and isinstance(value, polars.LazyFrame)
 
 
 def _vector(array: NDArray[Any], argument: str, n_rows: int, allowed: str) -> NDArray[Any]:

@@ -81,5 +81,19 @@ class NumericalError(StickbreakError):
         self.component = component
 
 
+class ConversionWarning(UserWarning):
+    """Data are copied because the core reads only float32 and float64.
+
+    Said once for each kind of conversion while the usual filters of `warnings` are in force, which is also where to
+    silence it.
+
+    Examples
+    --------
+    >>> import warnings
+    >>> import stickbreak as sb
+    >>> warnings.simplefilter("ignore", sb.ConversionWarning)
+    """
+
+
 class InternalError(StickbreakError):
     """An invariant of stickbreak itself does not hold: a bug of ours, please report it."""
