@@ -9,6 +9,7 @@ import pytest
 from scipy import sparse
 
 import stickbreak as sb
+from cases import visible_bits
 
 ROWS = np.random.default_rng(0).standard_normal((30, 2))
 MODEL = sb.Mixture(likelihood=sb.Gaussian(), process=sb.DirichletProcess())
@@ -64,6 +65,18 @@ SPECIFICATIONS: list[Case] = [
     (lambda: sb.FiniteDirichlet(n_components=2.5), sb.InvalidType, "n_components"),
     (lambda: sb.FiniteDirichlet(n_components=True), sb.InvalidType, "n_components"),
     (lambda: sb.FiniteDirichlet(n_components=3, concentration=0), sb.InvalidArgument, "concentration"),
+    (lambda: sb.FiniteDirichlet(n_components=10**30), sb.InvalidArgument, "n_components"),
+    (lambda: sb.FiniteDirichlet(n_components=2**32), sb.InvalidArgument, "n_components"),
+    (lambda: sb.FiniteDirichlet(n_components=3, concentration=1e308), sb.InvalidArgument, "concentration"),
+    (lambda: sb.DirichletProcess(concentration=[1.0]), sb.InvalidArgument, "concentration"),
+    (lambda: sb.DirichletProcess(concentration=1j), sb.InvalidType, "concentration"),
+    (lambda: sb.Gaussian(mean_precision=5e-324), sb.InvalidArgument, "mean_precision"),
+    (lambda: sb.Gaussian(scale="a"), sb.InvalidType, "scale"),
+    (lambda: sb.Gaussian(scale=2.0), sb.InvalidArgument, "scale"),
+    (lambda: sb.Gaussian(scale=np.eye(2) * 1j), sb.InvalidType, "scale"),
+    (lambda: sb.Gaussian(scale=np.eye(2).astype(object)), sb.InvalidType, "scale"),
+    (lambda: sb.Gaussian(mean=[0.0, 0.0, 0.0], scale=np.eye(2)), sb.InvalidArgument, "mean"),
+    (lambda: sb.Gaussian(mean=[]), sb.InvalidArgument, "mean"),
     (lambda: sb.Mixture(likelihood=sb.Gaussian, process=sb.DirichletProcess()), sb.InvalidType, "likelihood"),
     (lambda: sb.Mixture(likelihood="gaussian", process=sb.DirichletProcess()), sb.InvalidType, "likelihood"),
     (lambda: sb.Mixture(likelihood=sb.Gaussian(), process=1.0), sb.InvalidType, "process"),
@@ -104,7 +117,7 @@ NOT_SUPPORTED: list[Maker] = [
     lambda: sb.Memoized(objective="ml"),
     lambda: sb.DirichletProcess(truncation="stick"),
     lambda: sb.DirichletProcess(truncation="tail"),
-    lambda: run(missing="marginalise"),
+    lambda: run(missing="marginalize"),
     lambda: run(init="sequential"),
     lambda: fitted().save("model.safetensors", memo=True),
 ]
@@ -119,34 +132,40 @@ def run(rows: Any = ROWS, algorithm: Any = None, model: Any = MODEL, **options: 
     return sb.fit(model, rows, algorithm, **{"progress": False, "callbacks": [unreached]} | options)
 
 
-def fitted() -> sb.Fit:
-    return sb.fit(MODEL, ROWS, sb.Full(max_passes=1), n_components=2, progress=False)
+def fitted(n_components: int = 2) -> sb.Fit:
+    return sb.fit(MODEL, ROWS, sb.Full(max_passes=1), n_components=n_components, progress=False)
 
 
 FINITE = sb.Mixture(likelihood=sb.Gaussian(), process=sb.FiniteDirichlet(n_components=3))
 OTHER = sb.Mixture(likelihood=sb.ZeroMeanGaussian(), process=sb.DirichletProcess())
 
 DATA: list[Case] = [
-    (lambda: run(spoilt(NAN)), sb.InvalidArgument, "X"),
-    (lambda: run(spoilt(INFINITY)), sb.InvalidArgument, "X"),
-    (lambda: run(spoilt(-INFINITY)), sb.InvalidArgument, "X"),
-    (lambda: run(spoilt(NAN, np.float32)), sb.InvalidArgument, "X"),
-    (lambda: run(spoilt(INFINITY, np.float32), sb.Memoized(batches=4)), sb.InvalidArgument, "X"),
-    (lambda: run(spoilt(NAN), init=np.zeros(30, int)), sb.InvalidArgument, "X"),
-    (lambda: run(ROWS[:, 0]), sb.InvalidArgument, "X"),
-    (lambda: run(ROWS[None]), sb.InvalidArgument, "X"),
-    (lambda: run(ROWS[:0]), sb.InvalidArgument, "X"),
-    (lambda: run(ROWS[:, :0]), sb.InvalidArgument, "X"),
-    (lambda: run(3.0), (sb.InvalidType, sb.InvalidArgument), "X"),
-    (lambda: run(None), sb.InvalidType, "X"),
-    (lambda: run("rows.csv"), sb.InvalidType, "X"),
-    (lambda: run([[1.0, 2.0], [3.0]]), sb.InvalidType, "X"),
-    (lambda: run(ROWS.astype(complex)), sb.InvalidType, "X"),
-    (lambda: run(ROWS.astype(object)), sb.InvalidType, "X"),
-    (lambda: run(ROWS.astype(str)), sb.InvalidType, "X"),
-    (lambda: run(np.zeros((30, 2), "datetime64[s]")), sb.InvalidType, "X"),
-    (lambda: run(sparse.csr_array(ROWS)), sb.InvalidType, "X"),
-    (lambda: run(np.ma.masked_greater(ROWS, 1.0)), sb.InvalidType, "X"),
+    (lambda: run(spoilt(NAN)), sb.InvalidArgument, "data"),
+    (lambda: run(spoilt(INFINITY)), sb.InvalidArgument, "data"),
+    (lambda: run(spoilt(-INFINITY)), sb.InvalidArgument, "data"),
+    (lambda: run(spoilt(NAN, np.float32)), sb.InvalidArgument, "data"),
+    (lambda: run(spoilt(INFINITY, np.float32), sb.Memoized(batches=4)), sb.InvalidArgument, "data"),
+    (lambda: run(spoilt(NAN), init=np.zeros(30, int)), sb.InvalidArgument, "data"),
+    (lambda: run(ROWS[:, 0]), sb.InvalidArgument, "data"),
+    (lambda: run(ROWS[None]), sb.InvalidArgument, "data"),
+    (lambda: run(ROWS[:0]), sb.InvalidArgument, "data"),
+    (lambda: run(ROWS[:1]), sb.InvalidArgument, "data"),
+    (lambda: run([]), sb.InvalidArgument, "data"),
+    (lambda: run(1e154 * ROWS), sb.InvalidArgument, "data"),
+    (lambda: run(1e-170 * ROWS), sb.InvalidArgument, "data"),
+    (lambda: run((1e-40 * ROWS).astype(np.float32)), sb.InvalidArgument, "data"),
+    (lambda: run(1e7 + ROWS, model=OTHER), sb.InvalidArgument, "data"),
+    (lambda: run(ROWS[:, :0]), sb.InvalidArgument, "data"),
+    (lambda: run(3.0), (sb.InvalidType, sb.InvalidArgument), "data"),
+    (lambda: run(None), sb.InvalidType, "data"),
+    (lambda: run("rows.csv"), sb.InvalidType, "data"),
+    (lambda: run([[1.0, 2.0], [3.0]]), sb.InvalidType, "data"),
+    (lambda: run(ROWS.astype(complex)), sb.InvalidType, "data"),
+    (lambda: run(ROWS.astype(object)), sb.InvalidType, "data"),
+    (lambda: run(ROWS.astype(str)), sb.InvalidType, "data"),
+    (lambda: run(np.zeros((30, 2), "datetime64[s]")), sb.InvalidType, "data"),
+    (lambda: run(sparse.csr_array(ROWS)), sb.InvalidType, "data"),
+    (lambda: run(np.ma.masked_greater(ROWS, 1.0)), sb.InvalidType, "data"),
 ]
 
 OPTIONS: list[Case] = [
@@ -170,6 +189,14 @@ OPTIONS: list[Case] = [
     (lambda: run(init=np.arange(30), n_components=5), sb.InvalidArgument, "init"),
     (lambda: run(init=np.arange(30), model=FINITE), sb.InvalidArgument, "init"),
     (lambda: run(init=np.zeros((30, 2, 1))), sb.InvalidArgument, "init"),
+    (lambda: run(init=np.arange(30) * 10**15), sb.InvalidArgument, "init"),
+    (lambda: run(init=np.full(30, 2**63, np.uint64)), sb.InvalidArgument, "init"),
+    (lambda: run(init=np.full((30, 40), 1 / 40)), sb.InvalidArgument, "init"),
+    (lambda: run(init=fitted(n_components=3), rows=ROWS[:2]), sb.InvalidArgument, "init"),
+    (lambda: run(init=3), sb.InvalidType, "init"),
+    (lambda: run(init=np.full((30, 2), np.longdouble("1e4000"))), sb.InvalidArgument, "init"),
+    (lambda: run(init=np.full((30, 2), 0.5 + 0j)), sb.InvalidType, "init"),
+    (lambda: run(init=["a"] * 30), sb.InvalidType, "init"),
     (lambda: run(init=np.full((29, 2), 0.5)), sb.InvalidArgument, "init"),
     (lambda: run(init=np.ones((30, 0))), sb.InvalidArgument, "init"),
     (lambda: run(init=np.full((30, 2), 0.4)), sb.InvalidArgument, "init"),
@@ -193,6 +220,13 @@ OPTIONS: list[Case] = [
     (lambda: run(sample_weight=with_entry(np.ones(30), NAN)), sb.InvalidArgument, "sample_weight"),
     (lambda: run(sample_weight=with_entry(np.ones(30), INFINITY)), sb.InvalidArgument, "sample_weight"),
     (lambda: run(sample_weight=np.zeros(30)), sb.InvalidArgument, "sample_weight"),
+    (lambda: run(sample_weight=np.full(30, 1e307)), sb.InvalidArgument, "sample_weight"),
+    (lambda: run(sample_weight=np.full(30, 1e308)), sb.InvalidArgument, "sample_weight"),
+    (lambda: run(sample_weight=np.full(30, 1e300)), sb.InvalidArgument, "sample_weight"),
+    (lambda: run(sample_weight=np.full(30, 5e-324)), sb.InvalidArgument, "sample_weight"),
+    (lambda: run(sample_weight=np.full(30, np.longdouble("1e4000"))), sb.InvalidArgument, "sample_weight"),
+    (lambda: run(sample_weight=np.full(30, 1j)), sb.InvalidType, "sample_weight"),
+    (lambda: run(missing="erro"), sb.InvalidArgument, "missing"),
     (lambda: run(sample_weight=["heavy"] * 30), sb.InvalidType, "sample_weight"),
     (lambda: run(missing=None), sb.InvalidType, "missing"),
     (lambda: run(progress="yes"), sb.InvalidType, "progress"),
@@ -201,11 +235,19 @@ OPTIONS: list[Case] = [
     (lambda: run(callbacks=None), sb.InvalidType, "callbacks"),
     (lambda: run(model=mixture_of(mean=[0.0, 0.0, 0.0])), sb.InvalidArgument, "mean"),
     (lambda: run(model=mixture_of(scale=np.eye(3))), sb.InvalidArgument, "scale"),
+    (lambda: run(model=mixture_of(scale=1e-100 * np.eye(2))), sb.InvalidArgument, "scale"),
+    (lambda: run(model=mixture_of(mean=[1e10, 0.0])), sb.InvalidArgument, "mean"),
     (lambda: run(model=mixture_of(dof=1.0)), sb.InvalidArgument, "dof"),
 ]
 
 QUESTIONS: list[Case] = [
     (lambda: fitted().predict(ROWS[:, :1]), sb.InvalidArgument, "X"),
+    (lambda: fitted().predict(ROWS[0]), sb.InvalidArgument, "X"),
+    (lambda: fitted().predict(ROWS.astype(object)), sb.InvalidType, "X"),
+    (lambda: fitted().predict(ROWS, threads=0), sb.InvalidArgument, "threads"),
+    (lambda: fitted().evaluate(ROWS, sample_weight=-np.ones(30)), sb.InvalidArgument, "sample_weight"),
+    (lambda: fitted().sample(10**30), sb.InvalidArgument, "n"),
+    (lambda: sb.Fit(3), sb.InvalidType, "state"),
     (lambda: fitted().predict(spoilt(NAN)), sb.InvalidArgument, "X"),
     (lambda: fitted().predict_proba(spoilt(INFINITY)), sb.InvalidArgument, "X"),
     (lambda: fitted().predict_proba(ROWS, sparse="csr"), sb.InvalidType, "sparse"),
@@ -257,8 +299,9 @@ def test_classes_of_the_errors() -> None:
     assert issubclass(sb.InvalidType, TypeError)
     kinds = [getattr(sb, name) for name in sb.__all__ if isinstance(getattr(sb, name), type)]
     errors = [kind for kind in kinds if issubclass(kind, Exception)]
-    assert len(errors) == 9
-    assert all(issubclass(kind, sb.StickbreakError) for kind in errors)
+    assert len(errors) == 10
+    assert all(issubclass(kind, sb.StickbreakError) for kind in errors if not issubclass(kind, Warning))
+    assert issubclass(sb.ConversionWarning, UserWarning)
 
 
 def test_errors_survive_pickling() -> None:
@@ -284,9 +327,96 @@ def test_place_of_a_bad_number_is_named() -> None:
     assert "nan" in caught.value.found.lower()
 
 
-def test_misspelt_words_are_guessed() -> None:
-    with pytest.raises(sb.InvalidArgument, match=r"kmeans\+\+"):
-        run(init="kmeans+")
+@pytest.mark.parametrize(
+    ("make", "nearest"),
+    [
+        (lambda: run(init="kmeans+"), "'kmeans++'"),
+        (lambda: run(init="Random"), "'random'"),
+        (lambda: run(missing="erro"), "'error'"),
+        (lambda: sb.Full(objective="variationl"), "'variational'"),
+        (lambda: sb.Full(sparsity="aut"), "'auto'"),
+        (lambda: sb.Memoized(batches="AUTO"), "'auto'"),
+        (lambda: sb.DirichletProcess(truncation="neste"), "'nested'"),
+        (lambda: sb.Mixture(likelihood="gausian"), "Gaussian()"),
+        (lambda: sb.Mixture(likelihood="zero_mean_gaussian"), "ZeroMeanGaussian()"),
+        (lambda: sb.Mixture(likelihood=sb.Gaussian(), process="dirichlet process"), "DirichletProcess()"),
+        (lambda: run(algorithm="memoised"), "Memoized()"),
+    ],
+)
+def test_misspelt_names_are_guessed(make: Maker, nearest: str) -> None:
+    with pytest.raises(sb.StickbreakError) as caught:
+        make()
+    assert f"did you mean {nearest}?" in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("make", "words"),
+    [
+        (lambda: run(ROWS[:, 0]), "data.reshape(-1, 1)"),
+        (lambda: fitted().predict(ROWS[0]), "X.reshape(1, -1)"),
+        (lambda: run(init=3), "n_components=3"),
+        (lambda: run(algorithm=sb.Full), "Full(...)"),
+        (lambda: run(callbacks=unreached), "[function]"),
+        (lambda: run(sparse.csr_array(ROWS)), "toarray"),
+        (lambda: sb.DirichletProcess(concentration="1"), "must be a number,"),
+        (lambda: sb.Gaussian(scale=np.ones((2, 3))), "(2, 3)"),
+        (lambda: sb.Gaussian(scale=np.ones(3)), "(3,)"),
+        (lambda: sb.FiniteDirichlet(n_components=10**30), "4294967294"),
+        (lambda: run((1e-40 * ROWS).astype(np.float32)), "float64"),
+        (lambda: run(1e7 + ROWS, model=OTHER), "Gaussian"),
+    ],
+)
+def test_errors_say_what_to_do(make: Maker, words: str) -> None:
+    with pytest.raises(sb.StickbreakError) as caught:
+        make()
+    assert words in str(caught.value)
+
+
+def test_an_empty_list_gets_no_advice_on_columns() -> None:
+    with pytest.raises(sb.InvalidArgument) as caught:
+        run([])
+    assert "reshape" not in str(caught.value)
+
+
+def test_rows_out_of_range_are_numerical_errors() -> None:
+    """Finite rows, but not their squares: never nan or infinity in a result."""
+    fit = fitted()
+    with pytest.raises(sb.NumericalError):
+        fit.predict(1e200 * ROWS)
+    with pytest.raises(sb.NumericalError):
+        fit.evaluate(1e154 * ROWS)
+
+
+@pytest.mark.parametrize("make", [each[0] for each in [*OPTIONS, *DATA]])
+def test_what_fails_leaves_everything_as_it_was(make: Maker) -> None:
+    before = ROWS.tobytes()
+    with pytest.raises(sb.StickbreakError):
+        make()
+    assert ROWS.tobytes() == before
+
+
+def test_a_fit_survives_bad_questions() -> None:
+    fit = fitted()
+    start = np.full((30, 2), 0.5)
+    weights = with_entry(np.ones(30), -1.0)
+    arrays = [ROWS.copy(), start.copy(), weights.copy()]
+    before = visible_bits(fit, ROWS)
+    for ask in [
+        lambda: fit.predict(spoilt(NAN)),
+        lambda: fit.predict_proba(ROWS[:, :1]),
+        lambda: fit.log_predictive(1e200 * ROWS),
+        lambda: fit.evaluate(ROWS, sample_weight=weights),
+        lambda: fit.sample(-1),
+        lambda: fit.save("/no/such/folder/model"),
+        lambda: run(spoilt(INFINITY), init=fit),
+        lambda: run(init=fit, model=OTHER),
+        lambda: run(init=start, sample_weight=weights),
+    ]:
+        with pytest.raises(sb.StickbreakError):
+            ask()
+    assert visible_bits(fit, ROWS) == before
+    for array, copy in zip([ROWS, start, weights], arrays, strict=True):
+        np.testing.assert_array_equal(array, copy)
 
 
 def test_arguments_after_the_first_are_keywords() -> None:

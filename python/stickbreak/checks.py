@@ -15,6 +15,8 @@ T = TypeVar("T")
 
 # What the core can count.
 LARGEST = 2**63 - 1
+# The core numbers components in 32 bits.
+MAX_COMPONENTS = 2**32 - 2
 # More are of no use, and starting thousands takes longer than most fits.
 MAX_THREADS = 1024
 
@@ -109,14 +111,24 @@ def word(argument: str, value: object, known: Sequence[str], *, or_else: Sequenc
     if not isinstance(value, str):
         raise invalid_type(argument, describe(value), allowed)
     if value not in known:
-        nearest = difflib.get_close_matches(value.lower(), known, n=1, cutoff=0.5)
-        raise invalid_argument(argument, repr(value), allowed, f"did you mean {nearest[0]!r}?" if nearest else "")
+        raise invalid_argument(argument, reprlib.repr(value), allowed, did_you_mean(value, known))
     return value
+
+
+def did_you_mean(value: str, known: Sequence[str], form: str = "{!r}") -> str:
+    """Return a question for the nearest of the `known` words in this form; empty where none is near."""
+    by_lower = {each.lower(): each for each in known}
+    nearest = difflib.get_close_matches(value.lower(), by_lower, n=1, cutoff=0.4)
+    return f"did you mean {form.format(by_lower[nearest[0]])}?" if nearest else ""
 
 
 def instance(argument: str, value: object, kind: type[T], allowed: str) -> T:
     """Return `value` where it is an instance of `kind`."""
     if isinstance(value, kind):
         return value
-    hint = f"write {value.__name__}(...)" if isinstance(value, type) and issubclass(value, kind) else ""
+    hint = ""
+    if isinstance(value, type) and issubclass(value, kind):
+        hint = f"write {value.__name__}(...)"
+    elif isinstance(value, str):
+        hint = did_you_mean(value, [each.__name__ for each in kind.__subclasses__()], "{}()")
     raise invalid_type(argument, describe(value), allowed, hint)

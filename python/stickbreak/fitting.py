@@ -58,9 +58,9 @@ def fit(
     model : Mixture
         The model.
     data : array_like of shape (n, D)
-        The rows, called `X` in messages: an array, a memory map, a pandas, Polars or Arrow table, or nested lists;
-        at least two rows. float32 and float64 are used as they are, float16 becomes float32, integers and booleans
-        become float64. float32 is scored in float32; counts, entropies and the bound are float64 always.
+        The rows: an array, a memory map, a pandas, Polars or Arrow table, or nested lists; at least two rows. float32
+        and float64 are used as they are, float16 becomes float32, integers and booleans become float64, which a
+        `ConversionWarning` says once. float32 is scored in float32; counts, entropies and the bound are float64 always.
     algorithm : Full or Memoized, optional
         How to maximise. Default: ``Memoized()``.
     n_components : int, optional
@@ -99,7 +99,7 @@ def fit(
     InvalidType
         An argument has the wrong type; the error's `argument` says which.
     InvalidArgument
-        An argument has a value that is not allowed, among them NaN or infinity in `X`.
+        An argument has a value that is not allowed, among them NaN or infinity in `data`.
     NotSupported
         The request is for something that this version does not serve.
     CheckpointError
@@ -142,7 +142,7 @@ def fit(
     seeds = _seeds(seed, checks.integer("n_init", n_init, minimum=1, maximum=10_000))
     threads = checks.threads(threads)
     file = _checkpoint_file(checkpoint, seeds)
-    rows = arrays.rows(data, minimum=2)
+    rows = arrays.rows(data, "data", minimum=2)
     n_rows, n_columns = rows.shape
     beginning = start(init, model, n_rows, n_columns)
     n_components = number_of_components(n_components, model, beginning, n_rows)
@@ -256,7 +256,7 @@ def _checkpoint_file(checkpoint: object, seeds: list[int]) -> CheckpointFile | N
 
 
 def _refuse_what_comes_later(missing: object) -> None:
-    if checks.instance("missing", missing, str, "the word 'error'") != "error":
+    if checks.word("missing", missing, ("error", "marginalize")) != "error":
         raise NotSupported(f"missing={missing!r} is not in this version; use 'error' and leave out such rows")
 
 

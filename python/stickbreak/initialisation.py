@@ -47,6 +47,9 @@ def start(init: object, model: Mixture, n_rows: int, n_columns: int) -> Start:
     if isinstance(init, Fit):
         return _start_from_fit(init, model, n_columns)
     array = arrays.numeric(init, "init", " or ".join([*map(repr, _WORDS), *_OTHERS]))
+    if array.ndim == 0:
+        hint = f"for {init} components write n_components={init}" if checks.is_integer(init) else ""
+        raise checks.invalid_type("init", checks.describe(init), " or ".join([*map(repr, _WORDS), *_OTHERS]), hint)
     if array.ndim == 1:
         labels = arrays.labels(array, "init", n_rows)
         return Start(labels, "labels", int(labels.max()) + 1)
@@ -59,7 +62,9 @@ def start(init: object, model: Mixture, n_rows: int, n_columns: int) -> Start:
 def _start_from_fit(fit: Fit, model: Mixture, n_columns: int) -> Start:
     dimension = fit._state.dimension
     if dimension != n_columns:
-        raise checks.invalid_argument("init", f"a fit with D = {dimension}", f"a fit with D = {n_columns}, as in X")
+        raise checks.invalid_argument(
+            "init", f"a fit with D = {dimension}", f"a fit with D = {n_columns}, as in the data"
+        )
     found, wanted = type(fit.model.likelihood), type(model.likelihood)
     if found is not wanted:
         hint = "to start from what it says of the rows, write init=fit.predict_proba(X)"
@@ -76,7 +81,9 @@ def number_of_components(requested: object, model: Mixture, start: Start, n_rows
             raise checks.invalid_argument("n_components", str(requested), f"{own}, the number of the process")
     number = requested or own or start.n_components or min(_DEFAULT_N_COMPONENTS, n_rows)
     if number > n_rows:
-        raise checks.invalid_argument("n_components", str(number), f"at most {n_rows}, the number of rows")
+        # Whoever said the number is to blame.
+        argument, found = ("n_components", str(number)) if own else ("init", f"of {number} components")
+        raise checks.invalid_argument(argument, found, f"at most {n_rows}, the number of rows")
     _check_start_holds(start, number, asked_for=requested is not None)
     return number
 

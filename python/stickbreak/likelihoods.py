@@ -39,7 +39,8 @@ class Gaussian(Likelihood):
         :math:`B_0`, symmetric positive definite: the inverse scale matrix of the Wishart distribution, in squared
         units of the data. Default: cov + 1e-3 tr(cov) / D I, where cov is the covariance of the data about the
         column means (weighted sums divided by the total weight). The ridge keeps it definite where the covariance
-        of the data is singular.
+        of the data is singular. `fit` refuses a scale below 2e-13 of the variance of a column, or of its squared
+        distance from `mean`: float64 would lose it beside them.
 
     Raises
     ------
@@ -74,8 +75,8 @@ class ZeroMeanGaussian(Likelihood):
               E\Lambda = \nu_0 B_0^{-1}
 
     The model for data such as image patches whose own mean was removed [1]_. The data are not centred, so it is not for
-    data far from zero: where the squared mean is above about 1e10 times the smallest variance, digits are lost or
-    NumericalError is raised; use `Gaussian` there.
+    data far from zero: `fit` refuses a mean whose square is more than about 5e12 times what `scale` gives a column,
+    beside which float64 would lose it; use `Gaussian` there.
 
     Parameters
     ----------

@@ -47,6 +47,7 @@ class Fit:
     """
 
     def __init__(self, state: "State", *, stop_reason: StopReason | None = None) -> None:
+        checks.instance("state", state, _core.State, "what the core made; use stickbreak.fit or stickbreak.load")
         self._state = state
         self._stop_reason = StopReason(state.stop_reason) if stop_reason is None else stop_reason
         self._model = Mixture(
