@@ -123,7 +123,7 @@ def read(path: str | os.PathLike[str], kind: Kind = MODEL) -> tuple[Header, Arra
         if metadata.get("checksum", None) not in (None, checksum(metadata["header"], arrays)):
             raise kind.error(f"{file_path}: the {kind.noun} is damaged: its checksum does not fit its content")
         header = _from_json(json.loads(metadata["header"]))
-    except (OSError, KeyError, TypeError, ValueError, RecursionError, SafetensorError) as error:
+    except (OSError, KeyError, TypeError, ValueError, OverflowError, RecursionError, SafetensorError) as error:
         raise kind.error(f"{file_path}: not a {kind.noun}, or damaged: {error}") from error
     if not isinstance(header, dict):
         raise kind.error(f"{file_path}: the header of the {kind.noun} is damaged")
