@@ -82,7 +82,7 @@ PRINTING = re.compile(r"\b(e?print(ln)?|dbg)!")
 NUMPY_ALLOWED = """
     abs all any arange array array_equal asarray ascontiguousarray bool_ can_cast complexfloating concatenate
     count_nonzero dtype empty errstate finfo flatnonzero float16 float32 float64 floating frombuffer full
-    generic iinfo inexact inf int32 int64 integer intp isfinite isinf isnan issubdtype lib load ma memmap nan
+    generic iinfo inexact inf int32 int64 integer intp isfinite isinf isnan issubdtype lib load loadtxt ma memmap nan
     ndarray ndim number ones put_along_axis random.SeedSequence require result_type save savez shape
     signedinteger stack typing uint64 uint8 unsignedinteger zeros
 """.split()

@@ -1,7 +1,8 @@
 """What the demo does, once its packages are there."""
 
-import argparse
 import time
+from dataclasses import dataclass
+from pathlib import Path
 
 import numpy as np
 
@@ -13,7 +14,21 @@ from stickbreak.demo.patches import PHOTOGRAPHS, Patches, load_photograph, patch
 MODEL_FILE, FIGURE_FILE = "model.safetensors", "stickbreak.png"
 
 
-def run(options: argparse.Namespace) -> None:
+@dataclass(frozen=True, kw_only=True)
+class Options:
+    """What the user asks for; see the help of the command."""
+
+    out: Path
+    components: int
+    sparsity: int
+    passes: int
+    seed: int
+    threads: int | None
+    height: int | None
+    held_out: bool
+
+
+def run(options: Options) -> sb.Fit:
     """Fit, print a summary, and write the model file and the figure."""
     began = time.perf_counter()
     settings = Settings(
@@ -38,6 +53,7 @@ def run(options: argparse.Namespace) -> None:
     print(f"  {'time in all':<11} {time.perf_counter() - began:.1f} s", flush=True)
     if options.held_out:
         _print_held_out(parts, settings)
+    return fit
 
 
 def _summary(fit: sb.Fit, rows: Patches) -> list[tuple[str, str]]:

@@ -1,0 +1,8 @@
+"""`python -m stickbreak` is the command line."""
+
+import sys
+
+from stickbreak.cli import main
+
+if __name__ == "__main__":
+    sys.exit(main())

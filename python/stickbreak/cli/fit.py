@@ -1,0 +1,230 @@
+"""`stickbreak fit`."""
+
+from dataclasses import fields, replace
+from pathlib import Path
+from typing import Any
+
+import click
+
+import stickbreak as sb
+from stickbreak import datafiles
+from stickbreak.algorithms import Algorithm, Memoized
+from stickbreak.cli.options import (
+    Reading,
+    data_argument,
+    json_option,
+    read_weighted,
+    reading_options,
+    threads_option,
+    weight_options,
+)
+from stickbreak.cli.output import check_place, print_facts, print_json
+from stickbreak.cli.program import Command, ExitCode, rows_of
+from stickbreak.cli.specifications import Kind, check_used, default, made, parameter_options
+from stickbreak.cli.summary import described, facts
+from stickbreak.likelihoods import Likelihood
+from stickbreak.processes import DirichletProcess, Process
+
+_LIKELIHOODS, _PROCESSES, _SCHEDULES = Kind(Likelihood), Kind(Process), Kind(Algorithm)
+_ALGORITHM = ("batches", "shuffle", "sparsity", "max_passes", "tol")
+
+
+class Count(click.ParamType):  # type: ignore[type-arg]
+    """An integer, or one of some words."""
+
+    def __init__(self, *words: str) -> None:
+        self._words = words
+        self.name = "|".join(["n", *words])
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int | str:
+        """Return the integer or the word."""
+        if value in self._words:
+            return str(value)
+        try:
+            return int(value)
+        except ValueError:
+            self.fail(f"{value!r} is neither an integer nor {' nor '.join(map(repr, self._words))}", param, ctx)
+
+
+@click.command(cls=Command, short_help="Fit a mixture to the rows of a data file.")
+@data_argument
+@click.option("-o", "--out", required=True, metavar="FILE", help="Where the model file goes, such as m.safetensors.")
+@click.option(
+    "--likelihood",
+    type=_LIKELIHOODS,
+    default=sb.Gaussian,
+    metavar="NAME",
+    help=f"What the rows of one component look like: {_LIKELIHOODS.names()}. [default: gaussian]",
+)
+@click.option(
+    "--process",
+    type=_PROCESSES,
+    default=DirichletProcess,
+    metavar="NAME",
+    help=f"The prior on the weights of the components: {_PROCESSES.names()}. [default: dp]",
+)
+@click.option(
+    "--n-components",
+    type=int,
+    metavar="N",
+    help="Number of components to start from; some may stay empty. Required for a process of a fixed number. "
+    "[default: that of --init, else 50, or the number of rows where that is less]",
+)
+@parameter_options(Likelihood, Process, besides=("n_components",))
+@click.option(
+    "--schedule",
+    type=_SCHEDULES,
+    default=Memoized,
+    metavar="NAME",
+    help=f"How often the components are updated: {_SCHEDULES.names()}. full is once a pass over the data, memoized "
+    "after every batch of rows. [default: memoized]",
+)
+@click.option(
+    "--batches",
+    type=Count("auto"),
+    help="memoized: the number of batches; auto is one for every 5000 rows, from 1 to 20. [default: auto]",
+)
+@click.option(
+    "--shuffle/--no-shuffle",
+    default=None,
+    help="memoized: whether rows go to batches at random, as --seed decides, or in their order. [default: shuffle]",
+)
+@click.option(
+    "--sparsity",
+    type=Count("auto", "dense"),
+    help="How many components a row may belong to at the same time: 1 gives hard clusters, dense is all, auto is 8 or "
+    "all where they are fewer. [default: auto]",
+)
+@click.option(
+    "--max-passes",
+    type=int,
+    metavar="N",
+    help=f"The most passes over the data. [default: {default(Memoized, 'max_passes')}]",
+)
+@click.option(
+    "--tol",
+    type=float,
+    metavar="NATS",
+    help="Stop after a pass that gains less than this many nats for each row (unit of weight); 0 never stops early. "
+    f"[default: {default(Memoized, 'tol'):g}]",
+)
+@click.option(
+    "--init",
+    default="kmeans++",
+    metavar="WORD|FILE",
+    show_default=True,
+    help="Where to start: kmeans++ or random; a model file (.safetensors); or a data file with one column of labels "
+    "from 0, or with the responsibilities of each row, one column a component.",
+)
+@click.option(
+    "--n-init", type=int, default=1, metavar="N", show_default=True, help="Starts; the one with the best ELBO is kept."
+)
+@click.option("--seed", type=int, default=0, metavar="N", show_default=True, help="Decides every random choice.")
+@threads_option
+@weight_options
+@reading_options
+@click.option(
+    "--checkpoint",
+    metavar="FILE",
+    help="Keep the state of the fit in this file while it runs. Where the file exists already, go on from it.",
+)
+@click.option("--checkpoint-seconds", type=float, metavar="SECONDS", help="The time between checkpoints. [default: 60]")
+@click.option("-q", "--quiet", is_flag=True, help="Show no progress and no summary.")
+@json_option
+def fit(
+    data: str,
+    out: str,
+    likelihood: type[Likelihood],
+    process: type[Process],
+    schedule: type[Algorithm],
+    n_components: int | None,
+    init: str,
+    n_init: int,
+    seed: int,
+    threads: int | None,
+    weights: str | None,
+    columns: str | None,
+    weight_column: str | None,
+    key: str | None,
+    delimiter: str | None,
+    header: bool | None,
+    checkpoint: str | None,
+    every_seconds: float | None,
+    quiet: bool,
+    as_json: bool,
+    **given: Any,
+) -> int:
+    r"""Fit a mixture to the rows of DATA and write it to a model file.
+
+    DATA is a .npy, .npz, .csv, .tsv or .parquet file with one observation a row, numbers only. What you do not say of
+    the model follows the data. A progress bar shows on a terminal. Ctrl-C ends the fit early: its last complete state
+    is still written, and the exit code is 130. The ELBO is in nats, of the whole data.
+
+    \b
+    Example:
+        stickbreak fit rows.csv --n-components 20 --sparsity 4 --out model.safetensors
+    """
+    own_number = "n_components" in {field.name for field in fields(process)}
+    algorithm = _algorithm(schedule, {name: given.pop(name) for name in _ALGORITHM})
+    check_used((likelihood, process), given)
+    if own_number:
+        given["n_components"] = n_components
+    model = sb.Mixture(likelihood=made(likelihood, given), process=made(process, given))
+    check_place("out", out, inputs=(data, weights, init))
+    if checkpoint is not None:
+        check_place("checkpoint", checkpoint, inputs=(data, weights, out))
+    reading = Reading(columns=columns, weight_column=weight_column, key=key, delimiter=delimiter, header=header)
+    rows, sample_weight = read_weighted(data, weights, reading)
+    with rows_of(data, weights or data):
+        result = sb.fit(
+            model,
+            rows,
+            algorithm,
+            n_components=None if own_number else n_components,
+            init=_start(init),
+            n_init=n_init,
+            seed=seed,
+            threads=threads,
+            sample_weight=sample_weight,
+            progress=False if quiet else None,
+            checkpoint=_checkpoint(checkpoint, every_seconds),
+        )
+    result.save(out)
+    if as_json:
+        print_json({**described(result), "out": out})
+    elif not quiet:
+        print_facts([*facts(result), ("model file", out)])
+    if result.stop_reason is sb.StopReason.INTERRUPTED:
+        click.echo(f"stickbreak: interrupted; the last complete state is in {out}", err=True)
+        return ExitCode.INTERRUPTED
+    return ExitCode.OK
+
+
+def _algorithm(schedule: type[Algorithm], given: dict[str, Any]) -> Any:
+    if schedule is Memoized and all(value is None for value in given.values()):
+        return None  # the default of the Python function
+    check_used([schedule], given)
+    chosen = made(schedule, {**given, "sparsity": None if given["sparsity"] == "dense" else given["sparsity"]})
+    return replace(chosen, sparsity=None) if given["sparsity"] == "dense" else chosen
+
+
+def _start(init: str) -> Any:
+    suffix = Path(init).suffix.lower()
+    if suffix == ".safetensors":
+        return sb.load(init)
+    if suffix not in datafiles.SUFFIXES:
+        return init
+    values = datafiles.read(init).rows
+    if values.shape[1] > 1:
+        return values
+    labels = values[:, 0]
+    whole = labels.astype("int64")
+    return whole if (whole == labels).all() else labels
+
+
+def _checkpoint(path: str | None, every_seconds: float | None) -> Any:
+    if path is None:
+        if every_seconds is not None:
+            raise click.UsageError("--checkpoint-seconds needs --checkpoint")
+        return None
+    return sb.Checkpoint(path) if every_seconds is None else sb.Checkpoint(path, every_seconds=every_seconds)

@@ -1,0 +1,30 @@
+"""`stickbreak generate`."""
+
+import click
+
+from stickbreak.cli.options import json_option, model_argument
+from stickbreak.cli.output import check_table_place, give_table
+from stickbreak.cli.program import Command
+from stickbreak.results import load
+
+
+@click.command(cls=Command, short_help="Draw new rows from a model.")
+@model_argument
+@click.option("-n", "n", type=int, required=True, metavar="N", help="The number of rows.")
+@click.option("--seed", type=int, default=0, metavar="N", show_default=True, help="Decides the draw.")
+@click.option("-o", "--out", metavar="FILE", help="A .csv, .npy or .json file. [default: CSV on stdout]")
+@json_option
+def generate(model: str, n: int, seed: int, out: str | None, as_json: bool) -> None:
+    r"""Draw N new rows from MODEL, out of its posterior predictive distribution.
+
+    They look like the data that the model was fitted to, in the same units. The columns of a CSV file are called x1,
+    x2 and so on.
+
+    \b
+    Example:
+        stickbreak generate model.safetensors -n 1000 --seed 7 --out new.csv
+    """
+    check_table_place("out", out, inputs=(model,))
+    rows = load(model).sample(n, seed=seed)
+    names = [f"x{column}" for column in range(1, rows.shape[1] + 1)]
+    give_table(out, names, rows, key="rows", as_json=as_json)

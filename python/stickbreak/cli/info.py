@@ -1,0 +1,28 @@
+"""`stickbreak info`."""
+
+import click
+
+from stickbreak.cli.options import json_option, model_argument
+from stickbreak.cli.output import print_facts, print_json
+from stickbreak.cli.program import Command
+from stickbreak.cli.summary import described, facts
+from stickbreak.results import load
+
+
+@click.command(cls=Command, short_help="Say what a model file holds.")
+@model_argument
+@json_option
+def info(model: str, as_json: bool) -> None:
+    r"""Say what the model file MODEL holds: the same summary as `fit` prints.
+
+    With --json there are also the weights and the counts of the components, and the parameters of the model.
+
+    \b
+    Example:
+        stickbreak info model.safetensors
+    """
+    fit = load(model)
+    if as_json:
+        print_json(described(fit))
+    else:
+        print_facts(facts(fit))

@@ -1,0 +1,108 @@
+"""Options and arguments that several commands share."""
+
+import csv
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import click
+
+from stickbreak import checks, datafiles
+
+Decorator = Callable[[Callable[..., Any]], Callable[..., Any]]
+
+_DELIMITERS = {"comma": ",", "semicolon": ";", "tab": "\t", "\\t": "\t", "space": " "}
+
+model_argument = click.argument("model")
+data_argument = click.argument("data")
+json_option = click.option("--json", "as_json", is_flag=True, help="Print one JSON object on stdout, for programs.")
+threads_option = click.option(
+    "--threads", type=int, metavar="N", help="Number of threads. It never changes the result. [default: one a core]"
+)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Reading:
+    """How a data file is read."""
+
+    columns: str | None = None
+    weight_column: str | None = None
+    key: str | None = None
+    delimiter: str | None = None
+    header: bool | None = None
+
+    def read(self, path: str) -> datafiles.DataFile:
+        """Read the rows."""
+        delimiter = None if self.delimiter is None else _DELIMITERS.get(self.delimiter.lower(), self.delimiter)
+        return datafiles.read(
+            path,
+            columns=None if self.columns is None else _items(self.columns),
+            weight_column=self.weight_column,
+            key=self.key,
+            delimiter=delimiter,
+            header=self.header,
+        )
+
+
+def reading_options(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Give a command the options that say how its data file is read."""
+    for option in (
+        click.option(
+            "--header/--no-header",
+            default=None,
+            help="Whether the first line of a text file holds names. [default: where none of its fields is a number]",
+        ),
+        click.option(
+            "--delimiter",
+            metavar="CHARACTER",
+            help="Between the fields of a text file: comma, semicolon, tab, space or another character. "
+            "[default: what the first line has]",
+        ),
+        click.option("--key", metavar="NAME", help="Which array of an .npz file, where it has several."),
+        click.option(
+            "--columns",
+            metavar="LIST",
+            help="Columns to use, with commas between them: names, positions from 1 or ranges such as 2-5. "
+            "[default: all]",
+        ),
+    ):
+        command = option(command)
+    return command
+
+
+def weight_options(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Give a command the options for the weights of the rows."""
+    for option in (
+        click.option(
+            "--weight-column",
+            metavar="COLUMN",
+            help="The column of DATA that holds the weights of the rows: a name, or a position from 1. "
+            "It is not part of the data then.",
+        ),
+        click.option(
+            "--weights", metavar="FILE", help="A data file of one column: the weights of the rows of DATA. [default: 1]"
+        ),
+    ):
+        command = option(command)
+    return command
+
+
+def read_weighted(data: str, weights: str | None, reading: Reading) -> tuple[Any, Any]:
+    """Return the rows of a data file and their weights, from its own column or a file of their own."""
+    if weights is not None and reading.weight_column is not None:
+        raise click.UsageError("--weights and --weight-column exclude each other")
+    read = reading.read(data)
+    return read.rows, read.weights if weights is None else read_column("weights", weights)
+
+
+def read_column(argument: str, path: str) -> Any:
+    """Return the one column of a data file."""
+    rows = datafiles.read(path).rows
+    if rows.shape[1] != 1:
+        raise checks.invalid_argument(argument, f"{path!r} with {rows.shape[1]} columns", "a data file of one column")
+    return rows[:, 0]
+
+
+def _items(text: str) -> list[str]:
+    # Names with commas in them stand in quotes.
+    return next(csv.reader([text], skipinitialspace=True), [])

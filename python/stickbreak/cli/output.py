@@ -1,0 +1,146 @@
+"""What the commands print and write: CSV, .npy and JSON that any program can read."""
+
+import csv
+import json
+import math
+import os
+import tempfile
+import uuid
+from collections.abc import Callable, Iterable, Sequence
+from pathlib import Path
+from typing import IO, Any
+
+import click
+import numpy as np
+from numpy.typing import NDArray
+
+from stickbreak import checks
+
+_ROWS_AT_A_TIME = 65_536
+
+
+def print_json(value: Any) -> None:
+    """Print one JSON object on a line of its own."""
+    click.echo(_json(value))
+
+
+def print_facts(facts: Iterable[tuple[str, str]]) -> None:
+    """Print names and values in two columns."""
+    lines = list(facts)
+    width = max(len(name) for name, _ in lines)
+    for name, value in lines:
+        click.echo(f"{name:<{width}}  {value}")
+
+
+def check_place(argument: str, path: str, *, inputs: Iterable[str | None] = ()) -> None:
+    """Raise where no file can be written at `path`, or where it would replace one that is read."""
+    target = Path(os.path.realpath(path))
+    if target.is_dir():
+        raise checks.invalid_argument(argument, f"{path!r}, which is a folder", "the name of a file")
+    if target.exists() and not target.is_file():
+        raise checks.invalid_argument(argument, f"{path!r}, which is no regular file", "the name of a file")
+    if any(source is not None and os.path.realpath(source) == str(target) for source in inputs):
+        raise checks.invalid_argument(argument, f"{path!r}, which is read", "the name of another file")
+    allowed = "a file in a folder that exists and can be written to"
+    try:
+        # Permissions say too little: file systems can be read-only.
+        with tempfile.TemporaryFile(dir=target.parent):
+            pass
+    except OSError as error:
+        raise checks.invalid_argument(argument, f"{path!r} ({error.strerror})", allowed) from error
+
+
+def check_table_place(argument: str, path: str | None, *, inputs: Iterable[str | None]) -> None:
+    """Do the same for a table, whose format the end of its name tells; None, for stdout, is a good place."""
+    if path is None:
+        return
+    if Path(path).suffix.lower() not in _WRITERS:
+        raise checks.invalid_argument(argument, repr(path), f"the name of a file, ending in {' or '.join(_WRITERS)}")
+    check_place(argument, path, inputs=inputs)
+
+
+def write_table(path: str, names: Sequence[str], values: NDArray[Any], key: str) -> None:
+    """Write one value a row, or several, to a file; one that exists is replaced once the new one is complete.
+
+    Parameters
+    ----------
+    path : str
+        The file, which `check_table_place` allowed.
+    names : sequence of str
+        The names of the columns, for CSV.
+    values : ndarray of shape (n,) or (n, D)
+        The values.
+    key : str
+        The name of the values in JSON.
+    """
+    target = Path(os.path.realpath(path))
+    part = target.with_name(f".{target.name}.{os.getpid()}.{uuid.uuid4().hex}.part")
+    try:
+        _WRITERS[target.suffix.lower()](part, names, values, key)
+        part.replace(target)
+    finally:
+        part.unlink(missing_ok=True)
+
+
+def give_table(path: str | None, names: Sequence[str], values: NDArray[Any], *, key: str, as_json: bool) -> None:
+    """Write a table to a file and say so, or print it."""
+    if path is not None:
+        write_table(path, names, values, key)
+        if as_json:
+            print_json({"out": path, "shape": values.shape})
+    elif as_json:
+        print_json({key: values})
+    else:
+        print_table(names, values)
+
+
+def print_table(names: Sequence[str], values: NDArray[Any]) -> None:
+    """Print the table as CSV."""
+    _write_rows(click.get_text_stream("stdout"), names, values)
+
+
+def _write_csv(path: Path, names: Sequence[str], values: NDArray[Any], _: str) -> None:
+    with path.open("x", encoding="utf-8", newline="") as file:
+        _write_rows(file, names, values)
+
+
+def _write_npy(path: Path, _: Sequence[str], values: NDArray[Any], __: str) -> None:
+    with path.open("xb") as file:
+        np.save(file, values, allow_pickle=False)
+
+
+def _write_json(path: Path, _: Sequence[str], values: NDArray[Any], key: str) -> None:
+    path.write_text(_json({key: values}) + "\n", encoding="utf-8")
+
+
+_WRITERS: dict[str, Callable[[Path, Sequence[str], NDArray[Any], str], None]] = {
+    ".csv": _write_csv,
+    ".npy": _write_npy,
+    ".json": _write_json,
+}
+
+
+def _write_rows(file: IO[str], names: Sequence[str], values: NDArray[Any]) -> None:
+    # The writer gives each float as few digits as bring the same one back.
+    writer = csv.writer(file, lineterminator="\n")
+    writer.writerow(names)
+    table = values.reshape(len(values), -1)
+    for begin in range(0, len(table), _ROWS_AT_A_TIME):
+        writer.writerows(table[begin : begin + _ROWS_AT_A_TIME].tolist())
+
+
+def _json(value: Any) -> str:
+    return json.dumps(_strict(value), allow_nan=False)
+
+
+def _strict(value: Any) -> Any:
+    """Return what JSON can hold: null for numbers that are not finite, lists for arrays."""
+    if isinstance(value, np.ndarray):
+        value = value.tolist()
+    if isinstance(value, float) and not math.isfinite(value):
+        return None
+    if isinstance(value, dict):
+        return {key: _strict(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [_strict(item) for item in value]
+    return value

@@ -1,0 +1,51 @@
+"""`stickbreak predict`."""
+
+import click
+
+from stickbreak.cli.options import Reading, data_argument, json_option, model_argument, reading_options, threads_option
+from stickbreak.cli.output import check_table_place, give_table
+from stickbreak.cli.program import Command, rows_of
+from stickbreak.results import load
+
+
+@click.command(cls=Command, short_help="Say which component each row belongs to.")
+@model_argument
+@data_argument
+@click.option("-o", "--out", metavar="FILE", help="A .csv, .npy or .json file. [default: CSV on stdout]")
+@click.option(
+    "--proba",
+    is_flag=True,
+    help="Give the responsibilities of all components for each row, which have sum one, instead of the best component.",
+)
+@threads_option
+@reading_options
+@json_option
+def predict(
+    model: str,
+    data: str,
+    out: str | None,
+    proba: bool,
+    threads: int | None,
+    columns: str | None,
+    key: str | None,
+    delimiter: str | None,
+    header: bool | None,
+    as_json: bool,
+) -> None:
+    r"""Say which component of MODEL each row of DATA most probably belongs to, counted from 0.
+
+    DATA must have the columns of the data that MODEL was fitted to, in the same order; it need not be the same data.
+
+    \b
+    Example:
+        stickbreak predict model.safetensors rows.csv --out labels.csv
+    """
+    check_table_place("out", out, inputs=(model, data))
+    fit = load(model)
+    rows = Reading(columns=columns, key=key, delimiter=delimiter, header=header).read(data).rows
+    with rows_of(data):
+        if proba:
+            names = [f"component_{component}" for component in range(fit.n_components)]
+            give_table(out, names, fit.predict_proba(rows, threads=threads), key="responsibilities", as_json=as_json)
+        else:
+            give_table(out, ["component"], fit.predict(rows, threads=threads), key="components", as_json=as_json)

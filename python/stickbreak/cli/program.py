@@ -1,0 +1,142 @@
+"""What holds for all commands: exit codes, and how errors are told."""
+
+import os
+import sys
+import warnings
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from enum import IntEnum
+from typing import Any, NoReturn
+
+import click
+
+from stickbreak.cli.output import print_json
+from stickbreak.errors import InvalidArgument, InvalidType, StickbreakError
+
+
+class ExitCode(IntEnum):
+    """The exit codes."""
+
+    OK = 0
+    FAILED = 1
+    """The data, the model or the computation failed."""
+    WRONG_USAGE = 2
+    """Unknown options, missing arguments, values that an option does not allow."""
+    INTERRUPTED = 130
+    """Ctrl-C, as the shell counts it."""
+    CLOSED_PIPE = 141
+    """Nobody reads the output any more, as the shell counts it."""
+
+
+class Program(click.Group):
+    """A group of commands whose every error is one line on stderr and, with `--json`, an object on stdout."""
+
+    def main(  # type: ignore[override]
+        self,
+        args: Sequence[str] | None = None,
+        prog_name: str | None = None,
+        standalone_mode: bool = True,
+        **extra: Any,
+    ) -> int:
+        """Run a command; return its exit code, or exit with it in standalone mode."""
+        args = list(sys.argv[1:] if args is None else args)
+        with warnings.catch_warnings():
+            warnings.showwarning = _tell_warning
+            code = self._run(args, prog_name, **extra)
+        if standalone_mode:
+            sys.exit(code)
+        return code
+
+    def _run(self, args: list[str], prog_name: str | None, **extra: Any) -> int:
+        wants_json = "--json" in args
+        try:
+            # A command returns its exit code where it is not 0.
+            code = super().main(args, prog_name, standalone_mode=False, **extra)
+            sys.stdout.flush()
+            return code or ExitCode.OK
+        except click.exceptions.NoArgsIsHelpError as error:
+            click.echo(error.format_message(), err=True)
+            return ExitCode.WRONG_USAGE
+        except click.UsageError as error:
+            where = f"; see {error.ctx.command_path} --help" if error.ctx else ""
+            return _tell(error, error.format_message().rstrip(".") + where, ExitCode.WRONG_USAGE, wants_json)
+        except _Refused as error:
+            return _tell(error, error.format_message(), ExitCode.WRONG_USAGE, wants_json)
+        except _Interrupted as error:
+            return _tell(error, "interrupted", ExitCode.INTERRUPTED, wants_json)
+        except StickbreakError as error:
+            return _tell(error, str(error), ExitCode.FAILED, wants_json)
+        except MemoryError as error:
+            return _tell(error, "there is not enough memory", ExitCode.FAILED, wants_json)
+        except BrokenPipeError:
+            return _leave_closed_pipe()
+        except OSError as error:
+            return _tell(error, str(error), ExitCode.FAILED, wants_json)
+
+    def invoke(self, ctx: click.Context) -> Any:
+        """Run the command that was named; click has ways of its own with a closed pipe and with Ctrl-C."""
+        try:
+            return super().invoke(ctx)
+        except BrokenPipeError:
+            return _leave_closed_pipe()
+        except KeyboardInterrupt as interrupt:
+            raise _Interrupted from interrupt
+
+
+class Command(click.Command):
+    """A command that tells errors of its arguments by the names that they have on the command line."""
+
+    def invoke(self, ctx: click.Context) -> Any:
+        """Run the command."""
+        try:
+            return super().invoke(ctx)
+        except (InvalidArgument, InvalidType) as error:
+            self._raise_named(error)
+
+    def _raise_named(self, error: InvalidArgument | InvalidType) -> NoReturn:
+        for parameter in self.params:
+            if error.argument == parameter.name:
+                title = parameter.opts[0] if isinstance(parameter, click.Option) else parameter.human_readable_name
+                raise _Refused(f"{title}{str(error).removeprefix(error.argument)}") from error
+        raise error
+
+
+class _Refused(click.ClickException):
+    """A value that an option does not allow."""
+
+
+class _Interrupted(Exception):
+    """Ctrl-C."""
+
+
+@contextmanager
+def rows_of(data: str, weights: str | None = None) -> Iterator[None]:
+    """Name the file in errors of the rows, or of the weights, that were read from it."""
+    try:
+        yield
+    except (InvalidArgument, InvalidType) as error:
+        path = {"X": data, "sample_weight": weights}.get(error.argument or "")
+        if path is None:
+            raise
+        message = f"{path}: {error} (rows and columns counted from 0)"
+        raise type(error)(message, argument=error.argument, found=error.found, allowed=error.allowed) from error
+
+
+def _tell(error: BaseException, message: str, code: ExitCode, wants_json: bool) -> int:
+    line = " ".join(message.split())
+    click.echo(f"stickbreak: error: {line}", err=True)
+    if wants_json:
+        cause = error.__cause__ if isinstance(error, _Refused | _Interrupted) else error
+        details = {name: getattr(cause, name, None) for name in ("argument", "found", "allowed")}
+        print_json({"error": {"type": type(cause).__name__, "message": line, **details}})
+    return code
+
+
+def _tell_warning(message: Warning | str, *_: Any, **__: Any) -> None:
+    click.echo(f"stickbreak: warning: {' '.join(str(message).split())}", err=True)
+
+
+def _leave_closed_pipe() -> int:
+    # What is still in the buffer must not raise again when the interpreter ends.
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    return ExitCode.CLOSED_PIPE

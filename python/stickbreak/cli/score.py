@@ -1,0 +1,77 @@
+"""`stickbreak score`."""
+
+import click
+
+from stickbreak.arrays import sample_weights
+from stickbreak.cli.options import (
+    Reading,
+    data_argument,
+    json_option,
+    model_argument,
+    read_weighted,
+    reading_options,
+    threads_option,
+    weight_options,
+)
+from stickbreak.cli.output import check_table_place, print_facts, print_json, write_table
+from stickbreak.cli.program import Command, rows_of
+from stickbreak.results import load
+
+
+@click.command(cls=Command, short_help="Say how well a model foretells rows.")
+@model_argument
+@data_argument
+@click.option(
+    "--rows",
+    metavar="FILE",
+    help="Also write the log predictive density of each row, in nats, to a .csv, .npy or .json file.",
+)
+@click.option("--elbo", is_flag=True, help="Also compute the evidence lower bound of DATA under MODEL, in nats.")
+@threads_option
+@weight_options
+@reading_options
+@json_option
+def score(
+    model: str,
+    data: str,
+    rows: str | None,
+    elbo: bool,
+    threads: int | None,
+    weights: str | None,
+    columns: str | None,
+    weight_column: str | None,
+    key: str | None,
+    delimiter: str | None,
+    header: bool | None,
+    as_json: bool,
+) -> None:
+    r"""Say how well MODEL foretells the rows of DATA: the mean log predictive density, in nats a row.
+
+    The higher, the better; it depends on the units of the data. To compare models, score rows that none of them was
+    fitted to. With weights the mean is weighted.
+
+    \b
+    Example:
+        stickbreak score model.safetensors new.csv --rows scores.csv
+    """
+    check_table_place("rows", rows, inputs=(model, data, weights))
+    fit = load(model)
+    reading = Reading(columns=columns, weight_column=weight_column, key=key, delimiter=delimiter, header=header)
+    table, sample_weight = read_weighted(data, weights, reading)
+    with rows_of(data, weights or data):
+        sample_weight = sample_weights(sample_weight, len(table))
+        densities = fit.log_predictive(table, threads=threads)
+        bound = fit.evaluate(table, sample_weight=sample_weight, threads=threads) if elbo else None
+    mean = densities.mean() if sample_weight is None else (sample_weight * densities).sum() / sample_weight.sum()
+    if rows is not None:
+        write_table(rows, ["log_predictive"], densities, key="log_predictive")
+    found = {"mean_log_predictive": float(mean), "n_rows": len(table)}
+    if bound is not None:
+        found["elbo"] = bound
+    if as_json:
+        print_json({**found, "rows": rows})
+        return
+    facts = [("rows", f"{len(table):,}"), ("log predictive density", f"{mean:.8g} nats a row, on average")]
+    if bound is not None:
+        facts.append(("ELBO", f"{bound:.8g} nats, {bound / len(table):.6g} a row"))
+    print_facts(facts + ([] if rows is None else [("of each row", rows)]))

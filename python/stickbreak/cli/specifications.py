@@ -1,0 +1,162 @@
+"""Likelihoods, processes and schedules as options: names, parameters and help come from the classes themselves.
+
+Nothing here names a likelihood or a process, so a new one is on the command line as soon as its class exists.
+"""
+
+import re
+from collections.abc import Callable, Container, Iterable, Mapping
+from dataclasses import MISSING, Field, fields
+from inspect import getdoc
+from typing import Any, Generic, TypeVar, get_args
+
+import click
+from numpy.typing import ArrayLike
+
+from stickbreak import checks, datafiles
+from stickbreak.errors import InvalidArgument
+from stickbreak.specification import Specification
+
+T = TypeVar("T")
+
+Decorator = Callable[[Callable[..., Any]], Callable[..., Any]]
+
+
+class Kind(click.ParamType, Generic[T]):  # type: ignore[type-arg]
+    """The name of a subclass: `ZeroMeanGaussian` is called zero-mean-gaussian or, by its initials, zmg."""
+
+    name = "name"
+
+    def __init__(self, base: type[T]) -> None:
+        self._argument = base.__name__.lower()
+        self._classes = {kebab(kind.__name__): kind for kind in base.__subclasses__()}
+
+    def names(self) -> str:
+        """Return all names with their short forms."""
+        return ", ".join(name + (f" ({_initials(name)})" if _initials(name) else "") for name in self._classes)
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> type[T]:
+        """Return the class that `value` names."""
+        if isinstance(value, type):
+            return value
+        wanted = value.lower().replace("_", "-")
+        for name, kind in self._classes.items():
+            if wanted in (name, _initials(name), kind.__name__.lower()):
+                return kind
+        try:
+            checks.word(self._argument, wanted, list(self._classes))
+        except InvalidArgument as error:
+            self.fail(str(error), param, ctx)
+        raise AssertionError("a known word has a class")
+
+
+class Numbers(click.ParamType):  # type: ignore[type-arg]
+    """A number, numbers with commas between them, or the name of a data file with a vector or a matrix."""
+
+    name = "numbers|file"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        """Return the number or the array; in a file, one row or one column is a vector."""
+        try:
+            numbers = [float(part) for part in value.split(",")]
+        except ValueError:
+            pass
+        else:
+            return numbers if len(numbers) > 1 else numbers[0]
+        try:
+            rows = datafiles.read(value).rows
+        except InvalidArgument:
+            self.fail(f"{value!r} is neither numbers with commas between them nor the name of a data file", param, ctx)
+        return rows.ravel() if 1 in rows.shape and rows.size > 1 else rows
+
+
+def parameter_options(*bases: type[Specification], besides: Container[str]) -> Decorator:
+    """Return the decorator that gives a command an option for each parameter of the subclasses, `besides` aside."""
+    owners: dict[str, list[tuple[type[Specification], Field[Any]]]] = {}
+    for base in bases:
+        for kind in base.__subclasses__():
+            for field in fields(kind):
+                if field.name not in besides:
+                    owners.setdefault(field.name, []).append((kind, field))
+
+    def decorate(command: Callable[..., Any]) -> Callable[..., Any]:
+        for name, owned in reversed(owners.items()):
+            command = click.option(option(name), name, type=_type(owned[0][1]), help=_help(owned))(command)
+        return command
+
+    return decorate
+
+
+def made(kind: type[T], given: Mapping[str, Any]) -> T:
+    """Return an instance of `kind` with those of the given parameters that it has."""
+    own = {field.name: given.get(field.name) for field in fields(kind)}  # type: ignore[arg-type]
+    missing = [field.name for field in fields(kind) if _is_required(field) and own[field.name] is None]  # type: ignore[arg-type]
+    if missing:
+        raise click.UsageError(f"{kebab(kind.__name__)} needs {option(missing[0])}")
+    return kind(**{name: value for name, value in own.items() if value is not None})
+
+
+def check_used(kinds: Iterable[type[Any]], given: Mapping[str, Any]) -> None:
+    """Raise where a parameter was given that none of the chosen classes has."""
+    chosen = list(kinds)
+    known = {field.name for kind in chosen for field in fields(kind)}
+    for name, value in given.items():
+        if value is not None and name not in known:
+            names = " and ".join(kebab(kind.__name__) for kind in chosen)
+            raise click.UsageError(f"{option(name)} is for others than {names}")
+
+
+def option(name: str) -> str:
+    """Return the option of a parameter."""
+    return f"--{name.replace('_', '-')}"
+
+
+def kebab(name: str) -> str:
+    """`ZeroMeanGaussian` -> zero-mean-gaussian."""
+    return re.sub(r"(?<!^)(?=[A-Z])", "-", name).lower()
+
+
+def default(kind: type[Any], name: str) -> Any:
+    """Return the default of a parameter."""
+    return next(field.default for field in fields(kind) if field.name == name)
+
+
+def _initials(name: str) -> str | None:
+    words = name.split("-")
+    return "".join(word[0] for word in words) if len(words) > 1 else None
+
+
+def _is_required(field: "Field[Any]") -> bool:
+    return field.default is MISSING and field.default_factory is MISSING
+
+
+def _type(field: "Field[Any]") -> Any:
+    kinds = set(get_args(field.type)) or {field.type}
+    if isinstance(field.default, bool):
+        return click.BOOL
+    if isinstance(field.default, str):
+        return click.STRING
+    if int in kinds and float not in kinds:
+        return click.INT
+    # Everything array-like takes plain floats too.
+    return Numbers() if kinds.issuperset(get_args(ArrayLike)) else click.FLOAT
+
+
+def _help(owned: list[tuple[type[Specification], "Field[Any]"]]) -> str:
+    texts: dict[str, list[str]] = {}
+    for kind, field in owned:
+        text = _described(kind, field.name)
+        if field.default not in (None, MISSING) and "Default" not in text:
+            text = f"{text} Default: {field.default}."
+        texts.setdefault(text, []).append(kebab(kind.__name__))
+    return " ".join(f"[{', '.join(names)}] {text}" for text, names in texts.items())
+
+
+def _described(kind: type[Any], name: str) -> str:
+    """Return what the docstring says of a parameter, as plain text."""
+    entry = re.search(rf"^{name} : .*\n((?:    .*\n?|\n)+)", getdoc(kind) or "", re.MULTILINE)
+    text = " ".join(entry[1].split()) if entry else ""
+    text = re.sub(r":math:`([^`]*)`", lambda found: re.sub(r"\\(\w+)", r"\1", found[1]), text)
+    text = re.sub(r"\s*\(?\[\d+\]_[^)]*\)?", "", text).replace("`", "")
+    sentences = re.split(r"(?<=\.) (?=[A-Z\"])", text)
+    last = next((place for place, sentence in enumerate(sentences) if sentence.startswith("Default:")), 1)
+    return " ".join([sentences[0], *sentences[last : last + 1]])

@@ -1,0 +1,47 @@
+"""What there is to tell of a fit, for people and for programs."""
+
+from typing import Any
+
+from stickbreak.results import Fit
+
+
+def facts(fit: Fit) -> list[tuple[str, str]]:
+    """Return what people want to know of a fit first."""
+    state, model = fit._state, fit.model
+    passes = len(fit.history)
+    seconds = f" in {fit.history[-1].seconds:.1f} s" if fit.history else ""
+    reason = fit.stop_reason.value.replace("_", " ")
+    return [
+        ("data", f"{state.n_rows:,} rows, {_plural(state.dimension, 'column')}"),
+        ("model", f"{type(model.likelihood).__name__}, {model.process}"),
+        ("components", f"{fit.n_components}, of which {fit.n_occupied} in use"),
+        ("ELBO", f"{fit.elbo:.8g} nats, {fit.elbo / state.n_rows:.6g} a row ({fit.bound})"),
+        ("passes", f"{passes}{seconds} ({reason})"),
+    ]
+
+
+def described(fit: Fit) -> dict[str, Any]:
+    """Return the same and more as an object for JSON."""
+    likelihood, process = (
+        {"name": type(part).__name__, **part._parameters()} for part in (fit.model.likelihood, fit.model.process)
+    )
+    return {
+        "n_rows": fit._state.n_rows,
+        "n_columns": fit._state.dimension,
+        "likelihood": likelihood,
+        "process": process,
+        "n_components": fit.n_components,
+        "n_occupied": fit.n_occupied,
+        "elbo": fit.elbo,
+        "bound": fit.bound,
+        "passes": len(fit.history),
+        "seconds": fit.history[-1].seconds if fit.history else 0.0,
+        "stop_reason": fit.stop_reason.value,
+        "weights": fit.weights,
+        "leftover_weight": fit.leftover_weight,
+        "counts": fit.counts,
+    }
+
+
+def _plural(number: int, word: str) -> str:
+    return f"{number:,} {word}" if number == 1 else f"{number:,} {word}s"

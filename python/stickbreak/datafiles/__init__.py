@@ -1,0 +1,154 @@
+"""Data files: .npy, .npz, .csv, .tsv and .parquet read as rows of numbers. Nothing in them is ever executed."""
+
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from numpy.typing import NDArray
+
+from stickbreak import checks
+from stickbreak.datafiles.columns import Choice
+from stickbreak.datafiles.numpy_files import read_npy, read_npz
+from stickbreak.datafiles.parquet import read_parquet
+from stickbreak.datafiles.text import read_text
+from stickbreak.errors import SourceError
+
+__all__ = ["SUFFIXES", "DataFile", "read"]
+
+_TEXT = (".csv", ".tsv")
+SUFFIXES = (".npy", ".npz", *_TEXT, ".parquet")
+
+
+@dataclass(frozen=True, eq=False)
+class DataFile:
+    """What was read from a data file.
+
+    Parameters
+    ----------
+    rows : ndarray of shape (n, D)
+        The rows; a memory map where the file is a .npy file.
+    names : tuple of str, optional
+        The names of the D columns, where the file has names.
+    weights : ndarray of shape (n,), optional
+        The weights of the rows, where a column of them was asked for.
+    """
+
+    rows: NDArray[Any]
+    names: tuple[str, ...] | None
+    weights: NDArray[Any] | None
+
+
+def read(
+    path: str | os.PathLike[str],
+    *,
+    columns: Sequence[str] | None = None,
+    weight_column: str | None = None,
+    key: str | None = None,
+    delimiter: str | None = None,
+    header: bool | None = None,
+) -> DataFile:
+    r"""Read rows of numbers from a data file, whose format its name tells.
+
+    ======== ==========================================================================================
+    .npy     An array of shape (n, D), memory-mapped; one of shape (n,) is one column.
+    .npz     One array of the archive; `key` says which where there are several.
+    .csv     Text in UTF-8, with or without a line of names; .tsv is the same.
+    .parquet Columns of numbers; needs PyArrow, which ``pip install "stickbreak[parquet]"`` brings.
+    ======== ==========================================================================================
+
+    Parameters
+    ----------
+    path : str or path-like
+        The file.
+    columns : sequence of str, optional
+        The columns to read, in this order: names, positions counted from 1, or ranges of positions such as "2-5".
+        Default: all, less `weight_column`.
+    weight_column : str, optional
+        The column with the weights of the rows: a name or a position counted from 1.
+    key : str, optional
+        The name of the array in an .npz file.
+    delimiter : str, optional
+        The character between the fields of a text file. Default: the first of tab, semicolon and comma that
+        stands in the first line outside of quotes.
+    header : bool, optional
+        Whether a text file starts with a line of names. Default: whether no field of its first line is a number.
+
+    Returns
+    -------
+    DataFile
+        The rows, with the names of their columns and their weights where there are any.
+
+    Raises
+    ------
+    InvalidType, InvalidArgument
+        An argument is not as described, or the file has no such column or array.
+    SourceError
+        The file is missing, empty, unreadable or malformed; of text the line and the column are named, both
+        counted from 1.
+    NotSupported
+        The file is a Parquet file and PyArrow is not installed.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from pathlib import Path
+    >>> from stickbreak import datafiles
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = Path(folder, "rows.csv")
+    ...     _ = path.write_text("height,width\n1.5,2\n3,4\n")
+    ...     data = datafiles.read(path)
+    >>> data.names, data.rows.tolist()
+    (('height', 'width'), [[1.5, 2.0], [3.0, 4.0]])
+    """
+    file = _checked(path)
+    choice = Choice(columns, weight_column)
+    suffix = file.suffix.lower()
+    try:
+        if suffix == ".npy":
+            rows, names = read_npy(file, choice)
+        elif suffix == ".npz":
+            rows, names = read_npz(file, choice, key)
+        elif suffix == ".parquet":
+            rows, names = read_parquet(file, choice)
+        else:
+            rows, names = read_text(file, choice, _delimiter(delimiter), header)
+    except OSError as error:
+        raise SourceError(f"{file}: cannot be read: {error.strerror or error}") from error
+    return _parted(rows, names, has_weights=weight_column is not None)
+
+
+def _checked(path: object) -> Path:
+    if not isinstance(path, str | os.PathLike):
+        raise checks.invalid_type("path", checks.describe(path), "a path: a string or a pathlib.Path")
+    file = Path(os.fsdecode(path))
+    if file.suffix.lower() not in SUFFIXES:
+        found = repr(os.fspath(file))
+        raise checks.invalid_argument("path", found, f"the name of a data file, ending in {' or '.join(SUFFIXES)}")
+    try:
+        if not file.is_file():
+            raise SourceError(f"{file}: {'not a file' if file.exists() else 'there is no such file'}")
+        empty = file.stat().st_size == 0
+    except OSError as error:
+        raise SourceError(f"{file}: cannot be read: {error.strerror or error}") from error
+    if empty:
+        raise SourceError(f"{file}: the file is empty")
+    return file
+
+
+def _delimiter(delimiter: object) -> str | None:
+    if delimiter is None:
+        return None
+    allowed = "one character other than a quote, a line break and what numbers are made of"
+    character = checks.instance("delimiter", delimiter, str, allowed)
+    if len(character) != 1 or character in '"\r\n+-.' or character.isalnum():
+        raise checks.invalid_argument("delimiter", repr(character), allowed)
+    return character
+
+
+def _parted(rows: NDArray[Any], names: tuple[str, ...] | None, *, has_weights: bool) -> DataFile:
+    if not has_weights:
+        return DataFile(rows, names, None)
+    # The column of weights was chosen last.
+    return DataFile(rows[:, :-1], None if names is None else names[:-1], rows[:, -1])

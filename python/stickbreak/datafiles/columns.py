@@ -1,0 +1,85 @@
+"""Which columns of a data file are read."""
+
+import difflib
+import re
+from collections.abc import Sequence
+from typing import Any
+
+from numpy.typing import NDArray
+
+from stickbreak import checks
+
+
+class Choice:
+    """The columns that a user asks for, found among those of a file.
+
+    Parameters
+    ----------
+    columns : sequence of str, optional
+        Names, positions counted from 1, or ranges of positions; None is all but `weight_column`.
+    weight_column : str, optional
+        A name or a position; it comes last in what is chosen.
+    """
+
+    def __init__(self, columns: Sequence[str] | None, weight_column: str | None) -> None:
+        if columns is not None:
+            allowed = "a sequence of names, positions or ranges of positions"
+            if isinstance(columns, str) or not isinstance(columns, Sequence):
+                raise checks.invalid_type("columns", checks.describe(columns), allowed)
+            if not columns:
+                raise checks.invalid_argument("columns", "empty", allowed)
+        self._columns = columns
+        self._weight_column = weight_column
+
+    def among(self, names: Sequence[str] | None, n_columns: int) -> list[int] | None:
+        """Return the chosen columns, counted from 0; None where they are all columns in their order."""
+        if self._columns is None and self._weight_column is None:
+            return None
+        weights = [] if self._weight_column is None else _found("weight_column", self._weight_column, names, n_columns)
+        if len(weights) > 1:
+            raise checks.invalid_argument("weight_column", repr(self._weight_column), "one column")
+        if self._columns is None:
+            chosen = [column for column in range(n_columns) if column not in weights]
+        else:
+            chosen = [column for text in self._columns for column in _found("columns", text, names, n_columns)]
+        if not chosen:
+            raise checks.invalid_argument("weight_column", "the only column", "a column beside those of the data")
+        return [*chosen, *weights]
+
+
+def take(rows: NDArray[Any], chosen: list[int] | None) -> NDArray[Any]:
+    """Return the chosen columns, as a view where they lie side by side: a memory map then stays one."""
+    if chosen is None:
+        return rows
+    first, last = chosen[0], chosen[-1]
+    return rows[:, first : last + 1] if chosen == list(range(first, last + 1)) else rows[:, chosen]
+
+
+def named(names: Sequence[str] | None, chosen: list[int] | None) -> tuple[str, ...] | None:
+    """Return the names of the chosen columns."""
+    if names is None or chosen is None:
+        return None if names is None else tuple(names)
+    return tuple(names[column] for column in chosen)
+
+
+def title(column: int, names: Sequence[str] | None) -> str:
+    """Return how messages call a column: by its position from 1, and its name where it has one."""
+    return f"column {column + 1}" if names is None or not names[column] else f"column {column + 1} ({names[column]!r})"
+
+
+def _found(argument: str, text: object, names: Sequence[str] | None, n_columns: int) -> list[int]:
+    allowed = f"a position from 1 to {n_columns}" + ("" if names is None else " or the name of a column")
+    wanted = checks.instance(argument, text, str, allowed).strip()
+    if names is not None and wanted in names:
+        if names.count(wanted) > 1:
+            raise checks.invalid_argument(argument, f"{wanted!r}, of which there are several", allowed)
+        return [names.index(wanted)]
+    ends = re.fullmatch(r"(\d+)(?:\s*-\s*(\d+))?", wanted, re.ASCII)
+    if ends is None:
+        nearest = difflib.get_close_matches(wanted, names or (), n=1, cutoff=0.5)
+        hint = f"did you mean {nearest[0]!r}?" if nearest else "" if names else "the columns have no names"
+        raise checks.invalid_argument(argument, repr(wanted), allowed, hint)
+    first, last = int(ends[1]), int(ends[2] or ends[1])
+    if not 1 <= first <= last <= n_columns:
+        raise checks.invalid_argument(argument, repr(wanted), allowed)
+    return list(range(first - 1, last))

@@ -1,0 +1,179 @@
+"""Text files of numbers with a delimiter (.csv, .tsv): the csv module splits, NumPy converts."""
+
+import csv
+import re
+from collections.abc import Iterable, Iterator
+from itertools import chain
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from stickbreak.datafiles.columns import Choice, named, title
+from stickbreak.errors import SourceError
+
+# In this order, since commas stand in names and in numbers of other languages too.
+_DELIMITERS = "\t;,"
+# What NumPy's converter reads; it knows no underscores, which Python's float allows.
+_NUMBER = re.compile(
+    r"\s*[+-]?(\d+\.?\d*|\.\d+)(e[+-]?\d+)?\s*|\s*[+-]?(nan|inf|infinity)\s*", re.IGNORECASE | re.ASCII
+)
+
+
+def read_text(
+    path: Path, choice: Choice, delimiter: str | None, header: bool | None
+) -> tuple[NDArray[np.float64], tuple[str, ...] | None]:
+    """Return the chosen columns as rows, with their names where there are any."""
+    # A byte-order mark and the line ends of all systems are taken care of by `open`.
+    with path.open(encoding="utf-8-sig") as file:
+        lines = _Lines(path, file)
+        first = next(lines, None)
+        if first is None:
+            raise SourceError(f"{path}: there are only blank lines in the file")
+        delimiter = delimiter or _sniffed(first)
+        begun = chain([first], lines)
+        fields = lines.split(begun, delimiter)
+        if header is None:
+            header = _is_header(path, lines.number, fields)
+        names = tuple(name.strip() for name in fields) if header else None
+        lines.expect(len(fields), delimiter)
+        second = next(lines, None) if header else first
+        if second is None:
+            raise SourceError(f"{path}: there are names in the first line, but no rows")
+        first_row = lines.number
+        chosen = choice.among(names, len(fields))
+        lines.check(second)
+        rows = _numbers(lines, chain([second], lines), delimiter, names, chosen)
+    _check_finite(path, rows, first_row, names, chosen)
+    return rows, named(names, chosen)
+
+
+class _Lines(Iterator[str]):
+    """The lines of a file up to its last one that is not blank, counted, each with the expected number of fields."""
+
+    def __init__(self, path: Path, file: Iterable[str]) -> None:
+        self.path = path
+        self.number = 0
+        self.last = ""
+        self._lines = iter(file)
+        self._n_fields: int | None = None
+        self._delimiter = ","
+
+    def expect(self, n_fields: int, delimiter: str) -> None:
+        """Check every further line for its number of fields."""
+        self._n_fields, self._delimiter = n_fields, delimiter
+
+    def __next__(self) -> str:
+        blank = None
+        while True:
+            try:
+                line = next(self._lines)
+            except UnicodeDecodeError as error:
+                raise SourceError(f"{self.path}: line {_undecodable(self.path)}: not text in UTF-8") from error
+            self.number += 1
+            if line.strip(" \r\n"):
+                break
+            # A blank line between rows may be a missing row: labels of the rows would go astray if it were left out.
+            blank = blank or self.number
+        if blank is not None and self._n_fields is not None:
+            raise SourceError(f"{self.path}: line {blank}: blank, but more lines follow")
+        if self._n_fields is not None:
+            self.check(line)
+        self.last = line
+        return line
+
+    def check(self, line: str) -> None:
+        """Raise where a line has another number of fields than expected."""
+        quoted = '"' in line
+        n_fields = len(self.split([line], self._delimiter)) if quoted else line.count(self._delimiter) + 1
+        if n_fields != self._n_fields:
+            raise SourceError(
+                f"{self.path}: line {self.number}: {_fields(n_fields)} where the first line has {self._n_fields} "
+                f"(delimiter {self._delimiter!r})"
+            )
+
+    def split(self, lines: Iterable[str], delimiter: str) -> list[str]:
+        """Return the fields of the first record."""
+        try:
+            return next(csv.reader(lines, delimiter=delimiter, strict=True))
+        except csv.Error as error:
+            raise SourceError(f"{self.path}: line {self.number}: {error}") from error
+
+
+def _undecodable(path: Path) -> int:
+    # Text is decoded ahead of the line at hand, so the line is looked for in the bytes.
+    with path.open("rb") as file:
+        return next(number for number, line in enumerate(file, start=1) if not _is_text(line))
+
+
+def _is_text(line: bytes) -> bool:
+    try:
+        line.decode("utf-8")
+    except UnicodeDecodeError:
+        return False
+    return True
+
+
+def _fields(number: int) -> str:
+    return f"{number} field" if number == 1 else f"{number} fields"
+
+
+def _sniffed(line: str) -> str:
+    for delimiter in _DELIMITERS:
+        try:
+            if len(next(csv.reader([line], delimiter=delimiter))) > 1:
+                return delimiter
+        except csv.Error:
+            continue
+    return ","
+
+
+def _is_header(path: Path, line: int, fields: list[str]) -> bool:
+    numbers = [bool(_NUMBER.fullmatch(field)) for field in fields]
+    if any(numbers) and not all(numbers):
+        place = numbers.index(False)
+        raise SourceError(
+            f"{path}: line {line}, column {place + 1}: {_shown(fields[place])} is not a number, but others in the line "
+            "are; say whether it is a line of names (header)"
+        )
+    return not any(numbers)
+
+
+def _numbers(
+    lines: _Lines, rows: Iterable[str], delimiter: str, names: tuple[str, ...] | None, chosen: list[int] | None
+) -> NDArray[np.float64]:
+    try:
+        # Given lines one by one, NumPy fails at the line that was read last.
+        return np.loadtxt(rows, delimiter=delimiter, comments=None, quotechar='"', usecols=chosen, ndmin=2)
+    except ValueError as error:
+        reason = _reason(lines, delimiter, names, chosen, error)
+        raise SourceError(f"{lines.path}: line {lines.number}{reason}") from error
+
+
+def _reason(
+    lines: _Lines, delimiter: str, names: tuple[str, ...] | None, chosen: list[int] | None, error: Exception
+) -> str:
+    fields = lines.split([lines.last], delimiter)
+    for column in range(len(fields)) if chosen is None else chosen:
+        if not _NUMBER.fullmatch(fields[column]):
+            return f", {title(column, names)}: {_shown(fields[column])} is not a number"
+    return f": {error}"
+
+
+def _check_finite(
+    path: Path, rows: NDArray[Any], first_row: int, names: tuple[str, ...] | None, chosen: list[int] | None
+) -> None:
+    finite = np.isfinite(rows)
+    if not finite.all():
+        row = int(finite.all(axis=1).argmin())
+        place = int(finite[row].argmin())
+        where = title(place if chosen is None else chosen[place], names)
+        raise SourceError(f"{path}: line {first_row + row}, {where}: {rows[row, place]} is not a finite number")
+
+
+def _shown(field: str) -> str:
+    field = field.strip()
+    if not field:
+        return "an empty field"
+    return repr(field if len(field) <= 40 else f"{field[:40]}...")
