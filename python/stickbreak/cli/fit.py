@@ -23,7 +23,7 @@ from stickbreak.cli.program import Command, ExitCode, rows_of
 from stickbreak.cli.specifications import Kind, check_used, default, made, parameter_options
 from stickbreak.cli.summary import described, facts
 from stickbreak.likelihoods import Likelihood
-from stickbreak.processes import DirichletProcess, Process
+from stickbreak.processes import Process
 
 _LIKELIHOODS, _PROCESSES, _SCHEDULES = Kind(Likelihood), Kind(Process), Kind(Algorithm)
 _ALGORITHM = ("batches", "shuffle", "sparsity", "max_passes", "tol")
@@ -52,14 +52,14 @@ class Count(click.ParamType):  # type: ignore[type-arg]
 @click.option(
     "--likelihood",
     type=_LIKELIHOODS,
-    default=sb.Gaussian,
+    default="gaussian",
     metavar="NAME",
     help=f"What the rows of one component look like: {_LIKELIHOODS.names()}. [default: gaussian]",
 )
 @click.option(
     "--process",
     type=_PROCESSES,
-    default=DirichletProcess,
+    default="dirichlet-process",
     metavar="NAME",
     help=f"The prior on the weights of the components: {_PROCESSES.names()}. [default: dp]",
 )
@@ -74,7 +74,7 @@ class Count(click.ParamType):  # type: ignore[type-arg]
 @click.option(
     "--schedule",
     type=_SCHEDULES,
-    default=Memoized,
+    default="memoized",
     metavar="NAME",
     help=f"How often the components are updated: {_SCHEDULES.names()}. full is once a pass over the data, memoized "
     "after every batch of rows. [default: memoized]",
@@ -128,7 +128,13 @@ class Count(click.ParamType):  # type: ignore[type-arg]
     metavar="FILE",
     help="Keep the state of the fit in this file while it runs. Where the file exists already, go on from it.",
 )
-@click.option("--checkpoint-seconds", type=float, metavar="SECONDS", help="The time between checkpoints. [default: 60]")
+@click.option(
+    "--checkpoint-seconds",
+    "every_seconds",
+    type=float,
+    metavar="SECONDS",
+    help="The time between checkpoints. [default: 60]",
+)
 @click.option("-q", "--quiet", is_flag=True, help="Show no progress and no summary.")
 @json_option
 def fit(

@@ -4,6 +4,7 @@ import csv
 import json
 import math
 import os
+import sys
 import tempfile
 import uuid
 from collections.abc import Callable, Iterable, Sequence
@@ -96,7 +97,7 @@ def give_table(path: str | None, names: Sequence[str], values: NDArray[Any], *, 
 
 def print_table(names: Sequence[str], values: NDArray[Any]) -> None:
     """Print the table as CSV."""
-    _write_rows(click.get_text_stream("stdout"), names, values)
+    _write_rows(sys.stdout, names, values)
 
 
 def _write_csv(path: Path, names: Sequence[str], values: NDArray[Any], _: str) -> None:

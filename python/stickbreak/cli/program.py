@@ -1,6 +1,7 @@
 """What holds for all commands: exit codes, and how errors are told."""
 
 import os
+import re
 import sys
 import warnings
 from collections.abc import Iterator, Sequence
@@ -73,6 +74,10 @@ class Program(click.Group):
         except OSError as error:
             return _tell(error, str(error), ExitCode.FAILED, wants_json)
 
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        """Return the names of the commands in the order in which they are used."""
+        return list(self.commands)
+
     def invoke(self, ctx: click.Context) -> Any:
         """Run the command that was named; click has ways of its own with a closed pipe and with Ctrl-C."""
         try:
@@ -96,8 +101,10 @@ class Command(click.Command):
     def _raise_named(self, error: InvalidArgument | InvalidType) -> NoReturn:
         for parameter in self.params:
             if error.argument == parameter.name:
-                title = parameter.opts[0] if isinstance(parameter, click.Option) else parameter.human_readable_name
-                raise _Refused(f"{title}{str(error).removeprefix(error.argument)}") from error
+                title = max(parameter.opts, key=len)
+                # On the command line None is an option left out.
+                said = re.sub(r",? or None( for all of them)?(?=,|;|$)", "", str(error).removeprefix(error.argument))
+                raise _Refused(f"{title}{said}") from error
         raise error
 
 
@@ -118,7 +125,8 @@ def rows_of(data: str, weights: str | None = None) -> Iterator[None]:
         path = {"X": data, "sample_weight": weights}.get(error.argument or "")
         if path is None:
             raise
-        message = f"{path}: {error} (rows and columns counted from 0)"
+        counted = " (counted from 0)" if " row " in (error.found or "") else ""
+        message = f"{path}: {error}{counted}"
         raise type(error)(message, argument=error.argument, found=error.found, allowed=error.allowed) from error
 
 

@@ -36,8 +36,6 @@ class Kind(click.ParamType, Generic[T]):  # type: ignore[type-arg]
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> type[T]:
         """Return the class that `value` names."""
-        if isinstance(value, type):
-            return value
         wanted = value.lower().replace("_", "-")
         for name, kind in self._classes.items():
             if wanted in (name, _initials(name), kind.__name__.lower()):
