@@ -1,12 +1,15 @@
-"""Runs the Python examples of README.md and docs/ as tests, each page in a folder of its own."""
+"""Runs the examples of README.md and docs/ as tests, Python and shell, each page in a folder of its own."""
 
 import doctest
 import os
+import re
+import subprocess
+import sys
 import tempfile
 from typing import Any
 
-from sybil import Sybil
-from sybil.parsers.markdown import PythonCodeBlockParser
+from sybil import Example, Sybil
+from sybil.parsers.markdown import CodeBlockParser, PythonCodeBlockParser
 
 collect_ignore = ["docs/conf.py"]
 
@@ -22,8 +25,23 @@ def leave_folder(namespace: dict[str, Any]) -> None:
     namespace["_folder"].cleanup()
 
 
+FLAGS = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
+
+
+def run_console(example: Example) -> None:
+    """Run the lines that begin with `$ ` in a shell; what follows each is what it writes, stderr first."""
+    for block in re.split(r"^\$ ", example.parsed, flags=re.MULTILINE)[1:]:
+        command, _, expected = block.partition("\n")
+        # The program of this very environment, installed or not.
+        shell = f'stickbreak() {{ "{sys.executable}" -m stickbreak "$@"; }}; {command}'
+        run = subprocess.run(["sh", "-c", shell], capture_output=True, text=True)
+        found = run.stderr + run.stdout
+        assert doctest.OutputChecker().check_output(expected, found, FLAGS), f"{command}\n{found}"
+
+
 pytest_collect_file = Sybil(
-    parsers=[PythonCodeBlockParser(doctest_optionflags=doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE)],
+    parsers=[PythonCodeBlockParser(doctest_optionflags=FLAGS)]
+    + ([] if sys.platform == "win32" else [CodeBlockParser("console", run_console)]),
     patterns=["README.md", "docs/*.md"],
     setup=enter_folder,
     teardown=leave_folder,
