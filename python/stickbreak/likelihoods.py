@@ -16,6 +16,9 @@ from stickbreak.specification import Specification
 class Likelihood(Specification):
     """Base of all observation models."""
 
+    # What its rows look like, by the names of `stickbreak.testing.generators.DOMAINS`.
+    _domain: ClassVar[str] = "real"
+
     def _check(self) -> None:
         _core.check_likelihood(*self._to_core())
 
@@ -107,6 +110,7 @@ class ZeroMeanGaussian(Likelihood):
     """
 
     _name: ClassVar[str] = "ZeroMeanGaussian"
+    _domain: ClassVar[str] = "centred"
 
     dof: float | None = None
     _: KW_ONLY

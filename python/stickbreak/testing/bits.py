@@ -1,0 +1,55 @@
+"""What "the same bits" means: every number that a fit shows."""
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from stickbreak.results import Fit
+
+
+def visible_bits(fit: Fit, X: ArrayLike) -> dict[str, bytes]:
+    """Return every number that a fit shows, of itself and of some rows, as bytes by name.
+
+    Two fits are the same where these are equal; times, which are never the same, are left out.
+
+    Parameters
+    ----------
+    fit : Fit
+        The fit.
+    X : array_like of shape (n, D)
+        Rows to evaluate and predict.
+
+    Returns
+    -------
+    dict of str to bytes
+        Names of attributes and methods of `Fit`, with what they return.
+
+    Raises
+    ------
+    InvalidType, InvalidArgument
+        `X` is not made of numbers, or has another number of columns than the fit.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import stickbreak as sb
+    >>> from stickbreak.testing import visible_bits
+    >>> X = np.random.default_rng(0).normal(size=(100, 2))
+    >>> model = sb.Mixture(likelihood=sb.Gaussian())
+    >>> one, other = (sb.fit(model, X, sb.Full(max_passes=3), n_components=3, seed=seed) for seed in (0, 0))
+    >>> visible_bits(one, X) == visible_bits(other, X)
+    True
+    """
+    numbers = {
+        "weights": fit.weights,
+        "counts": fit.counts,
+        "leftover_weight": fit.leftover_weight,
+        "elbo": fit.elbo,
+        "history": [record.elbo for record in fit.history],
+        "evaluate": fit.evaluate(X),
+        "predict": fit.predict(X),
+        "predict_proba": fit.predict_proba(X),
+        "log_predictive": fit.log_predictive(X),
+        "sample": fit.sample(50, seed=3),
+    }
+    numbers |= {f"components.{name}": values for name, values in fit.components.items()}
+    return {name: np.asarray(value).tobytes() for name, value in numbers.items()}

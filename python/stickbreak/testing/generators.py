@@ -1,0 +1,174 @@
+"""What the strategies draw, made from a NumPy generator: parameters by name, rows by domain and kind.
+
+The tables `PARAMETERS`, `SIZES` and `DOMAINS` are all there is to know about a likelihood or a process here. A new
+one whose parameters have names in `PARAMETERS`, or defaults, and whose rows lie in a known domain needs no change.
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import MISSING, Field, dataclass, fields
+from typing import Any, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from stickbreak.specification import Specification
+
+Array = NDArray[np.float64]
+Generator = np.random.Generator
+SpecificationT = TypeVar("SpecificationT", bound=Specification)
+
+
+@dataclass(frozen=True)
+class Setting:
+    """What a parameter may depend on: where the rows lie, how far they spread, and how many columns there are.
+
+    Parameters
+    ----------
+    dimension : int
+        D, the number of columns.
+    location : float or ndarray of shape (D,)
+        Where the means of the columns are about, in the units of the data.
+    spread : float
+        The size of the deviations from them, in the units of the data.
+    """
+
+    dimension: int
+    location: float | Array = 0.0
+    spread: float = 1.0
+
+
+def positive_definite(rng: Generator, dimension: int) -> Array:
+    """Return a well-conditioned random covariance-like matrix, shape (D, D)."""
+    factor = rng.standard_normal((dimension, dimension + 2))
+    return np.asarray(factor @ factor.T / dimension + 0.3 * np.eye(dimension))
+
+
+# How a parameter of a likelihood looks, by its name; all follow the units of the data.
+PARAMETERS: Mapping[str, Callable[[Generator, Setting], Any]] = {
+    "mean": lambda rng, setting: setting.location + setting.spread * rng.standard_normal(setting.dimension),
+    "mean_precision": lambda rng, setting: rng.uniform(0.05, 2.0),
+    "dof": lambda rng, setting: setting.dimension + rng.uniform(0.5, 4.0),
+    "scale": lambda rng, setting: setting.spread**2 * positive_definite(rng, setting.dimension),
+    "concentration": lambda rng, setting: rng.uniform(0.2, 5.0),
+}
+
+
+def random_specification(
+    rng: Generator, kind: type[SpecificationT], setting: Setting, *, filled: bool = True, **given: Any
+) -> SpecificationT:
+    """Return a likelihood or a process with random parameters.
+
+    Parameters
+    ----------
+    rng : numpy.random.Generator
+        Decides the values.
+    kind : type
+        A class of likelihoods or processes.
+    setting : Setting
+        What the values depend on.
+    filled : bool
+        Whether parameters that may follow the data are given all the same.
+    **given
+        Parameters that are not random, by name; a name that `kind` does not have is left out.
+
+    Raises
+    ------
+    LookupError
+        `kind` has a parameter without a default that is neither given nor in `PARAMETERS`.
+    """
+    values = {}
+    for field in fields(kind):
+        if field.name in given:
+            values[field.name] = given[field.name]
+        elif field.name in PARAMETERS and (filled or not _may_be_left_out(field)):
+            values[field.name] = PARAMETERS[field.name](rng, setting)
+        elif field.default is MISSING:
+            raise LookupError(
+                f"{kind.__name__}: no way to draw the parameter {field.name!r}, which has no default; "
+                "add it to PARAMETERS in stickbreak.testing.generators"
+            )
+    return kind(**values)
+
+
+def _may_be_left_out(field: "Field[Any]") -> bool:
+    return field.default is None
+
+
+def clustered_rows(rng: Generator, n: int, dimension: int, n_clusters: int) -> Array:
+    """Return overlapping clusters of unit variance, so that responsibilities are neither hard nor flat; (n, D)."""
+    centres = 2.0 * rng.standard_normal((n_clusters, dimension))
+    return np.asarray(centres[rng.integers(n_clusters, size=n)] + rng.standard_normal((n, dimension)))
+
+
+def random_responsibilities(rng: Generator, n: int, n_components: int, support: int) -> Array:
+    """Return rows on the simplex with at most `support` non-zeros, at places that differ from row to row; (n, K)."""
+    responsibilities = np.zeros((n, n_components))
+    for row in responsibilities:
+        chosen = rng.choice(n_components, size=min(support, n_components), replace=False)
+        row[chosen] = rng.dirichlet(np.full(len(chosen), 0.7))
+    return np.asarray(responsibilities / responsibilities.sum(1, keepdims=True))
+
+
+def _with_duplicates(rng: Generator, rows: Array) -> Array:
+    """Return a few distinct rows, each of them several times."""
+    return rows[rng.integers(max(1, len(rows) // 5), size=len(rows))]
+
+
+def _with_constant_columns(rng: Generator, rows: Array) -> Array:
+    """Return rows with at least one column of one value; it may be all columns."""
+    chance = rng.random(rows.shape[1])
+    constant = (chance < 0.5) | (chance == chance.min())
+    return np.where(constant, rows[:1], rows)
+
+
+def _collinear(rng: Generator, rows: Array) -> Array:
+    """Return rows that lie on one line."""
+    return np.outer(rows[:, 0], rng.standard_normal(rows.shape[1]))
+
+
+def _with_an_outlier(rng: Generator, rows: Array) -> Array:
+    """Return rows of which one is a thousand times as far out as the others."""
+    moved = rows.copy()
+    moved[rng.integers(len(rows))] *= 1e3
+    return moved
+
+
+def _offset(rng: Generator, rows: Array) -> Array:
+    """Return rows far from zero, compared with their spread."""
+    return rows + rng.choice([1e3, 1e6, 1e8], size=rows.shape[1])
+
+
+def _scaled(rng: Generator, rows: Array) -> Array:
+    """Return rows in other units, the same for all columns."""
+    return np.asarray(rows * 10.0 ** rng.integers(-12, 13))
+
+
+Change = Callable[[Generator, Array], Array]
+
+_AROUND_ZERO: Mapping[str, Change] = {
+    "clusters": lambda rng, rows: rows,
+    "duplicates": _with_duplicates,
+    "constant_columns": _with_constant_columns,
+    "collinear": _collinear,
+    "outlier": _with_an_outlier,
+    "scaled": _scaled,
+}
+
+# How rows look, by the domain that a likelihood names (`Likelihood._domain`) and by the kind of the data.
+DOMAINS: Mapping[str, Mapping[str, Change]] = {
+    "centred": _AROUND_ZERO,
+    "real": {**_AROUND_ZERO, "offset": _offset},
+}
+
+
+def random_rows(rng: Generator, n: int, dimension: int, *, domain: str = "real", kind: str = "clusters") -> Array:
+    """Return rows of one domain and kind, of shape (n, D), in float64."""
+    rows = clustered_rows(rng, n, dimension, int(rng.integers(1, 6)))
+    return np.asarray(DOMAINS[domain][kind](rng, rows), dtype=np.float64)
+
+
+def setting_of(rows: Array) -> Setting:
+    """Return where rows lie and how far they spread, for parameters that suit them; a spread of zero counts as one."""
+    mean = rows.mean(axis=0)
+    spread = float(np.abs(rows - mean).max())
+    return Setting(rows.shape[1], mean, spread if spread > 0.0 else 1.0)

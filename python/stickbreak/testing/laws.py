@@ -1,0 +1,366 @@
+"""The laws that every fit obeys, as checks.
+
+A broken law raises AssertionError, which says what differed, by how much, and what was allowed and why. Each check takes a model, rows and an algorithm, makes the fits it needs, and compares numbers of the package with
+other numbers of the package: none needs to know a formula, so each holds of every likelihood and process.
+"""
+
+from collections.abc import Sequence
+from typing import Any, TypedDict, Unpack
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from stickbreak import _core, arrays, checks
+from stickbreak.algorithms import Full, Memoized
+from stickbreak.fitting import fit as run
+from stickbreak.model import Mixture
+from stickbreak.results import Fit
+from stickbreak.testing.bits import visible_bits
+from stickbreak.testing.local_step import responsibilities_of, size_of_statistics, summary_of
+from stickbreak.testing.tolerances import (
+    bound_tolerance,
+    require_close,
+    require_not_below,
+    score_tolerance,
+    sum_tolerance,
+)
+
+
+class FitOptions(TypedDict, total=False):
+    """What every check takes by name, with the meaning it has for `stickbreak.fit`."""
+
+    n_components: int | None
+    init: Any
+    sample_weight: ArrayLike | None
+    seed: int
+
+
+def check_monotone_bound(
+    model: Mixture, X: ArrayLike, algorithm: Full | Memoized | None = None, **options: Unpack[FitOptions]
+) -> None:
+    """Check that the evidence lower bound falls in no pass.
+
+    From the end of the first pass on, every pass of `Full` and `Memoized` is a step of coordinate ascent.
+
+    Parameters
+    ----------
+    model : Mixture
+        The model.
+    X : array_like of shape (n, D)
+        The rows.
+    algorithm : Full or Memoized, optional
+        How to fit. Default: ``Full(max_passes=10, tol=0.0)``.
+    **options : FitOptions
+        `n_components`, `init`, `sample_weight` and `seed` of `stickbreak.fit`.
+
+    Raises
+    ------
+    AssertionError
+        A pass lost more nats than rounding explains.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import stickbreak as sb
+    >>> from stickbreak.testing import check_monotone_bound
+    >>> X = np.random.default_rng(0).normal(size=(200, 2))
+    >>> check_monotone_bound(sb.Mixture(sb.Gaussian()), X, sb.Memoized(batches=4), n_components=3)
+    """
+    rows = arrays.rows(X)
+    fit = _fit(model, rows, algorithm or Full(max_passes=10, tol=0.0), options)
+    tolerance = bound_tolerance(fit, rows, options.get("sample_weight"))
+    for before, after in zip(fit.history, fit.history[1:], strict=False):
+        require_not_below(f"the bound after pass {after.index}", after.elbo, before.elbo, tolerance)
+
+
+def check_recomputed_elbo(
+    model: Mixture, X: ArrayLike, algorithm: Full | Memoized | None = None, **options: Unpack[FitOptions]
+) -> None:
+    """Check that the evidence lower bound of a fit is the one recomputed from its responsibilities.
+
+    The responsibilities of the fit's own local step are read as a table and summed up anew, row by row, and:
+
+    - one more pass of `Full` from the fit reports the bound of that table;
+    - so does a start from the table with many batches;
+    - the bound of the fit, `Fit.evaluate` on its data and the bound of the table stand in this order, because each is
+      the last one maximised over one more factor.
+
+    Parameters
+    ----------
+    model : Mixture
+        The model.
+    X : array_like of shape (n, D)
+        The rows.
+    algorithm : Full or Memoized, optional
+        How to fit. Default: ``Full(max_passes=10, tol=0.0)``.
+    **options : FitOptions
+        `n_components`, `init`, `sample_weight` and `seed` of `stickbreak.fit`.
+
+    Raises
+    ------
+    AssertionError
+        Two of the bounds differ by more than rounding explains, or stand in the wrong order.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import stickbreak as sb
+    >>> from stickbreak.testing import check_recomputed_elbo
+    >>> X = np.random.default_rng(0).normal(size=(200, 2))
+    >>> check_recomputed_elbo(sb.Mixture(sb.Gaussian()), X, sb.Memoized(batches=4), n_components=3)
+    """
+    rows = arrays.rows(X)
+    weights = options.get("sample_weight")
+    fit = _fit(model, rows, algorithm or Full(max_passes=10, tol=0.0), options)
+    tolerance = bound_tolerance(fit, rows, weights)
+    table = responsibilities_of(fit, rows)
+    again: FitOptions = {"sample_weight": weights, "init": table}
+    recomputed = _fit(fit.model, rows, Full(sparsity=None, max_passes=0), again).elbo
+    evaluated = fit.evaluate(rows, sample_weight=weights)
+    if fit.history:  # without a pass, a start may have more components a row than the fit keeps
+        require_not_below("Fit.evaluate on the data of the fit", evaluated, fit.elbo, tolerance)
+    require_not_below("the bound of the responsibilities", recomputed, evaluated, tolerance)
+    sparsity = fit._state.sparsity
+    following = _fit(
+        fit.model, rows, Full(sparsity=sparsity, max_passes=1, tol=0.0), {"sample_weight": weights, "init": fit}
+    )
+    require_close("the bound after one more pass", following.elbo, recomputed, tolerance)
+    batches = min(3, len(rows))
+    batched = _fit(fit.model, rows, Memoized(batches=batches, sparsity=None, max_passes=0), again)
+    require_close(f"the bound of the responsibilities in {batches} batches", batched.elbo, recomputed, tolerance)
+
+
+def check_additive_summaries(
+    model: Mixture, X: ArrayLike, algorithm: Full | Memoized | None = None, **options: Unpack[FitOptions]
+) -> None:
+    """Check that summaries add: that of all rows is the sum of those of any parts, in any order of the rows.
+
+    Batches, the memo, merges and other machines rely on it.
+
+    Parameters
+    ----------
+    model : Mixture
+        The model.
+    X : array_like of shape (n, D)
+        The rows, at least two.
+    algorithm : Full or Memoized, optional
+        How to fit. Default: ``Full(max_passes=3, tol=0.0)``.
+    **options : FitOptions
+        `n_components`, `init`, `sample_weight` and `seed` of `stickbreak.fit`; `seed` also decides the parts.
+
+    Raises
+    ------
+    AssertionError
+        A count, a statistic, an entropy or a pair gap differs by more than rounding explains.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import stickbreak as sb
+    >>> from stickbreak.testing import check_additive_summaries
+    >>> X = np.random.default_rng(0).normal(size=(200, 2))
+    >>> check_additive_summaries(sb.Mixture(sb.Gaussian()), X, n_components=3)
+    """
+    rows = arrays.rows(X)
+    weights = _weights(options, len(rows))
+    fit = _fit(model, rows, algorithm or Full(max_passes=3, tol=0.0), options)
+    order = np.random.default_rng(options.get("seed", 0)).permutation(len(rows))
+    parts = [part for part in np.array_split(order, 3) if weights[part].any()]
+    sparsity = fit._state.sparsity
+    whole = summary_of(fit, rows, weights, sparsity)
+    added = [summary_of(fit, rows[part], weights[part], sparsity) for part in parts]
+    mass = float(weights.sum())
+    for name, values in whole.items():
+        largest = float(np.abs(values).max(initial=0.0))
+        if name in ("log_normalizer", "log_base_measure"):
+            tolerance = bound_tolerance(fit, rows, weights)
+        else:
+            terms = size_of_statistics(fit, rows, weights) if name == "statistics" else mass
+            tolerance = sum_tolerance(terms + largest, rows)
+        require_close(
+            f"{name}, summed over three parts of the rows,", sum(part[name] for part in added), values, tolerance
+        )
+
+
+def check_permutation(
+    model: Mixture, X: ArrayLike, algorithm: Full | Memoized | None = None, **options: Unpack[FitOptions]
+) -> None:
+    """Check that the order of the rows changes nothing: permuted rows give the same bound and permuted answers.
+
+    Both fits start from the same responsibilities of the same rows, because the order decides which rows a random start
+    picks.
+
+    Parameters
+    ----------
+    model : Mixture
+        The model.
+    X : array_like of shape (n, D)
+        The rows.
+    algorithm : Full, optional
+        How to fit from the start on. Default: ``Full(sparsity=None, max_passes=0)``, one global step. Whatever its
+        passes select, a tie between components is decided by rounding, so sparse or many passes are for data
+        without ties.
+    **options : FitOptions
+        `n_components`, `init`, `sample_weight` and `seed` of `stickbreak.fit`; `seed` also decides the order.
+
+    Raises
+    ------
+    AssertionError
+        The bound, a count, or an answer for a row differs by more than rounding explains.
+    InvalidArgument
+        `algorithm` has batches, to which rows go by their order.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import stickbreak as sb
+    >>> from stickbreak.testing import check_permutation
+    >>> X = np.random.default_rng(0).normal(size=(200, 2))
+    >>> check_permutation(sb.Mixture(sb.Gaussian()), X, sb.Full(max_passes=3), n_components=3)
+    """
+    if not (algorithm is None or isinstance(algorithm, Full)):
+        raise checks.invalid_argument("algorithm", repr(algorithm), "Full(...), because rows go to batches by order")
+    rows = arrays.rows(X)
+    weights = options.get("sample_weight")
+    started = _fit(model, rows, Full(sparsity=None, max_passes=0), options)
+    table = options.get("init", "kmeans++")
+    if not (isinstance(table, np.ndarray) and table.ndim == 2):
+        table = responsibilities_of(started, rows)
+    order = np.random.default_rng(options.get("seed", 0)).permutation(len(rows))
+    chosen = algorithm or Full(sparsity=None, max_passes=0)
+    fit = _fit(started.model, rows, chosen, {"sample_weight": weights, "init": table})
+    moved_weights = None if weights is None else np.asarray(weights)[order]
+    moved = _fit(started.model, rows[order], chosen, {"sample_weight": moved_weights, "init": table[order]})
+    tolerance = bound_tolerance(fit, rows, weights)
+    require_close("the bound of the permuted rows", moved.elbo, fit.elbo, tolerance)
+    mass = float(_weights(options, len(rows)).sum())
+    require_close("the count of the permuted rows", moved.counts, fit.counts, sum_tolerance(mass, rows))
+    evaluated, expected = (each.evaluate(rows, sample_weight=weights) for each in (moved, fit))
+    require_close("Fit.evaluate under the fit of the permuted rows", evaluated, expected, tolerance)
+    _check_row_by_row(fit, rows, order)
+
+
+def _check_row_by_row(fit: Fit, rows: "_core.Rows", order: NDArray[np.intp]) -> None:
+    """Check that what is said of a row does not depend on its neighbours."""
+    scores = fit.log_predictive(rows)
+    tolerance = score_tolerance(scores[order], rows)
+    require_close("Fit.log_predictive of permuted rows", fit.log_predictive(rows[order]), scores[order], tolerance)
+    responsibilities, predicted = fit.predict_proba(rows)[order], fit.predict(rows[order])
+    moved = fit.predict_proba(rows[order])
+    by_component = score_tolerance(scores[order, None], rows)
+    require_close("Fit.predict_proba of permuted rows", moved, responsibilities, by_component)
+    chosen = responsibilities[np.arange(len(rows)), predicted]
+    require_not_below(
+        "the responsibility of Fit.predict of permuted rows", chosen, responsibilities.max(axis=1), tolerance
+    )
+
+
+def check_determinism(
+    model: Mixture,
+    X: ArrayLike,
+    algorithm: Full | Memoized | None = None,
+    *,
+    threads: Sequence[int | None] = (1, 2, 3),
+    **options: Unpack[FitOptions],
+) -> None:
+    """Check that the same seed gives the same bits, twice and for any number of threads.
+
+    Threads share rows in blocks of 256 or more, so it takes thousands of rows to keep several busy.
+
+    Parameters
+    ----------
+    model : Mixture
+        The model.
+    X : array_like of shape (n, D)
+        The rows.
+    algorithm : Full or Memoized, optional
+        How to fit. Default: ``Memoized(max_passes=3, tol=0.0)``.
+    threads : sequence of int or None
+        The numbers of threads; the first one runs twice. None is one for every core.
+    **options : FitOptions
+        `n_components`, `init`, `sample_weight` and `seed` of `stickbreak.fit`.
+
+    Raises
+    ------
+    AssertionError
+        A number that the fits show (see `visible_bits`) is not the same to the last bit.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import stickbreak as sb
+    >>> from stickbreak.testing import check_determinism
+    >>> X = np.random.default_rng(0).normal(size=(2000, 2))
+    >>> check_determinism(sb.Mixture(sb.Gaussian()), X, n_components=3, seed=1)
+    """
+    rows = arrays.rows(X)
+    chosen = algorithm or Memoized(max_passes=3, tol=0.0)
+    expected = visible_bits(_fit(model, rows, chosen, options, threads=threads[0]), rows)
+    for number in (threads[0], *threads[1:]):
+        found = visible_bits(_fit(model, rows, chosen, options, threads=number), rows)
+        for name, bits in expected.items():
+            if found[name] != bits:
+                said = _say_bits(name, found[name], bits)
+                raise AssertionError(f"{name} with threads={number} against threads={threads[0]}: {said}")
+
+
+def _say_bits(what: str, found: bytes, expected: bytes) -> str:
+    """Say how two numbers differ that should be the same to the last bit."""
+    left, right = (np.frombuffer(bits, np.float64 if what != "predict" else np.int64) for bits in (found, expected))
+    if left.shape != right.shape:
+        return f"{left.size} numbers instead of {right.size}"
+    different = left.view(np.int64) != right.view(np.int64)
+    place = int(np.argmax(different))
+    return (
+        f"{np.count_nonzero(different)} of {left.size} numbers differ, the first at {place}: "
+        f"{left[place]!r} instead of {right[place]!r}, off by {abs(left[place] - right[place]):.3g}; nothing is allowed, because the same seed "
+        "gives the same bits"
+    )
+
+
+def check_laws(
+    model: Mixture, X: ArrayLike, algorithm: Full | Memoized | None = None, **options: Unpack[FitOptions]
+) -> None:
+    """Check all laws of this module at one model, one data set and one algorithm.
+
+    Parameters
+    ----------
+    model : Mixture
+        The model.
+    X : array_like of shape (n, D)
+        The rows.
+    algorithm : Full or Memoized, optional
+        How to fit; `check_permutation` has its own. Default: ``Memoized(max_passes=10, tol=0.0)``.
+    **options : FitOptions
+        `n_components`, `init`, `sample_weight` and `seed` of `stickbreak.fit`.
+
+    Raises
+    ------
+    AssertionError
+        A law is broken.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import stickbreak as sb
+    >>> from stickbreak.testing import check_laws
+    >>> X = np.random.default_rng(0).normal(size=(200, 2))
+    >>> check_laws(sb.Mixture(sb.Gaussian()), X, sb.Memoized(batches=4, max_passes=5), n_components=3)
+    """
+    chosen = algorithm or Memoized(max_passes=10, tol=0.0)
+    check_monotone_bound(model, X, chosen, **options)
+    check_recomputed_elbo(model, X, chosen, **options)
+    check_additive_summaries(model, X, chosen, **options)
+    check_permutation(model, X, **options)
+    check_determinism(model, X, chosen, **options)
+
+
+def _fit(
+    model: Mixture, rows: "_core.Rows", algorithm: Full | Memoized, options: FitOptions, threads: int | None = None
+) -> Fit:
+    return run(model, rows, algorithm, threads=threads, progress=False, **options)
+
+
+def _weights(options: FitOptions, n_rows: int) -> NDArray[np.float64]:
+    weights = arrays.sample_weights(options.get("sample_weight"), n_rows)
+    return np.ones(n_rows) if weights is None else weights

@@ -1,0 +1,49 @@
+"""One local step of a fit, as tables: its responsibilities and its summary, which a fit does not show otherwise."""
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from stickbreak.results import Fit
+
+if TYPE_CHECKING:
+    from stickbreak._core import Rows
+
+
+def responsibilities_of(fit: Fit, rows: "Rows") -> NDArray[np.float64]:
+    """Return the responsibilities of the fit's own local step, with as many components a row as it keeps; (n, K)."""
+    indices, values = fit._state.responsibilities(rows, fit._state.sparsity, None)
+    table = np.zeros((len(rows), fit.n_components))
+    np.put_along_axis(table, indices, values, axis=1)
+    return table
+
+
+def summary_of(
+    fit: Fit, rows: "Rows", weights: NDArray[np.float64] | None, sparsity: int | None
+) -> dict[str, NDArray[np.float64]]:
+    """Return the additive parts of the summary of one local step at the components of the fit, by name.
+
+    Parameters
+    ----------
+    fit : Fit
+        The fit.
+    rows : ndarray of shape (n, D)
+        The rows.
+    weights : ndarray of shape (n,), optional
+        Their weights.
+    sparsity : int or None
+        Components a row; None is all.
+    """
+    summary = fit._state.summary(rows, weights, sparsity, pair_gaps=True, threads=1)
+    gaps = np.zeros((fit.n_components, fit.n_components))
+    for (a, b), gap in summary.pop("pair_gaps").items():
+        gaps[a, b] = gaps[b, a] = gap
+    return {name: np.asarray(values) for name, values in summary.items()} | {"pair_gaps": gaps}
+
+
+def size_of_statistics(fit: Fit, rows: "Rows", weights: NDArray[np.float64]) -> float:
+    """Return the sum of absolute values of what rows add to first and second moments about the origin of the fit."""
+    _, parts = fit._state.to_parts()
+    largest = np.abs(rows.astype(np.float64) - parts["origin"]).max(axis=1)
+    return float((weights * (largest + largest**2)).sum())

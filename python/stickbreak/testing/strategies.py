@@ -1,0 +1,292 @@
+"""Hypothesis strategies for the parts of a fit: specifications, rows, weights, algorithms.
+
+Sizes, kinds and seeds are drawn by hypothesis, arrays then made from the seed: that is quick, and failing examples
+shrink to few rows, columns and components of the simplest kind.
+"""
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from hypothesis import strategies as st
+from numpy.typing import DTypeLike, NDArray
+
+from stickbreak import checks
+from stickbreak.algorithms import Full, Memoized
+from stickbreak.likelihoods import Likelihood
+from stickbreak.model import Mixture
+from stickbreak.processes import Process
+from stickbreak.testing.generators import DOMAINS, Setting, random_rows, random_specification
+
+MAX_COMPONENTS = 5
+MAX_COLUMNS = 4
+MAX_ROWS = 40
+WEIGHTS = (0.5, 1.0, 2.0, 3.25)
+
+seeds = st.integers(0, 2**32 - 1).map(np.random.default_rng)
+
+
+def likelihoods(
+    dimension: int = 2,
+    *,
+    kinds: Sequence[type[Likelihood]] | None = None,
+    filled: bool | None = None,
+    setting: Setting | None = None,
+) -> st.SearchStrategy[Likelihood]:
+    """Draw a likelihood for rows of a given number of columns.
+
+    Parameters
+    ----------
+    dimension : int
+        D, the number of columns.
+    kinds : sequence of types, optional
+        The classes to draw from. Default: all that exist.
+    filled : bool, optional
+        Whether every parameter has a value (True) or follows the data wherever it may (False). Default: either.
+    setting : stickbreak.testing.generators.Setting, optional
+        Where the rows lie and how far they spread, which parameters with values then suit; it has its own number of
+        columns. Default: about zero, by about one.
+
+    Returns
+    -------
+    hypothesis.strategies.SearchStrategy of Likelihood
+
+    Examples
+    --------
+    >>> from hypothesis import given
+    >>> import stickbreak as sb
+    >>> from stickbreak.testing import likelihoods
+    >>> @given(likelihoods(3, kinds=[sb.Gaussian], filled=True))
+    ... def test_mean_has_a_value_for_each_column(likelihood):
+    ...     assert likelihood.mean.shape == (3,)
+    >>> test_mean_has_a_value_for_each_column()
+    """
+    checks.integer("dimension", dimension, minimum=1)
+    where = setting or Setting(dimension)
+    return st.builds(
+        lambda rng, kind, with_values: random_specification(rng, kind, where, filled=with_values),
+        seeds,
+        st.sampled_from(_kinds("kinds", kinds, Likelihood)),
+        st.booleans() if filled is None else st.just(filled),
+    )
+
+
+def processes(
+    n_components: int | None = None, *, kinds: Sequence[type[Process]] | None = None
+) -> st.SearchStrategy[Process]:
+    """Draw a prior on the weights.
+
+    Parameters
+    ----------
+    n_components : int, optional
+        The number of components of a process that has one of its own. Default: any from 1 to 5.
+    kinds : sequence of types, optional
+        The classes to draw from. Default: all that exist.
+
+    Returns
+    -------
+    hypothesis.strategies.SearchStrategy of Process
+
+    Examples
+    --------
+    >>> from hypothesis import given
+    >>> from stickbreak.testing import processes
+    >>> @given(processes())
+    ... def test_concentration(process):
+    ...     assert process.concentration > 0
+    >>> test_concentration()
+    """
+    if n_components is not None:
+        checks.integer("n_components", n_components, minimum=1)
+    number = st.integers(1, MAX_COMPONENTS) if n_components is None else st.just(n_components)
+    return st.builds(
+        lambda rng, kind, chosen: random_specification(rng, kind, Setting(1), n_components=chosen),
+        seeds,
+        st.sampled_from(_kinds("kinds", kinds, Process)),
+        number,
+    )
+
+
+def models(
+    dimension: int = 2,
+    *,
+    n_components: int | None = None,
+    likelihoods: Sequence[type[Likelihood]] | None = None,
+    processes: Sequence[type[Process]] | None = None,
+    filled: bool | None = None,
+) -> st.SearchStrategy[Mixture]:
+    """Draw a model for rows of a given number of columns.
+
+    Parameters
+    ----------
+    dimension : int
+        D, the number of columns.
+    n_components : int, optional
+        The number of components of a process that has one of its own. Default: any from 1 to 5.
+    likelihoods, processes : sequence of types, optional
+        The classes to draw from. Default: all that exist.
+    filled : bool, optional
+        Whether every parameter of the likelihood has a value (True) or follows the data wherever it may (False).
+        Default: either.
+
+    Returns
+    -------
+    hypothesis.strategies.SearchStrategy of Mixture
+
+    Examples
+    --------
+    >>> import pickle
+    >>> from hypothesis import given
+    >>> from stickbreak.testing import models
+    >>> @given(models(3))
+    ... def test_pickle(model):
+    ...     assert pickle.loads(pickle.dumps(model)) == model
+    >>> test_pickle()
+    """
+    return st.builds(
+        Mixture,
+        likelihood=_likelihoods(dimension, kinds=likelihoods, filled=filled),
+        process=_processes(n_components, kinds=processes),
+    )
+
+
+# The strategies of the same names, where an argument hides them.
+_likelihoods, _processes = likelihoods, processes
+
+
+@st.composite
+def rows(
+    draw: st.DrawFn,
+    n: int | None = None,
+    dimension: int | None = None,
+    *,
+    domain: str = "real",
+    kinds: Sequence[str] | None = None,
+    dtype: DTypeLike | None = None,
+) -> NDArray[Any]:
+    """Draw rows of data, clean or degenerate.
+
+    Parameters
+    ----------
+    n : int, optional
+        The number of rows. Default: any from 2 to 40.
+    dimension : int, optional
+        D, the number of columns. Default: any from 1 to 4.
+    domain : {"real", "centred"}
+        What values there are; "centred" has no kind that is far from zero.
+    kinds : sequence of str, optional
+        The kinds to draw from. Default: all of the domain, which are "clusters", "duplicates" (few distinct rows),
+        "constant_columns", "collinear", "outlier", "scaled" (by 1e-12 to 1e12) and, of "real", "offset" (by up to
+        1e8 for data of size one).
+    dtype : dtype, optional
+        float32 or float64. Default: either.
+
+    Returns
+    -------
+    hypothesis.strategies.SearchStrategy of ndarray of shape (n, D)
+
+    Examples
+    --------
+    >>> from hypothesis import given
+    >>> from stickbreak.testing import rows
+    >>> @given(rows(20, 3, kinds=["constant_columns"], dtype="float64"))
+    ... def test_some_column_is_constant(X):
+    ...     assert (X == X[0]).all(axis=0).any()
+    >>> test_some_column_is_constant()
+    """
+    known = DOMAINS[checks.word("domain", domain, list(DOMAINS))]
+    chosen = list(known) if kinds is None else [checks.word("kinds", kind, list(known)) for kind in kinds]
+    n = draw(st.integers(2, MAX_ROWS)) if n is None else checks.integer("n", n, minimum=1)
+    if dimension is None:
+        dimension = draw(st.integers(1, MAX_COLUMNS))
+    checks.integer("dimension", dimension, minimum=1)
+    drawn = random_rows(draw(seeds), n, dimension, domain=domain, kind=draw(st.sampled_from(chosen)))
+    return drawn.astype(draw(st.sampled_from([np.float64, np.float32])) if dtype is None else dtype)
+
+
+@st.composite
+def sample_weights(draw: st.DrawFn, n: int, *, zeros: bool = True) -> NDArray[np.float64]:
+    """Draw weights of rows: all one, a few values, or spread over six orders of magnitude.
+
+    Parameters
+    ----------
+    n : int
+        The number of rows.
+    zeros : bool
+        Whether some weights, but never all, may be zero.
+
+    Returns
+    -------
+    hypothesis.strategies.SearchStrategy of ndarray of float64, shape (n,)
+
+    Examples
+    --------
+    >>> from hypothesis import given
+    >>> from stickbreak.testing import sample_weights
+    >>> @given(sample_weights(10, zeros=False))
+    ... def test_positive(weights):
+    ...     assert (weights > 0).all()
+    >>> test_positive()
+    """
+    checks.integer("n", n, minimum=1)
+    rng = draw(seeds)
+    kinds = {
+        "ones": np.ones(n),
+        "few": rng.choice(WEIGHTS, size=n),
+        "spread": 10.0 ** rng.uniform(-3.0, 3.0, size=n),
+    }
+    weights = kinds[draw(st.sampled_from(list(kinds)))]
+    if checks.flag("zeros", zeros) and draw(st.booleans()):
+        absent = rng.random(n) < 0.3
+        absent[rng.integers(n)] = False
+        weights = np.where(absent, 0.0, weights)
+    return weights
+
+
+@st.composite
+def algorithms(draw: st.DrawFn, *, n: int, n_components: int, max_passes: int | None = None) -> Full | Memoized:
+    """Draw an algorithm that never stops early: its kind, its batches and its sparsity.
+
+    Parameters
+    ----------
+    n : int
+        The number of rows, which bounds the number of batches.
+    n_components : int
+        K, the number of components, which bounds the sparsity.
+    max_passes : int, optional
+        The number of passes. Default: any from 1 to 8.
+
+    Returns
+    -------
+    hypothesis.strategies.SearchStrategy of Full or Memoized
+
+    Examples
+    --------
+    >>> from hypothesis import given
+    >>> import stickbreak as sb
+    >>> from stickbreak.testing import algorithms
+    >>> @given(algorithms(n=3, n_components=5))
+    ... def test_batches(algorithm):
+    ...     assert isinstance(algorithm, sb.Full) or algorithm.batches <= 3
+    >>> test_batches()
+    """
+    checks.integer("n", n, minimum=1)
+    checks.integer("n_components", n_components, minimum=1)
+    settings: dict[str, Any] = {
+        "sparsity": draw(st.sampled_from([None, "auto", *range(1, n_components + 1)])),
+        "max_passes": draw(st.integers(1, 8)) if max_passes is None else max_passes,
+        "tol": 0.0,
+    }
+    if draw(st.booleans()):
+        return Full(**settings)
+    return Memoized(batches=draw(st.integers(1, min(n, 6))), shuffle=draw(st.booleans()), **settings)
+
+
+def _kinds(argument: str, kinds: Sequence[type[Any]] | None, base: type[Any]) -> list[type[Any]]:
+    """Return the classes to draw from; by default all that exist."""
+    if kinds is None:
+        return list(base.__subclasses__())
+    for kind in kinds:
+        if not issubclass(kind, base):
+            raise checks.invalid_type(argument, checks.describe(kind), f"a sequence of classes of {base.__name__}")
+    return list(kinds)

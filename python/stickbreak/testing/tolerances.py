@@ -1,0 +1,99 @@
+"""How far numbers may differ that are equal in exact arithmetic, and the words for those that differ by more."""
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from stickbreak.results import Fit
+
+# A bound in float64, relative to the size of its terms: design number 1.
+BOUND = 1e-9
+# A sum over rows in float64, relative to the sum of absolute terms.
+SUM = 1e-11
+# The score of a row, relative to its own size: float64 rounds at 1e-16, float32 at 6e-8.
+SCORE = {np.dtype(np.float64): 1e-11, np.dtype(np.float32): 1e-5}
+
+
+@dataclass(frozen=True)
+class Tolerance:
+    """How much is too much, and where that comes from.
+
+    Parameters
+    ----------
+    value : float or ndarray
+        The largest difference allowed.
+    reason : str
+        What it was derived from, for the message.
+    """
+
+    value: float | NDArray[np.float64]
+    reason: str
+
+
+def bound_tolerance(fit: Fit, rows: NDArray[Any], weights: ArrayLike | None) -> Tolerance:
+    """Return how many nats a bound of these rows may be off by rounding.
+
+    The terms of the bound are of the size of the bound itself, and of one nat for each coordinate of each row and of
+    each component. float32 rows are scored in float32, which rounds at 6e-8: a score is a sum of D coordinates.
+    """
+    n, dimension = rows.shape
+    mass = float(n if weights is None else np.sum(weights))
+    size = abs(fit.elbo) + dimension * (mass + fit.n_components)
+    value, reason = BOUND * size, f"{BOUND:g} of the terms of the bound, {size:.3g} nats"
+    if rows.dtype == np.float32:
+        value += (1e-6 + 2e-7 * dimension) * mass
+        reason += f", and 1e-6 + 2e-7 D nats for each unit of weight, {mass:.3g}, of float32 rows"
+    return Tolerance(value, reason)
+
+
+def sum_tolerance(size: float, rows: NDArray[Any]) -> Tolerance:
+    """Return how much a sum over rows may be off, whose absolute terms have the sum `size`.
+
+    What is summed is made from scores, so in float32 each term has its rounding.
+    """
+    relative = SUM if rows.dtype == np.float64 else SCORE[rows.dtype]
+    return Tolerance(relative * size, f"{relative:g} of the absolute terms of the sum, {size:.3g}")
+
+
+def score_tolerance(scores: NDArray[np.float64], rows: NDArray[Any]) -> Tolerance:
+    """Return how many nats each score, shape (n,), may be off, and so any responsibility made of such scores."""
+    relative = SCORE[rows.dtype]
+    return Tolerance(relative * (1.0 + np.abs(scores)), f"{relative:g} of the score of the row, for {rows.dtype} rows")
+
+
+def require_close(what: str, found: ArrayLike, expected: ArrayLike, tolerance: Tolerance) -> None:
+    """Raise AssertionError unless two numbers or arrays are equal within the tolerance."""
+    found, expected = np.asarray(found), np.asarray(expected)
+    if found.shape != expected.shape:
+        raise AssertionError(f"{what} has shape {found.shape}, not {expected.shape}")
+    _require(what, "but should be", found, expected, np.abs(found - expected), tolerance)
+
+
+def require_not_below(what: str, found: ArrayLike, least: ArrayLike, tolerance: Tolerance) -> None:
+    """Raise AssertionError where a number is below another one by more than the tolerance."""
+    found, least = np.asarray(found), np.asarray(least)
+    _require(what, "but should not be below", found, least, least - found, tolerance)
+
+
+def _require(
+    what: str,
+    relation: str,
+    found: NDArray[Any],
+    expected: NDArray[Any],
+    difference: NDArray[Any],
+    tolerance: Tolerance,
+) -> None:
+    # Written so that NaN, which compares with nothing, is wrong.
+    wrong = ~(difference <= tolerance.value)
+    if not wrong.any():
+        return
+    excess = np.where(wrong, np.where(np.isnan(difference), np.inf, difference - tolerance.value), -np.inf)
+    worst = np.unravel_index(int(np.argmax(excess)), wrong.shape)
+    place = f" at {list(map(int, worst))}" if worst else ""
+    allowed = np.broadcast_to(tolerance.value, wrong.shape)[worst]
+    raise AssertionError(
+        f"{what}{place} is {found[worst]!r}, {relation} {expected[worst]!r}: off by {difference[worst]:.3g}, allowed "
+        f"{allowed:.3g} ({tolerance.reason})"
+    )
