@@ -9,10 +9,22 @@ from hypothesis import strategies as st
 import stickbreak as sb
 from oracles import variational as oracle
 from oracles.models import Array
+from stickbreak.testing import visible_bits as visible_bits
+from stickbreak.testing.generators import (
+    Setting,
+    clustered_rows,
+    positive_definite,
+    random_responsibilities,
+    random_specification,
+)
 
 LikelihoodName = Literal["gaussian", "zero_mean_gaussian"]
 ProcessName = Literal["dirichlet_process", "finite_dirichlet"]
 
+KINDS: dict[LikelihoodName, type[sb.Gaussian | sb.ZeroMeanGaussian]] = {
+    "gaussian": sb.Gaussian,
+    "zero_mean_gaussian": sb.ZeroMeanGaussian,
+}
 LIKELIHOODS: tuple[LikelihoodName, ...] = ("gaussian", "zero_mean_gaussian")
 PROCESSES: tuple[ProcessName, ...] = ("dirichlet_process", "finite_dirichlet")
 
@@ -37,41 +49,11 @@ class Case:
         return float(1.0 + np.abs(self.rows).sum() + self.weights.sum())
 
 
-def positive_definite(rng: np.random.Generator, dimension: int) -> Array:
-    """A well-conditioned random covariance-like matrix."""
-    factor = rng.standard_normal((dimension, dimension + 2))
-    return factor @ factor.T / dimension + 0.3 * np.eye(dimension)
-
-
-def random_responsibilities(rng: np.random.Generator, n: int, n_components: int, support: int) -> Array:
-    """Rows on the simplex with at most `support` non-zeros, at places that differ from row to row."""
-    responsibilities = np.zeros((n, n_components))
-    for row in responsibilities:
-        chosen = rng.choice(n_components, size=min(support, n_components), replace=False)
-        row[chosen] = rng.dirichlet(np.full(len(chosen), 0.7))
-    return np.asarray(responsibilities / responsibilities.sum(1, keepdims=True))
-
-
-def random_likelihood(rng: np.random.Generator, name: LikelihoodName, dimension: int) -> sb.Gaussian:
-    """A likelihood with every hyper-parameter given."""
-    dof, scale = dimension + rng.uniform(0.5, 4.0), positive_definite(rng, dimension)
-    if name == "zero_mean_gaussian":
-        return sb.ZeroMeanGaussian(dof=dof, scale=scale)
-    mean = rng.standard_normal(dimension)
-    return sb.Gaussian(mean=mean, mean_precision=rng.uniform(0.05, 2.0), dof=dof, scale=scale)
-
-
 def make_process(name: ProcessName, n_components: int, concentration: float) -> sb.DirichletProcess:
     """A process by name; only the finite one has a number of components."""
     if name == "finite_dirichlet":
         return sb.FiniteDirichlet(n_components=n_components, concentration=concentration)
     return sb.DirichletProcess(concentration=concentration)
-
-
-def clustered_rows(rng: np.random.Generator, n: int, dimension: int, n_clusters: int) -> Array:
-    """Overlapping clusters, so that responsibilities are neither hard nor flat."""
-    centres = 2.0 * rng.standard_normal((n_clusters, dimension))
-    return np.asarray(centres[rng.integers(n_clusters, size=n)] + rng.standard_normal((n, dimension)))
 
 
 def make_case(
@@ -90,7 +72,7 @@ def make_case(
     rows = clustered_rows(rng, n, dimension, n_components)
     responsibilities = random_responsibilities(rng, n, n_components, support or n_components)
     weights = rng.choice([0.5, 1.0, 2.0, 3.25], size=n) if weighted else np.ones(n)
-    own_likelihood = random_likelihood(rng, likelihood, dimension)
+    own_likelihood = random_specification(rng, KINDS[likelihood], Setting(dimension))
     own_process = make_process(process, n_components, float(rng.uniform(0.2, 5.0)))
     model = sb.Mixture(likelihood=own_likelihood, process=own_process)
     return Case(rows, responsibilities, weights, model, oracle_of(model))
@@ -139,43 +121,11 @@ def globals_of(fit: sb.Fit) -> oracle.Globals:
     return oracle.Globals(naturals, mixture.process.update(fit.counts))
 
 
-def state_of(fit: sb.Fit) -> Any:
-    """The private state behind a fit; the summaries of a local step can be seen there only."""
-    return fit._state
-
-
-def local_summary(fit: sb.Fit, rows: Array, weights: Array | None, sparsity: int | None) -> dict[str, Array]:
-    """The additive parts of the summary of one local step at the globals of the fit."""
-    summary = state_of(fit).summary(rows, weights, sparsity, pair_gaps=True, threads=1)
-    gaps = np.zeros((fit.n_components, fit.n_components))
-    for (a, b), gap in summary.pop("pair_gaps").items():
-        gaps[a, b] = gaps[b, a] = gap
-    return {name: np.asarray(values) for name, values in summary.items()} | {"pair_gaps": gaps}
-
-
 def fit_from(case: Case, algorithm: Any = None, **options: Any) -> sb.Fit:
     """Start a fit from the responsibilities of the case."""
     algorithm = sb.Full(sparsity=None, max_passes=0) if algorithm is None else algorithm
     options = {"init": case.responsibilities, "sample_weight": case.weights, "progress": False} | options
     return sb.fit(case.model, case.rows, algorithm, **options)
-
-
-def visible_bits(fit: sb.Fit, rows: Array) -> dict[str, bytes]:
-    """Every number a fit shows, as bytes: what "the same bits" means."""
-    numbers = {
-        "weights": fit.weights,
-        "counts": fit.counts,
-        "leftover_weight": fit.leftover_weight,
-        "elbo": fit.elbo,
-        "history": [record.elbo for record in fit.history],
-        "evaluate": fit.evaluate(rows),
-        "predict": fit.predict(rows),
-        "predict_proba": fit.predict_proba(rows),
-        "log_predictive": fit.log_predictive(rows),
-        "sample": fit.sample(50, seed=3),
-    }
-    numbers |= {f"components.{name}": values for name, values in fit.components.items()}
-    return {name: np.ascontiguousarray(value).tobytes() for name, value in numbers.items()}
 
 
 def separated_mixture(

@@ -5,6 +5,7 @@ import pytest
 
 import stickbreak as sb
 from cases import LIKELIHOODS, PROCESSES, LikelihoodName, ProcessName, clustered_rows, make_process, visible_bits
+from stickbreak.testing import check_determinism
 
 N = 9000
 
@@ -37,32 +38,15 @@ def test_threads(
 ) -> None:
     rows = rows.astype(dtype)
     model = model_of(likelihood, process)
-    fits = [
-        sb.fit(model, rows, algorithm, n_components=9, seed=3, threads=threads, progress=False) for threads in (1, 2, 3)
-    ]
-    expected = visible_bits(fits[0], rows[:3000])
-    for fit in fits[1:]:
-        assert visible_bits(fit, rows[:3000]) == expected
+    check_determinism(model, rows, algorithm, threads=(1, 2, 3), n_components=9, seed=3)
 
 
 @pytest.mark.parametrize("init", ["kmeans++", "random"])
 def test_threads_of_the_start(rows: np.ndarray, init: str) -> None:
     weights = np.random.default_rng(0).uniform(0.0, 2.0, N)
-    fits = [
-        sb.fit(
-            model_of("gaussian", "dirichlet_process"),
-            rows,
-            sb.Full(max_passes=0),
-            n_components=20,
-            init=init,
-            sample_weight=weights,
-            threads=threads,
-            progress=False,
-        )
-        for threads in (1, 2, 3, None)
-    ]
-    expected = visible_bits(fits[0], rows[:500])
-    assert all(visible_bits(fit, rows[:500]) == expected for fit in fits[1:])
+    model, start = model_of("gaussian", "dirichlet_process"), sb.Full(max_passes=0)
+    options = {"n_components": 20, "init": init, "sample_weight": weights}
+    check_determinism(model, rows, start, threads=(1, 2, 3, None), **options)
 
 
 def test_threads_of_the_predictions(rows: np.ndarray) -> None:

@@ -116,14 +116,14 @@ def _with_duplicates(rng: Generator, rows: Array) -> Array:
 
 def _with_constant_columns(rng: Generator, rows: Array) -> Array:
     """Return rows with at least one column of one value; it may be all columns."""
-    chance = rng.random(rows.shape[1])
+    chance: Array = np.asarray(rng.random(rows.shape[1]))
     constant = (chance < 0.5) | (chance == chance.min())
-    return np.where(constant, rows[:1], rows)
+    return np.asarray(np.where(constant, rows[:1], rows))
 
 
 def _collinear(rng: Generator, rows: Array) -> Array:
     """Return rows that lie on one line."""
-    return np.outer(rows[:, 0], rng.standard_normal(rows.shape[1]))
+    return np.asarray(np.outer(rows[:, 0], rng.standard_normal(rows.shape[1])))
 
 
 def _with_an_outlier(rng: Generator, rows: Array) -> Array:
@@ -135,7 +135,7 @@ def _with_an_outlier(rng: Generator, rows: Array) -> Array:
 
 def _offset(rng: Generator, rows: Array) -> Array:
     """Return rows far from zero, compared with their spread."""
-    return rows + rng.choice([1e3, 1e6, 1e8], size=rows.shape[1])
+    return np.asarray(rows + rng.choice([1e3, 1e6, 1e8], size=rows.shape[1]))
 
 
 def _scaled(rng: Generator, rows: Array) -> Array:

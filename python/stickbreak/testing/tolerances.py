@@ -10,6 +10,8 @@ from stickbreak.results import Fit
 
 # A bound in float64, relative to the size of its terms: design number 1.
 BOUND = 1e-9
+# A score in float32, relative to the size of its terms: a few times its rounding.
+SINGLE = 4 * float(np.finfo(np.float32).eps)
 # A sum over rows in float64, relative to the sum of absolute terms.
 SUM = 1e-11
 # The score of a row, relative to its own size: float64 rounds at 1e-16, float32 at 6e-8.
@@ -36,15 +38,17 @@ def bound_tolerance(fit: Fit, rows: NDArray[Any], weights: ArrayLike | None) -> 
     """Return how many nats a bound of these rows may be off by rounding.
 
     The terms of the bound are of the size of the bound itself, and of one nat for each coordinate of each row and of
-    each component. float32 rows are scored in float32, which rounds at 6e-8: a score is a sum of D coordinates.
+    each component. The score of a float32 row is rounded in float32: its constant, which depends on the units of the
+    data, and the sum of its D coordinates.
     """
     n, dimension = rows.shape
     mass = float(n if weights is None else np.sum(weights))
     size = abs(fit.elbo) + dimension * (mass + fit.n_components)
     value, reason = BOUND * size, f"{BOUND:g} of the terms of the bound, {size:.3g} nats"
     if rows.dtype == np.float32:
-        value += (1e-6 + 2e-7 * dimension) * mass
-        reason += f", and 1e-6 + 2e-7 D nats for each unit of weight, {mass:.3g}, of float32 rows"
+        score = dimension + float(np.abs(fit.log_predictive(rows)).max())
+        value += SINGLE * score * mass
+        reason += f", and {SINGLE:g} of the largest score, {score:.3g} nats, for a weight of {mass:.3g} of float32 rows"
     return Tolerance(value, reason)
 
 
