@@ -30,7 +30,7 @@ from stickbreak.testing.laws import (
     check_permutation,
     check_recomputed_elbo,
 )
-from stickbreak.testing.problems import Problem, problems
+from stickbreak.testing.problem import Problem, problems
 from stickbreak.testing.strategies import algorithms, likelihoods, models, processes, rows, sample_weights
 
 __all__ = [

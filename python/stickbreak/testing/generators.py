@@ -145,26 +145,37 @@ def _scaled(rng: Generator, rows: Array) -> Array:
 
 Change = Callable[[Generator, Array], Array]
 
-_AROUND_ZERO: Mapping[str, Change] = {
+_REAL: Mapping[str, Change] = {
     "clusters": lambda rng, rows: rows,
     "duplicates": _with_duplicates,
     "constant_columns": _with_constant_columns,
     "collinear": _collinear,
     "outlier": _with_an_outlier,
     "scaled": _scaled,
+    "offset": _offset,
 }
+
+
+def _centred(change: Change) -> Change:
+    def changed(rng: Generator, rows: Array) -> Array:
+        moved = change(rng, rows)
+        moved = moved - moved[0]  # first, so that what is constant becomes zero exactly
+        return np.asarray(moved - moved.mean(axis=0))
+
+    return changed
+
 
 # How rows look, by the domain that a likelihood names (`Likelihood._domain`) and by the kind of the data.
 DOMAINS: Mapping[str, Mapping[str, Change]] = {
-    "centred": _AROUND_ZERO,
-    "real": {**_AROUND_ZERO, "offset": _offset},
+    "real": _REAL,
+    "centred": {kind: _centred(change) for kind, change in _REAL.items() if kind != "offset"},
 }
 
 
 def random_rows(rng: Generator, n: int, dimension: int, *, domain: str = "real", kind: str = "clusters") -> Array:
     """Return rows of one domain and kind, of shape (n, D), in float64."""
     rows = clustered_rows(rng, n, dimension, int(rng.integers(1, 6)))
-    return np.asarray(DOMAINS[domain][kind](rng, rows), dtype=np.float64)
+    return DOMAINS[domain][kind](rng, rows)
 
 
 def setting_of(rows: Array) -> Setting:

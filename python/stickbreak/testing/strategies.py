@@ -66,7 +66,7 @@ def likelihoods(
     return st.builds(
         lambda rng, kind, with_values: random_specification(rng, kind, where, filled=with_values),
         seeds,
-        st.sampled_from(_kinds("kinds", kinds, Likelihood)),
+        st.sampled_from(kinds_of("kinds", kinds, Likelihood)),
         st.booleans() if filled is None else st.just(filled),
     )
 
@@ -102,7 +102,7 @@ def processes(
     return st.builds(
         lambda rng, kind, chosen: random_specification(rng, kind, Setting(1), n_components=chosen),
         seeds,
-        st.sampled_from(_kinds("kinds", kinds, Process)),
+        st.sampled_from(kinds_of("kinds", kinds, Process)),
         number,
     )
 
@@ -154,16 +154,14 @@ def models(
 _likelihoods, _processes = likelihoods, processes
 
 
-@st.composite
 def rows(
-    draw: st.DrawFn,
     n: int | None = None,
     dimension: int | None = None,
     *,
     domain: str = "real",
     kinds: Sequence[str] | None = None,
     dtype: DTypeLike | None = None,
-) -> NDArray[Any]:
+) -> st.SearchStrategy[NDArray[Any]]:
     """Draw rows of data, clean or degenerate.
 
     Parameters
@@ -173,7 +171,7 @@ def rows(
     dimension : int, optional
         D, the number of columns. Default: any from 1 to 4.
     domain : {"real", "centred"}
-        What values there are; "centred" has no kind that is far from zero.
+        What values there are; in "centred" the columns have mean zero.
     kinds : sequence of str, optional
         The kinds to draw from. Default: all of the domain, which are "clusters", "duplicates" (few distinct rows),
         "constant_columns", "collinear", "outlier", "scaled" (by 1e-12 to 1e12) and, of "real", "offset" (by up to
@@ -195,18 +193,32 @@ def rows(
     >>> test_some_column_is_constant()
     """
     known = DOMAINS[checks.word("domain", domain, list(DOMAINS))]
-    chosen = list(known) if kinds is None else [checks.word("kinds", kind, list(known)) for kind in kinds]
-    n = draw(st.integers(2, MAX_ROWS)) if n is None else checks.integer("n", n, minimum=1)
-    if dimension is None:
-        dimension = draw(st.integers(1, MAX_COLUMNS))
-    checks.integer("dimension", dimension, minimum=1)
-    drawn = random_rows(draw(seeds), n, dimension, domain=domain, kind=draw(st.sampled_from(chosen)))
-    return drawn.astype(draw(st.sampled_from([np.float64, np.float32])) if dtype is None else dtype)
+    return _rows(
+        st.integers(2, MAX_ROWS) if n is None else st.just(checks.integer("n", n, minimum=1)),
+        st.integers(1, MAX_COLUMNS)
+        if dimension is None
+        else st.just(checks.integer("dimension", dimension, minimum=1)),
+        domain,
+        st.sampled_from(list(known) if kinds is None else [checks.word("kinds", kind, list(known)) for kind in kinds]),
+        st.sampled_from([np.dtype(np.float64), np.dtype(np.float32)]) if dtype is None else st.just(np.dtype(dtype)),
+    )
 
 
 @st.composite
-def sample_weights(draw: st.DrawFn, n: int, *, zeros: bool = True) -> NDArray[np.float64]:
-    """Draw weights of rows: all one, a few values, or spread over six orders of magnitude.
+def _rows(
+    draw: st.DrawFn,
+    n: st.SearchStrategy[int],
+    dimension: st.SearchStrategy[int],
+    domain: str,
+    kinds: st.SearchStrategy[str],
+    dtypes: st.SearchStrategy[np.dtype[Any]],
+) -> NDArray[Any]:
+    drawn = random_rows(draw(seeds), draw(n), draw(dimension), domain=domain, kind=draw(kinds))
+    return drawn.astype(draw(dtypes))
+
+
+def sample_weights(n: int, *, zeros: bool = True) -> st.SearchStrategy[NDArray[np.float64]]:
+    """Draw weights of rows: all one, a few values, or spread from 0.1 to 10.
 
     Parameters
     ----------
@@ -228,23 +240,26 @@ def sample_weights(draw: st.DrawFn, n: int, *, zeros: bool = True) -> NDArray[np
     ...     assert (weights > 0).all()
     >>> test_positive()
     """
-    checks.integer("n", n, minimum=1)
+    return _sample_weights(checks.integer("n", n, minimum=1), checks.flag("zeros", zeros))
+
+
+@st.composite
+def _sample_weights(draw: st.DrawFn, n: int, zeros: bool) -> NDArray[np.float64]:
     rng = draw(seeds)
     kinds = {
         "ones": np.ones(n),
         "few": rng.choice(WEIGHTS, size=n),
-        "spread": 10.0 ** rng.uniform(-3.0, 3.0, size=n),
+        "spread": 10.0 ** rng.uniform(-1.0, 1.0, size=n),
     }
     weights = kinds[draw(st.sampled_from(list(kinds)))]
-    if checks.flag("zeros", zeros) and draw(st.booleans()):
+    if zeros and draw(st.booleans()):
         absent = rng.random(n) < 0.3
         absent[rng.integers(n)] = False
         weights = np.where(absent, 0.0, weights)
     return weights
 
 
-@st.composite
-def algorithms(draw: st.DrawFn, *, n: int, n_components: int, max_passes: int | None = None) -> Full | Memoized:
+def algorithms(*, n: int, n_components: int, max_passes: int | None = None) -> st.SearchStrategy[Full | Memoized]:
     """Draw an algorithm that never stops early: its kind, its batches and its sparsity.
 
     Parameters
@@ -270,11 +285,17 @@ def algorithms(draw: st.DrawFn, *, n: int, n_components: int, max_passes: int | 
     ...     assert isinstance(algorithm, sb.Full) or algorithm.batches <= 3
     >>> test_batches()
     """
-    checks.integer("n", n, minimum=1)
-    checks.integer("n_components", n_components, minimum=1)
+    passes = st.integers(1, 8) if max_passes is None else st.just(checks.integer("max_passes", max_passes, minimum=0))
+    return _algorithms(
+        checks.integer("n", n, minimum=1), checks.integer("n_components", n_components, minimum=1), passes
+    )
+
+
+@st.composite
+def _algorithms(draw: st.DrawFn, n: int, n_components: int, passes: st.SearchStrategy[int]) -> Full | Memoized:
     settings: dict[str, Any] = {
         "sparsity": draw(st.sampled_from([None, "auto", *range(1, n_components + 1)])),
-        "max_passes": draw(st.integers(1, 8)) if max_passes is None else max_passes,
+        "max_passes": draw(passes),
         "tol": 0.0,
     }
     if draw(st.booleans()):
@@ -282,7 +303,7 @@ def algorithms(draw: st.DrawFn, *, n: int, n_components: int, max_passes: int | 
     return Memoized(batches=draw(st.integers(1, min(n, 6))), shuffle=draw(st.booleans()), **settings)
 
 
-def _kinds(argument: str, kinds: Sequence[type[Any]] | None, base: type[Any]) -> list[type[Any]]:
+def kinds_of(argument: str, kinds: Sequence[type[Any]] | None, base: type[Any]) -> list[type[Any]]:
     """Return the classes to draw from; by default all that exist."""
     if kinds is None:
         return list(base.__subclasses__())

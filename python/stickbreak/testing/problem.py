@@ -8,6 +8,7 @@ import numpy as np
 from hypothesis import strategies as st
 from numpy.typing import DTypeLike, NDArray
 
+from stickbreak import checks
 from stickbreak.algorithms import Full, Memoized
 from stickbreak.likelihoods import Likelihood
 from stickbreak.model import Mixture
@@ -58,9 +59,7 @@ class Problem:
         }
 
 
-@st.composite
 def problems(
-    draw: st.DrawFn,
     *,
     n: int | None = None,
     dimension: int | None = None,
@@ -70,7 +69,7 @@ def problems(
     filled: bool | None = None,
     kinds: Sequence[str] | None = None,
     dtype: DTypeLike | None = None,
-) -> Problem:
+) -> st.SearchStrategy[Problem]:
     """Draw a whole problem. What is given is fixed, the rest is drawn to fit.
 
     Parameters
@@ -102,23 +101,45 @@ def problems(
     ...     assert abs(fit.weights.sum() + fit.leftover_weight - 1) < 1e-12
     >>> test_weights_have_sum_one()
     """
-    kind = draw(st.sampled_from(strategies._kinds("likelihoods", likelihoods, Likelihood)))
-    least = 2 if n_components is None else max(2, n_components)
-    n = draw(st.integers(least, strategies.MAX_ROWS)) if n is None else n
-    X = draw(strategies.rows(n, dimension, domain=kind._domain, kinds=kinds, dtype=dtype))
+    least = 2
+    if n_components is not None:
+        least = max(least, checks.integer("n_components", n_components, minimum=1, maximum=n or strategies.MAX_ROWS))
+    n_rows = st.integers(least, strategies.MAX_ROWS) if n is None else st.just(checks.integer("n", n, minimum=2))
+    chosen = strategies.kinds_of("likelihoods", likelihoods, Likelihood)
+    priors = strategies.kinds_of("processes", processes, Process)
+    return _problems(
+        n_rows, n_components, chosen, priors, filled, {"dimension": dimension, "kinds": kinds, "dtype": dtype}
+    )
+
+
+@st.composite
+def _problems(
+    draw: st.DrawFn,
+    n_rows: st.SearchStrategy[int],
+    n_components: int | None,
+    likelihoods: Sequence[type[Likelihood]],
+    processes: Sequence[type[Process]],
+    filled: bool | None,
+    of_rows: dict[str, Any],
+) -> Problem:
+    n, kind = draw(n_rows), draw(st.sampled_from(likelihoods))
+    X = draw(strategies.rows(n, domain=kind._domain, **of_rows))
     if n_components is None:
         n_components = draw(st.integers(1, min(strategies.MAX_COMPONENTS, n)))
-    with_values = draw(st.booleans()) if filled is None else filled
     likelihood = random_specification(
-        draw(strategies.seeds), kind, setting_of(np.asarray(X, np.float64)), filled=with_values
+        draw(strategies.seeds),
+        kind,
+        setting_of(np.asarray(X, np.float64)),
+        filled=draw(st.booleans()) if filled is None else filled,
     )
-    process = draw(strategies.processes(n_components, kinds=processes))
+    # Weights move the mean: of centred rows they could leave one, as far from zero as it likes.
+    weights = strategies.sample_weights(n, zeros=kind._domain != "centred")
     return Problem(
-        model=Mixture(likelihood=likelihood, process=process),
+        model=Mixture(likelihood=likelihood, process=draw(strategies.processes(n_components, kinds=processes))),
         X=X,
         algorithm=draw(strategies.algorithms(n=n, n_components=n_components)),
         n_components=n_components,
-        sample_weight=draw(st.none() | strategies.sample_weights(n)),
+        sample_weight=draw(st.none() | weights),
         init=draw(_starts(n, n_components)),
         seed=draw(st.integers(0, 2**64 - 1)),
     )
@@ -126,7 +147,7 @@ def problems(
 
 @st.composite
 def _starts(draw: st.DrawFn, n: int, n_components: int) -> str | NDArray[np.float64]:
-    words = draw(st.sampled_from([None, "kmeans++", "random"]))
-    if words is not None:
-        return words
+    word = draw(st.sampled_from(["kmeans++", "random", None]))
+    if word is not None:
+        return word
     return random_responsibilities(draw(strategies.seeds), n, n_components, draw(st.integers(1, n_components)))

@@ -1,0 +1,231 @@
+"""`stickbreak.testing` itself: what is drawn is what was asked for, and every check finds what it is for."""
+
+import subprocess
+import sys
+import textwrap
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+from hypothesis import find, given
+from hypothesis import strategies as st
+
+import stickbreak as sb
+from stickbreak import testing
+from stickbreak.likelihoods import Likelihood
+from stickbreak.processes import Process
+from stickbreak.testing import generators, laws
+
+ROWS = generators.clustered_rows(np.random.default_rng(0), 120, 2, 3)
+MODEL = sb.Mixture(likelihood=sb.Gaussian())
+
+
+# What is drawn
+
+
+@pytest.mark.parametrize("kind", Likelihood.__subclasses__())
+def test_every_likelihood_is_drawn_with_and_without_values(kind: type[Likelihood]) -> None:
+    for filled in (True, False):
+        likelihood = find(testing.likelihoods(3, filled=filled), lambda each: type(each) is kind)
+        assert {value is not None for value in likelihood._parameters().values()} == {filled}
+
+
+@pytest.mark.parametrize("kind", Process.__subclasses__())
+def test_every_process_is_drawn(kind: type[Process]) -> None:
+    process = find(testing.processes(3), lambda each: type(each) is kind)
+    assert process._fixed_n_components in (None, 3)
+    assert find(testing.models(2, n_components=3), lambda model: type(model.process) is kind)
+
+
+@pytest.mark.parametrize(
+    ("kind", "shows"),
+    [
+        ("duplicates", lambda X: len(np.unique(X, axis=0)) <= len(X) // 5 + 1),
+        ("constant_columns", lambda X: (X[0] == X).all(axis=0).any()),
+        ("collinear", lambda X: np.linalg.matrix_rank(X) == 1),
+        ("outlier", lambda X: np.abs(X).max() > 100 * np.median(np.abs(X))),
+        ("offset", lambda X: np.abs(X).min() > 100),
+    ],
+)
+@given(data=st.data())
+def test_kinds_of_rows(kind: str, shows: Callable[[np.ndarray], bool], data: st.DataObject) -> None:
+    X = data.draw(testing.rows(30, 3, kinds=[kind], dtype="float64"))
+    assert X.shape == (30, 3)
+    assert shows(X)
+
+
+@given(testing.rows(12, 2, domain="centred"))
+def test_centred_rows_have_mean_zero(X: np.ndarray) -> None:
+    assert X.dtype in (np.float32, np.float64)
+    assert (np.abs(X.mean(axis=0, dtype=float)) <= 1e-6 * np.abs(X).max()).all()
+
+
+@given(testing.sample_weights(9))
+def test_some_weight_is_positive(weights: np.ndarray) -> None:
+    assert weights.shape == (9,)
+    assert (weights >= 0).all()
+    assert weights.any()
+
+
+def test_some_weights_are_zero() -> None:
+    assert find(testing.sample_weights(9), lambda weights: (weights == 0).any()) is not None
+
+
+@given(testing.problems(likelihoods=[sb.ZeroMeanGaussian], processes=[sb.FiniteDirichlet], filled=True, dimension=2))
+def test_problems_are_what_was_asked_for(problem: testing.Problem) -> None:
+    assert isinstance(problem.model.likelihood, sb.ZeroMeanGaussian)
+    assert problem.model.likelihood.scale.shape == (2, 2)
+    assert problem.model.process.n_components == problem.n_components <= len(problem.X)
+    fit = sb.fit(problem.model, problem.X, problem.algorithm, **problem.options)
+    assert fit.n_components == problem.n_components
+
+
+@pytest.mark.parametrize(
+    ("call", "argument"),
+    [
+        (lambda: testing.rows(kinds=["dupplicates"]), "kinds"),
+        (lambda: testing.rows(domain="complex"), "domain"),
+        (lambda: testing.rows(0), "n"),
+        (lambda: testing.likelihoods(0), "dimension"),
+        (lambda: testing.likelihoods(2, kinds=[sb.FiniteDirichlet]), "kinds"),
+        (lambda: testing.processes(0), "n_components"),
+        (lambda: testing.problems(likelihoods=[sb.DirichletProcess]), "likelihoods"),
+        (lambda: testing.problems(n=3, n_components=4), "n_components"),
+        (lambda: testing.sample_weights(5, zeros="no"), "zeros"),
+        (lambda: testing.algorithms(n=5, n_components=0), "n_components"),
+        (lambda: testing.check_permutation(MODEL, ROWS, sb.Memoized(batches=2)), "algorithm"),
+    ],
+)
+def test_bad_arguments_are_named(call: Callable[[], object], argument: str) -> None:
+    with pytest.raises((sb.InvalidArgument, sb.InvalidType)) as caught:
+        call()
+    assert caught.value.argument == argument
+
+
+NEW_LIKELIHOOD = """
+    from dataclasses import KW_ONLY, dataclass
+    from typing import ClassVar
+    from hypothesis import find, settings, given
+    import stickbreak as sb
+    from stickbreak import testing
+    from stickbreak.likelihoods import Likelihood
+
+    @dataclass(frozen=True, eq=False, repr=False)
+    class Newcomer(Likelihood):
+        _name: ClassVar[str] = "ZeroMeanGaussian"
+        _domain: ClassVar[str] = "centred"
+        dof: float | None = None
+        _: KW_ONLY
+        scale: object = None
+
+    assert find(testing.likelihoods(2), lambda each: isinstance(each, Newcomer)).dof is None
+
+    @settings(max_examples=10, deadline=None, database=None)
+    @given(testing.problems(likelihoods=[Newcomer]))
+    def test(problem):
+        assert isinstance(problem.model.likelihood, Newcomer)
+        testing.check_laws(problem.model, problem.X, problem.algorithm, **problem.options)
+
+    test()
+"""
+
+
+def test_a_new_likelihood_is_drawn_and_checked_unasked() -> None:
+    """In a process of its own, because the registry cannot forget."""
+    script = textwrap.dedent(NEW_LIKELIHOOD)
+    subprocess.run([sys.executable, "-c", script], check=True, timeout=300)
+
+
+def test_without_hypothesis_the_extra_is_named() -> None:
+    script = "import sys; sys.modules['hypothesis'] = None; import stickbreak.testing"
+    run = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=120)
+    assert run.returncode == 1
+    assert "pip install 'stickbreak[testing]'" in run.stderr
+
+
+# What the checks find
+
+
+def test_sound_fits_pass() -> None:
+    testing.check_laws(MODEL, ROWS, sb.Memoized(batches=3, sparsity=2, max_passes=4, tol=0.0), n_components=3)
+
+
+def raised(check: Callable[..., None], **options: object) -> str:
+    with pytest.raises(AssertionError) as caught:
+        check(MODEL, ROWS, n_components=3, **options)
+    return str(caught.value)
+
+
+def test_a_falling_bound_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    history = sb.Fit.history.fget
+    monkeypatch.setattr(sb.Fit, "history", property(lambda fit: history(fit)[::-1]))
+    message = raised(testing.check_monotone_bound)
+    assert "the bound after pass" in message
+    assert "allowed" in message
+    assert "1e-09 of the terms of the bound" in message
+
+
+def test_a_bound_that_is_no_number_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sb.Fit, "evaluate", lambda *_, **__: float("nan"))
+    assert "is nan" in raised(testing.check_recomputed_elbo).replace("np.float64(nan)", "nan")
+
+
+def test_a_wrong_evaluation_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    evaluate = sb.Fit.evaluate
+    for error in (-10.0, 10.0):
+        monkeypatch.setattr(sb.Fit, "evaluate", lambda fit, *args, e=error, **kwds: evaluate(fit, *args, **kwds) + e)
+        assert "should not be below" in raised(testing.check_recomputed_elbo)
+
+
+def test_a_wrong_table_of_responsibilities_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Another table than that of the local step: its bound is not that of one more pass."""
+    monkeypatch.setattr(laws, "responsibilities_of", lambda fit, rows: np.full((len(rows), fit.n_components), 1 / 3))
+    raised(testing.check_recomputed_elbo)
+
+
+def test_a_summary_with_a_constant_in_it_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    summary_of = laws.summary_of
+
+    def doctored(*args: object) -> dict[str, np.ndarray]:
+        summary = summary_of(*args)
+        return summary | {"entropies": summary["entropies"] + 1e-6}
+
+    monkeypatch.setattr(laws, "summary_of", doctored)
+    assert raised(testing.check_additive_summaries).startswith("entropies, summed over three parts of the rows, at [")
+
+
+@pytest.mark.parametrize("name", ["log_predictive", "predict_proba"])
+def test_answers_that_depend_on_the_neighbours_are_found(monkeypatch: pytest.MonkeyPatch, name: str) -> None:
+    answer = getattr(sb.Fit, name)
+    monkeypatch.setattr(
+        sb.Fit, name, lambda fit, X: answer(fit, X) + 1e-6 * np.arange(len(X)).reshape(-1, *[1] * (name[0] == "p"))
+    )
+    assert f"Fit.{name} of permuted rows at [" in raised(testing.check_permutation)
+
+
+def test_a_start_that_depends_on_the_order_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Weights that stay behind when the rows move."""
+    options = {"sample_weight": np.linspace(0.1, 3.0, len(ROWS))}
+    testing.check_permutation(MODEL, ROWS, n_components=3, **options)
+    run = laws.run
+    monkeypatch.setattr(
+        laws, "run", lambda *args, **kwds: run(*args, **kwds | {"sample_weight": options["sample_weight"]})
+    )
+    assert "the bound of the permuted rows" in raised(testing.check_permutation, **options)
+
+
+def test_a_bit_that_depends_on_the_threads_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    run = laws.run
+
+    def doctored(*args: object, threads: int | None, seed: int = 0, **kwds: object) -> sb.Fit:
+        return run(*args, threads=threads, seed=seed + (threads == 3), **kwds)
+
+    monkeypatch.setattr(laws, "run", doctored)
+    message = raised(testing.check_determinism)
+    assert "with threads=3 against threads=1" in message
+    assert "the same seed gives the same bits" in message
+
+
+def test_visible_bits_tell_fits_apart() -> None:
+    one, other = (sb.fit(MODEL, ROWS, sb.Full(max_passes=2), n_components=3, seed=seed) for seed in (0, 1))
+    assert testing.visible_bits(one, ROWS) != testing.visible_bits(other, ROWS)
