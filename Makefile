@@ -14,7 +14,7 @@ RESULTS ?= target/bench-results
 
 # rustup installs here, and a shell opened before does not know it yet.
 export PATH := $(PATH):$(HOME)/.cargo/bin
-export PYTHON
+export PYTHON VENV
 export VIRTUAL_ENV := $(CURDIR)/$(VENV)
 export PYO3_PYTHON := $(CURDIR)/$(BIN)/python
 unexport CONDA_PREFIX PYTHONHOME PYTHONPATH
@@ -83,9 +83,21 @@ api: $(STAMPS)/dev $(STAMPS)/extension ## rewrite the snapshot of the public API
 .PHONY: build
 build: $(STAMPS)/extension ## the release build of the core in .venv
 
+# On Linux zig links against old versions of the C library, so that the wheel runs on all that are in use.
+ifeq ($(shell uname -s),Linux)
+WHEEL_OPTIONS := --zig --compatibility manylinux_2_17
+endif
+
 .PHONY: wheel
-wheel: $(STAMPS)/tools ## an sdist, and a wheel built from it, in dist/
-	$(BIN)/maturin build --release --sdist --out dist
+wheel: $(STAMPS)/wheel ## an sdist, and a wheel built from it, in dist/; what is in them is checked
+	@scripts/setup.sh check
+	rm -rf dist
+	PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/maturin build --release --locked --sdist $(WHEEL_OPTIONS) --out dist
+	$(BIN)/python scripts/check_wheel.py dist
+
+.PHONY: test-wheel
+test-wheel: wheel ## make wheel, then the tests from a new environment with only the wheel
+	$(BIN)/python scripts/try_wheel.py dist
 
 .PHONY: clean
 clean: ## remove everything that make made
@@ -101,6 +113,11 @@ $(STAMPS)/venv: scripts/setup.sh
 $(STAMPS)/tools: $(STAMPS)/venv pyproject.toml
 	@echo "Installing the build tools"
 	@scripts/setup.sh pip --group build
+	@touch $@
+
+$(STAMPS)/wheel: $(STAMPS)/venv pyproject.toml
+	@echo "Installing the tools for wheels"
+	@scripts/setup.sh pip --group wheel
 	@touch $@
 
 $(STAMPS)/dev: $(STAMPS)/venv pyproject.toml

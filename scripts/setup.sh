@@ -3,9 +3,10 @@
 #   scripts/setup.sh check       check Rust and the linker
 #   scripts/setup.sh venv        the same, then make .venv with a new pip in it
 #   scripts/setup.sh pip ARGS    run `pip install ARGS` in .venv
+# VENV names another environment than .venv, relative to the repository.
 set -euo pipefail
 cd "$(dirname "$0")/.."
-venv=.venv
+venv=${VENV:-.venv}
 
 missing() {
     printf '\n%s is missing.\n' "$1" >&2
@@ -78,7 +79,7 @@ pip)
     pip_install "$@"
     ;;
 *)
-    sed -n '3,5p' "$0" >&2
+    sed -n '3,6p' "$0" >&2
     exit 2
     ;;
 esac

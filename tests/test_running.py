@@ -7,7 +7,6 @@ import subprocess
 import sys
 import textwrap
 import threading
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -169,7 +168,7 @@ def test_progress_goes_to_stderr(rows: np.ndarray, capfd: pytest.CaptureFixture[
 
 @pytest.mark.skipif(sys.platform == "win32", reason="needs a pseudo-terminal")
 @pytest.mark.parametrize(("seconds", "shown"), [(0.0, False), (0.45, True)])
-def test_progress_on_a_terminal(checkout: Path, seconds: float, shown: bool) -> None:
+def test_progress_on_a_terminal(seconds: float, shown: bool) -> None:
     """Left to itself the bar shows on a terminal, and only where a fit lasts: here callbacks make it last."""
     fcntl, pty, termios = (pytest.importorskip(name) for name in ("fcntl", "pty", "termios"))
     script = f"""
