@@ -1,5 +1,6 @@
 """The demo on small parts of its photographs."""
 
+import json
 import signal
 import subprocess
 import sys
@@ -12,7 +13,7 @@ from matplotlib.colors import to_rgb
 from matplotlib.image import imread
 
 import stickbreak as sb
-from stickbreak.demo import __main__ as command
+from stickbreak import cli
 from stickbreak.demo import figure, mixture, patches
 
 SMALL = ["--height", "40", "--components", "6", "--passes", "4"]
@@ -30,7 +31,7 @@ def fit(photograph: patches.Photograph) -> sb.Fit:
 
 def test_writes_a_model_and_a_figure_and_tells_of_them(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
     out = tmp_path / "new" / "folder"
-    assert command.main([*SMALL, "--out", str(out), "--held-out"]) == 0
+    assert cli.main(["demo", *SMALL, "--out", str(out), "--held-out"]) == 0
     fit = sb.load(out / "model.safetensors")
     assert fit.n_components == 6
     assert len(fit.history) == 4
@@ -42,6 +43,15 @@ def test_writes_a_model_and_a_figure_and_tells_of_them(tmp_path: Path, capfd: py
     assert str(out / "stickbreak.png") in printed
     assert printed.count("log predictive density") == 2
     assert "pass   4" in printed
+
+
+def test_tells_programs(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert cli.main(["demo", *SMALL, "--out", str(tmp_path), "--json"]) == 0
+    out, err = capsys.readouterr()
+    found = json.loads(out)
+    assert found["elbo"] == sb.load(found["out"]).elbo
+    assert Path(found["figure"]).is_file()
+    assert "ELBO" in err
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="sends SIGINT to a process")
@@ -68,13 +78,13 @@ def test_nothing_to_show_of_an_interrupted_start(monkeypatch: pytest.MonkeyPatch
         raise KeyboardInterrupt
 
     monkeypatch.setattr("stickbreak.demo.program.run", interrupted)
-    assert command.main([]) == 130
+    assert cli.main(["demo"]) == 130
 
 
 def test_a_figure_without_a_pass(tmp_path: Path) -> None:
     assert (
-        command.main(
-            ["--height", "16", "--components", "2", "--sparsity", "1", "--passes", "0", "--out", str(tmp_path)]
+        cli.main(
+            ["demo", "--height", "16", "--components", "2", "--sparsity", "1", "--passes", "0", "--out", str(tmp_path)]
         )
         == 0
     )
@@ -83,34 +93,33 @@ def test_a_figure_without_a_pass(tmp_path: Path) -> None:
 
 def test_a_missing_package_is_named(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     monkeypatch.setitem(sys.modules, "PIL", None)
-    assert command.main([]) == 1
-    assert capsys.readouterr().err == 'The demo needs pillow: pip install "stickbreak[demo]"\n'
+    assert cli.main(["demo"]) == 1
+    message = 'stickbreak: error: the demo needs pillow: pip install "stickbreak[demo]"\n'
+    assert capsys.readouterr().err == message
 
 
 @pytest.mark.parametrize(
-    ("arguments", "words"), [(["--components", "0"], "n_components"), (["--sparsity", "51"], "sparsity")]
+    ("arguments", "words"), [(["--components", "0"], "at least 1"), (["--sparsity", "51"], "at most 50")]
 )
 def test_a_bad_number_is_an_error_in_one_line(
     arguments: list[str], words: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert command.main(["--height", "40", "--out", str(tmp_path), *arguments]) == 1
+    assert cli.main(["demo", "--height", "40", "--out", str(tmp_path), *arguments]) == 2
     error = capsys.readouterr().err
-    assert error.startswith("The demo failed: ")
+    assert error.startswith(f"stickbreak: error: {arguments[0]} ")
     assert words in error
     assert error.count("\n") == 1
 
 
 def test_a_folder_that_cannot_be_made(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (tmp_path / "file").touch()
-    assert command.main([*SMALL, "--out", str(tmp_path / "file")]) == 1
-    assert "The demo failed: " in capsys.readouterr().err
+    assert cli.main(["demo", *SMALL, "--out", str(tmp_path / "file")]) == 1
+    assert "stickbreak: error: " in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("text", ["15", "tall"])
 def test_a_photograph_has_room_for_patches(text: str, capsys: pytest.CaptureFixture[str]) -> None:
-    with pytest.raises(SystemExit) as stopped:
-        command.main(["--height", text])
-    assert stopped.value.code == 2
+    assert cli.main(["demo", "--height", text]) == 2
     assert "--height" in capsys.readouterr().err
 
 

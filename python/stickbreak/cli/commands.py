@@ -17,7 +17,7 @@ _CONTEXT = {"help_option_names": ["-h", "--help"], "max_content_width": 100, "au
 @click.group(cls=Program, context_settings=_CONTEXT)
 @click.version_option(__version__, message="stickbreak %(version)s")
 def program() -> None:
-    r"""Find the clusters in a table of numbers, without saying how many there are.
+    """Find the clusters in a table of numbers, without saying how many there are.
 
     `fit` learns a Dirichlet-process mixture from a data file (.npy, .npz, .csv, .tsv or .parquet, one row for each
     observation) and writes a model file; the other commands use that model.

@@ -23,7 +23,15 @@ _LEAST_HEIGHT = 16
 @click.option(
     "--out", default="demo", metavar="FOLDER", show_default=True, help="Where the model file and the figure go."
 )
-@click.option("--components", type=int, default=50, show_default=True, metavar="N", help="Components to start from.")
+@click.option(
+    "--components",
+    "n_components",
+    type=int,
+    default=50,
+    show_default=True,
+    metavar="N",
+    help="Components to start from.",
+)
 @click.option(
     "--sparsity",
     type=int,
@@ -32,7 +40,15 @@ _LEAST_HEIGHT = 16
     metavar="N",
     help="Components that a patch may belong to at the same time.",
 )
-@click.option("--passes", type=int, default=20, show_default=True, metavar="N", help="Passes over the data, at most.")
+@click.option(
+    "--passes",
+    "max_passes",
+    type=int,
+    default=20,
+    show_default=True,
+    metavar="N",
+    help="Passes over the data, at most.",
+)
 @click.option(
     "--seed",
     type=int,
@@ -51,7 +67,7 @@ _LEAST_HEIGHT = 16
 @click.option("--held-out", is_flag=True, help="Then fit each photograph alone, and score the patches of the other.")
 @json_option
 def demo(as_json: bool, **options: Any) -> None:
-    r"""Fit a Dirichlet-process mixture to all patches of two photographs, and draw what it found.
+    """Fit a Dirichlet-process mixture to all patches of two photographs, and draw what it found.
 
     It takes half a minute on two cores; Ctrl-C ends the fit early. It needs pip install "stickbreak[demo]".
 

@@ -160,7 +160,7 @@ def fit(
     as_json: bool,
     **given: Any,
 ) -> int:
-    r"""Fit a mixture to the rows of DATA and write it to a model file.
+    """Fit a mixture to the rows of DATA and write it to a model file.
 
     DATA is a .npy, .npz, .csv, .tsv or .parquet file with one observation a row, numbers only. What you do not say of
     the model follows the data. A progress bar shows on a terminal. Ctrl-C ends the fit early: its last complete state

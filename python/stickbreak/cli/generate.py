@@ -15,7 +15,7 @@ from stickbreak.results import load
 @click.option("-o", "--out", metavar="FILE", help="A .csv, .npy or .json file. [default: CSV on stdout]")
 @json_option
 def generate(model: str, n: int, seed: int, out: str | None, as_json: bool) -> None:
-    r"""Draw N new rows from MODEL, out of its posterior predictive distribution.
+    """Draw N new rows from MODEL, out of its posterior predictive distribution.
 
     They look like the data that the model was fitted to, in the same units. The columns of a CSV file are called x1,
     x2 and so on.

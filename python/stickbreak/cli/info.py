@@ -13,7 +13,7 @@ from stickbreak.results import load
 @model_argument
 @json_option
 def info(model: str, as_json: bool) -> None:
-    r"""Say what the model file MODEL holds: the same summary as `fit` prints.
+    """Say what the model file MODEL holds: the same summary as `fit` prints.
 
     With --json there are also the weights and the counts of the components, and the parameters of the model.
 

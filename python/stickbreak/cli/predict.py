@@ -32,7 +32,7 @@ def predict(
     header: bool | None,
     as_json: bool,
 ) -> None:
-    r"""Say which component of MODEL each row of DATA most probably belongs to, counted from 0.
+    """Say which component of MODEL each row of DATA most probably belongs to, counted from 0.
 
     DATA must have the columns of the data that MODEL was fitted to, in the same order; it need not be the same data.
 

@@ -45,7 +45,7 @@ def score(
     header: bool | None,
     as_json: bool,
 ) -> None:
-    r"""Say how well MODEL foretells the rows of DATA: the mean log predictive density, in nats a row.
+    """Say how well MODEL foretells the rows of DATA: the mean log predictive density, in nats a row.
 
     The higher, the better; it depends on the units of the data. To compare models, score rows that none of them was
     fitted to. With weights the mean is weighted.

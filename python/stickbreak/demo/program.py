@@ -19,9 +19,9 @@ class Options:
     """What the user asks for; see the help of the command."""
 
     out: Path
-    components: int
+    n_components: int
     sparsity: int
-    passes: int
+    max_passes: int
     seed: int
     threads: int | None
     height: int | None
@@ -32,9 +32,9 @@ def run(options: Options) -> sb.Fit:
     """Fit, print a summary, and write the model file and the figure."""
     began = time.perf_counter()
     settings = Settings(
-        n_components=options.components,
+        n_components=options.n_components,
         sparsity=options.sparsity,
-        max_passes=options.passes,
+        max_passes=options.max_passes,
         seed=options.seed,
         threads=options.threads,
     )

@@ -1,0 +1,271 @@
+"""Whatever a user does wrong on the command line is one line on stderr, with the right exit code, before any work."""
+
+import json
+import os
+import re
+from dataclasses import fields
+from pathlib import Path
+from typing import Any
+
+import click
+import numpy as np
+import pytest
+from click.testing import CliRunner, Result
+
+import stickbreak as sb
+from stickbreak.cli import program, specifications
+from stickbreak.likelihoods import Likelihood
+from stickbreak.processes import Process
+
+FIT = "fit rows.npy --out m.safetensors --n-components 3".split()
+
+
+@pytest.fixture(autouse=True)
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    rows = np.random.default_rng(0).standard_normal((40, 2))
+    np.save("rows.npy", rows)
+    np.save("wide.npy", np.ones((4, 3)))
+    np.save("short.npy", np.ones(4))
+    np.save("negative.npy", -np.ones(40))
+    np.save("one.npy", np.ones((1, 2)))
+    rows[3, 1] = np.nan
+    np.save("nan.npy", rows)
+    Path("bad.csv").write_text("a,b\n1,2\n3,x\n")
+    Path("rows.xlsx").write_text("PK")
+    sb.fit(sb.Mixture(sb.Gaussian()), np.load("rows.npy"), n_components=2).save("model.safetensors")
+    return tmp_path
+
+
+def run(*arguments: str) -> Result:
+    return CliRunner().invoke(program, arguments)
+
+
+def failed(arguments: list[str], code: int) -> str:
+    """The one line that says why, and the object that says it to programs."""
+    result = run(*arguments)
+    assert result.exit_code == code, result.output
+    assert result.stdout == ""
+    assert re.fullmatch(r"stickbreak: error: [^\n]+\n", result.stderr)
+    again = run(*arguments, "--json")
+    assert (again.exit_code, again.stderr) == (code, result.stderr)
+    message = result.stderr.removeprefix("stickbreak: error: ").rstrip("\n")
+    found = json.loads(again.stdout)
+    assert list(found) == ["error"]
+    assert found["error"]["message"] == message
+    return message
+
+
+FAILURES: dict[str, tuple[str, str]] = {
+    "no data": ("fit nothing.csv --out m.safetensors", "nothing.csv: there is no such file"),
+    "malformed data": ("fit bad.csv --out m.safetensors", "bad.csv: line 3, column 2 ('b'): 'x' is not a number"),
+    "nan": ("fit nan.npy --out m.safetensors", "nan.npy: X must be finite, but it is NaN in row 3, column 1 (counted"),
+    "one row": ("fit one.npy --out m.safetensors", "one.npy: X must be an array of at least 2 rows"),
+    "unknown format": ("fit rows.xlsx --out m.safetensors", "rows.xlsx"),
+    "no model": ("predict nothing.safetensors rows.npy", "nothing.safetensors: there is no such file"),
+    "foreign model": ("predict rows.npy rows.npy", "rows.npy: not a model file"),
+    "other columns": ("predict model.safetensors wide.npy", "wide.npy: X must be of 2 columns"),
+    "no start": ("fit rows.npy --out m.safetensors --init nothing.npy", "nothing.npy: there is no such file"),
+    "no parameter": ("fit rows.npy --out m.safetensors --scale nothing.csv", "nothing.csv: there is no such file"),
+    "short weights": ("fit rows.npy --out m.safetensors --weights short.npy", "short.npy: sample_weight must be"),
+    "negative weights": ("score model.safetensors rows.npy --weights negative.npy", "negative.npy: sample_weight must"),
+    "later": ("fit rows.npy --out m.safetensors --truncation tail", "truncation"),
+    "foreign info": ("info rows.npy", "rows.npy: not a model file"),
+    "foreign generate": ("generate rows.npy -n 2", "rows.npy: not a model file"),
+}
+
+REFUSALS: dict[str, tuple[str, str]] = {
+    "n_components": ("fit rows.npy --out m --n-components 0", "--n-components must be an integer from 1 to 40, but"),
+    "more components": ("fit rows.npy --out m --n-components 41", "--n-components must be an integer from 1 to 40"),
+    "sparsity": ("fit rows.npy --out m --sparsity 0", "--sparsity must be an integer of at least 1"),
+    "sparsity above K": ("fit rows.npy --out m --sparsity 5 --n-components 4", "--sparsity must be at most 4"),
+    "sparsity word": ("fit rows.npy --out m --sparsity thin", "'thin' is neither an integer nor 'auto' nor 'dense'"),
+    "batches": ("fit rows.npy --out m --batches 41", "--batches must be at most 40"),
+    "tol": ("fit rows.npy --out m --tol -1", "--tol must be a finite number of at least 0"),
+    "max_passes": ("fit rows.npy --out m --max-passes -1", "--max-passes must be"),
+    "seed": ("fit rows.npy --out m --seed -1", "--seed must be"),
+    "threads": ("predict model.safetensors rows.npy --threads 0", "--threads must be"),
+    "n_init": ("fit rows.npy --out m --n-init 0", "--n-init must be"),
+    "init": ("fit rows.npy --out m --init kmean", "--init must be 'kmeans++' or 'random'"),
+    "start of others": ("fit rows.npy --out m --init short.npy", "--init must be"),
+    "concentration": ("fit rows.npy --out m --concentration 0", "--concentration must be"),
+    "dof": ("fit rows.npy --out m --dof 1", "--dof must be greater than D - 1"),
+    "scale": ("fit rows.npy --out m --scale wide.npy", "--scale must be"),
+    "neither": ("fit rows.npy --out m --scale wide", "'wide' is neither numbers with commas between them nor"),
+    "truncation": ("fit rows.npy --out m --truncation nest", "--truncation must be"),
+    "likelihood": ("fit rows.npy --out m --likelihood gausian", "did you mean 'gaussian'?"),
+    "process": ("fit rows.npy --out m --process finite", "did you mean 'finite-dirichlet'?"),
+    "schedule": ("fit rows.npy --out m --schedule none", "'full' or 'memoized'"),
+    "of others": ("fit rows.npy --out m --likelihood zmg --mean 0,0", "--mean is for others than zero-mean-gaussian"),
+    "of another schedule": ("fit rows.npy --out m --schedule full --batches 2", "--batches is for others than full"),
+    "fixed number": ("fit rows.npy --out m --process fd", "finite-dirichlet needs --n-components"),
+    "both weights": ("fit rows.npy --out m --weights short.npy --weight-column 1", "exclude each other"),
+    "wide weights": ("fit rows.npy --out m --weights wide.npy", "--weights must be a data file of one column"),
+    "weight column": ("fit rows.npy --out m --weight-column 3", "--weight-column must be a position from 1 to 2"),
+    "columns": ("fit rows.npy --out m --columns 1,3", "--columns must be a position from 1 to 2, but it is '3'"),
+    "no columns": ("fit rows.npy --out m --columns=", "--columns must be"),
+    "delimiter": ("fit bad.csv --out m --delimiter ::", "--delimiter must be one character"),
+    "n": ("generate model.safetensors -n -1", "-n must be an integer of at least 0"),
+    "no n": ("generate model.safetensors", "Missing option '-n'"),
+    "no out": ("fit rows.npy", "Missing option"),
+    "no rows": ("predict model.safetensors", "Missing argument 'DATA'"),
+    "no such option": ("fit rows.npy --outt m", "--out"),
+    "no such command": ("fti rows.npy", "Did you mean 'fit'"),
+    "not a number": ("fit rows.npy --out m --tol small", "'small' is not a valid float"),
+    "seconds alone": ("fit rows.npy --out m --checkpoint-seconds 5", "--checkpoint-seconds needs --checkpoint"),
+    "out is a folder": ("fit rows.npy --out .", "--out must be the name of a file, but it is '.', which is a folder"),
+    "out has no folder": ("fit rows.npy --out no/m", "--out must be a file in a folder that exists"),
+    "out below a file": ("fit rows.npy --out rows.npy/m", "--out must be a file in a folder that exists"),
+    "out is a device": (f"fit rows.npy --out {os.devnull}", "no regular file"),
+    "out is read": ("fit rows.npy --out ./rows.npy", "which is read"),
+    "out is the start": ("fit rows.npy --out model.safetensors --init model.safetensors", "which is read"),
+    "labels are read": ("predict model.safetensors rows.npy --out rows.npy", "which is read"),
+    "labels in no format": (
+        "predict model.safetensors rows.npy --out l.txt",
+        "--out must be the name of a file, ending",
+    ),
+    "labels in no folder": ("predict model.safetensors rows.npy --out no/l.csv", "--out must be a file in a folder"),
+    "rows in no format": ("score model.safetensors rows.npy --rows s", "--rows must be the name of a file, ending in"),
+    "new in no folder": ("generate model.safetensors -n 2 --out no/x.csv", "--out must be a file in a folder"),
+    "height": ("demo --height 3", "--height"),
+}
+
+
+@pytest.mark.parametrize("name", FAILURES)
+def test_failure(folder: Path, name: str) -> None:
+    command, words = FAILURES[name]
+    before = sorted(folder.iterdir())
+    assert words in failed(command.split(), 1)
+    assert sorted(folder.iterdir()) == before
+
+
+@pytest.mark.parametrize("name", REFUSALS)
+def test_refusal(folder: Path, name: str) -> None:
+    command, words = REFUSALS[name]
+    before = sorted(folder.iterdir())
+    assert words in failed(command.split(), 2)
+    assert sorted(folder.iterdir()) == before
+
+
+@pytest.mark.parametrize("command", ["fit rows.npy --out no/m", "fit rows.npy --out . --checkpoint no/c"])
+def test_places_are_tried_before_the_data_are_read(command: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    def read(*_: object, **__: object) -> None:
+        pytest.fail("the data were read")
+
+    monkeypatch.setattr("stickbreak.datafiles.read", read)
+    assert run(*command.split()).exit_code == 2
+
+
+def test_error_object_says_what_python_says() -> None:
+    found = json.loads(run(*FIT, "--seed", "-3", "--json").stdout)["error"]
+    with pytest.raises(sb.InvalidArgument) as caught:
+        sb.fit(sb.Mixture(sb.Gaussian()), np.ones((4, 1)), seed=-3)
+    error = caught.value
+    assert (found["type"], found["argument"]) == ("InvalidArgument", "seed")
+    assert (found["found"], found["allowed"]) == (error.found, error.allowed)
+
+
+@pytest.mark.parametrize(
+    ("error", "code"),
+    [
+        (MemoryError(), 1),
+        (OSError(28, "No space left on device"), 1),
+        (sb.NumericalError("out of range"), 1),
+        (sb.InternalError("a bug"), 1),
+        (sb.CheckpointError("of other data"), 1),
+        (KeyboardInterrupt(), 130),
+    ],
+)
+def test_what_a_fit_may_raise(error: BaseException, code: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fit(*_: object, **__: object) -> None:
+        raise error
+
+    monkeypatch.setattr("stickbreak.fit", fit)
+    failed(FIT, code)
+    assert not Path("m.safetensors").exists()
+
+
+def test_what_cannot_be_written_after_all(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A disk that fills up leaves the older file, and nothing else."""
+    Path("labels.npy").write_bytes(b"older")
+
+    def save(*_: object, **__: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr("numpy.save", save)
+    message = failed("predict model.safetensors rows.npy --out labels.npy".split(), 1)
+    assert "No space left" in message
+    assert Path("labels.npy").read_bytes() == b"older"
+    assert not list(Path().glob(".*"))
+
+
+def test_warnings_are_lines_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    import warnings
+
+    fit = sb.fit
+
+    def warn(*arguments: Any, **options: Any) -> sb.Fit:
+        with warnings.catch_warnings():
+            warnings.simplefilter("default")
+            warnings.warn("the checkpoint\ncannot be written", stacklevel=1)
+        return fit(*arguments, **options)
+
+    monkeypatch.setattr("stickbreak.fit", warn)
+    assert run(*FIT).stderr == "stickbreak: warning: the checkpoint cannot be written\n"
+
+
+def commands() -> list[str]:
+    assert isinstance(program, click.Group)
+    return list(program.commands)
+
+
+@pytest.mark.parametrize("command", commands())
+@pytest.mark.parametrize("option", ["--help", "-h"])
+def test_help(command: str, option: str) -> None:
+    result = run(command, option)
+    assert result.exit_code == 0
+    assert result.stderr == ""
+    assert f"  Example:\n      stickbreak {command} " in result.stdout
+    assert "--json" in result.stdout
+    assert max(map(len, result.stdout.splitlines())) <= 100
+
+
+def test_help_of_all() -> None:
+    result = run("--help")
+    assert result.exit_code == 0
+    for command in commands():
+        assert f"\n  {command} " in result.stdout
+    alone = run()
+    assert alone.exit_code == 2
+    assert alone.stdout == ""
+    assert alone.stderr == result.stdout
+
+
+def test_version() -> None:
+    assert run("--version").stdout == f"stickbreak {sb.__version__}\n"
+
+
+def test_every_option_has_help() -> None:
+    for command in program.commands.values():
+        for parameter in command.params:
+            if isinstance(parameter, click.Option):
+                assert parameter.help, (command.name, parameter.name)
+                assert "\\" not in parameter.help
+                assert "`" not in parameter.help
+
+
+@pytest.mark.parametrize("base", [Likelihood, Process])
+def test_every_class_and_parameter_is_there(base: type[Any]) -> None:
+    """Names, short names and parameters come from the classes, so a new class is there too, and no two collide."""
+    kind = specifications.Kind(base)
+    options = {option for parameter in program.commands["fit"].params for option in parameter.opts}
+    names = kind.names()
+    for found in base.__subclasses__():
+        assert kind.convert(found.__name__, None, None) is found
+        assert kind.convert(specifications.kebab(found.__name__), None, None) is found
+        for field in fields(found):
+            assert specifications.option(field.name) in options
+    every = re.split(r", | \(|\)", names)
+    assert len({name for name in every if name}) == len([name for name in every if name])
+    fit = [option for parameter in program.commands["fit"].params for option in parameter.opts]
+    assert len(fit) == len(set(fit))
