@@ -99,7 +99,7 @@ def test_a_missing_package_is_named(monkeypatch: pytest.MonkeyPatch, capsys: pyt
 
 
 @pytest.mark.parametrize(
-    ("arguments", "words"), [(["--components", "0"], "at least 1"), (["--sparsity", "51"], "at most 50")]
+    ("arguments", "words"), [(["--components", "0"], "from 1 to 3432"), (["--sparsity", "51"], "at most 50")]
 )
 def test_a_bad_number_is_an_error_in_one_line(
     arguments: list[str], words: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
