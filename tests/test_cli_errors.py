@@ -59,8 +59,11 @@ def failed(arguments: list[str], code: int) -> str:
 FAILURES: dict[str, tuple[str, str]] = {
     "no data": ("fit nothing.csv --out m.safetensors", "nothing.csv: there is no such file"),
     "malformed data": ("fit bad.csv --out m.safetensors", "bad.csv: line 3, column 2 ('b'): 'x' is not a number"),
-    "nan": ("fit nan.npy --out m.safetensors", "nan.npy: X must be finite, but it is NaN in row 3, column 1 (counted"),
-    "one row": ("fit one.npy --out m.safetensors", "one.npy: X must be an array of at least 2 rows"),
+    "nan": (
+        "fit nan.npy --out m.safetensors",
+        "nan.npy: data must be finite, but it is NaN in row 3, column 1 (counted",
+    ),
+    "one row": ("fit one.npy --out m.safetensors", "one.npy: data must be an array of at least 2 rows"),
     "unknown format": ("fit rows.xlsx --out m.safetensors", "rows.xlsx"),
     "no model": ("predict nothing.safetensors rows.npy", "nothing.safetensors: there is no such file"),
     "foreign model": ("predict rows.npy rows.npy", "rows.npy: not a model file"),

@@ -89,7 +89,7 @@ class Program(click.Group):
 
 
 class Command(click.Command):
-    """A command that tells errors of its arguments by the names that they have on the command line."""
+    """A command that tells errors of its options by the names that they have on the command line."""
 
     def invoke(self, ctx: click.Context) -> Any:
         """Run the command."""
@@ -100,7 +100,7 @@ class Command(click.Command):
 
     def _raise_named(self, error: InvalidArgument | InvalidType) -> NoReturn:
         for parameter in self.params:
-            if error.argument == parameter.name:
+            if isinstance(parameter, click.Option) and error.argument == parameter.name:
                 title = max(parameter.opts, key=len)
                 # On the command line None is an option left out.
                 said = re.sub(r",? or None( for all of them)?(?=,|;|$)", "", str(error).removeprefix(error.argument))
@@ -122,7 +122,7 @@ def rows_of(data: str, weights: str | None = None) -> Iterator[None]:
     try:
         yield
     except (InvalidArgument, InvalidType) as error:
-        path = {"X": data, "sample_weight": weights}.get(error.argument or "")
+        path = {"data": data, "X": data, "sample_weight": weights}.get(error.argument or "")
         if path is None:
             raise
         counted = " (counted from 0)" if " row " in (error.found or "") else ""
