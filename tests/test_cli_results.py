@@ -6,8 +6,10 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pyarrow
 import pytest
 from click.testing import CliRunner, Result
+from pyarrow import parquet
 
 import stickbreak as sb
 from cases import clustered_rows
@@ -320,7 +322,6 @@ def test_checkpoint(folder: Path, rows: np.ndarray) -> None:
 
 
 def test_parquet(folder: Path, rows: np.ndarray) -> None:
-    pyarrow, parquet = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
     parquet.write_table(pyarrow.table({name: rows[:, place] for place, name in enumerate("abc")}), "rows.parquet")
     run("fit", "rows.parquet", "--n-components", 6, "--out", "m.safetensors")
     assert same(sb.load("m.safetensors"), python_fit(rows))

@@ -7,16 +7,15 @@ from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
+import pyarrow
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
+from pyarrow import parquet
 
 import stickbreak as sb
 from stickbreak import datafiles
-
-pyarrow = pytest.importorskip("pyarrow")
-parquet = pytest.importorskip("pyarrow.parquet")
 
 ROWS = np.array([[1.5, -2.0, 1e-300], [0.1, 3.0, 4e17]])
 

@@ -99,8 +99,8 @@ def check_used(kinds: Iterable[type[Any]], given: Mapping[str, Any]) -> None:
     known = {field.name for kind in chosen for field in fields(kind)}
     for name, value in given.items():
         if value is not None and name not in known:
-            names = " and ".join(kebab(kind.__name__) for kind in chosen)
-            raise click.UsageError(f"{option(name)} is for others than {names}")
+            names = " or ".join(kebab(kind.__name__) for kind in chosen)
+            raise click.UsageError(f"{option(name)} does not go with {names}")
 
 
 def option(name: str) -> str:
