@@ -125,7 +125,12 @@ fn sum_piece<F: Scalar>(
 
 /// `p ln(1 + q/p) + q ln(1 + p/q)`: what one unit adds to G_ab (spec 4.4); without cancellation, 0 if either is 0.
 fn pair_gap(p: f64, q: f64) -> f64 {
-    if p > 0.0 && q > 0.0 { p * (q / p).ln_1p() + q * (p / q).ln_1p() } else { 0.0 }
+    // The ratio overflows beside a subnormal share, where the 1 in ln(1 + ratio) has long stopped to count.
+    let lost = |own: f64, other: f64| {
+        let ratio = other / own;
+        own * if ratio.is_finite() { ratio.ln_1p() } else { other.ln() - own.ln() }
+    };
+    if p > 0.0 && q > 0.0 { lost(p, q) + lost(q, p) } else { 0.0 }
 }
 
 fn add_gaps(responsibilities: &Responsibilities, masses: &[f64], summary: &mut Summary) {
@@ -168,6 +173,14 @@ mod tests {
         #[test]
         fn equal_shares_lose_two_ln_two(p in 1e-300_f64..1.0) {
             prop_assert!((pair_gap(p, p) / p - 2.0 * std::f64::consts::LN_2).abs() < 1e-14);
+        }
+    }
+
+    #[test]
+    fn the_gap_beside_a_subnormal_share_is_finite() {
+        let smallest = f64::from_bits(1);
+        for gap in [pair_gap(0.9, smallest), pair_gap(smallest, 0.9), pair_gap(0.9, f64::MIN_POSITIVE)] {
+            assert!(gap > 0.0 && gap < 1e-300, "{gap}");
         }
     }
 
