@@ -194,6 +194,18 @@ def test_a_summary_with_a_constant_in_it_is_found(monkeypatch: pytest.MonkeyPatc
     assert raised(testing.check_additive_summaries).startswith("entropies, summed over three parts of the rows, at [")
 
 
+def test_an_infinite_summary_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Although infinities add."""
+    summary_of = laws.summary_of
+
+    def doctored(*args: object) -> dict[str, np.ndarray]:
+        summary = summary_of(*args)
+        return summary | {"pair_gaps": np.full_like(summary["pair_gaps"], np.inf)}
+
+    monkeypatch.setattr(laws, "summary_of", doctored)
+    assert "pair_gaps" in raised(testing.check_additive_summaries)
+
+
 @pytest.mark.parametrize("name", ["log_predictive", "predict_proba"])
 def test_answers_that_depend_on_the_neighbours_are_found(monkeypatch: pytest.MonkeyPatch, name: str) -> None:
     answer = getattr(sb.Fit, name)

@@ -72,13 +72,17 @@ def require_close(what: str, found: ArrayLike, expected: ArrayLike, tolerance: T
     found, expected = np.asarray(found), np.asarray(expected)
     if found.shape != expected.shape:
         raise AssertionError(f"{what} has shape {found.shape}, not {expected.shape}")
-    _require(what, "but should be", found, expected, np.abs(found - expected), tolerance)
+    with np.errstate(invalid="ignore"):  # infinity less infinity is NaN, and so wrong
+        difference = np.abs(found - expected)
+    _require(what, "but should be", found, expected, difference, tolerance)
 
 
 def require_not_below(what: str, found: ArrayLike, least: ArrayLike, tolerance: Tolerance) -> None:
     """Raise AssertionError where a number is below another one by more than the tolerance."""
     found, least = np.asarray(found), np.asarray(least)
-    _require(what, "but should not be below", found, least, least - found, tolerance)
+    with np.errstate(invalid="ignore"):
+        difference = least - found
+    _require(what, "but should not be below", found, least, difference, tolerance)
 
 
 def _require(
@@ -93,8 +97,9 @@ def _require(
     wrong = ~(difference <= tolerance.value)
     if not wrong.any():
         return
-    excess = np.where(wrong, np.where(np.isnan(difference), np.inf, difference - tolerance.value), -np.inf)
-    worst = np.unravel_index(int(np.argmax(excess)), wrong.shape)
+    with np.errstate(invalid="ignore"):
+        excess = np.where(np.isfinite(difference), difference - tolerance.value, np.inf)
+    worst = np.unravel_index(int(np.argmax(np.where(wrong, excess, -np.inf))), wrong.shape)
     place = f" at {list(map(int, worst))}" if worst else ""
     allowed = np.broadcast_to(tolerance.value, wrong.shape)[worst]
     raise AssertionError(
