@@ -151,5 +151,5 @@ def _integer_or_auto(argument: str, value: object, or_else: list[str]) -> int | 
         return checks.integer(argument, value, minimum=1, or_else=or_else)
     if value != "auto":
         allowed = ", or ".join(["an integer of at least 1", *or_else])
-        raise checks.invalid_argument(argument, repr(value), allowed, checks.did_you_mean(value, ["auto"]))
+        raise checks.invalid_argument(argument, checks.quote(value), allowed, checks.did_you_mean(value, ["auto"]))
     return value

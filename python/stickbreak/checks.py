@@ -83,8 +83,8 @@ def threads(value: object) -> int | None:
 
 
 def is_integer(value: object) -> bool:
-    """Return whether `value` is an integer number; True and False are not."""
-    return isinstance(value, int | np.integer) and not isinstance(value, bool)
+    """Return whether `value` is an integer number; True and False are not, nor are times, which NumPy counts so."""
+    return isinstance(value, int | np.integer) and not isinstance(value, bool | np.timedelta64)
 
 
 def non_negative(argument: str, value: object) -> float:
@@ -111,8 +111,13 @@ def word(argument: str, value: object, known: Sequence[str], *, or_else: Sequenc
     if not isinstance(value, str):
         raise invalid_type(argument, describe(value), allowed)
     if value not in known:
-        raise invalid_argument(argument, reprlib.repr(value), allowed, did_you_mean(value, known))
+        raise invalid_argument(argument, quote(value), allowed, did_you_mean(value, known))
     return value
+
+
+def quote(value: str) -> str:
+    """Return a word in quotation marks, shortened where it is long."""
+    return reprlib.repr(value)
 
 
 def did_you_mean(value: str, known: Sequence[str], form: str = "{!r}") -> str:

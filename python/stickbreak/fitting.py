@@ -266,7 +266,10 @@ def _callbacks(callbacks: object) -> list[Callback]:
         raise checks.invalid_type("callbacks", checks.describe(callbacks), allowed, "for one function write [function]")
     if not isinstance(callbacks, Iterable):
         raise checks.invalid_type("callbacks", checks.describe(callbacks), allowed)
-    functions: list[Any] = list(callbacks)
+    try:
+        functions: list[Any] = list(callbacks)
+    except Exception as error:  # foreign iterators raise what they like
+        raise checks.invalid_type("callbacks", checks.describe(callbacks), allowed) from error
     for function in functions:
         if not callable(function):
             raise checks.invalid_type("callbacks", f"a sequence with {checks.describe(function)}", allowed)

@@ -89,7 +89,7 @@ def _converted(field: "Field[Any]", value: object) -> str | int | float | NDArra
     allowed = "a number" if field.type in (float, float | None) else "an array of numbers"
     if field.default is None:
         allowed += ", or None"
-    if isinstance(value, bool | np.bool_):
+    if isinstance(value, bool | np.bool_ | np.timedelta64):
         raise checks.invalid_type(field.name, checks.describe(value), allowed)
     if isinstance(value, numbers.Real):
         return checks.float_or_inf(value)  # type: ignore[arg-type]
