@@ -1,0 +1,53 @@
+"""A seeded thousand of mutated model files, and of calls with arguments of every kind; `scripts/fuzz.py` does more."""
+
+from pathlib import Path
+
+import pytest
+
+import fuzz
+
+SABOTEUR = """
+import os, sys, time
+
+def run(seed, number):
+    if number == 3:
+        os.abort()
+    if number == 5:
+        raise ValueError("not an error of stickbreak")
+    if number == 7:
+        time.sleep(1000)
+    return "fine"
+"""
+
+
+@pytest.mark.parametrize("kind", fuzz.KINDS)
+def test_a_thousand_cases(kind: str) -> None:
+    report = fuzz.campaign(kind, seed=2024, numbers=range(1000), seconds=60)
+    assert report.failures == []
+    assert report.outcomes.total() == 1000
+    # Cases that are all refused at the door would show nothing.
+    well = report.outcomes["loaded" if kind == "files" else "success"]
+    assert 20 < well < 900
+
+
+def test_crashes_hangs_and_other_errors_are_seen(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The campaign itself, with cases that end in every wrong way; the others run all the same."""
+    (tmp_path / "saboteur.py").write_text(SABOTEUR)
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path), prepend=":")
+    report = fuzz.campaign("saboteur", seed=0, numbers=range(9), seconds=2)
+    assert report.outcomes == {"fine": 6, "failure": 1}
+    crash, error, hang = sorted(report.failures)
+    assert crash.startswith("saboteur:3 ")
+    assert "ended with -6" in crash
+    assert error.startswith("saboteur:5 ")
+    assert "ValueError" in error
+    assert hang.startswith("saboteur:7 ")
+    assert "no end after 2 seconds" in hang
+
+
+def test_words_on_stderr_are_seen(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "chatterbox.py").write_text("import sys\ndef run(seed, number): print(number, file=sys.stderr)\n")
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path), prepend=":")
+    report = fuzz.campaign("chatterbox", seed=0, numbers=range(3), seconds=60)
+    assert len(report.failures) == 1
+    assert "words on stderr" in report.failures[0]
