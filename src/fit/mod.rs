@@ -83,7 +83,10 @@ pub fn fit<F: Scalar>(
     let mut executor = InProcess::new(&model, &source, local, cancel.clone())?;
     let position = if let Some(bytes) = options.resume {
         let (position, states) = identity.read(bytes, batches, model.likelihood.n_statistics())?;
-        executor.load_states(&states)?;
+        executor.load_states(&states).map_err(|error| match error {
+            Error::Format { message } => Error::Checkpoint { message: format!("it is damaged: {message}") },
+            other => other,
+        })?;
         position
     } else {
         let edits = EditLog::with_components(k);
