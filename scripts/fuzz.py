@@ -1,6 +1,6 @@
-"""Throws mutated model files and arguments of every kind at the package, each case in a child process.
+"""Throws mutated model files and checkpoints, and arguments of every kind at the package, each case in a child process.
 
-    python scripts/fuzz.py --files 100000 --inputs 100000
+    python scripts/fuzz.py --files 100000 --inputs 100000 --checkpoints 100000
 
 A case must end well or in an error of stickbreak: no other exception, no crash, no hang, no word on stderr, no memory
 that the input does not justify. What does not is printed with its number; `--only files:123` runs that one alone, in
@@ -25,7 +25,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
 
-KINDS = {"files": "fuzzing.model_files", "inputs": "fuzzing.inputs"}
+KINDS = {"files": "fuzzing.model_files", "inputs": "fuzzing.inputs", "checkpoints": "fuzzing.checkpoints"}
 # Cases in one child: enough that starting it costs little.
 _CASES = 2000
 # Address space of a child beyond what it has when the cases begin.
@@ -152,6 +152,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--files", type=int, default=1000, help="mutated model files (default: 1000)")
     parser.add_argument("--inputs", type=int, default=1000, help="calls with arguments of every kind (default: 1000)")
+    parser.add_argument("--checkpoints", type=int, default=1000, help="mutated checkpoints (default: 1000)")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--seconds", type=float, default=10.0, help="that a case may take (default: 10)")
     parser.add_argument("--jobs", type=int, default=1, help="children at the same time (default: 1)")
@@ -168,7 +169,8 @@ def main() -> int:
         print(importlib.import_module(KINDS[kind]).run(arguments.seed, int(number)))
         return 0
     n_failures = 0
-    for kind, n_cases in {"files": arguments.files, "inputs": arguments.inputs}.items():
+    for kind in KINDS:
+        n_cases: int = getattr(arguments, kind)
         started = time.monotonic()
         report = campaign(kind, arguments.seed, range(n_cases), seconds=arguments.seconds, jobs=arguments.jobs)
         counts = ", ".join(f"{count} {outcome}" for outcome, count in sorted(report.outcomes.items()))
