@@ -55,6 +55,14 @@ def large() -> np.ndarray:
     return 1e30 * clustered_rows(RNG(8), 100, 2, 2)
 
 
+def very_tiny() -> np.ndarray:
+    return 1e-100 * clustered_rows(RNG(7), 100, 2, 2)
+
+
+def very_large() -> np.ndarray:
+    return 1e100 * clustered_rows(RNG(8), 100, 2, 2)
+
+
 def subnormal_noise() -> np.ndarray:
     rows = clustered_rows(RNG(9), 60, 2, 2)
     rows[:, 1] = np.where(rows[:, 1] > 0, 5e-324, 0.0)
@@ -72,6 +80,8 @@ DATA = [
     mixed_scales,
     tiny,
     large,
+    very_tiny,
+    very_large,
     subnormal_noise,
 ]
 
@@ -186,3 +196,30 @@ def test_offset_in_single_precision() -> None:
     double = sb.fit(own_model("gaussian"), rows.astype(np.float64), algorithm, init=start, progress=False)
     assert abs(single.elbo - double.elbo) < 1e-5 * 300
     np.testing.assert_allclose(single.log_predictive(rows), double.log_predictive(rows.astype(float)), atol=1e-4)
+
+
+def test_what_is_just_not_refused_is_sound() -> None:
+    """`fit` refuses what float64 would lose; up to there, the results are those of any other data."""
+    rows = clustered_rows(RNG(18), 100, 2, 2)
+    for own, moved in [
+        (sb.Gaussian(scale=1e-11 * np.eye(2)), rows),
+        (sb.Gaussian(mean=[1e5, -1e5]), rows),
+        (sb.ZeroMeanGaussian(), rows + 1e6),
+    ]:
+        model = sb.Mixture(likelihood=own, process=sb.DirichletProcess())
+        fit = sb.fit(model, moved, sb.Full(max_passes=10, tol=0.0), n_components=3, progress=False)
+        assert np.isfinite(fit.log_predictive(moved)).all()
+        bounds = np.array([record.elbo for record in fit.history])
+        assert (np.diff(bounds) >= -1e-6 * (1.0 + np.abs(bounds[1:]))).all()
+
+
+def test_sizes_change_nothing_but_units() -> None:
+    """A power of two moves no bit but those of the exponents: the same clusters, the bound less its log volume."""
+    rows = clustered_rows(RNG(19), 200, 2, 3)
+    algorithm = sb.Full(max_passes=8, tol=0.0)
+    options = {"init": np.arange(200) % 3, "progress": False}
+    fit = sb.fit(own_model("gaussian"), rows, algorithm, **options)
+    for power in [-300, 300]:
+        scaled = sb.fit(own_model("gaussian"), rows * 2.0**power, algorithm, **options)
+        np.testing.assert_array_equal(scaled.predict(rows * 2.0**power), fit.predict(rows))
+        assert scaled.elbo == pytest.approx(fit.elbo - 200 * 2 * power * np.log(2.0), rel=1e-9)
