@@ -11,6 +11,8 @@ import json
 import math
 import os
 import uuid
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -77,23 +79,42 @@ def write(path: str | os.PathLike[str], header: Header, arrays: Arrays, kind: Ki
         "header": text,
         "checksum": checksum(text, tensors),
     }
-    part = _part(target, kind)
     try:
-        try:
-            with part.open("wb") as file:
-                file.write(save(tensors, metadata))
-                file.flush()
-                os.fsync(file.fileno())
-            part.replace(target)
-        finally:
-            part.unlink(missing_ok=True)
+        with replacing(target, one_writer=kind.one_writer) as part:
+            part.write_bytes(save(tensors, metadata))
     except (OSError, SafetensorError) as error:
         raise kind.error(f"{path}: the {kind.noun} cannot be written: {error}") from error
 
 
+@contextmanager
+def replacing(target: Path, *, one_writer: bool = False) -> Iterator[Path]:
+    """Give the path of a new file, which takes the place of `target` once it is complete and on the disk.
+
+    Parameters
+    ----------
+    target : Path
+        The file to make or to replace.
+    one_writer : bool
+        As in `Kind`.
+
+    Yields
+    ------
+    Path
+        Where to write.
+    """
+    part = _part(target, one_writer)
+    try:
+        yield part
+        with part.open("rb+") as file:
+            os.fsync(file.fileno())
+        part.replace(target)
+    finally:
+        part.unlink(missing_ok=True)
+
+
 def check_writable(path: str | os.PathLike[str], kind: Kind = MODEL) -> None:
     """Raise the error that `write` would raise for this path, as far as it can be known beforehand."""
-    part = _part(_target(path, kind), kind)
+    part = _part(_target(path, kind), kind.one_writer)
     try:
         with part.open("ab"):
             pass
@@ -157,9 +178,9 @@ def _target(path: object, kind: Kind) -> Path:
     return target
 
 
-def _part(target: Path, kind: Kind) -> Path:
+def _part(target: Path, one_writer: bool) -> Path:
     """Return the name under which a file is written before it takes its place."""
-    own = "" if kind.one_writer else f".{os.getpid()}.{uuid.uuid4().hex}"
+    own = "" if one_writer else f".{os.getpid()}.{uuid.uuid4().hex}"
     return target.with_name(f".{target.name}{own}.part")
 
 

@@ -6,7 +6,6 @@ import math
 import os
 import sys
 import tempfile
-import uuid
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import IO, Any
@@ -16,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from stickbreak import checks
+from stickbreak.files import replacing
 
 _ROWS_AT_A_TIME = 65_536
 
@@ -75,12 +75,8 @@ def write_table(path: str, names: Sequence[str], values: NDArray[Any], key: str)
         The name of the values in JSON.
     """
     target = Path(os.path.realpath(path))
-    part = target.with_name(f".{target.name}.{os.getpid()}.{uuid.uuid4().hex}.part")
-    try:
+    with replacing(target) as part:
         _WRITERS[target.suffix.lower()](part, names, values, key)
-        part.replace(target)
-    finally:
-        part.unlink(missing_ok=True)
 
 
 def give_table(path: str | None, names: Sequence[str], values: NDArray[Any], *, key: str, as_json: bool) -> None:
