@@ -143,7 +143,7 @@ def read(path: str | os.PathLike[str], kind: Kind = MODEL) -> tuple[Header, Arra
         # Files of other programs may come without one.
         if metadata.get("checksum", None) not in (None, checksum(metadata["header"], arrays)):
             raise kind.error(f"{file_path}: the {kind.noun} is damaged: its checksum does not fit its content")
-        header = _from_json(json.loads(metadata["header"]))
+        header = json.loads(metadata["header"], object_hook=_from_json)
     except (OSError, KeyError, TypeError, ValueError, OverflowError, RecursionError, SafetensorError) as error:
         raise kind.error(f"{file_path}: not a {kind.noun}, or damaged: {error}") from error
     if not isinstance(header, dict):
@@ -208,11 +208,5 @@ def _to_json(value: Any) -> Any:
     return value
 
 
-def _from_json(value: Any) -> Any:
-    if isinstance(value, dict):
-        if value.keys() == {"$float"}:
-            return float(value["$float"])
-        return {key: _from_json(item) for key, item in value.items()}
-    if isinstance(value, list):
-        return [_from_json(item) for item in value]
-    return value
+def _from_json(value: dict[str, Any]) -> Any:
+    return float(value["$float"]) if value.keys() == {"$float"} else value

@@ -31,9 +31,9 @@ Parts = tuple[dict[str, Any], dict[str, Any]]
 _KIND = 1
 _ROWS = np.array([[0.5, -1.0, 2.0], [30.0, 0.0, 1e-3]])
 # The peak of a case may exceed what was there by this, and by so many times the size of the file: JSON text such as
-# [[],[],[]] takes about twenty times its length as Python objects.
-MEMORY_CONSTANT = 32 * 1024 * 1024
-MEMORY_FACTOR = 64
+# [[],[],[]] takes more than twenty times its length as Python objects.
+MEMORY_CONSTANT = 16 * 1024 * 1024
+MEMORY_FACTOR = 32
 
 
 def run(seed: int, number: int) -> str:
