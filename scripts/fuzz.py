@@ -67,6 +67,11 @@ def _chunk(kind: str, seed: int, numbers: range, seconds: float) -> Report:
     report = Report()
     while numbers:
         last, ending, words = _child(kind, seed, numbers, seconds, report)
+        if last is None:
+            report.failures.append(
+                f"{kind}:{numbers.start}..{numbers[-1]} (seed {seed}): none begun, {ending}\n{words}"
+            )
+            return report
         if ending:
             report.failures.append(f"{kind}:{last} (seed {seed}): {ending}\n{words}")
         elif words.strip():
@@ -75,11 +80,11 @@ def _chunk(kind: str, seed: int, numbers: range, seconds: float) -> Report:
     return report
 
 
-def _child(kind: str, seed: int, numbers: range, seconds: float, report: Report) -> tuple[int, str, str]:
-    """Return the last case begun, how the child ended if not well, and what it wrote to stderr."""
+def _child(kind: str, seed: int, numbers: range, seconds: float, report: Report) -> tuple[int | None, str, str]:
+    """Return the last case begun, if any, how the child ended if not well, and what it wrote to stderr."""
     command = [sys.executable, __file__, "--child", kind, "--seed", str(seed)]
     command += ["--from", str(numbers.start), "--to", str(numbers.stop)]
-    last = numbers.start
+    last: int | None = None
     environment = {name: value for name, value in os.environ.items() if name != "RUST_BACKTRACE"}
     with tempfile.TemporaryFile("w+b") as stderr, tempfile.TemporaryDirectory(prefix="stickbreak-fuzz-") as folder:
         # Its files lie in a folder of ours, so that they go even where it is killed.
@@ -102,7 +107,7 @@ def _child(kind: str, seed: int, numbers: range, seconds: float, report: Report)
         if not ending and code != 0:
             ending = f"the process ended with {code}"
         stderr.seek(0)
-        return (last if ending else numbers[-1]), ending, stderr.read().decode(errors="replace")[-3000:]
+        return last, ending, stderr.read().decode(errors="replace")[-3000:]
 
 
 def _lines(child: subprocess.Popen[bytes], seconds: float) -> Iterator[str | None]:

@@ -45,6 +45,12 @@ def test_crashes_hangs_and_other_errors_are_seen(tmp_path: Path, monkeypatch: py
     assert "no end after 2 seconds" in hang
 
 
+def test_a_campaign_that_cannot_begin_fails() -> None:
+    report = fuzz.campaign("no_such_module", seed=0, numbers=range(5), seconds=60)
+    assert len(report.failures) == 1
+    assert "none begun" in report.failures[0]
+
+
 def test_words_on_stderr_are_seen(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "chatterbox.py").write_text("import sys\ndef run(seed, number): print(number, file=sys.stderr)\n")
     monkeypatch.setenv("PYTHONPATH", str(tmp_path), prepend=":")
