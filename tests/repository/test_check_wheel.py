@@ -1,6 +1,8 @@
 """The check of distributions finds each kind of fault in a small invented one, and nothing in a sound one."""
 
 import io
+import platform
+import sys
 import tarfile
 import zipfile
 from collections.abc import Callable
@@ -126,8 +128,9 @@ def test_an_empty_folder_is_no_release(tmp_path: Path) -> None:
     assert "there should be one sdist and some wheels" in check_wheel.complaints(tmp_path)[0]
 
 
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="auditwheel looks at Linux wheels on Linux")
 def test_links_of_a_linux_wheel_are_audited(tmp_path: Path) -> None:
     """This one only says that it is a manylinux wheel."""
-    name = "stickbreak-1.2.3-cp311-abi3-manylinux_2_17_x86_64.whl"
+    name = f"stickbreak-1.2.3-cp311-abi3-manylinux_2_17_{platform.machine()}.whl"
     found = complaints(tmp_path, sound_sdist(), sound_wheel(), name)
-    assert any("auditwheel" in complaint for complaint in found) == check_wheel.sys.platform.startswith("linux")
+    assert any("auditwheel" in complaint for complaint in found), found
