@@ -19,7 +19,8 @@ import zipfile
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
-COPIED = ("pyproject.toml", "conftest.py", "README.md", "tests", "docs")
+# Of the scripts the tests use the campaigns of mutated files.
+COPIED = ("pyproject.toml", "conftest.py", "README.md", "tests", "docs", "scripts")
 LEFT_BEHIND = shutil.ignore_patterns("repository", "rust", "_build", "conf.py", "__pycache__")
 # What takes the place of the wheel must not be found by accident.
 CLEARED = ("PYTHONPATH", "PYTHONHOME", "VIRTUAL_ENV")
