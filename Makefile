@@ -84,6 +84,7 @@ api: $(STAMPS)/dev $(STAMPS)/extension ## rewrite the snapshot of the public API
 build: $(STAMPS)/extension ## the release build of the core in .venv
 
 # On Linux zig links against old versions of the C library, so that the wheel runs on all that are in use.
+# The files of an sdist all have one old date: beside an earlier build, cargo takes changed ones for unchanged.
 ifeq ($(shell uname -s),Linux)
 WHEEL_OPTIONS := --zig --compatibility manylinux_2_17
 endif
@@ -91,8 +92,8 @@ endif
 .PHONY: wheel
 wheel: $(STAMPS)/wheel ## an sdist, and a wheel built from it, in dist/; what is in them is checked
 	@scripts/setup.sh check
-	rm -rf dist
-	PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/maturin build --release --locked --sdist $(WHEEL_OPTIONS) --out dist
+	rm -rf dist target/wheel
+	CARGO_TARGET_DIR="$(CURDIR)/target/wheel" PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/maturin build --release --locked --sdist $(WHEEL_OPTIONS) --out dist
 	$(BIN)/python scripts/check_wheel.py dist
 
 .PHONY: test-wheel
