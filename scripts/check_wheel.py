@@ -33,7 +33,7 @@ LINK = re.compile(r"\]\((?!https?://|#)([^)]*)\)")
 IN_WHEEL = ("py.typed", "_core.pyi", "__init__.py", "testing/__init__.py")
 IN_SDIST = ("LICENSE", "README.md", "Cargo.lock", "Cargo.toml", "pyproject.toml", "src/lib.rs", "tests/conftest.py")
 NOT_IN_SDIST = re.compile(
-    r"^(target|dist|demo|shared|\.venv|\.git|benches/results)/|\.(so|pyd|pyc|npy|npz|safetensors)$"
+    r"^(target|dist|demo|shared|\.venv|\.git|benches/results)/|\.(so|pyd|pyc)$"
 )
 EXTENSION = re.compile(r"_core\.(abi3\.so|pyd)")
 
