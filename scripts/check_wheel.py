@@ -32,9 +32,7 @@ LINK = re.compile(r"\]\((?!https?://|#)([^)]*)\)")
 # Names relative to the package in a wheel, and to the sdist's folder.
 IN_WHEEL = ("py.typed", "_core.pyi", "__init__.py", "testing/__init__.py")
 IN_SDIST = ("LICENSE", "README.md", "Cargo.lock", "Cargo.toml", "pyproject.toml", "src/lib.rs", "tests/conftest.py")
-NOT_IN_SDIST = re.compile(
-    r"^(target|dist|demo|shared|\.venv|\.git|benches/results)/|\.(so|pyd|pyc)$"
-)
+NOT_IN_SDIST = re.compile(r"^(target|dist|demo|shared|\.venv|\.git|benches/results)/|\.(so|pyd|pyc)$")
 EXTENSION = re.compile(r"_core\.(abi3\.so|pyd)")
 
 

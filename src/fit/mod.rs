@@ -65,7 +65,7 @@ pub fn fit<F: Scalar>(
     let started = Instant::now();
     let n = rows.n_rows();
     if n == 0 {
-        return Err(Error::invalid("X", "0 rows", "at least one row"));
+        return Err(Error::invalid("data", "0 rows", "at least one row"));
     }
     let k = n_components(specification, init, options.n_components, n)?;
     options.sparsity.width(k)?;
@@ -184,5 +184,9 @@ fn expect_length(found: usize, allowed: usize) -> Result<()> {
     if found == allowed {
         return Ok(());
     }
-    Err(Error::invalid("init", format!("of {found} values"), format!("of {allowed} values, as many as X has rows")))
+    Err(Error::invalid(
+        "init",
+        format!("of {found} values"),
+        format!("of {allowed} values, one for every row of the data"),
+    ))
 }
