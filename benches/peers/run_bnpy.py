@@ -1,0 +1,71 @@
+"""The process of bnpy 0.1.7, in Python 3.8 with NumPy 1.18."""
+
+from pathlib import Path
+
+import bnpy
+import bnpy_hook
+import numpy as np
+from recorder import Recorder, read_arguments, read_problem
+
+
+def posterior_of(hmodel):
+    """Its names are m, kappa, nu and B, and eta1 and eta0 for the sticks."""
+    post, sticks = hmodel.obsModel.Post, hmodel.allocModel
+    return {
+        "stick_on": sticks.eta1,
+        "stick_off": sticks.eta0,
+        "mean": post.m,
+        "mean_precision": post.kappa,
+        "dof": post.nu,
+        "scale": post.B,
+    }
+
+
+def check_prior(hmodel, numbers, dimension):
+    """bnpy raises small values to floors of its own without a word."""
+    prior, sticks = hmodel.obsModel.Prior, hmodel.allocModel
+    found = [prior.nu, prior.kappa, sticks.gamma1, sticks.gamma0]
+    asked = [numbers["dof"], numbers["mean_precision"], 1.0, numbers["concentration"]]
+    np.testing.assert_allclose(found, asked, rtol=1e-12)
+    np.testing.assert_allclose(prior.m, np.zeros(dimension))
+    np.testing.assert_allclose(prior.B, numbers["scale"] * np.eye(dimension), rtol=1e-12)
+
+
+def main():
+    problem, results, settings = read_arguments()
+    rows, labels, numbers = read_problem(problem)
+    n, dimension = rows.shape
+    # Its scale is an expected covariance times (nu - D - 1).
+    covariance = numbers["scale"] / (numbers["dof"] - dimension - 1)
+    options = {"nLap": settings["passes"], "convergeThr": -1.0, "nnzPerRowLP": settings["sparsity"] or 0}
+    if settings["batches"] > 1:
+        options["nBatch"] = settings["batches"]
+    recorder = Recorder(results, settings["passes"])
+    bnpy_hook.after = lambda hmodel, loss: recorder.lap(-loss * n * dimension, lambda: posterior_of(hmodel))
+    recorder.start()
+    data = bnpy.data.XData(X=rows, TrueZ=labels)
+    hmodel, _ = bnpy.run(
+        data,
+        "DPMixtureModel",
+        "Gauss",
+        "moVB" if settings["batches"] > 1 else "VB",
+        doSaveToDisk=False,
+        doWriteStdOut=False,
+        gamma0=numbers["concentration"],
+        nu=int(numbers["dof"]),
+        kappa=numbers["mean_precision"],
+        ECovMat="eye",
+        sF=covariance,
+        K=numbers["n_components"],
+        initname="truelabels",
+        customFuncPath=str(Path(bnpy_hook.__file__).resolve()),
+        **options
+    )
+    recorder.stop()
+    check_prior(hmodel, numbers, dimension)
+    # Without responsibilities given, it makes a dense local step and computes the general form of the bound.
+    recorder.write({"bnpy": "0.1.7"}, float(hmodel.calc_evidence(data)) * n * dimension)
+
+
+if __name__ == "__main__":
+    main()
