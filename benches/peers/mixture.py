@@ -1,7 +1,7 @@
 """stickbreak, scikit-learn and bnpy on the same data under the same model, scored by one file. See README.md.
 
-    python benches/peers/mixture.py --quick
-    python benches/peers/mixture.py --bnpy FOLDER/bin/python --json benches/results/peers-mixture.json
+python benches/peers/mixture.py --quick
+python benches/peers/mixture.py --bnpy FOLDER/bin/python --json benches/results/peers-mixture.json
 """
 
 import argparse

@@ -9,9 +9,10 @@ from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
-from scoring import Prior
 from sklearn.cluster import KMeans
 from sklearn.decomposition import PCA
+
+from scoring import Prior
 
 Array = NDArray[np.float64]
 DATA = Path(os.environ.get("STICKBREAK_DATA", Path(__file__).resolve().parents[2].parent / "shared" / "data"))

@@ -3,6 +3,7 @@
 bnpy's process runs it too, so it keeps to what Python 3.8 and NumPy 1.18 know, and imports nothing that is not there.
 """
 
+import contextlib
 import json
 import os
 import sys
@@ -45,10 +46,8 @@ def resident_mb(field):
 
 def forget_peak():
     """Let the peak start from what is resident now."""
-    try:
+    with contextlib.suppress(OSError):
         Path("/proc/self/clear_refs").write_text("5")
-    except OSError:
-        pass
 
 
 class Recorder:

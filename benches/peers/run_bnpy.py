@@ -3,8 +3,9 @@
 from pathlib import Path
 
 import bnpy
-import bnpy_hook
 import numpy as np
+
+import bnpy_hook
 from recorder import Recorder, read_arguments, read_problem
 
 
@@ -59,7 +60,7 @@ def main():
         K=numbers["n_components"],
         initname="truelabels",
         customFuncPath=str(Path(bnpy_hook.__file__).resolve()),
-        **options
+        **options,
     )
     recorder.stop()
     check_prior(hmodel, numbers, dimension)

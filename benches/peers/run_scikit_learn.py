@@ -5,9 +5,11 @@ from collections.abc import Callable
 
 import numpy as np
 import sklearn
-from recorder import Recorder, read_arguments, read_problem
+from scipy.special import betaln, multigammaln
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.mixture import BayesianGaussianMixture
+
+from recorder import Recorder, read_arguments, read_problem
 
 
 class Observed(BayesianGaussianMixture):
@@ -55,13 +57,27 @@ def posterior_of(mixture: BayesianGaussianMixture) -> dict[str, np.ndarray]:
     }
 
 
+def dropped_constants(numbers: dict, n: int, dimension: int) -> float:
+    """What `lower_bound_` leaves out: the normalisers of the prior, one of each Wishart, and that of the rows."""
+    dof, scale, concentration = numbers["dof"], numbers["scale"], numbers["concentration"]
+    prior_of_component = (
+        multigammaln(dof / 2, dimension)
+        + dof * dimension / 2 * (np.log(2) - np.log(scale))
+        - dimension / 2 * np.log(numbers["mean_precision"])
+    )
+    wishart = dimension * (dimension - 1) / 4 * np.log(np.pi)
+    a_component = wishart - prior_of_component - betaln(1.0, concentration)
+    return float(numbers["n_components"] * a_component - n * dimension / 2 * np.log(2 * np.pi))
+
+
 def main() -> None:
     problem, results, settings = read_arguments()
     rows, labels, numbers = read_problem(problem)
     mixture = mixture_of(numbers, rows.shape[1], settings["passes"])
     recorder = Recorder(results, settings["passes"])
     mixture.labels = labels
-    mixture.after = lambda bound: recorder.lap(bound, lambda: posterior_of(mixture))
+    dropped = dropped_constants(numbers, *rows.shape)
+    mixture.after = lambda bound: recorder.lap(bound + dropped, lambda: posterior_of(mixture))
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
         recorder.start()

@@ -1,9 +1,9 @@
 """The process of stickbreak: one timed fit, then the posteriors at the checkpoints."""
 
 import numpy as np
-from recorder import Recorder, read_arguments, read_problem
 
 import stickbreak as sb
+from recorder import Recorder, read_arguments, read_problem
 
 
 def posterior_of(fit: sb.Fit) -> dict[str, np.ndarray]:

@@ -1,8 +1,8 @@
 """One score for the posteriors of all packages: the evidence lower bound after one local step, and held-out density.
 
-A package hands in the parameters of its posterior and nothing else. Responsibilities follow from them by one dense local
-step, so what a package counts, drops or rounds on its way does not matter here. Only NumPy and SciPy are used; section
-numbers are those of docs/mathematics.md. All values are in nats, with all constants.
+A package hands in the parameters of its posterior and nothing else. Responsibilities follow from them by one dense
+local step, so what a package counts, drops or rounds on its way does not matter here. Only NumPy and SciPy are used;
+section numbers are those of docs/mathematics.md. All values are in nats, with all constants.
 """
 
 from collections.abc import Iterator
@@ -63,7 +63,9 @@ def elbo(rows: Array, posterior: Posterior, prior: Prior) -> float:
     local = 0.0
     for distances in squared_distances(rows, posterior.mean, factors):
         local += float(logsumexp(log_weights + expected_log_density(distances, factors, posterior), axis=1).sum())
-    return local - float(divergence_of_components(posterior, prior).sum() + divergence_of_sticks(posterior, prior).sum())
+    return local - float(
+        divergence_of_components(posterior, prior).sum() + divergence_of_sticks(posterior, prior).sum()
+    )
 
 
 def log_predictive(rows: Array, posterior: Posterior, prior: Prior) -> Array:
