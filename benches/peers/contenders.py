@@ -14,6 +14,10 @@ THREADS = ("OMP", "OPENBLAS", "MKL", "BLIS", "NUMEXPR", "VECLIB")
 FALLBACK_KERNELS = {"Barcelona", "Prescott", "Core2", "Nehalem", "Generic"}
 
 
+class Failed(Exception):
+    """How the process of a contender ended."""
+
+
 @dataclass(frozen=True)
 class Contender:
     """A package with its settings; `dense_full` marks those whose steps should be the same."""
@@ -39,8 +43,14 @@ class Contender:
         environment = clean_environment() | self.environment
         if self.python != sys.executable:
             environment.pop("PYTHONPATH", None)
-        subprocess.run(arguments, check=True, env=environment, stdout=subprocess.DEVNULL)
+        done = subprocess.run(arguments, env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
+        if done.returncode != 0:
+            raise Failed(last_line(done.stderr) or f"ended with status {done.returncode}")
         return json.loads((results / "result.json").read_text())
+
+
+def last_line(text: str) -> str:
+    return (text.strip().splitlines() or [""])[-1]
 
 
 def clean_environment() -> dict[str, str]:
@@ -108,6 +118,7 @@ print(json.dumps({"sparse": LibSparseResp.hasEigenLibReady, "kernels": kernels, 
     try:
         done = subprocess.run([python, "-c", program], env=environment, capture_output=True, text=True, check=True)
     except (OSError, subprocess.CalledProcessError) as error:
-        lines = (getattr(error, "stderr", None) or str(error)).strip().splitlines()
-        return {"error": f"its interpreter cannot import it ({lines[-1]})"}
+        return {
+            "error": f"its interpreter cannot import it ({last_line(getattr(error, 'stderr', None) or str(error))})"
+        }
     return json.loads(done.stdout.splitlines()[-1])

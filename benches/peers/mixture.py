@@ -33,11 +33,18 @@ def compare(problem: Problem, entrants: list[contenders.Contender], passes: int,
     print(f"\n{problem.name}: {n} rows to fit, {len(problem.test)} held out, D = {problem.dimension}, ", end="")
     print(f"K = {problem.n_components}, {passes} passes", flush=True)
     problem.write(folder)
-    runs = []
+    runs, failed = [], {}
     for index, contender in enumerate(entrants):
         results = folder / str(index)
         before = os.getloadavg()[0]
-        result = contender.run(folder, results, passes)
+        try:
+            result = contender.run(folder, results, passes)
+        except contenders.Failed as reason:
+            if contender.dense_full:
+                raise  # the common ELBO needs it
+            failed[contender.name] = str(reason)
+            print(f"  {contender.name} FAILED: {reason}", flush=True)
+            continue
         runs.append(report.score(contender, result, problem, results, [before, os.getloadavg()[0]]))
         print(f"  {contender.name}: {result['wall_seconds'][-1]:.1f} s; load {before:.1f}", flush=True)
     target = report.common_elbo(runs)
@@ -53,6 +60,7 @@ def compare(problem: Problem, entrants: list[contenders.Contender], passes: int,
         "common_elbo": target,
         "near_nats_a_row": report.NEAR,
         "runs": [run.as_json(target, n) for run in runs],
+        "failed": failed,
     }
 
 

@@ -4,6 +4,8 @@ from pathlib import Path
 
 import bnpy
 import numpy as np
+from bnpy.util import SparseRespUtil
+from bnpy.util.lib.sparseResp import LibSparseResp
 
 import bnpy_hook
 from recorder import Recorder, read_arguments, read_problem
@@ -32,7 +34,18 @@ def check_prior(hmodel, numbers, dimension):
     np.testing.assert_allclose(prior.B, numbers["scale"] * np.eye(dimension), rtol=1e-12)
 
 
+def use_its_own_selection():
+    """bnpy 0.1.7 imports its C++ selection of the top L from a module that is not there, and then never uses it.
+
+    What it falls back to is a Python loop that divides zero by zero where all densities of a row underflow.
+    """
+    if LibSparseResp.hasEigenLibReady:
+        SparseRespUtil.sparsifyLogResp_cpp = LibSparseResp.sparsifyLogResp_cpp
+        SparseRespUtil.hasCPP = True
+
+
 def main():
+    use_its_own_selection()
     problem, results, settings = read_arguments()
     rows, labels, numbers = read_problem(problem)
     n, dimension = rows.shape
