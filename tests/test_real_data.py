@@ -90,7 +90,9 @@ def test_flow_cytometry(data_directory: Path) -> None:
     with np.load(data_directory / "gvhd_pos" / "gvhd_pos.npz", allow_pickle=False) as file:
         rows = file["X"]
     assert rows.dtype == np.int16
-    full = sb.fit(MODEL, rows, sb.Full(max_passes=400), n_components=20, progress=False)
+    with pytest.warns(sb.ConversionWarning, match="integers"):
+        full = sb.fit(MODEL, rows, sb.Full(max_passes=400), n_components=20, progress=False)
+    rows = rows.astype(np.float64)
     memoized = sb.fit(MODEL, rows, sb.Memoized(batches=10, max_passes=400), n_components=20, progress=False)
     for fit in (full, memoized):
         assert never_falls(fit, 1e-9)
