@@ -223,6 +223,7 @@ OPTIONS: list[Case] = [
     (lambda: run(sample_weight=with_entry(np.ones(30), NAN)), sb.InvalidArgument, "sample_weight"),
     (lambda: run(sample_weight=with_entry(np.ones(30), INFINITY)), sb.InvalidArgument, "sample_weight"),
     (lambda: run(sample_weight=np.zeros(30)), sb.InvalidArgument, "sample_weight"),
+    (lambda: run(sample_weight=np.full(30, 1e11)), sb.InvalidArgument, "sample_weight"),
     (lambda: run(sample_weight=np.full(30, 1e307)), sb.InvalidArgument, "sample_weight"),
     (lambda: run(sample_weight=np.full(30, 1e308)), sb.InvalidArgument, "sample_weight"),
     (lambda: run(sample_weight=np.full(30, 1e300)), sb.InvalidArgument, "sample_weight"),

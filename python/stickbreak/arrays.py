@@ -15,8 +15,9 @@ if TYPE_CHECKING:
 
 _NUMBERS = "biuf"  # NumPy's kinds of real numbers, booleans included
 _ROWS_ALLOWED = "an array or table of real numbers, of shape (n, D)"
-# Sums of weights between these keep every product with the squares of data, and every count, a number.
-_LEAST_TOTAL, _LARGEST_TOTAL = 1e-100, 1e100
+# Sums of weights from the least on keep their products with the squares of data. The rounding of a scatter grows with the
+# weight of its component, and above the largest a prior of ordinary size is lost beside it.
+_LEAST_TOTAL, _LARGEST_TOTAL = 1e-100, 1e12
 
 
 def rows(value: object, argument: str = "X", *, n_columns: int | None = None, minimum: int = 1) -> "Rows":
