@@ -1,6 +1,6 @@
 //! The global step by D, K, type and threads: a summary becomes components, packed for the local step, and a bound.
 //!
-//! Its arithmetic is `f64` whatever the rows are, so rates are percentages of the `f64` GEMM peak. Useful operations
+//! Its arithmetic is `f64` whatever the rows are, so rates are percentages of the `f64` FMA peak. Useful operations
 //! are one Cholesky factor and one inverse of it a component, `2/3 K D^3`; n does not enter.
 
 mod common;
@@ -9,7 +9,7 @@ use std::hint::black_box;
 
 use common::{Bench, Sizes, State, generate, short_name};
 use stickbreak::elbo;
-use stickbreak::linalg::Scalar;
+use stickbreak::simd::Scalar;
 
 const DEFAULT: Sizes = Sizes { n: 8192, d: 64, k: 128, width: 4, threads: 1 };
 

@@ -1,13 +1,14 @@
-//! The local step by n, D, K, L, type and threads: packed components in, summary out.
+//! The local step by n, D, K, L, type and threads: packed components in, summary out; and its scores alone, from the rows to
+//! the responsibilities.
 //!
-//! Rates are percentages of the machine's GEMM peak. Useful operations are `n K D (D + 1)` for scores and
+//! Rates are percentages of the machine's FMA peak. Useful operations are `n K D (D + 1)` for scores and
 //! `n L D (D + 1)` for statistics; what is computed beside the triangles is not counted.
 
 mod common;
 
 use common::{Bench, Sizes, State, generate, short_name};
-use stickbreak::linalg::Scalar;
-use stickbreak::local_step::ByScore;
+use stickbreak::local_step::{ByScore, Keep};
+use stickbreak::simd::Scalar;
 
 const DEFAULT: Sizes = Sizes { n: 8192, d: 64, k: 128, width: 4, threads: 1 };
 
@@ -39,7 +40,11 @@ fn measure<F: Scalar>(bench: &mut Bench, sizes: Sizes) {
     let scorer = globals.scorer(&state.model).expect("definite");
     let assign = ByScore { scorer: scorer.as_ref(), width: sizes.width };
     bench.measure::<F>(("local_step", &id::<F>(sizes)), sizes.threads, sizes.local_operations(), || {
-        state.local_step(&globals, &assign);
+        state.local_step(&globals, &assign, Keep::Summary);
+    });
+    let operations = sizes.score_operations();
+    bench.measure::<F>(("scores", &id::<F>(sizes)), sizes.threads, operations, || {
+        state.local_step(&globals, &assign, Keep::Nothing);
     });
 }
 

@@ -15,7 +15,7 @@ from pathlib import Path
 
 # Floors of src/, lowest first. A module may use lower floors and, on its own floor, only modules to its left.
 FLOORS: tuple[tuple[str, ...], ...] = (
-    ("error", "hash", "real", "rng", "parallel"),
+    ("error", "hash", "real", "rng", "simd", "parallel"),
     ("special", "linalg"),
     ("component", "data", "responsibilities", "suffstats", "memo"),
     ("parameters", "likelihood", "process", "model"),
@@ -70,7 +70,6 @@ ONLY_ONE: tuple[OnlyOne, ...] = (
 # Crates that only some folders may name.
 CRATE_HOMES: dict[str, tuple[str, ...]] = {
     "faer": ("src/linalg", "benches"),
-    "matrixmultiply": ("benches",),
     "pyo3": ("crates/python",),
     "numpy": ("crates/python",),
 }

@@ -1,9 +1,9 @@
 //! The exact evidence lower bound of all data, from summaries alone (spec 0, collapsed form).
 
 use crate::error::{Error, Result};
-use crate::linalg::Scalar;
 use crate::model::Model;
 use crate::parallel::try_map;
+use crate::simd::Scalar;
 use crate::suffstats::Summary;
 
 /// The named terms of the bound, nats.

@@ -5,11 +5,11 @@ use crate::component::EditLog;
 use crate::data::BatchSource;
 use crate::error::{Error, Result};
 use crate::global_step::Globals;
-use crate::linalg::Scalar;
 use crate::local_step::{ByScore, Keep, LocalState, LocalStep, Outcome, Tap};
 use crate::model::Model;
 use crate::parallel::Cancel;
 use crate::responsibilities::Sparsity;
+use crate::simd::Scalar;
 use crate::suffstats::Summary;
 
 /// Runs the local step of one batch wherever the batch lives.

@@ -5,9 +5,9 @@ use serde::{Deserialize, Serialize};
 use crate::component::ComponentId;
 use crate::error::{Error, Result};
 use crate::likelihood::{Density, Drift, Scorer};
-use crate::linalg::Scalar;
 use crate::model::Model;
 use crate::process::Allocation;
+use crate::simd::Scalar;
 use crate::suffstats::{Sufficient, Summary};
 
 /// All components at one moment: immutable, versioned, and small enough to send to a worker. The posterior of a

@@ -5,9 +5,9 @@ use std::sync::Arc;
 use crate::data::Moments;
 use crate::error::Result;
 use crate::likelihood::{self, Likelihood};
-use crate::linalg::Scalar;
 use crate::parameters::Parameters;
 use crate::process::{self, Process};
+use crate::simd::Scalar;
 
 /// A name of the registry and parameters.
 #[derive(Debug, Clone, PartialEq)]

@@ -1,66 +1,73 @@
 //! Responsibilities: at most `L` (component, value) pairs a unit. Dense is `L = K`, hard is `L = 1`.
 
+use pulp::{Simd, WithSimd};
+
 use crate::error::{Error, Result};
 use crate::real::Real;
+use crate::simd::{Instructions, Lines, Scalar};
+use crate::special::{exp_of_nonpositive, ln_of_positive};
 
 /// Collects the `L` best components of each row of one block as a scorer offers them.
 ///
 /// Maximising `sum_k r_k W_k - r_k ln r_k` over simplex rows with at most `L` non-zeros keeps the `L` largest
 /// weights and normalises them (Hughes & Sudderth 2016, Eq. 8 and Alg. 1; spec 3.1). Ties go to the lower component.
+///
+/// Rows stand side by side, filled up to whole groups: a vector of them goes through the list of the kept at once.
 #[derive(Debug, Default)]
 pub struct TopL<F> {
-    n_rows: usize,
+    /// Rows, with those that fill up the last group.
+    n_padded: usize,
     width: usize,
     dense: bool,
-    scores: Vec<F>,
-    components: Vec<u32>,
-    threshold: Vec<F>,
+    /// (width, rows): descending where not all are kept, else in the order of the components.
+    scores: Lines<F>,
+    /// The numbers of their components, which a float holds exactly.
+    components: Lines<F>,
+    /// Exponentials of the scores, (width, rows), their totals and the best scores, (rows,) each.
+    weights: Lines<f64>,
 }
 
 /// Marks a slot that no component has taken.
-const FREE: u32 = u32::MAX;
+const FREE: f64 = -1.0;
 
-impl<F: Real> TopL<F> {
+impl<F: Scalar> TopL<F> {
     /// Makes room for `n_rows` rows that keep `width` of `n_components` components.
     pub fn reset(&mut self, n_rows: usize, width: usize, n_components: usize) {
-        (self.n_rows, self.width, self.dense) = (n_rows, width, width >= n_components);
-        self.scores.clear();
-        self.scores.resize(n_rows * width, F::NEG_INFINITY);
-        self.components.clear();
-        self.components.resize(n_rows * width, FREE);
-        self.threshold.clear();
-        self.threshold.resize(n_rows, F::NEG_INFINITY);
+        self.n_padded = n_rows.next_multiple_of(F::GROUP);
+        (self.width, self.dense) = (width, width >= n_components);
+        self.scores.reset(self.n_padded * width, F::NEG_INFINITY);
+        self.components.reset(self.n_padded * width, F::from_f64(FREE));
     }
 
-    /// The score a component must exceed to be kept, by row: what a scorer needs to abandon a pair early.
-    pub fn threshold(&self) -> &[F] {
-        &self.threshold
+    /// The score in one slot of one row; the slot is the component where all are kept.
+    pub fn score(&self, row: usize, slot: usize) -> F {
+        self.scores[slot * self.n_padded + row]
     }
 
-    /// The kept scores, (rows, width): in the order of the components where all are kept.
-    pub fn scores(&self) -> &[F] {
-        &self.scores
-    }
-
-    /// Offers the scores of one component for all rows. Components must come in increasing order.
-    pub fn offer(&mut self, component: u32, scores: &[F]) {
-        debug_assert_eq!(scores.len(), self.n_rows);
+    /// Offers the scores of one component for all rows, whole groups of them. Components must come in increasing order.
+    /// To be called inside [`Instructions::run`].
+    ///
+    /// # Panics
+    /// If there is not a score for every row.
+    #[allow(clippy::inline_always, reason = "compiled once for each instruction set")]
+    #[inline(always)]
+    pub fn offer<S: Simd>(&mut self, simd: S, component: usize, scores: &[F]) {
+        assert_eq!(scores.len(), self.n_padded);
         if self.dense {
-            let slots = self.scores.chunks_exact_mut(self.width).zip(self.components.chunks_exact_mut(self.width));
-            for ((row_scores, row_components), &score) in slots.zip(scores) {
-                // A NaN stays a free slot and is reported when the row is normalised.
-                if score > F::NEG_INFINITY {
-                    row_scores[component as usize] = score;
-                    row_components[component as usize] = component;
-                }
-            }
+            let slot = component * self.n_padded..(component + 1) * self.n_padded;
+            self.scores[slot.clone()].copy_from_slice(scores);
+            self.components[slot].fill(F::from_f64(component as f64));
             return;
         }
-        for (row, (&score, threshold)) in scores.iter().zip(&mut self.threshold).enumerate() {
-            if score > *threshold {
-                let row_scores = &mut self.scores[row * self.width..][..self.width];
-                let row_components = &mut self.components[row * self.width..][..self.width];
-                *threshold = insert(row_scores, row_components, score, component);
+        let number = F::splat(simd, F::from_f64(component as f64));
+        let kept: &mut [F::Vector<S>] = bytemuck::cast_slice_mut(&mut self.scores);
+        let numbers: &mut [F::Vector<S>] = bytemuck::cast_slice_mut(&mut self.components);
+        let scores: &[F::Vector<S>] = bytemuck::cast_slice(scores);
+        let stride = scores.len();
+        let last = (self.width - 1) * stride;
+        for (at, &score) in scores.iter().enumerate() {
+            if F::any(simd, F::greater(simd, score, kept[last + at])) {
+                insert::<S, F>(simd, score, number, &mut kept[at..], &mut numbers[at..], stride);
             }
         }
     }
@@ -71,50 +78,87 @@ impl<F: Real> TopL<F> {
     /// # Errors
     /// The position of the first row in which no component has a finite weight.
     pub fn normalize(
-        &self,
+        &mut self,
         components: &mut [u32],
         values: &mut [f64],
         log_normalizers: &mut [f64],
     ) -> std::result::Result<(), usize> {
-        let width = self.width;
-        for (row, log_normalizer) in log_normalizers.iter_mut().enumerate() {
-            let scores = &self.scores[row * width..][..width];
-            let values = &mut values[row * width..][..width];
-            let best = scores.iter().fold(F::NEG_INFINITY, |a, &b| if b > a { b } else { a });
-            if !best.is_finite() {
-                return Err(row);
+        Instructions::widest().run(Normalize(self, log_normalizers))?;
+        let (n, width) = (self.n_padded, self.width);
+        for slot in 0..width {
+            let weights = self.weights[slot * n..].iter().zip(&self.weights[width * n..]);
+            for (value, (weight, total)) in values[slot..].iter_mut().step_by(width).zip(weights) {
+                *value = weight / total;
             }
-            let best = best.to_f64();
-            let mut total = 0.0;
-            for (value, &score) in values.iter_mut().zip(scores) {
-                *value = (score.to_f64() - best).exp();
-                total += *value;
-            }
-            for value in values {
-                *value /= total;
-            }
-            *log_normalizer = best + total.ln();
-            for (to, &from) in components[row * width..][..width].iter_mut().zip(&self.components[row * width..]) {
-                *to = if from == FREE { 0 } else { from };
+            let numbers = &self.components[slot * n..];
+            for (component, &number) in components[slot..].iter_mut().step_by(width).zip(numbers) {
+                *component = number.to_f64().max(0.0) as u32;
             }
         }
         Ok(())
     }
 }
 
-/// Puts a score that beats the last one into a descending list and returns the new last one.
-// only-one: top-L selection
-fn insert<F: Real>(scores: &mut [F], components: &mut [u32], score: F, component: u32) -> F {
-    let last = scores.len() - 1;
-    let mut slot = last;
-    while slot > 0 && score > scores[slot - 1] {
-        scores[slot] = scores[slot - 1];
-        components[slot] = components[slot - 1];
-        slot -= 1;
+/// Weights relative to the best of each row, their totals and the log normalizers, to be compiled for each instruction set.
+struct Normalize<'a, F>(&'a mut TopL<F>, &'a mut [f64]);
+
+impl<F: Scalar> WithSimd for Normalize<'_, F> {
+    type Output = std::result::Result<(), usize>;
+
+    #[allow(clippy::inline_always, reason = "compiled once for each instruction set")]
+    #[inline(always)]
+    fn with_simd<S: Simd>(self, _: S) -> Self::Output {
+        let Self(TopL { n_padded, width, scores, weights, .. }, log_normalizers) = self;
+        let n = *n_padded;
+        weights.reset((*width + 2) * n, 0.0);
+        let (weights, totals) = weights.split_at_mut(*width * n);
+        let (totals, best) = totals.split_at_mut(n);
+        best.fill(f64::NEG_INFINITY);
+        for scores in scores.chunks_exact(n) {
+            for (best, score) in best.iter_mut().zip(scores) {
+                let score = score.to_f64();
+                *best = if score > *best { score } else { *best };
+            }
+        }
+        if let Some(row) = best[..log_normalizers.len()].iter().position(|best| !best.is_finite()) {
+            return Err(row);
+        }
+        for (weights, scores) in weights.chunks_exact_mut(n).zip(scores.chunks_exact(n)) {
+            for (((weight, total), score), best) in weights.iter_mut().zip(&mut *totals).zip(scores).zip(&*best) {
+                // A NaN carries nothing.
+                *weight = exp_of_nonpositive(score.to_f64() - best);
+                *total += *weight;
+            }
+        }
+        for ((log_normalizer, best), total) in log_normalizers.iter_mut().zip(&*best).zip(&*totals) {
+            *log_normalizer = best + ln_of_positive(*total);
+        }
+        Ok(())
     }
-    scores[slot] = score;
-    components[slot] = component;
-    scores[last]
+}
+
+/// Puts the scores that beat the last ones into the descending lists, whose slots are `stride` vectors apart.
+// only-one: top-L selection
+#[allow(clippy::inline_always, reason = "compiled once for each instruction set")]
+#[inline(always)]
+fn insert<S: Simd, F: Scalar>(
+    simd: S,
+    mut score: F::Vector<S>,
+    mut number: F::Vector<S>,
+    scores: &mut [F::Vector<S>],
+    numbers: &mut [F::Vector<S>],
+    stride: usize,
+) {
+    // From the first slot that is beaten everything moves down by one.
+    let mut moved = F::greater(simd, score, scores[0]);
+    for (kept, kept_number) in scores.iter_mut().step_by(stride).zip(numbers.iter_mut().step_by(stride)) {
+        moved = F::either(simd, moved, F::greater(simd, score, *kept));
+        let (old, old_number) = (*kept, *kept_number);
+        *kept = F::select(simd, moved, score, old);
+        *kept_number = F::select(simd, moved, number, old_number);
+        score = F::select(simd, moved, old, score);
+        number = F::select(simd, moved, old_number, number);
+    }
 }
 
 /// The responsibilities of consecutive units: `width` pairs a unit.
@@ -212,17 +256,40 @@ mod tests {
 
     use super::*;
 
-    fn select(scores: &[Vec<f64>], width: usize) -> Responsibilities {
-        let (n, k) = (scores.len(), scores[0].len());
-        let mut sink = TopL::default();
-        sink.reset(n, width, k);
-        for component in 0..k {
-            let column: Vec<f64> = scores.iter().map(|row| row[component]).collect();
-            sink.offer(component as u32, &column);
+    struct Offers<'a>(&'a mut TopL<f64>, &'a [Vec<f64>]);
+
+    impl WithSimd for Offers<'_> {
+        type Output = ();
+
+        fn with_simd<S: Simd>(self, simd: S) {
+            for component in 0..self.1[0].len() {
+                let mut column: Vec<f64> = self.1.iter().map(|row| row[component]).collect();
+                column.resize(self.1.len().next_multiple_of(f64::GROUP), 0.0);
+                self.0.offer(simd, component, &column);
+            }
         }
-        let mut out = Responsibilities::zeros(n, width);
-        sink.normalize(&mut out.components, &mut out.values, &mut out.log_normalizers).expect("finite");
-        out
+    }
+
+    fn try_select(
+        set: Instructions,
+        scores: &[Vec<f64>],
+        width: usize,
+    ) -> std::result::Result<Responsibilities, usize> {
+        let mut sink = TopL::default();
+        sink.reset(scores.len(), width, scores[0].len());
+        set.run(Offers(&mut sink, scores));
+        let mut out = Responsibilities::zeros(scores.len(), width);
+        sink.normalize(&mut out.components, &mut out.values, &mut out.log_normalizers)?;
+        Ok(out)
+    }
+
+    /// The same with every instruction set.
+    fn select(scores: &[Vec<f64>], width: usize) -> Responsibilities {
+        let found = try_select(Instructions::Portable, scores, width).expect("finite");
+        for set in Instructions::available() {
+            assert_eq!(try_select(set, scores, width).as_ref(), Ok(&found), "{set:?}");
+        }
+        found
     }
 
     /// The same by sorting: the plain way that the sink must agree with.
@@ -283,13 +350,8 @@ mod tests {
     #[test]
     fn a_row_without_a_finite_weight_is_reported() {
         for width in [1, 2] {
-            let mut sink = TopL::default();
-            sink.reset(3, width, 2);
-            sink.offer(0, &[0.0, f64::NAN, 1.0]);
-            sink.offer(1, &[0.0, f64::NEG_INFINITY, 1.0]);
-            let mut out = Responsibilities::zeros(3, width);
-            let outcome = sink.normalize(&mut out.components, &mut out.values, &mut out.log_normalizers);
-            assert_eq!(outcome, Err(1));
+            let scores = [vec![0.0, 0.0], vec![f64::NAN, f64::NEG_INFINITY], vec![1.0, 1.0]];
+            assert_eq!(try_select(Instructions::widest(), &scores, width), Err(1));
         }
     }
 

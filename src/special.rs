@@ -4,6 +4,10 @@
 //! relative accuracy at 1 and 2; `digamma` near 1.46; `ln_beta` and the differences where they cross zero) the error is
 //! that small in absolute terms. Arguments below zero give NaN.
 
+mod elementary;
+
+pub use elementary::{exp_of_nonpositive, ln_of_positive};
+
 /// `ln(2 pi) / 2`.
 const HALF_LN_TWO_PI: f64 = 0.918_938_533_204_672_8;
 /// `ln pi`.

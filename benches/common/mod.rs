@@ -8,12 +8,12 @@ use rand_distr::{Distribution, StandardNormal};
 use stickbreak::component::EditLog;
 use stickbreak::data::{DenseRows, Units, moments};
 use stickbreak::global_step::Globals;
-use stickbreak::linalg::Scalar;
 use stickbreak::local_step::{ByScore, FromLabels, Keep, LocalStep, Outcome};
 use stickbreak::model::{Model, Named, Specification};
 use stickbreak::parallel::Cancel;
 use stickbreak::parameters::Parameters;
 use stickbreak::rng::{Purpose, stream};
+use stickbreak::simd::Scalar;
 use stickbreak::suffstats::Summary;
 
 pub use of_peak::Bench;
@@ -34,6 +34,11 @@ pub struct Sizes {
 }
 
 impl Sizes {
+    /// Useful operations of its scores: a triangular product, `D (D + 1)`, for every row and component.
+    pub fn score_operations(self) -> f64 {
+        (self.n * self.k * self.d * (self.d + 1)) as f64
+    }
+
     /// Useful operations of one local step: two triangular products a row, `D (D + 1)` each, one for every component
     /// that is scored and one for every component whose statistics the row enters.
     pub fn local_operations(self) -> f64 {
@@ -107,12 +112,12 @@ impl<'a, F: Scalar> State<'a, F> {
     }
 
     /// One local step of all rows with packed components.
-    pub fn local_step(&self, globals: &Globals, assign: &ByScore<'_, F>) -> Outcome {
+    pub fn local_step(&self, globals: &Globals, assign: &ByScore<'_, F>, keep: Keep) -> Outcome {
         let step = LocalStep {
             likelihood: self.model.likelihood.as_ref(),
             ids: &globals.ids,
             assign,
-            keep: Keep::Summary,
+            keep,
             cancel: &self.cancel,
         };
         step.run(&Units::all(&self.rows, None), None, &mut []).expect("finite rows")

@@ -1,38 +1,61 @@
-//! Criterion with rates as percentages of the peak: what a large product does on the same threads in the same run.
+//! Criterion with rates as percentages of the peak: what multiplications and additions in registers reach on
+//! the same threads in the same run.
 
 use std::cell::Cell;
 use std::collections::BTreeMap;
+use std::hint::black_box;
 use std::rc::Rc;
-use std::sync::Mutex;
 use std::time::{Duration, Instant};
 
 use criterion::measurement::{Measurement, ValueFormatter, WallTime};
 use criterion::{Criterion, SamplingMode, Throughput};
-use stickbreak::linalg::{Scalar, gemm};
+use pulp::{Simd, WithSimd};
 use stickbreak::parallel::map;
+use stickbreak::simd::{Instructions, Scalar};
 
-/// Side of the square product that stands for the peak: many times what the caches hold.
-const PEAK_SIZE: usize = 1024;
 /// Samples of every bench, the fewest that criterion takes.
 const SAMPLES: usize = 10;
 
-/// Products for one peak; the best counts, since whatever else the machine does only ever takes time away.
-const PEAK_ATTEMPTS: usize = 20;
+/// Runs for one peak; the best counts, since whatever else the machine does only ever takes time away.
+const PEAK_ATTEMPTS: usize = 40;
+/// Rounds of one run.
+const PEAK_ROUNDS: usize = 1 << 20;
+/// Sums that are added to in turn: more than the processor needs to hide how long one takes.
+const PEAK_SUMS: usize = 12;
 
-/// Operations per second of one large product a thread, all at the same time.
-fn gemm_rate<F: Scalar>(threads: usize) -> f64 {
-    let n = PEAK_SIZE;
-    let values: Vec<F> = (0..n * n).map(|i| F::from_f64((i * 7919 % 1000) as f64 / 1000.0 - 0.5)).collect();
-    let products: Vec<_> = (0..threads).map(|_| Mutex::new(vec![F::ZERO; n * n])).collect();
-    let seconds = (0..PEAK_ATTEMPTS).map(|_| {
+/// Multiplications and additions in registers, in vectors of the widest instruction set; returns how many.
+struct Fma<F>(F);
+
+impl<F: Scalar> WithSimd for Fma<F> {
+    type Output = usize;
+
+    #[allow(clippy::inline_always, reason = "compiled once for each instruction set")]
+    #[inline(always)]
+    fn with_simd<S: Simd>(self, simd: S) -> usize {
+        let value = F::splat(simd, black_box(self.0));
+        let mut sums = [value; PEAK_SUMS];
+        // Equal sums would be computed once.
+        for sum in &mut sums {
+            *sum = F::splat(simd, black_box(self.0));
+        }
+        for _ in 0..PEAK_ROUNDS {
+            for sum in &mut sums {
+                *sum = F::mul_add(simd, *sum, value, value);
+            }
+        }
+        black_box(bytemuck::cast_slice::<_, u8>(&sums)[0]);
+        2 * PEAK_ROUNDS * PEAK_SUMS * (size_of_val(&value) / size_of::<F>())
+    }
+}
+
+/// Operations per second that the processor can do, on all threads at the same time.
+fn peak_rate<F: Scalar>(threads: usize) -> f64 {
+    let rates = (0..PEAK_ATTEMPTS).map(|_| {
         let started = Instant::now();
-        map(threads, |thread| {
-            let mut product = products[thread].lock().expect("nothing panics");
-            gemm(n, n, n, &values, n, &values, n, &mut product, n);
-        });
-        started.elapsed().as_secs_f64()
+        let operations: usize = map(threads, |_| Instructions::widest().run(Fma(F::from_f64(0.5)))).into_iter().sum();
+        operations as f64 / started.elapsed().as_secs_f64()
     });
-    threads as f64 * 2.0 * (n as f64).powi(3) / seconds.fold(f64::INFINITY, f64::min)
+    rates.fold(0.0, f64::max)
 }
 
 /// Wall time, and rates as percentages of the current peak.
@@ -83,7 +106,7 @@ impl ValueFormatter for OfPeak {
             let rate = operations as f64 / (*value * 1e-9);
             *value = 100.0 * rate / self.peak.get();
         }
-        "% of GEMM peak"
+        "% of FMA peak"
     }
 
     fn scale_for_machines(&self, values: &mut [f64]) -> &'static str {
@@ -139,8 +162,8 @@ impl Bench {
     fn set_peak<F: Scalar>(&mut self, pool: &rayon::ThreadPool) {
         let threads = pool.current_num_threads();
         let peak = *self.peaks.entry((F::NAME, threads)).or_insert_with(|| {
-            let peak = pool.install(|| gemm_rate::<F>(threads));
-            println!("GEMM peak of {threads} thread(s), {}: {:.1} Gflop/s", F::NAME, peak / 1e9);
+            let peak = pool.install(|| peak_rate::<F>(threads));
+            println!("FMA peak of {threads} thread(s), {}: {:.1} Gflop/s", F::NAME, peak / 1e9);
             peak
         });
         self.peak.set(peak);

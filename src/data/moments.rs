@@ -3,9 +3,12 @@
 use crate::data::Units;
 use crate::error::{Error, Result};
 use crate::hash::fingerprint;
-use crate::linalg::{Scalar, gram};
+use crate::linalg::{add_moments, packed_len, unpack};
 use crate::parallel::{Cancel, blocks, try_map_with};
+use crate::simd::{Lines, Scalar};
 
+/// The least sum or mean of squares that keeps its digits: what is lost of it in subnormal numbers is below its rounding.
+const LEAST_SQUARE: f64 = f64::MIN_POSITIVE / f64::EPSILON;
 /// Rows handled at a time.
 const BLOCK: usize = 1024;
 
@@ -99,45 +102,41 @@ fn scatter<F: Scalar>(units: &Units<'_, F>, mean: &[f64], cancel: &Cancel) -> Re
     let d = mean.len();
     let origin: Vec<F> = mean.iter().map(|&value| F::from_f64(value)).collect();
     let ranges: Vec<_> = blocks(units.len(), BLOCK).collect();
-    let scratch = || (vec![F::ZERO; BLOCK * d], Vec::new(), Vec::new(), vec![0.0; d * d]);
-    let parts = try_map_with(ranges.len(), scratch, |(rows, wide, weighted, product), index| {
+    let scratch = || (vec![F::ZERO; BLOCK * d], Vec::new(), Lines::default());
+    let parts = try_map_with(ranges.len(), scratch, |(rows, wide, space), index| {
         cancel.check()?;
         let range = ranges[index].clone();
         let size = range.len() * d;
         units.read(range.clone(), &origin, &mut rows[..size]);
         wide.clear();
         wide.extend(rows[..size].iter().map(|value| value.to_f64()));
-        weighted.clear();
-        let mut moved = false;
-        for (unit, row) in range.clone().zip(wide.chunks_exact(d)) {
-            let weight = units.mass(unit);
-            weighted.extend(row.iter().map(|value| weight * value));
-            moved |= weight > 0.0 && row.iter().any(|&value| value != 0.0);
-        }
-        gram(d, range.len(), weighted, wide, product);
-        Ok((moved, product.clone()))
+        let weights: Vec<f64> = range.map(|unit| units.mass(unit)).collect();
+        let nonzero = |row: &[f64]| row.iter().any(|&value| value != 0.0);
+        let moved = wide.chunks_exact(d).zip(&weights).any(|(row, &weight)| weight > 0.0 && nonzero(row));
+        let mut packed = vec![0.0; packed_len(d)];
+        add_moments(wide, &weights, d, &mut [], &mut packed, space);
+        Ok((moved, packed))
     })?;
-    let mut total = vec![0.0; d * d];
+    let mut total = vec![0.0; packed_len(d)];
     let mut any_moved = false;
     for (moved, part) in parts {
         any_moved |= moved;
         total.iter_mut().zip(part).for_each(|(sum, value)| *sum += value);
     }
+    let total = unpack(d, &total);
     let trace: f64 = (0..d).map(|i| total[i * d + i]).sum();
-    if !trace.is_finite() || (any_moved && trace == 0.0) {
-        let found = if trace == 0.0 { "values whose squares vanish" } else { "values whose squares overflow" };
-        return Err(Error::invalid("data", found, "of a scale whose squares float64 can hold; rescale it"));
+    let allowed = "of a scale whose squares float64 can hold; rescale it";
+    if !trace.is_finite() {
+        return Err(Error::invalid("data", "values whose squares overflow", allowed));
+    }
+    let variance = trace / (d as f64 * units.total_mass());
+    if any_moved && trace.min(variance) < LEAST_SQUARE {
+        return Err(Error::invalid("data", "values whose squares vanish or lose digits", allowed));
     }
     // A row is scored in its own type, divided by its standard deviation, which float32 cannot hold below this.
-    let variance = trace / (d as f64 * units.total_mass());
     if F::NAME == "float32" && any_moved && variance < 1e-70 {
         let found = format!("values of standard deviation {:.0e} in float32", variance.sqrt());
         return Err(Error::invalid("data", found, "of a scale float32 can divide by; rescale it or pass float64"));
-    }
-    for column in 0..d {
-        for row in 0..column {
-            total[column * d + row] = total[row * d + column];
-        }
     }
     Ok(total)
 }
@@ -189,6 +188,8 @@ mod tests {
     fn squares_out_of_range_are_an_error() {
         assert!(of(&[1e200, -1e200], 1, None).is_err());
         assert!(of(&[1e-200, -1e-200], 1, None).is_err());
+        // These squares are there, but without most of their digits.
+        assert!(of(&[1e-160, -1e-160], 1, None).is_err());
         assert!(of(&[1e-100, -1e-100], 1, None).is_ok());
     }
 }

@@ -8,11 +8,11 @@ use crate::executor::Executor;
 use crate::fit::history::{Observer, Record, StopReason};
 use crate::fit::position::{Identity, Position};
 use crate::global_step::Globals;
-use crate::linalg::Scalar;
 use crate::memo::Memo;
 use crate::model::Model;
 use crate::parallel::Cancel;
 use crate::rng::{Purpose, permutation, stream};
+use crate::simd::Scalar;
 use crate::suffstats::Summary;
 
 /// What a run needs besides the batches.

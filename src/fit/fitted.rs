@@ -9,13 +9,13 @@ use crate::error::{Error, Result};
 use crate::fit::history::{Record, StopReason};
 use crate::global_step::Globals;
 use crate::likelihood::Scorer;
-use crate::linalg::Scalar;
 use crate::local_step::{ByScore, Chunk, Keep, LocalStep, Outcome, Tap};
 use crate::model::{Model, Specification};
 use crate::parallel::Cancel;
 use crate::parameters::Parameters;
 use crate::process::Allocation;
 use crate::rng::{Choices, Purpose, stream};
+use crate::simd::Scalar;
 use crate::suffstats::Summary;
 
 /// The result of a fit, independent of the type of the rows.

@@ -12,12 +12,12 @@ use crate::data::{ArrayBatches, BatchSource, Moments, Rows, Units, moments};
 use crate::error::{Error, Result};
 use crate::executor::{Executor, InProcess, LocalOptions};
 use crate::init::{Beginning, Init};
-use crate::linalg::Scalar;
 use crate::local_step::Keep;
 use crate::model::Specification;
 use crate::parallel::Cancel;
 use crate::process;
 use crate::responsibilities::Sparsity;
+use crate::simd::Scalar;
 
 pub use engine::{Engine, Run};
 pub use fitted::Fitted;

@@ -10,9 +10,9 @@ use crate::data::Units;
 use crate::error::Result;
 use crate::init::{Beginning, with_mass};
 use crate::likelihood::Density;
-use crate::linalg::Scalar;
 use crate::local_step::{ByScore, Chunk, Keep, LocalStep, RawScores, Tap};
 use crate::rng::{Choices, Generator};
+use crate::simd::Scalar;
 use crate::suffstats::Summary;
 
 /// Seeding looks at this many rows, or 50 a component if that is more: the seeds of a subsample are as good.

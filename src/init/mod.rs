@@ -7,11 +7,11 @@ use crate::data::{BatchSource, Units};
 use crate::error::{Error, Result};
 use crate::hash::{fingerprint, of_numbers};
 use crate::likelihood::Likelihood;
-use crate::linalg::Scalar;
 use crate::local_step::{Assign, FromLabels, FromTable, Keep, LocalStep, OneEach};
 use crate::memo::Memo;
 use crate::parallel::Cancel;
 use crate::rng::{Generator, Purpose, stream};
+use crate::simd::Scalar;
 use crate::suffstats::Summary;
 
 pub use kmeans::{seed_rows, smoothed_kmeans};

@@ -4,8 +4,8 @@
 //! A likelihood is one file and one line of the registry.
 
 mod gaussian;
+mod kernel;
 mod quadratic;
-mod scatter;
 mod scoring;
 mod wishart;
 mod zero_mean_gaussian;
@@ -15,9 +15,9 @@ use std::sync::Arc;
 
 use crate::data::Moments;
 use crate::error::{Error, Result};
-use crate::linalg::Scalar;
 use crate::parameters::Parameters;
 use crate::rng::Generator;
+use crate::simd::{Lines, Scalar};
 use crate::suffstats::Sufficient;
 
 pub use gaussian::Gaussian;
@@ -56,7 +56,7 @@ pub trait Conjugate: Debug + Send + Sync {
     fn origin(&self) -> &[f64];
     /// Adds `sum_i weights[i] T(rows_i)` to `statistics`; `rows` is (n, D), less the origin. In `f64` whatever the data
     /// are: where their covariance is nearly singular (patches whose own mean was removed), sums in `f32` are indefinite.
-    fn accumulate(&self, rows: &[f64], weights: &[f64], statistics: &mut [f64], scratch: &mut Scratch<f64>);
+    fn accumulate(&self, rows: &[f64], weights: &[f64], statistics: &mut [f64], space: &mut Lines<f64>);
     /// c(lambda_0 + S) - c(lambda_0): log marginal likelihood of the component's units without their base
     /// measure (spec 1.0), nats.
     ///

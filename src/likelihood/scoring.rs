@@ -1,24 +1,28 @@
 //! The two ways to score: rows against all components, and one component against a list of rows.
 
-use crate::linalg::Scalar;
 use crate::responsibilities::TopL;
+use crate::simd::{Lines, Scalar};
 
-/// The rows of one block, transposed so that a kernel finds neighbouring rows side by side.
+/// The rows of one block, transposed so that a kernel finds neighbouring rows side by side: groups of `F::GROUP` rows, each
+/// column by column, the last one filled up with zeros.
 #[derive(Debug, Default)]
 pub struct Tile<F> {
     n_rows: usize,
-    values: Vec<F>,
+    dimension: usize,
+    values: Lines<F>,
 }
 
 impl<F: Scalar> Tile<F> {
     /// Takes row-major rows of `dimension` values.
     pub fn fill(&mut self, rows: &[F], dimension: usize) {
-        self.n_rows = rows.len() / dimension;
-        self.values.clear();
-        self.values.resize(rows.len(), F::ZERO);
-        for (row, values) in rows.chunks_exact(dimension).enumerate() {
-            for (column, &value) in values.iter().enumerate() {
-                self.values[column * self.n_rows + row] = value;
+        (self.n_rows, self.dimension) = (rows.len() / dimension, dimension);
+        self.values.reset(self.n_padded() * dimension, F::ZERO);
+        let groups = self.values.chunks_exact_mut(F::GROUP * dimension).zip(rows.chunks(F::GROUP * dimension));
+        for (group, rows) in groups {
+            for (lane, row) in rows.chunks_exact(dimension).enumerate() {
+                for (values, &value) in group.chunks_exact_mut(F::GROUP).zip(row) {
+                    values[lane] = value;
+                }
             }
         }
     }
@@ -28,19 +32,29 @@ impl<F: Scalar> Tile<F> {
         self.n_rows
     }
 
-    /// Column after column, `n_rows` values each.
+    /// Number of rows with those that fill up the last group.
+    pub fn n_padded(&self) -> usize {
+        self.n_rows.next_multiple_of(F::GROUP)
+    }
+
+    /// Group after group, column after column, `F::GROUP` values each.
     pub fn values(&self) -> &[F] {
         &self.values
+    }
+
+    /// One value.
+    pub fn get(&self, row: usize, column: usize) -> F {
+        self.values[(row / F::GROUP * self.dimension + column) * F::GROUP + row % F::GROUP]
     }
 }
 
 /// Space that a thread reuses from block to block.
 #[derive(Debug, Default)]
 pub struct Scratch<F> {
-    /// Products of a tile with packed components, or of rows with rows.
-    pub products: Vec<F>,
-    /// Sums over the rows of a factor, or weighted rows.
-    pub sums: Vec<F>,
+    /// What one component makes of the rows of a tile.
+    pub scores: Lines<F>,
+    /// What is the same for all components.
+    pub common: Lines<F>,
 }
 
 /// Components packed for scoring.
@@ -48,8 +62,7 @@ pub trait Scorer<F: Scalar>: Send + Sync {
     /// Number of components.
     fn n_components(&self) -> usize;
 
-    /// Offers the log weight of every row and component to the sink, components in increasing order. The sink's
-    /// threshold tells what cannot be kept any more.
+    /// Offers the log weight of every row and component to the sink, components in increasing order.
     fn score_rows(&self, tile: &Tile<F>, sink: &mut TopL<F>, scratch: &mut Scratch<F>);
 
     /// The log weights of one component for the listed rows of a tile.

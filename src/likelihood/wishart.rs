@@ -11,13 +11,13 @@ use rand_distr::{ChiSquared, Distribution, StandardNormal};
 use crate::data::Moments;
 use crate::error::{Error, Result};
 use crate::likelihood::quadratic::{Link, Quadratic, QuadraticScorer};
-use crate::likelihood::scatter::{add_moments, packed_len};
-use crate::likelihood::scoring::{Scorer, Scratch};
+use crate::likelihood::scoring::Scorer;
 use crate::likelihood::{Conjugate, Density, Drift, Likelihood};
-use crate::linalg::{Scalar, cholesky, invert_lower, log_determinant_from_cholesky, solve_lower};
+use crate::linalg::{add_moments, cholesky, invert_lower, log_determinant_from_cholesky, packed_len, solve_lower};
 use crate::parallel::try_map;
 use crate::parameters::{Parameters, Value, vector};
 use crate::rng::Generator;
+use crate::simd::{Lines, Scalar};
 use crate::special::{ln_gamma, ln_multivariate_gamma, multivariate_digamma};
 use crate::suffstats::Sufficient;
 
@@ -353,9 +353,9 @@ impl<M: NormalWishartModel> Conjugate for M {
         NormalWishartModel::origin(self)
     }
 
-    fn accumulate(&self, rows: &[f64], weights: &[f64], statistics: &mut [f64], scratch: &mut Scratch<f64>) {
+    fn accumulate(&self, rows: &[f64], weights: &[f64], statistics: &mut [f64], space: &mut Lines<f64>) {
         let (sums, packed) = statistics.split_at_mut(self.n_sums());
-        add_moments(rows, weights, NormalWishartModel::origin(self).len(), sums, packed, scratch);
+        add_moments(rows, weights, NormalWishartModel::origin(self).len(), sums, packed, space);
     }
 
     fn log_marginal(&self, component: Sufficient<'_>) -> Result<f64> {

@@ -3,11 +3,11 @@
 use crate::data::Moments;
 use crate::error::{Error, Result};
 use crate::likelihood::Specification;
-use crate::likelihood::scatter::unpack;
 use crate::likelihood::wishart::{
     NormalWishart, NormalWishartModel, check_dof, check_scale, check_scale_beside, default_scale, dofs, scales,
     survives_beside,
 };
+use crate::linalg::unpack;
 use crate::parameters::{Parameters, Value, table};
 use crate::suffstats::Sufficient;
 

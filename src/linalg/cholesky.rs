@@ -48,7 +48,7 @@ pub fn invert_lower(d: usize, l: &[f64], out: &mut [f64]) {
 }
 
 /// Zeroes the strict upper triangle.
-pub(super) fn clear_upper<F: Real>(d: usize, a: &mut [F]) {
+fn clear_upper<F: Real>(d: usize, a: &mut [F]) {
     for column in 1..d {
         a[column * d..column * d + column].fill(F::ZERO);
     }

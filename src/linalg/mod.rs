@@ -3,11 +3,9 @@
 //! Everything is column-major, single-threaded, and gives the same bits wherever the buffers lie in memory.
 
 mod cholesky;
-mod gemm;
+mod scatter;
 #[cfg(test)]
 mod testing;
 
 pub use cholesky::{NotPositiveDefinite, cholesky, invert_lower, log_determinant_from_cholesky, solve_lower};
-pub use gemm::{Scalar, gemm, gram};
-
-use cholesky::clear_upper;
+pub use scatter::{add_moments, packed_len, unpack};

@@ -3,18 +3,20 @@
 use std::collections::BTreeMap;
 use std::ops::Range;
 
+use pulp::{Simd, WithSimd};
+
 use crate::error::Result;
-use crate::likelihood::Scratch;
-use crate::linalg::Scalar;
 use crate::local_step::{BLOCK, Keep, LocalStep};
 use crate::parallel::{blocks, map, try_map_with};
 use crate::responsibilities::Responsibilities;
+use crate::simd::{Instructions, Lines, Scalar};
+use crate::special::ln_of_positive;
 use crate::suffstats::Summary;
 
 /// Pairs of one task: a large component is cut into this many, so that threads can share it.
 const PIECE: usize = 8192;
 /// Rows gathered and multiplied at a time: what a core keeps in its cache.
-const GATHERED: usize = 512;
+const GATHERED: usize = 256;
 
 /// The (unit, responsibility) pairs of a chunk, sorted by component and then by unit.
 struct Pairs {
@@ -88,7 +90,9 @@ fn sort_by_component(responsibilities: &Responsibilities, masses: &[f64], k: usi
 struct Gather {
     rows: Vec<f64>,
     weights: Vec<f64>,
-    scratch: Scratch<f64>,
+    /// `-weight ln r`, nats.
+    entropies: Vec<f64>,
+    space: Lines<f64>,
 }
 
 struct PieceSum {
@@ -108,19 +112,49 @@ fn sum_piece<F: Scalar>(
     let d = step.likelihood.dimension();
     let mut sum = PieceSum { count: 0.0, entropy: 0.0, statistics: vec![0.0; step.likelihood.n_statistics()] };
     for range in blocks(piece.len(), GATHERED) {
-        work.rows.clear();
-        work.weights.clear();
-        for at in piece.start + range.start..piece.start + range.end {
-            let (unit, value) = (pairs.units[at] as usize, pairs.values[at]);
-            let weight = masses[unit] * value;
-            sum.count += weight;
-            sum.entropy -= weight * value.ln();
-            work.rows.extend(rows[unit * d..][..d].iter().map(|value| value.to_f64()));
-            work.weights.push(weight);
-        }
-        step.likelihood.accumulate(&work.rows, &work.weights, &mut sum.statistics, &mut work.scratch);
+        let range = piece.start + range.start..piece.start + range.end;
+        let (units, values) = (&pairs.units[range.clone()], &pairs.values[range]);
+        Instructions::widest().run(GatherPairs { rows, d, masses, units, values, into: work });
+        sum.count += work.weights.iter().sum::<f64>();
+        sum.entropy += work.entropies.iter().sum::<f64>();
+        step.likelihood.accumulate(&work.rows, &work.weights, &mut sum.statistics, &mut work.space);
     }
     sum
+}
+
+/// Fills a [`Gather`], compiled for each instruction set.
+struct GatherPairs<'a, F> {
+    rows: &'a [F],
+    d: usize,
+    masses: &'a [f64],
+    units: &'a [u32],
+    values: &'a [f64],
+    into: &'a mut Gather,
+}
+
+impl<F: Scalar> WithSimd for GatherPairs<'_, F> {
+    type Output = ();
+
+    #[allow(clippy::inline_always, reason = "compiled once for each instruction set")]
+    #[inline(always)]
+    fn with_simd<S: Simd>(self, _: S) {
+        let Self { rows, d, masses, units, values, into } = self;
+        into.rows.resize(units.len() * d, 0.0);
+        for (&unit, to) in units.iter().zip(into.rows.chunks_exact_mut(d)) {
+            let row = &rows[unit as usize * d..][..d];
+            for (to, value) in to.iter_mut().zip(row) {
+                *to = value.to_f64();
+            }
+        }
+        into.weights.resize(units.len(), 0.0);
+        for ((weight, &unit), value) in into.weights.iter_mut().zip(units).zip(values) {
+            *weight = masses[unit as usize] * value;
+        }
+        into.entropies.resize(units.len(), 0.0);
+        for ((entropy, weight), &value) in into.entropies.iter_mut().zip(&into.weights).zip(values) {
+            *entropy = -weight * ln_of_positive(value);
+        }
+    }
 }
 
 /// `p ln(1 + q/p) + q ln(1 + p/q)`: what one unit adds to G_ab (spec 4.4); without cancellation, 0 if either is 0.

@@ -3,9 +3,9 @@
 use crate::data::Units;
 use crate::error::Result;
 use crate::likelihood::Scorer;
-use crate::linalg::Scalar;
 use crate::local_step::Work;
 use crate::responsibilities::no_finite_weight;
+use crate::simd::Scalar;
 
 /// The responsibilities of one block, to be filled in.
 pub struct BlockMut<'a> {
@@ -83,7 +83,9 @@ impl<F: Scalar> Assign<F> for RawScores<'_, F> {
         work.tile.fill(rows, units.dimension());
         work.sink.reset(out.log_normalizers.len(), k, k);
         self.scorer.score_rows(&work.tile, &mut work.sink, &mut work.scratch);
-        out.values.iter_mut().zip(work.sink.scores()).for_each(|(value, score)| *value = score.to_f64());
+        for (row, values) in out.values.chunks_exact_mut(k).enumerate() {
+            values.iter_mut().enumerate().for_each(|(slot, value)| *value = work.sink.score(row, slot).to_f64());
+        }
         Ok(())
     }
 }

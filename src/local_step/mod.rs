@@ -13,9 +13,9 @@ use crate::component::ComponentId;
 use crate::data::Units;
 use crate::error::Result;
 use crate::likelihood::{Likelihood, Scratch, Tile};
-use crate::linalg::Scalar;
 use crate::parallel::{Cancel, blocks, for_each_with};
 use crate::responsibilities::{Responsibilities, TopL};
+use crate::simd::Scalar;
 use crate::suffstats::Summary;
 
 pub use assign::{Assign, BlockMut, ByScore, FromLabels, FromTable, OneEach, RawScores};
@@ -23,7 +23,7 @@ pub use state::LocalState;
 pub use tap::{Chunk, Tap};
 
 /// Rows scored together: they and one band of products stay in the second-level cache.
-const BLOCK: usize = 256;
+const BLOCK: usize = 240;
 
 /// Space that a thread reuses from block to block.
 #[derive(Debug, Default)]

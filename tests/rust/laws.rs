@@ -10,13 +10,13 @@ use stickbreak::data::{DenseRows, Units, moments, whole};
 use stickbreak::elbo::collapsed;
 use stickbreak::fit::{Fitted, Options, fit};
 use stickbreak::init::{Beginning, Init, seed_rows};
-use stickbreak::likelihood::{Density, Scratch, Tile};
-use stickbreak::linalg::Scalar;
+use stickbreak::likelihood::{Density, Tile};
 use stickbreak::local_step::{ByScore, FromTable, Keep, LocalStep, Outcome};
 use stickbreak::model::Model;
 use stickbreak::parallel::{Cancel, with_threads};
 use stickbreak::responsibilities::Sparsity;
 use stickbreak::rng::Choices;
+use stickbreak::simd::{Lines, Scalar};
 use stickbreak::suffstats::Summary;
 
 const LIKELIHOODS: [&str; 2] = ["Gaussian", "ZeroMeanGaussian"];
@@ -90,7 +90,7 @@ fn plain_local_step(
             summary.counts[component] += mass * r;
             summary.entropies[component] -= if r > 0.0 { mass * r * r.ln() } else { 0.0 };
             let statistics = &mut summary.statistics[component * summary.n_statistics..][..summary.n_statistics];
-            model.likelihood.accumulate(&centred, &[mass * r], statistics, &mut Scratch::default());
+            model.likelihood.accumulate(&centred, &[mass * r], statistics, &mut Lines::default());
             for &(other, s) in &shares[at + 1..] {
                 let h = |x: f64| if x > 0.0 { -x * x.ln() } else { 0.0 };
                 let gap = if r > 0.0 && s > 0.0 { h(r) + h(s) - h(r + s) } else { 0.0 };

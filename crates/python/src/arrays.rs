@@ -4,7 +4,7 @@ use numpy::ndarray::ArrayView2;
 use numpy::{Element, PyArray1, PyArray2, PyArrayMethods, PyReadonlyArray1, PyReadonlyArray2};
 use pyo3::prelude::*;
 use stickbreak::data::Rows;
-use stickbreak::linalg::Scalar;
+use stickbreak::simd::Scalar;
 
 use crate::errors::to_python;
 

@@ -6,11 +6,11 @@ use rand_distr::StandardNormal;
 use stickbreak::component::EditLog;
 use stickbreak::data::{DenseRows, Units, moments};
 use stickbreak::global_step::Globals;
-use stickbreak::linalg::Scalar;
 use stickbreak::model::{Model, Named, Specification};
 use stickbreak::parallel::Cancel;
 use stickbreak::parameters::{Parameters, Value};
 use stickbreak::rng::{Generator, Purpose, stream};
+use stickbreak::simd::Scalar;
 use stickbreak::suffstats::Summary;
 
 /// A generator of the tests' own.
@@ -59,7 +59,7 @@ pub fn globals_of_rows<F: Scalar>(model: &Model<F>, rows: &[F], d: usize, k: usi
     for (component, row) in rows.chunks_exact(d).take(k).enumerate() {
         let centred: Vec<f64> = row.iter().zip(origin).map(|(&x, &o)| (x - F::from_f64(o)).to_f64()).collect();
         let statistics = &mut summary.statistics[component * summary.n_statistics..][..summary.n_statistics];
-        model.likelihood.accumulate(&centred, &[1.0], statistics, &mut stickbreak::likelihood::Scratch::default());
+        model.likelihood.accumulate(&centred, &[1.0], statistics, &mut stickbreak::simd::Lines::default());
         summary.counts[component] = 1.0;
     }
     Globals::new(model, &summary, 0)

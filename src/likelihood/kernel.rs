@@ -1,0 +1,199 @@
+//! `|A x + b|^2` with a triangular `A` for many rows x: rows in vector lanes, rows of `A` in registers.
+//!
+//! Three vectors of rows at a time meet a band of rows of `A`: the residuals of all its rows stay in registers from the first
+//! column to the diagonal, where the triangle is unrolled, so that no operation is spent on a zero. A factor is packed in
+//! the order in which it is read.
+
+use pulp::Simd;
+
+use crate::simd::{Instructions, Scalar, VECTORS};
+
+/// Rows of a factor that are worked on together, where there are 32 registers, and where there are 16.
+const WIDE_BAND: usize = 8;
+const NARROW_BAND: usize = 4;
+
+/// Triangular factors of one size, packed for one instruction set.
+#[derive(Debug)]
+pub struct Factors<F> {
+    instructions: Instructions,
+    dimension: usize,
+    /// One factor after the other: bands of rows, each column by column up to its diagonal.
+    packed: Vec<F>,
+    /// `b`, one value a row.
+    offsets: Vec<F>,
+}
+
+impl<F: Scalar> Factors<F> {
+    /// No factor yet.
+    pub fn new(dimension: usize, instructions: Instructions) -> Self {
+        Self { instructions, dimension, packed: Vec::new(), offsets: Vec::new() }
+    }
+
+    /// Adds a factor, whose values at and below the diagonal `value(row, column)` gives, and its offset.
+    pub fn push(&mut self, value: impl Fn(usize, usize) -> f64, offset: impl IntoIterator<Item = f64>) {
+        let band = self.band();
+        for first in (0..self.dimension).step_by(band) {
+            let rows = first..self.dimension.min(first + band);
+            for column in 0..rows.end {
+                self.packed.extend((first.max(column)..rows.end).map(|row| F::from_f64(value(row, column))));
+            }
+        }
+        self.offsets.extend(offset.into_iter().map(F::from_f64));
+    }
+
+    /// What the factors are packed for.
+    pub fn instructions(&self) -> Instructions {
+        self.instructions
+    }
+
+    fn band(&self) -> usize {
+        match self.instructions {
+            Instructions::Avx512 | Instructions::Neon => WIDE_BAND,
+            Instructions::Avx2 | Instructions::Portable => NARROW_BAND,
+        }
+    }
+
+    fn factor(&self, factor: usize) -> &[F] {
+        let size = self.dimension * (self.dimension + 1) / 2;
+        &self.packed[factor * size..][..size]
+    }
+
+    fn offset(&self, factor: usize) -> &[F] {
+        &self.offsets[factor * self.dimension..][..self.dimension]
+    }
+
+    /// The squared length for one row x, the plain way.
+    pub fn squared_length(&self, factor: usize, x: impl Fn(usize) -> F) -> F {
+        let mut packed = self.factor(factor).iter();
+        let mut length = F::ZERO;
+        for (number, offsets) in self.offset(factor).chunks(self.band()).enumerate() {
+            let first = number * self.band();
+            let mut residuals = [F::ZERO; WIDE_BAND];
+            residuals[..offsets.len()].copy_from_slice(offsets);
+            for column in 0..first + offsets.len() {
+                let rows = column.saturating_sub(first)..offsets.len();
+                for (residual, &value) in residuals[rows].iter_mut().zip(&mut packed) {
+                    *residual += value * x(column);
+                }
+            }
+            length += residuals.iter().map(|&residual| residual * residual).sum();
+        }
+        length
+    }
+
+    /// The squared lengths of one factor for all rows of a tile: `columns` holds groups of [`Scalar::GROUP`] rows, each column by
+    /// column. To be called inside [`Instructions::run`].
+    #[allow(clippy::inline_always, reason = "compiled once for each instruction set")]
+    #[inline(always)]
+    pub fn squared_lengths<S: Simd>(&self, simd: S, factor: usize, columns: &[F], out: &mut [F]) {
+        let (packed, offsets) = (self.factor(factor), self.offset(factor));
+        if self.band() == WIDE_BAND {
+            tile::<S, F, WIDE_BAND>(simd, packed, offsets, columns, out);
+        } else {
+            tile::<S, F, NARROW_BAND>(simd, packed, offsets, columns, out);
+        }
+    }
+}
+
+#[allow(clippy::inline_always, reason = "compiled once for each instruction set")]
+#[inline(always)]
+fn tile<S: Simd, F: Scalar, const BAND: usize>(simd: S, packed: &[F], offsets: &[F], columns: &[F], out: &mut [F]) {
+    let groups = columns.chunks_exact(offsets.len() * F::GROUP).zip(out.chunks_exact_mut(F::GROUP));
+    for (columns, out) in groups {
+        let columns: &[F::Vector<S>] = bytemuck::cast_slice(columns);
+        let out: &mut [F::Vector<S>] = bytemuck::cast_slice_mut(out);
+        let stride = out.len();
+        for (part, out) in out.chunks_exact_mut(VECTORS).enumerate() {
+            let columns = Columns { vectors: &columns[part * VECTORS..], stride };
+            out.copy_from_slice(&lengths::<S, F, BAND>(simd, &columns, packed, offsets));
+        }
+    }
+}
+
+/// Three vectors a column, the columns `stride` vectors apart.
+struct Columns<'a, V> {
+    vectors: &'a [V],
+    stride: usize,
+}
+
+impl<V> Columns<'_, V> {
+    /// The vectors of one column.
+    #[allow(clippy::inline_always, reason = "compiled once for each instruction set")]
+    #[inline(always)]
+    fn column(&self, column: usize) -> &[V; VECTORS] {
+        self.vectors[column * self.stride..].first_chunk().expect("three vectors a column")
+    }
+}
+
+#[allow(clippy::inline_always, reason = "compiled once for each instruction set")]
+#[inline(always)]
+fn lengths<S: Simd, F: Scalar, const BAND: usize>(
+    simd: S,
+    columns: &Columns<'_, F::Vector<S>>,
+    mut packed: &[F],
+    offsets: &[F],
+) -> [F::Vector<S>; VECTORS] {
+    let mut sums = [F::splat(simd, F::ZERO); VECTORS];
+    let mut first = 0;
+    let mut bands = offsets.chunks_exact(BAND);
+    for offsets in &mut bands {
+        packed = band::<S, F, BAND>(simd, columns, first, packed, offsets, &mut sums);
+        first += BAND;
+    }
+    let rest = bands.remainder();
+    match rest.len() {
+        1 => band::<S, F, 1>(simd, columns, first, packed, rest, &mut sums),
+        2 => band::<S, F, 2>(simd, columns, first, packed, rest, &mut sums),
+        3 => band::<S, F, 3>(simd, columns, first, packed, rest, &mut sums),
+        4 => band::<S, F, 4>(simd, columns, first, packed, rest, &mut sums),
+        5 => band::<S, F, 5>(simd, columns, first, packed, rest, &mut sums),
+        6 => band::<S, F, 6>(simd, columns, first, packed, rest, &mut sums),
+        7 => band::<S, F, 7>(simd, columns, first, packed, rest, &mut sums),
+        _ => packed,
+    };
+    sums
+}
+
+/// Adds the squares of rows `first..first + H` of the factor; returns what is left of it.
+#[allow(clippy::inline_always, reason = "compiled once for each instruction set")]
+#[inline(always)]
+fn band<'a, S: Simd, F: Scalar, const H: usize>(
+    simd: S,
+    columns: &Columns<'_, F::Vector<S>>,
+    first: usize,
+    packed: &'a [F],
+    offsets: &[F],
+    sums: &mut [F::Vector<S>; VECTORS],
+) -> &'a [F] {
+    let mut residuals = [[F::splat(simd, F::ZERO); VECTORS]; H];
+    for (residual, &offset) in residuals.iter_mut().zip(offsets) {
+        *residual = [F::splat(simd, offset); VECTORS];
+    }
+    let (square, packed) = packed.split_at(first * H);
+    let (triangle, packed) = packed.split_at(H * (H + 1) / 2);
+    for (column, values) in square.chunks_exact(H).enumerate() {
+        let x = columns.column(column);
+        for (residual, &value) in residuals.iter_mut().zip(values) {
+            let value = F::splat(simd, value);
+            for v in 0..VECTORS {
+                residual[v] = F::mul_add(simd, value, x[v], residual[v]);
+            }
+        }
+    }
+    let mut values = triangle.iter();
+    for column in 0..H {
+        let x = columns.column(first + column);
+        for (residual, &value) in residuals[column..].iter_mut().zip(&mut values) {
+            let value = F::splat(simd, value);
+            for v in 0..VECTORS {
+                residual[v] = F::mul_add(simd, value, x[v], residual[v]);
+            }
+        }
+    }
+    for residual in residuals {
+        for v in 0..VECTORS {
+            sums[v] = F::mul_add(simd, residual[v], residual[v], sums[v]);
+        }
+    }
+    packed
+}

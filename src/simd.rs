@@ -1,0 +1,243 @@
+//! Vectors of the widest instruction set of the machine, or of a narrower one that is asked for.
+
+use std::ops::{Deref, DerefMut};
+
+use bytemuck::Pod;
+use pulp::{Simd, WithSimd};
+
+use crate::real::Real;
+
+/// Instruction sets that kernels are compiled for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Instructions {
+    /// Plain numbers, on any machine.
+    Portable,
+    /// NEON, on 64-bit ARM.
+    Neon,
+    /// AVX2 and FMA.
+    Avx2,
+    /// AVX-512.
+    Avx512,
+}
+
+impl Instructions {
+    /// All that this machine has, the widest last.
+    pub fn available() -> Vec<Self> {
+        [Self::Portable, Self::Neon, Self::Avx2, Self::Avx512].into_iter().filter(|set| set.is_available()).collect()
+    }
+
+    /// The widest that this machine has.
+    pub fn widest() -> Self {
+        Self::available().into_iter().max().unwrap_or(Self::Portable)
+    }
+
+    /// Whether this machine has it.
+    pub fn is_available(self) -> bool {
+        match self {
+            Self::Portable => true,
+            #[cfg(target_arch = "aarch64")]
+            Self::Neon => pulp::aarch64::Neon::try_new().is_some(),
+            #[cfg(target_arch = "x86_64")]
+            Self::Avx2 => pulp::x86::V3::try_new().is_some(),
+            #[cfg(target_arch = "x86_64")]
+            Self::Avx512 => pulp::x86::V4::try_new().is_some(),
+            #[allow(unreachable_patterns, reason = "what other machines have")]
+            _ => false,
+        }
+    }
+
+    /// Runs `work` compiled for this instruction set; for the portable one where the machine does not have it. What is to be
+    /// compiled so must be inlined into `work`: loops and functions that are always inlined are, closures are not.
+    pub fn run<W: WithSimd>(self, work: W) -> W::Output {
+        match self {
+            #[cfg(target_arch = "aarch64")]
+            Self::Neon => {
+                if let Some(simd) = pulp::aarch64::Neon::try_new() {
+                    return Simd::vectorize(simd, work);
+                }
+            }
+            #[cfg(target_arch = "x86_64")]
+            Self::Avx512 => {
+                if let Some(simd) = pulp::x86::V4::try_new() {
+                    return Simd::vectorize(simd, work);
+                }
+            }
+            #[cfg(target_arch = "x86_64")]
+            Self::Avx2 => {
+                if let Some(simd) = pulp::x86::V3::try_new() {
+                    return Simd::vectorize(simd, work);
+                }
+            }
+            _ => {}
+        }
+        Simd::vectorize(pulp::Scalar::new(), work)
+    }
+}
+
+/// Vectors of rows that kernels work on together: with eight rows of a factor they fill the registers of AVX-512.
+pub const VECTORS: usize = 3;
+
+/// Numbers that come in vectors.
+pub trait Scalar: Real + Pod {
+    /// A vector.
+    type Vector<S: Simd>: Pod;
+    /// What a comparison of vectors gives.
+    type Mask<S: Simd>: Copy;
+
+    /// Rows that stand side by side in a tile: [`VECTORS`] vectors of the widest kind, a multiple of any narrower.
+    const GROUP: usize;
+
+    /// The same number in all lanes.
+    fn splat<S: Simd>(simd: S, value: Self) -> Self::Vector<S>;
+    /// `a * b + c`, rounded once where the instruction set can.
+    fn mul_add<S: Simd>(simd: S, a: Self::Vector<S>, b: Self::Vector<S>, c: Self::Vector<S>) -> Self::Vector<S>;
+    /// `a - b`.
+    fn sub<S: Simd>(simd: S, a: Self::Vector<S>, b: Self::Vector<S>) -> Self::Vector<S>;
+    /// Where `a > b`.
+    fn greater<S: Simd>(simd: S, a: Self::Vector<S>, b: Self::Vector<S>) -> Self::Mask<S>;
+    /// Where either holds.
+    fn either<S: Simd>(simd: S, a: Self::Mask<S>, b: Self::Mask<S>) -> Self::Mask<S>;
+    /// Whether it holds anywhere.
+    fn any<S: Simd>(simd: S, mask: Self::Mask<S>) -> bool;
+    /// `a` where it holds and `b` elsewhere.
+    fn select<S: Simd>(simd: S, mask: Self::Mask<S>, a: Self::Vector<S>, b: Self::Vector<S>) -> Self::Vector<S>;
+}
+
+macro_rules! impl_lanes {
+    (
+        $t:ident, $widest:literal, $vector:ident, $mask:ident, $lanes:ident, $splat:ident, $mul_add:ident, $sub:ident,
+        $greater:ident, $or:ident, $first:ident, $select:ident
+    ) => {
+        #[allow(clippy::inline_always, reason = "a call would leave the instruction set")]
+        impl Scalar for $t {
+            type Vector<S: Simd> = S::$vector;
+            type Mask<S: Simd> = S::$mask;
+
+            const GROUP: usize = VECTORS * $widest;
+
+            #[inline(always)]
+            fn splat<S: Simd>(simd: S, value: Self) -> Self::Vector<S> {
+                simd.$splat(value)
+            }
+            #[inline(always)]
+            fn mul_add<S: Simd>(
+                simd: S,
+                a: Self::Vector<S>,
+                b: Self::Vector<S>,
+                c: Self::Vector<S>,
+            ) -> Self::Vector<S> {
+                simd.$mul_add(a, b, c)
+            }
+            #[inline(always)]
+            fn sub<S: Simd>(simd: S, a: Self::Vector<S>, b: Self::Vector<S>) -> Self::Vector<S> {
+                simd.$sub(a, b)
+            }
+            #[inline(always)]
+            fn greater<S: Simd>(simd: S, a: Self::Vector<S>, b: Self::Vector<S>) -> Self::Mask<S> {
+                simd.$greater(a, b)
+            }
+            #[inline(always)]
+            fn either<S: Simd>(simd: S, a: Self::Mask<S>, b: Self::Mask<S>) -> Self::Mask<S> {
+                simd.$or(a, b)
+            }
+            #[inline(always)]
+            fn any<S: Simd>(simd: S, mask: Self::Mask<S>) -> bool {
+                simd.$first(mask) < S::$lanes
+            }
+            #[inline(always)]
+            fn select<S: Simd>(
+                simd: S,
+                mask: Self::Mask<S>,
+                a: Self::Vector<S>,
+                b: Self::Vector<S>,
+            ) -> Self::Vector<S> {
+                simd.$select(mask, a, b)
+            }
+        }
+    };
+}
+
+impl_lanes!(
+    f32,
+    16,
+    f32s,
+    m32s,
+    F32_LANES,
+    splat_f32s,
+    mul_add_e_f32s,
+    sub_f32s,
+    greater_than_f32s,
+    or_m32s,
+    first_true_m32s,
+    select_f32s
+);
+impl_lanes!(
+    f64,
+    8,
+    f64s,
+    m64s,
+    F64_LANES,
+    splat_f64s,
+    mul_add_e_f64s,
+    sub_f64s,
+    greater_than_f64s,
+    or_m64s,
+    first_true_m64s,
+    select_f64s
+);
+
+/// Numbers that begin where a cache line begins, so that no vector of theirs straddles two.
+#[derive(Debug, Default)]
+pub struct Lines<F> {
+    values: Vec<F>,
+    start: usize,
+}
+
+/// Bytes of a cache line, and of the widest vector.
+const LINE: usize = 64;
+
+impl<F: Scalar> Lines<F> {
+    /// Becomes `len` times `value`.
+    pub fn reset(&mut self, len: usize, value: F) {
+        self.values.clear();
+        self.start = 0;
+        self.values.resize(len + LINE / size_of::<F>(), value);
+        self.start = self.values.as_ptr().align_offset(LINE).min(LINE / size_of::<F>());
+        self.values.truncate(self.start + len);
+    }
+}
+
+impl<F> Deref for Lines<F> {
+    type Target = [F];
+
+    fn deref(&self) -> &[F] {
+        &self.values[self.start..]
+    }
+}
+
+impl<F> DerefMut for Lines<F> {
+    fn deref_mut(&mut self) -> &mut [F] {
+        &mut self.values[self.start..]
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_portable_set_is_always_there() {
+        assert_eq!(Instructions::available()[0], Instructions::Portable);
+        assert!(Instructions::widest().is_available());
+    }
+
+    #[test]
+    fn lines_begin_with_a_cache_line() {
+        let mut lines = Lines::default();
+        for len in [0, 1, 5, 1000] {
+            lines.reset(len, 0.5_f32);
+            assert_eq!(&lines[..], vec![0.5; len]);
+            assert_eq!(lines.as_ptr() as usize % LINE, 0);
+        }
+    }
+}
