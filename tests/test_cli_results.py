@@ -220,6 +220,12 @@ def test_stdout_holds_what_files_hold(folder: Path) -> None:
         assert Path("out.csv").read_text() == printed
 
 
+def test_no_rows_are_a_header_alone(folder: Path) -> None:
+    assert run("generate", "model.safetensors", "-n", 0).stdout == "x1,x2,x3\n"
+    run("generate", "model.safetensors", "-n", 0, "--out", "new.csv")
+    assert Path("new.csv").read_text() == "x1,x2,x3\n"
+
+
 def test_json_of_results(folder: Path, rows: np.ndarray) -> None:
     fit = sb.load("model.safetensors")
     assert answer("predict", "model.safetensors", "rows.npy") == {"components": fit.predict(rows).tolist()}

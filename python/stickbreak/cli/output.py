@@ -121,7 +121,7 @@ def _write_rows(file: IO[str], names: Sequence[str], values: NDArray[Any]) -> No
     # The writer gives each float as few digits as bring the same one back.
     writer = csv.writer(file, lineterminator="\n")
     writer.writerow(names)
-    table = values.reshape(len(values), -1)
+    table = values[:, None] if values.ndim == 1 else values
     for begin in range(0, len(table), _ROWS_AT_A_TIME):
         writer.writerows(table[begin : begin + _ROWS_AT_A_TIME].tolist())
 
