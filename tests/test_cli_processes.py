@@ -139,3 +139,35 @@ def test_reader_that_is_gone_before(folder: Path) -> None:
     )
     os.close(write)
     assert (result.returncode, result.stderr) == (141, b"")
+
+
+@posix
+@pytest.mark.parametrize(
+    ("command", "code"),
+    [
+        ("info m.safetensors", 141),
+        ("predict m.safetensors rows.npy", 141),
+        ("predict m.safetensors rows.npy --out z.npy", 0),
+        ("predict m.safetensors rows.npy --out z.npy --json", 141),
+        ("fit rows.npy --out new.safetensors --n-components 3 --max-passes 1 --quiet", 0),
+        ("fit rows.npy --out new.safetensors --n-components 3 --max-passes 1", 141),
+        ("info nothing.safetensors --json", 141),
+    ],
+)
+def test_closed_stdout(folder: Path, command: str, code: int) -> None:
+    """Without a stdout, what needs none is done, and the rest ends as with a pipe that nobody reads."""
+    shell = ["sh", "-c", 'exec "$@" >&-', "sh", *STICKBREAK, *command.split()]
+    result = subprocess.run(shell, cwd=folder, stderr=subprocess.PIPE, text=True, timeout=HANG)
+    said = "stickbreak: error: nothing.safetensors: there is no such file\n" if "nothing" in command else ""
+    assert (result.returncode, result.stderr) == (code, said)
+    for name in ("z.npy", "new.safetensors"):
+        assert (folder / name).exists() == (name in command)
+
+
+@posix
+def test_closed_stderr(folder: Path) -> None:
+    shell = ["sh", "-c", 'exec "$@" 2>&-', "sh", *STICKBREAK]
+    arguments = "fit rows.npy --out new.safetensors --n-components 3 --max-passes 1 --json".split()
+    result = subprocess.run([*shell, *arguments], cwd=folder, stdout=subprocess.PIPE, text=True, timeout=HANG)
+    assert result.returncode == 0
+    assert json.loads(result.stdout)["out"] == "new.safetensors"

@@ -41,9 +41,13 @@ class Program(click.Group):
     ) -> int:
         """Run a command; return its exit code, or exit with it in standalone mode."""
         args = list(sys.argv[1:] if args is None else args)
+        _replace_closed_streams()
         with warnings.catch_warnings():
             warnings.showwarning = _tell_warning
-            code = self._run(args, prog_name, **extra)
+            try:
+                code = self._run(args, prog_name, **extra)
+            except BrokenPipeError:
+                code = _leave_closed_pipe()
         if standalone_mode:
             sys.exit(code)
         return code
@@ -70,7 +74,7 @@ class Program(click.Group):
         except MemoryError as error:
             return _tell(error, "there is not enough memory", ExitCode.FAILED, wants_json)
         except BrokenPipeError:
-            return _leave_closed_pipe()
+            raise
         except OSError as error:
             return _tell(error, str(error), ExitCode.FAILED, wants_json)
 
@@ -142,6 +146,17 @@ def _tell(error: BaseException, message: str, code: ExitCode, wants_json: bool) 
 
 def _tell_warning(message: Warning | str, *_: Any, **__: Any) -> None:
     click.echo(f"stickbreak: warning: {' '.join(str(message).split())}", err=True)
+
+
+def _replace_closed_streams() -> None:
+    """Open a stream that was closed before the program began: Python has None in its place."""
+    if sys.stdout is None:
+        # To close it is to read nothing of it, so what writes to it hears what it would hear of such a pipe.
+        reader, writer = os.pipe()
+        os.close(reader)
+        sys.stdout = open(writer, "w", encoding="utf-8")  # noqa: SIM115
+    if sys.stderr is None:
+        sys.stderr = open(os.devnull, "w", encoding="utf-8")  # noqa: SIM115
 
 
 def _leave_closed_pipe() -> int:
