@@ -16,12 +16,15 @@ HANG = 120
 STICKBREAK = [sys.executable, "-m", "stickbreak"]
 posix = pytest.mark.skipif(sys.platform == "win32", reason="signals and pipes of POSIX")
 
-# A fit that has no end, in a process that says when its first pass is over.
+# A fit that has no end, in a process that says when its first pass is over. What runs in the background may have come
+# to ignore SIGINT, and what it starts inherits that.
 ENDLESS = """
+import signal
 import sys
 import stickbreak as sb
 from stickbreak import cli
 
+signal.signal(signal.SIGINT, signal.default_int_handler)
 fit = sb.fit
 
 def fit_and_tell(*arguments, **options):

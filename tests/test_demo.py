@@ -16,6 +16,12 @@ import stickbreak as sb
 from stickbreak import cli
 from stickbreak.demo import figure, mixture, patches
 
+# `python -m stickbreak.demo`; what runs in the background may have come to ignore SIGINT, as do its children then.
+HEEDING = """
+import runpy, signal
+signal.signal(signal.SIGINT, signal.default_int_handler)
+runpy.run_module("stickbreak.demo", run_name="__main__")
+"""
 SMALL = ["--height", "40", "--components", "6", "--passes", "4"]
 
 
@@ -57,7 +63,7 @@ def test_tells_programs(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> N
 @pytest.mark.skipif(sys.platform == "win32", reason="sends SIGINT to a process")
 def test_an_interrupted_fit_is_shown_too(tmp_path: Path) -> None:
     arguments = ["--height", "120", "--passes", "100000", "--out", str(tmp_path)]
-    demo = [sys.executable, "-m", "stickbreak.demo", *arguments]
+    demo = [sys.executable, "-c", HEEDING, *arguments]
     with subprocess.Popen(demo, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True) as run:
         assert run.stdout is not None
         for line in run.stdout:

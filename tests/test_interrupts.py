@@ -22,6 +22,8 @@ import numpy as np
 import stickbreak as sb
 
 model = sb.Mixture(likelihood=sb.Gaussian(), process=sb.DirichletProcess())
+# What runs in the background may have come to ignore SIGINT, and what it starts inherits that.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 
 def say(text):
     print(text, flush=True)
