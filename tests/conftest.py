@@ -1,6 +1,7 @@
 """Set-up shared by all tests: the hypothesis profiles and the place of the real data."""
 
 import os
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -31,3 +32,21 @@ def checkout() -> Path:
     if not (CHECKOUT / "Cargo.toml").exists():
         pytest.skip("these tests lie outside the repository")
     return CHECKOUT
+
+
+@pytest.fixture
+def lock(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[str], None]]:
+    """Make a file of `tmp_path`, which is the current folder, unreadable; root, who may read all, is somebody else."""
+    if os.name == "nt":
+        pytest.skip("permissions of POSIX")
+    monkeypatch.chdir(tmp_path)
+    tmp_path.chmod(0o777)
+    user = os.geteuid()
+
+    def lock(name: str) -> None:
+        Path(name).chmod(0)
+        if user == 0:
+            os.seteuid(65534)
+
+    yield lock
+    os.seteuid(user)

@@ -6,6 +6,7 @@ import random
 import subprocess
 import sys
 import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +15,7 @@ import pytest
 
 import stickbreak as sb
 from cases import clustered_rows, visible_bits
+from stickbreak import files
 
 MODEL = sb.Mixture(likelihood=sb.Gaussian(), process=sb.DirichletProcess())
 ROWS = clustered_rows(np.random.default_rng(3), 400, 3, 4)
@@ -196,6 +198,13 @@ def test_files_that_are_no_checkpoint_are_refused(tmp_path: Path) -> None:
             assert path.read_bytes() == content
         else:  # a flip in what a reader leaves alone
             assert same(result, fit())
+
+
+def test_a_locked_checkpoint(lock: Callable[[str], None]) -> None:
+    fit(sb.Checkpoint("fit.checkpoint"))
+    lock("fit.checkpoint")
+    with pytest.raises(sb.CheckpointError, match=r"^fit\.checkpoint: cannot be read: Permission denied$"):
+        files.read("fit.checkpoint", files.CHECKPOINT)
 
 
 @pytest.mark.parametrize("path", ["missing/fit.checkpoint", ".", "a\0b"])

@@ -455,3 +455,11 @@ def test_unreadable(tmp_path: Path, suffix: str, monkeypatch: pytest.MonkeyPatch
     path = tmp_path / f"rows{suffix}"
     path.symlink_to(path)
     refused(path)
+
+
+@pytest.mark.parametrize("suffix", datafiles.SUFFIXES)
+def test_locked(suffix: str, lock: Callable[[str], None]) -> None:
+    path = Path(f"rows{suffix}")
+    {".npy": np.save, ".npz": np.savez}.get(suffix, lambda *_: path.write_text("1,2"))(path, ROWS)
+    lock(path.name)
+    assert refused(path) == "cannot be read: Permission denied"

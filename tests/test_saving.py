@@ -170,6 +170,13 @@ def test_wrong_files(rows: np.ndarray, tmp_path: Path) -> None:
         sb.load(tmp_path)
 
 
+def test_locked(rows: np.ndarray, lock: Callable[[str], None]) -> None:
+    fitted(rows).save("m.safetensors")
+    lock("m.safetensors")
+    with pytest.raises(sb.ModelFileError, match=r"^m\.safetensors: cannot be read: Permission denied$"):
+        sb.load("m.safetensors")
+
+
 def test_foreign_safetensors(tmp_path: Path) -> None:
     numpy_files = pytest.importorskip("safetensors.numpy")
     numpy_files.save_file({"weights": np.ones(3)}, tmp_path / "foreign")

@@ -135,7 +135,7 @@ class CheckpointFile:
         except CheckpointError:
             raise
         except (StickbreakError, KeyError, TypeError, ValueError, OverflowError) as error:
-            raise self.refused(f"the checkpoint is damaged: {error}") from error
+            raise self.refused(f"the checkpoint is damaged: {files.said(error)}") from error
 
     def refused(self, why: object) -> CheckpointError:
         """Return the error for a file that this fit cannot go on from."""

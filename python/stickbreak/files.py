@@ -137,6 +137,9 @@ def read(path: str | os.PathLike[str], kind: Kind = MODEL) -> tuple[Header, Arra
     try:
         if not file_path.is_file():
             raise kind.error(f"{file_path}: {'not a file' if file_path.exists() else 'there is no such file'}")
+        # What the system refuses, safetensors takes for no such file.
+        with file_path.open("rb"):
+            pass
         with safe_open(file_path, framework="numpy") as file:
             metadata = _metadata(file.metadata(), file_path, kind)
             arrays: Arrays = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
@@ -144,8 +147,10 @@ def read(path: str | os.PathLike[str], kind: Kind = MODEL) -> tuple[Header, Arra
         if metadata.get("checksum", None) not in (None, checksum(metadata["header"], arrays)):
             raise kind.error(f"{file_path}: the {kind.noun} is damaged: its checksum does not fit its content")
         header = json.loads(metadata["header"], object_hook=_from_json)
-    except (OSError, KeyError, TypeError, ValueError, OverflowError, RecursionError, SafetensorError) as error:
-        raise kind.error(f"{file_path}: not a {kind.noun}, or damaged: {error}") from error
+    except OSError as error:
+        raise kind.error(f"{file_path}: cannot be read: {error.strerror or error}") from error
+    except (KeyError, TypeError, ValueError, OverflowError, RecursionError, SafetensorError) as error:
+        raise kind.error(f"{file_path}: not a {kind.noun}, or damaged: {said(error)}") from error
     if not isinstance(header, dict):
         raise kind.error(f"{file_path}: the header of the {kind.noun} is damaged")
     return header, arrays
@@ -158,6 +163,11 @@ def checksum(header: str, arrays: Arrays) -> str:
         digest.update(f"\n{name} {array.dtype.str} {array.shape}\n".encode())
         digest.update(np.ascontiguousarray(array).data)
     return digest.hexdigest()
+
+
+def said(error: Exception) -> str:
+    """Return what an error says of the content of a file; that of a missing field says no more than its name."""
+    return f"{error.args[0]} is missing" if isinstance(error, KeyError) else str(error)
 
 
 def as_path(path: object) -> Path:

@@ -455,7 +455,7 @@ def load(path: str | os.PathLike[str]) -> Fit:
     except InternalError:
         raise
     except (StickbreakError, KeyError, TypeError, ValueError, OverflowError) as error:
-        raise ModelFileError(f"{os.fspath(path)}: the model in the file is damaged: {error}") from error
+        raise ModelFileError(f"{os.fspath(path)}: the model in the file is damaged: {files.said(error)}") from error
 
 
 def _read_only(array: NDArray[np.float64]) -> NDArray[np.float64]:

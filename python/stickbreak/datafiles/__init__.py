@@ -130,6 +130,9 @@ def _checked(path: object) -> Path:
         if not file.is_file():
             raise SourceError(f"{file}: {'not a file' if file.exists() else 'there is no such file'}")
         empty = file.stat().st_size == 0
+        # What the system refuses, some readers take for damage.
+        with file.open("rb"):
+            pass
     except OSError as error:
         raise SourceError(f"{file}: cannot be read: {error.strerror or error}") from error
     if empty:
