@@ -13,6 +13,7 @@ import pytest
 
 import stickbreak as sb
 from cases import LIKELIHOODS, PROCESSES, LikelihoodName, ProcessName, clustered_rows, make_process, visible_bits
+from stickbreak import files
 
 ALGORITHMS = [sb.Full(sparsity=None, max_passes=4, tol=0.0), sb.Memoized(batches=3, sparsity=2, max_passes=4, tol=0.0)]
 
@@ -200,6 +201,31 @@ def test_damaged_arrays(rows: np.ndarray, tmp_path: Path) -> None:
             numpy_files.save_file(damaged, tmp_path / "damaged", metadata)
             with pytest.raises(sb.ModelFileError):
                 sb.load(tmp_path / "damaged")
+
+
+def test_fields_of_another_kind_are_named(rows: np.ndarray, tmp_path: Path) -> None:
+    path = tmp_path / "m.safetensors"
+    header, arrays = fitted(rows)._to_parts()
+    scale = arrays["likelihood.scale"].astype(np.float32)
+
+    def told(header: files.Header, arrays: files.Arrays) -> str:
+        files.write(path, header, arrays)
+        with pytest.raises(sb.ModelFileError) as caught:
+            sb.load(path)
+        return str(caught.value).removeprefix(f"{path}: the model in the file is damaged: ")
+
+    def changed(**state: object) -> files.Header:
+        return {**header, "state": {**header["state"], **state}}
+
+    found = f"an array of dtype float32 and shape {scale.shape}"
+    assert told(header, {**arrays, "likelihood.scale": scale}) == (
+        f"likelihood.scale must be an array of float64, but it is {found}"
+    )
+    message = "process_parameters.concentration must be a number or a word, but it is an object of type list"
+    assert told(changed(process_parameters={"concentration": [1]}), arrays) == message
+    assert told(changed(likelihood_parameters=3), arrays).startswith("likelihood_parameters must be an object, but it")
+    assert told({**header, "state": None}, arrays) == "state must be an object, but it is None"
+    assert told(header, {name: array for name, array in arrays.items() if name != "counts"}) == "counts is missing"
 
 
 def test_flipped_bits_are_seen(rows: np.ndarray, tmp_path: Path) -> None:

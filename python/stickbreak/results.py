@@ -19,6 +19,8 @@ from stickbreak.processes import Process
 if TYPE_CHECKING:
     from stickbreak._core import State
 
+# Those of a model file, beside the parameters.
+_ARRAYS = ("counts", "statistics", "entropies", "origin")
 # Rows whose dense responsibilities pass through index and value arrays at a time.
 _ROWS_AT_A_TIME = 65_536
 
@@ -401,6 +403,7 @@ class Fit:
 
     @classmethod
     def _from_parts(cls, header: files.Header, state_arrays: files.Arrays) -> "Fit":
+        _check_kinds(header["state"], state_arrays)
         state = _core.State.from_parts(header["state"], state_arrays)
         return cls(state, stop_reason=StopReason(header["stop_reason"]))
 
@@ -456,6 +459,18 @@ def load(path: str | os.PathLike[str]) -> Fit:
         raise
     except (StickbreakError, KeyError, TypeError, ValueError, OverflowError) as error:
         raise ModelFileError(f"{os.fspath(path)}: the model in the file is damaged: {files.said(error)}") from error
+
+
+def _check_kinds(state: object, state_arrays: files.Arrays) -> None:
+    """Refuse parameters and arrays of kinds that the core does not read; what it does not know it leaves alone."""
+    header = checks.instance("state", state, dict, "an object")
+    for role in ("likelihood_parameters", "process_parameters"):
+        for name, value in checks.instance(role, header[role], dict, "an object").items():
+            if isinstance(value, bool) or not isinstance(value, int | float | str | None):
+                raise checks.invalid_type(f"{role}.{name}", checks.describe(value), "a number or a word")
+    for name, array in state_arrays.items():
+        if (name in _ARRAYS or name.startswith("likelihood.")) and array.dtype != np.float64:
+            raise checks.invalid_type(name, checks.describe(array), "an array of float64")
 
 
 def _read_only(array: NDArray[np.float64]) -> NDArray[np.float64]:
