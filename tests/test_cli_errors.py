@@ -197,7 +197,7 @@ def test_what_cannot_be_written_after_all(monkeypatch: pytest.MonkeyPatch) -> No
 
     monkeypatch.setattr("numpy.save", save)
     message = failed("predict model.safetensors rows.npy --out labels.npy".split(), 1)
-    assert "No space left" in message
+    assert message == "labels.npy: cannot be written: No space left on device"
     assert Path("labels.npy").read_bytes() == b"older"
     assert not list(Path().glob(".*"))
 

@@ -119,8 +119,11 @@ def test_a_bad_number_is_an_error_in_one_line(
 
 def test_a_folder_that_cannot_be_made(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (tmp_path / "file").touch()
-    assert cli.main(["demo", *SMALL, "--out", str(tmp_path / "file")]) == 1
-    assert "stickbreak: error: " in capsys.readouterr().err
+    for out in (tmp_path / "file", tmp_path / "file" / "below"):
+        assert cli.main(["demo", *SMALL, "--out", str(out)]) == 2
+        error = capsys.readouterr().err
+        assert error.startswith("stickbreak: error: --out must be a folder that exists or can be made, and can be ")
+        assert str(out) in error
 
 
 @pytest.mark.parametrize("text", ["15", "tall"])

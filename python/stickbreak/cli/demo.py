@@ -9,7 +9,7 @@ from typing import Any
 import click
 
 from stickbreak.cli.options import json_option, threads_option
-from stickbreak.cli.output import print_json
+from stickbreak.cli.output import make_folder, print_json
 from stickbreak.cli.program import Command
 from stickbreak.cli.summary import described
 from stickbreak.errors import NotSupported
@@ -82,6 +82,7 @@ def demo(as_json: bool, **options: Any) -> None:
     from stickbreak.demo import program
 
     out = Path(options.pop("out"))
+    make_folder("out", str(out))
     # For programs, what the demo tells people goes to stderr.
     with contextlib.redirect_stdout(sys.stderr) if as_json else contextlib.nullcontext():
         fit = program.run(program.Options(out=out, **options))

@@ -6,7 +6,8 @@ import math
 import os
 import sys
 import tempfile
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, Any
 
@@ -15,9 +16,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from stickbreak import checks
+from stickbreak.errors import StickbreakError
 from stickbreak.files import replacing
 
 _ROWS_AT_A_TIME = 65_536
+
+
+class OutputError(StickbreakError):
+    """A table cannot be written to its file after all."""
 
 
 def print_json(value: Any) -> None:
@@ -42,11 +48,27 @@ def check_place(argument: str, path: str, *, inputs: Iterable[str | None] = ()) 
         raise checks.invalid_argument(argument, f"{path!r}, which is no regular file", "the name of a file")
     if any(source is not None and os.path.realpath(source) == str(target) for source in inputs):
         raise checks.invalid_argument(argument, f"{path!r}, which is read", "the name of another file")
-    allowed = "a file in a folder that exists and can be written to"
+    with _refused(argument, path, "a file in a folder that exists and can be written to"):
+        _try_to_write_in(target.parent)
+
+
+def make_folder(argument: str, path: str) -> None:
+    """Make a folder where it is missing; raise where that, or to write in it, is impossible."""
+    with _refused(argument, path, "a folder that exists or can be made, and can be written to"):
+        Path(path).mkdir(parents=True, exist_ok=True)
+        _try_to_write_in(Path(path))
+
+
+def _try_to_write_in(folder: Path) -> None:
+    # Permissions say too little: file systems can be read-only.
+    with tempfile.TemporaryFile(dir=folder):
+        pass
+
+
+@contextmanager
+def _refused(argument: str, path: str, allowed: str) -> Iterator[None]:
     try:
-        # Permissions say too little: file systems can be read-only.
-        with tempfile.TemporaryFile(dir=target.parent):
-            pass
+        yield
     except OSError as error:
         raise checks.invalid_argument(argument, f"{path!r} ({error.strerror})", allowed) from error
 
@@ -73,10 +95,18 @@ def write_table(path: str, names: Sequence[str], values: NDArray[Any], key: str)
         The values.
     key : str
         The name of the values in JSON.
+
+    Raises
+    ------
+    OutputError
+        The file cannot be written, as where the disk is full.
     """
     target = Path(os.path.realpath(path))
-    with replacing(target) as part:
-        _WRITERS[target.suffix.lower()](part, names, values, key)
+    try:
+        with replacing(target) as part:
+            _WRITERS[target.suffix.lower()](part, names, values, key)
+    except OSError as error:
+        raise OutputError(f"{path}: cannot be written: {error.strerror or error}") from error
 
 
 def give_table(path: str | None, names: Sequence[str], values: NDArray[Any], *, key: str, as_json: bool) -> None:

@@ -18,7 +18,7 @@ MODEL_FILE, FIGURE_FILE = "model.safetensors", "stickbreak.png"
 class Options:
     """What the user asks for; see the help of the command."""
 
-    out: Path
+    out: Path  # a folder that exists
     n_components: int
     sparsity: int
     max_passes: int
@@ -41,7 +41,6 @@ def run(options: Options) -> sb.Fit:
     photographs = [load_photograph(name, options.height) for name in PHOTOGRAPHS]
     parts = [patches(photograph) for photograph in photographs]
     rows = np.concatenate(parts)
-    options.out.mkdir(parents=True, exist_ok=True)
     print(f"Fitting {len(rows):,} patches of {' and '.join(PHOTOGRAPHS)}; Ctrl-C ends it early", flush=True)
     fit = fit_patches(rows, settings)
     for name, value in _summary(fit, rows):
