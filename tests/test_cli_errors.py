@@ -67,11 +67,11 @@ FAILURES: dict[str, tuple[str, str]] = {
     "unknown format": ("fit rows.xlsx --out m.safetensors", "rows.xlsx"),
     "no model": ("predict nothing.safetensors rows.npy", "nothing.safetensors: there is no such file"),
     "foreign model": ("predict rows.npy rows.npy", "rows.npy: not a model file"),
-    "other columns": ("predict model.safetensors wide.npy", "wide.npy: X must be of 2 columns"),
+    "other columns": ("predict model.safetensors wide.npy", "wide.npy: data must be of 2 columns"),
     "no start": ("fit rows.npy --out m.safetensors --init nothing.npy", "nothing.npy: there is no such file"),
     "no parameter": ("fit rows.npy --out m.safetensors --scale nothing.csv", "nothing.csv: there is no such file"),
-    "short weights": ("fit rows.npy --out m.safetensors --weights short.npy", "short.npy: sample_weight must be"),
-    "negative weights": ("score model.safetensors rows.npy --weights negative.npy", "negative.npy: sample_weight must"),
+    "short weights": ("fit rows.npy --out m.safetensors --weights short.npy", "short.npy: --weights must be"),
+    "negative weights": ("score model.safetensors rows.npy --weights negative.npy", "negative.npy: --weights must"),
     "later": ("fit rows.npy --out m.safetensors --truncation tail", "truncation"),
     "foreign info": ("info rows.npy", "rows.npy: not a model file"),
     "foreign generate": ("generate rows.npy -n 2", "rows.npy: not a model file"),
@@ -166,6 +166,32 @@ def test_error_object_says_what_python_says() -> None:
     error = caught.value
     assert (found["type"], found["argument"]) == ("InvalidArgument", "seed")
     assert (found["found"], found["allowed"]) == (error.found, error.allowed)
+
+
+@pytest.mark.parametrize(
+    ("command", "argument"),
+    [
+        ("fit rows.npy --out m --n-components x", "n_components"),
+        ("fit rows.npy --out m --n-components 0", "n_components"),
+        ("fit rows.npy --out m --likelihood gausian", "likelihood"),
+        ("fit rows.npy", "out"),
+        ("predict model.safetensors", "data"),
+        ("predict model.safetensors wide.npy", "data"),
+        ("generate model.safetensors -n -1", "n"),
+        ("fit rows.npy --out m --schedule full --batches 3", "batches"),
+        ("fit rows.npy --out m --process fd", "n_components"),
+        ("fit rows.npy --out m --checkpoint-seconds 5", "checkpoint_seconds"),
+        ("fit rows.npy --out m --checkpoint c --checkpoint-seconds -5", "checkpoint_seconds"),
+        ("fit rows.npy --out m --weights short.npy --weight-column 1", "weights"),
+        ("fit rows.npy --out m --weights negative.npy", "weights"),
+        ("score model.safetensors wide.npy --columns 1-2 --weight-column 4", "weight_column"),
+        ("fit rows.npy --out m --weight-column 1", "weight_column"),
+        ("fit rows.npy --outt m", "outt"),
+        ("fit nothing.npy --out m", None),
+    ],
+)
+def test_error_object_names_the_option(command: str, argument: str | None) -> None:
+    assert json.loads(run(*command.split(), "--json").stdout)["error"]["argument"] == argument
 
 
 @pytest.mark.parametrize(

@@ -181,7 +181,7 @@ def fit(
         check_place("checkpoint", checkpoint, inputs=(data, weights, out))
     reading = Reading(columns=columns, weight_column=weight_column, key=key, delimiter=delimiter, header=header)
     rows, sample_weight = read_weighted(data, weights, reading)
-    with rows_of(data, weights or data):
+    with rows_of(data, weights, weight_column=weight_column):
         result = sb.fit(
             model,
             rows,
@@ -231,6 +231,6 @@ def _start(init: str) -> Any:
 def _checkpoint(path: str | None, every_seconds: float | None) -> Any:
     if path is None:
         if every_seconds is not None:
-            raise click.UsageError("--checkpoint-seconds needs --checkpoint")
+            raise click.BadOptionUsage("--checkpoint-seconds", "--checkpoint-seconds needs --checkpoint")
         return None
     return sb.Checkpoint(path) if every_seconds is None else sb.Checkpoint(path, every_seconds=every_seconds)

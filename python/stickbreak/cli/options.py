@@ -90,7 +90,7 @@ def weight_options(command: Callable[..., Any]) -> Callable[..., Any]:
 def read_weighted(data: str, weights: str | None, reading: Reading) -> tuple[Any, Any]:
     """Return the rows of a data file and their weights, from its own column or a file of their own."""
     if weights is not None and reading.weight_column is not None:
-        raise click.UsageError("--weights and --weight-column exclude each other")
+        raise click.BadOptionUsage("--weights", "--weights and --weight-column exclude each other")
     read = reading.read(data)
     return read.rows, read.weights if weights is None else read_column("weights", weights)
 

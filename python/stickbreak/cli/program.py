@@ -105,15 +105,27 @@ class Command(click.Command):
     def _raise_named(self, error: InvalidArgument | InvalidType) -> NoReturn:
         for parameter in self.params:
             if isinstance(parameter, click.Option) and error.argument == parameter.name:
-                title = max(parameter.opts, key=len)
+                title = _title(parameter)
                 # On the command line None is an option left out.
                 said = re.sub(r",? or None( for all of them)?(?=,|;|$)", "", str(error).removeprefix(error.argument))
-                raise _Refused(f"{title}{said}") from error
+                raise _Refused(title, f"{title}{said}") from error
         raise error
 
 
 class _Refused(click.ClickException):
-    """A value that an option does not allow."""
+    """A value that an option does not allow.
+
+    Parameters
+    ----------
+    option_name : str
+        The option.
+    message : str
+        The whole sentence.
+    """
+
+    def __init__(self, option_name: str, message: str) -> None:
+        super().__init__(message)
+        self.option_name = option_name
 
 
 class _Interrupted(Exception):
@@ -121,17 +133,22 @@ class _Interrupted(Exception):
 
 
 @contextmanager
-def rows_of(data: str, weights: str | None = None) -> Iterator[None]:
-    """Name the file in errors of the rows, or of the weights, that were read from it."""
+def rows_of(data: str, weights: str | None = None, *, weight_column: str | None = None) -> Iterator[None]:
+    """Name the file and the option in errors of the rows, or of the weights, that were read from it."""
+    in_weights = ("--weights", weights) if weight_column is None else ("--weight-column", data)
     try:
         yield
     except (InvalidArgument, InvalidType) as error:
-        path = {"data": data, "X": data, "sample_weight": weights}.get(error.argument or "")
+        argument = error.argument or ""
+        # With its dashes the option is none whose own value is refused: it is the content of the file that is wrong.
+        name, path = {"data": ("data", data), "X": ("data", data), "sample_weight": in_weights}.get(
+            argument, ("", None)
+        )
         if path is None:
             raise
         counted = " (counted from 0)" if " row " in (error.found or "") else ""
-        message = f"{path}: {error}{counted}"
-        raise type(error)(message, argument=error.argument, found=error.found, allowed=error.allowed) from error
+        message = f"{path}: {name}{str(error).removeprefix(argument)}{counted}"
+        raise type(error)(message, argument=name, found=error.found, allowed=error.allowed) from error
 
 
 def _tell(error: BaseException, message: str, code: ExitCode, wants_json: bool) -> int:
@@ -139,9 +156,24 @@ def _tell(error: BaseException, message: str, code: ExitCode, wants_json: bool) 
     click.echo(f"stickbreak: error: {line}", err=True)
     if wants_json:
         cause = error.__cause__ if isinstance(error, _Refused | _Interrupted) else error
-        details = {name: getattr(cause, name, None) for name in ("argument", "found", "allowed")}
-        print_json({"error": {"type": type(cause).__name__, "message": line, **details}})
+        details = {name: getattr(cause, name, None) for name in ("found", "allowed")}
+        argument = _argument(error)
+        print_json({"error": {"type": type(cause).__name__, "message": line, "argument": argument, **details}})
     return code
+
+
+def _argument(error: BaseException) -> str | None:
+    """Return the argument at fault, by the name of its option with underscores."""
+    name = getattr(error, "argument", None)
+    if isinstance(error, click.BadParameter) and error.param is not None:
+        name = _title(error.param)
+    elif isinstance(error, click.BadOptionUsage | click.NoSuchOption | _Refused):
+        name = error.option_name
+    return None if name is None else name.lstrip("-").replace("-", "_")
+
+
+def _title(parameter: click.Parameter) -> str:
+    return max(parameter.opts, key=len)
 
 
 def _tell_warning(message: Warning | str, *_: Any, **__: Any) -> None:

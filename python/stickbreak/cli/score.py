@@ -58,7 +58,7 @@ def score(
     fit = load(model)
     reading = Reading(columns=columns, weight_column=weight_column, key=key, delimiter=delimiter, header=header)
     table, sample_weight = read_weighted(data, weights, reading)
-    with rows_of(data, weights or data):
+    with rows_of(data, weights, weight_column=weight_column):
         sample_weight = sample_weights(sample_weight, len(table))
         densities = fit.log_predictive(table, threads=threads)
         bound = fit.evaluate(table, sample_weight=sample_weight, threads=threads) if elbo else None

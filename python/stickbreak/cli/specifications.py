@@ -89,7 +89,7 @@ def made(kind: type[T], given: Mapping[str, Any]) -> T:
     own = {field.name: given.get(field.name) for field in fields(kind)}  # type: ignore[arg-type]
     missing = [field.name for field in fields(kind) if _is_required(field) and own[field.name] is None]  # type: ignore[arg-type]
     if missing:
-        raise click.UsageError(f"{kebab(kind.__name__)} needs {option(missing[0])}")
+        raise click.BadOptionUsage(option(missing[0]), f"{kebab(kind.__name__)} needs {option(missing[0])}")
     return kind(**{name: value for name, value in own.items() if value is not None})
 
 
@@ -100,7 +100,7 @@ def check_used(kinds: Iterable[type[Any]], given: Mapping[str, Any]) -> None:
     for name, value in given.items():
         if value is not None and name not in known:
             names = " or ".join(kebab(kind.__name__) for kind in chosen)
-            raise click.UsageError(f"{option(name)} does not go with {names}")
+            raise click.BadOptionUsage(option(name), f"{option(name)} does not go with {names}")
 
 
 def option(name: str) -> str:
