@@ -14,6 +14,7 @@ from click.testing import CliRunner, Result
 
 import stickbreak as sb
 from stickbreak.cli import program, specifications
+from stickbreak.cli.program import ExitCode
 from stickbreak.likelihoods import Likelihood
 from stickbreak.processes import Process
 
@@ -90,6 +91,7 @@ REFUSALS: dict[str, tuple[str, str]] = {
     "threads": ("predict model.safetensors rows.npy --threads 0", "--threads must be"),
     "n_init": ("fit rows.npy --out m --n-init 0", "--n-init must be"),
     "init": ("fit rows.npy --out m --init kmean", "--init must be 'kmeans++' or 'random'"),
+    "init is a model": ("fit rows.npy --out m --init kmean", "of shape (n, K) or a model file, but it is 'kmean'"),
     "start of others": ("fit rows.npy --out m --init short.npy", "--init must be"),
     "concentration": ("fit rows.npy --out m --concentration 0", "--concentration must be"),
     "dof": ("fit rows.npy --out m --dof 1", "--dof must be greater than D - 1"),
@@ -121,6 +123,10 @@ REFUSALS: dict[str, tuple[str, str]] = {
     "out below a file": ("fit rows.npy --out rows.npy/m", "--out must be a file in a folder that exists"),
     "out is a device": (f"fit rows.npy --out {os.devnull}", "no regular file"),
     "out is read": ("fit rows.npy --out ./rows.npy", "which is read"),
+    "out is the checkpoint": ("fit rows.npy --out o --checkpoint ./o", "'./o', which is written too"),
+    "delimiter of no text": ("fit rows.npy --out m --delimiter ;", "--delimiter does not go with .npy files"),
+    "header of no text": ("predict model.safetensors rows.npy --no-header", "--header does not go with .npy files"),
+    "key of no archive": ("score model.safetensors bad.csv --key a", "--key does not go with .csv files"),
     "out is the start": ("fit rows.npy --out model.safetensors --init model.safetensors", "which is read"),
     "labels are read": ("predict model.safetensors rows.npy --out rows.npy", "which is read"),
     "labels in no format": (
@@ -264,6 +270,8 @@ def test_help_of_all() -> None:
     assert result.exit_code == 0
     for command in commands():
         assert f"\n  {command} " in result.stdout
+    for code in ExitCode:
+        assert re.search(rf"\b{code.value} ", result.stdout)
     alone = run()
     assert alone.exit_code == 2
     assert alone.stdout == ""

@@ -343,6 +343,19 @@ def test_arrays_that_are_no_tables(tmp_path: Path, shape: tuple[int, ...]) -> No
     assert str(shape) in refused(tmp_path / "rows.npy")
 
 
+@pytest.mark.parametrize("rows", [2**50, 2**61, 2**62, 2**63])
+def test_arrays_that_are_too_large(tmp_path: Path, rows: int) -> None:
+    """A shape beyond memory, or beyond all numbers, is said of the file, and without a warning before."""
+    header = io.BytesIO()
+    np.lib.format.write_array_header_1_0(header, {"descr": "<f8", "fortran_order": False, "shape": (rows, 8)})
+    content = header.getvalue() + bytes(64)
+    refused(text(tmp_path, content, "rows.npy"))
+    with zipfile.ZipFile(tmp_path / "rows.npz", "w") as archive:
+        archive.writestr("a.npy", content)
+    message = refused(tmp_path / "rows.npz")
+    assert rows > 2**50 or message == "there is not enough memory for it"
+
+
 def test_no_code_is_run(tmp_path: Path) -> None:
     class Trap:
         def __reduce__(self) -> tuple[object, ...]:
@@ -393,6 +406,11 @@ def test_empty_archive(tmp_path: Path) -> None:
 )
 def test_malformed_text(tmp_path: Path, content: str | bytes, message: str) -> None:
     assert refused(text(tmp_path, content)) == message
+
+
+@pytest.mark.parametrize("content", ["1 2 3\n4 5 6\n", "a b c\n1 2 3\n", "1|2\n3|4\n", "1 2 3\n"])
+def test_other_delimiters_are_to_be_said(tmp_path: Path, content: str) -> None:
+    assert refused(text(tmp_path, content)).endswith("separates the fields, say which (--delimiter)")
 
 
 @pytest.mark.parametrize("content", ["1,a\n2,3\n", "id,2019,2020\n1,2,3\n", "1,,2\n3,4,5\n"])

@@ -118,6 +118,15 @@ def test_paths(rows: np.ndarray, tmp_path: Path) -> None:
     assert sorted(each.name for each in tmp_path.iterdir()) == ["a", "b.model", "with space and ünïcode"]
 
 
+def test_the_longest_names(rows: np.ndarray, tmp_path: Path) -> None:
+    path = tmp_path / ("m" * 255)
+    fit = fitted(rows)
+    fit.save(path)
+    assert sb.load(path).elbo == fit.elbo
+    files.write(tmp_path / ("c" * 255), {}, {}, files.CHECKPOINT)
+    assert [len(file.name) for file in tmp_path.iterdir()] == [255, 255]
+
+
 def test_saving_replaces(rows: np.ndarray, tmp_path: Path) -> None:
     path = tmp_path / "model"
     fitted(rows, "gaussian").save(path)

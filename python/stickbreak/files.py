@@ -28,6 +28,8 @@ from stickbreak.errors import CheckpointError, ModelFileError
 Header = dict[str, Any]
 Arrays = dict[str, NDArray[Any]]
 
+_LONGEST_STEM = 200
+
 
 @dataclass(frozen=True)
 class Kind:
@@ -191,7 +193,10 @@ def _target(path: object, kind: Kind) -> Path:
 def _part(target: Path, one_writer: bool) -> Path:
     """Return the name under which a file is written before it takes its place."""
     own = "" if one_writer else f".{os.getpid()}.{uuid.uuid4().hex}"
-    return target.with_name(f".{target.name}{own}.part")
+    name = os.fsencode(target.name)
+    # File systems end names at 255 bytes; a name near that leaves no room for what is added.
+    stem = target.name if len(name) <= _LONGEST_STEM else hashlib.blake2b(name, digest_size=16).hexdigest()
+    return target.with_name(f".{stem}{own}.part")
 
 
 def _metadata(metadata: dict[str, str] | None, path: Path, kind: Kind) -> dict[str, str]:

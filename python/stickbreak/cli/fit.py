@@ -178,7 +178,7 @@ def fit(
     model = sb.Mixture(likelihood=made(likelihood, given), process=made(process, given))
     check_place("out", out, inputs=(data, weights, init))
     if checkpoint is not None:
-        check_place("checkpoint", checkpoint, inputs=(data, weights, out))
+        check_place("checkpoint", checkpoint, inputs=(data, weights), outputs=(out,))
     reading = Reading(columns=columns, weight_column=weight_column, key=key, delimiter=delimiter, header=header)
     rows, sample_weight = read_weighted(data, weights, reading)
     with rows_of(data, weights, weight_column=weight_column):

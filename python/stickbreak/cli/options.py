@@ -3,6 +3,7 @@
 import csv
 from collections.abc import Callable
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import click
@@ -12,6 +13,8 @@ from stickbreak import checks, datafiles
 Decorator = Callable[[Callable[..., Any]], Callable[..., Any]]
 
 _DELIMITERS = {"comma": ",", "semicolon": ";", "tab": "\t", "\\t": "\t", "space": " "}
+# Options that not every data file takes.
+_ONLY_FOR = {"key": (".npz",), "delimiter": (".csv", ".tsv"), "header": (".csv", ".tsv")}
 
 model_argument = click.argument("model")
 data_argument = click.argument("data")
@@ -33,6 +36,7 @@ class Reading:
 
     def read(self, path: str) -> datafiles.DataFile:
         """Read the rows."""
+        self._check_fits(Path(path).suffix.lower())
         delimiter = None if self.delimiter is None else _DELIMITERS.get(self.delimiter.lower(), self.delimiter)
         return datafiles.read(
             path,
@@ -42,6 +46,11 @@ class Reading:
             delimiter=delimiter,
             header=self.header,
         )
+
+    def _check_fits(self, suffix: str) -> None:
+        for name, suffixes in _ONLY_FOR.items():
+            if getattr(self, name) is not None and suffix in datafiles.SUFFIXES and suffix not in suffixes:
+                raise click.BadOptionUsage(f"--{name}", f"--{name} does not go with {suffix} files")
 
 
 def reading_options(command: Callable[..., Any]) -> Callable[..., Any]:

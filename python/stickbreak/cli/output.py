@@ -39,15 +39,18 @@ def print_facts(facts: Iterable[tuple[str, str]]) -> None:
         click.echo(f"{name:<{width}}  {value}")
 
 
-def check_place(argument: str, path: str, *, inputs: Iterable[str | None] = ()) -> None:
-    """Raise where no file can be written at `path`, or where it would replace one that is read."""
+def check_place(
+    argument: str, path: str, *, inputs: Iterable[str | None] = (), outputs: Iterable[str | None] = ()
+) -> None:
+    """Raise where no file can be written at `path`, or where it would replace one that is read or written too."""
     target = Path(os.path.realpath(path))
     if target.is_dir():
         raise checks.invalid_argument(argument, f"{path!r}, which is a folder", "the name of a file")
     if target.exists() and not target.is_file():
         raise checks.invalid_argument(argument, f"{path!r}, which is no regular file", "the name of a file")
-    if any(source is not None and os.path.realpath(source) == str(target) for source in inputs):
-        raise checks.invalid_argument(argument, f"{path!r}, which is read", "the name of another file")
+    for others, said in ((inputs, "read"), (outputs, "written too")):
+        if any(other is not None and os.path.realpath(other) == str(target) for other in others):
+            raise checks.invalid_argument(argument, f"{path!r}, which is {said}", "the name of another file")
     with _refused(argument, path, "a file in a folder that exists and can be written to"):
         _try_to_write_in(target.parent)
 

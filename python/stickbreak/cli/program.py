@@ -108,7 +108,7 @@ class Command(click.Command):
                 title = _title(parameter)
                 # On the command line None is an option left out.
                 said = re.sub(r",? or None( for all of them)?(?=,|;|$)", "", str(error).removeprefix(error.argument))
-                raise _Refused(title, f"{title}{said}") from error
+                raise _Refused(title, f"{title}{said.replace('a Fit', 'a model file')}") from error
         raise error
 
 

@@ -85,8 +85,8 @@ def read(
     InvalidType, InvalidArgument
         An argument is not as described, or the file has no such column or array.
     SourceError
-        The file is missing, empty, unreadable or malformed; of text the line and the column are named, both
-        counted from 1.
+        The file is missing, empty, unreadable, malformed or larger than memory; of text the line and the column are
+        named, both counted from 1.
     NotSupported
         The file is a Parquet file and PyArrow is not installed.
 
@@ -114,6 +114,8 @@ def read(
             rows, names = read_parquet(file, choice)
         else:
             rows, names = read_text(file, choice, _delimiter(delimiter), header)
+    except MemoryError as error:
+        raise SourceError(f"{file}: there is not enough memory for it") from error
     except OSError as error:
         raise SourceError(f"{file}: cannot be read: {error.strerror or error}") from error
     return _parted(rows, names, has_weights=weight_column is not None)

@@ -20,7 +20,9 @@ _PASSED = (OSError, MemoryError, InvalidArgument, SourceError)
 def read_npy(path: Path, choice: Choice) -> tuple[NDArray[Any], None]:
     """Return the array of a .npy file as a memory map."""
     try:
-        array = np.lib.format.open_memmap(path, mode="r")
+        # A shape that overflows is an error soon after; NumPy would warn of it first.
+        with np.errstate(all="ignore"):
+            array = np.lib.format.open_memmap(path, mode="r")
     except _PASSED:
         raise
     except Exception as error:
@@ -33,7 +35,7 @@ def read_npz(path: Path, choice: Choice, key: str | None) -> tuple[NDArray[Any],
     if not zipfile.is_zipfile(path):
         raise SourceError(f"{path}: not an .npz file, or damaged")
     try:
-        with path.open("rb") as file, np.load(file, allow_pickle=False) as archive:
+        with np.errstate(all="ignore"), path.open("rb") as file, np.load(file, allow_pickle=False) as archive:
             name = _name(path, archive.files, key)
             array = archive[name]
     except _PASSED:

@@ -31,6 +31,7 @@ def read_text(
         first = next(lines, None)
         if first is None:
             raise SourceError(f"{path}: there are only blank lines in the file")
+        sniffs = delimiter is None
         delimiter = delimiter or _sniffed(first)
         begun = chain([first], lines)
         fields = lines.split(begun, delimiter)
@@ -40,11 +41,12 @@ def read_text(
         lines.expect(len(fields), delimiter)
         second = next(lines, None) if header else first
         if second is None:
-            raise SourceError(f"{path}: there are names in the first line, but no rows")
+            hint = _hint(fields) if sniffs else ""
+            raise SourceError(f"{path}: there are names in the first line, but no rows{hint}")
         first_row = lines.number
         chosen = choice.among(names, len(fields))
         lines.check(second)
-        rows = _numbers(lines, chain([second], lines), delimiter, names, chosen)
+        rows = _numbers(lines, chain([second], lines), delimiter, names, chosen, sniffs=sniffs)
     _check_finite(path, rows, first_row, names, chosen)
     return rows, named(names, chosen)
 
@@ -129,6 +131,13 @@ def _sniffed(line: str) -> str:
     return ","
 
 
+def _hint(fields: list[str]) -> str:
+    """Return what to do about a line of one field that looks like several between delimiters of another kind."""
+    if len(fields) > 1 or not re.search(r"[^\s|:][\s|:]+[^\s|:]", fields[0]):
+        return ""
+    return "; where another character than tab, semicolon or comma separates the fields, say which (--delimiter)"
+
+
 def _is_header(path: Path, line: int, fields: list[str]) -> bool:
     numbers = [bool(_NUMBER.fullmatch(field)) for field in fields]
     if any(numbers) and not all(numbers):
@@ -141,14 +150,21 @@ def _is_header(path: Path, line: int, fields: list[str]) -> bool:
 
 
 def _numbers(
-    lines: _Lines, rows: Iterable[str], delimiter: str, names: tuple[str, ...] | None, chosen: list[int] | None
+    lines: _Lines,
+    rows: Iterable[str],
+    delimiter: str,
+    names: tuple[str, ...] | None,
+    chosen: list[int] | None,
+    *,
+    sniffs: bool,
 ) -> NDArray[np.float64]:
     try:
         # Given lines one by one, NumPy fails at the line that was read last.
         return np.loadtxt(rows, delimiter=delimiter, comments=None, quotechar='"', usecols=chosen, ndmin=2)
     except ValueError as error:
         reason = _reason(lines, delimiter, names, chosen, error)
-        raise SourceError(f"{lines.path}: line {lines.number}{reason}") from error
+        hint = _hint(lines.split([lines.last], delimiter)) if sniffs else ""
+        raise SourceError(f"{lines.path}: line {lines.number}{reason}{hint}") from error
 
 
 def _reason(
