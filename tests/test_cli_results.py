@@ -331,3 +331,17 @@ def test_parquet(folder: Path, rows: np.ndarray) -> None:
     parquet.write_table(pyarrow.table({name: rows[:, place] for place, name in enumerate("abc")}), "rows.parquet")
     run("fit", "rows.parquet", "--n-components", 6, "--out", "m.safetensors")
     assert same(sb.load("m.safetensors"), python_fit(rows))
+
+
+@pytest.mark.filterwarnings("always::stickbreak.ConversionWarning")
+def test_parquet_of_integers(folder: Path) -> None:
+    """The copy of the data is told, as with other files; that of labels and weights is not."""
+    columns = {name: np.arange(300) % place for place, name in enumerate("abc", start=7)}
+    parquet.write_table(pyarrow.table(columns), "rows.parquet")
+    parquet.write_table(pyarrow.table({"label": np.arange(300) % 6}), "labels.parquet")
+    parquet.write_table(pyarrow.table({"weight": np.arange(300)}), "weights.parquet")
+    options = ["--init", "labels.parquet", "--weights", "weights.parquet", "--max-passes", 1, "--out", "m.safetensors"]
+    said = run("fit", "rows.parquet", *options).stderr
+    assert said.startswith("stickbreak: warning: integers are converted to float64")
+    assert said.count("warning") == 1
+    assert run("fit", "rows.npy", *options).stderr == ""

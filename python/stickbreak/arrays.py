@@ -57,7 +57,7 @@ def rows(value: object, argument: str = "X", *, n_columns: int | None = None, mi
     if array.dtype == dtype and array.flags.aligned:
         return array
     if hasattr(value, "dtype") or hasattr(value, "dtypes"):  # a list has no type that could be kept
-        _say_converted(array.dtype, np.dtype(dtype))
+        say_converted(array.dtype, np.dtype(dtype))
     return _converted(array, dtype)
 
 
@@ -69,11 +69,13 @@ def _hint_on_rank(array: NDArray[Any], argument: str, n_columns: int | None) -> 
     return f"for a single column write {argument}.reshape(-1, 1)"
 
 
-def _say_converted(found: np.dtype[Any], wanted: np.dtype[Any]) -> None:
-    kinds = {"b": "booleans are", "i": "integers are", "u": "integers are", "f": f"{found.name} is"}
+def say_converted(found: np.dtype[Any], wanted: np.dtype[Any]) -> None:
+    """Warn of numbers that change their type."""
+    kinds = {"b": "booleans", "i": "integers", "u": "integers", "O": "decimals"}
     if found.name != wanted.name:  # another byte order is no other type
         # At this line, not at the caller's: the default filter then shows it once, wherever the callers are.
-        text = f"{kinds[found.kind]} converted to {wanted.name}, in a copy; pass float32 or float64 to spare it"
+        what = f"{found.name} is" if found.kind == "f" else f"{kinds[found.kind]} are"
+        text = f"{what} converted to {wanted.name}, in a copy; pass float32 or float64 to spare it"
         warnings.warn(text, ConversionWarning, stacklevel=1)
 
 

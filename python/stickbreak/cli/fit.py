@@ -13,6 +13,7 @@ from stickbreak.cli.options import (
     Reading,
     data_argument,
     json_option,
+    read_values,
     read_weighted,
     reading_options,
     threads_option,
@@ -220,7 +221,7 @@ def _start(init: str) -> Any:
         return sb.load(init)
     if suffix not in datafiles.SUFFIXES:
         return init
-    values = datafiles.read(init).rows
+    values = read_values(init)
     if values.shape[1] > 1:
         return values
     labels = values[:, 0]

@@ -1,6 +1,7 @@
 """Options and arguments that several commands share."""
 
 import csv
+import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -9,6 +10,7 @@ from typing import Any
 import click
 
 from stickbreak import checks, datafiles
+from stickbreak.errors import ConversionWarning
 
 Decorator = Callable[[Callable[..., Any]], Callable[..., Any]]
 
@@ -106,10 +108,17 @@ def read_weighted(data: str, weights: str | None, reading: Reading) -> tuple[Any
 
 def read_column(argument: str, path: str) -> Any:
     """Return the one column of a data file."""
-    rows = datafiles.read(path).rows
+    rows = read_values(path)
     if rows.shape[1] != 1:
         raise checks.invalid_argument(argument, f"{path!r} with {rows.shape[1]} columns", "a data file of one column")
     return rows[:, 0]
+
+
+def read_values(path: str) -> Any:
+    """Return what a data file holds beside rows: weights, labels or a parameter, of which a copy costs nothing."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConversionWarning)
+        return datafiles.read(path).rows
 
 
 def _items(text: str) -> list[str]:

@@ -12,7 +12,8 @@ from typing import Any, Generic, TypeVar, get_args
 import click
 from numpy.typing import ArrayLike
 
-from stickbreak import checks, datafiles
+from stickbreak import checks
+from stickbreak.cli.options import read_values
 from stickbreak.errors import InvalidArgument
 from stickbreak.specification import Specification
 
@@ -61,7 +62,7 @@ class Numbers(click.ParamType):  # type: ignore[type-arg]
         else:
             return numbers if len(numbers) > 1 else numbers[0]
         try:
-            rows = datafiles.read(value).rows
+            rows = read_values(value)
         except InvalidArgument:
             self.fail(f"{value!r} is neither numbers with commas between them nor the name of a data file", param, ctx)
         return rows.ravel() if 1 in rows.shape and rows.size > 1 else rows

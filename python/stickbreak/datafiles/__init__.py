@@ -90,6 +90,11 @@ def read(
     NotSupported
         The file is a Parquet file and PyArrow is not installed.
 
+    Warns
+    -----
+    ConversionWarning
+        Columns of a Parquet file are of another type than float32 and float64. Those of other files keep their type.
+
     Examples
     --------
     >>> import tempfile

@@ -28,6 +28,7 @@ class Choice:
                 raise checks.invalid_type("columns", checks.describe(columns), allowed)
             if not columns:
                 raise checks.invalid_argument("columns", "empty", allowed)
+        self.has_weights = weight_column is not None
         self._columns = columns
         self._weight_column = weight_column
 

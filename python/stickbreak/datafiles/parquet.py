@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from stickbreak import arrays
 from stickbreak.datafiles.columns import Choice, named, title
 from stickbreak.errors import NotSupported, SourceError
 
@@ -25,7 +26,9 @@ def read_parquet(path: Path, choice: Choice) -> tuple[NDArray[Any], tuple[str, .
             chosen = choice.among(names, len(names))
             positions = list(range(len(names))) if chosen is None else chosen
             _check_types(pyarrow, path, file.schema_arrow, positions)
-            return _rows(pyarrow, path, file, names, positions), named(names, chosen) or ()
+            rows = _rows(pyarrow, path, file, names, positions)
+            _say_converted(pyarrow, file, positions[:-1] if choice.has_weights else positions, rows.dtype)
+            return rows, named(names, chosen) or ()
     except (pyarrow.ArrowException, OSError) as error:
         raise SourceError(f"{path}: not a Parquet file, or damaged: {error}") from error
 
@@ -47,6 +50,15 @@ def _check_types(pyarrow: Any, path: Path, schema: Any, positions: list[int]) ->
         if not any(test(kind) for test in (types.is_floating, types.is_integer, types.is_boolean, types.is_decimal)):
             where = title(position, schema.names)
             raise SourceError(f"{path}: {where} holds values of type {kind}, not real numbers; choose other columns")
+
+
+def _say_converted(pyarrow: Any, file: Any, positions: list[int], wanted: np.dtype[Any]) -> None:
+    types = [file.schema_arrow.field(position).type for position in positions]
+    for kind in dict.fromkeys(types):
+        # A float32 beside others stays the number that it is, and decimals are no type of NumPy's.
+        if kind not in (pyarrow.float32(), pyarrow.float64()):
+            decimal = pyarrow.types.is_decimal(kind)
+            arrays.say_converted(np.dtype(object if decimal else kind.to_pandas_dtype()), wanted)
 
 
 def _rows(pyarrow: Any, path: Path, file: Any, names: tuple[str, ...], positions: list[int]) -> NDArray[Any]:
