@@ -350,8 +350,9 @@ def test_arrays_that_are_no_tables(tmp_path: Path, shape: tuple[int, ...]) -> No
     assert str(shape) in refused(tmp_path / "rows.npy")
 
 
+@pytest.mark.filterwarnings("always")  # as an error it would be taken for damage
 @pytest.mark.parametrize("rows", [2**50, 2**61, 2**62, 2**63])
-def test_arrays_that_are_too_large(tmp_path: Path, rows: int) -> None:
+def test_arrays_that_are_too_large(tmp_path: Path, rows: int, recwarn: pytest.WarningsRecorder) -> None:
     """A shape beyond memory, or beyond all numbers, is said of the file, and without a warning before."""
     header = io.BytesIO()
     np.lib.format.write_array_header_1_0(header, {"descr": "<f8", "fortran_order": False, "shape": (rows, 8)})
@@ -361,6 +362,7 @@ def test_arrays_that_are_too_large(tmp_path: Path, rows: int) -> None:
         archive.writestr("a.npy", content)
     message = refused(tmp_path / "rows.npz")
     assert rows > 2**50 or message == "there is not enough memory for it"
+    assert not recwarn.list
 
 
 def test_no_code_is_run(tmp_path: Path) -> None:
