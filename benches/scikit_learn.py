@@ -86,7 +86,7 @@ class Stickbreak:
             times.append((record.seconds, time.process_time()))
 
         model = sb.Mixture(likelihood=sb.Gaussian(), process=sb.DirichletProcess())
-        algorithm = sb.Full(sparsity=SPARSITY, tol=0, max_passes=2)
+        algorithm = sb.Full(sparsity=SPARSITY, margin=None, tol=0, max_passes=2)
         sb.fit(
             model,
             self.rows,

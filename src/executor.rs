@@ -1,16 +1,27 @@
 //! Executors: batches in, summaries out. A batch stays with the worker that holds its local state: this process
 //! here, another one or another machine behind the same trait.
 
+use serde::{Deserialize, Serialize};
+
 use crate::component::EditLog;
 use crate::data::BatchSource;
 use crate::error::{Error, Result};
 use crate::global_step::Globals;
-use crate::local_step::{ByScore, Keep, LocalState, LocalStep, Outcome, Tap};
+use crate::local_step::{ByScore, Keep, LocalState, LocalStep, Outcome, Tap, Work};
 use crate::model::Model;
 use crate::parallel::Cancel;
 use crate::responsibilities::Sparsity;
 use crate::simd::Scalar;
 use crate::suffstats::Summary;
+
+/// What the visit of a batch brings back.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Visit {
+    /// The summary of the batch.
+    pub summary: Summary,
+    /// What it cost.
+    pub work: Work,
+}
 
 /// Runs the local step of one batch wherever the batch lives.
 pub trait Executor {
@@ -21,7 +32,7 @@ pub trait Executor {
     ///
     /// # Errors
     /// [`Error::Source`] where the batch cannot be loaded; [`Error::Cancelled`]; [`Error::Numerical`].
-    fn visit(&mut self, batch: usize, globals: &Globals, edits: &EditLog) -> Result<Summary>;
+    fn visit(&mut self, batch: usize, globals: &Globals, edits: &EditLog) -> Result<Visit>;
 
     /// The local states of all batches as bytes.
     ///
@@ -41,6 +52,8 @@ pub trait Executor {
 pub struct LocalOptions {
     /// Components kept a unit.
     pub sparsity: Sparsity,
+    /// Nats below the best from which on a component is not kept.
+    pub margin: Option<f64>,
     /// What is kept of them.
     pub keep: Keep,
 }
@@ -99,7 +112,7 @@ impl<'a, F: Scalar> InProcess<'a, F> {
         let step = LocalStep {
             likelihood: self.model.likelihood.as_ref(),
             ids: &globals.ids,
-            assign: &ByScore { scorer: scorer.as_ref(), width },
+            assign: &ByScore { scorer: scorer.as_ref(), width, margin: self.options.margin },
             keep: self.options.keep,
             cancel: &self.cancel,
         };
@@ -113,8 +126,9 @@ impl<F: Scalar> Executor for InProcess<'_, F> {
         self.states.len()
     }
 
-    fn visit(&mut self, batch: usize, globals: &Globals, edits: &EditLog) -> Result<Summary> {
-        Ok(self.visit_with_taps(batch, globals, edits, &mut [])?.summary)
+    fn visit(&mut self, batch: usize, globals: &Globals, edits: &EditLog) -> Result<Visit> {
+        let Outcome { summary, work, .. } = self.visit_with_taps(batch, globals, edits, &mut [])?;
+        Ok(Visit { summary, work })
     }
 
     fn save_states(&mut self) -> Result<Vec<Vec<u8>>> {

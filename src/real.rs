@@ -26,6 +26,8 @@ pub trait Real:
 {
     /// Zero.
     const ZERO: Self;
+    /// Infinity.
+    const INFINITY: Self;
     /// Minus infinity.
     const NEG_INFINITY: Self;
     /// The name of the type in NumPy.
@@ -46,6 +48,7 @@ macro_rules! impl_real {
     ($t:ident, $name:literal) => {
         impl Real for $t {
             const ZERO: Self = 0.0;
+            const INFINITY: Self = $t::INFINITY;
             const NEG_INFINITY: Self = $t::NEG_INFINITY;
             const NAME: &'static str = $name;
 

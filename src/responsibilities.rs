@@ -7,7 +7,7 @@ use crate::real::Real;
 use crate::simd::{Instructions, Lines, Scalar};
 use crate::special::{exp_of_nonpositive, ln_of_positive};
 
-/// Collects the `L` best components of each row of one block as a scorer offers them.
+/// Collects the `L` best components of each row of one block as a scorer offers them, in whatever order.
 ///
 /// Maximising `sum_k r_k W_k - r_k ln r_k` over simplex rows with at most `L` non-zeros keeps the `L` largest
 /// weights and normalises them (Hughes & Sudderth 2016, Eq. 8 and Alg. 1; spec 3.1). Ties go to the lower component.
@@ -25,16 +25,23 @@ pub struct TopL<F> {
     components: Lines<F>,
     /// Exponentials of the scores, (width, rows), their totals and the best scores, (rows,) each.
     weights: Lines<f64>,
+    /// Nats below the best from which on a component carries nothing.
+    margin: f64,
+    /// Pairs of a row and a component whose score was computed.
+    pub n_evaluated: usize,
 }
 
 /// Marks a slot that no component has taken.
 const FREE: f64 = -1.0;
 
 impl<F: Scalar> TopL<F> {
-    /// Makes room for `n_rows` rows that keep `width` of `n_components` components.
-    pub fn reset(&mut self, n_rows: usize, width: usize, n_components: usize) {
+    /// Makes room for `n_rows` rows that keep `width` of `n_components` components, and of these the ones that are at most
+    /// `margin` nats below the best.
+    pub fn reset(&mut self, n_rows: usize, width: usize, n_components: usize, margin: Option<f64>) {
         self.n_padded = n_rows.next_multiple_of(F::GROUP);
         (self.width, self.dense) = (width, width >= n_components);
+        self.margin = margin.unwrap_or(f64::INFINITY);
+        self.n_evaluated = 0;
         self.scores.reset(self.n_padded * width, F::NEG_INFINITY);
         self.components.reset(self.n_padded * width, F::from_f64(FREE));
     }
@@ -44,29 +51,53 @@ impl<F: Scalar> TopL<F> {
         self.scores[slot * self.n_padded + row]
     }
 
-    /// Offers the scores of one component for all rows, whole groups of them. Components must come in increasing order.
-    /// To be called inside [`Instructions::run`].
+    /// Fills in what a score must reach to be kept, for each row of a group; returns whether that is known, which it is not
+    /// where all are kept. To be called inside [`Instructions::run`].
     ///
     /// # Panics
-    /// If there is not a score for every row.
+    /// If `out` has not room for a group.
     #[allow(clippy::inline_always, reason = "compiled once for each instruction set")]
     #[inline(always)]
-    pub fn offer<S: Simd>(&mut self, simd: S, component: usize, scores: &[F]) {
-        assert_eq!(scores.len(), self.n_padded);
+    pub fn least<S: Simd>(&self, simd: S, group: usize, out: &mut [F]) -> bool {
         if self.dense {
-            let slot = component * self.n_padded..(component + 1) * self.n_padded;
-            self.scores[slot.clone()].copy_from_slice(scores);
-            self.components[slot].fill(F::from_f64(component as f64));
+            return false;
+        }
+        let margin = F::splat(simd, F::from_f64(self.margin));
+        let first = group * F::GROUP;
+        let best: &[F::Vector<S>] = bytemuck::cast_slice(&self.scores[first..][..F::GROUP]);
+        let last: &[F::Vector<S>] =
+            bytemuck::cast_slice(&self.scores[(self.width - 1) * self.n_padded + first..][..F::GROUP]);
+        let out: &mut [F::Vector<S>] = bytemuck::cast_slice_mut(out);
+        for ((out, &best), &last) in out.iter_mut().zip(best).zip(last) {
+            let near = F::minus(simd, best, margin);
+            *out = F::select(simd, F::greater(simd, near, last), near, last);
+        }
+        true
+    }
+
+    /// Offers the scores of one component for a group of rows. To be called inside [`Instructions::run`].
+    ///
+    /// # Panics
+    /// If there is not a score for every row of the group.
+    #[allow(clippy::inline_always, reason = "compiled once for each instruction set")]
+    #[inline(always)]
+    pub fn offer<S: Simd>(&mut self, simd: S, component: usize, group: usize, scores: &[F]) {
+        let first = group * F::GROUP;
+        let number = F::from_f64(component as f64);
+        if self.dense {
+            let slot = component * self.n_padded + first;
+            self.scores[slot..][..F::GROUP].copy_from_slice(scores);
+            self.components[slot..][..F::GROUP].fill(number);
             return;
         }
-        let number = F::splat(simd, F::from_f64(component as f64));
-        let kept: &mut [F::Vector<S>] = bytemuck::cast_slice_mut(&mut self.scores);
-        let numbers: &mut [F::Vector<S>] = bytemuck::cast_slice_mut(&mut self.components);
+        let number = F::splat(simd, number);
+        let kept: &mut [F::Vector<S>] = bytemuck::cast_slice_mut(&mut self.scores[first..]);
+        let numbers: &mut [F::Vector<S>] = bytemuck::cast_slice_mut(&mut self.components[first..]);
         let scores: &[F::Vector<S>] = bytemuck::cast_slice(scores);
-        let stride = scores.len();
+        let stride = self.n_padded / (F::GROUP / scores.len());
         let last = (self.width - 1) * stride;
         for (at, &score) in scores.iter().enumerate() {
-            if F::any(simd, F::greater(simd, score, kept[last + at])) {
+            if F::any(simd, F::at_least(simd, score, kept[last + at])) {
                 insert::<S, F>(simd, score, number, &mut kept[at..], &mut numbers[at..], stride);
             }
         }
@@ -108,8 +139,8 @@ impl<F: Scalar> WithSimd for Normalize<'_, F> {
     #[allow(clippy::inline_always, reason = "compiled once for each instruction set")]
     #[inline(always)]
     fn with_simd<S: Simd>(self, _: S) -> Self::Output {
-        let Self(TopL { n_padded, width, scores, weights, .. }, log_normalizers) = self;
-        let n = *n_padded;
+        let Self(TopL { n_padded, width, scores, weights, margin, .. }, log_normalizers) = self;
+        let (n, margin) = (*n_padded, F::from_f64(*margin));
         weights.reset((*width + 2) * n, 0.0);
         let (weights, totals) = weights.split_at_mut(*width * n);
         let (totals, best) = totals.split_at_mut(n);
@@ -124,9 +155,10 @@ impl<F: Scalar> WithSimd for Normalize<'_, F> {
             return Err(row);
         }
         for (weights, scores) in weights.chunks_exact_mut(n).zip(scores.chunks_exact(n)) {
-            for (((weight, total), score), best) in weights.iter_mut().zip(&mut *totals).zip(scores).zip(&*best) {
-                // A NaN carries nothing.
-                *weight = exp_of_nonpositive(score.to_f64() - best);
+            for (((weight, total), &score), best) in weights.iter_mut().zip(&mut *totals).zip(scores).zip(&*best) {
+                // Rounded as in `least`, so that it does not matter who dropped it. A NaN carries nothing.
+                let near = score >= F::from_f64(*best) - margin;
+                *weight = if near { exp_of_nonpositive(score.to_f64() - best) } else { 0.0 };
                 *total += *weight;
             }
         }
@@ -149,10 +181,10 @@ fn insert<S: Simd, F: Scalar>(
     numbers: &mut [F::Vector<S>],
     stride: usize,
 ) {
-    // From the first slot that is beaten everything moves down by one.
-    let mut moved = F::greater(simd, score, scores[0]);
+    // From the first slot that is beaten everything moves down by one, which sorted lists make beaten in turn.
     for (kept, kept_number) in scores.iter_mut().step_by(stride).zip(numbers.iter_mut().step_by(stride)) {
-        moved = F::either(simd, moved, F::greater(simd, score, *kept));
+        let before = F::both(simd, F::equal(simd, score, *kept), F::greater(simd, *kept_number, number));
+        let moved = F::either(simd, F::greater(simd, score, *kept), before);
         let (old, old_number) = (*kept, *kept_number);
         *kept = F::select(simd, moved, score, old);
         *kept_number = F::select(simd, moved, number, old_number);
@@ -262,10 +294,13 @@ mod tests {
         type Output = ();
 
         fn with_simd<S: Simd>(self, simd: S) {
-            for component in 0..self.1[0].len() {
+            for component in (0..self.1[0].len()).rev() {
+                // The last first: ties must go to the lower component all the same.
                 let mut column: Vec<f64> = self.1.iter().map(|row| row[component]).collect();
                 column.resize(self.1.len().next_multiple_of(f64::GROUP), 0.0);
-                self.0.offer(simd, component, &column);
+                for (group, scores) in column.chunks_exact(f64::GROUP).enumerate() {
+                    self.0.offer(simd, component, group, scores);
+                }
             }
         }
     }
@@ -276,7 +311,7 @@ mod tests {
         width: usize,
     ) -> std::result::Result<Responsibilities, usize> {
         let mut sink = TopL::default();
-        sink.reset(scores.len(), width, scores[0].len());
+        sink.reset(scores.len(), width, scores[0].len(), None);
         set.run(Offers(&mut sink, scores));
         let mut out = Responsibilities::zeros(scores.len(), width);
         sink.normalize(&mut out.components, &mut out.values, &mut out.log_normalizers)?;

@@ -92,9 +92,15 @@ pub trait Scalar: Real + Pod {
     /// `a * b + c`, rounded once where the instruction set can.
     fn mul_add<S: Simd>(simd: S, a: Self::Vector<S>, b: Self::Vector<S>, c: Self::Vector<S>) -> Self::Vector<S>;
     /// `a - b`.
-    fn sub<S: Simd>(simd: S, a: Self::Vector<S>, b: Self::Vector<S>) -> Self::Vector<S>;
+    fn minus<S: Simd>(simd: S, a: Self::Vector<S>, b: Self::Vector<S>) -> Self::Vector<S>;
     /// Where `a > b`.
     fn greater<S: Simd>(simd: S, a: Self::Vector<S>, b: Self::Vector<S>) -> Self::Mask<S>;
+    /// Where `a >= b`.
+    fn at_least<S: Simd>(simd: S, a: Self::Vector<S>, b: Self::Vector<S>) -> Self::Mask<S>;
+    /// Where `a == b`.
+    fn equal<S: Simd>(simd: S, a: Self::Vector<S>, b: Self::Vector<S>) -> Self::Mask<S>;
+    /// Where both hold.
+    fn both<S: Simd>(simd: S, a: Self::Mask<S>, b: Self::Mask<S>) -> Self::Mask<S>;
     /// Where either holds.
     fn either<S: Simd>(simd: S, a: Self::Mask<S>, b: Self::Mask<S>) -> Self::Mask<S>;
     /// Whether it holds anywhere.
@@ -106,7 +112,7 @@ pub trait Scalar: Real + Pod {
 macro_rules! impl_lanes {
     (
         $t:ident, $widest:literal, $vector:ident, $mask:ident, $lanes:ident, $splat:ident, $mul_add:ident, $sub:ident,
-        $greater:ident, $or:ident, $first:ident, $select:ident
+        $greater:ident, $at_least:ident, $equal:ident, $and:ident, $or:ident, $first:ident, $select:ident
     ) => {
         #[allow(clippy::inline_always, reason = "a call would leave the instruction set")]
         impl Scalar for $t {
@@ -129,12 +135,24 @@ macro_rules! impl_lanes {
                 simd.$mul_add(a, b, c)
             }
             #[inline(always)]
-            fn sub<S: Simd>(simd: S, a: Self::Vector<S>, b: Self::Vector<S>) -> Self::Vector<S> {
+            fn minus<S: Simd>(simd: S, a: Self::Vector<S>, b: Self::Vector<S>) -> Self::Vector<S> {
                 simd.$sub(a, b)
             }
             #[inline(always)]
             fn greater<S: Simd>(simd: S, a: Self::Vector<S>, b: Self::Vector<S>) -> Self::Mask<S> {
                 simd.$greater(a, b)
+            }
+            #[inline(always)]
+            fn at_least<S: Simd>(simd: S, a: Self::Vector<S>, b: Self::Vector<S>) -> Self::Mask<S> {
+                simd.$at_least(a, b)
+            }
+            #[inline(always)]
+            fn equal<S: Simd>(simd: S, a: Self::Vector<S>, b: Self::Vector<S>) -> Self::Mask<S> {
+                simd.$equal(a, b)
+            }
+            #[inline(always)]
+            fn both<S: Simd>(simd: S, a: Self::Mask<S>, b: Self::Mask<S>) -> Self::Mask<S> {
+                simd.$and(a, b)
             }
             #[inline(always)]
             fn either<S: Simd>(simd: S, a: Self::Mask<S>, b: Self::Mask<S>) -> Self::Mask<S> {
@@ -167,6 +185,9 @@ impl_lanes!(
     mul_add_e_f32s,
     sub_f32s,
     greater_than_f32s,
+    greater_than_or_equal_f32s,
+    equal_f32s,
+    and_m32s,
     or_m32s,
     first_true_m32s,
     select_f32s
@@ -181,6 +202,9 @@ impl_lanes!(
     mul_add_e_f64s,
     sub_f64s,
     greater_than_f64s,
+    greater_than_or_equal_f64s,
+    equal_f64s,
+    and_m64s,
     or_m64s,
     first_true_m64s,
     select_f64s

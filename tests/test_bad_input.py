@@ -110,7 +110,6 @@ ALGORITHMS: list[Case] = [
 ]
 
 NOT_SUPPORTED: list[Maker] = [
-    lambda: sb.Full(margin=20.0),
     lambda: sb.Full(units=object()),
     lambda: sb.Full(moves=(object(),)),
     lambda: sb.Full(objective="map"),

@@ -84,6 +84,8 @@ REFUSALS: dict[str, tuple[str, str]] = {
     "sparsity": ("fit rows.npy --out m --sparsity 0", "--sparsity must be an integer of at least 1"),
     "sparsity above K": ("fit rows.npy --out m --sparsity 5 --n-components 4", "--sparsity must be at most 4"),
     "sparsity word": ("fit rows.npy --out m --sparsity thin", "'thin' is neither an integer nor 'auto' nor 'dense'"),
+    "margin": ("fit rows.npy --out m --margin -1", "--margin must be a finite number of at least 0"),
+    "margin word": ("fit rows.npy --out m --margin wide", "'wide' is neither a number nor 'none'"),
     "batches": ("fit rows.npy --out m --batches 41", "--batches must be at most 40"),
     "tol": ("fit rows.npy --out m --tol -1", "--tol must be a finite number of at least 0"),
     "max_passes": ("fit rows.npy --out m --max-passes -1", "--max-passes must be"),

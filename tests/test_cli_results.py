@@ -73,20 +73,20 @@ def test_fit_equals_python(folder: Path, rows: np.ndarray, data: str) -> None:
     assert same(sb.load("m.safetensors"), python_fit(rows))
 
 
-FULL = sb.Full(sparsity=None, max_passes=7, tol=0.0)
-MEMOIZED = sb.Memoized(batches=3, shuffle=False, sparsity=2, max_passes=4, tol=1e-3)
+FULL = sb.Full(sparsity=None, margin=None, max_passes=7, tol=0.0)
+MEMOIZED = sb.Memoized(batches=3, shuffle=False, sparsity=2, margin=3.5, max_passes=4, tol=1e-3)
 SCALE = [[2.0, 0.5, 0.0], [0.5, 1.0, 0.0], [0.0, 0.0, 3.0]]
 
 FITS: dict[str, tuple[list[object], sb.Mixture, Any, dict[str, Any]]] = {
     "defaults": ([], sb.Mixture(sb.Gaussian()), None, {}),
     "full": (
-        ["--schedule", "full", "--sparsity", "dense", "--max-passes", 7, "--tol", 0, "--n-components", 4],
+        "--schedule full --sparsity dense --margin none --max-passes 7 --tol 0 --n-components 4".split(),
         sb.Mixture(sb.Gaussian()),
         FULL,
         {"n_components": 4},
     ),
     "memoized": (
-        ["--batches", 3, "--no-shuffle", "--sparsity", 2, "--max-passes", 4, "--tol", 1e-3, "--n-components", 4],
+        "--batches 3 --no-shuffle --sparsity 2 --margin 3.5 --max-passes 4 --tol 1e-3 --n-components 4".split(),
         sb.Mixture(sb.Gaussian()),
         MEMOIZED,
         {"n_components": 4},

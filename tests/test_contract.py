@@ -47,7 +47,7 @@ def test_defaults_of_the_algorithms() -> None:
     for algorithm in (sb.Full(), sb.Memoized()):
         assert algorithm.objective is None
         assert algorithm.sparsity == "auto"
-        assert algorithm.margin is None
+        assert algorithm.margin == 20.0
         assert algorithm.units is None
         assert algorithm.moves == ()
         assert algorithm.max_passes == 100

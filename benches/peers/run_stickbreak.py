@@ -23,7 +23,7 @@ def model_of(numbers: dict, dimension: int) -> sb.Mixture:
 
 
 def algorithm_of(settings: dict, passes: int) -> sb.Full | sb.Memoized:
-    common = {"sparsity": settings["sparsity"], "tol": 0, "max_passes": passes}
+    common = {"sparsity": settings["sparsity"], "margin": None, "tol": 0, "max_passes": passes}
     return sb.Memoized(batches=settings["batches"], **common) if settings["batches"] > 1 else sb.Full(**common)
 
 

@@ -29,6 +29,7 @@ def fit(
     batches: int | None,
     shuffle: bool,
     sparsity: int | Literal["auto"] | None,
+    margin: float | None,
     max_passes: int,
     tol: float,
     seed: int,
@@ -52,6 +53,8 @@ class State:
     def n_components(self) -> int: ...
     @property
     def sparsity(self) -> int: ...
+    @property
+    def margin(self) -> float | None: ...
     @property
     def counts(self) -> NDArray[np.float64]: ...
     @property

@@ -15,7 +15,7 @@ class Algorithm:
 
     objective: Literal["variational"] | None = None
     sparsity: int | Literal["auto"] | None = "auto"
-    margin: None = None
+    margin: float | None = 20.0
     bounds_memory: int = 128 * MEBIBYTE
     units: None = None
     moves: tuple[Any, ...] = ()
@@ -27,8 +27,7 @@ class Algorithm:
         if self.sparsity is not None:
             self._set("sparsity", _integer_or_auto("sparsity", self.sparsity, or_else=["'auto'", "None"]))
         if self.margin is not None:
-            checks.non_negative("margin", self.margin)
-            raise NotSupported("margin: this version drops nothing; a margin comes with the fast local step, use None")
+            self._set("margin", checks.non_negative("margin", self.margin))
         self._set("bounds_memory", checks.integer("bounds_memory", self.bounds_memory, minimum=1))
         if self.units is not None:
             raise NotSupported("units: this version works on single rows only, use None")
@@ -65,8 +64,10 @@ class Full(Algorithm):
     sparsity : "auto", int or None
         L: how many components a row may belong to at the same time, from 1 (hard clusters) to the number of
         components; None is all of them, "auto" is 8 or all, whichever is less [2]_.
-    margin : None
-        Drops nothing; the only value in this version.
+    margin : float, optional
+        A row leaves out the components whose log weight is more than this many nats below that of its best, which
+        saves work and costs at most ``n K exp(-margin)`` nats of the bound. None leaves out nothing but what `sparsity`
+        does.
     bounds_memory : int
         Bytes that the local step may spend on bounds that spare it work; above it, it evaluates plainly.
     units : None

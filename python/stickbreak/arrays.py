@@ -15,8 +15,8 @@ if TYPE_CHECKING:
 
 _NUMBERS = "biuf"  # NumPy's kinds of real numbers, booleans included
 _ROWS_ALLOWED = "an array or table of real numbers, of shape (n, D)"
-# Sums of weights from the least on keep their products with the squares of data. The rounding of a scatter grows with the
-# weight of its component, and above the largest a prior of ordinary size is lost beside it.
+# Sums of weights from the least on keep their products with the squares of data. The rounding of a scatter grows with
+# the weight of its component, and above the largest a prior of ordinary size is lost beside it.
 _LEAST_TOTAL, _LARGEST_TOTAL = 1e-100, 1e12
 
 

@@ -77,7 +77,8 @@ def fit(
     threads : int, optional
         The number of threads. Default: one for every core.
     sample_weight : array_like of shape (n,), optional
-        Weights of the rows, at least 0, of a sum from 1e-100 to 1e12. Weight 2 means two equal rows with the same responsibilities.
+        Weights of the rows, at least 0, of a sum from 1e-100 to 1e12. Weight 2 means two equal rows with the same
+        responsibilities.
     missing : {"error"}
         What to do with missing values (NaN): raise an error, the only choice in this version.
     progress : bool, optional
@@ -181,6 +182,7 @@ class _Job:
             batches=batches,
             shuffle=shuffle,
             sparsity=self.algorithm.sparsity,
+            margin=self.algorithm.margin,
             max_passes=self.algorithm.max_passes,
             tol=self.algorithm.tol,
             seed=seed,

@@ -153,8 +153,8 @@ impl<'a, F: Real> Units<'a, F> {
     }
 
     /// Copies the rows of `units` into `out`, each less `origin`.
-    pub fn read(&self, units: Range<usize>, origin: &[F], out: &mut [F]) {
-        for (unit, row) in units.zip(out.chunks_exact_mut(origin.len())) {
+    pub fn read(&self, units: impl IntoIterator<Item = usize>, origin: &[F], out: &mut [F]) {
+        for (unit, row) in units.into_iter().zip(out.chunks_exact_mut(origin.len())) {
             self.table().read_row(self.row_number(unit), row);
             for (value, &zero) in row.iter_mut().zip(origin) {
                 *value -= zero;

@@ -8,6 +8,7 @@ use crate::executor::Executor;
 use crate::fit::history::{Observer, Record, StopReason};
 use crate::fit::position::{Identity, Position};
 use crate::global_step::Globals;
+use crate::local_step::Work;
 use crate::memo::Memo;
 use crate::model::Model;
 use crate::parallel::Cancel;
@@ -78,7 +79,7 @@ impl<F: Scalar> Engine<'_, F> {
             }
             let record = self.record(&position)?;
             position.history.push(record);
-            (position.pass, position.done) = (position.pass + 1, 0);
+            (position.pass, position.done, position.work) = (position.pass + 1, 0, Work::default());
             if observer.on_pass(&record) {
                 // An interrupt may have been seen while the record was shown.
                 break if cancel.check().is_err() { StopReason::Interrupted } else { StopReason::Callback };
@@ -120,8 +121,9 @@ impl<F: Scalar> Engine<'_, F> {
             cancel.check()?;
             let version = (pass * n_batches + position.done) as u64;
             let globals = Globals::new(self.model, position.memo.total(), version);
-            let summary = executor.visit(batch as usize, &globals, &position.edits)?;
-            position.memo.replace(batch as usize, summary)?;
+            let visit = executor.visit(batch as usize, &globals, &position.edits)?;
+            position.memo.replace(batch as usize, visit.summary)?;
+            position.work += visit.work;
             position.done += 1;
             observer.on_batch(pass, position.done, n_batches);
             if position.done < n_batches {
@@ -161,7 +163,7 @@ impl<F: Scalar> Engine<'_, F> {
             n_components: position.memo.total().n_components(),
             proposed: 0,
             accepted: 0,
-            evaluated_share: 1.0,
+            evaluated_share: position.work.evaluated as f64 / position.work.pairs as f64,
         })
     }
 }

@@ -29,6 +29,8 @@ pub struct Fitted {
     pub n_rows: usize,
     /// Components kept a unit.
     pub sparsity: usize,
+    /// Nats below the best from which on a component is not kept.
+    pub margin: Option<f64>,
     /// The summary that produced the components.
     pub summary: Summary,
     /// The bound of that summary, nats.
@@ -96,6 +98,9 @@ impl Fitted {
         if summary.n_statistics != n_statistics || summary.statistics.len() != k * n_statistics {
             return Err(format(format!("statistics should have the shape ({k}, {n_statistics})")));
         }
+        if self.margin.is_some_and(|margin| margin.is_nan() || margin < 0.0) {
+            return Err(format("the margin is not a number of at least 0".into()));
+        }
         if k == 0 || summary.entropies.len() != k || !(1..=k).contains(&self.sparsity) {
             return Err(format(format!("counts, entropies and sparsity do not fit {k} components")));
         }
@@ -162,7 +167,7 @@ impl Fitted {
         let step = LocalStep {
             likelihood: scored.model.likelihood.as_ref(),
             ids: &ids,
-            assign: &ByScore { scorer: scored.scorer, width: scored.width },
+            assign: &ByScore { scorer: scored.scorer, width: scored.width, margin: scored.margin },
             keep: scored.keep,
             cancel,
         };
@@ -178,7 +183,8 @@ impl Fitted {
         let model = self.model::<F>()?;
         let globals = self.globals(&model);
         let scorer = globals.scorer(&model)?;
-        let scored = Scored { model: &model, scorer: scorer.as_ref(), width: self.sparsity, keep: Keep::Nothing };
+        let (width, margin) = (self.sparsity, self.margin);
+        let scored = Scored { model: &model, scorer: scorer.as_ref(), width, margin, keep: Keep::Nothing };
         let outcome = self.local_step(rows, weights, &scored, &mut [], cancel)?;
         let bound = outcome.log_normalizer - globals.divergence(&model)?;
         if bound.is_finite() {
@@ -201,7 +207,8 @@ impl Fitted {
     ) -> Result<Outcome> {
         let model = self.model::<F>()?;
         let scorer = self.globals(&model).scorer(&model)?;
-        self.local_step(rows, weights, &Scored { model: &model, scorer: scorer.as_ref(), width, keep }, &mut [], cancel)
+        let scored = Scored { model: &model, scorer: scorer.as_ref(), width, margin: None, keep };
+        self.local_step(rows, weights, &scored, &mut [], cancel)
     }
 
     /// The `width` largest responsibilities of every row.
@@ -211,7 +218,7 @@ impl Fitted {
     pub fn assign<F: Scalar>(&self, rows: &dyn Rows<F>, width: usize, cancel: &Cancel) -> Result<Assigned> {
         let model = self.model::<F>()?;
         let scorer = self.globals(&model).scorer(&model)?;
-        let scored = Scored { model: &model, scorer: scorer.as_ref(), width, keep: Keep::Nothing };
+        let scored = Scored { model: &model, scorer: scorer.as_ref(), width, margin: None, keep: Keep::Nothing };
         self.collect(rows, &scored, cancel)
     }
 
@@ -223,7 +230,7 @@ impl Fitted {
         let model = self.model::<F>()?;
         let scorer = self.globals(&model).predictive_scorer(&model)?;
         let width = scorer.n_components();
-        let scored = Scored { model: &model, scorer: scorer.as_ref(), width, keep: Keep::Nothing };
+        let scored = Scored { model: &model, scorer: scorer.as_ref(), width, margin: None, keep: Keep::Nothing };
         let mut log_normalizers = Vec::with_capacity(rows.n_rows());
         let mut tap = Normalizers(&mut log_normalizers);
         self.local_step(rows, None, &scored, &mut [&mut tap], cancel)?;
@@ -271,6 +278,7 @@ struct Scored<'a, F: Scalar> {
     model: &'a Model<F>,
     scorer: &'a dyn Scorer<F>,
     width: usize,
+    margin: Option<f64>,
     keep: Keep,
 }
 

@@ -35,6 +35,8 @@ pub struct Options<'a> {
     pub shuffle: bool,
     /// Components kept a unit.
     pub sparsity: Sparsity,
+    /// Nats below the best from which on a component is not kept; `None` keeps all that `sparsity` allows.
+    pub margin: Option<f64>,
     /// Passes over the data at most.
     pub max_passes: usize,
     /// Stop when a pass gains less, in nats per unit of mass; 0 never stops early.
@@ -79,7 +81,7 @@ pub fn fit<F: Scalar>(
     let origin = data.mean.iter().map(|&value| F::from_f64(value).to_f64()).collect();
     let model = specification.build::<F>(origin)?;
     let identity = identity(&data, &source, &specification, init, &options, k)?;
-    let local = LocalOptions { sparsity: options.sparsity, keep: Keep::Summary };
+    let local = LocalOptions { sparsity: options.sparsity, margin: options.margin, keep: Keep::Summary };
     let mut executor = InProcess::new(&model, &source, local, cancel.clone())?;
     let position = if let Some(bytes) = options.resume {
         let (position, states) = identity.read(bytes, batches, model.likelihood.n_statistics())?;
@@ -116,6 +118,7 @@ pub fn fit<F: Scalar>(
         origin: model.likelihood.origin().to_vec(),
         n_rows: n,
         sparsity: options.sparsity.width(k)?,
+        margin: options.margin,
         summary: run.summary,
         elbo: run.elbo,
         history: run.history,
@@ -140,6 +143,7 @@ fn identity<F: Scalar>(
         ("batches", source.n_batches().unwrap_or(1).to_string()),
         ("shuffle", options.shuffle.to_string()),
         ("sparsity", options.sparsity.width(n_components)?.to_string()),
+        ("margin", options.margin.map_or("None".into(), |margin| margin.to_string())),
         ("n_components", n_components.to_string()),
         ("init", format!("{:016x}", init.fingerprint())),
         ("seed", options.seed.to_string()),

@@ -6,6 +6,7 @@ use crate::component::EditLog;
 use crate::error::{Error, Result};
 use crate::executor::Executor;
 use crate::fit::history::Record;
+use crate::local_step::Work;
 use crate::memo::Memo;
 
 /// Everything that changes while a run goes on, but for the local states, which live with the executor.
@@ -15,6 +16,8 @@ pub struct Position {
     pub pass: usize,
     /// Batches of that pass that have been visited.
     pub done: usize,
+    /// What these visits cost.
+    pub work: Work,
     /// Time that earlier runs took.
     #[serde(skip)]
     pub seconds: f64,
@@ -29,7 +32,7 @@ pub struct Position {
 impl Position {
     /// Before the first visit.
     pub fn first(memo: Memo, edits: EditLog) -> Self {
-        Self { pass: 0, done: 0, seconds: 0.0, history: Vec::new(), memo, edits }
+        Self { pass: 0, done: 0, work: Work::default(), seconds: 0.0, history: Vec::new(), memo, edits }
     }
 
     /// Refuses what cannot be the position of a run over these batches: a file may hold anything.
@@ -114,7 +117,7 @@ mod tests {
             2
         }
 
-        fn visit(&mut self, _: usize, _: &crate::global_step::Globals, _: &EditLog) -> Result<Summary> {
+        fn visit(&mut self, _: usize, _: &crate::global_step::Globals, _: &EditLog) -> Result<crate::executor::Visit> {
             Err(Error::Cancelled)
         }
 

@@ -108,14 +108,9 @@ impl<F: Scalar> Beginning<'_, F> {
                 }
                 let mut start = (*summary).clone();
                 start.ids = self.ids.to_vec();
-                start.statistics =
-                    summary.components().iter().flat_map(|&c| self.likelihood.rebase(c, origin)).collect();
-                // Far from the fit's own data the move costs all digits of its scatter.
-                for component in start.components() {
-                    self.likelihood.log_marginal(component).map_err(|_| {
-                        let found = "a fit of data so far from these that float64 cannot hold it there";
-                        Error::invalid("init", found, "a fit of data like these")
-                    })?;
+                start.statistics.clear();
+                for &component in &summary.components() {
+                    start.statistics.extend(self.likelihood.rebase(component, origin)?);
                 }
                 Ok(Memo::starting_from(start, n_batches, self.mass))
             }

@@ -156,10 +156,14 @@ impl NormalWishartModel for Gaussian {
         ])
     }
 
-    fn rebase(&self, component: Sufficient<'_>, origin: &[f64]) -> Vec<f64> {
+    fn rebase(&self, component: Sufficient<'_>, origin: &[f64]) -> Result<Vec<f64>> {
         // With t = old origin - new origin: sum (x + t) = s + N t, sum (x + t)(x + t)^T = S + s t^T + t s^T + N t t^T.
         let d = self.origin.len();
         let shift: Vec<f64> = origin.iter().zip(&self.origin).map(|(old, new)| old - new).collect();
+        if !survives_beside(d, &self.prior.scale(), |j| shift[j].powi(2)) {
+            let found = "a fit of data so far from these that float64 cannot hold it there";
+            return Err(Error::invalid("init", found, "a fit of data like these"));
+        }
         let sums = &component.statistics[..d];
         let mut moved = component.statistics.to_vec();
         for i in 0..d {
@@ -172,6 +176,6 @@ impl NormalWishartModel for Gaussian {
                 at += 1;
             }
         }
-        moved
+        Ok(moved)
     }
 }

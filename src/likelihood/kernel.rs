@@ -81,33 +81,80 @@ impl<F: Scalar> Factors<F> {
         length
     }
 
-    /// The squared lengths of one factor for all rows of a tile: `columns` holds groups of [`Scalar::GROUP`] rows, each column by
-    /// column. To be called inside [`Instructions::run`].
+    /// Whether a squared length is the sum of several bands, so that it can be abandoned between them.
+    pub fn has_bands(&self) -> bool {
+        self.dimension > self.band()
+    }
+
+    /// The squared lengths of one factor for a group of [`Scalar::GROUP`] rows, which stands column by column in `columns`;
+    /// returns for how many of them. Where `wanted` is given, rows that stand together are abandoned, and their lengths are
+    /// infinite, as soon as none of them is wanted. To be called inside [`Instructions::run`].
     #[allow(clippy::inline_always, reason = "compiled once for each instruction set")]
     #[inline(always)]
-    pub fn squared_lengths<S: Simd>(&self, simd: S, factor: usize, columns: &[F], out: &mut [F]) {
+    pub fn squared_lengths<S: Simd>(
+        &self,
+        simd: S,
+        factor: usize,
+        columns: &[F],
+        wanted: Option<Wanted<'_, F>>,
+        out: &mut [F],
+    ) -> usize {
         let (packed, offsets) = (self.factor(factor), self.offset(factor));
         if self.band() == WIDE_BAND {
-            tile::<S, F, WIDE_BAND>(simd, packed, offsets, columns, out);
+            group::<S, F, WIDE_BAND>(simd, packed, offsets, columns, wanted, out)
         } else {
-            tile::<S, F, NARROW_BAND>(simd, packed, offsets, columns, out);
+            group::<S, F, NARROW_BAND>(simd, packed, offsets, columns, wanted, out)
         }
     }
 }
 
+/// Which squared lengths q are of interest: those for which `constant - q / 2` is at least `least`, one a row.
+#[derive(Debug, Clone, Copy)]
+pub struct Wanted<'a, F> {
+    /// The same for all rows.
+    pub constant: F,
+    /// One a row of the group.
+    pub least: &'a [F],
+}
+
+/// `constant - q / 2`.
 #[allow(clippy::inline_always, reason = "compiled once for each instruction set")]
 #[inline(always)]
-fn tile<S: Simd, F: Scalar, const BAND: usize>(simd: S, packed: &[F], offsets: &[F], columns: &[F], out: &mut [F]) {
-    let groups = columns.chunks_exact(offsets.len() * F::GROUP).zip(out.chunks_exact_mut(F::GROUP));
-    for (columns, out) in groups {
-        let columns: &[F::Vector<S>] = bytemuck::cast_slice(columns);
-        let out: &mut [F::Vector<S>] = bytemuck::cast_slice_mut(out);
-        let stride = out.len();
-        for (part, out) in out.chunks_exact_mut(VECTORS).enumerate() {
-            let columns = Columns { vectors: &columns[part * VECTORS..], stride };
-            out.copy_from_slice(&lengths::<S, F, BAND>(simd, &columns, packed, offsets));
+pub fn gaussian<S: Simd, F: Scalar>(simd: S, constant: F::Vector<S>, q: F::Vector<S>) -> F::Vector<S> {
+    F::mul_add(simd, F::splat(simd, F::from_f64(-0.5)), q, constant)
+}
+
+#[allow(clippy::inline_always, reason = "compiled once for each instruction set")]
+#[inline(always)]
+fn group<S: Simd, F: Scalar, const BAND: usize>(
+    simd: S,
+    packed: &[F],
+    offsets: &[F],
+    columns: &[F],
+    wanted: Option<Wanted<'_, F>>,
+    out: &mut [F],
+) -> usize {
+    let columns: &[F::Vector<S>] = bytemuck::cast_slice(columns);
+    let out: &mut [F::Vector<S>] = bytemuck::cast_slice_mut(out);
+    let stride = out.len();
+    let mut n_computed = 0;
+    for (part, out) in out.chunks_exact_mut(VECTORS).enumerate() {
+        let columns = Columns { vectors: &columns[part * VECTORS..], stride };
+        let wanted = match wanted {
+            Some(Wanted { constant, least }) => {
+                let rows = F::GROUP * VECTORS / stride;
+                Some(Wanted { constant, least: &least[part * rows..][..rows] })
+            }
+            None => None,
+        };
+        if let Some(sums) = lengths::<S, F, BAND>(simd, &columns, packed, offsets, wanted) {
+            out.copy_from_slice(&sums);
+            n_computed += F::GROUP * VECTORS / stride;
+        } else {
+            out.fill(F::splat(simd, F::INFINITY));
         }
     }
+    n_computed
 }
 
 /// Three vectors a column, the columns `stride` vectors apart.
@@ -125,6 +172,7 @@ impl<V> Columns<'_, V> {
     }
 }
 
+/// The squared lengths, or nothing where they are found not to be wanted before the last band.
 #[allow(clippy::inline_always, reason = "compiled once for each instruction set")]
 #[inline(always)]
 fn lengths<S: Simd, F: Scalar, const BAND: usize>(
@@ -132,13 +180,27 @@ fn lengths<S: Simd, F: Scalar, const BAND: usize>(
     columns: &Columns<'_, F::Vector<S>>,
     mut packed: &[F],
     offsets: &[F],
-) -> [F::Vector<S>; VECTORS] {
+    wanted: Option<Wanted<'_, F>>,
+) -> Option<[F::Vector<S>; VECTORS]> {
     let mut sums = [F::splat(simd, F::ZERO); VECTORS];
     let mut first = 0;
     let mut bands = offsets.chunks_exact(BAND);
     for offsets in &mut bands {
         packed = band::<S, F, BAND>(simd, columns, first, packed, offsets, &mut sums);
         first += BAND;
+        if let Some(Wanted { constant, least }) = wanted {
+            let constant = F::splat(simd, constant);
+            let least: &[F::Vector<S>; VECTORS] =
+                bytemuck::cast_slice(least).first_chunk().expect("one a row of three vectors");
+            // Squares only add up, and rounding keeps the order, so what falls short now falls short in the end.
+            let mut near = F::at_least(simd, gaussian::<S, F>(simd, constant, sums[0]), least[0]);
+            for v in 1..VECTORS {
+                near = F::either(simd, near, F::at_least(simd, gaussian::<S, F>(simd, constant, sums[v]), least[v]));
+            }
+            if !F::any(simd, near) {
+                return None;
+            }
+        }
     }
     let rest = bands.remainder();
     match rest.len() {
@@ -151,7 +213,7 @@ fn lengths<S: Simd, F: Scalar, const BAND: usize>(
         7 => band::<S, F, 7>(simd, columns, first, packed, rest, &mut sums),
         _ => packed,
     };
-    sums
+    Some(sums)
 }
 
 /// Adds the squares of rows `first..first + H` of the factor; returns what is left of it.

@@ -21,7 +21,7 @@ use crate::simd::{Lines, Scalar};
 use crate::suffstats::Sufficient;
 
 pub use gaussian::Gaussian;
-pub use scoring::{Scorer, Scratch, Tile};
+pub use scoring::{NO_LEAD, Scorer, Scratch, Tile};
 pub use zero_mean_gaussian::ZeroMeanGaussian;
 
 /// How a likelihood is described by parameters: checked when the specification is made, completed when the data
@@ -84,7 +84,10 @@ pub trait Conjugate: Debug + Send + Sync {
     /// As [`Conjugate::log_marginal`].
     fn drift(&self, from: Sufficient<'_>, to: Sufficient<'_>) -> Result<Drift>;
     /// The same statistics measured from this likelihood's origin instead of `origin`.
-    fn rebase(&self, component: Sufficient<'_>, origin: &[f64]) -> Vec<f64>;
+    ///
+    /// # Errors
+    /// [`Error::InvalidArgument`] for `init` where the move costs the digits of the scatter.
+    fn rebase(&self, component: Sufficient<'_>, origin: &[f64]) -> Result<Vec<f64>>;
 }
 
 /// What turns a posterior into the log weights of a row.

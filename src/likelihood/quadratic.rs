@@ -2,8 +2,8 @@
 
 use pulp::{Simd, WithSimd};
 
-use crate::likelihood::kernel::Factors;
-use crate::likelihood::scoring::{Scorer, Scratch, Tile};
+use crate::likelihood::kernel::{Factors, Wanted, gaussian};
+use crate::likelihood::scoring::{NO_LEAD, Scorer, Scratch, Tile};
 use crate::responsibilities::TopL;
 use crate::simd::{Instructions, Scalar};
 
@@ -72,18 +72,30 @@ impl<F: Scalar> QuadraticScorer<F> {
         }
     }
 
-    /// Log weights of one component for whole groups of rows.
+    /// Log weights of one component for a group of rows; returns for how many of them. Where `least` is given, rows that
+    /// cannot reach it may be abandoned, and then have the log weight minus infinity.
     #[allow(clippy::inline_always, reason = "compiled once for each instruction set")]
     #[inline(always)]
-    fn score_tile<S: Simd>(&self, simd: S, component: usize, tile: &Tile<F>, out: &mut [F]) {
-        self.factors.squared_lengths(simd, component, tile.values(), out);
+    fn score_group<S: Simd>(
+        &self,
+        simd: S,
+        component: usize,
+        columns: &[F],
+        least: Option<&[F]>,
+        out: &mut [F],
+    ) -> usize {
         let constant = self.constants[component];
+        let wanted = match (self.links[component], least) {
+            (Link::Gaussian, Some(least)) => Some(Wanted { constant, least }),
+            _ => None,
+        };
+        let n_computed = self.factors.squared_lengths(simd, component, columns, wanted, out);
         match self.links[component] {
             Link::Gaussian => {
-                let (constant, minus_half) = (F::splat(simd, constant), F::splat(simd, F::from_f64(-0.5)));
+                let constant = F::splat(simd, constant);
                 let values: &mut [F::Vector<S>] = bytemuck::cast_slice_mut(out);
                 for q in values {
-                    *q = F::mul_add(simd, minus_half, *q, constant);
+                    *q = gaussian::<S, F>(simd, constant, *q);
                 }
             }
             Link::StudentT { half } => {
@@ -93,6 +105,7 @@ impl<F: Scalar> QuadraticScorer<F> {
                 }
             }
         }
+        n_computed
     }
 
     /// The same for one row, the plain way.
@@ -110,6 +123,7 @@ impl<F: Scalar> QuadraticScorer<F> {
 struct ScoreRows<'a, F> {
     scorer: &'a QuadraticScorer<F>,
     tile: &'a Tile<F>,
+    leads: &'a [u32],
     sink: &'a mut TopL<F>,
     scratch: &'a mut Scratch<F>,
 }
@@ -120,22 +134,59 @@ impl<F: Scalar> WithSimd for ScoreRows<'_, F> {
     #[allow(clippy::inline_always, reason = "compiled once for each instruction set")]
     #[inline(always)]
     fn with_simd<S: Simd>(self, simd: S) {
-        let Self { scorer, tile, sink, scratch } = self;
-        let n = tile.n_padded();
-        scratch.scores.reset(n, F::ZERO);
+        let Self { scorer, tile, leads, sink, scratch } = self;
+        let Scratch { scores, common, least } = scratch;
+        scores.reset(F::GROUP, F::ZERO);
+        least.reset(F::GROUP, F::ZERO);
+        let n_groups = tile.n_padded() / F::GROUP;
         if let Some(term) = &scorer.row_term {
-            scratch.common.reset(n, F::ZERO);
-            term.score_tile(simd, 0, tile, &mut scratch.common);
+            common.reset(tile.n_padded(), F::ZERO);
+            for (group, common) in common.chunks_exact_mut(F::GROUP).enumerate() {
+                term.score_group(simd, 0, tile.group(group), None, common);
+            }
         }
-        for component in 0..scorer.n_components() {
-            scorer.score_tile(simd, component, tile, &mut scratch.scores);
-            if scorer.row_term.is_some() {
-                for (score, &common) in scratch.scores.iter_mut().zip(&*scratch.common) {
-                    *score -= common;
+        let abandons = scorer.row_term.is_none() && scorer.factors.has_bands();
+        let mut first = 0;
+        while first < n_groups {
+            // Groups that begin with the same lead take the components in the same order: it, and then all others.
+            let lead = lead_of::<F>(leads, first);
+            let mut end = first + 1;
+            while end < n_groups && lead_of::<F>(leads, end) == lead {
+                end += 1;
+            }
+            for place in 0..scorer.n_components() {
+                let component = match lead {
+                    Some(lead) if place == 0 => lead,
+                    Some(lead) if place <= lead => place - 1,
+                    _ => place,
+                };
+                for group in first..end {
+                    let least = if abandons && sink.least(simd, group, least) { Some(&**least) } else { None };
+                    let n_computed = scorer.score_group(simd, component, tile.group(group), least, scores);
+                    if n_computed == 0 {
+                        continue;
+                    }
+                    if scorer.row_term.is_some() {
+                        for (score, &common) in scores.iter_mut().zip(&common[group * F::GROUP..]) {
+                            *score -= common;
+                        }
+                    }
+                    sink.offer(simd, component, group, scores);
+                    sink.n_evaluated += n_computed.min(tile.n_rows() - group * F::GROUP);
                 }
             }
-            sink.offer(simd, component, &scratch.scores);
+            first = end;
         }
+    }
+}
+
+/// The component that a group begins with.
+#[allow(clippy::inline_always, reason = "compiled once for each instruction set")]
+#[inline(always)]
+fn lead_of<F: Scalar>(leads: &[u32], group: usize) -> Option<usize> {
+    match leads.get(group * F::GROUP) {
+        Some(&lead) if lead != NO_LEAD => Some(lead as usize),
+        _ => None,
     }
 }
 
@@ -144,8 +195,8 @@ impl<F: Scalar> Scorer<F> for QuadraticScorer<F> {
         self.constants.len()
     }
 
-    fn score_rows(&self, tile: &Tile<F>, sink: &mut TopL<F>, scratch: &mut Scratch<F>) {
-        self.factors.instructions().run(ScoreRows { scorer: self, tile, sink, scratch });
+    fn score_rows(&self, tile: &Tile<F>, leads: &[u32], sink: &mut TopL<F>, scratch: &mut Scratch<F>) {
+        self.factors.instructions().run(ScoreRows { scorer: self, tile, leads, sink, scratch });
     }
 
     fn score_component(&self, component: usize, tile: &Tile<F>, rows: &[u32], out: &mut [F]) {
@@ -201,14 +252,24 @@ mod tests {
         })
     }
 
-    fn dense<F: Scalar>(scorer: &QuadraticScorer<F>, tile: &Tile<F>) -> Responsibilities {
-        let (n, k) = (tile.n_rows(), scorer.n_components());
+    /// What is kept, and how many scores were computed for that.
+    fn kept<F: Scalar>(
+        scorer: &QuadraticScorer<F>,
+        tile: &Tile<F>,
+        leads: &[u32],
+        width: usize,
+        margin: Option<f64>,
+    ) -> (Responsibilities, usize) {
         let mut sink = TopL::default();
-        sink.reset(n, k, k);
-        scorer.score_rows(tile, &mut sink, &mut Scratch::default());
-        let mut out = Responsibilities::zeros(n, k);
+        sink.reset(tile.n_rows(), width, scorer.n_components(), margin);
+        scorer.score_rows(tile, leads, &mut sink, &mut Scratch::default());
+        let mut out = Responsibilities::zeros(tile.n_rows(), width);
         sink.normalize(&mut out.components, &mut out.values, &mut out.log_normalizers).expect("finite");
-        out
+        (out, sink.n_evaluated)
+    }
+
+    fn dense<F: Scalar>(scorer: &QuadraticScorer<F>, tile: &Tile<F>) -> Responsibilities {
+        kept(scorer, tile, &[], scorer.n_components(), None).0
     }
 
     proptest! {
@@ -234,6 +295,47 @@ mod tests {
                         let mut one = [0.0];
                         scorer.score_component(k, &tile, &[row as u32], &mut one);
                         prop_assert!((one[0] - expected).abs() < 1e-10 * (1.0 + expected.abs()), "{set:?}");
+                    }
+                }
+            }
+        }
+
+        /// Abandoned scores are those that are not kept, so neither the order of the components nor the bands show.
+        #[test]
+        fn what_is_kept_is_chosen_from_all_scores(
+            (d, components, _common, rows) in case(),
+            leads in prop::collection::vec(prop::option::of(0_u32..10), 60),
+            width in 1_usize..5,
+            margin in prop::option::of(0.0_f64..30.0),
+        ) {
+            let k = components.len();
+            // Where all are kept they stand in the order of the components, and nothing is abandoned.
+            let width = width.min(k.max(2) - 1);
+            let mut tile = Tile::default();
+            tile.fill(&rows, d);
+            let n = tile.n_rows();
+            let leads: Vec<u32> =
+                leads[..n].iter().map(|lead| lead.filter(|&lead| (lead as usize) < k).unwrap_or(NO_LEAD)).collect();
+            for set in Instructions::available() {
+                let scorer = QuadraticScorer::<f64>::with_instructions(set, d, &components, None);
+                let mut all = TopL::default();
+                all.reset(n, k, k, None);
+                scorer.score_rows(&tile, &[], &mut all, &mut Scratch::default());
+                let (found, n_evaluated) = kept(&scorer, &tile, &leads, width, margin);
+                prop_assert!(n_evaluated <= n * k && n_evaluated >= n);
+                for unit in 0..n {
+                    let mut expected: Vec<(f64, u32)> = (0..k).map(|j| (all.score(unit, j), j as u32)).collect();
+                    expected.sort_by(|a, b| b.0.partial_cmp(&a.0).expect("finite").then(a.1.cmp(&b.1)));
+                    let best = expected[0].0;
+                    for (slot, &(score, component)) in expected[..width].iter().enumerate() {
+                        let value = found.values[unit * width + slot];
+                        if margin.is_some_and(|margin| score < best - margin) {
+                            prop_assert_eq!(value, 0.0);
+                        } else {
+                            prop_assert_eq!(found.components[unit * width + slot], component, "{:?}", set);
+                            let expected = (score - best).exp() * found.values[unit * width];
+                            prop_assert!((value - expected).abs() <= 1e-14 * expected + 1e-300);
+                        }
                     }
                 }
             }

@@ -37,9 +37,10 @@ impl<F: Scalar> Tile<F> {
         self.n_rows.next_multiple_of(F::GROUP)
     }
 
-    /// Group after group, column after column, `F::GROUP` values each.
-    pub fn values(&self) -> &[F] {
-        &self.values
+    /// The values of one group: column after column, `F::GROUP` values each.
+    pub fn group(&self, group: usize) -> &[F] {
+        let size = self.dimension * F::GROUP;
+        &self.values[group * size..][..size]
     }
 
     /// One value.
@@ -51,19 +52,26 @@ impl<F: Scalar> Tile<F> {
 /// Space that a thread reuses from block to block.
 #[derive(Debug, Default)]
 pub struct Scratch<F> {
-    /// What one component makes of the rows of a tile.
+    /// What one component makes of a group of rows.
     pub scores: Lines<F>,
-    /// What is the same for all components.
+    /// What is the same for all components, for the rows of a tile.
     pub common: Lines<F>,
+    /// What a score of a group of rows must reach to be kept.
+    pub least: Lines<F>,
 }
+
+/// Marks a row that has no lead.
+pub const NO_LEAD: u32 = u32::MAX;
 
 /// Components packed for scoring.
 pub trait Scorer<F: Scalar>: Send + Sync {
     /// Number of components.
     fn n_components(&self) -> usize;
 
-    /// Offers the log weight of every row and component to the sink, components in increasing order.
-    fn score_rows(&self, tile: &Tile<F>, sink: &mut TopL<F>, scratch: &mut Scratch<F>);
+    /// Offers the log weights of all rows and components to the sink, but for those that are found not to be kept before
+    /// they are complete. `leads` names for each row the component that is likely to be its best, or [`NO_LEAD`]; it may be
+    /// empty. What is kept does not depend on it, only the work does, which is least where neighbours share their lead.
+    fn score_rows(&self, tile: &Tile<F>, leads: &[u32], sink: &mut TopL<F>, scratch: &mut Scratch<F>);
 
     /// The log weights of one component for the listed rows of a tile.
     fn score_component(&self, component: usize, tile: &Tile<F>, rows: &[u32], out: &mut [F]);

@@ -325,7 +325,7 @@ pub trait NormalWishartModel: std::fmt::Debug + Send + Sync {
     /// See [`Conjugate::posterior_parameters`].
     fn parameters(&self, posteriors: &[NormalWishart]) -> Parameters;
     /// See [`Conjugate::rebase`].
-    fn rebase(&self, component: Sufficient<'_>, origin: &[f64]) -> Vec<f64>;
+    fn rebase(&self, component: Sufficient<'_>, origin: &[f64]) -> Result<Vec<f64>>;
 }
 
 /// nu of every component.
@@ -380,7 +380,7 @@ impl<M: NormalWishartModel> Conjugate for M {
         Ok(self.posterior(from)?.drift_to(&self.posterior(to)?))
     }
 
-    fn rebase(&self, component: Sufficient<'_>, origin: &[f64]) -> Vec<f64> {
+    fn rebase(&self, component: Sufficient<'_>, origin: &[f64]) -> Result<Vec<f64>> {
         NormalWishartModel::rebase(self, component, origin)
     }
 }

@@ -92,8 +92,8 @@ impl NormalWishartModel for ZeroMeanGaussian {
         Parameters::from_pairs([("dof", dofs(posteriors)), ("scale", scales(posteriors))])
     }
 
-    fn rebase(&self, component: Sufficient<'_>, _origin: &[f64]) -> Vec<f64> {
+    fn rebase(&self, component: Sufficient<'_>, _origin: &[f64]) -> Result<Vec<f64>> {
         // The origin is zero in every fit.
-        component.statistics.to_vec()
+        Ok(component.statistics.to_vec())
     }
 }

@@ -3,7 +3,7 @@
 use crate::data::Units;
 use crate::error::Result;
 use crate::likelihood::Scorer;
-use crate::local_step::Work;
+use crate::local_step::Space;
 use crate::responsibilities::no_finite_weight;
 use crate::simd::Scalar;
 
@@ -15,6 +15,17 @@ pub struct BlockMut<'a> {
     pub values: &'a mut [f64],
     /// Log-sum-exp of the kept log weights, (n,), nats; 0 where there are none.
     pub log_normalizers: &'a mut [f64],
+    /// Pairs of a unit and a component whose log weight was computed.
+    pub n_evaluated: &'a mut usize,
+}
+
+/// Units of a block.
+#[derive(Debug, Clone, Copy)]
+pub struct Listed<'a> {
+    /// Their numbers.
+    pub units: &'a [u32],
+    /// The position of the component that was the best of each at the last visit, or [`NO_LEAD`].
+    pub leads: &'a [u32],
 }
 
 /// Gives every unit of a block its responsibilities.
@@ -22,17 +33,17 @@ pub trait Assign<F: Scalar>: Sync {
     /// Pairs a unit.
     fn width(&self) -> usize;
 
-    /// Fills in the block that begins with unit `first` and has the centred `rows`.
+    /// Fills in a block of `listed` units, which has the centred `rows`.
     ///
     /// # Errors
     /// [`crate::Error::Numerical`] for a row without any finite log weight.
     fn assign(
         &self,
         units: &Units<'_, F>,
-        first: usize,
+        listed: Listed<'_>,
         rows: &[F],
         out: BlockMut<'_>,
-        work: &mut Work<F>,
+        space: &mut Space<F>,
     ) -> Result<()>;
 }
 
@@ -42,6 +53,8 @@ pub struct ByScore<'a, F: Scalar> {
     pub scorer: &'a dyn Scorer<F>,
     /// Pairs a unit.
     pub width: usize,
+    /// Nats below the best from which on a component carries nothing.
+    pub margin: Option<f64>,
 }
 
 impl<F: Scalar> Assign<F> for ByScore<'_, F> {
@@ -52,17 +65,18 @@ impl<F: Scalar> Assign<F> for ByScore<'_, F> {
     fn assign(
         &self,
         units: &Units<'_, F>,
-        first: usize,
+        listed: Listed<'_>,
         rows: &[F],
         out: BlockMut<'_>,
-        work: &mut Work<F>,
+        space: &mut Space<F>,
     ) -> Result<()> {
-        work.tile.fill(rows, units.dimension());
-        work.sink.reset(out.log_normalizers.len(), self.width, self.scorer.n_components());
-        self.scorer.score_rows(&work.tile, &mut work.sink, &mut work.scratch);
-        work.sink.normalize(out.components, out.values, out.log_normalizers).map_err(|row| {
+        space.tile.fill(rows, units.dimension());
+        space.sink.reset(out.log_normalizers.len(), self.width, self.scorer.n_components(), self.margin);
+        self.scorer.score_rows(&space.tile, listed.leads, &mut space.sink, &mut space.scratch);
+        *out.n_evaluated = space.sink.n_evaluated;
+        space.sink.normalize(out.components, out.values, out.log_normalizers).map_err(|row| {
             let values = &rows[row * units.dimension()..][..units.dimension()];
-            no_finite_weight(units.row_number(first + row), values)
+            no_finite_weight(units.row_number(listed.units[row] as usize), values)
         })
     }
 }
@@ -78,13 +92,20 @@ impl<F: Scalar> Assign<F> for RawScores<'_, F> {
         self.scorer.n_components()
     }
 
-    fn assign(&self, units: &Units<'_, F>, _: usize, rows: &[F], out: BlockMut<'_>, work: &mut Work<F>) -> Result<()> {
+    fn assign(
+        &self,
+        units: &Units<'_, F>,
+        _: Listed<'_>,
+        rows: &[F],
+        out: BlockMut<'_>,
+        space: &mut Space<F>,
+    ) -> Result<()> {
         let k = self.scorer.n_components();
-        work.tile.fill(rows, units.dimension());
-        work.sink.reset(out.log_normalizers.len(), k, k);
-        self.scorer.score_rows(&work.tile, &mut work.sink, &mut work.scratch);
+        space.tile.fill(rows, units.dimension());
+        space.sink.reset(out.log_normalizers.len(), k, k, None);
+        self.scorer.score_rows(&space.tile, &[], &mut space.sink, &mut space.scratch);
         for (row, values) in out.values.chunks_exact_mut(k).enumerate() {
-            values.iter_mut().enumerate().for_each(|(slot, value)| *value = work.sink.score(row, slot).to_f64());
+            values.iter_mut().enumerate().for_each(|(slot, value)| *value = space.sink.score(row, slot).to_f64());
         }
         Ok(())
     }
@@ -101,9 +122,16 @@ impl<F: Scalar> Assign<F> for FromLabels<'_> {
         1
     }
 
-    fn assign(&self, units: &Units<'_, F>, first: usize, _: &[F], out: BlockMut<'_>, _: &mut Work<F>) -> Result<()> {
-        for (i, (component, value)) in out.components.iter_mut().zip(out.values).enumerate() {
-            *component = self.labels[units.row_number(first + i)];
+    fn assign(
+        &self,
+        units: &Units<'_, F>,
+        listed: Listed<'_>,
+        _: &[F],
+        out: BlockMut<'_>,
+        _: &mut Space<F>,
+    ) -> Result<()> {
+        for ((component, value), &unit) in out.components.iter_mut().zip(out.values).zip(listed.units) {
+            *component = self.labels[units.row_number(unit as usize)];
             *value = 1.0;
         }
         Ok(())
@@ -118,9 +146,9 @@ impl<F: Scalar> Assign<F> for OneEach {
         1
     }
 
-    fn assign(&self, _: &Units<'_, F>, first: usize, _: &[F], out: BlockMut<'_>, _: &mut Work<F>) -> Result<()> {
-        for (i, (component, value)) in out.components.iter_mut().zip(out.values).enumerate() {
-            *component = (first + i) as u32;
+    fn assign(&self, _: &Units<'_, F>, listed: Listed<'_>, _: &[F], out: BlockMut<'_>, _: &mut Space<F>) -> Result<()> {
+        for ((component, value), &unit) in out.components.iter_mut().zip(out.values).zip(listed.units) {
+            *component = unit;
             *value = 1.0;
         }
         Ok(())
@@ -140,11 +168,18 @@ impl<F: Scalar> Assign<F> for FromTable<'_> {
         self.n_components
     }
 
-    fn assign(&self, units: &Units<'_, F>, first: usize, _: &[F], out: BlockMut<'_>, _: &mut Work<F>) -> Result<()> {
+    fn assign(
+        &self,
+        units: &Units<'_, F>,
+        listed: Listed<'_>,
+        _: &[F],
+        out: BlockMut<'_>,
+        _: &mut Space<F>,
+    ) -> Result<()> {
         let k = self.n_components;
         let rows = out.components.chunks_exact_mut(k).zip(out.values.chunks_exact_mut(k));
-        for (i, (components, values)) in rows.enumerate() {
-            values.copy_from_slice(&self.values[units.row_number(first + i) * k..][..k]);
+        for ((components, values), &unit) in rows.zip(listed.units) {
+            values.copy_from_slice(&self.values[units.row_number(unit as usize) * k..][..k]);
             components.iter_mut().zip(0..).for_each(|(component, position)| *component = position);
         }
         Ok(())

@@ -6,8 +6,13 @@
 
 mod accumulate;
 mod assign;
+mod order;
 mod state;
 mod tap;
+
+use std::ops::AddAssign;
+
+use serde::{Deserialize, Serialize};
 
 use crate::component::ComponentId;
 use crate::data::Units;
@@ -18,7 +23,8 @@ use crate::responsibilities::{Responsibilities, TopL};
 use crate::simd::Scalar;
 use crate::suffstats::Summary;
 
-pub use assign::{Assign, BlockMut, ByScore, FromLabels, FromTable, OneEach, RawScores};
+pub use assign::{Assign, BlockMut, ByScore, FromLabels, FromTable, Listed, OneEach, RawScores};
+use order::Order;
 pub use state::LocalState;
 pub use tap::{Chunk, Tap};
 
@@ -27,7 +33,7 @@ const BLOCK: usize = 240;
 
 /// Space that a thread reuses from block to block.
 #[derive(Debug, Default)]
-pub struct Work<F> {
+pub struct Space<F> {
     tile: Tile<F>,
     sink: TopL<F>,
     scratch: Scratch<F>,
@@ -65,6 +71,24 @@ pub struct Outcome {
     pub summary: Summary,
     /// Sum over units of mass x log-sum-exp of the kept log weights, nats.
     pub log_normalizer: f64,
+    /// What it cost.
+    pub work: Work,
+}
+
+/// Work, in pairs of a unit and a component.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Work {
+    /// All there are.
+    pub pairs: usize,
+    /// Those whose log weight was computed.
+    pub evaluated: usize,
+}
+
+impl AddAssign for Work {
+    fn add_assign(&mut self, other: Self) {
+        self.pairs += other.pairs;
+        self.evaluated += other.evaluated;
+    }
 }
 
 impl<F: Scalar> LocalStep<'_, F> {
@@ -87,31 +111,34 @@ impl<F: Scalar> LocalStep<'_, F> {
         let width = self.assign.width();
         let size = chunk_rows(width, d);
         let mut rows = vec![F::ZERO; size.min(units.len()) * d];
+        let mut evaluated = 0;
         for range in blocks(units.len(), size) {
             let rows = &mut rows[..range.len() * d];
             let mut responsibilities = Responsibilities::zeros(range.len(), width);
-            self.assign_chunk(units, range.start, rows, &mut responsibilities)?;
-            let masses: Vec<f64> = range.clone().map(|unit| units.mass(unit)).collect();
+            let order = Order::new(range, state.as_deref(), self.ids);
+            evaluated += self.assign_chunk(units, &order, rows, &mut responsibilities)?;
+            let masses: Vec<f64> = order.units.iter().map(|&unit| units.mass(unit as usize)).collect();
             log_normalizer +=
                 masses.iter().zip(&responsibilities.log_normalizers).map(|(mass, value)| mass * value).sum::<f64>();
             if let Some(state) = state.as_deref_mut() {
-                state.remember(range.start, &responsibilities, self.ids);
+                state.remember(&order.units, &responsibilities, self.ids);
             }
-            tap::show(taps, units, range.start, &responsibilities)?;
+            tap::show(taps, units, &order.units, &responsibilities)?;
             if self.keep != Keep::Nothing {
                 accumulate::accumulate(self, rows, &masses, &responsibilities, &mut summary)?;
             }
         }
-        Ok(Outcome { summary, log_normalizer })
+        let work = Work { pairs: units.len() * self.ids.len(), evaluated };
+        Ok(Outcome { summary, log_normalizer, work })
     }
 
     fn assign_chunk(
         &self,
         units: &Units<'_, F>,
-        start: usize,
+        order: &Order,
         rows: &mut [F],
         responsibilities: &mut Responsibilities,
-    ) -> Result<()> {
+    ) -> Result<usize> {
         let (d, width) = (units.dimension(), responsibilities.width);
         let origin: Vec<F> = self.likelihood.origin().iter().map(|&value| F::from_f64(value)).collect();
         let outs = responsibilities
@@ -119,13 +146,23 @@ impl<F: Scalar> LocalStep<'_, F> {
             .chunks_mut(BLOCK * width)
             .zip(responsibilities.values.chunks_mut(BLOCK * width))
             .zip(responsibilities.log_normalizers.chunks_mut(BLOCK));
-        let items: Vec<_> = rows.chunks_mut(BLOCK * d).zip(outs).enumerate().collect();
-        for_each_with(items, Work::default, |work, (block, (rows, ((components, values), log_normalizers)))| {
+        let mut n_evaluated = vec![0; order.units.len().div_ceil(BLOCK)];
+        let lists = order.units.chunks(BLOCK).zip(order.leads.chunks(BLOCK)).zip(&mut n_evaluated);
+        let items: Vec<_> = rows.chunks_mut(BLOCK * d).zip(outs).zip(lists).collect();
+        for_each_with(items, Space::default, |space, ((rows, outs), ((listed, leads), n_evaluated))| {
             self.cancel.check()?;
-            let first = start + block * BLOCK;
-            units.read(first..first + log_normalizers.len(), &origin, rows);
-            self.assign.assign(units, first, rows, BlockMut { components, values, log_normalizers }, work)
-        })
+            let ((components, values), log_normalizers) = outs;
+            let listed = Listed { units: listed, leads };
+            units.read(listed.units.iter().map(|&unit| unit as usize), &origin, rows);
+            self.assign.assign(
+                units,
+                listed,
+                rows,
+                BlockMut { components, values, log_normalizers, n_evaluated },
+                space,
+            )
+        })?;
+        Ok(n_evaluated.iter().sum())
     }
 }
 

@@ -20,14 +20,14 @@ impl LocalState {
         &self.last_best
     }
 
-    /// Takes the responsibilities of units `first..`.
-    pub(super) fn remember(&mut self, first: usize, responsibilities: &Responsibilities, ids: &[ComponentId]) {
-        let end = first + responsibilities.len();
+    /// Takes the responsibilities of the listed units.
+    pub(super) fn remember(&mut self, listed: &[u32], responsibilities: &Responsibilities, ids: &[ComponentId]) {
+        let end = listed.iter().max().map_or(0, |&unit| unit as usize + 1);
         if self.last_best.len() < end {
             self.last_best.resize(end, None);
         }
-        for (unit, best) in self.last_best[first..end].iter_mut().enumerate() {
-            *best = Some(ids[responsibilities.best(unit) as usize]);
+        for (at, &unit) in listed.iter().enumerate() {
+            self.last_best[unit as usize] = Some(ids[responsibilities.best(at) as usize]);
         }
     }
 

@@ -28,14 +28,14 @@ pub trait Tap {
     fn observe(&mut self, chunk: &Chunk<'_>) -> Result<()>;
 }
 
-/// Shows a chunk that begins with unit `first` to every tap.
+/// Shows a chunk of listed units to every tap.
 pub(super) fn show<F: Real>(
     taps: &mut [&mut dyn Tap],
     units: &Units<'_, F>,
-    first: usize,
+    listed: &[u32],
     responsibilities: &Responsibilities,
 ) -> Result<()> {
-    let row_number = |unit| units.row_number(first + unit);
+    let row_number = |at: usize| units.row_number(listed[at] as usize);
     let chunk = Chunk { row_number: &row_number, responsibilities };
     taps.iter_mut().try_for_each(|tap| tap.observe(&chunk))
 }

@@ -28,6 +28,7 @@ fn options(k: usize, batches: usize, sparsity: Sparsity, max_passes: usize) -> O
         batches: Some(batches),
         shuffle: true,
         sparsity,
+        margin: None,
         max_passes,
         tol: 0.0,
         seed: 11,
@@ -50,7 +51,7 @@ fn local_step<F: Scalar>(
     let step = LocalStep {
         likelihood: model.likelihood.as_ref(),
         ids: &globals.ids,
-        assign: &ByScore { scorer: scorer.as_ref(), width },
+        assign: &ByScore { scorer: scorer.as_ref(), width, margin: None },
         keep,
         cancel: &Cancel::default(),
     };
@@ -142,7 +143,7 @@ proptest! {
         let step = LocalStep {
             likelihood: model.likelihood.as_ref(),
             ids: &globals.ids,
-            assign: &ByScore { scorer: scorer.as_ref(), width: k },
+            assign: &ByScore { scorer: scorer.as_ref(), width: k, margin: None },
             keep: Keep::SummaryAndGaps,
             cancel: &Cancel::default(),
         };

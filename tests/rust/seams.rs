@@ -23,7 +23,7 @@ use stickbreak::suffstats::{PairGaps, Summary};
 const N: usize = 600;
 const D: usize = 3;
 const K: usize = 5;
-const OPTIONS: LocalOptions = LocalOptions { sparsity: Sparsity::Limited(3), keep: Keep::SummaryAndGaps };
+const OPTIONS: LocalOptions = LocalOptions { sparsity: Sparsity::Limited(3), margin: None, keep: Keep::SummaryAndGaps };
 
 /// A memo after one pass over four batches.
 fn one_pass(model: &Model<f64>, source: &dyn BatchSource<f64>, edits: &EditLog) -> (Memo, Vec<LocalState>) {
@@ -31,7 +31,7 @@ fn one_pass(model: &Model<f64>, source: &dyn BatchSource<f64>, edits: &EditLog) 
     let globals = globals_of_rows(model, &rows, D, K);
     let mut executor = InProcess::new(model, source, OPTIONS, Cancel::default()).expect("four batches");
     let n_batches = executor.n_batches();
-    let summaries = (0..n_batches).map(|b| executor.visit(b, &globals, edits).expect("in memory")).collect();
+    let summaries = (0..n_batches).map(|b| executor.visit(b, &globals, edits).expect("in memory").summary).collect();
     let states = (0..n_batches).map(|b| executor.state(b).clone()).collect();
     (Memo::complete(summaries).expect("same components"), states)
 }
@@ -65,7 +65,7 @@ fn a_reorder_moves_no_batch_and_changes_only_the_allocation() {
     let globals = Globals::new(&model, memo.total(), 1);
     let mut executor = InProcess::new(&model, &source, OPTIONS, Cancel::default()).expect("four batches");
     executor.set_state(1, states[1].clone());
-    let summary = executor.visit(1, &globals, &edits).expect("in memory");
+    let summary = executor.visit(1, &globals, &edits).expect("in memory").summary;
     assert_eq!(summary.ids, memo.total().ids);
     memo.replace(1, summary).expect("same components");
     assert!(collapsed(&model, memo.total()).expect("definite").total() >= after.total() - 1e-9);
@@ -261,7 +261,7 @@ fn drift_bounds_the_residuals() {
         let mut useful = 0;
         for version in 2..12 {
             for batch in 0..4 {
-                memo.replace(batch, executor.visit(batch, &earlier, &edits).expect("in memory"))
+                memo.replace(batch, executor.visit(batch, &earlier, &edits).expect("in memory").summary)
                     .expect("same components");
             }
             let later = Globals::new(&model, memo.total(), version);

@@ -14,7 +14,7 @@ use common::{clustered, globals_of_rows, model};
 use stickbreak::component::EditLog;
 use stickbreak::data::{ArrayBatches, DenseRows};
 use stickbreak::error::{Error, Result};
-use stickbreak::executor::{Executor, InProcess, LocalOptions};
+use stickbreak::executor::{Executor, InProcess, LocalOptions, Visit};
 use stickbreak::fit::{Engine, Identity, Observer, Position, Record, Run};
 use stickbreak::global_step::Globals;
 use stickbreak::local_step::Keep;
@@ -28,7 +28,7 @@ const N: usize = 2000;
 const D: usize = 4;
 const K: usize = 6;
 const BATCHES: usize = 5;
-const OPTIONS: LocalOptions = LocalOptions { sparsity: Sparsity::Limited(3), keep: Keep::SummaryAndGaps };
+const OPTIONS: LocalOptions = LocalOptions { sparsity: Sparsity::Limited(3), margin: None, keep: Keep::SummaryAndGaps };
 
 fn send(stream: &mut impl Write, bytes: &[u8]) -> std::io::Result<()> {
     stream.write_all(&(bytes.len() as u64).to_le_bytes())?;
@@ -108,7 +108,7 @@ impl Executor for Pool {
         BATCHES
     }
 
-    fn visit(&mut self, batch: usize, globals: &Globals, edits: &EditLog) -> Result<Summary> {
+    fn visit(&mut self, batch: usize, globals: &Globals, edits: &EditLog) -> Result<Visit> {
         let n = self.workers.len();
         self.workers[batch % n].ask(batch, &Request::Visit(batch, globals.clone(), edits.clone()))
     }

@@ -98,8 +98,8 @@ impl Observer for Reporter<'_> {
 
 /// Fits a mixture; see `stickbreak.fit`.
 #[pyfunction]
-#[pyo3(signature = (rows, weights, *, likelihood, process, n_components, init, batches, shuffle, sparsity, max_passes,
-                    tol, seed, threads, checkpoint_every, resume, observer))]
+#[pyo3(signature = (rows, weights, *, likelihood, process, n_components, init, batches, shuffle, sparsity, margin,
+                    max_passes, tol, seed, threads, checkpoint_every, resume, observer))]
 #[allow(clippy::too_many_arguments, clippy::needless_pass_by_value)]
 pub fn fit(
     py: Python<'_>,
@@ -112,6 +112,7 @@ pub fn fit(
     batches: Option<usize>,
     shuffle: bool,
     sparsity: Option<Width>,
+    margin: Option<f64>,
     max_passes: usize,
     tol: f64,
     seed: u64,
@@ -122,7 +123,8 @@ pub fn fit(
 ) -> PyResult<State> {
     let specification = specification(&likelihood, &process)?;
     let resume = resume.as_deref();
-    let options = Options { n_components, batches, shuffle, sparsity: width(sparsity)?, max_passes, tol, seed, resume };
+    let sparsity = width(sparsity)?;
+    let options = Options { n_components, batches, shuffle, sparsity, margin, max_passes, tol, seed, resume };
     let labels = labels(&init)?;
     let init = start(&init, &labels)?;
     let weights = self::weights(weights.as_ref())?;

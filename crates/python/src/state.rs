@@ -75,6 +75,11 @@ impl State {
     }
 
     #[getter]
+    fn margin(&self) -> Option<f64> {
+        self.fitted.margin
+    }
+
+    #[getter]
     fn counts<'py>(&self, py: Python<'py>) -> Bound<'py, PyArray1<f64>> {
         // Rounding of sums and differences may leave an emptied component below zero.
         vector(py, self.fitted.summary.counts.iter().map(|count| count.max(0.0)).collect())
@@ -203,6 +208,7 @@ impl State {
         header.set_item("process", &fitted.specification.process.name)?;
         header.set_item("n_rows", fitted.n_rows)?;
         header.set_item("sparsity", fitted.sparsity)?;
+        header.set_item("margin", fitted.margin)?;
         header.set_item("elbo", fitted.elbo)?;
         header.set_item("mass", fitted.summary.mass)?;
         header.set_item("log_base_measure", fitted.summary.log_base_measure)?;
@@ -265,6 +271,8 @@ impl State {
             origin,
             n_rows: n_rows(header)?,
             sparsity: field(header, "sparsity")?,
+            // Files of the first version have none: they dropped nothing.
+            margin: if header.contains("margin")? { field(header, "margin")? } else { None },
             summary,
             elbo: field(header, "elbo")?,
             history: history.iter().map(record_from_dict).collect::<PyResult<_>>()?,

@@ -27,24 +27,29 @@ from stickbreak.likelihoods import Likelihood
 from stickbreak.processes import Process
 
 _LIKELIHOODS, _PROCESSES, _SCHEDULES = Kind(Likelihood), Kind(Process), Kind(Algorithm)
-_ALGORITHM = ("batches", "shuffle", "sparsity", "max_passes", "tol")
+_ALGORITHM = ("batches", "shuffle", "sparsity", "margin", "max_passes", "tol")
 
 
-class Count(click.ParamType):  # type: ignore[type-arg]
-    """An integer, or one of some words."""
+# Words for what is None in Python, where an option left out means the default.
+_NONE = {"sparsity": "dense", "margin": "none"}
 
-    def __init__(self, *words: str) -> None:
-        self._words = words
-        self.name = "|".join(["n", *words])
 
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int | str:
-        """Return the integer or the word."""
+class NumberOr(click.ParamType):  # type: ignore[type-arg]
+    """A number, or one of some words."""
+
+    def __init__(self, kind: type[int] | type[float], name: str, *words: str) -> None:
+        self._kind, self._words = kind, words
+        self.name = "|".join([name, *words])
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float | str:
+        """Return the number or the word."""
         if value in self._words:
             return str(value)
         try:
-            return int(value)
+            return self._kind(value)
         except ValueError:
-            self.fail(f"{value!r} is neither an integer nor {' nor '.join(map(repr, self._words))}", param, ctx)
+            noun = "an integer" if self._kind is int else "a number"
+            self.fail(f"{value!r} is neither {noun} nor {' nor '.join(map(repr, self._words))}", param, ctx)
 
 
 @click.command(cls=Command, short_help="Fit a mixture to the rows of a data file.")
@@ -82,7 +87,7 @@ class Count(click.ParamType):  # type: ignore[type-arg]
 )
 @click.option(
     "--batches",
-    type=Count("auto"),
+    type=NumberOr(int, "n", "auto"),
     help="memoized: the number of batches; auto is one for every 5000 rows, from 1 to 20. [default: auto]",
 )
 @click.option(
@@ -92,9 +97,15 @@ class Count(click.ParamType):  # type: ignore[type-arg]
 )
 @click.option(
     "--sparsity",
-    type=Count("auto", "dense"),
+    type=NumberOr(int, "n", "auto", _NONE["sparsity"]),
     help="How many components a row may belong to at the same time: 1 gives hard clusters, dense is all, auto is 8 or "
     "all where they are fewer. [default: auto]",
+)
+@click.option(
+    "--margin",
+    type=NumberOr(float, "nats", _NONE["margin"]),
+    help="Leave out the components whose log weight for a row is this many nats below that of its best: less work, and "
+    f"at most n K exp(-NATS) nats less of the bound; none leaves out none. [default: {default(Memoized, 'margin'):g}]",
 )
 @click.option(
     "--max-passes",
@@ -211,8 +222,8 @@ def _algorithm(schedule: type[Algorithm], given: dict[str, Any]) -> Any:
     if schedule is Memoized and all(value is None for value in given.values()):
         return None  # the default of the Python function
     check_used([schedule], given)
-    chosen = made(schedule, {**given, "sparsity": None if given["sparsity"] == "dense" else given["sparsity"]})
-    return replace(chosen, sparsity=None) if given["sparsity"] == "dense" else chosen
+    none: dict[str, Any] = {name: None for name, word in _NONE.items() if given[name] == word}
+    return replace(made(schedule, {**given, **none}), **none)
 
 
 def _start(init: str) -> Any:

@@ -260,7 +260,7 @@ def _sample_weights(draw: st.DrawFn, n: int, zeros: bool) -> NDArray[np.float64]
 
 
 def algorithms(*, n: int, n_components: int, max_passes: int | None = None) -> st.SearchStrategy[Full | Memoized]:
-    """Draw an algorithm that never stops early: its kind, its batches and its sparsity.
+    """Draw an algorithm that never stops early: its kind, its batches, its sparsity and its margin.
 
     Parameters
     ----------
@@ -295,6 +295,8 @@ def algorithms(*, n: int, n_components: int, max_passes: int | None = None) -> s
 def _algorithms(draw: st.DrawFn, n: int, n_components: int, passes: st.SearchStrategy[int]) -> Full | Memoized:
     settings: dict[str, Any] = {
         "sparsity": draw(st.sampled_from([None, "auto", *range(1, n_components + 1)])),
+        # What falls behind this margin is below the rounding of what is kept, so no law sees it.
+        "margin": draw(st.sampled_from([None, 40.0])),
         "max_passes": draw(passes),
         "tol": 0.0,
     }

@@ -1,5 +1,6 @@
 """How far numbers may differ that are equal in exact arithmetic, and the words for those that differ by more."""
 
+import math
 from dataclasses import dataclass
 from typing import Any
 
@@ -49,6 +50,10 @@ def bound_tolerance(fit: Fit, rows: NDArray[Any], weights: ArrayLike | None) -> 
         score = dimension + float(np.abs(fit.log_predictive(rows)).max())
         value += SINGLE * score * mass
         reason += f", and {SINGLE:g} of the largest score, {score:.3g} nats, for a weight of {mass:.3g} of float32 rows"
+    margin = fit._state.margin
+    if margin is not None:
+        value += mass * fit.n_components * math.exp(-margin)
+        reason += f", and what a margin of {margin:g} nats may cost"
     return Tolerance(value, reason)
 
 
