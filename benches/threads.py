@@ -37,7 +37,7 @@ def run(rows: NDArray[np.float32], labels: NDArray[np.int64], threads: int) -> t
         times.append((record.seconds, time.process_time()))
 
     model = sb.Mixture(likelihood=sb.Gaussian(), process=sb.DirichletProcess())
-    algorithm = sb.Full(sparsity=4, margin=None, tol=0, max_passes=PASSES + 1)
+    algorithm = sb.Full(sparsity=4, margin=None, bounds_memory=0, tol=0, max_passes=PASSES + 1)
     sb.fit(model, rows, algorithm, n_components=K, init=labels, threads=threads, progress=False, callbacks=[note])
     return (times[-1][0] - times[0][0]) / PASSES, (times[-1][1] - times[0][1]) / PASSES
 

@@ -54,6 +54,8 @@ pub struct LocalOptions {
     pub sparsity: Sparsity,
     /// Nats below the best from which on a component is not kept.
     pub margin: Option<f64>,
+    /// Whether scores that will not be kept are given up.
+    pub abandon: bool,
     /// What is kept of them.
     pub keep: Keep,
 }
@@ -112,7 +114,12 @@ impl<'a, F: Scalar> InProcess<'a, F> {
         let step = LocalStep {
             likelihood: self.model.likelihood.as_ref(),
             ids: &globals.ids,
-            assign: &ByScore { scorer: scorer.as_ref(), width, margin: self.options.margin },
+            assign: &ByScore {
+                scorer: scorer.as_ref(),
+                width,
+                margin: self.options.margin,
+                abandon: self.options.abandon,
+            },
             keep: self.options.keep,
             cancel: &self.cancel,
         };

@@ -23,10 +23,12 @@ pub struct TopL<F> {
     scores: Lines<F>,
     /// The numbers of their components, which a float holds exactly.
     components: Lines<F>,
-    /// Exponentials of the scores, (width, rows), their totals and the best scores, (rows,) each.
+    /// Responsibilities, (width, rows), totals of exponentials and best scores, (rows,) each.
     weights: Lines<f64>,
     /// Nats below the best from which on a component carries nothing.
     margin: f64,
+    /// Whether scores that will not be kept may be given up; never where all are kept.
+    abandon: bool,
     /// Pairs of a row and a component whose score was computed.
     pub n_evaluated: usize,
 }
@@ -36,10 +38,11 @@ const FREE: f64 = -1.0;
 
 impl<F: Scalar> TopL<F> {
     /// Makes room for `n_rows` rows that keep `width` of `n_components` components, and of these the ones that are at most
-    /// `margin` nats below the best.
-    pub fn reset(&mut self, n_rows: usize, width: usize, n_components: usize, margin: Option<f64>) {
+    /// `margin` nats below the best; says whether scores that will not be kept may be given up.
+    pub fn reset(&mut self, n_rows: usize, width: usize, n_components: usize, margin: Option<f64>, abandon: bool) {
         self.n_padded = n_rows.next_multiple_of(F::GROUP);
         (self.width, self.dense) = (width, width >= n_components);
+        self.abandon = abandon && !self.dense;
         self.margin = margin.unwrap_or(f64::INFINITY);
         self.n_evaluated = 0;
         self.scores.reset(self.n_padded * width, F::NEG_INFINITY);
@@ -51,15 +54,15 @@ impl<F: Scalar> TopL<F> {
         self.scores[slot * self.n_padded + row]
     }
 
-    /// Fills in what a score must reach to be kept, for each row of a group; returns whether that is known, which it is not
-    /// where all are kept. To be called inside [`Instructions::run`].
+    /// Fills in what a score must reach to be kept, for each row of a group; returns whether others may be given up. To be
+    /// called inside [`Instructions::run`].
     ///
     /// # Panics
     /// If `out` has not room for a group.
     #[allow(clippy::inline_always, reason = "compiled once for each instruction set")]
     #[inline(always)]
     pub fn least<S: Simd>(&self, simd: S, group: usize, out: &mut [F]) -> bool {
-        if self.dense {
+        if !self.abandon {
             return false;
         }
         let margin = F::splat(simd, F::from_f64(self.margin));
@@ -117,9 +120,8 @@ impl<F: Scalar> TopL<F> {
         Instructions::widest().run(Normalize(self, log_normalizers))?;
         let (n, width) = (self.n_padded, self.width);
         for slot in 0..width {
-            let weights = self.weights[slot * n..].iter().zip(&self.weights[width * n..]);
-            for (value, (weight, total)) in values[slot..].iter_mut().step_by(width).zip(weights) {
-                *value = weight / total;
+            for (value, &weight) in values[slot..].iter_mut().step_by(width).zip(&self.weights[slot * n..]) {
+                *value = weight;
             }
             let numbers = &self.components[slot * n..];
             for (component, &number) in components[slot..].iter_mut().step_by(width).zip(numbers) {
@@ -130,7 +132,7 @@ impl<F: Scalar> TopL<F> {
     }
 }
 
-/// Weights relative to the best of each row, their totals and the log normalizers, to be compiled for each instruction set.
+/// Responsibilities and log normalizers, to be compiled for each instruction set.
 struct Normalize<'a, F>(&'a mut TopL<F>, &'a mut [f64]);
 
 impl<F: Scalar> WithSimd for Normalize<'_, F> {
@@ -160,6 +162,11 @@ impl<F: Scalar> WithSimd for Normalize<'_, F> {
                 let near = score >= F::from_f64(*best) - margin;
                 *weight = if near { exp_of_nonpositive(score.to_f64() - best) } else { 0.0 };
                 *total += *weight;
+            }
+        }
+        for weights in weights.chunks_exact_mut(n) {
+            for (weight, total) in weights.iter_mut().zip(&*totals) {
+                *weight /= total;
             }
         }
         for ((log_normalizer, best), total) in log_normalizers.iter_mut().zip(&*best).zip(&*totals) {
@@ -210,6 +217,13 @@ impl Responsibilities {
     /// Room for `n` units.
     pub fn zeros(n: usize, width: usize) -> Self {
         Self { width, components: vec![0; n * width], values: vec![0.0; n * width], log_normalizers: vec![0.0; n] }
+    }
+
+    /// Leaves the first `n` units.
+    pub fn truncate(&mut self, n: usize) {
+        self.components.truncate(n * self.width);
+        self.values.truncate(n * self.width);
+        self.log_normalizers.truncate(n);
     }
 
     /// Number of units.
@@ -311,7 +325,7 @@ mod tests {
         width: usize,
     ) -> std::result::Result<Responsibilities, usize> {
         let mut sink = TopL::default();
-        sink.reset(scores.len(), width, scores[0].len(), None);
+        sink.reset(scores.len(), width, scores[0].len(), None, true);
         set.run(Offers(&mut sink, scores));
         let mut out = Responsibilities::zeros(scores.len(), width);
         sink.normalize(&mut out.components, &mut out.values, &mut out.log_normalizers)?;

@@ -21,7 +21,7 @@ before = fit.elbo, fit.evaluate(rows)
 def broken_fit(threads):
     return _core.fit(
         rows, short, likelihood=("Gaussian", {}), process=("DirichletProcess", {}), n_components=3, init="random",
-        batches=1, shuffle=False, sparsity=None, margin=None, max_passes=1, tol=0.0, seed=0,
+        batches=1, shuffle=False, sparsity=None, margin=None, bounds_memory=0, max_passes=1, tol=0.0, seed=0,
         threads=threads, checkpoint_every=None,
         resume=None, observer=None,
     )

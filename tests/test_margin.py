@@ -22,6 +22,13 @@ def overlapping_rows(seed: int, n: int = 300, dimension: int = 12) -> np.ndarray
     return centres[rng.integers(0, K, n)] + rng.normal(size=(n, dimension))
 
 
+def far_clusters(seed: int) -> tuple[np.ndarray, np.ndarray]:
+    """Clusters far apart, one after the other, and their labels."""
+    rng = np.random.default_rng(seed)
+    centres = rng.normal(scale=30, size=(K, 20))
+    return np.repeat(centres, 400, axis=0) + rng.normal(size=(400 * K, 20)), np.repeat(np.arange(K), 400)
+
+
 def fit(rows: np.ndarray, algorithm: sb.Full | sb.Memoized, **options: object) -> sb.Fit:
     return sb.fit(MODEL, rows, algorithm, **{"n_components": K, "progress": False, **options})
 
@@ -59,9 +66,7 @@ def test_no_margin_at_all_keeps_the_best_component_only() -> None:
 
 def test_the_share_of_scores_that_were_computed() -> None:
     """Far clusters are abandoned; where all components are kept, none is."""
-    rng = np.random.default_rng(2)
-    rows = np.repeat(rng.normal(scale=30, size=(K, 20)), 400, axis=0) + rng.normal(size=(400 * K, 20))
-    labels = np.repeat(np.arange(K), 400)
+    rows, labels = far_clusters(2)
 
     def share(sparsity: int | None, margin: float | None) -> float:
         algorithm = sb.Full(max_passes=3, tol=0.0, sparsity=sparsity, margin=margin)
@@ -89,3 +94,20 @@ def test_a_checkpoint_of_another_margin_is_refused(tmp_path: Path) -> None:
     fit(rows, sb.Full(max_passes=2, tol=0.0, margin=20.0), checkpoint=checkpoint)
     with pytest.raises(sb.CheckpointError, match="margin = 20"):
         fit(rows, sb.Full(max_passes=2, tol=0.0, margin=10.0), checkpoint=checkpoint)
+
+
+@pytest.mark.parametrize("margin", [None, 12.0])
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_scores_that_are_given_up_are_not_missed(margin: float | None, dtype: type) -> None:
+    """Without memory for it no score is given up; the first pass has the same bits, later ones add in another order."""
+    rows, labels = far_clusters(5)
+    rows = rows.astype(dtype)
+    settings = {"tol": 0.0, "sparsity": 2, "margin": margin}
+    once = [fit(rows, sb.Full(max_passes=1, bounds_memory=memory, **settings), init=labels) for memory in (0, 2**20)]
+    assert once[0].elbo == once[1].elbo
+    plain, spared = (
+        fit(rows, sb.Full(max_passes=9, bounds_memory=memory, **settings), init=labels) for memory in (0, 2**20)
+    )
+    np.testing.assert_allclose(spared.elbo, plain.elbo, rtol=1e-9 if dtype == np.float64 else 1e-6)
+    assert {record.evaluated_share for record in plain.history} == {1.0}
+    assert spared.history[-1].evaluated_share < 1.0

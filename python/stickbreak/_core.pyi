@@ -30,6 +30,7 @@ def fit(
     shuffle: bool,
     sparsity: int | Literal["auto"] | None,
     margin: float | None,
+    bounds_memory: int,
     max_passes: int,
     tol: float,
     seed: int,

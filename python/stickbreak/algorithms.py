@@ -28,7 +28,7 @@ class Algorithm:
             self._set("sparsity", _integer_or_auto("sparsity", self.sparsity, or_else=["'auto'", "None"]))
         if self.margin is not None:
             self._set("margin", checks.non_negative("margin", self.margin))
-        self._set("bounds_memory", checks.integer("bounds_memory", self.bounds_memory, minimum=1))
+        self._set("bounds_memory", checks.integer("bounds_memory", self.bounds_memory, minimum=0))
         if self.units is not None:
             raise NotSupported("units: this version works on single rows only, use None")
         self._check_moves()
@@ -69,7 +69,8 @@ class Full(Algorithm):
         saves work and costs at most ``n K exp(-margin)`` nats of the bound. None leaves out nothing but what `sparsity`
         does.
     bounds_memory : int
-        Bytes that the local step may spend on bounds that spare it work; above it, it evaluates plainly.
+        Bytes that the local step may spend on what spares it work. With 0 it computes every score to the end; the
+        result is the same.
     units : None
         Single rows; the only value in this version.
     moves : sequence

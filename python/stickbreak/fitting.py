@@ -183,6 +183,7 @@ class _Job:
             shuffle=shuffle,
             sparsity=self.algorithm.sparsity,
             margin=self.algorithm.margin,
+            bounds_memory=self.algorithm.bounds_memory,
             max_passes=self.algorithm.max_passes,
             tol=self.algorithm.tol,
             seed=seed,

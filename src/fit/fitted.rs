@@ -159,6 +159,7 @@ impl Fitted {
         cancel: &Cancel,
     ) -> Result<Outcome> {
         let d = self.origin.len();
+        super::check_numbers("X", rows.n_rows())?;
         if rows.n_columns() != d {
             let found = format!("an array with {} columns", rows.n_columns());
             return Err(Error::invalid("X", found, format!("an array with {d} columns, as the fit had")));
@@ -167,7 +168,7 @@ impl Fitted {
         let step = LocalStep {
             likelihood: scored.model.likelihood.as_ref(),
             ids: &ids,
-            assign: &ByScore { scorer: scored.scorer, width: scored.width, margin: scored.margin },
+            assign: &ByScore { scorer: scored.scorer, width: scored.width, margin: scored.margin, abandon: true },
             keep: scored.keep,
             cancel,
         };

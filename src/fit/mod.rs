@@ -37,6 +37,8 @@ pub struct Options<'a> {
     pub sparsity: Sparsity,
     /// Nats below the best from which on a component is not kept; `None` keeps all that `sparsity` allows.
     pub margin: Option<f64>,
+    /// Bytes that may be spent to spare work; with 0 every log weight is computed.
+    pub bounds_memory: usize,
     /// Passes over the data at most.
     pub max_passes: usize,
     /// Stop when a pass gains less, in nats per unit of mass; 0 never stops early.
@@ -69,6 +71,7 @@ pub fn fit<F: Scalar>(
     if n == 0 {
         return Err(Error::invalid("data", "0 rows", "at least one row"));
     }
+    check_numbers("data", n)?;
     let k = n_components(specification, init, options.n_components, n)?;
     options.sparsity.width(k)?;
     let batches = options.batches.unwrap_or_else(|| (n / 5000).clamp(1, 20));
@@ -81,7 +84,12 @@ pub fn fit<F: Scalar>(
     let origin = data.mean.iter().map(|&value| F::from_f64(value).to_f64()).collect();
     let model = specification.build::<F>(origin)?;
     let identity = identity(&data, &source, &specification, init, &options, k)?;
-    let local = LocalOptions { sparsity: options.sparsity, margin: options.margin, keep: Keep::Summary };
+    let local = LocalOptions {
+        sparsity: options.sparsity,
+        margin: options.margin,
+        abandon: options.bounds_memory > 0,
+        keep: Keep::Summary,
+    };
     let mut executor = InProcess::new(&model, &source, local, cancel.clone())?;
     let position = if let Some(bytes) = options.resume {
         let (position, states) = identity.read(bytes, batches, model.likelihood.n_statistics())?;
@@ -180,8 +188,20 @@ fn n_components(specification: &Specification, init: &Init<'_>, asked: Option<us
         _ if k == 0 || k > n => {
             Err(Error::invalid("n_components", k, format!("between 1 and the number of rows, {n}")))
         }
+        _ if k > MOST_COMPONENTS => Err(Error::invalid("n_components", k, format!("at most {MOST_COMPONENTS}"))),
         _ => Ok(k),
     }
+}
+
+/// Components that can be told apart while they are scored: whole numbers that float32 holds.
+const MOST_COMPONENTS: usize = 1 << 24;
+
+/// Checks that rows can be numbered as they are while they are scored.
+pub(super) fn check_numbers(argument: &str, n_rows: usize) -> Result<()> {
+    if u32::try_from(n_rows).is_ok() {
+        return Ok(());
+    }
+    Err(Error::invalid(argument, format!("{n_rows} rows"), format!("at most {} rows", u32::MAX)))
 }
 
 fn expect_length(found: usize, allowed: usize) -> Result<()> {

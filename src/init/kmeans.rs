@@ -99,7 +99,7 @@ fn assign<F: Scalar>(begin: &Beginning<'_, F>, units: &Units<'_, F>, centres: &S
     let step = LocalStep {
         likelihood: begin.likelihood,
         ids: &centres.ids,
-        assign: &ByScore { scorer: scorer.as_ref(), width: 1, margin: None },
+        assign: &ByScore { scorer: scorer.as_ref(), width: 1, margin: None, abandon: true },
         keep: Keep::Summary,
         cancel: begin.cancel,
     };

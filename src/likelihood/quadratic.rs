@@ -261,7 +261,7 @@ mod tests {
         margin: Option<f64>,
     ) -> (Responsibilities, usize) {
         let mut sink = TopL::default();
-        sink.reset(tile.n_rows(), width, scorer.n_components(), margin);
+        sink.reset(tile.n_rows(), width, scorer.n_components(), margin, true);
         scorer.score_rows(tile, leads, &mut sink, &mut Scratch::default());
         let mut out = Responsibilities::zeros(tile.n_rows(), width);
         sink.normalize(&mut out.components, &mut out.values, &mut out.log_normalizers).expect("finite");
@@ -319,7 +319,7 @@ mod tests {
             for set in Instructions::available() {
                 let scorer = QuadraticScorer::<f64>::with_instructions(set, d, &components, None);
                 let mut all = TopL::default();
-                all.reset(n, k, k, None);
+                all.reset(n, k, k, None, false);
                 scorer.score_rows(&tile, &[], &mut all, &mut Scratch::default());
                 let (found, n_evaluated) = kept(&scorer, &tile, &leads, width, margin);
                 prop_assert!(n_evaluated <= n * k && n_evaluated >= n);

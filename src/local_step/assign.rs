@@ -24,7 +24,7 @@ pub struct BlockMut<'a> {
 pub struct Listed<'a> {
     /// Their numbers.
     pub units: &'a [u32],
-    /// The position of the component that was the best of each at the last visit, or [`NO_LEAD`].
+    /// The position of the component that was the best of each at the last visit, or [`crate::likelihood::NO_LEAD`].
     pub leads: &'a [u32],
 }
 
@@ -55,6 +55,8 @@ pub struct ByScore<'a, F: Scalar> {
     pub width: usize,
     /// Nats below the best from which on a component carries nothing.
     pub margin: Option<f64>,
+    /// Whether a score is given up once it is known not to be kept. It makes no difference to what is kept.
+    pub abandon: bool,
 }
 
 impl<F: Scalar> Assign<F> for ByScore<'_, F> {
@@ -71,7 +73,7 @@ impl<F: Scalar> Assign<F> for ByScore<'_, F> {
         space: &mut Space<F>,
     ) -> Result<()> {
         space.tile.fill(rows, units.dimension());
-        space.sink.reset(out.log_normalizers.len(), self.width, self.scorer.n_components(), self.margin);
+        space.sink.reset(out.log_normalizers.len(), self.width, self.scorer.n_components(), self.margin, self.abandon);
         self.scorer.score_rows(&space.tile, listed.leads, &mut space.sink, &mut space.scratch);
         *out.n_evaluated = space.sink.n_evaluated;
         space.sink.normalize(out.components, out.values, out.log_normalizers).map_err(|row| {
@@ -102,7 +104,7 @@ impl<F: Scalar> Assign<F> for RawScores<'_, F> {
     ) -> Result<()> {
         let k = self.scorer.n_components();
         space.tile.fill(rows, units.dimension());
-        space.sink.reset(out.log_normalizers.len(), k, k, None);
+        space.sink.reset(out.log_normalizers.len(), k, k, None, false);
         self.scorer.score_rows(&space.tile, &[], &mut space.sink, &mut space.scratch);
         for (row, values) in out.values.chunks_exact_mut(k).enumerate() {
             values.iter_mut().enumerate().for_each(|(slot, value)| *value = space.sink.score(row, slot).to_f64());

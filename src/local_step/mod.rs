@@ -111,10 +111,11 @@ impl<F: Scalar> LocalStep<'_, F> {
         let width = self.assign.width();
         let size = chunk_rows(width, d);
         let mut rows = vec![F::ZERO; size.min(units.len()) * d];
+        let mut responsibilities = Responsibilities::zeros(size.min(units.len()), width);
         let mut evaluated = 0;
         for range in blocks(units.len(), size) {
             let rows = &mut rows[..range.len() * d];
-            let mut responsibilities = Responsibilities::zeros(range.len(), width);
+            responsibilities.truncate(range.len());
             let order = Order::new(range, state.as_deref(), self.ids);
             evaluated += self.assign_chunk(units, &order, rows, &mut responsibilities)?;
             let masses: Vec<f64> = order.units.iter().map(|&unit| units.mass(unit as usize)).collect();

@@ -6,7 +6,7 @@ use common::{clustered, distance, generator, globals_of_rows, model, specificati
 use proptest::prelude::*;
 use rand::RngExt;
 use stickbreak::component::EditLog;
-use stickbreak::data::{DenseRows, Units, moments, whole};
+use stickbreak::data::{DenseRows, Rows, Units, moments, whole};
 use stickbreak::elbo::collapsed;
 use stickbreak::fit::{Fitted, Options, fit};
 use stickbreak::init::{Beginning, Init, seed_rows};
@@ -29,6 +29,7 @@ fn options(k: usize, batches: usize, sparsity: Sparsity, max_passes: usize) -> O
         shuffle: true,
         sparsity,
         margin: None,
+        bounds_memory: 1,
         max_passes,
         tol: 0.0,
         seed: 11,
@@ -51,7 +52,7 @@ fn local_step<F: Scalar>(
     let step = LocalStep {
         likelihood: model.likelihood.as_ref(),
         ids: &globals.ids,
-        assign: &ByScore { scorer: scorer.as_ref(), width, margin: None },
+        assign: &ByScore { scorer: scorer.as_ref(), width, margin: None, abandon: true },
         keep,
         cancel: &Cancel::default(),
     };
@@ -143,7 +144,7 @@ proptest! {
         let step = LocalStep {
             likelihood: model.likelihood.as_ref(),
             ids: &globals.ids,
-            assign: &ByScore { scorer: scorer.as_ref(), width: k, margin: None },
+            assign: &ByScore { scorer: scorer.as_ref(), width: k, margin: None, abandon: true },
             keep: Keep::SummaryAndGaps,
             cancel: &Cancel::default(),
         };
@@ -330,4 +331,36 @@ fn seeding_can_be_enumerated() {
     for (share, weight) in first.iter().zip(weights) {
         assert!((share - weight / 10.0).abs() < 1e-12);
     }
+}
+
+/// More rows than can be numbered; none of them is ever read.
+struct TooMany;
+
+impl Rows<f64> for TooMany {
+    fn n_rows(&self) -> usize {
+        1 << 32
+    }
+
+    fn n_columns(&self) -> usize {
+        1
+    }
+
+    fn read_row(&self, _: usize, _: &mut [f64]) {
+        unreachable!("refused before any row is read")
+    }
+}
+
+#[test]
+fn rows_that_cannot_be_numbered_are_refused() {
+    let error = fit(
+        &specification("Gaussian", "DirichletProcess", 2),
+        &TooMany,
+        None,
+        &Init::Random,
+        options(2, 1, Sparsity::Auto, 1),
+        &mut (),
+        &Cancel::default(),
+    )
+    .expect_err("2^32 rows");
+    assert!(error.to_string().contains("4294967296 rows"), "{error}");
 }

@@ -23,7 +23,8 @@ use stickbreak::suffstats::{PairGaps, Summary};
 const N: usize = 600;
 const D: usize = 3;
 const K: usize = 5;
-const OPTIONS: LocalOptions = LocalOptions { sparsity: Sparsity::Limited(3), margin: None, keep: Keep::SummaryAndGaps };
+const OPTIONS: LocalOptions =
+    LocalOptions { sparsity: Sparsity::Limited(3), margin: None, abandon: true, keep: Keep::SummaryAndGaps };
 
 /// A memo after one pass over four batches.
 fn one_pass(model: &Model<f64>, source: &dyn BatchSource<f64>, edits: &EditLog) -> (Memo, Vec<LocalState>) {

@@ -98,7 +98,7 @@ impl Observer for Reporter<'_> {
 
 /// Fits a mixture; see `stickbreak.fit`.
 #[pyfunction]
-#[pyo3(signature = (rows, weights, *, likelihood, process, n_components, init, batches, shuffle, sparsity, margin,
+#[pyo3(signature = (rows, weights, *, likelihood, process, n_components, init, batches, shuffle, sparsity, margin, bounds_memory,
                     max_passes, tol, seed, threads, checkpoint_every, resume, observer))]
 #[allow(clippy::too_many_arguments, clippy::needless_pass_by_value)]
 pub fn fit(
@@ -113,6 +113,7 @@ pub fn fit(
     shuffle: bool,
     sparsity: Option<Width>,
     margin: Option<f64>,
+    bounds_memory: usize,
     max_passes: usize,
     tol: f64,
     seed: u64,
@@ -124,7 +125,8 @@ pub fn fit(
     let specification = specification(&likelihood, &process)?;
     let resume = resume.as_deref();
     let sparsity = width(sparsity)?;
-    let options = Options { n_components, batches, shuffle, sparsity, margin, max_passes, tol, seed, resume };
+    let options =
+        Options { n_components, batches, shuffle, sparsity, margin, bounds_memory, max_passes, tol, seed, resume };
     let labels = labels(&init)?;
     let init = start(&init, &labels)?;
     let weights = self::weights(weights.as_ref())?;
