@@ -317,7 +317,6 @@ def test_json_of_a_fit(folder: Path, rows: np.ndarray) -> None:
     assert found["process"] == {"name": "DirichletProcess", "concentration": 1.0, "truncation": "nested"}
 
 
-@pytest.mark.skipif(not hasattr(sb, "Checkpoint"), reason="this version has no checkpoints")
 def test_checkpoint(folder: Path, rows: np.ndarray) -> None:
     start = ["fit", "rows.npy", "--n-components", 6, "--tol", 0, "--checkpoint", "c", "--checkpoint-seconds", 0]
     run(*start, "--max-passes", 3, "--out", "first")
