@@ -14,7 +14,7 @@ RESULTS ?= target/bench-results
 
 # rustup installs here, and a shell opened before does not know it yet.
 export PATH := $(PATH):$(HOME)/.cargo/bin
-export PYTHON VENV
+export PYTHON VENV RESULTS
 export VIRTUAL_ENV := $(CURDIR)/$(VENV)
 export PYO3_PYTHON := $(CURDIR)/$(BIN)/python
 unexport CONDA_PREFIX PYTHONHOME PYTHONPATH

@@ -3,13 +3,14 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::component::EditLog;
-use crate::data::BatchSource;
+use crate::component::{ComponentId, EditLog};
+use crate::data::{BatchSource, Units};
 use crate::error::{Error, Result};
 use crate::global_step::Globals;
+use crate::likelihood::Scorer;
 use crate::local_step::{ByScore, Keep, LocalState, LocalStep, Outcome, Tap, Work};
 use crate::model::Model;
-use crate::parallel::Cancel;
+use crate::parallel::{Cancel, map};
 use crate::responsibilities::Sparsity;
 use crate::simd::Scalar;
 use crate::suffstats::Summary;
@@ -54,8 +55,8 @@ pub struct LocalOptions {
     pub sparsity: Sparsity,
     /// Nats below the best from which on a component is not kept.
     pub margin: Option<f64>,
-    /// Whether scores that will not be kept are given up.
-    pub abandon: bool,
+    /// Bytes that may be spent on bounds that spare scores; with 0 every score is computed to its end.
+    pub bounds_memory: usize,
     /// What is kept of them.
     pub keep: Keep,
 }
@@ -67,7 +68,13 @@ pub struct InProcess<'a, F: Scalar> {
     options: LocalOptions,
     cancel: Cancel,
     states: Vec<LocalState>,
+    /// The components of the last visit, while bounds are kept.
+    last: Option<(Vec<ComponentId>, Box<dyn Scorer<F>>)>,
 }
+
+/// Bounds are kept in batches of at least so many rows a column: what they spare must be worth more than to measure how the
+/// components have moved.
+const ROWS_PER_COLUMN: usize = 40;
 
 impl<'a, F: Scalar> InProcess<'a, F> {
     /// An executor that has visited no batch yet.
@@ -84,7 +91,7 @@ impl<'a, F: Scalar> InProcess<'a, F> {
             what: "a memoized fit of a source that can be read only once".into(),
             instead: "give a source whose batches can be loaded again".into(),
         })?;
-        Ok(Self { model, source, options, cancel, states: vec![LocalState::default(); n_batches] })
+        Ok(Self { model, source, options, cancel, states: vec![LocalState::default(); n_batches], last: None })
     }
 
     /// The local state of a batch.
@@ -94,7 +101,29 @@ impl<'a, F: Scalar> InProcess<'a, F> {
 
     /// Puts a local state in the place of a batch's own, as after loading a checkpoint.
     pub fn set_state(&mut self, batch: usize, state: LocalState) {
+        // Its bounds may hold for other components than those of the last visit here.
         self.states[batch] = state;
+        self.states[batch].bounds = None;
+    }
+
+    /// Whether a visit keeps bounds: a function of sizes and arguments only.
+    fn keeps_bounds(&self, units: &Units<'_, F>, scorer: &dyn Scorer<F>) -> bool {
+        let bytes = units.len() * scorer.n_components() * size_of::<u16>();
+        self.options.margin.is_some()
+            && scorer.uses_bounds()
+            && bytes <= self.options.bounds_memory / self.states.len()
+            && units.len() >= ROWS_PER_COLUMN * units.dimension()
+    }
+
+    /// Tells the bounds of all batches how the components have moved since the last visit.
+    fn drift(&mut self, ids: &[ComponentId], scorer: &dyn Scorer<F>) {
+        let Some((earlier_ids, earlier)) = &self.last else { return };
+        let moved: Vec<_> = map(ids.len(), |component| {
+            let was = earlier_ids.iter().position(|id| *id == ids[component])?;
+            Some((ids[component], scorer.drift_since(earlier.as_ref(), was, component)))
+        });
+        let moved = moved.into_iter().flatten().collect();
+        self.states.iter_mut().filter_map(|state| state.bounds.as_mut()).for_each(|bounds| bounds.drift(&moved));
     }
 
     /// As [`Executor::visit`], with taps that see the responsibilities.
@@ -111,6 +140,13 @@ impl<'a, F: Scalar> InProcess<'a, F> {
         let units = self.source.load(batch)?;
         let scorer = globals.scorer(self.model)?;
         let width = self.options.sparsity.width(globals.n_components())?;
+        self.states[batch].replay(edits);
+        if self.keeps_bounds(&units, scorer.as_ref()) {
+            self.drift(&globals.ids, scorer.as_ref());
+            self.states[batch].bounds.get_or_insert_default();
+        } else {
+            self.states.iter_mut().for_each(|state| state.bounds = None);
+        }
         let step = LocalStep {
             likelihood: self.model.likelihood.as_ref(),
             ids: &globals.ids,
@@ -118,13 +154,14 @@ impl<'a, F: Scalar> InProcess<'a, F> {
                 scorer: scorer.as_ref(),
                 width,
                 margin: self.options.margin,
-                abandon: self.options.abandon,
+                abandon: self.options.bounds_memory > 0,
             },
             keep: self.options.keep,
             cancel: &self.cancel,
         };
-        self.states[batch].replay(edits);
-        step.run(&units, Some(&mut self.states[batch]), taps)
+        let outcome = step.run(&units, Some(&mut self.states[batch]), taps);
+        self.last = self.states[batch].bounds.is_some().then(|| (globals.ids.clone(), scorer));
+        outcome
     }
 }
 

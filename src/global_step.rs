@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::component::ComponentId;
 use crate::error::{Error, Result};
-use crate::likelihood::{Density, Drift, Scorer};
+use crate::likelihood::{Density, Scorer};
 use crate::model::Model;
 use crate::process::Allocation;
 use crate::simd::Scalar;
@@ -91,22 +91,6 @@ impl Globals {
             model.likelihood.divergence_from_prior(components[k]).map_err(|error| error.of_component(k))
         })?;
         Ok(parts.iter().sum::<f64>() + self.allocation.divergence)
-    }
-
-    /// How far each component of `self` moved since `earlier`; `None` for one that did not exist then.
-    ///
-    /// # Errors
-    /// As [`Globals::scorer`].
-    pub fn drift_since<F: Scalar>(&self, earlier: &Self, model: &Model<F>) -> Result<Vec<Option<Drift>>> {
-        let (now, before) = (self.components(), earlier.components());
-        self.ids
-            .iter()
-            .enumerate()
-            .map(|(k, id)| {
-                let was = earlier.ids.iter().position(|other| other == id);
-                was.map(|j| model.likelihood.drift(before[j], now[k])).transpose()
-            })
-            .collect()
     }
 
     /// The snapshot as bytes, exact to the bit.

@@ -26,6 +26,8 @@ pub trait Real:
 {
     /// Zero.
     const ZERO: Self;
+    /// The distance from 1 to the next number.
+    const EPSILON: Self;
     /// Infinity.
     const INFINITY: Self;
     /// Minus infinity.
@@ -48,6 +50,7 @@ macro_rules! impl_real {
     ($t:ident, $name:literal) => {
         impl Real for $t {
             const ZERO: Self = 0.0;
+            const EPSILON: Self = $t::EPSILON;
             const INFINITY: Self = $t::INFINITY;
             const NEG_INFINITY: Self = $t::NEG_INFINITY;
             const NAME: &'static str = $name;

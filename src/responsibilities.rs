@@ -44,9 +44,19 @@ impl<F: Scalar> TopL<F> {
         (self.width, self.dense) = (width, width >= n_components);
         self.abandon = abandon && !self.dense;
         self.margin = margin.unwrap_or(f64::INFINITY);
+        self.clear();
+    }
+
+    /// Forgets what was offered.
+    pub fn clear(&mut self) {
         self.n_evaluated = 0;
-        self.scores.reset(self.n_padded * width, F::NEG_INFINITY);
-        self.components.reset(self.n_padded * width, F::from_f64(FREE));
+        self.scores.reset(self.n_padded * self.width, F::NEG_INFINITY);
+        self.components.reset(self.n_padded * self.width, F::from_f64(FREE));
+    }
+
+    /// Whether scores that will not be kept may be given up.
+    pub fn drops(&self) -> bool {
+        self.abandon
     }
 
     /// The score in one slot of one row; the slot is the component where all are kept.
@@ -76,6 +86,42 @@ impl<F: Scalar> TopL<F> {
             *out = F::select(simd, F::greater(simd, near, last), near, last);
         }
         true
+    }
+
+    /// What a score must reach to be kept, for one row.
+    #[allow(clippy::inline_always, reason = "compiled once for each instruction set")]
+    #[inline(always)]
+    pub fn least_of(&self, row: usize) -> F {
+        let near = self.scores[row] - F::from_f64(self.margin);
+        let last = self.scores[(self.width - 1) * self.n_padded + row];
+        if near > last { near } else { last }
+    }
+
+    /// The same for listed rows, and infinity behind the last one of them.
+    #[allow(clippy::inline_always, reason = "compiled once for each instruction set")]
+    #[inline(always)]
+    pub fn least_listed(&self, list: &[u32], out: &mut [F]) {
+        out.fill(F::INFINITY);
+        for (out, &row) in out.iter_mut().zip(list) {
+            *out = self.least_of(row as usize);
+        }
+    }
+
+    /// Offers the scores of one component for listed rows.
+    #[allow(clippy::inline_always, reason = "compiled once for each instruction set")]
+    #[inline(always)]
+    pub fn offer_listed(&mut self, component: usize, list: &[u32], scores: &[F]) {
+        let (n, plain) = (self.n_padded, pulp::Scalar::new());
+        let number = F::from_f64(component as f64);
+        let last = (self.width - 1) * n;
+        for (&row, &score) in list.iter().zip(scores) {
+            let row = row as usize;
+            if score >= self.scores[last + row] {
+                let kept: &mut [F::Vector<pulp::Scalar>] = bytemuck::cast_slice_mut(&mut self.scores[row..]);
+                let numbers: &mut [F::Vector<pulp::Scalar>] = bytemuck::cast_slice_mut(&mut self.components[row..]);
+                insert::<_, F>(plain, F::splat(plain, score), F::splat(plain, number), kept, numbers, n);
+            }
+        }
     }
 
     /// Offers the scores of one component for a group of rows. To be called inside [`Instructions::run`].
@@ -117,23 +163,17 @@ impl<F: Scalar> TopL<F> {
         values: &mut [f64],
         log_normalizers: &mut [f64],
     ) -> std::result::Result<(), usize> {
-        Instructions::widest().run(Normalize(self, log_normalizers))?;
-        let (n, width) = (self.n_padded, self.width);
-        for slot in 0..width {
-            for (value, &weight) in values[slot..].iter_mut().step_by(width).zip(&self.weights[slot * n..]) {
-                *value = weight;
-            }
-            let numbers = &self.components[slot * n..];
-            for (component, &number) in components[slot..].iter_mut().step_by(width).zip(numbers) {
-                *component = number.to_f64().max(0.0) as u32;
-            }
-        }
-        Ok(())
+        Instructions::widest().run(Normalize { sink: self, components, values, log_normalizers })
     }
 }
 
-/// Responsibilities and log normalizers, to be compiled for each instruction set.
-struct Normalize<'a, F>(&'a mut TopL<F>, &'a mut [f64]);
+/// [`TopL::normalize`], to be compiled for each instruction set.
+struct Normalize<'a, F> {
+    sink: &'a mut TopL<F>,
+    components: &'a mut [u32],
+    values: &'a mut [f64],
+    log_normalizers: &'a mut [f64],
+}
 
 impl<F: Scalar> WithSimd for Normalize<'_, F> {
     type Output = std::result::Result<(), usize>;
@@ -141,13 +181,17 @@ impl<F: Scalar> WithSimd for Normalize<'_, F> {
     #[allow(clippy::inline_always, reason = "compiled once for each instruction set")]
     #[inline(always)]
     fn with_simd<S: Simd>(self, _: S) -> Self::Output {
-        let Self(TopL { n_padded, width, scores, weights, margin, .. }, log_normalizers) = self;
+        let Self { sink, components, values, log_normalizers } = self;
+        let TopL { n_padded, width, dense, scores, components: numbers, weights, margin, .. } = sink;
         let (n, margin) = (*n_padded, F::from_f64(*margin));
-        weights.reset((*width + 2) * n, 0.0);
+        weights.resize((*width + 2) * n);
         let (weights, totals) = weights.split_at_mut(*width * n);
         let (totals, best) = totals.split_at_mut(n);
+        totals.fill(0.0);
         best.fill(f64::NEG_INFINITY);
-        for scores in scores.chunks_exact(n) {
+        // The first slot has the best score, but where all are kept.
+        let leaders = if *dense { &**scores } else { &scores[..n] };
+        for scores in leaders.chunks_exact(n) {
             for (best, score) in best.iter_mut().zip(scores) {
                 let score = score.to_f64();
                 *best = if score > *best { score } else { *best };
@@ -164,16 +208,75 @@ impl<F: Scalar> WithSimd for Normalize<'_, F> {
                 *total += *weight;
             }
         }
-        for weights in weights.chunks_exact_mut(n) {
-            for (weight, total) in weights.iter_mut().zip(&*totals) {
-                *weight /= total;
-            }
-        }
         for ((log_normalizer, best), total) in log_normalizers.iter_mut().zip(&*best).zip(&*totals) {
             *log_normalizer = best + ln_of_positive(*total);
         }
+        for total in &mut *totals {
+            *total = 1.0 / *total;
+        }
+        let slots = Slots { n, numbers, weights, shares: totals };
+        match *width {
+            1 => slots.write::<1>(components, values),
+            2 => slots.write::<2>(components, values),
+            4 => slots.write::<4>(components, values),
+            8 => slots.write::<8>(components, values),
+            _ => slots.write_one_by_one(*width, components, values),
+        }
         Ok(())
     }
+}
+
+/// What a block of rows keeps, slot by slot; each slot has `n` rows.
+struct Slots<'a, F> {
+    n: usize,
+    numbers: &'a [F],
+    weights: &'a [f64],
+    /// What makes a weight a responsibility, one a row.
+    shares: &'a [f64],
+}
+
+#[allow(clippy::inline_always, reason = "compiled once for each instruction set")]
+impl<F: Scalar> Slots<'_, F> {
+    /// Writes them row by row; a fixed number of slots lets the compiler do so with vectors.
+    #[inline(always)]
+    fn write<const W: usize>(&self, components: &mut [u32], values: &mut [f64]) {
+        let (components, _) = components.as_chunks_mut::<W>();
+        let (values, _) = values.as_chunks_mut::<W>();
+        let rows = values.len();
+        let weights: [&[f64]; W] = std::array::from_fn(|slot| &self.weights[slot * self.n..][..rows]);
+        let numbers: [&[F]; W] = std::array::from_fn(|slot| &self.numbers[slot * self.n..][..rows]);
+        let shares = &self.shares[..rows];
+        for (row, (components, values)) in components.iter_mut().zip(values).enumerate() {
+            for slot in 0..W {
+                values[slot] = weights[slot][row] * shares[row];
+                components[slot] = position(numbers[slot][row]);
+            }
+        }
+    }
+
+    #[inline(always)]
+    fn write_one_by_one(&self, width: usize, components: &mut [u32], values: &mut [f64]) {
+        for slot in 0..width {
+            let weights = self.weights[slot * self.n..].iter().zip(self.shares);
+            for (value, (weight, share)) in values[slot..].iter_mut().step_by(width).zip(weights) {
+                *value = weight * share;
+            }
+            let numbers = &self.numbers[slot * self.n..];
+            for (component, &number) in components[slot..].iter_mut().step_by(width).zip(numbers) {
+                *component = position(number);
+            }
+        }
+    }
+}
+
+/// The position that a number of a component stands for; the first where no component has taken the slot.
+#[allow(clippy::inline_always, reason = "compiled once for each instruction set")]
+#[inline(always)]
+fn position<F: Scalar>(number: F) -> u32 {
+    /// Added to a whole number it leaves it in the lowest bits; unlike a checked conversion, vectors can do that.
+    const TO_WHOLE: f64 = 4_503_599_627_370_496.0;
+    let number = number.to_f64();
+    ((if number > 0.0 { number } else { 0.0 }) + TO_WHOLE).to_bits() as u32
 }
 
 /// Puts the scores that beat the last ones into the descending lists, whose slots are `stride` vectors apart.
@@ -238,15 +341,15 @@ impl Responsibilities {
 
     /// The component with the largest responsibility of unit `unit`; the lower one of equals.
     pub fn best(&self, unit: usize) -> u32 {
-        let row = unit * self.width..(unit + 1) * self.width;
-        let mut best = row.start;
-        for slot in row {
-            let (value, leader) = (self.values[slot], self.values[best]);
-            if value > leader || (value == leader && self.components[slot] < self.components[best]) {
-                best = slot;
+        let slots = unit * self.width..(unit + 1) * self.width;
+        let (components, values) = (&self.components[slots.clone()], &self.values[slots]);
+        let (mut best, mut leader) = (components[0], values[0]);
+        for (&component, &value) in components.iter().zip(values).skip(1) {
+            if value > leader || (value == leader && component < best) {
+                (best, leader) = (component, value);
             }
         }
-        self.components[best]
+        best
     }
 }
 
@@ -355,9 +458,9 @@ mod tests {
     proptest! {
         #[test]
         fn the_sink_keeps_what_sorting_keeps(
-            scores in (1_usize..7).prop_flat_map(|k| prop::collection::vec(
-                prop::collection::vec((-4_i32..4).prop_map(|x| f64::from(x) * 0.7), k), 1..9)),
-            width in 1_usize..7,
+            scores in (1_usize..11).prop_flat_map(|k| prop::collection::vec(
+                prop::collection::vec((-4_i32..4).prop_map(|x| f64::from(x) * 0.7), k), 1..30)),
+            width in 1_usize..11,
         ) {
             // Few distinct values, so that ties are common.
             let width = width.min(scores[0].len());

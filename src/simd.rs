@@ -215,6 +215,7 @@ impl_lanes!(
 pub struct Lines<F> {
     values: Vec<F>,
     start: usize,
+    len: usize,
 }
 
 /// Bytes of a cache line, and of the widest vector.
@@ -224,10 +225,17 @@ impl<F: Scalar> Lines<F> {
     /// Becomes `len` times `value`.
     pub fn reset(&mut self, len: usize, value: F) {
         self.values.clear();
-        self.start = 0;
         self.values.resize(len + LINE / size_of::<F>(), value);
         self.start = self.values.as_ptr().align_offset(LINE).min(LINE / size_of::<F>());
-        self.values.truncate(self.start + len);
+        self.len = len;
+    }
+
+    /// Becomes `len` numbers, whatever was left in their place: for those that are all written before they are read.
+    pub fn resize(&mut self, len: usize) {
+        if self.values.len() < self.start + len {
+            self.reset(len, F::ZERO);
+        }
+        self.len = len;
     }
 }
 
@@ -235,14 +243,38 @@ impl<F> Deref for Lines<F> {
     type Target = [F];
 
     fn deref(&self) -> &[F] {
-        &self.values[self.start..]
+        &self.values[self.start..][..self.len]
     }
 }
 
 impl<F> DerefMut for Lines<F> {
     fn deref_mut(&mut self) -> &mut [F] {
-        &mut self.values[self.start..]
+        &mut self.values[self.start..][..self.len]
     }
+}
+
+/// Copies column `column` of rows of `D` numbers; inlined where both are constants it is a few shuffles.
+#[allow(clippy::inline_always, reason = "compiled once for each instruction set")]
+#[inline(always)]
+pub fn copy_column<F: Copy, const D: usize>(rows: &[F], column: usize, out: &mut [F]) {
+    let (rows, _) = rows.as_chunks::<D>();
+    for (value, row) in out.iter_mut().zip(rows) {
+        *value = row[column];
+    }
+}
+
+/// The sum in eight parts, which do not wait for each other. Inlined, so that it is compiled with the loop around it.
+#[allow(clippy::inline_always, reason = "compiled once for each instruction set")]
+#[inline(always)]
+pub fn sum(values: &[f64]) -> f64 {
+    let mut parts = [0.0; 8];
+    let (eights, rest) = values.as_chunks::<8>();
+    for eight in eights {
+        for (part, value) in parts.iter_mut().zip(eight) {
+            *part += value;
+        }
+    }
+    parts.iter().chain(rest).sum()
 }
 
 #[cfg(test)]
@@ -262,6 +294,18 @@ mod tests {
             lines.reset(len, 0.5_f32);
             assert_eq!(&lines[..], vec![0.5; len]);
             assert_eq!(lines.as_ptr() as usize % LINE, 0);
+        }
+        for len in [7, 1000, 3000, 2] {
+            lines.resize(len);
+            assert_eq!((lines.len(), lines.as_ptr() as usize % LINE), (len, 0));
+        }
+    }
+
+    #[test]
+    fn a_sum_leaves_nothing_out() {
+        for n in [0_u32, 1, 7, 8, 9, 100] {
+            let values: Vec<f64> = (0..n).map(f64::from).collect();
+            assert_eq!(sum(&values), f64::from(n * n.saturating_sub(1) / 2));
         }
     }
 }

@@ -89,6 +89,47 @@ def test_the_same_bits_for_any_threads_and_in_a_file(margin: float, tmp_path: Pa
     assert sb.load(tmp_path / "m.safetensors").evaluate(rows) == one.evaluate(rows)
 
 
+@settings(max_examples=15)
+@given(
+    st.integers(0, 1000),
+    st.integers(1, 2),
+    st.sampled_from([np.float32, np.float64]),
+    st.sampled_from([sb.Gaussian(), sb.ZeroMeanGaussian()]),
+)
+def test_bounds_change_no_bit(
+    seed: int, batches: int, dtype: type, likelihood: sb.Gaussian | sb.ZeroMeanGaussian
+) -> None:
+    """Too little memory for bounds, and enough: the same result, with less work."""
+    rows = overlapping_rows(seed, n=1200).astype(dtype)
+    model = sb.Mixture(likelihood=likelihood, process=sb.DirichletProcess())
+    without, bounded = (
+        sb.fit(
+            model,
+            rows,
+            sb.Memoized(batches=batches, max_passes=6, tol=0.0, sparsity=3, margin=15.0, bounds_memory=memory),
+            n_components=K,
+            seed=seed,
+            progress=False,
+        )
+        for memory in (1, 2 * len(rows) * K + 2)
+    )
+    assert [record.elbo for record in bounded.history] == [record.elbo for record in without.history]
+    for name, values in without.components.items():
+        np.testing.assert_array_equal(bounded.components[name], values)
+    np.testing.assert_array_equal(bounded.counts, without.counts)
+
+
+def test_bounds_spare_scores_where_there_is_room_for_them() -> None:
+    rows = overlapping_rows(7, n=1200)
+    shares = {
+        memory: fit(rows, sb.Full(max_passes=8, tol=0.0, sparsity=3, margin=8.0, bounds_memory=memory))
+        .history[-1]
+        .evaluated_share
+        for memory in (1, 2 * len(rows) * K - 1, 2 * len(rows) * K)
+    }
+    assert shares[1] == shares[2 * len(rows) * K - 1] > shares[2 * len(rows) * K]
+
+
 def test_a_checkpoint_of_another_margin_is_refused(tmp_path: Path) -> None:
     rows, checkpoint = overlapping_rows(4), sb.Checkpoint(tmp_path / "c", every_seconds=0)
     fit(rows, sb.Full(max_passes=2, tol=0.0, margin=20.0), checkpoint=checkpoint)

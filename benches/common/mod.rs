@@ -1,6 +1,6 @@
 //! What the benches of the engine share: rates as fractions of the machine's peak, and a state to measure.
 
-#![allow(dead_code, reason = "each bench uses a part")]
+#![allow(dead_code, unused_imports, reason = "each bench uses a part")]
 
 mod of_peak;
 
@@ -16,7 +16,7 @@ use stickbreak::rng::{Purpose, stream};
 use stickbreak::simd::Scalar;
 use stickbreak::suffstats::Summary;
 
-pub use of_peak::Bench;
+pub use of_peak::{Bench, print_peak};
 
 /// Sizes of one measurement.
 #[derive(Debug, Clone, Copy)]

@@ -59,6 +59,15 @@ fn peak_rate<F: Scalar>(threads: usize) -> f64 {
     rates.fold(0.0, f64::max)
 }
 
+/// Measures the peak of a pool, and names it in the raw output, whose percentages refer to it.
+#[allow(clippy::print_stdout, reason = "raw output")]
+pub fn print_peak<F: Scalar>(pool: &rayon::ThreadPool) -> f64 {
+    let threads = pool.current_num_threads();
+    let peak = pool.install(|| peak_rate::<F>(threads));
+    println!("FMA peak of {threads} thread(s), {}: {:.1} Gflop/s", F::NAME, peak / 1e9);
+    peak
+}
+
 /// Wall time, and rates as percentages of the current peak.
 struct OfPeak {
     wall: WallTime,
@@ -159,14 +168,9 @@ impl Bench {
     }
 
     /// Makes the peak of this type and pool the current one; the first time, it is measured.
-    #[allow(clippy::print_stdout, reason = "the raw output names the peak that the percentages refer to")]
     fn set_peak<F: Scalar>(&mut self, pool: &rayon::ThreadPool) {
         let threads = pool.current_num_threads();
-        let peak = *self.peaks.entry((F::NAME, threads)).or_insert_with(|| {
-            let peak = pool.install(|| peak_rate::<F>(threads));
-            println!("FMA peak of {threads} thread(s), {}: {:.1} Gflop/s", F::NAME, peak / 1e9);
-            peak
-        });
+        let peak = *self.peaks.entry((F::NAME, threads)).or_insert_with(|| print_peak::<F>(pool));
         self.peak.set(peak);
     }
 

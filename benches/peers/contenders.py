@@ -29,6 +29,8 @@ class Contender:
     batches: int = 1
     sparsity: int | None = None
     environment: dict[str, str] = field(default_factory=dict)
+    # What the script of the package knows beside the above.
+    more: dict[str, Any] = field(default_factory=dict)
 
     @property
     def dense_full(self) -> bool:
@@ -37,7 +39,13 @@ class Contender:
     def run(self, problem: Path, results: Path, passes: int) -> dict[str, Any]:
         """Run it and return what its recorder wrote."""
         results.mkdir()
-        settings = {"dtype": self.dtype, "batches": self.batches, "sparsity": self.sparsity, "passes": passes}
+        settings = {
+            "dtype": self.dtype,
+            "batches": self.batches,
+            "sparsity": self.sparsity,
+            "passes": passes,
+            **self.more,
+        }
         script = HERE / f"run_{self.package.replace('-', '_')}.py"
         arguments = [self.python, "-W", "ignore::DeprecationWarning", script, problem, results, json.dumps(settings)]
         environment = clean_environment() | self.environment

@@ -32,7 +32,8 @@ class Problem:
     labels: NDArray[np.int64]
     n_components: int
     scale: float
-    mean_precision: float = 1e-4
+    # None: the means are zero.
+    mean_precision: float | None = 1e-4
     concentration: float = 1.0
 
     @property
@@ -41,11 +42,12 @@ class Problem:
 
     @property
     def prior(self) -> Prior:
+        assert self.mean_precision is not None, "the scorer knows no zero means"
         mean, scale = np.zeros(self.dimension), self.scale * np.eye(self.dimension)
         return Prior(self.concentration, mean, self.mean_precision, self.dimension + 2.0, scale)
 
     @property
-    def numbers(self) -> dict[str, float]:
+    def numbers(self) -> dict[str, float | None]:
         """What a package needs to know beside the rows and labels."""
         return {
             "n_components": self.n_components,

@@ -53,9 +53,9 @@ def forget_peak():
 class Recorder:
     """Clock and memory of a fit. The clock stands while a posterior is written."""
 
-    def __init__(self, folder, passes):
+    def __init__(self, folder, passes, scored=None):
         self.folder = folder
-        self.checkpoints = checkpoints(passes)
+        self.checkpoints = checkpoints(passes) if scored is None else scored
         self.wall, self.cpu, self.own_elbo = [], [], []
         self.peak = float("nan")
 
@@ -77,6 +77,11 @@ class Recorder:
 
     def stop(self):
         self.peak = resident_mb("VmHWM")
+
+    def save_last(self, posterior):
+        """The posterior of a run that may have ended early."""
+        self.checkpoints = [*(index for index in self.checkpoints if index < len(self.wall)), len(self.wall)]
+        self.save(len(self.wall), posterior)
 
     def save(self, index, posterior):
         np.savez(str(self.folder / ("pass_%04d.npz" % index)), **posterior)  # noqa: UP031

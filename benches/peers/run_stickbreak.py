@@ -4,6 +4,7 @@ import numpy as np
 
 import stickbreak as sb
 from recorder import Recorder, read_arguments, read_problem
+from stickbreak.history import Record
 
 
 def posterior_of(fit: sb.Fit) -> dict[str, np.ndarray]:
@@ -13,17 +14,19 @@ def posterior_of(fit: sb.Fit) -> dict[str, np.ndarray]:
 
 
 def model_of(numbers: dict, dimension: int) -> sb.Mixture:
-    likelihood = sb.Gaussian(
-        mean=np.zeros(dimension),
-        mean_precision=numbers["mean_precision"],
-        dof=numbers["dof"],
-        scale=numbers["scale"] * np.eye(dimension),
-    )
+    common = {"dof": numbers["dof"], "scale": numbers["scale"] * np.eye(dimension)}
+    likelihood: sb.Gaussian | sb.ZeroMeanGaussian
+    if numbers["mean_precision"] is None:
+        likelihood = sb.ZeroMeanGaussian(**common)
+    else:
+        likelihood = sb.Gaussian(mean=np.zeros(dimension), mean_precision=numbers["mean_precision"], **common)
     return sb.Mixture(likelihood=likelihood, process=sb.DirichletProcess(concentration=numbers["concentration"]))
 
 
 def algorithm_of(settings: dict, passes: int) -> sb.Full | sb.Memoized:
-    common = {"sparsity": settings["sparsity"], "margin": None, "tol": 0, "max_passes": passes}
+    common = {"sparsity": settings["sparsity"], "margin": settings.get("margin"), "tol": 0, "max_passes": passes}
+    if "bounds_memory" in settings:
+        common["bounds_memory"] = settings["bounds_memory"]
     return sb.Memoized(batches=settings["batches"], **common) if settings["batches"] > 1 else sb.Full(**common)
 
 
@@ -37,14 +40,19 @@ def main() -> None:
         algorithm = algorithm_of(settings, passes)
         return sb.fit(model, rows, algorithm, init=labels, progress=False, **options)
 
-    recorder = Recorder(results, settings["passes"])
+    recorder = Recorder(results, settings["passes"], settings.get("scored"))
+
+    def after(record: Record) -> bool:
+        recorder.lap(record.elbo)
+        return record.elbo >= settings.get("target", np.inf)
+
     recorder.start()
-    last = fit(settings["passes"], threads=1, callbacks=[lambda record: recorder.lap(record.elbo)])
+    last = fit(settings["passes"], threads=1, callbacks=[after])
     recorder.stop()
+    recorder.save_last(posterior_of(last))
     # A callback does not see the posterior. A shorter fit with the same seed has the same bits, with any threads.
     for index in recorder.checkpoints[:-1]:
         recorder.save(index, posterior_of(fit(index)))
-    recorder.save(settings["passes"], posterior_of(last))
     recorder.write({"stickbreak": sb.__version__}, last.evaluate(rows) if settings["sparsity"] is None else None)
 
 

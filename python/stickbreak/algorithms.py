@@ -69,8 +69,9 @@ class Full(Algorithm):
         saves work and costs at most ``n K exp(-margin)`` nats of the bound. None leaves out nothing but what `sparsity`
         does.
     bounds_memory : int
-        Bytes that the local step may spend on what spares it work. With 0 it computes every score to the end; the
-        result is the same.
+        Bytes that the local step may spend on bounds that spare it work: two a row and component. Where that is not
+        enough it goes without them, as for a margin of None, at most 8 columns, or batches of fewer than 40 rows a
+        column; with 0 it computes every score to the end. The result is the same.
     units : None
         Single rows; the only value in this version.
     moves : sequence

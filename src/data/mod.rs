@@ -6,4 +6,4 @@ mod rows;
 
 pub use batches::{ArrayBatches, BatchSource, CallbackBatches, whole};
 pub use moments::{Moments, moments};
-pub use rows::{DenseRows, Rows, Units};
+pub use rows::{DenseRows, Rows, Units, copy_rows};

@@ -13,6 +13,36 @@ pub trait Rows<F: Real>: Send + Sync {
     fn n_columns(&self) -> usize;
     /// Copies row `row` into `out` (one value a column).
     fn read_row(&self, row: usize, out: &mut [F]);
+    /// Copies the listed rows into `out`, one after another.
+    fn read_rows(&self, rows: &[usize], out: &mut [F]) {
+        for (&row, out) in rows.iter().zip(out.chunks_exact_mut(self.n_columns())) {
+            self.read_row(row, out);
+        }
+    }
+}
+
+/// Copies the listed rows of a table that lies row by row in one slice.
+pub fn copy_rows<F: Copy>(table: &[F], n_columns: usize, rows: &[usize], out: &mut [F]) {
+    match n_columns {
+        1 => copy_narrow::<F, 1>(table, rows, out),
+        2 => copy_narrow::<F, 2>(table, rows, out),
+        3 => copy_narrow::<F, 3>(table, rows, out),
+        4 => copy_narrow::<F, 4>(table, rows, out),
+        _ => {
+            for (&row, out) in rows.iter().zip(out.chunks_exact_mut(n_columns)) {
+                out.copy_from_slice(&table[row * n_columns..][..n_columns]);
+            }
+        }
+    }
+}
+
+/// The same for so few columns that a call to copy them would cost more than they do.
+fn copy_narrow<F: Copy, const D: usize>(table: &[F], rows: &[usize], out: &mut [F]) {
+    let (table, _) = table.as_chunks::<D>();
+    let (out, _) = out.as_chunks_mut::<D>();
+    for (&row, out) in rows.iter().zip(out) {
+        *out = table[row];
+    }
 }
 
 /// Rows one after another in one slice.
@@ -45,6 +75,10 @@ impl<F: Real> Rows<F> for DenseRows<'_, F> {
 
     fn read_row(&self, row: usize, out: &mut [F]) {
         out.copy_from_slice(&self.values[row * self.n_columns..][..self.n_columns]);
+    }
+
+    fn read_rows(&self, rows: &[usize], out: &mut [F]) {
+        copy_rows(&self.values, self.n_columns, rows, out);
     }
 }
 
@@ -134,6 +168,14 @@ impl<'a, F: Real> Units<'a, F> {
         self.weights.as_ref().map_or(1.0, |weights| weights[self.row_number(unit)])
     }
 
+    /// The masses of `units`.
+    pub fn masses(&self, units: &[u32]) -> Vec<f64> {
+        match &self.weights {
+            None => vec![1.0; units.len()],
+            Some(weights) => units.iter().map(|&unit| weights[self.row_number(unit as usize)]).collect(),
+        }
+    }
+
     /// The mass of all units.
     pub fn total_mass(&self) -> f64 {
         match &self.weights {
@@ -154,11 +196,51 @@ impl<'a, F: Real> Units<'a, F> {
 
     /// Copies the rows of `units` into `out`, each less `origin`.
     pub fn read(&self, units: impl IntoIterator<Item = usize>, origin: &[F], out: &mut [F]) {
-        for (unit, row) in units.into_iter().zip(out.chunks_exact_mut(origin.len())) {
-            self.table().read_row(self.row_number(unit), row);
-            for (value, &zero) in row.iter_mut().zip(origin) {
+        let rows: Vec<usize> = units.into_iter().map(|unit| self.row_number(unit)).collect();
+        let out = &mut out[..rows.len() * origin.len()];
+        self.table().read_rows(&rows, out);
+        // Short origins are repeated: a loop over two columns would cost more than they do.
+        let origins = origin.repeat(64_usize.div_ceil(origin.len()));
+        for values in out.chunks_mut(origins.len()) {
+            for (value, &zero) in values.iter_mut().zip(&origins) {
                 *value -= zero;
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    proptest! {
+        #[test]
+        fn listed_rows_are_those_rows_less_the_origin(
+            n_columns in 1_usize..9,
+            list in prop::collection::vec(0_usize..20, 0..40),
+            values in prop::collection::vec(-3.0_f64..3.0, 8 * 20),
+            origin in prop::collection::vec(-3.0_f64..3.0, 8),
+        ) {
+            let table = DenseRows::new(&values[..20 * n_columns], n_columns);
+            let origin = &origin[..n_columns];
+            let mut out = vec![0.0; list.len() * n_columns];
+            Units::all(&table, None).read(list.iter().copied(), origin, &mut out);
+            for (&row, out) in list.iter().zip(out.chunks_exact(n_columns)) {
+                let expected: Vec<f64> =
+                    values[row * n_columns..].iter().zip(origin).map(|(value, zero)| value - zero).collect();
+                prop_assert_eq!(out, expected);
+            }
+        }
+    }
+
+    #[test]
+    fn masses_are_the_weights_of_the_rows() {
+        let rows = DenseRows::new(vec![0.0_f64; 6], 1);
+        let weights = [0.0, 1.0, 2.0, 3.0, 4.0, 5.0];
+        assert_eq!(Units::range(&rows, Some(&weights), 2..6).masses(&[3, 0]), [5.0, 2.0]);
+        assert_eq!(Units::list(&rows, Some(&weights), vec![5, 1]).masses(&[0, 1, 0]), [5.0, 1.0, 5.0]);
+        assert_eq!(Units::all(&rows, None).masses(&[4, 4]), [1.0, 1.0]);
     }
 }

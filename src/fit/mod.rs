@@ -87,7 +87,7 @@ pub fn fit<F: Scalar>(
     let local = LocalOptions {
         sparsity: options.sparsity,
         margin: options.margin,
-        abandon: options.bounds_memory > 0,
+        bounds_memory: options.bounds_memory,
         keep: Keep::Summary,
     };
     let mut executor = InProcess::new(&model, &source, local, cancel.clone())?;

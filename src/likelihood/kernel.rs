@@ -41,6 +41,11 @@ impl<F: Scalar> Factors<F> {
         self.offsets.extend(offset.into_iter().map(F::from_f64));
     }
 
+    /// Columns of a factor.
+    pub fn dimension(&self) -> usize {
+        self.dimension
+    }
+
     /// What the factors are packed for.
     pub fn instructions(&self) -> Instructions {
         self.instructions
@@ -86,9 +91,10 @@ impl<F: Scalar> Factors<F> {
         self.dimension > self.band()
     }
 
-    /// The squared lengths of one factor for a group of [`Scalar::GROUP`] rows, which stands column by column in `columns`;
-    /// returns for how many of them. Where `wanted` is given, rows that stand together are abandoned, and their lengths are
-    /// infinite, as soon as none of them is wanted. To be called inside [`Instructions::run`].
+    /// The squared lengths of one factor for a group of [`Scalar::GROUP`] rows, which stands column by column in `columns`.
+    /// Where `wanted` is given, rows that stand together are abandoned as soon as none of them is wanted, with the sums so
+    /// far; the parts of the group that were not are returned, the first in the last bit. To be called inside
+    /// [`Instructions::run`].
     #[allow(clippy::inline_always, reason = "compiled once for each instruction set")]
     #[inline(always)]
     pub fn squared_lengths<S: Simd>(
@@ -98,7 +104,7 @@ impl<F: Scalar> Factors<F> {
         columns: &[F],
         wanted: Option<Wanted<'_, F>>,
         out: &mut [F],
-    ) -> usize {
+    ) -> Parts {
         let (packed, offsets) = (self.factor(factor), self.offset(factor));
         if self.band() == WIDE_BAND {
             group::<S, F, WIDE_BAND>(simd, packed, offsets, columns, wanted, out)
@@ -133,28 +139,59 @@ fn group<S: Simd, F: Scalar, const BAND: usize>(
     columns: &[F],
     wanted: Option<Wanted<'_, F>>,
     out: &mut [F],
-) -> usize {
+) -> Parts {
     let columns: &[F::Vector<S>] = bytemuck::cast_slice(columns);
     let out: &mut [F::Vector<S>] = bytemuck::cast_slice_mut(out);
     let stride = out.len();
-    let mut n_computed = 0;
+    let rows = F::GROUP * VECTORS / stride;
+    let mut parts = Parts { rows, complete: 0 };
     for (part, out) in out.chunks_exact_mut(VECTORS).enumerate() {
         let columns = Columns { vectors: &columns[part * VECTORS..], stride };
         let wanted = match wanted {
-            Some(Wanted { constant, least }) => {
-                let rows = F::GROUP * VECTORS / stride;
-                Some(Wanted { constant, least: &least[part * rows..][..rows] })
-            }
+            Some(Wanted { constant, least }) => Some(Wanted { constant, least: &least[part * rows..][..rows] }),
             None => None,
         };
-        if let Some(sums) = lengths::<S, F, BAND>(simd, &columns, packed, offsets, wanted) {
-            out.copy_from_slice(&sums);
-            n_computed += F::GROUP * VECTORS / stride;
-        } else {
-            out.fill(F::splat(simd, F::INFINITY));
-        }
+        let (sums, complete) = lengths::<S, F, BAND>(simd, &columns, packed, offsets, wanted);
+        out.copy_from_slice(&sums);
+        parts.complete |= u32::from(complete) << part;
     }
-    n_computed
+    parts
+}
+
+/// Which parts of a group, of `rows` rows each, were not abandoned.
+#[derive(Debug, Clone, Copy)]
+pub struct Parts {
+    /// Rows of a part.
+    pub rows: usize,
+    complete: u32,
+}
+
+#[allow(clippy::inline_always, reason = "compiled once for each instruction set")]
+impl Parts {
+    /// Whether part `part` was not.
+    #[inline(always)]
+    pub fn has(self, part: usize) -> bool {
+        self.complete >> part & 1 == 1
+    }
+
+    /// Whether all were.
+    #[inline(always)]
+    pub fn is_empty(self) -> bool {
+        self.complete == 0
+    }
+
+    /// How many of the first `n` rows of the group are in parts that were not.
+    #[inline(always)]
+    pub fn count(self, n: usize) -> usize {
+        let mut count = 0;
+        let mut first = 0;
+        let mut complete = self.complete;
+        while complete != 0 && first < n {
+            count += if complete & 1 == 1 { self.rows.min(n - first) } else { 0 };
+            (first, complete) = (first + self.rows, complete >> 1);
+        }
+        count
+    }
 }
 
 /// Three vectors a column, the columns `stride` vectors apart.
@@ -172,7 +209,7 @@ impl<V> Columns<'_, V> {
     }
 }
 
-/// The squared lengths, or nothing where they are found not to be wanted before the last band.
+/// The squared lengths, or, where they are found not to be wanted before the last band, the sums so far and `false`.
 #[allow(clippy::inline_always, reason = "compiled once for each instruction set")]
 #[inline(always)]
 fn lengths<S: Simd, F: Scalar, const BAND: usize>(
@@ -181,7 +218,7 @@ fn lengths<S: Simd, F: Scalar, const BAND: usize>(
     mut packed: &[F],
     offsets: &[F],
     wanted: Option<Wanted<'_, F>>,
-) -> Option<[F::Vector<S>; VECTORS]> {
+) -> ([F::Vector<S>; VECTORS], bool) {
     let mut sums = [F::splat(simd, F::ZERO); VECTORS];
     let mut first = 0;
     let mut bands = offsets.chunks_exact(BAND);
@@ -198,7 +235,7 @@ fn lengths<S: Simd, F: Scalar, const BAND: usize>(
                 near = F::either(simd, near, F::at_least(simd, gaussian::<S, F>(simd, constant, sums[v]), least[v]));
             }
             if !F::any(simd, near) {
-                return None;
+                return (sums, false);
             }
         }
     }
@@ -213,7 +250,7 @@ fn lengths<S: Simd, F: Scalar, const BAND: usize>(
         7 => band::<S, F, 7>(simd, columns, first, packed, rest, &mut sums),
         _ => packed,
     };
-    Some(sums)
+    (sums, true)
 }
 
 /// Adds the squares of rows `first..first + H` of the factor; returns what is left of it.

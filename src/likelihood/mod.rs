@@ -3,9 +3,12 @@
 //!
 //! A likelihood is one file and one line of the registry.
 
+mod bounds;
+mod drift;
 mod gaussian;
 mod kernel;
 mod quadratic;
+mod score_rows;
 mod scoring;
 mod wishart;
 mod zero_mean_gaussian;
@@ -20,8 +23,10 @@ use crate::rng::Generator;
 use crate::simd::{Lines, Scalar};
 use crate::suffstats::Sufficient;
 
+pub use bounds::PairBounds;
+pub use drift::Drift;
 pub use gaussian::Gaussian;
-pub use scoring::{NO_LEAD, Scorer, Scratch, Tile};
+pub use scoring::{Block, NO_LEAD, Scorer, Scratch};
 pub use zero_mean_gaussian::ZeroMeanGaussian;
 
 /// How a likelihood is described by parameters: checked when the specification is made, completed when the data
@@ -78,11 +83,6 @@ pub trait Conjugate: Debug + Send + Sync {
     /// # Errors
     /// As [`Conjugate::log_marginal`].
     fn draw(&self, component: Sufficient<'_>, generator: &mut Generator) -> Result<Vec<f64>>;
-    /// How far the packed form of a component moved between two states.
-    ///
-    /// # Errors
-    /// As [`Conjugate::log_marginal`].
-    fn drift(&self, from: Sufficient<'_>, to: Sufficient<'_>) -> Result<Drift>;
     /// The same statistics measured from this likelihood's origin instead of `origin`.
     ///
     /// # Errors
@@ -100,16 +100,6 @@ pub enum Density {
     /// Minus the divergence of the row's smoothed statistics from the component's (spec 5.2): a Bregman
     /// divergence where the family allows it.
     Divergence,
-}
-
-/// Bound on the movement of a component: for every row, with y the packed residual before and y' after,
-/// `|y'| >= contraction * |y| - displacement`.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Drift {
-    /// Lower bound of the smallest singular value of the map from y to y'.
-    pub contraction: f64,
-    /// Length of its shift.
-    pub displacement: f64,
 }
 
 /// A likelihood for rows of type `F`.

@@ -1,11 +1,16 @@
 //! Log weights that are a function of `|A (x - c)|^2` with a triangular `A`: the Gaussian family.
 
-use pulp::{Simd, WithSimd};
+use std::any::Any;
 
-use crate::likelihood::kernel::{Factors, Wanted, gaussian};
-use crate::likelihood::scoring::{NO_LEAD, Scorer, Scratch, Tile};
+use pulp::Simd;
+
+use crate::likelihood::bounds::Reach;
+use crate::likelihood::kernel::{Factors, Parts, Wanted, gaussian};
+use crate::likelihood::score_rows::ScoreRows;
+use crate::likelihood::scoring::{Block, Scorer, Scratch};
+use crate::likelihood::{Drift, PairBounds};
 use crate::responsibilities::TopL;
-use crate::simd::{Instructions, Scalar};
+use crate::simd::{Instructions, Scalar, VECTORS};
 
 /// How the squared length enters the log weight.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -36,16 +41,19 @@ pub struct Quadratic {
 
 /// Packed components of the Gaussian family.
 pub struct QuadraticScorer<F> {
-    factors: Factors<F>,
-    constants: Vec<F>,
+    pub(super) factors: Factors<F>,
+    pub(super) constants: Vec<F>,
     links: Vec<Link>,
+    pub(super) reaches: Vec<Reach>,
+    /// As they were given: their drift is measured in `f64`.
+    components: Vec<Quadratic>,
     /// Taken from every log weight; depends on the row only.
-    row_term: Option<Box<QuadraticScorer<F>>>,
+    pub(super) row_term: Option<Box<QuadraticScorer<F>>>,
 }
 
 impl<F: Scalar> QuadraticScorer<F> {
     /// Packs components of `dimension` columns.
-    pub fn new(dimension: usize, components: &[Quadratic], row_term: Option<&Quadratic>) -> Self {
+    pub fn new(dimension: usize, components: Vec<Quadratic>, row_term: Option<&Quadratic>) -> Self {
         Self::with_instructions(Instructions::widest(), dimension, components, row_term)
     }
 
@@ -53,64 +61,72 @@ impl<F: Scalar> QuadraticScorer<F> {
     pub fn with_instructions(
         instructions: Instructions,
         dimension: usize,
-        components: &[Quadratic],
+        components: Vec<Quadratic>,
         row_term: Option<&Quadratic>,
     ) -> Self {
         let mut factors = Factors::new(dimension, instructions);
-        for component in components {
+        for component in &components {
             let value = |row: usize, column: usize| component.scale * component.factor[column * dimension + row];
             let offset = (0..dimension)
                 .map(|row| -(0..=row).map(|column| value(row, column) * component.centre[column]).sum::<f64>());
             factors.push(value, offset);
         }
-        let term = |term| Box::new(Self::with_instructions(instructions, dimension, std::slice::from_ref(term), None));
+        let length = |values: &[f64]| values.iter().map(|x| x * x).sum::<f64>().sqrt();
+        let reach = |component: &Quadratic| {
+            Reach::of::<F>(dimension, component.scale * length(&component.factor), length(&component.centre))
+        };
+        let term = |term: &Quadratic| Self::with_instructions(instructions, dimension, vec![term.clone()], None);
         Self {
             factors,
             constants: components.iter().map(|component| F::from_f64(component.constant)).collect(),
             links: components.iter().map(|component| component.link).collect(),
-            row_term: row_term.map(term),
+            reaches: components.iter().map(reach).collect(),
+            components,
+            row_term: row_term.map(|row_term| Box::new(term(row_term))),
         }
     }
 
-    /// Log weights of one component for a group of rows; returns for how many of them. Where `least` is given, rows that
-    /// cannot reach it may be abandoned, and then have the log weight minus infinity.
+    /// Squared lengths and log weights of one component for a group of rows. Where `least` is given, rows that cannot reach it
+    /// may be abandoned, and then have a length that is too small and the log weight minus infinity.
     #[allow(clippy::inline_always, reason = "compiled once for each instruction set")]
     #[inline(always)]
-    fn score_group<S: Simd>(
+    pub(super) fn score_group<S: Simd>(
         &self,
         simd: S,
         component: usize,
         columns: &[F],
         least: Option<&[F]>,
-        out: &mut [F],
-    ) -> usize {
+        lengths: &mut [F],
+        scores: &mut [F],
+    ) -> Parts {
         let constant = self.constants[component];
         let wanted = match (self.links[component], least) {
             (Link::Gaussian, Some(least)) => Some(Wanted { constant, least }),
             _ => None,
         };
-        let n_computed = self.factors.squared_lengths(simd, component, columns, wanted, out);
+        let parts = self.factors.squared_lengths(simd, component, columns, wanted, lengths);
         match self.links[component] {
             Link::Gaussian => {
-                let constant = F::splat(simd, constant);
-                let values: &mut [F::Vector<S>] = bytemuck::cast_slice_mut(out);
-                for q in values {
-                    *q = gaussian::<S, F>(simd, constant, *q);
+                let (constant, nothing) = (F::splat(simd, constant), F::splat(simd, F::NEG_INFINITY));
+                let lengths: &[F::Vector<S>] = bytemuck::cast_slice(lengths);
+                let scores: &mut [F::Vector<S>] = bytemuck::cast_slice_mut(scores);
+                for (at, (score, &q)) in scores.iter_mut().zip(lengths).enumerate() {
+                    *score = if parts.has(at / VECTORS) { gaussian::<S, F>(simd, constant, q) } else { nothing };
                 }
             }
             Link::StudentT { half } => {
                 let half = F::from_f64(half);
-                for q in out {
-                    *q = constant - half * q.ln_1p();
+                for (score, &q) in scores.iter_mut().zip(&*lengths) {
+                    *score = constant - half * q.ln_1p();
                 }
             }
         }
-        n_computed
+        parts
     }
 
     /// The same for one row, the plain way.
-    fn score_row(&self, component: usize, tile: &Tile<F>, row: usize) -> F {
-        let q = self.factors.squared_length(component, |column| tile.get(row, column));
+    pub(super) fn score_row(&self, component: usize, row: &[F]) -> F {
+        let q = self.factors.squared_length(component, |column| row[column]);
         let constant = self.constants[component];
         match self.links[component] {
             Link::Gaussian => constant - F::from_f64(0.5) * q,
@@ -119,91 +135,41 @@ impl<F: Scalar> QuadraticScorer<F> {
     }
 }
 
-/// [`Scorer::score_rows`], to be compiled for each instruction set.
-struct ScoreRows<'a, F> {
-    scorer: &'a QuadraticScorer<F>,
-    tile: &'a Tile<F>,
-    leads: &'a [u32],
-    sink: &'a mut TopL<F>,
-    scratch: &'a mut Scratch<F>,
-}
-
-impl<F: Scalar> WithSimd for ScoreRows<'_, F> {
-    type Output = ();
-
-    #[allow(clippy::inline_always, reason = "compiled once for each instruction set")]
-    #[inline(always)]
-    fn with_simd<S: Simd>(self, simd: S) {
-        let Self { scorer, tile, leads, sink, scratch } = self;
-        let Scratch { scores, common, least } = scratch;
-        scores.reset(F::GROUP, F::ZERO);
-        least.reset(F::GROUP, F::ZERO);
-        let n_groups = tile.n_padded() / F::GROUP;
-        if let Some(term) = &scorer.row_term {
-            common.reset(tile.n_padded(), F::ZERO);
-            for (group, common) in common.chunks_exact_mut(F::GROUP).enumerate() {
-                term.score_group(simd, 0, tile.group(group), None, common);
-            }
-        }
-        let abandons = scorer.row_term.is_none() && scorer.factors.has_bands();
-        let mut first = 0;
-        while first < n_groups {
-            // Groups that begin with the same lead take the components in the same order: it, and then all others.
-            let lead = lead_of::<F>(leads, first);
-            let mut end = first + 1;
-            while end < n_groups && lead_of::<F>(leads, end) == lead {
-                end += 1;
-            }
-            for place in 0..scorer.n_components() {
-                let component = match lead {
-                    Some(lead) if place == 0 => lead,
-                    Some(lead) if place <= lead => place - 1,
-                    _ => place,
-                };
-                for group in first..end {
-                    let least = if abandons && sink.least(simd, group, least) { Some(&**least) } else { None };
-                    let n_computed = scorer.score_group(simd, component, tile.group(group), least, scores);
-                    if n_computed == 0 {
-                        continue;
-                    }
-                    if scorer.row_term.is_some() {
-                        for (score, &common) in scores.iter_mut().zip(&common[group * F::GROUP..]) {
-                            *score -= common;
-                        }
-                    }
-                    sink.offer(simd, component, group, scores);
-                    sink.n_evaluated += n_computed.min(tile.n_rows() - group * F::GROUP);
-                }
-            }
-            first = end;
-        }
-    }
-}
-
-/// The component that a group begins with.
-#[allow(clippy::inline_always, reason = "compiled once for each instruction set")]
-#[inline(always)]
-fn lead_of<F: Scalar>(leads: &[u32], group: usize) -> Option<usize> {
-    match leads.get(group * F::GROUP) {
-        Some(&lead) if lead != NO_LEAD => Some(lead as usize),
-        _ => None,
-    }
-}
-
 impl<F: Scalar> Scorer<F> for QuadraticScorer<F> {
     fn n_components(&self) -> usize {
         self.constants.len()
     }
 
-    fn score_rows(&self, tile: &Tile<F>, leads: &[u32], sink: &mut TopL<F>, scratch: &mut Scratch<F>) {
-        self.factors.instructions().run(ScoreRows { scorer: self, tile, leads, sink, scratch });
+    fn score_rows(
+        &self,
+        block: Block<'_, F>,
+        bounds: Option<PairBounds<'_>>,
+        sink: &mut TopL<F>,
+        scratch: &mut Scratch<F>,
+    ) {
+        self.factors.instructions().run(ScoreRows { scorer: self, block, bounds, sink, scratch });
     }
 
-    fn score_component(&self, component: usize, tile: &Tile<F>, rows: &[u32], out: &mut [F]) {
-        for (value, &row) in out.iter_mut().zip(rows) {
-            let common = self.row_term.as_ref().map_or(F::ZERO, |term| term.score_row(0, tile, row as usize));
-            *value = self.score_row(component, tile, row as usize) - common;
+    fn score_component(&self, component: usize, rows: &[F], out: &mut [F]) {
+        for (value, row) in out.iter_mut().zip(rows.chunks_exact(self.factors.dimension())) {
+            let common = self.row_term.as_ref().map_or(F::ZERO, |term| term.score_row(0, row));
+            *value = self.score_row(component, row) - common;
         }
+    }
+
+    fn uses_bounds(&self) -> bool {
+        self.row_term.is_none() && self.factors.has_bands() && self.links.iter().all(|link| *link == Link::Gaussian)
+    }
+
+    fn drift_since(&self, earlier: &dyn Scorer<F>, was: usize, component: usize) -> Drift {
+        match earlier.as_any().downcast_ref::<Self>() {
+            Some(earlier) => Drift::between(&earlier.components[was], &self.components[component]),
+            None => Drift::ANY,
+        }
+    }
+
+    fn as_any(&self) -> &dyn Any {
+        self
     }
 }
 
@@ -212,6 +178,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
+    use crate::likelihood::NO_LEAD;
     use crate::responsibilities::Responsibilities;
 
     /// The log weight by the plain loops of the definition.
@@ -255,21 +222,89 @@ mod tests {
     /// What is kept, and how many scores were computed for that.
     fn kept<F: Scalar>(
         scorer: &QuadraticScorer<F>,
-        tile: &Tile<F>,
-        leads: &[u32],
+        block: Block<'_, F>,
         width: usize,
         margin: Option<f64>,
     ) -> (Responsibilities, usize) {
+        let n = block.rows.len() / scorer.factors.dimension();
         let mut sink = TopL::default();
-        sink.reset(tile.n_rows(), width, scorer.n_components(), margin, true);
-        scorer.score_rows(tile, leads, &mut sink, &mut Scratch::default());
-        let mut out = Responsibilities::zeros(tile.n_rows(), width);
+        sink.reset(n, width, scorer.n_components(), margin, true);
+        scorer.score_rows(block, None, &mut sink, &mut Scratch::default());
+        let mut out = Responsibilities::zeros(n, width);
         sink.normalize(&mut out.components, &mut out.values, &mut out.log_normalizers).expect("finite");
         (out, sink.n_evaluated)
     }
 
-    fn dense<F: Scalar>(scorer: &QuadraticScorer<F>, tile: &Tile<F>) -> Responsibilities {
-        kept(scorer, tile, &[], scorer.n_components(), None).0
+    fn dense<F: Scalar>(scorer: &QuadraticScorer<F>, rows: &[F]) -> Responsibilities {
+        kept(scorer, Block { rows, leads: &[] }, scorer.n_components(), None).0
+    }
+
+    struct Bounded<'a> {
+        d: usize,
+        rows: &'a [f64],
+        width: usize,
+        margin: f64,
+    }
+
+    impl Bounded<'_> {
+        fn check<F: Scalar>(
+            &self,
+            set: Instructions,
+            components: &[Quadratic],
+            steps: &[(i32, Vec<f64>)],
+        ) -> Result<(), TestCaseError> {
+            let (d, k) = (self.d, components.len());
+            let rows: Vec<F> = self.rows.iter().map(|&x| F::from_f64(x)).collect();
+            let n = rows.len() / d;
+            let mut components: Vec<Quadratic> =
+                components.iter().map(|component| Quadratic { link: Link::Gaussian, ..component.clone() }).collect();
+            // A diagonal that is not near zero, so that factors can be divided by each other.
+            for component in &mut components {
+                component.factor.iter_mut().step_by(d + 1).for_each(|x| *x = 0.2 + x.abs());
+                (0..d * d).filter(|at| at % d < at / d).for_each(|at| component.factor[at] = 0.0);
+            }
+            let mut scorer = QuadraticScorer::<F>::with_instructions(set, d, components.clone(), None);
+            let (mut values, mut drifts) = (vec![0_u16; n * k], vec![Drift::ANY; k]);
+            let mut leads = vec![NO_LEAD; n];
+            for (size, change) in steps {
+                let block = Block { rows: &rows, leads: &leads };
+                let (expected, _) = kept(&scorer, block, self.width, Some(self.margin));
+                let mut sink = TopL::default();
+                sink.reset(n, self.width, k, Some(self.margin), true);
+                let bounds = PairBounds { values: &mut values, drifts: &drifts };
+                scorer.score_rows(block, Some(bounds), &mut sink, &mut Scratch::default());
+                let mut found = Responsibilities::zeros(n, self.width);
+                sink.normalize(&mut found.components, &mut found.values, &mut found.log_normalizers).expect("finite");
+                for (slot, value) in found.values.iter().enumerate().filter(|(_, value)| **value > 0.0) {
+                    prop_assert_eq!(found.components[slot], expected.components[slot]);
+                    prop_assert_eq!(*value, expected.values[slot]);
+                }
+                prop_assert_eq!(&found.log_normalizers, &expected.log_normalizers);
+                for (row, x) in rows.chunks_exact(d).enumerate() {
+                    let x: Vec<f64> = x.iter().map(|x| x.to_f64()).collect();
+                    leads[row] = found.best(row);
+                    for (component, &value) in components.iter().zip(&values[row * k..][..k]) {
+                        let length = (2.0 * (component.constant - plain(component, &x))).max(0.0).sqrt();
+                        let bound = f64::from(value) / 128.0;
+                        prop_assert!(bound <= length * (1.0 + 1e-9) + 1e-7, "{:?}: {} {}", set, bound, length);
+                    }
+                }
+                let size = 10_f64.powi(*size);
+                for (component, change) in components.iter_mut().zip(change.chunks(d * d + d).cycle()) {
+                    let mut change = change.iter().chain(std::iter::repeat(&0.5)).map(|x| size * x);
+                    component.centre.iter_mut().for_each(|x| *x += change.next().unwrap_or(0.0));
+                    let factor = component.factor.iter_mut().enumerate();
+                    factor.filter(|(at, _)| at % d >= at / d).for_each(|(at, x)| {
+                        let change = change.next().unwrap_or(0.0);
+                        *x = if at % (d + 1) == 0 { *x * change.exp() } else { *x + change };
+                    });
+                }
+                let moved = QuadraticScorer::<F>::with_instructions(set, d, components.clone(), None);
+                drifts = (0..k).map(|component| moved.drift_since(&scorer, component, component)).collect();
+                scorer = moved;
+            }
+            Ok(())
+        }
     }
 
     proptest! {
@@ -277,11 +312,9 @@ mod tests {
 
         #[test]
         fn packed_scores_equal_the_plain_loop((d, components, common, rows) in case(), with_term in any::<bool>()) {
-            let mut tile = Tile::default();
-            tile.fill(&rows, d);
             for set in Instructions::available() {
-                let scorer = QuadraticScorer::with_instructions(set, d, &components, with_term.then_some(&common));
-                let found = dense(&scorer, &tile);
+                let scorer = QuadraticScorer::with_instructions(set, d, components.clone(), with_term.then_some(&common));
+                let found = dense(&scorer, &rows);
                 for (row, x) in rows.chunks_exact(d).enumerate() {
                     let shift = if with_term { plain(&common, x) } else { 0.0 };
                     for (k, component) in components.iter().enumerate() {
@@ -293,7 +326,7 @@ mod tests {
                             prop_assert!((log_weight - expected).abs() < 1e-10 * (1.0 + expected.abs()), "{set:?}");
                         }
                         let mut one = [0.0];
-                        scorer.score_component(k, &tile, &[row as u32], &mut one);
+                        scorer.score_component(k, x, &mut one);
                         prop_assert!((one[0] - expected).abs() < 1e-10 * (1.0 + expected.abs()), "{set:?}");
                     }
                 }
@@ -311,17 +344,15 @@ mod tests {
             let k = components.len();
             // Where all are kept they stand in the order of the components, and nothing is abandoned.
             let width = width.min(k.max(2) - 1);
-            let mut tile = Tile::default();
-            tile.fill(&rows, d);
-            let n = tile.n_rows();
+            let n = rows.len() / d;
             let leads: Vec<u32> =
                 leads[..n].iter().map(|lead| lead.filter(|&lead| (lead as usize) < k).unwrap_or(NO_LEAD)).collect();
             for set in Instructions::available() {
-                let scorer = QuadraticScorer::<f64>::with_instructions(set, d, &components, None);
+                let scorer = QuadraticScorer::<f64>::with_instructions(set, d, components.clone(), None);
                 let mut all = TopL::default();
                 all.reset(n, k, k, None, false);
-                scorer.score_rows(&tile, &[], &mut all, &mut Scratch::default());
-                let (found, n_evaluated) = kept(&scorer, &tile, &leads, width, margin);
+                scorer.score_rows(Block { rows: &rows, leads: &[] }, None, &mut all, &mut Scratch::default());
+                let (found, n_evaluated) = kept(&scorer, Block { rows: &rows, leads: &leads }, width, margin);
                 prop_assert!(n_evaluated <= n * k && n_evaluated >= n);
                 for unit in 0..n {
                     let mut expected: Vec<(f64, u32)> = (0..k).map(|j| (all.score(unit, j), j as u32)).collect();
@@ -341,16 +372,34 @@ mod tests {
             }
         }
 
+        /// Over steps of any size, down to collapsing factors and up to huge jumps: bounds stay below the residuals, and what
+        /// is kept is the same to the bit as without them.
+        #[test]
+        fn bounds_hold_and_change_nothing(
+            (d, components, _common, rows) in case(),
+            steps in prop::collection::vec((-4_i32..2, prop::collection::vec(-1.0_f64..1.0, 41 * 41 + 41)), 1..5),
+            width in 1_usize..5,
+            margin in 0.0_f64..30.0,
+            narrow in any::<bool>(),
+        ) {
+            let case = Bounded { d, rows: &rows, width: width.min(components.len().max(2) - 1), margin };
+            for set in Instructions::available() {
+                if narrow {
+                    case.check::<f32>(set, &components, &steps)?;
+                } else {
+                    case.check::<f64>(set, &components, &steps)?;
+                }
+            }
+        }
+
         #[test]
         fn float32_is_near_float64((d, components, _common, rows) in case()) {
-            let wide = QuadraticScorer::<f64>::new(d, &components, None);
-            let (mut wide_tile, mut narrow_tile) = (Tile::default(), Tile::default());
-            wide_tile.fill(&rows, d);
-            narrow_tile.fill(&rows.iter().map(|&x| x as f32).collect::<Vec<_>>(), d);
-            let expected = dense(&wide, &wide_tile).log_normalizers;
+            let wide = QuadraticScorer::<f64>::new(d, components.clone(), None);
+            let narrow_rows: Vec<f32> = rows.iter().map(|&x| x as f32).collect();
+            let expected = dense(&wide, &rows).log_normalizers;
             for set in Instructions::available() {
-                let narrow = QuadraticScorer::<f32>::with_instructions(set, d, &components, None);
-                for (x, y) in expected.iter().zip(&dense(&narrow, &narrow_tile).log_normalizers) {
+                let narrow = QuadraticScorer::<f32>::with_instructions(set, d, components.clone(), None);
+                for (x, y) in expected.iter().zip(&dense(&narrow, &narrow_rows).log_normalizers) {
                     // Sums of up to 41^2 products of rounding error 6e-8, relative to the squared length.
                     prop_assert!((x - y).abs() < 1e-4 * (1.0 + x.abs()), "{set:?}: {x} {y}");
                 }

@@ -1,7 +1,11 @@
 //! The two ways to score: rows against all components, and one component against a list of rows.
 
+use std::any::Any;
+
+use crate::likelihood::bounds::Scan;
+use crate::likelihood::{Drift, PairBounds};
 use crate::responsibilities::TopL;
-use crate::simd::{Lines, Scalar};
+use crate::simd::{Lines, Scalar, copy_column};
 
 /// The rows of one block, transposed so that a kernel finds neighbouring rows side by side: groups of `F::GROUP` rows, each
 /// column by column, the last one filled up with zeros.
@@ -16,13 +20,18 @@ impl<F: Scalar> Tile<F> {
     /// Takes row-major rows of `dimension` values.
     pub fn fill(&mut self, rows: &[F], dimension: usize) {
         (self.n_rows, self.dimension) = (rows.len() / dimension, dimension);
-        self.values.reset(self.n_padded() * dimension, F::ZERO);
+        self.values.resize(self.n_padded() * dimension);
+        if self.n_rows < self.n_padded() {
+            let last = self.n_rows / F::GROUP * F::GROUP * dimension;
+            self.values[last..].fill(F::ZERO);
+        }
         let groups = self.values.chunks_exact_mut(F::GROUP * dimension).zip(rows.chunks(F::GROUP * dimension));
         for (group, rows) in groups {
-            for (lane, row) in rows.chunks_exact(dimension).enumerate() {
-                for (values, &value) in group.chunks_exact_mut(F::GROUP).zip(row) {
-                    values[lane] = value;
-                }
+            match dimension {
+                2 => transpose_narrow::<F, 2>(rows, group),
+                3 => transpose_narrow::<F, 3>(rows, group),
+                4 => transpose_narrow::<F, 4>(rows, group),
+                _ => transpose(rows.len() / dimension, |row| &rows[row * dimension..][..dimension], group),
             }
         }
     }
@@ -43,25 +52,131 @@ impl<F: Scalar> Tile<F> {
         &self.values[group * size..][..size]
     }
 
-    /// One value.
-    pub fn get(&self, row: usize, column: usize) -> F {
-        self.values[(row / F::GROUP * self.dimension + column) * F::GROUP + row % F::GROUP]
+    /// Takes the listed ones of row-major rows; what is left of the last group holds anything.
+    pub fn gather(&mut self, rows: &[F], dimension: usize, list: &[u32]) {
+        (self.n_rows, self.dimension) = (list.len(), dimension);
+        self.values.resize(self.n_padded() * dimension);
+        for (group, list) in self.values.chunks_exact_mut(F::GROUP * dimension).zip(list.chunks(F::GROUP)) {
+            transpose(list.len(), |row| &rows[list[row] as usize * dimension..][..dimension], group);
+        }
+    }
+}
+
+/// Four rows at a time, four columns of them at a time: these blocks stay in registers.
+fn transpose<'a, F: Scalar>(n_rows: usize, row: impl Fn(usize) -> &'a [F], group: &mut [F]) {
+    let whole = n_rows / 4 * 4;
+    for lane in (0..whole).step_by(4) {
+        let [a, b, c, d] = [0, 1, 2, 3].map(|next| row(lane + next).as_chunks::<4>());
+        let mut columns = group.chunks_exact_mut(F::GROUP);
+        for (((a, b), c), d) in a.0.iter().zip(b.0).zip(c.0).zip(d.0) {
+            for (column, out) in columns.by_ref().take(4).enumerate() {
+                out[lane..lane + 4].copy_from_slice(&[a[column], b[column], c[column], d[column]]);
+            }
+        }
+        for (column, out) in columns.enumerate() {
+            out[lane..lane + 4].copy_from_slice(&[a.1[column], b.1[column], c.1[column], d.1[column]]);
+        }
+    }
+    for lane in whole..n_rows {
+        for (out, &value) in group.chunks_exact_mut(F::GROUP).zip(row(lane)) {
+            out[lane] = value;
+        }
+    }
+}
+
+/// The same column by column, for so few columns that a loop over them would cost more than they do.
+fn transpose_narrow<F: Scalar, const D: usize>(rows: &[F], group: &mut [F]) {
+    for column in 0..D {
+        copy_column::<F, D>(rows, column, &mut group[column * F::GROUP..][..F::GROUP]);
     }
 }
 
 /// Space that a thread reuses from block to block.
 #[derive(Debug, Default)]
 pub struct Scratch<F> {
+    /// The rows, transposed.
+    pub tile: Tile<F>,
+    /// The squared lengths of the residuals of a group of rows.
+    pub lengths: Lines<F>,
     /// What one component makes of a group of rows.
     pub scores: Lines<F>,
     /// What is the same for all components, for the rows of a tile.
     pub common: Lines<F>,
     /// What a score of a group of rows must reach to be kept.
     pub least: Lines<F>,
+    /// Which pairs their bounds leave.
+    pub scan: Scan,
+    /// Those pairs, by component.
+    pub lists: Lists,
+}
+
+/// Rows listed by component.
+#[derive(Debug, Default)]
+pub struct Lists {
+    /// The lengths of all rows.
+    pub lengths: Vec<f32>,
+    /// (component, row), by row.
+    pub pairs: Vec<(u32, u32)>,
+    /// Where each component begins in `rows`; one more at the end.
+    pub starts: Vec<usize>,
+    /// Rows by component.
+    pub rows: Vec<u32>,
+}
+
+impl Lists {
+    /// Takes the lengths of all rows, rounded up.
+    #[allow(clippy::inline_always, reason = "compiled once for each instruction set")]
+    #[inline(always)]
+    pub fn measure<F: Scalar>(&mut self, rows: &[F], dimension: usize) {
+        self.lengths.resize(rows.len() / dimension, 0.0);
+        for (length, row) in self.lengths.iter_mut().zip(rows.chunks_exact(dimension)) {
+            let mut squares = [0.0; 8];
+            let (eights, rest) = row.as_chunks::<8>();
+            for eight in eights {
+                for (square, x) in squares.iter_mut().zip(eight) {
+                    *square += x.to_f64() * x.to_f64();
+                }
+            }
+            for (square, x) in squares.iter_mut().zip(rest) {
+                *square += x.to_f64() * x.to_f64();
+            }
+            let square = squares[0] + squares[1] + squares[2] + squares[3];
+            *length = (square + squares[4] + squares[5] + squares[6] + squares[7]).sqrt() as f32 * (1.0 + 1e-6);
+        }
+    }
+
+    /// A counting sort of `pairs`.
+    pub fn sort(&mut self, n_components: usize) {
+        let Self { pairs, starts, rows, .. } = self;
+        starts.clear();
+        starts.resize(n_components + 2, 0);
+        for &(component, _) in &*pairs {
+            starts[component as usize + 2] += 1;
+        }
+        for component in 2..starts.len() {
+            starts[component] += starts[component - 1];
+        }
+        rows.resize(pairs.len(), 0);
+        for &(component, row) in &*pairs {
+            let at = &mut starts[component as usize + 1];
+            rows[*at] = row;
+            *at += 1;
+        }
+    }
 }
 
 /// Marks a row that has no lead.
 pub const NO_LEAD: u32 = u32::MAX;
+
+/// Rows that are scored together.
+#[derive(Debug, Clone, Copy)]
+pub struct Block<'a, F> {
+    /// (n, D), less the origin.
+    pub rows: &'a [F],
+    /// For each row the component that is likely to be its best, or [`NO_LEAD`]; may be empty. What is kept does not depend on
+    /// it, only the work does, which is least where neighbours share their lead.
+    pub leads: &'a [u32],
+}
 
 /// Components packed for scoring.
 pub trait Scorer<F: Scalar>: Send + Sync {
@@ -69,10 +184,47 @@ pub trait Scorer<F: Scalar>: Send + Sync {
     fn n_components(&self) -> usize;
 
     /// Offers the log weights of all rows and components to the sink, but for those that are found not to be kept before
-    /// they are complete. `leads` names for each row the component that is likely to be its best, or [`NO_LEAD`]; it may be
-    /// empty. What is kept does not depend on it, only the work does, which is least where neighbours share their lead.
-    fn score_rows(&self, tile: &Tile<F>, leads: &[u32], sink: &mut TopL<F>, scratch: &mut Scratch<F>);
+    /// they are complete, or, from `bounds`, which are brought up to date, before they are begun.
+    fn score_rows(
+        &self,
+        block: Block<'_, F>,
+        bounds: Option<PairBounds<'_>>,
+        sink: &mut TopL<F>,
+        scratch: &mut Scratch<F>,
+    );
 
-    /// The log weights of one component for the listed rows of a tile.
-    fn score_component(&self, component: usize, tile: &Tile<F>, rows: &[u32], out: &mut [F]);
+    /// The log weights of one component for rows, (n, D) less the origin.
+    fn score_component(&self, component: usize, rows: &[F], out: &mut [F]);
+
+    /// Whether it makes use of bounds.
+    fn uses_bounds(&self) -> bool {
+        false
+    }
+
+    /// How component `was` of an earlier scorer has moved to become `component` of this one.
+    fn drift_since(&self, _earlier: &dyn Scorer<F>, _was: usize, _component: usize) -> Drift {
+        Drift::ANY
+    }
+
+    /// Itself.
+    fn as_any(&self) -> &dyn Any;
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_tile_holds_every_value_and_then_zeros() {
+        let mut tile = Tile::default();
+        for (n, d) in [(200, 3), (25, 1), (24, 2), (50, 4), (3, 7), (49, 25)] {
+            let rows: Vec<f64> = (1..=n * d).map(|value| value as f64).collect();
+            tile.fill(&rows, d);
+            for (row, column) in (0..tile.n_padded()).flat_map(|row| (0..d).map(move |column| (row, column))) {
+                let expected = rows.get(row * d + column).copied().unwrap_or(0.0);
+                let found = tile.group(row / f64::GROUP)[column * f64::GROUP + row % f64::GROUP];
+                assert_eq!(found, expected, "{row} {column} of {n} {d}");
+            }
+        }
+    }
 }

@@ -12,12 +12,12 @@ use crate::data::Moments;
 use crate::error::{Error, Result};
 use crate::likelihood::quadratic::{Link, Quadratic, QuadraticScorer};
 use crate::likelihood::scoring::Scorer;
-use crate::likelihood::{Conjugate, Density, Drift, Likelihood};
+use crate::likelihood::{Conjugate, Density, Likelihood};
 use crate::linalg::{add_moments, cholesky, invert_lower, log_determinant_from_cholesky, packed_len, solve_lower};
 use crate::parallel::try_map;
 use crate::parameters::{Parameters, Value, vector};
 use crate::rng::Generator;
-use crate::simd::{Lines, Scalar};
+use crate::simd::{Lines, Scalar, sum};
 use crate::special::{ln_gamma, ln_multivariate_gamma, multivariate_digamma};
 use crate::suffstats::Sufficient;
 
@@ -228,25 +228,6 @@ impl NormalWishart {
         }
     }
 
-    /// With `y = A (x - m)`, `A = sqrt(nu) L^-1`, the map from y before to y after is `M y + t`,
-    /// `M = A' A^-1`, `t = A' (m - m')`; its smallest singular value is at least `1 - |M - I|_F`.
-    pub fn drift_to(&self, later: &Self) -> Drift {
-        let d = self.dimension();
-        let mut map = later.solve_lower_matrix(&self.factor);
-        let scale = (later.dof / self.dof).sqrt();
-        for value in &mut map {
-            *value *= scale;
-        }
-        for value in map.iter_mut().step_by(d + 1) {
-            *value -= 1.0;
-        }
-        let distance = map.iter().map(|x| x * x).sum::<f64>().sqrt();
-        Drift {
-            contraction: (1.0 - distance).max(0.0),
-            displacement: (later.dof * later.squared_length(&self.difference(later))).sqrt(),
-        }
-    }
-
     /// A row of the predictive, relative to the origin: `m + L z sqrt((1 + 1/kappa) / chi^2)`, `chi^2` with
     /// nu - D + 1 degrees of freedom.
     pub fn draw(&self, generator: &mut Generator) -> Result<Vec<f64>> {
@@ -376,10 +357,6 @@ impl<M: NormalWishartModel> Conjugate for M {
         Ok(row.iter().zip(NormalWishartModel::origin(self)).map(|(x, o)| x + o).collect())
     }
 
-    fn drift(&self, from: Sufficient<'_>, to: Sufficient<'_>) -> Result<Drift> {
-        Ok(self.posterior(from)?.drift_to(&self.posterior(to)?))
-    }
-
     fn rebase(&self, component: Sufficient<'_>, origin: &[f64]) -> Result<Vec<f64>> {
         NormalWishartModel::rebase(self, component, origin)
     }
@@ -397,10 +374,10 @@ impl<F: Scalar, M: NormalWishartModel> Likelihood<F> for M {
             Ok(posterior.quadratic(self.prior(), log_weights[k], density))
         })?;
         let row_term = (density == Density::Divergence).then(|| self.prior().divergence_row_term());
-        Ok(Box::new(QuadraticScorer::new(NormalWishartModel::origin(self).len(), &packed, row_term.as_ref())))
+        Ok(Box::new(QuadraticScorer::new(NormalWishartModel::origin(self).len(), packed, row_term.as_ref())))
     }
 
     fn log_base_measure(&self, _rows: &[F], masses: &[f64]) -> f64 {
-        -0.5 * NormalWishartModel::origin(self).len() as f64 * (2.0 * PI).ln() * masses.iter().sum::<f64>()
+        -0.5 * NormalWishartModel::origin(self).len() as f64 * (2.0 * PI).ln() * sum(masses)
     }
 }

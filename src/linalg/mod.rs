@@ -3,9 +3,12 @@
 //! Everything is column-major, single-threaded, and gives the same bits wherever the buffers lie in memory.
 
 mod cholesky;
+mod few_columns;
 mod scatter;
+mod singular;
 #[cfg(test)]
 mod testing;
 
 pub use cholesky::{NotPositiveDefinite, cholesky, invert_lower, log_determinant_from_cholesky, solve_lower};
 pub use scatter::{add_moments, packed_len, unpack};
+pub use singular::{divide_lower, least_singular_value};

@@ -2,6 +2,7 @@
 
 use pulp::{Simd, WithSimd};
 
+use crate::linalg::few_columns::{FEW_COLUMNS, FewColumns};
 use crate::simd::{Instructions, Lines, VECTORS};
 
 /// Length of a packed lower triangle.
@@ -38,7 +39,11 @@ fn add_moments_with(
 ) {
     assert!(rows.len() == weights.len() * d && packed.len() == packed_len(d), "rows, weights and moments do not fit");
     for (rows, weights) in rows.chunks(BLOCK * d).zip(weights.chunks(BLOCK)) {
-        instructions.run(Moments { rows, weights, d, sums, packed, weighted });
+        if d <= FEW_COLUMNS {
+            instructions.run(FewColumns { rows, weights, d, sums, packed, space: weighted });
+        } else {
+            instructions.run(Moments { rows, weights, d, sums, packed, weighted });
+        }
     }
 }
 
@@ -59,20 +64,24 @@ impl WithSimd for Moments<'_> {
     fn with_simd<S: Simd>(self, simd: S) {
         let Self { rows, weights, d, sums, packed, weighted } = self;
         let stride = d.next_multiple_of(S::F64_LANES);
-        weighted.reset(weights.len() * stride, 0.0);
-        for ((row, &weight), out) in rows.chunks_exact(d).zip(weights).zip(weighted.chunks_exact_mut(stride)) {
-            for (out, &value) in out.iter_mut().zip(row) {
-                *out = weight * value;
+        weighted.resize(weights.len() * stride);
+        let vectors: &mut [S::f64s] = bytemuck::cast_slice_mut(weighted);
+        for ((row, &weight), out) in
+            rows.chunks_exact(d).zip(weights).zip(vectors.chunks_exact_mut(stride / S::F64_LANES))
+        {
+            let weight = simd.splat_f64s(weight);
+            let (whole, rest) = S::as_simd_f64s(row);
+            for (out, &values) in out.iter_mut().zip(whole) {
+                *out = simd.mul_f64s(weight, values);
+            }
+            if !rest.is_empty() {
+                out[whole.len()] = simd.mul_f64s(weight, simd.partial_load_f64s(rest));
             }
         }
         if !sums.is_empty() {
-            for row in weighted.chunks_exact(stride) {
-                for (sum, &value) in sums.iter_mut().zip(row) {
-                    *sum += value;
-                }
-            }
+            add_sums(simd, vectors, stride / S::F64_LANES, sums);
         }
-        let products = Products { rows, d, weighted: bytemuck::cast_slice(weighted), stride: stride / S::F64_LANES };
+        let products = Products { rows, d, weighted: vectors, stride: stride / S::F64_LANES };
         let mut first = 0;
         while first < d {
             first += match d - first {
@@ -81,6 +90,29 @@ impl WithSimd for Moments<'_> {
                 2.. => products.add_columns::<2>(simd, first, packed),
                 _ => products.add_columns::<1>(simd, first, packed),
             };
+        }
+    }
+}
+
+/// Adds the sum of rows that are `stride` vectors long.
+#[allow(clippy::inline_always, reason = "compiled once for each instruction set")]
+#[inline(always)]
+fn add_sums<S: Simd>(simd: S, rows: &[S::f64s], stride: usize, sums: &mut [f64]) {
+    for (vector, sums) in sums.chunks_mut(S::F64_LANES).enumerate() {
+        // Two sums of every other row, which do not wait for each other.
+        let (mut even, mut odd) = (simd.splat_f64s(0.0), simd.splat_f64s(0.0));
+        let mut pairs = rows.chunks_exact(2 * stride);
+        for pair in &mut pairs {
+            even = simd.add_f64s(even, pair[vector]);
+            odd = simd.add_f64s(odd, pair[stride + vector]);
+        }
+        if let Some(&last) = pairs.remainder().get(vector) {
+            even = simd.add_f64s(even, last);
+        }
+        let total = simd.add_f64s(even, odd);
+        let total: &[f64] = bytemuck::cast_slice(std::slice::from_ref(&total));
+        for (sum, value) in sums.iter_mut().zip(total) {
+            *sum += value;
         }
     }
 }
@@ -95,12 +127,18 @@ struct Products<'a, S: Simd> {
 
 #[allow(clippy::inline_always, reason = "compiled once for each instruction set")]
 impl<S: Simd> Products<'_, S> {
-    /// Columns `first..first + H` of the triangle, from the vector that has the diagonal on; returns `H`.
+    /// Columns `first..first + H`; returns `H`. Those of whole vectors of rows from the vector that has the diagonal to the last
+    /// whole one; those behind them from the first vector on, so that a vector with few values meets few columns. No group
+    /// of columns has both: their sizes and that of a vector are powers of two, and large groups come first.
     #[inline(always)]
     fn add_columns<const H: usize>(&self, simd: S, first: usize, packed: &mut [f64]) -> usize {
-        let mut vector = first / S::F64_LANES;
-        while vector < self.stride {
-            vector += match self.stride - vector {
+        let whole = self.d / S::F64_LANES;
+        let behind = first >= whole * S::F64_LANES;
+        let (mut vector, end) = if behind { (0, self.stride) } else { (first / S::F64_LANES, whole) };
+        while vector < end {
+            vector += match end - vector {
+                // Four sums at least, so that none waits for itself.
+                4.. if H == 1 => self.add_block::<H, 4>(simd, first, vector, packed),
                 VECTORS.. => self.add_block::<H, VECTORS>(simd, first, vector, packed),
                 2 => self.add_block::<H, 2>(simd, first, vector, packed),
                 _ => self.add_block::<H, 1>(simd, first, vector, packed),
@@ -129,22 +167,34 @@ impl<S: Simd> Products<'_, S> {
             }
         }
         let begin = vector * S::F64_LANES;
+        let whole = self.d / S::F64_LANES * S::F64_LANES;
         for (h, sums) in sums.iter().enumerate() {
             let column = first + h;
             let sums: &[f64] = bytemuck::cast_slice(sums);
+            let end = self.d.min(begin + sums.len());
             // Entries (row, column) from the diagonal on; what stands above it in the vector is not wanted.
             let from = column.max(begin);
-            let to = self.d.min(begin + sums.len());
-            if from < to {
-                let start = column * self.d - column * (column + 1) / 2;
-                let target = &mut packed[start + from..start + to];
+            if from < end {
+                let start = column_start(self.d, column);
+                let target = &mut packed[start + from..start + end];
                 for (to, &sum) in target.iter_mut().zip(&sums[from - begin..]) {
                     *to += sum;
+                }
+            }
+            // Of a column behind the whole vectors, what stands above it is its row to the left of the triangle.
+            if column >= whole {
+                for (row, &sum) in (begin..whole.min(end)).zip(sums) {
+                    packed[column_start(self.d, row) + column] += sum;
                 }
             }
         }
         V
     }
+}
+
+/// Where row 0 of a column of a packed lower triangle would stand.
+const fn column_start(d: usize, column: usize) -> usize {
+    column * d - column * (column + 1) / 2
 }
 
 /// The full symmetric matrix of a packed lower triangle, column-major.

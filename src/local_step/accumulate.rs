@@ -9,7 +9,7 @@ use crate::error::Result;
 use crate::local_step::{BLOCK, Keep, LocalStep};
 use crate::parallel::{blocks, map, try_map_with};
 use crate::responsibilities::Responsibilities;
-use crate::simd::{Instructions, Lines, Scalar};
+use crate::simd::{Instructions, Lines, Scalar, sum};
 use crate::special::ln_of_positive;
 use crate::suffstats::Summary;
 
@@ -19,11 +19,36 @@ const PIECE: usize = 8192;
 const GATHERED: usize = 256;
 
 /// The (unit, responsibility) pairs of a chunk, sorted by component and then by unit.
-struct Pairs {
+#[derive(Default)]
+pub(super) struct Pairs {
     units: Vec<u32>,
     values: Vec<f64>,
     /// Where each component begins; one more at the end.
     starts: Vec<usize>,
+    /// Whether some mass is not one.
+    weighted: bool,
+}
+
+impl Pairs {
+    /// A counting sort of a chunk; pairs and units that carry nothing are left out.
+    pub(super) fn sort(&mut self, responsibilities: &Responsibilities, masses: &[f64], k: usize) {
+        let Self { units, values, starts, weighted } = self;
+        *weighted = masses.iter().any(|&mass| mass != 1.0);
+        starts.clear();
+        starts.resize(k + 1, 0);
+        for_each_carried(responsibilities, masses, |_, component, _| starts[component + 1] += 1);
+        for component in 0..k {
+            starts[component + 1] += starts[component];
+        }
+        let mut next = starts.clone();
+        units.resize(starts[k], 0);
+        values.resize(starts[k], 0.0);
+        for_each_carried(responsibilities, masses, |unit, component, value| {
+            let at = &mut next[component];
+            (units[*at], values[*at]) = (unit, value);
+            *at += 1;
+        });
+    }
 }
 
 /// Adds a chunk to a summary.
@@ -33,9 +58,9 @@ pub(super) fn accumulate<F: Scalar>(
     rows: &[F],
     masses: &[f64],
     responsibilities: &Responsibilities,
+    pairs: &Pairs,
     summary: &mut Summary,
 ) -> Result<()> {
-    let pairs = sort_by_component(responsibilities, masses, summary.n_components());
     let pieces: Vec<(usize, Range<usize>)> = (0..summary.n_components())
         .flat_map(|k| {
             let start = pairs.starts[k];
@@ -44,7 +69,7 @@ pub(super) fn accumulate<F: Scalar>(
         .collect();
     let sums = try_map_with(pieces.len(), Gather::default, |work, index| {
         step.cancel.check()?;
-        Ok(sum_piece(step, rows, masses, &pairs, pieces[index].1.clone(), work))
+        Ok(sum_piece(step, rows, masses, pairs, pieces[index].1.clone(), work))
     })?;
     let p = summary.n_statistics;
     for ((k, _), piece) in pieces.iter().zip(sums) {
@@ -53,7 +78,7 @@ pub(super) fn accumulate<F: Scalar>(
         let statistics = &mut summary.statistics[k * p..][..p];
         statistics.iter_mut().zip(piece.statistics).for_each(|(sum, value)| *sum += value);
     }
-    summary.mass += masses.iter().sum::<f64>();
+    summary.mass += sum(masses);
     summary.log_base_measure += step.likelihood.log_base_measure(rows, masses);
     if step.keep == Keep::SummaryAndGaps {
         add_gaps(responsibilities, masses, summary);
@@ -61,28 +86,17 @@ pub(super) fn accumulate<F: Scalar>(
     Ok(())
 }
 
-/// A counting sort; pairs and units that carry nothing are left out.
-fn sort_by_component(responsibilities: &Responsibilities, masses: &[f64], k: usize) -> Pairs {
-    let width = responsibilities.width;
-    let carried = || {
-        let slots = responsibilities.components.iter().zip(&responsibilities.values).enumerate();
-        slots
-            .map(move |(slot, (&component, &value))| (slot / width, component as usize, value))
-            .filter(|&(unit, _, value)| value > 0.0 && masses[unit] > 0.0)
-    };
-    let mut starts = vec![0; k + 1];
-    carried().for_each(|(_, component, _)| starts[component + 1] += 1);
-    for component in 0..k {
-        starts[component + 1] += starts[component];
+/// Calls `take` with the unit, the component and the value of every pair that carries something, in order.
+fn for_each_carried(responsibilities: &Responsibilities, masses: &[f64], mut take: impl FnMut(u32, usize, f64)) {
+    let Responsibilities { width, components, values, .. } = responsibilities;
+    let pairs = components.chunks_exact(*width).zip(values.chunks_exact(*width));
+    for (unit, ((components, values), &mass)) in (0..).zip(pairs.zip(masses)) {
+        for (&component, &value) in components.iter().zip(values) {
+            if value > 0.0 && mass > 0.0 {
+                take(unit, component as usize, value);
+            }
+        }
     }
-    let mut next = starts.clone();
-    let (mut units, mut values) = (vec![0; starts[k]], vec![0.0; starts[k]]);
-    carried().for_each(|(unit, component, value)| {
-        units[next[component]] = unit as u32;
-        values[next[component]] = value;
-        next[component] += 1;
-    });
-    Pairs { units, values, starts }
 }
 
 /// The rows of one component, side by side, and what they weigh.
@@ -110,23 +124,25 @@ fn sum_piece<F: Scalar>(
     work: &mut Gather,
 ) -> PieceSum {
     let d = step.likelihood.dimension();
-    let mut sum = PieceSum { count: 0.0, entropy: 0.0, statistics: vec![0.0; step.likelihood.n_statistics()] };
+    let mut total = PieceSum { count: 0.0, entropy: 0.0, statistics: vec![0.0; step.likelihood.n_statistics()] };
     for range in blocks(piece.len(), GATHERED) {
         let range = piece.start + range.start..piece.start + range.end;
         let (units, values) = (&pairs.units[range.clone()], &pairs.values[range]);
+        let masses = pairs.weighted.then_some(masses);
         let (count, entropy) = Instructions::widest().run(GatherPairs { rows, d, masses, units, values, into: work });
-        sum.count += count;
-        sum.entropy += entropy;
-        step.likelihood.accumulate(&work.rows, &work.weights, &mut sum.statistics, &mut work.space);
+        total.count += count;
+        total.entropy += entropy;
+        step.likelihood.accumulate(&work.rows, &work.weights, &mut total.statistics, &mut work.space);
     }
-    sum
+    total
 }
 
 /// Fills a [`Gather`] and returns the sums of its weights and entropies; compiled for each instruction set.
 struct GatherPairs<'a, F> {
     rows: &'a [F],
     d: usize,
-    masses: &'a [f64],
+    /// Where all are one, none are given.
+    masses: Option<&'a [f64]>,
     units: &'a [u32],
     values: &'a [f64],
     into: &'a mut Gather,
@@ -140,36 +156,50 @@ impl<F: Scalar> WithSimd for GatherPairs<'_, F> {
     fn with_simd<S: Simd>(self, _: S) -> (f64, f64) {
         let Self { rows, d, masses, units, values, into } = self;
         into.rows.resize(units.len() * d, 0.0);
-        for (&unit, to) in units.iter().zip(into.rows.chunks_exact_mut(d)) {
-            let row = &rows[unit as usize * d..][..d];
-            for (to, value) in to.iter_mut().zip(row) {
-                *to = value.to_f64();
+        match d {
+            1 => gather_narrow::<F, 1>(rows, units, &mut into.rows),
+            2 => gather_narrow::<F, 2>(rows, units, &mut into.rows),
+            3 => gather_narrow::<F, 3>(rows, units, &mut into.rows),
+            4 => gather_narrow::<F, 4>(rows, units, &mut into.rows),
+            _ => {
+                for (&unit, to) in units.iter().zip(into.rows.chunks_exact_mut(d)) {
+                    convert(&rows[unit as usize * d..][..d], to);
+                }
             }
         }
         into.weights.resize(units.len(), 0.0);
-        for ((weight, &unit), value) in into.weights.iter_mut().zip(units).zip(values) {
-            *weight = masses[unit as usize] * value;
+        if let Some(masses) = masses {
+            for ((weight, &unit), value) in into.weights.iter_mut().zip(units).zip(values) {
+                *weight = masses[unit as usize] * value;
+            }
+        } else {
+            into.weights.copy_from_slice(values);
         }
         into.entropies.resize(units.len(), 0.0);
         for ((entropy, weight), &value) in into.entropies.iter_mut().zip(&into.weights).zip(values) {
             *entropy = -weight * ln_of_positive(value);
         }
-        (sum_of(&into.weights), sum_of(&into.entropies))
+        (sum(&into.weights), sum(&into.entropies))
     }
 }
 
-/// The sum in eight parts, which do not wait for each other.
+/// The listed rows of `D` columns, which are so few that a loop over them would cost more than they do.
 #[allow(clippy::inline_always, reason = "compiled once for each instruction set")]
 #[inline(always)]
-fn sum_of(values: &[f64]) -> f64 {
-    let mut parts = [0.0; 8];
-    let mut eights = values.chunks_exact(8);
-    for eight in &mut eights {
-        for (part, value) in parts.iter_mut().zip(eight) {
-            *part += value;
-        }
+fn gather_narrow<F: Scalar, const D: usize>(rows: &[F], units: &[u32], out: &mut [f64]) {
+    let (rows, _) = rows.as_chunks::<D>();
+    let (out, _) = out.as_chunks_mut::<D>();
+    for (&unit, to) in units.iter().zip(out) {
+        convert(&rows[unit as usize], to);
     }
-    parts.iter().chain(eights.remainder()).sum()
+}
+
+#[allow(clippy::inline_always, reason = "compiled once for each instruction set")]
+#[inline(always)]
+fn convert<F: Scalar>(row: &[F], to: &mut [f64]) {
+    for (to, value) in to.iter_mut().zip(row) {
+        *to = value.to_f64();
+    }
 }
 
 /// `p ln(1 + q/p) + q ln(1 + p/q)`: what one unit adds to G_ab (spec 4.4); without cancellation, 0 if either is 0.

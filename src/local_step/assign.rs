@@ -2,7 +2,7 @@
 
 use crate::data::Units;
 use crate::error::Result;
-use crate::likelihood::Scorer;
+use crate::likelihood::{Block, PairBounds, Scorer};
 use crate::local_step::Space;
 use crate::responsibilities::no_finite_weight;
 use crate::simd::Scalar;
@@ -17,6 +17,8 @@ pub struct BlockMut<'a> {
     pub log_normalizers: &'a mut [f64],
     /// Pairs of a unit and a component whose log weight was computed.
     pub n_evaluated: &'a mut usize,
+    /// Bounds of the pairs, for whoever can make use of them.
+    pub bounds: Option<PairBounds<'a>>,
 }
 
 /// Units of a block.
@@ -72,9 +74,9 @@ impl<F: Scalar> Assign<F> for ByScore<'_, F> {
         out: BlockMut<'_>,
         space: &mut Space<F>,
     ) -> Result<()> {
-        space.tile.fill(rows, units.dimension());
         space.sink.reset(out.log_normalizers.len(), self.width, self.scorer.n_components(), self.margin, self.abandon);
-        self.scorer.score_rows(&space.tile, listed.leads, &mut space.sink, &mut space.scratch);
+        let block = Block { rows, leads: listed.leads };
+        self.scorer.score_rows(block, out.bounds, &mut space.sink, &mut space.scratch);
         *out.n_evaluated = space.sink.n_evaluated;
         space.sink.normalize(out.components, out.values, out.log_normalizers).map_err(|row| {
             let values = &rows[row * units.dimension()..][..units.dimension()];
@@ -96,16 +98,15 @@ impl<F: Scalar> Assign<F> for RawScores<'_, F> {
 
     fn assign(
         &self,
-        units: &Units<'_, F>,
+        _: &Units<'_, F>,
         _: Listed<'_>,
         rows: &[F],
         out: BlockMut<'_>,
         space: &mut Space<F>,
     ) -> Result<()> {
         let k = self.scorer.n_components();
-        space.tile.fill(rows, units.dimension());
         space.sink.reset(out.log_normalizers.len(), k, k, None, false);
-        self.scorer.score_rows(&space.tile, &[], &mut space.sink, &mut space.scratch);
+        self.scorer.score_rows(Block { rows, leads: &[] }, None, &mut space.sink, &mut space.scratch);
         for (row, values) in out.values.chunks_exact_mut(k).enumerate() {
             values.iter_mut().enumerate().for_each(|(slot, value)| *value = space.sink.score(row, slot).to_f64());
         }

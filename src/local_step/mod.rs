@@ -6,6 +6,7 @@
 
 mod accumulate;
 mod assign;
+mod bounds;
 mod order;
 mod state;
 mod tap;
@@ -17,24 +18,30 @@ use serde::{Deserialize, Serialize};
 use crate::component::ComponentId;
 use crate::data::Units;
 use crate::error::Result;
-use crate::likelihood::{Likelihood, Scratch, Tile};
+use crate::likelihood::{Likelihood, PairBounds, Scratch};
 use crate::parallel::{Cancel, blocks, for_each_with};
 use crate::responsibilities::{Responsibilities, TopL};
 use crate::simd::Scalar;
 use crate::suffstats::Summary;
 
+use accumulate::Pairs;
 pub use assign::{Assign, BlockMut, ByScore, FromLabels, FromTable, Listed, OneEach, RawScores};
+pub use bounds::Bounds;
+use bounds::Known;
 use order::Order;
 pub use state::LocalState;
 pub use tap::{Chunk, Tap};
 
 /// Rows scored together: they and one band of products stay in the second-level cache.
 const BLOCK: usize = 240;
+/// The most where bounds are kept: long enough that the rows which one component is to be computed for fill whole groups.
+const BOUNDED_BLOCK: usize = 1920;
+/// And so many blocks of a chunk all the same, so that threads can share them.
+const BOUNDED_BLOCKS: usize = 32;
 
 /// Space that a thread reuses from block to block.
 #[derive(Debug, Default)]
 pub struct Space<F> {
-    tile: Tile<F>,
     sink: TopL<F>,
     scratch: Scratch<F>,
 }
@@ -113,21 +120,35 @@ impl<F: Scalar> LocalStep<'_, F> {
         let mut rows = vec![F::ZERO; size.min(units.len()) * d];
         let mut responsibilities = Responsibilities::zeros(size.min(units.len()), width);
         let mut evaluated = 0;
-        for range in blocks(units.len(), size) {
+        let mut pairs = Pairs::default();
+        let mut best = vec![None; if state.is_some() { units.len() } else { 0 }];
+        for (index, range) in blocks(units.len(), size).enumerate() {
             let rows = &mut rows[..range.len() * d];
             responsibilities.truncate(range.len());
-            let order = Order::new(range, state.as_deref(), self.ids);
-            evaluated += self.assign_chunk(units, &order, rows, &mut responsibilities)?;
-            let masses: Vec<f64> = order.units.iter().map(|&unit| units.mass(unit as usize)).collect();
+            let order = Order::new(range.clone(), state.as_deref(), self.ids);
+            let bounds = state.as_deref().and_then(|state| state.bounds.as_ref());
+            let known = bounds.map(|bounds| bounds.known(index, range, self.ids));
+            let mut values = vec![0; known.as_ref().map_or(0, |known| known.drifts.len() * order.units.len())];
+            evaluated += self.assign_chunk(units, &order, rows, &mut responsibilities, known.as_ref(), &mut values)?;
+            let masses = units.masses(&order.units);
             log_normalizer +=
                 masses.iter().zip(&responsibilities.log_normalizers).map(|(mass, value)| mass * value).sum::<f64>();
-            if let Some(state) = state.as_deref_mut() {
-                state.remember(&order.units, &responsibilities, self.ids);
-            }
             tap::show(taps, units, &order.units, &responsibilities)?;
             if self.keep != Keep::Nothing {
-                accumulate::accumulate(self, rows, &masses, &responsibilities, &mut summary)?;
+                pairs.sort(&responsibilities, &masses, self.ids.len());
+                accumulate::accumulate(self, rows, &masses, &responsibilities, &pairs, &mut summary)?;
             }
+            if let Some(state) = state.as_deref_mut() {
+                for (at, &unit) in order.units.iter().enumerate() {
+                    best[unit as usize] = Some(self.ids[responsibilities.best(at) as usize]);
+                }
+                if let Some(bounds) = &mut state.bounds {
+                    bounds.put(index, order.units, self.ids, values);
+                }
+            }
+        }
+        if let Some(state) = state {
+            state.remember(best);
         }
         let work = Work { pairs: units.len() * self.ids.len(), evaluated };
         Ok(Outcome { summary, log_normalizer, work })
@@ -139,37 +160,50 @@ impl<F: Scalar> LocalStep<'_, F> {
         order: &Order,
         rows: &mut [F],
         responsibilities: &mut Responsibilities,
+        known: Option<&Known<'_>>,
+        values: &mut [u16],
     ) -> Result<usize> {
+        let block = match known {
+            Some(_) => (order.units.len() / BOUNDED_BLOCKS).next_multiple_of(F::GROUP).clamp(BLOCK, BOUNDED_BLOCK),
+            None => BLOCK,
+        };
         let (d, width) = (units.dimension(), responsibilities.width);
         let origin: Vec<F> = self.likelihood.origin().iter().map(|&value| F::from_f64(value)).collect();
         let outs = responsibilities
             .components
-            .chunks_mut(BLOCK * width)
-            .zip(responsibilities.values.chunks_mut(BLOCK * width))
-            .zip(responsibilities.log_normalizers.chunks_mut(BLOCK));
-        let mut n_evaluated = vec![0; order.units.len().div_ceil(BLOCK)];
-        let lists = order.units.chunks(BLOCK).zip(order.leads.chunks(BLOCK)).zip(&mut n_evaluated);
-        let items: Vec<_> = rows.chunks_mut(BLOCK * d).zip(outs).zip(lists).collect();
-        for_each_with(items, Space::default, |space, ((rows, outs), ((listed, leads), n_evaluated))| {
+            .chunks_mut(block * width)
+            .zip(responsibilities.values.chunks_mut(block * width))
+            .zip(responsibilities.log_normalizers.chunks_mut(block));
+        let mut n_evaluated = vec![0; order.units.len().div_ceil(block)];
+        let lists = order.units.chunks(block).zip(order.leads.chunks(block)).zip(&mut n_evaluated);
+        let n_bounds = known.map_or(0, |known| block * known.drifts.len());
+        let mut values = values.chunks_mut(n_bounds.max(1));
+        let items: Vec<_> = rows
+            .chunks_mut(block * d)
+            .zip(outs)
+            .zip(lists)
+            .map(|item| (item, values.next().unwrap_or_default()))
+            .collect();
+        for_each_with(items, Space::default, |space, (((rows, outs), ((listed, leads), n_evaluated)), values)| {
             self.cancel.check()?;
-            let ((components, values), log_normalizers) = outs;
+            let ((components, values_of), log_normalizers) = outs;
             let listed = Listed { units: listed, leads };
             units.read(listed.units.iter().map(|&unit| unit as usize), &origin, rows);
-            self.assign.assign(
-                units,
-                listed,
-                rows,
-                BlockMut { components, values, log_normalizers, n_evaluated },
-                space,
-            )
+            let bounds = known.map(|known| {
+                known.copy(listed.units, values);
+                PairBounds { values, drifts: &known.drifts }
+            });
+            let out = BlockMut { components, values: values_of, log_normalizers, n_evaluated, bounds };
+            self.assign.assign(units, listed, rows, out, space)
         })?;
         Ok(n_evaluated.iter().sum())
     }
 }
 
-/// Rows of a chunk: enough pairs a component for long sums, bounded memory, a function of the sizes only.
+/// Rows of a chunk: enough pairs a component for long sums, bounded memory, a function of the sizes only. With few columns
+/// what is written about a chunk should be read again before it leaves the cache; with many, neighbours should share leads.
 fn chunk_rows(width: usize, d: usize) -> usize {
     let rows = (1_usize << 20) / width.max(1);
-    let rows = rows.min((1 << 22) / d.max(1)).clamp(BLOCK, 1 << 16);
+    let rows = rows.min((1 << 22) / d.max(1)).clamp(BLOCK, if d < 32 { 1 << 15 } else { 1 << 16 });
     rows / BLOCK * BLOCK
 }

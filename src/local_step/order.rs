@@ -37,12 +37,34 @@ impl Order {
             next[position] += next[position - 1];
         }
         let mut sorted = Self { units: vec![0; n], leads: vec![NO_LEAD; n] };
+        for (lead, bounds) in (0..).zip(next[..=ids.len()].windows(2)) {
+            sorted.leads[bounds[0]..bounds[1]].fill(lead);
+        }
         for (unit, best) in own().zip(last_best) {
-            let lead = lead(best);
-            let at = &mut next[place(lead)];
-            (sorted.units[*at], sorted.leads[*at]) = (unit, lead);
+            let at = &mut next[place(lead(best))];
+            sorted.units[*at] = unit;
             *at += 1;
         }
         sorted
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::component::{Edit, EditLog};
+
+    #[test]
+    fn units_stand_by_their_last_best_and_those_without_one_behind() {
+        let ids: Vec<ComponentId> = [7, 3, 5].map(ComponentId).to_vec();
+        let mut state = LocalState::default();
+        state.remember([2, 0, 1, 2, 1, 0].map(|position: usize| Some(ids[position])).to_vec());
+        let order = Order::new(1..6, Some(&state), &ids);
+        assert_eq!((order.units, order.leads), (vec![1, 5, 2, 4, 3], vec![0, 0, 1, 1, 2]));
+        let mut log = EditLog::default();
+        log.push(Edit::Delete { id: ids[0] });
+        state.replay(&log);
+        let order = Order::new(1..6, Some(&state), &ids[1..]);
+        assert_eq!((order.units, order.leads), (vec![2, 4, 3, 1, 5], vec![0, 0, 1, NO_LEAD, NO_LEAD]));
     }
 }

@@ -4,13 +4,16 @@ use serde::{Deserialize, Serialize};
 
 use crate::component::{ComponentId, Edit, EditLog};
 use crate::error::{Error, Result};
-use crate::responsibilities::Responsibilities;
+use crate::local_step::Bounds;
 
 /// The last best component of every unit of one batch, by identity, and how many edits have been replayed.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct LocalState {
     version: usize,
     last_best: Vec<Option<ComponentId>>,
+    /// Where they are kept. They are made anew after a checkpoint, because no number depends on them.
+    #[serde(skip)]
+    pub(crate) bounds: Option<Bounds>,
 }
 
 impl LocalState {
@@ -20,15 +23,9 @@ impl LocalState {
         &self.last_best
     }
 
-    /// Takes the responsibilities of the listed units.
-    pub(super) fn remember(&mut self, listed: &[u32], responsibilities: &Responsibilities, ids: &[ComponentId]) {
-        let end = listed.iter().max().map_or(0, |&unit| unit as usize + 1);
-        if self.last_best.len() < end {
-            self.last_best.resize(end, None);
-        }
-        for (at, &unit) in listed.iter().enumerate() {
-            self.last_best[unit as usize] = Some(ids[responsibilities.best(at) as usize]);
-        }
+    /// Takes the best component of every unit at a visit that is complete: the order of the next one follows from it.
+    pub(super) fn remember(&mut self, best: Vec<Option<ComponentId>>) {
+        self.last_best = best;
     }
 
     /// Replays the edits that this state has not seen.
@@ -49,7 +46,8 @@ impl LocalState {
 
     /// Memory held, in bytes.
     pub fn bytes(&self) -> usize {
-        size_of::<Self>() + self.last_best.capacity() * size_of::<Option<ComponentId>>()
+        let bounds = self.bounds.as_ref().map_or(0, Bounds::bytes);
+        size_of::<Self>() + self.last_best.capacity() * size_of::<Option<ComponentId>>() + bounds
     }
 
     /// The state as bytes.

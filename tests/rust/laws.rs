@@ -10,7 +10,7 @@ use stickbreak::data::{DenseRows, Rows, Units, moments, whole};
 use stickbreak::elbo::collapsed;
 use stickbreak::fit::{Fitted, Options, fit};
 use stickbreak::init::{Beginning, Init, seed_rows};
-use stickbreak::likelihood::{Density, Tile};
+use stickbreak::likelihood::Density;
 use stickbreak::local_step::{ByScore, FromTable, Keep, LocalStep, Outcome};
 use stickbreak::model::Model;
 use stickbreak::parallel::{Cancel, with_threads};
@@ -74,12 +74,10 @@ fn plain_local_step(
     let mut log_normalizer = 0.0;
     for (row, &mass) in rows.chunks_exact(d).zip(weights) {
         let centred: Vec<f64> = row.iter().zip(model.likelihood.origin()).map(|(x, o)| x - o).collect();
-        let mut tile = Tile::default();
-        tile.fill(&centred, d);
         let mut scores: Vec<(usize, f64)> = (0..k)
             .map(|component| {
                 let mut one = [0.0];
-                scorer.score_component(component, &tile, &[0], &mut one);
+                scorer.score_component(component, &centred, &mut one);
                 (component, one[0])
             })
             .collect();
@@ -265,10 +263,8 @@ fn one_row_gives_its_marginal_likelihood() {
     let nothing = Summary::empty(ids.clone(), model.likelihood.n_statistics(), false);
     let scorer = model.likelihood.scorer(&nothing.components(), &[0.0], Density::Predictive).expect("the prior");
     let centred: Vec<f64> = rows[..3].iter().zip(model.likelihood.origin()).map(|(x, o)| x - o).collect();
-    let mut tile = Tile::default();
-    tile.fill(&centred, 3);
     let mut marginal = [0.0];
-    scorer.score_component(0, &tile, &[0], &mut marginal);
+    scorer.score_component(0, &centred, &mut marginal);
     assert!((bound - (marginal[0] + 0.5_f64.ln())).abs() < 1e-11);
 }
 

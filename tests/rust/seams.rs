@@ -24,7 +24,7 @@ const N: usize = 600;
 const D: usize = 3;
 const K: usize = 5;
 const OPTIONS: LocalOptions =
-    LocalOptions { sparsity: Sparsity::Limited(3), margin: None, abandon: true, keep: Keep::SummaryAndGaps };
+    LocalOptions { sparsity: Sparsity::Limited(3), margin: None, bounds_memory: 1, keep: Keep::SummaryAndGaps };
 
 /// A memo after one pass over four batches.
 fn one_pass(model: &Model<f64>, source: &dyn BatchSource<f64>, edits: &EditLog) -> (Memo, Vec<LocalState>) {
@@ -266,9 +266,10 @@ fn drift_bounds_the_residuals() {
                     .expect("same components");
             }
             let later = Globals::new(&model, memo.total(), version);
-            let drift = later.drift_since(&earlier, &model).expect("definite");
-            for (k, drift) in drift.into_iter().enumerate() {
-                let drift = drift.expect("no component is new");
+            let scorer = |globals: &Globals| globals.scorer(&model).expect("definite");
+            let (before, after) = (scorer(&earlier), scorer(&later));
+            for k in 0..K {
+                let drift = after.drift_since(before.as_ref(), k, k);
                 let (before, after) = (lengths(&model, &earlier, &rows, k), lengths(&model, &later, &rows, k));
                 for (y, moved) in before.iter().zip(&after) {
                     assert!(*moved >= drift.contraction * y - drift.displacement - 1e-9 * (1.0 + y));
@@ -298,11 +299,8 @@ fn lengths(model: &Model<f64>, globals: &Globals, rows: &[f64], k: usize) -> Vec
         _ => vec![0.0; D],
     };
     centred.extend(centre);
-    let mut tile = stickbreak::likelihood::Tile::default();
-    tile.fill(&centred, D);
-    let all: Vec<u32> = (0..tile.n_rows() as u32).collect();
-    let mut weights = vec![0.0; all.len()];
-    scorer.score_component(k, &tile, &all, &mut weights);
+    let mut weights = vec![0.0; centred.len() / D];
+    scorer.score_component(k, &centred, &mut weights);
     let top = weights.pop().expect("the centre");
     weights.iter().map(|weight| (2.0 * (top - weight)).max(0.0).sqrt()).collect()
 }

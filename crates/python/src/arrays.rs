@@ -3,7 +3,7 @@
 use numpy::ndarray::ArrayView2;
 use numpy::{Element, PyArray1, PyArray2, PyArrayMethods, PyReadonlyArray1, PyReadonlyArray2};
 use pyo3::prelude::*;
-use stickbreak::data::Rows;
+use stickbreak::data::{Rows, copy_rows};
 use stickbreak::simd::Scalar;
 
 use crate::errors::to_python;
@@ -51,6 +51,17 @@ impl<F: Scalar + Element> Rows<F> for View<'_, F> {
         match values.as_slice() {
             Some(values) => out.copy_from_slice(values),
             None => out.iter_mut().zip(values).for_each(|(to, &from)| *to = from),
+        }
+    }
+
+    fn read_rows(&self, rows: &[usize], out: &mut [F]) {
+        match self.0.as_slice() {
+            Some(table) => copy_rows(table, self.n_columns(), rows, out),
+            None => {
+                for (&row, out) in rows.iter().zip(out.chunks_exact_mut(self.n_columns())) {
+                    self.read_row(row, out);
+                }
+            }
         }
     }
 }

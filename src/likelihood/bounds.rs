@@ -1,0 +1,137 @@
+//! Lower bounds of residuals, one for each pair of a row and a component, carried from visit to visit. A pair whose bound
+//! proves its log weight to be out of reach is not looked at.
+
+use crate::likelihood::Drift;
+use crate::simd::Scalar;
+
+/// Steps of a bound in a unit of `|y|`, which is one standard deviation.
+const STEPS: f32 = 128.0;
+/// The largest number of steps.
+const MOST: f32 = 65535.0;
+/// What `f32` arithmetic on a handful of numbers may lose, as a share of them.
+const ROUNDING: f32 = 1e-6;
+/// Added to a number from 0 to 2^16, this leaves it, rounded to a whole one, in the last bits.
+const ROUND: f32 = 8_388_608.0;
+
+/// Bounds of the rows of one block.
+#[derive(Debug)]
+pub struct PairBounds<'a> {
+    /// Whole numbers of 1/128, (rows, K), rounded down; nothing is known of a pair with 0.
+    pub values: &'a mut [u16],
+    /// How each component has moved since the values were written, (K,).
+    pub drifts: &'a [Drift],
+}
+
+impl PairBounds<'_> {
+    /// Takes a bound that holds now.
+    pub fn set(&mut self, row: usize, component: usize, value: u16) {
+        self.values[row * self.drifts.len() + component] = value;
+    }
+
+    /// Takes a bound that holds now, where the one that is there holds too, if it is better.
+    pub fn raise(&mut self, row: usize, component: usize, value: u16) {
+        let at = &mut self.values[row * self.drifts.len() + component];
+        *at = value.max(*at);
+    }
+}
+
+/// How the residuals of one component that a kernel computes can differ from the exact ones, by `slope |x| + intercept`, and
+/// the sum of their squares from what it should be, by a share.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Reach {
+    slope: f32,
+    intercept: f32,
+    share: f32,
+}
+
+impl Reach {
+    /// Of the kernel's `A x + b` with `b = -A c`. A chain of D + 1 fused products, whose factors are rounded themselves, is
+    /// off by at most `(D + 3) eps / 2` of the sum of their sizes (Higham, Accuracy and Stability, 2002, section 3.1).
+    pub fn of<F: Scalar>(d: usize, factor_length: f64, centre_length: f64) -> Self {
+        let share = (d + 4) as f64 * F::EPSILON.to_f64();
+        let slope = share * factor_length;
+        Self { slope: slope as f32, intercept: (slope * centre_length) as f32, share: share as f32 + 8.0 * ROUNDING }
+    }
+}
+
+/// The bounds that computed squared lengths allow for the exact residuals of rows of these lengths, in steps.
+#[allow(clippy::inline_always, reason = "compiled once for each instruction set")]
+#[inline(always)]
+pub fn bounds_of<F: Scalar>(squares: &[F], reach: Reach, lengths: &[f32], out: &mut [u16]) {
+    let scale = STEPS * (1.0 - reach.share);
+    let up = STEPS * (1.0 + 8.0 * ROUNDING);
+    let (slope, intercept) = (reach.slope * up, reach.intercept * up);
+    for ((out, square), length) in out.iter_mut().zip(squares).zip(lengths) {
+        let near = (square.to_f64() as f32).sqrt() * scale - (slope * length + intercept);
+        *out = whole_steps(if near < MOST { near } else { MOST });
+    }
+}
+
+/// Rounded down, from 0 on.
+#[allow(clippy::inline_always, reason = "compiled once for each instruction set")]
+#[inline(always)]
+fn whole_steps(steps: f32) -> u16 {
+    let down = steps - 0.5;
+    ((if down > 0.0 { down } else { 0.0 }) + ROUND).to_bits() as u16
+}
+
+/// What turns the bounds of a block into a verdict on its pairs, one a component.
+#[derive(Debug, Default)]
+pub struct Scan {
+    contractions: Vec<f32>,
+    displacements: Vec<f32>,
+    slopes: Vec<f32>,
+    intercepts: Vec<f32>,
+    constants: Vec<f32>,
+    /// What halves a squared number of steps, into nats.
+    half: f32,
+    /// Whether a pair of the last row must be looked at.
+    alive: Vec<u8>,
+}
+
+impl Scan {
+    /// For components with these constants of their log weights.
+    pub fn reset<F: Scalar>(&mut self, drifts: &[Drift], constants: &[F], reaches: &[Reach]) {
+        let n = drifts.len().next_multiple_of(8);
+        let fill = |to: &mut Vec<f32>, from: &mut dyn Iterator<Item = f32>, rest: f32| {
+            to.clear();
+            to.extend(from);
+            to.resize(n, rest);
+        };
+        let up = 1.0 + 4.0 * ROUNDING;
+        fill(&mut self.contractions, &mut drifts.iter().map(|d| d.contraction as f32 * (1.0 - 8.0 * ROUNDING)), 1.0);
+        fill(&mut self.displacements, &mut drifts.iter().map(|d| d.displacement as f32 * (STEPS * up)), 0.0);
+        fill(&mut self.slopes, &mut reaches.iter().map(|r| r.slope * (STEPS * up)), 0.0);
+        fill(&mut self.intercepts, &mut reaches.iter().map(|r| r.intercept * (STEPS * up)), 0.0);
+        let share = reaches.iter().fold(0.0_f32, |share, reach| share.max(reach.share));
+        self.half = 0.5 / (STEPS * STEPS) * (1.0 - share);
+        let constant = |c: &F| {
+            let c = c.to_f64() as f32;
+            c + 4.0 * ROUNDING * c.abs()
+        };
+        fill(&mut self.constants, &mut constants.iter().map(constant), f32::NEG_INFINITY);
+    }
+
+    /// Moves the bounds of one row of length `length` by the drifts, and returns for each component, in eights, whether its
+    /// log weight may reach `least`.
+    #[allow(clippy::inline_always, reason = "compiled once for each instruction set")]
+    #[inline(always)]
+    pub fn row(&mut self, values: &mut [u16], length: f32, least: f32) -> &[u8] {
+        let n = values.len();
+        self.alive.resize(self.constants.len(), 0);
+        let least = least - 4.0 * ROUNDING * least.abs();
+        let half = self.half;
+        let moves = self.contractions[..n].iter().zip(&self.displacements[..n]);
+        let terms = self.slopes[..n].iter().zip(&self.intercepts[..n]).zip(&self.constants[..n]);
+        for (((alive, value), (contraction, displacement)), ((slope, intercept), constant)) in
+            self.alive[..n].iter_mut().zip(values).zip(moves).zip(terms)
+        {
+            let moved = contraction * f32::from(*value) - displacement;
+            let near = moved - (slope * length + intercept);
+            let near = if near > 0.0 { near } else { 0.0 };
+            *alive = u8::from(constant - half * near * near >= least);
+            *value = whole_steps(moved);
+        }
+        &self.alive
+    }
+}

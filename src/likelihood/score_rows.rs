@@ -1,0 +1,234 @@
+//! Rows against all components: which pairs are computed, in what order, and how far.
+
+use pulp::{Simd, WithSimd};
+
+use crate::likelihood::PairBounds;
+use crate::likelihood::bounds::bounds_of;
+use crate::likelihood::quadratic::QuadraticScorer;
+use crate::likelihood::scoring::{Block, NO_LEAD, Scratch};
+use crate::responsibilities::TopL;
+use crate::simd::Scalar;
+
+/// [`Scorer::score_rows`], to be compiled for each instruction set.
+pub(super) struct ScoreRows<'a, 'b, F> {
+    pub scorer: &'a QuadraticScorer<F>,
+    pub block: Block<'a, F>,
+    pub bounds: Option<PairBounds<'b>>,
+    pub sink: &'a mut TopL<F>,
+    pub scratch: &'a mut Scratch<F>,
+}
+
+impl<F: Scalar> WithSimd for ScoreRows<'_, '_, F> {
+    type Output = ();
+
+    #[allow(clippy::inline_always, reason = "compiled once for each instruction set")]
+    #[inline(always)]
+    fn with_simd<S: Simd>(self, simd: S) {
+        let Self { scorer, block, mut bounds, sink, scratch } = self;
+        scratch.scores.reset(F::GROUP, F::ZERO);
+        scratch.lengths.reset(F::GROUP, F::ZERO);
+        scratch.least.reset(F::GROUP, F::ZERO);
+        if let Some(bounds) = &mut bounds {
+            let n = block.rows.len() / scorer.factors.dimension();
+            scratch.lists.measure(block.rows, scorer.factors.dimension());
+            scratch.scan.reset(bounds.drifts, &scorer.constants, &scorer.reaches);
+            if block.leads.len() == n && !block.leads.contains(&NO_LEAD) && sink.drops() {
+                if scorer.score_bounded(simd, block, bounds, sink, scratch) {
+                    return;
+                }
+                sink.clear();
+            } else {
+                for values in bounds.values.chunks_exact_mut(bounds.drifts.len()) {
+                    scratch.scan.row(values, 0.0, f32::INFINITY);
+                }
+            }
+        }
+        scorer.score_all(simd, block, bounds, sink, scratch);
+    }
+}
+
+#[allow(clippy::inline_always, reason = "compiled once for each instruction set")]
+impl<F: Scalar> QuadraticScorer<F> {
+    /// Every pair, but for those that are abandoned.
+    #[inline(always)]
+    fn score_all<S: Simd>(
+        &self,
+        simd: S,
+        block: Block<'_, F>,
+        mut bounds: Option<PairBounds<'_>>,
+        sink: &mut TopL<F>,
+        scratch: &mut Scratch<F>,
+    ) {
+        let Scratch { tile, lengths, scores, common, least, lists, .. } = scratch;
+        tile.fill(block.rows, self.factors.dimension());
+        let n_groups = tile.n_padded() / F::GROUP;
+        if let Some(term) = &self.row_term {
+            common.reset(tile.n_padded(), F::ZERO);
+            for (group, common) in common.chunks_exact_mut(F::GROUP).enumerate() {
+                term.score_group(simd, 0, tile.group(group), None, lengths, common);
+            }
+        }
+        let mut steps = [0; MOST_ROWS];
+        let abandons = self.row_term.is_none() && self.factors.has_bands();
+        let mut first = 0;
+        while first < n_groups {
+            // Groups that begin with the same lead take the components in the same order: it, and then all others.
+            let lead = lead_of::<F>(block.leads, first);
+            let mut end = first + 1;
+            while end < n_groups && lead_of::<F>(block.leads, end) == lead {
+                end += 1;
+            }
+            for place in 0..self.constants.len() {
+                let component = match lead {
+                    Some(lead) if place == 0 => lead,
+                    Some(lead) if place <= lead => place - 1,
+                    _ => place,
+                };
+                for group in first..end {
+                    let least = if abandons && sink.least(simd, group, least) { Some(&**least) } else { None };
+                    let parts = self.score_group(simd, component, tile.group(group), least, lengths, scores);
+                    let rows = F::GROUP * group..tile.n_rows().min(F::GROUP * (group + 1));
+                    if let Some(bounds) = &mut bounds {
+                        let (reach, lengths_of) = (self.reaches[component], &lists.lengths[rows.clone()]);
+                        bounds_of(lengths, reach, lengths_of, &mut steps);
+                        for (row, &value) in rows.clone().zip(&steps) {
+                            bounds.raise(row, component, value);
+                        }
+                    }
+                    if parts.is_empty() {
+                        continue;
+                    }
+                    if self.row_term.is_some() {
+                        for (score, &common) in scores.iter_mut().zip(&common[group * F::GROUP..]) {
+                            *score -= common;
+                        }
+                    }
+                    sink.offer(simd, component, group, scores);
+                    sink.n_evaluated += parts.count(rows.len());
+                }
+            }
+            first = end;
+        }
+    }
+
+    /// The leads, and then the pairs that their bounds leave. Returns `false`, with the bounds up to date, where these are
+    /// too many.
+    #[inline(always)]
+    fn score_bounded<S: Simd>(
+        &self,
+        simd: S,
+        block: Block<'_, F>,
+        bounds: &mut PairBounds<'_>,
+        sink: &mut TopL<F>,
+        scratch: &mut Scratch<F>,
+    ) -> bool {
+        let (d, k, n) = (self.factors.dimension(), self.constants.len(), block.leads.len());
+        scratch.lists.pairs.clear();
+        scratch.lists.pairs.extend(block.leads.iter().copied().zip(0..));
+        self.score_lists(simd, block, bounds, sink, scratch, false);
+        scratch.lists.pairs.clear();
+        let most = n * k / MOST_LISTED;
+        for (row, &lead) in block.leads.iter().enumerate() {
+            let least = sink.least_of(row);
+            let values = &mut bounds.values[row * k..][..k];
+            let of_lead = values[lead as usize];
+            let alive = scratch.scan.row(values, scratch.lists.lengths[row], least.to_f64() as f32);
+            values[lead as usize] = of_lead;
+            if cfg!(debug_assertions) {
+                self.check_the_proof(alive, &block.rows[row * d..][..d], least);
+            }
+            if scratch.lists.pairs.len() <= most {
+                push_alive(alive, lead, row as u32, &mut scratch.lists.pairs);
+            }
+        }
+        let few = scratch.lists.pairs.len() <= most;
+        if few {
+            self.score_lists(simd, block, bounds, sink, scratch, true);
+        }
+        few
+    }
+
+    /// Computes the log weights of the pairs that bounds exclude: what a build with debug assertions spends on trust.
+    ///
+    /// # Panics
+    /// If one of them reaches `least`.
+    fn check_the_proof(&self, alive: &[u8], row: &[F], least: F) {
+        for (component, &alive) in alive.iter().enumerate().take(self.constants.len()) {
+            let score = self.score_row(component, row);
+            assert!(alive == 1 || score < least, "component {component}: {score} reaches {least}");
+        }
+    }
+
+    /// The listed pairs; with `again`, after bounds that hold have been found for them, only as far as is needed.
+    #[inline(always)]
+    fn score_lists<S: Simd>(
+        &self,
+        simd: S,
+        block: Block<'_, F>,
+        bounds: &mut PairBounds<'_>,
+        sink: &mut TopL<F>,
+        scratch: &mut Scratch<F>,
+        again: bool,
+    ) {
+        let Scratch { tile, lengths, scores, least, lists, .. } = scratch;
+        lists.sort(self.constants.len());
+        let (mut rows_of, mut steps) = ([0.0; MOST_ROWS], [0; MOST_ROWS]);
+        for component in 0..self.constants.len() {
+            let reach = self.reaches[component];
+            for list in lists.rows[lists.starts[component]..lists.starts[component + 1]].chunks(F::GROUP) {
+                tile.gather(block.rows, self.factors.dimension(), list);
+                let wanted = if again {
+                    sink.least_listed(list, least);
+                    Some(&**least)
+                } else {
+                    None
+                };
+                let parts = self.score_group(simd, component, tile.group(0), wanted, lengths, scores);
+                for (length, &row) in rows_of.iter_mut().zip(list) {
+                    *length = lists.lengths[row as usize];
+                }
+                bounds_of(lengths, reach, &rows_of[..list.len()], &mut steps);
+                for (&row, &value) in list.iter().zip(&steps) {
+                    if again {
+                        bounds.raise(row as usize, component, value);
+                    } else {
+                        bounds.set(row as usize, component, value);
+                    }
+                }
+                sink.offer_listed(component, list, scores);
+                sink.n_evaluated += parts.count(list.len());
+            }
+        }
+    }
+}
+
+/// At least [`Scalar::GROUP`] of either type.
+const MOST_ROWS: usize = 48;
+/// Lists are made where bounds leave at most one pair in so many.
+const MOST_LISTED: usize = 4;
+
+/// The component that a group begins with.
+#[allow(clippy::inline_always, reason = "compiled once for each instruction set")]
+#[inline(always)]
+fn lead_of<F: Scalar>(leads: &[u32], group: usize) -> Option<usize> {
+    match leads.get(group * F::GROUP) {
+        Some(&lead) if lead != NO_LEAD => Some(lead as usize),
+        _ => None,
+    }
+}
+
+/// Adds the components that are alive, but for the lead.
+#[allow(clippy::inline_always, reason = "compiled once for each instruction set")]
+#[inline(always)]
+fn push_alive(alive: &[u8], lead: u32, row: u32, pairs: &mut Vec<(u32, u32)>) {
+    for (eight, alive) in (0..).zip(alive.as_chunks::<8>().0) {
+        let mut alive = u64::from_le_bytes(*alive);
+        while alive != 0 {
+            let component = 8 * eight + alive.trailing_zeros() / 8;
+            if component != lead {
+                pairs.push((component, row));
+            }
+            alive &= alive - 1;
+        }
+    }
+}

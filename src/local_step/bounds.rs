@@ -1,0 +1,102 @@
+//! The bounds of a batch between visits: they lie in the order in which the rows were last taken.
+
+use std::collections::BTreeMap;
+use std::ops::Range;
+
+use crate::component::ComponentId;
+use crate::likelihood::Drift;
+
+/// Bounds of all rows of a batch. Nothing but time depends on them, so they may be dropped whenever that is convenient.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Bounds {
+    chunks: Vec<Chunk>,
+}
+
+/// Those of one chunk.
+#[derive(Debug, Clone, Default, PartialEq)]
+struct Chunk {
+    /// The units, by row of `values`.
+    units: Vec<u32>,
+    /// The columns.
+    ids: Vec<ComponentId>,
+    /// How far each component has moved since, (K,).
+    drifts: Vec<Drift>,
+    /// (units, K), see [`crate::likelihood::PairBounds`].
+    values: Vec<u16>,
+}
+
+/// What is known of the units of a chunk when it is visited again.
+pub(super) struct Known<'a> {
+    chunk: Option<&'a Chunk>,
+    /// The first unit of the chunk.
+    first: usize,
+    /// The row of each unit.
+    places: Vec<u32>,
+    /// The column of each component, if it has one; nothing where all stand where they stood.
+    columns: Option<Vec<Option<usize>>>,
+    /// How far each component has moved, (K,).
+    pub drifts: Vec<Drift>,
+}
+
+impl Bounds {
+    /// Takes note that the components have moved; of a component that is not among `moved`, nothing is known any more.
+    pub fn drift(&mut self, moved: &BTreeMap<ComponentId, Drift>) {
+        for chunk in &mut self.chunks {
+            for (id, drift) in chunk.ids.iter().zip(&mut chunk.drifts) {
+                *drift = drift.then(moved.get(id).copied().unwrap_or(Drift::ANY));
+            }
+        }
+    }
+
+    /// Memory held, in bytes.
+    pub fn bytes(&self) -> usize {
+        let of_chunk = |chunk: &Chunk| 4 * chunk.units.capacity() + 2 * chunk.values.capacity();
+        self.chunks.iter().map(of_chunk).sum()
+    }
+
+    /// What chunk `index`, which has these units, knows of these components.
+    pub(super) fn known(&self, index: usize, units: Range<usize>, ids: &[ComponentId]) -> Known<'_> {
+        let nothing =
+            Known { chunk: None, first: 0, places: Vec::new(), columns: None, drifts: vec![Drift::ANY; ids.len()] };
+        let Some(chunk) = self.chunks.get(index).filter(|chunk| chunk.units.len() == units.len()) else {
+            return nothing;
+        };
+        let mut places = vec![0; units.len()];
+        chunk.units.iter().zip(0..).for_each(|(&unit, place)| places[unit as usize - units.start] = place);
+        let first = units.start;
+        if chunk.ids == ids {
+            return Known { chunk: Some(chunk), first, places, columns: None, drifts: chunk.drifts.clone() };
+        }
+        let columns: Vec<_> = ids.iter().map(|id| chunk.ids.iter().position(|other| other == id)).collect();
+        let drifts = columns.iter().map(|column| column.map_or(Drift::ANY, |at| chunk.drifts[at])).collect();
+        Known { chunk: Some(chunk), first, places, columns: Some(columns), drifts }
+    }
+
+    /// Takes what a visit leaves.
+    pub(super) fn put(&mut self, index: usize, units: Vec<u32>, ids: &[ComponentId], values: Vec<u16>) {
+        if self.chunks.len() <= index {
+            self.chunks.resize_with(index + 1, Chunk::default);
+        }
+        self.chunks[index] = Chunk { units, ids: ids.to_vec(), drifts: vec![Drift::NONE; ids.len()], values };
+    }
+}
+
+impl Known<'_> {
+    /// Copies the bounds of listed units, one row each.
+    pub fn copy(&self, listed: &[u32], out: &mut [u16]) {
+        let Some(chunk) = self.chunk else { return };
+        let (from, to) = (chunk.ids.len(), self.drifts.len());
+        for (&unit, out) in listed.iter().zip(out.chunks_exact_mut(to)) {
+            let place = self.places[unit as usize - self.first] as usize;
+            let values = &chunk.values[place * from..][..from];
+            match &self.columns {
+                None => out.copy_from_slice(values),
+                Some(columns) => {
+                    for (out, column) in out.iter_mut().zip(columns) {
+                        *out = column.map_or(0, |at| values[at]);
+                    }
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,179 @@
+//! Bounds carried between visits change nothing but the work: not a bit, whatever happens to the components.
+
+mod common;
+
+use common::{clustered, globals_of_rows, model};
+use proptest::prelude::*;
+use stickbreak::component::{ComponentId, Edit, EditLog};
+use stickbreak::data::{ArrayBatches, BatchSource, DenseRows};
+use stickbreak::executor::{InProcess, LocalOptions};
+use stickbreak::global_step::Globals;
+use stickbreak::local_step::Keep;
+use stickbreak::model::Model;
+use stickbreak::parallel::Cancel;
+use stickbreak::responsibilities::Sparsity;
+use stickbreak::suffstats::Summary;
+
+const N: usize = 2400;
+const D: usize = 12;
+const K: usize = 9;
+const BATCHES: usize = 3;
+
+fn options(bounds_memory: usize) -> LocalOptions {
+    LocalOptions { sparsity: Sparsity::Limited(3), margin: Some(15.0), bounds_memory, keep: Keep::Summary }
+}
+
+/// What happens between two visits.
+#[derive(Debug, Clone)]
+enum Step {
+    /// The components follow the batches.
+    Update,
+    /// Components become those of other rows.
+    Jump(u64),
+    /// The first goes behind the last.
+    Reorder,
+    /// A component around a row.
+    Append(usize),
+    /// The second becomes a part of the first.
+    Merge,
+    /// The last one ends.
+    Delete,
+}
+
+fn step() -> impl Strategy<Value = Step> {
+    prop_oneof![
+        4 => Just(Step::Update),
+        1 => (0_u64..9).prop_map(Step::Jump),
+        1 => Just(Step::Reorder),
+        1 => (0..N).prop_map(Step::Append),
+        1 => Just(Step::Merge),
+        1 => Just(Step::Delete),
+    ]
+}
+
+/// A run that keeps the components by hand, so that any edit can be made.
+struct Run<'a> {
+    model: &'a Model<f64>,
+    rows: &'a [f64],
+    edits: EditLog,
+    globals: Globals,
+    batches: Vec<Option<Summary>>,
+}
+
+impl Run<'_> {
+    fn take(&mut self, step: &Step) {
+        let ids = self.globals.ids.clone();
+        let edit = match step {
+            Step::Update => {
+                if let Some(batches) = self.batches.iter().cloned().collect::<Option<Vec<_>>>() {
+                    let mut total = Summary::empty(ids, self.model.likelihood.n_statistics(), false);
+                    if batches.iter().all(|batch| batch.ids == total.ids) {
+                        for batch in &batches {
+                            total.add(batch).expect("the same components");
+                        }
+                        self.globals = Globals::new(self.model, &total, self.globals.version + 1);
+                    }
+                }
+                return;
+            }
+            Step::Jump(seed) => {
+                let other =
+                    globals_of_rows(self.model, &clustered::<f64>(ids.len(), D, ids.len(), *seed), D, ids.len());
+                (self.globals.counts, self.globals.statistics) = (other.counts, other.statistics);
+                return;
+            }
+            Step::Reorder => Edit::Reorder { order: ids[1..].iter().chain(&ids[..1]).copied().collect() },
+            Step::Append(_) => Edit::Append { ids: self.edits.issue(1) },
+            Step::Merge | Step::Delete if ids.len() < 4 => return,
+            Step::Merge => Edit::Merge { keep: ids[0], gone: ids[1] },
+            Step::Delete => Edit::Delete { id: ids[ids.len() - 1] },
+        };
+        self.apply(&edit, step);
+        self.edits.push(edit);
+        self.batches = vec![None; BATCHES];
+    }
+
+    fn apply(&mut self, edit: &Edit, step: &Step) {
+        let old = self.globals.clone();
+        let p = self.model.likelihood.n_statistics();
+        edit.apply_to(&mut self.globals.ids).expect("a valid edit");
+        let of = |id: &ComponentId| old.ids.iter().position(|other| other == id);
+        let mut summary = Summary::empty(self.globals.ids.clone(), p, false);
+        for (component, id) in self.globals.ids.iter().enumerate() {
+            let statistics = &mut summary.statistics[component * p..][..p];
+            if let Some(was) = of(id) {
+                summary.counts[component] = old.counts[was];
+                statistics.copy_from_slice(&old.statistics[was * p..][..p]);
+            } else if let Step::Append(row) = step {
+                let fresh = globals_of_rows(self.model, &self.rows[row * D..][..D], D, 1);
+                summary.counts[component] = 1.0;
+                statistics.copy_from_slice(&fresh.statistics);
+            }
+        }
+        if let Edit::Merge { gone, .. } = edit {
+            let gone = of(gone).expect("it was there");
+            summary.counts[0] += old.counts[gone];
+            summary.statistics.iter_mut().zip(&old.statistics[gone * p..][..p]).for_each(|(sum, value)| *sum += value);
+        }
+        self.globals = Globals::new(self.model, &summary, old.version + 1);
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(24))]
+
+    #[test]
+    fn no_bit_depends_on_bounds(seed in 0_u64..50, steps in prop::collection::vec(step(), 1..8), zero_mean in any::<bool>()) {
+        let rows = clustered::<f64>(N, D, K, seed);
+        let table = DenseRows::new(&rows, D);
+        let likelihood = if zero_mean { "ZeroMeanGaussian" } else { "Gaussian" };
+        let model = model(likelihood, "DirichletProcess", K, &rows, D);
+        let source = ArrayBatches::new(&table, None, BATCHES, Some(1), 0).expect("3 of 2400");
+        let executor = |memory| InProcess::new(&model, &source, options(memory), Cancel::default()).expect("in memory");
+        let (mut with, mut without) = (executor(1 << 20), executor(1));
+        let globals = globals_of_rows(&model, &rows, D, K);
+        let edits = EditLog::with_components(K);
+        let mut run = Run { model: &model, rows: &rows, edits, globals, batches: vec![None; BATCHES] };
+        for step in std::iter::once(&Step::Update).chain(&steps) {
+            run.take(step);
+            for batch in 0..source.n_batches().expect("an array") {
+                let a = with.visit_with_taps(batch, &run.globals, &run.edits, &mut []).expect("finite");
+                let b = without.visit_with_taps(batch, &run.globals, &run.edits, &mut []).expect("finite");
+                prop_assert_eq!(&a.summary, &b.summary);
+                prop_assert_eq!(a.log_normalizer, b.log_normalizer);
+                run.batches[batch] = Some(a.summary);
+            }
+        }
+    }
+}
+
+/// Once the components settle, most pairs are not looked at; and bounds for which there is no room are not made.
+#[test]
+fn bounds_spare_work_where_there_is_room_for_them() {
+    let rows = clustered::<f64>(N, D, K, 3);
+    let table = DenseRows::new(&rows, D);
+    let model = model("Gaussian", "DirichletProcess", K, &rows, D);
+    let source = ArrayBatches::new(&table, None, BATCHES, Some(1), 0).expect("3 of 2400");
+    let share = |memory| {
+        let mut executor = InProcess::new(&model, &source, options(memory), Cancel::default()).expect("in memory");
+        let globals = globals_of_rows(&model, &rows, D, K);
+        let edits = EditLog::with_components(K);
+        let mut run = Run { model: &model, rows: &rows, edits, globals, batches: vec![None; BATCHES] };
+        let (mut evaluated, mut bytes) = (0, 0);
+        for _ in 0..6 {
+            run.take(&Step::Update);
+            evaluated = 0;
+            for batch in 0..BATCHES {
+                let visit = executor.visit_with_taps(batch, &run.globals, &run.edits, &mut []).expect("finite");
+                evaluated += visit.work.evaluated;
+                run.batches[batch] = Some(visit.summary);
+            }
+            bytes = (0..BATCHES).map(|batch| executor.state(batch).bytes()).sum();
+        }
+        (evaluated as f64 / (N * K) as f64, bytes)
+    };
+    let room = 2 * N * K;
+    let ((plain, few_bytes), (spared, bytes)) = (share(room - 1), share(room));
+    assert!(bytes >= few_bytes + room, "{bytes} {few_bytes}");
+    assert!(spared < 0.7 * plain, "{spared} {plain}");
+}
