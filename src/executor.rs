@@ -74,7 +74,7 @@ pub struct InProcess<'a, F: Scalar> {
 
 /// Bounds are kept in batches of at least so many rows a column: what they spare must be worth more than to measure how the
 /// components have moved.
-const ROWS_PER_COLUMN: usize = 40;
+const ROWS_PER_COLUMN: usize = 400;
 
 impl<'a, F: Scalar> InProcess<'a, F> {
     /// An executor that has visited no batch yet.

@@ -70,7 +70,7 @@ class Full(Algorithm):
         does.
     bounds_memory : int
         Bytes that the local step may spend on bounds that spare it work: two a row and component. Where that is not
-        enough it goes without them, as for a margin of None, at most 8 columns, or batches of fewer than 40 rows a
+        enough it goes without them, as for a margin of None, at most 8 columns, or batches of fewer than 400 rows a
         column; with 0 it computes every score to the end. The result is the same.
     units : None
         Single rows; the only value in this version.

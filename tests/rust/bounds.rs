@@ -14,8 +14,8 @@ use stickbreak::parallel::Cancel;
 use stickbreak::responsibilities::Sparsity;
 use stickbreak::suffstats::Summary;
 
-const N: usize = 2400;
-const D: usize = 12;
+const N: usize = 10_800;
+const D: usize = 9;
 const K: usize = 9;
 const BATCHES: usize = 3;
 
@@ -120,7 +120,7 @@ impl Run<'_> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(24))]
+    #![proptest_config(ProptestConfig::with_cases(16))]
 
     #[test]
     fn no_bit_depends_on_bounds(seed in 0_u64..50, steps in prop::collection::vec(step(), 1..8), zero_mean in any::<bool>()) {
@@ -128,7 +128,7 @@ proptest! {
         let table = DenseRows::new(&rows, D);
         let likelihood = if zero_mean { "ZeroMeanGaussian" } else { "Gaussian" };
         let model = model(likelihood, "DirichletProcess", K, &rows, D);
-        let source = ArrayBatches::new(&table, None, BATCHES, Some(1), 0).expect("3 of 2400");
+        let source = ArrayBatches::new(&table, None, BATCHES, Some(1), 0).expect("3 of 10800");
         let executor = |memory| InProcess::new(&model, &source, options(memory), Cancel::default()).expect("in memory");
         let (mut with, mut without) = (executor(1 << 20), executor(1));
         let globals = globals_of_rows(&model, &rows, D, K);
@@ -153,7 +153,7 @@ fn bounds_spare_work_where_there_is_room_for_them() {
     let rows = clustered::<f64>(N, D, K, 3);
     let table = DenseRows::new(&rows, D);
     let model = model("Gaussian", "DirichletProcess", K, &rows, D);
-    let source = ArrayBatches::new(&table, None, BATCHES, Some(1), 0).expect("3 of 2400");
+    let source = ArrayBatches::new(&table, None, BATCHES, Some(1), 0).expect("3 of 10800");
     let share = |memory| {
         let mut executor = InProcess::new(&model, &source, options(memory), Cancel::default()).expect("in memory");
         let globals = globals_of_rows(&model, &rows, D, K);
