@@ -8,7 +8,7 @@ use crate::data::{BatchSource, Units};
 use crate::error::{Error, Result};
 use crate::global_step::Globals;
 use crate::likelihood::Scorer;
-use crate::local_step::{ByScore, Keep, LocalState, LocalStep, Outcome, Tap, Work};
+use crate::local_step::{Bounds, ByScore, Keep, LocalState, LocalStep, Outcome, Tap, Work, chunk_rows};
 use crate::model::Model;
 use crate::parallel::{Cancel, map};
 use crate::responsibilities::Sparsity;
@@ -107,12 +107,17 @@ impl<'a, F: Scalar> InProcess<'a, F> {
     }
 
     /// Whether a visit keeps bounds: a function of sizes and arguments only.
-    fn keeps_bounds(&self, units: &Units<'_, F>, scorer: &dyn Scorer<F>) -> bool {
-        let bytes = units.len() * scorer.n_components() * size_of::<u16>();
+    fn keeps_bounds(&self, units: &Units<'_, F>, scorer: &dyn Scorer<F>, width: usize) -> bool {
+        let (n, d, k) = (units.len(), units.dimension(), scorer.n_components());
+        // Every batch has its own, but one is visited at a time; two states of the components are there to tell their drift.
+        let at_rest = self.states.len() * Bounds::bytes_for(n, 0, k);
+        let in_a_visit = Bounds::bytes_for(n, chunk_rows(width, d), k) - Bounds::bytes_for(n, 0, k);
+        let components = 2 * k * d * d * size_of::<f64>();
         self.options.margin.is_some()
             && scorer.uses_bounds()
-            && bytes <= self.options.bounds_memory / self.states.len()
-            && units.len() >= ROWS_PER_COLUMN * units.dimension()
+            && width < k
+            && n >= ROWS_PER_COLUMN * d
+            && at_rest + in_a_visit + components <= self.options.bounds_memory
     }
 
     /// Tells the bounds of all batches how the components have moved since the last visit.
@@ -141,12 +146,10 @@ impl<'a, F: Scalar> InProcess<'a, F> {
         let scorer = globals.scorer(self.model)?;
         let width = self.options.sparsity.width(globals.n_components())?;
         self.states[batch].replay(edits);
-        if self.keeps_bounds(&units, scorer.as_ref()) {
-            self.drift(&globals.ids, scorer.as_ref());
-            self.states[batch].bounds.get_or_insert_default();
-        } else {
-            self.states.iter_mut().for_each(|state| state.bounds = None);
-        }
+        self.drift(&globals.ids, scorer.as_ref());
+        let bounds = self.states[batch].bounds.take();
+        self.states[batch].bounds =
+            self.keeps_bounds(&units, scorer.as_ref(), width).then(|| bounds.unwrap_or_default());
         let step = LocalStep {
             likelihood: self.model.likelihood.as_ref(),
             ids: &globals.ids,
@@ -160,7 +163,8 @@ impl<'a, F: Scalar> InProcess<'a, F> {
             cancel: &self.cancel,
         };
         let outcome = step.run(&units, Some(&mut self.states[batch]), taps);
-        self.last = self.states[batch].bounds.is_some().then(|| (globals.ids.clone(), scorer));
+        let any_bounds = self.states.iter().any(|state| state.bounds.is_some());
+        self.last = any_bounds.then(|| (globals.ids.clone(), scorer));
         outcome
     }
 }

@@ -89,7 +89,7 @@ def test_the_same_bits_for_any_threads_and_in_a_file(margin: float, tmp_path: Pa
     assert sb.load(tmp_path / "m.safetensors").evaluate(rows) == one.evaluate(rows)
 
 
-@settings(max_examples=10)
+@settings(max_examples=8)
 @given(
     st.integers(0, 1000),
     st.integers(1, 2),
@@ -100,7 +100,7 @@ def test_bounds_change_no_bit(
     seed: int, batches: int, dtype: type, likelihood: sb.Gaussian | sb.ZeroMeanGaussian
 ) -> None:
     """Too little memory for bounds, and enough: the same result, with less work."""
-    rows = overlapping_rows(seed, n=10_000).astype(dtype)
+    rows = overlapping_rows(seed, n=33_000, dimension=40).astype(dtype)
     model = sb.Mixture(likelihood=likelihood, process=sb.DirichletProcess())
     without, bounded = (
         sb.fit(
@@ -111,7 +111,7 @@ def test_bounds_change_no_bit(
             seed=seed,
             progress=False,
         )
-        for memory in (1, 2 * len(rows) * K + 2)
+        for memory in (1, 2**23)
     )
     assert [record.elbo for record in bounded.history] == [record.elbo for record in without.history]
     for name, values in without.components.items():
@@ -121,14 +121,16 @@ def test_bounds_change_no_bit(
 
 
 def test_bounds_spare_scores_where_there_is_room_for_them() -> None:
-    rows = overlapping_rows(7, n=5000)
-    shares = {
-        memory: fit(rows, sb.Full(max_passes=8, tol=0.0, sparsity=3, margin=8.0, bounds_memory=memory))
-        .history[-1]
-        .evaluated_share
-        for memory in (1, 2 * len(rows) * K - 1, 2 * len(rows) * K)
-    }
-    assert shares[1] == shares[2 * len(rows) * K - 1] > shares[2 * len(rows) * K]
+    rows = overlapping_rows(7, n=16_000, dimension=40)
+
+    def share(memory: int, **settings: object) -> float:
+        options = {"sparsity": 3, "margin": 8.0, **settings}
+        algorithm = sb.Full(max_passes=8, tol=0.0, bounds_memory=memory, **options)
+        return fit(rows, algorithm).history[-1].evaluated_share
+
+    too_little = 2 * 2 * len(rows) * K
+    assert share(2**23) < share(too_little) == share(1) < share(0) == 1.0
+    assert share(2**23, sparsity=None) == share(1, sparsity=None)
 
 
 def test_a_checkpoint_of_another_margin_is_refused(tmp_path: Path) -> None:

@@ -69,9 +69,10 @@ class Full(Algorithm):
         saves work and costs at most ``n K exp(-margin)`` nats of the bound. None leaves out nothing but what `sparsity`
         does.
     bounds_memory : int
-        Bytes that the local step may spend on bounds that spare it work: two a row and component. Where that is not
-        enough it goes without them, as for a margin of None, at most 8 columns, or batches of fewer than 400 rows a
-        column; with 0 it computes every score to the end. The result is the same.
+        Bytes that the local step may spend on bounds that spare it work: about two a row and component, for all
+        batches together. Where that is not enough it goes without them, as it does with fewer than 40 columns, fewer
+        than 400 rows a column in a batch, a margin of None, or all components kept; with 0 it computes every score to
+        the end. The result is the same.
     units : None
         Single rows; the only value in this version.
     moves : sequence

@@ -24,6 +24,8 @@ pub struct Engine<'a, F: Scalar> {
     pub identity: &'a Identity,
     /// Passes at most.
     pub max_passes: usize,
+    /// The margin of the local steps, by which the bound may fall: at most n K e^-margin.
+    pub margin: Option<f64>,
     /// Least gain of a pass, nats per unit of mass; 0 never stops early.
     pub tol: f64,
     /// The seed of the visiting orders.
@@ -154,7 +156,9 @@ impl<F: Scalar> Engine<'_, F> {
     fn record(&self, position: &Position) -> Result<Record> {
         let (elbo, before) = (self.bound(&position.memo)?, position.history.last().map_or(f64::NAN, |last| last.elbo));
         // float32 scores may cost the last digits.
-        let fell = F::NAME == "float64" && elbo < before - 1e-8 * (1.0 + before.abs());
+        let total = position.memo.total();
+        let dropped = self.margin.map_or(0.0, |margin| total.mass * total.n_components() as f64 * (-margin).exp());
+        let fell = F::NAME == "float64" && elbo < before - dropped - 1e-8 * (1.0 + before.abs());
         debug_assert!(!fell, "the bound fell from {before} to {elbo}");
         Ok(Record {
             index: position.pass,

@@ -116,6 +116,7 @@ pub fn fit<F: Scalar>(
         model: &model,
         identity: &identity,
         max_passes: options.max_passes,
+        margin: options.margin,
         tol: options.tol,
         seed: options.seed,
         started,

@@ -63,11 +63,11 @@ pub fn bounds_of<F: Scalar>(squares: &[F], reach: Reach, lengths: &[f32], out: &
     let (slope, intercept) = (reach.slope * up, reach.intercept * up);
     for ((out, square), length) in out.iter_mut().zip(squares).zip(lengths) {
         let near = (square.to_f64() as f32).sqrt() * scale - (slope * length + intercept);
-        *out = whole_steps(if near < MOST { near } else { MOST });
+        *out = whole_steps(if near > MOST { MOST } else { near });
     }
 }
 
-/// Rounded down, from 0 on.
+/// Rounded down, from 0 on; 0 for NaN, which is what numbers give that `f32` does not hold.
 #[allow(clippy::inline_always, reason = "compiled once for each instruction set")]
 #[inline(always)]
 fn whole_steps(steps: f32) -> u16 {
@@ -107,7 +107,7 @@ impl Scan {
         self.half = 0.5 / (STEPS * STEPS) * (1.0 - share);
         let constant = |c: &F| {
             let c = c.to_f64() as f32;
-            c + 4.0 * ROUNDING * c.abs()
+            if c.is_finite() { c + 4.0 * ROUNDING * c.abs() } else { f32::INFINITY }
         };
         fill(&mut self.constants, &mut constants.iter().map(constant), f32::NEG_INFINITY);
     }
@@ -133,5 +133,67 @@ impl Scan {
             *value = whole_steps(moved);
         }
         &self.alive
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    const EXACT: Reach = Reach { slope: 0.0, intercept: 0.0, share: 0.0 };
+
+    fn bound(square: f64, reach: Reach, length: f32) -> u16 {
+        let mut out = [1];
+        bounds_of(&[square], reach, &[length], &mut out);
+        out[0]
+    }
+
+    proptest! {
+        #[test]
+        fn a_bound_is_rounded_down_and_by_little(length in 0.0_f64..511.0) {
+            let found = f64::from(bound(length * length, EXACT, 1.0));
+            prop_assert!(found <= 128.0 * length * (1.0 + 1e-6));
+            prop_assert!(found >= 128.0 * length - 1.6);
+        }
+
+        /// What moved by the most that is allowed is still found, and the bound is moved down.
+        #[test]
+        fn a_row_is_alive_where_its_bound_leaves_it_open(
+            (value, contraction, displacement) in (0_u16..=65535, 0.0_f64..1.0, 0.0_f64..600.0),
+            (constant, least) in (-50.0_f64..50.0, -1e4_f32..50.0),
+            (slope, intercept, length) in (0.0_f32..0.1, 0.0_f32..0.1, 0.0_f32..9.0),
+        ) {
+            let mut scan = Scan::default();
+            scan.reset(&[Drift { contraction, displacement }], &[constant], &[Reach { slope, intercept, share: 1e-5 }]);
+            let mut values = [value];
+            let alive = scan.row(&mut values, length, least)[0] == 1;
+            let moved = (contraction * f64::from(value) / 128.0 - displacement).max(0.0);
+            prop_assert!(f64::from(values[0]) / 128.0 <= moved);
+            prop_assert!(f64::from(values[0]) / 128.0 >= moved - 0.02 - 1e-5 * f64::from(value) / 128.0);
+            let near = (moved - f64::from(slope * length + intercept)).max(0.0);
+            let most = constant - 0.5 * near * near;
+            prop_assert!(alive || most < f64::from(least));
+            prop_assert!(!alive || most >= f64::from(least) - 1e-4 * (most.abs() + 1.0) - 0.01 * near);
+        }
+    }
+
+    #[test]
+    fn what_float32_does_not_hold_gives_no_bound() {
+        let beyond = Reach { slope: f32::INFINITY, ..EXACT };
+        // Infinity times a length that is 0 in float32, a bound less infinity, infinity less infinity, no number at all.
+        for found in
+            [bound(9.0, beyond, 0.0), bound(9.0, beyond, 1.0), bound(1e300, beyond, 1.0), bound(f64::NAN, EXACT, 1.0)]
+        {
+            assert_eq!(found, 0);
+        }
+        assert_eq!(bound(1e300, EXACT, 1.0), 65534);
+        let mut scan = Scan::default();
+        let drift = Drift { contraction: 1.0, displacement: 0.0 };
+        for (constant, reach) in [(0.0, beyond), (-1e300, EXACT), (f64::NAN, EXACT)] {
+            scan.reset(&[drift], &[constant], &[reach]);
+            assert_eq!(scan.row(&mut [65535], 0.0, 0.0)[0], 1, "{constant} {reach:?}");
+        }
     }
 }

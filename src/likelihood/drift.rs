@@ -33,9 +33,11 @@ impl Drift {
                 *moved += value * shift;
             }
         }
-        let displacement = later.scale * moved.iter().map(|x| x * x).sum::<f64>().sqrt();
+        let length = |values: &[f64]| values.iter().map(|x| x * x).sum::<f64>().sqrt();
+        let rounding = (d + 2) as f64 * f64::EPSILON * length(&later.factor) * length(&shift);
+        let displacement = later.scale * (length(&moved) + rounding) * (1.0 + 1e-9);
         if displacement.is_finite() {
-            Self { contraction: least_singular_value(d, &map), displacement: displacement * (1.0 + 1e-9) }
+            Self { contraction: least_singular_value(d, &map), displacement }
         } else {
             Self::ANY
         }

@@ -135,6 +135,9 @@ impl<F: Scalar> QuadraticScorer<F> {
     }
 }
 
+/// From so many columns on a bound costs less to keep than what it spares.
+const COLUMNS_FOR_BOUNDS: usize = 40;
+
 impl<F: Scalar> Scorer<F> for QuadraticScorer<F> {
     fn n_components(&self) -> usize {
         self.constants.len()
@@ -158,7 +161,9 @@ impl<F: Scalar> Scorer<F> for QuadraticScorer<F> {
     }
 
     fn uses_bounds(&self) -> bool {
-        self.row_term.is_none() && self.factors.has_bands() && self.links.iter().all(|link| *link == Link::Gaussian)
+        self.row_term.is_none()
+            && self.factors.dimension() >= COLUMNS_FOR_BOUNDS
+            && self.links.iter().all(|link| *link == Link::Gaussian)
     }
 
     fn drift_since(&self, earlier: &dyn Scorer<F>, was: usize, component: usize) -> Drift {

@@ -15,6 +15,8 @@ pub struct Bounds {
 /// Those of one chunk.
 #[derive(Debug, Clone, Default, PartialEq)]
 struct Chunk {
+    /// The least of the units.
+    first: usize,
     /// The units, by row of `values`.
     units: Vec<u32>,
     /// The columns.
@@ -39,6 +41,12 @@ pub(super) struct Known<'a> {
 }
 
 impl Bounds {
+    /// Bytes for `n` units and `k` components, of which at most `chunk` units are visited at a time: during a visit both
+    /// what was known of them and what will be is there.
+    pub fn bytes_for(n: usize, chunk: usize, k: usize) -> usize {
+        (n + chunk.min(n)) * (size_of::<u32>() + k * size_of::<u16>())
+    }
+
     /// Takes note that the components have moved; of a component that is not among `moved`, nothing is known any more.
     pub fn drift(&mut self, moved: &BTreeMap<ComponentId, Drift>) {
         for chunk in &mut self.chunks {
@@ -58,7 +66,9 @@ impl Bounds {
     pub(super) fn known(&self, index: usize, units: Range<usize>, ids: &[ComponentId]) -> Known<'_> {
         let nothing =
             Known { chunk: None, first: 0, places: Vec::new(), columns: None, drifts: vec![Drift::ANY; ids.len()] };
-        let Some(chunk) = self.chunks.get(index).filter(|chunk| chunk.units.len() == units.len()) else {
+        let Some(chunk) =
+            self.chunks.get(index).filter(|chunk| chunk.first == units.start && chunk.units.len() == units.len())
+        else {
             return nothing;
         };
         let mut places = vec![0; units.len()];
@@ -73,11 +83,11 @@ impl Bounds {
     }
 
     /// Takes what a visit leaves.
-    pub(super) fn put(&mut self, index: usize, units: Vec<u32>, ids: &[ComponentId], values: Vec<u16>) {
+    pub(super) fn put(&mut self, index: usize, first: usize, units: Vec<u32>, ids: &[ComponentId], values: Vec<u16>) {
         if self.chunks.len() <= index {
             self.chunks.resize_with(index + 1, Chunk::default);
         }
-        self.chunks[index] = Chunk { units, ids: ids.to_vec(), drifts: vec![Drift::NONE; ids.len()], values };
+        self.chunks[index] = Chunk { first, units, ids: ids.to_vec(), drifts: vec![Drift::NONE; ids.len()], values };
     }
 }
 

@@ -127,6 +127,7 @@ impl<F: Scalar> LocalStep<'_, F> {
             responsibilities.truncate(range.len());
             let order = Order::new(range.clone(), state.as_deref(), self.ids);
             let bounds = state.as_deref().and_then(|state| state.bounds.as_ref());
+            let first = range.start;
             let known = bounds.map(|bounds| bounds.known(index, range, self.ids));
             let mut values = vec![0; known.as_ref().map_or(0, |known| known.drifts.len() * order.units.len())];
             evaluated += self.assign_chunk(units, &order, rows, &mut responsibilities, known.as_ref(), &mut values)?;
@@ -143,7 +144,7 @@ impl<F: Scalar> LocalStep<'_, F> {
                     best[unit as usize] = Some(self.ids[responsibilities.best(at) as usize]);
                 }
                 if let Some(bounds) = &mut state.bounds {
-                    bounds.put(index, order.units, self.ids, values);
+                    bounds.put(index, first, order.units, self.ids, values);
                 }
             }
         }
@@ -202,7 +203,7 @@ impl<F: Scalar> LocalStep<'_, F> {
 
 /// Rows of a chunk: enough pairs a component for long sums, bounded memory, a function of the sizes only. With few columns
 /// what is written about a chunk should be read again before it leaves the cache; with many, neighbours should share leads.
-fn chunk_rows(width: usize, d: usize) -> usize {
+pub fn chunk_rows(width: usize, d: usize) -> usize {
     let rows = (1_usize << 20) / width.max(1);
     let rows = rows.min((1 << 22) / d.max(1)).clamp(BLOCK, if d < 32 { 1 << 15 } else { 1 << 16 });
     rows / BLOCK * BLOCK

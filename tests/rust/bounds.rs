@@ -8,16 +8,16 @@ use stickbreak::component::{ComponentId, Edit, EditLog};
 use stickbreak::data::{ArrayBatches, BatchSource, DenseRows};
 use stickbreak::executor::{InProcess, LocalOptions};
 use stickbreak::global_step::Globals;
-use stickbreak::local_step::Keep;
+use stickbreak::local_step::{Bounds, Keep};
 use stickbreak::model::Model;
 use stickbreak::parallel::Cancel;
 use stickbreak::responsibilities::Sparsity;
 use stickbreak::suffstats::Summary;
 
-const N: usize = 10_800;
-const D: usize = 9;
+const N: usize = 32_000;
+const D: usize = 40;
 const K: usize = 9;
-const BATCHES: usize = 3;
+const BATCHES: usize = 2;
 
 fn options(bounds_memory: usize) -> LocalOptions {
     LocalOptions { sparsity: Sparsity::Limited(3), margin: Some(15.0), bounds_memory, keep: Keep::Summary }
@@ -120,17 +120,17 @@ impl Run<'_> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(16))]
+    #![proptest_config(ProptestConfig::with_cases(8))]
 
     #[test]
-    fn no_bit_depends_on_bounds(seed in 0_u64..50, steps in prop::collection::vec(step(), 1..8), zero_mean in any::<bool>()) {
+    fn no_bit_depends_on_bounds(seed in 0_u64..50, steps in prop::collection::vec(step(), 1..6), zero_mean in any::<bool>()) {
         let rows = clustered::<f64>(N, D, K, seed);
         let table = DenseRows::new(&rows, D);
         let likelihood = if zero_mean { "ZeroMeanGaussian" } else { "Gaussian" };
         let model = model(likelihood, "DirichletProcess", K, &rows, D);
-        let source = ArrayBatches::new(&table, None, BATCHES, Some(1), 0).expect("3 of 10800");
+        let source = ArrayBatches::new(&table, None, BATCHES, Some(1), 0).expect("2 of 32000");
         let executor = |memory| InProcess::new(&model, &source, options(memory), Cancel::default()).expect("in memory");
-        let (mut with, mut without) = (executor(1 << 20), executor(1));
+        let (mut with, mut without) = (executor(1 << 24), executor(1));
         let globals = globals_of_rows(&model, &rows, D, K);
         let edits = EditLog::with_components(K);
         let mut run = Run { model: &model, rows: &rows, edits, globals, batches: vec![None; BATCHES] };
@@ -150,10 +150,12 @@ proptest! {
 /// Once the components settle, most pairs are not looked at; and bounds for which there is no room are not made.
 #[test]
 fn bounds_spare_work_where_there_is_room_for_them() {
-    let rows = clustered::<f64>(N, D, K, 3);
+    // Clusters near enough to each other that partial residuals tell little.
+    let (far, noise) = (clustered::<f64>(N, D, K, 3), clustered::<f64>(N, D, 1, 4));
+    let rows: Vec<f64> = far.iter().zip(&noise).map(|(x, e)| 0.375 * x + e).collect();
     let table = DenseRows::new(&rows, D);
     let model = model("Gaussian", "DirichletProcess", K, &rows, D);
-    let source = ArrayBatches::new(&table, None, BATCHES, Some(1), 0).expect("3 of 10800");
+    let source = ArrayBatches::new(&table, None, BATCHES, Some(1), 0).expect("2 of 32000");
     let share = |memory| {
         let mut executor = InProcess::new(&model, &source, options(memory), Cancel::default()).expect("in memory");
         let globals = globals_of_rows(&model, &rows, D, K);
@@ -172,8 +174,9 @@ fn bounds_spare_work_where_there_is_room_for_them() {
         }
         (evaluated as f64 / (N * K) as f64, bytes)
     };
-    let room = 2 * N * K;
+    // Of all rows, of one batch once more, and two states of the components.
+    let room = Bounds::bytes_for(N, 0, K) + Bounds::bytes_for(N / BATCHES, 0, K) + 16 * K * D * D;
     let ((plain, few_bytes), (spared, bytes)) = (share(room - 1), share(room));
-    assert!(bytes >= few_bytes + room, "{bytes} {few_bytes}");
-    assert!(spared < 0.7 * plain, "{spared} {plain}");
+    assert!(bytes >= few_bytes + 2 * N * K && bytes < few_bytes + room, "{bytes} {few_bytes}");
+    assert!(spared < plain, "{spared} {plain}");
 }

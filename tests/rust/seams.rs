@@ -192,7 +192,15 @@ fn run(model: &Model<f64>, source: &dyn BatchSource<f64>, passes: usize) -> stic
     let mut executor = InProcess::new(model, source, OPTIONS, Cancel::default())?;
     let memo = Memo::starting_from(start, executor.n_batches(), N as f64);
     let identity = Identity::default();
-    let engine = Engine { model, identity: &identity, max_passes: passes, tol: 0.0, seed: 5, started: Instant::now() };
+    let engine = Engine {
+        model,
+        identity: &identity,
+        max_passes: passes,
+        margin: None,
+        tol: 0.0,
+        seed: 5,
+        started: Instant::now(),
+    };
     engine.run(&mut executor, Position::first(memo, edits), &mut Passes::default(), &Cancel::default())
 }
 

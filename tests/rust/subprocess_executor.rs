@@ -159,7 +159,8 @@ fn start(model: &Model<f64>, rows: &[f64]) -> Position {
 
 fn run(model: &Model<f64>, position: Position, executor: &mut dyn Executor, observer: &mut dyn Observer) -> Run {
     let identity = Identity::default();
-    let engine = Engine { model, identity: &identity, max_passes: 4, tol: 0.0, seed: 2, started: Instant::now() };
+    let engine =
+        Engine { model, identity: &identity, max_passes: 4, margin: None, tol: 0.0, seed: 2, started: Instant::now() };
     engine.run(executor, position, observer, &Cancel::default()).expect("a fit")
 }
 

@@ -27,7 +27,7 @@ from stickbreak.likelihoods import Likelihood
 from stickbreak.processes import Process
 
 _LIKELIHOODS, _PROCESSES, _SCHEDULES = Kind(Likelihood), Kind(Process), Kind(Algorithm)
-_ALGORITHM = ("batches", "shuffle", "sparsity", "margin", "max_passes", "tol")
+_ALGORITHM = ("batches", "shuffle", "sparsity", "margin", "bounds_memory", "max_passes", "tol")
 
 
 # Words for what is None in Python, where an option left out means the default.
@@ -106,6 +106,13 @@ class NumberOr(click.ParamType):  # type: ignore[type-arg]
     type=NumberOr(float, "nats", _NONE["margin"]),
     help="Leave out the components whose log weight for a row is this many nats below that of its best: less work, and "
     f"at most n K exp(-NATS) nats less of the bound; none leaves out none. [default: {default(Memoized, 'margin'):g}]",
+)
+@click.option(
+    "--bounds-memory",
+    type=int,
+    metavar="BYTES",
+    help="Memory for bounds that spare work on data of 40 columns or more; the result does not depend on it. "
+    f"[default: {default(Memoized, 'bounds_memory')}]",
 )
 @click.option(
     "--max-passes",
