@@ -69,10 +69,11 @@ class Full(Algorithm):
         saves work and costs at most ``n K exp(-margin)`` nats of the bound. None leaves out nothing but what `sparsity`
         does.
     bounds_memory : int
-        Bytes that the local step may spend on bounds that spare it work: about two a row and component, for all
-        batches together. Where that is not enough it goes without them, as it does with fewer than 40 columns, fewer
-        than 400 rows a column in a batch, a margin of None, or all components kept; with 0 it computes every score to
-        the end. The result is the same.
+        Bytes that the local step may spend on bounds that spare it work: two a row and component of all batches, as
+        much again for the rows visited at a time (at most 65,520, so for small data nearly twice as much), and ``16 K
+        D**2`` for the components. Where that is not enough it goes without them, as it does with fewer than 40
+        columns, fewer than 400 rows a column in a batch, a margin of None, or all components kept; with 0 it computes
+        every score to the end. The fitted model is the same.
     units : None
         Single rows; the only value in this version.
     moves : sequence
