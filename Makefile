@@ -66,6 +66,14 @@ bench: $(STAMPS)/dev $(STAMPS)/extension ## all benches; RESULTS=benches/results
 		$(BIN)/python benches/$$bench.py 2>&1 | tee $(RESULTS)/$$bench.txt; \
 	done
 
+.PHONY: papers
+papers: $(STAMPS)/dev $(STAMPS)/extension ## the papers' experiments; RESULTS=benches/results keeps text and figures
+	mkdir -p $(RESULTS)/papers
+	@for experiment in blei_jordan blei_jordan_images memoized_toy sparse_mixtures; do \
+		echo "benches/papers/$$experiment.py"; \
+		$(BIN)/python benches/papers/$$experiment.py 2>&1 | tee $(RESULTS)/papers/$$experiment.txt; \
+	done
+
 .PHONY: docs
 docs: $(STAMPS)/dev $(STAMPS)/extension ## the site in docs/_build/html and the core's pages in target/doc
 	$(BIN)/python -m sphinx --fail-on-warning --keep-going --quiet -b html docs docs/_build/html

@@ -14,6 +14,7 @@ use std::process::{Command, Output};
 
 use common::{Data, Sizes, State, generate};
 use pulp::{Simd, WithSimd};
+use stickbreak::data::RowBlock;
 use stickbreak::likelihood::{Block, Scorer, Scratch};
 use stickbreak::linalg::{add_moments, packed_len};
 use stickbreak::responsibilities::TopL;
@@ -78,7 +79,7 @@ fn scores<F: Scalar>(d: usize) -> Work {
     let (mut sink, mut scratch) = (TopL::default(), Scratch::default());
     Box::new(move || {
         sink.reset(ROWS, WIDTH, COMPONENTS, None, false);
-        scorer.score_rows(Block { rows: &rows, leads: &[] }, None, &mut sink, &mut scratch);
+        scorer.score_rows(Block { rows: RowBlock::Dense(&rows), leads: &[] }, None, &mut sink, &mut scratch);
     })
 }
 
@@ -87,7 +88,7 @@ fn all_scores<F: Scalar>() -> Lines<F> {
     let (rows, scorer) = block::<F>(16);
     let mut sink = TopL::default();
     sink.reset(ROWS, COMPONENTS, COMPONENTS, None, false);
-    scorer.score_rows(Block { rows: &rows, leads: &[] }, None, &mut sink, &mut Scratch::default());
+    scorer.score_rows(Block { rows: RowBlock::Dense(&rows), leads: &[] }, None, &mut sink, &mut Scratch::default());
     let mut scores = Lines::default();
     scores.reset(ROWS * COMPONENTS, F::ZERO);
     for (slot, score) in scores.iter_mut().enumerate() {

@@ -38,7 +38,14 @@ fn measure<F: Scalar>(bench: &mut Bench, sizes: Sizes) {
     let state = State::new(&data, sizes);
     let globals = state.globals();
     let scorer = globals.scorer(&state.model).expect("definite");
-    let assign = ByScore { scorer: scorer.as_ref(), width: sizes.width, margin: None, abandon: false };
+    let assign = ByScore {
+        scorer: scorer.as_ref(),
+        tail: None,
+        width: sizes.width,
+        margin: None,
+        abandon: false,
+        row_terms: false,
+    };
     bench.measure::<F>(("local_step", &id::<F>(sizes)), sizes.threads, sizes.local_operations(), || {
         state.local_step(&globals, &assign, Keep::Summary);
     });

@@ -11,6 +11,7 @@ import statistics
 import sys
 import time
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 import sklearn
@@ -20,6 +21,7 @@ from sklearn.mixture import BayesianGaussianMixture
 
 import stickbreak as sb
 from stickbreak.history import Record
+from stickbreak.likelihoods import Likelihood
 
 # (n, D, K), and how many times as fast a pass is to be.
 SIZES = {
@@ -64,9 +66,11 @@ def generate(n: int, d: int, k: int) -> tuple[NDArray[np.float64], NDArray[np.in
 class ScikitLearn:
     """The iteration of scikit-learn's `fit`, one at a time."""
 
-    def __init__(self, rows: NDArray[np.float64], labels: NDArray[np.int64], k: int) -> None:
+    def __init__(
+        self, rows: NDArray[np.float64], labels: NDArray[np.int64], k: int, covariance_type: str = "full"
+    ) -> None:
         self.rows = rows
-        self.mixture = BayesianGaussianMixture(n_components=k, covariance_type="full")
+        self.mixture = BayesianGaussianMixture(n_components=k, covariance_type=covariance_type)
         self.mixture._check_parameters(rows)
         responsibilities = np.zeros((len(rows), k))
         responsibilities[np.arange(len(rows)), labels] = 1.0
@@ -83,8 +87,9 @@ class ScikitLearn:
 class Stickbreak:
     """The second pass of a fit: the first one also warms up what is used for the first time."""
 
-    def __init__(self, rows: NDArray[np.floating], labels: NDArray[np.int64], k: int) -> None:
+    def __init__(self, rows: Any, labels: NDArray[np.int64], k: int, likelihood: Likelihood | None = None) -> None:
         self.rows, self.labels, self.k = rows, labels, k
+        self.likelihood = sb.Gaussian() if likelihood is None else likelihood
 
     def __call__(self) -> tuple[float, float]:
         times: Times = []
@@ -92,7 +97,7 @@ class Stickbreak:
         def note(record: Record) -> None:
             times.append((record.seconds, time.process_time()))
 
-        model = sb.Mixture(likelihood=sb.Gaussian(), process=sb.DirichletProcess())
+        model = sb.Mixture(likelihood=self.likelihood, process=sb.DirichletProcess())
         algorithm = sb.Full(sparsity=SPARSITY, margin=None, bounds_memory=0, tol=0, max_passes=2)
         sb.fit(
             model,

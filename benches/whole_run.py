@@ -17,9 +17,9 @@ from pathlib import Path
 import numpy as np
 import threadpoolctl
 from numpy.typing import NDArray
-from scikit_learn import ScikitLearn, free_the_blas
 
 import stickbreak as sb
+from scikit_learn import ScikitLearn, free_the_blas
 
 PASSES = 30
 ROWS_TIMED = 200_000

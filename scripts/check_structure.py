@@ -18,7 +18,7 @@ FLOORS: tuple[tuple[str, ...], ...] = (
     ("error", "hash", "real", "rng", "simd", "parallel"),
     ("special", "linalg"),
     ("component", "data", "responsibilities", "suffstats", "memo"),
-    ("parameters", "likelihood", "process", "model"),
+    ("objective", "parameters", "likelihood", "process", "model"),
     ("elbo", "local_step", "global_step", "init"),
     # Floor 5 is kept for moves.
     ("executor", "fit"),
@@ -79,11 +79,11 @@ PRINTING = re.compile(r"\b(e?print(ln)?|dbg)!")
 
 # Python specifies, converts and stores; whatever computes belongs to the core.
 NUMPY_ALLOWED = """
-    abs all any arange array array_equal asarray ascontiguousarray bool_ can_cast complexfloating concatenate
+    abs all any arange array array_equal asarray ascontiguousarray bincount bool_ can_cast complexfloating concatenate
     count_nonzero dtype empty errstate finfo flatnonzero float16 float32 float64 floating frombuffer full
     generic iinfo inexact inf int32 int64 integer intp isfinite isinf isnan issubdtype lib load loadtxt ma memmap nan
     ndarray ndim number ones put_along_axis random.SeedSequence require result_type save savez shape
-    signedinteger stack timedelta64 typing uint64 uint8 unsignedinteger zeros
+    signedinteger stack timedelta64 typing uint32 uint64 uint8 unsignedinteger where zeros
 """.split()
 MATH_ALLOWED = "ceil floor inf isfinite isinf isnan nan".split()
 SCIPY_ALLOWED = ["sparse"]

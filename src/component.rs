@@ -81,9 +81,12 @@ impl Edit {
 /// # Errors
 /// [`Error::InvalidArgument`] where it is not there.
 pub fn position(ids: &[ComponentId], id: ComponentId) -> Result<usize> {
-    ids.iter()
-        .position(|&other| other == id)
-        .ok_or_else(|| Error::invalid("edit", format!("{id:?}"), "a component that exists"))
+    ids.iter().position(|&other| other == id).ok_or_else(|| unknown(id))
+}
+
+/// The error for a component that is not there.
+pub(crate) fn unknown(id: ComponentId) -> Error {
+    Error::invalid("edit", format!("{id:?}"), "a component that exists")
 }
 
 /// The versioned list of all edits of a fit. A version is the number of edits that have been applied.

@@ -9,11 +9,11 @@ use crate::suffstats::Summary;
 /// The named terms of the bound, nats.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Elbo {
-    /// sum_k c(lambda_0 + S_k) - c(lambda_0), plus sum_n log h(x_n).
+    /// sum_k c(lambda_0 + S_k) - c(lambda_0), plus sum_n log h(x_n); of the units' shares in a tail, E_p log p(x_n).
     pub data: f64,
     /// L*(N) of the process.
     pub allocation: f64,
-    /// sum_k H_k.
+    /// sum_k H_k, that of the tail among them.
     pub entropy: f64,
 }
 
@@ -30,12 +30,13 @@ impl Elbo {
 /// [`Error::Numerical`] naming the component that has no Cholesky factor, or where the bound is not finite.
 pub fn collapsed<F: Scalar>(model: &Model<F>, summary: &Summary) -> Result<Elbo> {
     let gains = try_map(summary.n_components(), |k| {
-        model.likelihood.log_marginal(summary.component(k)).map_err(|error| error.of_component(k))
+        model.likelihood.gain(summary.component(k), model.objective).map_err(|error| error.of_component(k))
     })?;
+    let tail = summary.tail.unwrap_or_default();
     let elbo = Elbo {
-        data: gains.iter().sum::<f64>() + summary.log_base_measure,
-        allocation: model.process.allocate(&summary.counts).bound,
-        entropy: summary.entropies.iter().sum(),
+        data: gains.iter().sum::<f64>() + summary.log_base_measure + tail.expected_log_likelihood,
+        allocation: model.allocate(summary).bound,
+        entropy: summary.entropies.iter().sum::<f64>() + tail.entropy,
     };
     if elbo.total().is_finite() {
         return Ok(elbo);

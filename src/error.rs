@@ -34,10 +34,10 @@ pub enum Error {
         message: String,
     },
     /// The batch source failed.
-    #[error("the data source failed at batch {batch}: {message}")]
+    #[error("the data source failed{}: {message}", batch.map_or_else(String::new, |b| format!(" at batch {b}")))]
     Source {
-        /// The batch that could not be loaded.
-        batch: usize,
+        /// The batch that could not be loaded, where batches were asked for.
+        batch: Option<usize>,
         /// The source's own words.
         message: String,
     },

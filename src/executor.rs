@@ -115,6 +115,7 @@ impl<'a, F: Scalar> InProcess<'a, F> {
         let components = 2 * k * d * d * size_of::<f64>();
         self.options.margin.is_some()
             && scorer.uses_bounds()
+            && !self.model.process.has_tail()
             && width < k
             && n >= ROWS_PER_COLUMN * d
             && at_rest + in_a_visit + components <= self.options.bounds_memory
@@ -144,7 +145,7 @@ impl<'a, F: Scalar> InProcess<'a, F> {
     ) -> Result<Outcome> {
         let units = self.source.load(batch)?;
         let scorer = globals.scorer(self.model)?;
-        let width = self.options.sparsity.width(globals.n_components())?;
+        let width = self.options.sparsity.width(scorer.n_components())?;
         self.states[batch].replay(edits);
         self.drift(&globals.ids, scorer.as_ref());
         let bounds = self.states[batch].bounds.take();
@@ -155,9 +156,12 @@ impl<'a, F: Scalar> InProcess<'a, F> {
             ids: &globals.ids,
             assign: &ByScore {
                 scorer: scorer.as_ref(),
+                tail: globals.allocation.tail_log_weight,
                 width,
                 margin: self.options.margin,
                 abandon: self.options.bounds_memory > 0,
+                // What a tail is worth is read off the log normalizers.
+                row_terms: globals.allocation.tail_log_weight.is_some(),
             },
             keep: self.options.keep,
             cancel: &self.cancel,

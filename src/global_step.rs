@@ -37,7 +37,7 @@ impl Globals {
         Self {
             version,
             ids: summary.ids.clone(),
-            allocation: model.process.allocate(&counts),
+            allocation: model.allocate(summary),
             counts,
             statistics: summary.statistics.clone(),
         }
@@ -58,12 +58,30 @@ impl Globals {
             .collect()
     }
 
-    /// The components packed for the local step: E log w_k + E log p(x | phi_k).
+    /// The components packed for the local step, E log w_k + E log p(x | phi_k), and last the tail, if there is one: to it
+    /// every component beyond K is the prior (spec 2c).
     ///
     /// # Errors
     /// [`Error::Numerical`] naming the component that has no Cholesky factor.
     pub fn scorer<F: Scalar>(&self, model: &Model<F>) -> Result<Box<dyn Scorer<F>>> {
-        model.likelihood.scorer(&self.components(), &self.allocation.expected_log_weights, Density::Expected)
+        let Some(tail) = self.allocation.tail_log_weight else { return self.scorer_without_tail(model) };
+        let nothing = vec![0.0; model.likelihood.n_statistics()];
+        let mut components = self.components();
+        components.push(Sufficient { count: 0.0, statistics: &nothing });
+        let log_weights = [&self.allocation.expected_log_weights[..], &[tail]].concat();
+        model.likelihood.scorer(&components, &log_weights, Density::Expected(model.objective))
+    }
+
+    /// The components alone, packed for the local step.
+    ///
+    /// # Errors
+    /// As [`Globals::scorer`].
+    pub fn scorer_without_tail<F: Scalar>(&self, model: &Model<F>) -> Result<Box<dyn Scorer<F>>> {
+        model.likelihood.scorer(
+            &self.components(),
+            &self.allocation.expected_log_weights,
+            Density::Expected(model.objective),
+        )
     }
 
     /// The components and, last, the prior with the left-over weight, packed for the posterior predictive (spec 6).
@@ -88,7 +106,7 @@ impl Globals {
     pub fn divergence<F: Scalar>(&self, model: &Model<F>) -> Result<f64> {
         let components = self.components();
         let parts = crate::parallel::try_map(components.len(), |k| {
-            model.likelihood.divergence_from_prior(components[k]).map_err(|error| error.of_component(k))
+            model.likelihood.cost(components[k], model.objective).map_err(|error| error.of_component(k))
         })?;
         Ok(parts.iter().sum::<f64>() + self.allocation.divergence)
     }

@@ -9,17 +9,38 @@ use crate::suffstats::Summary;
 /// Summaries by batch and their total. Totals are additive, so a visit is a subtraction and an addition.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct Memo {
+    /// By batch, `None` before its first visit; none at all where the total is an estimate.
     batches: Vec<Option<Summary>>,
     total: Summary,
     /// Stands for the batches that have not been visited, each by its share of the mass.
     start: Option<(Summary, f64)>,
+    /// Data of an earlier fit, which no visit replaces.
+    earlier: Option<Summary>,
+    /// Set where the total is all there is.
+    estimate: Option<Estimate>,
+}
+
+/// What is known of a total that stands for batches which nobody remembers.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+struct Estimate {
+    /// The mass of all data.
+    mass: f64,
+    /// Whether the total still is the sum over all data, as a start can be.
+    exact: bool,
 }
 
 impl Memo {
     /// A memo of `n_batches` batches of total mass `mass` that no visit has filled yet: until a batch is visited,
     /// its share of `start` stands for it, so that a component without units in the first batches is not lost.
     pub fn starting_from(start: Summary, n_batches: usize, mass: f64) -> Self {
-        Self { batches: vec![None; n_batches], total: start.clone(), start: Some((start, mass)) }
+        let batches = vec![None; n_batches];
+        Self { batches, total: start.clone(), start: Some((start, mass)), earlier: None, estimate: None }
+    }
+
+    /// A memo of `n_batches` batches of new data beside what an earlier fit knows of its own.
+    pub fn beside(earlier: Summary, n_batches: usize) -> Self {
+        let batches = vec![None; n_batches];
+        Self { batches, total: earlier.clone(), start: None, earlier: Some(earlier), estimate: None }
     }
 
     /// A memo in which every batch has its summary.
@@ -28,9 +49,17 @@ impl Memo {
     /// Where the summaries do not have the same components.
     pub fn complete(batches: Vec<Summary>) -> Result<Self> {
         let total = batches.first().map_or_else(|| Summary::empty(Vec::new(), 0, true), emptied);
-        let mut memo = Self { batches: batches.into_iter().map(Some).collect(), total, start: None };
+        let batches = batches.into_iter().map(Some).collect();
+        let mut memo = Self { batches, total, start: None, earlier: None, estimate: None };
         memo.resum()?;
         Ok(memo)
+    }
+
+    /// The total alone, as an estimate for data of mass `mass`: no batch is remembered.
+    #[must_use]
+    pub fn into_estimate(self, mass: f64) -> Self {
+        let estimate = Some(Estimate { mass, exact: self.is_complete() });
+        Self { batches: Vec::new(), start: None, estimate, ..self }
     }
 
     /// The sum over batches.
@@ -40,7 +69,18 @@ impl Memo {
 
     /// Whether every batch has been visited, so that the total is that of all data.
     pub fn is_complete(&self) -> bool {
-        self.start.is_none()
+        let exact = self.estimate.is_none_or(|estimate| estimate.exact);
+        exact && self.start.is_none() && self.batches.iter().all(Option::is_some)
+    }
+
+    /// Whether the total is an estimate, which only [`Memo::blend`] moves.
+    pub fn is_estimate(&self) -> bool {
+        self.estimate.is_some()
+    }
+
+    /// The mass of the data that visits replace.
+    pub fn mass_visited(&self) -> f64 {
+        self.total.mass - self.earlier.as_ref().map_or(0.0, |earlier| earlier.mass)
     }
 
     /// What batch `batch` contributed at its last visit.
@@ -67,14 +107,29 @@ impl Memo {
         Ok(())
     }
 
+    /// Moves an estimate by `rate` towards what all data would contribute if they were like this batch (spec 4.2).
+    ///
+    /// # Errors
+    /// Where the summary does not have the same components.
+    pub fn blend(&mut self, summary: &Summary, rate: f64) -> Result<()> {
+        let mass = self.estimate.map_or(self.total.mass, |estimate| estimate.mass);
+        self.estimate = Some(Estimate { mass, exact: false });
+        // A batch without mass says nothing about the data.
+        if summary.mass > 0.0 {
+            self.total = self.total.scale(1.0 - rate);
+            self.total.add(&summary.scale(rate * mass / summary.mass))?;
+        }
+        Ok(())
+    }
+
     /// Makes the total the exact sum over batches in their order, so that rounding does not build up over passes.
     ///
     /// # Errors
     /// Where the summaries do not have the same components.
     pub fn resum(&mut self) -> Result<()> {
-        if self.start.is_none() {
+        if self.start.is_none() && self.estimate.is_none() {
             let mut total = emptied(&self.total);
-            for summary in self.batches.iter().flatten() {
+            for summary in self.earlier.iter().chain(self.batches.iter().flatten()) {
                 total.add(summary)?;
             }
             self.total = total;
@@ -82,17 +137,29 @@ impl Memo {
         Ok(())
     }
 
+    /// Leaves out what a start brings of a tail that the process does not have.
+    pub fn drop_tail(&mut self) {
+        let start = self.start.iter_mut().map(|(start, _)| start);
+        for summary in self.batches.iter_mut().flatten().chain(start).chain([&mut self.total]) {
+            if let Some(tail) = summary.tail.take() {
+                summary.mass -= tail.count;
+            }
+        }
+    }
+
     /// Whether this can be the memo of `n_batches` batches of a fit with the components `ids`.
     pub fn fits(&self, ids: &[ComponentId], n_statistics: usize, n_batches: usize) -> bool {
         let mass = self.start.as_ref().is_none_or(|(_, mass)| *mass > 0.0);
         let start = self.start.iter().map(|(start, _)| start);
         let complete = self.start.is_some() || self.batches.iter().all(Option::is_some);
-        let mut summaries = self.batches.iter().flatten().chain(start);
+        let mut summaries = self.batches.iter().flatten().chain(start).chain(&self.earlier);
+        let n_remembered = if self.is_estimate() { 0 } else { n_batches };
         let all = summaries.all(|summary| summary.fits(ids, n_statistics));
         mass && complete
             && all
             && self.total.fits(ids, n_statistics)
-            && self.batches.len() == n_batches
+            && self.batches.len() == n_remembered
+            && self.estimate.is_none_or(|estimate| estimate.mass > 0.0)
             && self.total.ids == ids
     }
 
@@ -105,6 +172,9 @@ impl Memo {
             self.batches.iter_mut().flatten().try_for_each(|summary| summary.apply(edit))?;
             if let Some((start, _)) = &mut self.start {
                 start.apply(edit)?;
+            }
+            if let Some(earlier) = &mut self.earlier {
+                earlier.apply(edit)?;
             }
         }
         self.total.apply(edit)?;
@@ -142,6 +212,34 @@ mod tests {
         assert_eq!(memo.total().counts, [3.0, 5.0]);
         assert_eq!(memo.total().statistics, [30.0, 50.0]);
         assert_eq!(memo.total().mass, 8.0);
+    }
+
+    #[test]
+    fn what_an_earlier_fit_knows_stays() {
+        let mut memo = Memo::beside(summary([10.0, 20.0]), 1);
+        assert!(!memo.is_complete());
+        for counts in [[1.0, 2.0], [3.0, 0.0]] {
+            memo.replace(0, summary(counts)).expect("same components");
+        }
+        memo.resum().expect("same components");
+        assert!(memo.is_complete());
+        assert_eq!((memo.total().counts.clone(), memo.mass_visited()), (vec![13.0, 20.0], 3.0));
+    }
+
+    #[test]
+    fn an_estimate_moves_by_the_rate_and_keeps_its_mass() {
+        let exact = Memo::complete(vec![summary([4.0, 2.0]), summary([0.0, 2.0])]).expect("same components");
+        let mut memo = exact.into_estimate(8.0);
+        assert!(memo.is_complete() && memo.is_estimate());
+        // A quarter of the way from (4, 4) to four times (1, 1).
+        memo.blend(&summary([0.0, 2.0]), 0.25).expect("same components");
+        assert_eq!(memo.total().counts, [3.0, 5.0]);
+        assert_eq!(memo.total().statistics, [30.0, 50.0]);
+        assert!(!memo.is_complete());
+        memo.blend(&summary([0.0, 0.0]), 1.0).expect("same components");
+        assert_eq!((memo.total().counts.clone(), memo.total().mass), (vec![3.0, 5.0], 8.0));
+        memo.blend(&summary([2.0, 6.0]), 1.0).expect("same components");
+        assert_eq!(memo.total().counts, [2.0, 6.0]);
     }
 
     #[test]

@@ -4,10 +4,13 @@ use std::sync::Arc;
 
 use crate::data::Moments;
 use crate::error::Result;
-use crate::likelihood::{self, Likelihood};
+use crate::likelihood::{self, Frame, Likelihood};
 use crate::parameters::Parameters;
-use crate::process::{self, Process};
+use crate::process::{self, Allocation, Process};
 use crate::simd::Scalar;
+use crate::suffstats::Summary;
+
+pub use crate::objective::Objective;
 
 /// A name of the registry and parameters.
 #[derive(Debug, Clone, PartialEq)]
@@ -25,6 +28,10 @@ pub struct Specification {
     pub likelihood: Named,
     /// The process.
     pub process: Named,
+    /// What is maximised.
+    pub objective: Objective,
+    /// Whether rows may have holes: NaN, which then says nothing.
+    pub holes: bool,
 }
 
 impl Specification {
@@ -34,7 +41,7 @@ impl Specification {
     /// [`crate::Error::InvalidArgument`] naming the parameter.
     pub fn resolve(&self, data: &Moments) -> Result<Self> {
         let parameters = likelihood::resolve(&self.likelihood.name, &self.likelihood.parameters, data)?;
-        Ok(Self { likelihood: Named { name: self.likelihood.name.clone(), parameters }, process: self.process.clone() })
+        Ok(Self { likelihood: Named { name: self.likelihood.name.clone(), parameters }, ..self.clone() })
     }
 
     /// The model of a complete specification for rows less `origin`.
@@ -42,10 +49,32 @@ impl Specification {
     /// # Errors
     /// As [`Specification::resolve`].
     pub fn build<F: Scalar>(&self, origin: Vec<f64>) -> Result<Model<F>> {
-        Ok(Model {
-            likelihood: likelihood::build(&self.likelihood.name, &self.likelihood.parameters, origin)?,
-            process: process::build(&self.process.name, &self.process.parameters)?,
-        })
+        let frame = Frame { origin, holes: self.holes };
+        let likelihood: Arc<dyn Likelihood<F>> =
+            likelihood::build(&self.likelihood.name, &self.likelihood.parameters, frame)?;
+        if self.objective == Objective::Map {
+            likelihood.check_mode()?;
+        }
+        Ok(Model { likelihood, process: self.process()?, objective: self.objective })
+    }
+
+    /// The process alone, which has been asked whether it serves the objective.
+    ///
+    /// # Errors
+    /// As [`process::build`], and [`Error::NotSupported`] where it does not.
+    pub fn process(&self) -> Result<Arc<dyn Process>> {
+        let process = process::build(&self.process.name, &self.process.parameters)?;
+        process.check_objective(self.objective)?;
+        Ok(process)
+    }
+
+    /// Which bound the value of the objective is: only equal kinds may be compared.
+    ///
+    /// # Errors
+    /// As [`Specification::process`].
+    pub fn bound(&self) -> Result<&'static str> {
+        let process = self.process()?;
+        Ok(if self.objective == Objective::Variational { process.bound() } else { self.objective.name() })
     }
 }
 
@@ -56,4 +85,16 @@ pub struct Model<F: Scalar> {
     pub likelihood: Arc<dyn Likelihood<F>>,
     /// The process.
     pub process: Arc<dyn Process>,
+    /// What is maximised.
+    pub objective: Objective,
+}
+
+impl<F: Scalar> Model<F> {
+    /// The optimal q of the weights given a summary.
+    pub fn allocate(&self, summary: &Summary) -> Allocation {
+        // Counts of emptied components may be left below zero by the rounding of sums and differences.
+        let counts: Vec<f64> = summary.counts.iter().map(|count| count.max(0.0)).collect();
+        let tail = summary.tail.filter(|_| self.process.has_tail()).map_or(0.0, |tail| tail.count.max(0.0));
+        self.process.allocate(&counts, tail, self.objective)
+    }
 }

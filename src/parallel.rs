@@ -3,7 +3,7 @@
 
 use std::ops::Range;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use rayon::prelude::*;
 
@@ -35,6 +35,41 @@ pub fn with_threads<T: Send>(threads: Option<usize>, work: impl FnOnce() -> T + 
             Error::invalid("threads", format!("{threads:?} ({error})"), "a number the system can start")
         })?;
     Ok(pool.install(work))
+}
+
+/// `task(0), ..., task(n - 1)` side by side, each with its share of the threads of the pool this is called from, or one
+/// after another where there are fewer threads; the results in order.
+///
+/// # Errors
+/// Where the system starts no further thread.
+pub fn side_by_side<T: Send>(n: usize, task: impl Fn(usize) -> T + Sync) -> Result<Vec<T>> {
+    let threads = rayon::current_num_threads();
+    let at_once = n.min(threads);
+    if at_once <= 1 {
+        return Ok((0..n).map(task).collect());
+    }
+    let next = AtomicUsize::new(0);
+    let take = || {
+        let index = next.fetch_add(1, Ordering::Relaxed);
+        (index < n).then(|| (index, task(index)))
+    };
+    let results = std::thread::scope(|scope| {
+        let start = |worker: usize| {
+            let own = threads / at_once + usize::from(worker < threads % at_once);
+            let work = move || with_threads(Some(own), || std::iter::from_fn(take).collect::<Vec<_>>());
+            std::thread::Builder::new().spawn_scoped(scope, work).map_err(|error| {
+                Error::invalid("threads", format!("{threads} ({error})"), "a number the system can start")
+            })
+        };
+        let workers: Vec<_> = (0..at_once).map(start).collect();
+        let join = |worker: std::thread::ScopedJoinHandle<'_, Result<Vec<(usize, T)>>>| {
+            worker.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+        };
+        workers.into_iter().map(|worker| worker.and_then(join)).collect::<Result<Vec<_>>>()
+    })?;
+    let mut results: Vec<_> = results.into_iter().flatten().collect();
+    results.sort_unstable_by_key(|(index, _)| *index);
+    Ok(results.into_iter().map(|(_, result)| result).collect())
 }
 
 /// The ranges of at most `size` that cut `0..n`, in order.
@@ -95,6 +130,21 @@ mod tests {
         assert_eq!(seen.check(), Ok(()));
         flag.cancel();
         assert_eq!(seen.check(), Err(Error::Cancelled));
+    }
+
+    #[test]
+    fn tasks_side_by_side_share_the_threads_and_come_back_in_order() {
+        let shares = |threads, n| {
+            with_threads(Some(threads), || side_by_side(n, |index| (index, rayon::current_num_threads())))
+                .and_then(|results| results)
+                .expect("a few threads")
+        };
+        assert_eq!(shares(1, 3), [(0, 1), (1, 1), (2, 1)]);
+        assert_eq!(shares(3, 1), [(0, 3)]);
+        let results = shares(5, 3);
+        assert_eq!(results.iter().map(|(index, _)| *index).collect::<Vec<_>>(), [0, 1, 2]);
+        assert!(results.iter().all(|(_, threads)| [1, 2].contains(threads)));
+        assert_eq!(shares(2, 9).len(), 9);
     }
 
     #[test]

@@ -86,6 +86,53 @@ impl Parameters {
         }
     }
 
+    /// One number for all columns, or a vector with one for each, all as [`Parameters::positive`] has them.
+    ///
+    /// # Errors
+    /// [`Error::InvalidArgument`] where it is something else, or a vector of another length than `d`, if that is known.
+    pub fn positives(&self, name: &str, d: Option<usize>) -> Result<Option<Vec<f64>>> {
+        let values = match self.0.get(name) {
+            Some(Value::Array { .. }) => self.vector(name)?.map(<[f64]>::to_vec),
+            _ => self.number(name)?.map(|value| vec![value; d.unwrap_or(1)]),
+        };
+        let Some(values) = values else { return Ok(None) };
+        if let Some(value) = values.iter().find(|value| **value <= 0.0) {
+            return Err(Error::invalid(name, Value::Number(*value), "greater than 0"));
+        }
+        if let Some(value) = values.iter().find(|value| !(1e-300..=1e300).contains(*value)) {
+            return Err(Error::invalid(name, Value::Number(*value), "from 1e-300 to 1e300"));
+        }
+        match d {
+            Some(d) if values.len() != d => {
+                let allowed = format!("a number or of size {d}, the number of columns of the data");
+                Err(Error::invalid(name, format!("of size {}", values.len()), allowed))
+            }
+            _ => Ok(Some(values)),
+        }
+    }
+
+    /// The vector called `name` of `d` numbers, one a column of the data.
+    ///
+    /// # Errors
+    /// As [`Parameters::vector`], and where it has another length.
+    pub fn vector_of(&self, name: &str, d: usize) -> Result<Option<&[f64]>> {
+        match self.vector(name)? {
+            Some(values) if values.len() != d => {
+                let allowed = format!("of size {d}, the number of columns of the data");
+                Err(Error::invalid(name, format!("of size {}", values.len()), allowed))
+            }
+            values => Ok(values),
+        }
+    }
+
+    /// What is required of complete parameters.
+    ///
+    /// # Errors
+    /// [`Error::InvalidArgument`] where it is absent.
+    pub fn required<T>(name: &str, value: Option<T>) -> Result<T> {
+        value.ok_or_else(|| Error::invalid(name, "absent", "given"))
+    }
+
     /// The square matrix called `name` and its size, `None` where it is absent.
     ///
     /// # Errors

@@ -41,6 +41,8 @@ pub trait Real:
     fn to_f64(self) -> f64;
     /// Neither infinite nor NaN.
     fn is_finite(self) -> bool;
+    /// Not a number: where data may have holes, one of them.
+    fn is_nan(self) -> bool;
     /// `ln(1 + self)`.
     #[must_use]
     fn ln_1p(self) -> Self;
@@ -66,6 +68,10 @@ macro_rules! impl_real {
             #[inline]
             fn is_finite(self) -> bool {
                 $t::is_finite(self)
+            }
+            #[inline]
+            fn is_nan(self) -> bool {
+                $t::is_nan(self)
             }
             #[inline]
             fn ln_1p(self) -> Self {

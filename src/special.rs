@@ -6,6 +6,8 @@
 
 mod elementary;
 
+use std::sync::LazyLock;
+
 pub use elementary::{exp_of_nonpositive, ln_of_positive};
 
 /// `ln(2 pi) / 2`.
@@ -122,6 +124,29 @@ pub fn digamma(y: f64) -> f64 {
     let inverse = 1.0 / shifted;
     let square = inverse * inverse;
     shifted.ln() - 0.5 * inverse - square * polynomial(&DIGAMMA_SERIES, square) - below
+}
+
+/// `ln x!` of a whole number.
+pub fn ln_factorial(x: f64) -> f64 {
+    static SMALL: LazyLock<Vec<f64>> = LazyLock::new(|| (0..256).map(|x| ln_gamma(f64::from(x) + 1.0)).collect());
+    // Other numbers than small whole ones take the long way.
+    match SMALL.get(x as usize) {
+        Some(&value) if x >= 0.0 && x.fract() == 0.0 => value,
+        _ => ln_gamma(x + 1.0),
+    }
+}
+
+/// `digamma(a + delta) - digamma(a)` for `a > 0` and `delta >= 0`, to full accuracy also where `delta` is far below `a`.
+pub fn digamma_difference(a: f64, delta: f64) -> f64 {
+    let mut base = a;
+    let mut below = 0.0;
+    while base < ASYMPTOTIC {
+        below += delta / (base + delta) / base;
+        base += 1.0;
+    }
+    let (start, end) = (1.0 / base, 1.0 / (base + delta));
+    let series = |inverse: f64| inverse * inverse * polynomial(&DIGAMMA_SERIES, inverse * inverse);
+    ln_ratio(base, delta) + 0.5 * delta * start * end + (series(start) - series(end)) + below
 }
 
 /// `ln Beta(a, b) = ln Gamma(a) + ln Gamma(b) - ln Gamma(a + b)`.

@@ -1,10 +1,10 @@
 //! The one summary: what a batch remembers, a worker sends, a checkpoint stores and a merge adds up.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 
 use serde::{Deserialize, Serialize};
 
-use crate::component::{ComponentId, Edit, position};
+use crate::component::{ComponentId, Edit, position, unknown};
 use crate::error::{Error, Result};
 
 /// What belongs to one component: its expected count and statistics, in the layout of the likelihood.
@@ -109,7 +109,7 @@ pub struct Summary {
     pub tail: Option<Tail>,
     /// Sum of the units' masses.
     pub mass: f64,
-    /// Sum over units of mass x log base measure, nats.
+    /// Sum over units of mass x log base measure, nats; of a mass, only the share that does not belong to the tail.
     pub log_base_measure: f64,
     /// What a process with local variables needs, by name (nothing for mixtures).
     pub local: BTreeMap<String, Vec<f64>>,
@@ -145,10 +145,17 @@ impl Summary {
         theirs.sort_unstable();
         let k = ids.len();
         let values = [&self.counts, &self.entropies, &self.statistics];
+        let tail = self.tail.unwrap_or_default();
+        let tail = [&tail.count, &tail.entropy, &tail.expected_log_likelihood];
         mine == theirs
             && self.n_statistics == n_statistics
             && (self.counts.len(), self.entropies.len(), self.statistics.len()) == (k, k, k * n_statistics)
-            && values.into_iter().flatten().chain([&self.mass, &self.log_base_measure]).all(|value| value.is_finite())
+            && values
+                .into_iter()
+                .flatten()
+                .chain([&self.mass, &self.log_base_measure])
+                .chain(tail)
+                .all(|value| value.is_finite())
     }
 
     /// Count and statistics of the component at `k`.
@@ -179,9 +186,14 @@ impl Summary {
 
     fn combine(&mut self, other: &Self, sign: f64) -> Result<()> {
         let p = self.n_statistics;
+        // A batch has the components in the order of its last visit, which is that of the total until components are ordered.
+        let places: Option<HashMap<_, _>> = (!self.ids.starts_with(&other.ids))
+            .then(|| self.ids.iter().enumerate().map(|(at, &id)| (id, at)).collect());
         for (k, &id) in other.ids.iter().enumerate() {
-            // Batches nearly always have the components in the order of the total.
-            let at = if self.ids.get(k) == Some(&id) { k } else { position(&self.ids, id)? };
+            let at = match &places {
+                None => k,
+                Some(places) => *places.get(&id).ok_or_else(|| unknown(id))?,
+            };
             self.counts[at] += sign * other.counts[k];
             self.entropies[at] += sign * other.entropies[k];
             let theirs = &other.statistics[k * p..][..p];

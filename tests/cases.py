@@ -1,32 +1,30 @@
 """Small problems for the tests, and the way from the public objects to those of the oracle."""
 
+import dataclasses
 from dataclasses import dataclass
 from typing import Any, Literal
 
 import numpy as np
 from hypothesis import strategies as st
 
+import kinds
 import stickbreak as sb
+from kinds import oracle_of as oracle_of
 from oracles import variational as oracle
 from oracles.models import Array
 from stickbreak.testing import visible_bits as visible_bits
-from stickbreak.testing.generators import (
-    Setting,
-    clustered_rows,
-    positive_definite,
-    random_responsibilities,
-    random_specification,
-)
+from stickbreak.testing.generators import clustered_rows as clustered_rows
+from stickbreak.testing.generators import positive_definite, random_responsibilities
 
 LikelihoodName = Literal["gaussian", "zero_mean_gaussian"]
 ProcessName = Literal["dirichlet_process", "finite_dirichlet"]
 
-KINDS: dict[LikelihoodName, type[sb.Gaussian | sb.ZeroMeanGaussian]] = {
-    "gaussian": sb.Gaussian,
-    "zero_mean_gaussian": sb.ZeroMeanGaussian,
-}
+# One global step, and nothing dropped anywhere.
+START = sb.Full(sparsity=None, margin=None, max_passes=0)
 LIKELIHOODS: tuple[LikelihoodName, ...] = ("gaussian", "zero_mean_gaussian")
 PROCESSES: tuple[ProcessName, ...] = ("dirichlet_process", "finite_dirichlet")
+# Their names among all kinds.
+KINDS = {"dirichlet_process": "nested", "finite_dirichlet": "finite"}
 
 
 @dataclass(frozen=True)
@@ -46,7 +44,7 @@ class Case:
     @property
     def scale(self) -> float:
         """The size of the terms of the bound: what a relative tolerance refers to."""
-        return float(1.0 + np.abs(self.rows).sum() + self.weights.sum())
+        return float(1.0 + np.nansum(np.abs(self.rows)) + self.weights.sum())
 
 
 def make_process(name: ProcessName, n_components: int, concentration: float) -> sb.DirichletProcess:
@@ -63,19 +61,29 @@ def make_case(
     dimension: int = 3,
     n_components: int = 4,
     support: int | None = None,
-    likelihood: LikelihoodName = "gaussian",
-    process: ProcessName = "dirichlet_process",
+    likelihood: str = "gaussian",
+    process: str = "dirichlet_process",
     weighted: bool = False,
+    with_mode: bool = False,
+    holes: bool = False,
+    concentration: float | None = None,
 ) -> Case:
-    """A random problem that depends on its arguments only."""
+    """A random problem that depends on its arguments only; likelihoods and processes by the names here or of `kinds`.
+
+    `with_mode` asks for priors that have a mode, `holes` for missing entries, though none of a whole row.
+    """
     rng = np.random.default_rng(seed)
-    rows = clustered_rows(rng, n, dimension, n_components)
+    rows = kinds.make_rows(likelihood, rng, n, dimension, n_components)
+    if holes:
+        rows = kinds.with_holes(rng, rows)
     responsibilities = random_responsibilities(rng, n, n_components, support or n_components)
     weights = rng.choice([0.5, 1.0, 2.0, 3.25], size=n) if weighted else np.ones(n)
-    own_likelihood = random_specification(rng, KINDS[likelihood], Setting(dimension))
-    own_process = make_process(process, n_components, float(rng.uniform(0.2, 5.0)))
+    own_likelihood = kinds.make_likelihood(likelihood, rng, dimension, with_mode=with_mode)
+    if concentration is None:
+        concentration = float(rng.uniform(0.2, 5.0))
+    own_process = kinds.make_process(KINDS.get(process, process), n_components, concentration)
     model = sb.Mixture(likelihood=own_likelihood, process=own_process)
-    return Case(rows, responsibilities, weights, model, oracle_of(model))
+    return Case(rows, responsibilities, weights, model, oracle_of(model, holes=holes))
 
 
 @st.composite
@@ -96,29 +104,40 @@ def cases(draw: st.DrawFn, *, min_rows: int = 2, **fixed: Any) -> Case:
     return make_case(draw(st.integers(0, 2**32 - 1)), **arguments)
 
 
-def oracle_of(model: sb.Mixture) -> oracle.Specification:
-    """The oracle's mixture for a model whose hyper-parameters are all given."""
-    likelihood: oracle.NormalWishart | oracle.ZeroMeanWishart
-    own, process = model.likelihood, model.process
-    if isinstance(own, sb.ZeroMeanGaussian):
-        likelihood = oracle.ZeroMeanWishart(own.dof, np.asarray(own.scale))
-    else:
-        likelihood = oracle.NormalWishart(np.asarray(own.mean), own.mean_precision, own.dof, np.asarray(own.scale))
-    if isinstance(process, sb.FiniteDirichlet):
-        return oracle.Specification(likelihood, oracle.FiniteSymmetricDirichlet(process.concentration))
-    return oracle.Specification(likelihood, oracle.StickBreaking(process.concentration))
-
-
 def component(fit: sb.Fit, index: int) -> dict[str, Array]:
     """The arrays of one component, without their first axis."""
     return {name: np.asarray(values[index]) for name, values in fit.components.items()}
 
 
-def globals_of(fit: sb.Fit) -> oracle.Globals:
-    """The oracle's globals from what a fit shows: its components, its counts and its filled model."""
-    mixture = oracle_of(fit.model)
+def globals_of(fit: sb.Fit, mass: float | None = None, *, holes: bool = False) -> oracle.Globals:
+    """The oracle's globals from what a fit shows: its components, its counts and its filled model.
+
+    `mass` is the weight of all rows, which tells the count of the tail where there is one; `holes` says that the rows
+    had missing entries.
+    """
+    mixture = oracle_of(fit.model, holes=holes)
     naturals = [mixture.likelihood.natural(**component(fit, k)) for k in range(fit.n_components)]
-    return oracle.Globals(naturals, mixture.process.update(fit.counts))
+    counts = fit.counts
+    if mixture.process.has_tail:
+        assert mass is not None
+        counts = np.append(counts, max(mass - counts.sum(), 0.0))
+    return oracle.Globals(naturals, mixture.process.update(counts))
+
+
+def passes(number: int, sparsity: int | None = None) -> sb.Full:
+    """This many passes of all rows at once, with nothing dropped but by the sparsity."""
+    return sb.Full(sparsity=sparsity, margin=None, max_passes=number, tol=0.0)
+
+
+def replaced(case: Case, **changes: Any) -> Case:
+    """A case with other rows, responsibilities, weights or model."""
+    return dataclasses.replace(case, **changes)
+
+
+def with_process(case: Case, process: Any) -> Case:
+    """The case with another prior on the weights."""
+    model = sb.Mixture(likelihood=case.model.likelihood, process=process)
+    return replaced(case, model=model, mixture=oracle_of(model))
 
 
 def fit_from(case: Case, algorithm: Any = None, **options: Any) -> sb.Fit:

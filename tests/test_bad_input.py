@@ -112,12 +112,10 @@ ALGORITHMS: list[Case] = [
 NOT_SUPPORTED: list[Maker] = [
     lambda: sb.Full(units=object()),
     lambda: sb.Full(moves=(object(),)),
-    lambda: sb.Full(objective="map"),
-    lambda: sb.Memoized(objective="ml"),
-    lambda: sb.DirichletProcess(truncation="stick"),
-    lambda: sb.DirichletProcess(truncation="tail"),
+    lambda: run(algorithm=sb.Full(objective="map"), model=with_process(sb.DirichletProcess(0.5))),
+    lambda: run(algorithm=sb.Memoized(objective="ml"), model=with_process(sb.DirichletProcess(truncation="tail"))),
+    lambda: sb.PitmanYor(0.5, truncation="tail"),
     lambda: run(missing="marginalize"),
-    lambda: run(init="sequential"),
     lambda: fitted().save("model.safetensors", memo=True),
 ]
 
@@ -129,6 +127,10 @@ def unreached(_: sb.Record) -> bool:
 def run(rows: Any = ROWS, algorithm: Any = None, model: Any = MODEL, **options: Any) -> sb.Fit:
     algorithm = sb.Full(max_passes=3) if algorithm is None else algorithm
     return sb.fit(model, rows, algorithm, **{"progress": False, "callbacks": [unreached]} | options)
+
+
+def with_process(process: Any) -> sb.Mixture:
+    return sb.Mixture(likelihood=sb.Gaussian(), process=process)
 
 
 def fitted(n_components: int = 2) -> sb.Fit:
@@ -157,7 +159,7 @@ DATA: list[Case] = [
     (lambda: run(ROWS[:, :0]), sb.InvalidArgument, "data"),
     (lambda: run(3.0), (sb.InvalidType, sb.InvalidArgument), "data"),
     (lambda: run(None), sb.InvalidType, "data"),
-    (lambda: run("rows.csv"), sb.InvalidType, "data"),
+    (lambda: run("rows.csv"), sb.InvalidArgument, "data"),
     (lambda: run([[1.0, 2.0], [3.0]]), sb.InvalidType, "data"),
     (lambda: run(ROWS.astype(complex)), sb.InvalidType, "data"),
     (lambda: run(ROWS.astype(object)), sb.InvalidType, "data"),
@@ -302,7 +304,7 @@ def test_classes_of_the_errors() -> None:
     assert issubclass(sb.InvalidType, TypeError)
     kinds = [getattr(sb, name) for name in sb.__all__ if isinstance(getattr(sb, name), type)]
     errors = [kind for kind in kinds if issubclass(kind, Exception)]
-    assert len(errors) == 10
+    assert len(errors) == 12
     assert all(issubclass(kind, sb.StickbreakError) for kind in errors if not issubclass(kind, Warning))
     assert issubclass(sb.ConversionWarning, UserWarning)
 

@@ -6,7 +6,18 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import stickbreak as sb
-from cases import LIKELIHOODS, PROCESSES, Case, LikelihoodName, ProcessName, cases, fit_from, globals_of, make_case
+from cases import (
+    LIKELIHOODS,
+    PROCESSES,
+    Case,
+    LikelihoodName,
+    ProcessName,
+    cases,
+    fit_from,
+    globals_of,
+    make_case,
+)
+from oracles import engines
 from oracles import variational as oracle
 
 SPARSITIES = (1, 2, 3, 4, 5, None)
@@ -75,7 +86,7 @@ def test_evaluate(case: Case, sparsity: int, passes: int) -> None:
 def test_pass_by_pass(likelihood: LikelihoodName, process: ProcessName, sparsity: int | None) -> None:
     """Every pass of `Full` from the same responsibilities has the oracle's bound to 1e-9, and its components."""
     case = make_case(21, n=150, n_components=5, likelihood=likelihood, process=process, weighted=True)
-    trajectory = oracle.fit_full(case.rows, case.responsibilities, case.mixture, 12, sparsity, case.weights)
+    trajectory = engines.fit_full(case.rows, case.responsibilities, case.mixture, 12, sparsity, case.weights)
     fit = fit_from(case, sb.Full(sparsity=sparsity, max_passes=12, tol=0.0))
     bounds = [record.elbo for record in fit.history]
     np.testing.assert_allclose(bounds, [each.elbo for each in trajectory[1:]], rtol=1e-9)

@@ -150,8 +150,9 @@ def test_start_from_a_fit_of_other_data() -> None:
     rows, _ = separated_mixture(1, n=900, dimension=2, n_clusters=4)
     trained = fit(rows[:600], sb.Full(max_passes=30), n_components=4, seed=2)
     other = fit(rows[600:], sb.Full(max_passes=5), init=trained)
-    # The order of the components carries over.
-    assert (other.predict(rows) == trained.predict(rows)).mean() > 0.99
+    # The components carry over, each at its place in the order of the new counts.
+    pairs = set(zip(trained.predict(rows).tolist(), other.predict(rows).tolist(), strict=True))
+    assert len(pairs) == 4
     assert other.counts.sum() == pytest.approx(300.0)
 
 
@@ -167,6 +168,27 @@ def test_restarts_keep_the_best() -> None:
     assert others[0] == once.elbo
     again = fit(rows, algorithm, n_components=8, init="random", seed=3, n_init=6)
     assert visible_bits(again, rows) == visible_bits(often, rows)
+
+
+@pytest.mark.parametrize("init", ["kmeans++", "random", "sequential"])
+def test_starts_side_by_side_are_those_one_after_another(init: str) -> None:
+    """A callback makes them run one after another."""
+    rows = clustered_rows(np.random.default_rng(8), 400, 2, 8)
+    algorithm = sb.Memoized(batches=3, max_passes=8)
+    settings = {"n_components": 6, "init": init, "seed": 3, "n_init": 5}
+    after_another = fit(rows, algorithm, **settings, callbacks=[lambda _: False])
+    for threads in (1, 2, 3, 8):
+        assert visible_bits(fit(rows, algorithm, **settings, threads=threads), rows) == visible_bits(
+            after_another, rows
+        )
+
+
+def test_an_error_in_one_of_the_starts_is_raised() -> None:
+    rows = clustered_rows(np.random.default_rng(8), 100, 2, 3)
+    rows[50, 1] = np.inf
+    with pytest.raises(sb.InvalidArgument) as caught:
+        fit(rows, sb.Full(), n_components=3, n_init=4, threads=4)
+    assert caught.value.argument == "data"
 
 
 def test_no_passes_leave_no_history() -> None:

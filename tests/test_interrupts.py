@@ -120,6 +120,33 @@ def test_interrupt_before_there_is_a_state() -> None:
     assert finish(run).splitlines()[-1] == "KeyboardInterrupt"
 
 
+def test_interrupt_ends_all_starts_side_by_side() -> None:
+    """The bar tells when a pass of any of them is complete; the others end with what they have."""
+    run = start("""
+        rows = np.random.default_rng(0).standard_normal((4000, 3))
+
+        class Terminal:
+            pressed = False
+
+            def write(self, text):
+                if "elbo" in text and not self.pressed:
+                    self.pressed = True
+                    os.kill(os.getpid(), signal.SIGINT)
+
+            def flush(self):
+                pass
+
+        screen, sys.stderr = sys.stderr, Terminal()
+        fit = sb.fit(model, rows, sb.Full(max_passes=10**9, tol=0.0), n_components=5, n_init=3, threads=2,
+                     progress=True)
+        sys.stderr = screen
+        report(fit)
+    """)
+    result = json.loads(finish(run).splitlines()[-1])
+    assert result["reason"] == "INTERRUPTED"
+    assert result["counts"] == pytest.approx(4000)
+
+
 def test_interrupt_in_a_callback_is_an_interrupt() -> None:
     run = start("""
         rows = np.random.default_rng(0).standard_normal((2000, 2))

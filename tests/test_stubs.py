@@ -12,7 +12,7 @@ from stickbreak import _core
 
 STUB = Path(_core.__file__).with_name("_core.pyi")
 # What a stub declares for the sake of its own annotations only.
-ALIASES = {"Rows", "Specification"}
+ALIASES = {"Rows", "Specification", "BlockSource", "DenseRows"}
 
 
 @pytest.fixture(scope="module")
@@ -106,5 +106,5 @@ def test_state_agrees_with_the_stub() -> None:
     for array in (state.counts, state.weights, *state.components.values()):
         assert array.dtype == np.float64
     assert all(isinstance(record, dict) for record in state.history)
-    indices, values = state.responsibilities(rows, 1, None)
+    indices, values = state.responsibilities(rows, 1, False, None)
     assert (indices.dtype, values.dtype) == (np.int64, np.float64)

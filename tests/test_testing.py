@@ -1,5 +1,6 @@
 """`stickbreak.testing` itself: what is drawn is what was asked for, and every check finds what it is for."""
 
+import dataclasses
 import subprocess
 import sys
 import textwrap
@@ -27,7 +28,8 @@ MODEL = sb.Mixture(likelihood=sb.Gaussian())
 def test_every_likelihood_is_drawn_with_and_without_values(kind: type[Likelihood]) -> None:
     for filled in (True, False):
         likelihood = find(testing.likelihoods(3, filled=filled), lambda each: type(each) is kind)
-        assert {value is not None for value in likelihood._parameters().values()} == {filled}
+        optional = [field.name for field in dataclasses.fields(kind) if field.default is None]
+        assert {getattr(likelihood, name) is not None for name in optional} == {filled}
 
 
 @pytest.mark.parametrize("kind", Process.__subclasses__())
@@ -52,6 +54,44 @@ def test_kinds_of_rows(kind: str, shows: Callable[[np.ndarray], bool], data: st.
     X = data.draw(testing.rows(30, 3, kinds=[kind], dtype="float64"))
     assert X.shape == (30, 3)
     assert shows(X)
+
+
+@pytest.mark.parametrize(
+    ("domain", "kind", "shows"),
+    [
+        ("counts", "clusters", lambda X: X.max() > 1),
+        ("counts", "zero_rows", lambda X: (X == 0).all(axis=1).any()),
+        ("counts", "zero_columns", lambda X: (X == 0).all(axis=0).any()),
+        ("counts", "outlier", lambda X: (X == 0).all(axis=1).any() or X.max() >= 1000),
+        ("counts", "large", lambda X: X.max() > 100),
+        ("binary", "clusters", lambda X: set(np.unique(X)) == {0.0, 1.0}),
+        ("binary", "zero_rows", lambda X: (X == 0).all(axis=1).any()),
+    ],
+)
+@given(data=st.data())
+def test_kinds_of_counts(domain: str, kind: str, shows: Callable[[np.ndarray], bool], data: st.DataObject) -> None:
+    X = data.draw(testing.rows(40, 3, domain=domain, kinds=[kind]))
+    assert (X >= 0).all()
+    np.testing.assert_array_equal(X, np.round(X))
+    assert X.max() <= (1 if domain == "binary" else 2**24)
+    assert shows(X)
+
+
+@pytest.mark.parametrize(
+    ("kind", "shows"),
+    [
+        (sb.SphericalGaussian, lambda each: each.base == "product" and each.mean_precision is not None),
+        (sb.KnownCovarianceGaussian, lambda each: np.ndim(each.mean_precision) == 2),
+        (sb.KnownCovarianceGaussian, lambda each: np.ndim(each.mean_precision) == 0),
+        (sb.Multinomial, lambda each: not each.coefficient),
+        (sb.DirichletProcess, lambda each: each.truncation == "tail"),
+        (sb.DirichletProcess, lambda each: isinstance(each.concentration, sb.Gamma)),
+        (sb.PitmanYor, lambda each: each.discount > 0.1),
+    ],
+)
+def test_variants_are_drawn(kind: type, shows: Callable[[object], bool]) -> None:
+    draw = testing.likelihoods(2, kinds=[kind]) if issubclass(kind, Likelihood) else testing.processes(kinds=[kind])
+    assert find(draw, shows) is not None
 
 
 @given(testing.rows(12, 2, domain="centred"))
@@ -80,6 +120,14 @@ def test_problems_are_what_was_asked_for(problem: testing.Problem) -> None:
     assert fit.n_components == problem.n_components
 
 
+@given(testing.problems(kinds=["constant_columns", "zero_rows"]))
+def test_problems_have_the_kinds_that_their_likelihood_knows(problem: testing.Problem) -> None:
+    zeros = bool((problem.X == 0).all(axis=1).any())
+    constant = bool((problem.X[0] == problem.X).all(axis=0).any())
+    counts = type(problem.model.likelihood)._domain in ("counts", "binary")
+    assert constant or (counts and zeros)
+
+
 @pytest.mark.parametrize(
     ("call", "argument"),
     [
@@ -91,6 +139,8 @@ def test_problems_are_what_was_asked_for(problem: testing.Problem) -> None:
         (lambda: testing.processes(0), "n_components"),
         (lambda: testing.problems(likelihoods=[sb.DirichletProcess]), "likelihoods"),
         (lambda: testing.problems(n=3, n_components=4), "n_components"),
+        (lambda: testing.problems(kinds=["dupplicates"]), "kinds"),
+        (lambda: testing.problems(likelihoods=[sb.Bernoulli], kinds=["collinear"]), "kinds"),
         (lambda: testing.sample_weights(5, zeros="no"), "zeros"),
         (lambda: testing.algorithms(n=5, n_components=0), "n_components"),
         (lambda: testing.check_permutation(MODEL, ROWS, sb.Memoized(batches=2)), "algorithm"),

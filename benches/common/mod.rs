@@ -6,10 +6,11 @@ mod of_peak;
 
 use rand_distr::{Distribution, StandardNormal};
 use stickbreak::component::EditLog;
-use stickbreak::data::{DenseRows, Units, moments};
+use stickbreak::data::{DenseRows, TableRows, Units, moments};
 use stickbreak::global_step::Globals;
+use stickbreak::likelihood::demands;
 use stickbreak::local_step::{ByScore, FromLabels, Keep, LocalStep, Outcome};
-use stickbreak::model::{Model, Named, Specification};
+use stickbreak::model::{Model, Named, Objective, Specification};
 use stickbreak::parallel::Cancel;
 use stickbreak::parameters::Parameters;
 use stickbreak::rng::{Purpose, stream};
@@ -89,9 +90,16 @@ impl<'a, F: Scalar> State<'a, F> {
         let rows = DenseRows::new(&data.rows, sizes.d);
         let cancel = Cancel::default();
         let units = Units::all(&rows, None);
-        let found = moments(&units, &cancel).expect("finite rows");
+        let asked = demands("Gaussian").expect("a name of the registry");
+        let found = moments(&TableRows { rows: &rows, weights: None }, asked, false, &cancel).expect("finite rows");
         let named = |name: &str| Named { name: name.into(), parameters: Parameters::default() };
-        let specification = Specification { likelihood: named("Gaussian"), process: named("DirichletProcess") };
+        let objective = Objective::Variational;
+        let specification = Specification {
+            likelihood: named("Gaussian"),
+            process: named("DirichletProcess"),
+            objective,
+            holes: false,
+        };
         let origin = found.mean.iter().map(|&value| F::from_f64(value).to_f64()).collect();
         let model: Model<F> = specification.resolve(&found).expect("defaults").build(origin).expect("defaults");
         let step = LocalStep {

@@ -12,11 +12,12 @@ A model says what the data are made of, an algorithm says how to find it, and `f
 """
 
 from stickbreak._core import __version__
-from stickbreak.algorithms import Full, Memoized
+from stickbreak.algorithms import Full, Memoized, Stochastic
 from stickbreak.checkpoints import Checkpoint
 from stickbreak.errors import (
     CheckpointError,
     ConversionWarning,
+    EmptyRowsWarning,
     InternalError,
     InvalidArgument,
     InvalidType,
@@ -24,38 +25,64 @@ from stickbreak.errors import (
     NotSupported,
     NumericalError,
     SourceError,
+    StepSizeWarning,
     StickbreakError,
 )
 from stickbreak.fitting import fit
+from stickbreak.gamma import Gamma
 from stickbreak.history import Record, StopReason
-from stickbreak.likelihoods import Gaussian, ZeroMeanGaussian
+from stickbreak.labelling import LabelShare, label_shares
+from stickbreak.likelihoods import (
+    Bernoulli,
+    DiagonalGaussian,
+    Gaussian,
+    KnownCovarianceGaussian,
+    Multinomial,
+    Poisson,
+    SphericalGaussian,
+    ZeroMeanGaussian,
+)
+from stickbreak.loading import load
 from stickbreak.model import Mixture
-from stickbreak.processes import DirichletProcess, FiniteDirichlet
-from stickbreak.results import Fit, load
+from stickbreak.processes import DirichletProcess, FiniteDirichlet, PitmanYor
+from stickbreak.results import Fit
 
 __all__ = [
+    "Bernoulli",
     "Checkpoint",
     "CheckpointError",
     "ConversionWarning",
+    "DiagonalGaussian",
     "DirichletProcess",
+    "EmptyRowsWarning",
     "FiniteDirichlet",
     "Fit",
     "Full",
+    "Gamma",
     "Gaussian",
     "InternalError",
     "InvalidArgument",
     "InvalidType",
+    "KnownCovarianceGaussian",
+    "LabelShare",
     "Memoized",
     "Mixture",
     "ModelFileError",
+    "Multinomial",
     "NotSupported",
     "NumericalError",
+    "PitmanYor",
+    "Poisson",
     "Record",
     "SourceError",
+    "SphericalGaussian",
+    "StepSizeWarning",
     "StickbreakError",
+    "Stochastic",
     "StopReason",
     "ZeroMeanGaussian",
     "__version__",
     "fit",
+    "label_shares",
     "load",
 ]

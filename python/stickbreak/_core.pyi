@@ -1,44 +1,54 @@
 """The Rust core as Python sees it. Private: the public names are those of `stickbreak`.
 
-Rows are C- or F-ordered, native-endian float32 or float64 arrays of shape (n, D); weights are float64 (n,).
+Rows are C- or F-ordered, native-endian float32 or float64 arrays of shape (n, D), or the parts of a sparse table;
+weights are float64 (n,).
 A specification travels as a pair (name, parameters); a parameter that is None follows the data.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any, Literal, TypeAlias, final
 
 import numpy as np
 from numpy.typing import NDArray
 
+from stickbreak.arrays import SparseRows
+
 __version__: str
 
-Rows: TypeAlias = NDArray[np.float32] | NDArray[np.float64]
+DenseRows: TypeAlias = NDArray[np.float32] | NDArray[np.float64]
+Rows: TypeAlias = DenseRows | SparseRows
+# Type, number of columns, and what returns a fresh iterator of C-contiguous rows of them.
+BlockSource: TypeAlias = tuple[str, int, Callable[[], Iterator[DenseRows]]]
 Specification: TypeAlias = tuple[str, dict[str, Any]]
 
 def registry() -> dict[str, list[str]]: ...
 def check_likelihood(name: str, parameters: dict[str, Any]) -> None: ...
 def check_process(name: str, parameters: dict[str, Any]) -> None: ...
 def fit(
-    rows: Rows,
+    rows: Rows | BlockSource,
     weights: NDArray[np.float64] | None,
     *,
     likelihood: Specification,
     process: Specification,
+    objective: str,
+    holes: bool,
     n_components: int | None,
     init: str | NDArray[np.int64] | NDArray[np.float64] | State,
     batches: int | None,
+    batch_size: int | None,
     shuffle: bool,
+    steps: tuple[float, float] | None,
     sparsity: int | Literal["auto"] | None,
     margin: float | None,
     bounds_memory: int,
     max_passes: int,
     tol: float,
-    seed: int,
+    seeds: list[int],
     threads: int | None,
     checkpoint_every: float | None,
     resume: bytes | None,
     observer: Callable[[dict[str, Any]], bool] | None,
-) -> State: ...
+) -> list[State]: ...
 
 @final
 class State:
@@ -65,7 +75,9 @@ class State:
     @property
     def components(self) -> dict[str, NDArray[np.float64]]: ...
     @property
-    def concentration(self) -> float: ...
+    def concentration(self) -> float | tuple[float, float]: ...
+    @property
+    def tail_count(self) -> float: ...
     @property
     def elbo(self) -> float: ...
     @property
@@ -77,11 +89,23 @@ class State:
     @property
     def error(self) -> str | None: ...
     def evaluate(self, rows: Rows, weights: NDArray[np.float64] | None, threads: int | None) -> float: ...
+    def update(
+        self, rows: Rows, weights: NDArray[np.float64] | None, max_passes: int, tol: float, threads: int | None
+    ) -> State: ...
     def predict(self, rows: Rows, threads: int | None) -> NDArray[np.int64]: ...
     def responsibilities(
-        self, rows: Rows, sparsity: int | None, threads: int | None
+        self, rows: Rows, sparsity: int | None, tail: bool, threads: int | None
     ) -> tuple[NDArray[np.int64], NDArray[np.float64]]: ...
     def log_predictive(self, rows: Rows, threads: int | None) -> NDArray[np.float64]: ...
+    def log_plug_in(self, rows: Rows, threads: int | None) -> NDArray[np.float64]: ...
+    @property
+    def point_estimates(self) -> dict[str, NDArray[np.float64]]: ...
+    @property
+    def objective(self) -> str: ...
+    @property
+    def missing(self) -> str: ...
+    def impute(self, rows: Rows, threads: int | None) -> tuple[NDArray[np.float64], NDArray[np.float64]]: ...
+    def sample_missing(self, rows: Rows, seed: int, threads: int | None) -> NDArray[np.float64]: ...
     def sample(self, n: int, seed: int) -> NDArray[np.float64]: ...
     def summary(
         self,

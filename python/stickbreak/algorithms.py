@@ -1,19 +1,21 @@
 """Variational algorithms: how the posterior is found. They hold settings, checked when they are made."""
 
+import warnings
 from dataclasses import KW_ONLY, dataclass
 from typing import Any, Literal
 
 from stickbreak import checks
-from stickbreak.errors import NotSupported
+from stickbreak.errors import NotSupported, StepSizeWarning
 
 MEBIBYTE = 1024 * 1024
+OBJECTIVES = ("variational", "map", "ml")
 
 
 @dataclass(frozen=True, kw_only=True)
 class Algorithm:
     """What all algorithms share; see `Full` for the meaning of the fields."""
 
-    objective: Literal["variational"] | None = None
+    objective: Literal["variational", "map", "ml"] | None = None
     sparsity: int | Literal["auto"] | None = "auto"
     margin: float | None = 20.0
     bounds_memory: int = 128 * MEBIBYTE
@@ -23,7 +25,8 @@ class Algorithm:
     tol: float = 1e-6
 
     def __post_init__(self) -> None:
-        self._check_objective()
+        if self.objective is not None:
+            checks.word("objective", self.objective, OBJECTIVES, or_else=["None"])
         if self.sparsity is not None:
             self._set("sparsity", _integer_or_auto("sparsity", self.sparsity, or_else=["'auto'", "None"]))
         if self.margin is not None:
@@ -35,11 +38,10 @@ class Algorithm:
         self._set("max_passes", checks.integer("max_passes", self.max_passes, minimum=0))
         self._set("tol", checks.non_negative("tol", self.tol))
 
-    def _check_objective(self) -> None:
-        if self.objective is not None:
-            known = ("variational", "map", "ml")
-            if checks.word("objective", self.objective, known, or_else=["None"]) != "variational":
-                raise NotSupported(f"objective={self.objective!r}: mixtures have 'variational' only in this version")
+    def _to_core(self) -> dict[str, Any]:
+        """Return what the core reads of batches and visits; None stands for what the algorithm does not have."""
+        # One batch: there is nothing to shuffle rows between.
+        return {"batches": 1, "batch_size": None, "shuffle": False, "steps": None}
 
     def _check_moves(self) -> None:
         if not isinstance(self.moves, tuple | list):
@@ -58,8 +60,10 @@ class Full(Algorithm):
 
     Parameters
     ----------
-    objective : {None, "variational"}
-        What is maximised: the evidence lower bound. None means the model's usual objective, which for mixtures is
+    objective : {None, "variational", "map", "ml"}
+        What is maximised. "variational": the evidence lower bound. "map" and "ml" look for one value of the weights and
+        of each component: those with the highest posterior density together with the best responsibilities, or, without
+        a prior, the highest likelihood ([2]_, Eq. 4). None means the model's usual objective, which for mixtures is
         "variational".
     sparsity : "auto", int or None
         L: how many components a row may belong to at the same time, from 1 (hard clusters) to the number of
@@ -117,8 +121,9 @@ class Memoized(Algorithm):
     batches : "auto" or int
         The number of batches, from 1 to the number of rows; "auto" is one for every 5000 rows, from 1 to 20.
     shuffle : bool
-        Whether rows go to batches by a permutation, which depends on the seed and the number of rows only.
-        Otherwise a batch is a run of consecutive rows.
+        Whether rows go to batches by a permutation, which depends on the seed and the number of rows only, and every
+        pass visits the batches in a fresh random order. Otherwise a batch is a run of consecutive rows, and every pass
+        takes the batches in the order of the data.
     objective, sparsity, margin, bounds_memory, units, moves, max_passes, tol
         As in `Full`.
 
@@ -149,6 +154,96 @@ class Memoized(Algorithm):
         super().__post_init__()
         self._set("batches", _integer_or_auto("batches", self.batches, or_else=["'auto'"]))
         self._set("shuffle", checks.flag("shuffle", self.shuffle))
+
+    def _to_core(self) -> dict[str, Any]:
+        batches = None if self.batches == "auto" else self.batches
+        return {"batches": batches, "batch_size": None, "shuffle": self.shuffle, "steps": None}
+
+
+@dataclass(frozen=True)
+class Stochastic(Algorithm):
+    r"""Stochastic variational inference: each batch moves the components a step, and no batch is remembered.
+
+    Visit t = 1, 2, ... of a batch B of mass :math:`|B|` moves the sums that the components are made of by
+
+    .. math:: S \leftarrow (1 - \rho_t) S + \rho_t \frac{N}{|B|} S(B),
+              \qquad \rho_t = (t + \text{delay})^{-\text{decay}}
+
+    which is a step of that length along the natural gradient [1]_. Rows go to batches once; a pass visits every
+    batch once, without replacement, and so makes ``n / batch_size`` steps. The memory does not grow with the number of
+    batches, but each step forgets a part of the data, the bound is not monotone and is not known on the way: the
+    records of the passes have an `elbo` of nan, and `tol` has no effect. After the last pass, or where a callback ends
+    the fit, one more pass without a record visits all rows under the components as they are; what it sums up makes the
+    components of the fit, and `elbo` is their exact bound. A fit that ends in a pass, by an interrupt or an error of
+    the source, keeps the components that it has, and its `elbo` is nan.
+
+    Parameters
+    ----------
+    batch_size : int
+        The most rows of a batch, from 1 to the number of rows; sizes differ by at most one.
+    delay : float
+        At least 0; the larger it is, the less the first batches move the components.
+    decay : float
+        How fast steps become shorter, at least 0. Only above 0.5 and up to 1 do the components settle, and on
+        an optimum; other values are warned of.
+    shuffle : bool
+        As in `Memoized`. Without it batches are runs of consecutive rows in the order of the data, which should then be
+        in random order.
+    objective, sparsity, margin, bounds_memory, units, max_passes
+        As in `Full`.
+    moves : sequence
+        Always empty: moves are judged by the exact bound, which is not known here.
+    tol : float
+        Without effect.
+
+    Raises
+    ------
+    InvalidType, InvalidArgument
+        An argument has a type or a value that is not allowed.
+    NotSupported
+        An argument asks for something that this algorithm or this version does not serve.
+
+    Warns
+    -----
+    StepSizeWarning
+        `decay` is not above 0.5 and at most 1.
+
+    References
+    ----------
+    .. [1] Hoffman, M. D., Blei, D. M., Wang, C. and Paisley, J. (2013). Stochastic variational inference. Journal of
+           Machine Learning Research 14.
+
+    Examples
+    --------
+    >>> import stickbreak as sb
+    >>> sb.Stochastic(1000, delay=10, decay=0.9, max_passes=5).batch_size
+    1000
+    """
+
+    batch_size: int
+    delay: float = 10.0
+    decay: float = 0.9
+    _: KW_ONLY
+    shuffle: bool = True
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        self._set("batch_size", checks.integer("batch_size", self.batch_size, minimum=1))
+        self._set("delay", checks.non_negative("delay", self.delay))
+        self._set("decay", checks.non_negative("decay", self.decay))
+        self._set("shuffle", checks.flag("shuffle", self.shuffle))
+        if not 0.5 < self.decay <= 1.0:
+            text = f"with decay {self.decay} the components need not settle; it should be above 0.5 and at most 1"
+            warnings.warn(text, StepSizeWarning, stacklevel=3)
+
+    def _to_core(self) -> dict[str, Any]:
+        steps = self.delay, self.decay
+        return {"batches": None, "batch_size": self.batch_size, "shuffle": self.shuffle, "steps": steps}
+
+    def _check_moves(self) -> None:
+        if self.moves:
+            raise NotSupported("moves: they need the exact bound, which Stochastic does not know; use Memoized or Full")
+        super()._check_moves()
 
 
 def _integer_or_auto(argument: str, value: object, or_else: list[str]) -> int | str:

@@ -2,25 +2,76 @@
 
 import sys
 import warnings
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple, overload
 
 import numpy as np
 from numpy.typing import NDArray
 
 from stickbreak.checks import describe, invalid_argument, invalid_type
-from stickbreak.errors import ConversionWarning
+from stickbreak.errors import ConversionWarning, EmptyRowsWarning
 
 if TYPE_CHECKING:
-    from stickbreak._core import Rows
+    from stickbreak._core import DenseRows, Rows
+    from stickbreak.likelihoods import Likelihood
 
 _NUMBERS = "biuf"  # NumPy's kinds of real numbers, booleans included
 _ROWS_ALLOWED = "an array or table of real numbers, of shape (n, D)"
+# Rows that are looked at together.
+_ROWS_AT_A_TIME = 65_536
 # Sums of weights from the least on keep their products with the squares of data. The rounding of a scatter grows with
 # the weight of its component, and above the largest a prior of ordinary size is lost beside it.
 _LEAST_TOTAL, _LARGEST_TOTAL = 1e-100, 1e12
 
 
-def rows(value: object, argument: str = "X", *, n_columns: int | None = None, minimum: int = 1) -> "Rows":
+class SparseRows(NamedTuple):
+    """Rows in compressed sparse form, as the core reads them: in each row the columns ascend, each at most once."""
+
+    starts: NDArray[np.uint64]
+    columns: NDArray[np.uint32]
+    values: NDArray[np.float32] | NDArray[np.float64]
+    n_columns: int
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Numbers of rows and columns."""
+        return self.starts.size - 1, self.n_columns
+
+
+def part(rows: "Rows", selected: slice) -> "Rows":
+    """Return consecutive rows."""
+    if not isinstance(rows, SparseRows):
+        return rows[selected]
+    begin, end, _ = selected.indices(rows.shape[0])
+    starts = rows.starts[begin : end + 1]
+    values = slice(starts[0], starts[-1])
+    return SparseRows(starts - starts[0], rows.columns[values], rows.values[values], rows.n_columns)
+
+
+@overload
+def rows(
+    value: object, argument: str = "X", *, likelihood: None = None, n_columns: int | None = None, minimum: int = 1
+) -> "DenseRows": ...
+
+
+@overload
+def rows(
+    value: object,
+    argument: str = "X",
+    *,
+    likelihood: "type[Likelihood]",
+    n_columns: int | None = None,
+    minimum: int = 1,
+) -> "Rows": ...
+
+
+def rows(
+    value: object,
+    argument: str = "X",
+    *,
+    likelihood: "type[Likelihood] | None" = None,
+    n_columns: int | None = None,
+    minimum: int = 1,
+) -> "Rows":
     """Return data as float32 or float64 rows.
 
     float32 and float64 arrays in native byte order stay what they are, memory maps, Fortran order and strides
@@ -33,6 +84,8 @@ def rows(value: object, argument: str = "X", *, n_columns: int | None = None, mi
         What the user gave.
     argument : str
         Under which name.
+    likelihood : type, optional
+        Says whether they may be sparse, and whether whole numbers are what it wants.
     n_columns : int, optional
         The number of columns it must have.
     minimum : int
@@ -40,25 +93,85 @@ def rows(value: object, argument: str = "X", *, n_columns: int | None = None, mi
 
     Returns
     -------
-    ndarray of shape (n, D)
+    ndarray of shape (n, D), or SparseRows
     """
+    if likelihood is not None and likelihood._accepts_sparse and _is_sparse(value):
+        return _sparse_rows(value, argument, n_columns, minimum)
     array = numeric(value, argument, _ROWS_ALLOWED)
     if array.ndim != 2:
         hint = _hint_on_rank(array, argument, n_columns)
         raise invalid_argument(argument, f"of shape {array.shape}", _ROWS_ALLOWED, hint)
-    if array.shape[1] == 0:
-        raise invalid_argument(argument, f"of shape {array.shape}", "an array of at least one column")
-    if n_columns is not None and array.shape[1] != n_columns:
-        raise invalid_argument(argument, f"of shape {array.shape}", f"of {n_columns} columns, as in the fit")
-    if array.shape[0] < minimum:
-        raise invalid_argument(argument, f"of shape {array.shape}", f"an array of at least {minimum} rows")
+    _check_shape(array.shape, argument, n_columns, minimum)
     single = array.dtype.kind == "f" and array.dtype.itemsize <= 4
     dtype: type[np.float32] | type[np.float64] = np.float32 if single else np.float64
     if array.dtype == dtype and array.flags.aligned:
         return array
-    if hasattr(value, "dtype") or hasattr(value, "dtypes"):  # a list has no type that could be kept
+    whole_numbers = likelihood is not None and likelihood._domain in ("counts", "binary") and array.dtype.kind in "biu"
+    # A list has no type that could be kept, and counts have one that they should have.
+    if (hasattr(value, "dtype") or hasattr(value, "dtypes")) and not whole_numbers:
         say_converted(array.dtype, np.dtype(dtype))
     return _converted(array, dtype)
+
+
+def _check_shape(shape: tuple[int, ...], argument: str, n_columns: int | None, minimum: int) -> None:
+    if shape[1] == 0:
+        raise invalid_argument(argument, f"of shape {shape}", "an array of at least one column")
+    if n_columns is not None and shape[1] != n_columns:
+        raise invalid_argument(argument, f"of shape {shape}", f"of {n_columns} columns, as in the fit")
+    if shape[0] < minimum:
+        raise invalid_argument(argument, f"of shape {shape}", f"an array of at least {minimum} rows")
+
+
+def _sparse_rows(value: Any, argument: str, n_columns: int | None, minimum: int) -> SparseRows:
+    if value.ndim != 2:
+        raise invalid_argument(argument, f"of shape {value.shape}", _ROWS_ALLOWED)
+    _check_shape(value.shape, argument, n_columns, minimum)
+    if value.dtype.kind not in _NUMBERS:
+        raise invalid_type(argument, f"a sparse array with values of dtype {value.dtype}", _ROWS_ALLOWED)
+    table = value.tocsr()
+    try:
+        table.check_format(full_check=True)
+    except ValueError as error:
+        raise invalid_argument(
+            argument, f"a sparse array whose parts do not fit together ({error})", "whole"
+        ) from error
+    if not table.has_canonical_format:
+        table = table.copy()
+        table.sum_duplicates()
+    single = table.dtype.kind == "f" and table.dtype.itemsize <= 4
+    values = np.require(table.data, dtype=np.float32 if single else np.float64, requirements=["C", "A"])
+    columns = np.require(table.indices, dtype=np.uint32, requirements=["C", "A"])
+    return SparseRows(
+        np.require(table.indptr, dtype=np.uint64, requirements=["C", "A"]), columns, values, value.shape[1]
+    )
+
+
+def rows_without_values(rows: "Rows") -> NDArray[np.bool_]:
+    """Return which rows are all NaN, shape (n,)."""
+    if isinstance(rows, SparseRows):
+        return np.zeros(rows.shape[0], dtype=bool)
+    empty = np.empty(rows.shape[0], dtype=bool)
+    for begin in range(0, rows.shape[0], _ROWS_AT_A_TIME):
+        block = slice(begin, begin + _ROWS_AT_A_TIME)
+        empty[block] = np.isnan(rows[block]).all(axis=1)
+    return empty
+
+
+def without_empty_rows(
+    weights: NDArray[np.float64] | None, empty: NDArray[np.bool_], argument: str
+) -> NDArray[np.float64] | None:
+    """Return weights that are zero for rows without any value, and say that there are some."""
+    if not empty.any():
+        return weights
+    if weights is not None and len(weights) != len(empty):  # data in blocks are counted here for the first time
+        raise invalid_argument("sample_weight", f"of shape {weights.shape}", f"of shape ({len(empty)},)")
+    weights = np.where(empty, 0.0, 1.0 if weights is None else weights)
+    if not weights.any():
+        raise invalid_argument(argument, "without a value in any row of positive weight", "rows with values")
+    n_empty = np.count_nonzero(empty)
+    text = f"{n_empty} {'row has' if n_empty == 1 else 'rows have'} no value at all and no part in the fit"
+    warnings.warn(text, EmptyRowsWarning, stacklevel=3)
+    return weights
 
 
 def _hint_on_rank(array: NDArray[Any], argument: str, n_columns: int | None) -> str:
@@ -85,11 +198,14 @@ def _converted(array: NDArray[Any], dtype: type[np.floating[Any]]) -> NDArray[An
     return converted
 
 
-def sample_weights(value: object, n_rows: int) -> NDArray[np.float64] | None:
-    """Return the weights of the rows as float64 of shape (n,), or None where there are none."""
+def sample_weights(value: object, n_rows: int | None) -> NDArray[np.float64] | None:
+    """Return the weights of the rows as float64 of shape (n,), or None where there are none.
+
+    Here and below, n is not known of data that are read in blocks: the core then compares it.
+    """
     if value is None:
         return None
-    allowed = f"finite numbers of at least 0, not all zero, of shape ({n_rows},)"
+    allowed = f"finite numbers of at least 0, not all zero, of shape ({_n(n_rows)},)"
     weights = _vector(numeric(value, "sample_weight", allowed), "sample_weight", n_rows, allowed)
     weights = _plain(weights)
     # One comparison for both rules: it is false for NaN too.
@@ -114,25 +230,26 @@ def _plain(array: NDArray[Any]) -> NDArray[np.float64]:
     return np.require(array, dtype=np.float64, requirements=["C", "A"])
 
 
-def labels(array: NDArray[Any], argument: str, n_rows: int) -> NDArray[np.int64]:
+def labels(array: NDArray[Any], argument: str, n_rows: int | None) -> NDArray[np.int64]:
     """Return integer labels of shape (n,), each at least 0 and below n."""
-    allowed = f"integers from 0 to {n_rows - 1}, of shape ({n_rows},)"
+    most = len(array) if n_rows is None else n_rows
+    allowed = f"integers from 0 to {most - 1}, of shape ({_n(n_rows)},)"
     labels = _vector(array, argument, n_rows, allowed)
     if labels.dtype.kind not in "iu":
         raise invalid_type(argument, describe(labels), allowed)
     # There are at most as many components as rows. Compared before the cast, which would turn large unsigned labels
     # into negative ones.
-    wrong = (labels < 0) | (labels >= n_rows)
+    wrong = (labels < 0) | (labels >= most)
     if wrong.any():
         row = int(wrong.argmax())
         raise invalid_argument(argument, f"{labels[row]} at row {row}", allowed)
     return np.require(labels, dtype=np.int64, requirements=["C", "A"])
 
 
-def responsibilities(array: NDArray[Any], argument: str, n_rows: int) -> NDArray[np.float64]:
+def responsibilities(array: NDArray[Any], argument: str, n_rows: int | None) -> NDArray[np.float64]:
     """Return responsibilities of shape (n, K): at least 0, each row with sum one within 1e-6."""
-    allowed = f"numbers of at least 0 of shape ({n_rows}, K) whose rows sum to one"
-    if array.shape[0] != n_rows or array.shape[1] == 0:
+    allowed = f"numbers of at least 0 of shape ({_n(n_rows)}, K) whose rows sum to one"
+    if n_rows not in (None, array.shape[0]) or array.shape[1] == 0:
         raise invalid_argument(argument, f"of shape {array.shape}", allowed)
     shares = _plain(array)
     negative = shares.min(axis=1) < 0.0
@@ -150,7 +267,8 @@ def responsibilities(array: NDArray[Any], argument: str, n_rows: int) -> NDArray
 def numeric(value: object, argument: str, allowed: str) -> NDArray[Any]:
     """Return `value` as an array of real numbers of any shape and type, without a copy where it is one."""
     if _is_sparse(value):
-        raise invalid_type(argument, f"a sparse {type(value).__name__}", allowed, "convert it by .toarray()")
+        hint = "convert it by .toarray(), or use Multinomial, Bernoulli or Poisson, which take it as it is"
+        raise invalid_type(argument, f"a sparse {type(value).__name__}", allowed, hint)
     if _is_lazy(value):
         raise invalid_type(argument, "a lazy table that holds no numbers yet", allowed, "make them by .collect()")
     array = _as_array(value, argument, allowed)
@@ -204,7 +322,11 @@ def _is_lazy(value: object) -> bool:
     return polars is not None and isinstance(value, polars.LazyFrame)
 
 
-def _vector(array: NDArray[Any], argument: str, n_rows: int, allowed: str) -> NDArray[Any]:
-    if array.shape != (n_rows,):
+def _n(n_rows: int | None) -> str:
+    return "n" if n_rows is None else str(n_rows)
+
+
+def _vector(array: NDArray[Any], argument: str, n_rows: int | None, allowed: str) -> NDArray[Any]:
+    if array.ndim != 1 or n_rows not in (None, len(array)):
         raise invalid_argument(argument, f"of shape {array.shape}", allowed)
     return array

@@ -95,5 +95,29 @@ class ConversionWarning(UserWarning):
     """
 
 
+class EmptyRowsWarning(UserWarning):
+    """Rows without any value are left out of a fit with ``missing="marginalize"``: they say nothing of the components.
+
+    Examples
+    --------
+    >>> import warnings
+    >>> import stickbreak as sb
+    >>> warnings.simplefilter("ignore", sb.EmptyRowsWarning)
+    """
+
+
+class StepSizeWarning(UserWarning):
+    """The steps of `Stochastic` have lengths under which it need not settle.
+
+    Examples
+    --------
+    >>> import warnings
+    >>> import stickbreak as sb
+    >>> with warnings.catch_warnings():
+    ...     warnings.simplefilter("ignore", sb.StepSizeWarning)
+    ...     algorithm = sb.Stochastic(1000, decay=0.5)
+    """
+
+
 class InternalError(StickbreakError):
     """An invariant of stickbreak itself does not hold: a bug of ours, please report it."""

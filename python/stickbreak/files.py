@@ -22,13 +22,15 @@ from numpy.typing import NDArray
 from safetensors import SafetensorError, safe_open
 from safetensors.numpy import save
 
-from stickbreak.checks import describe, invalid_type
+from stickbreak.checks import describe, instance, invalid_type
 from stickbreak.errors import CheckpointError, ModelFileError
 
 Header = dict[str, Any]
 Arrays = dict[str, NDArray[Any]]
 
 _LONGEST_STEM = 200
+# The arrays of a model file, beside the parameters.
+_STATE_ARRAYS = ("counts", "statistics", "entropies", "origin")
 
 
 @dataclass(frozen=True)
@@ -225,3 +227,15 @@ def _to_json(value: Any) -> Any:
 
 def _from_json(value: dict[str, Any]) -> Any:
     return float(value["$float"]) if value.keys() == {"$float"} else value
+
+
+def check_kinds(state: object, state_arrays: Arrays) -> None:
+    """Refuse parameters and arrays of kinds that the core does not read; what it does not know it leaves alone."""
+    header = instance("state", state, dict, "an object")
+    for role in ("likelihood_parameters", "process_parameters"):
+        for name, value in instance(role, header[role], dict, "an object").items():
+            if isinstance(value, bool) or not isinstance(value, int | float | str | None):
+                raise invalid_type(f"{role}.{name}", describe(value), "a number or a word")
+    for name, array in state_arrays.items():
+        if (name in _STATE_ARRAYS or name.startswith(("likelihood.", "process."))) and array.dtype != np.float64:
+            raise invalid_type(name, describe(array), "an array of float64")

@@ -1,6 +1,7 @@
 """`fit`: from a model and data to a fitted model."""
 
 import math
+import os
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -8,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from stickbreak import _core, arrays, checks
-from stickbreak.algorithms import Algorithm, Full, Memoized
+from stickbreak import _core, arrays, checks, streams
+from stickbreak.algorithms import Algorithm, Full, Memoized, Stochastic
 from stickbreak.checkpoints import Checkpoint, CheckpointFile, Resumed
 from stickbreak.errors import CheckpointError, NotSupported
 from stickbreak.history import Record, StopReason
@@ -20,13 +21,13 @@ from stickbreak.progress import progress_bar
 from stickbreak.results import Fit
 
 if TYPE_CHECKING:
-    from stickbreak._core import Rows, State
+    from stickbreak._core import BlockSource, Rows, State
 
 
 def fit(
     model: Mixture,
-    data: ArrayLike,
-    algorithm: Full | Memoized | None = None,
+    data: ArrayLike | Callable[[], Iterable[ArrayLike]] | str | os.PathLike[str],
+    algorithm: Full | Memoized | Stochastic | None = None,
     *,
     n_components: int | None = None,
     init: str | ArrayLike | Fit = "kmeans++",
@@ -53,25 +54,37 @@ def fit(
     Ctrl-C stops within a second and returns the last complete state, with `stop_reason` INTERRUPTED; while the start is
     still being made there is none, and KeyboardInterrupt is raised.
 
+    Under stick-breaking priors (`DirichletProcess`, `PitmanYor`) the bound wants components in falling order of their
+    counts, and after every pass they are put into it, so component k of the fit is not label k of `init`. With
+    ``max_passes=0`` they stay where they were. The order of a `FiniteDirichlet` never changes.
+
     Parameters
     ----------
     model : Mixture
         The model.
-    data : array_like of shape (n, D)
+    data : array_like of shape (n, D), callable, or path
         The rows: an array, a memory map, a pandas, Polars or Arrow table, or nested lists; at least two rows. float32
         and float64 are used as they are, float16 becomes float32, integers and booleans become float64, which a
         `ConversionWarning` says once. float32 is scored in float32; counts, entropies and the bound are float64 always.
-    algorithm : Full or Memoized, optional
-        How to maximise. Default: ``Memoized()``.
+        Data larger than memory are a memory map, a function without arguments that returns an iterator of blocks of
+        rows, or the path of a Parquet file, which needs PyArrow. Of the last two one batch and one block are in memory
+        at a time; they are read again in every pass, must bring the same rows each time, and need ``shuffle=False``.
+    algorithm : Full, Memoized or Stochastic, optional
+        How to maximise. Default: ``Memoized()``; ``Memoized(shuffle=False)`` for data that are read in blocks.
     n_components : int, optional
         K, the number of components to start from, 1 to n. Default: the process's own number, else that of `init`,
         else the smaller of 50 and n.
-    init : {"kmeans++", "random"}, array_like or Fit
+    init : {"kmeans++", "random", "sequential"}, array_like or Fit
         Where to start: seeds spread over the data by k-means++ on the Bregman divergence of the likelihood [4]_;
-        random rows as seeds; integer labels of shape (n,), from 0; responsibilities of shape (n, K), rows with sum
-        one; or an earlier fit with the same likelihood and columns.
+        random rows as seeds; the rows one after another in random order, each with the responsibilities that it has
+        under the components made of the rows before it [1]_ (of more than 1000 rows, blocks of ``ceil(n / 1000)``
+        share a step; under a process that treats all components alike each of the first K rows has one to itself,
+        because nothing would ever tell them apart otherwise); integer labels of shape (n,), from 0; responsibilities of
+        shape (n, K), rows with sum one; or an earlier fit with the same likelihood and columns.
     n_init : int
         How many times to start, with different seeds (the first is `seed`); the fit with the highest ELBO is kept.
+        The starts run side by side where there are threads to spare, each in memory of its own; with `callbacks`, with
+        a `checkpoint` and for data read in blocks one after another. The result is the same.
     seed : int
         Decides every random choice; 0 to 2**64 - 1.
     threads : int, optional
@@ -106,6 +119,9 @@ def fit(
     CheckpointError
         The file of `checkpoint` cannot be written, is damaged, or was written for other data or settings; it is left as
         it is.
+    SourceError
+        Data read in blocks could not be read before a pass was complete; later on the fit is returned as it was then,
+        with the error in `Fit.error`.
     NumericalError
         A computation left the range of floating-point numbers.
 
@@ -135,24 +151,36 @@ def fit(
     (1, 1, True)
     """
     checks.instance("model", model, Mixture, "a Mixture")
-    chosen = _algorithm(algorithm)
-    _refuse_what_comes_later(missing)
+    holes = checks.word("missing", missing, ("error", "marginalize")) == "marginalize"
+    _check_missing(model, holes)
     callbacks = _callbacks(callbacks)
     if progress is not None:
         progress = checks.flag("progress", progress)
     seeds = _seeds(seed, checks.integer("n_init", n_init, minimum=1, maximum=10_000))
     threads = checks.threads(threads)
     file = _checkpoint_file(checkpoint, seeds)
-    rows = arrays.rows(data, "data", minimum=2)
-    n_rows, n_columns = rows.shape
+    stream = streams.stream(data, type(model.likelihood))
+    chosen = _algorithm(algorithm, in_blocks=stream is not None)
+    rows: _core.Rows | _core.BlockSource
+    if stream is None:
+        rows = table = arrays.rows(data, "data", likelihood=type(model.likelihood), minimum=2)
+        n_rows, n_columns = rows.shape
+    else:
+        rows, n_rows, n_columns = stream.for_core, None, stream.n_columns
     beginning = start(init, model, n_rows, n_columns)
     n_components = number_of_components(n_components, model, beginning, n_rows)
-    _check_sizes(chosen, n_components, n_rows)
+    if n_rows is not None and n_components is not None:
+        _check_sizes(chosen, n_components, n_rows)
     weights = arrays.sample_weights(sample_weight, n_rows)
-    job = _Job(model, rows, weights, chosen, beginning, n_components, threads)
+    if holes:
+        empty = arrays.rows_without_values(table) if stream is None else stream.rows_without_values()
+        weights = arrays.without_empty_rows(weights, empty, "data")
+    job = _Job(model, rows, weights, holes, chosen, beginning, n_components, threads)
     bar = progress_bar(progress, chosen.max_passes, n_init)
     try:
-        return _best_of(job, seeds, Observer(callbacks, bar, file), file)
+        # Callbacks see one run at a time, a checkpoint keeps one, and a source is read by one.
+        rounds = [[seed] for seed in seeds] if callbacks or file is not None or stream is not None else [seeds]
+        return _best_of(job, rounds, Observer(callbacks, bar, file), file)
     finally:
         if bar is not None:
             bar.close()
@@ -163,30 +191,33 @@ class _Job:
     """Everything that the runs of one fit share."""
 
     model: Mixture
-    rows: "Rows"
+    rows: "Rows | BlockSource"
     weights: NDArray[np.float64] | None
+    holes: bool
     algorithm: Algorithm
     start: Start
-    n_components: int
+    n_components: int | None
     threads: int | None
 
-    def run(self, seed: int, observer: Observer, checkpoint_every: float | None, resume: bytes | None) -> "State":
-        batches, shuffle = _batching(self.algorithm)
+    def run(
+        self, seeds: list[int], observer: Observer, checkpoint_every: float | None, resume: bytes | None
+    ) -> "list[State]":
         return _core.fit(
             self.rows,
             self.weights,
             likelihood=self.model.likelihood._to_core(),
             process=self.model.process._to_core(),
+            objective=self.algorithm.objective or "variational",
+            holes=self.holes,
             n_components=self.n_components,
             init=self.start.value,
-            batches=batches,
-            shuffle=shuffle,
+            **self.algorithm._to_core(),
             sparsity=self.algorithm.sparsity,
             margin=self.algorithm.margin,
             bounds_memory=self.algorithm.bounds_memory,
             max_passes=self.algorithm.max_passes,
             tol=self.algorithm.tol,
-            seed=seed,
+            seeds=seeds,
             threads=self.threads,
             checkpoint_every=checkpoint_every,
             resume=resume,
@@ -194,18 +225,22 @@ class _Job:
         )
 
 
-def _best_of(job: _Job, seeds: list[int], observer: Observer, file: CheckpointFile | None) -> Fit:
-    """Run once for each seed and keep the highest bound; a stop from outside ends all of it."""
+def _best_of(job: _Job, rounds: list[list[int]], observer: Observer, file: CheckpointFile | None) -> Fit:
+    """Run once for each seed and keep the highest bound; a stop from outside ends all of it.
+
+    The seeds of a round run side by side; with a checkpoint each has a round of its own.
+    """
     resumed = Resumed() if file is None else file.read()
     best = resumed.best
-    for index in range(resumed.index, len(seeds)):
-        observer.start_run(index)
+    for index in range(resumed.index, len(rounds)):
+        observer.start_round(index, len(rounds[index]))
         if file is not None:
             file.start_run(index, best)
         resume = resumed.run if index == resumed.index else None
-        state, stopped_by = _run(job, seeds[index], observer, file, resume)
-        if state is not None and (best is None or _bound(Fit(state)) > _bound(best)):
-            best = Fit(state)
+        states, stopped_by = _run(job, rounds[index], observer, file, resume)
+        for state in states:
+            if best is None or _bound(Fit(state)) > _bound(best):
+                best = Fit(state)
         if stopped_by is not None and best is not None:
             return Fit(best._state, stop_reason=stopped_by)
         if best is None:
@@ -215,12 +250,12 @@ def _best_of(job: _Job, seeds: list[int], observer: Observer, file: CheckpointFi
 
 
 def _run(
-    job: _Job, seed: int, observer: Observer, file: CheckpointFile | None, resume: bytes | None
-) -> "tuple[State | None, StopReason | None]":
-    """Run once; return also what stopped it from outside, if anything did."""
-    state: State | None = None
+    job: _Job, seeds: list[int], observer: Observer, file: CheckpointFile | None, resume: bytes | None
+) -> "tuple[list[State], StopReason | None]":
+    """Run once for each seed; return also what stopped the runs from outside, if anything did."""
+    states: list[State] = []
     try:
-        state = job.run(seed, observer, None if file is None else file.every_seconds, resume)
+        states = job.run(seeds, observer, None if file is None else file.every_seconds, resume)
     except CheckpointError as error:
         raise error if file is None else file.refused(error) from None
     except BaseException as error:
@@ -228,27 +263,24 @@ def _run(
             raise
     if observer.exception is not None:
         raise observer.exception
-    if state is None or observer.interrupted:
-        return state, StopReason.INTERRUPTED
-    reason = StopReason(state.stop_reason)
-    return state, reason if reason in (StopReason.INTERRUPTED, StopReason.CALLBACK) else None
+    if len(states) < len(seeds) or observer.interrupted:
+        return states, StopReason.INTERRUPTED
+    reasons = {StopReason(state.stop_reason) for state in states}
+    stops = (reason for reason in (StopReason.INTERRUPTED, StopReason.CALLBACK) if reason in reasons)
+    return states, next(stops, None)
 
 
 def _bound(fit: Fit) -> float:
     return -math.inf if math.isnan(fit.elbo) else fit.elbo
 
 
-def _algorithm(algorithm: object) -> Algorithm:
+def _algorithm(algorithm: object, *, in_blocks: bool) -> Algorithm:
     if algorithm is None:
-        return Memoized()
-    return checks.instance("algorithm", algorithm, Algorithm, "an algorithm, such as Full() or Memoized()")
-
-
-def _batching(algorithm: Algorithm) -> tuple[int | None, bool]:
-    if isinstance(algorithm, Memoized):
-        return None if algorithm.batches == "auto" else algorithm.batches, algorithm.shuffle
-    # One batch: there is nothing to shuffle rows between.
-    return 1, False
+        return Memoized(shuffle=not in_blocks)
+    chosen = checks.instance("algorithm", algorithm, Algorithm, "an algorithm, such as Full() or Memoized()")
+    if in_blocks and isinstance(chosen, Memoized | Stochastic) and chosen.shuffle:
+        raise checks.invalid_argument("shuffle", "True", "False for data that are read in blocks, one after another")
+    return chosen
 
 
 def _checkpoint_file(checkpoint: object, seeds: list[int]) -> CheckpointFile | None:
@@ -258,9 +290,13 @@ def _checkpoint_file(checkpoint: object, seeds: list[int]) -> CheckpointFile | N
     return CheckpointFile(checked, seeds[0], len(seeds))
 
 
-def _refuse_what_comes_later(missing: object) -> None:
-    if checks.word("missing", missing, ("error", "marginalize")) != "error":
-        raise NotSupported(f"missing={missing!r} is not in this version; use 'error' and leave out such rows")
+def _check_missing(model: Mixture, holes: bool) -> None:
+    if holes and not model.likelihood._accepts_missing:
+        name = type(model.likelihood).__name__
+        raise NotSupported(
+            f"missing='marginalize' is not exact for {name}; use DiagonalGaussian, Bernoulli or Poisson, or fill in "
+            "the values"
+        )
 
 
 def _callbacks(callbacks: object) -> list[Callback]:
@@ -293,3 +329,5 @@ def _check_sizes(algorithm: Algorithm, n_components: int, n_rows: int) -> None:
     batches = algorithm.batches if isinstance(algorithm, Memoized) else "auto"
     if isinstance(batches, int) and batches > n_rows:
         raise checks.invalid_argument("batches", str(batches), f"at most {n_rows}, the number of rows")
+    if isinstance(algorithm, Stochastic) and algorithm.batch_size > n_rows:
+        raise checks.invalid_argument("batch_size", str(algorithm.batch_size), f"at most {n_rows}, the number of rows")

@@ -14,7 +14,7 @@ from stickbreak.results import Fit
 if TYPE_CHECKING:
     from stickbreak._core import State
 
-_WORDS = ("kmeans++", "random")
+_WORDS = ("kmeans++", "random", "sequential")
 _OTHERS = ("labels of shape (n,)", "responsibilities of shape (n, K)", "a Fit")
 _DEFAULT_N_COMPONENTS = 50
 
@@ -38,11 +38,11 @@ class Start:
     n_components: int | None = None
 
 
-def start(init: object, model: Mixture, n_rows: int, n_columns: int) -> Start:
-    """Return the checked `init`."""
+def start(init: object, model: Mixture, n_rows: int | None, n_columns: int) -> Start:
+    """Return the checked `init`; `n_rows` is None for data that are read in blocks."""
     if isinstance(init, str):
-        if init == "sequential":
-            raise NotSupported("init='sequential' is not in this version; use 'kmeans++' or 'random'")
+        if init == "sequential" and n_rows is None:
+            raise NotSupported("init='sequential' takes rows in random order, which data read in blocks do not have")
         return Start(checks.word("init", init, _WORDS, or_else=_OTHERS), "word")
     if isinstance(init, Fit):
         return _start_from_fit(init, model, n_columns)
@@ -72,15 +72,22 @@ def _start_from_fit(fit: Fit, model: Mixture, n_columns: int) -> Start:
     return Start(fit._state, "fit", fit.n_components)
 
 
-def number_of_components(requested: object, model: Mixture, start: Start, n_rows: int) -> int:
-    """Return K: as requested, else the process's own, else that of the start, else the smaller of 50 and n."""
+def number_of_components(requested: object, model: Mixture, start: Start, n_rows: int | None) -> int | None:
+    """Return K: as requested, else the process's own, else that of the start, else the smaller of 50 and n.
+
+    Where n is not known yet, the last is None, and the core compares the others with it.
+    """
     own = model.process._fixed_n_components
     if requested is not None:
         requested = checks.integer("n_components", requested, minimum=1, maximum=n_rows, or_else=["None"])
         if own is not None and requested != own:
             raise checks.invalid_argument("n_components", str(requested), f"{own}, the number of the process")
-    number = requested or own or start.n_components or min(_DEFAULT_N_COMPONENTS, n_rows)
-    if number > n_rows:
+    number = requested or own or start.n_components
+    if number is None and n_rows is not None:
+        number = min(_DEFAULT_N_COMPONENTS, n_rows)
+    if number is None:
+        return None
+    if n_rows is not None and number > n_rows:
         # Whoever said the number is to blame.
         argument, found = ("n_components", str(number)) if own else ("init", f"of {number} components")
         raise checks.invalid_argument(argument, found, f"at most {n_rows}, the number of rows")

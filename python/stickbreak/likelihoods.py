@@ -5,7 +5,7 @@ from `Fit.model`. To add a likelihood, add one class here: its fields are the na
 """
 
 from dataclasses import KW_ONLY, dataclass
-from typing import ClassVar
+from typing import ClassVar, Literal
 
 from numpy.typing import ArrayLike
 
@@ -18,6 +18,10 @@ class Likelihood(Specification):
 
     # What its rows look like, by the names of `stickbreak.testing.generators.DOMAINS`.
     _domain: ClassVar[str] = "real"
+    # Whether they may come as a sparse array.
+    _accepts_sparse: ClassVar[bool] = False
+    # Whether `missing="marginalize"` is exact for it.
+    _accepts_missing: ClassVar[bool] = False
 
     def _check(self) -> None:
         _core.check_likelihood(*self._to_core())
@@ -115,3 +119,275 @@ class ZeroMeanGaussian(Likelihood):
     dof: float | None = None
     _: KW_ONLY
     scale: ArrayLike | None = None
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class DiagonalGaussian(Likelihood):
+    r"""Gaussian rows with independent columns, means and variances unknown, with a Normal-Gamma base measure each.
+
+    .. math:: x_d \mid \mu_d, \lambda_d \sim N(\mu_d, 1 / \lambda_d), \quad
+              \mu_d \mid \lambda_d \sim N(m_{0d}, 1 / (\kappa_0\lambda_d)), \quad
+              \lambda_d \sim \mathrm{Gamma}(a_0, b_{0d})
+
+    For data with many columns: a row costs D operations a component, where `Gaussian` takes :math:`D^2 / 2`. The gamma
+    distribution is that of shape and rate, with mean a / b. Values may be missing (``fit(missing="marginalize")``).
+
+    Parameters
+    ----------
+    mean : array_like of shape (D,), optional
+        :math:`m_0`, in the units of the data. Default: the column means.
+    mean_precision : float, optional
+        :math:`\kappa_0 > 0`: how many rows the prior mean is worth. Default: 0.1.
+    shape : float, optional
+        :math:`a_0 > 0`. Default: 1.5.
+    rate : float or array_like of shape (D,), optional
+        :math:`b_0 > 0`, in squared units of the data. Default: half of (variance + 1e-3 mean variance), with the
+        variance of each column and the mean over columns; with one column and the default shape this is the default
+        of `Gaussian`. `fit` refuses a rate below 2e-13 of the variance of a column, or of its squared distance from
+        `mean`.
+
+    Raises
+    ------
+    InvalidType
+        A parameter is not made of numbers.
+    InvalidArgument
+        A parameter has the wrong shape or a value that is not allowed.
+
+    Examples
+    --------
+    >>> import stickbreak as sb
+    >>> sb.DiagonalGaussian(shape=2, rate=[0.5, 1.0])
+    DiagonalGaussian(shape=2.0, rate=[0.5, 1.0])
+    """
+
+    _name: ClassVar[str] = "DiagonalGaussian"
+    _accepts_missing: ClassVar[bool] = True
+
+    mean: ArrayLike | None = None
+    _: KW_ONLY
+    mean_precision: float | None = None
+    shape: float | None = None
+    rate: ArrayLike | None = None
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class SphericalGaussian(Likelihood):
+    r"""Gaussian rows with one variance for all columns; it and the mean are unknown.
+
+    .. math:: x \mid \mu, \lambda \sim N(\mu, I / \lambda), \quad \lambda \sim \mathrm{Gamma}(a_0, b_0)
+
+    with, for ``base="conjugate"``, :math:`\mu \mid \lambda \sim N(m_0, I / (\kappa_0\lambda))`, and for
+    ``base="product"`` :math:`\mu \sim N(m_0, I / \kappa_0)` whatever :math:`\lambda` ([1]_, section 5). The gamma
+    distribution is that of shape and rate, with mean a / b.
+
+    The product base measure is conjugate to each factor alone: the components are found by turns over
+    :math:`q(\mu) q(\lambda)` until they settle, and there is no closed marginal likelihood.
+
+    Parameters
+    ----------
+    mean : array_like of shape (D,), optional
+        :math:`m_0`, in the units of the data. Default: the column means.
+    mean_precision : float, optional
+        :math:`\kappa_0 > 0`. Default: 0.1 for the conjugate base measure, there the number of rows the prior mean is
+        worth; 0.1 / mean variance of the columns for the product.
+    shape : float, optional
+        :math:`a_0 > 0`. Default: 1.5.
+    rate : float, optional
+        :math:`b_0 > 0`, in squared units of the data. Default: half of 1.001 times the mean variance of the columns.
+    base : {"conjugate", "product"}
+        The base measure.
+
+    Raises
+    ------
+    InvalidType
+        A parameter is not made of numbers, or `base` is not a word.
+    InvalidArgument
+        A parameter has the wrong shape or a value that is not allowed.
+
+    References
+    ----------
+    .. [1] Blei, D. M. and Jordan, M. I. (2006). Variational inference for Dirichlet process mixtures. Bayesian
+           Analysis 1(1).
+
+    Examples
+    --------
+    >>> import stickbreak as sb
+    >>> sb.SphericalGaussian(base="product", mean_precision=0.5)
+    SphericalGaussian(mean_precision=0.5, base='product')
+    """
+
+    _name: ClassVar[str] = "SphericalGaussian"
+
+    mean: ArrayLike | None = None
+    _: KW_ONLY
+    mean_precision: float | None = None
+    shape: float | None = None
+    rate: float | None = None
+    base: Literal["conjugate", "product"] = "conjugate"
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class KnownCovarianceGaussian(Likelihood):
+    r"""Gaussian rows of a known covariance; only the mean is unknown, with a Gaussian base measure [1]_.
+
+    .. math:: x \mid \mu \sim N(\mu, \Sigma), \quad \mu \sim N(m_0, \Sigma / \kappa_0)
+              \ \text{ or }\ \mu \sim N(m_0, P_0^{-1})
+
+    Parameters
+    ----------
+    covariance : array_like of shape (D, D)
+        :math:`\Sigma`, symmetric positive definite, in squared units of the data.
+    mean : array_like of shape (D,), optional
+        :math:`m_0`, in the units of the data. Default: the column means.
+    mean_precision : float or array_like of shape (D, D), optional
+        :math:`\kappa_0 > 0`, how many rows the prior mean is worth, or :math:`P_0`, symmetric positive definite, the
+        precision matrix of the base measure. Default: 0.1.
+
+    Raises
+    ------
+    InvalidType
+        A parameter is not made of numbers.
+    InvalidArgument
+        A parameter has the wrong shape or a value that is not allowed.
+
+    References
+    ----------
+    .. [1] Blei, D. M. and Jordan, M. I. (2006). Variational inference for Dirichlet process mixtures. Bayesian
+           Analysis 1(1).
+
+    Examples
+    --------
+    >>> import stickbreak as sb
+    >>> sb.KnownCovarianceGaussian([[2, 0], [0, 1]], mean_precision=0.5)
+    KnownCovarianceGaussian(covariance=[[2.0, 0.0], [0.0, 1.0]], mean_precision=0.5)
+    """
+
+    _name: ClassVar[str] = "KnownCovarianceGaussian"
+
+    covariance: ArrayLike
+    _: KW_ONLY
+    mean: ArrayLike | None = None
+    mean_precision: ArrayLike | None = None
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Multinomial(Likelihood):
+    r"""Rows of counts, such as the words of documents, with a Dirichlet base measure.
+
+    .. math:: x \mid \phi \sim \mathrm{Multinomial}(\textstyle\sum_v x_v, \phi), \quad
+              \phi \sim \mathrm{Dirichlet}(\beta_0)
+
+    The total of a row is not modelled. Data may be dense or a SciPy sparse array, which never becomes dense. With one
+    in each row it is a categorical variable.
+
+    Parameters
+    ----------
+    pseudo_counts : float or array_like of shape (D,), optional
+        :math:`\beta_0 > 0`, for each word. Default: 0.1.
+    coefficient : bool
+        Whether densities are those of counts, with the multinomial coefficient
+        :math:`(\sum x_v)! / \prod x_v!`; otherwise of one sequence of words. It shifts every bound and density by a
+        constant of the data and changes nothing else.
+
+    Raises
+    ------
+    InvalidType
+        A parameter is not made of numbers, or `coefficient` is not a flag.
+    InvalidArgument
+        A parameter has the wrong shape or a value that is not allowed.
+
+    Examples
+    --------
+    >>> import stickbreak as sb
+    >>> sb.Multinomial(pseudo_counts=0.5)
+    Multinomial(pseudo_counts=0.5, coefficient=True)
+    """
+
+    _name: ClassVar[str] = "Multinomial"
+    _domain: ClassVar[str] = "counts"
+    _accepts_sparse: ClassVar[bool] = True
+
+    pseudo_counts: ArrayLike | None = None
+    _: KW_ONLY
+    coefficient: bool = True
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Bernoulli(Likelihood):
+    r"""Rows of zeros and ones with independent columns, with a Beta base measure each.
+
+    .. math:: x_d \mid p_d \sim \mathrm{Bernoulli}(p_d), \quad p_d \sim \mathrm{Beta}(a_{0d}, b_{0d})
+
+    Data may be dense or a SciPy sparse array, which never becomes dense. Values of dense data may be missing
+    (``fit(missing="marginalize")``).
+
+    Parameters
+    ----------
+    successes : float or array_like of shape (D,), optional
+        :math:`a_0 > 0`. Default: 1.
+    failures : float or array_like of shape (D,), optional
+        :math:`b_0 > 0`. Default: 1.
+
+    Raises
+    ------
+    InvalidType
+        A parameter is not made of numbers.
+    InvalidArgument
+        A parameter has the wrong shape or a value that is not allowed.
+
+    Examples
+    --------
+    >>> import stickbreak as sb
+    >>> sb.Bernoulli(successes=0.5, failures=0.5)
+    Bernoulli(successes=0.5, failures=0.5)
+    """
+
+    _name: ClassVar[str] = "Bernoulli"
+    _domain: ClassVar[str] = "binary"
+    _accepts_sparse: ClassVar[bool] = True
+    _accepts_missing: ClassVar[bool] = True
+
+    successes: ArrayLike | None = None
+    _: KW_ONLY
+    failures: ArrayLike | None = None
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Poisson(Likelihood):
+    r"""Rows of counts with independent columns, with a Gamma base measure each.
+
+    .. math:: x_d \mid \theta_d \sim \mathrm{Poisson}(\theta_d), \quad \theta_d \sim \mathrm{Gamma}(a_{0d}, b_0)
+
+    The gamma distribution is that of shape and rate, with mean a / b. Data may be dense or a SciPy sparse array, which
+    never becomes dense. Values of dense data may be missing (``fit(missing="marginalize")``).
+
+    Parameters
+    ----------
+    shape : float or array_like of shape (D,), optional
+        :math:`a_0 > 0`. Default: rate times (column mean + 1e-3 overall mean), so that the prior mean is near that of
+        the column.
+    rate : float, optional
+        :math:`b_0 > 0`: how many rows the prior is worth. Default: 1.
+
+    Raises
+    ------
+    InvalidType
+        A parameter is not made of numbers.
+    InvalidArgument
+        A parameter has the wrong shape or a value that is not allowed.
+
+    Examples
+    --------
+    >>> import stickbreak as sb
+    >>> sb.Poisson(shape=2, rate=1)
+    Poisson(shape=2.0, rate=1.0)
+    """
+
+    _name: ClassVar[str] = "Poisson"
+    _domain: ClassVar[str] = "counts"
+    _accepts_sparse: ClassVar[bool] = True
+    _accepts_missing: ClassVar[bool] = True
+
+    shape: ArrayLike | None = None
+    _: KW_ONLY
+    rate: float | None = None

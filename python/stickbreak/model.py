@@ -18,7 +18,7 @@ class Mixture:
     ----------
     likelihood : Gaussian or ZeroMeanGaussian
         F with its base measure.
-    process : DirichletProcess or FiniteDirichlet, optional
+    process : DirichletProcess, PitmanYor or FiniteDirichlet, optional
         The prior on the weights w. Default: `DirichletProcess()`.
 
     Raises

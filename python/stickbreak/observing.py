@@ -37,10 +37,10 @@ class Observer:
         """Itself, or None where nobody listens, which spares the core the calls."""
         return self if self._callbacks or self._bar is not None or self._file is not None else None
 
-    def start_run(self, index: int) -> None:
-        """Tell the bar that the run with this index starts."""
+    def start_round(self, index: int, n_runs: int) -> None:
+        """Tell the bar that `n_runs` runs start side by side, after `index` rounds of as many."""
         if self._bar is not None:
-            self._bar.start_run(index)
+            self._bar.start_round(index, n_runs)
 
     def __call__(self, event: dict[str, Any]) -> bool:
         """Take one event of the core."""

@@ -8,6 +8,7 @@ from dataclasses import KW_ONLY, dataclass
 from typing import ClassVar, Literal
 
 from stickbreak import _core
+from stickbreak.gamma import Gamma
 from stickbreak.specification import Specification
 
 
@@ -31,22 +32,25 @@ class DirichletProcess(Process):
 
     Parameters
     ----------
-    concentration : float
+    concentration : float or Gamma
         :math:`\alpha > 0`, 1e-300 to 1e300. A priori n rows occupy about :math:`\alpha \log(1 + n / \alpha)`
-        components.
-    truncation : {"nested"}
+        components. With a `Gamma` prior it is found with everything else ([1]_, appendix), and its posterior is
+        `Fit.concentration`.
+    truncation : {"nested", "stick", "tail"}
         How the variational family is cut at K components. "nested" sets :math:`q(z_n > K) = 0` and leaves all later
         sticks at their prior ([2]_, section 2), so an empty component at the end changes nothing, and bounds of
-        different K can be compared.
+        different K can be compared. "stick" sets :math:`v_K = 1` [1]_: its bound is one of the truncated process,
+        not of the whole, and never to be compared with the others. "tail" lets rows belong to the components beyond
+        K, all of them still at their prior [3]_: its bound is the highest of the two that bound the whole process.
 
     Raises
     ------
     InvalidType
-        A parameter is not a number or not a word.
+        A parameter is neither a number nor a `Gamma`, or not a word.
     InvalidArgument
         `concentration` is not positive, or too small or large, or `truncation` is unknown.
     NotSupported
-        `truncation` is "stick" or "tail".
+        `concentration` is a `Gamma` and `truncation` is "tail": the posterior of the concentration is no Gamma then.
 
     References
     ----------
@@ -54,17 +58,21 @@ class DirichletProcess(Process):
            Analysis 1(1).
     .. [2] Hughes, M. C. and Sudderth, E. B. (2013). Memoized online variational inference for Dirichlet process
            mixture models. Advances in Neural Information Processing Systems 26.
+    .. [3] Kurihara, K., Welling, M. and Vlassis, N. (2006). Accelerated variational Dirichlet process mixtures.
+           Advances in Neural Information Processing Systems 19.
 
     Examples
     --------
     >>> import stickbreak as sb
     >>> sb.DirichletProcess(concentration=2)
     DirichletProcess(concentration=2.0, truncation='nested')
+    >>> sb.DirichletProcess(concentration=sb.Gamma(1, 1), truncation="stick")
+    DirichletProcess(concentration=Gamma(shape=1.0, rate=1.0), truncation='stick')
     """
 
     _name: ClassVar[str] = "DirichletProcess"
 
-    concentration: float = 1.0
+    concentration: float | Gamma = 1.0
     _: KW_ONLY
     truncation: Literal["nested", "stick", "tail"] = "nested"
 
@@ -80,7 +88,8 @@ class FiniteDirichlet(Process):
     n_components : int
         K, at least 1.
     concentration : float
-        :math:`\alpha > 0`: the total mass, of which each component has the K-th part.
+        :math:`\alpha > 0`: the total mass, of which each component has the K-th part. ``objective="map"`` needs one of
+        at least K, because the density of the weights is infinite otherwise.
 
     Raises
     ------
@@ -88,6 +97,8 @@ class FiniteDirichlet(Process):
         `n_components` is not an integer, or `concentration` is not a number.
     InvalidArgument
         `n_components` is below 1, or `concentration` is not positive.
+    NotSupported
+        `concentration` is a `Gamma`, which is conjugate to the sticks of a `DirichletProcess` only.
 
     Examples
     --------
@@ -100,4 +111,51 @@ class FiniteDirichlet(Process):
 
     n_components: int
     _: KW_ONLY
-    concentration: float = 1.0
+    concentration: float | Gamma = 1.0
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class PitmanYor(Process):
+    r"""Pitman-Yor process: a Dirichlet process whose small components are many more [1]_.
+
+    .. math:: w_k = v_k \prod_{l<k} (1 - v_l), \quad v_k \sim \mathrm{Beta}(1 - d, \alpha + k d)
+
+    A priori the number of components that n rows occupy grows like :math:`n^d`, and their sizes follow a power law.
+
+    Parameters
+    ----------
+    discount : float
+        :math:`0 \le d < 1`; 0 is the Dirichlet process.
+    concentration : float
+        :math:`\alpha > -d`, at most 1e300.
+    truncation : {"nested"}
+        As in `DirichletProcess`.
+
+    Raises
+    ------
+    InvalidType
+        A parameter is not a number or not a word.
+    InvalidArgument
+        `discount` is outside [0, 1), `concentration` is not above ``-discount``, or `truncation` is unknown.
+    NotSupported
+        `truncation` is "tail": its sticks differ from one to the next, so that the weights of the tail are no geometric
+        series. `concentration` is a `Gamma`, which is conjugate to the sticks of a `DirichletProcess` only.
+
+    References
+    ----------
+    .. [1] Pitman, J. and Yor, M. (1997). The two-parameter Poisson-Dirichlet distribution derived from a stable
+           subordinator. Annals of Probability 25(2).
+
+    Examples
+    --------
+    >>> import stickbreak as sb
+    >>> sb.PitmanYor(0.3, concentration=2)
+    PitmanYor(discount=0.3, concentration=2.0, truncation='nested')
+    """
+
+    _name: ClassVar[str] = "PitmanYor"
+
+    discount: float
+    _: KW_ONLY
+    concentration: float | Gamma = 1.0
+    truncation: Literal["nested", "tail"] = "nested"

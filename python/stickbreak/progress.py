@@ -27,7 +27,9 @@ class ProgressBar:
         self._max_passes = max_passes
         self._n_init = n_init
         self._passes_before = 0
-        self._passes_done = 0
+        # Of each run of the round: complete passes, and those with the part of the next one.
+        self._passes_done: dict[int, int] = {}
+        self._passes_begun: dict[int, float] = {}
         self._bar: tqdm[Any] | None = tqdm(
             desc="fit",
             total=max_passes * n_init,
@@ -39,24 +41,29 @@ class ProgressBar:
             file=sys.stderr,
         )
 
-    def start_run(self, index: int) -> None:
-        """Move to the run with this index."""
-        self._passes_before = index * self._max_passes
-        self._passes_done = 0
+    def start_round(self, index: int, n_runs: int) -> None:
+        """Move to `n_runs` runs side by side, after `index` rounds of as many."""
+        self._passes_before = index * n_runs * self._max_passes
+        self._passes_done, self._passes_begun = {}, {}
         if self._bar is not None and self._n_init > 1:
-            self._bar.set_description_str(f"fit, start {index + 1} of {self._n_init}", refresh=False)
-        self._move_to(0.0)
+            starts = f"start {index + 1} of {self._n_init}" if n_runs == 1 else f"{n_runs} starts"
+            self._bar.set_description_str(f"fit, {starts}", refresh=False)
+        self._show()
 
     def observe(self, event: dict[str, Any]) -> None:
         """Move on by an event of the core."""
+        run = event["run"]
+        done = self._passes_done.get(run, 0)
         if event["kind"] == "batch":
-            self._move_to(self._passes_done + event["batch"] / max(1, event["n_batches"]))
+            self._passes_begun[run] = min(done + event["batch"] / max(1, event["n_batches"]), self._max_passes)
+            self._show()
         elif event["kind"] == "pass":
-            self._passes_done += 1
+            self._passes_done[run] = done + 1
+            self._passes_begun[run] = done + 1
             if self._bar is not None:
                 text = f"elbo {event['elbo']:.8g}, {event['n_components']} components"
                 self._bar.set_postfix_str(text, refresh=False)
-            self._move_to(self._passes_done)
+            self._show()
 
     def close(self) -> None:
         """Take the bar off the terminal."""
@@ -64,11 +71,12 @@ class ProgressBar:
             bar, self._bar = self._bar, None
             self._guarded(bar.close)
 
-    def _move_to(self, passes: float) -> None:
+    def _show(self) -> None:
         bar = self._bar
         if bar is not None:
             # Set, not added: rounding must not carry the position beyond the total. `update` respects the delay.
-            bar.n = min(self._passes_before + passes, self._max_passes * self._n_init)
+            passes = self._passes_before + sum(self._passes_begun.values())
+            bar.n = min(passes, self._max_passes * self._n_init)
             self._guarded(lambda: bar.update(0))
 
     def _guarded(self, draw: Callable[[], object]) -> None:

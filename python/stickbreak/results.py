@@ -1,31 +1,17 @@
 """The result of a fit."""
 
 import os
-from functools import cached_property
-from importlib import import_module
-from types import ModuleType
-from typing import TYPE_CHECKING, Any, Literal, overload
+from typing import Any, Literal, overload
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from stickbreak import _core, arrays, checks, files
-from stickbreak.errors import InternalError, ModelFileError, NotSupported, SourceError, StickbreakError
-from stickbreak.history import Record, StopReason
-from stickbreak.likelihoods import Likelihood
-from stickbreak.model import Mixture
-from stickbreak.processes import Process
-
-if TYPE_CHECKING:
-    from stickbreak._core import State
-
-# Those of a model file, beside the parameters.
-_ARRAYS = ("counts", "statistics", "entropies", "origin")
-# Rows whose dense responsibilities pass through index and value arrays at a time.
-_ROWS_AT_A_TIME = 65_536
+from stickbreak import arrays, checks, comparing, files, responsibilities
+from stickbreak.errors import NotSupported
+from stickbreak.fitted import Fitted
 
 
-class Fit:
+class Fit(Fitted):
     """A fitted mixture, as `fit` and `load` return it. It does not change, and it does not hold the data.
 
     K is the number of components, D the number of columns, n the number of rows. All logarithms are natural, so
@@ -48,95 +34,44 @@ class Fit:
     True
     """
 
-    def __init__(self, state: "State", *, stop_reason: StopReason | None = None) -> None:
-        checks.instance("state", state, _core.State, "what the core made; use stickbreak.fit or stickbreak.load")
-        self._state = state
-        self._stop_reason = StopReason(state.stop_reason) if stop_reason is None else stop_reason
-        self._model = Mixture(
-            likelihood=Likelihood._from_core(*state.likelihood), process=Process._from_core(*state.process)
-        )
+    def compare(self, other: "Fit") -> float:
+        """Return by how much the bound of this fit is above that of another fit of the same data.
 
-    @property
-    def n_components(self) -> int:
-        """K: the number of components, the length of every array that has one entry for each."""
-        return self._state.n_components
+        Only bounds of the same kind say which fit is better: one of a truncated process may be above the evidence of
+        the whole one, and the value of a point estimate is no bound at all. Of fits to the same data with bounds of one
+        kind the higher is the better approximation, or the better model.
 
-    @property
-    def n_occupied(self) -> int:
-        """The number of components whose count is at least 0.5."""
-        return int(np.count_nonzero(self.counts >= 0.5))
+        Parameters
+        ----------
+        other : Fit
+            A fit of the same data.
 
-    @cached_property
-    def weights(self) -> NDArray[np.float64]:
-        """Expected weights E[w_k] of the components, shape (K,), read-only."""
-        return _read_only(self._state.weights)
+        Returns
+        -------
+        float
+            The difference in nats; positive where this fit is the better one.
 
-    @property
-    def leftover_weight(self) -> float:
-        """Expected weight of all components beyond K; `weights` and this have sum one."""
-        return self._state.leftover_weight
+        Raises
+        ------
+        InvalidType
+            `other` is not a fit.
+        InvalidArgument
+            A fit has no bound (its `elbo` is nan); `other` has another kind of bound, or was fitted to another number
+            of rows or columns or another sum of weights; or both are "map" and have different kinds of likelihoods or
+            processes, whose densities are per unit of different parameters.
 
-    @cached_property
-    def counts(self) -> NDArray[np.float64]:
-        """Expected counts of the components: sums of weighted responsibilities, shape (K,), read-only."""
-        return _read_only(self._state.counts)
-
-    @property
-    def components(self) -> dict[str, NDArray[np.float64]]:
-        """Posterior parameters of the components by the names of the likelihood's arguments, read-only.
-
-        Each array has K as its first axis and is in the units of the data: for a `Gaussian` mean (K, D),
-        mean_precision (K,), dof (K,) and scale (K, D, D), where E[precision] = dof * inverse(scale).
+        Examples
+        --------
+        >>> import numpy as np
+        >>> import stickbreak as sb
+        >>> X = np.random.default_rng(0).normal([[-5.0], [5.0]], size=(2, 100)).reshape(-1, 1)
+        >>> model = sb.Mixture(likelihood=sb.Gaussian(), process=sb.DirichletProcess())
+        >>> one, two = (sb.fit(model, X, sb.Full(), n_components=k) for k in (1, 2))
+        >>> two.compare(one) > 0
+        True
         """
-        return dict(self._components)
-
-    @cached_property
-    def _components(self) -> dict[str, NDArray[np.float64]]:
-        return {name: _read_only(array) for name, array in self._state.components.items()}
-
-    @property
-    def model(self) -> Mixture:
-        """The model with every parameter that followed the data filled in."""
-        return self._model
-
-    @property
-    def concentration(self) -> float:
-        """The concentration of the process."""
-        return self._state.concentration
-
-    @property
-    def elbo(self) -> float:
-        """The evidence lower bound of the training data in nats, with all constants.
-
-        It belongs to the same summary of the data as `components`. nan where the responsibilities of some rows are
-        not known yet: interrupted in the first pass, or `max_passes=0` with a start that gives only a part of the
-        rows a component ("random", a `Fit`, and "kmeans++" on more than 10000 rows).
-        """
-        return self._state.elbo
-
-    @property
-    def bound(self) -> str:
-        """What `elbo` is a bound of: "nested" or "finite". Values of different kinds must not be compared."""
-        return self._state.bound
-
-    @property
-    def history(self) -> list[Record]:
-        """The records of the passes, in order; with `n_init` above 1 those of the run that was kept."""
-        return list(self._history)
-
-    @cached_property
-    def _history(self) -> tuple[Record, ...]:
-        return tuple(map(Record._from_core, self._state.history))
-
-    @property
-    def stop_reason(self) -> StopReason:
-        """Why the fit ended."""
-        return self._stop_reason
-
-    @property
-    def error(self) -> SourceError | None:
-        """The error behind the stop reason SOURCE_ERROR; None otherwise."""
-        return None if self._state.error is None else SourceError(self._state.error)
+        comparing.check(self, checks.instance("other", other, Fit, "a Fit"))
+        return self.elbo - other.elbo
 
     def evaluate(self, X: ArrayLike, *, sample_weight: ArrayLike | None = None, threads: int | None = None) -> float:
         r"""Return the evidence lower bound of rows under this fit.
@@ -182,6 +117,75 @@ class Fit:
         rows = self._rows(X)
         return self._state.evaluate(rows, arrays.sample_weights(sample_weight, rows.shape[0]), checks.threads(threads))
 
+    def update(
+        self,
+        X_new: ArrayLike,
+        *,
+        sample_weight: ArrayLike | None = None,
+        max_passes: int = 1,
+        tol: float = 1e-6,
+        threads: int | None = None,
+    ) -> "Fit":
+        r"""Return this fit with more data: the new rows as one more batch of a memoized fit, as in `Memoized`.
+
+        A visit runs the local step of the new rows under the components as they are, with the sparsity and the margin
+        of the fit, and puts the sums S of the rows in the place of those of the visit before it (of none at first):
+
+        .. math:: S \leftarrow S + S^{\text{new}} - S^{\text{old}}
+
+        Components, weights and the bound then are those of all rows, exactly, and the bound rises from visit to
+        visit. The rows of the fit keep the responsibilities that they had, and hyper-parameters that followed the data
+        stay as they are; many new rows unlike the old ones deserve a new `fit`, which may start from this one.
+
+        Parameters
+        ----------
+        X_new : array_like of shape (n, D)
+            The new rows, at least one.
+        sample_weight : array_like of shape (n,), optional
+            Weights of the new rows, at least 0, not all zero.
+        max_passes : int
+            The most visits of the new rows, at least 1. One costs little more than `predict` and is right for rows like
+            the old ones; further visits let rows that change the components see the change.
+        tol : float
+            Stops after a visit that gains less than this many nats per unit of the new weight; 0 never stops early.
+        threads : int, optional
+            The number of threads.
+
+        Returns
+        -------
+        Fit
+            The new fit; this one stays as it is. Its `history` goes on with one record a visit.
+
+        Raises
+        ------
+        InvalidType, InvalidArgument
+            An argument is not as described, or the new rows lie so far from those of the fit that float64 cannot
+            hold both.
+        NotSupported
+            The `elbo` of this fit is nan: some of its rows have no responsibilities yet.
+        NumericalError
+            A computation left the range of floating-point numbers.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> import stickbreak as sb
+        >>> rng = np.random.default_rng(0)
+        >>> model = sb.Mixture(likelihood=sb.Gaussian(), process=sb.DirichletProcess())
+        >>> fit = sb.fit(model, rng.normal(size=(100, 2)), sb.Full(max_passes=5), n_components=3)
+        >>> later = fit.update(rng.normal(size=(50, 2)))
+        >>> round(float(fit.counts.sum())), round(float(later.counts.sum())), len(later.history) - len(fit.history)
+        (100, 150, 1)
+        """
+        kind = type(self.model.likelihood)
+        rows = arrays.rows(X_new, "X_new", likelihood=kind, n_columns=self._state.dimension)
+        weights = arrays.sample_weights(sample_weight, rows.shape[0])
+        if self._state.missing == "marginalize":
+            weights = arrays.without_empty_rows(weights, arrays.rows_without_values(rows), "X_new")
+        max_passes = checks.integer("max_passes", max_passes, minimum=1)
+        tol = checks.non_negative("tol", tol)
+        return Fit(self._state.update(rows, weights, max_passes, tol, checks.threads(threads)))
+
     def predict(self, X: ArrayLike, *, threads: int | None = None) -> NDArray[np.int64]:
         """Return the most probable component of each row; the lowest index where several are equal.
 
@@ -216,13 +220,15 @@ class Fit:
 
     @overload
     def predict_proba(
-        self, X: ArrayLike, *, sparse: Literal[False] = False, threads: int | None = None
+        self, X: ArrayLike, *, sparse: Literal[False] = False, tail: bool = False, threads: int | None = None
     ) -> NDArray[np.float64]: ...
 
     @overload
-    def predict_proba(self, X: ArrayLike, *, sparse: bool, threads: int | None = None) -> Any: ...
+    def predict_proba(self, X: ArrayLike, *, sparse: bool, tail: bool = False, threads: int | None = None) -> Any: ...
 
-    def predict_proba(self, X: ArrayLike, *, sparse: bool = False, threads: int | None = None) -> Any:
+    def predict_proba(
+        self, X: ArrayLike, *, sparse: bool = False, tail: bool = False, threads: int | None = None
+    ) -> Any:
         r"""Return the responsibilities of the components for each row.
 
         The local step at the components and weights of the fit:
@@ -235,20 +241,23 @@ class Fit:
             The rows.
         sparse : bool
             Whether to keep only as many components a row as the fit did, normalised among themselves.
+        tail : bool
+            Whether to add a last column for all components beyond K, which a fit under ``truncation="tail"`` gives
+            responsibilities too. Otherwise those of the K components are normalised among themselves.
         threads : int, optional
             The number of threads.
 
         Returns
         -------
-        ndarray of float64, shape (n, K), or scipy.sparse.csr_array of the same shape
+        ndarray of float64, shape (n, K) or (n, K + 1), or scipy.sparse.csr_array of the same shape
             Rows with sum one.
 
         Raises
         ------
         InvalidType, InvalidArgument
-            `X`, `sparse` or `threads` is not as described.
+            `X`, `sparse`, `tail` or `threads` is not as described.
         NotSupported
-            `sparse` is True and the package scipy is not installed.
+            `sparse` is True and the package scipy is not installed, or `tail` is True and the fit has no tail.
 
         Examples
         --------
@@ -261,50 +270,38 @@ class Fit:
         >>> responsibilities.shape, bool(np.allclose(responsibilities.sum(axis=1), 1))
         ((100, 3), True)
         """
-        if checks.flag("sparse", sparse):
-            scipy_sparse = _scipy_sparse()
-            indices, values = self._state.responsibilities(self._rows(X), self._state.sparsity, checks.threads(threads))
-            n_rows, n_kept = values.shape
-            starts = np.arange(0, n_rows * n_kept + 1, n_kept)
-            shape = (n_rows, self.n_components)
-            matrix = scipy_sparse.csr_array((values.ravel(), indices.ravel(), starts), shape=shape)
-            matrix.sort_indices()
-            return matrix
-        return self._dense_responsibilities(X, checks.threads(threads))
+        if checks.flag("tail", tail) and self._state.bound != "tail":
+            raise NotSupported('tail=True: only fits under truncation="tail" give the components beyond K any rows')
+        form = responsibilities.sparse if checks.flag("sparse", sparse) else responsibilities.dense
+        return form(self._state, self._rows(X), tail, checks.threads(threads))
 
-    def _dense_responsibilities(self, X: ArrayLike, threads: int | None) -> NDArray[np.float64]:
-        rows = self._rows(X)
-        dense = np.zeros((rows.shape[0], self.n_components))
-        for begin in range(0, rows.shape[0], _ROWS_AT_A_TIME):
-            part = slice(begin, begin + _ROWS_AT_A_TIME)
-            indices, values = self._state.responsibilities(rows[part], None, threads)
-            np.put_along_axis(dense[part], indices, values, axis=1)
-        return dense
-
-    def log_predictive(self, X: ArrayLike, *, threads: int | None = None) -> NDArray[np.float64]:
+    def log_predictive(self, X: ArrayLike, *, plug_in: bool = False, threads: int | None = None) -> NDArray[np.float64]:
         r"""Return the log posterior predictive density of each row.
 
         .. math:: \log \Big\{ \sum_{k \le K} E_q[w_k] \, p(x \mid \lambda_k) + E_q[w_{>K}] \, p(x \mid \lambda_0) \Big\}
 
-        The last term, present under a `DirichletProcess`, is the prior predictive with the left-over weight
+        The last term, present where `leftover_weight` is not 0, is the prior predictive with the left-over weight
         ([1]_, Eq. 7, its left-over weight taken under q so that the density integrates to one).
 
         Parameters
         ----------
         X : array_like of shape (n, D)
             The rows.
+        plug_in : bool
+            Whether to take the densities of the components at `point_estimates`, which then share all weight by their
+            `weights`. A fit of the objective "map" or "ml" has no other densities.
         threads : int, optional
             The number of threads.
 
         Returns
         -------
         ndarray of float64, shape (n,)
-            Log densities in nats, in the units of the data.
+            Log densities in nats, in the units of the data; of the values that are there where some are missing.
 
         Raises
         ------
         InvalidType, InvalidArgument
-            `X` or `threads` is not as described.
+            `X`, `plug_in` or `threads` is not as described.
 
         References
         ----------
@@ -322,7 +319,112 @@ class Fit:
         >>> bool(near > far)
         True
         """
+        if checks.flag("plug_in", plug_in) or self._state.objective != "variational":
+            return self._state.log_plug_in(self._rows(X), checks.threads(threads))
         return self._state.log_predictive(self._rows(X), checks.threads(threads))
+
+    @overload
+    def impute(
+        self, X: ArrayLike, *, return_variance: Literal[False] = False, threads: int | None = None
+    ) -> NDArray[np.float64]: ...
+
+    @overload
+    def impute(
+        self, X: ArrayLike, *, return_variance: Literal[True], threads: int | None = None
+    ) -> tuple[NDArray[np.float64], NDArray[np.float64]]: ...
+
+    def impute(
+        self, X: ArrayLike, *, return_variance: bool = False, threads: int | None = None
+    ) -> NDArray[np.float64] | tuple[NDArray[np.float64], NDArray[np.float64]]:
+        r"""Return rows with each missing value replaced by its expectation given the values that the row has.
+
+        .. math:: E[x_d \mid x_o] = \sum_k r_k \mu_{kd}, \quad r_k \propto E_q[w_k] \, p(x_o \mid \lambda_k)
+
+        with the predictive mean :math:`\mu_{kd}` of component k; the prior has the left-over weight. For a fit with
+        ``missing="marginalize"``. Expectations understate the spread of values; `sample_missing` does not.
+
+        Parameters
+        ----------
+        X : array_like of shape (n, D)
+            The rows; NaN where a value is missing.
+        return_variance : bool
+            Whether to return the variances too.
+        threads : int, optional
+            The number of threads.
+
+        Returns
+        -------
+        values : ndarray of float64, shape (n, D)
+            What is there stays as it is. Expected counts and flags are not rounded.
+        variances : ndarray of float64, shape (n, D)
+            Predictive variances of the missing values, infinite where there is none; 0 for the others. Only with
+            `return_variance`.
+
+        Raises
+        ------
+        InvalidType, InvalidArgument
+            An argument is not as described.
+        NotSupported
+            The fit does not allow missing values.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> import stickbreak as sb
+        >>> rng = np.random.default_rng(0)
+        >>> X = np.repeat([[0.0, 0.0], [9.0, 9.0]], 50, axis=0) + rng.normal(size=(100, 2))
+        >>> X[0, 1] = np.nan
+        >>> model = sb.Mixture(likelihood=sb.DiagonalGaussian())
+        >>> fit = sb.fit(model, X, n_components=2, missing="marginalize")
+        >>> bool(abs(fit.impute(X)[0, 1]) < 1)
+        True
+        """
+        self._check_missing("impute")
+        both = self._state.impute(self._rows(X), checks.threads(threads))
+        return both if checks.flag("return_variance", return_variance) else both[0]
+
+    def sample_missing(self, X: ArrayLike, *, seed: int = 0, threads: int | None = None) -> NDArray[np.float64]:
+        """Return rows with each missing value drawn from its predictive distribution given the values the row has.
+
+        Several draws, with several seeds, make a multiple imputation.
+
+        Parameters
+        ----------
+        X : array_like of shape (n, D)
+            The rows; NaN where a value is missing.
+        seed : int
+            Decides the draw; 0 to 2**64 - 1.
+        threads : int, optional
+            The number of threads.
+
+        Returns
+        -------
+        ndarray of float64, shape (n, D)
+            What is there stays as it is.
+
+        Raises
+        ------
+        InvalidType, InvalidArgument
+            An argument is not as described.
+        NotSupported
+            The fit does not allow missing values.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> import stickbreak as sb
+        >>> X = np.random.default_rng(0).integers(2, size=(100, 3)).astype(float)
+        >>> X[0, 1] = np.nan
+        >>> fit = sb.fit(sb.Mixture(likelihood=sb.Bernoulli()), X, n_components=2, missing="marginalize")
+        >>> bool(fit.sample_missing(X)[0, 1] in (0, 1))
+        True
+        """
+        self._check_missing("sample_missing")
+        return self._state.sample_missing(self._rows(X), checks.seed(seed), checks.threads(threads))
+
+    def _check_missing(self, what: str) -> None:
+        if self._state.missing != "marginalize":
+            raise NotSupported(f"{what} needs a fit that allows missing values: fit(..., missing='marginalize')")
 
     def sample(self, n: int, *, seed: int = 0) -> NDArray[np.float64]:
         """Draw rows from the posterior predictive distribution, the density of `log_predictive`.
@@ -396,90 +498,3 @@ class Fit:
         if checks.flag("memo", memo):
             raise NotSupported("memo=True: a fit that goes on with new data is not in this version; use memo=False")
         files.write(path, *self._to_parts())
-
-    def _to_parts(self) -> tuple[files.Header, files.Arrays]:
-        header, state_arrays = self._state.to_parts()
-        return {"state": header, "stop_reason": self._stop_reason.value}, state_arrays
-
-    @classmethod
-    def _from_parts(cls, header: files.Header, state_arrays: files.Arrays) -> "Fit":
-        _check_kinds(header["state"], state_arrays)
-        state = _core.State.from_parts(header["state"], state_arrays)
-        return cls(state, stop_reason=StopReason(header["stop_reason"]))
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        return Fit._from_parts, self._to_parts()
-
-    def _rows(self, X: object) -> "_core.Rows":
-        return arrays.rows(X, n_columns=self._state.dimension, minimum=0)
-
-    def __repr__(self) -> str:
-        likelihood, process = (type(part).__name__ for part in (self.model.likelihood, self.model.process))
-        passes = len(self._history)
-        return (
-            f"<Fit of Mixture({likelihood}, {process}): {self._state.n_rows} rows x {self._state.dimension}, "
-            f"{self.n_components} components ({self.n_occupied} occupied), elbo {self.elbo:.6f} nats ({self.bound}), "
-            f"{self._stop_reason.value} after {passes} {'pass' if passes == 1 else 'passes'}>"
-        )
-
-
-def load(path: str | os.PathLike[str]) -> Fit:
-    """Read a fit from a model file that `Fit.save` wrote.
-
-    Parameters
-    ----------
-    path : str or path-like
-        Where the file is.
-
-    Returns
-    -------
-    Fit
-        The fit; everything that it computes equals what the saved one computes.
-
-    Raises
-    ------
-    InvalidType
-        `path` is not a path.
-    ModelFileError
-        The file is missing, is no model file, is damaged, or needs a newer stickbreak.
-
-    Examples
-    --------
-    >>> import stickbreak as sb
-    >>> try:
-    ...     sb.load("no-such-file.safetensors")
-    ... except sb.ModelFileError as error:
-    ...     print(error)
-    no-such-file.safetensors: there is no such file
-    """
-    parts = files.read(path)
-    try:
-        return Fit._from_parts(*parts)
-    except InternalError:
-        raise
-    except (StickbreakError, KeyError, TypeError, ValueError, OverflowError) as error:
-        raise ModelFileError(f"{os.fspath(path)}: the model in the file is damaged: {files.said(error)}") from error
-
-
-def _check_kinds(state: object, state_arrays: files.Arrays) -> None:
-    """Refuse parameters and arrays of kinds that the core does not read; what it does not know it leaves alone."""
-    header = checks.instance("state", state, dict, "an object")
-    for role in ("likelihood_parameters", "process_parameters"):
-        for name, value in checks.instance(role, header[role], dict, "an object").items():
-            if isinstance(value, bool) or not isinstance(value, int | float | str | None):
-                raise checks.invalid_type(f"{role}.{name}", checks.describe(value), "a number or a word")
-    for name, array in state_arrays.items():
-        if (name in _ARRAYS or name.startswith("likelihood.")) and array.dtype != np.float64:
-            raise checks.invalid_type(name, checks.describe(array), "an array of float64")
-
-
-def _read_only(array: NDArray[np.float64]) -> NDArray[np.float64]:
-    array.flags.writeable = False
-    return array
-
-
-def _scipy_sparse() -> ModuleType:
-    try:
-        return import_module("scipy.sparse")
-    except ImportError as error:
-        raise NotSupported("predict_proba(sparse=True) needs the package scipy: pip install scipy") from error

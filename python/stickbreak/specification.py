@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from stickbreak import checks
 from stickbreak.arrays import numeric
 from stickbreak.errors import NotSupported
+from stickbreak.gamma import Gamma
 
 _LARGEST_ARRAY_SHOWN = 9
 
@@ -20,7 +21,7 @@ class Specification:
 
     Arrays are copied to read-only float64, so that what was checked stays what is used. Subclasses are
     dataclasses with the same three options; the kind of a field follows from its annotation: one of the words of a
-    `Literal`, an integer, a number, else an array of numbers.
+    `Literal`, a flag, an integer, a number, a number or its `Gamma` prior, else an array of numbers.
     """
 
     _name: ClassVar[str]
@@ -38,18 +39,15 @@ class Specification:
         return {field.name: getattr(self, field.name) for field in fields(self)}
 
     def _to_core(self) -> tuple[str, dict[str, Any]]:
-        return self._name, self._parameters()
+        return self._name, {name: _to_core(value) for name, value in self._parameters().items()}
 
     @classmethod
     def _from_core(cls, name: str, parameters: dict[str, Any]) -> Self:
         """Make the specification that the core calls `name`, among the subclasses of this class."""
         for kind in cls.__subclasses__():
             if kind._name == name:
-                # The core keeps every number as a float.
-                integers = {field.name for field in fields(kind) if _is_integer(field)}
                 # All are needed: a default in the place of one that a file lacks would be another model.
-                values = {field.name: parameters[field.name] for field in fields(kind)}
-                return kind(**{key: int(value) if key in integers else value for key, value in values.items()})
+                return kind(**{field.name: _from_core(field, parameters[field.name]) for field in fields(kind)})
         known = [kind._name for kind in cls.__subclasses__()]
         hint = checks.did_you_mean(name, known) or f"it knows {', '.join(known)}"
         raise NotSupported(f"this version of stickbreak knows no {cls.__name__.lower()} called {name!r}; {hint}")
@@ -79,16 +77,45 @@ def _is_integer(field: "Field[Any]") -> bool:
     return field.type in (int, "int")
 
 
-def _converted(field: "Field[Any]", value: object) -> str | int | float | NDArray[np.float64] | None:
-    if value is None and field.default is None:
-        return None
+def _is_flag(field: "Field[Any]") -> bool:
+    return field.type in (bool, "bool")
+
+
+def _may_have_prior(field: "Field[Any]") -> bool:
+    return Gamma in get_args(field.type)
+
+
+def _to_core(value: Any) -> Any:
+    # A prior of a number travels as the array of its two parameters, a flag as 0 or 1.
+    if isinstance(value, Gamma):
+        return np.array([value.shape, value.rate])
+    return float(value) if isinstance(value, bool) else value
+
+
+def _from_core(field: "Field[Any]", value: Any) -> Any:
+    if _is_flag(field):  # the core keeps every number as a float
+        return bool(value)
+    if _is_integer(field):
+        return int(value)
+    if _may_have_prior(field) and isinstance(value, np.ndarray) and value.shape == (2,):
+        return Gamma(*value.tolist())
+    return value
+
+
+def _converted(field: "Field[Any]", value: object) -> str | int | float | Gamma | NDArray[np.float64] | None:
+    if (value is None and field.default is None) or (isinstance(value, Gamma) and _may_have_prior(field)):
+        return value
     if get_origin(field.type) is Literal:
         return checks.word(field.name, value, get_args(field.type))
+    if _is_flag(field):
+        return checks.flag(field.name, value)
     if _is_integer(field):
         return checks.integer(field.name, value, minimum=1, maximum=checks.MAX_COMPONENTS)
     allowed = "a number" if field.type in (float, float | None) else "an array of numbers"
     if field.default is None:
         allowed += ", or None"
+    if _may_have_prior(field):
+        allowed = "a number, or a Gamma prior"
     if isinstance(value, bool | np.bool_ | np.timedelta64):
         raise checks.invalid_type(field.name, checks.describe(value), allowed)
     if isinstance(value, numbers.Real):
@@ -96,6 +123,8 @@ def _converted(field: "Field[Any]", value: object) -> str | int | float | NDArra
     array = np.array(numeric(value, field.name, allowed), dtype=np.float64, order="C")
     if array.ndim == 0:
         return float(array)
+    if _may_have_prior(field):
+        raise checks.invalid_argument(field.name, f"an array of shape {array.shape}", allowed)
     array.flags.writeable = False
     return array
 

@@ -61,14 +61,24 @@ impl<'a, F: Real> ArrayBatches<'a, F> {
             }
             order
         });
-        let cut = [n as u64, rows.n_columns() as u64, n_batches as u64, shuffle.map_or(0, |seed| seed.wrapping_add(1))];
-        let fingerprint = fingerprint(content, cut);
+        let fingerprint = cut_fingerprint(content, n, rows.n_columns(), n_batches, shuffle);
         Ok(Self { rows, weights, order, n_batches, fingerprint })
     }
 }
 
+/// A number that tells this data, in these batches, from others.
+pub(super) fn cut_fingerprint(content: u64, n: usize, d: usize, n_batches: usize, shuffle: Option<u64>) -> u64 {
+    let cut = [n as u64, d as u64, n_batches as u64, shuffle.map_or(0, |seed| seed.wrapping_add(1))];
+    fingerprint(content, cut)
+}
+
 fn ranges(n: usize, n_batches: usize) -> impl Iterator<Item = Range<usize>> {
-    (0..n_batches).map(move |b| cut(n, n_batches, b)..cut(n, n_batches, b + 1))
+    (0..n_batches).map(move |b| batch_range(n, n_batches, b))
+}
+
+/// The rows of batch `b`, in the order in which they are dealt.
+pub(super) fn batch_range(n: usize, n_batches: usize, b: usize) -> Range<usize> {
+    cut(n, n_batches, b)..cut(n, n_batches, b + 1)
 }
 
 /// Where batch `b` of `n_batches` begins: sizes differ by at most one row.
@@ -86,8 +96,7 @@ impl<F: Real> BatchSource<F> for ArrayBatches<'_, F> {
     }
 
     fn load(&self, batch: usize) -> Result<Units<'_, F>> {
-        let n = self.rows.n_rows();
-        let range = cut(n, self.n_batches, batch)..cut(n, self.n_batches, batch + 1);
+        let range = batch_range(self.rows.n_rows(), self.n_batches, batch);
         Ok(match &self.order {
             None => Units::range(self.rows, self.weights, range),
             Some(order) => Units::list(self.rows, self.weights, &order[range]),
@@ -135,7 +144,7 @@ impl<F: Real, G: Fn(usize) -> Result<Units<'static, F>> + Send + Sync> BatchSour
             Ok(units)
         } else {
             Err(Error::Source {
-                batch,
+                batch: Some(batch),
                 message: format!("{} columns instead of {}", units.dimension(), self.dimension),
             })
         }
@@ -213,6 +222,6 @@ mod tests {
             Ok(Units::owned(Box::new(DenseRows::new(vec![1.0_f64; 6], columns)), None))
         });
         assert_eq!(source.load(0).expect("three columns").len(), 2);
-        assert!(matches!(source.load(1), Err(Error::Source { batch: 1, .. })));
+        assert!(matches!(source.load(1), Err(Error::Source { batch: Some(1), .. })));
     }
 }

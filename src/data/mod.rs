@@ -1,9 +1,16 @@
 //! Rows, the units made of them, and where batches of units come from.
 
 mod batches;
+mod dataset;
+mod domain;
 mod moments;
 mod rows;
+mod stream;
 
 pub use batches::{ArrayBatches, BatchSource, CallbackBatches, whole};
+use batches::{batch_range, cut_fingerprint};
+pub use dataset::{Dataset, TableRows};
+pub use domain::{Demands, Domain, Needs, check_rows};
 pub use moments::{Moments, moments};
-pub use rows::{DenseRows, Rows, Units, copy_rows};
+pub use rows::{Csr, CsrRows, DenseRows, RowBlock, Rows, SparseRows, Units, copy_rows};
+pub use stream::{BlockReader, Blocks, Stream};

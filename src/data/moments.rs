@@ -1,6 +1,6 @@
 //! The first two moments of the data: what default hyper-parameters and centring need.
 
-use crate::data::Units;
+use crate::data::{Csr, Dataset, Demands, Domain, Needs, Units};
 use crate::error::{Error, Result};
 use crate::hash::fingerprint;
 use crate::linalg::{add_moments, packed_len, unpack};
@@ -19,9 +19,11 @@ pub struct Moments {
     pub n_rows: usize,
     /// Sum of the weights.
     pub mass: f64,
-    /// Column means, (D,).
+    /// Column means, (D,); of the values that are there, where some are not.
     pub mean: Vec<f64>,
-    /// Covariance about the means divided by the mass, (D, D).
+    /// Column variances about the means, each divided by the mass of its values, (D,); empty where nobody needs them.
+    pub variance: Vec<f64>,
+    /// Covariance about the means divided by the mass, (D, D); empty where nobody needs it.
     pub covariance: Vec<f64>,
     /// A number that tells these rows and weights, in this order, from others.
     pub fingerprint: u64,
@@ -32,104 +34,211 @@ impl Moments {
     pub fn dimension(&self) -> usize {
         self.mean.len()
     }
+
+    /// Mean of the column variances.
+    pub fn mean_variance(&self) -> f64 {
+        self.variance.iter().sum::<f64>() / self.dimension() as f64
+    }
 }
 
-/// Reads the data twice: means and fingerprint first, then scatter about them, so that an offset of 10^8 costs no digits.
+/// Reads the data once or twice: means and fingerprint first, then scatter about them, so that an offset of 10^8 costs no
+/// digits. With `holes`, NaN is a value that is not there.
 ///
 /// # Errors
-/// [`Error::InvalidArgument`] for the first value that is NaN or infinite, and for values whose squares leave the
+/// [`Error::InvalidArgument`] for the first value that is not of the domain, and for values whose squares leave the
 /// range of float64.
-pub fn moments<F: Scalar>(units: &Units<'_, F>, cancel: &Cancel) -> Result<Moments> {
-    let d = units.dimension();
-    // The argument is called `data` where moments are taken: in `fit`.
-    let room = Vec::<f64>::new().try_reserve_exact(4 * d * d);
-    room.map_err(|_| {
-        Error::invalid("data", format!("{d} columns"), "of so few columns that D x D matrices fit in memory")
-    })?;
-    let (mass, mean, fingerprint) = means(units, cancel)?;
-    let covariance = scatter(units, &mean, cancel)?.into_iter().map(|value| value / mass).collect();
-    Ok(Moments { n_rows: units.len(), mass, mean, covariance, fingerprint })
+pub fn moments<F: Scalar>(data: &dyn Dataset<F>, demands: Demands, holes: bool, cancel: &Cancel) -> Result<Moments> {
+    let d = data.n_columns();
+    if demands.needs == Needs::Covariance {
+        // The argument is called `data` where moments are taken: in `fit`.
+        let room = Vec::<f64>::new().try_reserve_exact(4 * d * d);
+        room.map_err(|_| {
+            Error::invalid("data", format!("{d} columns"), "of so few columns that D x D matrices fit in memory")
+        })?;
+    }
+    let means = Means::of(data, demands.domain, holes, cancel)?;
+    let (variance, covariance) = match demands.needs {
+        Needs::Means => (Vec::new(), Vec::new()),
+        Needs::Variances => {
+            let squares = squares(data, &means, cancel)?;
+            let masses = &means.masses;
+            let variance = squares.iter().zip(masses).map(|(sum, &mass)| if mass > 0.0 { sum / mass } else { 0.0 });
+            (variance.collect(), Vec::new())
+        }
+        Needs::Covariance => {
+            let scatter = scatter(data, &means, cancel)?;
+            let covariance: Vec<f64> = scatter.into_iter().map(|value| value / means.mass).collect();
+            (covariance.iter().step_by(d + 1).copied().collect(), covariance)
+        }
+    };
+    let Means { n_rows, mass, mean, fingerprint, .. } = means;
+    Ok(Moments { n_rows, mass, mean, variance, covariance, fingerprint })
 }
 
-fn means<F: Scalar>(units: &Units<'_, F>, cancel: &Cancel) -> Result<(f64, Vec<f64>, u64)> {
-    let d = units.dimension();
-    let mut pivot = vec![F::ZERO; d];
-    if !units.is_empty() {
-        units.read(0..1, &vec![F::ZERO; d], &mut pivot);
+/// What the first reading finds.
+struct Means {
+    n_rows: usize,
+    mass: f64,
+    /// Mass of the values of each column.
+    masses: Vec<f64>,
+    mean: Vec<f64>,
+    fingerprint: u64,
+}
+
+/// Sums of the first reading, about a pivot.
+struct FirstReading<F> {
+    n_rows: usize,
+    pivot: Option<Vec<F>>,
+    mass: f64,
+    sums: Vec<f64>,
+    /// What is not there weighs nothing in its column.
+    absent: Vec<f64>,
+    fingerprint: u64,
+}
+
+impl Means {
+    fn of<F: Scalar>(data: &dyn Dataset<F>, domain: Domain, holes: bool, cancel: &Cancel) -> Result<Self> {
+        let d = data.n_columns();
+        let mut total = FirstReading {
+            n_rows: 0,
+            pivot: None,
+            mass: 0.0,
+            sums: vec![0.0; d],
+            absent: vec![0.0; d],
+            fingerprint: d as u64,
+        };
+        data.for_each_slab(BLOCK, &mut |units| match units.csr() {
+            Some(table) => total.add_sparse(units, table, domain, cancel),
+            None => total.add(units, domain, holes, cancel),
+        })?;
+        let FirstReading { n_rows, pivot, mass, sums: mut mean, absent, fingerprint } = total;
+        let masses: Vec<f64> = absent.iter().map(|absent| mass - absent).collect();
+        let pivot = pivot.unwrap_or_else(|| vec![F::ZERO; d]);
+        for ((value, zero), &mass) in mean.iter_mut().zip(pivot).zip(&masses) {
+            *value = zero.to_f64() + if mass > 0.0 { *value / mass } else { 0.0 };
+        }
+        Ok(Self { n_rows, mass, masses, mean, fingerprint })
     }
-    let ranges: Vec<_> = blocks(units.len(), BLOCK).collect();
-    let parts = try_map_with(
-        ranges.len(),
-        || vec![F::ZERO; BLOCK * d],
-        |rows, index| {
+}
+
+impl<F: Scalar> FirstReading<F> {
+    fn add(&mut self, units: &Units<'_, F>, domain: Domain, holes: bool, cancel: &Cancel) -> Result<()> {
+        let d = units.dimension();
+        if units.is_empty() {
+            return Ok(());
+        }
+        let pivot: &[F] = self.pivot.get_or_insert_with(|| {
+            let mut pivot = vec![F::ZERO; d];
+            units.read(0..1, &vec![F::ZERO; d], &mut pivot);
+            pivot.iter_mut().filter(|value| value.is_nan()).for_each(|value| *value = F::ZERO);
+            pivot
+        });
+        let ranges: Vec<_> = blocks(units.len(), BLOCK).collect();
+        let parts = try_map_with(
+            ranges.len(),
+            || vec![F::ZERO; BLOCK * d],
+            |rows, index| {
+                cancel.check()?;
+                let range = ranges[index].clone();
+                let rows = &mut rows[..range.len() * d];
+                units.read(range.clone(), &vec![F::ZERO; d], rows);
+                let (mut mass, mut sums, mut print) = (0.0, vec![0.0; d], 0);
+                let mut absent = vec![0.0; if holes { d } else { 0 }];
+                for (unit, row) in range.zip(rows.chunks_exact(d)) {
+                    let weight = units.mass(unit);
+                    mass += weight;
+                    let bits = row.iter().map(|value| value.to_f64().to_bits());
+                    print = fingerprint(print, bits.chain([weight.to_bits()]));
+                    for (column, ((sum, &value), &zero)) in sums.iter_mut().zip(row).zip(pivot).enumerate() {
+                        if holes && value.is_nan() {
+                            absent[column] += weight;
+                            continue;
+                        }
+                        if !domain.has(value.to_f64()) {
+                            domain.check("data", value, units.row_number(unit), column)?;
+                        }
+                        *sum += weight * (value.to_f64() - zero.to_f64());
+                    }
+                }
+                Ok((mass, sums, absent, print))
+            },
+        )?;
+        for (mass, sums, absent, print) in parts {
+            self.mass += mass;
+            self.fingerprint = fingerprint(self.fingerprint, [print]);
+            self.sums.iter_mut().zip(sums).for_each(|(total, sum)| *total += sum);
+            self.absent.iter_mut().zip(absent).for_each(|(total, part)| *total += part);
+        }
+        self.n_rows += units.len();
+        Ok(())
+    }
+
+    /// The same for a sparse table, from the values that are stored; the pivot is zero.
+    fn add_sparse(&mut self, units: &Units<'_, F>, table: Csr<'_, F>, domain: Domain, cancel: &Cancel) -> Result<()> {
+        for range in blocks(units.len(), BLOCK) {
             cancel.check()?;
-            let range = ranges[index].clone();
-            let rows = &mut rows[..range.len() * d];
-            units.read(range.clone(), &vec![F::ZERO; d], rows);
-            let (mut mass, mut sums, mut print) = (0.0, vec![0.0; d], 0);
-            for (unit, row) in range.zip(rows.chunks_exact(d)) {
-                if let Some(column) = row.iter().position(|value| !value.is_finite()) {
-                    let row_number = units.row_number(unit);
-                    return Err(Error::invalid(
-                        "data",
-                        format!("{} in row {row_number}, column {column}", row[column]),
-                        "finite",
-                    ));
+            for unit in range {
+                let (number, weight) = (units.row_number(unit), units.mass(unit));
+                let (columns, values) = table.row(number);
+                self.mass += weight;
+                for (&column, &value) in columns.iter().zip(values) {
+                    domain.check("data", value, number, column as usize)?;
+                    self.sums[column as usize] += weight * value.to_f64();
                 }
-                let weight = units.mass(unit);
-                mass += weight;
-                print = fingerprint(print, row.iter().map(|value| value.to_f64().to_bits()).chain([weight.to_bits()]));
-                for ((sum, &value), &zero) in sums.iter_mut().zip(row).zip(&pivot) {
-                    *sum += weight * (value.to_f64() - zero.to_f64());
-                }
+                let bits = values.iter().map(|value| value.to_f64().to_bits());
+                let columns = columns.iter().map(|&column| column.into());
+                self.fingerprint = fingerprint(self.fingerprint, columns.chain(bits).chain([weight.to_bits()]));
             }
-            Ok((mass, sums, print))
-        },
-    )?;
-    let (mut mass, mut mean, mut print) = (0.0, vec![0.0; d], d as u64);
-    for (part_mass, sums, part_print) in parts {
-        mass += part_mass;
-        print = fingerprint(print, [part_print]);
-        mean.iter_mut().zip(sums).for_each(|(total, sum)| *total += sum);
+        }
+        self.n_rows += units.len();
+        Ok(())
     }
-    for (value, zero) in mean.iter_mut().zip(pivot) {
-        *value = zero.to_f64() + if mass > 0.0 { *value / mass } else { 0.0 };
-    }
-    Ok((mass, mean, print))
 }
 
-fn scatter<F: Scalar>(units: &Units<'_, F>, mean: &[f64], cancel: &Cancel) -> Result<Vec<f64>> {
-    let d = mean.len();
-    let origin: Vec<F> = mean.iter().map(|&value| F::from_f64(value)).collect();
-    let ranges: Vec<_> = blocks(units.len(), BLOCK).collect();
-    let scratch = || (vec![F::ZERO; BLOCK * d], Vec::new(), Lines::default());
-    let parts = try_map_with(ranges.len(), scratch, |(rows, wide, space), index| {
-        cancel.check()?;
-        let range = ranges[index].clone();
-        let size = range.len() * d;
-        units.read(range.clone(), &origin, &mut rows[..size]);
-        wide.clear();
-        wide.extend(rows[..size].iter().map(|value| value.to_f64()));
-        let weights: Vec<f64> = range.map(|unit| units.mass(unit)).collect();
-        let nonzero = |row: &[f64]| row.iter().any(|&value| value != 0.0);
-        let moved = wide.chunks_exact(d).zip(&weights).any(|(row, &weight)| weight > 0.0 && nonzero(row));
-        let mut packed = vec![0.0; packed_len(d)];
-        add_moments(wide, &weights, d, &mut [], &mut packed, space);
-        Ok((moved, packed))
-    })?;
-    let mut total = vec![0.0; packed_len(d)];
+/// Sums of squares about the means, by column, of the values that are there.
+fn squares<F: Scalar>(data: &dyn Dataset<F>, means: &Means, cancel: &Cancel) -> Result<Vec<f64>> {
+    let d = means.mean.len();
+    let origin: Vec<F> = means.mean.iter().map(|&value| F::from_f64(value)).collect();
+    let mut total = vec![0.0; d];
     let mut any_moved = false;
-    for (moved, part) in parts {
-        any_moved |= moved;
-        total.iter_mut().zip(part).for_each(|(sum, value)| *sum += value);
-    }
-    let total = unpack(d, &total);
-    let trace: f64 = (0..d).map(|i| total[i * d + i]).sum();
+    data.for_each_slab(BLOCK, &mut |units| {
+        let ranges: Vec<_> = blocks(units.len(), BLOCK).collect();
+        let parts = try_map_with(
+            ranges.len(),
+            || vec![F::ZERO; BLOCK * d],
+            |rows, index| {
+                cancel.check()?;
+                let range = ranges[index].clone();
+                let rows = &mut rows[..range.len() * d];
+                units.read(range.clone(), &origin, rows);
+                let (mut sums, mut moved) = (vec![0.0; d], false);
+                for (unit, row) in range.zip(rows.chunks_exact(d)) {
+                    let weight = units.mass(unit);
+                    for (sum, value) in sums.iter_mut().zip(row).filter(|(_, value)| !value.is_nan()) {
+                        moved |= weight > 0.0 && *value != F::ZERO;
+                        *sum += weight * value.to_f64() * value.to_f64();
+                    }
+                }
+                Ok((moved, sums))
+            },
+        )?;
+        for (moved, part) in parts {
+            any_moved |= moved;
+            total.iter_mut().zip(part).for_each(|(sum, value)| *sum += value);
+        }
+        Ok(())
+    })?;
+    check_squares::<F>(total.iter().sum(), d as f64 * means.mass, any_moved)?;
+    Ok(total)
+}
+
+/// Refuses data whose squares float64 or float32 cannot hold.
+fn check_squares<F: Scalar>(trace: f64, mass: f64, any_moved: bool) -> Result<()> {
     let allowed = "of a scale whose squares float64 can hold; rescale it";
     if !trace.is_finite() {
         return Err(Error::invalid("data", "values whose squares overflow", allowed));
     }
-    let variance = trace / (d as f64 * units.total_mass());
+    let variance = trace / mass;
     if any_moved && trace.min(variance) < LEAST_SQUARE {
         return Err(Error::invalid("data", "values whose squares vanish or lose digits", allowed));
     }
@@ -138,17 +247,54 @@ fn scatter<F: Scalar>(units: &Units<'_, F>, mean: &[f64], cancel: &Cancel) -> Re
         let found = format!("values of standard deviation {:.0e} in float32", variance.sqrt());
         return Err(Error::invalid("data", found, "of a scale float32 can divide by; rescale it or pass float64"));
     }
+    Ok(())
+}
+
+/// The scatter about the means, (D, D).
+fn scatter<F: Scalar>(data: &dyn Dataset<F>, means: &Means, cancel: &Cancel) -> Result<Vec<f64>> {
+    let d = means.mean.len();
+    let origin: Vec<F> = means.mean.iter().map(|&value| F::from_f64(value)).collect();
+    let mut total = vec![0.0; packed_len(d)];
+    let mut any_moved = false;
+    data.for_each_slab(BLOCK, &mut |units| {
+        let ranges: Vec<_> = blocks(units.len(), BLOCK).collect();
+        let scratch = || (vec![F::ZERO; BLOCK * d], Vec::new(), Lines::default());
+        let parts = try_map_with(ranges.len(), scratch, |(rows, wide, space), index| {
+            cancel.check()?;
+            let range = ranges[index].clone();
+            let size = range.len() * d;
+            units.read(range.clone(), &origin, &mut rows[..size]);
+            wide.clear();
+            wide.extend(rows[..size].iter().map(|value| value.to_f64()));
+            let weights: Vec<f64> = range.map(|unit| units.mass(unit)).collect();
+            let nonzero = |row: &[f64]| row.iter().any(|&value| value != 0.0);
+            let moved = wide.chunks_exact(d).zip(&weights).any(|(row, &weight)| weight > 0.0 && nonzero(row));
+            let mut packed = vec![0.0; packed_len(d)];
+            add_moments(wide, &weights, d, &mut [], &mut packed, space);
+            Ok((moved, packed))
+        })?;
+        for (moved, part) in parts {
+            any_moved |= moved;
+            total.iter_mut().zip(part).for_each(|(sum, value)| *sum += value);
+        }
+        Ok(())
+    })?;
+    let total = unpack(d, &total);
+    let trace: f64 = (0..d).map(|i| total[i * d + i]).sum();
+    check_squares::<F>(trace, d as f64 * means.mass, any_moved)?;
     Ok(total)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::data::DenseRows;
+    use crate::data::{DenseRows, TableRows};
+
+    const DEMANDS: Demands = Demands { domain: Domain::Real, needs: Needs::Covariance, sparse: false, holes: false };
 
     fn of(values: &[f64], d: usize, weights: Option<&[f64]>) -> Result<Moments> {
         let rows = DenseRows::new(values, d);
-        moments(&Units::all(&rows, weights), &Cancel::default())
+        moments(&TableRows { rows: &rows, weights }, DEMANDS, false, &Cancel::default())
     }
 
     #[test]

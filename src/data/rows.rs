@@ -3,6 +3,7 @@
 use std::borrow::Cow;
 use std::ops::Range;
 
+use crate::error::{Error, Result};
 use crate::real::Real;
 
 /// A table that can be read row by row, wherever and however it is stored.
@@ -13,11 +14,114 @@ pub trait Rows<F: Real>: Send + Sync {
     fn n_columns(&self) -> usize;
     /// Copies row `row` into `out` (one value a column).
     fn read_row(&self, row: usize, out: &mut [F]);
+    /// The same table in compressed sparse rows, where that is how it is stored.
+    fn csr(&self) -> Option<Csr<'_, F>> {
+        None
+    }
     /// Copies the listed rows into `out`, one after another.
     fn read_rows(&self, rows: &[usize], out: &mut [F]) {
         for (&row, out) in rows.iter().zip(out.chunks_exact_mut(self.n_columns())) {
             self.read_row(row, out);
         }
+    }
+}
+
+/// A table in compressed sparse rows: of each row the columns in which it is not zero, ascending, and its values there.
+#[derive(Debug, Clone, Copy)]
+pub struct Csr<'a, F> {
+    /// Where each row begins in the other two; one more at the end.
+    pub starts: &'a [u64],
+    /// Columns.
+    pub columns: &'a [u32],
+    /// Values.
+    pub values: &'a [F],
+}
+
+impl<'a, F> Csr<'a, F> {
+    /// Columns and values of one row.
+    pub fn row(&self, row: usize) -> (&'a [u32], &'a [F]) {
+        let range = self.starts[row] as usize..self.starts[row + 1] as usize;
+        (&self.columns[range.clone()], &self.values[range])
+    }
+}
+
+/// Rows of a sparse table, by their numbers in it.
+#[derive(Debug, Clone, Copy)]
+pub struct SparseRows<'a, F> {
+    /// The table.
+    pub table: Csr<'a, F>,
+    /// Which of its rows.
+    pub numbers: &'a [u32],
+}
+
+impl<'a, F> SparseRows<'a, F> {
+    /// Columns and values of each row, in order.
+    pub fn iter(&self) -> impl Iterator<Item = (&'a [u32], &'a [F])> + use<'a, F> {
+        let table = Csr { starts: self.table.starts, columns: self.table.columns, values: self.table.values };
+        self.numbers.iter().map(move |&row| table.row(row as usize))
+    }
+}
+
+/// Rows that are scored or summed together.
+#[derive(Debug, Clone, Copy)]
+pub enum RowBlock<'a, F> {
+    /// One after another, less the origin, (n, D).
+    Dense(&'a [F]),
+    /// Rows of a sparse table, whose origin is zero.
+    Sparse(SparseRows<'a, F>),
+}
+
+impl<'a, F> RowBlock<'a, F> {
+    /// The rows one after another; none where they are sparse.
+    pub fn dense(self) -> &'a [F] {
+        match self {
+            Self::Dense(rows) => rows,
+            Self::Sparse(_) => &[],
+        }
+    }
+}
+
+/// A sparse table.
+#[derive(Debug)]
+pub struct CsrRows<'a, F> {
+    table: Csr<'a, F>,
+    n_columns: usize,
+}
+
+impl<'a, F: Real> CsrRows<'a, F> {
+    /// A table of `n_columns` columns.
+    ///
+    /// # Errors
+    /// [`Error::InvalidArgument`] for `data` where the parts do not fit together.
+    pub fn new(table: Csr<'a, F>, n_columns: usize) -> Result<Self> {
+        let whole = |at: u64| usize::try_from(at).ok().filter(|&at| at <= table.values.len());
+        let ascending = table.starts.is_sorted() && table.starts.iter().all(|&at| whole(at).is_some());
+        let inside = table.columns.iter().all(|&column| (column as usize) < n_columns);
+        if !table.starts.is_empty() && n_columns > 0 && ascending && inside && table.columns.len() == table.values.len()
+        {
+            return Ok(Self { table, n_columns });
+        }
+        Err(Error::invalid("data", "a sparse table whose parts do not fit together", "in compressed sparse rows"))
+    }
+}
+
+impl<F: Real> Rows<F> for CsrRows<'_, F> {
+    fn n_rows(&self) -> usize {
+        self.table.starts.len() - 1
+    }
+
+    fn n_columns(&self) -> usize {
+        self.n_columns
+    }
+
+    fn csr(&self) -> Option<Csr<'_, F>> {
+        Some(self.table)
+    }
+
+    fn read_row(&self, row: usize, out: &mut [F]) {
+        out.fill(F::ZERO);
+        let (columns, values) = self.table.row(row);
+        columns.iter().zip(values).for_each(|(&column, &value)| out[column as usize] += value);
     }
 }
 
@@ -130,11 +234,25 @@ impl<'a, F: Real> Units<'a, F> {
         Self { table: Table::Owned(rows), selection: Selection::Range(0, n), weights: weights.map(Cow::Owned) }
     }
 
+    /// Consecutive rows of a table that the units own; `weights` has one entry a row of the whole table.
+    pub fn window(rows: Box<dyn Rows<F> + 'a>, weights: Option<&'a [f64]>, range: Range<usize>) -> Self {
+        Self {
+            table: Table::Owned(rows),
+            selection: Selection::Range(range.start, range.len()),
+            weights: weights.map(Cow::Borrowed),
+        }
+    }
+
     fn table(&self) -> &dyn Rows<F> {
         match &self.table {
             Table::Borrowed(rows) => *rows,
             Table::Owned(rows) => rows.as_ref(),
         }
+    }
+
+    /// The table in compressed sparse rows, where it is stored so.
+    pub fn csr(&self) -> Option<Csr<'_, F>> {
+        self.table().csr()
     }
 
     /// Number of units.

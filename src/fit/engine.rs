@@ -2,11 +2,13 @@
 
 use std::time::Instant;
 
+use crate::component::Edit;
 use crate::elbo;
 use crate::error::{Error, Result};
 use crate::executor::Executor;
 use crate::fit::history::{Observer, Record, StopReason};
 use crate::fit::position::{Identity, Position};
+use crate::fit::schedule::Schedule;
 use crate::global_step::Globals;
 use crate::local_step::Work;
 use crate::memo::Memo;
@@ -28,6 +30,10 @@ pub struct Engine<'a, F: Scalar> {
     pub margin: Option<f64>,
     /// Least gain of a pass, nats per unit of mass; 0 never stops early.
     pub tol: f64,
+    /// How a visit enters the total.
+    pub schedule: Schedule,
+    /// Whether every pass visits the batches in a fresh order; else it takes them as they come.
+    pub shuffle: bool,
     /// The seed of the visiting orders.
     pub seed: u64,
     /// When the fit began.
@@ -63,6 +69,9 @@ impl<F: Scalar> Engine<'_, F> {
         cancel: &Cancel,
     ) -> Result<Run> {
         let mut error = None;
+        if position.pass == 0 && position.done == 0 && self.max_passes > 0 {
+            self.reorder(&mut position)?;
+        }
         self.offer_checkpoint(executor, &position, observer, false)?;
         // only-one: loop over passes
         let stop_reason = loop {
@@ -79,6 +88,7 @@ impl<F: Scalar> Engine<'_, F> {
                 }
                 Err(failure) => return Err(failure),
             }
+            self.reorder(&mut position)?;
             let record = self.record(&position)?;
             position.history.push(record);
             (position.pass, position.done, position.work) = (position.pass + 1, 0, Work::default());
@@ -88,10 +98,48 @@ impl<F: Scalar> Engine<'_, F> {
             }
             self.offer_checkpoint(executor, &position, observer, false)?;
         };
+        // A run that goes on for longer goes on from here, not from what the closing pass makes of it.
         self.offer_checkpoint(executor, &position, observer, true)?;
         position.memo.resum()?;
-        let elbo = self.bound(&position.memo)?;
-        Ok(Run { summary: position.memo.total().clone(), elbo, history: position.history, stop_reason, error })
+        let ended = matches!(stop_reason, StopReason::MaxPasses | StopReason::Callback);
+        let closed = if ended && self.schedule.estimates() && position.pass > 0 {
+            self.close(executor, &position, observer, cancel)
+        } else {
+            Ok((position.memo.total().clone(), self.bound(&position.memo)?))
+        };
+        let estimate = |position: Position, stop_reason, error| {
+            let summary = position.memo.total().clone();
+            Ok(Run { summary, elbo: f64::NAN, history: position.history, stop_reason, error })
+        };
+        match closed {
+            Ok((summary, elbo)) => Ok(Run { summary, elbo, history: position.history, stop_reason, error }),
+            Err(Error::Cancelled) => estimate(position, StopReason::Interrupted, None),
+            Err(failure @ Error::Source { .. }) => estimate(position, StopReason::SourceError, Some(failure)),
+            Err(failure) => Err(failure),
+        }
+    }
+
+    /// The sum over all batches under the globals of an estimate, and its bound: what makes the estimate a fit.
+    fn close(
+        &self,
+        executor: &mut dyn Executor,
+        position: &Position,
+        observer: &mut dyn Observer,
+        cancel: &Cancel,
+    ) -> Result<(Summary, f64)> {
+        let n_batches = executor.n_batches();
+        let globals = Globals::new(self.model, position.memo.total(), (position.pass * n_batches) as u64);
+        let mut total = Summary::empty(globals.ids.clone(), position.memo.total().n_statistics, true);
+        for batch in 0..n_batches {
+            cancel.check()?;
+            total.add(&executor.visit(batch, &globals, &position.edits)?.summary)?;
+            observer.on_batch(position.pass, batch + 1, n_batches);
+        }
+        if let Some(edit) = self.falling(&total)? {
+            total.apply(&edit)?;
+        }
+        let elbo = elbo::collapsed(self.model, &total)?.total();
+        Ok((total, elbo))
     }
 
     /// Why no further pass is made, if none is.
@@ -99,7 +147,7 @@ impl<F: Scalar> Engine<'_, F> {
         // The start may give a row more components than the local step will, so its bound is nothing to compare the
         // first one with. NaN stands for a pass that has nothing to compare with.
         if let [.., before, last] = position.history.as_slice() {
-            let gain = (last.elbo - before.elbo) / position.memo.total().mass.max(1.0);
+            let gain = (last.elbo - before.elbo) / position.memo.mass_visited().max(1.0);
             if self.tol > 0.0 && gain < self.tol {
                 return Some(StopReason::Converged);
             }
@@ -107,8 +155,8 @@ impl<F: Scalar> Engine<'_, F> {
         (position.pass >= self.max_passes).then_some(StopReason::MaxPasses)
     }
 
-    /// Visits the batches that are left of the pass, in an order of this pass's own; each visit sees the globals of all
-    /// visits before it.
+    /// Visits the batches that are left of the pass, shuffled in an order of this pass's own; each visit sees the globals
+    /// of all visits before it.
     fn sweep(
         &self,
         executor: &mut dyn Executor,
@@ -118,13 +166,17 @@ impl<F: Scalar> Engine<'_, F> {
     ) -> Result<()> {
         let n_batches = executor.n_batches();
         let pass = position.pass;
-        let order = permutation(n_batches as u32, &mut stream(self.seed, Purpose::Visits, pass as u64));
+        let order = if self.shuffle {
+            permutation(n_batches as u32, &mut stream(self.seed, Purpose::Visits, pass as u64))
+        } else {
+            (0..n_batches as u32).collect()
+        };
         for &batch in &order[position.done..] {
             cancel.check()?;
-            let version = (pass * n_batches + position.done) as u64;
-            let globals = Globals::new(self.model, position.memo.total(), version);
+            let visits = pass * n_batches + position.done;
+            let globals = Globals::new(self.model, position.memo.total(), visits as u64);
             let visit = executor.visit(batch as usize, &globals, &position.edits)?;
-            position.memo.replace(batch as usize, visit.summary)?;
+            self.schedule.take(&mut position.memo, batch as usize, visit.summary, visits)?;
             position.work += visit.work;
             position.done += 1;
             observer.on_batch(pass, position.done, n_batches);
@@ -133,6 +185,40 @@ impl<F: Scalar> Engine<'_, F> {
             }
         }
         position.memo.resum()
+    }
+
+    /// Puts components into the order of falling counts.
+    fn reorder(&self, position: &mut Position) -> Result<()> {
+        if let Some(edit) = self.falling(position.memo.total())? {
+            position.memo.apply(&edit)?;
+            position.edits.push(edit);
+        }
+        Ok(())
+    }
+
+    /// The edit to the order of falling counts, where the process has an order (spec 2a.1). Truncated sticks may want
+    /// another component to be the last (spec 2b), and then the last one stays and the others are put into order.
+    fn falling(&self, total: &Summary) -> Result<Option<Edit>> {
+        if !self.model.process.is_ordered() || total.counts.is_sorted_by(|a, b| a >= b) {
+            return Ok(None);
+        }
+        let before = self.model.allocate(total).bound;
+        let k = total.n_components();
+        for n_moved in [k, k - 1] {
+            let mut order: Vec<usize> = (0..k).collect();
+            order[..n_moved].sort_by(|&a, &b| total.counts[b].total_cmp(&total.counts[a]));
+            if order.is_sorted() {
+                break;
+            }
+            let edit = Edit::Reorder { order: order.iter().map(|&at| total.ids[at]).collect() };
+            let mut sorted = total.clone();
+            sorted.apply(&edit)?;
+            // The order of a point estimate makes no difference but that of rounding.
+            if self.model.allocate(&sorted).bound >= before - 1e-12 * before.abs() {
+                return Ok(Some(edit));
+            }
+        }
+        Ok(None)
     }
 
     fn offer_checkpoint(
@@ -157,7 +243,8 @@ impl<F: Scalar> Engine<'_, F> {
         let (elbo, before) = (self.bound(&position.memo)?, position.history.last().map_or(f64::NAN, |last| last.elbo));
         // float32 scores may cost the last digits.
         let total = position.memo.total();
-        let dropped = self.margin.map_or(0.0, |margin| total.mass * total.n_components() as f64 * (-margin).exp());
+        let n_columns = total.n_components() + usize::from(self.model.process.has_tail());
+        let dropped = self.margin.map_or(0.0, |margin| total.mass * n_columns as f64 * (-margin).exp());
         let fell = F::NAME == "float64" && elbo < before - dropped - 1e-8 * (1.0 + before.abs());
         debug_assert!(!fell, "the bound fell from {before} to {elbo}");
         Ok(Record {

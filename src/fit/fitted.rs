@@ -3,20 +3,20 @@
 use rand::RngExt;
 
 use crate::component::ComponentId;
-use crate::data::{Rows, Units};
+use crate::data::{Rows, Units, check_rows};
 use crate::elbo::collapsed;
 use crate::error::{Error, Result};
 use crate::fit::history::{Record, StopReason};
 use crate::global_step::Globals;
-use crate::likelihood::Scorer;
+use crate::likelihood::{self, Density, Draw, Estimate, Scorer};
 use crate::local_step::{ByScore, Chunk, Keep, LocalStep, Outcome, Tap};
-use crate::model::{Model, Specification};
+use crate::model::{Model, Objective, Specification};
 use crate::parallel::Cancel;
 use crate::parameters::Parameters;
 use crate::process::Allocation;
 use crate::rng::{Choices, Purpose, stream};
 use crate::simd::Scalar;
-use crate::suffstats::Summary;
+use crate::suffstats::{Sufficient, Summary};
 
 /// The result of a fit, independent of the type of the rows.
 #[derive(Debug, Clone)]
@@ -101,24 +101,31 @@ impl Fitted {
         if self.margin.is_some_and(|margin| margin.is_nan() || margin < 0.0) {
             return Err(format("the margin is not a number of at least 0".into()));
         }
-        if k == 0 || summary.entropies.len() != k || !(1..=k).contains(&self.sparsity) {
+        let has_tail = model.process.has_tail();
+        if k == 0 || summary.entropies.len() != k || !(1..=k + usize::from(has_tail)).contains(&self.sparsity) {
             return Err(format(format!("counts, entropies and sparsity do not fit {k} components")));
         }
+        if summary.tail.is_some() && !has_tail {
+            return Err(format("the process has no tail".into()));
+        }
+        let tail = summary.tail.unwrap_or_default();
         if model.process.n_components().is_some_and(|own| own != k) {
             return Err(format(format!("the process does not have {k} components")));
         }
         let arrays = [&summary.counts, &summary.statistics, &summary.entropies];
-        if arrays.into_iter().flatten().any(|value| !value.is_finite()) {
+        let of_tail = [&tail.count, &tail.entropy, &tail.expected_log_likelihood];
+        if arrays.into_iter().flatten().chain(of_tail).any(|value| !value.is_finite()) {
             return Err(format("the summary has values that are not finite".into()));
         }
-        if summary.counts.iter().any(|&count| count < -1e-6 * (1.0 + summary.mass.abs())) {
+        if summary.counts.iter().chain([&tail.count]).any(|&count| count < -1e-6 * (1.0 + summary.mass.abs())) {
             return Err(format("a count is negative".into()));
         }
         let scale = 1.0 + summary.mass.abs();
-        if !summary.mass.is_finite() || (summary.counts.iter().sum::<f64>() - summary.mass).abs() > 1e-6 * scale {
+        let counted = summary.counts.iter().sum::<f64>() + tail.count;
+        if !summary.mass.is_finite() || (counted - summary.mass).abs() > 1e-6 * scale {
             return Err(format(format!("the counts do not add up to the mass, {}", summary.mass)));
         }
-        if summary.entropies.iter().any(|&entropy| entropy < -1e-6 * scale) {
+        if summary.entropies.iter().chain([&tail.entropy]).any(|&entropy| entropy < -1e-6 * scale) {
             return Err(format("an entropy is negative".into()));
         }
         let bound = collapsed(&model, summary).map_err(|error| format(error.to_string()))?.total();
@@ -129,7 +136,15 @@ impl Fitted {
         Ok(())
     }
 
-    fn globals<F: Scalar>(&self, model: &Model<F>) -> Globals {
+    /// Columns of the local step: the components and the tail, if there is one.
+    ///
+    /// # Errors
+    /// As [`Fitted::model`].
+    pub fn n_columns(&self) -> Result<usize> {
+        Ok(self.summary.n_components() + usize::from(self.specification.process()?.has_tail()))
+    }
+
+    pub(super) fn globals<F: Scalar>(&self, model: &Model<F>) -> Globals {
         Globals::new(model, &self.summary, 0)
     }
 
@@ -164,11 +179,23 @@ impl Fitted {
             let found = format!("an array with {} columns", rows.n_columns());
             return Err(Error::invalid("X", found, format!("an array with {d} columns, as the fit had")));
         }
-        let ids: Vec<ComponentId> = (0..scored.scorer.n_components() as u32).map(ComponentId).collect();
+        let demands = likelihood::demands(&self.specification.likelihood.name)?;
+        let holes = self.specification.holes;
+        super::check_form(&self.specification, rows.csr().is_some(), demands)?;
+        check_rows(&Units::all(rows, None), demands.domain, holes, "X", cancel)?;
+        let n_components = scored.scorer.n_components() - usize::from(scored.tail.is_some());
+        let ids: Vec<ComponentId> = (0..n_components as u32).map(ComponentId).collect();
         let step = LocalStep {
             likelihood: scored.model.likelihood.as_ref(),
             ids: &ids,
-            assign: &ByScore { scorer: scored.scorer, width: scored.width, margin: scored.margin, abandon: true },
+            assign: &ByScore {
+                scorer: scored.scorer,
+                tail: scored.tail,
+                width: scored.width,
+                margin: scored.margin,
+                abandon: true,
+                row_terms: true,
+            },
             keep: scored.keep,
             cancel,
         };
@@ -184,8 +211,8 @@ impl Fitted {
         let model = self.model::<F>()?;
         let globals = self.globals(&model);
         let scorer = globals.scorer(&model)?;
-        let (width, margin) = (self.sparsity, self.margin);
-        let scored = Scored { model: &model, scorer: scorer.as_ref(), width, margin, keep: Keep::Nothing };
+        let (tail, width, margin) = (globals.allocation.tail_log_weight, self.sparsity, self.margin);
+        let scored = Scored { model: &model, scorer: scorer.as_ref(), tail, width, margin, keep: Keep::Nothing };
         let outcome = self.local_step(rows, weights, &scored, &mut [], cancel)?;
         let bound = outcome.log_normalizer - globals.divergence(&model)?;
         if bound.is_finite() {
@@ -207,19 +234,29 @@ impl Fitted {
         cancel: &Cancel,
     ) -> Result<Outcome> {
         let model = self.model::<F>()?;
-        let scorer = self.globals(&model).scorer(&model)?;
-        let scored = Scored { model: &model, scorer: scorer.as_ref(), width, margin: None, keep };
+        let globals = self.globals(&model);
+        let (scorer, tail) = (globals.scorer(&model)?, globals.allocation.tail_log_weight);
+        let scored = Scored { model: &model, scorer: scorer.as_ref(), tail, width, margin: None, keep };
         self.local_step(rows, weights, &scored, &mut [], cancel)
     }
 
-    /// The `width` largest responsibilities of every row.
+    /// The `width` largest responsibilities of every row, of the components alone or, `with_tail`, also of the tail behind
+    /// them.
     ///
     /// # Errors
     /// As [`Fitted::evaluate`].
-    pub fn assign<F: Scalar>(&self, rows: &dyn Rows<F>, width: usize, cancel: &Cancel) -> Result<Assigned> {
+    pub fn assign<F: Scalar>(
+        &self,
+        rows: &dyn Rows<F>,
+        width: usize,
+        with_tail: bool,
+        cancel: &Cancel,
+    ) -> Result<Assigned> {
         let model = self.model::<F>()?;
-        let scorer = self.globals(&model).scorer(&model)?;
-        let scored = Scored { model: &model, scorer: scorer.as_ref(), width, margin: None, keep: Keep::Nothing };
+        let globals = self.globals(&model);
+        let scorer = if with_tail { globals.scorer(&model)? } else { globals.scorer_without_tail(&model)? };
+        let tail = globals.allocation.tail_log_weight.filter(|_| with_tail);
+        let scored = Scored { model: &model, scorer: scorer.as_ref(), tail, width, margin: None, keep: Keep::Nothing };
         self.collect(rows, &scored, cancel)
     }
 
@@ -230,15 +267,61 @@ impl Fitted {
     pub fn log_predictive<F: Scalar>(&self, rows: &dyn Rows<F>, cancel: &Cancel) -> Result<Vec<f64>> {
         let model = self.model::<F>()?;
         let scorer = self.globals(&model).predictive_scorer(&model)?;
+        self.log_normalizers(rows, &model, scorer.as_ref(), cancel)
+    }
+
+    /// Log density of every row at point estimates of the components, which share all weight, nats.
+    ///
+    /// # Errors
+    /// As [`Fitted::evaluate`].
+    pub fn log_plug_in<F: Scalar>(&self, rows: &dyn Rows<F>, cancel: &Cancel) -> Result<Vec<f64>> {
+        let model = self.model::<F>()?;
+        let globals = self.globals(&model);
+        let weights = &globals.allocation.expected_weights;
+        let total: f64 = weights.iter().sum();
+        let log_weights: Vec<f64> = weights.iter().map(|weight| (weight / total).ln()).collect();
+        let scorer = model.likelihood.scorer(&globals.components(), &log_weights, Density::PlugIn(self.estimate()))?;
+        self.log_normalizers(rows, &model, scorer.as_ref(), cancel)
+    }
+
+    fn log_normalizers<F: Scalar>(
+        &self,
+        rows: &dyn Rows<F>,
+        model: &Model<F>,
+        scorer: &dyn Scorer<F>,
+        cancel: &Cancel,
+    ) -> Result<Vec<f64>> {
         let width = scorer.n_components();
-        let scored = Scored { model: &model, scorer: scorer.as_ref(), width, margin: None, keep: Keep::Nothing };
+        let scored = Scored { model, scorer, tail: None, width, margin: None, keep: Keep::Nothing };
         let mut log_normalizers = Vec::with_capacity(rows.n_rows());
         let mut tap = Normalizers(&mut log_normalizers);
         self.local_step(rows, None, &scored, &mut [&mut tap], cancel)?;
         Ok(log_normalizers)
     }
 
-    fn collect<F: Scalar>(&self, rows: &dyn Rows<F>, scored: &Scored<'_, F>, cancel: &Cancel) -> Result<Assigned> {
+    /// Point estimates of all components, in the data's units.
+    ///
+    /// # Errors
+    /// As [`Fitted::model`], and [`Error::Numerical`].
+    pub fn point_estimates(&self) -> Result<Parameters> {
+        self.model::<f64>()?.likelihood.point_estimates(&self.summary.components(), self.estimate())
+    }
+
+    /// The point estimates of the objective; of a posterior its means.
+    fn estimate(&self) -> Estimate {
+        match self.specification.objective {
+            Objective::Variational => Estimate::Mean,
+            Objective::Map => Estimate::Mode,
+            Objective::Ml => Estimate::MaximumLikelihood,
+        }
+    }
+
+    pub(super) fn collect<F: Scalar>(
+        &self,
+        rows: &dyn Rows<F>,
+        scored: &Scored<'_, F>,
+        cancel: &Cancel,
+    ) -> Result<Assigned> {
         let mut all = Assigned { width: scored.width, ..Assigned::default() };
         let mut tap = Collect {
             components: &mut all.components,
@@ -249,7 +332,7 @@ impl Fitted {
         Ok(all)
     }
 
-    /// `n` rows drawn from the posterior predictive, (n, D), in the data's units.
+    /// `n` rows drawn from the posterior predictive, or at the point estimates of the objective, (n, D), in the data's units.
     ///
     /// # Errors
     /// As [`Fitted::model`], and [`Error::Numerical`].
@@ -258,9 +341,18 @@ impl Fitted {
         let globals = self.globals(&model);
         let nothing = Summary::empty(vec![ComponentId(0)], self.summary.n_statistics, false);
         let mut weights = globals.allocation.expected_weights.clone();
-        weights.push(globals.allocation.leftover);
+        // Point estimates share all weight, as their density has it.
+        if self.specification.objective == Objective::Variational {
+            weights.push(globals.allocation.leftover);
+        }
         let mut generator = stream(seed, Purpose::Draws, 0);
         let components = globals.components();
+        let mut sums = vec![0.0; self.summary.n_statistics];
+        for component in &components {
+            sums.iter_mut().zip(component.statistics).for_each(|(sum, value)| *sum += value);
+        }
+        let estimate = (self.specification.objective != Objective::Variational).then(|| self.estimate());
+        let all = Sufficient { count: components.iter().map(|component| component.count).sum(), statistics: &sums };
         let mut rows = Vec::new();
         let size = n.saturating_mul(self.origin.len());
         rows.try_reserve_exact(size).map_err(|_| Error::invalid("n", n, "so few rows that they fit in memory"))?;
@@ -268,19 +360,21 @@ impl Fitted {
             let k = generator.choose(&weights);
             let component = components.get(k).copied().unwrap_or_else(|| nothing.component(0));
             let mut own = stream(generator.random(), Purpose::Draws, 1);
-            rows.extend(model.likelihood.draw(component, &mut own)?);
+            rows.extend(model.likelihood.draw(component, Draw { estimate, all }, &mut own)?);
         }
         Ok(rows)
     }
 }
 
 /// Packed components and what to do with their scores.
-struct Scored<'a, F: Scalar> {
-    model: &'a Model<F>,
-    scorer: &'a dyn Scorer<F>,
-    width: usize,
-    margin: Option<f64>,
-    keep: Keep,
+pub(super) struct Scored<'a, F: Scalar> {
+    pub model: &'a Model<F>,
+    pub scorer: &'a dyn Scorer<F>,
+    /// The log weight of the tail, where it is the last column.
+    pub tail: Option<f64>,
+    pub width: usize,
+    pub margin: Option<f64>,
+    pub keep: Keep,
 }
 
 /// Collects log normalisers only.

@@ -3,19 +3,22 @@
 mod engine;
 mod fitted;
 mod history;
+mod imputation;
 mod position;
+mod schedule;
+mod update;
 
 use std::time::Instant;
 
 use crate::component::EditLog;
-use crate::data::{ArrayBatches, BatchSource, Moments, Rows, Units, moments};
+use crate::data::{BatchSource, Dataset, Demands, Moments, moments};
 use crate::error::{Error, Result};
 use crate::executor::{Executor, InProcess, LocalOptions};
 use crate::init::{Beginning, Init};
+use crate::likelihood;
 use crate::local_step::Keep;
 use crate::model::Specification;
 use crate::parallel::Cancel;
-use crate::process;
 use crate::responsibilities::Sparsity;
 use crate::simd::Scalar;
 
@@ -23,16 +26,20 @@ pub use engine::{Engine, Run};
 pub use fitted::Fitted;
 pub use history::{Observer, Record, StopReason};
 pub use position::{Identity, Position};
+pub use schedule::Schedule;
+pub use update::Limits;
 
 /// How to run.
 #[derive(Debug, Clone, Copy)]
 pub struct Options<'a> {
     /// Where inference starts, if neither the process nor the start says it.
     pub n_components: Option<usize>,
-    /// Number of batches; `None` is one for every 5000 rows, at most 20.
-    pub batches: Option<usize>,
-    /// Whether rows are dealt to batches at random.
+    /// What a batch is.
+    pub batches: Cut,
+    /// Whether rows are dealt to batches, and batches visited, at random; else both are taken as they come.
     pub shuffle: bool,
+    /// How a visit enters the total.
+    pub schedule: Schedule,
     /// Components kept a unit.
     pub sparsity: Sparsity,
     /// Nats below the best from which on a component is not kept; `None` keeps all that `sparsity` allows.
@@ -49,50 +56,83 @@ pub struct Options<'a> {
     pub resume: Option<&'a [u8]>,
 }
 
+/// Into how many batches rows are cut.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Cut {
+    /// One for every 5000 rows, at most 20.
+    Auto,
+    /// This many.
+    Number(usize),
+    /// As few as hold at most so many rows each.
+    Size(usize),
+}
+
+impl Cut {
+    /// The number of batches of `n` rows.
+    ///
+    /// # Errors
+    /// [`Error::InvalidArgument`] for batches of no rows, or of more than there are.
+    fn n_batches(self, n: usize) -> Result<usize> {
+        match self {
+            Self::Auto => Ok((n / 5000).clamp(1, 20)),
+            Self::Number(batches) => Ok(batches),
+            Self::Size(size) if (1..=n).contains(&size) => Ok(n.div_ceil(size)),
+            Self::Size(size) => {
+                Err(Error::invalid("batch_size", size, format!("between 1 and the number of rows, {n}")))
+            }
+        }
+    }
+}
+
 /// Components where nobody says how many: there are no births yet to find more.
 const DEFAULT_COMPONENTS: usize = 50;
 
-/// Fits a mixture to a table.
+/// Fits a mixture to the rows of a table or a stream.
 ///
 /// # Errors
 /// [`Error::InvalidArgument`] and [`Error::Checkpoint`] before any work starts; [`Error::Numerical`];
 /// [`Error::Cancelled`] where there is no state to return yet.
 pub fn fit<F: Scalar>(
     specification: &Specification,
-    rows: &dyn Rows<F>,
-    weights: Option<&[f64]>,
+    rows: &dyn Dataset<F>,
     init: &Init<'_>,
     options: Options<'_>,
     observer: &mut dyn Observer,
     cancel: &Cancel,
 ) -> Result<Fitted> {
     let started = Instant::now();
-    let n = rows.n_rows();
-    if n == 0 {
-        return Err(Error::invalid("data", "0 rows", "at least one row"));
+    // A stream has to be read before its rows are counted.
+    if rows.can_seek() {
+        sizes(specification, init, &options, rows.n_rows())?;
     }
-    check_numbers("data", n)?;
-    let k = n_components(specification, init, options.n_components, n)?;
-    options.sparsity.width(k)?;
-    let batches = options.batches.unwrap_or_else(|| (n / 5000).clamp(1, 20));
-    let units = Units::all(rows, weights);
-    let data = moments(&units, cancel)?;
+    let demands = likelihood::demands(&specification.likelihood.name)?;
+    check_form(specification, rows.is_sparse(), demands)?;
+    let data = moments(rows, demands, specification.holes, cancel)?;
+    let n = data.n_rows;
+    if n < 2 && !rows.can_seek() {
+        return Err(Error::invalid("data", format!("{n} rows"), "at least two rows"));
+    }
+    let Sizes { n_components: k, n_columns, batches } = sizes(specification, init, &options, n)?;
     let shuffle = options.shuffle.then_some(options.seed);
-    let source = ArrayBatches::new(rows, weights, batches, shuffle, data.fingerprint)?;
+    let source = rows.batches(batches, shuffle, data.fingerprint)?;
+    let source = source.as_ref();
     let specification = specification.resolve(&data)?;
     // The origin is a number of the data's own type, so that taking it from a row is exact to the last bit of the row.
     let origin = data.mean.iter().map(|&value| F::from_f64(value).to_f64()).collect();
     let model = specification.build::<F>(origin)?;
-    let identity = identity(&data, &source, &specification, init, &options, k)?;
+    let identity = identity(&data, source, &specification, init, &options, (k, n_columns))?;
     let local = LocalOptions {
         sparsity: options.sparsity,
         margin: options.margin,
         bounds_memory: options.bounds_memory,
         keep: Keep::Summary,
     };
-    let mut executor = InProcess::new(&model, &source, local, cancel.clone())?;
+    let mut executor = InProcess::new(&model, source, local, cancel.clone())?;
     let position = if let Some(bytes) = options.resume {
         let (position, states) = identity.read(bytes, batches, model.likelihood.n_statistics())?;
+        if position.memo.is_estimate() != options.schedule.estimates() {
+            return Err(Error::Checkpoint { message: "it is damaged: what its batches remember".into() });
+        }
         executor.load_states(&states).map_err(|error| match error {
             Error::Format { message } => Error::Checkpoint { message: format!("it is damaged: {message}") },
             other => other,
@@ -101,16 +141,21 @@ pub fn fit<F: Scalar>(
     } else {
         let edits = EditLog::with_components(k);
         let beginning = Beginning {
-            likelihood: model.likelihood.as_ref(),
-            units: &units,
-            source: &source,
+            model: &model,
+            data: rows,
+            source,
             ids: &edits.components()?,
             keep: local.keep,
+            by_batch: !options.schedule.estimates(),
             mass: data.mass,
             seed: options.seed,
             cancel,
         };
-        Position::first(beginning.memo(init)?, edits)
+        let mut memo = beginning.memo(init)?;
+        if !specification.process()?.has_tail() {
+            memo.drop_tail();
+        }
+        Position::first(if options.schedule.estimates() { memo.into_estimate(data.mass) } else { memo }, edits)
     };
     let engine = Engine {
         model: &model,
@@ -118,6 +163,8 @@ pub fn fit<F: Scalar>(
         max_passes: options.max_passes,
         margin: options.margin,
         tol: options.tol,
+        schedule: options.schedule,
+        shuffle: options.shuffle,
         seed: options.seed,
         started,
     };
@@ -126,7 +173,7 @@ pub fn fit<F: Scalar>(
         specification,
         origin: model.likelihood.origin().to_vec(),
         n_rows: n,
-        sparsity: options.sparsity.width(k)?,
+        sparsity: options.sparsity.width(n_columns)?,
         margin: options.margin,
         summary: run.summary,
         elbo: run.elbo,
@@ -136,6 +183,47 @@ pub fn fit<F: Scalar>(
     })
 }
 
+/// Numbers that follow from the number of rows.
+struct Sizes {
+    n_components: usize,
+    /// Those and the tail.
+    n_columns: usize,
+    batches: usize,
+}
+
+/// The numbers of components and of batches, checked against the number of rows.
+fn sizes(specification: &Specification, init: &Init<'_>, options: &Options<'_>, n: usize) -> Result<Sizes> {
+    if n == 0 {
+        return Err(Error::invalid("data", "0 rows", "at least one row"));
+    }
+    check_numbers("data", n)?;
+    let n_components = n_components(specification, init, options.n_components, n)?;
+    let n_columns = n_components + usize::from(specification.process()?.has_tail());
+    options.sparsity.width(n_columns)?;
+    Ok(Sizes { n_components, n_columns, batches: options.batches.n_batches(n)? })
+}
+
+/// Checks that the likelihood takes rows of this form.
+fn check_form(specification: &Specification, sparse: bool, demands: Demands) -> Result<()> {
+    let refuse = |what: &str, instead: &str| {
+        let what = format!("{what} for {}", specification.likelihood.name);
+        Err(Error::NotSupported { what, instead: instead.into() })
+    };
+    if sparse && !demands.sparse {
+        return refuse("a sparse array", "pass a dense one");
+    }
+    if specification.holes && !demands.holes {
+        return refuse(
+            "missing=\"marginalize\"",
+            "it marginalises exactly for DiagonalGaussian, Bernoulli and Poisson; leave out such rows, or fill them in",
+        );
+    }
+    if specification.holes && sparse {
+        return refuse("missing=\"marginalize\" on a sparse array", "pass a dense one");
+    }
+    Ok(())
+}
+
 /// What must be the same for a run to go on from a checkpoint to the same bits. How long it may go on is not among it.
 fn identity<F: Scalar>(
     data: &Moments,
@@ -143,15 +231,18 @@ fn identity<F: Scalar>(
     specification: &Specification,
     init: &Init<'_>,
     options: &Options<'_>,
-    n_components: usize,
+    (n_components, n_columns): (usize, usize),
 ) -> Result<Identity> {
     let pairs = [
         ("data", format!("{} x {} {}, {:016x}", data.n_rows, data.dimension(), F::NAME, data.fingerprint)),
         ("likelihood", format!("{:?}", specification.likelihood)),
         ("process", format!("{:?}", specification.process)),
+        ("objective", specification.objective.name().into()),
+        ("holes", specification.holes.to_string()),
         ("batches", source.n_batches().unwrap_or(1).to_string()),
         ("shuffle", options.shuffle.to_string()),
-        ("sparsity", options.sparsity.width(n_components)?.to_string()),
+        ("algorithm", options.schedule.name()),
+        ("sparsity", options.sparsity.width(n_columns)?.to_string()),
         ("margin", options.margin.map_or("None".into(), |margin| margin.to_string())),
         ("n_components", n_components.to_string()),
         ("init", format!("{:016x}", init.fingerprint())),
@@ -162,10 +253,9 @@ fn identity<F: Scalar>(
 
 /// The process's own number, else that of the start, else what the user says, else 50 or the number of rows.
 fn n_components(specification: &Specification, init: &Init<'_>, asked: Option<usize>, n: usize) -> Result<usize> {
-    let process = process::build(&specification.process.name, &specification.process.parameters)?;
-    let own = process.n_components();
+    let own = specification.process()?.n_components();
     let given = match init {
-        Init::KmeansPlusPlus | Init::Random => None,
+        Init::KmeansPlusPlus | Init::Random | Init::Sequential => None,
         Init::Labels(labels) => {
             expect_length(labels.len(), n)?;
             labels.iter().max().map(|&label| label as usize + 1)

@@ -58,9 +58,9 @@ impl Tap for Scores {
 /// [`crate::Error::Cancelled`]; [`crate::Error::Numerical`].
 pub fn smoothed_kmeans<F: Scalar>(begin: &Beginning<'_, F>, generator: &mut Generator) -> Result<Outcome> {
     let k = begin.ids.len();
-    let n = begin.units.len();
+    let n = begin.data.n_rows();
     let size = SUBSAMPLE.max(SUBSAMPLE_PER_COMPONENT * k);
-    let heavy = with_mass(begin.units);
+    let heavy = with_mass(begin.data);
     let whole = n <= size;
     let sample: Vec<u32> = if whole || heavy.len() <= size {
         heavy
@@ -70,7 +70,7 @@ pub fn smoothed_kmeans<F: Scalar>(begin: &Beginning<'_, F>, generator: &mut Gene
         picked.sort_unstable();
         picked
     };
-    let units = begin.units.select(&sample);
+    let units = begin.data.pick(&sample)?;
     let seeds = seed_rows(begin, &units, generator)?;
     let mut summary = begin.singles(&units, &seeds)?;
     let mut labels = Labels::default();
@@ -95,11 +95,18 @@ pub fn smoothed_kmeans<F: Scalar>(begin: &Beginning<'_, F>, generator: &mut Gene
 fn assign<F: Scalar>(begin: &Beginning<'_, F>, units: &Units<'_, F>, centres: &Summary) -> Result<(Summary, Labels)> {
     let zeros = vec![0.0; centres.n_components()];
     let averages = centres.clone().averages();
-    let scorer = begin.likelihood.scorer(&averages.components(), &zeros, Density::Divergence)?;
+    let scorer = begin.likelihood().scorer(&averages.components(), &zeros, Density::Divergence)?;
     let step = LocalStep {
-        likelihood: begin.likelihood,
+        likelihood: begin.likelihood(),
         ids: &centres.ids,
-        assign: &ByScore { scorer: scorer.as_ref(), width: 1, margin: None, abandon: true },
+        assign: &ByScore {
+            scorer: scorer.as_ref(),
+            tail: None,
+            width: 1,
+            margin: None,
+            abandon: true,
+            row_terms: false,
+        },
         keep: Keep::Summary,
         cancel: begin.cancel,
     };
@@ -111,9 +118,9 @@ fn assign<F: Scalar>(begin: &Beginning<'_, F>, units: &Units<'_, F>, centres: &S
 /// Divergences of every unit from each of a few rows, (n, rows).
 fn divergences<F: Scalar>(begin: &Beginning<'_, F>, units: &Units<'_, F>, rows: &[u32]) -> Result<Vec<f64>> {
     let centres = begin.singles(units, rows)?;
-    let scorer = begin.likelihood.scorer(&centres.components(), &vec![0.0; rows.len()], Density::Divergence)?;
+    let scorer = begin.likelihood().scorer(&centres.components(), &vec![0.0; rows.len()], Density::Divergence)?;
     let step = LocalStep {
-        likelihood: begin.likelihood,
+        likelihood: begin.likelihood(),
         ids: &centres.ids,
         assign: &RawScores { scorer: scorer.as_ref() },
         keep: Keep::Nothing,

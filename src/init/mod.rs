@@ -1,14 +1,16 @@
 //! Where inference starts.
 
 mod kmeans;
+mod sequential;
 
 use crate::component::ComponentId;
-use crate::data::{BatchSource, Units};
+use crate::data::{BatchSource, Dataset, Units};
 use crate::error::{Error, Result};
 use crate::hash::{fingerprint, of_numbers};
 use crate::likelihood::Likelihood;
 use crate::local_step::{Assign, FromLabels, FromTable, Keep, LocalStep, OneEach};
 use crate::memo::Memo;
+use crate::model::Model;
 use crate::parallel::Cancel;
 use crate::rng::{Generator, Purpose, stream};
 use crate::simd::Scalar;
@@ -23,6 +25,8 @@ pub enum Init<'a> {
     KmeansPlusPlus,
     /// K distinct rows, each the only unit of its component (spec 5.1).
     Random,
+    /// The rows one after another in random order, each under what the rows before it made of the components (spec 5.3).
+    Sequential,
     /// A component for every row, (n,).
     Labels(&'a [u32]),
     /// Responsibilities, (n, K) in row-major order.
@@ -42,10 +46,12 @@ impl Init<'_> {
         match self {
             Self::KmeansPlusPlus => 1,
             Self::Random => 2,
+            Self::Sequential => 6,
             Self::Labels(labels) => fingerprint(3, labels.iter().map(|&label| u64::from(label))),
             Self::Table(values) => of_numbers(4, *values),
             Self::Summary { summary, origin } => {
-                of_numbers(5, summary.counts.iter().chain(&summary.statistics).chain(*origin))
+                let tail = summary.tail.unwrap_or_default();
+                of_numbers(5, summary.counts.iter().chain([&tail.count]).chain(&summary.statistics).chain(*origin))
             }
         }
     }
@@ -53,16 +59,18 @@ impl Init<'_> {
 
 /// What every start needs.
 pub struct Beginning<'a, F: Scalar> {
-    /// The likelihood.
-    pub likelihood: &'a dyn Likelihood<F>,
-    /// All data as one table.
-    pub units: &'a Units<'a, F>,
+    /// The model.
+    pub model: &'a Model<F>,
+    /// All data.
+    pub data: &'a dyn Dataset<F>,
     /// The same data in batches.
     pub source: &'a dyn BatchSource<F>,
     /// The components.
     pub ids: &'a [ComponentId],
     /// Whether pair gaps are kept.
     pub keep: Keep,
+    /// Whether each batch is to be remembered by itself.
+    pub by_batch: bool,
     /// Sum of all masses.
     pub mass: f64,
     /// The seed of the fit.
@@ -79,7 +87,7 @@ impl<F: Scalar> Beginning<'_, F> {
     /// [`Error::Cancelled`]; [`Error::Numerical`]; [`Error::InvalidArgument`] for a start that does not fit.
     pub fn memo(&self, init: &Init<'_>) -> Result<Memo> {
         let k = self.ids.len();
-        let room = k.saturating_mul(self.likelihood.n_statistics());
+        let room = k.saturating_mul(self.likelihood().n_statistics());
         Vec::<f64>::new().try_reserve_exact(room).map_err(|_| {
             Error::invalid("n_components", k, "so few that their statistics, about K D^2 / 2 numbers, fit in memory")
         })?;
@@ -95,11 +103,27 @@ impl<F: Scalar> Beginning<'_, F> {
                 }
             }
             Init::Random => {
-                let rows = distinct_rows(self.units, k, &mut self.generator());
-                Ok(Memo::starting_from(self.singles(self.units, &rows)?, n_batches, self.mass))
+                let rows = distinct_rows(self.data, k, &mut self.generator());
+                let mut picked = rows.clone();
+                picked.sort_unstable();
+                picked.dedup();
+                // Where each row is among those that were picked.
+                let places: Vec<u32> =
+                    rows.iter().map(|row| picked.partition_point(|other| other < row) as u32).collect();
+                let start = self.singles(&self.data.pick(&picked)?, &places)?;
+                Ok(Memo::starting_from(start, n_batches, self.mass))
+            }
+            Init::Sequential => {
+                let summary = sequential::one_by_one(self, &mut self.generator())?;
+                // All rows have responsibilities, but only the sum of what they contribute is known.
+                Ok(if n_batches == 1 {
+                    Memo::complete(vec![summary])?
+                } else {
+                    Memo::starting_from(summary, n_batches, self.mass)
+                })
             }
             Init::Summary { summary, origin } => {
-                if summary.n_statistics != self.likelihood.n_statistics() {
+                if summary.n_statistics != self.likelihood().n_statistics() {
                     return Err(Error::invalid(
                         "init",
                         "a fit of another likelihood or dimension",
@@ -110,11 +134,15 @@ impl<F: Scalar> Beginning<'_, F> {
                 start.ids = self.ids.to_vec();
                 start.statistics.clear();
                 for &component in &summary.components() {
-                    start.statistics.extend(self.likelihood.rebase(component, origin)?);
+                    start.statistics.extend(self.likelihood().rebase(component, origin)?);
                 }
                 Ok(Memo::starting_from(start, n_batches, self.mass))
             }
         }
+    }
+
+    fn likelihood(&self) -> &'_ dyn Likelihood<F> {
+        self.model.likelihood.as_ref()
     }
 
     fn generator(&self) -> Generator {
@@ -123,18 +151,23 @@ impl<F: Scalar> Beginning<'_, F> {
 
     fn given(&self, assign: &dyn Assign<F>) -> Result<Memo> {
         let step =
-            LocalStep { likelihood: self.likelihood, ids: self.ids, assign, keep: self.keep, cancel: self.cancel };
+            LocalStep { likelihood: self.likelihood(), ids: self.ids, assign, keep: self.keep, cancel: self.cancel };
         let n_batches = self.source.n_batches().unwrap_or(1);
-        let batches = (0..n_batches)
-            .map(|batch| Ok(step.run(&self.source.load(batch)?, None, &mut [])?.summary))
-            .collect::<Result<_>>()?;
+        let mut batches: Vec<Summary> = Vec::new();
+        for batch in 0..n_batches {
+            let summary = step.run(&self.source.load(batch)?, None, &mut [])?.summary;
+            match batches.last_mut().filter(|_| !self.by_batch) {
+                Some(sum) => sum.add(&summary)?,
+                None => batches.push(summary),
+            }
+        }
         Memo::complete(batches)
     }
 
     /// A summary with one unit a component, each of mass 1.
     fn singles(&self, units: &Units<'_, F>, rows: &[u32]) -> Result<Summary> {
         let step = LocalStep {
-            likelihood: self.likelihood,
+            likelihood: self.likelihood(),
             ids: &self.ids[..rows.len()],
             assign: &OneEach,
             keep: Keep::Summary,
@@ -144,15 +177,17 @@ impl<F: Scalar> Beginning<'_, F> {
     }
 }
 
-/// `k` different units, uniformly among those that have mass; some twice where there are fewer.
-fn distinct_rows<F: Scalar>(units: &Units<'_, F>, k: usize, generator: &mut Generator) -> Vec<u32> {
-    let heavy = with_mass(units);
+/// `k` different rows, uniformly among those that have mass; some twice where there are fewer.
+fn distinct_rows<F: Scalar>(data: &dyn Dataset<F>, k: usize, generator: &mut Generator) -> Vec<u32> {
+    let heavy = with_mass(data);
     let picked = rand::seq::index::sample(generator, heavy.len(), k.min(heavy.len()));
     let rows: Vec<u32> = picked.iter().map(|i| heavy[i]).collect();
     rows.iter().copied().cycle().take(k).collect()
 }
 
-/// The units that have mass.
-fn with_mass<F: Scalar>(units: &Units<'_, F>) -> Vec<u32> {
-    (0..units.len()).filter(|&unit| units.mass(unit) > 0.0).map(|unit| unit as u32).collect()
+/// The rows that have mass.
+fn with_mass<F: Scalar>(data: &dyn Dataset<F>) -> Vec<u32> {
+    let weights = data.weights();
+    let has_mass = |row: &usize| weights.is_none_or(|weights| weights[*row] > 0.0);
+    (0..data.n_rows()).filter(has_mass).map(|row| row as u32).collect()
 }

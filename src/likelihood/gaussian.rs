@@ -1,12 +1,12 @@
 //! Full mean and full covariance with a Normal-Wishart base measure (spec 1a; Hughes & Sudderth 2013, section 2).
 
-use crate::data::Moments;
+use crate::data::{Demands, Moments};
 use crate::error::{Error, Result};
-use crate::likelihood::Specification;
+use crate::likelihood::normal_wishart::NormalWishart;
 use crate::likelihood::wishart::{
-    NormalWishart, NormalWishartModel, check_dof, check_scale, check_scale_beside, default_scale, dofs, scales,
-    survives_beside,
+    FULL, NormalWishartModel, check_dof, check_scale, check_scale_beside, default_scale, dofs, scales, survives_beside,
 };
+use crate::likelihood::{Frame, Specification};
 use crate::linalg::unpack;
 use crate::parameters::{Parameters, Value, table, vector};
 use crate::suffstats::Sufficient;
@@ -24,6 +24,8 @@ pub struct Gaussian {
 }
 
 impl Specification for Gaussian {
+    const DEMANDS: Demands = FULL;
+
     fn check(parameters: &Parameters) -> Result<()> {
         parameters.only(&NAMES)?;
         parameters.positive("mean_precision")?;
@@ -72,7 +74,8 @@ impl Specification for Gaussian {
         Ok(complete)
     }
 
-    fn build(parameters: &Parameters, origin: Vec<f64>) -> Result<Self> {
+    fn build(parameters: &Parameters, frame: Frame) -> Result<Self> {
+        let origin = frame.origin;
         Self::check(parameters)?;
         let missing = |name: &str| Error::invalid(name, "absent", "given");
         let mean = parameters.vector("mean")?.ok_or_else(|| missing("mean"))?;
@@ -139,6 +142,20 @@ impl NormalWishartModel for Gaussian {
             }
         }
         NormalWishart::new(self.prior.dof + n, kappa.recip(), mean, scale)
+    }
+
+    fn most_likely(&self, component: Sufficient<'_>, blur: f64) -> Result<NormalWishart> {
+        let (n, d) = (component.count, self.origin.len());
+        let (sums, packed) = component.statistics.split_at(d);
+        let mean: Vec<f64> = sums.iter().map(|s| s / n).collect();
+        let mut scatter = unpack(d, packed);
+        for j in 0..d {
+            for i in 0..d {
+                scatter[j * d + i] -= n * mean[i] * mean[j];
+            }
+            scatter[j * d + j] += n * blur;
+        }
+        NormalWishart::new(n, n.recip(), mean, scatter)
     }
 
     fn parameters(&self, posteriors: &[NormalWishart]) -> Parameters {

@@ -3,30 +3,48 @@
 //!
 //! A likelihood is one file and one line of the registry.
 
+mod bernoulli;
 mod bounds;
+mod by_row;
+mod columns;
+mod diagonal_gaussian;
 mod drift;
+mod gamma;
 mod gaussian;
 mod kernel;
+mod known_covariance_gaussian;
+mod multinomial;
+mod normal_wishart;
+mod poisson;
 mod quadratic;
 mod score_rows;
 mod scoring;
+mod sparse;
+mod spherical_gaussian;
 mod wishart;
 mod zero_mean_gaussian;
 
 use std::fmt::Debug;
 use std::sync::Arc;
 
-use crate::data::Moments;
+use crate::data::{Demands, Moments, RowBlock};
 use crate::error::{Error, Result};
+use crate::objective::Objective;
 use crate::parameters::Parameters;
 use crate::rng::Generator;
 use crate::simd::{Lines, Scalar};
 use crate::suffstats::Sufficient;
 
+pub use bernoulli::Bernoulli;
 pub use bounds::PairBounds;
+pub use diagonal_gaussian::DiagonalGaussian;
 pub use drift::Drift;
 pub use gaussian::Gaussian;
+pub use known_covariance_gaussian::KnownCovarianceGaussian;
+pub use multinomial::Multinomial;
+pub use poisson::Poisson;
 pub use scoring::{Block, NO_LEAD, Scorer, Scratch};
+pub use spherical_gaussian::SphericalGaussian;
 pub use zero_mean_gaussian::ZeroMeanGaussian;
 
 /// How a likelihood is described by parameters: checked when the specification is made, completed when the data
@@ -44,11 +62,52 @@ pub trait Specification: Sized {
     /// As [`Specification::check`].
     fn resolve(parameters: &Parameters, data: &Moments) -> Result<Parameters>;
 
+    /// What it asks of the data.
+    const DEMANDS: Demands;
+
     /// The likelihood of complete parameters for rows from which `origin` has been taken.
     ///
     /// # Errors
     /// As [`Specification::check`].
-    fn build(parameters: &Parameters, origin: Vec<f64>) -> Result<Self>;
+    fn build(parameters: &Parameters, frame: Frame) -> Result<Self>;
+}
+
+/// What a likelihood is told beside its parameters.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Frame {
+    /// What is taken from every row before anything else, (D,).
+    pub origin: Vec<f64>,
+    /// Whether rows may have holes: NaN, which then says nothing.
+    pub holes: bool,
+}
+
+/// Point estimates of a component.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Estimate {
+    /// From posterior means, of a precision where there is one.
+    Mean,
+    /// The joint mode of the posterior in the mean and the precision (spec 2g).
+    Mode,
+    /// Of the largest likelihood.
+    MaximumLikelihood,
+}
+
+/// What rows are drawn from.
+#[derive(Debug, Clone, Copy)]
+pub struct Draw<'a> {
+    /// Point estimates, where it is not the posterior predictive.
+    pub estimate: Option<Estimate>,
+    /// The sum over all components: what one does not say of rows (how many words they have) is taken from there.
+    pub all: Sufficient<'a>,
+}
+
+/// What a point estimate contributes to its objective.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct AtPoint {
+    /// sum r log p(x | phi) without the base measure, nats.
+    pub log_likelihood: f64,
+    /// log p(phi), nats.
+    pub log_prior: f64,
 }
 
 /// The conjugate mathematics of one component, in `f64`, from its summary alone.
@@ -59,9 +118,9 @@ pub trait Conjugate: Debug + Send + Sync {
     fn n_statistics(&self) -> usize;
     /// What is taken from every row before anything else, (D,); statistics are relative to it.
     fn origin(&self) -> &[f64];
-    /// Adds `sum_i weights[i] T(rows_i)` to `statistics`; `rows` is (n, D), less the origin. In `f64` whatever the data
+    /// Adds `sum_i weights[i] T(rows_i)` to `statistics`. In `f64` whatever the data
     /// are: where their covariance is nearly singular (patches whose own mean was removed), sums in `f32` are indefinite.
-    fn accumulate(&self, rows: &[f64], weights: &[f64], statistics: &mut [f64], space: &mut Lines<f64>);
+    fn accumulate(&self, rows: RowBlock<'_, f64>, weights: &[f64], statistics: &mut [f64], space: &mut Lines<f64>);
     /// c(lambda_0 + S) - c(lambda_0): log marginal likelihood of the component's units without their base
     /// measure (spec 1.0), nats.
     ///
@@ -73,16 +132,67 @@ pub trait Conjugate: Debug + Send + Sync {
     /// # Errors
     /// As [`Conjugate::log_marginal`].
     fn divergence_from_prior(&self, component: Sufficient<'_>) -> Result<f64>;
+    /// What the point estimate of an objective contributes to it.
+    ///
+    /// # Errors
+    /// As [`Conjugate::log_marginal`].
+    fn at_point(&self, component: Sufficient<'_>, estimate: Estimate) -> Result<AtPoint>;
+    /// Refuses a prior whose density has no largest value, before `Objective::Map` looks for it.
+    ///
+    /// # Errors
+    /// [`Error::NotSupported`] naming the parameter.
+    fn check_mode(&self) -> Result<()>;
+    /// Point estimates of all components in the data's own units, by names of their own.
+    ///
+    /// # Errors
+    /// As [`Conjugate::log_marginal`].
+    fn point_estimates(&self, components: &[Sufficient<'_>], estimate: Estimate) -> Result<Parameters>;
+    /// What a component adds to the objective, without the base measure, nats.
+    ///
+    /// # Errors
+    /// As [`Conjugate::log_marginal`].
+    fn gain(&self, component: Sufficient<'_>, objective: Objective) -> Result<f64> {
+        match objective {
+            Objective::Variational => self.log_marginal(component),
+            Objective::Map => {
+                self.at_point(component, Estimate::Mode).map(|point| point.log_likelihood + point.log_prior)
+            }
+            Objective::Ml => self.at_point(component, Estimate::MaximumLikelihood).map(|point| point.log_likelihood),
+        }
+    }
+    /// What of it does not depend on the responsibilities, with the opposite sign: the divergence from the prior, minus the
+    /// log prior of a point estimate, or nothing.
+    ///
+    /// # Errors
+    /// As [`Conjugate::log_marginal`].
+    fn cost(&self, component: Sufficient<'_>, objective: Objective) -> Result<f64> {
+        match objective {
+            Objective::Variational => self.divergence_from_prior(component),
+            Objective::Map => self.at_point(component, Estimate::Mode).map(|point| -point.log_prior),
+            Objective::Ml => Ok(0.0),
+        }
+    }
     /// Posterior parameters of all components in the data's own units, by the names of the specification.
     ///
     /// # Errors
     /// As [`Conjugate::log_marginal`].
     fn posterior_parameters(&self, components: &[Sufficient<'_>]) -> Result<Parameters>;
-    /// One row drawn from the posterior predictive, in the data's own units.
+    /// Mean and variance of every column of the posterior predictive, in the data's own units, for a likelihood whose rows may
+    /// have holes: there they do not depend on the other columns of the row.
+    ///
+    /// # Errors
+    /// [`Error::NotSupported`] for the others.
+    fn predictive_moments(&self, _: Sufficient<'_>) -> Result<(Vec<f64>, Vec<f64>)> {
+        Err(Error::NotSupported {
+            what: "imputation for this likelihood".into(),
+            instead: "use DiagonalGaussian, Bernoulli or Poisson".into(),
+        })
+    }
+    /// One row drawn from the posterior predictive or at point estimates, in the data's own units.
     ///
     /// # Errors
     /// As [`Conjugate::log_marginal`].
-    fn draw(&self, component: Sufficient<'_>, generator: &mut Generator) -> Result<Vec<f64>>;
+    fn draw(&self, component: Sufficient<'_>, from: Draw<'_>, generator: &mut Generator) -> Result<Vec<f64>>;
     /// The same statistics measured from this likelihood's origin instead of `origin`.
     ///
     /// # Errors
@@ -93,8 +203,10 @@ pub trait Conjugate: Debug + Send + Sync {
 /// What turns a posterior into the log weights of a row.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Density {
-    /// E_q log p(x | phi_k): variational inference.
-    Expected,
+    /// What the local step of an objective uses: E_q log p(x | phi_k), or the log density at a point estimate.
+    Expected(Objective),
+    /// log p(x | phi) at point estimates.
+    PlugIn(Estimate),
     /// log p(x | lambda_k): the posterior predictive.
     Predictive,
     /// Minus the divergence of the row's smoothed statistics from the component's (spec 5.2): a Bregman
@@ -116,7 +228,7 @@ pub trait Likelihood<F: Scalar>: Conjugate {
     ) -> Result<Box<dyn Scorer<F>>>;
 
     /// `sum_i masses[i] log h(rows_i)`, nats.
-    fn log_base_measure(&self, rows: &[F], masses: &[f64]) -> f64;
+    fn log_base_measure(&self, rows: RowBlock<'_, F>, masses: &[f64]) -> f64;
 }
 
 macro_rules! registry {
@@ -153,10 +265,21 @@ macro_rules! registry {
         pub fn build<F: Scalar>(
             name: &str,
             parameters: &Parameters,
-            origin: Vec<f64>,
+            frame: Frame,
         ) -> Result<Arc<dyn Likelihood<F>>> {
             match name {
-                $($name => Ok(Arc::new(<$likelihood>::build(parameters, origin)?)),)*
+                $($name => Ok(Arc::new(<$likelihood>::build(parameters, frame)?)),)*
+                _ => Err(unknown(name)),
+            }
+        }
+
+        /// [`Specification::DEMANDS`] of the likelihood called `name`.
+        ///
+        /// # Errors
+        /// Where there is none of that name.
+        pub fn demands(name: &str) -> Result<Demands> {
+            match name {
+                $($name => Ok(<$likelihood>::DEMANDS),)*
                 _ => Err(unknown(name)),
             }
         }
@@ -164,7 +287,13 @@ macro_rules! registry {
 }
 
 registry! {
+    "Bernoulli" => Bernoulli,
+    "DiagonalGaussian" => DiagonalGaussian,
     "Gaussian" => Gaussian,
+    "KnownCovarianceGaussian" => KnownCovarianceGaussian,
+    "Multinomial" => Multinomial,
+    "Poisson" => Poisson,
+    "SphericalGaussian" => SphericalGaussian,
     "ZeroMeanGaussian" => ZeroMeanGaussian,
 }
 

@@ -183,6 +183,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
+    use crate::data::RowBlock;
     use crate::likelihood::NO_LEAD;
     use crate::responsibilities::Responsibilities;
 
@@ -231,7 +232,7 @@ mod tests {
         width: usize,
         margin: Option<f64>,
     ) -> (Responsibilities, usize) {
-        let n = block.rows.len() / scorer.factors.dimension();
+        let n = block.rows.dense().len() / scorer.factors.dimension();
         let mut sink = TopL::default();
         sink.reset(n, width, scorer.n_components(), margin, true);
         scorer.score_rows(block, None, &mut sink, &mut Scratch::default());
@@ -241,7 +242,7 @@ mod tests {
     }
 
     fn dense<F: Scalar>(scorer: &QuadraticScorer<F>, rows: &[F]) -> Responsibilities {
-        kept(scorer, Block { rows, leads: &[] }, scorer.n_components(), None).0
+        kept(scorer, Block { rows: RowBlock::Dense(rows), leads: &[] }, scorer.n_components(), None).0
     }
 
     struct Bounded<'a> {
@@ -272,7 +273,7 @@ mod tests {
             let (mut values, mut drifts) = (vec![0_u16; n * k], vec![Drift::ANY; k]);
             let mut leads = vec![NO_LEAD; n];
             for (size, change) in steps {
-                let block = Block { rows: &rows, leads: &leads };
+                let block = Block { rows: RowBlock::Dense(&rows), leads: &leads };
                 let (expected, _) = kept(&scorer, block, self.width, Some(self.margin));
                 let mut sink = TopL::default();
                 sink.reset(n, self.width, k, Some(self.margin), true);
@@ -356,8 +357,8 @@ mod tests {
                 let scorer = QuadraticScorer::<f64>::with_instructions(set, d, components.clone(), None);
                 let mut all = TopL::default();
                 all.reset(n, k, k, None, false);
-                scorer.score_rows(Block { rows: &rows, leads: &[] }, None, &mut all, &mut Scratch::default());
-                let (found, n_evaluated) = kept(&scorer, Block { rows: &rows, leads: &leads }, width, margin);
+                scorer.score_rows(Block { rows: RowBlock::Dense(&rows), leads: &[] }, None, &mut all, &mut Scratch::default());
+                let (found, n_evaluated) = kept(&scorer, Block { rows: RowBlock::Dense(&rows), leads: &leads }, width, margin);
                 prop_assert!(n_evaluated <= n * k && n_evaluated >= n);
                 for unit in 0..n {
                     let mut expected: Vec<(f64, u32)> = (0..k).map(|j| (all.score(unit, j), j as u32)).collect();

@@ -29,8 +29,8 @@ impl<F: Scalar> WithSimd for ScoreRows<'_, '_, F> {
         scratch.lengths.reset(F::GROUP, F::ZERO);
         scratch.least.reset(F::GROUP, F::ZERO);
         if let Some(bounds) = &mut bounds {
-            let n = block.rows.len() / scorer.factors.dimension();
-            scratch.lists.measure(block.rows, scorer.factors.dimension());
+            let n = block.rows.dense().len() / scorer.factors.dimension();
+            scratch.lists.measure(block.rows.dense(), scorer.factors.dimension());
             scratch.scan.reset(bounds.drifts, &scorer.constants, &scorer.reaches);
             if block.leads.len() == n && !block.leads.contains(&NO_LEAD) && sink.drops() {
                 if scorer.score_bounded(simd, block, bounds, sink, scratch) {
@@ -60,7 +60,7 @@ impl<F: Scalar> QuadraticScorer<F> {
         scratch: &mut Scratch<F>,
     ) {
         let Scratch { tile, lengths, scores, common, least, lists, .. } = scratch;
-        tile.fill(block.rows, self.factors.dimension());
+        tile.fill(block.rows.dense(), self.factors.dimension());
         let n_groups = tile.n_padded() / F::GROUP;
         if let Some(term) = &self.row_term {
             common.reset(tile.n_padded(), F::ZERO);
@@ -135,7 +135,7 @@ impl<F: Scalar> QuadraticScorer<F> {
             let alive = scratch.scan.row(values, scratch.lists.lengths[row], least.to_f64() as f32);
             values[lead as usize] = of_lead;
             if cfg!(debug_assertions) {
-                self.check_the_proof(alive, &block.rows[row * d..][..d], least);
+                self.check_the_proof(alive, &block.rows.dense()[row * d..][..d], least);
             }
             if scratch.lists.pairs.len() <= most {
                 push_alive(alive, lead, row as u32, &mut scratch.lists.pairs);
@@ -176,7 +176,7 @@ impl<F: Scalar> QuadraticScorer<F> {
         for component in 0..self.constants.len() {
             let reach = self.reaches[component];
             for list in lists.rows[lists.starts[component]..lists.starts[component + 1]].chunks(F::GROUP) {
-                tile.gather(block.rows, self.factors.dimension(), list);
+                tile.gather(block.rows.dense(), self.factors.dimension(), list);
                 let wanted = if again {
                     sink.least_listed(list, least);
                     Some(&**least)

@@ -2,6 +2,7 @@
 
 use std::any::Any;
 
+use crate::data::RowBlock;
 use crate::likelihood::bounds::Scan;
 use crate::likelihood::{Drift, PairBounds};
 use crate::responsibilities::TopL;
@@ -171,8 +172,8 @@ pub const NO_LEAD: u32 = u32::MAX;
 /// Rows that are scored together.
 #[derive(Debug, Clone, Copy)]
 pub struct Block<'a, F> {
-    /// (n, D), less the origin.
-    pub rows: &'a [F],
+    /// The rows.
+    pub rows: RowBlock<'a, F>,
     /// For each row the component that is likely to be its best, or [`NO_LEAD`]; may be empty. What is kept does not depend on
     /// it, only the work does, which is least where neighbours share their lead.
     pub leads: &'a [u32],
@@ -192,6 +193,9 @@ pub trait Scorer<F: Scalar>: Send + Sync {
         sink: &mut TopL<F>,
         scratch: &mut Scratch<F>,
     );
+
+    /// Adds what depends on the row alone, which `score_rows` may leave out, to one value for each row, nats.
+    fn add_row_terms(&self, _rows: RowBlock<'_, F>, _out: &mut [f64]) {}
 
     /// The log weights of one component for rows, (n, D) less the origin.
     fn score_component(&self, component: usize, rows: &[F], out: &mut [F]);

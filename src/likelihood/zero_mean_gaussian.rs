@@ -1,12 +1,12 @@
 //! Mean zero and full covariance with a Wishart base measure (spec 1b; the image patches of Hughes & Sudderth 2013).
 
-use crate::data::Moments;
+use crate::data::{Demands, Moments};
 use crate::error::{Error, Result};
-use crate::likelihood::Specification;
+use crate::likelihood::normal_wishart::NormalWishart;
 use crate::likelihood::wishart::{
-    NormalWishart, NormalWishartModel, check_dof, check_scale, check_scale_beside, default_scale, dofs, scales,
-    survives_beside,
+    FULL, NormalWishartModel, check_dof, check_scale, check_scale_beside, default_scale, dofs, scales, survives_beside,
 };
+use crate::likelihood::{Frame, Specification};
 use crate::linalg::unpack;
 use crate::parameters::{Parameters, Value, table};
 use crate::suffstats::Sufficient;
@@ -23,6 +23,8 @@ pub struct ZeroMeanGaussian {
 }
 
 impl Specification for ZeroMeanGaussian {
+    const DEMANDS: Demands = FULL;
+
     fn check(parameters: &Parameters) -> Result<()> {
         parameters.only(&["dof", "scale"])?;
         let scale = parameters.square("scale")?;
@@ -55,7 +57,8 @@ impl Specification for ZeroMeanGaussian {
         Ok(complete)
     }
 
-    fn build(parameters: &Parameters, origin: Vec<f64>) -> Result<Self> {
+    fn build(parameters: &Parameters, frame: Frame) -> Result<Self> {
+        let origin = frame.origin;
         Self::check(parameters)?;
         let missing = |name: &str| Error::invalid(name, "absent", "given");
         let dof = parameters.number("dof")?.ok_or_else(|| missing("dof"))?;
@@ -86,6 +89,13 @@ impl NormalWishartModel for ZeroMeanGaussian {
         let mut scale = unpack(self.origin.len(), component.statistics);
         scale.iter_mut().zip(&self.scale).for_each(|(s, b)| *s += b);
         NormalWishart::new(self.prior.dof + component.count, 0.0, self.origin.clone(), scale)
+    }
+
+    fn most_likely(&self, component: Sufficient<'_>, blur: f64) -> Result<NormalWishart> {
+        let d = self.origin.len();
+        let mut scatter = unpack(d, component.statistics);
+        scatter.iter_mut().step_by(d + 1).for_each(|value| *value += component.count * blur);
+        NormalWishart::new(component.count, 0.0, self.origin.clone(), scatter)
     }
 
     fn parameters(&self, posteriors: &[NormalWishart]) -> Parameters {

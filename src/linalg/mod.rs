@@ -3,6 +3,7 @@
 //! Everything is column-major, single-threaded, and gives the same bits wherever the buffers lie in memory.
 
 mod cholesky;
+mod eigen;
 mod few_columns;
 mod scatter;
 mod singular;
@@ -10,5 +11,6 @@ mod singular;
 mod testing;
 
 pub use cholesky::{NotPositiveDefinite, cholesky, invert_lower, log_determinant_from_cholesky, solve_lower};
+pub use eigen::symmetric_eigen;
 pub use scatter::{add_moments, packed_len, unpack};
 pub use singular::{divide_lower, least_singular_value};

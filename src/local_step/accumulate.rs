@@ -5,6 +5,7 @@ use std::ops::Range;
 
 use pulp::{Simd, WithSimd};
 
+use crate::data::{Csr, RowBlock, SparseRows};
 use crate::error::Result;
 use crate::local_step::{BLOCK, Keep, LocalStep};
 use crate::parallel::{blocks, map, try_map_with};
@@ -18,7 +19,7 @@ const PIECE: usize = 8192;
 /// Rows gathered and multiplied at a time: what a core keeps in its cache.
 const GATHERED: usize = 256;
 
-/// The (unit, responsibility) pairs of a chunk, sorted by component and then by unit.
+/// The (unit, responsibility) pairs of a chunk, sorted by component and then by unit; those of the tail are the last.
 #[derive(Default)]
 pub(super) struct Pairs {
     units: Vec<u32>,
@@ -30,7 +31,7 @@ pub(super) struct Pairs {
 }
 
 impl Pairs {
-    /// A counting sort of a chunk; pairs and units that carry nothing are left out.
+    /// A counting sort of a chunk, `k` counting the tail; pairs and units that carry nothing are left out.
     pub(super) fn sort(&mut self, responsibilities: &Responsibilities, masses: &[f64], k: usize) {
         let Self { units, values, starts, weighted } = self;
         *weighted = masses.iter().any(|&mass| mass != 1.0);
@@ -55,7 +56,7 @@ impl Pairs {
 // only-one: summary accumulation
 pub(super) fn accumulate<F: Scalar>(
     step: &LocalStep<'_, F>,
-    rows: &[F],
+    rows: RowBlock<'_, F>,
     masses: &[f64],
     responsibilities: &Responsibilities,
     pairs: &Pairs,
@@ -79,11 +80,40 @@ pub(super) fn accumulate<F: Scalar>(
         statistics.iter_mut().zip(piece.statistics).for_each(|(sum, value)| *sum += value);
     }
     summary.mass += sum(masses);
-    summary.log_base_measure += step.likelihood.log_base_measure(rows, masses);
+    if let Some(log_weight) = step.assign.tail_log_weight() {
+        let tail = pairs.starts[summary.n_components()]..;
+        let tail = pairs.units[tail.clone()].iter().copied().zip(pairs.values[tail].iter().copied());
+        let rest = add_tail(tail, masses, log_weight, &responsibilities.log_normalizers, summary);
+        summary.log_base_measure += step.likelihood.log_base_measure(rows, &rest);
+    } else {
+        summary.log_base_measure += step.likelihood.log_base_measure(rows, masses);
+    }
     if step.keep == Keep::SummaryAndGaps {
         add_gaps(responsibilities, masses, summary);
     }
     Ok(())
+}
+
+/// Adds the pairs of the tail, and returns the masses without its shares, to which base measures belong: the expected
+/// log-likelihood of a pair, which its log weight and its unit's normaliser tell, has its own (spec 2c).
+fn add_tail(
+    pairs: impl Iterator<Item = (u32, f64)>,
+    masses: &[f64],
+    log_weight: f64,
+    log_normalizers: &[f64],
+    summary: &mut Summary,
+) -> Vec<f64> {
+    let mut rest = masses.to_vec();
+    let tail = summary.tail.get_or_insert_default();
+    for (unit, value) in pairs {
+        let unit = unit as usize;
+        let (share, log) = (masses[unit] * value, value.ln());
+        rest[unit] -= share;
+        tail.count += share;
+        tail.entropy -= share * log;
+        tail.expected_log_likelihood += share * (log + log_normalizers[unit] - log_weight);
+    }
+    rest
 }
 
 /// Calls `take` with the unit, the component and the value of every pair that carries something, in order.
@@ -107,6 +137,35 @@ struct Gather {
     /// `-weight ln r`, nats.
     entropies: Vec<f64>,
     space: Lines<f64>,
+    sparse: GatherSparse,
+}
+
+/// Sparse rows of one component, side by side.
+#[derive(Default)]
+struct GatherSparse {
+    starts: Vec<u64>,
+    columns: Vec<u32>,
+    values: Vec<f64>,
+    numbers: Vec<u32>,
+}
+
+impl GatherSparse {
+    fn gather<F: Scalar>(&mut self, rows: SparseRows<'_, F>, units: &[u32]) -> RowBlock<'_, f64> {
+        let Self { starts, columns, values, numbers } = self;
+        starts.clear();
+        starts.push(0);
+        columns.clear();
+        values.clear();
+        numbers.clear();
+        for (number, &unit) in (0..).zip(units) {
+            let (own, of_them) = rows.table.row(rows.numbers[unit as usize] as usize);
+            columns.extend_from_slice(own);
+            values.extend(of_them.iter().map(|value| value.to_f64()));
+            starts.push(values.len() as u64);
+            numbers.push(number);
+        }
+        RowBlock::Sparse(SparseRows { table: Csr { starts, columns, values }, numbers })
+    }
 }
 
 struct PieceSum {
@@ -117,7 +176,7 @@ struct PieceSum {
 
 fn sum_piece<F: Scalar>(
     step: &LocalStep<'_, F>,
-    rows: &[F],
+    rows: RowBlock<'_, F>,
     masses: &[f64],
     pairs: &Pairs,
     piece: Range<usize>,
@@ -129,10 +188,17 @@ fn sum_piece<F: Scalar>(
         let range = piece.start + range.start..piece.start + range.end;
         let (units, values) = (&pairs.units[range.clone()], &pairs.values[range]);
         let masses = pairs.weighted.then_some(masses);
-        let (count, entropy) = Instructions::widest().run(GatherPairs { rows, d, masses, units, values, into: work });
+        let dense = rows.dense();
+        let (count, entropy) =
+            Instructions::widest().run(GatherPairs { rows: dense, d, masses, units, values, into: work });
         total.count += count;
         total.entropy += entropy;
-        step.likelihood.accumulate(&work.rows, &work.weights, &mut total.statistics, &mut work.space);
+        let Gather { rows: gathered, weights, sparse, space, .. } = work;
+        let block = match rows {
+            RowBlock::Dense(_) => RowBlock::Dense(gathered),
+            RowBlock::Sparse(rows) => sparse.gather(rows, units),
+        };
+        step.likelihood.accumulate(block, weights, &mut total.statistics, space);
     }
     total
 }
@@ -155,8 +221,9 @@ impl<F: Scalar> WithSimd for GatherPairs<'_, F> {
     #[inline(always)]
     fn with_simd<S: Simd>(self, _: S) -> (f64, f64) {
         let Self { rows, d, masses, units, values, into } = self;
-        into.rows.resize(units.len() * d, 0.0);
+        into.rows.resize(if rows.is_empty() { 0 } else { units.len() * d }, 0.0);
         match d {
+            _ if rows.is_empty() => {}
             1 => gather_narrow::<F, 1>(rows, units, &mut into.rows),
             2 => gather_narrow::<F, 2>(rows, units, &mut into.rows),
             3 => gather_narrow::<F, 3>(rows, units, &mut into.rows),
@@ -221,8 +288,9 @@ fn add_gaps(responsibilities: &Responsibilities, masses: &[f64], summary: &mut S
             for a in unit * width..(unit + 1) * width {
                 for b in a + 1..(unit + 1) * width {
                     let gap = masses[unit] * pair_gap(responsibilities.values[a], responsibilities.values[b]);
-                    if gap > 0.0 {
-                        let pair = (responsibilities.components[a], responsibilities.components[b]);
+                    let pair = (responsibilities.components[a], responsibilities.components[b]);
+                    // Nothing is ever merged with the tail.
+                    if gap > 0.0 && (pair.0.max(pair.1) as usize) < summary.n_components() {
                         *gaps.entry(pair).or_insert(0.0) += gap;
                     }
                 }

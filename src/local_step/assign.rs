@@ -1,6 +1,6 @@
 //! Where responsibilities come from: scores, given labels, or a given table.
 
-use crate::data::Units;
+use crate::data::{RowBlock, Units};
 use crate::error::Result;
 use crate::likelihood::{Block, PairBounds, Scorer};
 use crate::local_step::Space;
@@ -35,6 +35,11 @@ pub trait Assign<F: Scalar>: Sync {
     /// Pairs a unit.
     fn width(&self) -> usize;
 
+    /// The log weight of the tail, nats, where the position behind the last component stands for it.
+    fn tail_log_weight(&self) -> Option<f64> {
+        None
+    }
+
     /// Fills in a block of `listed` units, which has the centred `rows`.
     ///
     /// # Errors
@@ -43,7 +48,7 @@ pub trait Assign<F: Scalar>: Sync {
         &self,
         units: &Units<'_, F>,
         listed: Listed<'_>,
-        rows: &[F],
+        rows: RowBlock<'_, F>,
         out: BlockMut<'_>,
         space: &mut Space<F>,
     ) -> Result<()>;
@@ -51,14 +56,18 @@ pub trait Assign<F: Scalar>: Sync {
 
 /// The `width` largest log weights, normalised (spec 3.1).
 pub struct ByScore<'a, F: Scalar> {
-    /// The packed components.
+    /// The packed components, and behind them the tail, if there is one.
     pub scorer: &'a dyn Scorer<F>,
+    /// The log weight of the tail, nats.
+    pub tail: Option<f64>,
     /// Pairs a unit.
     pub width: usize,
     /// Nats below the best from which on a component carries nothing.
     pub margin: Option<f64>,
     /// Whether a score is given up once it is known not to be kept. It makes no difference to what is kept.
     pub abandon: bool,
+    /// Whether the log normalizers are to have what depends on the row alone.
+    pub row_terms: bool,
 }
 
 impl<F: Scalar> Assign<F> for ByScore<'_, F> {
@@ -66,11 +75,15 @@ impl<F: Scalar> Assign<F> for ByScore<'_, F> {
         self.width
     }
 
+    fn tail_log_weight(&self) -> Option<f64> {
+        self.tail
+    }
+
     fn assign(
         &self,
         units: &Units<'_, F>,
         listed: Listed<'_>,
-        rows: &[F],
+        rows: RowBlock<'_, F>,
         out: BlockMut<'_>,
         space: &mut Space<F>,
     ) -> Result<()> {
@@ -79,9 +92,16 @@ impl<F: Scalar> Assign<F> for ByScore<'_, F> {
         self.scorer.score_rows(block, out.bounds, &mut space.sink, &mut space.scratch);
         *out.n_evaluated = space.sink.n_evaluated;
         space.sink.normalize(out.components, out.values, out.log_normalizers).map_err(|row| {
-            let values = &rows[row * units.dimension()..][..units.dimension()];
+            let values = match rows {
+                RowBlock::Dense(rows) => &rows[row * units.dimension()..][..units.dimension()],
+                RowBlock::Sparse(rows) => rows.table.row(rows.numbers[row] as usize).1,
+            };
             no_finite_weight(units.row_number(listed.units[row] as usize), values)
-        })
+        })?;
+        if self.row_terms {
+            self.scorer.add_row_terms(rows, out.log_normalizers);
+        }
+        Ok(())
     }
 }
 
@@ -100,15 +120,19 @@ impl<F: Scalar> Assign<F> for RawScores<'_, F> {
         &self,
         _: &Units<'_, F>,
         _: Listed<'_>,
-        rows: &[F],
+        rows: RowBlock<'_, F>,
         out: BlockMut<'_>,
         space: &mut Space<F>,
     ) -> Result<()> {
         let k = self.scorer.n_components();
         space.sink.reset(out.log_normalizers.len(), k, k, None, false);
         self.scorer.score_rows(Block { rows, leads: &[] }, None, &mut space.sink, &mut space.scratch);
-        for (row, values) in out.values.chunks_exact_mut(k).enumerate() {
-            values.iter_mut().enumerate().for_each(|(slot, value)| *value = space.sink.score(row, slot).to_f64());
+        out.log_normalizers.fill(0.0);
+        self.scorer.add_row_terms(rows, out.log_normalizers);
+        for ((row, values), term) in out.values.chunks_exact_mut(k).enumerate().zip(&*out.log_normalizers) {
+            values.iter_mut().enumerate().for_each(|(slot, value)| {
+                *value = space.sink.score(row, slot).to_f64() + term;
+            });
         }
         Ok(())
     }
@@ -129,7 +153,7 @@ impl<F: Scalar> Assign<F> for FromLabels<'_> {
         &self,
         units: &Units<'_, F>,
         listed: Listed<'_>,
-        _: &[F],
+        _: RowBlock<'_, F>,
         out: BlockMut<'_>,
         _: &mut Space<F>,
     ) -> Result<()> {
@@ -149,7 +173,14 @@ impl<F: Scalar> Assign<F> for OneEach {
         1
     }
 
-    fn assign(&self, _: &Units<'_, F>, listed: Listed<'_>, _: &[F], out: BlockMut<'_>, _: &mut Space<F>) -> Result<()> {
+    fn assign(
+        &self,
+        _: &Units<'_, F>,
+        listed: Listed<'_>,
+        _: RowBlock<'_, F>,
+        out: BlockMut<'_>,
+        _: &mut Space<F>,
+    ) -> Result<()> {
         for ((component, value), &unit) in out.components.iter_mut().zip(out.values).zip(listed.units) {
             *component = unit;
             *value = 1.0;
@@ -175,7 +206,7 @@ impl<F: Scalar> Assign<F> for FromTable<'_> {
         &self,
         units: &Units<'_, F>,
         listed: Listed<'_>,
-        _: &[F],
+        _: RowBlock<'_, F>,
         out: BlockMut<'_>,
         _: &mut Space<F>,
     ) -> Result<()> {

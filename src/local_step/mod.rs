@@ -16,7 +16,7 @@ use std::ops::AddAssign;
 use serde::{Deserialize, Serialize};
 
 use crate::component::ComponentId;
-use crate::data::Units;
+use crate::data::{RowBlock, SparseRows, Units};
 use crate::error::Result;
 use crate::likelihood::{Likelihood, PairBounds, Scratch};
 use crate::parallel::{Cancel, blocks, for_each_with};
@@ -61,7 +61,7 @@ pub enum Keep {
 pub struct LocalStep<'a, F: Scalar> {
     /// The likelihood that knows the statistics.
     pub likelihood: &'a dyn Likelihood<F>,
-    /// The components in the order of the positions that `assign` gives.
+    /// The components in the order of the positions that `assign` gives; the position behind them is the tail's.
     pub ids: &'a [ComponentId],
     /// Where responsibilities come from.
     pub assign: &'a dyn Assign<F>,
@@ -116,14 +116,16 @@ impl<F: Scalar> LocalStep<'_, F> {
         let mut log_normalizer = 0.0;
         let d = units.dimension();
         let width = self.assign.width();
+        let n_columns = self.ids.len() + usize::from(self.assign.tail_log_weight().is_some());
         let size = chunk_rows(width, d);
-        let mut rows = vec![F::ZERO; size.min(units.len()) * d];
+        // Sparse rows are read where they lie.
+        let mut rows = vec![F::ZERO; if units.csr().is_some() { 0 } else { size.min(units.len()) * d }];
         let mut responsibilities = Responsibilities::zeros(size.min(units.len()), width);
         let mut evaluated = 0;
         let mut pairs = Pairs::default();
         let mut best = vec![None; if state.is_some() { units.len() } else { 0 }];
         for (index, range) in blocks(units.len(), size).enumerate() {
-            let rows = &mut rows[..range.len() * d];
+            let rows = if rows.is_empty() { &mut [] } else { &mut rows[..range.len() * d] };
             responsibilities.truncate(range.len());
             let order = Order::new(range.clone(), state.as_deref(), self.ids);
             let bounds = state.as_deref().and_then(|state| state.bounds.as_ref());
@@ -136,12 +138,14 @@ impl<F: Scalar> LocalStep<'_, F> {
                 masses.iter().zip(&responsibilities.log_normalizers).map(|(mass, value)| mass * value).sum::<f64>();
             tap::show(taps, units, &order.units, &responsibilities)?;
             if self.keep != Keep::Nothing {
-                pairs.sort(&responsibilities, &masses, self.ids.len());
+                pairs.sort(&responsibilities, &masses, n_columns);
+                let numbers = row_numbers(units, &order.units);
+                let rows = row_block(units, rows, &numbers);
                 accumulate::accumulate(self, rows, &masses, &responsibilities, &pairs, &mut summary)?;
             }
             if let Some(state) = state.as_deref_mut() {
                 for (at, &unit) in order.units.iter().enumerate() {
-                    best[unit as usize] = Some(self.ids[responsibilities.best(at) as usize]);
+                    best[unit as usize] = self.ids.get(responsibilities.best(at) as usize).copied();
                 }
                 if let Some(bounds) = &mut state.bounds {
                     bounds.put(index, first, order.units, self.ids, values);
@@ -151,7 +155,7 @@ impl<F: Scalar> LocalStep<'_, F> {
         if let Some(state) = state {
             state.remember(best);
         }
-        let work = Work { pairs: units.len() * self.ids.len(), evaluated };
+        let work = Work { pairs: units.len() * n_columns, evaluated };
         Ok(Outcome { summary, log_normalizer, work })
     }
 
@@ -179,25 +183,41 @@ impl<F: Scalar> LocalStep<'_, F> {
         let lists = order.units.chunks(block).zip(order.leads.chunks(block)).zip(&mut n_evaluated);
         let n_bounds = known.map_or(0, |known| block * known.drifts.len());
         let mut values = values.chunks_mut(n_bounds.max(1));
-        let items: Vec<_> = rows
-            .chunks_mut(block * d)
-            .zip(outs)
+        let mut rows = rows.chunks_mut(block * d);
+        let items: Vec<_> = outs
             .zip(lists)
-            .map(|item| (item, values.next().unwrap_or_default()))
+            .map(|(outs, lists)| (((rows.next().unwrap_or_default(), outs), lists), values.next().unwrap_or_default()))
             .collect();
         for_each_with(items, Space::default, |space, (((rows, outs), ((listed, leads), n_evaluated)), values)| {
             self.cancel.check()?;
             let ((components, values_of), log_normalizers) = outs;
             let listed = Listed { units: listed, leads };
-            units.read(listed.units.iter().map(|&unit| unit as usize), &origin, rows);
+            if !rows.is_empty() {
+                units.read(listed.units.iter().map(|&unit| unit as usize), &origin, rows);
+            }
+            let numbers = row_numbers(units, listed.units);
             let bounds = known.map(|known| {
                 known.copy(listed.units, values);
                 PairBounds { values, drifts: &known.drifts }
             });
             let out = BlockMut { components, values: values_of, log_normalizers, n_evaluated, bounds };
-            self.assign.assign(units, listed, rows, out, space)
+            self.assign.assign(units, listed, row_block(units, rows, &numbers), out, space)
         })?;
         Ok(n_evaluated.iter().sum())
+    }
+}
+
+/// The rows of sparse units in their table; none where they are not sparse.
+fn row_numbers<F: Scalar>(units: &Units<'_, F>, listed: &[u32]) -> Vec<u32> {
+    let sparse = if units.csr().is_some() { listed } else { &[] };
+    sparse.iter().map(|&unit| units.row_number(unit as usize) as u32).collect()
+}
+
+/// Rows that were read, or those of the numbers where they are sparse.
+fn row_block<'a, F: Scalar>(units: &'a Units<'_, F>, rows: &'a [F], numbers: &'a [u32]) -> RowBlock<'a, F> {
+    match units.csr() {
+        Some(table) => RowBlock::Sparse(SparseRows { table, numbers }),
+        None => RowBlock::Dense(rows),
     }
 }
 

@@ -18,7 +18,7 @@ pub struct LocalState {
 
 impl LocalState {
     /// The component that had the largest responsibility at the last visit, by unit; `None` before the first visit
-    /// and where that component was deleted.
+    /// where it was the tail, and where that component was deleted.
     pub fn last_best(&self) -> &[Option<ComponentId>] {
         &self.last_best
     }

@@ -1,75 +1,112 @@
-//! The Dirichlet process with the nested truncation q(z > K) = 0 (spec 2a; Hughes & Sudderth 2013, Eq. 4 and 10).
+//! The Dirichlet process under three truncations of the variational family (spec 2a to 2c).
 
 use crate::error::{Error, Result};
+use crate::objective::Objective;
 use crate::parameters::Parameters;
-use crate::process::{Allocation, Process, concentration};
-use crate::special::{digamma, ln_beta};
+use crate::process::sticks::{break_sticks, modes};
+use crate::process::{Allocation, Concentration, Process, gamma, point, refused, tail};
 
 /// v_k ~ Beta(1, concentration), w_k = v_k prod_{l<k} (1 - v_l).
 #[derive(Debug)]
 pub struct DirichletProcess {
-    concentration: f64,
+    concentration: Concentration,
+    truncation: Truncation,
+}
+
+/// How the family is cut at K components.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Truncation {
+    /// q(z > K) = 0 and later sticks at their prior (Hughes & Sudderth 2013, Eq. 4 and 10).
+    Nested,
+    /// The last stick is one: exact for a process that is itself truncated (Blei & Jordan 2006).
+    Stick,
+    /// Later components and sticks at their prior, but with responsibilities (Kurihara, Welling & Vlassis 2006).
+    Tail,
 }
 
 impl DirichletProcess {
     /// From the parameters `concentration` and `truncation`.
     ///
     /// # Errors
-    /// [`Error::InvalidArgument`] naming the parameter, [`Error::NotSupported`] for other truncations.
+    /// [`Error::InvalidArgument`] naming the parameter, [`Error::NotSupported`] for a tail under a prior of the
+    /// concentration.
     pub fn new(parameters: &Parameters) -> Result<Self> {
         parameters.only(&["concentration", "truncation"])?;
-        match parameters.text("truncation", "nested")? {
-            "nested" => Ok(Self { concentration: concentration(parameters)? }),
-            other @ ("stick" | "tail") => {
-                Err(Error::NotSupported { what: format!("truncation {other:?}"), instead: "use \"nested\"".into() })
+        let concentration = Concentration::new(parameters)?;
+        let truncation = match parameters.text("truncation", "nested")? {
+            "nested" => Truncation::Nested,
+            "stick" => Truncation::Stick,
+            "tail" => {
+                concentration.fixed("DirichletProcess under truncation=\"tail\"", "the tail makes it not conjugate")?;
+                Truncation::Tail
             }
-            other => Err(Error::invalid("truncation", format!("{other:?}"), "one of \"nested\", \"stick\", \"tail\"")),
-        }
+            other => {
+                let allowed = "one of \"nested\", \"stick\", \"tail\"";
+                return Err(Error::invalid("truncation", format!("{other:?}"), allowed));
+            }
+        };
+        Ok(Self { concentration, truncation })
+    }
+
+    fn n_free(&self, n_components: usize) -> usize {
+        n_components - usize::from(self.truncation == Truncation::Stick && n_components > 0)
     }
 }
 
 impl Process for DirichletProcess {
     fn bound(&self) -> &'static str {
-        "nested"
+        match self.truncation {
+            Truncation::Nested => "nested",
+            Truncation::Stick => "truncated_stick",
+            Truncation::Tail => "tail",
+        }
     }
 
-    fn n_components(&self) -> Option<usize> {
-        None
-    }
-
-    fn concentration(&self) -> f64 {
+    fn concentration(&self) -> Concentration {
         self.concentration
     }
 
+    fn has_tail(&self) -> bool {
+        self.truncation == Truncation::Tail
+    }
+
+    fn is_ordered(&self) -> bool {
+        true
+    }
+
+    fn check_objective(&self, objective: Objective) -> Result<()> {
+        match (objective, self.concentration) {
+            (Objective::Variational, _) => Ok(()),
+            _ if self.has_tail() => Err(refused(
+                objective,
+                "truncation=\"tail\"",
+                "the tail averages over its prior, of which a point estimate has none; use \"nested\" or \"stick\"",
+            )),
+            (_, Concentration::Unknown(_)) => Err(refused(
+                objective,
+                "a Gamma prior on the concentration",
+                "only objective=\"variational\" has its posterior; give a number",
+            )),
+            (Objective::Map, Concentration::Fixed(value)) if value < 1.0 => Err(refused(
+                objective,
+                "a concentration below 1",
+                "the density of a stick is infinite at its end; use a concentration of at least 1",
+            )),
+            _ => Ok(()),
+        }
+    }
+
     /// eta_k1 = 1 + N_k, eta_k0 = alpha + N_{>k}.
-    fn allocate(&self, counts: &[f64]) -> Allocation {
-        let k = counts.len();
-        let mut behind = vec![0.0; k];
-        for j in (1..k).rev() {
-            behind[j - 1] = behind[j] + counts[j];
-        }
-        let prior = ln_beta(1.0, self.concentration);
-        let mut allocation = Allocation {
-            expected_log_weights: Vec::with_capacity(k),
-            expected_weights: Vec::with_capacity(k),
-            leftover: 1.0,
-            divergence: 0.0,
-            bound: 0.0,
+    fn allocate(&self, counts: &[f64], tail: f64, objective: Objective) -> Allocation {
+        let n_free = self.n_free(counts.len());
+        let alpha = match (objective, self.concentration) {
+            (Objective::Ml, _) => return point::maximum_likelihood(counts),
+            (_, Concentration::Unknown(prior)) => return gamma::allocate(counts, n_free, prior),
+            (Objective::Map, Concentration::Fixed(alpha)) => return modes(counts, n_free, alpha),
+            (Objective::Variational, Concentration::Fixed(alpha)) => alpha,
         };
-        let mut log_left = 0.0;
-        for (&count, &after) in counts.iter().zip(&behind) {
-            let (on, off) = (1.0 + count, self.concentration + after);
-            let total = digamma(on + off);
-            let (log_on, log_off) = (digamma(on) - total, digamma(off) - total);
-            allocation.expected_log_weights.push(log_left + log_on);
-            log_left += log_off;
-            allocation.expected_weights.push(allocation.leftover * (on / (on + off)));
-            allocation.leftover *= off / (on + off);
-            let gain = ln_beta(on, off) - prior;
-            allocation.bound += gain;
-            allocation.divergence += count * log_on + after * log_off - gain;
-        }
-        allocation
+        let broken = break_sticks(counts, tail, n_free, |_| (1.0, alpha));
+        if self.has_tail() { tail::attach(broken, tail, alpha) } else { broken.allocation }
     }
 }
 
@@ -78,10 +115,27 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
+    use crate::process::Gamma;
+    use crate::process::sticks::tests::check;
+    use crate::special::{digamma, ln_beta, log_sum_exp};
 
-    fn process(concentration: f64) -> DirichletProcess {
-        DirichletProcess { concentration }
+    fn process(truncation: Truncation, alpha: f64) -> DirichletProcess {
+        DirichletProcess { concentration: Concentration::Fixed(alpha), truncation }
     }
+
+    fn allocate(truncation: Truncation, alpha: f64, counts: &[f64], tail: f64) -> Allocation {
+        process(truncation, alpha).allocate(counts, tail, Objective::Variational)
+    }
+
+    fn bound(truncation: Truncation, alpha: f64, counts: &[f64]) -> f64 {
+        allocate(truncation, alpha, counts, 0.0).bound
+    }
+
+    fn some_counts() -> impl Strategy<Value = Vec<f64>> {
+        prop::collection::vec(0.01_f64..50.0, 1..12)
+    }
+
+    const ALL: [Truncation; 3] = [Truncation::Nested, Truncation::Stick, Truncation::Tail];
 
     /// Property 3 of spec 7 in the form of 2a.3: for hard counts, exp L* with the gap factors, summed over the orders,
     /// is Ewens' formula.
@@ -96,7 +150,7 @@ mod tests {
                 let counts = order.map(|i| sizes[i]);
                 let gaps: f64 =
                     (0..3).map(|i| counts[i..].iter().sum::<f64>()).map(|from| (alpha + from) / from).product();
-                process(alpha).allocate(&counts).bound.exp() * gaps
+                bound(Truncation::Nested, alpha, &counts).exp() * gaps
             })
             .sum();
         // alpha^3 Gamma(alpha) / Gamma(alpha + 8) * 2! 0! 3!
@@ -104,46 +158,135 @@ mod tests {
         assert!((total - alpha.powi(3) / rising * 12.0).abs() < 1e-12 * total);
     }
 
+    /// Spec 2b: the process is truncated itself, so the probabilities of all hard assignments to K components sum to one.
+    #[test]
+    fn truncated_sticks_give_every_assignment_its_probability() {
+        let (n, k) = (5_u32, 3_u32);
+        let total: f64 = (0..k.pow(n))
+            .map(|code| {
+                let mut counts = [0.0; 3];
+                (0..n).for_each(|row| counts[(code / k.pow(row) % k) as usize] += 1.0);
+                bound(Truncation::Stick, 0.8, &counts).exp()
+            })
+            .sum();
+        assert!((total - 1.0).abs() < 1e-12, "{total}");
+    }
+
+    /// Property 22: the weights of 4000 components beyond K, one by one, are those of the closed form.
+    #[test]
+    fn the_tail_is_a_sum_over_components() {
+        let counts = [4.0, 1.5];
+        for (alpha, tail) in [(0.3, 0.0), (1.0, 2.0), (20.0, 0.7)] {
+            let found = allocate(Truncation::Tail, alpha, &counts, tail);
+            let (e_v, e_0) = (digamma(1.0) - digamma(1.0 + alpha), digamma(alpha) - digamma(1.0 + alpha));
+            let log_left: f64 = [(5.0, alpha + 1.5 + tail), (2.5, alpha + tail)]
+                .iter()
+                .map(|(on, off)| digamma(*off) - digamma(on + off))
+                .sum();
+            let each: Vec<f64> = (0..4000).map(|j| log_left + e_v + f64::from(j) * e_0).collect();
+            let weight = found.tail_log_weight.expect("it has a tail");
+            assert!((log_sum_exp(&each) - weight).abs() < 1e-11, "{alpha}");
+            // Its stick terms and the entropy of the geometric law combine to what the bound has.
+            let shares: Vec<f64> = each.iter().map(|w| (w - weight).exp()).collect();
+            let inside: f64 =
+                shares.iter().zip(&each).map(|(r, w)| if *r > 0.0 { r * (w - r.ln()) } else { 0.0 }).sum();
+            assert!((inside - weight).abs() < 1e-11);
+        }
+    }
+
+    /// Property 22: as the concentration goes to zero the tail loses all weight.
+    #[test]
+    fn no_concentration_leaves_no_tail() {
+        let found = allocate(Truncation::Tail, 1e-9, &[4.0, 1.5], 0.0);
+        assert!(found.tail_log_weight.expect("it has a tail") < -1e8);
+        assert_eq!(found.bound, bound(Truncation::Nested, 1e-9, &[4.0, 1.5]));
+    }
+
+    #[test]
+    fn objectives_are_refused_with_the_reason() {
+        let unknown = Concentration::Unknown(Gamma { shape: 1.0, rate: 1.0 });
+        let of = |concentration, truncation, objective| {
+            let refused = DirichletProcess { concentration, truncation }.check_objective(objective);
+            refused.err().map(|error| error.to_string())
+        };
+        assert_eq!(of(unknown, Truncation::Nested, Objective::Variational), None);
+        assert_eq!(of(Concentration::Fixed(1.0), Truncation::Stick, Objective::Map), None);
+        assert_eq!(of(Concentration::Fixed(0.1), Truncation::Nested, Objective::Ml), None);
+        for (concentration, truncation, objective, reason) in [
+            (Concentration::Fixed(0.9), Truncation::Nested, Objective::Map, "at least 1"),
+            (unknown, Truncation::Stick, Objective::Map, "give a number"),
+            (unknown, Truncation::Nested, Objective::Ml, "give a number"),
+            (Concentration::Fixed(2.0), Truncation::Tail, Objective::Map, "averages over its prior"),
+        ] {
+            assert!(of(concentration, truncation, objective).is_some_and(|said| said.contains(reason)), "{reason}");
+        }
+    }
+
     proptest! {
         #[test]
         fn the_collapsed_bound_is_the_general_one(
-            counts in prop::collection::vec(0.0_f64..50.0, 1..12), alpha in 0.05_f64..20.0,
+            counts in prop::collection::vec(0.0_f64..50.0, 1..12), alpha in 0.05_f64..20.0, tail in 0.0_f64..9.0,
         ) {
-            let allocation = process(alpha).allocate(&counts);
-            let weighted: f64 =
-                counts.iter().zip(&allocation.expected_log_weights).map(|(n, w)| n * w).sum();
-            let general = weighted - allocation.divergence;
-            prop_assert!((general - allocation.bound).abs() < 1e-9 * (1.0 + weighted.abs()));
-            let total: f64 = allocation.expected_weights.iter().sum::<f64>() + allocation.leftover;
-            prop_assert!((total - 1.0).abs() < 1e-12);
-            prop_assert!(allocation.divergence > -1e-9);
+            for truncation in ALL {
+                let tail = if truncation == Truncation::Tail { tail } else { 0.0 };
+                let allocation = allocate(truncation, alpha, &counts, tail);
+                check(&allocation, &counts, tail)?;
+                prop_assert!(allocation.divergence > -1e-9);
+            }
         }
 
         /// Property 11: an empty component at the end changes nothing; at position j it costs
         /// ln(alpha / (alpha + N_{>=j})).
         #[test]
         fn an_empty_component_at_the_end_is_free(
-            counts in prop::collection::vec(0.01_f64..50.0, 1..12), alpha in 0.05_f64..20.0, at in 0_usize..12,
+            counts in some_counts(), alpha in 0.05_f64..20.0, at in 0_usize..12,
         ) {
-            let before = process(alpha).allocate(&counts).bound;
+            let before = bound(Truncation::Nested, alpha, &counts);
             let at = at % (counts.len() + 1);
             let behind: f64 = counts[at..].iter().sum();
             let mut longer = counts.clone();
             longer.insert(at, 0.0);
-            let after = process(alpha).allocate(&longer).bound;
+            let after = bound(Truncation::Nested, alpha, &longer);
             let cost = (alpha / (alpha + behind)).ln();
             prop_assert!((after - before - cost).abs() < 1e-9 * (1.0 + before.abs()));
         }
 
-        /// Property 12: decreasing counts are best.
+        /// Property 11: where the last stick is one, an empty component at the end makes it a free one (spec 2b; erratum 6).
+        #[test]
+        fn an_empty_truncated_stick_costs_its_gain(counts in some_counts(), alpha in 0.05_f64..20.0) {
+            let longer = [&counts[..], &[0.0]].concat();
+            let (before, after) = (bound(Truncation::Stick, alpha, &counts), bound(Truncation::Stick, alpha, &longer));
+            let cost = ln_beta(1.0 + counts[counts.len() - 1], alpha) - ln_beta(1.0, alpha);
+            prop_assert!((after - before - cost).abs() < 1e-9 * (1.0 + before.abs()));
+            prop_assert!(cost < 0.0);
+            // Erratum 6: it is above the bound of the whole process, so the two must not be compared.
+            prop_assert!((before - bound(Truncation::Nested, alpha, &counts) + cost).abs() < 1e-9 * (1.0 + before.abs()));
+        }
+
+        /// Property 12: decreasing counts are best, whatever is in the tail.
         #[test]
         fn decreasing_order_is_best(
             mut counts in prop::collection::vec(0.0_f64..50.0, 1..12).prop_shuffle(), alpha in 0.05_f64..20.0,
+            tail in 0.0_f64..50.0,
         ) {
-            let any = process(alpha).allocate(&counts).bound;
+            let shuffled = counts.clone();
             counts.sort_by(|a, b| b.total_cmp(a));
-            let sorted = process(alpha).allocate(&counts).bound;
-            prop_assert!(sorted >= any - 1e-10 * (1.0 + any.abs()));
+            for (truncation, alpha, tail) in
+                [(Truncation::Nested, alpha, 0.0), (Truncation::Tail, alpha, tail), (Truncation::Stick, alpha.min(1.0), 0.0)]
+            {
+                let any = allocate(truncation, alpha, &shuffled, tail).bound;
+                let sorted = allocate(truncation, alpha, &counts, tail).bound;
+                prop_assert!(sorted >= any - 1e-10 * (1.0 + any.abs()), "{:?}", truncation);
+            }
         }
+    }
+
+    /// With truncated sticks and a concentration above 1 the last component, which has no stick, should not be the smallest:
+    /// a run must ask before it reorders.
+    #[test]
+    fn truncated_sticks_may_want_another_order() {
+        let (falling, rising) = ([10.0, 1.0], [1.0, 10.0]);
+        assert!(bound(Truncation::Stick, 3.0, &falling) < bound(Truncation::Stick, 3.0, &rising));
+        assert!(bound(Truncation::Stick, 0.5, &falling) > bound(Truncation::Stick, 0.5, &rising));
     }
 }

@@ -1,8 +1,9 @@
 //! The finite symmetric Dirichlet of total mass `concentration` (spec 2d).
 
 use crate::error::{Error, Result};
+use crate::objective::Objective;
 use crate::parameters::Parameters;
-use crate::process::{Allocation, Process, concentration};
+use crate::process::{Allocation, Concentration, Process, point, refused};
 use crate::special::{digamma, ln_gamma};
 
 /// w ~ Dir(concentration / K, ..., concentration / K).
@@ -16,13 +17,15 @@ impl FiniteDirichlet {
     /// From the parameters `n_components` and `concentration`.
     ///
     /// # Errors
-    /// [`Error::InvalidArgument`] naming the parameter.
+    /// [`Error::InvalidArgument`] naming the parameter, [`Error::NotSupported`] for a prior on the concentration.
     pub fn new(parameters: &Parameters) -> Result<Self> {
         parameters.only(&["n_components", "concentration"])?;
+        let why = "it is conjugate to the sticks of a DirichletProcess only";
+        let concentration = Concentration::new(parameters)?.fixed("FiniteDirichlet", why)?;
         let allowed = "a whole number of at least 1";
         match parameters.number("n_components")? {
             Some(k) if k >= 1.0 && k.fract() == 0.0 && k < f64::from(u32::MAX) => {
-                Ok(Self { n_components: k as usize, concentration: concentration(parameters)? })
+                Ok(Self { n_components: k as usize, concentration })
             }
             Some(k) => Err(Error::invalid("n_components", k, allowed)),
             None => Err(Error::invalid("n_components", "absent", allowed)),
@@ -39,12 +42,37 @@ impl Process for FiniteDirichlet {
         Some(self.n_components)
     }
 
-    fn concentration(&self) -> f64 {
-        self.concentration
+    fn concentration(&self) -> Concentration {
+        Concentration::Fixed(self.concentration)
+    }
+
+    fn is_ordered(&self) -> bool {
+        false
+    }
+
+    fn check_objective(&self, objective: Objective) -> Result<()> {
+        if objective == Objective::Map && self.concentration < self.n_components as f64 {
+            let instead = format!(
+                "the density is infinite where a component has no weight; use a concentration of at least {}",
+                self.n_components
+            );
+            return Err(refused(objective, "a concentration below n_components", &instead));
+        }
+        Ok(())
     }
 
     /// theta_k = alpha / K + N_k.
-    fn allocate(&self, counts: &[f64]) -> Allocation {
+    fn allocate(&self, counts: &[f64], _tail: f64, objective: Objective) -> Allocation {
+        match objective {
+            Objective::Variational => self.posterior(counts),
+            Objective::Map => self.mode(counts),
+            Objective::Ml => point::maximum_likelihood(counts),
+        }
+    }
+}
+
+impl FiniteDirichlet {
+    fn posterior(&self, counts: &[f64]) -> Allocation {
         let share = self.concentration / self.n_components as f64;
         let total = self.concentration + counts.iter().sum::<f64>();
         let log_total = digamma(total);
@@ -58,7 +86,20 @@ impl Process for FiniteDirichlet {
             leftover: 0.0,
             divergence: weighted - bound,
             bound,
+            concentration: None,
+            tail_log_weight: None,
         }
+    }
+
+    /// w_k in proportion to N_k + alpha / K - 1, none of which is below zero where alpha is at least K (spec 2g); where all
+    /// are zero, any weights are best.
+    fn mode(&self, counts: &[f64]) -> Allocation {
+        let (k, share) = (self.n_components as f64, self.concentration / self.n_components as f64);
+        let masses: Vec<f64> = counts.iter().map(|n| n + (share - 1.0).max(0.0)).collect();
+        let best = point::maximum_likelihood(&masses).expected_log_weights;
+        let spread: f64 = if share > 1.0 { (share - 1.0) * best.iter().sum::<f64>() } else { 0.0 };
+        let log_prior = ln_gamma(self.concentration) - k * ln_gamma(share) + spread;
+        point::at(counts, best, 0.0, log_prior)
     }
 }
 
@@ -75,7 +116,8 @@ mod tests {
             counts in prop::collection::vec(0.0_f64..50.0, 1..10), alpha in 0.05_f64..20.0,
         ) {
             let k = counts.len();
-            let allocation = FiniteDirichlet { n_components: k, concentration: alpha }.allocate(&counts);
+            let allocation = FiniteDirichlet { n_components: k, concentration: alpha };
+            let allocation = allocation.allocate(&counts, 0.0, Objective::Variational);
             let share = alpha / k as f64;
             let theta: Vec<f64> = counts.iter().map(|n| share + n).collect();
             let total: f64 = theta.iter().sum();
@@ -94,8 +136,56 @@ mod tests {
             let process = FiniteDirichlet { n_components: counts.len(), concentration: alpha };
             let mut turned = counts.clone();
             turned.rotate_left(1);
-            let (a, b) = (process.allocate(&counts).bound, process.allocate(&turned).bound);
+            let bound = |counts: &[f64]| process.allocate(counts, 0.0, Objective::Variational).bound;
+            let (a, b) = (bound(&counts), bound(&turned));
             prop_assert!((a - b).abs() < 1e-10 * (1.0 + a.abs()));
         }
+
+        /// Property 11: it is not nested. Another empty component changes the share of all.
+        #[test]
+        fn an_empty_component_changes_every_share(
+            counts in prop::collection::vec(0.01_f64..50.0, 1..10), alpha in 0.05_f64..20.0,
+        ) {
+            let longer = [&counts[..], &[0.0]].concat();
+            let bound = |counts: &[f64]| {
+                let process = FiniteDirichlet { n_components: counts.len(), concentration: alpha };
+                process.allocate(counts, 0.0, Objective::Variational).bound
+            };
+            let rising = |k: usize| -> f64 {
+                let share = alpha / k as f64;
+                counts.iter().map(|n| ln_gamma(share + n) - ln_gamma(share)).sum()
+            };
+            let k = counts.len();
+            let change = bound(&longer) - bound(&counts);
+            prop_assert!((change - (rising(k + 1) - rising(k))).abs() < 1e-9 * (1.0 + bound(&counts).abs()));
+            prop_assert!(change != 0.0);
+        }
+
+        /// Spec 2g: no other weights have more of `sum N_k log pi_k + log p(pi)`.
+        #[test]
+        fn the_mode_is_the_best_point(
+            pairs in prop::collection::vec((0.0_f64..50.0, 0.01_f64..1.0), 1..10), above in prop_oneof![Just(0.0), 0.0_f64..20.0],
+        ) {
+            let (counts, other): (Vec<f64>, Vec<f64>) = pairs.into_iter().unzip();
+            let k = counts.len();
+            let process = FiniteDirichlet { n_components: k, concentration: k as f64 + above };
+            prop_assert!(process.check_objective(Objective::Map).is_ok());
+            let best = process.allocate(&counts, 0.0, Objective::Map);
+            let (share, total) = (process.concentration / k as f64, other.iter().sum::<f64>());
+            let constant = ln_gamma(process.concentration) - k as f64 * ln_gamma(share);
+            let value: f64 = counts.iter().zip(&other).map(|(n, w)| (n + share - 1.0) * (w / total).ln()).sum();
+            prop_assert!(best.bound >= constant + value - 1e-10 * (1.0 + value.abs()));
+            let own: f64 = counts.iter().zip(&best.expected_log_weights)
+                .map(|(n, w)| if n + share > 1.0 { (n + share - 1.0) * w } else { 0.0 }).sum();
+            prop_assert!((best.bound - constant - own).abs() < 1e-9 * (1.0 + own.abs()));
+        }
+    }
+
+    #[test]
+    fn objectives_are_refused_with_the_reason() {
+        let process = FiniteDirichlet { n_components: 4, concentration: 3.9 };
+        assert!(process.check_objective(Objective::Ml).is_ok());
+        let refused = process.check_objective(Objective::Map).expect_err("a density without a mode").to_string();
+        assert!(refused.contains("a concentration of at least 4"), "{refused}");
     }
 }

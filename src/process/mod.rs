@@ -2,8 +2,14 @@
 //!
 //! A process is one file and one line of the registry.
 
+mod concentration;
 mod dirichlet_process;
 mod finite_dirichlet;
+mod gamma;
+mod pitman_yor;
+mod point;
+mod sticks;
+mod tail;
 
 use std::fmt::Debug;
 use std::sync::Arc;
@@ -11,24 +17,34 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 
 use crate::error::{Error, Result};
+use crate::objective::Objective;
 use crate::parameters::Parameters;
 
+pub use concentration::Concentration;
 pub use dirichlet_process::DirichletProcess;
 pub use finite_dirichlet::FiniteDirichlet;
+pub use gamma::Gamma;
+pub use pitman_yor::PitmanYor;
 
-/// The optimal q of the weights given counts, and what it contributes.
+/// The optimal q of the weights given counts, and what it contributes. Where weights have one value, not a distribution,
+/// expectations are that value.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Allocation {
-    /// E log w_k, (K,), nats.
+    /// E log w_k, (K,), nats; minus infinity for a component that a point estimate leaves without weight.
     pub expected_log_weights: Vec<f64>,
     /// E w_k, (K,).
     pub expected_weights: Vec<f64>,
     /// 1 - sum E w_k: the expected mass of all components beyond K.
     pub leftover: f64,
-    /// KL(q || p), nats.
+    /// KL(q || p), nats; minus the log prior density of a point estimate.
     pub divergence: f64,
-    /// The collapsed bound L*(N), `sum N_k E log w_k - KL` at this optimum, nats.
+    /// The collapsed bound L*(N), `sum N_k E log w_k - divergence` at this optimum, nats; with a tail, its count times its
+    /// log weight is in the sum.
     pub bound: f64,
+    /// q of the concentration, where it has a prior.
+    pub concentration: Option<Gamma>,
+    /// Log weight of the infinite tail as one more column of scores, nats, for a process that gives it responsibilities.
+    pub tail_log_weight: Option<f64>,
 }
 
 /// A prior on the weights of the components.
@@ -36,11 +52,25 @@ pub trait Process: Debug + Send + Sync {
     /// Which bound the ELBO under this process is: only equal kinds may be compared.
     fn bound(&self) -> &'static str;
     /// The number of components where the prior fixes it.
-    fn n_components(&self) -> Option<usize>;
+    fn n_components(&self) -> Option<usize> {
+        None
+    }
     /// The concentration.
-    fn concentration(&self) -> f64;
-    /// The optimal q given expected counts in stick order.
-    fn allocate(&self, counts: &[f64]) -> Allocation;
+    fn concentration(&self) -> Concentration;
+    /// Whether units may belong to the components beyond K.
+    fn has_tail(&self) -> bool {
+        false
+    }
+    /// Whether the bound depends on the order of the components; it then mostly wants falling counts.
+    fn is_ordered(&self) -> bool;
+    /// Refuses an objective that this prior does not serve.
+    ///
+    /// # Errors
+    /// [`Error::NotSupported`] saying why.
+    fn check_objective(&self, objective: Objective) -> Result<()>;
+    /// The optimal q given expected counts in stick order, and the tail's, which is 0 where there is no tail; none is below
+    /// zero. The objective is one that [`Process::check_objective`] lets pass.
+    fn allocate(&self, counts: &[f64], tail: f64, objective: Objective) -> Allocation;
 }
 
 macro_rules! registry {
@@ -64,9 +94,10 @@ macro_rules! registry {
 registry! {
     "DirichletProcess" => DirichletProcess,
     "FiniteDirichlet" => FiniteDirichlet,
+    "PitmanYor" => PitmanYor,
 }
 
-/// The concentration parameter: a positive number, 1 by default.
-fn concentration(parameters: &Parameters) -> Result<f64> {
-    Ok(parameters.positive("concentration")?.unwrap_or(1.0))
+/// The error for an objective that a prior does not serve.
+fn refused(objective: Objective, with: &str, instead: &str) -> Error {
+    Error::NotSupported { what: format!("objective={:?} with {with}", objective.name()), instead: instead.into() }
 }

@@ -153,6 +153,19 @@ proptest! {
     }
 
     #[test]
+    fn digamma_difference_is_a_difference(a in 1e-3..50.0f64, share in 0.0..4.0f64) {
+        let expected = digamma(a + share * a) - digamma(a);
+        let scale = digamma(a).abs() + digamma(a + share * a).abs();
+        prop_assert!((digamma_difference(a, share * a) - expected).abs() <= 1e-13 * (scale + 1.0));
+    }
+
+    #[test]
+    fn digamma_difference_of_one_is_the_reciprocal(a in positive()) {
+        // A subtraction of digammas would lose the digits of this for large a.
+        prop_assert!((digamma_difference(a, 1.0) * a - 1.0).abs() <= 1e-12);
+    }
+
+    #[test]
     fn ln_beta_recurrence(a in positive(), b in positive()) {
         // Beta(a + 1, b) = Beta(a, b) a / (a + b).
         let step = ln_beta(a + 1.0, b) - ln_beta(a, b);

@@ -1,4 +1,5 @@
-"""Oracle of the observation models and processes: sections 1a, 1b, 2a and 2d of the specification.
+"""Oracle of the Gaussian models with a full covariance and of two processes: sections 1a, 1b, 2a, 2d and 2e of the
+specification. The other likelihoods lie in `gaussians`, `discrete` and `missing`, the other processes in `sticks`.
 
 Conventions: a component is described by a flat natural parameter; the posterior of a component is
 `prior_natural + S` with `S = sum_n w_n r_n T(x_n)`; `log_normaliser` is the cumulant `c` of the conjugate family;
@@ -94,20 +95,22 @@ class Likelihood(ABC):
     def kl(self, natural: Array) -> float:
         """KL(q || p) of one component against the prior."""
 
-    @abstractmethod
-    def plug_in_moments(self, natural: Array) -> tuple[Array, Array]:
-        """Mean m and covariance B / nu that stand for a component in k-means++ (spec 5.2)."""
-
     def log_base_measure(self, rows: Array) -> Array:
         """log h(x) for every row."""
         return np.full(len(rows), -self.dimension / 2 * LOG_2PI)
 
+    def posterior(self, statistics: Array) -> Array:
+        """The optimal parameter of a component with these statistics: lambda = lambda_0 + S (spec 0)."""
+        return np.asarray(self.prior_natural + statistics)
+
+    def gain(self, statistics: Array) -> float:
+        """What a component at its optimum adds to the bound, log h aside: c(lambda_0 + S) - c(lambda_0) (spec 0)."""
+        return self.log_normaliser(self.posterior(statistics)) - self.log_normaliser(self.prior_natural)
+
     def log_marginal(self, rows: Array, weights: Array | None = None) -> float:
         """log m(A) of rows that share one component."""
         weights = np.ones(len(rows)) if weights is None else weights
-        total = self.prior_natural + weights @ self.sufficient_statistics(rows)
-        constant = weights @ self.log_base_measure(rows)
-        return float(self.log_normaliser(total) - self.log_normaliser(self.prior_natural) + constant)
+        return float(self.gain(weights @ self.sufficient_statistics(rows)) + weights @ self.log_base_measure(rows))
 
 
 class NormalWishart(Likelihood):
@@ -170,6 +173,7 @@ class NormalWishart(Likelihood):
         )
 
     def plug_in_moments(self, natural: Array) -> tuple[Array, Array]:
+        """Mean m and covariance B / nu that stand for a component in k-means++ (spec 5.2)."""
         dof, _, mean, scale = self.decode(natural)
         return mean, scale / dof
 
@@ -216,6 +220,7 @@ class ZeroMeanWishart(Likelihood):
         return wishart_kl(*self.decode(natural), *self.decode(self.prior_natural))
 
     def plug_in_moments(self, natural: Array) -> tuple[Array, Array]:
+        """As for `NormalWishart`."""
         dof, scale = self.decode(natural)
         return np.zeros(self.dimension), scale / dof
 
@@ -235,6 +240,11 @@ def counts_behind(counts: Array) -> Array:
 
 class Process(ABC):
     """A prior on the weights."""
+
+    # Whether the bound depends on the order of the components, so that passes end with them in falling order of size.
+    ordered: bool = True
+    # Whether rows may belong to the infinite tail: the responsibilities then have one column more, the last.
+    has_tail: bool = False
 
     @abstractmethod
     def update(self, counts: Array) -> Array:
@@ -258,13 +268,18 @@ class Process(ABC):
 
 
 class StickBreaking(Process):
-    """Dirichlet process with the nested truncation q(z > K) = 0 (spec 2a)."""
+    """Dirichlet process (spec 2a), or with a discount Pitman-Yor process (spec 2e), with the nested truncation
+    q(z_n > K) = 0: v_k ~ Beta(1 - d, concentration + k d).
+    """
 
-    def __init__(self, concentration: float) -> None:
-        self.concentration = concentration
+    def __init__(self, concentration: float, discount: float = 0.0) -> None:
+        self.concentration, self.discount = concentration, discount
 
     def prior(self, n_components: int) -> Array:
-        return np.tile([1.0, self.concentration], (n_components, 1))
+        """The parameters of the sticks a priori, one row each."""
+        places = np.arange(1, n_components + 1)
+        first = np.full(n_components, 1 - self.discount)
+        return np.column_stack([first, self.concentration + self.discount * places])
 
     def update(self, counts: Array) -> Array:
         return self.prior(len(counts)) + np.column_stack([counts, counts_behind(counts)])
@@ -288,6 +303,8 @@ class StickBreaking(Process):
 
 class FiniteSymmetricDirichlet(Process):
     """weights ~ Dirichlet(concentration / K, ..., concentration / K) (spec 2d)."""
+
+    ordered = False
 
     def __init__(self, concentration: float) -> None:
         self.concentration = concentration

@@ -6,11 +6,11 @@ use common::{clustered, distance, generator, globals_of_rows, model, specificati
 use proptest::prelude::*;
 use rand::RngExt;
 use stickbreak::component::EditLog;
-use stickbreak::data::{DenseRows, Rows, Units, moments, whole};
+use stickbreak::data::{DenseRows, RowBlock, Rows, TableRows, Units, moments, whole};
 use stickbreak::elbo::collapsed;
-use stickbreak::fit::{Fitted, Options, fit};
+use stickbreak::fit::{Cut, Fitted, Options, Schedule, fit};
 use stickbreak::init::{Beginning, Init, seed_rows};
-use stickbreak::likelihood::Density;
+use stickbreak::likelihood::{Density, demands};
 use stickbreak::local_step::{ByScore, FromTable, Keep, LocalStep, Outcome};
 use stickbreak::model::Model;
 use stickbreak::parallel::{Cancel, with_threads};
@@ -25,8 +25,9 @@ const PROCESSES: [&str; 2] = ["DirichletProcess", "FiniteDirichlet"];
 fn options(k: usize, batches: usize, sparsity: Sparsity, max_passes: usize) -> Options<'static> {
     Options {
         n_components: Some(k),
-        batches: Some(batches),
+        batches: Cut::Number(batches),
         shuffle: true,
+        schedule: Schedule::Memoized,
         sparsity,
         margin: None,
         bounds_memory: 1,
@@ -52,7 +53,7 @@ fn local_step<F: Scalar>(
     let step = LocalStep {
         likelihood: model.likelihood.as_ref(),
         ids: &globals.ids,
-        assign: &ByScore { scorer: scorer.as_ref(), width, margin: None, abandon: true },
+        assign: &ByScore { scorer: scorer.as_ref(), tail: None, width, margin: None, abandon: true, row_terms: false },
         keep,
         cancel: &Cancel::default(),
     };
@@ -90,7 +91,7 @@ fn plain_local_step(
             summary.counts[component] += mass * r;
             summary.entropies[component] -= if r > 0.0 { mass * r * r.ln() } else { 0.0 };
             let statistics = &mut summary.statistics[component * summary.n_statistics..][..summary.n_statistics];
-            model.likelihood.accumulate(&centred, &[mass * r], statistics, &mut Lines::default());
+            model.likelihood.accumulate(RowBlock::Dense(&centred), &[mass * r], statistics, &mut Lines::default());
             for &(other, s) in &shares[at + 1..] {
                 let h = |x: f64| if x > 0.0 { -x * x.ln() } else { 0.0 };
                 let gap = if r > 0.0 && s > 0.0 { h(r) + h(s) - h(r + s) } else { 0.0 };
@@ -142,7 +143,7 @@ proptest! {
         let step = LocalStep {
             likelihood: model.likelihood.as_ref(),
             ids: &globals.ids,
-            assign: &ByScore { scorer: scorer.as_ref(), width: k, margin: None, abandon: true },
+            assign: &ByScore { scorer: scorer.as_ref(), tail: None, width: k, margin: None, abandon: true, row_terms: false },
             keep: Keep::SummaryAndGaps,
             cancel: &Cancel::default(),
         };
@@ -170,7 +171,7 @@ proptest! {
         let table = DenseRows::new(&rows, d);
         let specification = specification(LIKELIHOODS[which % 2], PROCESSES[which / 2], k);
         let options = options(k, batches, Sparsity::Limited(width), 8);
-        let fitted = fit(&specification, &table, None, &Init::Random, options, &mut (), &Cancel::default())
+        let fitted = fit(&specification, &TableRows { rows: &table, weights: None }, &Init::Random, options, &mut (), &Cancel::default())
             .expect("well-behaved data");
         for pair in fitted.history.windows(2) {
             prop_assert!(pair[1].elbo >= pair[0].elbo - 1e-9 * pair[0].elbo.abs());
@@ -187,7 +188,7 @@ proptest! {
             let specification = specification("Gaussian", "DirichletProcess", 6);
             let options = options(6, batches, Sparsity::Limited(3), 3);
             with_threads(Some(threads), || {
-                fit(&specification, &table, None, &Init::KmeansPlusPlus, options, &mut (), &Cancel::default())
+                fit(&specification, &TableRows { rows: &table, weights: None }, &Init::KmeansPlusPlus, options, &mut (), &Cancel::default())
             })
             .expect("a pool")
             .expect("well-behaved data")
@@ -299,17 +300,20 @@ fn seeding_can_be_enumerated() {
     let source = whole(&table, Some(&weights)).expect("four rows");
     let ids = EditLog::with_components(k).components().expect("one append");
     let cancel = Cancel::default();
+    let data = TableRows { rows: &table, weights: Some(&weights) };
     let begin = Beginning {
-        likelihood: model.likelihood.as_ref(),
-        units: &units,
+        model: &model,
+        data: &data,
         source: &source,
         ids: &ids,
         keep: Keep::Summary,
+        by_batch: true,
         mass: 10.0,
         seed: 0,
         cancel: &cancel,
     };
-    assert!(moments(&units, &cancel).is_ok());
+    let asked = demands("Gaussian").expect("a name of the registry");
+    assert!(moments(&data, asked, false, &cancel).is_ok());
     let (mut total, mut first) = (0.0, [0.0; 4]);
     // One seed, then two trials for the second.
     for code in 0..n * n * n {
@@ -350,8 +354,7 @@ impl Rows<f64> for TooMany {
 fn rows_that_cannot_be_numbered_are_refused() {
     let error = fit(
         &specification("Gaussian", "DirichletProcess", 2),
-        &TooMany,
-        None,
+        &TableRows { rows: &TooMany, weights: None },
         &Init::Random,
         options(2, 1, Sparsity::Auto, 1),
         &mut (),

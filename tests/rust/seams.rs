@@ -10,7 +10,7 @@ use stickbreak::data::{ArrayBatches, BatchSource, CallbackBatches, DenseRows, Un
 use stickbreak::elbo::collapsed;
 use stickbreak::error::Error;
 use stickbreak::executor::{Executor, InProcess, LocalOptions};
-use stickbreak::fit::{Engine, Identity, Observer, Position, Record, StopReason};
+use stickbreak::fit::{Engine, Identity, Observer, Position, Record, Schedule, StopReason};
 use stickbreak::global_step::Globals;
 use stickbreak::likelihood::Density;
 use stickbreak::local_step::{Chunk, Keep, LocalState, Tap};
@@ -183,6 +183,15 @@ impl Observer for Passes {
 }
 
 fn run(model: &Model<f64>, source: &dyn BatchSource<f64>, passes: usize) -> stickbreak::Result<stickbreak::fit::Run> {
+    run_in_order(model, source, passes, true)
+}
+
+fn run_in_order(
+    model: &Model<f64>,
+    source: &dyn BatchSource<f64>,
+    passes: usize,
+    shuffle: bool,
+) -> stickbreak::Result<stickbreak::fit::Run> {
     let edits = EditLog::with_components(K);
     let start = Summary::empty(edits.components()?, model.likelihood.n_statistics(), false);
     let rows = clustered::<f64>(N, D, K, 1);
@@ -198,6 +207,8 @@ fn run(model: &Model<f64>, source: &dyn BatchSource<f64>, passes: usize) -> stic
         max_passes: passes,
         margin: None,
         tol: 0.0,
+        schedule: Schedule::Memoized,
+        shuffle,
         seed: 5,
         started: Instant::now(),
     };
@@ -221,6 +232,31 @@ fn a_callback_source_gives_the_bits_of_the_array() {
     assert_eq!(from_array.elbo.to_bits(), from_callback.elbo.to_bits());
 }
 
+/// The batches of every pass, as they were asked for.
+fn visits(shuffle: bool, passes: usize) -> Vec<Vec<usize>> {
+    let rows = clustered::<f64>(N, D, K, 1);
+    let model = model("Gaussian", "DirichletProcess", K, &rows, D);
+    let asked = std::sync::Mutex::new(Vec::new());
+    let source = CallbackBatches::new(D, 4, |batch| {
+        asked.lock().expect("no panic").push(batch);
+        let size = N / 4 * D;
+        Ok(Units::owned(Box::new(DenseRows::new(rows[batch * size..(batch + 1) * size].to_vec(), D)), None))
+    });
+    run_in_order(&model, &source, passes, shuffle).expect("in memory");
+    asked.into_inner().expect("no panic").chunks(4).map(<[usize]>::to_vec).collect()
+}
+
+#[test]
+fn passes_visit_in_fresh_orders_or_as_the_batches_come() {
+    assert_eq!(visits(false, 3), vec![vec![0, 1, 2, 3]; 3]);
+    let shuffled = visits(true, 6);
+    assert!(shuffled.iter().any(|pass| *pass != shuffled[0]));
+    for mut pass in shuffled {
+        pass.sort_unstable();
+        assert_eq!(pass, [0, 1, 2, 3]);
+    }
+}
+
 #[test]
 fn a_source_that_fails_later_leaves_the_last_complete_state() {
     let rows = clustered::<f64>(N, D, K, 1);
@@ -231,7 +267,7 @@ fn a_source_that_fails_later_leaves_the_last_complete_state() {
         loads.store(0, std::sync::atomic::Ordering::Relaxed);
         move |batch: usize| {
             if loads.fetch_add(1, std::sync::atomic::Ordering::Relaxed) >= after {
-                return Err(Error::Source { batch, message: "gone".into() });
+                return Err(Error::Source { batch: Some(batch), message: "gone".into() });
             }
             let size = N / 4 * D;
             Ok(Units::owned(Box::new(DenseRows::new(rows[batch * size..(batch + 1) * size].to_vec(), D)), None))
@@ -295,7 +331,7 @@ fn drift_bounds_the_residuals() {
 fn lengths(model: &Model<f64>, globals: &Globals, rows: &[f64], k: usize) -> Vec<f64> {
     let scorer = model
         .likelihood
-        .scorer(&globals.components(), &globals.allocation.expected_log_weights, Density::Expected)
+        .scorer(&globals.components(), &globals.allocation.expected_log_weights, Density::Expected(model.objective))
         .expect("definite");
     let origin = model.likelihood.origin();
     let mut centred: Vec<f64> = rows.iter().enumerate().map(|(i, x)| x - origin[i % D]).collect();

@@ -15,7 +15,7 @@ use stickbreak::component::EditLog;
 use stickbreak::data::{ArrayBatches, DenseRows};
 use stickbreak::error::{Error, Result};
 use stickbreak::executor::{Executor, InProcess, LocalOptions, Visit};
-use stickbreak::fit::{Engine, Identity, Observer, Position, Record, Run};
+use stickbreak::fit::{Engine, Identity, Observer, Position, Record, Run, Schedule};
 use stickbreak::global_step::Globals;
 use stickbreak::local_step::Keep;
 use stickbreak::memo::Memo;
@@ -47,7 +47,7 @@ fn receive(stream: &mut impl Read) -> std::io::Result<Vec<u8>> {
 
 #[derive(Serialize, Deserialize)]
 enum Request {
-    Visit(usize, Globals, EditLog),
+    Visit(usize, Box<Globals>, EditLog),
     Save,
     Load(Vec<Vec<u8>>),
 }
@@ -91,7 +91,7 @@ impl Worker {
     }
 
     fn ask<T: DeserializeOwned>(&mut self, batch: usize, request: &Request) -> Result<T> {
-        let gone = |error: &dyn std::fmt::Display| Error::Source { batch, message: error.to_string() };
+        let gone = |error: &dyn std::fmt::Display| Error::Source { batch: Some(batch), message: error.to_string() };
         let request = postcard::to_stdvec(request).map_err(|error| gone(&error))?;
         send(&mut self.input, &request).map_err(|error| gone(&error))?;
         let answer = receive(&mut self.output).map_err(|error| gone(&error))?;
@@ -111,7 +111,7 @@ impl Executor for Pool {
 
     fn visit(&mut self, batch: usize, globals: &Globals, edits: &EditLog) -> Result<Visit> {
         let n = self.workers.len();
-        self.workers[batch % n].ask(batch, &Request::Visit(batch, globals.clone(), edits.clone()))
+        self.workers[batch % n].ask(batch, &Request::Visit(batch, Box::new(globals.clone()), edits.clone()))
     }
 
     fn save_states(&mut self) -> Result<Vec<Vec<u8>>> {
@@ -159,8 +159,17 @@ fn start(model: &Model<f64>, rows: &[f64]) -> Position {
 
 fn run(model: &Model<f64>, position: Position, executor: &mut dyn Executor, observer: &mut dyn Observer) -> Run {
     let identity = Identity::default();
-    let engine =
-        Engine { model, identity: &identity, max_passes: 4, margin: None, tol: 0.0, seed: 2, started: Instant::now() };
+    let engine = Engine {
+        model,
+        identity: &identity,
+        max_passes: 4,
+        margin: None,
+        tol: 0.0,
+        schedule: Schedule::Memoized,
+        shuffle: true,
+        seed: 2,
+        started: Instant::now(),
+    };
     engine.run(executor, position, observer, &Cancel::default()).expect("a fit")
 }
 

@@ -3,7 +3,7 @@
 use numpy::ndarray::ArrayView2;
 use numpy::{Element, PyArray1, PyArray2, PyArrayMethods, PyReadonlyArray1, PyReadonlyArray2};
 use pyo3::prelude::*;
-use stickbreak::data::{Rows, copy_rows};
+use stickbreak::data::{Csr, CsrRows, Rows, copy_rows};
 use stickbreak::simd::Scalar;
 
 use crate::errors::to_python;
@@ -15,6 +15,21 @@ pub enum AnyRows<'py> {
     Single(PyReadonlyArray2<'py, f32>),
     /// float64.
     Double(PyReadonlyArray2<'py, f64>),
+    /// float32 in compressed sparse rows.
+    SparseSingle(Sparse<'py, f32>),
+    /// float64 in compressed sparse rows.
+    SparseDouble(Sparse<'py, f64>),
+}
+
+/// The starts, columns and values of compressed sparse rows, and the number of columns.
+type Sparse<'py, F> = (PyReadonlyArray1<'py, u64>, PyReadonlyArray1<'py, u32>, PyReadonlyArray1<'py, F>, usize);
+
+/// The table that the core reads.
+pub fn csr<'a, F: Scalar + Element>(
+    (starts, columns, values, n_columns): &'a Sparse<'_, F>,
+) -> PyResult<CsrRows<'a, F>> {
+    let table = Csr { starts: starts.as_slice()?, columns: columns.as_slice()?, values: values.as_slice()? };
+    CsrRows::new(table, *n_columns).map_err(|error| to_python(&error))
 }
 
 /// Calls a generic function with the rows of an [`AnyRows`], whichever type they have.
@@ -29,10 +44,50 @@ macro_rules! with_rows {
                 let $view = $crate::arrays::View(array.as_array());
                 $body
             }
+            $crate::arrays::AnyRows::SparseSingle(parts) => {
+                let $view = $crate::arrays::csr(parts)?;
+                $body
+            }
+            $crate::arrays::AnyRows::SparseDouble(parts) => {
+                let $view = $crate::arrays::csr(parts)?;
+                $body
+            }
         }
     };
 }
 pub(crate) use with_rows;
+
+/// The rows of a fit: an array, or the type, the number of columns and the function of a source of blocks.
+#[derive(FromPyObject)]
+pub enum AnyData<'py> {
+    /// In memory or in a memory map.
+    Rows(AnyRows<'py>),
+    /// In blocks.
+    Blocks(String, usize, Py<PyAny>),
+}
+
+/// Calls a generic function with the dataset that an [`AnyData`] is, whichever type it has.
+macro_rules! with_data {
+    ($data:expr, $weights:expr, |$dataset:ident| $body:expr) => {
+        match $data {
+            $crate::arrays::AnyData::Rows(rows) => $crate::arrays::with_rows!(&rows, |view| {
+                let $dataset = stickbreak::data::TableRows { rows: &view, weights: $weights };
+                $body
+            }),
+            $crate::arrays::AnyData::Blocks(dtype, n_columns, start) => {
+                let blocks = $crate::blocks::PythonBlocks { start, n_columns };
+                if dtype == "float32" {
+                    let $dataset = stickbreak::data::Stream::<f32>::new(&blocks, $weights);
+                    $body
+                } else {
+                    let $dataset = stickbreak::data::Stream::<f64>::new(&blocks, $weights);
+                    $body
+                }
+            }
+        }
+    };
+}
+pub(crate) use with_data;
 
 /// A view with whatever strides NumPy gave it.
 pub struct View<'a, F>(pub ArrayView2<'a, F>);

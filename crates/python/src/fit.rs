@@ -7,11 +7,13 @@ use numpy::{PyReadonlyArray1, PyReadonlyArray2};
 use pyo3::prelude::*;
 use pyo3::pybacked::PyBackedBytes;
 use pyo3::types::{PyBytes, PyDict};
-use stickbreak::fit::{Observer, Options, Record};
+use stickbreak::fit::{Cut, Fitted, Observer, Options, Record, Schedule};
 use stickbreak::init::Init;
+use stickbreak::parallel::{Cancel, side_by_side};
 use stickbreak::responsibilities::Sparsity;
+use stickbreak::{Error, Result};
 
-use crate::arrays::{AnyRows, weights, with_rows};
+use crate::arrays::{AnyData, weights, with_data};
 use crate::errors::to_python;
 use crate::run::{Event, run};
 use crate::specification::{Pair, specification};
@@ -38,14 +40,16 @@ pub enum Width {
 
 /// What the core tells while it works.
 enum Progress {
-    Batch { pass: usize, done: usize, n_batches: usize },
-    Pass(Record),
+    Batch { run: usize, pass: usize, done: usize, n_batches: usize },
+    Pass { run: usize, record: Record },
     Checkpoint(Vec<u8>),
 }
 
 /// Sends progress to the thread that holds Python.
-struct Reporter<'a> {
-    events: &'a Sender<Event<Progress>>,
+struct Reporter {
+    /// Which of the runs it is.
+    run: usize,
+    events: Sender<Event<Progress>>,
     last: Option<Instant>,
     checkpoints: Option<Checkpoints>,
 }
@@ -68,18 +72,19 @@ impl Checkpoints {
     }
 }
 
-impl Observer for Reporter<'_> {
+impl Observer for Reporter {
     fn on_batch(&mut self, pass: usize, done: usize, n_batches: usize) {
         if self.last.is_none_or(|last| last.elapsed() >= REPORT) {
             self.last = Some(Instant::now());
             // Nobody listening is no reason to stop.
-            let _ = self.events.send((Progress::Batch { pass, done, n_batches }, None));
+            let _ = self.events.send((Progress::Batch { run: self.run, pass, done, n_batches }, None));
         }
     }
 
     fn on_pass(&mut self, record: &Record) -> bool {
         let (answer, answered) = channel();
-        self.events.send((Progress::Pass(*record), Some(answer))).is_ok() && answered.recv().unwrap_or(false)
+        let event = Progress::Pass { run: self.run, record: *record };
+        self.events.send((event, Some(answer))).is_ok() && answered.recv().unwrap_or(false)
     }
 
     fn wants_checkpoint(&mut self, last: bool) -> bool {
@@ -96,37 +101,56 @@ impl Observer for Reporter<'_> {
     }
 }
 
-/// Fits a mixture; see `stickbreak.fit`.
+/// Fits a mixture from each of the seeds, side by side where there are threads to spare; see `stickbreak.fit`. Where an
+/// interrupt ended the work, runs without a state are left out.
 #[pyfunction]
-#[pyo3(signature = (rows, weights, *, likelihood, process, n_components, init, batches, shuffle, sparsity, margin, bounds_memory,
-                    max_passes, tol, seed, threads, checkpoint_every, resume, observer))]
+#[pyo3(signature = (rows, weights, *, likelihood, process, objective, holes, n_components, init, batches, batch_size,
+                    shuffle, steps, sparsity, margin, bounds_memory, max_passes, tol, seeds, threads, checkpoint_every,
+                    resume, observer))]
 #[allow(clippy::too_many_arguments, clippy::needless_pass_by_value)]
 pub fn fit(
     py: Python<'_>,
-    rows: AnyRows<'_>,
+    rows: AnyData<'_>,
     weights: Option<PyReadonlyArray1<'_, f64>>,
     likelihood: Pair<'_>,
     process: Pair<'_>,
+    objective: &str,
+    holes: bool,
     n_components: Option<usize>,
     init: Start<'_>,
     batches: Option<usize>,
+    batch_size: Option<usize>,
     shuffle: bool,
+    steps: Option<(f64, f64)>,
     sparsity: Option<Width>,
     margin: Option<f64>,
     bounds_memory: usize,
     max_passes: usize,
     tol: f64,
-    seed: u64,
+    seeds: Vec<u64>,
     threads: Option<usize>,
     checkpoint_every: Option<f64>,
     resume: Option<PyBackedBytes>,
     observer: Option<Py<PyAny>>,
-) -> PyResult<State> {
-    let specification = specification(&likelihood, &process)?;
+) -> PyResult<Vec<State>> {
+    let specification = specification(&likelihood, &process, objective, holes)?;
     let resume = resume.as_deref();
     let sparsity = width(sparsity)?;
-    let options =
-        Options { n_components, batches, shuffle, sparsity, margin, bounds_memory, max_passes, tol, seed, resume };
+    let batches = batch_size.map(Cut::Size).or(batches.map(Cut::Number)).unwrap_or(Cut::Auto);
+    let schedule = steps.map_or(Schedule::Memoized, |(delay, decay)| Schedule::Stochastic { delay, decay });
+    let options = |seed| Options {
+        n_components,
+        batches,
+        shuffle,
+        schedule,
+        sparsity,
+        margin,
+        bounds_memory,
+        max_passes,
+        tol,
+        seed,
+        resume,
+    };
     let labels = labels(&init)?;
     let init = start(&init, &labels)?;
     let weights = self::weights(weights.as_ref())?;
@@ -136,12 +160,40 @@ pub fn fit(
         Some(observer) => observer.call1(py, (event_to_dict(py, &event, max_passes)?,))?.is_truthy(py),
         None => Ok(false),
     };
-    let fitted = with_rows!(&rows, |view| run(py, threads, show, |cancel, events| {
-        let checkpoints = every.map(|every| Checkpoints { every, last: None, writing: None });
-        let mut reporter = Reporter { events, last: None, checkpoints };
-        stickbreak::fit::fit(&specification, &view, weights, &init, options, &mut reporter, cancel)
+    let fitted = with_data!(rows, weights, |data| run(py, threads, show, |cancel, events| {
+        restarts(&seeds, events, every, cancel, |seed, reporter| {
+            stickbreak::fit::fit(&specification, &data, &init, options(seed), reporter, cancel)
+        })
     }))?;
-    Ok(State::new(fitted))
+    Ok(fitted.into_iter().map(State::new).collect())
+}
+
+/// One fit for each seed. An error of any ends the others.
+fn restarts(
+    seeds: &[u64],
+    events: &Sender<Event<Progress>>,
+    every: Option<Duration>,
+    cancel: &Cancel,
+    fit: impl Fn(u64, &mut Reporter) -> Result<Fitted> + Sync,
+) -> Result<Vec<Fitted>> {
+    let outcomes = side_by_side(seeds.len(), |run| {
+        let checkpoints = every.map(|every| Checkpoints { every, last: None, writing: None });
+        let mut reporter = Reporter { run, events: events.clone(), last: None, checkpoints };
+        let outcome = fit(seeds[run], &mut reporter);
+        if outcome.is_err() {
+            cancel.cancel();
+        }
+        outcome
+    })?;
+    let mut fitted = Vec::new();
+    for outcome in outcomes {
+        match outcome {
+            Ok(one) => fitted.push(one),
+            Err(Error::Cancelled) => {}
+            Err(error) => return Err(error),
+        }
+    }
+    if fitted.is_empty() { Err(Error::Cancelled) } else { Ok(fitted) }
 }
 
 fn width(sparsity: Option<Width>) -> PyResult<Sparsity> {
@@ -151,7 +203,7 @@ fn width(sparsity: Option<Width>) -> PyResult<Sparsity> {
         Some(Width::Name(name)) if name == "auto" => Ok(Sparsity::Auto),
         Some(Width::Name(name)) => {
             let allowed = "\"auto\", None or a number of components";
-            Err(to_python(&stickbreak::Error::invalid("sparsity", format!("{name:?}"), allowed)))
+            Err(to_python(&Error::invalid("sparsity", format!("{name:?}"), allowed)))
         }
     }
 }
@@ -162,8 +214,7 @@ fn labels(init: &Start<'_>) -> PyResult<Vec<u32>> {
         .as_array()
         .iter()
         .map(|&label| {
-            u32::try_from(label)
-                .map_err(|_| to_python(&stickbreak::Error::invalid("init", label, "labels from 0 to 4294967295")))
+            u32::try_from(label).map_err(|_| to_python(&Error::invalid("init", label, "labels from 0 to 4294967295")))
         })
         .collect()
 }
@@ -173,7 +224,11 @@ fn start<'a>(init: &'a Start<'_>, labels: &'a [u32]) -> PyResult<Init<'a>> {
         Start::Name(name) => match name.as_str() {
             "kmeans++" => Ok(Init::KmeansPlusPlus),
             "random" => Ok(Init::Random),
-            _ => Err(to_python(&stickbreak::Error::invalid("init", format!("{name:?}"), "\"kmeans++\" or \"random\""))),
+            "sequential" => Ok(Init::Sequential),
+            _ => {
+                let allowed = "\"kmeans++\", \"random\" or \"sequential\"";
+                Err(to_python(&Error::invalid("init", format!("{name:?}"), allowed)))
+            }
         },
         Start::Labels(_) => Ok(Init::Labels(labels)),
         Start::Table(table) => Ok(Init::Table(table.as_slice()?)),
@@ -186,8 +241,9 @@ fn start<'a>(init: &'a Start<'_>, labels: &'a [u32]) -> PyResult<Init<'a>> {
 
 fn event_to_dict<'py>(py: Python<'py>, event: &Progress, max_passes: usize) -> PyResult<Bound<'py, PyDict>> {
     match event {
-        Progress::Pass(record) => {
+        Progress::Pass { run, record } => {
             let dict = record_to_dict(py, record)?;
+            dict.set_item("run", run)?;
             dict.set_item("kind", "pass")?;
             Ok(dict)
         }
@@ -197,8 +253,9 @@ fn event_to_dict<'py>(py: Python<'py>, event: &Progress, max_passes: usize) -> P
             dict.set_item("bytes", PyBytes::new(py, bytes))?;
             Ok(dict)
         }
-        Progress::Batch { pass, done, n_batches } => {
+        Progress::Batch { run, pass, done, n_batches } => {
             let dict = PyDict::new(py);
+            dict.set_item("run", run)?;
             dict.set_item("kind", "batch")?;
             dict.set_item("pass", pass)?;
             dict.set_item("batch", done)?;

@@ -1,6 +1,7 @@
 //! The Python face of `stickbreak`: arrays in, states out. No mathematics here.
 
 mod arrays;
+mod blocks;
 mod errors;
 mod fit;
 mod panics;

@@ -4,7 +4,7 @@ use numpy::{PyArrayDyn, PyArrayMethods, PyReadonlyArrayDyn, PyUntypedArrayMethod
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyDict};
-use stickbreak::model::{Named, Specification};
+use stickbreak::model::{Named, Objective, Specification};
 use stickbreak::parameters::{Parameters, Value};
 use stickbreak::{likelihood, process};
 
@@ -17,9 +17,10 @@ pub type Pair<'py> = (String, Bound<'py, PyDict>);
 /// A parameter as Python may write it.
 #[derive(FromPyObject)]
 enum Parameter<'py> {
+    /// First, because NumPy before 2.4 lets an array of one value pass as a number.
+    Array(PyReadonlyArrayDyn<'py, f64>),
     Number(f64),
     Text(String),
-    Array(PyReadonlyArrayDyn<'py, f64>),
 }
 
 /// Names of all likelihoods and processes.
@@ -89,9 +90,20 @@ fn array<'py>(py: Python<'py>, shape: &[usize], data: &[f64]) -> PyResult<Bound<
     numpy::PyArray1::from_slice(py, data).reshape(shape)
 }
 
-/// The specification of a mixture from its two pairs.
-pub fn specification(likelihood: &Pair<'_>, process: &Pair<'_>) -> PyResult<Specification> {
+/// The specification of a mixture from its two pairs, the name of its objective, and whether rows may have holes.
+pub fn specification(
+    likelihood: &Pair<'_>,
+    process: &Pair<'_>,
+    objective: &str,
+    holes: bool,
+) -> PyResult<Specification> {
+    let objective = Objective::from_name(objective).ok_or_else(|| {
+        let allowed = "one of \"variational\", \"map\", \"ml\"";
+        to_python(&stickbreak::Error::invalid("objective", format!("{objective:?}"), allowed))
+    })?;
     Ok(Specification {
+        objective,
+        holes,
         likelihood: Named { name: likelihood.0.clone(), parameters: read(&likelihood.1)? },
         process: Named { name: process.0.clone(), parameters: read(&process.1)? },
     })

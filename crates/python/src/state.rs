@@ -5,10 +5,11 @@ use pyo3::exceptions::PyKeyError;
 use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyDict};
 use stickbreak::component::ComponentId;
-use stickbreak::fit::{Fitted, Record, StopReason};
+use stickbreak::fit::{Fitted, Limits, Record, StopReason};
 use stickbreak::local_step::Keep;
-use stickbreak::process;
-use stickbreak::suffstats::{PairGaps, Summary};
+use stickbreak::model::Objective;
+use stickbreak::process::Concentration;
+use stickbreak::suffstats::{PairGaps, Summary, Tail};
 use stickbreak::{Error, Result};
 
 use crate::arrays::{AnyRows, at_least_one, table, vector, weights, with_rows};
@@ -52,6 +53,16 @@ impl State {
     fn process<'py>(&self, py: Python<'py>) -> PyResult<Pair<'py>> {
         let named = &self.fitted.specification.process;
         Ok((named.name.clone(), write(py, &named.parameters)?))
+    }
+
+    #[getter]
+    fn objective(&self) -> &'static str {
+        self.fitted.specification.objective.name()
+    }
+
+    #[getter]
+    fn missing(&self) -> &'static str {
+        if self.fitted.specification.holes { "marginalize" } else { "error" }
     }
 
     #[getter]
@@ -100,9 +111,24 @@ impl State {
         write(py, &done(|| self.fitted.components())?)
     }
 
+    /// A number, or the shape and the rate of its posterior.
     #[getter]
-    fn concentration(&self) -> PyResult<f64> {
-        Ok(done(|| self.build_process())?.concentration())
+    fn concentration<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        let (posterior, prior) = done(|| {
+            Ok((self.fitted.allocation()?.concentration, self.fitted.specification.process()?.concentration()))
+        })?;
+        match (posterior, prior) {
+            (Some(gamma), _) | (None, Concentration::Unknown(gamma)) => {
+                (gamma.shape, gamma.rate).into_pyobject(py).map(Bound::into_any)
+            }
+            (None, Concentration::Fixed(value)) => Ok(value.into_pyobject(py)?.into_any()),
+        }
+    }
+
+    /// Expected count of the tail; 0 where there is none.
+    #[getter]
+    fn tail_count(&self) -> f64 {
+        self.fitted.summary.tail.map_or(0.0, |tail| tail.count.max(0.0))
     }
 
     #[getter]
@@ -112,7 +138,7 @@ impl State {
 
     #[getter]
     fn bound(&self) -> PyResult<&'static str> {
-        Ok(done(|| self.build_process())?.bound())
+        done(|| self.fitted.specification.bound())
     }
 
     #[getter]
@@ -141,6 +167,23 @@ impl State {
         with_rows!(&rows, |view| run_quietly(py, threads, |cancel| self.fitted.evaluate(&view, weights, cancel)))
     }
 
+    fn update(
+        &self,
+        py: Python<'_>,
+        rows: AnyRows<'_>,
+        weights: Option<PyReadonlyArray1<'_, f64>>,
+        max_passes: usize,
+        tol: f64,
+        threads: Option<usize>,
+    ) -> PyResult<Self> {
+        let weights = self::weights(weights.as_ref())?;
+        let limits = Limits { max_passes, tol };
+        let fitted = with_rows!(&rows, |view| run_quietly(py, threads, |cancel| {
+            self.fitted.update(&view, weights, limits, cancel)
+        }))?;
+        Ok(Self { fitted })
+    }
+
     fn predict<'py>(
         &self,
         py: Python<'py>,
@@ -148,7 +191,7 @@ impl State {
         threads: Option<usize>,
     ) -> PyResult<Bound<'py, PyArray1<i64>>> {
         let assigned =
-            with_rows!(&rows, |view| run_quietly(py, threads, |cancel| self.fitted.assign(&view, 1, cancel)))?;
+            with_rows!(&rows, |view| run_quietly(py, threads, |cancel| self.fitted.assign(&view, 1, false, cancel)))?;
         Ok(vector(py, assigned.components))
     }
 
@@ -158,11 +201,13 @@ impl State {
         py: Python<'py>,
         rows: AnyRows<'_>,
         sparsity: Option<usize>,
+        tail: bool,
         threads: Option<usize>,
     ) -> PyResult<(Bound<'py, PyArray2<i64>>, Bound<'py, PyArray2<f64>>)> {
-        let width = self.width(sparsity)?;
-        let assigned =
-            with_rows!(&rows, |view| run_quietly(py, threads, |cancel| self.fitted.assign(&view, width, cancel)))?;
+        let width = self.width(sparsity, tail)?;
+        let assigned = with_rows!(&rows, |view| run_quietly(py, threads, |cancel| {
+            self.fitted.assign(&view, width, tail, cancel)
+        }))?;
         Ok((table(py, assigned.components, width)?, table(py, assigned.values, width)?))
     }
 
@@ -175,6 +220,49 @@ impl State {
         let values =
             with_rows!(&rows, |view| run_quietly(py, threads, |cancel| self.fitted.log_predictive(&view, cancel)))?;
         Ok(vector(py, values))
+    }
+
+    fn log_plug_in<'py>(
+        &self,
+        py: Python<'py>,
+        rows: AnyRows<'_>,
+        threads: Option<usize>,
+    ) -> PyResult<Bound<'py, PyArray1<f64>>> {
+        let values =
+            with_rows!(&rows, |view| run_quietly(py, threads, |cancel| self.fitted.log_plug_in(&view, cancel)))?;
+        Ok(vector(py, values))
+    }
+
+    #[getter]
+    fn point_estimates<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
+        write(py, &done(|| self.fitted.point_estimates())?)
+    }
+
+    /// Means and variances of the values that are missing; of the others the values themselves, and 0.
+    #[allow(clippy::type_complexity)]
+    fn impute<'py>(
+        &self,
+        py: Python<'py>,
+        rows: AnyRows<'_>,
+        threads: Option<usize>,
+    ) -> PyResult<(Bound<'py, PyArray2<f64>>, Bound<'py, PyArray2<f64>>)> {
+        let (means, variances) =
+            with_rows!(&rows, |view| run_quietly(py, threads, |cancel| self.fitted.impute(&view, cancel)))?;
+        let d = self.fitted.origin.len();
+        Ok((table(py, means, d)?, table(py, variances, d)?))
+    }
+
+    fn sample_missing<'py>(
+        &self,
+        py: Python<'py>,
+        rows: AnyRows<'_>,
+        seed: u64,
+        threads: Option<usize>,
+    ) -> PyResult<Bound<'py, PyArray2<f64>>> {
+        let values = with_rows!(&rows, |view| run_quietly(py, threads, |cancel| {
+            self.fitted.sample_missing(&view, seed, cancel)
+        }))?;
+        table(py, values, self.fitted.origin.len())
     }
 
     fn sample<'py>(&self, py: Python<'py>, n: usize, seed: u64) -> PyResult<Bound<'py, PyArray2<f64>>> {
@@ -191,7 +279,7 @@ impl State {
         pair_gaps: bool,
         threads: Option<usize>,
     ) -> PyResult<Bound<'py, PyDict>> {
-        let width = self.width(sparsity)?;
+        let width = self.width(sparsity, true)?;
         let weights = self::weights(weights.as_ref())?;
         let keep = if pair_gaps { Keep::SummaryAndGaps } else { Keep::Summary };
         let outcome = with_rows!(&rows, |view| run_quietly(py, threads, |cancel| {
@@ -206,12 +294,16 @@ impl State {
         let header = PyDict::new(py);
         header.set_item("likelihood", &fitted.specification.likelihood.name)?;
         header.set_item("process", &fitted.specification.process.name)?;
+        header.set_item("missing", self.missing())?;
+        header.set_item("objective", fitted.specification.objective.name())?;
         header.set_item("n_rows", fitted.n_rows)?;
         header.set_item("sparsity", fitted.sparsity)?;
         header.set_item("margin", fitted.margin)?;
         header.set_item("elbo", fitted.elbo)?;
         header.set_item("mass", fitted.summary.mass)?;
         header.set_item("log_base_measure", fitted.summary.log_base_measure)?;
+        let tail = fitted.summary.tail.map(|tail| [tail.count, tail.entropy, tail.expected_log_likelihood]);
+        header.set_item("tail", tail)?;
         header.set_item("stop_reason", fitted.stop_reason.name())?;
         header.set_item("history", self.history(py)?)?;
         let arrays = PyDict::new(py);
@@ -248,7 +340,17 @@ impl State {
             }
             Ok((field(header, role)?, parameters))
         };
-        let specification = specification(&pair("likelihood")?, &pair("process")?)?;
+        // Files of the first version have none.
+        let objective: Option<String> = optional(header, "objective")?;
+        let objective = objective.as_deref().unwrap_or(Objective::Variational.name());
+        // Nothing was missing before there were such files.
+        let missing: Option<String> = optional(header, "missing")?;
+        let holes = match missing.as_deref() {
+            None | Some("error") => false,
+            Some("marginalize") => true,
+            Some(other) => return Err(format_error(format!("missing is {other:?}"))),
+        };
+        let specification = specification(&pair("likelihood")?, &pair("process")?, objective, holes)?;
         let numbers = |name: &str| -> PyResult<Vec<f64>> {
             let array: PyReadonlyArray1<'_, f64> = field(arrays, name)?;
             Ok(array.as_array().iter().copied().collect())
@@ -264,6 +366,9 @@ impl State {
         summary.statistics = statistics.as_array().iter().copied().collect();
         summary.mass = field(header, "mass")?;
         summary.log_base_measure = field(header, "log_base_measure")?;
+        let tail: Option<[f64; 3]> = optional(header, "tail")?;
+        summary.tail =
+            tail.map(|[count, entropy, expected_log_likelihood]| Tail { count, entropy, expected_log_likelihood });
         let stop: String = field(header, "stop_reason")?;
         let history: Vec<Bound<'_, PyDict>> = field(header, "history")?;
         let fitted = Fitted {
@@ -272,7 +377,7 @@ impl State {
             n_rows: n_rows(header)?,
             sparsity: field(header, "sparsity")?,
             // Files of the first version have none: they dropped nothing.
-            margin: if header.contains("margin")? { field(header, "margin")? } else { None },
+            margin: optional(header, "margin")?,
             summary,
             elbo: field(header, "elbo")?,
             history: history.iter().map(record_from_dict).collect::<PyResult<_>>()?,
@@ -286,15 +391,15 @@ impl State {
 }
 
 impl State {
-    fn width(&self, sparsity: Option<usize>) -> PyResult<usize> {
-        let k = self.fitted.summary.n_components();
+    fn width(&self, sparsity: Option<usize>, tail: bool) -> PyResult<usize> {
+        let k = if tail { done(|| self.fitted.n_columns())? } else { self.fitted.summary.n_components() };
         Ok(at_least_one("sparsity", sparsity.unwrap_or(k))?.min(k))
     }
+}
 
-    fn build_process(&self) -> Result<std::sync::Arc<dyn process::Process>> {
-        let named = &self.fitted.specification.process;
-        process::build(&named.name, &named.parameters)
-    }
+/// A value of the header that files of other versions may lack.
+fn optional<'py, T: FromPyObjectOwned<'py>>(header: &Bound<'py, PyDict>, name: &str) -> PyResult<Option<T>> {
+    if header.contains(name)? { field(header, name) } else { Ok(None) }
 }
 
 /// A value of the header or an array of a file. Nothing in them is true or false, which Python counts as numbers.
@@ -339,6 +444,8 @@ fn summary_to_dict(py: Python<'_>, summary: Summary, log_normalizer: f64) -> PyR
     dict.set_item("counts", vector(py, summary.counts))?;
     dict.set_item("entropies", vector(py, summary.entropies))?;
     dict.set_item("statistics", table(py, summary.statistics, summary.n_statistics)?)?;
+    let tail = summary.tail.map(|tail| vec![tail.count, tail.entropy, tail.expected_log_likelihood]);
+    dict.set_item("tail", tail.map(|tail| vector(py, tail)))?;
     dict.set_item("mass", summary.mass)?;
     dict.set_item("log_base_measure", summary.log_base_measure)?;
     dict.set_item("log_normalizer", log_normalizer)?;

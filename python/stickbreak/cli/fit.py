@@ -8,7 +8,7 @@ import click
 
 import stickbreak as sb
 from stickbreak import datafiles
-from stickbreak.algorithms import Algorithm, Memoized
+from stickbreak.algorithms import Algorithm, Memoized, Stochastic
 from stickbreak.cli.options import (
     Reading,
     data_argument,
@@ -27,7 +27,18 @@ from stickbreak.likelihoods import Likelihood
 from stickbreak.processes import Process
 
 _LIKELIHOODS, _PROCESSES, _SCHEDULES = Kind(Likelihood), Kind(Process), Kind(Algorithm)
-_ALGORITHM = ("batches", "shuffle", "sparsity", "margin", "bounds_memory", "max_passes", "tol")
+_ALGORITHM = (
+    "batches",
+    "batch_size",
+    "delay",
+    "decay",
+    "shuffle",
+    "sparsity",
+    "margin",
+    "bounds_memory",
+    "max_passes",
+    "tol",
+)
 
 
 # Words for what is None in Python, where an option left out means the default.
@@ -83,17 +94,33 @@ class NumberOr(click.ParamType):  # type: ignore[type-arg]
     default="memoized",
     metavar="NAME",
     help=f"How often the components are updated: {_SCHEDULES.names()}. full is once a pass over the data, memoized "
-    "after every batch of rows. [default: memoized]",
+    "after every batch of rows, stochastic too, by a step that forgets a part of the batches before. "
+    "[default: memoized]",
 )
 @click.option(
     "--batches",
     type=NumberOr(int, "n", "auto"),
     help="memoized: the number of batches; auto is one for every 5000 rows, from 1 to 20. [default: auto]",
 )
+@click.option("--batch-size", type=int, metavar="N", help="stochastic: the most rows of a batch. Required for it.")
+@click.option(
+    "--delay",
+    type=float,
+    metavar="N",
+    help=f"stochastic: how much shorter the first steps are; at least 0. [default: {default(Stochastic, 'delay'):g}]",
+)
+@click.option(
+    "--decay",
+    type=float,
+    metavar="X",
+    help="stochastic: how fast steps become shorter, above 0.5 and at most 1. "
+    f"[default: {default(Stochastic, 'decay'):g}]",
+)
 @click.option(
     "--shuffle/--no-shuffle",
     default=None,
-    help="memoized: whether rows go to batches at random, as --seed decides, or in their order. [default: shuffle]",
+    help="memoized, stochastic: whether rows go to batches at random, as --seed decides, or in their order. "
+    "[default: shuffle]",
 )
 @click.option(
     "--sparsity",
@@ -132,8 +159,8 @@ class NumberOr(click.ParamType):  # type: ignore[type-arg]
     default="kmeans++",
     metavar="WORD|FILE",
     show_default=True,
-    help="Where to start: kmeans++ or random; a model file (.safetensors); or a data file with one column of labels "
-    "from 0, or with the responsibilities of each row, one column a component.",
+    help="Where to start: kmeans++, random or sequential; a model file (.safetensors); or a data file with one column "
+    "of labels from 0, or with the responsibilities of each row, one column a component.",
 )
 @click.option(
     "--n-init", type=int, default=1, metavar="N", show_default=True, help="Starts; the one with the best ELBO is kept."
@@ -229,6 +256,8 @@ def _algorithm(schedule: type[Algorithm], given: dict[str, Any]) -> Any:
     if schedule is Memoized and all(value is None for value in given.values()):
         return None  # the default of the Python function
     check_used([schedule], given)
+    if schedule is Stochastic and given["batch_size"] is None:
+        raise click.UsageError("--schedule stochastic needs --batch-size")
     none: dict[str, Any] = {name: None for name, word in _NONE.items() if given[name] == word}
     return replace(made(schedule, {**given, **none}), **none)
 

@@ -15,7 +15,7 @@ from stickbreak.cli.options import (
 )
 from stickbreak.cli.output import check_table_place, print_facts, print_json, write_table
 from stickbreak.cli.program import Command, rows_of
-from stickbreak.results import load
+from stickbreak.loading import load
 
 
 @click.command(cls=Command, short_help="Say how well a model foretells rows.")

@@ -1,5 +1,7 @@
 """Parquet files, read by PyArrow batch by batch."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -10,27 +12,102 @@ from stickbreak import arrays
 from stickbreak.datafiles.columns import Choice, named, title
 from stickbreak.errors import NotSupported, SourceError
 
+# Values of a block, about.
+_VALUES = 1 << 21
+
 
 def read_parquet(path: Path, choice: Choice) -> tuple[NDArray[Any], tuple[str, ...]]:
     """Return the chosen columns as rows, with their names."""
-    pyarrow, parquet = _pyarrow()
-    try:
-        with parquet.ParquetFile(path) as file:
+    file = ParquetRows(path, choice)
+    rows = np.empty((file.n_rows, len(file.positions)), dtype=file.dtype)
+    end = 0
+    for block in file.blocks():
+        begin, end = end, end + len(block)
+        rows[begin:end] = block
+    file.say_converted()
+    return rows, file.names
+
+
+class ParquetRows:
+    """Columns of a Parquet file as rows of numbers, to be read as often as needed.
+
+    Parameters
+    ----------
+    path : Path
+        The file.
+    choice : Choice, optional
+        The columns; by default all of them.
+
+    Raises
+    ------
+    NotSupported
+        PyArrow is not installed.
+    SourceError
+        The file is damaged, has no rows, or a chosen column is not made of real numbers.
+    """
+
+    def __init__(self, path: Path, choice: Choice | None = None) -> None:
+        choice = Choice(None, None) if choice is None else choice
+        self._pyarrow, self._parquet = _pyarrow()
+        self._path = path
+        with self._opened() as file:
             names = tuple(file.schema_arrow.names)
             if len(set(names)) < len(names):
                 raise SourceError(f"{path}: several columns have the same name")
             if not names:
                 raise SourceError(f"{path}: has no columns")
-            if not file.metadata.num_rows:
+            self.n_rows: int = file.metadata.num_rows
+            if not self.n_rows:
                 raise SourceError(f"{path}: has no rows")
             chosen = choice.among(names, len(names))
-            positions = list(range(len(names))) if chosen is None else chosen
-            _check_types(pyarrow, path, file.schema_arrow, positions)
-            rows = _rows(pyarrow, path, file, names, positions)
-            _say_converted(pyarrow, file, positions[:-1] if choice.has_weights else positions, rows.dtype)
-            return rows, named(names, chosen) or ()
-    except (pyarrow.ArrowException, OSError) as error:
-        raise SourceError(f"{path}: not a Parquet file, or damaged: {error}") from error
+            self.positions = list(range(len(names))) if chosen is None else chosen
+            _check_types(self._pyarrow, path, file.schema_arrow, self.positions)
+            types = [file.schema_arrow.field(position).type for position in self.positions]
+            single = all(kind in (self._pyarrow.float16(), self._pyarrow.float32()) for kind in types)
+            self.dtype = np.dtype(np.float32 if single else np.float64)
+            self._types = types[:-1] if choice.has_weights else types
+            self._all_names = names
+            self.names = named(names, chosen) or ()
+
+    @contextmanager
+    def _opened(self) -> Iterator[Any]:
+        try:
+            with self._parquet.ParquetFile(self._path) as file:
+                yield file
+        except (self._pyarrow.ArrowException, OSError) as error:
+            raise SourceError(f"{self._path}: not a Parquet file, or damaged: {error}") from error
+
+    def say_converted(self) -> None:
+        """Warn of columns of data that change their type."""
+        for kind in dict.fromkeys(self._types):
+            # A float32 beside others stays the number that it is, and decimals are no type of NumPy's.
+            if kind not in (self._pyarrow.float32(), self._pyarrow.float64()):
+                decimal = self._pyarrow.types.is_decimal(kind)
+                arrays.say_converted(np.dtype(object if decimal else kind.to_pandas_dtype()), self.dtype)
+
+    def blocks(self) -> Iterator[NDArray[Any]]:
+        """Yield the rows from the beginning, in blocks of shape (n, D)."""
+        names = self._all_names
+        end = 0
+        with self._opened() as file:
+            columns = [names[position] for position in self.positions]
+            for batch in file.iter_batches(batch_size=max(1024, _VALUES // len(columns)), columns=columns):
+                begin, end = end, end + batch.num_rows
+                if end > self.n_rows:
+                    break
+                rows = np.empty((batch.num_rows, len(self.positions)), dtype=self.dtype)
+                for place, position in enumerate(self.positions):
+                    column = batch.column(names[position])
+                    if column.null_count:
+                        row = begin + column.is_null().index(True).as_py()
+                        where = f"row {row} (counted from 0), {title(position, names)}"
+                        raise SourceError(f"{self._path}: {where}: the value is missing")
+                    if self._pyarrow.types.is_decimal(column.type):
+                        column = column.cast(self._pyarrow.float64())
+                    rows[:, place] = column.to_numpy(zero_copy_only=False)
+                yield rows
+        if end != self.n_rows:
+            raise SourceError(f"{self._path}: does not hold the {self.n_rows} rows that it says it has")
 
 
 def _pyarrow() -> tuple[Any, Any]:
@@ -50,33 +127,3 @@ def _check_types(pyarrow: Any, path: Path, schema: Any, positions: list[int]) ->
         if not any(test(kind) for test in (types.is_floating, types.is_integer, types.is_boolean, types.is_decimal)):
             where = title(position, schema.names)
             raise SourceError(f"{path}: {where} holds values of type {kind}, not real numbers; choose other columns")
-
-
-def _say_converted(pyarrow: Any, file: Any, positions: list[int], wanted: np.dtype[Any]) -> None:
-    types = [file.schema_arrow.field(position).type for position in positions]
-    for kind in dict.fromkeys(types):
-        # A float32 beside others stays the number that it is, and decimals are no type of NumPy's.
-        if kind not in (pyarrow.float32(), pyarrow.float64()):
-            decimal = pyarrow.types.is_decimal(kind)
-            arrays.say_converted(np.dtype(object if decimal else kind.to_pandas_dtype()), wanted)
-
-
-def _rows(pyarrow: Any, path: Path, file: Any, names: tuple[str, ...], positions: list[int]) -> NDArray[Any]:
-    types = [file.schema_arrow.field(position).type for position in positions]
-    single = all(kind in (pyarrow.float16(), pyarrow.float32()) for kind in types)
-    rows = np.empty((file.metadata.num_rows, len(positions)), dtype=np.float32 if single else np.float64)
-    begin = 0
-    for batch in file.iter_batches(columns=[names[position] for position in positions]):
-        end = begin + batch.num_rows
-        for place, position in enumerate(positions):
-            column = batch.column(names[position])
-            if column.null_count:
-                row = begin + column.is_null().index(True).as_py()
-                raise SourceError(f"{path}: row {row} (counted from 0), {title(position, names)}: the value is missing")
-            if pyarrow.types.is_decimal(column.type):
-                column = column.cast(pyarrow.float64())
-            rows[begin:end, place] = column.to_numpy(zero_copy_only=False)
-        begin = end
-    if begin != len(rows):
-        raise SourceError(f"{path}: holds {begin} rows, but says it has {len(rows)}")
-    return rows

@@ -43,6 +43,7 @@ def visible_bits(fit: Fit, X: ArrayLike) -> dict[str, bytes]:
         "weights": fit.weights,
         "counts": fit.counts,
         "leftover_weight": fit.leftover_weight,
+        "tail_count": fit.tail_count,
         "elbo": fit.elbo,
         "history": [record.elbo for record in fit.history],
         "evaluate": fit.evaluate(X),

@@ -1,16 +1,18 @@
 """What the strategies draw, made from a NumPy generator: parameters by name, rows by domain and kind.
 
-The tables `PARAMETERS`, `SIZES` and `DOMAINS` are all there is to know about a likelihood or a process here. A new
+The tables `PARAMETERS`, `VARIANTS` and `DOMAINS` are all there is to know about a likelihood or a process here. A new
 one whose parameters have names in `PARAMETERS`, or defaults, and whose rows lie in a known domain needs no change.
+Where the same name means different things, `PARAMETERS` has it with the name of the class before it.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import MISSING, Field, dataclass, fields
 from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
+from stickbreak.gamma import Gamma
 from stickbreak.specification import Specification
 
 Array = NDArray[np.float64]
@@ -43,13 +45,45 @@ def positive_definite(rng: Generator, dimension: int) -> Array:
     return np.asarray(factor @ factor.T / dimension + 0.3 * np.eye(dimension))
 
 
-# How a parameter of a likelihood looks, by its name; all follow the units of the data.
-PARAMETERS: Mapping[str, Callable[[Generator, Setting], Any]] = {
+Draw = Callable[[Generator, Setting], Any]
+
+# How a parameter looks, by its name or by that of its class and its own; of Gaussians, in the units of the data.
+PARAMETERS: Mapping[str, Draw] = {
     "mean": lambda rng, setting: setting.location + setting.spread * rng.standard_normal(setting.dimension),
     "mean_precision": lambda rng, setting: rng.uniform(0.05, 2.0),
     "dof": lambda rng, setting: setting.dimension + rng.uniform(0.5, 4.0),
     "scale": lambda rng, setting: setting.spread**2 * positive_definite(rng, setting.dimension),
+    "covariance": lambda rng, setting: setting.spread**2 * positive_definite(rng, setting.dimension),
+    "DiagonalGaussian.shape": lambda rng, setting: rng.uniform(0.5, 4.0),
+    "DiagonalGaussian.rate": lambda rng, setting: setting.spread**2 * rng.uniform(0.3, 2.0, setting.dimension),
+    "SphericalGaussian.shape": lambda rng, setting: rng.uniform(0.5, 4.0),
+    "SphericalGaussian.rate": lambda rng, setting: setting.spread**2 * rng.uniform(0.3, 2.0),
+    "pseudo_counts": lambda rng, setting: rng.uniform(0.1, 3.0, setting.dimension),
+    "successes": lambda rng, setting: rng.uniform(0.1, 3.0, setting.dimension),
+    "failures": lambda rng, setting: rng.uniform(0.1, 3.0, setting.dimension),
+    "Poisson.shape": lambda rng, setting: rng.uniform(0.1, 3.0, setting.dimension),
+    "Poisson.rate": lambda rng, setting: rng.uniform(0.1, 2.0),
     "concentration": lambda rng, setting: rng.uniform(0.2, 5.0),
+    "discount": lambda rng, setting: rng.uniform(0.0, 0.9),
+}
+# Parameters that go together, by the name of the class: one of these stands for itself in the place of `PARAMETERS`.
+VARIANTS: Mapping[str, Sequence[Mapping[str, Any]]] = {
+    "DirichletProcess": (
+        {},
+        {"truncation": "stick"},
+        {"truncation": "tail"},
+        {"concentration": Gamma(2.0, 1.0)},
+        {"truncation": "stick", "concentration": Gamma(1.0, 0.5)},
+    ),
+    "SphericalGaussian": (
+        {},
+        {"base": "product", "mean_precision": lambda rng, setting: rng.uniform(0.05, 2.0) / setting.spread**2},
+    ),
+    "KnownCovarianceGaussian": (
+        {},
+        {"mean_precision": lambda rng, setting: positive_definite(rng, setting.dimension) / setting.spread**2},
+    ),
+    "Multinomial": ({}, {"coefficient": False}),
 }
 
 
@@ -76,12 +110,17 @@ def random_specification(
     LookupError
         `kind` has a parameter without a default that is neither given nor in `PARAMETERS`.
     """
+    variants = VARIANTS.get(kind.__name__, ({},))
+    chosen = variants[int(rng.integers(len(variants)))] if len(variants) > 1 else {}
     values = {}
     for field in fields(kind):
+        draw = chosen.get(field.name, PARAMETERS.get(f"{kind.__name__}.{field.name}", PARAMETERS.get(field.name)))
         if field.name in given:
             values[field.name] = given[field.name]
-        elif field.name in PARAMETERS and (filled or not _may_be_left_out(field)):
-            values[field.name] = PARAMETERS[field.name](rng, setting)
+        elif field.name in chosen and not callable(draw):
+            values[field.name] = draw
+        elif draw is not None and (filled or not _may_be_left_out(field)):
+            values[field.name] = draw(rng, setting)
         elif field.default is MISSING:
             raise LookupError(
                 f"{kind.__name__}: no way to draw the parameter {field.name!r}, which has no default; "
@@ -165,10 +204,56 @@ def _centred(change: Change) -> Change:
     return changed
 
 
+def _counted(change: Change) -> Change:
+    """Rows of counts from 0 to about 20 where the clusters differ, and then the change."""
+
+    def changed(rng: Generator, rows: Array) -> Array:
+        return change(rng, np.asarray(rng.poisson(np.exp(np.clip(rows / 2, -3.0, 3.0))), dtype=np.float64))
+
+    return changed
+
+
+def _binary(change: Change) -> Change:
+    """Rows of zeros and ones whose chances differ from cluster to cluster, and then the change."""
+
+    def changed(rng: Generator, rows: Array) -> Array:
+        return change(rng, np.asarray(rng.random(rows.shape) < 1.0 / (1.0 + np.exp(-rows)), dtype=np.float64))
+
+    return changed
+
+
+def _with_rows_of_zeros(rng: Generator, rows: Array) -> Array:
+    """Return rows of which some, or all, hold nothing but zeros."""
+    return np.asarray(np.where(rng.random(len(rows))[:, None] < rng.choice([0.3, 1.0]), 0.0, rows))
+
+
+def _with_columns_of_zeros(rng: Generator, rows: Array) -> Array:
+    """Return rows of which some columns are zero everywhere; it may be all."""
+    chance: Array = np.asarray(rng.random(rows.shape[1]))
+    return np.asarray(np.where((chance < 0.5) | (chance == chance.min()), 0.0, rows))
+
+
+def _large(rng: Generator, rows: Array) -> Array:
+    """Return counts a thousand times as large, which float32 holds all the same."""
+    return np.asarray(rows * 1000.0 + rng.integers(1000, size=rows.shape))
+
+
+_DISCRETE: Mapping[str, Change] = {
+    "clusters": _REAL["clusters"],
+    "duplicates": _with_duplicates,
+    "constant_columns": _with_constant_columns,
+    "zero_rows": _with_rows_of_zeros,
+    "zero_columns": _with_columns_of_zeros,
+}
+
 # How rows look, by the domain that a likelihood names (`Likelihood._domain`) and by the kind of the data.
 DOMAINS: Mapping[str, Mapping[str, Change]] = {
     "real": _REAL,
     "centred": {kind: _centred(change) for kind, change in _REAL.items() if kind != "offset"},
+    "counts": {
+        kind: _counted(change) for kind, change in {**_DISCRETE, "outlier": _with_an_outlier, "large": _large}.items()
+    },
+    "binary": {kind: _binary(change) for kind, change in _DISCRETE.items()},
 }
 
 

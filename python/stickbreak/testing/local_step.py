@@ -8,19 +8,22 @@ from numpy.typing import NDArray
 from stickbreak.results import Fit
 
 if TYPE_CHECKING:
-    from stickbreak._core import Rows
+    from stickbreak._core import DenseRows
 
 
-def responsibilities_of(fit: Fit, rows: "Rows") -> NDArray[np.float64]:
-    """Return the responsibilities of the fit's own local step, with as many components a row as it keeps; (n, K)."""
-    indices, values = fit._state.responsibilities(rows, fit._state.sparsity, None)
+def responsibilities_of(fit: Fit, rows: "DenseRows") -> NDArray[np.float64]:
+    """Return the responsibilities of the fit's own local step, with as many components a row as it keeps; (n, K).
+
+    A tail has no column, as in `Fit.predict_proba`.
+    """
+    indices, values = fit._state.responsibilities(rows, fit._state.sparsity, False, None)
     table = np.zeros((len(rows), fit.n_components))
     np.put_along_axis(table, indices, values, axis=1)
     return table
 
 
 def summary_of(
-    fit: Fit, rows: "Rows", weights: NDArray[np.float64] | None, sparsity: int | None
+    fit: Fit, rows: "DenseRows", weights: NDArray[np.float64] | None, sparsity: int | None
 ) -> dict[str, NDArray[np.float64]]:
     """Return the additive parts of the summary of one local step at the components of the fit, by name.
 
@@ -39,10 +42,11 @@ def summary_of(
     gaps = np.zeros((fit.n_components, fit.n_components))
     for (a, b), gap in summary.pop("pair_gaps").items():
         gaps[a, b] = gaps[b, a] = gap
-    return {name: np.asarray(values) for name, values in summary.items()} | {"pair_gaps": gaps}
+    known = {name: np.asarray(values) for name, values in summary.items() if values is not None}
+    return known | {"pair_gaps": gaps}
 
 
-def size_of_statistics(fit: Fit, rows: "Rows", weights: NDArray[np.float64]) -> float:
+def size_of_statistics(fit: Fit, rows: "DenseRows", weights: NDArray[np.float64]) -> float:
     """Return the sum of absolute values of what rows add to first and second moments about the origin of the fit."""
     _, parts = fit._state.to_parts()
     largest = np.abs(rows.astype(np.float64) - parts["origin"]).max(axis=1)

@@ -14,7 +14,7 @@ from stickbreak.likelihoods import Likelihood
 from stickbreak.model import Mixture
 from stickbreak.processes import Process
 from stickbreak.testing import strategies
-from stickbreak.testing.generators import random_responsibilities, random_specification, setting_of
+from stickbreak.testing.generators import DOMAINS, random_responsibilities, random_specification, setting_of
 from stickbreak.testing.laws import FitOptions
 
 
@@ -81,7 +81,8 @@ def problems(
     filled : bool, optional
         Whether every parameter of the likelihood has a value, or follows the data wherever it may. Default: either.
     kinds : sequence of str, optional
-        The kinds of data to draw from, see `rows`. Default: all that the likelihood is made for.
+        The kinds of data to draw from, see `rows`; likelihoods whose rows have none of them are left out. Default: all
+        that the likelihood is made for.
     dtype : dtype, optional
         float32 or float64. Default: either.
 
@@ -107,9 +108,17 @@ def problems(
     n_rows = st.integers(least, strategies.MAX_ROWS) if n is None else st.just(checks.integer("n", n, minimum=2))
     chosen = strategies.kinds_of("likelihoods", likelihoods, Likelihood)
     priors = strategies.kinds_of("processes", processes, Process)
-    return _problems(
-        n_rows, n_components, chosen, priors, filled, {"dimension": dimension, "kinds": kinds, "dtype": dtype}
-    )
+    if kinds is not None:
+        known = sorted({kind for likelihood in chosen for kind in DOMAINS[likelihood._domain]})
+        kinds = [checks.word("kinds", kind, known) for kind in kinds]
+        chosen = [likelihood for likelihood in chosen if _kinds_for(likelihood, kinds)]
+    return _problems(n_rows, n_components, chosen, priors, filled, kinds, {"dimension": dimension, "dtype": dtype})
+
+
+def _kinds_for(likelihood: type[Likelihood], kinds: Sequence[str] | None) -> list[str]:
+    """Return those of the kinds that rows of a likelihood have; by default all of them."""
+    known = DOMAINS[likelihood._domain]
+    return list(known) if kinds is None else [kind for kind in kinds if kind in known]
 
 
 @st.composite
@@ -120,10 +129,11 @@ def _problems(
     likelihoods: Sequence[type[Likelihood]],
     processes: Sequence[type[Process]],
     filled: bool | None,
+    kinds: Sequence[str] | None,
     of_rows: dict[str, Any],
 ) -> Problem:
     n, kind = draw(n_rows), draw(st.sampled_from(likelihoods))
-    X = draw(strategies.rows(n, domain=kind._domain, **of_rows))
+    X = draw(strategies.rows(n, domain=kind._domain, kinds=_kinds_for(kind, kinds), **of_rows))
     if n_components is None:
         n_components = draw(st.integers(1, min(strategies.MAX_COMPONENTS, n)))
     likelihood = random_specification(

@@ -4,11 +4,12 @@
 use rand::RngExt;
 use rand_distr::StandardNormal;
 use stickbreak::component::EditLog;
-use stickbreak::data::{DenseRows, Units, moments};
+use stickbreak::data::{DenseRows, RowBlock, TableRows, moments};
 use stickbreak::global_step::Globals;
-use stickbreak::model::{Model, Named, Specification};
+use stickbreak::likelihood::demands;
+use stickbreak::model::{Model, Named, Objective, Specification};
 use stickbreak::parallel::Cancel;
-use stickbreak::parameters::{Parameters, Value};
+use stickbreak::parameters::{Parameters, Value, vector};
 use stickbreak::rng::{Generator, Purpose, stream};
 use stickbreak::simd::Scalar;
 use stickbreak::suffstats::Summary;
@@ -30,23 +31,38 @@ pub fn clustered<F: Scalar>(n: usize, d: usize, k: usize, seed: u64) -> Vec<F> {
         .collect()
 }
 
-/// A specification with everything that may follow the data left to it.
+/// A specification with everything that may follow the data left to it. Words behind the name of a process say what is not:
+/// its truncation, or "gamma" for a prior on its concentration.
 pub fn specification(likelihood: &str, process: &str, k: usize) -> Specification {
-    let parameters = if process == "FiniteDirichlet" {
-        Parameters::from_pairs([("n_components", Value::Number(k as f64))])
-    } else {
-        Parameters::default()
+    let mut words = process.split(' ');
+    let process = words.next().unwrap_or_default();
+    let mut parameters = match process {
+        "FiniteDirichlet" => Parameters::from_pairs([("n_components", Value::Number(k as f64))]),
+        "PitmanYor" => Parameters::from_pairs([("discount", Value::Number(0.3))]),
+        _ => Parameters::default(),
     };
+    for word in words {
+        let (name, value) = if word == "gamma" {
+            ("concentration", vector(vec![2.0, 1.0]))
+        } else {
+            ("truncation", Value::Text(word.into()))
+        };
+        parameters.0.insert(name.into(), value);
+    }
     Specification {
         likelihood: Named { name: likelihood.into(), parameters: Parameters::default() },
         process: Named { name: process.into(), parameters },
+        objective: Objective::Variational,
+        holes: false,
     }
 }
 
 /// The model of that specification for these rows.
 pub fn model<F: Scalar>(likelihood: &str, process: &str, k: usize, rows: &[F], d: usize) -> Model<F> {
     let table = DenseRows::new(rows, d);
-    let data = moments(&Units::all(&table, None), &Cancel::default()).expect("finite rows");
+    let asked = demands(likelihood).expect("a name of the registry");
+    let rows = TableRows { rows: &table, weights: None };
+    let data = moments(&rows, asked, false, &Cancel::default()).expect("finite rows");
     let origin = data.mean.iter().map(|&x| F::from_f64(x).to_f64()).collect();
     specification(likelihood, process, k).resolve(&data).expect("defaults").build(origin).expect("defaults")
 }
@@ -59,7 +75,12 @@ pub fn globals_of_rows<F: Scalar>(model: &Model<F>, rows: &[F], d: usize, k: usi
     for (component, row) in rows.chunks_exact(d).take(k).enumerate() {
         let centred: Vec<f64> = row.iter().zip(origin).map(|(&x, &o)| (x - F::from_f64(o)).to_f64()).collect();
         let statistics = &mut summary.statistics[component * summary.n_statistics..][..summary.n_statistics];
-        model.likelihood.accumulate(&centred, &[1.0], statistics, &mut stickbreak::simd::Lines::default());
+        model.likelihood.accumulate(
+            RowBlock::Dense(&centred),
+            &[1.0],
+            statistics,
+            &mut stickbreak::simd::Lines::default(),
+        );
         summary.counts[component] = 1.0;
     }
     Globals::new(model, &summary, 0)

@@ -1,0 +1,37 @@
+"""Which bounds may be compared."""
+
+import math
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from stickbreak import checks
+
+if TYPE_CHECKING:
+    from stickbreak.results import Fit
+
+# Counts are sums of rounded responsibilities.
+_ROUNDING = 1e-6
+
+
+def check(one: "Fit", other: "Fit") -> None:
+    """Raise InvalidArgument where the bounds of two fits do not say which one is better."""
+    for argument, fit in (("self", one), ("other", other)):
+        if math.isnan(fit.elbo):
+            raise checks.invalid_argument(argument, "a fit without a bound: its elbo is nan", "a fit with a bound")
+    for name, own, others in _compared(one, other):
+        if own != others:
+            raise checks.invalid_argument("other", f"a fit with {name} {others}", f"a fit with {name} {own}")
+    mass, others = (float(fit.counts.sum() + fit.tail_count) for fit in (one, other))
+    if abs(mass - others) > _ROUNDING * mass:
+        found, allowed = (f"a fit to rows of the total weight {value:.10g}" for value in (others, mass))
+        raise checks.invalid_argument("other", found, allowed)
+
+
+def _compared(one: "Fit", other: "Fit") -> Iterator[tuple[str, object, object]]:
+    """Give what must be the same, by name."""
+    yield "the bound", one.bound, other.bound
+    if one.bound == "map":  # densities are per unit of the parameters
+        for role in ("likelihood", "process"):
+            yield f"the {role}", type(getattr(one.model, role)).__name__, type(getattr(other.model, role)).__name__
+    for name in ("n_rows", "dimension"):
+        yield name, getattr(one._state, name), getattr(other._state, name)

@@ -1,0 +1,81 @@
+"""How a fit shows itself: one line, and in a notebook a table of its largest components."""
+
+import heapq
+from html import escape
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+if TYPE_CHECKING:
+    from stickbreak.fitted import Fitted
+
+_MOST_ROWS = 10
+_MOST_NUMBERS = 4
+
+
+def line(fit: "Fitted") -> str:
+    """Return one line for a fit: model, size of the data, components, bound, and why it ended."""
+    likelihood, process = (type(part).__name__ for part in (fit.model.likelihood, fit.model.process))
+    passes = len(fit.history)
+    return (
+        f"<Fit of Mixture({likelihood}, {process}): {fit._state.n_rows} rows x {fit._state.dimension}, "
+        f"{fit.n_components} components ({fit.n_occupied} occupied), elbo {fit.elbo:.6f} nats ({fit.bound}), "
+        f"{fit.stop_reason.value} after {passes} {'pass' if passes == 1 else 'passes'}>"
+    )
+
+
+def html(fit: "Fitted") -> str:
+    """Return HTML for a fit: its `line`, then weights, counts and parameters of its largest components.
+
+    Parameters
+    ----------
+    fit : Fit
+        The fit.
+
+    Returns
+    -------
+    str
+        A `div` without script or style, all text escaped.
+    """
+    counts = fit.counts.tolist()
+    largest = heapq.nlargest(_MOST_ROWS, range(len(counts)), key=counts.__getitem__)
+    parameters = fit.components
+    # In the order of the likelihood's arguments, which is no order of the core's.
+    parameters = {
+        name: parameters[name] for name in fit.model.likelihood._parameters() if name in parameters
+    } | parameters
+    heads = ["component", "weight", "count", *parameters]
+    rows = [
+        [str(k), _number(fit.weights[k]), _number(counts[k]), *(_shown(values[k]) for values in parameters.values())]
+        for k in largest
+    ]
+    lines = [
+        f"<p>{escape(line(fit))}</p>",
+        "<table>",
+        _row("th", heads),
+        *(_row("td", row) for row in rows),
+        "</table>",
+    ]
+    if rest := len(counts) - len(largest):
+        lines.append(f"<p>and {rest:,} smaller {'component' if rest == 1 else 'components'}</p>")
+    return "\n".join(["<div>", *lines, "</div>"])
+
+
+def _row(cell: str, texts: list[str]) -> str:
+    return f"<tr>{''.join(f'<{cell}>{escape(text)}</{cell}>' for text in texts)}</tr>"
+
+
+def _number(value: float) -> str:
+    return f"{value:.4g}"
+
+
+def _shown(parameter: NDArray[np.float64]) -> str:
+    """Return a few words for a parameter of one component: its first numbers, of a matrix those on the diagonal."""
+    if parameter.ndim == 0:
+        return _number(parameter.item())
+    numbers = parameter if parameter.ndim == 1 else parameter.diagonal()
+    shown = [_number(number) for number in numbers[:_MOST_NUMBERS].tolist()]
+    if len(numbers) > _MOST_NUMBERS:
+        shown.append("…")
+    return f"{'' if parameter.ndim == 1 else 'diagonal '}[{', '.join(shown)}]"

@@ -1,0 +1,169 @@
+"""What a fit found: its numbers, without the rows."""
+
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from stickbreak import _core, arrays, checks, display, files
+from stickbreak.errors import SourceError
+from stickbreak.gamma import Gamma
+from stickbreak.history import Record, StopReason
+from stickbreak.likelihoods import Likelihood
+from stickbreak.model import Mixture
+from stickbreak.processes import Process
+
+if TYPE_CHECKING:
+    from stickbreak._core import State
+
+
+class Fitted:
+    """The numbers of a fit; `Fit` adds what can be asked about rows."""
+
+    def __init__(self, state: "State", *, stop_reason: StopReason | None = None) -> None:
+        checks.instance("state", state, _core.State, "what the core made; use stickbreak.fit or stickbreak.load")
+        self._state = state
+        self._stop_reason = StopReason(state.stop_reason) if stop_reason is None else stop_reason
+        self._model = Mixture(
+            likelihood=Likelihood._from_core(*state.likelihood), process=Process._from_core(*state.process)
+        )
+
+    @property
+    def n_components(self) -> int:
+        """K: the number of components, the length of every array that has one entry for each."""
+        return self._state.n_components
+
+    @property
+    def n_occupied(self) -> int:
+        """The number of components whose count is at least 0.5."""
+        return int(np.count_nonzero(self.counts >= 0.5))
+
+    @cached_property
+    def weights(self) -> NDArray[np.float64]:
+        """Expected weights E[w_k] of the components, shape (K,), read-only."""
+        return _read_only(self._state.weights)
+
+    @property
+    def leftover_weight(self) -> float:
+        """Expected weight of all components beyond K; `weights` and this have sum one."""
+        return self._state.leftover_weight
+
+    @cached_property
+    def counts(self) -> NDArray[np.float64]:
+        """Expected counts of the components: sums of weighted responsibilities, shape (K,), read-only.
+
+        They and `tail_count` add up to the sum of the weights of the rows.
+        """
+        return _read_only(self._state.counts)
+
+    @property
+    def tail_count(self) -> float:
+        """Expected count of all components beyond K; 0 but under ``truncation="tail"``."""
+        return self._state.tail_count
+
+    @property
+    def components(self) -> dict[str, NDArray[np.float64]]:
+        """Posterior parameters of the components by the names of the likelihood's arguments, read-only.
+
+        Each array has K as its first axis and is in the units of the data: for a `Gaussian` mean (K, D),
+        mean_precision (K,), dof (K,) and scale (K, D, D), where E[precision] = dof * inverse(scale). Under
+        stick-breaking priors they stand in falling order of `counts`, which is where the bound is highest (but under
+        ``truncation="stick"`` with a concentration above 1, where another one may have to be the last).
+        """
+        return dict(self._components)
+
+    @cached_property
+    def _components(self) -> dict[str, NDArray[np.float64]]:
+        return {name: _read_only(array) for name, array in self._state.components.items()}
+
+    @property
+    def model(self) -> Mixture:
+        """The model with every parameter that followed the data filled in."""
+        return self._model
+
+    @property
+    def concentration(self) -> float | Gamma:
+        """The concentration of the process; where it had a `Gamma` prior, its `Gamma` posterior."""
+        found = self._state.concentration
+        return Gamma._of_posterior(*found) if isinstance(found, tuple) else found
+
+    @property
+    def elbo(self) -> float:
+        """The evidence lower bound of the training data in nats, with all constants.
+
+        It belongs to the same summary of the data as `components`. nan where the responsibilities of some rows are
+        not known: interrupted in the first pass or in any of `Stochastic`, or `max_passes=0` with a start that gives
+        no batch its own ("random", a `Fit`, "kmeans++" on over 10000 rows, "sequential" with several batches).
+        """
+        return self._state.elbo
+
+    @property
+    def bound(self) -> str:
+        """What `elbo` is: a name of the bound. Values of different kinds must not be compared; `compare` refuses to.
+
+        "nested", "tail" or "truncated_stick" for the truncation of a stick-breaking prior, "finite" for a finite
+        Dirichlet; "map" or "ml" where that was the objective, and then `elbo` is no bound of the evidence.
+        """
+        return self._state.bound
+
+    @cached_property
+    def _point_estimates(self) -> dict[str, NDArray[np.float64]]:
+        return {name: _read_only(array) for name, array in self._state.point_estimates.items()}
+
+    @property
+    def point_estimates(self) -> dict[str, NDArray[np.float64]]:
+        """One value for each parameter of each component, in the units of the data, read-only; K is the first axis.
+
+        By the names of what they are: mean and covariance, mean and variance, probabilities, or rate. Of a variational
+        fit from posterior means, of a precision where there is one: covariance = scale / dof; of a fit of the objective
+        "map" or "ml" the estimates that it found.
+        """
+        return dict(self._point_estimates)
+
+    @property
+    def history(self) -> list[Record]:
+        """The records of the passes, in order; with `n_init` above 1 those of the run that was kept."""
+        return list(self._history)
+
+    @cached_property
+    def _history(self) -> tuple[Record, ...]:
+        return tuple(map(Record._from_core, self._state.history))
+
+    @property
+    def stop_reason(self) -> StopReason:
+        """Why the fit ended."""
+        return self._stop_reason
+
+    @property
+    def error(self) -> SourceError | None:
+        """The error behind the stop reason SOURCE_ERROR; None otherwise."""
+        return None if self._state.error is None else SourceError(self._state.error)
+
+    def _to_parts(self) -> tuple[files.Header, files.Arrays]:
+        header, state_arrays = self._state.to_parts()
+        return {"state": header, "stop_reason": self._stop_reason.value}, state_arrays
+
+    @classmethod
+    def _from_parts(cls, header: files.Header, state_arrays: files.Arrays) -> Self:
+        files.check_kinds(header["state"], state_arrays)
+        state = _core.State.from_parts(header["state"], state_arrays)
+        return cls(state, stop_reason=StopReason(header["stop_reason"]))
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return type(self)._from_parts, self._to_parts()
+
+    def _rows(self, X: object) -> "_core.Rows":
+        kind = type(self.model.likelihood)
+        return arrays.rows(X, likelihood=kind, n_columns=self._state.dimension, minimum=0)
+
+    def __repr__(self) -> str:
+        return display.line(self)
+
+    def _repr_html_(self) -> str:
+        return display.html(self)
+
+
+def _read_only(array: NDArray[np.float64]) -> NDArray[np.float64]:
+    array.flags.writeable = False
+    return array

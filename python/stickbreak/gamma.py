@@ -1,0 +1,60 @@
+"""The Gamma distribution: a prior on a concentration, and its posterior."""
+
+from dataclasses import dataclass
+from typing import Self
+
+from stickbreak import checks
+
+
+@dataclass(frozen=True)
+class Gamma:
+    r"""Gamma distribution of a positive number, by its shape and its rate.
+
+    .. math:: p(\alpha) = \frac{b^a}{\Gamma(a)} \alpha^{a-1} e^{-b \alpha}, \quad E[\alpha] = a / b
+
+    As the concentration of a `DirichletProcess` it says that the concentration is unknown; the posterior is then in
+    `Fit.concentration` ([1]_, appendix).
+
+    Parameters
+    ----------
+    shape : float
+        :math:`a > 0`, 1e-300 to 1e300.
+    rate : float
+        :math:`b > 0`, 1e-300 to 1e300; not the scale, which is its reciprocal.
+
+    Raises
+    ------
+    InvalidType, InvalidArgument
+        `shape` or `rate` is not such a number.
+
+    References
+    ----------
+    .. [1] Blei, D. M. and Jordan, M. I. (2006). Variational inference for Dirichlet process mixtures. Bayesian
+           Analysis 1(1).
+
+    Examples
+    --------
+    >>> import stickbreak as sb
+    >>> sb.Gamma(2, 0.5).mean
+    4.0
+    """
+
+    shape: float
+    rate: float
+
+    def __post_init__(self) -> None:
+        for name in ("shape", "rate"):
+            object.__setattr__(self, name, checks.positive(name, getattr(self, name)))
+
+    @classmethod
+    def _of_posterior(cls, shape: float, rate: float) -> Self:
+        """Return one that may lie beyond the limits of what a prior may be."""
+        made = object.__new__(cls)
+        object.__setattr__(made, "shape", shape)
+        object.__setattr__(made, "rate", rate)
+        return made
+
+    @property
+    def mean(self) -> float:
+        """The mean, shape / rate."""
+        return self.shape / self.rate

@@ -1,0 +1,401 @@
+"""`BayesianMixture`: a mixture with the methods and the manners of a scikit-learn estimator."""
+
+import warnings
+from numbers import Integral
+from typing import TYPE_CHECKING, Any, Self
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, DensityMixin, TransformerMixin
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.utils import Tags, check_random_state
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from stickbreak import arrays, checks, fitting
+from stickbreak.algorithms import Full, Memoized
+from stickbreak.history import StopReason
+from stickbreak.likelihoods import Gaussian, Likelihood
+from stickbreak.model import Mixture
+from stickbreak.processes import DirichletProcess, Process
+from stickbreak.results import Fit
+
+if TYPE_CHECKING:
+    from stickbreak._core import DenseRows
+
+
+class BayesianMixture(ClassNamePrefixFeaturesOutMixin, TransformerMixin, DensityMixin, BaseEstimator):
+    """A mixture fitted by variational inference: `stickbreak.fit` as a scikit-learn estimator.
+
+    What it finds is that of `stickbreak.fit`; see there for the method and its references. K is the number of
+    components, D the number of columns, n the number of rows. Densities and bounds are in nats.
+
+    Parameters
+    ----------
+    likelihood : likelihood, optional
+        What one component looks like. Default: ``Gaussian()``.
+    process : process, optional
+        The prior on the weights. Default: ``DirichletProcess()``. One with a number of components of its own, such as
+        `FiniteDirichlet`, goes with ``n_components=None``.
+    algorithm : algorithm, optional
+        How to maximise the bound, how often, and how exactly. Default: ``Memoized()``.
+    n_components : int, optional
+        K, the number of components to start from. Default: the process's own number, else that of `init`, else the
+        smaller of 50 and n.
+    init : {"kmeans++", "random"}, array_like or Fit
+        Where to start; see `stickbreak.fit`.
+    n_init : int
+        How many times to start; the fit with the highest bound is kept.
+    random_state : int, numpy.random.RandomState or None
+        Decides every random choice. An int is the `seed` of `stickbreak.fit`; None draws one from NumPy's global
+        generator, as in all of scikit-learn.
+    threads : int, optional
+        The number of threads, which never changes the result. Default: one for every core; where scikit-learn itself
+        works on several processes (`n_jobs` of a grid search), give 1.
+    missing : {"error", "marginalize"}
+        What to do with missing values (NaN), as in `stickbreak.fit`.
+    verbose : bool
+        Whether to show a progress bar on stderr.
+
+    Attributes
+    ----------
+    fit_ : Fit
+        The fitted mixture, with all that stickbreak knows of it; the other attributes are read from it. Nothing of the
+        size of the data is kept.
+    n_features_in_ : int
+        D.
+    feature_names_in_ : ndarray of str, shape (D,)
+        The names of the columns, where `X` is a table whose columns have them.
+
+    Warns
+    -----
+    sklearn.exceptions.ConvergenceWarning
+        `fit` ended with the last pass that `algorithm` allows.
+
+    See Also
+    --------
+    stickbreak.fit : The same without scikit-learn.
+
+    Notes
+    -----
+    A fit that is interrupted by Ctrl-C raises KeyboardInterrupt, so that a search over parameters ends too, and `fit_`
+    has the last complete state. A row of weight 2 counts as two equal rows, but start and batches are drawn by the
+    number of rows, so a fit to repeated rows may end elsewhere than one to their weights.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from stickbreak.sklearn import BayesianMixture
+    >>> rng = np.random.default_rng(0)
+    >>> X = np.concatenate([rng.normal(-5, 1, size=(100, 2)), rng.normal(5, 1, size=(100, 2))])
+    >>> mixture = BayesianMixture(n_components=2, random_state=0).fit(X)
+    >>> labels = mixture.predict(X)
+    >>> len(set(labels[:100])), len(set(labels[100:])), bool(labels[0] != labels[100])
+    (1, 1, True)
+    >>> mixture.means_.shape, mixture.converged_
+    ((2, 2), True)
+    """
+
+    def __init__(
+        self,
+        *,
+        likelihood: Likelihood | None = None,
+        process: Process | None = None,
+        algorithm: Full | Memoized | None = None,
+        n_components: int | None = None,
+        init: str | ArrayLike | Fit = "kmeans++",
+        n_init: int = 1,
+        random_state: Any = None,
+        threads: int | None = None,
+        missing: str = "error",
+        verbose: bool = False,
+    ) -> None:
+        self.likelihood = likelihood
+        self.process = process
+        self.algorithm = algorithm
+        self.n_components = n_components
+        self.init = init
+        self.n_init = n_init
+        self.random_state = random_state
+        self.threads = threads
+        self.missing = missing
+        self.verbose = verbose
+
+    def fit(self, X: ArrayLike, y: object = None, sample_weight: ArrayLike | None = None) -> Self:
+        """Fit the mixture to data, whatever was fitted before.
+
+        Parameters
+        ----------
+        X : array_like or table of shape (n, D)
+            The rows, at least two. Numbers that are not float32 or float64 are converted to float64.
+        y : None
+            Ignored.
+        sample_weight : array_like of shape (n,), optional
+            Weights of the rows, at least 0, not all zero.
+
+        Returns
+        -------
+        BayesianMixture
+            Itself.
+
+        Raises
+        ------
+        InvalidType, InvalidArgument, NotSupported, ValueError, TypeError
+            A parameter of the estimator, `X` or `sample_weight` is not as described.
+        """
+        rows = self._validated(X, first=True)
+        found = fitting.fit(
+            self._model(),
+            rows,
+            self.algorithm,
+            n_components=self.n_components,
+            init=self.init,
+            n_init=self.n_init,
+            seed=_seed(self.random_state),
+            threads=self.threads,
+            sample_weight=sample_weight,
+            missing=self.missing,
+            progress=checks.flag("verbose", self.verbose),
+        )
+        if found.stop_reason is StopReason.MAX_PASSES and found.history:
+            warnings.warn(
+                f"the bound still rose after {len(found.history)} passes; raise max_passes or tol of the algorithm",
+                ConvergenceWarning,
+                stacklevel=2,
+            )
+        return self._keep(found)
+
+    def partial_fit(self, X: ArrayLike, y: object = None, sample_weight: ArrayLike | None = None) -> Self:
+        """Take in more data: the first call is `fit`, later ones are `Fit.update`, with `X` as a new batch.
+
+        Parameters
+        ----------
+        X : array_like or table of shape (n, D)
+            The new rows.
+        y : None
+            Ignored.
+        sample_weight : array_like of shape (n,), optional
+            Weights of the rows.
+
+        Returns
+        -------
+        BayesianMixture
+            Itself.
+
+        Raises
+        ------
+        InvalidType, InvalidArgument, NotSupported, ValueError, TypeError
+            As in `fit`.
+        """
+        if not hasattr(self, "fit_"):
+            return self.fit(X, sample_weight=sample_weight)
+        rows = self._validated(X)
+        return self._keep(self.fit_.update(rows, sample_weight=sample_weight, threads=self.threads))
+
+    def fit_predict(self, X: ArrayLike, y: object = None, sample_weight: ArrayLike | None = None) -> NDArray[np.int64]:
+        """Fit the mixture and return the most probable component of each row.
+
+        Parameters
+        ----------
+        X, y, sample_weight
+            As in `fit`.
+
+        Returns
+        -------
+        ndarray of int64, shape (n,)
+            Positions from 0 to K - 1.
+        """
+        return self.fit(X, sample_weight=sample_weight).predict(X)
+
+    def predict(self, X: ArrayLike) -> NDArray[np.int64]:
+        """Return the most probable component of each row.
+
+        Parameters
+        ----------
+        X : array_like or table of shape (n, D)
+            The rows.
+
+        Returns
+        -------
+        ndarray of int64, shape (n,)
+            Positions from 0 to K - 1.
+        """
+        return self._fitted().predict(self._validated(X), threads=self.threads)
+
+    def predict_proba(self, X: ArrayLike) -> NDArray[np.float64]:
+        """Return the responsibilities of the components for each row.
+
+        Parameters
+        ----------
+        X : array_like or table of shape (n, D)
+            The rows.
+
+        Returns
+        -------
+        ndarray of float64, shape (n, K)
+            Rows with sum one.
+        """
+        return self._fitted().predict_proba(self._validated(X), threads=self.threads)
+
+    def transform(self, X: ArrayLike) -> NDArray[np.float64]:
+        """Return what `predict_proba` returns, as features for a next step; `set_output` makes it a table.
+
+        Parameters
+        ----------
+        X : array_like or table of shape (n, D)
+            The rows.
+
+        Returns
+        -------
+        ndarray or table of shape (n, K)
+            Rows with sum one; the columns are called "bayesianmixture0", "bayesianmixture1" and so on.
+        """
+        return self.predict_proba(X)
+
+    def score_samples(self, X: ArrayLike) -> NDArray[np.float64]:
+        """Return the log posterior predictive density of each row.
+
+        Parameters
+        ----------
+        X : array_like or table of shape (n, D)
+            The rows.
+
+        Returns
+        -------
+        ndarray of float64, shape (n,)
+            Log densities in nats.
+        """
+        return self._fitted().log_predictive(self._validated(X), threads=self.threads)
+
+    def score(self, X: ArrayLike, y: object = None, sample_weight: ArrayLike | None = None) -> float:
+        """Return the log posterior predictive density a row, on average.
+
+        Parameters
+        ----------
+        X : array_like or table of shape (n, D)
+            The rows.
+        y : None
+            Ignored.
+        sample_weight : array_like of shape (n,), optional
+            Weights of the rows in the average, at least 0, not all zero.
+
+        Returns
+        -------
+        float
+            Nats a row; more is better.
+        """
+        log_densities = self.score_samples(X)
+        weights = arrays.sample_weights(sample_weight, len(log_densities))
+        if weights is None:
+            return float(log_densities.mean())
+        return float((log_densities * weights).sum() / weights.sum())
+
+    def sample(self, n_samples: int = 1) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
+        """Draw rows from the posterior predictive distribution, as `random_state` decides.
+
+        Parameters
+        ----------
+        n_samples : int
+            The number of rows, at least 1.
+
+        Returns
+        -------
+        X : ndarray of float64, shape (n_samples, D)
+            Independent rows.
+        y : ndarray of int64, shape (n_samples,)
+            What `predict` says of each of them. The component that a row was drawn from is not always the most
+            probable one, and a row from the left-over weight of a `DirichletProcess` has none.
+        """
+        fitted = self._fitted()
+        n_samples = checks.integer("n_samples", n_samples, minimum=1)
+        rows = fitted.sample(n_samples, seed=_seed(self.random_state))
+        return rows, fitted.predict(rows, threads=self.threads)
+
+    @property
+    def n_components_(self) -> int:
+        """K: the number of components, occupied or not."""
+        return self._fitted().n_components
+
+    @property
+    def weights_(self) -> NDArray[np.float64]:
+        """Expected weights of the components, shape (K,).
+
+        Their sum is below one where the process has more components than K, such as a `DirichletProcess`: the rest is
+        for rows that belong to none of them.
+        """
+        return self._fitted().weights
+
+    @property
+    def means_(self) -> NDArray[np.float64]:
+        """Means of the components, shape (K, D), for Gaussians: of the posterior, or estimates of the objective."""
+        try:
+            return self._fitted().point_estimates["mean"]
+        except KeyError:
+            likelihood = type(self.fit_.model.likelihood).__name__
+            raise AttributeError(f"the components of a {likelihood} have no parameter `mean`") from None
+
+    @property
+    def lower_bound_(self) -> float:
+        """The evidence lower bound of the training data with all constants, in nats of the whole data."""
+        return self._fitted().elbo
+
+    @property
+    def n_iter_(self) -> int:
+        """The number of passes over the data."""
+        return len(self._fitted().history)
+
+    @property
+    def converged_(self) -> bool:
+        """Whether the last pass gained less than the tolerance of `algorithm`."""
+        return self._fitted().stop_reason is StopReason.CONVERGED
+
+    @property
+    def _n_features_out(self) -> int:
+        return self.n_components_
+
+    def __sklearn_tags__(self) -> Tags:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.allow_nan = self._allows_nan()
+        tags.input_tags.sparse = self._accepts_sparse()
+        return tags
+
+    def _allows_nan(self) -> bool:
+        missing: object = self.missing
+        return isinstance(missing, str) and missing == "marginalize"
+
+    def _accepts_sparse(self) -> bool:
+        return bool(getattr(self.likelihood, "_accepts_sparse", False))
+
+    def _model(self) -> Mixture:
+        likelihood = Gaussian() if self.likelihood is None else self.likelihood
+        return Mixture(likelihood=likelihood, process=DirichletProcess() if self.process is None else self.process)
+
+    def _validated(self, X: ArrayLike, *, first: bool = False) -> "DenseRows":
+        """Return rows as the core reads them, after what scikit-learn asks of rows; the first ones set the columns."""
+        rows: DenseRows = validate_data(
+            self,
+            X,
+            reset=first,
+            accept_sparse="csr" if self._accepts_sparse() else False,
+            dtype=[np.float64, np.float32],
+            ensure_all_finite="allow-nan" if self._allows_nan() else True,
+            ensure_min_samples=2 if first else 1,
+        )
+        return rows
+
+    def _fitted(self) -> Fit:
+        check_is_fitted(self)
+        fitted: Fit = self.fit_
+        return fitted
+
+    def _keep(self, fitted: Fit) -> Self:
+        self.fit_ = fitted
+        if fitted.stop_reason is StopReason.INTERRUPTED:
+            raise KeyboardInterrupt
+        return self
+
+
+def _seed(random_state: object) -> int:
+    """Return the seed of a fit; an integer is its own, other states draw one."""
+    if isinstance(random_state, Integral):
+        return checks.integer("random_state", random_state, minimum=0, maximum=2**64 - 1)
+    return int(check_random_state(random_state).randint(np.iinfo(np.int32).max))

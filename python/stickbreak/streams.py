@@ -1,0 +1,132 @@
+"""Data that are read in blocks, again in every pass: a function that makes iterators of them, or a Parquet file."""
+
+import os
+from collections.abc import Callable, Iterable, Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from stickbreak import arrays, checks
+from stickbreak.datafiles.parquet import ParquetRows
+from stickbreak.errors import SourceError, StickbreakError
+from stickbreak.likelihoods import Likelihood
+
+if TYPE_CHECKING:
+    from stickbreak._core import BlockSource, DenseRows
+
+Source = Callable[[], Iterable[Any]]
+
+
+class Stream:
+    """Rows in blocks, as the core reads them: all of one type and width, C-contiguous, with at least one row.
+
+    Parameters
+    ----------
+    source : callable
+        Returns a fresh iterable of blocks at every call.
+    likelihood : type
+        Says whether whole numbers are what it wants.
+
+    Raises
+    ------
+    InvalidType
+        The function returns nothing that can be iterated over.
+    SourceError
+        There is no block, or the first one cannot be read.
+    """
+
+    def __init__(self, source: Source, likelihood: type[Likelihood]) -> None:
+        self._source = source
+        self._likelihood = likelihood
+        try:
+            first = next(self._blocks(None, None), None)
+        except StickbreakError:
+            raise
+        except Exception as error:  # foreign functions raise what they like
+            raise _failed(error) from error
+        if first is None:
+            raise SourceError("data: the source has no rows")
+        self._dtype, self.n_columns = first.dtype, first.shape[1]
+
+    @property
+    def for_core(self) -> "BlockSource":
+        """Type, number of columns, and the function that returns the blocks."""
+        return self._dtype.name, self.n_columns, lambda: self._blocks(self._dtype, self.n_columns)
+
+    def rows_without_values(self) -> NDArray[np.bool_]:
+        """Return which rows are all NaN, shape (n,); reads them once."""
+        try:
+            empty = [arrays.rows_without_values(block) for block in self._blocks(self._dtype, self.n_columns)]
+        except StickbreakError:
+            raise
+        except Exception as error:
+            raise _failed(error) from error
+        return np.concatenate(empty)
+
+    def _blocks(self, dtype: "np.dtype[Any] | None", n_columns: int | None) -> "Iterator[DenseRows]":
+        row = 0
+        blocks = self._source()
+        if not isinstance(blocks, Iterable):
+            allowed = "a function that returns an iterator of blocks"
+            raise checks.invalid_type("data", f"a function that returns {checks.describe(blocks)}", allowed)
+        for block in blocks:
+            rows = self._checked(block, row)
+            dtype = rows.dtype if dtype is None else dtype
+            n_columns = rows.shape[1] if n_columns is None else n_columns
+            if rows.shape[1] != n_columns:
+                raise SourceError(f"the block at row {row} has {rows.shape[1]} columns, the first one {n_columns}")
+            if rows.dtype.itemsize > dtype.itemsize:
+                raise SourceError(f"the block at row {row} is of {rows.dtype}, the first one of {dtype}")
+            row += len(rows)
+            if len(rows):
+                yield np.require(rows, dtype=dtype, requirements=["C", "A"])
+
+    def _checked(self, block: object, row: int) -> "DenseRows":
+        try:
+            rows = arrays.rows(block, "a block", likelihood=self._likelihood, minimum=0)
+        except StickbreakError as error:
+            raise SourceError(f"at row {row}: {error}") from error
+        if isinstance(rows, arrays.SparseRows):
+            raise SourceError(
+                f"at row {row}: a block must be dense, but it is a sparse array; convert it by .toarray()"
+            )
+        return rows
+
+
+def _failed(error: Exception) -> SourceError:
+    return SourceError(f"the data source failed: {type(error).__name__}: {error}")
+
+
+def stream(data: object, likelihood: type[Likelihood]) -> Stream | None:
+    """Return the stream that `data` asks for: a function, or the path of a Parquet file; None for anything else.
+
+    Raises
+    ------
+    InvalidType
+        An iterator, which can be read only once, or the path of another file.
+    """
+    if isinstance(data, str | os.PathLike):
+        return Stream(_file(data), likelihood)
+    if hasattr(data, "__next__"):
+        allowed = "an array, a table, or a function that returns an iterator of blocks"
+        hint = "an iterator can be read only once: give the function that makes it"
+        raise checks.invalid_type("data", checks.describe(data), allowed, hint)
+    # Arrays and tables are not called, whatever else they can do.
+    if callable(data) and not hasattr(data, "__array__"):
+        return Stream(data, likelihood)
+    return None
+
+
+def _file(path: "str | os.PathLike[str]") -> Source:
+    file = Path(os.fsdecode(path))
+    if file.suffix.lower() != ".parquet":
+        allowed = "an array, a table, a function that returns blocks, or the path of a .parquet file"
+        hint = "for a .npy file write numpy.load(path, mmap_mode='r')"
+        raise checks.invalid_argument("data", checks.quote(os.fspath(file)), allowed, hint)
+    if not file.is_file():
+        raise SourceError(f"{file}: {'not a file' if file.exists() else 'there is no such file'}")
+    rows = ParquetRows(file)
+    rows.say_converted()
+    return rows.blocks

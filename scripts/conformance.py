@@ -1,0 +1,326 @@
+"""Every likelihood under every process: which objectives run, and why the others do not.
+
+Each cell of the table is a set of fits: at sparsity 1, 2 and dense, of rows in memory and of the same rows in blocks.
+All of them go through the same checks. What is refused is shown with the reason that `stickbreak` itself gives. The
+cells follow the registry of likelihoods and processes: a new class, truncation or base measure has its own unasked.
+
+`--write` puts the table into docs/conformance.md, which a test compares.
+"""
+
+from __future__ import annotations
+
+import argparse
+import dataclasses
+import functools
+import tempfile
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal, get_args, get_origin
+
+import numpy as np
+from numpy.typing import NDArray
+
+import stickbreak as sb
+from stickbreak.likelihoods import Likelihood
+from stickbreak.processes import Process
+from stickbreak.specification import Specification
+from stickbreak.testing import visible_bits
+from stickbreak.testing.generators import VARIANTS, random_rows, random_specification, setting_of
+
+ROOT = Path(__file__).resolve().parent.parent
+PAGE = ROOT / "docs" / "conformance.md"
+OBJECTIVES = ("variational", "map", "ml")
+SPARSITIES = (1, 2, None)
+N_ROWS, N_COLUMNS, N_COMPONENTS, N_BATCHES = 60, 3, 3, 3
+# Weights have a mode from here on, whatever the process: see `FiniteDirichlet`.
+CONCENTRATION = 1.5 * N_COMPONENTS
+# Priors are drawn until they have a mode, where the objective asks for one.
+MOST_DRAWS = 1000
+
+Rows = NDArray[np.float64]
+Options = Mapping[str, Any]
+
+
+@dataclass(frozen=True, eq=False)
+class Choice:
+    """A class of the registry with those of its options that choose another mathematics."""
+
+    kind: type[Specification]
+    options: Options
+
+    @property
+    def name(self) -> str:
+        """The class, and in words what else was chosen."""
+        return ", ".join([self.kind.__name__, *(_shown(name, value) for name, value in self.options.items())])
+
+
+def _shown(name: str, value: Any) -> str:
+    if isinstance(value, str):
+        return f'"{value}"'
+    if isinstance(value, bool):
+        return name if value else f"no {name}"
+    return f"{name} a matrix" if callable(value) else f"{type(value).__name__} prior"
+
+
+@functools.cache
+def likelihoods() -> tuple[Choice, ...]:
+    """All likelihoods, with what `VARIANTS` knows of them."""
+    choices = []
+    for kind in Likelihood.__subclasses__():
+        for options in VARIANTS.get(kind.__name__, ({},)):
+            # Where a word chooses, the parameters that go with it need no mention.
+            words = {name: value for name, value in options.items() if not callable(value)}
+            choices.append(Choice(kind, words or options))
+    return tuple(choices)
+
+
+@functools.cache
+def processes() -> tuple[Choice, ...]:
+    """All processes: every truncation, with a number for the concentration and with a prior."""
+    choices = []
+    for kind in Process.__subclasses__():
+        fields = {field.name: field for field in dataclasses.fields(kind)}
+        truncation = fields["truncation"].type if "truncation" in fields else None
+        words = get_args(truncation) if get_origin(truncation) is Literal else (None,)
+        priors: list[Any] = [each for each in get_args(fields["concentration"].type) if dataclasses.is_dataclass(each)]
+        for prior in (None, *priors):
+            for word in words:
+                options: dict[str, Any] = {} if word is None else {"truncation": word}
+                if prior is not None:
+                    options["concentration"] = prior(CONCENTRATION, 1.0)
+                choices.append(Choice(kind, options))
+    return tuple(choices)
+
+
+@dataclass(frozen=True)
+class Refusal:
+    """A cell that does not run, and what `stickbreak` said."""
+
+    reason: str
+
+
+def make_process(choice: Choice) -> Process:
+    """A process of this choice, for `N_COMPONENTS`."""
+    given = {"n_components": N_COMPONENTS, "concentration": CONCENTRATION, "discount": 0.25} | dict(choice.options)
+    names = {field.name for field in dataclasses.fields(choice.kind)}
+    made: Any = choice.kind(**{name: value for name, value in given.items() if name in names})
+    return made  # type: ignore[no-any-return]
+
+
+def make_rows(choice: Choice) -> Rows:
+    """Rows in the domain of a likelihood."""
+    domain: str = choice.kind._domain  # type: ignore[attr-defined]
+    return random_rows(np.random.default_rng(5), N_ROWS, N_COLUMNS, domain=domain)
+
+
+def make_likelihood(choice: Choice, rows: Rows, seed: int) -> Likelihood:
+    """A likelihood of this choice that suits the rows, all its parameters given."""
+    variants = VARIANTS.get(choice.kind.__name__, ({},))
+    rng, setting = np.random.default_rng(seed), setting_of(rows)
+    for _ in range(100):
+        made: Any = random_specification(rng, choice.kind, setting)
+        if len(variants) == 1 or _is_variant(made, choice):
+            return made  # type: ignore[no-any-return]
+    raise LookupError(f"{choice.name} is never drawn")
+
+
+def _is_variant(made: Specification, choice: Choice) -> bool:
+    """Whether it is of the choice: the words are the same, and a matrix stands where one should and nowhere else."""
+    for options in VARIANTS[choice.kind.__name__]:
+        for name, value in options.items():
+            own = getattr(made, name)
+            expected = choice.options.get(name)
+            if callable(value) and not any(not callable(other) for other in options.values()):
+                if (np.ndim(own) == 2) != callable(expected):
+                    return False
+            elif not callable(value) and (own == value) != (expected == value):
+                return False
+    return True
+
+
+def algorithm(objective: str, sparsity: int | None) -> sb.Memoized:
+    """Consecutive batches, so that rows in memory and rows in blocks go to the same ones."""
+    objectives: Any = objective
+    return sb.Memoized(
+        batches=N_BATCHES,
+        shuffle=False,
+        objective=objectives,
+        sparsity=sparsity,
+        margin=None,
+        max_passes=6,
+        tol=0.0,
+    )
+
+
+def blocks_of(rows: Rows) -> Callable[[], Iterator[Rows]]:
+    """The rows in blocks whose sizes are none of the batches'."""
+    cuts = [7, 31, 32, N_ROWS]
+    return lambda: (rows[begin:end] for begin, end in zip([0, *cuts], cuts, strict=False))
+
+
+def fit_cell(
+    likelihood: Choice, process: Choice, objective: str, sparsity: int | None, *, streamed: bool = False
+) -> tuple[sb.Fit, Rows]:
+    """One fit of a cell, and its rows.
+
+    Raises
+    ------
+    NotSupported
+        The cell is refused.
+    """
+    rows = make_rows(likelihood)
+    data: Any = blocks_of(rows) if streamed else rows
+    prior, chosen = make_process(process), algorithm(objective, sparsity)
+    for seed in range(MOST_DRAWS):
+        model = sb.Mixture(likelihood=make_likelihood(likelihood, rows, seed), process=prior)
+        try:
+            fit = sb.fit(model, data, chosen, n_components=N_COMPONENTS, seed=1, progress=False)
+        except sb.InvalidArgument as error:
+            if objective != "map" or error.argument in ("data", None):
+                raise
+            continue  # this prior has no mode
+        return fit, rows
+    raise LookupError(f"{likelihood.name}: no prior has a mode")
+
+
+def check_cell(likelihood: Choice, process: Choice, objective: str, sparsity: int | None) -> None:
+    """Run all checks of a cell.
+
+    Raises
+    ------
+    AssertionError
+        A check fails.
+    NotSupported
+        The cell is refused.
+    """
+    fit, rows = fit_cell(likelihood, process, objective, sparsity)
+    check_bound(fit, rows)
+    check_answers(fit, rows, sparsity)
+    bits = visible_bits(fit, rows)
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "model.safetensors"
+        fit.save(path)
+        require(visible_bits(sb.load(path), rows) == bits, "a saved fit is the same fit")
+    streamed, _ = fit_cell(likelihood, process, objective, sparsity, streamed=True)
+    require(visible_bits(streamed, rows) == bits, "rows in blocks give the same bits")
+
+
+def check_bound(fit: sb.Fit, rows: Rows) -> None:
+    """The objective never falls, and one more local step does not lose."""
+    values = np.array([record.elbo for record in fit.history])
+    slack = 1e-9 * (np.abs(values).max() + np.abs(rows).sum() + len(rows))
+    require(bool(np.isfinite(values).all()), "the objective is finite")
+    require(bool((np.diff(values) >= -slack).all()), "the objective never falls")
+    require(fit.elbo == values[-1], "the fit has the last value")
+    require(fit.evaluate(rows) >= fit.elbo - slack, "a local step does not lose")
+
+
+def check_answers(fit: sb.Fit, rows: Rows, sparsity: int | None) -> None:
+    """What is said of rows has its shape, its sums and its range."""
+    shape = (len(rows), N_COMPONENTS)
+    responsibilities = fit.predict_proba(rows)
+    require(responsibilities.shape == shape, "responsibilities are (n, K)")
+    require(bool(np.allclose(responsibilities.sum(axis=1), 1.0, rtol=1e-12)), "responsibilities sum to one")
+    predicted = fit.predict(rows)
+    require(bool((predicted == responsibilities.argmax(axis=1)).all()), "predict is the largest responsibility")
+    kept = fit.predict_proba(rows, sparse=True)
+    require(kept.shape == shape, "sparse responsibilities are (n, K)")
+    # Where rows may be in the tail, it is one of their choices.
+    require(bool((np.diff(kept.indptr) <= (sparsity or N_COMPONENTS)).all()), "no row keeps more than it may")
+    scores = fit.log_predictive(rows)
+    require(scores.shape == (len(rows),) and bool(np.isfinite(scores).all()), "densities are finite")
+    drawn = fit.sample(20, seed=2)
+    require(drawn.shape == (20, N_COLUMNS) and bool(np.isfinite(fit.predict_proba(drawn)).all()), "draws are rows")
+    total = float(fit.weights.sum()) + fit.leftover_weight
+    require(bool(np.isclose(total, 1.0, rtol=1e-12)), "weights sum to one")
+
+
+def require(holds: bool, law: str) -> None:
+    """Raise AssertionError unless the law holds."""
+    if not holds:
+        raise AssertionError(f"broken: {law}")
+
+
+@functools.cache
+def outcome(likelihood: Choice, process: Choice, objective: str) -> Refusal | None:
+    """None where the whole cell runs and obeys; the refusal where it does not run at any sparsity.
+
+    Raises
+    ------
+    AssertionError
+        A check fails, or some of its fits are refused and others are not.
+    """
+    reasons: set[str | None] = set()
+    for sparsity in SPARSITIES:
+        try:
+            check_cell(likelihood, process, objective, sparsity)
+            reasons.add(None)
+        except sb.NotSupported as error:
+            reasons.add(str(error))
+    if len(reasons) > 1:
+        raise AssertionError(f"some fits of the cell are refused and others are not: {reasons}")
+    reason = reasons.pop()
+    return None if reason is None else Refusal(reason)
+
+
+def table() -> str:
+    """The page."""
+    rows, columns = likelihoods(), processes()
+    reasons: list[str] = []
+    lines = [
+        "| | " + " | ".join(column.name for column in columns) + " |",
+        "|---|" + "---|" * len(columns),
+    ]
+    for row in rows:
+        cells = [_cell([outcome(row, column, objective) for objective in OBJECTIVES], reasons) for column in columns]
+        lines.append(f"| {row.name} | " + " | ".join(cells) + " |")
+    notes = [f"{number}. {reason}" for number, reason in enumerate(reasons, start=1)]
+    return TEXT.format(table="\n".join(lines), notes="\n".join(notes), n=len(rows) * len(columns) * len(OBJECTIVES))
+
+
+def _cell(outcomes: list[Refusal | None], reasons: list[str]) -> str:
+    """One cell; a refusal that is the same for all objectives stands there once."""
+    notes = [None if each is None else _note(each, reasons) for each in outcomes]
+    if len(set(notes)) == 1 and notes[0] is not None:
+        return f"no ({notes[0]})"
+    shown = zip(OBJECTIVES, notes, strict=True)
+    return ", ".join(objective if note is None else f"no {objective} ({note})" for objective, note in shown)
+
+
+def _note(refusal: Refusal, reasons: list[str]) -> int:
+    if refusal.reason not in reasons:
+        reasons.append(refusal.reason)
+    return reasons.index(refusal.reason) + 1
+
+
+TEXT = """# What runs with what
+
+Rows are likelihoods, columns are processes. A cell names the objectives of `Full`, `Memoized` and `Stochastic` that
+run; numbers in brackets say why another does not, in the words of the error.
+
+Each of the {n} is tried at sparsity 1, 2 and dense, on rows in memory and on the same rows in blocks. What runs obeys:
+the objective never falls; one more local step loses nothing; responsibilities and weights sum to one; densities are
+finite; draws are rows of the same kind; the same fit, saved or of rows in blocks, has the same bits.
+
+{table}
+
+{notes}
+
+`python scripts/conformance.py --write` makes this page, and `tests/test_conformance.py` compares it with what runs.
+"""
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--write", action="store_true", help="rewrite the page")
+    page = table()
+    if parser.parse_args().write:
+        PAGE.write_text(page, encoding="utf-8")
+        print(f"wrote {PAGE.relative_to(ROOT)}")
+    else:
+        print(page, end="")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,136 @@
+//! What a likelihood asks of the data: which values it takes, and which moments its defaults need.
+
+use crate::data::Units;
+use crate::error::{Error, Result};
+use crate::parallel::{Cancel, blocks, try_map_with};
+use crate::real::Real;
+
+/// The values that rows may have.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Domain {
+    /// Finite numbers.
+    Real,
+    /// Whole numbers from 0 to 2^53.
+    Counts,
+    /// 0 and 1.
+    Binary,
+}
+
+/// The largest count: beyond it float64 does not hold every whole number.
+const MOST: f64 = 9_007_199_254_740_992.0;
+
+impl Domain {
+    /// Whether it has the value.
+    pub fn has(self, value: f64) -> bool {
+        match self {
+            Self::Real => value.is_finite(),
+            Self::Counts => (0.0..=MOST).contains(&value) && value.fract() == 0.0,
+            Self::Binary => value == 0.0 || value == 1.0,
+        }
+    }
+
+    /// Its values, in words.
+    pub fn allowed(self) -> &'static str {
+        match self {
+            Self::Real => "finite",
+            Self::Counts => "whole numbers from 0 to 2^53",
+            Self::Binary => "0 or 1 everywhere",
+        }
+    }
+
+    /// Checks a value at a place.
+    ///
+    /// # Errors
+    /// [`Error::InvalidArgument`] naming the place.
+    pub fn check<F: Real>(self, argument: &str, value: F, row: usize, column: usize) -> Result<()> {
+        if self.has(value.to_f64()) {
+            return Ok(());
+        }
+        Err(Error::invalid(argument, format!("{value} in row {row}, column {column}"), self.allowed()))
+    }
+}
+
+/// The moments of the data that fill in what the user left open.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Needs {
+    /// Column means.
+    Means,
+    /// And column variances.
+    Variances,
+    /// And the covariance.
+    Covariance,
+}
+
+/// What a likelihood asks of the data.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Demands {
+    /// Values that rows may have.
+    pub domain: Domain,
+    /// Moments that are needed.
+    pub needs: Needs,
+    /// Whether rows may be sparse.
+    pub sparse: bool,
+    /// Whether rows may have holes, which then are left out.
+    pub holes: bool,
+}
+
+/// Checks rows that no moments are taken of; NaN is a hole where `holes` says so.
+///
+/// # Errors
+/// [`Error::InvalidArgument`] naming the first value that is not of the domain; [`Error::Cancelled`].
+pub fn check_rows<F: Real>(
+    units: &Units<'_, F>,
+    domain: Domain,
+    holes: bool,
+    argument: &str,
+    cancel: &Cancel,
+) -> Result<()> {
+    let d = units.dimension();
+    let ranges: Vec<_> = blocks(units.len(), 1024).collect();
+    let csr = units.csr();
+    let space = || vec![F::ZERO; if csr.is_some() { 0 } else { 1024 * d }];
+    try_map_with(ranges.len(), space, |rows, index| {
+        cancel.check()?;
+        let range = ranges[index].clone();
+        if let Some(table) = csr {
+            for number in range.map(|unit| units.row_number(unit)) {
+                let (columns, values) = table.row(number);
+                for (&column, &value) in columns.iter().zip(values) {
+                    domain.check(argument, value, number, column as usize)?;
+                }
+            }
+            return Ok(());
+        }
+        let rows = &mut rows[..range.len() * d];
+        units.read(range.clone(), &vec![F::ZERO; d], rows);
+        for (unit, row) in range.zip(rows.chunks_exact(d)) {
+            for (column, &value) in row.iter().enumerate().filter(|(_, value)| !(holes && value.is_nan())) {
+                domain.check(argument, value, units.row_number(unit), column)?;
+            }
+        }
+        Ok(())
+    })?;
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::data::DenseRows;
+
+    #[test]
+    fn domains_have_their_values_only() {
+        assert!(Domain::Counts.has(0.0) && Domain::Counts.has(MOST) && !Domain::Counts.has(0.5));
+        assert!(!Domain::Counts.has(-1.0) && !Domain::Counts.has(f64::NAN) && !Domain::Counts.has(2.0 * MOST));
+        assert!(Domain::Binary.has(1.0) && !Domain::Binary.has(2.0) && !Domain::Real.has(f64::INFINITY));
+    }
+
+    #[test]
+    fn the_place_of_a_wrong_value_is_named() {
+        let rows = DenseRows::new(vec![0.0, 1.0, 1.0, f64::NAN, 0.0, 3.0], 2);
+        let check = |holes| check_rows(&Units::all(&rows, None), Domain::Binary, holes, "X", &Cancel::default());
+        let message = |holes| check(holes).err().map(|error| error.to_string()).unwrap_or_default();
+        assert!(message(false).contains("NaN in row 1, column 1"), "{}", message(false));
+        assert!(message(true).contains("3 in row 2, column 1"), "{}", message(true));
+    }
+}

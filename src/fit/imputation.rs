@@ -1,0 +1,94 @@
+//! Missing values of new rows, from the posterior predictive given what a row has (spec of missing entries, 4).
+
+use crate::data::Rows;
+use crate::error::Result;
+use crate::fit::fitted::{Assigned, Fitted, Scored};
+use crate::likelihood::Draw;
+use crate::local_step::Keep;
+use crate::model::Model;
+use crate::parallel::{Cancel, try_map};
+use crate::rng::{Choices, Purpose, stream};
+use crate::simd::Scalar;
+use crate::suffstats::Sufficient;
+
+impl Fitted {
+    /// Mean and variance of every missing value; of the others the values themselves, and 0. Both (n, D).
+    ///
+    /// # Errors
+    /// [`crate::Error::NotSupported`] for a likelihood that allows no missing values; as [`Fitted::evaluate`].
+    pub fn impute<F: Scalar>(&self, rows: &dyn Rows<F>, cancel: &Cancel) -> Result<(Vec<f64>, Vec<f64>)> {
+        let model = self.model::<F>()?;
+        let nothing = vec![0.0; self.summary.n_statistics];
+        let components = self.components_and_prior(&nothing);
+        let moments = try_map(components.len(), |k| model.likelihood.predictive_moments(components[k]))?;
+        let d = self.origin.len();
+        let (mut values, mut variances) = (in_double(rows), vec![0.0; rows.n_rows() * d]);
+        let shares = self.predictive_shares(&model, rows, cancel)?;
+        for row in 0..rows.n_rows() {
+            let own = row * shares.width..(row + 1) * shares.width;
+            let (numbers, shares) = (&shares.components[own.clone()], &shares.values[own]);
+            for column in (0..d).filter(|column| values[row * d + column].is_nan()).collect::<Vec<_>>() {
+                let (mut mean, mut square) = (0.0, 0.0);
+                for (&k, share) in numbers.iter().zip(shares).filter(|(_, share)| **share > 0.0) {
+                    let (m, v) = (moments[k as usize].0[column], moments[k as usize].1[column]);
+                    mean += share * m;
+                    square += share * (v + m * m);
+                }
+                values[row * d + column] = mean;
+                variances[row * d + column] = square - mean * mean;
+            }
+        }
+        Ok((values, variances))
+    }
+
+    /// The rows with every missing value drawn, (n, D).
+    ///
+    /// # Errors
+    /// As [`Fitted::impute`].
+    pub fn sample_missing<F: Scalar>(&self, rows: &dyn Rows<F>, seed: u64, cancel: &Cancel) -> Result<Vec<f64>> {
+        let model = self.model::<F>()?;
+        let nothing = vec![0.0; self.summary.n_statistics];
+        let components = self.components_and_prior(&nothing);
+        // Rows that may have holes have no length of their own.
+        let from = Draw { estimate: None, all: components[components.len() - 1] };
+        let d = self.origin.len();
+        let mut values = in_double(rows);
+        let shares = self.predictive_shares(&model, rows, cancel)?;
+        for (row, own) in values.chunks_exact_mut(d).enumerate() {
+            if !own.iter().any(|value| value.is_nan()) {
+                continue;
+            }
+            let mut generator = stream(seed, Purpose::Draws, row as u64);
+            let slot = row * shares.width + generator.choose(&shares.values[row * shares.width..][..shares.width]);
+            // Given the component its columns are independent, so what the row has says no more of them.
+            let drawn = model.likelihood.draw(components[shares.components[slot] as usize], from, &mut generator)?;
+            own.iter_mut().zip(drawn).filter(|(value, _)| value.is_nan()).for_each(|(value, x)| *value = x);
+        }
+        Ok(values)
+    }
+
+    /// All components, and last what has no rows: the prior.
+    fn components_and_prior<'a>(&'a self, nothing: &'a [f64]) -> Vec<Sufficient<'a>> {
+        let mut components = self.summary.components();
+        components.push(Sufficient { count: 0.0, statistics: nothing });
+        components
+    }
+
+    /// The responsibilities of all components and, behind them, of the left-over weight, under the predictive.
+    fn predictive_shares<F: Scalar>(&self, model: &Model<F>, rows: &dyn Rows<F>, cancel: &Cancel) -> Result<Assigned> {
+        let scorer = self.globals(model).predictive_scorer(model)?;
+        let width = scorer.n_components();
+        let scored = Scored { model, scorer: scorer.as_ref(), tail: None, width, margin: None, keep: Keep::Nothing };
+        self.collect(rows, &scored, cancel)
+    }
+}
+
+fn in_double<F: Scalar>(rows: &dyn Rows<F>) -> Vec<f64> {
+    let mut row = vec![F::ZERO; rows.n_columns()];
+    let mut values = Vec::with_capacity(rows.n_rows() * row.len());
+    for number in 0..rows.n_rows() {
+        rows.read_row(number, &mut row);
+        values.extend(row.iter().map(|value| value.to_f64()));
+    }
+    values
+}

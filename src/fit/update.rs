@@ -1,0 +1,169 @@
+//! New data for a fit: one more batch of a memoized run (spec 4.3).
+
+use std::time::Instant;
+
+use crate::component::EditLog;
+use crate::data::{Demands, Moments, Needs, Rows, TableRows, moments, whole};
+use crate::error::{Error, Result};
+use crate::executor::{InProcess, LocalOptions};
+use crate::fit::engine::Engine;
+use crate::fit::position::{Identity, Position};
+use crate::fit::schedule::Schedule;
+use crate::fit::{Fitted, check_form, check_numbers};
+use crate::likelihood::{self, Conjugate};
+use crate::local_step::Keep;
+use crate::memo::Memo;
+use crate::parallel::Cancel;
+use crate::responsibilities::Sparsity;
+use crate::simd::Scalar;
+use crate::suffstats::Sufficient;
+
+/// Bytes for bounds where rows are visited again, as many as a fit takes by default.
+const BOUNDS_MEMORY: usize = 128 << 20;
+
+/// How long an update goes on.
+#[derive(Debug, Clone, Copy)]
+pub struct Limits {
+    /// Visits of the new rows at most, at least 1.
+    pub max_passes: usize,
+    /// Stop when a visit gains less, in nats per unit of the new rows' mass; 0 never stops early.
+    pub tol: f64,
+}
+
+impl Fitted {
+    /// This fit with the new rows as one more batch, whose summary each visit replaces; what the rows before them
+    /// contribute stays. The bound is that of all rows.
+    ///
+    /// # Errors
+    /// [`Error::NotSupported`] for a fit without a bound; [`Error::InvalidArgument`] for `X_new`;
+    /// [`Error::Numerical`]; [`Error::Cancelled`] where no visit was completed.
+    pub fn update<F: Scalar>(
+        &self,
+        rows: &dyn Rows<F>,
+        weights: Option<&[f64]>,
+        limits: Limits,
+        cancel: &Cancel,
+    ) -> Result<Self> {
+        if self.elbo.is_nan() {
+            return Err(Error::NotSupported {
+                what: "an update of a fit whose elbo is nan, so that some of its rows have no responsibilities yet"
+                    .into(),
+                instead: "let it complete a pass first".into(),
+            });
+        }
+        // Where the rows' type cannot hold the origin, they would be measured from another one.
+        if self.origin.iter().any(|&value| F::from_f64(value).to_f64() != value) {
+            return self.updated(&Widened(rows), weights, limits, cancel);
+        }
+        self.updated(rows, weights, limits, cancel)
+    }
+
+    fn updated<F: Scalar>(
+        &self,
+        rows: &dyn Rows<F>,
+        weights: Option<&[f64]>,
+        limits: Limits,
+        cancel: &Cancel,
+    ) -> Result<Self> {
+        let started = Instant::now();
+        let n_rows = self.n_rows + rows.n_rows();
+        check_numbers("X_new", n_rows)?;
+        let model = self.model::<F>()?;
+        let demands = likelihood::demands(&self.specification.likelihood.name)?;
+        check_form(&self.specification, rows.csr().is_some(), demands)?;
+        let table = TableRows { rows, weights };
+        // Variances tell how far the rows lie from the origin; nothing follows a covariance any more.
+        let demands = Demands { needs: demands.needs.min(Needs::Variances), ..demands };
+        let data = moments(&table, demands, self.specification.holes, cancel).map_err(of_new_rows)?;
+        check_near(model.likelihood.as_ref(), &data)?;
+        let source = whole(rows, weights)?;
+        let local = LocalOptions {
+            sparsity: Sparsity::Limited(self.sparsity),
+            margin: self.margin,
+            // They pay from the second visit on.
+            bounds_memory: if limits.max_passes > 1 { BOUNDS_MEMORY } else { 1 },
+            keep: Keep::Summary,
+        };
+        let mut executor = InProcess::new(&model, &source, local, cancel.clone())?;
+        let edits = EditLog::with_components(self.summary.n_components());
+        let mut earlier = self.summary.clone();
+        earlier.ids = edits.components()?;
+        let engine = Engine {
+            model: &model,
+            identity: &Identity::default(),
+            max_passes: limits.max_passes,
+            margin: self.margin,
+            tol: limits.tol,
+            schedule: Schedule::Memoized,
+            shuffle: false,
+            seed: 0,
+            started,
+        };
+        let run = engine.run(&mut executor, Position::first(Memo::beside(earlier, 1), edits), &mut (), cancel)?;
+        if run.history.is_empty() {
+            return Err(Error::Cancelled);
+        }
+        let (passes, seconds) = (self.history.len(), self.history.last().map_or(0.0, |last| last.seconds));
+        let mut history = self.history.clone();
+        history.extend(run.history.into_iter().map(|mut record| {
+            record.index += passes;
+            record.seconds += seconds;
+            record
+        }));
+        let (summary, elbo, stop_reason) = (run.summary, run.elbo, run.stop_reason);
+        Ok(Self { n_rows, summary, elbo, history, stop_reason, error: run.error, ..self.clone() })
+    }
+}
+
+/// Refuses rows so far from the origin of the fit that float64 cannot hold their squares beside its prior.
+fn check_near(likelihood: &dyn Conjugate, data: &Moments) -> Result<()> {
+    let origin = likelihood.origin();
+    let spread = |j: usize| data.variance.get(j).map_or(0.0, |variance| variance.sqrt());
+    let distant: Vec<f64> =
+        (0..data.dimension()).map(|j| origin[j] + (data.mean[j] - origin[j]).hypot(spread(j))).collect();
+    let nothing = vec![0.0; likelihood.n_statistics()];
+    // What holds for statistics that move to this origin holds for rows that are measured from it.
+    match likelihood.rebase(Sufficient { count: 0.0, statistics: &nothing }, &distant) {
+        Ok(_) => Ok(()),
+        Err(Error::InvalidArgument { .. }) => {
+            let found = "so far from the rows of the fit, for its prior, that float64 cannot hold them there";
+            Err(Error::invalid("X_new", found, "rows like those of the fit; fit them together instead"))
+        }
+        Err(other) => Err(other),
+    }
+}
+
+/// The errors of [`moments`] under the name that the rows have here.
+fn of_new_rows(error: Error) -> Error {
+    match error {
+        Error::InvalidArgument { argument, found, allowed } if argument == "data" => {
+            Error::InvalidArgument { argument: "X_new".into(), found, allowed }
+        }
+        other => other,
+    }
+}
+
+/// Rows in float64, whatever their own type.
+struct Widened<'a, F>(&'a dyn Rows<F>);
+
+impl<F: Scalar> Rows<f64> for Widened<'_, F> {
+    fn n_rows(&self) -> usize {
+        self.0.n_rows()
+    }
+
+    fn n_columns(&self) -> usize {
+        self.0.n_columns()
+    }
+
+    fn read_row(&self, row: usize, out: &mut [f64]) {
+        let mut own = vec![F::ZERO; out.len()];
+        self.0.read_row(row, &mut own);
+        out.iter_mut().zip(own).for_each(|(to, value)| *to = value.to_f64());
+    }
+
+    fn read_rows(&self, rows: &[usize], out: &mut [f64]) {
+        let mut own = vec![F::ZERO; out.len()];
+        self.0.read_rows(rows, &mut own);
+        out.iter_mut().zip(own).for_each(|(to, value)| *to = value.to_f64());
+    }
+}

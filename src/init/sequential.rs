@@ -1,0 +1,68 @@
+//! The rows one after another in random order (Blei & Jordan 2006; spec 5.3).
+
+use crate::component::ComponentId;
+use crate::error::{Error, Result};
+use crate::global_step::Globals;
+use crate::init::Beginning;
+use crate::likelihood::{Density, Scorer};
+use crate::local_step::{Assign, ByScore, Keep, LocalStep, OneEach};
+use crate::model::{Model, Objective};
+use crate::rng::{Generator, permutation};
+use crate::simd::Scalar;
+use crate::suffstats::Summary;
+
+/// Global steps at most: of more rows than that, blocks of neighbours in the random order take theirs together.
+const STEPS: usize = 1000;
+
+/// Goes through the rows in a random order: globals from the summary so far, responsibilities of the next row under the
+/// posterior predictive, `E w_k p(x | lambda_k)`, and then the row is added. Every row is in the summary once.
+///
+/// By expected log densities, which the local step has, a component without rows would look no better to a row than a
+/// cluster of others, and far too few clusters would be found.
+///
+/// The components begin alike, and the prior of their weights tells them apart. Where it does not, soft responsibilities
+/// would stay equal for ever; there each of the first K rows has a component to itself.
+///
+/// # Errors
+/// [`crate::Error::Cancelled`]; [`crate::Error::Numerical`].
+pub fn one_by_one<F: Scalar>(begin: &Beginning<'_, F>, generator: &mut Generator) -> Result<Summary> {
+    let likelihood = begin.likelihood();
+    let mut total = Summary::empty(begin.ids.to_vec(), likelihood.n_statistics(), begin.keep == Keep::SummaryAndGaps);
+    if !begin.data.can_seek() {
+        return Err(Error::NotSupported {
+            what: "init=\"sequential\" with a source that is read in order".into(),
+            instead: "its order is a random one; use \"kmeans++\" or \"random\"".into(),
+        });
+    }
+    let order = permutation(begin.data.n_rows() as u32, generator);
+    let add = |rows: &[u32], ids: &[ComponentId], assign: &dyn Assign<F>, total: &mut Summary| {
+        let step = LocalStep { likelihood, ids, assign, keep: begin.keep, cancel: begin.cancel };
+        let mut rows = rows.to_vec();
+        rows.sort_unstable();
+        total.add(&step.run(&begin.data.pick(&rows)?, None, &mut [])?.summary)
+    };
+    // Whatever is maximised later on: components without rows have no point estimates.
+    let model = Model { objective: Objective::Variational, ..begin.model.clone() };
+    let at_first = model.allocate(&total).expected_weights;
+    let alike = at_first.windows(2).all(|pair| pair[0] == pair[1]);
+    let n_single = if alike { begin.ids.len().min(order.len()) } else { 0 };
+    let (single, shared) = order.split_at(n_single);
+    for (row, id) in single.chunks(1).zip(begin.ids.chunks(1)) {
+        add(row, id, &OneEach, &mut total)?;
+    }
+    for (version, rows) in shared.chunks(order.len().div_ceil(STEPS).max(1)).enumerate() {
+        let globals = Globals::new(&model, &total, version as u64);
+        let log_weights: Vec<f64> = globals.allocation.expected_weights.iter().map(|weight| weight.ln()).collect();
+        let scorer: Box<dyn Scorer<F>> = likelihood.scorer(&globals.components(), &log_weights, Density::Predictive)?;
+        let assign = ByScore {
+            scorer: scorer.as_ref(),
+            tail: None,
+            width: begin.ids.len(),
+            margin: None,
+            abandon: true,
+            row_terms: false,
+        };
+        add(rows, begin.ids, &assign, &mut total)?;
+    }
+    Ok(total)
+}

@@ -1,0 +1,307 @@
+//! Independent columns of zeros and ones with a Beta base measure each (spec 1f; with holes, spec of missing entries, 2.3).
+
+use rand::RngExt;
+
+use crate::data::{Demands, Domain, Moments, Needs, RowBlock};
+use crate::error::{Error, Result};
+use crate::likelihood::by_row::RowFunction;
+use crate::likelihood::columns::{Column, ColumnScorer, Columns, Curve};
+use crate::likelihood::multinomial::add_rows;
+use crate::likelihood::scoring::Scorer;
+use crate::likelihood::{AtPoint, Conjugate, Density, Draw, Estimate, Frame, Likelihood, Specification};
+use crate::objective::Objective;
+use crate::parallel::map;
+use crate::parameters::{Parameters, table, vector};
+use crate::rng::Generator;
+use crate::simd::{Lines, Scalar};
+use crate::special::{digamma, ln_beta, x_ln_x};
+use crate::suffstats::Sufficient;
+
+/// p_d ~ Beta(`successes_d`, `failures_d`), x_d ~ Bernoulli(p_d). Statistics: sum x, and with holes the count of each column.
+#[derive(Debug)]
+pub struct Bernoulli {
+    /// Zeros.
+    origin: Vec<f64>,
+    holes: bool,
+    /// (D,).
+    prior: Vec<Beta>,
+}
+
+/// Beta(successes, failures).
+#[derive(Debug, Clone, Copy, PartialEq)]
+struct Beta {
+    successes: f64,
+    failures: f64,
+}
+
+/// The least probability that is not taken for zero in logarithms.
+const LEAST: f64 = 1e-300;
+
+/// ln p and ln(1 - p).
+fn log_odds(p: f64) -> (f64, f64) {
+    (p.max(LEAST).ln(), (1.0 - p).max(LEAST).ln())
+}
+
+impl Beta {
+    fn total(self) -> f64 {
+        self.successes + self.failures
+    }
+
+    fn mean(self) -> f64 {
+        self.successes / self.total()
+    }
+
+    /// KL(self || prior).
+    fn divergence_from(self, prior: Self) -> f64 {
+        if self == prior {
+            return 0.0;
+        }
+        let of_total = digamma(self.total());
+        (self.successes - prior.successes) * (digamma(self.successes) - of_total)
+            + (self.failures - prior.failures) * (digamma(self.failures) - of_total)
+            - ln_beta(self.successes, self.failures)
+            + ln_beta(prior.successes, prior.failures)
+    }
+
+    /// `ln p` where x is 1, `ln (1 - p)` where it is 0.
+    fn column((success, failure): (f64, f64)) -> Column {
+        Column::line(success - failure, failure)
+    }
+
+    /// Minus the divergence of a row's smoothed mean, but for the row's own part (spec 5.2).
+    fn divergence(self, prior: Self) -> Column {
+        let (success, failure) = log_odds(self.mean());
+        let total = prior.total() + 1.0;
+        let constant = (prior.successes * success + (prior.failures + 1.0) * failure) / total;
+        Column::line((success - failure) / total, constant)
+    }
+
+    /// Minus the row's own part; `self` is the prior.
+    fn smoothed_entropy(self, x: f64) -> f64 {
+        let total = self.total() + 1.0;
+        -x_ln_x((self.successes + x) / total) - x_ln_x((self.failures + 1.0 - x) / total)
+    }
+}
+
+impl Bernoulli {
+    /// Count and sum of every column.
+    fn sums<'a>(&self, component: Sufficient<'a>) -> impl Iterator<Item = (f64, f64)> + use<'a> {
+        let (sums, counts) = component.statistics.split_at(self.prior.len());
+        let count = move |column: usize| counts.get(column).copied().unwrap_or(component.count);
+        sums.iter().enumerate().map(move |(column, &sum)| (count(column).max(sum).max(0.0), sum.max(0.0)))
+    }
+
+    fn posterior(&self, component: Sufficient<'_>) -> Vec<Beta> {
+        let columns = self.sums(component).zip(&self.prior);
+        columns
+            .map(|((n, s), prior)| Beta { successes: prior.successes + s, failures: prior.failures + n - s })
+            .collect()
+    }
+
+    fn probabilities(&self, component: Sufficient<'_>, estimate: Estimate) -> Vec<f64> {
+        let columns = self.posterior(component).into_iter().zip(self.sums(component));
+        columns
+            .map(|(own, (n, s))| match estimate {
+                Estimate::Mode if own.total() > 2.0 => (own.successes - 1.0) / (own.total() - 2.0),
+                Estimate::MaximumLikelihood if n > 0.0 => s / n,
+                _ => own.mean(),
+            })
+            .collect()
+    }
+}
+
+impl Specification for Bernoulli {
+    const DEMANDS: Demands = Demands { domain: Domain::Binary, needs: Needs::Means, sparse: true, holes: true };
+
+    fn check(parameters: &Parameters) -> Result<()> {
+        parameters.only(&["successes", "failures"])?;
+        let d = parameters.positives("successes", None)?.filter(|values| values.len() > 1).map(|values| values.len());
+        parameters.positives("failures", d).map(drop)
+    }
+
+    fn resolve(parameters: &Parameters, data: &Moments) -> Result<Parameters> {
+        let d = data.dimension();
+        let of = |name| Ok(vector(parameters.positives(name, Some(d))?.unwrap_or_else(|| vec![1.0; d])));
+        Ok(Parameters::from_pairs([("successes", of("successes")?), ("failures", of("failures")?)]))
+    }
+
+    fn build(parameters: &Parameters, frame: Frame) -> Result<Self> {
+        let d = frame.origin.len();
+        let of = |name| Parameters::required(name, parameters.positives(name, Some(d))?);
+        let columns = of("successes")?.into_iter().zip(of("failures")?);
+        let prior = columns.map(|(successes, failures)| Beta { successes, failures }).collect();
+        Ok(Self { origin: vec![0.0; d], holes: frame.holes, prior })
+    }
+}
+
+impl Conjugate for Bernoulli {
+    fn dimension(&self) -> usize {
+        self.prior.len()
+    }
+
+    fn n_statistics(&self) -> usize {
+        (if self.holes { 2 } else { 1 }) * self.prior.len()
+    }
+
+    fn origin(&self) -> &[f64] {
+        &self.origin
+    }
+
+    fn accumulate(&self, rows: RowBlock<'_, f64>, weights: &[f64], statistics: &mut [f64], _: &mut Lines<f64>) {
+        let (sums, counts) = statistics.split_at_mut(self.prior.len());
+        add_rows(rows, weights, sums);
+        add_counts(rows, weights, counts);
+    }
+
+    fn log_marginal(&self, component: Sufficient<'_>) -> Result<f64> {
+        let gain = |(own, prior): (Beta, &Beta)| {
+            ln_beta(own.successes, own.failures) - ln_beta(prior.successes, prior.failures)
+        };
+        Ok(self.posterior(component).into_iter().zip(&self.prior).map(gain).sum())
+    }
+
+    fn divergence_from_prior(&self, component: Sufficient<'_>) -> Result<f64> {
+        let columns = self.posterior(component).into_iter().zip(&self.prior);
+        Ok(columns.map(|(own, prior)| own.divergence_from(*prior)).sum())
+    }
+
+    fn at_point(&self, component: Sufficient<'_>, estimate: Estimate) -> Result<AtPoint> {
+        let mut at = AtPoint { log_likelihood: 0.0, log_prior: 0.0 };
+        let points = self.probabilities(component, estimate).into_iter().map(log_odds);
+        for (((n, s), (success, failure)), prior) in self.sums(component).zip(points).zip(&self.prior) {
+            at.log_likelihood += s * success + (n - s) * failure;
+            at.log_prior += (prior.successes - 1.0) * success + (prior.failures - 1.0) * failure
+                - ln_beta(prior.successes, prior.failures);
+        }
+        Ok(at)
+    }
+
+    fn check_mode(&self) -> Result<()> {
+        for prior in &self.prior {
+            for (name, value) in [("successes", prior.successes), ("failures", prior.failures)] {
+                if value < 1.0 {
+                    return Err(Error::invalid(name, value, "at least 1 where the objective is \"map\""));
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn point_estimates(&self, components: &[Sufficient<'_>], estimate: Estimate) -> Result<Parameters> {
+        let all = components.iter().flat_map(|component| self.probabilities(*component, estimate)).collect();
+        Ok(Parameters::from_pairs([("probabilities", table(self.prior.len(), all))]))
+    }
+
+    fn posterior_parameters(&self, components: &[Sufficient<'_>]) -> Result<Parameters> {
+        let all: Vec<Beta> = components.iter().flat_map(|component| self.posterior(*component)).collect();
+        let of = |value: fn(&Beta) -> f64| table(self.prior.len(), all.iter().map(value).collect());
+        Ok(Parameters::from_pairs([("successes", of(|own| own.successes)), ("failures", of(|own| own.failures))]))
+    }
+
+    fn predictive_moments(&self, component: Sufficient<'_>) -> Result<(Vec<f64>, Vec<f64>)> {
+        let means = self.posterior(component).into_iter().map(Beta::mean);
+        Ok(means.map(|p| (p, p * (1.0 - p))).unzip())
+    }
+
+    fn draw(&self, component: Sufficient<'_>, from: Draw<'_>, generator: &mut Generator) -> Result<Vec<f64>> {
+        // The expected probability is all that a single row sees.
+        let columns = self.probabilities(component, from.estimate.unwrap_or(Estimate::Mean)).into_iter();
+        Ok(columns.map(|p| f64::from(u8::from(generator.random::<f64>() < p))).collect())
+    }
+
+    fn rebase(&self, component: Sufficient<'_>, _: &[f64]) -> Result<Vec<f64>> {
+        // The origin is zero in every fit.
+        Ok(component.statistics.to_vec())
+    }
+}
+
+impl<F: Scalar> Likelihood<F> for Bernoulli {
+    fn scorer(
+        &self,
+        components: &[Sufficient<'_>],
+        log_weights: &[f64],
+        density: Density,
+    ) -> Result<Box<dyn Scorer<F>>> {
+        let packed = map(components.len(), |k| {
+            let of_point = |estimate| -> Vec<Column> {
+                self.probabilities(components[k], estimate).into_iter().map(|p| Beta::column(log_odds(p))).collect()
+            };
+            let columns = match density {
+                Density::Expected(Objective::Variational) => {
+                    let expected = |own: Beta| {
+                        let of_total = digamma(own.total());
+                        Beta::column((digamma(own.successes) - of_total, digamma(own.failures) - of_total))
+                    };
+                    self.posterior(components[k]).into_iter().map(expected).collect()
+                }
+                Density::Expected(Objective::Map) => of_point(Estimate::Mode),
+                Density::Expected(Objective::Ml) => of_point(Estimate::MaximumLikelihood),
+                Density::PlugIn(estimate) => of_point(estimate),
+                // The expected probability is all that a single row sees.
+                Density::Predictive => of_point(Estimate::Mean),
+                Density::Divergence => {
+                    let columns = self.posterior(components[k]).into_iter().zip(&self.prior);
+                    columns.map(|(own, prior)| own.divergence(*prior)).collect()
+                }
+            };
+            Columns { constant: log_weights[k], columns }
+        });
+        let scorer = ColumnScorer::new(Curve::Line, packed, self.holes).and_sparse();
+        if density != Density::Divergence {
+            return Ok(Box::new(scorer));
+        }
+        let prior = self.prior.clone();
+        let at_zero = prior.iter().map(|prior| prior.smoothed_entropy(0.0)).sum();
+        Ok(Box::new(scorer.with_row_terms(RowFunction::new(move |row| {
+            row.sum(at_zero, |column, x| prior[column].smoothed_entropy(x))
+        }))))
+    }
+
+    fn log_base_measure(&self, _: RowBlock<'_, F>, _: &[f64]) -> f64 {
+        0.0
+    }
+}
+
+/// Adds the weights of the rows to the counts of the columns in which they have a value; there are counts only where rows
+/// may have holes.
+pub(super) fn add_counts(rows: RowBlock<'_, f64>, weights: &[f64], counts: &mut [f64]) {
+    if counts.is_empty() {
+        return;
+    }
+    match rows {
+        RowBlock::Dense(rows) => {
+            for (row, &weight) in rows.chunks_exact(counts.len()).zip(weights) {
+                counts.iter_mut().zip(row).for_each(|(count, x)| *count += if x.is_nan() { 0.0 } else { weight });
+            }
+        }
+        RowBlock::Sparse(_) => {
+            let total: f64 = weights.iter().sum();
+            for count in counts {
+                *count += total;
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::likelihood::gamma;
+    use crate::rng::{Purpose, stream};
+
+    /// E[p] and E ln p by draws p = g / (g + h).
+    #[test]
+    fn expectations_are_those_of_a_beta_distribution() {
+        let own = Beta { successes: 2.5, failures: 1.25 };
+        let mut generator = stream(3, Purpose::Draws, 0);
+        let n = 200_000;
+        let (mut mean, mut log) = (0.0, 0.0);
+        for _ in 0..n {
+            let g = gamma::draw(own.successes, 1.0, &mut generator).expect("allowed");
+            let h = gamma::draw(own.failures, 1.0, &mut generator).expect("allowed");
+            mean += g / (g + h) / f64::from(n);
+            log += (g / (g + h)).ln() / f64::from(n);
+        }
+        assert!((mean - own.mean()).abs() < 3e-3 && (log - digamma(2.5) + digamma(3.75)).abs() < 8e-3);
+    }
+}

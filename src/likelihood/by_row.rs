@@ -1,0 +1,160 @@
+//! Functions of single rows in `f64`: predictive densities that are neither squares nor lines, and what depends on a row
+//! alone. They are asked once in a while, not in every pass.
+
+use std::any::Any;
+
+use pulp::{Simd, WithSimd};
+
+use crate::data::RowBlock;
+use crate::likelihood::PairBounds;
+use crate::likelihood::scoring::{Block, Scorer, Scratch};
+use crate::likelihood::sparse::offer_all;
+use crate::responsibilities::TopL;
+use crate::simd::{Instructions, Lines, Scalar};
+
+/// One row.
+#[derive(Debug, Clone, Copy)]
+pub enum Row<'a> {
+    /// All values, less the origin; NaN where there is none.
+    Dense(&'a [f64]),
+    /// Columns that are not zero, and their values.
+    Sparse(&'a [u32], &'a [f64]),
+}
+
+impl Row<'_> {
+    /// `sum_j f(j, x_j)` over the values that are there; `at_zero` is the same sum for a row of zeros.
+    pub fn sum(&self, at_zero: f64, f: impl Fn(usize, f64) -> f64) -> f64 {
+        match self {
+            Self::Dense(values) => {
+                values.iter().enumerate().filter(|(_, x)| !x.is_nan()).map(|(column, &x)| f(column, x)).sum()
+            }
+            Self::Sparse(columns, values) => {
+                let change = |(&column, &x): (&u32, &f64)| f(column as usize, x) - f(column as usize, 0.0);
+                at_zero + columns.iter().zip(*values).map(change).sum::<f64>()
+            }
+        }
+    }
+
+    /// The sum of its values.
+    pub fn total(&self) -> f64 {
+        self.sum(0.0, |_, x| x)
+    }
+}
+
+/// Calls `take` with the number and the values of each row.
+fn each_row<F: Scalar>(rows: RowBlock<'_, F>, dimension: usize, mut take: impl FnMut(usize, Row<'_>)) {
+    let mut wide = Vec::new();
+    match rows {
+        RowBlock::Dense(rows) => {
+            for (number, row) in rows.chunks_exact(dimension).enumerate() {
+                wide.clear();
+                wide.extend(row.iter().map(|value| value.to_f64()));
+                take(number, Row::Dense(&wide));
+            }
+        }
+        RowBlock::Sparse(rows) => {
+            for (number, (columns, values)) in rows.iter().enumerate() {
+                wide.clear();
+                wide.extend(values.iter().map(|value| value.to_f64()));
+                take(number, Row::Sparse(columns, &wide));
+            }
+        }
+    }
+}
+
+/// A function of a row.
+pub struct RowFunction(Box<dyn Fn(Row<'_>) -> f64 + Send + Sync>);
+
+impl RowFunction {
+    /// From a closure.
+    pub fn new(f: impl Fn(Row<'_>) -> f64 + Send + Sync + 'static) -> Self {
+        Self(Box::new(f))
+    }
+
+    /// Adds its values to one number for each row.
+    pub fn add<F: Scalar>(&self, rows: RowBlock<'_, F>, dimension: usize, out: &mut [f64]) {
+        each_row(rows, dimension, |number, row| out[number] += (self.0)(row));
+    }
+
+    /// The sum of its values, each times a mass.
+    pub fn weighted_sum<F: Scalar>(&self, rows: RowBlock<'_, F>, dimension: usize, masses: &[f64]) -> f64 {
+        let mut total = 0.0;
+        each_row(rows, dimension, |number, row| {
+            if masses[number] > 0.0 {
+                total += masses[number] * (self.0)(row);
+            }
+        });
+        total
+    }
+}
+
+/// Log densities by a function of the component and the row.
+pub struct RowScorer {
+    dimension: usize,
+    n_components: usize,
+    f: Box<dyn Fn(usize, Row<'_>) -> f64 + Send + Sync>,
+}
+
+impl RowScorer {
+    /// `f(k, row)` for `n_components` components.
+    pub fn new(
+        dimension: usize,
+        n_components: usize,
+        f: impl Fn(usize, Row<'_>) -> f64 + Send + Sync + 'static,
+    ) -> Self {
+        Self { dimension, n_components, f: Box::new(f) }
+    }
+}
+
+impl<F: Scalar> Scorer<F> for RowScorer {
+    fn n_components(&self) -> usize {
+        self.n_components
+    }
+
+    fn score_rows(&self, block: Block<'_, F>, _: Option<PairBounds<'_>>, sink: &mut TopL<F>, scratch: &mut Scratch<F>) {
+        let k = self.n_components;
+        let mut offer = |group: usize, scores: &Lines<F>| Instructions::widest().run(Offer { group, scores, sink });
+        let scores = &mut scratch.scores;
+        scores.reset(k * F::GROUP, F::ZERO);
+        let mut n = 0;
+        each_row(block.rows, self.dimension, |number, row| {
+            for (component, score) in scores[number % F::GROUP..].iter_mut().step_by(F::GROUP).enumerate() {
+                *score = F::from_f64((self.f)(component, row));
+            }
+            n = number + 1;
+            if n % F::GROUP == 0 {
+                offer(number / F::GROUP, scores);
+            }
+        });
+        if n % F::GROUP != 0 {
+            offer(n / F::GROUP, scores);
+        }
+        sink.n_evaluated += k * n;
+    }
+
+    fn score_component(&self, component: usize, rows: &[F], out: &mut [F]) {
+        each_row(RowBlock::Dense(rows), self.dimension, |number, row| {
+            out[number] = F::from_f64((self.f)(component, row));
+        });
+    }
+
+    fn as_any(&self) -> &dyn Any {
+        self
+    }
+}
+
+struct Offer<'a, F> {
+    group: usize,
+    scores: &'a Lines<F>,
+    sink: &'a mut TopL<F>,
+}
+
+impl<F: Scalar> WithSimd for Offer<'_, F> {
+    type Output = ();
+
+    #[allow(clippy::inline_always, reason = "compiled once for each instruction set")]
+    #[inline(always)]
+    fn with_simd<S: Simd>(self, simd: S) {
+        offer_all(simd, self.scores, self.group, self.sink);
+    }
+}

@@ -1,0 +1,378 @@
+//! Log weights that are a sum over columns, each a square or a line in its value: rows in vector lanes, components four at a
+//! time. A value that is not there (NaN, where holes are allowed) leaves out its column.
+
+use std::any::Any;
+
+use pulp::{Simd, WithSimd};
+
+use crate::data::RowBlock;
+use crate::likelihood::PairBounds;
+use crate::likelihood::by_row::RowFunction;
+use crate::likelihood::scoring::{Block, Scorer, Scratch, Tile};
+use crate::likelihood::sparse::SparseTable;
+use crate::responsibilities::TopL;
+use crate::simd::{Instructions, Lines, Scalar, VECTORS};
+
+/// Components that a kernel works on together: with three vectors of rows they fill a good half of the registers.
+const TOGETHER: usize = 4;
+
+/// How a value enters.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Curve {
+    /// `constant - (slope x + offset)^2 / 2`.
+    Square,
+    /// `constant + slope x`.
+    Line,
+}
+
+/// One column of a component.
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
+pub struct Column {
+    /// Multiplies the value.
+    pub slope: f64,
+    /// Added to that product, in a [`Curve::Square`].
+    pub offset: f64,
+    /// Nats.
+    pub constant: f64,
+}
+
+impl Column {
+    /// `constant - precision (x - centre)^2 / 2`.
+    pub fn square(precision: f64, centre: f64, constant: f64) -> Self {
+        let slope = precision.sqrt();
+        Self { slope, offset: -slope * centre, constant }
+    }
+
+    /// `constant + slope x`.
+    pub fn line(slope: f64, constant: f64) -> Self {
+        Self { slope, offset: 0.0, constant }
+    }
+}
+
+/// One component.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Columns {
+    /// What does not belong to any column, nats.
+    pub constant: f64,
+    /// (D,).
+    pub columns: Vec<Column>,
+}
+
+/// Packed components.
+pub struct ColumnScorer<F> {
+    instructions: Instructions,
+    curve: Curve,
+    dimension: usize,
+    n_components: usize,
+    holes: bool,
+    /// By fours of components, by column: their slopes, and with squares their offsets.
+    packed: Vec<F>,
+    /// The sum of all constants, by component.
+    totals: Vec<F>,
+    components: Vec<Columns>,
+    /// For lines, to score sparse rows.
+    sparse: Option<SparseTable<F>>,
+    row_terms: Option<RowFunction>,
+    /// Applied to every row before anything else: (D, D), column-major.
+    map: Option<Vec<F>>,
+}
+
+impl<F: Scalar> ColumnScorer<F> {
+    /// Packs components; `holes` says whether values may be NaN and then say nothing.
+    pub fn new(curve: Curve, components: Vec<Columns>, holes: bool) -> Self {
+        Self::with_instructions(Instructions::widest(), curve, components, holes)
+    }
+
+    /// As [`ColumnScorer::new`], for the kernel of an instruction set.
+    pub fn with_instructions(instructions: Instructions, curve: Curve, components: Vec<Columns>, holes: bool) -> Self {
+        let dimension = components.first().map_or(0, |component| component.columns.len());
+        let mut packed = Vec::with_capacity(components.len().next_multiple_of(TOGETHER) * dimension * 2);
+        for four in components.chunks(TOGETHER) {
+            for column in 0..dimension {
+                let value = |of: fn(&Column) -> f64| {
+                    (0..TOGETHER).map(move |k| F::from_f64(four.get(k).map_or(0.0, |k| of(&k.columns[column]))))
+                };
+                packed.extend(value(|column| column.slope));
+                if curve == Curve::Square {
+                    packed.extend(value(|column| column.offset));
+                }
+            }
+        }
+        let total = |component: &Columns| {
+            F::from_f64(component.constant + component.columns.iter().map(|column| column.constant).sum::<f64>())
+        };
+        Self {
+            instructions,
+            curve,
+            dimension,
+            n_components: components.len(),
+            holes,
+            packed,
+            totals: components.iter().map(total).collect(),
+            components,
+            sparse: None,
+            row_terms: None,
+            map: None,
+        }
+    }
+
+    /// Ready for sparse rows too.
+    #[must_use]
+    pub fn and_sparse(mut self) -> Self {
+        debug_assert!(self.curve == Curve::Line, "a value of zero must cost nothing");
+        let slope = |k: usize, column: usize| self.components[k].columns[column].slope;
+        self.sparse = Some(SparseTable::new(self.dimension, self.totals.clone(), slope));
+        self
+    }
+
+    /// With what depends on the row alone.
+    #[must_use]
+    pub fn with_row_terms(mut self, terms: RowFunction) -> Self {
+        self.row_terms = Some(terms);
+        self
+    }
+
+    /// With a matrix (D, D), column-major, that multiplies every row first.
+    #[must_use]
+    pub fn with_map(mut self, map: &[f64]) -> Self {
+        self.map = Some(map.iter().map(|&value| F::from_f64(value)).collect());
+        self
+    }
+
+    /// The log weight of one row whose map has been applied, the plain way.
+    fn score_row(&self, component: usize, row: &[F]) -> F {
+        let component = &self.components[component];
+        let mut total = component.constant;
+        for (x, column) in row.iter().zip(&component.columns).filter(|(x, _)| !(self.holes && x.is_nan())) {
+            let x = x.to_f64();
+            total += match self.curve {
+                Curve::Square => column.constant - 0.5 * (column.slope * x + column.offset).powi(2),
+                Curve::Line => column.constant + column.slope * x,
+            };
+        }
+        F::from_f64(total)
+    }
+}
+
+impl<F: Scalar> Scorer<F> for ColumnScorer<F> {
+    fn n_components(&self) -> usize {
+        self.n_components
+    }
+
+    fn score_rows(&self, block: Block<'_, F>, _: Option<PairBounds<'_>>, sink: &mut TopL<F>, scratch: &mut Scratch<F>) {
+        match (block.rows, &self.sparse) {
+            (RowBlock::Dense(rows), _) => {
+                self.instructions.run(ScoreRows { scorer: self, rows, sink, scratch });
+            }
+            (RowBlock::Sparse(rows), Some(table)) => table.score_rows(rows, sink, scratch),
+            // Refused before any work starts.
+            (RowBlock::Sparse(_), None) => {}
+        }
+    }
+
+    fn add_row_terms(&self, rows: RowBlock<'_, F>, out: &mut [f64]) {
+        if let Some(terms) = &self.row_terms {
+            terms.add(rows, self.dimension, out);
+        }
+    }
+
+    fn score_component(&self, component: usize, rows: &[F], out: &mut [F]) {
+        let mut mapped = Lines::default();
+        let rows = map_rows(self.map.as_deref(), self.dimension, rows, &mut mapped);
+        for (value, row) in out.iter_mut().zip(rows.chunks_exact(self.dimension)) {
+            *value = self.score_row(component, row);
+        }
+    }
+
+    fn as_any(&self) -> &dyn Any {
+        self
+    }
+}
+
+/// The rows multiplied by the map, where there is one.
+#[allow(clippy::inline_always, reason = "compiled once for each instruction set")]
+#[inline(always)]
+fn map_rows<'a, F: Scalar>(map: Option<&[F]>, d: usize, rows: &'a [F], space: &'a mut Lines<F>) -> &'a [F] {
+    let Some(map) = map else { return rows };
+    space.reset(rows.len(), F::ZERO);
+    for (out, row) in space.chunks_exact_mut(d).zip(rows.chunks_exact(d)) {
+        for (column, &x) in map.chunks_exact(d).zip(row) {
+            out.iter_mut().zip(column).for_each(|(out, &value)| *out += value * x);
+        }
+    }
+    space
+}
+
+/// [`Scorer::score_rows`] of dense rows, to be compiled for each instruction set.
+struct ScoreRows<'a, F> {
+    scorer: &'a ColumnScorer<F>,
+    rows: &'a [F],
+    sink: &'a mut TopL<F>,
+    scratch: &'a mut Scratch<F>,
+}
+
+impl<F: Scalar> WithSimd for ScoreRows<'_, F> {
+    type Output = ();
+
+    #[allow(clippy::inline_always, reason = "compiled once for each instruction set")]
+    #[inline(always)]
+    fn with_simd<S: Simd>(self, simd: S) {
+        let Self { scorer, rows, sink, scratch } = self;
+        let d = scorer.dimension;
+        let Scratch { tile, scores, common, .. } = scratch;
+        let rows = map_rows(scorer.map.as_deref(), d, rows, common);
+        tile.fill(rows, d);
+        scores.resize(TOGETHER * F::GROUP);
+        for group in 0..tile.n_padded() / F::GROUP {
+            let own = group * F::GROUP * d..rows.len().min((group + 1) * F::GROUP * d);
+            let holes = scorer.holes && rows[own].iter().any(|x| x.is_nan());
+            for first in (0..scorer.n_components).step_by(TOGETHER) {
+                let number = TOGETHER.min(scorer.n_components - first);
+                match (holes, scorer.curve) {
+                    (true, curve) => scorer.score_holes(curve, first, tile, group, scores),
+                    (false, Curve::Square) => scorer.score_four::<S, true>(simd, first, tile, group, scores),
+                    (false, Curve::Line) => scorer.score_four::<S, false>(simd, first, tile, group, scores),
+                }
+                for (component, scores) in (first..first + number).zip(scores.chunks_exact(F::GROUP)) {
+                    sink.offer(simd, component, group, scores);
+                }
+            }
+        }
+        sink.n_evaluated += scorer.n_components * (rows.len() / d);
+    }
+}
+
+#[allow(clippy::inline_always, reason = "compiled once for each instruction set")]
+impl<F: Scalar> ColumnScorer<F> {
+    /// Four components from `first` on for a group of rows without holes.
+    #[inline(always)]
+    fn score_four<S: Simd, const SQUARE: bool>(
+        &self,
+        simd: S,
+        first: usize,
+        tile: &Tile<F>,
+        group: usize,
+        out: &mut [F],
+    ) {
+        let width = if SQUARE { 2 * TOGETHER } else { TOGETHER };
+        let packed = &self.packed[first / TOGETHER * width * self.dimension..][..width * self.dimension];
+        let columns: &[F::Vector<S>] = bytemuck::cast_slice(tile.group(group));
+        let out: &mut [F::Vector<S>] = bytemuck::cast_slice_mut(out);
+        let n_vectors = out.len() / TOGETHER;
+        let zero = F::splat(simd, F::ZERO);
+        for part in (0..n_vectors).step_by(VECTORS) {
+            let mut sums = [[zero; VECTORS]; TOGETHER];
+            for (values, numbers) in columns.chunks_exact(n_vectors).zip(packed.chunks_exact(width)) {
+                let x: [F::Vector<S>; VECTORS] = std::array::from_fn(|vector| values[part + vector]);
+                for k in 0..TOGETHER {
+                    let slope = F::splat(simd, numbers[k]);
+                    for vector in 0..VECTORS {
+                        sums[k][vector] = if SQUARE {
+                            let y = F::mul_add(simd, slope, x[vector], F::splat(simd, numbers[TOGETHER + k]));
+                            F::mul_add(simd, y, y, sums[k][vector])
+                        } else {
+                            F::mul_add(simd, slope, x[vector], sums[k][vector])
+                        };
+                    }
+                }
+            }
+            let sign = F::splat(simd, F::from_f64(if SQUARE { -0.5 } else { 1.0 }));
+            for k in 0..TOGETHER {
+                let total = F::splat(simd, self.totals.get(first + k).copied().unwrap_or(F::ZERO));
+                for vector in 0..VECTORS {
+                    out[k * n_vectors + part + vector] = F::mul_add(simd, sign, sums[k][vector], total);
+                }
+            }
+        }
+    }
+
+    /// The same where values are missing.
+    #[inline(always)]
+    fn score_holes(&self, curve: Curve, first: usize, tile: &Tile<F>, group: usize, out: &mut [F]) {
+        for (component, out) in self.components[first..].iter().take(TOGETHER).zip(out.chunks_exact_mut(F::GROUP)) {
+            out.fill(F::from_f64(component.constant));
+            for (values, column) in tile.group(group).chunks_exact(F::GROUP).zip(&component.columns) {
+                let (slope, offset) = (F::from_f64(column.slope), F::from_f64(column.offset));
+                let (constant, half) = (F::from_f64(column.constant), F::from_f64(0.5));
+                for (out, &x) in out.iter_mut().zip(values) {
+                    let y = slope * x + offset;
+                    let term = if curve == Curve::Square { constant - half * y * y } else { constant + y };
+                    *out += if x.is_nan() { F::ZERO } else { term };
+                }
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::responsibilities::Responsibilities;
+
+    fn column() -> impl Strategy<Value = Column> {
+        (-2.0_f64..2.0, -2.0_f64..2.0, -2.0_f64..2.0).prop_map(|(slope, offset, constant)| Column {
+            slope,
+            offset,
+            constant,
+        })
+    }
+
+    fn case() -> impl Strategy<Value = (usize, Vec<Columns>, Vec<f64>)> {
+        (1_usize..20, 1_usize..11, 1_usize..60).prop_flat_map(|(d, k, n)| {
+            let component = (-5.0_f64..5.0, prop::collection::vec(column(), d))
+                .prop_map(|(constant, columns)| Columns { constant, columns });
+            let value = prop_oneof![4 => -3.0_f64..3.0, 1 => Just(f64::NAN)];
+            (Just(d), prop::collection::vec(component, k), prop::collection::vec(value, n * d))
+        })
+    }
+
+    /// The log weights of all rows and components through the sink.
+    fn scores<F: Scalar>(scorer: &ColumnScorer<F>, rows: RowBlock<'_, F>, n: usize) -> Vec<f64> {
+        let k = scorer.n_components();
+        let mut sink = TopL::default();
+        sink.reset(n, k, k, None, false);
+        scorer.score_rows(Block { rows, leads: &[] }, None, &mut sink, &mut Scratch::default());
+        let mut out = Responsibilities::zeros(n, k);
+        sink.normalize(&mut out.components, &mut out.values, &mut out.log_normalizers).expect("finite");
+        (0..n * k).map(|at| sink.score(at / k, at % k).to_f64()).collect()
+    }
+
+    proptest! {
+        #[test]
+        fn packed_scores_equal_the_plain_loop(
+            (d, components, rows) in case(), holes in any::<bool>(), square in any::<bool>(),
+        ) {
+            let curve = if square { Curve::Square } else { Curve::Line };
+            let mut components = components;
+            if !square {
+                components.iter_mut().flat_map(|k| &mut k.columns).for_each(|column| column.offset = 0.0);
+            }
+            let rows: Vec<f64> = rows.iter().map(|&x| if holes || !x.is_nan() { x } else { 1.5 }).collect();
+            let narrow: Vec<f32> = rows.iter().map(|&x| x as f32).collect();
+            let n = rows.len() / d;
+            for set in Instructions::available() {
+                let scorer = ColumnScorer::with_instructions(set, curve, components.clone(), holes);
+                let found = scores(&scorer, RowBlock::Dense(&rows), n);
+                let single = ColumnScorer::<f32>::with_instructions(set, curve, components.clone(), holes);
+                let near = scores(&single, RowBlock::Dense(&narrow), n);
+                for (row, x) in rows.chunks_exact(d).enumerate() {
+                    for (k, component) in components.iter().enumerate() {
+                        let mut expected = component.constant;
+                        for (&x, column) in x.iter().zip(&component.columns).filter(|(x, _)| !x.is_nan()) {
+                            let y = column.slope * x + column.offset;
+                            expected += column.constant + if square { -0.5 * y * y } else { y };
+                        }
+                        let at = row * components.len() + k;
+                        prop_assert!((found[at] - expected).abs() < 1e-11 * (1.0 + expected.abs()), "{set:?}");
+                        prop_assert!((near[at] - expected).abs() < 3e-4 * (1.0 + expected.abs()), "{set:?}");
+                        let mut one = [0.0];
+                        scorer.score_component(k, x, &mut one);
+                        prop_assert!((one[0] - expected).abs() < 1e-11 * (1.0 + expected.abs()));
+                    }
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,419 @@
+//! Independent columns with a Normal-gamma base measure each (spec 1c); with holes, of the values that are there (spec of
+//! missing entries, 2.1).
+
+use std::f64::consts::PI;
+
+use rand::RngExt;
+use rand_distr::StandardNormal;
+
+use crate::data::{Demands, Domain, Moments, Needs, RowBlock};
+use crate::error::{Error, Result};
+use crate::likelihood::by_row::{RowFunction, RowScorer};
+use crate::likelihood::columns::{Column, ColumnScorer, Columns, Curve};
+use crate::likelihood::gamma;
+use crate::likelihood::scoring::Scorer;
+use crate::likelihood::wishart::LEAST_SHARE;
+use crate::likelihood::{AtPoint, Conjugate, Density, Draw, Estimate, Frame, Likelihood, Specification};
+use crate::objective::Objective;
+use crate::parallel::map;
+use crate::parameters::{Parameters, Value, table, vector};
+use crate::rng::Generator;
+use crate::simd::{Lines, Scalar};
+use crate::special::{digamma, ln_gamma_difference};
+use crate::suffstats::Sufficient;
+
+/// lambda_d ~ Gamma(shape, `rate_d`), mu_d | lambda_d ~ N(`mean_d`, 1 / (`mean_precision` lambda_d)),
+/// x_d ~ N(mu_d, 1 / lambda_d). Statistics: sum x, sum x^2, and with holes the count of each column.
+#[derive(Debug)]
+pub struct DiagonalGaussian {
+    frame: Frame,
+    /// (D,).
+    prior: Vec<NormalGamma>,
+}
+
+/// The distribution of mean and precision of one column; the mean is relative to the origin.
+#[derive(Debug, Clone, Copy, PartialEq)]
+struct NormalGamma {
+    kappa: f64,
+    mean: f64,
+    shape: f64,
+    rate: f64,
+}
+
+impl NormalGamma {
+    /// Spec 1c, from count, sum and sum of squares.
+    fn posterior(self, n: f64, sum: f64, squares: f64) -> Self {
+        if n < 1e-12 {
+            return self;
+        }
+        let (kappa, average) = (self.kappa + n, sum / n);
+        let away = average - self.mean;
+        let scatter = (squares - n * average * average).max(0.0);
+        Self {
+            kappa,
+            mean: self.mean + n / kappa * away,
+            shape: self.shape + 0.5 * n,
+            rate: self.rate + 0.5 * (scatter + self.kappa * n / kappa * away * away),
+        }
+    }
+
+    fn cumulant_above(self, prior: Self) -> f64 {
+        gamma::cumulant_above(self.shape, self.rate, prior.shape, prior.rate) + 0.5 * (prior.kappa / self.kappa).ln()
+    }
+
+    fn divergence_from(self, prior: Self) -> f64 {
+        let ratio = prior.kappa / self.kappa;
+        0.5 * (ratio - 1.0 - ratio.ln())
+            + 0.5 * prior.kappa * self.shape / self.rate * (self.mean - prior.mean).powi(2)
+            + gamma::divergence(self.shape, self.rate, prior.shape, prior.rate)
+    }
+
+    /// E log p(x).
+    fn expected(self) -> Column {
+        let constant = 0.5 * (digamma(self.shape) - self.rate.ln() - (2.0 * PI).ln() - self.kappa.recip());
+        Column::square(self.shape / self.rate, self.mean, constant)
+    }
+
+    /// Minus the divergence of a row's smoothed moments, but for half the logarithm of its variance (spec 5.2):
+    /// `KL(N(m_n, v_n) || N(m, v))` with `v_n = (b_0 + kappa_0 / (kappa_0 + 1) u^2 / 2) / (a_0 + 1/2)`,
+    /// `m_n = m_0 + u / (kappa_0 + 1)`, `u = x - m_0`, where the two squares in u are completed to one.
+    fn divergence(self, prior: Self) -> Column {
+        let row_shape = prior.shape + 0.5;
+        let shrinkage = (prior.kappa + 1.0).recip();
+        let curvature = 0.5 * prior.kappa * shrinkage / row_shape + shrinkage * shrinkage;
+        let (variance, away) = (self.rate / self.shape, self.mean - prior.mean);
+        let rest = away * away * (1.0 - shrinkage * shrinkage / curvature) + prior.rate / row_shape;
+        let constant = -0.5 * (rest / variance + variance.ln() - 1.0);
+        Column::square(curvature / variance, prior.mean + shrinkage / curvature * away, constant)
+    }
+
+    /// ln v_n of a row's smoothed variance; `self` is the prior.
+    fn smoothed_log_variance(self, x: f64) -> f64 {
+        let square = self.kappa / (self.kappa + 1.0) * (x - self.mean).powi(2);
+        ((self.rate + 0.5 * square) / (self.shape + 0.5)).ln()
+    }
+
+    /// ln p(x | lambda): a Student t.
+    fn predictive(self) -> impl Fn(f64) -> f64 + Send + Sync {
+        let scale = self.kappa / (2.0 * self.rate * (self.kappa + 1.0));
+        let constant = ln_gamma_difference(self.shape, 0.5) + 0.5 * (scale / PI).ln();
+        move |x| constant - (self.shape + 0.5) * (scale * (x - self.mean).powi(2)).ln_1p()
+    }
+
+    /// ln p(mu, lambda).
+    fn log_density(self, mean: f64, precision: f64) -> f64 {
+        gamma::log_density(precision, self.shape, self.rate)
+            + 0.5 * ((self.kappa * precision / (2.0 * PI)).ln() - self.kappa * precision * (mean - self.mean).powi(2))
+    }
+}
+
+/// What is known of one column of a component.
+#[derive(Debug, Clone, Copy)]
+struct ColumnSums {
+    count: f64,
+    sum: f64,
+    squares: f64,
+}
+
+/// A point estimate of one column.
+#[derive(Debug, Clone, Copy)]
+struct Point {
+    mean: f64,
+    precision: f64,
+    /// The variance that a likelihood takes every value to be known up to (spec 2g: the ridge of the covariance); with it
+    /// in the local step, too, the objective cannot fall.
+    blur: f64,
+}
+
+impl DiagonalGaussian {
+    fn sums<'a>(&self, component: Sufficient<'a>) -> impl Iterator<Item = ColumnSums> + use<'a> {
+        let d = self.prior.len();
+        let (sums, rest) = component.statistics.split_at(d);
+        let (squares, counts) = rest.split_at(d);
+        sums.iter().zip(squares).enumerate().map(move |(column, (&sum, &squares))| ColumnSums {
+            count: counts.get(column).map_or(component.count, |&count| count.max(0.0)),
+            sum,
+            squares,
+        })
+    }
+
+    fn posterior(&self, component: Sufficient<'_>) -> Vec<NormalGamma> {
+        let columns = self.sums(component).zip(&self.prior);
+        columns.map(|(own, prior)| prior.posterior(own.count, own.sum, own.squares)).collect()
+    }
+
+    fn points(&self, component: Sufficient<'_>, estimate: Estimate) -> Vec<Point> {
+        let columns = self.sums(component).zip(&self.prior);
+        let point = |(own, prior): (ColumnSums, &NormalGamma)| {
+            let posterior = prior.posterior(own.count, own.sum, own.squares);
+            match estimate {
+                Estimate::MaximumLikelihood if own.count >= 1e-12 => {
+                    let mean = own.sum / own.count;
+                    let blur = RIDGE * prior.rate / prior.shape;
+                    let variance = (own.squares / own.count - mean * mean).max(0.0) + blur;
+                    Point { mean, precision: variance.recip(), blur }
+                }
+                Estimate::Mode => {
+                    Point { mean: posterior.mean, precision: (posterior.shape - 0.5) / posterior.rate, blur: 0.0 }
+                }
+                Estimate::Mean | Estimate::MaximumLikelihood => {
+                    Point { mean: posterior.mean, precision: posterior.shape / posterior.rate, blur: 0.0 }
+                }
+            }
+        };
+        columns.map(point).collect()
+    }
+}
+
+/// The ridge of variances of the largest likelihood, as a share of what the prior expects of a variance.
+pub(super) const RIDGE: f64 = 1e-6;
+
+impl Specification for DiagonalGaussian {
+    const DEMANDS: Demands = Demands { domain: Domain::Real, needs: Needs::Variances, sparse: false, holes: true };
+
+    fn check(parameters: &Parameters) -> Result<()> {
+        parameters.only(&["mean", "mean_precision", "shape", "rate"])?;
+        parameters.positive("mean_precision")?;
+        parameters.positive("shape")?;
+        let d = parameters.vector("mean")?.map(<[f64]>::len);
+        parameters.positives("rate", d).map(drop)
+    }
+
+    fn resolve(parameters: &Parameters, data: &Moments) -> Result<Parameters> {
+        Self::check(parameters)?;
+        let d = data.dimension();
+        let shape = parameters.number("shape")?.unwrap_or(1.5);
+        // With shape 3/2 that of `Gaussian` for one column.
+        let mean_variance = data.mean_variance();
+        let ridge = if mean_variance > 0.0 { 1e-3 * mean_variance } else { 1e-3 };
+        let rate = parameters
+            .positives("rate", Some(d))?
+            .unwrap_or_else(|| data.variance.iter().map(|variance| 0.5 * (variance + ridge)).collect());
+        if let Some(j) = (0..d).find(|&j| rate[j] < LEAST_SHARE * data.variance[j]) {
+            let found = format!("so small in column {j} that float64 loses it beside the scatter of the data");
+            return Err(Error::invalid(
+                "rate",
+                found,
+                format!("at least {LEAST_SHARE:.0e} of the variance of a column"),
+            ));
+        }
+        let mean = parameters.vector_of("mean", d)?.map_or_else(|| data.mean.clone(), <[f64]>::to_vec);
+        if let Some(j) = (0..d).find(|&j| rate[j] < LEAST_SHARE * (mean[j] - data.mean[j]).powi(2)) {
+            let found = format!("so far from the data in column {j} that float64 loses `rate` beside the distance");
+            return Err(Error::invalid("mean", found, "nearer the data, or used with a larger `rate`"));
+        }
+        Ok(Parameters::from_pairs([
+            ("mean", vector(mean)),
+            ("mean_precision", Value::Number(parameters.number("mean_precision")?.unwrap_or(0.1))),
+            ("shape", Value::Number(shape)),
+            ("rate", vector(rate)),
+        ]))
+    }
+
+    fn build(parameters: &Parameters, frame: Frame) -> Result<Self> {
+        Self::check(parameters)?;
+        let d = frame.origin.len();
+        let mean = Parameters::required("mean", parameters.vector_of("mean", d)?)?;
+        let kappa = Parameters::required("mean_precision", parameters.number("mean_precision")?)?;
+        let shape = Parameters::required("shape", parameters.number("shape")?)?;
+        let rate = Parameters::required("rate", parameters.positives("rate", Some(d))?)?;
+        let column = |j: usize| NormalGamma { kappa, mean: mean[j] - frame.origin[j], shape, rate: rate[j] };
+        Ok(Self { prior: (0..d).map(column).collect(), frame })
+    }
+}
+
+impl Conjugate for DiagonalGaussian {
+    fn dimension(&self) -> usize {
+        self.prior.len()
+    }
+
+    fn n_statistics(&self) -> usize {
+        (if self.frame.holes { 3 } else { 2 }) * self.prior.len()
+    }
+
+    fn origin(&self) -> &[f64] {
+        &self.frame.origin
+    }
+
+    fn accumulate(&self, rows: RowBlock<'_, f64>, weights: &[f64], statistics: &mut [f64], _: &mut Lines<f64>) {
+        let d = self.prior.len();
+        let (sums, rest) = statistics.split_at_mut(d);
+        let (squares, counts) = rest.split_at_mut(d);
+        for (row, &weight) in rows.dense().chunks_exact(d).zip(weights) {
+            if counts.is_empty() || row.iter().all(|x| !x.is_nan()) {
+                for ((sum, square), &x) in sums.iter_mut().zip(&mut *squares).zip(row) {
+                    let weighted = weight * x;
+                    *sum += weighted;
+                    *square += weighted * x;
+                }
+                for count in &mut *counts {
+                    *count += weight;
+                }
+                continue;
+            }
+            for (column, &x) in row.iter().enumerate().filter(|(_, x)| !x.is_nan()) {
+                sums[column] += weight * x;
+                squares[column] += weight * x * x;
+                counts[column] += weight;
+            }
+        }
+    }
+
+    fn log_marginal(&self, component: Sufficient<'_>) -> Result<f64> {
+        let posterior = self.posterior(component);
+        Ok(posterior.iter().zip(&self.prior).map(|(own, prior)| own.cumulant_above(*prior)).sum())
+    }
+
+    fn divergence_from_prior(&self, component: Sufficient<'_>) -> Result<f64> {
+        let posterior = self.posterior(component);
+        Ok(posterior.iter().zip(&self.prior).map(|(own, prior)| own.divergence_from(*prior)).sum())
+    }
+
+    fn at_point(&self, component: Sufficient<'_>, estimate: Estimate) -> Result<AtPoint> {
+        let mut at = AtPoint { log_likelihood: 0.0, log_prior: 0.0 };
+        for ((own, point), prior) in self.sums(component).zip(self.points(component, estimate)).zip(&self.prior) {
+            let Point { mean, precision, blur } = point;
+            let scatter = own.squares - 2.0 * mean * own.sum + own.count * (mean * mean + blur);
+            at.log_likelihood += 0.5 * (own.count * precision.ln() - precision * scatter);
+            at.log_prior += prior.log_density(mean, precision);
+        }
+        Ok(at)
+    }
+
+    fn check_mode(&self) -> Result<()> {
+        match self.prior.first() {
+            Some(prior) if prior.shape <= 0.5 => {
+                Err(Error::invalid("shape", prior.shape, "greater than 1/2 where the objective is \"map\""))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    fn point_estimates(&self, components: &[Sufficient<'_>], estimate: Estimate) -> Result<Parameters> {
+        let d = self.prior.len();
+        let points: Vec<Point> = components.iter().flat_map(|component| self.points(*component, estimate)).collect();
+        let means = points.iter().zip(self.frame.origin.iter().cycle()).map(|(point, o)| point.mean + o).collect();
+        let variances = points.iter().map(|point| point.precision.recip()).collect();
+        Ok(Parameters::from_pairs([("mean", table(d, means)), ("variance", table(d, variances))]))
+    }
+
+    fn posterior_parameters(&self, components: &[Sufficient<'_>]) -> Result<Parameters> {
+        let d = self.prior.len();
+        let all: Vec<NormalGamma> = components.iter().flat_map(|component| self.posterior(*component)).collect();
+        let of = |value: fn(&NormalGamma) -> f64| table(d, all.iter().map(value).collect());
+        // The same in all columns unless some have holes.
+        let shared = |value: fn(&NormalGamma) -> f64| {
+            if self.frame.holes { of(value) } else { vector(all.iter().step_by(d).map(value).collect()) }
+        };
+        let means = all.iter().zip(self.frame.origin.iter().cycle()).map(|(column, o)| column.mean + o).collect();
+        Ok(Parameters::from_pairs([
+            ("mean", table(d, means)),
+            ("mean_precision", shared(|column| column.kappa)),
+            ("shape", shared(|column| column.shape)),
+            ("rate", of(|column| column.rate)),
+        ]))
+    }
+
+    fn predictive_moments(&self, component: Sufficient<'_>) -> Result<(Vec<f64>, Vec<f64>)> {
+        let moments = |(own, origin): (NormalGamma, &f64)| {
+            let spread = own.rate * (own.kappa + 1.0) / (own.kappa * (own.shape - 1.0));
+            (own.mean + origin, if own.shape > 1.0 { spread } else { f64::INFINITY })
+        };
+        Ok(self.posterior(component).into_iter().zip(&self.frame.origin).map(moments).unzip())
+    }
+
+    fn draw(&self, component: Sufficient<'_>, from: Draw<'_>, generator: &mut Generator) -> Result<Vec<f64>> {
+        if let Some(estimate) = from.estimate {
+            let points = self.points(component, estimate).into_iter().zip(&self.frame.origin);
+            let draw = |(Point { mean, precision, .. }, origin): (Point, &f64)| {
+                origin + mean + generator.sample::<f64, _>(StandardNormal) / precision.sqrt()
+            };
+            return Ok(points.map(draw).collect());
+        }
+        let posterior = self.posterior(component);
+        let columns = posterior.iter().zip(&self.frame.origin);
+        columns
+            .map(|(own, origin)| {
+                let precision = gamma::draw(own.shape, own.rate, generator)?;
+                let z: f64 = generator.sample(StandardNormal);
+                Ok(origin + own.mean + z * ((1.0 + own.kappa.recip()) / precision).sqrt())
+            })
+            .collect()
+    }
+
+    fn rebase(&self, component: Sufficient<'_>, origin: &[f64]) -> Result<Vec<f64>> {
+        // With t = old origin - new origin: sum (x + t) = s + n t, sum (x + t)^2 = q + 2 t s + n t^2.
+        let d = self.prior.len();
+        let mut moved = component.statistics.to_vec();
+        for (j, own) in self.sums(component).enumerate() {
+            let shift = origin[j] - self.frame.origin[j];
+            if self.prior[j].rate < LEAST_SHARE * shift * shift {
+                let found = "a fit of data so far from these that float64 cannot hold it there";
+                return Err(Error::invalid("init", found, "a fit of data like these"));
+            }
+            moved[j] += own.count * shift;
+            moved[d + j] += shift * (2.0 * own.sum + own.count * shift);
+        }
+        Ok(moved)
+    }
+}
+
+impl<F: Scalar> Likelihood<F> for DiagonalGaussian {
+    fn scorer(
+        &self,
+        components: &[Sufficient<'_>],
+        log_weights: &[f64],
+        density: Density,
+    ) -> Result<Box<dyn Scorer<F>>> {
+        let k = components.len();
+        if density == Density::Predictive {
+            let (d, log_weights) = (self.prior.len(), log_weights.to_vec());
+            let columns: Vec<Vec<_>> = components
+                .iter()
+                .map(|component| self.posterior(*component).into_iter().map(NormalGamma::predictive).collect())
+                .collect();
+            return Ok(Box::new(RowScorer::new(d, k, move |k, row| {
+                log_weights[k] + row.sum(0.0, |column, x| columns[k][column](x))
+            })));
+        }
+        let packed = map(k, |k| {
+            let columns = match density {
+                Density::Expected(Objective::Map) => self.of_points(components[k], Estimate::Mode, true),
+                Density::Expected(Objective::Ml) => self.of_points(components[k], Estimate::MaximumLikelihood, true),
+                Density::PlugIn(estimate) => self.of_points(components[k], estimate, false),
+                Density::Divergence => {
+                    let posterior = self.posterior(components[k]);
+                    posterior.iter().zip(&self.prior).map(|(own, prior)| own.divergence(*prior)).collect()
+                }
+                _ => self.posterior(components[k]).into_iter().map(NormalGamma::expected).collect(),
+            };
+            Columns { constant: log_weights[k], columns }
+        });
+        let scorer = ColumnScorer::new(Curve::Square, packed, self.frame.holes);
+        if density != Density::Divergence {
+            return Ok(Box::new(scorer));
+        }
+        let prior = self.prior.clone();
+        Ok(Box::new(scorer.with_row_terms(RowFunction::new(move |row| {
+            0.5 * row.sum(0.0, |column, x| prior[column].smoothed_log_variance(x))
+        }))))
+    }
+
+    fn log_base_measure(&self, rows: RowBlock<'_, F>, masses: &[f64]) -> f64 {
+        let d = self.prior.len();
+        let present = |row: &[F]| if self.frame.holes { row.iter().filter(|x| !x.is_nan()).count() } else { d };
+        let values: f64 = rows.dense().chunks_exact(d).zip(masses).map(|(row, mass)| mass * present(row) as f64).sum();
+        -0.5 * (2.0 * PI).ln() * values
+    }
+}
+
+impl DiagonalGaussian {
+    /// log p(x) at point estimates; `blurred` as the objective has it.
+    fn of_points(&self, component: Sufficient<'_>, estimate: Estimate, blurred: bool) -> Vec<Column> {
+        let column = |Point { mean, precision, blur }: Point| {
+            let blur = if blurred { precision * blur } else { 0.0 };
+            Column::square(precision, mean, 0.5 * (precision.ln() - (2.0 * PI).ln() - blur))
+        };
+        self.points(component, estimate).into_iter().map(column).collect()
+    }
+}

@@ -1,0 +1,330 @@
+//! A known covariance and an unknown mean (spec 1d and 1d''; the first experiment of Blei & Jordan 2006).
+//!
+//! Rows are mapped to `y = R x` with `R^T R` the precision and, at the same time, `R^T diag(p) R` the prior precision of the
+//! mean: there every column stands for itself, with variance 1 and prior precision `p_j`.
+
+use std::f64::consts::PI;
+
+use rand::RngExt;
+use rand_distr::StandardNormal;
+
+use crate::data::{Demands, Domain, Moments, Needs, RowBlock};
+use crate::error::{Error, Result};
+use crate::likelihood::columns::{Column, ColumnScorer, Columns, Curve};
+use crate::likelihood::scoring::Scorer;
+use crate::likelihood::wishart::check_positive_definite;
+use crate::likelihood::{AtPoint, Conjugate, Density, Draw, Estimate, Frame, Likelihood, Specification};
+use crate::linalg::{cholesky, invert_lower, log_determinant_from_cholesky, symmetric_eigen};
+use crate::objective::Objective;
+use crate::parallel::map;
+use crate::parameters::{Parameters, Value, table, vector};
+use crate::rng::Generator;
+use crate::simd::{Lines, Scalar};
+use crate::suffstats::Sufficient;
+
+/// x | mu ~ N(mu, covariance); mu ~ N(mean, covariance / `mean_precision`), or N(mean, `mean_precision`^-1) where that is a
+/// matrix. Statistics: sum x.
+#[derive(Debug)]
+pub struct KnownCovarianceGaussian {
+    frame: Frame,
+    /// Whether the prior precision is a multiple of the known one.
+    scaled: bool,
+    /// R, (D, D), column-major.
+    map: Vec<f64>,
+    /// R^-1.
+    inverse: Vec<f64>,
+    /// ln |precision|.
+    log_determinant: f64,
+    /// p, (D,).
+    precisions: Vec<f64>,
+    /// R (mean - origin), (D,).
+    mean: Vec<f64>,
+}
+
+/// The mean of a component in mapped columns: precisions and means.
+struct Posterior {
+    precisions: Vec<f64>,
+    mean: Vec<f64>,
+}
+
+/// `matrix * vector`, the matrix column-major.
+fn times(matrix: &[f64], vector: &[f64]) -> Vec<f64> {
+    let mut out = vec![0.0; vector.len()];
+    for (column, x) in matrix.chunks_exact(vector.len()).zip(vector) {
+        out.iter_mut().zip(column).for_each(|(out, value)| *out += value * x);
+    }
+    out
+}
+
+/// `a * b` of two column-major (D, D) matrices.
+fn product(d: usize, a: &[f64], b: &[f64]) -> Vec<f64> {
+    b.chunks_exact(d).flat_map(|column| times(a, column)).collect()
+}
+
+/// The transpose of a (D, D) matrix.
+fn transposed(d: usize, a: &[f64]) -> Vec<f64> {
+    (0..d * d).map(|at| a[at % d * d + at / d]).collect()
+}
+
+impl KnownCovarianceGaussian {
+    fn posterior(&self, component: Sufficient<'_>) -> Posterior {
+        let n = component.count.max(0.0);
+        let precisions: Vec<f64> = self.precisions.iter().map(|p| p + n).collect();
+        let sums = times(&self.map, component.statistics);
+        let columns = self.precisions.iter().zip(&self.mean).zip(&sums).zip(&precisions);
+        let mean = columns.map(|(((p, m), s), of_n)| (p * m + s) / of_n).collect();
+        Posterior { precisions, mean }
+    }
+
+    /// Mapped means of a point estimate.
+    fn point(&self, component: Sufficient<'_>, estimate: Estimate) -> Vec<f64> {
+        if estimate == Estimate::MaximumLikelihood && component.count >= 1e-12 {
+            return times(&self.map, component.statistics).into_iter().map(|s| s / component.count).collect();
+        }
+        self.posterior(component).mean
+    }
+
+    /// `1/2 {ln |precision| - D ln 2 pi}`.
+    fn log_constant(&self) -> f64 {
+        0.5 * (self.log_determinant - self.mean.len() as f64 * (2.0 * PI).ln())
+    }
+
+    /// A mapped mean in the data's own units.
+    fn unmapped(&self, mean: &[f64]) -> Vec<f64> {
+        times(&self.inverse, mean).into_iter().zip(&self.frame.origin).map(|(m, o)| m + o).collect()
+    }
+
+    fn columns(&self, component: Sufficient<'_>, density: Density) -> Vec<Column> {
+        let squares = |means: Vec<f64>| means.into_iter().map(|m| Column::square(1.0, m, 0.0)).collect();
+        let posterior = |column: fn(f64, f64) -> Column| {
+            let Posterior { precisions, mean } = self.posterior(component);
+            precisions.into_iter().zip(mean).map(|(p, m)| column(p, m)).collect()
+        };
+        match density {
+            Density::Expected(Objective::Variational) => posterior(|p, m| Column::square(1.0, m, -0.5 / p)),
+            Density::Expected(Objective::Map) => squares(self.point(component, Estimate::Mode)),
+            Density::Expected(Objective::Ml) => squares(self.point(component, Estimate::MaximumLikelihood)),
+            Density::PlugIn(estimate) => squares(self.point(component, estimate)),
+            Density::Predictive => {
+                posterior(|p, m| Column::square((1.0 + p.recip()).recip(), m, -0.5 * p.recip().ln_1p()))
+            }
+            Density::Divergence => {
+                // Between means: that of the row shrinks to the prior mean by 1 / (p + 1).
+                let own = self.posterior(component);
+                let columns = own.mean.iter().zip(&self.mean).zip(&self.precisions);
+                let column = |((m, m_0), p): ((&f64, &f64), &f64)| {
+                    Column::square((p + 1.0).powi(-2), m_0 + (p + 1.0) * (m - m_0), 0.0)
+                };
+                columns.map(column).collect()
+            }
+        }
+    }
+}
+
+impl Specification for KnownCovarianceGaussian {
+    const DEMANDS: Demands = Demands { domain: Domain::Real, needs: Needs::Variances, sparse: false, holes: false };
+
+    fn check(parameters: &Parameters) -> Result<()> {
+        parameters.only(&["covariance", "mean", "mean_precision"])?;
+        let (d, covariance) = Parameters::required("covariance", parameters.square("covariance")?)?;
+        check_positive_definite("covariance", d, covariance)?;
+        if let Some(mean) = parameters.vector("mean")?
+            && mean.len() != d
+        {
+            let found = format!("of length {}", mean.len());
+            return Err(Error::invalid("mean", found, format!("of length {d}, as covariance")));
+        }
+        if let Some(Value::Array { .. }) = parameters.0.get("mean_precision") {
+            let (size, precision) = Parameters::required("mean_precision", parameters.square("mean_precision")?)?;
+            if size != d {
+                let found = format!("of size {size}");
+                return Err(Error::invalid("mean_precision", found, format!("of size {d}, as covariance")));
+            }
+            return check_positive_definite("mean_precision", d, precision);
+        }
+        parameters.positive("mean_precision").map(drop)
+    }
+
+    fn resolve(parameters: &Parameters, data: &Moments) -> Result<Parameters> {
+        Self::check(parameters)?;
+        let d = data.dimension();
+        let (size, covariance) = Parameters::required("covariance", parameters.square("covariance")?)?;
+        if size != d {
+            let allowed = format!("of size {d}, the number of columns of the data");
+            return Err(Error::invalid("covariance", format!("of size {size}"), allowed));
+        }
+        let mean = parameters.vector("mean")?.map_or_else(|| data.mean.clone(), <[f64]>::to_vec);
+        let precision = match parameters.0.get("mean_precision") {
+            None | Some(Value::Absent) => Value::Number(0.1),
+            Some(given) => given.clone(),
+        };
+        Ok(Parameters::from_pairs([
+            ("covariance", table(d, covariance.to_vec())),
+            ("mean", vector(mean)),
+            ("mean_precision", precision),
+        ]))
+    }
+
+    fn build(parameters: &Parameters, frame: Frame) -> Result<Self> {
+        Self::check(parameters)?;
+        let d = frame.origin.len();
+        let (size, covariance) = Parameters::required("covariance", parameters.square("covariance")?)?;
+        let mean = Parameters::required("mean", parameters.vector_of("mean", d)?)?;
+        if size != d {
+            return Err(Error::invalid("covariance", format!("of size {size}"), format!("of size {d}")));
+        }
+        let mut factor = covariance.to_vec();
+        let failed = |_| Error::invalid("covariance", "without a Cholesky factor", "positive definite");
+        cholesky(d, &mut factor).map_err(failed)?;
+        for column in 0..d {
+            factor[column * d..column * d + column].fill(0.0);
+        }
+        let mut whitening = vec![0.0; d * d];
+        invert_lower(d, &factor, &mut whitening);
+        let log_determinant = -log_determinant_from_cholesky(d, &factor);
+        let (precisions, map, inverse) =
+            if let Some(Value::Array { data: prior, .. }) = parameters.0.get("mean_precision") {
+                // With the covariance L L^T, the prior precision of L^-1 mu is L^T P_0 L = Q diag(p) Q^T.
+                let whitened = product(d, &transposed(d, &factor), &product(d, prior, &factor));
+                let (values, vectors) = symmetric_eigen(d, &whitened)?;
+                if let Some(value) = values.iter().find(|value| **value <= 0.0) {
+                    let found = format!("of eigenvalue {value:e} beside the covariance");
+                    return Err(Error::invalid("mean_precision", found, "positive definite"));
+                }
+                let map = product(d, &transposed(d, &vectors), &whitening);
+                (values, map, product(d, &factor, &vectors))
+            } else {
+                let kappa = Parameters::required("mean_precision", parameters.number("mean_precision")?)?;
+                (vec![kappa; d], whitening, factor)
+            };
+        let relative: Vec<f64> = mean.iter().zip(&frame.origin).map(|(m, o)| m - o).collect();
+        let scaled = !matches!(parameters.0.get("mean_precision"), Some(Value::Array { .. }));
+        let mean = times(&map, &relative);
+        Ok(Self { frame, scaled, map, inverse, log_determinant, precisions, mean })
+    }
+}
+
+impl Conjugate for KnownCovarianceGaussian {
+    fn dimension(&self) -> usize {
+        self.mean.len()
+    }
+
+    fn n_statistics(&self) -> usize {
+        self.mean.len()
+    }
+
+    fn origin(&self) -> &[f64] {
+        &self.frame.origin
+    }
+
+    fn accumulate(&self, rows: RowBlock<'_, f64>, weights: &[f64], statistics: &mut [f64], _: &mut Lines<f64>) {
+        for (row, &weight) in rows.dense().chunks_exact(statistics.len()).zip(weights) {
+            statistics.iter_mut().zip(row).for_each(|(sum, x)| *sum += weight * x);
+        }
+    }
+
+    fn log_marginal(&self, component: Sufficient<'_>) -> Result<f64> {
+        // c = 1/2 sum {P m^2 - ln P}, as differences that do not cancel for a component near the prior mean.
+        let own = self.posterior(component);
+        let columns = own.precisions.iter().zip(&own.mean).zip(&self.precisions).zip(&self.mean);
+        Ok(columns
+            .map(|(((p, m), p_0), m_0)| 0.5 * (p * (m - m_0) * (m + m_0) + (p - p_0) * m_0 * m_0 - (p / p_0).ln()))
+            .sum())
+    }
+
+    fn divergence_from_prior(&self, component: Sufficient<'_>) -> Result<f64> {
+        let own = self.posterior(component);
+        let columns = own.precisions.iter().zip(&own.mean).zip(&self.precisions).zip(&self.mean);
+        let column = |(((p, m), p_0), m_0): (((&f64, &f64), &f64), &f64)| {
+            let ratio = p_0 / p;
+            0.5 * (ratio - 1.0 - ratio.ln() + p_0 * (m - m_0) * (m - m_0))
+        };
+        Ok(columns.map(column).sum())
+    }
+
+    fn at_point(&self, component: Sufficient<'_>, estimate: Estimate) -> Result<AtPoint> {
+        let means = self.point(component, estimate);
+        let sums = times(&self.map, component.statistics);
+        // Of the mean in the data's own columns.
+        let mut at = AtPoint { log_likelihood: 0.0, log_prior: self.log_constant() };
+        for (((m, s), p), m_0) in means.iter().zip(&sums).zip(&self.precisions).zip(&self.mean) {
+            at.log_likelihood += m * (s - 0.5 * component.count * m);
+            at.log_prior += 0.5 * (p.ln() - p * (m - m_0) * (m - m_0));
+        }
+        Ok(at)
+    }
+
+    fn check_mode(&self) -> Result<()> {
+        Ok(())
+    }
+
+    fn point_estimates(&self, components: &[Sufficient<'_>], estimate: Estimate) -> Result<Parameters> {
+        let means = components.iter().flat_map(|component| self.unmapped(&self.point(*component, estimate)));
+        Ok(Parameters::from_pairs([("mean", table(self.mean.len(), means.collect()))]))
+    }
+
+    fn posterior_parameters(&self, components: &[Sufficient<'_>]) -> Result<Parameters> {
+        let d = self.mean.len();
+        let all: Vec<Posterior> = components.iter().map(|component| self.posterior(*component)).collect();
+        let means = all.iter().flat_map(|own| self.unmapped(&own.mean)).collect();
+        let precisions = if self.scaled {
+            vector(all.iter().map(|own| own.precisions[0]).collect())
+        } else {
+            // R^T diag(P) R.
+            let of = |own: &Posterior| {
+                let mut scaled = self.map.clone();
+                scaled.chunks_exact_mut(d).for_each(|column| {
+                    column.iter_mut().zip(&own.precisions).for_each(|(value, p)| *value *= p);
+                });
+                product(d, &transposed(d, &self.map), &scaled)
+            };
+            Value::Array { shape: vec![all.len(), d, d], data: all.iter().flat_map(of).collect() }
+        };
+        Ok(Parameters::from_pairs([("mean", table(d, means)), ("mean_precision", precisions)]))
+    }
+
+    fn draw(&self, component: Sufficient<'_>, from: Draw<'_>, generator: &mut Generator) -> Result<Vec<f64>> {
+        let own = match from.estimate {
+            None => self.posterior(component),
+            Some(estimate) => {
+                Posterior { precisions: vec![f64::INFINITY; self.mean.len()], mean: self.point(component, estimate) }
+            }
+        };
+        let columns = own.mean.iter().zip(&own.precisions);
+        let mapped: Vec<f64> =
+            columns.map(|(m, p)| m + (1.0 + p.recip()).sqrt() * generator.sample::<f64, _>(StandardNormal)).collect();
+        Ok(self.unmapped(&mapped))
+    }
+
+    fn rebase(&self, component: Sufficient<'_>, origin: &[f64]) -> Result<Vec<f64>> {
+        let shifts = origin.iter().zip(&self.frame.origin).map(|(old, new)| old - new);
+        Ok(component.statistics.iter().zip(shifts).map(|(sum, shift)| sum + component.count * shift).collect())
+    }
+}
+
+impl<F: Scalar> Likelihood<F> for KnownCovarianceGaussian {
+    fn scorer(
+        &self,
+        components: &[Sufficient<'_>],
+        log_weights: &[f64],
+        density: Density,
+    ) -> Result<Box<dyn Scorer<F>>> {
+        let constant = if density == Density::Divergence { 0.0 } else { self.log_constant() };
+        let packed = map(components.len(), |k| Columns {
+            constant: log_weights[k] + constant,
+            columns: self.columns(components[k], density),
+        });
+        Ok(Box::new(ColumnScorer::new(Curve::Square, packed, false).with_map(&self.map)))
+    }
+
+    fn log_base_measure(&self, rows: RowBlock<'_, F>, masses: &[f64]) -> f64 {
+        let d = self.mean.len();
+        let mut total = 0.0;
+        for (row, mass) in rows.dense().chunks_exact(d).zip(masses) {
+            let row: Vec<f64> = row.iter().map(|x| x.to_f64()).collect();
+            let square: f64 = times(&self.map, &row).iter().map(|y| y * y).sum();
+            total += mass * (self.log_constant() - 0.5 * square);
+        }
+        total
+    }
+}

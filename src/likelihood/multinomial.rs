@@ -1,0 +1,280 @@
+//! Counts of the words of a vocabulary with a Dirichlet base measure (spec 1e).
+
+use rand_distr::{Binomial, Distribution};
+
+use crate::data::{Demands, Domain, Moments, Needs, RowBlock};
+use crate::error::{Error, Result};
+use crate::likelihood::by_row::{RowFunction, RowScorer};
+use crate::likelihood::columns::{Column, ColumnScorer, Columns, Curve};
+use crate::likelihood::gamma;
+use crate::likelihood::scoring::Scorer;
+use crate::likelihood::{AtPoint, Conjugate, Density, Draw, Estimate, Frame, Likelihood, Specification};
+use crate::objective::Objective;
+use crate::parallel::map;
+use crate::parameters::{Parameters, Value, table, vector};
+use crate::rng::Generator;
+use crate::simd::{Lines, Scalar};
+use crate::special::{digamma, ln_factorial, ln_gamma, ln_gamma_difference, x_ln_x};
+use crate::suffstats::Sufficient;
+
+/// phi ~ Dir(`pseudo_counts`), x ~ Mult(phi) given its total. Statistics: sum x.
+#[derive(Debug)]
+pub struct Multinomial {
+    /// Zeros.
+    origin: Vec<f64>,
+    pseudo_counts: Vec<f64>,
+    /// Their sum.
+    total: f64,
+    /// Whether the density is that of counts, not of one sequence of words.
+    coefficient: bool,
+}
+
+/// The least probability that is not taken for zero in logarithms.
+const LEAST: f64 = 1e-300;
+
+impl Multinomial {
+    /// beta_0 + S, and the sum of it.
+    fn posterior(&self, component: Sufficient<'_>) -> (Vec<f64>, f64) {
+        let beta: Vec<f64> = self.pseudo_counts.iter().zip(component.statistics).map(|(b, s)| b + s.max(0.0)).collect();
+        let total = beta.iter().sum();
+        (beta, total)
+    }
+
+    /// phi.
+    fn probabilities(&self, component: Sufficient<'_>, estimate: Estimate) -> Vec<f64> {
+        let v = self.pseudo_counts.len() as f64;
+        let (beta, total) = self.posterior(component);
+        let words: f64 = component.statistics.iter().sum();
+        match estimate {
+            Estimate::Mode if total - v > 0.0 => beta.iter().map(|b| (b - 1.0).max(0.0) / (total - v)).collect(),
+            Estimate::MaximumLikelihood if words > 0.0 => {
+                component.statistics.iter().map(|s| s.max(0.0) / words).collect()
+            }
+            _ => beta.iter().map(|b| b / total).collect(),
+        }
+    }
+
+    /// ln h(x), where the coefficient counts.
+    fn log_coefficient() -> RowFunction {
+        RowFunction::new(|row| ln_factorial(row.total()) - row.sum(0.0, |_, x| ln_factorial(x)))
+    }
+}
+
+impl Specification for Multinomial {
+    const DEMANDS: Demands = Demands { domain: Domain::Counts, needs: Needs::Means, sparse: true, holes: false };
+
+    fn check(parameters: &Parameters) -> Result<()> {
+        parameters.only(&["pseudo_counts", "coefficient"])?;
+        parameters.positives("pseudo_counts", None)?;
+        coefficient(parameters).map(drop)
+    }
+
+    fn resolve(parameters: &Parameters, data: &Moments) -> Result<Parameters> {
+        Self::check(parameters)?;
+        let d = data.dimension();
+        let pseudo_counts = parameters.positives("pseudo_counts", Some(d))?.unwrap_or_else(|| vec![0.1; d]);
+        Ok(Parameters::from_pairs([
+            ("pseudo_counts", vector(pseudo_counts)),
+            ("coefficient", Value::Number(f64::from(u8::from(coefficient(parameters)?)))),
+        ]))
+    }
+
+    fn build(parameters: &Parameters, frame: Frame) -> Result<Self> {
+        Self::check(parameters)?;
+        let d = frame.origin.len();
+        let pseudo_counts = Parameters::required("pseudo_counts", parameters.positives("pseudo_counts", Some(d))?)?;
+        let (total, coefficient) = (pseudo_counts.iter().sum(), coefficient(parameters)?);
+        Ok(Self { origin: vec![0.0; d], pseudo_counts, total, coefficient })
+    }
+}
+
+fn coefficient(parameters: &Parameters) -> Result<bool> {
+    match parameters.number("coefficient")? {
+        None => Ok(true),
+        Some(value) if value == 0.0 || value == 1.0 => Ok(value == 1.0),
+        Some(value) => Err(Error::invalid("coefficient", value, "True or False")),
+    }
+}
+
+impl Conjugate for Multinomial {
+    fn dimension(&self) -> usize {
+        self.origin.len()
+    }
+
+    fn n_statistics(&self) -> usize {
+        self.origin.len()
+    }
+
+    fn origin(&self) -> &[f64] {
+        &self.origin
+    }
+
+    fn accumulate(&self, rows: RowBlock<'_, f64>, weights: &[f64], statistics: &mut [f64], _: &mut Lines<f64>) {
+        add_rows(rows, weights, statistics);
+    }
+
+    fn log_marginal(&self, component: Sufficient<'_>) -> Result<f64> {
+        let words: f64 = component.statistics.iter().sum();
+        let gains: f64 = self
+            .pseudo_counts
+            .iter()
+            .zip(component.statistics)
+            .filter(|(_, s)| **s > 0.0)
+            .map(|(b, s)| ln_gamma_difference(*b, *s))
+            .sum();
+        Ok(gains - ln_gamma_difference(self.total, words.max(0.0)))
+    }
+
+    fn divergence_from_prior(&self, component: Sufficient<'_>) -> Result<f64> {
+        let (beta, total) = self.posterior(component);
+        let of_total = digamma(total);
+        let weighted: f64 = beta
+            .iter()
+            .zip(&self.pseudo_counts)
+            .filter(|(b, b_0)| b != b_0)
+            .map(|(b, b_0)| (b - b_0) * (digamma(*b) - of_total))
+            .sum();
+        Ok(weighted - self.log_marginal(component)?)
+    }
+
+    fn at_point(&self, component: Sufficient<'_>, estimate: Estimate) -> Result<AtPoint> {
+        let phi = self.probabilities(component, estimate);
+        let mut at = AtPoint { log_likelihood: 0.0, log_prior: ln_gamma(self.total) };
+        for ((p, s), b) in phi.iter().zip(component.statistics).zip(&self.pseudo_counts) {
+            let log = p.max(LEAST).ln();
+            at.log_likelihood += s * log;
+            at.log_prior += (b - 1.0) * log - ln_gamma(*b);
+        }
+        Ok(at)
+    }
+
+    fn check_mode(&self) -> Result<()> {
+        match self.pseudo_counts.iter().find(|b| **b < 1.0) {
+            Some(b) => Err(Error::invalid("pseudo_counts", *b, "at least 1 where the objective is \"map\"")),
+            None => Ok(()),
+        }
+    }
+
+    fn point_estimates(&self, components: &[Sufficient<'_>], estimate: Estimate) -> Result<Parameters> {
+        let all = components.iter().flat_map(|component| self.probabilities(*component, estimate)).collect();
+        Ok(Parameters::from_pairs([("probabilities", table(self.origin.len(), all))]))
+    }
+
+    fn posterior_parameters(&self, components: &[Sufficient<'_>]) -> Result<Parameters> {
+        let all = components.iter().flat_map(|component| self.posterior(*component).0).collect();
+        Ok(Parameters::from_pairs([("pseudo_counts", table(self.origin.len(), all))]))
+    }
+
+    /// A row of the average length.
+    fn draw(&self, component: Sufficient<'_>, from: Draw<'_>, generator: &mut Generator) -> Result<Vec<f64>> {
+        let words: f64 = from.all.statistics.iter().sum();
+        let mut left = (words / from.all.count.max(1e-12)).round().max(0.0) as u64;
+        let phi = if let Some(estimate) = from.estimate {
+            self.probabilities(component, estimate)
+        } else {
+            let draws = self.posterior(component).0.into_iter().map(|b| gamma::draw(b, 1.0, generator));
+            draws.collect::<Result<_>>()?
+        };
+        let mut mass: f64 = phi.iter().sum();
+        let mut row = Vec::with_capacity(phi.len());
+        for p in phi {
+            // What is left of the words goes here by its share of what is left of the probability.
+            let share = if mass > 0.0 { (p / mass).clamp(0.0, 1.0) } else { 0.0 };
+            let count = Binomial::new(left, share).map_or(0, |binomial| binomial.sample(generator));
+            row.push(count as f64);
+            left -= count;
+            mass -= p;
+        }
+        Ok(row)
+    }
+
+    fn rebase(&self, component: Sufficient<'_>, _: &[f64]) -> Result<Vec<f64>> {
+        // The origin is zero in every fit.
+        Ok(component.statistics.to_vec())
+    }
+}
+
+impl<F: Scalar> Likelihood<F> for Multinomial {
+    fn scorer(
+        &self,
+        components: &[Sufficient<'_>],
+        log_weights: &[f64],
+        density: Density,
+    ) -> Result<Box<dyn Scorer<F>>> {
+        let (d, k) = (self.origin.len(), components.len());
+        if density == Density::Predictive {
+            let log_weights = log_weights.to_vec();
+            let parts: Vec<_> = components.iter().map(|component| self.posterior(*component)).collect();
+            let coefficient = self.coefficient;
+            return Ok(Box::new(RowScorer::new(d, k, move |k, row| {
+                let (beta, total) = &parts[k];
+                let words = row.total();
+                let gain = |v: usize, x: f64| {
+                    if x == 0.0 {
+                        return 0.0;
+                    }
+                    ln_gamma_difference(beta[v], x) - if coefficient { ln_factorial(x) } else { 0.0 }
+                };
+                let whole = if coefficient { ln_factorial(words) } else { 0.0 };
+                log_weights[k] + whole - ln_gamma_difference(*total, words) + row.sum(0.0, gain)
+            })));
+        }
+        let packed = map(k, |k| {
+            let of_point = |estimate| -> Columns {
+                let phi = self.probabilities(components[k], estimate);
+                let columns = phi.iter().map(|p| Column::line(p.max(LEAST).ln(), 0.0)).collect();
+                Columns { constant: log_weights[k], columns }
+            };
+            match density {
+                Density::Expected(Objective::Map) => of_point(Estimate::Mode),
+                Density::Expected(Objective::Ml) => of_point(Estimate::MaximumLikelihood),
+                Density::PlugIn(estimate) => of_point(estimate),
+                Density::Divergence => {
+                    // -sum (b_0 + x) ln(share of it / phi), but for the row's own part.
+                    let mut own = of_point(Estimate::Mean);
+                    let cost = own.columns.iter().zip(&self.pseudo_counts).map(|(column, b)| b * column.slope);
+                    own.constant += cost.sum::<f64>();
+                    own
+                }
+                _ => {
+                    let (beta, total) = self.posterior(components[k]);
+                    let of_total = digamma(total);
+                    let columns = beta.iter().map(|b| Column::line(digamma(*b) - of_total, 0.0)).collect();
+                    Columns { constant: log_weights[k], columns }
+                }
+            }
+        });
+        let scorer = ColumnScorer::new(Curve::Line, packed, false).and_sparse();
+        if density == Density::Divergence {
+            let (prior, total) = (self.pseudo_counts.clone(), self.total);
+            let at_zero = prior.iter().map(|b| x_ln_x(*b)).sum();
+            return Ok(Box::new(scorer.with_row_terms(RowFunction::new(move |row| {
+                x_ln_x(total + row.total()) - row.sum(at_zero, |v, x| x_ln_x(prior[v] + x))
+            }))));
+        }
+        if self.coefficient {
+            return Ok(Box::new(scorer.with_row_terms(Self::log_coefficient())));
+        }
+        Ok(Box::new(scorer))
+    }
+
+    fn log_base_measure(&self, rows: RowBlock<'_, F>, masses: &[f64]) -> f64 {
+        if self.coefficient { Self::log_coefficient().weighted_sum(rows, self.origin.len(), masses) } else { 0.0 }
+    }
+}
+
+/// Adds rows, each times its weight, to their sums by column; what is not there adds nothing.
+pub(super) fn add_rows(rows: RowBlock<'_, f64>, weights: &[f64], sums: &mut [f64]) {
+    match rows {
+        RowBlock::Dense(rows) => {
+            for (row, &weight) in rows.chunks_exact(sums.len()).zip(weights) {
+                sums.iter_mut().zip(row).for_each(|(sum, &x)| *sum += if x.is_nan() { 0.0 } else { weight * x });
+            }
+        }
+        RowBlock::Sparse(rows) => {
+            for ((columns, values), &weight) in rows.iter().zip(weights) {
+                columns.iter().zip(values).for_each(|(&column, x)| sums[column as usize] += weight * x);
+            }
+        }
+    }
+}

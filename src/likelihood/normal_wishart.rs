@@ -1,0 +1,282 @@
+//! The (Normal-)Wishart distribution of one component, prior or posterior (spec 1a and 1b).
+//!
+//! `Lambda ~ W(nu, B^-1)` with E[Lambda] = nu B^-1 and `mu | Lambda ~ N(m, (kappa Lambda)^-1)`. A zero-mean model is
+//! the limit of a mean known exactly, 1 / kappa = 0 and m = 0, in which every formula below keeps its form.
+
+use std::f64::consts::{LN_2, PI};
+
+use rand::RngExt;
+use rand_distr::{ChiSquared, Distribution, StandardNormal};
+
+use crate::error::{Error, Result};
+use crate::likelihood::Estimate;
+use crate::likelihood::quadratic::{Link, Quadratic};
+use crate::linalg::{cholesky, invert_lower, log_determinant_from_cholesky, solve_lower};
+use crate::rng::Generator;
+use crate::special::{ln_gamma, ln_multivariate_gamma, multivariate_digamma};
+
+/// Parameters of one component, prior or posterior.
+#[derive(Debug, Clone, PartialEq)]
+pub struct NormalWishart {
+    /// nu.
+    pub dof: f64,
+    /// 1 / kappa.
+    pub inverse_kappa: f64,
+    /// m, relative to the origin of the rows.
+    pub mean: Vec<f64>,
+    /// Cholesky factor of B, lower, column-major.
+    pub factor: Vec<f64>,
+    /// ln |B|.
+    pub log_determinant: f64,
+}
+
+impl NormalWishart {
+    /// From nu, 1 / kappa, m and the full matrix B (its lower triangle).
+    ///
+    /// # Errors
+    /// [`Error::Numerical`] where B has no Cholesky factor.
+    pub fn new(dof: f64, inverse_kappa: f64, mean: Vec<f64>, mut scale: Vec<f64>) -> Result<Self> {
+        let d = mean.len();
+        cholesky(d, &mut scale).map_err(|failure| {
+            Error::numerical(
+                None,
+                format!(
+                    "the scale matrix of a component is not positive definite (pivot {} of {d}); \
+                     give a larger `scale`, or, for data far from zero, a likelihood with a free mean",
+                    failure.pivot
+                ),
+            )
+        })?;
+        let log_determinant = log_determinant_from_cholesky(d, &scale);
+        Ok(Self { dof, inverse_kappa, mean, factor: scale, log_determinant })
+    }
+
+    pub fn dimension(&self) -> usize {
+        self.mean.len()
+    }
+
+    /// The full matrix B, row by row.
+    pub fn scale(&self) -> Vec<f64> {
+        let d = self.dimension();
+        let l = &self.factor;
+        let mut full = vec![0.0; d * d];
+        for i in 0..d {
+            for j in 0..=i {
+                let value = (0..=j).map(|k| l[k * d + i] * l[k * d + j]).sum();
+                full[i * d + j] = value;
+                full[j * d + i] = value;
+            }
+        }
+        full
+    }
+
+    /// c(lambda) without `D/2 ln 2 pi - D/2 ln kappa`: the log-normaliser of the Wishart.
+    pub fn wishart_cumulant(&self) -> f64 {
+        let d = self.dimension();
+        let half = 0.5 * self.dof;
+        ln_multivariate_gamma(d, half) + half * d as f64 * LN_2 - half * self.log_determinant
+    }
+
+    /// ln(kappa_0 / kappa) of prior and posterior; 0 for a mean known exactly.
+    pub fn ln_kappa_ratio(&self, prior: &Self) -> f64 {
+        if prior.inverse_kappa > 0.0 { (self.inverse_kappa / prior.inverse_kappa).ln() } else { 0.0 }
+    }
+
+    /// c(lambda) - c(lambda_0), spec 1a.
+    pub fn cumulant_above(&self, prior: &Self) -> f64 {
+        let d = self.dimension() as f64;
+        self.wishart_cumulant() - prior.wishart_cumulant() + 0.5 * d * self.ln_kappa_ratio(prior)
+    }
+
+    /// E ln |Lambda|.
+    pub fn expected_log_determinant(&self) -> f64 {
+        let d = self.dimension();
+        multivariate_digamma(d, 0.5 * self.dof) + d as f64 * LN_2 - self.log_determinant
+    }
+
+    /// L^-1, lower, column-major.
+    pub fn inverse_factor(&self) -> Vec<f64> {
+        let d = self.dimension();
+        let mut inverse = vec![0.0; d * d];
+        invert_lower(d, &self.factor, &mut inverse);
+        inverse
+    }
+
+    /// |L^-1 v|^2.
+    pub fn squared_length(&self, vector: &[f64]) -> f64 {
+        let mut solved = vector.to_vec();
+        solve_lower(self.dimension(), &self.factor, &mut solved);
+        solved.iter().map(|x| x * x).sum()
+    }
+
+    /// L^-1 M for a lower-triangular M, column-major.
+    pub fn solve_lower_matrix(&self, other: &[f64]) -> Vec<f64> {
+        let d = self.dimension();
+        let mut solved = other.to_vec();
+        solved.chunks_exact_mut(d).for_each(|column| solve_lower(d, &self.factor, column));
+        solved
+    }
+
+    /// tr(B^-1 B_0) = |L^-1 L_0|_F^2.
+    pub fn trace_of_prior(&self, prior: &Self) -> f64 {
+        self.solve_lower_matrix(&prior.factor).iter().map(|x| x * x).sum()
+    }
+
+    pub fn difference(&self, other: &Self) -> Vec<f64> {
+        self.mean.iter().zip(&other.mean).map(|(a, b)| a - b).collect()
+    }
+
+    /// KL(q || p) of spec 1a.
+    pub fn divergence_from(&self, prior: &Self) -> f64 {
+        let d = self.dimension() as f64;
+        let wishart = 0.5 * (self.dof - prior.dof) * self.expected_log_determinant()
+            - 0.5 * self.dof * (d - self.trace_of_prior(prior))
+            + prior.wishart_cumulant()
+            - self.wishart_cumulant();
+        if prior.inverse_kappa == 0.0 {
+            return wishart;
+        }
+        let ratio = self.inverse_kappa / prior.inverse_kappa;
+        let mean = 0.5 * d * (ratio - 1.0 - ratio.ln())
+            + 0.5 * self.dof / prior.inverse_kappa * self.squared_length(&self.difference(prior));
+        mean + wishart
+    }
+
+    /// log p(x) at the point mean m and precision `times B^-1`, of a covariance blurred by `blur`.
+    pub fn at_precision(&self, times: f64, blur: f64, log_weight: f64) -> Quadratic {
+        let d = self.dimension() as f64;
+        let blurred = if blur > 0.0 { blur * times * self.trace_of_inverse() } else { 0.0 };
+        let constant = 0.5 * (self.log_determinant_at(times) - d * (2.0 * PI).ln() - blurred) + log_weight;
+        Quadratic {
+            factor: self.inverse_factor(),
+            scale: times.sqrt(),
+            centre: self.mean.clone(),
+            constant,
+            link: Link::Gaussian,
+        }
+    }
+
+    /// ln |times B^-1|.
+    pub fn log_determinant_at(&self, times: f64) -> f64 {
+        self.dimension() as f64 * times.ln() - self.log_determinant
+    }
+
+    /// tr B^-1.
+    pub fn trace_of_inverse(&self) -> f64 {
+        self.inverse_factor().iter().map(|x| x * x).sum()
+    }
+
+    /// What multiplies B^-1 in a point estimate of the precision, from the posterior (spec 2g, 6): its mean, or the joint
+    /// mode in mean and precision.
+    pub fn times(&self, estimate: Estimate) -> f64 {
+        let d = self.dimension() as f64;
+        match estimate {
+            Estimate::Mode if self.inverse_kappa > 0.0 => self.dof - d,
+            Estimate::Mode => self.dof - d - 1.0,
+            Estimate::Mean | Estimate::MaximumLikelihood => self.dof,
+        }
+    }
+
+    /// ln p(mu, Lambda) at mean and precision `times B^-1` of `point`; `self` is the prior.
+    pub fn log_density(&self, point: &Self, times: f64) -> f64 {
+        let d = self.dimension() as f64;
+        let log_determinant = point.log_determinant_at(times);
+        let wishart = 0.5 * (self.dof - d - 1.0) * log_determinant
+            - 0.5 * times * point.trace_of_prior(self)
+            - self.wishart_cumulant();
+        if self.inverse_kappa == 0.0 {
+            return wishart;
+        }
+        let distance = times * point.squared_length(&point.difference(self));
+        wishart + 0.5 * (log_determinant - d * (2.0 * PI * self.inverse_kappa).ln() - distance / self.inverse_kappa)
+    }
+
+    /// E log p(x) + `log_weight` as a function of the row (spec 1a).
+    pub fn expected(&self, log_weight: f64) -> Quadratic {
+        let d = self.dimension() as f64;
+        let constant =
+            0.5 * (self.expected_log_determinant() - d * (2.0 * PI).ln() - d * self.inverse_kappa) + log_weight;
+        Quadratic {
+            factor: self.inverse_factor(),
+            scale: self.dof.sqrt(),
+            centre: self.mean.clone(),
+            constant,
+            link: Link::Gaussian,
+        }
+    }
+
+    /// log p(x | lambda) + `log_weight`: a Student t with nu - D + 1 degrees of freedom (spec 1a).
+    pub fn predictive(&self, log_weight: f64) -> Quadratic {
+        let d = self.dimension() as f64;
+        let half = 0.5 * (self.dof + 1.0);
+        let constant = ln_gamma(half)
+            - ln_gamma(half - 0.5 * d)
+            - 0.5 * (d * PI.ln() + d * self.inverse_kappa.ln_1p() + self.log_determinant)
+            + log_weight;
+        Quadratic {
+            factor: self.inverse_factor(),
+            scale: (1.0 + self.inverse_kappa).recip().sqrt(),
+            centre: self.mean.clone(),
+            constant,
+            link: Link::StudentT { half },
+        }
+    }
+
+    /// Minus the divergence of a row's smoothed moments from this component's, but for the term of
+    /// [`NormalWishart::divergence_row_term`] (spec 5.2): `KL(N(m_n, S_n) || N(m, B / nu))` with
+    /// `S_n = (B_0 + u u^T / (1 + 1/kappa_0)) / (nu_0 + 1)`, `m_n = m_0 + u / (kappa_0 + 1)`, `u = x - m_0`, where
+    /// the two squares in u are completed to one.
+    pub fn divergence(&self, prior: &Self) -> Quadratic {
+        let d = self.dimension() as f64;
+        let row_dof = prior.dof + 1.0;
+        let from_scatter = 1.0 / ((1.0 + prior.inverse_kappa) * row_dof);
+        let shrinkage = prior.inverse_kappa / (1.0 + prior.inverse_kappa);
+        let curvature = from_scatter + shrinkage * shrinkage;
+        let away = self.difference(prior);
+        let centre = prior.mean.iter().zip(&away).map(|(m0, w)| m0 + shrinkage / curvature * w).collect();
+        let rest = self.dof * (from_scatter / curvature) * self.squared_length(&away);
+        let constant = -0.5
+            * (self.dof * self.trace_of_prior(prior) / row_dof + rest - prior.log_determinant
+                + d * row_dof.ln()
+                + self.log_determinant
+                - d * self.dof.ln()
+                - d);
+        Quadratic {
+            factor: self.inverse_factor(),
+            scale: (self.dof * curvature).sqrt(),
+            centre,
+            constant,
+            link: Link::Gaussian,
+        }
+    }
+
+    /// What every divergence of a row has in common, `-1/2 ln(1 + |u|^2_(B_0) / (1 + 1/kappa_0))`: to be taken from
+    /// the scores of [`NormalWishart::divergence`]. `self` is the prior.
+    pub fn divergence_row_term(&self) -> Quadratic {
+        Quadratic {
+            factor: self.inverse_factor(),
+            scale: (1.0 + self.inverse_kappa).recip().sqrt(),
+            centre: self.mean.clone(),
+            constant: 0.0,
+            link: Link::StudentT { half: 0.5 },
+        }
+    }
+
+    /// A row of the predictive, relative to the origin: `m + L z sqrt((1 + 1/kappa) / chi^2)`, `chi^2` with
+    /// nu - D + 1 degrees of freedom.
+    pub fn draw(&self, generator: &mut Generator) -> Result<Vec<f64>> {
+        let d = self.dimension();
+        let dof = self.dof - d as f64 + 1.0;
+        let chi_squared = ChiSquared::new(dof)
+            .map_err(|_| Error::numerical(None, format!("a predictive with {dof} degrees of freedom")))?;
+        let scale = ((1.0 + self.inverse_kappa) / chi_squared.sample(generator)).sqrt();
+        Ok(self.draw_with(scale, generator))
+    }
+
+    /// `m + scale L z`.
+    pub fn draw_with(&self, scale: f64, generator: &mut Generator) -> Vec<f64> {
+        let d = self.dimension();
+        let z: Vec<f64> = (0..d).map(|_| generator.sample(StandardNormal)).collect();
+        (0..d).map(|i| self.mean[i] + scale * (0..=i).map(|j| self.factor[j * d + i] * z[j]).sum::<f64>()).collect()
+    }
+}

@@ -1,0 +1,33 @@
+//! What inference maximises.
+
+use serde::{Deserialize, Serialize};
+
+/// What inference maximises.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub enum Objective {
+    /// The evidence lower bound over distributions of weights and components.
+    #[default]
+    Variational,
+    /// The same with one value for the weights and each component, whose log prior density is added (spec 2g).
+    Map,
+    /// The same with one value for each and no prior (spec 2g).
+    Ml,
+}
+
+impl Objective {
+    const ALL: [Self; 3] = [Self::Variational, Self::Map, Self::Ml];
+
+    /// The name used outside.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Variational => "variational",
+            Self::Map => "map",
+            Self::Ml => "ml",
+        }
+    }
+
+    /// The objective of that name.
+    pub fn from_name(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|objective| objective.name() == name)
+    }
+}

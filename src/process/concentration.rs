@@ -1,0 +1,65 @@
+//! The concentration of a process: a number, or a Gamma prior on it.
+
+use crate::error::{Error, Result};
+use crate::parameters::{Parameters, Value};
+use crate::process::Gamma;
+
+const NAME: &str = "concentration";
+
+/// How many components a prior expects.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum Concentration {
+    /// This.
+    Fixed(f64),
+    /// Unknown.
+    Unknown(Gamma),
+}
+
+impl Concentration {
+    /// From the parameter `concentration`: a positive number, 1 by default, or the shape and the rate of its prior.
+    ///
+    /// # Errors
+    /// [`Error::InvalidArgument`] where it is neither.
+    pub fn new(parameters: &Parameters) -> Result<Self> {
+        if !matches!(parameters.0.get(NAME), Some(Value::Array { .. })) {
+            return Ok(Self::Fixed(parameters.positive(NAME)?.unwrap_or(1.0)));
+        }
+        match parameters.vector(NAME)? {
+            Some(&[shape, rate]) => Gamma::new(shape, rate).map(Self::Unknown),
+            _ => Err(Error::invalid(NAME, &parameters.0[NAME], "a number, or a shape and a rate")),
+        }
+    }
+
+    /// The number.
+    ///
+    /// # Errors
+    /// [`Error::NotSupported`] where it has a prior, which `why` says to be impossible.
+    pub fn fixed(self, process: &str, why: &str) -> Result<f64> {
+        match self {
+            Self::Fixed(value) => Ok(value),
+            Self::Unknown(_) => Err(Error::NotSupported {
+                what: format!("a Gamma prior on the concentration of {process}"),
+                instead: format!("{why}; give a number"),
+            }),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::parameters::vector;
+
+    #[test]
+    fn a_concentration_is_a_number_or_a_shape_and_a_rate() {
+        let of = |value: Value| Concentration::new(&Parameters::from_pairs([(NAME, value)]));
+        assert_eq!(of(Value::Absent), Ok(Concentration::Fixed(1.0)));
+        assert_eq!(of(Value::Number(2.5)), Ok(Concentration::Fixed(2.5)));
+        assert_eq!(of(vector(vec![2.0, 3.0])), Ok(Concentration::Unknown(Gamma { shape: 2.0, rate: 3.0 })));
+        for refused in [Value::Number(0.0), vector(vec![1.0]), vector(vec![1.0, 2.0, 3.0]), Value::Text("two".into())] {
+            assert!(matches!(of(refused.clone()), Err(Error::InvalidArgument { argument, .. }) if argument == NAME));
+        }
+        let refused = of(vector(vec![1.0, -2.0]));
+        assert!(matches!(refused, Err(Error::InvalidArgument { argument, .. }) if argument == "rate"));
+    }
+}

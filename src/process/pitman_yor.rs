@@ -1,0 +1,252 @@
+//! The Pitman-Yor process with the nested truncation q(z > K) = 0 (spec 2e).
+
+use crate::error::{Error, Result};
+use crate::objective::Objective;
+use crate::parameters::{Parameters, Value};
+use crate::process::sticks::{break_sticks, modes};
+use crate::process::{Allocation, Concentration, Process, point, refused};
+
+/// v_k ~ Beta(1 - discount, concentration + k discount), w_k = v_k prod_{l<k} (1 - v_l).
+#[derive(Debug)]
+pub struct PitmanYor {
+    discount: f64,
+    concentration: f64,
+}
+
+impl PitmanYor {
+    /// From the parameters `discount`, `concentration` and `truncation`.
+    ///
+    /// # Errors
+    /// [`Error::InvalidArgument`] naming the parameter, [`Error::NotSupported`] for a tail, or for a prior on the
+    /// concentration.
+    pub fn new(parameters: &Parameters) -> Result<Self> {
+        parameters.only(&["discount", "concentration", "truncation"])?;
+        let allowed = "a number from 0 on, below 1";
+        let discount = match parameters.number("discount")? {
+            Some(discount) if (0.0..1.0).contains(&discount) => discount,
+            Some(discount) => return Err(Error::invalid("discount", discount, allowed)),
+            None => return Err(Error::invalid("discount", "absent", allowed)),
+        };
+        let concentration = Self::concentration(parameters, discount)?;
+        match parameters.text("truncation", "nested")? {
+            "nested" => Ok(Self { discount, concentration }),
+            "tail" => Err(Error::NotSupported {
+                what: "truncation=\"tail\" of PitmanYor".into(),
+                instead:
+                    "its sticks differ from one to the next, so the weights of the tail are no geometric series; use \
+                          \"nested\", or a DirichletProcess"
+                        .into(),
+            }),
+            other => Err(Error::invalid("truncation", format!("{other:?}"), "one of \"nested\", \"tail\"")),
+        }
+    }
+
+    fn concentration(parameters: &Parameters, discount: f64) -> Result<f64> {
+        if matches!(parameters.0.get("concentration"), Some(Value::Array { .. })) {
+            Concentration::new(parameters)?
+                .fixed("PitmanYor", "it is conjugate to the sticks of a DirichletProcess only")?;
+        }
+        match parameters.number("concentration")?.unwrap_or(1.0) {
+            // The least that the first stick must see for its logarithms to be numbers.
+            value if value + discount >= 1e-300 && value <= 1e300 => Ok(value),
+            value if value > -discount && value <= 1e300 => {
+                Err(Error::invalid("concentration", value, "at least 1e-300 above minus the discount"))
+            }
+            value => {
+                let allowed = format!("greater than minus the discount, {discount}, and at most 1e300");
+                Err(Error::invalid("concentration", value, allowed))
+            }
+        }
+    }
+}
+
+impl Process for PitmanYor {
+    fn bound(&self) -> &'static str {
+        "nested"
+    }
+
+    fn concentration(&self) -> Concentration {
+        Concentration::Fixed(self.concentration)
+    }
+
+    fn is_ordered(&self) -> bool {
+        true
+    }
+
+    fn check_objective(&self, objective: Objective) -> Result<()> {
+        if objective != Objective::Map {
+            return Ok(());
+        }
+        if self.discount > 0.0 {
+            let instead = "the density of a stick is infinite at zero; use discount=0, or another objective";
+            return Err(refused(objective, "a discount above 0", instead));
+        }
+        if self.concentration < 1.0 {
+            let instead = "the density of a stick is infinite at its end; use a concentration of at least 1";
+            return Err(refused(objective, "a concentration below 1", instead));
+        }
+        Ok(())
+    }
+
+    /// eta_k1 = 1 - d + N_k, eta_k0 = alpha + k d + N_{>k}.
+    fn allocate(&self, counts: &[f64], _tail: f64, objective: Objective) -> Allocation {
+        let (d, alpha) = (self.discount, self.concentration);
+        match objective {
+            Objective::Variational => {
+                break_sticks(counts, 0.0, counts.len(), |k| (1.0 - d, alpha + (k + 1) as f64 * d)).allocation
+            }
+            Objective::Map => modes(counts, counts.len(), alpha),
+            Objective::Ml => point::maximum_likelihood(counts),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::parameters::vector;
+    use crate::process::sticks::tests::check;
+
+    fn bound(discount: f64, concentration: f64, counts: &[f64]) -> f64 {
+        PitmanYor { discount, concentration }.allocate(counts, 0.0, Objective::Variational).bound
+    }
+
+    /// The orders of three values.
+    const ORDERS: [[usize; 3]; 6] = [[0, 1, 2], [0, 2, 1], [1, 0, 2], [1, 2, 0], [2, 0, 1], [2, 1, 0]];
+
+    /// Pitman (1995): the probability of a partition in blocks of these sizes, prod_{i<K} (alpha + i d) / (alpha + 1)_{n-1}
+    /// times prod_k (1 - d)_{n_k - 1}.
+    fn partition_probability(d: f64, alpha: f64, sizes: &[u32]) -> f64 {
+        let n: u32 = sizes.iter().sum();
+        let rising = |from: f64, steps: u32| (0..steps).map(|i| from + f64::from(i)).product::<f64>();
+        let new: f64 = (1..sizes.len()).map(|i| alpha + i as f64 * d).product();
+        new / rising(alpha + 1.0, n - 1) * sizes.iter().map(|&size| rising(1.0 - d, size - 1)).product::<f64>()
+    }
+
+    /// In the order in which components appear, the first unit of each is a draw in proportion to size: given v, a partition
+    /// in that order has the probability prod_k v_k^(n_k - 1) (1 - v_k)^(N_{>k}), whose expectation is Pitman's formula.
+    #[test]
+    fn the_order_of_appearance_gives_the_partition_probability() {
+        for (d, alpha) in [(0.0, 1.7), (0.3, 1.0), (0.7, -0.4)] {
+            for sizes in ORDERS.map(|order| order.map(|i| [3_u32, 1, 4][i])) {
+                // Counts less the unit that opened the component, where those behind it did not sit down yet.
+                let process = PitmanYor { discount: d, concentration: alpha };
+                let mut log = 0.0;
+                for k in 0..3 {
+                    let behind: u32 = sizes[k + 1..].iter().sum();
+                    let (a, b) = (1.0 - d, alpha + (k + 1) as f64 * d);
+                    log += crate::special::ln_beta(a + f64::from(sizes[k] - 1), b + f64::from(behind))
+                        - crate::special::ln_beta(a, b);
+                }
+                let expected = partition_probability(d, alpha, &sizes);
+                assert!((log.exp() - expected).abs() < 1e-12 * expected, "{d} {alpha} {sizes:?}");
+                // And the bound is that probability with the unit counted in its stick.
+                let counts = sizes.map(f64::from);
+                let found = process.allocate(&counts, 0.0, Objective::Variational).bound;
+                let steps: f64 = (0..3)
+                    .map(|k| {
+                        let behind: f64 = counts[k + 1..].iter().sum();
+                        let (a, b) = (1.0 - d, alpha + (k + 1) as f64 * d);
+                        ((a + counts[k] - 1.0) / (a + counts[k] - 1.0 + b + behind)).ln()
+                    })
+                    .sum();
+                assert!((found - (log + steps)).abs() < 1e-11, "{d} {alpha} {sizes:?}");
+            }
+        }
+    }
+
+    /// Spec 2e: the telescoped form.
+    #[test]
+    fn the_bound_is_the_telescoped_one() {
+        let (d, alpha, counts) = (0.4, 0.7, [5.0, 2.5, 0.0, 1.0]);
+        let (n, k) = (counts.iter().sum::<f64>(), counts.len() as f64);
+        let mut expected = crate::special::ln_gamma(alpha + k * d) - crate::special::ln_gamma(alpha + n);
+        for (k, count) in counts.iter().enumerate() {
+            let from: f64 = counts[k..].iter().sum();
+            expected += crate::special::ln_gamma(1.0 - d + count)
+                - (alpha + k as f64 * d + from).ln()
+                - crate::special::ln_beta(1.0 - d, alpha + (k + 1) as f64 * d);
+        }
+        assert!((bound(d, alpha, &counts) - expected).abs() < 1e-12);
+    }
+
+    #[test]
+    fn parameters_are_checked() {
+        let of = |discount: f64, concentration: Value, truncation: &str| {
+            PitmanYor::new(&Parameters::from_pairs([
+                ("discount", Value::Number(discount)),
+                ("concentration", concentration),
+                ("truncation", Value::Text(truncation.into())),
+            ]))
+            .map(|process| process.concentration)
+        };
+        assert_eq!(of(0.5, Value::Absent, "nested"), Ok(1.0));
+        assert_eq!(of(0.5, Value::Number(-0.4), "nested"), Ok(-0.4));
+        let named = |result: Result<f64>| match result {
+            Err(Error::InvalidArgument { argument, .. }) => argument,
+            other => panic!("{other:?}"),
+        };
+        for discount in [-0.1, 1.0, f64::NAN] {
+            assert_eq!(named(of(discount, Value::Absent, "nested")), "discount");
+        }
+        for (discount, concentration) in [(0.5, -0.5), (0.0, 0.0), (0.0, 1e-301), (0.5, 1e301)] {
+            assert_eq!(named(of(discount, Value::Number(concentration), "nested")), "concentration");
+        }
+        assert_eq!(named(of(0.5, Value::Absent, "stick")), "truncation");
+        let tail = of(0.5, Value::Absent, "tail").expect_err("no geometric series").to_string();
+        assert!(tail.contains("geometric"), "{tail}");
+        let unknown = of(0.5, vector(vec![1.0, 1.0]), "nested").expect_err("not conjugate").to_string();
+        assert!(unknown.contains("conjugate"), "{unknown}");
+    }
+
+    #[test]
+    fn objectives_are_refused_with_the_reason() {
+        let of = |discount, concentration, objective| {
+            PitmanYor { discount, concentration }.check_objective(objective).err().map(|error| error.to_string())
+        };
+        assert_eq!(of(0.5, 0.1, Objective::Ml), None);
+        assert_eq!(of(0.0, 1.0, Objective::Map), None);
+        assert!(of(0.5, 2.0, Objective::Map).is_some_and(|said| said.contains("discount=0")));
+        assert!(of(0.0, 0.5, Objective::Map).is_some_and(|said| said.contains("at least 1")));
+    }
+
+    proptest! {
+        #[test]
+        fn the_collapsed_bound_is_the_general_one(
+            counts in prop::collection::vec(0.0_f64..50.0, 1..12), d in 0.0_f64..0.99, above in 0.05_f64..20.0,
+        ) {
+            let process = PitmanYor { discount: d, concentration: above - d };
+            let allocation = process.allocate(&counts, 0.0, Objective::Variational);
+            check(&allocation, &counts, 0.0)?;
+            prop_assert!(allocation.divergence > -1e-9);
+        }
+
+        /// Property 11: nested at the end. Property 12: decreasing counts are best.
+        #[test]
+        fn it_is_nested_and_wants_falling_counts(
+            mut counts in prop::collection::vec(0.0_f64..50.0, 1..12).prop_shuffle(), d in 0.0_f64..0.99,
+            above in 0.05_f64..20.0,
+        ) {
+            let any = bound(d, above - d, &counts);
+            let longer = [&counts[..], &[0.0]].concat();
+            prop_assert!((bound(d, above - d, &longer) - any).abs() < 1e-9 * (1.0 + any.abs()));
+            counts.sort_by(|a, b| b.total_cmp(a));
+            prop_assert!(bound(d, above - d, &counts) >= any - 1e-10 * (1.0 + any.abs()));
+        }
+
+        /// Without a discount it is the Dirichlet process.
+        #[test]
+        fn no_discount_is_a_dirichlet_process(
+            counts in prop::collection::vec(0.0_f64..50.0, 1..12), alpha in 1.0_f64..20.0,
+        ) {
+            let parameters = Parameters::from_pairs([("concentration", Value::Number(alpha))]);
+            let other = crate::process::DirichletProcess::new(&parameters).expect("positive");
+            let own = PitmanYor { discount: 0.0, concentration: alpha };
+            for objective in [Objective::Variational, Objective::Map, Objective::Ml] {
+                prop_assert_eq!(own.allocate(&counts, 0.0, objective), other.allocate(&counts, 0.0, objective));
+            }
+        }
+    }
+}

@@ -1,0 +1,129 @@
+//! Sticks, w_k = v_k prod_{l<k} (1 - v_l) with v_k ~ Beta: the mathematics that all stick-breaking priors share (spec 2).
+
+use crate::process::{Allocation, point};
+use crate::special::{digamma, ln_beta};
+
+/// All sticks broken.
+pub(super) struct Broken {
+    /// q of the weights.
+    pub allocation: Allocation,
+    /// sum_k E log(1 - v_k) over the sticks that are free, nats.
+    pub log_left: f64,
+}
+
+/// N_{>k} for every k, the tail among it.
+fn behind(counts: &[f64], tail: f64) -> Vec<f64> {
+    let mut behind = vec![tail; counts.len()];
+    for j in (1..counts.len()).rev() {
+        behind[j - 1] = behind[j] + counts[j];
+    }
+    behind
+}
+
+/// The optimal q of `n_free` sticks, whose prior is Beta(a_k, b_k) = `prior(k)`: eta_k = (a_k + N_k, b_k + N_{>k}), and
+/// L* = sum_k ln B(eta_k) - ln B(a_k, b_k). A stick behind them is one: it takes all that is left.
+pub(super) fn break_sticks(counts: &[f64], tail: f64, n_free: usize, prior: impl Fn(usize) -> (f64, f64)) -> Broken {
+    let mut allocation = Allocation {
+        expected_log_weights: Vec::with_capacity(counts.len()),
+        expected_weights: Vec::with_capacity(counts.len()),
+        leftover: 1.0,
+        divergence: 0.0,
+        bound: 0.0,
+        concentration: None,
+        tail_log_weight: None,
+    };
+    let mut log_left = 0.0;
+    for (k, (&count, after)) in counts.iter().zip(behind(counts, tail)).enumerate() {
+        if k >= n_free {
+            allocation.expected_log_weights.push(log_left);
+            allocation.expected_weights.push(allocation.leftover);
+            allocation.leftover = 0.0;
+            continue;
+        }
+        let (a, b) = prior(k);
+        let (on, off) = (a + count, b + after);
+        let total = digamma(on + off);
+        let (log_on, log_off) = (digamma(on) - total, digamma(off) - total);
+        allocation.expected_log_weights.push(log_left + log_on);
+        log_left += log_off;
+        allocation.expected_weights.push(allocation.leftover * (on / (on + off)));
+        allocation.leftover *= off / (on + off);
+        let gain = ln_beta(on, off) - ln_beta(a, b);
+        allocation.bound += gain;
+        allocation.divergence += count * log_on + after * log_off - gain;
+    }
+    Broken { allocation, log_left }
+}
+
+/// The mode of `n_free` sticks with the prior Beta(1, `concentration`), which has one where that is at least 1 (spec 2g):
+/// v_k = N_k / (N_k + concentration - 1 + N_{>k}). Where nothing bears on a stick, any value is best, and it is 0.
+pub(super) fn modes(counts: &[f64], n_free: usize, concentration: f64) -> Allocation {
+    let (mut log_weights, mut log_left, mut log_prior) = (Vec::with_capacity(counts.len()), 0.0, 0.0);
+    for (k, (&count, after)) in counts.iter().zip(behind(counts, 0.0)).enumerate() {
+        if k >= n_free {
+            log_weights.push(log_left);
+            log_left = f64::NEG_INFINITY;
+            continue;
+        }
+        let off = after + (concentration - 1.0);
+        let total = count + off;
+        let (log_on, log_off) =
+            if total > 0.0 { ((count / total).ln(), (off / total).ln()) } else { (f64::NEG_INFINITY, 0.0) };
+        log_weights.push(log_left + log_on);
+        log_left += log_off;
+        log_prior += concentration.ln() + if concentration > 1.0 { (concentration - 1.0) * log_off } else { 0.0 };
+    }
+    point::at(counts, log_weights, log_left.exp(), log_prior)
+}
+
+#[cfg(test)]
+pub(super) mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    /// Checks what every optimum obeys: the collapsed bound is the general one, and weights and left-over are shares.
+    pub(in crate::process) fn check(allocation: &Allocation, counts: &[f64], tail: f64) -> Result<(), TestCaseError> {
+        let tail = allocation.tail_log_weight.map_or(0.0, |weight| tail * weight);
+        let pairs = counts.iter().zip(&allocation.expected_log_weights);
+        let weighted = tail + pairs.map(|(n, w)| if *n > 0.0 { n * w } else { 0.0 }).sum::<f64>();
+        let general = weighted - allocation.divergence;
+        prop_assert!((general - allocation.bound).abs() < 1e-9 * (1.0 + weighted.abs()));
+        let total: f64 = allocation.expected_weights.iter().sum::<f64>() + allocation.leftover;
+        prop_assert!((total - 1.0).abs() < 1e-12);
+        Ok(())
+    }
+
+    proptest! {
+        /// Spec 2g: no other sticks have more of `sum N_k log pi_k + log p(v)`.
+        #[test]
+        fn modes_are_the_best_sticks(
+            pairs in prop::collection::vec((0.0_f64..50.0, 0.01_f64..0.99), 1..9), alpha in 1.0_f64..20.0, free in any::<bool>(),
+        ) {
+            let (counts, sticks): (Vec<f64>, Vec<f64>) = pairs.into_iter().unzip();
+            let n_free = counts.len() - usize::from(!free);
+            let best = modes(&counts, n_free, alpha);
+            check(&best, &counts, 0.0)?;
+            let (mut left, mut value) = (0.0, 0.0);
+            for (k, (count, v)) in counts.iter().zip(&sticks).enumerate() {
+                if k < n_free {
+                    value += count * (left + v.ln()) + alpha.ln() + (alpha - 1.0) * (-v).ln_1p();
+                    left += (-v).ln_1p();
+                } else {
+                    value += count * left;
+                }
+            }
+            prop_assert!(best.bound >= value - 1e-10 * (1.0 + value.abs()));
+        }
+    }
+
+    #[test]
+    fn sticks_without_rows_are_pruned_and_lose_nothing() {
+        let (with, without) = (modes(&[3.0, 0.0, 2.0, 0.0], 4, 1.0), modes(&[3.0, 2.0], 2, 1.0));
+        assert_eq!(with.expected_log_weights[1], f64::NEG_INFINITY);
+        assert_eq!(with.expected_log_weights[3], f64::NEG_INFINITY);
+        assert!((with.bound - without.bound).abs() < 1e-14);
+        assert_eq!(with.leftover, 0.0);
+        assert_eq!(modes(&[0.0, 0.0], 2, 1.0).leftover, 1.0);
+    }
+}

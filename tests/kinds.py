@@ -1,0 +1,302 @@
+"""Every likelihood and process by a name: parameters, rows that suit them, and the way to the oracle.
+
+A kind is a public class with those of its options that choose another mathematics: the base measure of a spherical
+Gaussian, the prior of a known covariance, the truncation of a Dirichlet process, a prior on its concentration.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pytest
+
+import stickbreak as sb
+from oracles import discrete, gaussians, missing, models, sticks
+from oracles import variational as oracle
+from oracles.models import Array, Likelihood, Process
+from stickbreak.testing.generators import clustered_rows, positive_definite
+
+Generator = np.random.Generator
+Arguments = dict[str, Any]
+
+
+def uniform(rng: Generator, low: float, high: float, size: int | None = None) -> Any:
+    """Numbers between two others; a plain float without a size."""
+    drawn = rng.uniform(low, high, size)
+    return float(drawn) if size is None else drawn
+
+
+@dataclass(frozen=True)
+class LikelihoodKind:
+    """One observation model.
+
+    `draw` gives arguments of the public class for D columns, with a mode of the prior (finite point estimates) where
+    asked for; `to_oracle` reads the attributes of a filled specification.
+    """
+
+    public: str
+    draw: Callable[[Generator, int, bool], Arguments]
+    to_oracle: Callable[[Any], Likelihood]
+    domain: str = "real"
+    with_holes: Callable[[Any], missing.MissingLikelihood] | None = None
+
+
+def draw_gaussian(rng: Generator, dimension: int, with_mode: bool) -> Arguments:
+    return {
+        "mean": rng.standard_normal(dimension),
+        "mean_precision": uniform(rng, 0.05, 2.0),
+        "dof": dimension + uniform(rng, 0.5, 4.0),
+        "scale": positive_definite(rng, dimension),
+    }
+
+
+def draw_zero_mean(rng: Generator, dimension: int, with_mode: bool) -> Arguments:
+    return {"dof": dimension + uniform(rng, 1.2, 4.0), "scale": positive_definite(rng, dimension)}
+
+
+def draw_diagonal(rng: Generator, dimension: int, with_mode: bool) -> Arguments:
+    return {
+        "mean": rng.standard_normal(dimension),
+        "mean_precision": uniform(rng, 0.05, 2.0),
+        "shape": uniform(rng, 1.1 if with_mode else 0.3, 3.0),
+        "rate": uniform(rng, 0.3, 2.0, dimension),
+    }
+
+
+def draw_spherical(rng: Generator, dimension: int, with_mode: bool) -> Arguments:
+    return draw_diagonal(rng, dimension, with_mode) | {"rate": uniform(rng, 0.3, 2.0)}
+
+
+def draw_product(rng: Generator, dimension: int, with_mode: bool) -> Arguments:
+    return draw_spherical(rng, dimension, with_mode) | {"base": "product"}
+
+
+def draw_known(rng: Generator, dimension: int, with_mode: bool) -> Arguments:
+    return {
+        "covariance": positive_definite(rng, dimension),
+        "mean": rng.standard_normal(dimension),
+        "mean_precision": uniform(rng, 0.05, 2.0),
+    }
+
+
+def draw_known_general(rng: Generator, dimension: int, with_mode: bool) -> Arguments:
+    return draw_known(rng, dimension, with_mode) | {"mean_precision": positive_definite(rng, dimension)}
+
+
+def draw_multinomial(rng: Generator, dimension: int, with_mode: bool) -> Arguments:
+    return {"pseudo_counts": uniform(rng, 1.1 if with_mode else 0.2, 3.0, dimension)}
+
+
+def draw_ordered_words(rng: Generator, dimension: int, with_mode: bool) -> Arguments:
+    return draw_multinomial(rng, dimension, with_mode) | {"coefficient": False}
+
+
+def draw_bernoulli(rng: Generator, dimension: int, with_mode: bool) -> Arguments:
+    low = 1.1 if with_mode else 0.2
+    return {"successes": uniform(rng, low, 3.0, dimension), "failures": uniform(rng, low, 3.0, dimension)}
+
+
+def draw_poisson(rng: Generator, dimension: int, with_mode: bool) -> Arguments:
+    return {"shape": uniform(rng, 1.1 if with_mode else 0.2, 3.0, dimension), "rate": uniform(rng, 0.2, 2.0)}
+
+
+LIKELIHOODS: dict[str, LikelihoodKind] = {
+    "gaussian": LikelihoodKind(
+        "Gaussian",
+        draw_gaussian,
+        lambda own: models.NormalWishart(own.mean, own.mean_precision, own.dof, own.scale),
+    ),
+    "zero_mean_gaussian": LikelihoodKind(
+        "ZeroMeanGaussian", draw_zero_mean, lambda own: models.ZeroMeanWishart(own.dof, own.scale)
+    ),
+    "diagonal": LikelihoodKind(
+        "DiagonalGaussian",
+        draw_diagonal,
+        lambda own: gaussians.DiagonalNormalGamma(own.mean, own.mean_precision, own.shape, own.rate),
+        with_holes=lambda own: missing.MissingDiagonal(own.mean, own.mean_precision, own.shape, own.rate),
+    ),
+    "spherical": LikelihoodKind(
+        "SphericalGaussian",
+        draw_spherical,
+        lambda own: gaussians.SphericalNormalGamma(own.mean, own.mean_precision, own.shape, own.rate),
+    ),
+    "spherical_product": LikelihoodKind(
+        "SphericalGaussian",
+        draw_product,
+        lambda own: gaussians.SphericalIndependent(own.mean, own.mean_precision, own.shape, own.rate),
+    ),
+    "known_covariance": LikelihoodKind(
+        "KnownCovarianceGaussian",
+        draw_known,
+        lambda own: gaussians.KnownCovariance(own.covariance, own.mean, own.mean_precision),
+    ),
+    "known_covariance_general": LikelihoodKind(
+        "KnownCovarianceGaussian",
+        draw_known_general,
+        lambda own: gaussians.KnownCovarianceGeneral(own.covariance, own.mean, own.mean_precision),
+    ),
+    "multinomial": LikelihoodKind(
+        "Multinomial",
+        draw_multinomial,
+        lambda own: discrete.Multinomial(own.pseudo_counts, own.coefficient),
+        domain="counts",
+    ),
+    "ordered_words": LikelihoodKind(
+        "Multinomial",
+        draw_ordered_words,
+        lambda own: discrete.Multinomial(own.pseudo_counts, own.coefficient),
+        domain="counts",
+    ),
+    "bernoulli": LikelihoodKind(
+        "Bernoulli",
+        draw_bernoulli,
+        lambda own: discrete.Bernoulli(own.successes, own.failures),
+        domain="binary",
+        with_holes=lambda own: missing.MissingBernoulli(own.successes, own.failures),
+    ),
+    "poisson": LikelihoodKind(
+        "Poisson",
+        draw_poisson,
+        lambda own: discrete.Poisson(own.shape, own.rate),
+        domain="counts",
+        with_holes=lambda own: missing.MissingPoisson(own.shape, own.rate),
+    ),
+}
+
+
+@dataclass(frozen=True)
+class ProcessKind:
+    """One prior on the weights: arguments of the public class from K and a concentration, and the bound's name."""
+
+    public: str
+    arguments: Callable[[int, float], Arguments]
+    bound: str
+    to_oracle: Callable[[Any], Process]
+    # Whether an empty component at the end changes nothing (spec section 7, number 11).
+    nested: bool = False
+
+
+def gamma(concentration: float) -> Any:
+    """A Gamma prior whose mean is this concentration."""
+    return sb.Gamma(shape=1.5, rate=1.5 / concentration)
+
+
+PROCESSES: dict[str, ProcessKind] = {
+    "nested": ProcessKind(
+        "DirichletProcess",
+        lambda _, concentration: {"concentration": concentration},
+        "nested",
+        lambda own: models.StickBreaking(own.concentration),
+        nested=True,
+    ),
+    "stick": ProcessKind(
+        "DirichletProcess",
+        lambda _, concentration: {"concentration": concentration, "truncation": "stick"},
+        "truncated_stick",
+        lambda own: sticks.TruncatedStick(own.concentration),
+    ),
+    "tail": ProcessKind(
+        "DirichletProcess",
+        lambda _, concentration: {"concentration": concentration, "truncation": "tail"},
+        "tail",
+        lambda own: sticks.TailedStick(own.concentration),
+        nested=True,
+    ),
+    "pitman_yor": ProcessKind(
+        "PitmanYor",
+        lambda _, concentration: {"discount": 0.35, "concentration": concentration},
+        "nested",
+        lambda own: models.StickBreaking(own.concentration, own.discount),
+        nested=True,
+    ),
+    "finite": ProcessKind(
+        "FiniteDirichlet",
+        lambda n_components, concentration: {"n_components": n_components, "concentration": concentration},
+        "finite",
+        lambda own: models.FiniteSymmetricDirichlet(own.concentration),
+    ),
+    "gamma_nested": ProcessKind(
+        "DirichletProcess",
+        lambda _, concentration: {"concentration": gamma(concentration)},
+        "nested",
+        lambda own: sticks.GammaConcentration(models.StickBreaking, own.concentration.shape, own.concentration.rate),
+    ),
+    "gamma_stick": ProcessKind(
+        "DirichletProcess",
+        lambda _, concentration: {"concentration": gamma(concentration), "truncation": "stick"},
+        "truncated_stick",
+        lambda own: sticks.GammaConcentration(sticks.TruncatedStick, own.concentration.shape, own.concentration.rate),
+    ),
+}
+
+MARGINALISING = [name for name, kind in LIKELIHOODS.items() if kind.with_holes]
+
+every_likelihood = pytest.mark.parametrize("likelihood", LIKELIHOODS)
+every_process = pytest.mark.parametrize("process", PROCESSES)
+every_marginalising = pytest.mark.parametrize("likelihood", MARGINALISING)
+
+
+def public(name: str) -> Any:
+    """A public class."""
+    return getattr(sb, name)
+
+
+def make_likelihood(name: str, rng: Generator, dimension: int, *, with_mode: bool = False) -> Any:
+    """A public likelihood of this kind with random parameters, all of them given."""
+    kind = LIKELIHOODS[name]
+    return public(kind.public)(**kind.draw(rng, dimension, with_mode))
+
+
+def make_process(name: str, n_components: int, concentration: float) -> Any:
+    """A public process of this kind."""
+    kind = PROCESSES[name]
+    return public(kind.public)(**kind.arguments(n_components, concentration))
+
+
+def make_rows(name: str, rng: Generator, n: int, dimension: int, n_clusters: int) -> Array:
+    """Overlapping clusters in the domain of a likelihood, so that responsibilities are neither hard nor flat."""
+    real = clustered_rows(rng, n, dimension, n_clusters)
+    domain = LIKELIHOODS[name].domain
+    if domain == "counts":
+        return rng.poisson(np.exp(np.clip(real / 2, -2.0, 2.0))).astype(float)
+    if domain == "binary":
+        return (rng.random((n, dimension)) < 1 / (1 + np.exp(-real))).astype(float)
+    return real
+
+
+def with_holes(rng: Generator, rows: Array, share: float = 0.3) -> Array:
+    """Rows of which about a share of the entries is missing, but never a whole row."""
+    holes = rng.random(rows.shape) < share
+    holes[np.arange(len(rows)), rng.integers(rows.shape[1], size=len(rows))] = False
+    return np.where(holes, np.nan, rows)
+
+
+def kind_of_likelihood(own: Any) -> str:
+    """The name of the kind of a public likelihood."""
+    public_name = type(own).__name__
+    if public_name == "SphericalGaussian" and own.base == "product":
+        return "spherical_product"
+    if public_name == "KnownCovarianceGaussian" and np.ndim(own.mean_precision) == 2:
+        return "known_covariance_general"
+    return next(name for name, kind in LIKELIHOODS.items() if kind.public == public_name)
+
+
+def kind_of_process(own: Any) -> str:
+    """The name of the kind of a public process."""
+    public_name = type(own).__name__
+    if public_name == "DirichletProcess":
+        prior = "" if isinstance(own.concentration, float) else "gamma_"
+        return prior + own.truncation
+    return next(name for name, kind in PROCESSES.items() if kind.public == public_name)
+
+
+def oracle_of(model: sb.Mixture, *, holes: bool = False) -> oracle.Specification:
+    """The oracle's mixture for a model whose parameters are all given; with holes, the one for missing entries."""
+    own, process = model.likelihood, model.process
+    kind = LIKELIHOODS[kind_of_likelihood(own)]
+    likelihood = kind.to_oracle(own)
+    if holes:
+        assert kind.with_holes is not None
+        likelihood = kind.with_holes(own)
+    return oracle.Specification(likelihood, PROCESSES[kind_of_process(process)].to_oracle(process))

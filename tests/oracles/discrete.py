@@ -1,0 +1,115 @@
+"""Oracle of the models of counts and of binary features: sections 1e, 1f and 1g of the specification.
+
+Conventions as in `models`.
+"""
+
+import numpy as np
+from scipy.special import betaln, digamma, gammaln
+
+from oracles.gaussians import gamma_kl
+from oracles.models import Array, Likelihood, dirichlet_kl
+
+
+class Multinomial(Likelihood):
+    """x = counts of V words, p(x | phi) = n! / prod x_v! prod phi_v^x_v; phi ~ Dirichlet(beta).
+
+    natural = beta, T(x) = x (spec 1e). Without the coefficient, the words of a row come in a given order.
+    """
+
+    def __init__(self, pseudo_counts: Array, coefficient: bool = True) -> None:
+        self.prior_natural, self.coefficient = np.asarray(pseudo_counts, float), coefficient
+        self.dimension = len(self.prior_natural)
+
+    def natural(self, **component: Array) -> Array:
+        return component["pseudo_counts"]
+
+    def sufficient_statistics(self, rows: Array) -> Array:
+        return np.asarray(rows, float)
+
+    def log_base_measure(self, rows: Array) -> Array:
+        coefficients = gammaln(rows.sum(1) + 1) - gammaln(rows + 1).sum(1)
+        return np.asarray(coefficients if self.coefficient else np.zeros(len(rows)))
+
+    def log_normaliser(self, natural: Array) -> float:
+        return float(gammaln(natural).sum() - gammaln(natural.sum()))
+
+    def expected_log_likelihood(self, natural: Array, rows: Array) -> Array:
+        return np.asarray(rows @ (digamma(natural) - digamma(natural.sum())) + self.log_base_measure(rows))
+
+    def log_predictive(self, natural: Array, rows: Array) -> Array:
+        total, lengths = natural.sum(), rows.sum(1)
+        words = (gammaln(natural + rows) - gammaln(natural)).sum(1)
+        return np.asarray(gammaln(total) - gammaln(total + lengths) + words + self.log_base_measure(rows))
+
+    def kl(self, natural: Array) -> float:
+        return dirichlet_kl(natural, self.prior_natural)
+
+
+class Bernoulli(Likelihood):
+    """x_d in {0, 1} with probability phi_d ~ Beta(a_d, b_d); natural = [a, b], T(x) = [x, 1 - x] (spec 1f)."""
+
+    def __init__(self, successes: Array, failures: Array) -> None:
+        self.dimension = len(successes)
+        self.prior_natural = np.concatenate([successes, failures]).astype(float)
+
+    def decode(self, natural: Array) -> Array:
+        """Successes and failures, shape (2, D)."""
+        return natural.reshape(2, self.dimension)
+
+    def natural(self, **component: Array) -> Array:
+        return np.concatenate([component["successes"], component["failures"]])
+
+    def sufficient_statistics(self, rows: Array) -> Array:
+        return np.hstack([rows, 1 - rows])
+
+    def log_base_measure(self, rows: Array) -> Array:
+        return np.zeros(len(rows))
+
+    def log_normaliser(self, natural: Array) -> float:
+        return float(betaln(*self.decode(natural)).sum())
+
+    def expected_log_likelihood(self, natural: Array, rows: Array) -> Array:
+        successes, failures = self.decode(natural)
+        constant = digamma(successes + failures).sum()
+        return np.asarray(rows @ digamma(successes) + (1 - rows) @ digamma(failures) - constant)
+
+    def log_predictive(self, natural: Array, rows: Array) -> Array:
+        successes, failures = self.decode(natural)
+        return np.asarray(rows @ np.log(successes) + (1 - rows) @ np.log(failures) - np.log(successes + failures).sum())
+
+    def kl(self, natural: Array) -> float:
+        columns = zip(self.decode(natural).T, self.decode(self.prior_natural).T, strict=True)
+        return sum(dirichlet_kl(own, prior) for own, prior in columns)
+
+
+class Poisson(Likelihood):
+    """x_d ~ Poisson(theta_d), theta_d ~ Gamma(a_d, rate b); natural = [b, a], T(x) = [1, x] (spec 1g)."""
+
+    def __init__(self, shape: Array, rate: float) -> None:
+        self.dimension = len(shape)
+        self.prior_natural = np.append(rate, shape).astype(float)
+
+    def natural(self, **component: Array) -> Array:
+        return np.append(component["rate"], component["shape"])
+
+    def sufficient_statistics(self, rows: Array) -> Array:
+        return np.hstack([np.ones((len(rows), 1)), rows])
+
+    def log_base_measure(self, rows: Array) -> Array:
+        return np.asarray(-gammaln(rows + 1).sum(1))
+
+    def log_normaliser(self, natural: Array) -> float:
+        rate, shape = natural[0], natural[1:]
+        return float((gammaln(shape) - shape * np.log(rate)).sum())
+
+    def expected_log_likelihood(self, natural: Array, rows: Array) -> Array:
+        rate, shape = natural[0], natural[1:]
+        return np.asarray(rows @ (digamma(shape) - np.log(rate)) - shape.sum() / rate + self.log_base_measure(rows))
+
+    def log_predictive(self, natural: Array, rows: Array) -> Array:
+        rate, shape = natural[0], natural[1:]
+        columns = gammaln(shape + rows) - gammaln(shape) + shape * np.log(rate / (rate + 1)) - rows * np.log(rate + 1)
+        return np.asarray(columns.sum(1) + self.log_base_measure(rows))
+
+    def kl(self, natural: Array) -> float:
+        return float(gamma_kl(natural[1:], natural[0], self.prior_natural[1:], self.prior_natural[0]).sum())

@@ -1,0 +1,215 @@
+"""Oracle of models whose rows have missing entries (NaN), and of imputation: sections 2 and 4 of the specification of
+missing entries. Only observed entries enter a density; everything else is as in `models`.
+"""
+
+from collections.abc import Sequence
+
+import numpy as np
+from scipy import stats
+from scipy.special import betaln, digamma, gammaln, logsumexp
+
+from oracles.gaussians import gamma_kl, precision_kl
+from oracles.models import LOG_2PI, Array, Likelihood, dirichlet_kl
+from oracles.variational import Globals, Specification
+
+
+def observed(rows: Array) -> tuple[Array, Array]:
+    """The mask as numbers, and the rows with zeros in their holes."""
+    mask = ~np.isnan(rows)
+    return mask.astype(float), np.where(mask, rows, 0.0)
+
+
+class MissingLikelihood(Likelihood):
+    """A model that marginalises over missing entries exactly, column by column."""
+
+    def predictive_mean(self, natural: Array) -> Array:
+        """mu_kd of section 4: the mean of an entry nobody has seen."""
+        raise NotImplementedError
+
+    def predictive_variance(self, natural: Array) -> Array:
+        """v_kd of section 4."""
+        raise NotImplementedError
+
+
+class MissingDiagonal(MissingLikelihood):
+    """natural = [a_d, kappa_d, kappa_d m_d, b_d + kappa_d m_d^2 / 2], T(x) = M [1/2, 1, x, x^2 / 2] (section 2.1)."""
+
+    def __init__(self, mean: Array, mean_precision: float, shape: float, rate: Array) -> None:
+        self.dimension = len(mean)
+        spread = [np.broadcast_to(np.asarray(each, float), self.dimension) for each in (shape, mean_precision)]
+        self.prior_natural = self.encode(*spread, np.asarray(mean, float), np.asarray(rate, float))
+
+    @staticmethod
+    def encode(shape: Array, mean_precision: Array, mean: Array, rate: Array) -> Array:
+        return np.concatenate([shape, mean_precision, mean_precision * mean, rate + mean_precision * mean**2 / 2])
+
+    def decode(self, natural: Array) -> tuple[Array, Array, Array, Array]:
+        """shape, mean_precision, mean, rate, each (D,)."""
+        shape, mean_precision, total, length = natural.reshape(4, self.dimension)
+        mean = total / mean_precision
+        return shape, mean_precision, mean, length - mean_precision * mean**2 / 2
+
+    def natural(self, **component: Array) -> Array:
+        return self.encode(*(component[name] for name in ("shape", "mean_precision", "mean", "rate")))
+
+    def sufficient_statistics(self, rows: Array) -> Array:
+        mask, filled = observed(rows)
+        return np.hstack([mask / 2, mask, filled, filled**2 / 2])
+
+    def log_base_measure(self, rows: Array) -> Array:
+        return np.asarray(-observed(rows)[0].sum(1) / 2 * LOG_2PI)
+
+    def log_normaliser(self, natural: Array) -> float:
+        shape, mean_precision, _, rate = self.decode(natural)
+        return float((gammaln(shape) - shape * np.log(rate) + 0.5 * (LOG_2PI - np.log(mean_precision))).sum())
+
+    def expected_log_likelihood(self, natural: Array, rows: Array) -> Array:
+        mask, filled = observed(rows)
+        shape, mean_precision, mean, rate = self.decode(natural)
+        constant = digamma(shape) - np.log(rate) - LOG_2PI - 1 / mean_precision
+        return np.asarray(0.5 * (mask * (constant - shape / rate * (filled - mean) ** 2)).sum(1))
+
+    def log_predictive(self, natural: Array, rows: Array) -> Array:
+        mask, filled = observed(rows)
+        shape, mean_precision, mean, rate = self.decode(natural)
+        scale = np.sqrt(rate * (mean_precision + 1) / (shape * mean_precision))
+        return np.asarray((mask * stats.t.logpdf(filled, 2 * shape, mean, scale)).sum(1))
+
+    def kl(self, natural: Array) -> float:
+        shape, mean_precision, mean, rate = self.decode(natural)
+        prior_shape, prior_precision, prior_mean, prior_rate = self.decode(self.prior_natural)
+        shift = prior_precision / 2 * shape / rate * (mean - prior_mean) ** 2
+        own = gamma_kl(shape, rate, prior_shape, prior_rate)
+        return float((precision_kl(mean_precision, prior_precision) + shift + own).sum())
+
+    def predictive_mean(self, natural: Array) -> Array:
+        return self.decode(natural)[2]
+
+    def predictive_variance(self, natural: Array) -> Array:
+        shape, mean_precision, _, rate = self.decode(natural)
+        with np.errstate(divide="ignore"):
+            variance = rate * (mean_precision + 1) / (mean_precision * np.maximum(shape - 1, 0.0))
+        return np.asarray(variance)
+
+
+class MissingBernoulli(MissingLikelihood):
+    """natural = [a_d, b_d], T(x) = M [x, 1 - x] (section 2.3)."""
+
+    def __init__(self, successes: Array, failures: Array) -> None:
+        self.dimension = len(successes)
+        self.prior_natural = np.concatenate([successes, failures]).astype(float)
+
+    def decode(self, natural: Array) -> Array:
+        """Successes and failures, shape (2, D)."""
+        return natural.reshape(2, self.dimension)
+
+    def natural(self, **component: Array) -> Array:
+        return np.concatenate([component["successes"], component["failures"]])
+
+    def sufficient_statistics(self, rows: Array) -> Array:
+        mask, filled = observed(rows)
+        return np.hstack([filled, mask - filled])
+
+    def log_base_measure(self, rows: Array) -> Array:
+        return np.zeros(len(rows))
+
+    def log_normaliser(self, natural: Array) -> float:
+        return float(betaln(*self.decode(natural)).sum())
+
+    def expected_log_likelihood(self, natural: Array, rows: Array) -> Array:
+        mask, filled = observed(rows)
+        successes, failures = self.decode(natural)
+        constant = mask @ digamma(successes + failures)
+        return np.asarray(filled @ digamma(successes) + (mask - filled) @ digamma(failures) - constant)
+
+    def log_predictive(self, natural: Array, rows: Array) -> Array:
+        mask, filled = observed(rows)
+        successes, failures = self.decode(natural)
+        constant = mask @ np.log(successes + failures)
+        return np.asarray(filled @ np.log(successes) + (mask - filled) @ np.log(failures) - constant)
+
+    def kl(self, natural: Array) -> float:
+        columns = zip(self.decode(natural).T, self.decode(self.prior_natural).T, strict=True)
+        return sum(dirichlet_kl(own, prior) for own, prior in columns)
+
+    def predictive_mean(self, natural: Array) -> Array:
+        successes, failures = self.decode(natural)
+        return np.asarray(successes / (successes + failures))
+
+    def predictive_variance(self, natural: Array) -> Array:
+        probability = self.predictive_mean(natural)
+        return np.asarray(probability * (1 - probability))
+
+
+class MissingPoisson(MissingLikelihood):
+    """natural = [b_d, a_d] (a rate for every column), T(x) = M [1, x] (section 2.4)."""
+
+    def __init__(self, shape: Array, rate: Array) -> None:
+        self.dimension = len(shape)
+        self.prior_natural = np.concatenate([np.broadcast_to(np.asarray(rate, float), self.dimension), shape])
+
+    def decode(self, natural: Array) -> tuple[Array, Array]:
+        """shape, rate, each (D,)."""
+        rate, shape = natural.reshape(2, self.dimension)
+        return shape, rate
+
+    def natural(self, **component: Array) -> Array:
+        return np.concatenate([component["rate"], component["shape"]])
+
+    def sufficient_statistics(self, rows: Array) -> Array:
+        return np.hstack(observed(rows))
+
+    def log_base_measure(self, rows: Array) -> Array:
+        mask, filled = observed(rows)
+        return np.asarray(-(mask * gammaln(filled + 1)).sum(1))
+
+    def log_normaliser(self, natural: Array) -> float:
+        shape, rate = self.decode(natural)
+        return float((gammaln(shape) - shape * np.log(rate)).sum())
+
+    def expected_log_likelihood(self, natural: Array, rows: Array) -> Array:
+        mask, filled = observed(rows)
+        shape, rate = self.decode(natural)
+        expected = filled @ (digamma(shape) - np.log(rate)) - mask @ (shape / rate)
+        return np.asarray(expected + self.log_base_measure(rows))
+
+    def log_predictive(self, natural: Array, rows: Array) -> Array:
+        mask, filled = observed(rows)
+        shape, rate = self.decode(natural)
+        return np.asarray((mask * stats.nbinom.logpmf(filled, shape, rate / (rate + 1))).sum(1))
+
+    def kl(self, natural: Array) -> float:
+        shape, rate = self.decode(natural)
+        return float(gamma_kl(shape, rate, *self.decode(self.prior_natural)).sum())
+
+    def predictive_mean(self, natural: Array) -> Array:
+        shape, rate = self.decode(natural)
+        return np.asarray(shape / rate)
+
+    def predictive_variance(self, natural: Array) -> Array:
+        shape, rate = self.decode(natural)
+        return np.asarray(shape / rate * (1 + 1 / rate))
+
+
+def predictive_responsibilities(rows: Array, mixture: Specification, state: Globals) -> tuple[Array, Sequence[Array]]:
+    """r^p of section 4, with the parameters its columns belong to: the components and, last, the prior."""
+    naturals = [*state.naturals, mixture.likelihood.prior_natural]
+    with np.errstate(divide="ignore"):
+        log_weights = np.log(mixture.process.expected_weights(state.eta))
+    scores = log_weights + np.column_stack([mixture.likelihood.log_predictive(each, rows) for each in naturals])
+    return np.exp(scores - logsumexp(scores, axis=1, keepdims=True)), naturals
+
+
+def imputed(rows: Array, mixture: Specification, state: Globals) -> tuple[Array, Array]:
+    """Rows with their holes filled by predictive means, and the variances of all entries, zero where observed."""
+    likelihood = mixture.likelihood
+    assert isinstance(likelihood, MissingLikelihood)
+    responsibilities, naturals = predictive_responsibilities(rows, mixture, state)
+    means = np.array([likelihood.predictive_mean(each) for each in naturals])
+    variances = np.array([likelihood.predictive_variance(each) for each in naturals])
+    mean = responsibilities @ means
+    # A column of weight zero must not turn an infinite variance into NaN.
+    second = np.where(responsibilities[:, :, None] > 0, variances + means**2, 0.0)
+    variance = (responsibilities[:, :, None] * second).sum(1) - mean**2
+    hole = np.isnan(rows)
+    return np.where(hole, mean, rows), np.where(hole, variance, 0.0)

@@ -1,0 +1,165 @@
+"""The papers' experiments and the bench of all likelihoods at tiny sizes: they run, and what they compute is right."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from scipy.stats import multivariate_normal
+
+import blei_jordan
+import blei_jordan_images
+import images
+import likelihoods
+import memoized_toy
+import sparse_mixtures
+import stickbreak as sb
+
+
+@pytest.fixture(autouse=True)
+def results(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
+    """Figures go elsewhere."""
+    monkeypatch.setenv("RESULTS", str(tmp_path))
+    return tmp_path / "papers"
+
+
+@pytest.fixture(scope="module")
+def photographs() -> images.Photographs:
+    """Four of noise, two of them dark; none has the size of another."""
+    rng = np.random.default_rng(0)
+    return [rng.integers(low, low + 60, size=(41 + low % 7, 50), dtype=np.uint8) for low in (0, 3, 190, 193)]
+
+
+def test_patches_are_mean_removed_windows(photographs: images.Photographs) -> None:
+    every = images.patches(photographs, 10**6)
+    assert every.shape == (sum(((len(image) - 8) // 4 + 1) * 11 for image in photographs), 64)
+    first = photographs[0][:8, :8].ravel() / 255
+    np.testing.assert_allclose(every[0], first - first.mean(), atol=1e-6)
+    some = images.patches(photographs, 50, seed=3)
+    assert len(some) == 50
+    assert {row.tobytes() for row in some} <= {row.tobytes() for row in every}
+
+
+def test_grids_are_means_of_cells(photographs: images.Photographs) -> None:
+    rows = images.grids(photographs)
+    assert rows.shape == (4, 64)
+    # 41 rows make 8 cells of which the first has 6; 50 columns make 8 of which the first two have 7.
+    assert rows[0, 0] == pytest.approx(photographs[0][:6, :7].mean() / 255, rel=1e-12)
+    assert rows[0, -1] == pytest.approx(photographs[0][-5:, -6:].mean() / 255, rel=1e-12)
+
+
+def test_the_density_of_the_known_partition() -> None:
+    """Of one row it is what a joint normal distribution says."""
+    data = blei_jordan.generate(3, seed=1)
+    assert data.train.shape == data.held_out.shape == (100, 3)
+    assert sum(data.cluster_sizes) == 100
+    row = data.held_out[0]
+    density = 1 / 101 * multivariate_normal.pdf(row, np.zeros(3), data.covariance * (1 + 1 / data.mean_precision))
+    for label in np.unique(data.labels[:100]):
+        own = data.train[data.labels[:100] == label]
+        # Rows of a cluster share the mean that is integrated out: every two have the covariance S / kappa.
+        shared = np.eye(len(own) + 1) + 1 / data.mean_precision
+        joint = multivariate_normal(cov=np.kron(shared, data.covariance))
+        without = multivariate_normal(cov=np.kron(shared[1:, 1:], data.covariance))
+        ratio = joint.logpdf(np.concatenate([row, own.ravel()])) - without.logpdf(own.ravel())
+        density += len(own) / 101 * np.exp(ratio)
+    only = blei_jordan.DataSet(
+        np.concatenate([data.train, row[None]]), data.labels, data.covariance, data.mean_precision
+    )
+    assert only.known_partition() == pytest.approx(np.log(density), rel=1e-8)
+
+
+def test_blei_jordan(results: Path) -> None:
+    dimensions = {init: blei_jordan.by_dimension([5], 2, init, 2) for init in blei_jordan.STARTS}
+    data = blei_jordan.drawn_data()
+    bounds = blei_jordan.by_truncation(data, [1, 4], 1)
+    # One component has no stick to learn, and a nested bound is never above that of the truncated process.
+    assert bounds["nested"][0] < bounds["stick"][0]
+    traced, densities = blei_jordan.by_iteration(data, 3, 2)
+    assert np.all(np.diff(traced) >= 0)
+    blei_jordan.draw(dimensions, bounds, densities)
+    assert (results / "blei_jordan.svg").stat().st_size > 0
+
+
+def test_blei_jordan_images(photographs: images.Photographs, results: Path) -> None:
+    rows = images.grids(photographs)
+    found = blei_jordan_images.best_of(rows, [1, 2], 2)
+    assert found.n_components == 2
+    blei_jordan_images.report(found)
+    blei_jordan_images.draw_counts(found)
+    for component in range(2):
+        shown = blei_jordan_images.most_probable(found, rows, component)
+        assert set(shown.tolist()) in ({0, 1}, {2, 3})
+    assert blei_jordan_images.members(found, rows, list(rows.reshape(-1, 8, 8))).axes
+    assert (results / "blei_jordan_images.svg").stat().st_size > 0
+
+
+def test_true_components_of_the_toy() -> None:
+    patches = memoized_toy.generate(4000)
+    assert np.bincount(patches.labels).tolist() == [500] * 8
+    # Positive definite and all different.
+    assert np.linalg.eigvalsh(patches.covariances).min() > 0
+    distances = np.linalg.norm(patches.covariances[:, None] - patches.covariances, axis=(2, 3))
+    norms = np.linalg.norm(patches.covariances, axis=(1, 2))
+    assert np.all((distances > 2 * memoized_toy.NEAR * norms) | np.eye(8, dtype=bool))
+    own = memoized_toy.Run()
+    memoized_toy.compare(own, memoized_toy.best_possible(patches), patches)
+    assert own.n_recovered == 8
+    assert sorted(own.components) == list(range(8))
+
+
+def test_memoized_toy(results: Path) -> None:
+    patches = memoized_toy.generate(1000)
+    names = (memoized_toy.FULL, memoized_toy.MEMOIZED, *memoized_toy.STEPS)
+    runs = {name: [memoized_toy.run(patches, name, 2, seed) for seed in range(2)] for name in names}
+    for own in runs.values():
+        assert [one.passes for one in own] == [[1, 2]] * 2
+        assert np.isfinite([one.bounds for one in own]).all()
+    memoized_toy.report(runs, 0.0)
+    memoized_toy.print_traces(runs)
+    memoized_toy.draw_traces(runs, 0.0)
+    memoized_toy.draw_covariances(patches, memoized_toy.chosen(runs))
+    assert {file.name for file in results.iterdir()} == {"memoized_toy.svg", "memoized_toy_covariances.svg"}
+
+
+def test_sparse_mixtures(monkeypatch: pytest.MonkeyPatch, photographs: images.Photographs, results: Path) -> None:
+    monkeypatch.setattr(sparse_mixtures, "WIDTHS", (1, 2))
+    rows, held_out = images.patches(photographs, 300), images.patches(photographs, 40, seed=1)
+    start = sparse_mixtures.fit(rows, 4, sb.Full(max_passes=0), "random")
+    curves = {}
+    for schedule in sparse_mixtures.SCHEDULES:
+        curves[schedule], dense = sparse_mixtures.curves(rows, held_out, start, schedule, 2)
+        sparse_mixtures.compare(curves[schedule])
+    assert list(curves["memoized"]) == ["L = 1", "L = 2", "dense", "L = 4, margin"]
+    parts, gaps = sparse_mixtures.report_parts(rows, dense), sparse_mixtures.report_distances(rows, dense)
+    sparse_mixtures.draw_curves({4: curves})
+    sparse_mixtures.draw_parts({4: parts}, {4: gaps})
+    assert {file.name for file in results.iterdir()} == {"sparse_mixtures.svg", "sparse_mixtures_parts.svg"}
+
+
+def test_distances_are_the_mass_that_is_left_out() -> None:
+    """Also of rows that would have given another prior than those of the fit."""
+    rows = np.random.default_rng(0).normal(size=(300, 2)).astype(np.float32)
+    dense = sparse_mixtures.fit(rows, 4, sb.Memoized(2, sparsity=None, max_passes=5), "random")
+    few = rows[:20]
+    kept = -np.sort(-dense.predict_proba(few), axis=1)
+    assert kept[:, 1].max() > 0.01
+    # With all four the components of the sparse fit must be the same to the last digits.
+    for width in (1, 2, 4):
+        left_out = 1 - kept[:, :width].sum(axis=1)
+        np.testing.assert_allclose(sparse_mixtures.distances(few, dense, width), left_out, atol=1e-6)
+
+
+@pytest.mark.parametrize("problem", likelihoods.PROBLEMS, ids=lambda problem: problem.name)
+def test_likelihoods(
+    problem: likelihoods.Problem, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(likelihoods, "ROUNDS", 1)
+    likelihoods.report(problem, 400, {"float32": 1e11, "float64": 5e10})
+    (line,) = capsys.readouterr().out.splitlines()
+    assert line.startswith(problem.name)
+    assert ("scikit-learn has none" in line) == (problem.peer is None)
+
+
+def test_every_likelihood_is_timed() -> None:
+    timed = {type(problem.likelihood) for problem in likelihoods.PROBLEMS}
+    assert timed == set(sb.likelihoods.Likelihood.__subclasses__())

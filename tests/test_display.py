@@ -1,0 +1,116 @@
+"""How a fit shows itself: one line in a terminal, a table in a notebook."""
+
+from html.parser import HTMLParser
+
+import numpy as np
+import pytest
+
+import stickbreak as sb
+from cases import clustered_rows
+
+
+class Page(HTMLParser):
+    """The texts of a page by their tag, the cells of its table row by row, and every tag there is."""
+
+    def __init__(self, html: str) -> None:
+        super().__init__()
+        self.tags: set[str] = set()
+        self.open: list[str] = []
+        self.rows: list[list[str]] = []
+        self.paragraphs: list[str] = []
+        self.feed(html)
+        self.close()
+
+    def handle_starttag(self, tag: str, attributes: object) -> None:
+        assert not attributes
+        self.tags.add(tag)
+        self.open.append(tag)
+        if tag == "tr":
+            self.rows.append([])
+
+    def handle_endtag(self, tag: str) -> None:
+        assert self.open.pop() == tag
+
+    def handle_data(self, data: str) -> None:
+        if data.strip():
+            (self.paragraphs if self.open[-1] == "p" else self.rows[-1]).append(data)
+
+
+def fitted(n_components: int, dimension: int = 3, **options: object) -> sb.Fit:
+    rows = clustered_rows(np.random.default_rng(0), 200, dimension, 3)
+    model = sb.Mixture(**{"likelihood": sb.Gaussian(), "process": sb.DirichletProcess()} | options)
+    return sb.fit(model, rows, sb.Full(max_passes=4, tol=0.0), n_components=n_components, progress=False)
+
+
+def test_repr_says_what_came_out() -> None:
+    fit = fitted(4)
+    text = repr(fit)
+    for part in [
+        "Mixture(Gaussian, DirichletProcess)",
+        "200 rows x 3",
+        f"4 components ({fit.n_occupied} occupied)",
+        f"elbo {fit.elbo:.6f} nats (nested)",
+        "max_passes after 4 passes",
+    ]:
+        assert part in text
+    assert "\n" not in text
+
+
+def test_table_of_components() -> None:
+    fit = fitted(4)
+    page = Page(fit._repr_html_())
+    assert page.open == []
+    assert page.tags == {"div", "p", "table", "tr", "th", "td"}
+    assert page.paragraphs == [repr(fit)]  # escaped on the way, as its angle brackets must be
+    heads, *rows = page.rows
+    assert heads == ["component", "weight", "count", "mean", "mean_precision", "dof", "scale"]
+    order = [int(row[0]) for row in rows]
+    assert sorted(order) == [0, 1, 2, 3]
+    assert (np.diff(fit.counts[order]) <= 0).all()
+    for k, row in zip(order, rows, strict=True):
+        assert len(row) == len(heads)
+        assert [float(cell) for cell in row[1:3]] == pytest.approx([fit.weights[k], fit.counts[k]], rel=1e-3)
+        mean = [float(number) for number in row[3].strip("[]").split(", ")]
+        assert mean == pytest.approx(fit.components["mean"][k], rel=1e-3)
+        assert float(row[5]) == pytest.approx(fit.components["dof"][k], rel=1e-3)
+        scale = [float(number) for number in row[6].removeprefix("diagonal ").strip("[]").split(", ")]
+        assert scale == pytest.approx(np.diag(fit.components["scale"][k]), rel=1e-3)
+
+
+def test_only_the_largest_components_are_shown() -> None:
+    fit = fitted(25)
+    page = Page(fit._repr_html_())
+    shown = [int(row[0]) for row in page.rows[1:]]
+    assert len(shown) == 10
+    hidden = np.setdiff1d(np.arange(25), shown)
+    assert fit.counts[hidden].max() <= fit.counts[shown].min()
+    assert page.paragraphs[1] == "and 15 smaller components"
+
+
+def test_one_component_more_than_is_shown() -> None:
+    assert Page(fitted(11)._repr_html_()).paragraphs[1] == "and 1 smaller component"
+    assert len(Page(fitted(10)._repr_html_()).paragraphs) == 1
+
+
+def test_long_parameters_are_cut() -> None:
+    fit = fitted(2, dimension=6)
+    for row in Page(fit._repr_html_()).rows[1:]:
+        assert row[3].count(", ") == row[6].count(", ") == 4
+        assert row[3].endswith(", …]")
+        assert row[6].startswith("diagonal [")
+
+
+def test_other_parameters() -> None:
+    """The heads are the parameters that the likelihood has."""
+    fit = fitted(2, likelihood=sb.ZeroMeanGaussian(), process=sb.FiniteDirichlet(2))
+    page = Page(fit._repr_html_())
+    assert page.rows[0] == ["component", "weight", "count", "dof", "scale"]
+    assert "FiniteDirichlet" in page.paragraphs[0]
+
+
+def test_fit_without_a_bound() -> None:
+    """A bound that is not known yet is said to be so."""
+    rows = clustered_rows(np.random.default_rng(0), 60, 2, 3)
+    fit = sb.fit(sb.Mixture(likelihood=sb.Gaussian()), rows, sb.Full(max_passes=0), init="random", n_components=3)
+    assert "elbo nan" in repr(fit)
+    assert "elbo nan" in Page(fit._repr_html_()).paragraphs[0]

@@ -1,0 +1,136 @@
+"""`impute` and `sample_missing`: section 4 of the specification of missing entries, and number 8 of its section 7."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import stickbreak as sb
+from cases import START, Case, fit_from, globals_of, make_case, passes
+from kinds import every_marginalising, every_process
+from oracles import missing
+
+
+def fitted(seed: int, likelihood: str, process: str = "nested", **options: Any) -> tuple[Case, sb.Fit]:
+    case = make_case(seed, likelihood=likelihood, process=process, holes=True, **options)
+    return case, fit_from(case, passes(3), missing="marginalize")
+
+
+@every_marginalising
+@every_process
+def test_means_and_variances(likelihood: str, process: str) -> None:
+    """Of the predictive mixture given what was observed, the left-over weight at the prior included."""
+    case, fit = fitted(1, likelihood, process)
+    state = globals_of(fit, case.weights.sum(), holes=True)
+    rows = make_case(2, likelihood=likelihood, process=process, holes=True, n=40).rows
+    values, variances = missing.imputed(rows, case.mixture, state)
+    np.testing.assert_allclose(fit.impute(rows), values, rtol=1e-8, atol=1e-9)
+    found, spread = fit.impute(rows, return_variance=True)
+    np.testing.assert_array_equal(found, fit.impute(rows))
+    np.testing.assert_allclose(spread, variances, rtol=1e-7, atol=1e-9)
+
+
+@every_marginalising
+def test_observed_entries_are_returned_untouched(likelihood: str) -> None:
+    case, fit = fitted(3, likelihood)
+    seen = ~np.isnan(case.rows)
+    for filled in (fit.impute(case.rows), fit.sample_missing(case.rows, seed=1)):
+        np.testing.assert_array_equal(filled[seen], case.rows[seen])
+        assert np.isfinite(filled).all()
+    np.testing.assert_array_equal(fit.impute(case.rows, return_variance=True)[1][seen], 0.0)
+
+
+@every_marginalising
+def test_an_empty_row_gets_the_mean_of_all(likelihood: str) -> None:
+    """sum_k E w_k mu_k, with the left-over weight at the prior."""
+    case, fit = fitted(4, likelihood)
+    own = case.mixture.likelihood
+    assert isinstance(own, missing.MissingLikelihood)
+    naturals = [*globals_of(fit, holes=True).naturals, own.prior_natural]
+    means = np.array([own.predictive_mean(natural) for natural in naturals])
+    expected = np.append(fit.weights, fit.leftover_weight) @ means
+    found = fit.impute(np.full((2, case.rows.shape[1]), np.nan))
+    np.testing.assert_allclose(found, np.tile(expected, (2, 1)), rtol=1e-10)
+
+
+@every_marginalising
+def test_one_component_gives_its_own_mean(likelihood: str) -> None:
+    case = make_case(5, likelihood=likelihood, process="finite", n_components=1, holes=True)
+    fit = fit_from(case, START, missing="marginalize")
+    own = case.mixture.likelihood
+    assert isinstance(own, missing.MissingLikelihood)
+    mean = own.predictive_mean(globals_of(fit, holes=True).naturals[0])
+    hole = np.isnan(case.rows)
+    np.testing.assert_allclose(fit.impute(case.rows)[hole], np.tile(mean, (len(hole), 1))[hole], rtol=1e-10)
+
+
+@every_marginalising
+def test_draws_have_the_imputed_mean_and_variance(likelihood: str) -> None:
+    """5 standard errors for each entry of three rows, fixed seed; variances by their own fourth moments."""
+    case, fit = fitted(6, likelihood)
+    rows = case.rows[np.isnan(case.rows).any(1)][:3]
+    n_draws = 4000
+    draws = fit.sample_missing(np.repeat(rows, n_draws, axis=0), seed=2).reshape(3, n_draws, -1)
+    means, variances = fit.impute(rows, return_variance=True)
+    hole = np.isnan(rows)
+    error = np.abs(draws.mean(1) - means)[hole]
+    assert (error < 5 * draws.std(1)[hole] / np.sqrt(n_draws)).all()
+    squares = (draws - draws.mean(1, keepdims=True)) ** 2
+    finite = hole & np.isfinite(variances)
+    off = np.abs(squares.mean(1) - variances)[finite]
+    assert (off < 5 * squares.std(1)[finite] / np.sqrt(n_draws) + 1e-12).all()
+    if likelihood == "bernoulli":
+        assert np.isin(draws, (0, 1)).all()
+    if likelihood == "poisson":
+        np.testing.assert_array_equal(draws, np.round(draws))
+
+
+@every_marginalising
+def test_the_seed_decides_the_draws(likelihood: str) -> None:
+    case, fit = fitted(7, likelihood)
+    one, again, other = (fit.sample_missing(case.rows, seed=seed) for seed in (1, 1, 2))
+    np.testing.assert_array_equal(one, again)
+    assert (one != other).any()
+
+
+def test_entries_of_a_row_are_drawn_together() -> None:
+    """Two holes of a row are filled from one component: clusters apart in both columns are never mixed."""
+    rng = np.random.default_rng(8)
+    rows = np.repeat([[-50.0, -50.0, 0.0], [50.0, 50.0, 0.0]], 50, axis=0) + rng.standard_normal((100, 3))
+    case = make_case(8, likelihood="diagonal", process="finite", n_components=2)
+    kind = type(case.model.likelihood)
+    model = sb.Mixture(likelihood=kind(), process=sb.FiniteDirichlet(2))
+    labels = np.arange(100) // 50
+    fit = sb.fit(model, rows, START, init=labels, missing="marginalize", progress=False)
+    holes = np.tile([np.nan, np.nan, 0.0], (400, 1))
+    filled = fit.sample_missing(holes, seed=1)
+    # Student tails are long, but a column that lies 50 standard deviations off its cluster is not to be expected.
+    np.testing.assert_array_equal(filled[:, 0] > 0, filled[:, 1] > 0)
+    assert 0.3 < (filled[:, 0] > 0).mean() < 0.7
+
+
+@every_marginalising
+def test_rows_without_holes_come_back(likelihood: str) -> None:
+    fit = fitted(9, likelihood)[1]
+    rows = make_case(9, likelihood=likelihood).rows
+    np.testing.assert_array_equal(fit.impute(rows), rows)
+    np.testing.assert_array_equal(fit.sample_missing(rows, seed=0), rows)
+
+
+@every_marginalising
+def test_imputation_needs_a_fit_with_holes(likelihood: str) -> None:
+    case = make_case(10, likelihood=likelihood)
+    fit = fit_from(case, passes(1))
+    for read in (fit.impute, fit.sample_missing):
+        with pytest.raises(sb.NotSupported, match="missing"):
+            read(case.rows)
+
+
+@every_marginalising
+def test_fits_with_holes_are_saved(likelihood: str, tmp_path: Any) -> None:
+    case, fit = fitted(11, likelihood)
+    fit.save(tmp_path / "model.safetensors")
+    again = sb.load(tmp_path / "model.safetensors")
+    assert again.elbo == fit.elbo
+    np.testing.assert_array_equal(again.impute(case.rows), fit.impute(case.rows))
+    np.testing.assert_array_equal(again.log_predictive(case.rows), fit.log_predictive(case.rows))

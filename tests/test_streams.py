@@ -1,0 +1,360 @@
+"""Data read in blocks: a function that makes iterators, Parquet files, memory maps; the same bits as in memory."""
+
+import json
+import subprocess
+import sys
+import textwrap
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow
+import pytest
+from pyarrow import parquet
+
+import kinds
+import stickbreak as sb
+from cases import LIKELIHOODS, LikelihoodName, clustered_rows, make_case, visible_bits
+
+N = 12_500
+ROWS = clustered_rows(np.random.default_rng(0), N, 3, 5)
+WEIGHTS = np.random.default_rng(1).choice([0.0, 0.5, 1.0, 2.0], size=N)
+MODEL = sb.Mixture(likelihood=sb.Gaussian())
+
+
+def blocks(rows: np.ndarray, sizes: Sequence[int] = (700, 1, 3000, 64)) -> Callable[[], Iterator[np.ndarray]]:
+    """The rows in blocks of these sizes, over and over."""
+
+    def read() -> Iterator[np.ndarray]:
+        begin = turn = 0
+        while begin < len(rows):
+            size = sizes[turn % len(sizes)]
+            yield rows[begin : begin + size]
+            begin, turn = begin + size, turn + 1
+
+    return read
+
+
+def fit(data: Any, algorithm: Any = None, model: sb.Mixture = MODEL, **options: Any) -> sb.Fit:
+    algorithm = sb.Memoized(batches=4, shuffle=False, max_passes=4, tol=0.0) if algorithm is None else algorithm
+    return sb.fit(model, data, algorithm, **{"n_components": 6, "progress": False} | options)
+
+
+@pytest.mark.parametrize("likelihood", LIKELIHOODS)
+@pytest.mark.parametrize("init", ["kmeans++", "random"])
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("n", [900, N])
+def test_the_bits_are_those_in_memory(
+    likelihood: LikelihoodName, init: str, dtype: type, weighted: bool, n: int
+) -> None:
+    """Below and above the number of rows that k-means++ looks at as a whole."""
+    model = sb.Mixture(likelihood=sb.Gaussian() if likelihood == "gaussian" else sb.ZeroMeanGaussian())
+    rows = ROWS[:n].astype(dtype)
+    options = {"model": model, "init": init, "sample_weight": WEIGHTS[:n] if weighted else None}
+    streamed, whole = fit(blocks(rows), **options), fit(rows, **options)
+    assert visible_bits(streamed, rows[:200]) == visible_bits(whole, rows[:200])
+    assert streamed.model == whole.model or repr(streamed.model) == repr(whole.model)
+
+
+@pytest.mark.parametrize("likelihood", kinds.LIKELIHOODS)
+@pytest.mark.parametrize("process", ["nested", "tail", "finite"])
+def test_every_likelihood(likelihood: str, process: str) -> None:
+    case = make_case(3, n=2500, dimension=4, likelihood=likelihood, process=process)
+    rows = case.rows.astype(np.int32) if kinds.LIKELIHOODS[likelihood].domain != "real" else case.rows
+    options = {"model": case.model, "n_components": 4}
+    assert visible_bits(fit(blocks(rows), **options), case.rows) == visible_bits(fit(rows, **options), case.rows)
+
+
+@pytest.mark.parametrize("likelihood", ["diagonal", "bernoulli", "poisson"])
+def test_missing_values(likelihood: str) -> None:
+    case = make_case(3, n=2500, dimension=4, likelihood=likelihood, process="nested", holes=True)
+    rows = case.rows.copy()
+    rows[[3, 700, 2499]] = np.nan
+    options = {"model": case.model, "n_components": 4, "missing": "marginalize"}
+    with pytest.warns(sb.EmptyRowsWarning, match="3 rows"):
+        streamed = fit(blocks(rows), **options)
+    with pytest.warns(sb.EmptyRowsWarning, match="3 rows"):
+        whole = fit(rows, **options)
+    assert visible_bits(streamed, case.rows) == visible_bits(whole, case.rows)
+    with pytest.raises(sb.InvalidArgument, match="sample_weight"):
+        fit(blocks(rows), sample_weight=np.ones(2400), **options)
+
+
+@pytest.mark.parametrize(
+    "algorithm",
+    [
+        sb.Full(max_passes=3),
+        sb.Memoized(shuffle=False, max_passes=3),
+        sb.Memoized(batches=7, shuffle=False, sparsity=2, max_passes=3),
+        sb.Stochastic(1000, shuffle=False, max_passes=2),
+    ],
+    ids=lambda algorithm: type(algorithm).__name__,
+)
+def test_every_schedule(algorithm: Any) -> None:
+    assert visible_bits(fit(blocks(ROWS), algorithm), ROWS[:100]) == visible_bits(fit(ROWS, algorithm), ROWS[:100])
+
+
+def test_every_start() -> None:
+    rows = ROWS[:2000]
+    labels = np.arange(2000) % 6
+    responsibilities = np.random.default_rng(2).dirichlet(np.ones(6), size=2000)
+    for init in (labels, responsibilities, fit(rows)):
+        assert visible_bits(fit(blocks(rows), init=init), rows) == visible_bits(fit(rows, init=init), rows)
+
+
+def test_restarts_threads_and_seeds() -> None:
+    rows = ROWS[:3000]
+    options = {"init": "random", "n_init": 3, "seed": 4}
+    expected = visible_bits(fit(rows, **options), rows)
+    assert visible_bits(fit(blocks(rows), threads=1, **options), rows) == expected
+    assert visible_bits(fit(blocks(rows), threads=3, **options), rows) == expected
+
+
+def test_the_usual_algorithm_does_not_shuffle() -> None:
+    rows = ROWS[:6000]
+    streamed = sb.fit(MODEL, blocks(rows), n_components=5, progress=False)
+    assert streamed.elbo == sb.fit(MODEL, rows, sb.Memoized(shuffle=False), n_components=5, progress=False).elbo
+    assert sb.fit(MODEL, blocks(rows[:30]), progress=False).n_components == 30
+
+
+def test_a_memory_map_is_an_array(tmp_path: Path) -> None:
+    np.save(tmp_path / "rows.npy", ROWS)
+    mapped = np.load(tmp_path / "rows.npy", mmap_mode="r")
+    assert visible_bits(fit(mapped), ROWS[:100]) == visible_bits(fit(ROWS), ROWS[:100])
+
+
+def test_blocks_of_every_kind() -> None:
+    """Tables, lists, empty blocks, views; the type is that of the first."""
+    pandas, polars = pytest.importorskip("pandas"), pytest.importorskip("polars")
+    rows = ROWS[:900]
+
+    def read() -> Iterator[Any]:
+        yield rows[:100]
+        yield pandas.DataFrame(rows[100:200])
+        yield rows[200:200]
+        yield polars.DataFrame(rows[200:300])
+        yield rows[300:400].tolist()
+        yield np.asfortranarray(rows[400:600])
+        yield rows[600:900][::-1][::-1]
+
+    assert visible_bits(fit(read), rows) == visible_bits(fit(rows), rows)
+
+    def wider() -> Iterator[Any]:
+        yield rows[:100]
+        yield rows[100:].astype(np.float32)
+
+    mixed = np.concatenate([rows[:100], rows[100:].astype(np.float32)])
+    assert visible_bits(fit(wider), rows) == visible_bits(fit(mixed), rows)
+
+
+def write(path: Path, rows: np.ndarray, **settings: Any) -> Path:
+    table = pyarrow.table({f"x{column}": values for column, values in enumerate(rows.T)})
+    parquet.write_table(table, path, **{"row_group_size": 1111} | settings)
+    return path
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_parquet(tmp_path: Path, dtype: type) -> None:
+    path = write(tmp_path / "rows.parquet", ROWS.astype(dtype))
+    expected = visible_bits(fit(ROWS.astype(dtype)), ROWS[:100])
+    assert visible_bits(fit(path), ROWS[:100]) == visible_bits(fit(str(path)), ROWS[:100]) == expected
+
+
+def test_parquet_that_cannot_be_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "rows.parquet"
+    for column, message in [
+        (pyarrow.array([1.0, None, 2.0]), r"row 1 .counted from 0., column 1 .'x'.: the value is missing"),
+        (pyarrow.array([[1.0], [2.0], [3.0]]), "column 1 .'x'. holds values of type list"),
+        (pyarrow.array(["a", "b", "c"]), "column 1 .'x'. holds values of type string"),
+        (pyarrow.array([{"a": 1}, {"a": 2}, {"a": 3}]), "holds values of type struct"),
+    ]:
+        parquet.write_table(pyarrow.table({"x": column, "y": [1.0, 2.0, 3.0]}), path)
+        with pytest.raises(sb.SourceError, match=message):
+            fit(path, n_components=2)
+    path.write_bytes(b"PAR1 and nothing else")
+    with pytest.raises(sb.SourceError, match="damaged"):
+        fit(path)
+    with pytest.raises(sb.SourceError, match="no such file"):
+        fit(tmp_path / "other.parquet")
+    monkeypatch.setitem(sys.modules, "pyarrow", None)
+    with pytest.raises(sb.NotSupported, match=r'pip install "stickbreak\[parquet\]"'):
+        fit(path)
+
+
+def failing(later: Callable[[], Iterator[Any]], good_readings: int) -> Callable[[], Iterator[Any]]:
+    """The rows for some readings, and something else from then on. Moments take two readings, a start one or more."""
+    begun = []
+
+    def read() -> Iterator[Any]:
+        begun.append(1)
+        return blocks(ROWS)() if len(begun) <= good_readings else later()
+
+    return read
+
+
+def ends_early() -> Iterator[np.ndarray]:
+    yield ROWS[:5000]
+
+
+def goes_on() -> Iterator[np.ndarray]:
+    yield ROWS
+    yield ROWS[:10]
+
+
+def changes_width() -> Iterator[np.ndarray]:
+    yield ROWS[:5000]
+    yield ROWS[5000:, :2]
+
+
+def changes_type() -> Iterator[Any]:
+    yield ROWS[:5000]
+    yield ["text"]
+
+
+def raises() -> Iterator[np.ndarray]:
+    yield ROWS[:5000]
+    raise OSError("the disk is gone")
+
+
+LATER = [
+    (ends_early, "ended after 5000 rows, but had 12500"),
+    (goes_on, "more rows than at first, 12500"),
+    (changes_width, "the block at row 5000 has 2 columns, the first one 3"),
+    (changes_type, "at row 5000: a block must be"),
+    (raises, "OSError: the disk is gone"),
+]
+
+
+@pytest.mark.parametrize(("later", "message"), LATER, ids=[later.__name__ for later, _ in LATER])
+def test_a_source_that_fails_later_leaves_the_last_state(later: Callable[[], Iterator[Any]], message: str) -> None:
+    # One reading tells type and width, two are for moments, one for the rows that k-means++ looks at.
+    own = fit(failing(later, 6), sb.Memoized(batches=4, shuffle=False, max_passes=9, tol=0.0))
+    assert own.stop_reason is sb.StopReason.SOURCE_ERROR
+    assert isinstance(own.error, sb.SourceError)
+    assert message in str(own.error)
+    assert len(own.history) == 2
+    assert own.elbo >= own.history[-1].elbo
+    assert own.counts.sum() == pytest.approx(N)
+
+
+@pytest.mark.parametrize(("later", "message"), LATER, ids=[later.__name__ for later, _ in LATER])
+@pytest.mark.parametrize("good_readings", [2, 3, 4])
+def test_a_source_that_fails_before_a_pass_is_complete(
+    later: Callable[[], Iterator[Any]], message: str, good_readings: int
+) -> None:
+    with pytest.raises(sb.SourceError):
+        fit(failing(later, good_readings))
+
+
+def test_a_source_that_fails_in_the_closing_pass_leaves_an_estimate() -> None:
+    own = fit(failing(ends_early, 6), sb.Stochastic(2500, shuffle=False, max_passes=2))
+    assert own.stop_reason is sb.StopReason.SOURCE_ERROR
+    assert np.isnan(own.elbo)
+    assert own.counts.sum() == pytest.approx(N)
+
+
+def test_what_is_no_source() -> None:
+    rows = ROWS[:900]
+    broken = rows.copy()
+    broken[700, 2] = np.nan
+    generator = blocks(rows)()
+    once = iter([rows])
+    for data, kind, message in [
+        (generator, sb.InvalidType, "give the function that makes it"),
+        (lambda: 3, sb.InvalidType, "a function that returns 3"),
+        (lambda: iter([]), sb.SourceError, "no rows"),
+        (lambda: [rows[:0]], sb.SourceError, "no rows"),
+        (lambda: [rows[0]], sb.SourceError, "a block must be"),
+        (lambda: [rows.astype(np.float32), rows], sb.SourceError, "is of float64, the first one of float32"),
+        (lambda: [rows[:1]], sb.InvalidArgument, "at least two rows"),
+        (lambda: once, sb.SourceError, "begin anew"),
+        (blocks(broken), sb.InvalidArgument, "NaN in row 700, column 2"),
+        ("rows.npy", sb.InvalidArgument, "mmap_mode"),
+        (lambda: 1 / 0, sb.SourceError, "ZeroDivisionError"),
+    ]:
+        with pytest.raises(kind, match=message):
+            fit(data, n_components=None)
+
+
+def test_arguments_that_do_not_fit_the_rows() -> None:
+    rows = ROWS[:900]
+    for options, kind, argument in [
+        ({"sample_weight": np.ones(899)}, sb.InvalidArgument, "sample_weight"),
+        ({"sample_weight": np.ones(901)}, sb.InvalidArgument, "sample_weight"),
+        ({"init": np.zeros(899, dtype=int)}, sb.InvalidArgument, "init"),
+        ({"init": np.full((901, 6), 1 / 6)}, sb.InvalidArgument, "init"),
+        ({"n_components": 901}, sb.InvalidArgument, "n_components"),
+        ({"algorithm": sb.Memoized(batches=901, shuffle=False)}, sb.InvalidArgument, "batches"),
+        ({"algorithm": sb.Stochastic(901, shuffle=False)}, sb.InvalidArgument, "batch_size"),
+        ({"algorithm": sb.Memoized(batches=2)}, sb.InvalidArgument, "shuffle"),
+        ({"algorithm": sb.Stochastic(100)}, sb.InvalidArgument, "shuffle"),
+    ]:
+        with pytest.raises(kind) as caught:
+            fit(blocks(rows), **options)
+        assert caught.value.argument == argument
+    with pytest.raises(sb.NotSupported, match="sequential"):
+        fit(blocks(rows), init="sequential")
+
+
+def test_a_checkpoint_goes_on(tmp_path: Path) -> None:
+    """Also from memory to blocks: the data are the same to the bit."""
+    checkpoint = sb.Checkpoint(tmp_path / "state", every_seconds=0)
+    algorithm = sb.Memoized(batches=4, shuffle=False, max_passes=2, tol=0.0)
+    fit(ROWS, algorithm, checkpoint=checkpoint)
+    longer = fit(blocks(ROWS), checkpoint=checkpoint)
+    assert visible_bits(longer, ROWS[:100]) == visible_bits(fit(ROWS), ROWS[:100])
+    changed = ROWS.copy()
+    changed[-1, -1] += 1.0
+    with pytest.raises(sb.CheckpointError, match="data"):
+        fit(blocks(changed), checkpoint=checkpoint)
+
+
+MEMORY = """
+import json, sys
+import numpy as np
+import stickbreak as sb
+
+n, d, size = int(sys.argv[1]), 16, 10_000
+model = sb.Mixture(likelihood=sb.Gaussian())
+
+def read():
+    rng = np.random.default_rng(0)
+    for _ in range(n // size):
+        yield rng.standard_normal((size, d))
+
+def anonymous():
+    with open("/proc/self/status") as status:
+        return next(int(line.split()[1]) for line in status if line.startswith("RssAnon")) * 1024
+
+most = 0
+def watch(_):
+    global most
+    most = max(most, anonymous())
+
+def watched():
+    for block in read():
+        watch(None)
+        yield block
+
+settings = dict(n_components=4, threads=2, progress=False, callbacks=[watch])
+sb.fit(model, np.random.default_rng(0).standard_normal((size, d)), sb.Memoized(batches=1, max_passes=2), **settings)
+most, baseline = 0, anonymous()
+sb.fit(model, watched, sb.Memoized(batches=n // size, shuffle=False, max_passes=2), **settings)
+print(json.dumps(most - baseline))
+"""
+
+
+@pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="reads /proc")
+def test_memory_does_not_grow_with_the_data() -> None:
+    """A batch is 1.28 MB here and the data 26 and 51 MB. What grows is eight bytes a row, for its last component, and
+    a summary a batch, together some 8.5 bytes a row, or 1.7 MB."""
+    grown = []
+    for n in (200_000, 400_000):
+        run = subprocess.run(
+            [sys.executable, "-c", textwrap.dedent(MEMORY), str(n)], capture_output=True, text=True, check=True
+        )
+        grown.append(json.loads(run.stdout))
+    assert grown[1] - grown[0] < 10e6, grown
+    assert grown[1] < 40e6, grown
