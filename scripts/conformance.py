@@ -303,6 +303,9 @@ Each of the {n} is tried at sparsity 1, 2 and dense, on rows in memory and on th
 the objective never falls; one more local step loses nothing; responsibilities and weights sum to one; densities are
 finite; draws are rows of the same kind; the same fit, saved or of rows in blocks, has the same bits.
 
+Priors are chosen so that they have a mode; where one has none, "map" is refused, with the parameter named
+([Choosing a model](choosing.md)).
+
 {table}
 
 {notes}

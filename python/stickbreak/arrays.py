@@ -16,6 +16,8 @@ if TYPE_CHECKING:
 
 _NUMBERS = "biuf"  # NumPy's kinds of real numbers, booleans included
 _ROWS_ALLOWED = "an array or table of real numbers, of shape (n, D)"
+# Beyond it float64 does not hold every whole number.
+_LARGEST_COUNT = 2**53
 # Rows that are looked at together.
 _ROWS_AT_A_TIME = 65_536
 # Sums of weights from the least on keep their products with the squares of data. The rounding of a scatter grows with
@@ -107,6 +109,8 @@ def rows(
     if array.dtype == dtype and array.flags.aligned:
         return array
     whole_numbers = likelihood is not None and likelihood._domain in ("counts", "binary") and array.dtype.kind in "biu"
+    if whole_numbers:
+        _check_held(array, argument)
     # A list has no type that could be kept, and counts have one that they should have.
     if (hasattr(value, "dtype") or hasattr(value, "dtypes")) and not whole_numbers:
         say_converted(array.dtype, np.dtype(dtype))
@@ -138,6 +142,8 @@ def _sparse_rows(value: Any, argument: str, n_columns: int | None, minimum: int)
     if not table.has_canonical_format:
         table = table.copy()
         table.sum_duplicates()
+    if table.dtype.kind in "iu":
+        _check_held(table.data, argument)
     single = table.dtype.kind == "f" and table.dtype.itemsize <= 4
     values = np.require(table.data, dtype=np.float32 if single else np.float64, requirements=["C", "A"])
     columns = np.require(table.indices, dtype=np.uint32, requirements=["C", "A"])
@@ -172,6 +178,12 @@ def without_empty_rows(
     text = f"{n_empty} {'row has' if n_empty == 1 else 'rows have'} no value at all and no part in the fit"
     warnings.warn(text, EmptyRowsWarning, stacklevel=3)
     return weights
+
+
+def _check_held(array: NDArray[Any], argument: str) -> None:
+    """Refuse whole numbers that float64 would round to another one."""
+    if array.dtype.itemsize == 8 and array.size and int(array.max()) > _LARGEST_COUNT:
+        raise invalid_argument(argument, f"with the value {int(array.max())}", "whole numbers from 0 to 2^53")
 
 
 def _hint_on_rank(array: NDArray[Any], argument: str, n_columns: int | None) -> str:
@@ -267,7 +279,9 @@ def responsibilities(array: NDArray[Any], argument: str, n_rows: int | None) -> 
 def numeric(value: object, argument: str, allowed: str) -> NDArray[Any]:
     """Return `value` as an array of real numbers of any shape and type, without a copy where it is one."""
     if _is_sparse(value):
-        hint = "convert it by .toarray(), or use Multinomial, Bernoulli or Poisson, which take it as it is"
+        hint = "convert it by .toarray()"
+        if argument in ("data", "X", "X_new"):
+            hint += ", or use Multinomial, Bernoulli or Poisson, which take it as it is"
         raise invalid_type(argument, f"a sparse {type(value).__name__}", allowed, hint)
     if _is_lazy(value):
         raise invalid_type(argument, "a lazy table that holds no numbers yet", allowed, "make them by .collect()")

@@ -92,8 +92,9 @@ def fit(
     sample_weight : array_like of shape (n,), optional
         Weights of the rows, at least 0, of a sum from 1e-100 to 1e12. Weight 2 means two equal rows with the same
         responsibilities.
-    missing : {"error"}
-        What to do with missing values (NaN): raise an error, the only choice in this version.
+    missing : {"error", "marginalize"}
+        What to do with missing values (NaN): raise an error, or let each row count with the values that it has, which
+        is exact for `DiagonalGaussian`, `Bernoulli` and `Poisson`, and refused (NotSupported) for the others.
     progress : bool, optional
         Whether to show a progress bar on stderr. Default: on a terminal, after two seconds.
     callbacks : iterable of callables
@@ -167,7 +168,7 @@ def fit(
         n_rows, n_columns = rows.shape
     else:
         rows, n_rows, n_columns = stream.for_core, None, stream.n_columns
-    beginning = start(init, model, n_rows, n_columns)
+    beginning = start(init, model, n_rows, n_columns, missing)
     n_components = number_of_components(n_components, model, beginning, n_rows)
     if n_rows is not None and n_components is not None:
         _check_sizes(chosen, n_components, n_rows)

@@ -38,14 +38,14 @@ class Start:
     n_components: int | None = None
 
 
-def start(init: object, model: Mixture, n_rows: int | None, n_columns: int) -> Start:
+def start(init: object, model: Mixture, n_rows: int | None, n_columns: int, missing: str = "error") -> Start:
     """Return the checked `init`; `n_rows` is None for data that are read in blocks."""
     if isinstance(init, str):
         if init == "sequential" and n_rows is None:
             raise NotSupported("init='sequential' takes rows in random order, which data read in blocks do not have")
         return Start(checks.word("init", init, _WORDS, or_else=_OTHERS), "word")
     if isinstance(init, Fit):
-        return _start_from_fit(init, model, n_columns)
+        return _start_from_fit(init, model, n_columns, missing)
     array = arrays.numeric(init, "init", " or ".join([*map(repr, _WORDS), *_OTHERS]))
     if array.ndim == 0:
         hint = f"for {init} components write n_components={init}" if checks.is_integer(init) else ""
@@ -59,7 +59,7 @@ def start(init: object, model: Mixture, n_rows: int | None, n_columns: int) -> S
     raise checks.invalid_argument("init", f"an array of shape {array.shape}", " or ".join(_OTHERS))
 
 
-def _start_from_fit(fit: Fit, model: Mixture, n_columns: int) -> Start:
+def _start_from_fit(fit: Fit, model: Mixture, n_columns: int, missing: str) -> Start:
     dimension = fit._state.dimension
     if dimension != n_columns:
         raise checks.invalid_argument(
@@ -69,6 +69,11 @@ def _start_from_fit(fit: Fit, model: Mixture, n_columns: int) -> Start:
     if found is not wanted:
         hint = "to start from what it says of the rows, write init=fit.predict_proba(X)"
         raise checks.invalid_argument("init", f"a fit of {found.__name__}", f"a fit of {wanted.__name__}", hint)
+    if fit._state.missing != missing:
+        # Its statistics count the values of each column, or do not.
+        hint = "to start from what it says of the rows, write init=fit.predict_proba(X)"
+        own = fit._state.missing
+        raise checks.invalid_argument("init", f"a fit with missing={own!r}", f"a fit with missing={missing!r}", hint)
     return Start(fit._state, "fit", fit.n_components)
 
 

@@ -16,7 +16,7 @@ class Mixture:
 
     Parameters
     ----------
-    likelihood : Gaussian or ZeroMeanGaussian
+    likelihood : Gaussian, DiagonalGaussian, Multinomial, ... (any likelihood)
         F with its base measure.
     process : DirichletProcess, PitmanYor or FiniteDirichlet, optional
         The prior on the weights w. Default: `DirichletProcess()`.

@@ -46,7 +46,10 @@ impl Domain {
         if self.has(value.to_f64()) {
             return Ok(());
         }
-        Err(Error::invalid(argument, format!("{value} in row {row}, column {column}"), self.allowed()))
+        // Not with hundreds of zeros.
+        let large = value.is_finite() && value.to_f64().abs() >= 1e16;
+        let shown = if large { format!("{:e}", value.to_f64()) } else { value.to_string() };
+        Err(Error::invalid(argument, format!("{shown} in row {row}, column {column}"), self.allowed()))
     }
 }
 

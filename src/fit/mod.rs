@@ -126,6 +126,7 @@ pub fn fit<F: Scalar>(
         margin: options.margin,
         bounds_memory: options.bounds_memory,
         keep: Keep::Summary,
+        check: (!rows.can_seek()).then_some((demands.domain, specification.holes)),
     };
     let mut executor = InProcess::new(&model, source, local, cancel.clone())?;
     let position = if let Some(bytes) = options.resume {

@@ -14,7 +14,7 @@ use crate::parallel::map;
 use crate::parameters::{Parameters, table, vector};
 use crate::rng::Generator;
 use crate::simd::{Lines, Scalar};
-use crate::special::{digamma, ln_beta, x_ln_x};
+use crate::special::{digamma, ln_beta, ln_gamma_difference, x_ln_x};
 use crate::suffstats::Sufficient;
 
 /// p_d ~ Beta(`successes_d`, `failures_d`), x_d ~ Bernoulli(p_d). Statistics: sum x, and with holes the count of each column.
@@ -51,16 +51,17 @@ impl Beta {
         self.successes / self.total()
     }
 
-    /// KL(self || prior).
-    fn divergence_from(self, prior: Self) -> f64 {
-        if self == prior {
-            return 0.0;
-        }
-        let of_total = digamma(self.total());
-        (self.successes - prior.successes) * (digamma(self.successes) - of_total)
-            + (self.failures - prior.failures) * (digamma(self.failures) - of_total)
-            - ln_beta(self.successes, self.failures)
-            + ln_beta(prior.successes, prior.failures)
+    /// ln B of the posterior after `s` successes and `f` failures less ln B of this prior, as differences: beside large priors the
+    /// functions themselves have lost the counts.
+    fn gain(self, s: f64, f: f64) -> f64 {
+        ln_gamma_difference(self.successes, s) + ln_gamma_difference(self.failures, f)
+            - ln_gamma_difference(self.total(), s + f)
+    }
+
+    /// KL(posterior || self) after `s` successes and `f` failures.
+    fn divergence_to(self, s: f64, f: f64) -> f64 {
+        let of_total = digamma(self.total() + s + f);
+        s * (digamma(self.successes + s) - of_total) + f * (digamma(self.failures + f) - of_total) - self.gain(s, f)
     }
 
     /// `ln p` where x is 1, `ln (1 - p)` where it is 0.
@@ -154,15 +155,11 @@ impl Conjugate for Bernoulli {
     }
 
     fn log_marginal(&self, component: Sufficient<'_>) -> Result<f64> {
-        let gain = |(own, prior): (Beta, &Beta)| {
-            ln_beta(own.successes, own.failures) - ln_beta(prior.successes, prior.failures)
-        };
-        Ok(self.posterior(component).into_iter().zip(&self.prior).map(gain).sum())
+        Ok(self.sums(component).zip(&self.prior).map(|((n, s), prior)| prior.gain(s, n - s)).sum())
     }
 
     fn divergence_from_prior(&self, component: Sufficient<'_>) -> Result<f64> {
-        let columns = self.posterior(component).into_iter().zip(&self.prior);
-        Ok(columns.map(|(own, prior)| own.divergence_from(*prior)).sum())
+        Ok(self.sums(component).zip(&self.prior).map(|((n, s), prior)| prior.divergence_to(s, n - s)).sum())
     }
 
     fn at_point(&self, component: Sufficient<'_>, estimate: Estimate) -> Result<AtPoint> {

@@ -57,15 +57,20 @@ impl NormalGamma {
         }
     }
 
+    /// What the data add to shape and rate.
+    fn added_to(self, prior: Self) -> (f64, f64) {
+        (self.shape - prior.shape, self.rate - prior.rate)
+    }
+
     fn cumulant_above(self, prior: Self) -> f64 {
-        gamma::cumulant_above(self.shape, self.rate, prior.shape, prior.rate) + 0.5 * (prior.kappa / self.kappa).ln()
+        gamma::cumulant_above((prior.shape, prior.rate), self.added_to(prior)) + 0.5 * (prior.kappa / self.kappa).ln()
     }
 
     fn divergence_from(self, prior: Self) -> f64 {
         let ratio = prior.kappa / self.kappa;
         0.5 * (ratio - 1.0 - ratio.ln())
             + 0.5 * prior.kappa * self.shape / self.rate * (self.mean - prior.mean).powi(2)
-            + gamma::divergence(self.shape, self.rate, prior.shape, prior.rate)
+            + gamma::divergence((prior.shape, prior.rate), self.added_to(prior))
     }
 
     /// E log p(x).

@@ -209,14 +209,11 @@ impl<F: Scalar> Likelihood<F> for Multinomial {
             return Ok(Box::new(RowScorer::new(d, k, move |k, row| {
                 let (beta, total) = &parts[k];
                 let words = row.total();
-                let gain = |v: usize, x: f64| {
-                    if x == 0.0 {
-                        return 0.0;
-                    }
-                    ln_gamma_difference(beta[v], x) - if coefficient { ln_factorial(x) } else { 0.0 }
-                };
-                let whole = if coefficient { ln_factorial(words) } else { 0.0 };
-                log_weights[k] + whole - ln_gamma_difference(*total, words) + row.sum(0.0, gain)
+                if coefficient {
+                    return log_weights[k] - log_rising(*total, words) + row.sum(0.0, |v, x| log_rising(beta[v], x));
+                }
+                let gain = |v: usize, x: f64| if x == 0.0 { 0.0 } else { ln_gamma_difference(beta[v], x) };
+                log_weights[k] - ln_gamma_difference(*total, words) + row.sum(0.0, gain)
             })));
         }
         let packed = map(k, |k| {
@@ -261,6 +258,14 @@ impl<F: Scalar> Likelihood<F> for Multinomial {
     fn log_base_measure(&self, rows: RowBlock<'_, F>, masses: &[f64]) -> f64 {
         if self.coefficient { Self::log_coefficient().weighted_sum(rows, self.origin.len(), masses) } else { 0.0 }
     }
+}
+
+/// `ln {Gamma(beta + x) / (Gamma(beta) x!)}`, without the cancellation of the two beside counts that are large.
+fn log_rising(beta: f64, x: f64) -> f64 {
+    if x > beta && x >= 256.0 {
+        return ln_gamma_difference(x + 1.0, beta - 1.0) - ln_gamma(beta);
+    }
+    if x == 0.0 { 0.0 } else { ln_gamma_difference(beta, x) - ln_factorial(x) }
 }
 
 /// Adds rows, each times its weight, to their sums by column; what is not there adds nothing.

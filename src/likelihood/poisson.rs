@@ -148,13 +148,13 @@ impl Conjugate for Poisson {
     }
 
     fn log_marginal(&self, component: Sufficient<'_>) -> Result<f64> {
-        let columns = self.posterior(component).into_iter().zip(&self.prior);
-        Ok(columns.map(|(own, prior)| gamma::cumulant_above(own.shape, own.rate, prior.shape, prior.rate)).sum())
+        let columns = self.sums(component).zip(&self.prior);
+        Ok(columns.map(|((n, s), prior)| gamma::cumulant_above((prior.shape, prior.rate), (s, n))).sum())
     }
 
     fn divergence_from_prior(&self, component: Sufficient<'_>) -> Result<f64> {
-        let columns = self.posterior(component).into_iter().zip(&self.prior);
-        Ok(columns.map(|(own, prior)| gamma::divergence(own.shape, own.rate, prior.shape, prior.rate)).sum())
+        let columns = self.sums(component).zip(&self.prior);
+        Ok(columns.map(|((n, s), prior)| gamma::divergence((prior.shape, prior.rate), (s, n))).sum())
     }
 
     fn at_point(&self, component: Sufficient<'_>, estimate: Estimate) -> Result<AtPoint> {

@@ -152,7 +152,7 @@ impl SphericalGaussian {
         let precision = if self.base == Base::Conjugate { own.shape / own.rate } else { 1.0 };
         0.5 * self.d() * (ratio - 1.0 - ratio.ln())
             + 0.5 * prior.kappa * precision * distance
-            + gamma::divergence(own.shape, own.rate, prior.shape, prior.rate)
+            + gamma::divergence((prior.shape, prior.rate), (own.shape - prior.shape, own.rate - prior.rate))
     }
 
     fn point(&self, component: Sufficient<'_>, estimate: Estimate) -> Point {
@@ -195,11 +195,8 @@ impl SphericalGaussian {
 
     /// The conjugate family of the same variances: rows are compared with centres in it.
     fn twin(&self) -> Posterior {
-        let kappa = match self.base {
-            Base::Conjugate => self.prior.kappa,
-            Base::Product => self.prior.kappa * self.prior.rate / self.prior.shape,
-        };
-        Posterior { kappa, ..self.prior.clone() }
+        let variance = if self.base == Base::Product { self.prior.rate / self.prior.shape } else { 1.0 };
+        Posterior { kappa: self.prior.kappa * variance, ..self.prior.clone() }
     }
 
     /// As in the diagonal family, with one variance (spec 5.2).
@@ -363,8 +360,10 @@ impl Conjugate for SphericalGaussian {
         let own = self.posterior(component);
         Ok(match self.base {
             Base::Conjugate => {
-                gamma::cumulant_above(own.shape, own.rate, self.prior.shape, self.prior.rate)
-                    + 0.5 * self.d() * (self.prior.kappa / own.kappa).ln()
+                gamma::cumulant_above(
+                    (self.prior.shape, self.prior.rate),
+                    (own.shape - self.prior.shape, own.rate - self.prior.rate),
+                ) + 0.5 * self.d() * (self.prior.kappa / own.kappa).ln()
             }
             Base::Product => self.expected_log_likelihood(&own, &self.centred(component)) - self.divergence(&own),
         })
@@ -424,8 +423,8 @@ impl Conjugate for SphericalGaussian {
     }
 
     fn draw(&self, component: Sufficient<'_>, from: Draw<'_>, generator: &mut Generator) -> Result<Vec<f64>> {
-        let (mean, variance) = if let Some(estimate) = from.estimate {
-            let Point { mean, precision, .. } = self.point(component, estimate);
+        let of_point = from.estimate.map(|estimate| self.point(component, estimate));
+        let (mean, variance) = if let Some(Point { mean, precision, .. }) = of_point {
             (mean, precision.recip())
         } else {
             let own = self.posterior(component);

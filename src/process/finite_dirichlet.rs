@@ -4,7 +4,7 @@ use crate::error::{Error, Result};
 use crate::objective::Objective;
 use crate::parameters::Parameters;
 use crate::process::{Allocation, Concentration, Process, point, refused};
-use crate::special::{digamma, ln_gamma};
+use crate::special::{digamma, ln_gamma, ln_gamma_difference};
 
 /// w ~ Dir(concentration / K, ..., concentration / K).
 #[derive(Debug)]
@@ -77,8 +77,9 @@ impl FiniteDirichlet {
         let total = self.concentration + counts.iter().sum::<f64>();
         let log_total = digamma(total);
         let expected_log_weights: Vec<f64> = counts.iter().map(|n| digamma(share + n) - log_total).collect();
-        let gains: f64 = counts.iter().map(|n| ln_gamma(share + n) - ln_gamma(share)).sum();
-        let bound = gains - ln_gamma(total) + ln_gamma(self.concentration);
+        // As differences: beside a large concentration the logarithms themselves have lost the counts.
+        let gains: f64 = counts.iter().map(|&n| ln_gamma_difference(share, n)).sum();
+        let bound = gains - ln_gamma_difference(self.concentration, counts.iter().sum());
         let weighted: f64 = counts.iter().zip(&expected_log_weights).map(|(n, w)| n * w).sum();
         Allocation {
             expected_weights: counts.iter().map(|n| (share + n) / total).collect(),

@@ -23,8 +23,13 @@ use stickbreak::suffstats::{PairGaps, Summary};
 const N: usize = 600;
 const D: usize = 3;
 const K: usize = 5;
-const OPTIONS: LocalOptions =
-    LocalOptions { sparsity: Sparsity::Limited(3), margin: None, bounds_memory: 1, keep: Keep::SummaryAndGaps };
+const OPTIONS: LocalOptions = LocalOptions {
+    sparsity: Sparsity::Limited(3),
+    margin: None,
+    bounds_memory: 1,
+    keep: Keep::SummaryAndGaps,
+    check: None,
+};
 
 /// A memo after one pass over four batches.
 fn one_pass(model: &Model<f64>, source: &dyn BatchSource<f64>, edits: &EditLog) -> (Memo, Vec<LocalState>) {

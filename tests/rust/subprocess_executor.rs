@@ -28,8 +28,13 @@ const N: usize = 2000;
 const D: usize = 4;
 const K: usize = 6;
 const BATCHES: usize = 5;
-const OPTIONS: LocalOptions =
-    LocalOptions { sparsity: Sparsity::Limited(3), margin: None, bounds_memory: 1, keep: Keep::SummaryAndGaps };
+const OPTIONS: LocalOptions = LocalOptions {
+    sparsity: Sparsity::Limited(3),
+    margin: None,
+    bounds_memory: 1,
+    keep: Keep::SummaryAndGaps,
+    check: None,
+};
 
 fn send(stream: &mut impl Write, bytes: &[u8]) -> std::io::Result<()> {
     stream.write_all(&(bytes.len() as u64).to_le_bytes())?;

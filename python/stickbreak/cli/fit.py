@@ -28,6 +28,7 @@ from stickbreak.processes import Process
 
 _LIKELIHOODS, _PROCESSES, _SCHEDULES = Kind(Likelihood), Kind(Process), Kind(Algorithm)
 _ALGORITHM = (
+    "objective",
     "batches",
     "batch_size",
     "delay",
@@ -98,6 +99,12 @@ class NumberOr(click.ParamType):  # type: ignore[type-arg]
     "[default: memoized]",
 )
 @click.option(
+    "--objective",
+    metavar="WORD",
+    help="What is maximised: variational, the evidence lower bound; or, for point estimates, map or ml. "
+    "[default: variational]",
+)
+@click.option(
     "--batches",
     type=NumberOr(int, "n", "auto"),
     help="memoized: the number of batches; auto is one for every 5000 rows, from 1 to 20. [default: auto]",
@@ -166,6 +173,14 @@ class NumberOr(click.ParamType):  # type: ignore[type-arg]
     "--n-init", type=int, default=1, metavar="N", show_default=True, help="Starts; the one with the best ELBO is kept."
 )
 @click.option("--seed", type=int, default=0, metavar="N", show_default=True, help="Decides every random choice.")
+@click.option(
+    "--missing",
+    default="error",
+    metavar="WORD",
+    show_default=True,
+    help="What to do with nan in .npy and .npz files: error, or marginalize, by which a row counts with what "
+    "it has (diagonal-gaussian, bernoulli, poisson).",
+)
 @threads_option
 @weight_options
 @reading_options
@@ -193,6 +208,7 @@ def fit(
     init: str,
     n_init: int,
     seed: int,
+    missing: str,
     threads: int | None,
     weights: str | None,
     columns: str | None,
@@ -238,6 +254,7 @@ def fit(
             seed=seed,
             threads=threads,
             sample_weight=sample_weight,
+            missing=missing,
             progress=False if quiet else None,
             checkpoint=_checkpoint(checkpoint, every_seconds),
         )
@@ -259,7 +276,9 @@ def _algorithm(schedule: type[Algorithm], given: dict[str, Any]) -> Any:
     if schedule is Stochastic and given["batch_size"] is None:
         raise click.UsageError("--schedule stochastic needs --batch-size")
     none: dict[str, Any] = {name: None for name, word in _NONE.items() if given[name] == word}
-    return replace(made(schedule, {**given, **none}), **none)
+    algorithm = made(schedule, {**given, **none})
+    # Made once where that is enough: what it warns of should be said once.
+    return replace(algorithm, **none) if none else algorithm
 
 
 def _start(init: str) -> Any:

@@ -79,7 +79,7 @@ def parameter_options(*bases: type[Specification], besides: Container[str]) -> D
 
     def decorate(command: Callable[..., Any]) -> Callable[..., Any]:
         for name, owned in reversed(owners.items()):
-            command = click.option(option(name), name, type=_type(owned[0][1]), help=_help(owned))(command)
+            command = click.option(option(name), name, type=_type(owned), help=_help(owned))(command)
         return command
 
     return decorate
@@ -128,7 +128,9 @@ def _is_required(field: "Field[Any]") -> bool:
     return field.default is MISSING and field.default_factory is MISSING
 
 
-def _type(field: "Field[Any]") -> Any:
+def _type(owned: list[tuple[type[Specification], "Field[Any]"]]) -> Any:
+    # A parameter of several classes has the type that takes the values of all.
+    field = max((field for _, field in owned), key=lambda field: len(get_args(field.type)))
     kinds = set(get_args(field.type)) or {field.type}
     if isinstance(field.default, bool):
         return click.BOOL

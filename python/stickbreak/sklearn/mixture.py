@@ -12,7 +12,7 @@ from sklearn.utils import Tags, check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from stickbreak import arrays, checks, fitting
-from stickbreak.algorithms import Full, Memoized
+from stickbreak.algorithms import Full, Memoized, Stochastic
 from stickbreak.history import StopReason
 from stickbreak.likelihoods import Gaussian, Likelihood
 from stickbreak.model import Mixture
@@ -100,7 +100,7 @@ class BayesianMixture(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Density
         *,
         likelihood: Likelihood | None = None,
         process: Process | None = None,
-        algorithm: Full | Memoized | None = None,
+        algorithm: Full | Memoized | Stochastic | None = None,
         n_components: int | None = None,
         init: str | ArrayLike | Fit = "kmeans++",
         n_init: int = 1,
@@ -156,7 +156,9 @@ class BayesianMixture(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Density
             missing=self.missing,
             progress=checks.flag("verbose", self.verbose),
         )
-        if found.stop_reason is StopReason.MAX_PASSES and found.history:
+        # `Stochastic` makes as many passes as it is told to, and knows no bound on the way.
+        judged = found.stop_reason is StopReason.MAX_PASSES and not isinstance(self.algorithm, Stochastic)
+        if judged and found.history:
             warnings.warn(
                 f"the bound still rose after {len(found.history)} passes; raise max_passes or tol of the algorithm",
                 ConvergenceWarning,
@@ -345,7 +347,7 @@ class BayesianMixture(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Density
 
     @property
     def converged_(self) -> bool:
-        """Whether the last pass gained less than the tolerance of `algorithm`."""
+        """Whether the last pass gained less than the tolerance of `algorithm`; never under `Stochastic`."""
         return self._fitted().stop_reason is StopReason.CONVERGED
 
     @property

@@ -1,0 +1,74 @@
+"""Models, objectives and missing values on the command line, against the same fits in Python."""
+
+import warnings
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from click.testing import CliRunner
+
+import stickbreak as sb
+from stickbreak.cli import program
+
+COUNTS = np.random.default_rng(0).poisson([2.0, 5.0, 9.0], size=(200, 3)).astype(float)
+HOLED = COUNTS.copy()
+HOLED[::7, 1] = np.nan
+
+
+@pytest.fixture(autouse=True)
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    np.save("counts.npy", COUNTS)
+    np.save("holed.npy", HOLED)
+    np.save("precision.npy", np.diag([1.0, 2.0, 3.0]))
+    np.save("covariance.npy", np.eye(3))
+
+
+def fitted(*arguments: str) -> sb.Fit:
+    result = CliRunner().invoke(
+        program, ["fit", *arguments, "--n-components", "2", "--quiet", "--out", "m.safetensors"]
+    )
+    assert result.exit_code == 0, result.output
+    return sb.load("m.safetensors")
+
+
+def in_python(likelihood: Any, rows: np.ndarray = COUNTS, algorithm: Any = None, **options: Any) -> sb.Fit:
+    return sb.fit(sb.Mixture(likelihood=likelihood), rows, algorithm, n_components=2, progress=False, **options)
+
+
+def test_numbers_of_each_column() -> None:
+    """--shape is one number of a DiagonalGaussian and may be several of a Poisson."""
+    arguments = "--likelihood", "poisson", "--shape", "1,2,3", "--rate", "0.5"
+    assert fitted("counts.npy", *arguments).elbo == in_python(sb.Poisson([1, 2, 3], rate=0.5)).elbo
+    diagonal = fitted("counts.npy", "--likelihood", "diagonal-gaussian", "--shape", "2", "--rate", "1,2,3")
+    assert diagonal.elbo == in_python(sb.DiagonalGaussian(shape=2, rate=[1, 2, 3])).elbo
+
+
+def test_matrices_from_files() -> None:
+    arguments = "--likelihood", "kcg", "--covariance", "covariance.npy", "--mean-precision", "precision.npy"
+    expected = in_python(sb.KnownCovarianceGaussian(np.eye(3), mean_precision=np.diag([1.0, 2.0, 3.0])))
+    assert fitted("counts.npy", *arguments).elbo == expected.elbo
+
+
+@pytest.mark.parametrize("objective", ["variational", "map", "ml"])
+def test_objectives(objective: Any) -> None:
+    found = fitted("counts.npy", "--likelihood", "poisson", "--objective", objective)
+    expected = in_python(sb.Poisson(), algorithm=sb.Memoized(objective=objective))
+    assert (found.bound, found.elbo) == (expected.bound, expected.elbo)
+
+
+def test_missing_values() -> None:
+    found = fitted("holed.npy", "--likelihood", "poisson", "--missing", "marginalize")
+    expected = in_python(sb.Poisson(), HOLED, missing="marginalize")
+    assert found.elbo == expected.elbo
+    np.testing.assert_array_equal(found.impute(HOLED), expected.impute(HOLED))
+
+
+def test_a_warning_is_said_once() -> None:
+    arguments = "fit counts.npy --schedule stochastic --batch-size 50 --decay 0.5 --n-components 2 --out m.safetensors"
+    with warnings.catch_warnings():
+        warnings.simplefilter("always")
+        result = CliRunner().invoke(program, arguments.split())
+    assert result.exit_code == 0, result.output
+    assert result.stderr.count("should be above 0.5") == 1
