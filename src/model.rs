@@ -61,7 +61,7 @@ impl Specification {
     /// The process alone, which has been asked whether it serves the objective.
     ///
     /// # Errors
-    /// As [`process::build`], and [`Error::NotSupported`] where it does not.
+    /// As [`process::build`], and [`crate::Error::NotSupported`] where it does not.
     pub fn process(&self) -> Result<Arc<dyn Process>> {
         let process = process::build(&self.process.name, &self.process.parameters)?;
         process.check_objective(self.objective)?;
