@@ -6,7 +6,7 @@ use crate::data::{Demands, Domain, Moments, Needs, RowBlock};
 use crate::error::{Error, Result};
 use crate::likelihood::by_row::RowFunction;
 use crate::likelihood::columns::{Column, ColumnScorer, Columns, Curve};
-use crate::likelihood::multinomial::add_rows;
+use crate::likelihood::counts::{LEAST, Tally};
 use crate::likelihood::scoring::Scorer;
 use crate::likelihood::{AtPoint, Conjugate, Density, Draw, Estimate, Frame, Likelihood, Specification};
 use crate::objective::Objective;
@@ -20,9 +20,7 @@ use crate::suffstats::Sufficient;
 /// p_d ~ Beta(`successes_d`, `failures_d`), x_d ~ Bernoulli(p_d). Statistics: sum x, and with holes the count of each column.
 #[derive(Debug)]
 pub struct Bernoulli {
-    /// Zeros.
-    origin: Vec<f64>,
-    holes: bool,
+    tally: Tally,
     /// (D,).
     prior: Vec<Beta>,
 }
@@ -33,9 +31,6 @@ struct Beta {
     successes: f64,
     failures: f64,
 }
-
-/// The least probability that is not taken for zero in logarithms.
-const LEAST: f64 = 1e-300;
 
 /// ln p and ln(1 - p).
 fn log_odds(p: f64) -> (f64, f64) {
@@ -85,22 +80,20 @@ impl Beta {
 }
 
 impl Bernoulli {
-    /// Count and sum of every column.
-    fn sums<'a>(&self, component: Sufficient<'a>) -> impl Iterator<Item = (f64, f64)> + use<'a> {
-        let (sums, counts) = component.statistics.split_at(self.prior.len());
-        let count = move |column: usize| counts.get(column).copied().unwrap_or(component.count);
-        sums.iter().enumerate().map(move |(column, &sum)| (count(column).max(sum).max(0.0), sum.max(0.0)))
+    /// Count and sum of every column; rounding may leave a sum above its count.
+    fn columns<'a>(&self, component: Sufficient<'a>) -> impl Iterator<Item = (f64, f64)> + use<'a> {
+        self.tally.of(component).map(|(n, s)| (n.max(s), s))
     }
 
     fn posterior(&self, component: Sufficient<'_>) -> Vec<Beta> {
-        let columns = self.sums(component).zip(&self.prior);
+        let columns = self.columns(component).zip(&self.prior);
         columns
             .map(|((n, s), prior)| Beta { successes: prior.successes + s, failures: prior.failures + n - s })
             .collect()
     }
 
     fn probabilities(&self, component: Sufficient<'_>, estimate: Estimate) -> Vec<f64> {
-        let columns = self.posterior(component).into_iter().zip(self.sums(component));
+        let columns = self.posterior(component).into_iter().zip(self.columns(component));
         columns
             .map(|(own, (n, s))| match estimate {
                 Estimate::Mode if own.total() > 2.0 => (own.successes - 1.0) / (own.total() - 2.0),
@@ -131,7 +124,7 @@ impl Specification for Bernoulli {
         let of = |name| Parameters::required(name, parameters.positives(name, Some(d))?);
         let columns = of("successes")?.into_iter().zip(of("failures")?);
         let prior = columns.map(|(successes, failures)| Beta { successes, failures }).collect();
-        Ok(Self { origin: vec![0.0; d], holes: frame.holes, prior })
+        Ok(Self { tally: Tally::new(d, frame.holes), prior })
     }
 }
 
@@ -141,31 +134,29 @@ impl Conjugate for Bernoulli {
     }
 
     fn n_statistics(&self) -> usize {
-        (if self.holes { 2 } else { 1 }) * self.prior.len()
+        self.tally.n_statistics()
     }
 
     fn origin(&self) -> &[f64] {
-        &self.origin
+        &self.tally.origin
     }
 
     fn accumulate(&self, rows: RowBlock<'_, f64>, weights: &[f64], statistics: &mut [f64], _: &mut Lines<f64>) {
-        let (sums, counts) = statistics.split_at_mut(self.prior.len());
-        add_rows(rows, weights, sums);
-        add_counts(rows, weights, counts);
+        self.tally.accumulate(rows, weights, statistics);
     }
 
     fn log_marginal(&self, component: Sufficient<'_>) -> Result<f64> {
-        Ok(self.sums(component).zip(&self.prior).map(|((n, s), prior)| prior.gain(s, n - s)).sum())
+        Ok(self.columns(component).zip(&self.prior).map(|((n, s), prior)| prior.gain(s, n - s)).sum())
     }
 
     fn divergence_from_prior(&self, component: Sufficient<'_>) -> Result<f64> {
-        Ok(self.sums(component).zip(&self.prior).map(|((n, s), prior)| prior.divergence_to(s, n - s)).sum())
+        Ok(self.columns(component).zip(&self.prior).map(|((n, s), prior)| prior.divergence_to(s, n - s)).sum())
     }
 
     fn at_point(&self, component: Sufficient<'_>, estimate: Estimate) -> Result<AtPoint> {
         let mut at = AtPoint { log_likelihood: 0.0, log_prior: 0.0 };
         let points = self.probabilities(component, estimate).into_iter().map(log_odds);
-        for (((n, s), (success, failure)), prior) in self.sums(component).zip(points).zip(&self.prior) {
+        for (((n, s), (success, failure)), prior) in self.columns(component).zip(points).zip(&self.prior) {
             at.log_likelihood += s * success + (n - s) * failure;
             at.log_prior += (prior.successes - 1.0) * success + (prior.failures - 1.0) * failure
                 - ln_beta(prior.successes, prior.failures);
@@ -243,7 +234,7 @@ impl<F: Scalar> Likelihood<F> for Bernoulli {
             };
             Columns { constant: log_weights[k], columns }
         });
-        let scorer = ColumnScorer::new(Curve::Line, packed, self.holes).and_sparse();
+        let scorer = ColumnScorer::new(Curve::Line, packed, self.tally.holes).and_sparse();
         if density != Density::Divergence {
             return Ok(Box::new(scorer));
         }
@@ -256,27 +247,6 @@ impl<F: Scalar> Likelihood<F> for Bernoulli {
 
     fn log_base_measure(&self, _: RowBlock<'_, F>, _: &[f64]) -> f64 {
         0.0
-    }
-}
-
-/// Adds the weights of the rows to the counts of the columns in which they have a value; there are counts only where rows
-/// may have holes.
-pub(super) fn add_counts(rows: RowBlock<'_, f64>, weights: &[f64], counts: &mut [f64]) {
-    if counts.is_empty() {
-        return;
-    }
-    match rows {
-        RowBlock::Dense(rows) => {
-            for (row, &weight) in rows.chunks_exact(counts.len()).zip(weights) {
-                counts.iter_mut().zip(row).for_each(|(count, x)| *count += if x.is_nan() { 0.0 } else { weight });
-            }
-        }
-        RowBlock::Sparse(_) => {
-            let total: f64 = weights.iter().sum();
-            for count in counts {
-                *count += total;
-            }
-        }
     }
 }
 

@@ -7,6 +7,7 @@ mod bernoulli;
 mod bounds;
 mod by_row;
 mod columns;
+mod counts;
 mod diagonal_gaussian;
 mod drift;
 mod gamma;

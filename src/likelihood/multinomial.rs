@@ -6,6 +6,7 @@ use crate::data::{Demands, Domain, Moments, Needs, RowBlock};
 use crate::error::{Error, Result};
 use crate::likelihood::by_row::{RowFunction, RowScorer};
 use crate::likelihood::columns::{Column, ColumnScorer, Columns, Curve};
+use crate::likelihood::counts::{LEAST, Tally};
 use crate::likelihood::gamma;
 use crate::likelihood::scoring::Scorer;
 use crate::likelihood::{AtPoint, Conjugate, Density, Draw, Estimate, Frame, Likelihood, Specification};
@@ -20,17 +21,13 @@ use crate::suffstats::Sufficient;
 /// phi ~ Dir(`pseudo_counts`), x ~ Mult(phi) given its total. Statistics: sum x.
 #[derive(Debug)]
 pub struct Multinomial {
-    /// Zeros.
-    origin: Vec<f64>,
+    tally: Tally,
     pseudo_counts: Vec<f64>,
     /// Their sum.
     total: f64,
     /// Whether the density is that of counts, not of one sequence of words.
     coefficient: bool,
 }
-
-/// The least probability that is not taken for zero in logarithms.
-const LEAST: f64 = 1e-300;
 
 impl Multinomial {
     /// beta_0 + S, and the sum of it.
@@ -84,7 +81,7 @@ impl Specification for Multinomial {
         let d = frame.origin.len();
         let pseudo_counts = Parameters::required("pseudo_counts", parameters.positives("pseudo_counts", Some(d))?)?;
         let (total, coefficient) = (pseudo_counts.iter().sum(), coefficient(parameters)?);
-        Ok(Self { origin: vec![0.0; d], pseudo_counts, total, coefficient })
+        Ok(Self { tally: Tally::new(d, false), pseudo_counts, total, coefficient })
     }
 }
 
@@ -98,19 +95,19 @@ fn coefficient(parameters: &Parameters) -> Result<bool> {
 
 impl Conjugate for Multinomial {
     fn dimension(&self) -> usize {
-        self.origin.len()
+        self.pseudo_counts.len()
     }
 
     fn n_statistics(&self) -> usize {
-        self.origin.len()
+        self.tally.n_statistics()
     }
 
     fn origin(&self) -> &[f64] {
-        &self.origin
+        &self.tally.origin
     }
 
     fn accumulate(&self, rows: RowBlock<'_, f64>, weights: &[f64], statistics: &mut [f64], _: &mut Lines<f64>) {
-        add_rows(rows, weights, statistics);
+        self.tally.accumulate(rows, weights, statistics);
     }
 
     fn log_marginal(&self, component: Sufficient<'_>) -> Result<f64> {
@@ -157,12 +154,12 @@ impl Conjugate for Multinomial {
 
     fn point_estimates(&self, components: &[Sufficient<'_>], estimate: Estimate) -> Result<Parameters> {
         let all = components.iter().flat_map(|component| self.probabilities(*component, estimate)).collect();
-        Ok(Parameters::from_pairs([("probabilities", table(self.origin.len(), all))]))
+        Ok(Parameters::from_pairs([("probabilities", table(self.pseudo_counts.len(), all))]))
     }
 
     fn posterior_parameters(&self, components: &[Sufficient<'_>]) -> Result<Parameters> {
         let all = components.iter().flat_map(|component| self.posterior(*component).0).collect();
-        Ok(Parameters::from_pairs([("pseudo_counts", table(self.origin.len(), all))]))
+        Ok(Parameters::from_pairs([("pseudo_counts", table(self.pseudo_counts.len(), all))]))
     }
 
     /// A row of the average length.
@@ -201,7 +198,7 @@ impl<F: Scalar> Likelihood<F> for Multinomial {
         log_weights: &[f64],
         density: Density,
     ) -> Result<Box<dyn Scorer<F>>> {
-        let (d, k) = (self.origin.len(), components.len());
+        let (d, k) = (self.pseudo_counts.len(), components.len());
         if density == Density::Predictive {
             let log_weights = log_weights.to_vec();
             let parts: Vec<_> = components.iter().map(|component| self.posterior(*component)).collect();
@@ -256,7 +253,11 @@ impl<F: Scalar> Likelihood<F> for Multinomial {
     }
 
     fn log_base_measure(&self, rows: RowBlock<'_, F>, masses: &[f64]) -> f64 {
-        if self.coefficient { Self::log_coefficient().weighted_sum(rows, self.origin.len(), masses) } else { 0.0 }
+        if self.coefficient {
+            Self::log_coefficient().weighted_sum(rows, self.pseudo_counts.len(), masses)
+        } else {
+            0.0
+        }
     }
 }
 
@@ -266,20 +267,4 @@ fn log_rising(beta: f64, x: f64) -> f64 {
         return ln_gamma_difference(x + 1.0, beta - 1.0) - ln_gamma(beta);
     }
     if x == 0.0 { 0.0 } else { ln_gamma_difference(beta, x) - ln_factorial(x) }
-}
-
-/// Adds rows, each times its weight, to their sums by column; what is not there adds nothing.
-pub(super) fn add_rows(rows: RowBlock<'_, f64>, weights: &[f64], sums: &mut [f64]) {
-    match rows {
-        RowBlock::Dense(rows) => {
-            for (row, &weight) in rows.chunks_exact(sums.len()).zip(weights) {
-                sums.iter_mut().zip(row).for_each(|(sum, &x)| *sum += if x.is_nan() { 0.0 } else { weight * x });
-            }
-        }
-        RowBlock::Sparse(rows) => {
-            for ((columns, values), &weight) in rows.iter().zip(weights) {
-                columns.iter().zip(values).for_each(|(&column, x)| sums[column as usize] += weight * x);
-            }
-        }
-    }
 }

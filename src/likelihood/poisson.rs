@@ -4,11 +4,10 @@ use rand_distr::Distribution;
 
 use crate::data::{Demands, Domain, Moments, Needs, RowBlock};
 use crate::error::{Error, Result};
-use crate::likelihood::bernoulli::add_counts;
 use crate::likelihood::by_row::{RowFunction, RowScorer};
 use crate::likelihood::columns::{Column, ColumnScorer, Columns, Curve};
+use crate::likelihood::counts::{LEAST, Tally};
 use crate::likelihood::gamma;
-use crate::likelihood::multinomial::add_rows;
 use crate::likelihood::scoring::Scorer;
 use crate::likelihood::{AtPoint, Conjugate, Density, Draw, Estimate, Frame, Likelihood, Specification};
 use crate::objective::Objective;
@@ -22,9 +21,7 @@ use crate::suffstats::Sufficient;
 /// theta_d ~ Gamma(`shape_d`, rate), x_d ~ Poisson(theta_d). Statistics: sum x, and with holes the count of each column.
 #[derive(Debug)]
 pub struct Poisson {
-    /// Zeros.
-    origin: Vec<f64>,
-    holes: bool,
+    tally: Tally,
     /// (D,).
     prior: Vec<Rate>,
 }
@@ -35,9 +32,6 @@ struct Rate {
     shape: f64,
     rate: f64,
 }
-
-/// The least expected count that is not taken for zero in logarithms.
-const LEAST: f64 = 1e-300;
 
 impl Rate {
     fn mean(self) -> f64 {
@@ -69,20 +63,13 @@ impl Rate {
 }
 
 impl Poisson {
-    /// Count and sum of every column.
-    fn sums<'a>(&self, component: Sufficient<'a>) -> impl Iterator<Item = (f64, f64)> + use<'a> {
-        let (sums, counts) = component.statistics.split_at(self.prior.len());
-        let count = move |column: usize| counts.get(column).copied().unwrap_or(component.count);
-        sums.iter().enumerate().map(move |(column, &sum)| (count(column).max(0.0), sum.max(0.0)))
-    }
-
     fn posterior(&self, component: Sufficient<'_>) -> Vec<Rate> {
-        let columns = self.sums(component).zip(&self.prior);
+        let columns = self.tally.of(component).zip(&self.prior);
         columns.map(|((n, s), prior)| Rate { shape: prior.shape + s, rate: prior.rate + n }).collect()
     }
 
     fn rates(&self, component: Sufficient<'_>, estimate: Estimate) -> Vec<f64> {
-        let columns = self.posterior(component).into_iter().zip(self.sums(component));
+        let columns = self.posterior(component).into_iter().zip(self.tally.of(component));
         columns
             .map(|(own, (n, s))| match estimate {
                 Estimate::Mode => (own.shape - 1.0).max(0.0) / own.rate,
@@ -124,7 +111,7 @@ impl Specification for Poisson {
         let shape = Parameters::required("shape", parameters.positives("shape", Some(d))?)?;
         let rate = Parameters::required("rate", parameters.number("rate")?)?;
         let prior = shape.into_iter().map(|shape| Rate { shape, rate }).collect();
-        Ok(Self { origin: vec![0.0; d], holes: frame.holes, prior })
+        Ok(Self { tally: Tally::new(d, frame.holes), prior })
     }
 }
 
@@ -134,32 +121,30 @@ impl Conjugate for Poisson {
     }
 
     fn n_statistics(&self) -> usize {
-        (if self.holes { 2 } else { 1 }) * self.prior.len()
+        self.tally.n_statistics()
     }
 
     fn origin(&self) -> &[f64] {
-        &self.origin
+        &self.tally.origin
     }
 
     fn accumulate(&self, rows: RowBlock<'_, f64>, weights: &[f64], statistics: &mut [f64], _: &mut Lines<f64>) {
-        let (sums, counts) = statistics.split_at_mut(self.prior.len());
-        add_rows(rows, weights, sums);
-        add_counts(rows, weights, counts);
+        self.tally.accumulate(rows, weights, statistics);
     }
 
     fn log_marginal(&self, component: Sufficient<'_>) -> Result<f64> {
-        let columns = self.sums(component).zip(&self.prior);
+        let columns = self.tally.of(component).zip(&self.prior);
         Ok(columns.map(|((n, s), prior)| gamma::cumulant_above((prior.shape, prior.rate), (s, n))).sum())
     }
 
     fn divergence_from_prior(&self, component: Sufficient<'_>) -> Result<f64> {
-        let columns = self.sums(component).zip(&self.prior);
+        let columns = self.tally.of(component).zip(&self.prior);
         Ok(columns.map(|((n, s), prior)| gamma::divergence((prior.shape, prior.rate), (s, n))).sum())
     }
 
     fn at_point(&self, component: Sufficient<'_>, estimate: Estimate) -> Result<AtPoint> {
         let mut at = AtPoint { log_likelihood: 0.0, log_prior: 0.0 };
-        for (((n, s), theta), prior) in self.sums(component).zip(self.rates(component, estimate)).zip(&self.prior) {
+        for (((n, s), theta), prior) in self.tally.of(component).zip(self.rates(component, estimate)).zip(&self.prior) {
             at.log_likelihood += s * theta.max(LEAST).ln() - n * theta;
             at.log_prior += gamma::log_density(theta.max(LEAST), prior.shape, prior.rate);
         }
@@ -183,7 +168,7 @@ impl Conjugate for Poisson {
         let all: Vec<Rate> = components.iter().flat_map(|component| self.posterior(*component)).collect();
         let shape = table(d, all.iter().map(|own| own.shape).collect());
         // The same in all columns unless some have holes.
-        let rate = if self.holes {
+        let rate = if self.tally.holes {
             table(d, all.iter().map(|own| own.rate).collect())
         } else {
             vector(all.iter().step_by(d).map(|own| own.rate).collect())
@@ -251,7 +236,7 @@ impl<F: Scalar> Likelihood<F> for Poisson {
             };
             Columns { constant: log_weights[k], columns }
         });
-        let scorer = ColumnScorer::new(Curve::Line, packed, self.holes).and_sparse();
+        let scorer = ColumnScorer::new(Curve::Line, packed, self.tally.holes).and_sparse();
         let terms = if density == Density::Divergence {
             let prior = self.prior.clone();
             let at_zero = prior.iter().map(|prior| prior.smoothed_part(0.0)).sum();

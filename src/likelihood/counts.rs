@@ -1,0 +1,109 @@
+//! What families of counts and flags share: their statistics, sums by column of the rows as they are.
+
+use crate::data::RowBlock;
+use crate::suffstats::Sufficient;
+
+/// The least probability or expected count that is not taken for zero in logarithms.
+pub const LEAST: f64 = 1e-300;
+
+/// The form of the statistics: sum x by column, and with holes the count of the rows that have a value in each column.
+#[derive(Debug)]
+pub struct Tally {
+    /// Zeros: nothing is taken from rows.
+    pub origin: Vec<f64>,
+    /// Whether rows may have holes.
+    pub holes: bool,
+}
+
+impl Tally {
+    /// Of so many columns.
+    pub fn new(dimension: usize, holes: bool) -> Self {
+        Self { origin: vec![0.0; dimension], holes }
+    }
+
+    /// Numbers a component.
+    pub fn n_statistics(&self) -> usize {
+        (if self.holes { 2 } else { 1 }) * self.origin.len()
+    }
+
+    /// Adds rows, each times its weight.
+    pub fn accumulate(&self, rows: RowBlock<'_, f64>, weights: &[f64], statistics: &mut [f64]) {
+        let (sums, counts) = statistics.split_at_mut(self.origin.len());
+        add_rows(rows, weights, sums);
+        if self.holes {
+            add_presence(rows, weights, counts);
+        }
+    }
+
+    /// Count and sum of every column; what rounding has left below zero is zero.
+    pub fn of<'a>(&self, component: Sufficient<'a>) -> impl Iterator<Item = (f64, f64)> + use<'a> {
+        let (sums, counts) = component.statistics.split_at(self.origin.len());
+        let count = move |column: usize| counts.get(column).copied().unwrap_or(component.count);
+        sums.iter().enumerate().map(move |(column, &sum)| (count(column).max(0.0), sum.max(0.0)))
+    }
+}
+
+/// Adds rows, each times its weight, to their sums by column; what is not there adds nothing.
+fn add_rows(rows: RowBlock<'_, f64>, weights: &[f64], sums: &mut [f64]) {
+    match rows {
+        RowBlock::Dense(rows) => {
+            for (row, &weight) in rows.chunks_exact(sums.len()).zip(weights) {
+                sums.iter_mut().zip(row).for_each(|(sum, &x)| *sum += if x.is_nan() { 0.0 } else { weight * x });
+            }
+        }
+        RowBlock::Sparse(rows) => {
+            for ((columns, values), &weight) in rows.iter().zip(weights) {
+                columns.iter().zip(values).for_each(|(&column, x)| sums[column as usize] += weight * x);
+            }
+        }
+    }
+}
+
+/// Adds the weights of the rows to the counts of the columns in which they have a value.
+fn add_presence(rows: RowBlock<'_, f64>, weights: &[f64], counts: &mut [f64]) {
+    match rows {
+        RowBlock::Dense(rows) => {
+            for (row, &weight) in rows.chunks_exact(counts.len()).zip(weights) {
+                counts.iter_mut().zip(row).for_each(|(count, x)| *count += if x.is_nan() { 0.0 } else { weight });
+            }
+        }
+        // What a sparse row does not store is zero, not missing.
+        RowBlock::Sparse(_) => {
+            let total: f64 = weights.iter().sum();
+            for count in counts {
+                *count += total;
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::data::{Csr, SparseRows};
+
+    #[test]
+    fn what_is_not_there_counts_nothing() {
+        let rows = [1.0, f64::NAN, 3.0, 2.0, 5.0, 0.0];
+        let mut statistics = vec![0.0; 6];
+        Tally::new(3, true).accumulate(RowBlock::Dense(&rows), &[2.0, 0.5], &mut statistics);
+        assert_eq!(statistics, [3.0, 2.5, 6.0, 2.5, 0.5, 2.5]);
+        let own = Sufficient { count: 2.5, statistics: &statistics };
+        assert_eq!(Tally::new(3, true).of(own).collect::<Vec<_>>(), [(2.5, 3.0), (0.5, 2.5), (2.5, 6.0)]);
+    }
+
+    #[test]
+    fn what_a_sparse_row_leaves_out_is_zero() {
+        let table = Csr { starts: &[0, 2, 3], columns: &[0, 2, 1], values: &[1.0, 3.0, 5.0] };
+        for holes in [false, true] {
+            let tally = Tally::new(3, holes);
+            let mut found = [vec![0.0; tally.n_statistics()], vec![0.0; tally.n_statistics()]];
+            let sparse = RowBlock::Sparse(SparseRows { table, numbers: &[1, 0] });
+            tally.accumulate(sparse, &[0.5, 2.0], &mut found[0]);
+            tally.accumulate(RowBlock::Dense(&[0.0, 5.0, 0.0, 1.0, 0.0, 3.0]), &[0.5, 2.0], &mut found[1]);
+            assert_eq!(found[0], found[1]);
+            let own = Sufficient { count: 2.5, statistics: &found[0] };
+            assert_eq!(tally.of(own).collect::<Vec<_>>(), [(2.5, 2.0), (2.5, 2.5), (2.5, 6.0)]);
+        }
+    }
+}
