@@ -1,0 +1,113 @@
+//! Against sorting and against every support, with every instruction set.
+
+use proptest::prelude::*;
+
+use super::*;
+
+struct Offers<'a>(&'a mut TopL<f64>, &'a [Vec<f64>]);
+
+impl WithSimd for Offers<'_> {
+    type Output = ();
+
+    fn with_simd<S: Simd>(self, simd: S) {
+        for component in (0..self.1[0].len()).rev() {
+            // The last first: ties must go to the lower component all the same.
+            let mut column: Vec<f64> = self.1.iter().map(|row| row[component]).collect();
+            column.resize(self.1.len().next_multiple_of(f64::GROUP), 0.0);
+            for (group, scores) in column.chunks_exact(f64::GROUP).enumerate() {
+                self.0.offer(simd, component, group, scores);
+            }
+        }
+    }
+}
+
+fn try_select(set: Instructions, scores: &[Vec<f64>], width: usize) -> std::result::Result<Responsibilities, usize> {
+    let mut sink = TopL::default();
+    sink.reset(scores.len(), width, scores[0].len(), None, true);
+    set.run(Offers(&mut sink, scores));
+    let mut out = Responsibilities::zeros(scores.len(), width);
+    sink.normalize(&mut out.components, &mut out.values, &mut out.log_normalizers)?;
+    Ok(out)
+}
+
+/// The same with every instruction set.
+fn select(scores: &[Vec<f64>], width: usize) -> Responsibilities {
+    let found = try_select(Instructions::Portable, scores, width).expect("finite");
+    for set in Instructions::available() {
+        assert_eq!(try_select(set, scores, width).as_ref(), Ok(&found), "{set:?}");
+    }
+    found
+}
+
+/// The same by sorting: the plain way that the sink must agree with.
+fn by_sorting(row: &[f64], width: usize) -> (Vec<(u32, f64)>, f64) {
+    let mut order: Vec<usize> = (0..row.len()).collect();
+    order.sort_by(|&a, &b| row[b].partial_cmp(&row[a]).expect("finite").then(a.cmp(&b)));
+    order.truncate(width);
+    let total: f64 = order.iter().map(|&k| (row[k] - row[order[0]]).exp()).sum();
+    let mut pairs: Vec<_> = order.iter().map(|&k| (k as u32, (row[k] - row[order[0]]).exp() / total)).collect();
+    pairs.sort_by_key(|pair| pair.0);
+    (pairs, row[order[0]] + total.ln())
+}
+
+proptest! {
+    #[test]
+    fn the_sink_keeps_what_sorting_keeps(
+        scores in (1_usize..11).prop_flat_map(|k| prop::collection::vec(
+            prop::collection::vec((-4_i32..4).prop_map(|x| f64::from(x) * 0.7), k), 1..30)),
+        width in 1_usize..11,
+    ) {
+        // Few distinct values, so that ties are common.
+        let width = width.min(scores[0].len());
+        let found = select(&scores, width);
+        for (unit, row) in scores.iter().enumerate() {
+            let (pairs, log_normalizer) = by_sorting(row, width);
+            let slots = unit * width..(unit + 1) * width;
+            let mut ours: Vec<_> =
+                slots.map(|slot| (found.components[slot], found.values[slot])).collect();
+            ours.sort_by_key(|pair| pair.0);
+            for (mine, theirs) in ours.iter().zip(&pairs) {
+                prop_assert_eq!(mine.0, theirs.0);
+                prop_assert!((mine.1 - theirs.1).abs() < 1e-14);
+            }
+            prop_assert!((found.log_normalizers[unit] - log_normalizer).abs() < 1e-13);
+            let best = (0..row.len()).fold(0, |a, b| if row[b] > row[a] { b } else { a });
+            prop_assert_eq!(found.best(unit) as usize, best);
+        }
+    }
+
+    #[test]
+    fn no_other_support_is_better(row in prop::collection::vec(-5.0_f64..5.0, 1..7), width in 1_usize..7) {
+        // Spec 3.1: over all supports of at most L components the largest value is the log-sum-exp of the top L.
+        let k = row.len();
+        let width = width.min(k);
+        let value = |mask: u32| {
+            let kept: Vec<f64> = (0..k).filter(|i| mask >> i & 1 == 1).map(|i| row[i]).collect();
+            kept.iter().map(|w| w.exp()).sum::<f64>().ln()
+        };
+        let best = (1_u32..1 << k)
+            .filter(|mask| mask.count_ones() as usize <= width)
+            .map(value)
+            .fold(f64::NEG_INFINITY, f64::max);
+        let found = select(std::slice::from_ref(&row), width);
+        prop_assert!((found.log_normalizers[0] - best).abs() < 1e-12);
+    }
+}
+
+#[test]
+fn a_row_without_a_finite_weight_is_reported() {
+    for width in [1, 2] {
+        let scores = [vec![0.0, 0.0], vec![f64::NAN, f64::NEG_INFINITY], vec![1.0, 1.0]];
+        assert_eq!(try_select(Instructions::widest(), &scores, width), Err(1));
+    }
+}
+
+#[test]
+fn sparsity_is_between_one_and_the_number_of_components() {
+    assert_eq!(Sparsity::Auto.width(5), Ok(5));
+    assert_eq!(Sparsity::Auto.width(50), Ok(8));
+    assert_eq!(Sparsity::Dense.width(50), Ok(50));
+    assert_eq!(Sparsity::Limited(4).width(50), Ok(4));
+    assert!(Sparsity::Limited(51).width(50).is_err());
+    assert!(Sparsity::Limited(0).width(50).is_err());
+}
