@@ -1,5 +1,6 @@
 """What a fit found: its numbers, without the rows."""
 
+import os
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Self
 
@@ -7,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from stickbreak import _core, arrays, checks, display, files
-from stickbreak.errors import SourceError
+from stickbreak.errors import NotSupported, SourceError
 from stickbreak.gamma import Gamma
 from stickbreak.history import Record, StopReason
 from stickbreak.likelihoods import Likelihood
@@ -139,6 +140,47 @@ class Fitted:
     def error(self) -> SourceError | None:
         """The error behind the stop reason SOURCE_ERROR; None otherwise."""
         return None if self._state.error is None else SourceError(self._state.error)
+
+    def save(self, path: str | os.PathLike[str], *, memo: bool = False) -> None:
+        """Write the fit to a model file, which `load` reads.
+
+        The file is in the safetensors format, with a JSON header in its metadata. An existing file is replaced only
+        once the new one is complete.
+
+        Parameters
+        ----------
+        path : str or path-like
+            Where to write.
+        memo : bool
+            Whether to keep what each batch remembers; not in this version.
+
+        Raises
+        ------
+        InvalidType
+            `path` is not a path, or `memo` is not a flag.
+        NotSupported
+            `memo` is True.
+        ModelFileError
+            The file cannot be written.
+
+        Examples
+        --------
+        >>> import os, tempfile
+        >>> import numpy as np
+        >>> import stickbreak as sb
+        >>> X = np.random.default_rng(0).normal(size=(100, 2))
+        >>> model = sb.Mixture(likelihood=sb.Gaussian(), process=sb.DirichletProcess())
+        >>> fit = sb.fit(model, X, sb.Full(max_passes=5), n_components=3)
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     path = os.path.join(folder, "model.safetensors")
+        ...     fit.save(path)
+        ...     again = sb.load(path)
+        >>> again.elbo == fit.elbo
+        True
+        """
+        if checks.flag("memo", memo):
+            raise NotSupported("memo=True: a fit that goes on with new data is not in this version; use memo=False")
+        files.write(path, *self._to_parts())
 
     def _to_parts(self) -> tuple[files.Header, files.Arrays]:
         header, state_arrays = self._state.to_parts()

@@ -1,12 +1,11 @@
 """The result of a fit."""
 
-import os
 from typing import Any, Literal, overload
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from stickbreak import arrays, checks, comparing, files, responsibilities
+from stickbreak import arrays, checks, comparing, responsibilities
 from stickbreak.errors import NotSupported
 from stickbreak.fitted import Fitted
 
@@ -457,44 +456,3 @@ class Fit(Fitted):
         (4, 2)
         """
         return self._state.sample(checks.integer("n", n, minimum=0), checks.seed(seed))
-
-    def save(self, path: str | os.PathLike[str], *, memo: bool = False) -> None:
-        """Write the fit to a model file, which `load` reads.
-
-        The file is in the safetensors format, with a JSON header in its metadata. An existing file is replaced only
-        once the new one is complete.
-
-        Parameters
-        ----------
-        path : str or path-like
-            Where to write.
-        memo : bool
-            Whether to keep what each batch remembers; not in this version.
-
-        Raises
-        ------
-        InvalidType
-            `path` is not a path, or `memo` is not a flag.
-        NotSupported
-            `memo` is True.
-        ModelFileError
-            The file cannot be written.
-
-        Examples
-        --------
-        >>> import os, tempfile
-        >>> import numpy as np
-        >>> import stickbreak as sb
-        >>> X = np.random.default_rng(0).normal(size=(100, 2))
-        >>> model = sb.Mixture(likelihood=sb.Gaussian(), process=sb.DirichletProcess())
-        >>> fit = sb.fit(model, X, sb.Full(max_passes=5), n_components=3)
-        >>> with tempfile.TemporaryDirectory() as folder:
-        ...     path = os.path.join(folder, "model.safetensors")
-        ...     fit.save(path)
-        ...     again = sb.load(path)
-        >>> again.elbo == fit.elbo
-        True
-        """
-        if checks.flag("memo", memo):
-            raise NotSupported("memo=True: a fit that goes on with new data is not in this version; use memo=False")
-        files.write(path, *self._to_parts())
