@@ -237,6 +237,7 @@ def test_a_source_that_fails_later_leaves_the_last_state(later: Callable[[], Ite
     assert len(own.history) == 2
     assert own.elbo >= own.history[-1].elbo
     assert own.counts.sum() == pytest.approx(N)
+    assert (np.diff(own.counts) <= 0).all()
 
 
 @pytest.mark.parametrize(("later", "message"), LATER, ids=[later.__name__ for later, _ in LATER])

@@ -51,7 +51,8 @@ def fit(
     follows each of them [2]_; with `sparsity` L each row keeps its L best components, which is the best choice among
     all with at most L [3]_. The same seed gives the same bits whatever the number of threads.
 
-    Ctrl-C stops within a second and returns the last complete state, with `stop_reason` INTERRUPTED; while the start is
+    Ctrl-C stops within a second and returns the last complete state, with `stop_reason` INTERRUPTED. In the middle of a
+    pass that is the state after the last batch, so its bound may be above that of the last record. While the start is
     still being made there is none, and KeyboardInterrupt is raised.
 
     Under stick-breaking priors (`DirichletProcess`, `PitmanYor`) the bound wants components in falling order of their

@@ -57,7 +57,8 @@ pub struct Run {
 
 impl<F: Scalar> Engine<'_, F> {
     /// Passes over the batches from where `position` stands until something stops it; whatever that is, the last
-    /// complete state is returned.
+    /// complete state is returned. Every visit completes one: where a pass was broken off, its visits count, and the state is
+    /// newer than the last record.
     ///
     /// # Errors
     /// [`Error::Numerical`]; [`Error::Source`] where no pass was completed.
@@ -101,6 +102,10 @@ impl<F: Scalar> Engine<'_, F> {
         // A run that goes on for longer goes on from here, not from what the closing pass makes of it.
         self.offer_checkpoint(executor, &position, observer, true)?;
         position.memo.resum()?;
+        if position.done > 0 {
+            // It ended within a pass, which would have done so at its end.
+            self.reorder(&mut position)?;
+        }
         let ended = matches!(stop_reason, StopReason::MaxPasses | StopReason::Callback);
         let closed = if ended && self.schedule.estimates() && position.pass > 0 {
             self.close(executor, &position, observer, cancel)

@@ -197,6 +197,17 @@ fn run_in_order(
     passes: usize,
     shuffle: bool,
 ) -> stickbreak::Result<stickbreak::fit::Run> {
+    run_watched(model, source, passes, shuffle, &mut Passes::default(), &Cancel::default())
+}
+
+fn run_watched(
+    model: &Model<f64>,
+    source: &dyn BatchSource<f64>,
+    passes: usize,
+    shuffle: bool,
+    observer: &mut dyn Observer,
+    cancel: &Cancel,
+) -> stickbreak::Result<stickbreak::fit::Run> {
     let edits = EditLog::with_components(K);
     let start = Summary::empty(edits.components()?, model.likelihood.n_statistics(), false);
     let rows = clustered::<f64>(N, D, K, 1);
@@ -217,7 +228,7 @@ fn run_in_order(
         seed: 5,
         started: Instant::now(),
     };
-    engine.run(&mut executor, Position::first(memo, edits), &mut Passes::default(), &Cancel::default())
+    engine.run(&mut executor, Position::first(memo, edits), observer, cancel)
 }
 
 #[test]
@@ -284,6 +295,46 @@ fn a_source_that_fails_later_leaves_the_last_complete_state() {
     assert!(late.elbo.is_finite() && late.elbo >= late.history[1].elbo);
     let early = run(&model, &CallbackBatches::new(D, 4, failing(2)), 5);
     assert!(matches!(early, Err(Error::Source { .. })));
+}
+
+/// Interrupts once so many batches of a pass have been visited.
+struct Presses<'a> {
+    cancel: &'a Cancel,
+    at: (usize, usize),
+}
+
+impl Observer for Presses<'_> {
+    fn on_batch(&mut self, pass: usize, done: usize, _: usize) {
+        if (pass, done) == self.at {
+            self.cancel.cancel();
+        }
+    }
+
+    fn on_pass(&mut self, _: &Record) -> bool {
+        false
+    }
+}
+
+#[test]
+fn an_interrupt_within_a_pass_keeps_the_visits_before_it() {
+    let rows = clustered::<f64>(N, D, K, 1);
+    let table = DenseRows::new(&rows, D);
+    let model = model("Gaussian", "DirichletProcess", K, &rows, D);
+    let source = ArrayBatches::new(&table, None, 4, None, 0).expect("4 of 600");
+    let whole = run_in_order(&model, &source, 2, false).expect("in memory");
+    let mut last = f64::NEG_INFINITY;
+    for done in 1..4 {
+        let cancel = Cancel::default();
+        let mut presses = Presses { cancel: &cancel, at: (1, done) };
+        let broken = run_watched(&model, &source, 9, false, &mut presses, &cancel).expect("a complete state");
+        assert_eq!((broken.stop_reason, broken.history.len()), (StopReason::Interrupted, 1));
+        // Each visit is kept: the bound is that of the summary, and lies between those of the passes around it.
+        assert_eq!(broken.elbo, collapsed(&model, &broken.summary).expect("definite").total());
+        assert!(broken.elbo > last.max(broken.history[0].elbo) && broken.elbo < whole.elbo, "{done}");
+        assert!((broken.summary.mass - N as f64).abs() < 1e-9);
+        assert!(broken.summary.counts.is_sorted_by(|a, b| a >= b), "{:?}", broken.summary.counts);
+        last = broken.elbo;
+    }
 }
 
 #[test]
