@@ -115,6 +115,15 @@ def test_a_broken_sparse_table_is_refused() -> None:
         fit(sb.Multinomial(), table)
 
 
+@pytest.mark.parametrize("n_columns", [2**33, 2**45])
+def test_more_columns_than_can_be_numbered_are_refused(n_columns: int) -> None:
+    """Their indices would be cut to 32 bits."""
+    table = scipy.sparse.csr_array((np.ones(2), [0, n_columns - 1], [0, 1, 2]), shape=(2, n_columns))
+    with pytest.raises(sb.InvalidArgument, match="at most 4294967296 columns") as caught:
+        fit(sb.Multinomial(), table)
+    assert caught.value.argument == "data"
+
+
 def test_a_sparse_table_never_becomes_dense() -> None:
     """100,000 x 200,000 values would be 160 GB."""
     rng = np.random.default_rng(0)

@@ -4,6 +4,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from scipy import sparse
 
 import stickbreak as sb
 from cases import START, Case, fit_from, globals_of, make_case, passes
@@ -124,6 +125,19 @@ def test_imputation_needs_a_fit_with_holes(likelihood: str) -> None:
     for read in (fit.impute, fit.sample_missing):
         with pytest.raises(sb.NotSupported, match="missing"):
             read(case.rows)
+
+
+@pytest.mark.parametrize("likelihood", [sb.Bernoulli(), sb.Poisson()], ids=["bernoulli", "poisson"])
+def test_a_sparse_table_has_no_holes_and_never_becomes_dense(likelihood: Any) -> None:
+    """10 million x 100,000 values would be 8 TB."""
+    rows = np.zeros((2, 100_000))
+    rows[0, 0] = np.nan
+    fit = sb.fit(sb.Mixture(likelihood), rows, n_components=1, missing="marginalize")
+    empty = np.zeros(0)
+    table = sparse.csr_array((empty, empty.astype(np.int32), np.zeros(10**7 + 1, np.int32)), shape=(10**7, 100_000))
+    for read in (fit.impute, fit.sample_missing):
+        with pytest.raises(sb.NotSupported, match="sparse"):
+            read(table)
 
 
 @every_marginalising

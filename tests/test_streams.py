@@ -279,6 +279,12 @@ def test_what_is_no_source() -> None:
             fit(data, n_components=None)
 
 
+def test_a_source_that_begins_only_once_is_refused_with_missing_values_too() -> None:
+    once = iter([ROWS[:900]])
+    with pytest.raises(sb.SourceError, match="begin anew"):
+        fit(lambda: once, model=sb.Mixture(sb.DiagonalGaussian()), missing="marginalize")
+
+
 def test_arguments_that_do_not_fit_the_rows() -> None:
     rows = ROWS[:900]
     for options, kind, argument in [

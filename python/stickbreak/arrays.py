@@ -18,6 +18,8 @@ _NUMBERS = "biuf"  # NumPy's kinds of real numbers, booleans included
 _ROWS_ALLOWED = "an array or table of real numbers, of shape (n, D)"
 # Beyond it float64 does not hold every whole number.
 _LARGEST_COUNT = 2**53
+# The core numbers the columns of a sparse table in 32 bits.
+_MOST_SPARSE_COLUMNS = 2**32
 # Rows that are looked at together.
 _ROWS_AT_A_TIME = 65_536
 # Sums of weights from the least on keep their products with the squares of data. The rounding of a scatter grows with
@@ -130,6 +132,8 @@ def _sparse_rows(value: Any, argument: str, n_columns: int | None, minimum: int)
     if value.ndim != 2:
         raise invalid_argument(argument, f"of shape {value.shape}", _ROWS_ALLOWED)
     _check_shape(value.shape, argument, n_columns, minimum)
+    if value.shape[1] > _MOST_SPARSE_COLUMNS:
+        raise invalid_argument(argument, f"of shape {value.shape}", f"of at most {_MOST_SPARSE_COLUMNS} columns")
     if value.dtype.kind not in _NUMBERS:
         raise invalid_type(argument, f"a sparse array with values of dtype {value.dtype}", _ROWS_ALLOWED)
     table = value.tocsr()

@@ -56,13 +56,21 @@ class Stream:
         return self._dtype.name, self.n_columns, lambda: self._blocks(self._dtype, self.n_columns)
 
     def rows_without_values(self) -> NDArray[np.bool_]:
-        """Return which rows are all NaN, shape (n,); reads them once."""
+        """Return which rows are all NaN, shape (n,); reads them once.
+
+        Raises
+        ------
+        SourceError
+            The source fails, or has no rows this time.
+        """
         try:
             empty = [arrays.rows_without_values(block) for block in self._blocks(self._dtype, self.n_columns)]
         except StickbreakError:
             raise
         except Exception as error:
             raise _failed(error) from error
+        if not empty:
+            raise SourceError("data: the source has no rows any more; every reading must begin anew")
         return np.concatenate(empty)
 
     def _blocks(self, dtype: "np.dtype[Any] | None", n_columns: int | None) -> "Iterator[DenseRows]":

@@ -49,13 +49,11 @@ impl Moments {
 /// range of float64.
 pub fn moments<F: Scalar>(data: &dyn Dataset<F>, demands: Demands, holes: bool, cancel: &Cancel) -> Result<Moments> {
     let d = data.n_columns();
-    if demands.needs == Needs::Covariance {
-        // The argument is called `data` where moments are taken: in `fit`.
-        let room = Vec::<f64>::new().try_reserve_exact(4 * d * d);
-        room.map_err(|_| {
-            Error::invalid("data", format!("{d} columns"), "of so few columns that D x D matrices fit in memory")
-        })?;
-    }
+    let (room, what) = if demands.needs == Needs::Covariance { (4 * d, "D x D matrices") } else { (8, "single rows") };
+    // The argument is called `data` where moments are taken: in `fit`.
+    Vec::<f64>::new().try_reserve_exact(room.saturating_mul(d)).map_err(|_| {
+        Error::invalid("data", format!("{d} columns"), format!("of so few columns that {what} fit in memory"))
+    })?;
     let means = Means::of(data, demands.domain, holes, cancel)?;
     let (variance, covariance) = match demands.needs {
         Needs::Means => (Vec::new(), Vec::new()),

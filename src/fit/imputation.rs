@@ -22,8 +22,9 @@ impl Fitted {
         let components = self.components_and_prior(&nothing);
         let moments = try_map(components.len(), |k| model.likelihood.predictive_moments(components[k]))?;
         let d = self.origin.len();
-        let (mut values, mut variances) = (in_double(rows), vec![0.0; rows.n_rows() * d]);
+        // It checks the rows: sparse ones may be too many to be written out.
         let shares = self.predictive_shares(&model, rows, cancel)?;
+        let (mut values, mut variances) = (in_double(rows), vec![0.0; rows.n_rows() * d]);
         for row in 0..rows.n_rows() {
             let own = row * shares.width..(row + 1) * shares.width;
             let (numbers, shares) = (&shares.components[own.clone()], &shares.values[own]);
@@ -52,8 +53,8 @@ impl Fitted {
         // Rows that may have holes have no length of their own.
         let from = Draw { estimate: None, all: components[components.len() - 1] };
         let d = self.origin.len();
-        let mut values = in_double(rows);
         let shares = self.predictive_shares(&model, rows, cancel)?;
+        let mut values = in_double(rows);
         for (row, own) in values.chunks_exact_mut(d).enumerate() {
             if !own.iter().any(|value| value.is_nan()) {
                 continue;

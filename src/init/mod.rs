@@ -123,7 +123,8 @@ impl<F: Scalar> Beginning<'_, F> {
                 })
             }
             Init::Summary { summary, origin } => {
-                if summary.n_statistics != self.likelihood().n_statistics() {
+                let likelihood = self.likelihood();
+                if summary.n_statistics != likelihood.n_statistics() || origin.len() != likelihood.dimension() {
                     return Err(Error::invalid(
                         "init",
                         "a fit of another likelihood or dimension",

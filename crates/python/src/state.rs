@@ -358,6 +358,10 @@ impl State {
         let origin = numbers("origin")?;
         let counts = numbers("counts")?;
         let statistics: PyReadonlyArray2<'_, f64> = field(arrays, "statistics")?;
+        // A table without rows takes no room in a file, however wide it says it is.
+        if statistics.shape()[0] != counts.len() {
+            return Err(format_error(format!("statistics of {} components", statistics.shape()[0])));
+        }
         let n_statistics = statistics.shape()[1];
         let ids = (0..counts.len() as u32).map(ComponentId).collect();
         let mut summary = Summary::empty(ids, n_statistics, false);
