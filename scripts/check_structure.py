@@ -20,7 +20,7 @@ FLOORS: tuple[tuple[str, ...], ...] = (
     ("component", "data", "responsibilities", "suffstats", "memo"),
     ("objective", "parameters", "likelihood", "process", "model"),
     ("elbo", "local_step", "global_step", "init"),
-    # Floor 5 is kept for moves.
+    ("moves",),
     ("executor", "fit"),
 )
 

@@ -10,6 +10,7 @@ use crate::global_step::Globals;
 use crate::likelihood::Scorer;
 use crate::local_step::{Bounds, ByScore, Keep, LocalState, LocalStep, Outcome, Tap, Work, chunk_rows};
 use crate::model::Model;
+use crate::moves::{Findings, Look, Packed, Plan, Seen};
 use crate::parallel::{Cancel, map};
 use crate::responsibilities::Sparsity;
 use crate::simd::Scalar;
@@ -22,6 +23,8 @@ pub struct Visit {
     pub summary: Summary,
     /// What it cost.
     pub work: Work,
+    /// What moves looked for.
+    pub findings: Findings,
 }
 
 /// Runs the local step of one batch wherever the batch lives.
@@ -29,11 +32,12 @@ pub trait Executor {
     /// Number of batches.
     fn n_batches(&self) -> usize;
 
-    /// Replays the edits that the batch's local state has not seen and runs its local step under `globals`.
+    /// Replays the edits that the batch's local state has not seen, runs its local step under `globals`, and looks for what
+    /// `plan` names.
     ///
     /// # Errors
     /// [`Error::Source`] where the batch cannot be loaded; [`Error::Cancelled`]; [`Error::Numerical`].
-    fn visit(&mut self, batch: usize, globals: &Globals, edits: &EditLog) -> Result<Visit>;
+    fn visit(&mut self, batch: usize, globals: &Globals, edits: &EditLog, plan: &Plan) -> Result<Visit>;
 
     /// The local states of all batches as bytes.
     ///
@@ -73,6 +77,8 @@ pub struct InProcess<'a, F: Scalar> {
     states: Vec<LocalState>,
     /// The components of the last visit, while bounds are kept.
     last: Option<(Vec<ComponentId>, Box<dyn Scorer<F>>)>,
+    /// The parts of the last plan's proposals.
+    packed: Option<Packed<F>>,
 }
 
 /// Bounds are kept in batches of at least so many rows a column: what they spare must be worth more than to measure how the
@@ -94,7 +100,15 @@ impl<'a, F: Scalar> InProcess<'a, F> {
             what: "a memoized fit of a source that can be read only once".into(),
             instead: "give a source whose batches can be loaded again".into(),
         })?;
-        Ok(Self { model, source, options, cancel, states: vec![LocalState::default(); n_batches], last: None })
+        Ok(Self {
+            model,
+            source,
+            options,
+            cancel,
+            states: vec![LocalState::default(); n_batches],
+            last: None,
+            packed: None,
+        })
     }
 
     /// The local state of a batch.
@@ -147,19 +161,30 @@ impl<'a, F: Scalar> InProcess<'a, F> {
         taps: &mut [&mut dyn Tap],
     ) -> Result<Outcome> {
         let units = self.source.load(batch)?;
+        self.local_step(batch, &units, globals, edits, taps)
+    }
+
+    fn local_step(
+        &mut self,
+        batch: usize,
+        units: &Units<'_, F>,
+        globals: &Globals,
+        edits: &EditLog,
+        taps: &mut [&mut dyn Tap],
+    ) -> Result<Outcome> {
         if let Some((domain, holes)) = self.options.check {
-            check_rows(&units, domain, holes, "a value of the source", &self.cancel).map_err(|error| match error {
+            check_rows(units, domain, holes, "a value of the source", &self.cancel).map_err(|error| match error {
                 Error::InvalidArgument { .. } => Error::Source { batch: Some(batch), message: error.to_string() },
                 other => other,
             })?;
         }
         let scorer = globals.scorer(self.model)?;
-        let width = self.options.sparsity.width(scorer.n_components())?;
+        let width = self.options.sparsity.clamp(scorer.n_components());
         self.states[batch].replay(edits);
         self.drift(&globals.ids, scorer.as_ref());
         let bounds = self.states[batch].bounds.take();
         self.states[batch].bounds =
-            self.keeps_bounds(&units, scorer.as_ref(), width).then(|| bounds.unwrap_or_default());
+            self.keeps_bounds(units, scorer.as_ref(), width).then(|| bounds.unwrap_or_default());
         let step = LocalStep {
             likelihood: self.model.likelihood.as_ref(),
             ids: &globals.ids,
@@ -175,7 +200,7 @@ impl<'a, F: Scalar> InProcess<'a, F> {
             keep: self.options.keep,
             cancel: &self.cancel,
         };
-        let outcome = step.run(&units, Some(&mut self.states[batch]), taps);
+        let outcome = step.run(units, Some(&mut self.states[batch]), taps);
         let any_bounds = self.states.iter().any(|state| state.bounds.is_some());
         self.last = any_bounds.then(|| (globals.ids.clone(), scorer));
         outcome
@@ -187,9 +212,22 @@ impl<F: Scalar> Executor for InProcess<'_, F> {
         self.states.len()
     }
 
-    fn visit(&mut self, batch: usize, globals: &Globals, edits: &EditLog) -> Result<Visit> {
-        let Outcome { summary, work, .. } = self.visit_with_taps(batch, globals, edits, &mut [])?;
-        Ok(Visit { summary, work })
+    fn visit(&mut self, batch: usize, globals: &Globals, edits: &EditLog, plan: &Plan) -> Result<Visit> {
+        if plan.is_empty() {
+            let Outcome { summary, work, .. } = self.visit_with_taps(batch, globals, edits, &mut [])?;
+            return Ok(Visit { summary, work, findings: Findings::default() });
+        }
+        let source = self.source;
+        let units = source.load(batch)?;
+        let mut seen = Seen::default();
+        let Outcome { mut summary, work, .. } = self.local_step(batch, &units, globals, edits, &mut [&mut seen])?;
+        if !self.packed.as_ref().is_some_and(|packed| packed.is_of(plan)) {
+            self.packed = Some(Packed::new(self.model, plan)?);
+        }
+        let Some(packed) = &self.packed else { return Ok(Visit { summary, work, findings: Findings::default() }) };
+        let look = Look { model: self.model, plan, packed, ids: &globals.ids, cancel: &self.cancel };
+        let findings = look.at(batch, &units, &seen, &mut summary)?;
+        Ok(Visit { summary, work, findings })
     }
 
     fn save_states(&mut self) -> Result<Vec<Vec<u8>>> {

@@ -19,6 +19,7 @@ pub mod linalg;
 pub mod local_step;
 pub mod memo;
 pub mod model;
+pub mod moves;
 pub mod objective;
 pub mod parallel;
 pub mod parameters;

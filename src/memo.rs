@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::component::{ComponentId, Edit};
 use crate::error::Result;
-use crate::suffstats::Summary;
+use crate::suffstats::{PairGaps, Summary};
 
 /// Summaries by batch and their total. Totals are additive, so a visit is a subtraction and an addition.
 #[derive(Debug, Clone, Serialize, Deserialize)]
@@ -163,21 +163,53 @@ impl Memo {
             && self.total.ids == ids
     }
 
+    /// Puts what each batch has of some components in the place of what it had, where the sum of both is the same: the parts
+    /// of a component in the place of it and of the empty ones that were appended for them.
+    ///
+    /// # Errors
+    /// As [`Summary::put`].
+    pub fn put(&mut self, parts: &[Summary]) -> Result<()> {
+        for (batch, parts) in self.batches.iter_mut().flatten().zip(parts) {
+            batch.put(parts)?;
+        }
+        self.resum()
+    }
+
+    /// Adds a change to what a batch contributed; [`Memo::resum`] then brings the total up to date.
+    ///
+    /// # Errors
+    /// As [`Summary::add`].
+    pub fn amend(&mut self, batch: usize, change: &Summary) -> Result<()> {
+        self.batches[batch].as_mut().map_or(Ok(()), |summary| summary.add(change))
+    }
+
+    /// Forgets all merge-entropy gaps: they hold until the first batch is visited again.
+    pub fn drop_gaps(&mut self) {
+        let batches = self.batches.iter_mut().flatten();
+        batches.chain([&mut self.total]).for_each(|summary| summary.gaps = PairGaps::Unknown);
+    }
+
     /// Replays an edit. A reorder moves only the total: batches are keyed by identity.
     ///
     /// # Errors
     /// As [`Summary::apply`].
     pub fn apply(&mut self, edit: &Edit) -> Result<()> {
-        if !matches!(edit, Edit::Reorder { .. }) {
-            self.batches.iter_mut().flatten().try_for_each(|summary| summary.apply(edit))?;
-            if let Some((start, _)) = &mut self.start {
-                start.apply(edit)?;
+        self.apply_all(std::slice::from_ref(edit))
+    }
+
+    /// Replays edits.
+    ///
+    /// # Errors
+    /// As [`Summary::apply`].
+    pub fn apply_all(&mut self, edits: &[Edit]) -> Result<()> {
+        for edit in edits {
+            if !matches!(edit, Edit::Reorder { .. }) {
+                self.batches.iter_mut().flatten().try_for_each(|summary| summary.apply(edit))?;
+                let rest = self.start.iter_mut().map(|(start, _)| start).chain(&mut self.earlier);
+                rest.into_iter().try_for_each(|summary| summary.apply(edit))?;
             }
-            if let Some(earlier) = &mut self.earlier {
-                earlier.apply(edit)?;
-            }
+            self.total.apply(edit)?;
         }
-        self.total.apply(edit)?;
         self.resum()
     }
 }

@@ -397,6 +397,15 @@ impl Sparsity {
             )),
         }
     }
+
+    /// The same, or all where there are fewer: the number of components may grow.
+    pub fn clamp(self, n_components: usize) -> usize {
+        match self {
+            Self::Dense => n_components,
+            Self::Auto => n_components.min(8),
+            Self::Limited(width) => n_components.min(width),
+        }
+    }
 }
 
 #[cfg(test)]

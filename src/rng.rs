@@ -18,15 +18,23 @@ pub enum Purpose {
     Start = 3,
     /// Draws from a fitted model.
     Draws = 4,
+    /// Which rows of a component a move looks at.
+    Collection = 5,
+    /// Where the parts of a component start.
+    Creation = 6,
+    /// Which components are split.
+    Targets = 7,
 }
 
 /// The stream of `purpose` and `index` (a pass, a chain) under `seed`.
 pub fn stream(seed: u64, purpose: Purpose, index: u64) -> Generator {
-    let mut state = seed;
-    for step in [purpose as u64, index] {
-        state = mix(state ^ mix(step.wrapping_add(0x9e37_79b9_7f4a_7c15)));
-    }
-    Generator::seed_from_u64(state)
+    Generator::seed_from_u64(name(seed, [purpose as u64, index]))
+}
+
+/// A number that looks random and depends on the path alone: the rows with the smallest ones are a random choice, whoever
+/// looks at them in whatever order.
+pub fn name(seed: u64, path: impl IntoIterator<Item = u64>) -> u64 {
+    path.into_iter().fold(seed, |state, step| mix(state ^ mix(step.wrapping_add(0x9e37_79b9_7f4a_7c15))))
 }
 
 /// The finaliser of SplitMix64 (Steele, Lea & Flood 2014): neighbouring paths get unrelated streams.

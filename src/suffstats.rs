@@ -25,6 +25,8 @@ pub enum PairGaps {
     /// By pair, smaller identity first. A pair that is not listed shares no unit: its gap is exactly zero.
     /// NaN stands for a pair whose gap a merge made unknown.
     Known(BTreeMap<(ComponentId, ComponentId), f64>),
+    /// Of listed pairs only; of the others nothing is known.
+    Listed(BTreeMap<(ComponentId, ComponentId), f64>),
 }
 
 impl PairGaps {
@@ -33,12 +35,21 @@ impl PairGaps {
         match self {
             Self::Unknown => None,
             Self::Known(gaps) => Some(gaps.get(&ordered(a, b)).copied().unwrap_or(0.0)).filter(|gap| !gap.is_nan()),
+            Self::Listed(gaps) => gaps.get(&ordered(a, b)).copied().filter(|gap| !gap.is_nan()),
+        }
+    }
+
+    /// The pairs that have an entry.
+    fn listed_mut(&mut self) -> Option<&mut BTreeMap<(ComponentId, ComponentId), f64>> {
+        match self {
+            Self::Unknown => None,
+            Self::Known(gaps) | Self::Listed(gaps) => Some(gaps),
         }
     }
 
     /// Adds `gap` to a pair, if gaps are kept.
     pub fn add_pair(&mut self, a: ComponentId, b: ComponentId, gap: f64) {
-        if let Self::Known(gaps) = self {
+        if let Some(gaps) = self.listed_mut() {
             *gaps.entry(ordered(a, b)).or_insert(0.0) += gap;
         }
     }
@@ -50,26 +61,38 @@ impl PairGaps {
                     *mine.entry(pair).or_insert(0.0) += sign * gap;
                 }
             }
-            _ => *self = Self::Unknown,
-        }
-    }
-
-    fn merge(&mut self, keep: ComponentId, gone: ComponentId) {
-        if let Self::Known(gaps) = self {
-            let touched: Vec<_> =
-                gaps.keys().copied().filter(|(a, b)| [*a, *b].iter().any(|id| *id == keep || *id == gone)).collect();
-            for (a, b) in touched {
-                let shared = gaps.remove(&(a, b)) != Some(0.0);
-                let other = if a == keep || a == gone { b } else { a };
-                if shared && other != keep && other != gone {
-                    gaps.insert(ordered(keep, other), f64::NAN);
-                }
+            // Of a pair that is missing on either side nothing is known.
+            (mine, theirs) => {
+                let listed = match (&*mine, theirs) {
+                    (_, Self::Listed(listed)) | (Self::Listed(listed), Self::Known(_)) => listed,
+                    _ => return *self = Self::Unknown,
+                };
+                let sum = |&(a, b): &(ComponentId, ComponentId)| Some(mine.get(a, b)? + sign * theirs.get(a, b)?);
+                *mine = Self::Listed(listed.keys().filter_map(|pair| Some((*pair, sum(pair)?))).collect());
             }
         }
     }
 
+    fn merge(&mut self, keep: ComponentId, gone: ComponentId) {
+        match self {
+            Self::Unknown => {}
+            Self::Known(gaps) => {
+                let is_touched = |(a, b): &(_, _)| [*a, *b].iter().any(|id| *id == keep || *id == gone);
+                let touched: Vec<_> = gaps.keys().copied().filter(is_touched).collect();
+                for (a, b) in touched {
+                    let shared = gaps.remove(&(a, b)) != Some(0.0);
+                    let other = if a == keep || a == gone { b } else { a };
+                    if shared && other != keep && other != gone {
+                        gaps.insert(ordered(keep, other), f64::NAN);
+                    }
+                }
+            }
+            Self::Listed(_) => [keep, gone].into_iter().for_each(|id| self.delete(id)),
+        }
+    }
+
     fn delete(&mut self, id: ComponentId) {
-        if let Self::Known(gaps) = self {
+        if let Some(gaps) = self.listed_mut() {
             gaps.retain(|(a, b), _| *a != id && *b != id);
         }
     }
@@ -215,18 +238,42 @@ impl Summary {
         Ok(())
     }
 
+    /// Adds what `other` has of its component at `from` to the one at `to`.
+    pub fn add_component(&mut self, to: usize, other: &Self, from: usize) {
+        let p = self.n_statistics;
+        self.counts[to] += other.counts[from];
+        self.entropies[to] += other.entropies[from];
+        let theirs = &other.statistics[from * p..][..p];
+        self.statistics[to * p..][..p].iter_mut().zip(theirs).for_each(|(sum, value)| *sum += value);
+    }
+
+    /// Takes over what `other` has of its components, all of which are known here; of their gaps nothing is known then.
+    ///
+    /// # Errors
+    /// [`Error::InvalidArgument`] where a component of `other` is not known here.
+    pub fn put(&mut self, other: &Self) -> Result<()> {
+        let p = self.n_statistics;
+        for (k, &id) in other.ids.iter().enumerate() {
+            let at = position(&self.ids, id)?;
+            self.counts[at] = other.counts[k];
+            self.entropies[at] = other.entropies[k];
+            self.statistics[at * p..][..p].copy_from_slice(&other.statistics[k * p..][..p]);
+            self.gaps.delete(id);
+        }
+        Ok(())
+    }
+
     /// The summary of the same units with all masses multiplied by `factor`.
     #[must_use]
     pub fn scale(&self, factor: f64) -> Self {
-        let mut scaled = Self::empty(self.ids.clone(), self.n_statistics, self.gaps != PairGaps::Unknown);
+        let mut scaled = Self::empty(self.ids.clone(), self.n_statistics, false);
         scaled.tail = self.tail;
         scaled.local = self.local.clone();
         scaled.counts = self.counts.iter().map(|x| factor * x).collect();
         scaled.statistics = self.statistics.iter().map(|x| factor * x).collect();
         scaled.entropies = self.entropies.iter().map(|x| factor * x).collect();
-        if let PairGaps::Known(gaps) = &self.gaps {
-            scaled.gaps = PairGaps::Known(gaps.iter().map(|(&pair, gap)| (pair, factor * gap)).collect());
-        }
+        scaled.gaps = self.gaps.clone();
+        scaled.gaps.listed_mut().into_iter().flatten().for_each(|(_, gap)| *gap *= factor);
         if let Some(tail) = &mut scaled.tail {
             tail.count *= factor;
             tail.entropy *= factor;

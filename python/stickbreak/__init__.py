@@ -30,7 +30,7 @@ from stickbreak.errors import (
 )
 from stickbreak.fitting import fit
 from stickbreak.gamma import Gamma
-from stickbreak.history import Record, StopReason
+from stickbreak.history import MoveReport, Record, StopReason
 from stickbreak.labelling import LabelShare, label_shares
 from stickbreak.likelihoods import (
     Bernoulli,
@@ -44,14 +44,17 @@ from stickbreak.likelihoods import (
 )
 from stickbreak.loading import load
 from stickbreak.model import Mixture
+from stickbreak.moves import Birth, Delete, Merge, Split
 from stickbreak.processes import DirichletProcess, FiniteDirichlet, PitmanYor
 from stickbreak.results import Fit
 
 __all__ = [
     "Bernoulli",
+    "Birth",
     "Checkpoint",
     "CheckpointError",
     "ConversionWarning",
+    "Delete",
     "DiagonalGaussian",
     "DirichletProcess",
     "EmptyRowsWarning",
@@ -66,8 +69,10 @@ __all__ = [
     "KnownCovarianceGaussian",
     "LabelShare",
     "Memoized",
+    "Merge",
     "Mixture",
     "ModelFileError",
+    "MoveReport",
     "Multinomial",
     "NotSupported",
     "NumericalError",
@@ -76,6 +81,7 @@ __all__ = [
     "Record",
     "SourceError",
     "SphericalGaussian",
+    "Split",
     "StepSizeWarning",
     "StickbreakError",
     "Stochastic",

@@ -24,6 +24,7 @@ Specification: TypeAlias = tuple[str, dict[str, Any]]
 def registry() -> dict[str, list[str]]: ...
 def check_likelihood(name: str, parameters: dict[str, Any]) -> None: ...
 def check_process(name: str, parameters: dict[str, Any]) -> None: ...
+def check_move(name: str, parameters: dict[str, Any]) -> None: ...
 def fit(
     rows: Rows | BlockSource,
     weights: NDArray[np.float64] | None,
@@ -38,6 +39,7 @@ def fit(
     batch_size: int | None,
     shuffle: bool,
     steps: tuple[float, float] | None,
+    moves: list[tuple[str, dict[str, Any]]],
     sparsity: int | Literal["auto"] | None,
     margin: float | None,
     bounds_memory: int,

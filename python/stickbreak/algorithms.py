@@ -6,6 +6,7 @@ from typing import Any, Literal
 
 from stickbreak import checks
 from stickbreak.errors import NotSupported, StepSizeWarning
+from stickbreak.moves import Birth, Move, Split
 
 MEBIBYTE = 1024 * 1024
 OBJECTIVES = ("variational", "map", "ml")
@@ -20,7 +21,7 @@ class Algorithm:
     margin: float | None = 20.0
     bounds_memory: int = 128 * MEBIBYTE
     units: None = None
-    moves: tuple[Any, ...] = ()
+    moves: tuple[Move, ...] = ()
     max_passes: int = 100
     tol: float = 1e-6
 
@@ -45,10 +46,21 @@ class Algorithm:
 
     def _check_moves(self) -> None:
         if not isinstance(self.moves, tuple | list):
-            raise checks.invalid_type("moves", checks.describe(self.moves), "a sequence of moves")
-        if self.moves:
-            raise NotSupported("moves: this version has none, use ()")
+            raise checks.invalid_type(
+                "moves", checks.describe(self.moves), "a sequence of moves, such as (Birth(), Merge())"
+            )
+        for move in self.moves:
+            checks.instance("moves", move, Move, "a sequence of moves, such as (Birth(), Merge())")
+        kinds = [type(move).__name__ for move in self.moves]
+        twice = next((kind for kind in kinds if kinds.count(kind) > 1), None)
+        if twice is not None:
+            raise checks.invalid_argument("moves", f"a sequence with {twice} twice", "a sequence with each kind once")
         self._set("moves", tuple(self.moves))
+
+    @property
+    def _grows(self) -> bool:
+        """Whether the number of components can grow."""
+        return any(isinstance(move, Birth | Split) for move in self.moves)
 
     def _set(self, name: str, value: object) -> None:
         object.__setattr__(self, name, value)

@@ -170,7 +170,7 @@ def fit(
     else:
         rows, n_rows, n_columns = stream.for_core, None, stream.n_columns
     beginning = start(init, model, n_rows, n_columns, missing)
-    n_components = number_of_components(n_components, model, beginning, n_rows)
+    n_components = number_of_components(n_components, model, beginning, n_rows, grows=chosen._grows)
     if n_rows is not None and n_components is not None:
         _check_sizes(chosen, n_components, n_rows)
     weights = arrays.sample_weights(sample_weight, n_rows)
@@ -214,6 +214,7 @@ class _Job:
             n_components=self.n_components,
             init=self.start.value,
             **self.algorithm._to_core(),
+            moves=[move._to_core() for move in self.algorithm.moves],
             sparsity=self.algorithm.sparsity,
             margin=self.algorithm.margin,
             bounds_memory=self.algorithm.bounds_memory,
@@ -325,7 +326,7 @@ def _seeds(seed: object, n_init: int) -> list[int]:
 
 def _check_sizes(algorithm: Algorithm, n_components: int, n_rows: int) -> None:
     sparsity = algorithm.sparsity
-    if isinstance(sparsity, int) and sparsity > n_components:
+    if isinstance(sparsity, int) and sparsity > n_components and not algorithm._grows:
         allowed = f"at most {n_components}, the number of components, or None for all of them"
         raise checks.invalid_argument("sparsity", str(sparsity), allowed)
     batches = algorithm.batches if isinstance(algorithm, Memoized) else "auto"

@@ -21,6 +21,31 @@ class StopReason(Enum):
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
+class MoveReport:
+    """What became of the moves of one kind in a pass.
+
+    Parameters
+    ----------
+    kind : {"birth", "split", "merge", "delete"}
+        Which moves.
+    proposed : int
+        How many were proposed.
+    accepted : int
+        How many of them were accepted.
+    gain : float
+        What these gained, in nats.
+    refused : dict of str to int
+        Why the others were not, and how many.
+    """
+
+    kind: str
+    proposed: int
+    accepted: int
+    gain: float
+    refused: dict[str, int]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
 class Record:
     """One pass of a fit.
 
@@ -40,6 +65,8 @@ class Record:
         How many of them were accepted.
     evaluated_share : float
         The share of (row, component) pairs whose score was computed.
+    moves : tuple of MoveReport
+        What became of the moves, by kind; empty where the bound is not known yet.
     """
 
     index: int
@@ -49,7 +76,9 @@ class Record:
     proposed: int
     accepted: int
     evaluated_share: float
+    moves: tuple[MoveReport, ...] = ()
 
     @classmethod
     def _from_core(cls, event: dict[str, Any]) -> "Record":
-        return cls(**{field.name: event[field.name] for field in fields(cls)})
+        values = {field.name: event[field.name] for field in fields(cls)}
+        return cls(**{**values, "moves": tuple(MoveReport(**report) for report in event["moves"])})

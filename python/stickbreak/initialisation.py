@@ -77,8 +77,10 @@ def _start_from_fit(fit: Fit, model: Mixture, n_columns: int, missing: str) -> S
     return Start(fit._state, "fit", fit.n_components)
 
 
-def number_of_components(requested: object, model: Mixture, start: Start, n_rows: int | None) -> int | None:
-    """Return K: as requested, else the process's own, else that of the start, else the smaller of 50 and n.
+def number_of_components(
+    requested: object, model: Mixture, start: Start, n_rows: int | None, *, grows: bool
+) -> int | None:
+    """Return K: as requested, else the process's own, else that of the start, else 1 if it grows, else the least of 50 and n.
 
     Where n is not known yet, the last is None, and the core compares the others with it.
     """
@@ -87,7 +89,7 @@ def number_of_components(requested: object, model: Mixture, start: Start, n_rows
         requested = checks.integer("n_components", requested, minimum=1, maximum=n_rows, or_else=["None"])
         if own is not None and requested != own:
             raise checks.invalid_argument("n_components", str(requested), f"{own}, the number of the process")
-    number = requested or own or start.n_components
+    number = requested or own or start.n_components or (1 if grows else None)
     if number is None and n_rows is not None:
         number = min(_DEFAULT_N_COMPONENTS, n_rows)
     if number is None:

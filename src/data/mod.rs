@@ -5,6 +5,7 @@ mod dataset;
 mod domain;
 mod moments;
 mod rows;
+mod sample;
 mod stream;
 
 pub use batches::{ArrayBatches, BatchSource, CallbackBatches, whole};
@@ -13,4 +14,5 @@ pub use dataset::{Dataset, TableRows};
 pub use domain::{Demands, Domain, Needs, check_rows};
 pub use moments::{Moments, moments};
 pub use rows::{Csr, CsrRows, DenseRows, RowBlock, Rows, SparseRows, Units, copy_rows};
+pub use sample::Sample;
 pub use stream::{BlockReader, Blocks, Stream};

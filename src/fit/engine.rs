@@ -13,6 +13,7 @@ use crate::global_step::Globals;
 use crate::local_step::Work;
 use crate::memo::Memo;
 use crate::model::Model;
+use crate::moves::{Plan, Report, Round};
 use crate::parallel::Cancel;
 use crate::rng::{Purpose, permutation, stream};
 use crate::simd::Scalar;
@@ -30,6 +31,8 @@ pub struct Engine<'a, F: Scalar> {
     pub margin: Option<f64>,
     /// Least gain of a pass, nats per unit of mass; 0 never stops early.
     pub tol: f64,
+    /// The moves, if there are any.
+    pub round: Option<Round<'a, F>>,
     /// How a visit enters the total.
     pub schedule: Schedule,
     /// Whether every pass visits the batches in a fresh order; else it takes them as they come.
@@ -77,7 +80,7 @@ impl<F: Scalar> Engine<'_, F> {
         // only-one: loop over passes
         let stop_reason = loop {
             // A run that goes on in the middle of a pass has not ended.
-            if let Some(reason) = self.ended(&position).filter(|_| position.done == 0) {
+            if let Some(reason) = self.ended(&mut position).filter(|_| position.done == 0) {
                 break reason;
             }
             match self.sweep(executor, &mut position, observer, cancel) {
@@ -90,8 +93,9 @@ impl<F: Scalar> Engine<'_, F> {
                 Err(failure) => return Err(failure),
             }
             self.reorder(&mut position)?;
-            let record = self.record(&position)?;
-            position.history.push(record);
+            let reports = self.move_on(&mut position)?;
+            let record = self.record(&position, reports)?;
+            position.history.push(record.clone());
             (position.pass, position.done, position.work) = (position.pass + 1, 0, Work::default());
             if observer.on_pass(&record) {
                 // An interrupt may have been seen while the record was shown.
@@ -137,7 +141,7 @@ impl<F: Scalar> Engine<'_, F> {
         let mut total = Summary::empty(globals.ids.clone(), position.memo.total().n_statistics, true);
         for batch in 0..n_batches {
             cancel.check()?;
-            total.add(&executor.visit(batch, &globals, &position.edits)?.summary)?;
+            total.add(&executor.visit(batch, &globals, &position.edits, &Plan::default())?.summary)?;
             observer.on_batch(position.pass, batch + 1, n_batches);
         }
         if let Some(edit) = self.falling(&total)? {
@@ -147,13 +151,25 @@ impl<F: Scalar> Engine<'_, F> {
         Ok((total, elbo))
     }
 
+    /// Judges what the visits of the pass have found for moves.
+    fn move_on(&self, position: &mut Position) -> Result<Vec<Report>> {
+        let Some(round) = self.round.as_ref().filter(|_| position.memo.is_complete()) else { return Ok(Vec::new()) };
+        let Position { moves, memo, edits, pass, .. } = position;
+        let reports = round.settle(moves, memo, edits, *pass)?;
+        self.reorder(position)?;
+        Ok(reports)
+    }
+
     /// Why no further pass is made, if none is.
-    fn ended(&self, position: &Position) -> Option<StopReason> {
+    fn ended(&self, position: &mut Position) -> Option<StopReason> {
         // The start may give a row more components than the local step will, so its bound is nothing to compare the
         // first one with. NaN stands for a pass that has nothing to compare with.
         if let [.., before, last] = position.history.as_slice() {
             let gain = (last.elbo - before.elbo) / position.memo.mass_visited().max(1.0);
-            if self.tol > 0.0 && gain < self.tol {
+            if self.tol > 0.0
+                && gain < self.tol
+                && (self.round.is_none() || position.moves.is_exhausted(&last.moves))
+            {
                 return Some(StopReason::Converged);
             }
         }
@@ -176,11 +192,17 @@ impl<F: Scalar> Engine<'_, F> {
         } else {
             (0..n_batches as u32).collect()
         };
+        if let Some(round) = self.round.as_ref().filter(|round| !round.is_planned(&position.moves, pass)) {
+            round.plan(&mut position.moves, &position.memo, &mut position.edits, pass)?;
+        }
         for &batch in &order[position.done..] {
             cancel.check()?;
             let visits = pass * n_batches + position.done;
             let globals = Globals::new(self.model, position.memo.total(), visits as u64);
-            let visit = executor.visit(batch as usize, &globals, &position.edits)?;
+            let visit = executor.visit(batch as usize, &globals, &position.edits, &position.moves.plan)?;
+            if let Some(round) = &self.round {
+                round.take(&mut position.moves, batch as usize, visit.findings);
+            }
             self.schedule.take(&mut position.memo, batch as usize, visit.summary, visits)?;
             position.work += visit.work;
             position.done += 1;
@@ -244,7 +266,7 @@ impl<F: Scalar> Engine<'_, F> {
         if memo.is_complete() { Ok(elbo::collapsed(self.model, memo.total())?.total()) } else { Ok(f64::NAN) }
     }
 
-    fn record(&self, position: &Position) -> Result<Record> {
+    fn record(&self, position: &Position, moves: Vec<Report>) -> Result<Record> {
         let (elbo, before) = (self.bound(&position.memo)?, position.history.last().map_or(f64::NAN, |last| last.elbo));
         // float32 scores may cost the last digits.
         let total = position.memo.total();
@@ -257,9 +279,10 @@ impl<F: Scalar> Engine<'_, F> {
             seconds: position.seconds + self.started.elapsed().as_secs_f64(),
             elbo,
             n_components: position.memo.total().n_components(),
-            proposed: 0,
-            accepted: 0,
+            proposed: moves.iter().map(|report| report.proposed).sum(),
+            accepted: moves.iter().map(|report| report.accepted).sum(),
             evaluated_share: position.work.evaluated as f64 / position.work.pairs as f64,
+            moves,
         })
     }
 }

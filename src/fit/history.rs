@@ -2,8 +2,10 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::moves::Report;
+
 /// One pass over the data.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Record {
     /// 0, 1, ...
     pub index: usize,
@@ -19,6 +21,8 @@ pub struct Record {
     pub accepted: usize,
     /// Share of the (row, component) pairs whose log weight was computed.
     pub evaluated_share: f64,
+    /// What became of the moves, by kind.
+    pub moves: Vec<Report>,
 }
 
 /// Why a run ended.

@@ -10,7 +10,7 @@ mod update;
 
 use std::time::Instant;
 
-use crate::component::EditLog;
+use crate::component::{ComponentId, EditLog};
 use crate::data::{BatchSource, Dataset, Demands, Moments, moments};
 use crate::error::{Error, Result};
 use crate::executor::{Executor, InProcess, LocalOptions};
@@ -18,8 +18,10 @@ use crate::init::{Beginning, Init};
 use crate::likelihood;
 use crate::local_step::Keep;
 use crate::model::Specification;
+use crate::moves::{Bag, Moves, Round};
 use crate::parallel::Cancel;
 use crate::responsibilities::Sparsity;
+use crate::rng::{Purpose, name};
 use crate::simd::Scalar;
 
 pub use engine::{Engine, Run};
@@ -38,6 +40,8 @@ pub struct Options<'a> {
     pub batches: Cut,
     /// Whether rows are dealt to batches, and batches visited, at random; else both are taken as they come.
     pub shuffle: bool,
+    /// How the number of components changes between passes.
+    pub moves: Moves,
     /// How a visit enters the total.
     pub schedule: Schedule,
     /// Components kept a unit.
@@ -84,7 +88,7 @@ impl Cut {
     }
 }
 
-/// Components where nobody says how many: there are no births yet to find more.
+/// Components where nobody says how many and there are no births to find more.
 const DEFAULT_COMPONENTS: usize = 50;
 
 /// Fits a mixture to the rows of a table or a stream.
@@ -120,6 +124,7 @@ pub fn fit<F: Scalar>(
     // The origin is a number of the data's own type, so that taking it from a row is exact to the last bit of the row.
     let origin = data.mean.iter().map(|&value| F::from_f64(value).to_f64()).collect();
     let model = specification.build::<F>(origin)?;
+    options.moves.check(model.likelihood.as_ref(), model.process.as_ref(), model.objective)?;
     let identity = identity(&data, source, &specification, init, &options, (k, n_columns))?;
     let local = LocalOptions {
         sparsity: options.sparsity,
@@ -156,10 +161,25 @@ pub fn fit<F: Scalar>(
         if !specification.process()?.has_tail() {
             memo.drop_tail();
         }
-        Position::first(if options.schedule.estimates() { memo.into_estimate(data.mass) } else { memo }, edits)
+        let mut position =
+            Position::first(if options.schedule.estimates() { memo.into_estimate(data.mass) } else { memo }, edits);
+        if k == 1 && options.moves.grow() {
+            position.moves.start_from(ComponentId(0), first_rows(rows, &options)?);
+        }
+        position
     };
+    let round = (!options.moves.is_empty()).then(|| Round {
+        model: &model,
+        moves: &options.moves,
+        sparsity: options.sparsity,
+        margin: options.margin,
+        seed: options.seed,
+        n_batches: batches,
+        cancel,
+    });
     let engine = Engine {
         model: &model,
+        round,
         identity: &identity,
         max_passes: options.max_passes,
         margin: options.margin,
@@ -174,7 +194,7 @@ pub fn fit<F: Scalar>(
         specification,
         origin: model.likelihood.origin().to_vec(),
         n_rows: n,
-        sparsity: options.sparsity.width(n_columns)?,
+        sparsity: options.sparsity.clamp(run.summary.n_components() + n_columns - k),
         margin: options.margin,
         summary: run.summary,
         elbo: run.elbo,
@@ -182,6 +202,22 @@ pub fn fit<F: Scalar>(
         stop_reason: run.stop_reason,
         error: run.error,
     })
+}
+
+/// A random choice of all rows: what the first parts of a single component are made of.
+fn first_rows<F: Scalar>(rows: &dyn Dataset<F>, options: &Options<'_>) -> Result<Bag> {
+    let most = options.moves.birth.map_or(5000, |birth| birth.max_subsample);
+    let heavy = |row: &u32| rows.weights().is_none_or(|weights| weights[*row as usize] > 0.0);
+    let named = |row: u32| (name(options.seed, [Purpose::Collection as u64, u64::MAX, u64::from(row)]), row);
+    let mut named: Vec<(u64, u32)> = (0..rows.n_rows() as u32).filter(heavy).map(named).collect();
+    named.sort_unstable();
+    named.truncate(most);
+    named.sort_unstable_by_key(|(_, row)| *row);
+    let (names, own): (Vec<_>, Vec<_>) = named.into_iter().unzip();
+    let units = rows.pick(&own)?;
+    let mut bag = Bag { names, ..Bag::default() };
+    bag.rows.extend(&units, &(0..units.len() as u32).collect::<Vec<_>>());
+    Ok(bag)
 }
 
 /// Numbers that follow from the number of rows.
@@ -198,9 +234,11 @@ fn sizes(specification: &Specification, init: &Init<'_>, options: &Options<'_>, 
         return Err(Error::invalid("data", "0 rows", "at least one row"));
     }
     check_numbers("data", n)?;
-    let n_components = n_components(specification, init, options.n_components, n)?;
+    let n_components = n_components(specification, init, options.n_components, options.moves.grow(), n)?;
     let n_columns = n_components + usize::from(specification.process()?.has_tail());
-    options.sparsity.width(n_columns)?;
+    if !options.moves.grow() {
+        options.sparsity.width(n_columns)?;
+    }
     Ok(Sizes { n_components, n_columns, batches: options.batches.n_batches(n)? })
 }
 
@@ -234,6 +272,12 @@ fn identity<F: Scalar>(
     options: &Options<'_>,
     (n_components, n_columns): (usize, usize),
 ) -> Result<Identity> {
+    // A number of components that stays says how many "auto" keeps.
+    let sparsity = if options.moves.grow() {
+        format!("{:?}", options.sparsity)
+    } else {
+        options.sparsity.clamp(n_columns).to_string()
+    };
     let pairs = [
         ("data", format!("{} x {} {}, {:016x}", data.n_rows, data.dimension(), F::NAME, data.fingerprint)),
         ("likelihood", format!("{:?}", specification.likelihood)),
@@ -243,7 +287,8 @@ fn identity<F: Scalar>(
         ("batches", source.n_batches().unwrap_or(1).to_string()),
         ("shuffle", options.shuffle.to_string()),
         ("algorithm", options.schedule.name()),
-        ("sparsity", options.sparsity.width(n_columns)?.to_string()),
+        ("moves", options.moves.name()),
+        ("sparsity", sparsity),
         ("margin", options.margin.map_or("None".into(), |margin| margin.to_string())),
         ("n_components", n_components.to_string()),
         ("init", format!("{:016x}", init.fingerprint())),
@@ -252,8 +297,15 @@ fn identity<F: Scalar>(
     Ok(Identity(pairs.into_iter().map(|(name, value)| (name.to_owned(), value)).collect()))
 }
 
-/// The process's own number, else that of the start, else what the user says, else 50 or the number of rows.
-fn n_components(specification: &Specification, init: &Init<'_>, asked: Option<usize>, n: usize) -> Result<usize> {
+/// The process's own number, else that of the start, else what the user says, else 1 where it can grow, else 50 or the number
+/// of rows.
+fn n_components(
+    specification: &Specification,
+    init: &Init<'_>,
+    asked: Option<usize>,
+    grows: bool,
+    n: usize,
+) -> Result<usize> {
     let own = specification.process()?.n_components();
     let given = match init {
         Init::KmeansPlusPlus | Init::Random | Init::Sequential => None,
@@ -268,7 +320,8 @@ fn n_components(specification: &Specification, init: &Init<'_>, asked: Option<us
         }
         Init::Summary { summary, .. } => Some(summary.n_components()),
     };
-    let k = own.or(asked).or(given).unwrap_or(DEFAULT_COMPONENTS.min(n));
+    let default = if grows { 1 } else { DEFAULT_COMPONENTS.min(n) };
+    let k = own.or(asked).or(given).unwrap_or(default);
     if let Some(asked) = asked.filter(|&asked| asked != k) {
         return Err(Error::invalid("n_components", asked, format!("{k}, as the process says")));
     }

@@ -8,6 +8,7 @@ use crate::executor::Executor;
 use crate::fit::history::Record;
 use crate::local_step::Work;
 use crate::memo::Memo;
+use crate::moves::State;
 
 /// Everything that changes while a run goes on, but for the local states, which live with the executor.
 #[derive(Debug, Clone, Serialize, Deserialize)]
@@ -27,12 +28,23 @@ pub struct Position {
     pub memo: Memo,
     /// All edits of the list of components.
     pub edits: EditLog,
+    /// Where moves stand.
+    pub moves: State,
 }
 
 impl Position {
     /// Before the first visit.
     pub fn first(memo: Memo, edits: EditLog) -> Self {
-        Self { pass: 0, done: 0, work: Work::default(), seconds: 0.0, history: Vec::new(), memo, edits }
+        Self {
+            pass: 0,
+            done: 0,
+            work: Work::default(),
+            seconds: 0.0,
+            history: Vec::new(),
+            memo,
+            edits,
+            moves: State::default(),
+        }
     }
 
     /// Refuses what cannot be the position of a run over these batches: a file may hold anything.

@@ -95,6 +95,7 @@ impl Fitted {
             max_passes: limits.max_passes,
             margin: self.margin,
             tol: limits.tol,
+            round: None,
             schedule: Schedule::Memoized,
             shuffle: false,
             seed: 0,

@@ -6,11 +6,13 @@
 //! centre of least total divergence; that one, tried on digits, led to a lower bound.) Seeds are drawn with probability proportional to the divergence from the nearest seed, and a few Lloyd
 //! steps follow.
 
+use crate::component::ComponentId;
 use crate::data::Units;
 use crate::error::Result;
 use crate::init::{Beginning, with_mass};
-use crate::likelihood::Density;
-use crate::local_step::{ByScore, Chunk, Keep, LocalStep, RawScores, Tap};
+use crate::likelihood::{Density, Likelihood};
+use crate::local_step::{ByScore, Chunk, Keep, LocalStep, OneEach, RawScores, Tap};
+use crate::parallel::Cancel;
 use crate::rng::{Choices, Generator};
 use crate::simd::Scalar;
 use crate::suffstats::Summary;
@@ -71,102 +73,132 @@ pub fn smoothed_kmeans<F: Scalar>(begin: &Beginning<'_, F>, generator: &mut Gene
         picked
     };
     let units = begin.data.pick(&sample)?;
-    let seeds = seed_rows(begin, &units, generator)?;
-    let mut summary = begin.singles(&units, &seeds)?;
-    let mut labels = Labels::default();
-    for _ in 0..=LLOYD_STEPS {
-        let (next, moved) = assign(begin, &units, &summary)?;
-        let settled = moved == labels;
-        (summary, labels) = (next, moved);
-        if settled {
-            break;
-        }
-    }
+    let seeding = begin.seeding();
+    let seeds = seeding.seed_rows(&units, generator)?;
+    let (summary, labels) = seeding.settle(&units, &seeds, LLOYD_STEPS)?;
     if whole {
         // Rows without mass carry nothing, whatever their label.
         let mut all = vec![0; n];
-        sample.iter().zip(labels.0).for_each(|(&row, label)| all[row as usize] = label);
+        sample.iter().zip(labels).for_each(|(&row, label)| all[row as usize] = label);
         return Ok(Outcome::Labels(all));
     }
     Ok(Outcome::Summary(summary.scale(begin.mass / summary.mass)))
 }
 
-/// Hard assignment of every unit to the component of least divergence.
-fn assign<F: Scalar>(begin: &Beginning<'_, F>, units: &Units<'_, F>, centres: &Summary) -> Result<(Summary, Labels)> {
-    let zeros = vec![0.0; centres.n_components()];
-    let averages = centres.clone().averages();
-    let scorer = begin.likelihood().scorer(&averages.components(), &zeros, Density::Divergence)?;
-    let step = LocalStep {
-        likelihood: begin.likelihood(),
-        ids: &centres.ids,
-        assign: &ByScore {
-            scorer: scorer.as_ref(),
-            tail: None,
-            width: 1,
-            margin: None,
-            abandon: true,
-            row_terms: false,
-        },
-        keep: Keep::Summary,
-        cancel: begin.cancel,
-    };
-    let mut labels = Labels::default();
-    let outcome = step.run(units, None, &mut [&mut labels])?;
-    Ok((outcome.summary, labels))
+/// Units as the divergence of the likelihood sees them.
+pub struct Seeding<'a, F: Scalar> {
+    /// The likelihood.
+    pub likelihood: &'a dyn Likelihood<F>,
+    /// The components that are to start, each at one unit.
+    pub ids: &'a [ComponentId],
+    /// Stops between blocks.
+    pub cancel: &'a Cancel,
 }
 
-/// Divergences of every unit from each of a few rows, (n, rows).
-fn divergences<F: Scalar>(begin: &Beginning<'_, F>, units: &Units<'_, F>, rows: &[u32]) -> Result<Vec<f64>> {
-    let centres = begin.singles(units, rows)?;
-    let scorer = begin.likelihood().scorer(&centres.components(), &vec![0.0; rows.len()], Density::Divergence)?;
-    let step = LocalStep {
-        likelihood: begin.likelihood(),
-        ids: &centres.ids,
-        assign: &RawScores { scorer: scorer.as_ref() },
-        keep: Keep::Nothing,
-        cancel: begin.cancel,
-    };
-    let mut scores = Scores::default();
-    step.run(units, None, &mut [&mut scores])?;
-    let mut distances = scores.0;
-    for (at, distance) in distances.iter_mut().enumerate() {
-        // Rounding leaves a hair; a seed must not be drawn again for it.
-        let itself = at / rows.len() == rows[at % rows.len()] as usize;
-        *distance = if itself { 0.0 } else { (-*distance).max(0.0) };
+impl<F: Scalar> Seeding<'_, F> {
+    /// A summary with one unit a component, each of mass 1.
+    pub(super) fn singles(&self, units: &Units<'_, F>, rows: &[u32]) -> Result<Summary> {
+        let step = LocalStep {
+            likelihood: self.likelihood,
+            ids: &self.ids[..rows.len()],
+            assign: &OneEach,
+            keep: Keep::Summary,
+            cancel: self.cancel,
+        };
+        Ok(step.run(&units.select(rows), None, &mut [])?.summary.averages())
     }
-    Ok(distances)
-}
 
-/// K seeds: the first by mass, each further one by mass x divergence from the nearest seed so far, the best of
-/// `2 + ln K` draws. Every draw goes through `choices`.
-///
-/// # Errors
-/// [`crate::Error::Cancelled`]; [`crate::Error::Numerical`].
-pub fn seed_rows<F: Scalar>(
-    begin: &Beginning<'_, F>,
-    units: &Units<'_, F>,
-    choices: &mut dyn Choices,
-) -> Result<Vec<u32>> {
-    let k = begin.ids.len();
-    let masses: Vec<f64> = (0..units.len()).map(|unit| units.mass(unit)).collect();
-    let n_trials = 2 + (k as f64).ln() as usize;
-    let mut seeds = vec![choices.choose(&masses) as u32];
-    let mut nearest = divergences(begin, units, &seeds)?;
-    while seeds.len() < k {
-        let potential: Vec<f64> = masses.iter().zip(&nearest).map(|(mass, d)| mass * d).collect();
-        // Fewer distinct rows than components: all that is left to do is to repeat some.
-        let weights = if potential.iter().sum::<f64>() > 0.0 { &potential } else { &masses };
-        let trials: Vec<u32> = (0..n_trials).map(|_| choices.choose(weights) as u32).collect();
-        let distances = divergences(begin, units, &trials)?;
-        let mut left = vec![0.0; n_trials];
-        for ((row, &so_far), &mass) in distances.chunks_exact(n_trials).zip(&nearest).zip(&masses) {
-            left.iter_mut().zip(row).for_each(|(left, &distance)| *left += mass * distance.min(so_far));
+    /// Hard labels from seeds, after `steps` Lloyd steps or fewer, and what the components have then.
+    ///
+    /// # Errors
+    /// [`crate::Error::Cancelled`]; [`crate::Error::Numerical`].
+    pub fn settle(&self, units: &Units<'_, F>, seeds: &[u32], steps: usize) -> Result<(Summary, Vec<u32>)> {
+        let mut summary = self.singles(units, seeds)?;
+        let mut labels = Labels::default();
+        for _ in 0..=steps {
+            let (next, moved) = self.assign(units, &summary)?;
+            let settled = moved == labels;
+            (summary, labels) = (next, moved);
+            if settled {
+                break;
+            }
         }
-        // The first of equals.
-        let best = (1..n_trials).fold(0, |best, trial| if left[trial] < left[best] { trial } else { best });
-        seeds.push(trials[best]);
-        let chosen = distances.iter().skip(best).step_by(n_trials);
-        nearest.iter_mut().zip(chosen).for_each(|(so_far, &distance)| *so_far = distance.min(*so_far));
+        Ok((summary, labels.0))
     }
-    Ok(seeds)
+
+    /// Hard assignment of every unit to the component of least divergence.
+    fn assign(&self, units: &Units<'_, F>, centres: &Summary) -> Result<(Summary, Labels)> {
+        let zeros = vec![0.0; centres.n_components()];
+        let averages = centres.clone().averages();
+        let scorer = self.likelihood.scorer(&averages.components(), &zeros, Density::Divergence)?;
+        let step = LocalStep {
+            likelihood: self.likelihood,
+            ids: &centres.ids,
+            assign: &ByScore {
+                scorer: scorer.as_ref(),
+                tail: None,
+                width: 1,
+                margin: None,
+                abandon: true,
+                row_terms: false,
+            },
+            keep: Keep::Summary,
+            cancel: self.cancel,
+        };
+        let mut labels = Labels::default();
+        let outcome = step.run(units, None, &mut [&mut labels])?;
+        Ok((outcome.summary, labels))
+    }
+
+    /// Divergences of every unit from each of a few rows, (n, rows).
+    fn divergences(&self, units: &Units<'_, F>, rows: &[u32]) -> Result<Vec<f64>> {
+        let centres = self.singles(units, rows)?;
+        let scorer = self.likelihood.scorer(&centres.components(), &vec![0.0; rows.len()], Density::Divergence)?;
+        let step = LocalStep {
+            likelihood: self.likelihood,
+            ids: &centres.ids,
+            assign: &RawScores { scorer: scorer.as_ref() },
+            keep: Keep::Nothing,
+            cancel: self.cancel,
+        };
+        let mut scores = Scores::default();
+        step.run(units, None, &mut [&mut scores])?;
+        let mut distances = scores.0;
+        for (at, distance) in distances.iter_mut().enumerate() {
+            // Rounding leaves a hair; a seed must not be drawn again for it.
+            let itself = at / rows.len() == rows[at % rows.len()] as usize;
+            *distance = if itself { 0.0 } else { (-*distance).max(0.0) };
+        }
+        Ok(distances)
+    }
+
+    /// K seeds: the first by mass, each further one by mass x divergence from the nearest seed so far, the best of
+    /// `2 + ln K` draws. Every draw goes through `choices`.
+    ///
+    /// # Errors
+    /// [`crate::Error::Cancelled`]; [`crate::Error::Numerical`].
+    pub fn seed_rows(&self, units: &Units<'_, F>, choices: &mut dyn Choices) -> Result<Vec<u32>> {
+        let k = self.ids.len();
+        let masses: Vec<f64> = (0..units.len()).map(|unit| units.mass(unit)).collect();
+        let n_trials = 2 + (k as f64).ln() as usize;
+        let mut seeds = vec![choices.choose(&masses) as u32];
+        let mut nearest = self.divergences(units, &seeds)?;
+        while seeds.len() < k {
+            let potential: Vec<f64> = masses.iter().zip(&nearest).map(|(mass, d)| mass * d).collect();
+            // Fewer distinct rows than components: all that is left to do is to repeat some.
+            let weights = if potential.iter().sum::<f64>() > 0.0 { &potential } else { &masses };
+            let trials: Vec<u32> = (0..n_trials).map(|_| choices.choose(weights) as u32).collect();
+            let distances = self.divergences(units, &trials)?;
+            let mut left = vec![0.0; n_trials];
+            for ((row, &so_far), &mass) in distances.chunks_exact(n_trials).zip(&nearest).zip(&masses) {
+                left.iter_mut().zip(row).for_each(|(left, &distance)| *left += mass * distance.min(so_far));
+            }
+            // The first of equals.
+            let best = (1..n_trials).fold(0, |best, trial| if left[trial] < left[best] { trial } else { best });
+            seeds.push(trials[best]);
+            let chosen = distances.iter().skip(best).step_by(n_trials);
+            nearest.iter_mut().zip(chosen).for_each(|(so_far, &distance)| *so_far = distance.min(*so_far));
+        }
+        Ok(seeds)
+    }
 }

@@ -4,11 +4,11 @@ mod kmeans;
 mod sequential;
 
 use crate::component::ComponentId;
-use crate::data::{BatchSource, Dataset, Units};
+use crate::data::{BatchSource, Dataset};
 use crate::error::{Error, Result};
 use crate::hash::{fingerprint, of_numbers};
 use crate::likelihood::Likelihood;
-use crate::local_step::{Assign, FromLabels, FromTable, Keep, LocalStep, OneEach};
+use crate::local_step::{Assign, FromLabels, FromTable, Keep, LocalStep};
 use crate::memo::Memo;
 use crate::model::Model;
 use crate::parallel::Cancel;
@@ -16,7 +16,7 @@ use crate::rng::{Generator, Purpose, stream};
 use crate::simd::Scalar;
 use crate::suffstats::Summary;
 
-pub use kmeans::{seed_rows, smoothed_kmeans};
+pub use kmeans::{Seeding, smoothed_kmeans};
 
 /// A start, as the user names it.
 #[derive(Debug, Clone)]
@@ -110,7 +110,7 @@ impl<F: Scalar> Beginning<'_, F> {
                 // Where each row is among those that were picked.
                 let places: Vec<u32> =
                     rows.iter().map(|row| picked.partition_point(|other| other < row) as u32).collect();
-                let start = self.singles(&self.data.pick(&picked)?, &places)?;
+                let start = self.seeding().singles(&self.data.pick(&picked)?, &places)?;
                 Ok(Memo::starting_from(start, n_batches, self.mass))
             }
             Init::Sequential => {
@@ -142,6 +142,11 @@ impl<F: Scalar> Beginning<'_, F> {
         }
     }
 
+    /// The start from the divergence of the likelihood.
+    pub fn seeding(&self) -> Seeding<'_, F> {
+        Seeding { likelihood: self.likelihood(), ids: self.ids, cancel: self.cancel }
+    }
+
     fn likelihood(&self) -> &'_ dyn Likelihood<F> {
         self.model.likelihood.as_ref()
     }
@@ -163,18 +168,6 @@ impl<F: Scalar> Beginning<'_, F> {
             }
         }
         Memo::complete(batches)
-    }
-
-    /// A summary with one unit a component, each of mass 1.
-    fn singles(&self, units: &Units<'_, F>, rows: &[u32]) -> Result<Summary> {
-        let step = LocalStep {
-            likelihood: self.likelihood(),
-            ids: &self.ids[..rows.len()],
-            assign: &OneEach,
-            keep: Keep::Summary,
-            cancel: self.cancel,
-        };
-        Ok(step.run(&units.select(rows), None, &mut [])?.summary.averages())
     }
 }
 

@@ -102,6 +102,18 @@ pub struct Draw<'a> {
     pub all: Sufficient<'a>,
 }
 
+/// How rows are compared where the parts of a component start.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Metric {
+    /// By [`Density::Divergence`].
+    Divergence,
+    /// By Euclidean distance, each column times its entry, (D,).
+    Columns(Vec<f64>),
+    /// By 1 - cos^2 of the angle between them as seen through a lower-triangular matrix, (D, D) column by column: for rows
+    /// of which only the directions in which they spread tell them apart.
+    Angle(Vec<f64>),
+}
+
 /// What a point estimate contributes to its objective.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct AtPoint {
@@ -143,6 +155,20 @@ pub trait Conjugate: Debug + Send + Sync {
     /// # Errors
     /// [`Error::NotSupported`] naming the parameter.
     fn check_mode(&self) -> Result<()>;
+    /// Refuses a base measure without a closed marginal likelihood, by which moves are judged.
+    ///
+    /// # Errors
+    /// [`Error::NotSupported`] naming the parameter.
+    fn check_marginal(&self) -> Result<()> {
+        Ok(())
+    }
+    /// How the rows of a component are compared where its parts start.
+    ///
+    /// # Errors
+    /// As [`Conjugate::log_marginal`].
+    fn metric(&self, _component: Sufficient<'_>) -> Result<Metric> {
+        Ok(Metric::Divergence)
+    }
     /// Point estimates of all components in the data's own units, by names of their own.
     ///
     /// # Errors

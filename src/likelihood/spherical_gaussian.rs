@@ -356,6 +356,16 @@ impl Conjugate for SphericalGaussian {
         }
     }
 
+    fn check_marginal(&self) -> Result<()> {
+        match self.base {
+            Base::Conjugate => Ok(()),
+            Base::Product => Err(Error::NotSupported {
+                what: "a move with SphericalGaussian(base=\"product\")".into(),
+                instead: "it has no closed marginal likelihood to judge moves by; use base=\"conjugate\"".into(),
+            }),
+        }
+    }
+
     fn log_marginal(&self, component: Sufficient<'_>) -> Result<f64> {
         let own = self.posterior(component);
         Ok(match self.base {

@@ -8,7 +8,7 @@ use crate::likelihood::diagonal_gaussian::RIDGE;
 use crate::likelihood::normal_wishart::NormalWishart;
 use crate::likelihood::quadratic::{Quadratic, QuadraticScorer};
 use crate::likelihood::scoring::Scorer;
-use crate::likelihood::{AtPoint, Conjugate, Density, Draw, Estimate, Likelihood};
+use crate::likelihood::{AtPoint, Conjugate, Density, Draw, Estimate, Likelihood, Metric};
 use crate::linalg::{add_moments, cholesky, packed_len, unpack};
 use crate::objective::Objective;
 use crate::parallel::try_map;
@@ -226,6 +226,17 @@ impl<M: NormalWishartModel> Conjugate for M {
         let origin = NormalWishartModel::origin(self);
         let means = points.iter().flat_map(|point| point.at.mean.iter().zip(origin).map(|(m, o)| m + o));
         Ok(Parameters::from_pairs([("mean", table(d, means.collect())), ("covariance", covariances)]))
+    }
+
+    /// With a free mean the columns' own distances, each in units of the prior's scale; with a known one, angles as the
+    /// component's covariance makes them.
+    fn metric(&self, component: Sufficient<'_>) -> Result<Metric> {
+        let d = self.prior().dimension();
+        if self.n_sums() == 0 {
+            return Ok(Metric::Angle(self.posterior(component)?.inverse_factor()));
+        }
+        let scale = self.prior().scale();
+        Ok(Metric::Columns(scale.iter().step_by(d + 1).map(|b| b.sqrt().recip()).collect()))
     }
 
     fn posterior_parameters(&self, components: &[Sufficient<'_>]) -> Result<Parameters> {

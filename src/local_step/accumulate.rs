@@ -270,7 +270,7 @@ fn convert<F: Scalar>(row: &[F], to: &mut [f64]) {
 }
 
 /// `p ln(1 + q/p) + q ln(1 + p/q)`: what one unit adds to G_ab (spec 4.4); without cancellation, 0 if either is 0.
-fn pair_gap(p: f64, q: f64) -> f64 {
+pub fn pair_gap(p: f64, q: f64) -> f64 {
     // The ratio overflows beside a subnormal share, where the 1 in ln(1 + ratio) has long stopped to count.
     let lost = |own: f64, other: f64| {
         let ratio = other / own;

@@ -105,6 +105,71 @@ impl<F: Scalar> Assign<F> for ByScore<'_, F> {
     }
 }
 
+/// Only a share of each unit, dealt by its scores: what the others have of it stays as it is (spec 4.7, 4.8).
+pub struct OfShares<'a, F: Scalar> {
+    /// How a share is dealt.
+    pub deal: ByScore<'a, F>,
+    /// One share a unit.
+    pub shares: &'a [f64],
+}
+
+impl<F: Scalar> Assign<F> for OfShares<'_, F> {
+    fn width(&self) -> usize {
+        self.deal.width
+    }
+
+    fn assign(
+        &self,
+        units: &Units<'_, F>,
+        listed: Listed<'_>,
+        rows: RowBlock<'_, F>,
+        out: BlockMut<'_>,
+        space: &mut Space<F>,
+    ) -> Result<()> {
+        let BlockMut { components, values, log_normalizers, n_evaluated, bounds } = out;
+        let whole = BlockMut { components, values: &mut *values, log_normalizers, n_evaluated, bounds };
+        self.deal.assign(units, listed, rows, whole, space)?;
+        for (values, &unit) in values.chunks_exact_mut(self.deal.width).zip(listed.units) {
+            let share = self.shares[unit as usize];
+            values.iter_mut().for_each(|value| *value *= share);
+        }
+        Ok(())
+    }
+}
+
+/// Responsibilities given as pairs.
+pub struct FromPairs<'a> {
+    /// Pairs a unit.
+    pub width: usize,
+    /// Positions of components, (n, width).
+    pub components: &'a [u32],
+    /// Their responsibilities, (n, width); a pair with value 0 carries nothing.
+    pub values: &'a [f64],
+}
+
+impl<F: Scalar> Assign<F> for FromPairs<'_> {
+    fn width(&self) -> usize {
+        self.width
+    }
+
+    fn assign(
+        &self,
+        _: &Units<'_, F>,
+        listed: Listed<'_>,
+        _: RowBlock<'_, F>,
+        out: BlockMut<'_>,
+        _: &mut Space<F>,
+    ) -> Result<()> {
+        let rows = out.components.chunks_exact_mut(self.width).zip(out.values.chunks_exact_mut(self.width));
+        for ((components, values), &unit) in rows.zip(listed.units) {
+            let first = unit as usize * self.width;
+            components.copy_from_slice(&self.components[first..][..self.width]);
+            values.copy_from_slice(&self.values[first..][..self.width]);
+        }
+        Ok(())
+    }
+}
+
 /// Not responsibilities but the log weights themselves, of every component: seeding needs them.
 pub struct RawScores<'a, F: Scalar> {
     /// The packed components.

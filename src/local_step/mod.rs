@@ -25,7 +25,8 @@ use crate::simd::Scalar;
 use crate::suffstats::Summary;
 
 use accumulate::Pairs;
-pub use assign::{Assign, BlockMut, ByScore, FromLabels, FromTable, Listed, OneEach, RawScores};
+pub use accumulate::pair_gap;
+pub use assign::{Assign, BlockMut, ByScore, FromLabels, FromPairs, FromTable, Listed, OfShares, OneEach, RawScores};
 pub use bounds::Bounds;
 use bounds::Known;
 use order::Order;

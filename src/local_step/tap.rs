@@ -8,6 +8,8 @@ use crate::responsibilities::Responsibilities;
 /// The responsibilities of consecutive units.
 pub struct Chunk<'a> {
     row_number: &'a dyn Fn(usize) -> usize,
+    /// The numbers of the chunk's units among those of the local step.
+    pub units: &'a [u32],
     /// Of units `0..len` of the chunk.
     pub responsibilities: &'a Responsibilities,
 }
@@ -36,6 +38,6 @@ pub(super) fn show<F: Real>(
     responsibilities: &Responsibilities,
 ) -> Result<()> {
     let row_number = |at: usize| units.row_number(listed[at] as usize);
-    let chunk = Chunk { row_number: &row_number, responsibilities };
+    let chunk = Chunk { row_number: &row_number, units: listed, responsibilities };
     taps.iter_mut().try_for_each(|tap| tap.observe(&chunk))
 }

@@ -70,6 +70,10 @@ impl Process for DirichletProcess {
         self.truncation == Truncation::Tail
     }
 
+    fn is_nested(&self) -> bool {
+        self.truncation != Truncation::Stick
+    }
+
     fn is_ordered(&self) -> bool {
         true
     }

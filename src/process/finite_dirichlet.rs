@@ -46,6 +46,10 @@ impl Process for FiniteDirichlet {
         Concentration::Fixed(self.concentration)
     }
 
+    fn is_nested(&self) -> bool {
+        false
+    }
+
     fn is_ordered(&self) -> bool {
         false
     }

@@ -61,6 +61,8 @@ pub trait Process: Debug + Send + Sync {
     fn has_tail(&self) -> bool {
         false
     }
+    /// Whether more components are a larger family of the same bound, so that bounds of different numbers of them compare.
+    fn is_nested(&self) -> bool;
     /// Whether the bound depends on the order of the components; it then mostly wants falling counts.
     fn is_ordered(&self) -> bool;
     /// Refuses an objective that this prior does not serve.

@@ -69,6 +69,10 @@ impl Process for PitmanYor {
         Concentration::Fixed(self.concentration)
     }
 
+    fn is_nested(&self) -> bool {
+        true
+    }
+
     fn is_ordered(&self) -> bool {
         true
     }

@@ -9,7 +9,7 @@ use stickbreak::component::EditLog;
 use stickbreak::data::{DenseRows, RowBlock, Rows, TableRows, Units, moments, whole};
 use stickbreak::elbo::collapsed;
 use stickbreak::fit::{Cut, Fitted, Options, Schedule, fit};
-use stickbreak::init::{Beginning, Init, seed_rows};
+use stickbreak::init::{Beginning, Init};
 use stickbreak::likelihood::{Density, demands};
 use stickbreak::local_step::{ByScore, FromTable, Keep, LocalStep, Outcome};
 use stickbreak::model::Model;
@@ -319,7 +319,7 @@ fn seeding_can_be_enumerated() {
     for code in 0..n * n * n {
         let steps = vec![code % n, code / n % n, code / n / n];
         let mut path = Path { steps, taken: 0, sizes: Vec::new(), probability: 1.0 };
-        let seeds = seed_rows(&begin, &units, &mut path).expect("finite");
+        let seeds = begin.seeding().seed_rows(&units, &mut path).expect("finite");
         assert_eq!(path.sizes, vec![n; 3]);
         if path.probability > 0.0 {
             assert_ne!(seeds[0], seeds[1]);

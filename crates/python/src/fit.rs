@@ -9,6 +9,7 @@ use pyo3::pybacked::PyBackedBytes;
 use pyo3::types::{PyBytes, PyDict};
 use stickbreak::fit::{Cut, Fitted, Observer, Options, Record, Schedule};
 use stickbreak::init::Init;
+use stickbreak::moves::Moves;
 use stickbreak::parallel::{Cancel, side_by_side};
 use stickbreak::responsibilities::Sparsity;
 use stickbreak::{Error, Result};
@@ -16,7 +17,7 @@ use stickbreak::{Error, Result};
 use crate::arrays::{AnyData, weights, with_data};
 use crate::errors::to_python;
 use crate::run::{Event, run};
-use crate::specification::{Pair, specification};
+use crate::specification::{Pair, read, specification};
 use crate::state::{State, record_to_dict};
 
 /// Batches are reported at most this often.
@@ -83,7 +84,7 @@ impl Observer for Reporter {
 
     fn on_pass(&mut self, record: &Record) -> bool {
         let (answer, answered) = channel();
-        let event = Progress::Pass { run: self.run, record: *record };
+        let event = Progress::Pass { run: self.run, record: record.clone() };
         self.events.send((event, Some(answer))).is_ok() && answered.recv().unwrap_or(false)
     }
 
@@ -105,8 +106,8 @@ impl Observer for Reporter {
 /// interrupt ended the work, runs without a state are left out.
 #[pyfunction]
 #[pyo3(signature = (rows, weights, *, likelihood, process, objective, holes, n_components, init, batches, batch_size,
-                    shuffle, steps, sparsity, margin, bounds_memory, max_passes, tol, seeds, threads, checkpoint_every,
-                    resume, observer))]
+                    shuffle, steps, moves, sparsity, margin, bounds_memory, max_passes, tol, seeds, threads,
+                    checkpoint_every, resume, observer))]
 #[allow(clippy::too_many_arguments, clippy::needless_pass_by_value)]
 pub fn fit(
     py: Python<'_>,
@@ -122,6 +123,7 @@ pub fn fit(
     batch_size: Option<usize>,
     shuffle: bool,
     steps: Option<(f64, f64)>,
+    moves: Vec<Pair<'_>>,
     sparsity: Option<Width>,
     margin: Option<f64>,
     bounds_memory: usize,
@@ -138,10 +140,12 @@ pub fn fit(
     let sparsity = width(sparsity)?;
     let batches = batch_size.map(Cut::Size).or(batches.map(Cut::Number)).unwrap_or(Cut::Auto);
     let schedule = steps.map_or(Schedule::Memoized, |(delay, decay)| Schedule::Stochastic { delay, decay });
+    let moves = self::moves(&moves)?;
     let options = |seed| Options {
         n_components,
         batches,
         shuffle,
+        moves,
         schedule,
         sparsity,
         margin,
@@ -194,6 +198,15 @@ fn restarts(
         }
     }
     if fitted.is_empty() { Err(Error::Cancelled) } else { Ok(fitted) }
+}
+
+/// The moves of a run.
+pub fn moves(pairs: &[Pair<'_>]) -> PyResult<Moves> {
+    let mut moves = Moves::default();
+    for (name, parameters) in pairs {
+        moves.add(name, &read(parameters)?).map_err(|error| to_python(&error))?;
+    }
+    Ok(moves)
 }
 
 fn width(sparsity: Option<Width>) -> PyResult<Sparsity> {

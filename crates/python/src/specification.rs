@@ -5,6 +5,7 @@ use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyDict};
 use stickbreak::model::{Named, Objective, Specification};
+use stickbreak::moves::Moves;
 use stickbreak::parameters::{Parameters, Value};
 use stickbreak::{likelihood, process};
 
@@ -46,6 +47,14 @@ pub fn check_likelihood(name: &str, parameters: Bound<'_, PyDict>) -> PyResult<(
 pub fn check_process(name: &str, parameters: Bound<'_, PyDict>) -> PyResult<()> {
     let parameters = read(&parameters)?;
     caught(|| process::build(name, &parameters).map(|_| ()).map_err(|error| to_python(&error)))
+}
+
+/// Checks a move.
+#[pyfunction]
+#[allow(clippy::needless_pass_by_value)]
+pub fn check_move(name: &str, parameters: Bound<'_, PyDict>) -> PyResult<()> {
+    let parameters = read(&parameters)?;
+    caught(|| Moves::default().add(name, &parameters).map_err(|error| to_python(&error)))
 }
 
 /// Parameters from a dict of None, numbers, words and float64 arrays.

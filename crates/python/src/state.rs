@@ -8,6 +8,7 @@ use stickbreak::component::ComponentId;
 use stickbreak::fit::{Fitted, Limits, Record, StopReason};
 use stickbreak::local_step::Keep;
 use stickbreak::model::Objective;
+use stickbreak::moves::{Kind, Report};
 use stickbreak::process::Concentration;
 use stickbreak::suffstats::{PairGaps, Summary, Tail};
 use stickbreak::{Error, Result};
@@ -436,7 +437,7 @@ fn summary_to_dict(py: Python<'_>, summary: Summary, log_normalizer: f64) -> PyR
     let dict = PyDict::new(py);
     let gaps = match &summary.gaps {
         PairGaps::Unknown => None,
-        PairGaps::Known(gaps) => {
+        PairGaps::Known(gaps) | PairGaps::Listed(gaps) => {
             let pairs = PyDict::new(py);
             for (&(a, b), gap) in gaps {
                 pairs.set_item((a.0, b.0), gap)?;
@@ -466,7 +467,41 @@ pub fn record_to_dict<'py>(py: Python<'py>, record: &Record) -> PyResult<Bound<'
     dict.set_item("proposed", record.proposed)?;
     dict.set_item("accepted", record.accepted)?;
     dict.set_item("evaluated_share", record.evaluated_share)?;
+    dict.set_item(
+        "moves",
+        record.moves.iter().map(|report| report_to_dict(py, report)).collect::<PyResult<Vec<_>>>()?,
+    )?;
     Ok(dict)
+}
+
+fn report_to_dict<'py>(py: Python<'py>, report: &Report) -> PyResult<Bound<'py, PyDict>> {
+    let dict = PyDict::new(py);
+    dict.set_item("kind", report.kind.name())?;
+    dict.set_item("proposed", report.proposed)?;
+    dict.set_item("accepted", report.accepted)?;
+    dict.set_item("gain", report.gain)?;
+    let refused = PyDict::new(py);
+    report.refused.iter().try_for_each(|(reason, n)| refused.set_item(reason, n))?;
+    dict.set_item("refused", refused)?;
+    Ok(dict)
+}
+
+/// Files of earlier versions have none.
+fn reports_from_dict(record: &Bound<'_, PyDict>) -> PyResult<Vec<Report>> {
+    let reports: Option<Vec<Bound<'_, PyDict>>> = optional(record, "moves")?;
+    reports.unwrap_or_default().iter().map(report_from_dict).collect()
+}
+
+fn report_from_dict(dict: &Bound<'_, PyDict>) -> PyResult<Report> {
+    let kind: String = field(dict, "kind")?;
+    let refused: Bound<'_, PyDict> = field(dict, "refused")?;
+    Ok(Report {
+        kind: Kind::from_name(&kind).ok_or_else(|| format_error(format!("unknown kind of move {kind:?}")))?,
+        proposed: field(dict, "proposed")?,
+        accepted: field(dict, "accepted")?,
+        gain: field(dict, "gain")?,
+        refused: refused.iter().map(|(reason, n)| Ok((reason.extract()?, n.extract()?))).collect::<PyResult<_>>()?,
+    })
 }
 
 fn record_from_dict(dict: &Bound<'_, PyDict>) -> PyResult<Record> {
@@ -478,5 +513,6 @@ fn record_from_dict(dict: &Bound<'_, PyDict>) -> PyResult<Record> {
         proposed: field(dict, "proposed")?,
         accepted: field(dict, "accepted")?,
         evaluated_share: field(dict, "evaluated_share")?,
+        moves: reports_from_dict(dict)?,
     })
 }

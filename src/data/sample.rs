@@ -1,0 +1,135 @@
+//! Rows that were copied out of their batches.
+
+use serde::{Deserialize, Serialize};
+
+use crate::data::{Csr, Rows, Units};
+use crate::real::Real;
+
+/// Copies of rows, with their masses. They are kept as f64, which holds every f32 exactly.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct Sample {
+    n_columns: usize,
+    masses: Vec<f64>,
+    /// Row by row; of sparse rows only what they have.
+    values: Vec<f64>,
+    /// The columns of `values` and where each row begins in them, where rows are sparse.
+    sparse: Option<(Vec<u32>, Vec<u64>)>,
+}
+
+impl Sample {
+    /// Number of rows.
+    pub fn len(&self) -> usize {
+        self.masses.len()
+    }
+
+    /// Whether there is none.
+    pub fn is_empty(&self) -> bool {
+        self.masses.is_empty()
+    }
+
+    /// Their masses.
+    pub fn masses(&self) -> &[f64] {
+        &self.masses
+    }
+
+    /// Copies the listed units.
+    pub fn extend<F: Real>(&mut self, units: &Units<'_, F>, list: &[u32]) {
+        self.n_columns = units.dimension();
+        self.masses.extend(list.iter().map(|&unit| units.mass(unit as usize)));
+        if let Some(csr) = units.csr() {
+            let (columns, starts) = self.sparse.get_or_insert_with(|| (Vec::new(), vec![0]));
+            for &unit in list {
+                let (own, values) = csr.row(units.row_number(unit as usize));
+                columns.extend_from_slice(own);
+                self.values.extend(values.iter().map(|value| value.to_f64()));
+                starts.push(self.values.len() as u64);
+            }
+        } else {
+            let mut rows = vec![F::ZERO; list.len() * self.n_columns];
+            units.read(list.iter().map(|&unit| unit as usize), &vec![F::ZERO; self.n_columns], &mut rows);
+            self.values.extend(rows.iter().map(|value| value.to_f64()));
+        }
+    }
+
+    /// The listed rows, in that order.
+    #[must_use]
+    pub fn pick(&self, list: &[usize]) -> Self {
+        let mut picked = Self { n_columns: self.n_columns, ..Self::default() };
+        picked.masses = list.iter().map(|&row| self.masses[row]).collect();
+        match &self.sparse {
+            Some((columns, starts)) => {
+                let (mut own, mut ends) = (Vec::new(), vec![0]);
+                for &row in list {
+                    let range = starts[row] as usize..starts[row + 1] as usize;
+                    own.extend_from_slice(&columns[range.clone()]);
+                    picked.values.extend_from_slice(&self.values[range]);
+                    ends.push(own.len() as u64);
+                }
+                picked.sparse = Some((own, ends));
+            }
+            None => {
+                let d = self.n_columns;
+                picked.values = list.iter().flat_map(|&row| &self.values[row * d..][..d]).copied().collect();
+            }
+        }
+        picked
+    }
+
+    /// The rows of both, those of `other` last.
+    pub fn append(&mut self, other: Self) {
+        if self.is_empty() {
+            *self = other;
+            return;
+        }
+        if let (Some((columns, starts)), Some((theirs, ends))) = (&mut self.sparse, other.sparse) {
+            let first = self.values.len() as u64;
+            columns.extend(theirs);
+            starts.extend(ends.iter().skip(1).map(|end| first + end));
+        }
+        self.masses.extend(other.masses);
+        self.values.extend(other.values);
+    }
+
+    /// The rows as units of mass `factor` times their own.
+    pub fn units<F: Real>(&self, factor: f64) -> Units<'static, F> {
+        let rows = Copied {
+            n_rows: self.len(),
+            n_columns: self.n_columns,
+            values: self.values.iter().map(|&value| F::from_f64(value)).collect(),
+            sparse: self.sparse.clone(),
+        };
+        Units::owned(Box::new(rows), Some(self.masses.iter().map(|mass| factor * mass).collect()))
+    }
+}
+
+struct Copied<F> {
+    n_rows: usize,
+    n_columns: usize,
+    values: Vec<F>,
+    sparse: Option<(Vec<u32>, Vec<u64>)>,
+}
+
+impl<F: Real> Rows<F> for Copied<F> {
+    fn n_rows(&self) -> usize {
+        self.n_rows
+    }
+
+    fn n_columns(&self) -> usize {
+        self.n_columns
+    }
+
+    fn csr(&self) -> Option<Csr<'_, F>> {
+        self.sparse.as_ref().map(|(columns, starts)| Csr { starts, columns, values: &self.values })
+    }
+
+    fn read_row(&self, row: usize, out: &mut [F]) {
+        match self.csr() {
+            None => out.copy_from_slice(&self.values[row * self.n_columns..][..self.n_columns]),
+            Some(csr) => {
+                out.fill(F::ZERO);
+                let (columns, values) = csr.row(row);
+                columns.iter().zip(values).for_each(|(&column, &value)| out[column as usize] += value);
+            }
+        }
+    }
+}

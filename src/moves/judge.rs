@@ -1,0 +1,70 @@
+//! What an edit of the list of components gains: exact changes of the bound, from summaries alone.
+
+use crate::error::Result;
+use crate::model::Model;
+use crate::simd::Scalar;
+use crate::suffstats::{Sufficient, Summary};
+
+/// A gain below this share of the largest term of its formula is rounding.
+const ROUNDING: f64 = 1e-12;
+
+/// Count, statistics and entropy of a component or of a part of one.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Part {
+    /// N.
+    pub count: f64,
+    /// S.
+    pub statistics: Vec<f64>,
+}
+
+impl Part {
+    /// What a summary has at position `k`.
+    pub fn of(summary: &Summary, k: usize) -> Self {
+        let Sufficient { count, statistics } = summary.component(k);
+        Self { count: count.max(0.0), statistics: statistics.to_vec() }
+    }
+
+    /// The sum of both.
+    #[must_use]
+    pub fn with(&self, other: &Self) -> Self {
+        let statistics = self.statistics.iter().zip(&other.statistics).map(|(a, b)| a + b).collect();
+        Self { count: self.count + other.count, statistics }
+    }
+
+    /// As the likelihood takes it.
+    pub fn sufficient(&self) -> Sufficient<'_> {
+        Sufficient { count: self.count, statistics: &self.statistics }
+    }
+}
+
+/// Judges edits under a model.
+pub struct Judge<'a, F: Scalar> {
+    model: &'a Model<F>,
+}
+
+impl<'a, F: Scalar> Judge<'a, F> {
+    /// For this model.
+    pub fn new(model: &'a Model<F>) -> Self {
+        Self { model }
+    }
+
+    /// What a component adds to the bound but for weights and entropies, nats; nothing if it has no units.
+    pub fn gain(&self, component: Sufficient<'_>) -> Result<f64> {
+        self.model.likelihood.gain(component, self.model.objective)
+    }
+
+    /// The part of the bound that belongs to the weights, L*(N), with the components in the order that they are put into
+    /// after the edit: that of falling counts (spec 2a.1).
+    pub fn allocation(&self, mut counts: Vec<f64>, tail: f64) -> f64 {
+        counts.iter_mut().for_each(|count| *count = count.max(0.0));
+        if self.model.process.is_ordered() {
+            counts.sort_unstable_by(|a, b| b.total_cmp(a));
+        }
+        self.model.process.allocate(&counts, tail.max(0.0), self.model.objective).bound
+    }
+}
+
+/// Whether a gain is more than the rounding of the terms that it is made of.
+pub fn is_gain(gain: f64, terms: impl IntoIterator<Item = f64>) -> bool {
+    gain > ROUNDING * terms.into_iter().fold(1.0, |largest, term| term.abs().max(largest))
+}

@@ -1,0 +1,117 @@
+//! Merges, from summaries alone (spec 4.5).
+
+use std::collections::BTreeSet;
+
+use crate::component::{ComponentId, Edit, EditLog, position};
+use crate::error::Result;
+use crate::memo::Memo;
+use crate::moves::judge::{Judge, Part, is_gain};
+use crate::parallel::try_map;
+use crate::simd::Scalar;
+use crate::suffstats::Summary;
+
+/// Pairs whose gaps are kept, for each component, at most: the best of a pass are among them.
+const PAIRS_PER_COMPONENT: usize = 4;
+
+/// The pairs whose merge would raise the bound if their merge-entropy gap were zero, smaller identity first. A gap is never
+/// below zero, so no other pair can be merged. The best four a component, of equal parts of the list.
+///
+/// # Errors
+/// [`crate::Error::Numerical`].
+pub(super) fn rank<F: Scalar>(judge: &Judge<'_, F>, total: &Summary) -> Result<Vec<(ComponentId, ComponentId)>> {
+    let k = total.n_components();
+    let tail = total.tail.map_or(0.0, |tail| tail.count);
+    let before = judge.allocation(total.counts.clone(), tail);
+    let parts: Vec<Part> = (0..k).map(|k| Part::of(total, k)).collect();
+    let gains = try_map(k, |k| judge.gain(parts[k].sufficient()))?;
+    let rows = try_map(k, |a| {
+        let mut row = Vec::new();
+        for b in a + 1..k {
+            let both = judge.gain(parts[a].with(&parts[b]).sufficient())?;
+            let ratio = both - gains[a] - gains[b];
+            let most = ratio + judge.allocation(merged(&total.counts, a, b), tail) - before;
+            if is_gain(most, [both, gains[a], gains[b]]) {
+                row.push((most, a, b));
+            }
+        }
+        Ok(row)
+    })?;
+    let mut pairs: Vec<(f64, usize, usize)> = rows.into_iter().flatten().collect();
+    pairs.sort_by(|x, y| y.0.total_cmp(&x.0).then((x.1, x.2).cmp(&(y.1, y.2))));
+    pairs.truncate(PAIRS_PER_COMPONENT * k);
+    let id = |at: usize| total.ids[at];
+    let mut pairs: Vec<_> = pairs.into_iter().map(|(_, a, b)| (id(a).min(id(b)), id(a).max(id(b)))).collect();
+    pairs.sort_unstable();
+    Ok(pairs)
+}
+
+fn merged(counts: &[f64], a: usize, b: usize) -> Vec<f64> {
+    let mut counts = counts.to_vec();
+    counts[a] += counts[b];
+    counts.remove(b);
+    counts
+}
+
+/// What became of the pairs of a pass.
+#[derive(Default)]
+pub(super) struct Settled {
+    pub proposed: usize,
+    /// (component that lives on, component that ended, gain).
+    pub accepted: Vec<(ComponentId, ComponentId, f64)>,
+    /// Pairs that overlap too much: the gap was more than the rest of the gain.
+    pub overlap: usize,
+    /// Pairs of which another move had taken a component.
+    pub taken: usize,
+}
+
+/// Merges of the listed pairs those that raise the bound, the best first, each component once; `touched` had their turn.
+///
+/// # Errors
+/// [`crate::Error::Numerical`].
+pub(super) fn settle<F: Scalar>(
+    judge: &Judge<'_, F>,
+    memo: &mut Memo,
+    edits: &mut EditLog,
+    pairs: &[(ComponentId, ComponentId)],
+    touched: &BTreeSet<ComponentId>,
+) -> Result<Settled> {
+    let mut settled = Settled { proposed: pairs.len(), ..Settled::default() };
+    let mut touched = touched.clone();
+    let total = memo.total().clone();
+    let known: Vec<_> = pairs.iter().filter_map(|&(a, b)| Some((a, b, total.gaps.get(a, b)?))).collect();
+    settled.taken = pairs.len() - known.len();
+    let mut left = try_map(known.len(), |at| {
+        let (a, b, gap) = known[at];
+        let (x, y) = (Part::of(&total, position(&total.ids, a)?), Part::of(&total, position(&total.ids, b)?));
+        let terms = [judge.gain(x.with(&y).sufficient())?, judge.gain(x.sufficient())?, judge.gain(y.sufficient())?];
+        Ok((a, b, terms[0] - terms[1] - terms[2] - gap, terms))
+    })?;
+    let tail = total.tail.map_or(0.0, |tail| tail.count);
+    let (mut ids, mut counts) = (total.ids.clone(), total.counts.clone());
+    let mut merges = Vec::new();
+    loop {
+        let before = judge.allocation(counts.clone(), tail);
+        let n = left.len();
+        left.retain(|(a, b, _, _)| !touched.contains(a) && !touched.contains(b));
+        settled.taken += n - left.len();
+        let mut best: Option<(f64, usize, usize)> = None;
+        for &(a, b, change, terms) in &left {
+            let (a, b) = (position(&ids, a)?, position(&ids, b)?);
+            let gain = change + judge.allocation(merged(&counts, a.min(b), a.max(b)), tail) - before;
+            if is_gain(gain, terms) && best.is_none_or(|(other, ..)| gain > other) {
+                best = Some((gain, a.min(b), a.max(b)));
+            }
+        }
+        let Some((gain, a, b)) = best else { break };
+        let (keep, gone) = (ids[a], ids[b]);
+        counts = merged(&counts, a, b);
+        ids.remove(b);
+        touched.extend([keep, gone]);
+        settled.accepted.push((keep, gone, gain));
+        merges.push(Edit::Merge { keep, gone });
+    }
+    settled.overlap = left.len();
+    memo.apply_all(&merges)?;
+    merges.into_iter().for_each(|edit| edits.push(edit));
+    Ok(settled)
+}
