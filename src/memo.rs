@@ -7,7 +7,7 @@ use crate::error::Result;
 use crate::suffstats::{PairGaps, Summary};
 
 /// Summaries by batch and their total. Totals are additive, so a visit is a subtraction and an addition.
-#[derive(Debug, Clone, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Memo {
     /// By batch, `None` before its first visit; none at all where the total is an estimate.
     batches: Vec<Option<Summary>>,
@@ -16,6 +16,8 @@ pub struct Memo {
     start: Option<(Summary, f64)>,
     /// Data of an earlier fit, which no visit replaces.
     earlier: Option<Summary>,
+    /// Rows that are counted twice for a while, so that fresh components are not lost; never part of a bound.
+    twice: Option<Summary>,
     /// Set where the total is all there is.
     estimate: Option<Estimate>,
 }
@@ -34,13 +36,13 @@ impl Memo {
     /// its share of `start` stands for it, so that a component without units in the first batches is not lost.
     pub fn starting_from(start: Summary, n_batches: usize, mass: f64) -> Self {
         let batches = vec![None; n_batches];
-        Self { batches, total: start.clone(), start: Some((start, mass)), earlier: None, estimate: None }
+        Self { batches, total: start.clone(), start: Some((start, mass)), earlier: None, twice: None, estimate: None }
     }
 
     /// A memo of `n_batches` batches of new data beside what an earlier fit knows of its own.
     pub fn beside(earlier: Summary, n_batches: usize) -> Self {
         let batches = vec![None; n_batches];
-        Self { batches, total: earlier.clone(), start: None, earlier: Some(earlier), estimate: None }
+        Self { batches, total: earlier.clone(), start: None, earlier: Some(earlier), twice: None, estimate: None }
     }
 
     /// A memo in which every batch has its summary.
@@ -50,7 +52,7 @@ impl Memo {
     pub fn complete(batches: Vec<Summary>) -> Result<Self> {
         let total = batches.first().map_or_else(|| Summary::empty(Vec::new(), 0, true), emptied);
         let batches = batches.into_iter().map(Some).collect();
-        let mut memo = Self { batches, total, start: None, earlier: None, estimate: None };
+        let mut memo = Self { batches, total, start: None, earlier: None, twice: None, estimate: None };
         memo.resum()?;
         Ok(memo)
     }
@@ -70,7 +72,7 @@ impl Memo {
     /// Whether every batch has been visited, so that the total is that of all data.
     pub fn is_complete(&self) -> bool {
         let exact = self.estimate.is_none_or(|estimate| estimate.exact);
-        exact && self.start.is_none() && self.batches.iter().all(Option::is_some)
+        exact && self.start.is_none() && self.twice.is_none() && self.batches.iter().all(Option::is_some)
     }
 
     /// Whether the total is an estimate, which only [`Memo::blend`] moves.
@@ -129,7 +131,7 @@ impl Memo {
     pub fn resum(&mut self) -> Result<()> {
         if self.start.is_none() && self.estimate.is_none() {
             let mut total = emptied(&self.total);
-            for summary in self.earlier.iter().chain(self.batches.iter().flatten()) {
+            for summary in self.earlier.iter().chain(&self.twice).chain(self.batches.iter().flatten()) {
                 total.add(summary)?;
             }
             self.total = total;
@@ -153,9 +155,14 @@ impl Memo {
         let start = self.start.iter().map(|(start, _)| start);
         let complete = self.start.is_some() || self.batches.iter().all(Option::is_some);
         let mut summaries = self.batches.iter().flatten().chain(start).chain(&self.earlier);
+        let twice = self
+            .twice
+            .iter()
+            .all(|rows| rows.ids.iter().all(|id| ids.contains(id)) && rows.fits(&rows.ids, n_statistics));
         let n_remembered = if self.is_estimate() { 0 } else { n_batches };
         let all = summaries.all(|summary| summary.fits(ids, n_statistics));
         mass && complete
+            && twice
             && all
             && self.total.fits(ids, n_statistics)
             && self.batches.len() == n_remembered
@@ -181,6 +188,30 @@ impl Memo {
     /// As [`Summary::add`].
     pub fn amend(&mut self, batch: usize, change: &Summary) -> Result<()> {
         self.batches[batch].as_mut().map_or(Ok(()), |summary| summary.add(change))
+    }
+
+    /// Counts what `rows` has of some of the components twice, until [`Memo::deflate`]: beside what the batches have of them
+    /// (spec 4.6). Neither their mass nor their entropy is counted.
+    ///
+    /// # Errors
+    /// As [`Summary::add`].
+    pub fn inflate(&mut self, rows: Summary) -> Result<()> {
+        self.total.add(&rows)?;
+        self.twice = Some(rows);
+        Ok(())
+    }
+
+    /// The exact sum over batches again.
+    ///
+    /// # Errors
+    /// As [`Summary::add`].
+    pub fn deflate(&mut self) -> Result<()> {
+        match self.twice.take() {
+            None => Ok(()),
+            // Before all batches have been visited there is no sum to make anew.
+            Some(rows) if self.start.is_some() => self.total.sub(&rows),
+            Some(_) => self.resum(),
+        }
     }
 
     /// Forgets all merge-entropy gaps: they hold until the first batch is visited again.

@@ -32,6 +32,21 @@ impl Sample {
         &self.masses
     }
 
+    /// Whether the parts fit together: what is read from a file may be anything.
+    pub fn fits(&self) -> bool {
+        match &self.sparse {
+            None => self.values.len() == self.len() * self.n_columns,
+            Some((columns, starts)) => {
+                let ends = (starts.first(), starts.last()) == (Some(&0), Some(&(self.values.len() as u64)));
+                let inside = columns.iter().all(|&column| (column as usize) < self.n_columns);
+                ends && inside
+                    && starts.is_sorted()
+                    && starts.len() == self.len() + 1
+                    && columns.len() == self.values.len()
+            }
+        }
+    }
+
     /// Copies the listed units.
     pub fn extend<F: Real>(&mut self, units: &Units<'_, F>, list: &[u32]) {
         self.n_columns = units.dimension();

@@ -105,6 +105,7 @@ impl<F: Scalar> Engine<'_, F> {
         };
         // A run that goes on for longer goes on from here, not from what the closing pass makes of it.
         self.offer_checkpoint(executor, &position, observer, true)?;
+        position.memo.deflate()?;
         position.memo.resum()?;
         if position.done > 0 {
             // It ended within a pass, which would have done so at its end.
@@ -153,7 +154,7 @@ impl<F: Scalar> Engine<'_, F> {
 
     /// Judges what the visits of the pass have found for moves.
     fn move_on(&self, position: &mut Position) -> Result<Vec<Report>> {
-        let Some(round) = self.round.as_ref().filter(|_| position.memo.is_complete()) else { return Ok(Vec::new()) };
+        let Some(round) = &self.round else { return Ok(Vec::new()) };
         let Position { moves, memo, edits, pass, .. } = position;
         let reports = round.settle(moves, memo, edits, *pass)?;
         self.reorder(position)?;
@@ -166,10 +167,9 @@ impl<F: Scalar> Engine<'_, F> {
         // first one with. NaN stands for a pass that has nothing to compare with.
         if let [.., before, last] = position.history.as_slice() {
             let gain = (last.elbo - before.elbo) / position.memo.mass_visited().max(1.0);
-            if self.tol > 0.0
-                && gain < self.tol
-                && (self.round.is_none() || position.moves.is_exhausted(&last.moves))
-            {
+            let total = position.memo.total();
+            let is_small = self.tol > 0.0 && gain < self.tol;
+            if is_small && (self.round.is_none() || position.moves.is_exhausted(total, &last.moves, position.pass)) {
                 return Some(StopReason::Converged);
             }
         }
@@ -193,7 +193,7 @@ impl<F: Scalar> Engine<'_, F> {
             (0..n_batches as u32).collect()
         };
         if let Some(round) = self.round.as_ref().filter(|round| !round.is_planned(&position.moves, pass)) {
-            round.plan(&mut position.moves, &position.memo, &mut position.edits, pass)?;
+            round.plan(&mut position.moves, &mut position.memo, &mut position.edits, pass)?;
         }
         for &batch in &order[position.done..] {
             cancel.check()?;

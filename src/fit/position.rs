@@ -54,7 +54,9 @@ impl Position {
             return damaged("the pass it stopped in");
         }
         match self.edits.components() {
-            Ok(ids) if self.memo.fits(&ids, n_statistics, n_batches) => Ok(()),
+            Ok(ids) if self.memo.fits(&ids, n_statistics, n_batches) => {
+                if self.moves.fits(&ids, n_statistics, n_batches) { Ok(()) } else { damaged("its moves") }
+            }
             _ => damaged("the components of its batches"),
         }
     }

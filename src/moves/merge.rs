@@ -103,8 +103,10 @@ pub(super) fn settle<F: Scalar>(
             }
         }
         let Some((gain, a, b)) = best else { break };
-        let (keep, gone) = (ids[a], ids[b]);
+        // The older one lives on.
+        let (keep, gone) = (ids[a].min(ids[b]), ids[a].max(ids[b]));
         counts = merged(&counts, a, b);
+        ids[a] = keep;
         ids.remove(b);
         touched.extend([keep, gone]);
         settled.accepted.push((keep, gone, gain));

@@ -6,6 +6,7 @@
 //! beside their own work, under the same responsibilities; so at its end sums over batches are exact, every move is judged by
 //! them, and no visit is made for a move alone. It is the same for data in memory and for data that are read in order.
 
+mod adoption;
 mod create;
 mod delete;
 mod judge;
@@ -62,6 +63,9 @@ impl Kind {
 /// How births are made (moves recipe, section 2).
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Birth {
+    /// Whether fresh parts compete with all components for the rows of a pass, as in the paper; else they share what their
+    /// target has.
+    pub adopt: bool,
     /// Rows of a component that fresh parts are made of, at most.
     pub max_subsample: usize,
     /// A row can be one of them if its responsibility is above this.
@@ -145,17 +149,20 @@ impl Moves {
         match name {
             "Birth" => {
                 parameters.only(&["adoption", "max_subsample", "threshold", "fresh"])?;
-                let adoption = parameters.text("adoption", "split")?;
-                if adoption != "split" {
-                    return Err(Error::invalid("adoption", format!("{adoption:?}"), "\"split\""));
-                }
+                let adopt = match parameters.text("adoption", "split")? {
+                    "split" => false,
+                    "pass" => true,
+                    other => {
+                        return Err(Error::invalid("adoption", format!("{other:?}"), "\"split\" or \"pass\""));
+                    }
+                };
                 let threshold = match parameters.number("threshold")? {
                     None => 0.1,
                     Some(value) if (0.0..1.0).contains(&value) => value,
                     Some(value) => return Err(Error::invalid("threshold", value, "a number from 0 on, below 1")),
                 };
                 let (max_subsample, fresh) = (whole("max_subsample", 5000, 4)?, whole("fresh", 10, 2)?);
-                self.birth = Some(Birth { max_subsample, threshold, fresh });
+                self.birth = Some(Birth { adopt, max_subsample, threshold, fresh });
             }
             "Split" => {
                 parameters.only(&["candidates"])?;

@@ -51,6 +51,19 @@ pub struct Collect {
 }
 
 impl Plan {
+    /// Whether this can be a plan for the components `ids`.
+    pub(super) fn fits(&self, ids: &[ComponentId], n_statistics: usize) -> bool {
+        let pairs = self.pairs.iter().all(|(a, b)| a < b && ids.contains(a) && ids.contains(b));
+        let proposals = self.proposals.iter().all(|Proposal { target, parts, .. }| {
+            let k = parts.ids.len();
+            let log_weights = &parts.allocation.expected_log_weights;
+            let sizes = (parts.counts.len(), parts.statistics.len(), log_weights.len());
+            let numbers = parts.counts.iter().chain(&parts.statistics).all(|value| value.is_finite());
+            ids.contains(target) && k > 0 && sizes == (k, k * n_statistics, k) && numbers
+        });
+        pairs && proposals && self.shared.iter().all(|id| ids.contains(id))
+    }
+
     /// Whether there is nothing to look for.
     pub fn is_empty(&self) -> bool {
         self.pairs.is_empty() && self.proposals.is_empty() && self.collect.is_none() && self.shared.is_empty()
@@ -132,6 +145,24 @@ pub struct Found {
 }
 
 impl Found {
+    /// Whether visits that follow this plan can have found this.
+    pub(super) fn fits(&self, plan: &Plan, n_statistics: usize, n_batches: usize) -> bool {
+        let parts = self.parts.iter().all(|batch| {
+            let pairs = batch.iter().zip(&plan.proposals);
+            let all = pairs.into_iter().all(|(parts, proposal)| parts.fits(&proposal.parts.ids, n_statistics));
+            all && (batch.is_empty() || batch.len() == plan.proposals.len())
+        });
+        let shared = &self.shared;
+        let n = shared.rows.len();
+        let bags = self.bags.values().all(|bag| bag.rows.fits() && bag.rows.len() == bag.names.len());
+        parts
+            && bags
+            && shared.rows.fits()
+            && self.parts.len() <= n_batches
+            && (shared.batches.len(), shared.pairs.len()) == (n, n)
+            && shared.batches.iter().all(|&batch| (batch as usize) < n_batches)
+    }
+
     /// Takes in what the visit of `batch` of `n_batches` found.
     pub fn take(&mut self, batch: usize, n_batches: usize, findings: Findings, plan: &Plan) {
         self.parts.resize(n_batches, Vec::new());

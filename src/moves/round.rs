@@ -5,9 +5,11 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde::{Deserialize, Serialize};
 
 use crate::component::{ComponentId, EditLog, position};
+use crate::elbo;
 use crate::error::Result;
 use crate::memo::Memo;
 use crate::model::Model;
+use crate::moves::adoption::{self, Adoption};
 use crate::moves::create::{self, Start};
 use crate::moves::delete::{MOST_ROWS, Outcome, Refit};
 use crate::moves::judge::Judge;
@@ -48,6 +50,8 @@ pub struct State {
     unborn: BTreeMap<String, usize>,
     /// Whether everything is tried once more before the run ends.
     last_round: bool,
+    /// Fresh components that compete for the rows of this pass.
+    adoption: Option<Adoption>,
 }
 
 impl State {
@@ -56,13 +60,24 @@ impl State {
         self.found.bags.insert(id, bag);
     }
 
+    /// Whether this can be the state of a run with the components `ids`: what is read from a file may be anything.
+    pub fn fits(&self, ids: &[ComponentId], n_statistics: usize, n_batches: usize) -> bool {
+        let adoption = self.adoption.as_ref().is_none_or(|adoption| adoption.fits(ids, n_statistics, n_batches));
+        adoption && self.plan.fits(ids, n_statistics) && self.found.fits(&self.plan, n_statistics, n_batches)
+    }
+
     /// After a pass that gained next to nothing: whether no move is left to try. If something is, all is tried once more.
-    pub fn is_exhausted(&mut self, reports: &[Report]) -> bool {
+    pub fn is_exhausted(&mut self, total: &Summary, reports: &[Report], pass: usize) -> bool {
         if reports.iter().any(|report| report.accepted > 0) {
             self.last_round = false;
             return false;
         }
-        if !self.plan.proposals.is_empty() {
+        let untried = |(id, count): (&ComponentId, &f64)| {
+            self.found.bags.get(id).is_some_and(|bag| bag.names.len() >= LEAST_ROWS)
+                && *count >= LEAST_COUNT
+                && self.grown.is_ready(*id, *count, pass)
+        };
+        if total.ids.iter().zip(&total.counts).any(untried) {
             return false;
         }
         if self.last_round || (self.grown.is_empty() && self.deleted.is_empty()) {
@@ -99,11 +114,10 @@ impl<F: Scalar> Round<'_, F> {
     ///
     /// # Errors
     /// [`crate::Error::Cancelled`]; [`crate::Error::Numerical`].
-    pub fn plan(&self, state: &mut State, memo: &Memo, edits: &mut EditLog, pass: usize) -> Result<()> {
-        let total = memo.total();
+    pub fn plan(&self, state: &mut State, memo: &mut Memo, edits: &mut EditLog, pass: usize) -> Result<()> {
         let found = std::mem::take(&mut state.found);
         let mut next = state.clone();
-        match self.next_plan(&mut next, total, &found.bags, edits, pass) {
+        match self.next_plan(&mut next, memo, &found.bags, edits, pass) {
             Ok(plan) => {
                 *state = State { plan, ..next };
                 Ok(())
@@ -119,18 +133,35 @@ impl<F: Scalar> Round<'_, F> {
     fn next_plan(
         &self,
         state: &mut State,
-        total: &Summary,
+        memo: &mut Memo,
         bags: &BTreeMap<ComponentId, Bag>,
         edits: &mut EditLog,
         pass: usize,
     ) -> Result<Plan> {
+        let mut proposals = self.propose(state, memo.total(), bags, edits, pass)?;
+        if self.adopts() {
+            let (fresh, others): (Vec<_>, Vec<_>) = proposals.into_iter().partition(|p| p.kind == Kind::Birth);
+            proposals = others;
+            if !fresh.is_empty() {
+                let mass =
+                    |proposal: &Proposal| bags[&proposal.target].smallest(self.most_rows()).rows.masses().iter().sum();
+                let masses: Vec<f64> = fresh.iter().map(mass).collect();
+                state.adoption = Some(Adoption::begin(self.model, memo, edits, fresh, &masses)?);
+                // Targets of splits might be merged with fresh components before it is their turn.
+                proposals.clear();
+            }
+        }
+        let total = memo.total();
         let pairs = self.pairs(state, total, pass)?;
-        let proposals = self.propose(state, total, bags, edits, pass)?;
         let targets: BTreeSet<ComponentId> = proposals.iter().map(|proposal| proposal.target).collect();
         let n_parts = proposals.iter().map(|proposal| proposal.parts.ids.len()).sum();
         let collect = self.collect(state, total, &targets, pass, n_parts);
         let shared = self.to_delete(state, total, &targets, pass);
         Ok(Plan { version: pass as u64 + 1, pairs, proposals, collect, shared })
+    }
+
+    fn adopts(&self) -> bool {
+        self.moves.birth.is_some_and(|birth| birth.adopt)
     }
 
     /// Takes in what the visit of a batch found.
@@ -169,7 +200,8 @@ impl<F: Scalar> Round<'_, F> {
         targets.sort_by(|a, b| total.counts[b.1].total_cmp(&total.counts[a.1]));
         let mut chosen: Vec<(Kind, Start, ComponentId, usize)> = Vec::new();
         if let Some(birth) = self.moves.birth {
-            let room = self.room(total, birth.fresh);
+            let most = if birth.adopt { adoption::MOST_TARGETS } else { MOST_TARGETS };
+            let room = self.room(total, birth.fresh).min(most);
             chosen.extend(targets.iter().take(room).map(|&(id, k)| (Kind::Birth, Start::Fresh(birth.fresh), id, k)));
             targets.drain(..room.min(targets.len()));
         }
@@ -281,8 +313,22 @@ impl<F: Scalar> Round<'_, F> {
         let mut reports = Vec::new();
         let mut touched = BTreeSet::new();
         let mut owner = BTreeMap::new();
+        if let Some(adoption) = state.adoption.take() {
+            memo.deflate()?;
+            let (report, restored) = self.settle_adoption(&judge, &adoption, state, memo, edits, &mut owner, pass)?;
+            if restored {
+                // What the visits found belongs to responsibilities that are gone.
+                self.keep_bags(state, memo, &owner);
+                return Ok(vec![report]);
+            }
+            reports.push(report);
+            touched.extend(owner.values().copied());
+        }
         for (kind, most) in [(Kind::Birth, usize::MAX), (Kind::Split, 1)] {
-            let asked = if kind == Kind::Birth { self.moves.birth.is_some() } else { self.moves.split.is_some() };
+            let asked = match kind {
+                Kind::Birth => self.moves.birth.is_some() && !self.adopts(),
+                _ => self.moves.split.is_some(),
+            };
             if asked {
                 reports.push(self.settle_parts(&judge, state, memo, edits, (kind, most), &mut owner, pass)?);
             }
@@ -312,7 +358,12 @@ impl<F: Scalar> Round<'_, F> {
         if self.moves.delete.is_some() {
             reports.push(self.settle_deletes(&judge, state, memo, edits, &owner, pass)?);
         }
-        // Bags of groups that were accepted, and of targets that were not.
+        self.keep_bags(state, memo, &owner);
+        Ok(reports)
+    }
+
+    /// Leaves of what was found the rows for the next parts, under the components that there are now.
+    fn keep_bags(&self, state: &mut State, memo: &mut Memo, owner: &BTreeMap<ComponentId, ComponentId>) {
         let bags = std::mem::take(&mut state.found.bags);
         for (id, bag) in bags {
             let id = owner.get(&id).copied().unwrap_or(id);
@@ -324,7 +375,47 @@ impl<F: Scalar> Round<'_, F> {
         state.found.shared = super::plan::SharedRows::default();
         state.plan.proposals.clear();
         memo.drop_gaps();
-        Ok(reports)
+    }
+
+    /// Merges fresh components that are not needed, and keeps the others if the bound is not lower than before they came.
+    #[allow(clippy::too_many_arguments)]
+    fn settle_adoption(
+        &self,
+        judge: &Judge<'_, F>,
+        adoption: &Adoption,
+        state: &mut State,
+        memo: &mut Memo,
+        edits: &mut EditLog,
+        owner: &mut BTreeMap<ComponentId, ComponentId>,
+        pass: usize,
+    ) -> Result<(Report, bool)> {
+        let fresh: BTreeSet<ComponentId> = adoption.fresh.iter().flat_map(|(_, fresh)| fresh.iter().copied()).collect();
+        let (own, others): (Vec<_>, Vec<_>) =
+            state.plan.pairs.iter().copied().partition(|(a, b)| fresh.contains(a) || fresh.contains(b));
+        state.plan.pairs = others;
+        let merged = merge::settle(judge, memo, edits, &own, &BTreeSet::new())?;
+        owner.extend(merged.accepted.iter().map(|&(keep, gone, _)| (gone, keep)));
+        let before = adoption.bound();
+        let restored = adoption.restore(self.model, memo, edits)?;
+        let mut accepted = 0;
+        for (target, fresh) in &adoption.fresh {
+            if !restored && fresh.iter().any(|id| memo.total().ids.contains(id)) {
+                accepted += 1;
+                state.grown.forget(*target);
+            } else if let Ok(at) = position(&memo.total().ids, *target) {
+                state.grown.failed(*target, memo.total().counts[at], pass);
+            }
+        }
+        let gain = match before {
+            Some(before) if !restored => elbo::collapsed(self.model, memo.total())?.total() - before,
+            _ => 0.0,
+        };
+        let n = adoption.fresh.len();
+        let mut refused = refusals([if restored { ("the bound fell", n) } else { ("no part was left", n - accepted) }]);
+        let unborn = std::mem::take(&mut state.unborn);
+        let proposed = n + unborn.values().sum::<usize>();
+        refused.extend(unborn);
+        Ok((Report { kind: Kind::Birth, proposed, accepted, gain, refused }, restored))
     }
 
     #[allow(clippy::too_many_arguments)]
