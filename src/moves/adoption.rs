@@ -4,6 +4,8 @@
 //! do not lose them. At its end it is taken away again; sums over batches are exact from then on. The bound may have fallen:
 //! then what was there before comes back.
 
+use std::collections::BTreeSet;
+
 use serde::{Deserialize, Serialize};
 
 use crate::component::{ComponentId, Edit, EditLog};
@@ -70,6 +72,11 @@ impl Adoption {
         let old = &self.memo.total().ids;
         let known = fresh.iter().all(|id| ids.contains(id)) && old.iter().all(|id| ids.contains(id));
         known && ids.len() == old.len() + fresh.len() && self.memo.fits(old, n_statistics, n_batches)
+    }
+
+    /// All fresh components.
+    pub fn ids(&self) -> BTreeSet<ComponentId> {
+        self.fresh.iter().flat_map(|(_, fresh)| fresh.iter().copied()).collect()
     }
 
     /// The bound before, nats, if it was known.

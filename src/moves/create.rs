@@ -7,8 +7,9 @@ use crate::global_step::Globals;
 use crate::likelihood::Metric;
 use crate::local_step::{Assign, ByScore, FromLabels, Keep, LocalStep};
 use crate::model::Model;
+use crate::moves::judge::Judge;
 use crate::moves::plan::Bag;
-use crate::moves::seeding;
+use crate::moves::{seeding, split};
 use crate::parallel::Cancel;
 use crate::rng::Choices;
 use crate::simd::Scalar;
@@ -32,67 +33,98 @@ pub(super) enum Start {
     Bisector,
 }
 
-/// Parts of `target` under identities 0, 1, ..., largest first, fitted to a subsample of its rows that is weighted up to its
-/// mass; `None` where only one is left.
-///
-/// # Errors
-/// [`crate::Error::Cancelled`]; [`crate::Error::Numerical`].
-pub(super) fn parts<F: Scalar>(
-    model: &Model<F>,
-    bag: &Bag,
-    target: Sufficient<'_>,
-    start: Start,
-    choices: &mut dyn Choices,
-    cancel: &Cancel,
-) -> Result<Option<Globals>> {
-    let mass: f64 = bag.rows.masses().iter().sum();
-    if mass <= 0.0 {
-        return Ok(None);
-    }
-    let units = bag.rows.units::<F>((target.count / mass).max(1.0));
-    let metric = model.likelihood.metric(target)?;
-    let fresh = match start {
-        Start::Fresh(fresh) => fresh.min(units.len() / 2),
-        Start::Bisector => 2,
-    };
-    let ids: Vec<ComponentId> = (0..fresh as u32).map(ComponentId).collect();
-    let labels = match (start, &metric) {
-        (Start::Bisector, Metric::Columns(factors)) => seeding::bisect(model, &units, factors)?,
-        _ => seeding::labels(model, &units, &metric, &ids, choices, cancel)?,
-    };
-    let run = |units: &Units<'_, F>, ids: &[ComponentId], assign: &dyn Assign<F>| {
-        let step = LocalStep { likelihood: model.likelihood.as_ref(), ids, assign, keep: Keep::Summary, cancel };
-        step.run(units, None, &mut []).map(|outcome| outcome.summary)
-    };
-    let mut summary = run(&units, &ids, &FromLabels { labels: &labels })?;
-    let all = summary.mass;
-    for iteration in 0.. {
+/// What the parts of a component are made for.
+pub(super) struct Creation<'a, F: Scalar> {
+    pub model: &'a Model<F>,
+    /// What all components have.
+    pub total: &'a Summary,
+    /// Whether parts that are not worth it are joined at once: nobody will do so later on.
+    pub join: bool,
+    pub cancel: &'a Cancel,
+}
+
+impl<F: Scalar> Creation<'_, F> {
+    /// Parts of the component at `place` under identities 0, 1, ..., largest first, fitted to a subsample of its rows that is
+    /// weighted up to its mass; `None` where the subsample is better off in one piece.
+    ///
+    /// # Errors
+    /// [`crate::Error::Cancelled`]; [`crate::Error::Numerical`].
+    pub fn parts(&self, place: usize, bag: &Bag, start: Start, choices: &mut dyn Choices) -> Result<Option<Globals>> {
+        let mass: f64 = bag.rows.masses().iter().sum();
+        if mass <= 0.0 {
+            return Ok(None);
+        }
+        let target = self.total.component(place);
+        let units = bag.rows.units::<F>((target.count / mass).max(1.0));
+        let labels = self.start(&units, target, start, choices)?;
+        let fresh = labels.iter().max().map_or(0, |label| label + 1);
+        let ids: Vec<ComponentId> = (0..fresh).map(ComponentId).collect();
+        let mut summary = self.run(&units, &ids, &FromLabels { labels: &labels })?;
+        let all = summary.mass;
+        for iteration in 0..ITERATIONS {
+            tidy(&mut summary, all)?;
+            let next = self.deal(&units, &Globals::new(self.model, &summary, iteration as u64), None)?;
+            let moved: f64 = next.counts.iter().zip(&summary.counts).map(|(a, b)| (a - b).abs()).sum();
+            summary = next;
+            if moved <= SETTLED * all {
+                break;
+            }
+        }
         tidy(&mut summary, all)?;
-        let globals = Globals::new(model, &summary, iteration);
+        let globals = Globals::new(self.model, &summary, ITERATIONS as u64);
         if globals.n_components() < 2 {
             return Ok(None);
         }
-        if iteration as usize == ITERATIONS {
+        let dealt = self.deal(&units, &globals, Some(1))?;
+        let judge = Judge::new(self.model);
+        let Some(groups) = split::grouping(&judge, self.total, place, &dealt)? else { return Ok(None) };
+        if !self.join {
             return Ok(Some(globals));
         }
-        let scorer = globals.scorer_without_tail(model)?;
+        let mut joined = Summary::empty(dealt.ids[..groups.len()].to_vec(), dealt.n_statistics, false);
+        for (at, group) in groups.iter().enumerate() {
+            group.iter().for_each(|&part| joined.add_component(at, &dealt, part));
+        }
+        Ok(Some(Globals::new(self.model, &joined, ITERATIONS as u64)))
+    }
+
+    /// The first label of every row.
+    fn start(
+        &self,
+        units: &Units<'_, F>,
+        target: Sufficient<'_>,
+        start: Start,
+        choices: &mut dyn Choices,
+    ) -> Result<Vec<u32>> {
+        let metric = self.model.likelihood.metric(target)?;
+        let fresh = match (start, &metric) {
+            (Start::Bisector, Metric::Columns(factors)) => return seeding::bisect(self.model, units, factors),
+            (Start::Bisector, _) => 2,
+            (Start::Fresh(fresh), _) => fresh.min(units.len() / 2),
+        };
+        let ids: Vec<ComponentId> = (0..fresh as u32).map(ComponentId).collect();
+        seeding::labels(self.model, units, &metric, &ids, choices, self.cancel)
+    }
+
+    /// A local step over the subsample; of the parts all are kept, or `width`.
+    fn deal(&self, units: &Units<'_, F>, parts: &Globals, width: Option<usize>) -> Result<Summary> {
+        let scorer = parts.scorer_without_tail(self.model)?;
         let deal = ByScore {
             scorer: scorer.as_ref(),
             tail: None,
-            width: globals.n_components(),
+            width: width.unwrap_or(parts.n_components()),
             margin: Some(MARGIN),
             abandon: true,
             row_terms: false,
         };
-        let next = run(&units, &summary.ids, &deal)?;
-        let moved: f64 = next.counts.iter().zip(&summary.counts).map(|(a, b)| (a - b).abs()).sum();
-        summary = next;
-        if moved <= SETTLED * all {
-            tidy(&mut summary, all)?;
-            return Ok(Some(Globals::new(model, &summary, iteration)).filter(|globals| globals.n_components() > 1));
-        }
+        self.run(units, &parts.ids, &deal)
     }
-    Ok(None)
+
+    fn run(&self, units: &Units<'_, F>, ids: &[ComponentId], assign: &dyn Assign<F>) -> Result<Summary> {
+        let likelihood = self.model.likelihood.as_ref();
+        let step = LocalStep { likelihood, ids, assign, keep: Keep::Summary, cancel: self.cancel };
+        step.run(units, None, &mut []).map(|outcome| outcome.summary)
+    }
 }
 
 /// Drops parts with next to nothing, and puts the others into the order of falling counts.

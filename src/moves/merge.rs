@@ -1,6 +1,6 @@
 //! Merges, from summaries alone (spec 4.5).
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use crate::component::{ComponentId, Edit, EditLog, position};
 use crate::error::Result;
@@ -8,17 +8,23 @@ use crate::memo::Memo;
 use crate::moves::judge::{Judge, Part, is_gain};
 use crate::parallel::try_map;
 use crate::simd::Scalar;
+use crate::special::ln_gamma;
 use crate::suffstats::Summary;
 
 /// Pairs whose gaps are kept, for each component, at most: the best of a pass are among them.
 const PAIRS_PER_COMPONENT: usize = 4;
 
 /// The pairs whose merge would raise the bound if their merge-entropy gap were zero, smaller identity first. A gap is never
-/// below zero, so no other pair can be merged. The best four a component, of equal parts of the list.
+/// below zero, so no other pair can be merged. Of the most likely four times as many as there are components; and the best four of
+/// each `fresh` one, whatever they promise: rows that are counted twice make it look more distinct than it is.
 ///
 /// # Errors
 /// [`crate::Error::Numerical`].
-pub(super) fn rank<F: Scalar>(judge: &Judge<'_, F>, total: &Summary) -> Result<Vec<(ComponentId, ComponentId)>> {
+pub(super) fn rank<F: Scalar>(
+    judge: &Judge<'_, F>,
+    total: &Summary,
+    fresh: &BTreeSet<ComponentId>,
+) -> Result<Vec<(ComponentId, ComponentId)>> {
     let k = total.n_components();
     let tail = total.tail.map_or(0.0, |tail| tail.count);
     let before = judge.allocation(total.counts.clone(), tail);
@@ -28,21 +34,48 @@ pub(super) fn rank<F: Scalar>(judge: &Judge<'_, F>, total: &Summary) -> Result<V
         let mut row = Vec::new();
         for b in a + 1..k {
             let both = judge.gain(parts[a].with(&parts[b]).sufficient())?;
-            let ratio = both - gains[a] - gains[b];
-            let most = ratio + judge.allocation(merged(&total.counts, a, b), tail) - before;
-            if is_gain(most, [both, gains[a], gains[b]]) {
-                row.push((most, a, b));
-            }
+            // How many more ways there are to choose the rows of one than of two: nearly what the weights gain.
+            let (x, y) = (parts[a].count, parts[b].count);
+            let choices = ln_gamma(1.0 + x + y) - ln_gamma(1.0 + x) - ln_gamma(1.0 + y);
+            row.push(Pair { a, b, both, ratio: both - gains[a] - gains[b], choices });
         }
         Ok(row)
     })?;
-    let mut pairs: Vec<(f64, usize, usize)> = rows.into_iter().flatten().collect();
-    pairs.sort_by(|x, y| y.0.total_cmp(&x.0).then((x.1, x.2).cmp(&(y.1, y.2))));
-    pairs.truncate(PAIRS_PER_COMPONENT * k);
+    let mut pairs: Vec<Pair> = rows.into_iter().flatten().collect();
+    pairs.sort_by(|x, y| (y.ratio + y.choices).total_cmp(&(x.ratio + x.choices)).then((x.a, x.b).cmp(&(y.a, y.b))));
     let id = |at: usize| total.ids[at];
-    let mut pairs: Vec<_> = pairs.into_iter().map(|(_, a, b)| (id(a).min(id(b)), id(a).max(id(b)))).collect();
-    pairs.sort_unstable();
-    Ok(pairs)
+    let mut listed: BTreeMap<ComponentId, usize> = BTreeMap::new();
+    let mut left = PAIRS_PER_COMPONENT * k;
+    let mut kept = Vec::new();
+    for pair in pairs {
+        let own: Vec<_> = [id(pair.a), id(pair.b)].into_iter().filter(|id| fresh.contains(id)).collect();
+        let is_wanted = if own.is_empty() {
+            let change = || judge.allocation(merged(&total.counts, pair.a, pair.b), tail) - before;
+            let is_tried = left > 0;
+            left = left.saturating_sub(1);
+            is_tried && is_gain(pair.ratio + change(), [pair.both, gains[pair.a], gains[pair.b]])
+        } else {
+            own.iter().for_each(|id| *listed.entry(*id).or_insert(0) += 1);
+            own.iter().any(|id| listed[id] <= PAIRS_PER_COMPONENT)
+        };
+        if is_wanted {
+            kept.push((id(pair.a).min(id(pair.b)), id(pair.a).max(id(pair.b))));
+        }
+        if left == 0 && fresh.is_empty() {
+            break;
+        }
+    }
+    kept.sort_unstable();
+    Ok(kept)
+}
+
+/// Two components and what they would be together.
+struct Pair {
+    a: usize,
+    b: usize,
+    both: f64,
+    ratio: f64,
+    choices: f64,
 }
 
 fn merged(counts: &[f64], a: usize, b: usize) -> Vec<f64> {

@@ -10,7 +10,7 @@ use crate::error::Result;
 use crate::memo::Memo;
 use crate::model::Model;
 use crate::moves::adoption::{self, Adoption};
-use crate::moves::create::{self, Start};
+use crate::moves::create::{Creation, Start};
 use crate::moves::delete::{MOST_ROWS, Outcome, Refit};
 use crate::moves::judge::Judge;
 use crate::moves::memory::Memory;
@@ -52,6 +52,8 @@ pub struct State {
     last_round: bool,
     /// Fresh components that compete for the rows of this pass.
     adoption: Option<Adoption>,
+    /// Whether the last pass was undone; the next one is made without births, so that it gains what a pass gains.
+    restored: bool,
 }
 
 impl State {
@@ -199,7 +201,8 @@ impl<F: Scalar> Round<'_, F> {
         }
         targets.sort_by(|a, b| total.counts[b.1].total_cmp(&total.counts[a.1]));
         let mut chosen: Vec<(Kind, Start, ComponentId, usize)> = Vec::new();
-        if let Some(birth) = self.moves.birth {
+        let undone = std::mem::take(&mut state.restored);
+        if let Some(birth) = self.moves.birth.filter(|_| !undone) {
             let most = if birth.adopt { adoption::MOST_TARGETS } else { MOST_TARGETS };
             let room = self.room(total, birth.fresh).min(most);
             chosen.extend(targets.iter().take(room).map(|&(id, k)| (Kind::Birth, Start::Fresh(birth.fresh), id, k)));
@@ -215,10 +218,11 @@ impl<F: Scalar> Round<'_, F> {
             }
         }
         let created = try_map(chosen.len(), |at| {
-            let (_, start, id, k) = chosen[at];
+            let (kind, start, id, k) = chosen[at];
             let mut generator = stream(self.seed, Purpose::Creation, name(pass as u64, [u64::from(id.0)]));
-            let bag = bags[&id].smallest(self.most_rows());
-            create::parts(self.model, &bag, total.component(k), start, &mut generator, self.cancel)
+            let join = kind == Kind::Birth && self.adopts();
+            let creation = Creation { model: self.model, total, join, cancel: self.cancel };
+            creation.parts(k, &bags[&id].smallest(self.most_rows()), start, &mut generator)
         })?;
         let mut proposals = Vec::new();
         for ((kind, _, target, k), parts) in chosen.into_iter().zip(created) {
@@ -229,7 +233,7 @@ impl<F: Scalar> Round<'_, F> {
                 }
                 None => {
                     state.grown.failed(target, total.counts[k], pass);
-                    *state.unborn.entry("its rows make one part".into()).or_default() += 1;
+                    *state.unborn.entry("its rows are better off in one piece".into()).or_default() += 1;
                 }
             }
         }
@@ -260,7 +264,8 @@ impl<F: Scalar> Round<'_, F> {
             return Ok(state.plan.pairs.clone());
         }
         state.ranked = Some((pass, ids));
-        merge::rank(&Judge::new(self.model), total)
+        let fresh = state.adoption.as_ref().map_or_else(BTreeSet::new, Adoption::ids);
+        merge::rank(&Judge::new(self.model), total, &fresh)
     }
 
     /// Rows of all components that may be split after this pass.
@@ -318,11 +323,23 @@ impl<F: Scalar> Round<'_, F> {
             let (report, restored) = self.settle_adoption(&judge, &adoption, state, memo, edits, &mut owner, pass)?;
             if restored {
                 // What the visits found belongs to responsibilities that are gone.
+                state.restored = true;
                 self.keep_bags(state, memo, &owner);
                 return Ok(vec![report]);
             }
             reports.push(report);
             touched.extend(owner.values().copied());
+        } else if self.adopts() {
+            // Nobody was ready, or nobody's rows are better off in several pieces.
+            let unborn = std::mem::take(&mut state.unborn);
+            let proposed = unborn.values().sum();
+            reports.push(Report {
+                kind: Kind::Birth,
+                proposed,
+                accepted: 0,
+                gain: 0.0,
+                refused: unborn.into_iter().collect(),
+            });
         }
         for (kind, most) in [(Kind::Birth, usize::MAX), (Kind::Split, 1)] {
             let asked = match kind {
@@ -389,7 +406,7 @@ impl<F: Scalar> Round<'_, F> {
         owner: &mut BTreeMap<ComponentId, ComponentId>,
         pass: usize,
     ) -> Result<(Report, bool)> {
-        let fresh: BTreeSet<ComponentId> = adoption.fresh.iter().flat_map(|(_, fresh)| fresh.iter().copied()).collect();
+        let fresh = adoption.ids();
         let (own, others): (Vec<_>, Vec<_>) =
             state.plan.pairs.iter().copied().partition(|(a, b)| fresh.contains(a) || fresh.contains(b));
         state.plan.pairs = others;

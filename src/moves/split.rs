@@ -68,7 +68,8 @@ pub(super) fn settle<F: Scalar>(
     let mut before = judge.allocation(counts.clone(), tail);
     let mut left: Vec<(f64, Candidate<'_>)> = Vec::new();
     for candidate in candidates {
-        if let Some((_, gain)) = best(judge, &candidate, &counts, &places, before, tail) {
+        let place = places[&candidate.proposal.target];
+        if let Some((_, gain)) = best(judge, &candidate.levels, &counts, place, before, tail) {
             left.push((gain, candidate));
         }
     }
@@ -77,9 +78,9 @@ pub(super) fn settle<F: Scalar>(
     let mut accepted = Vec::new();
     for (_, candidate) in left.into_iter().take(most) {
         // What was accepted before it has changed the weights.
-        let Some((level, gain)) = best(judge, &candidate, &counts, &places, before, tail) else { continue };
-        let level = &candidate.levels[level];
         let place = places[&candidate.proposal.target];
+        let Some((level, gain)) = best(judge, &candidate.levels, &counts, place, before, tail) else { continue };
+        let level = &candidate.levels[level];
         counts[place] = level.counts[0];
         counts.extend_from_slice(&level.counts[1..]);
         before = judge.allocation(counts.clone(), tail);
@@ -139,18 +140,36 @@ fn grouped(batch: &[Summary], accepted: &[(usize, Vec<ComponentId>, Vec<Vec<usiz
     dealt
 }
 
+/// How the parts of the component at `place` are best grouped, where two groups or more are better than one; `parts` is what
+/// was dealt to them, of all rows or of a subsample that stands for them.
+pub(super) fn grouping<F: Scalar>(
+    judge: &Judge<'_, F>,
+    total: &Summary,
+    place: usize,
+    parts: &Summary,
+) -> Result<Option<Vec<Vec<usize>>>> {
+    let mut whole = Part { count: 0.0, statistics: vec![0.0; parts.n_statistics] };
+    for k in 0..parts.n_components() {
+        whole = whole.with(&Part::of(parts, k));
+    }
+    let mut levels = levels(judge, &whole, parts)?;
+    let tail = total.tail.map_or(0.0, |tail| tail.count);
+    let before = judge.allocation(total.counts.clone(), tail);
+    let best = best(judge, &levels, &total.counts, place, before, tail);
+    Ok(best.map(|(level, _)| levels.swap_remove(level).groups))
+}
+
 /// The level that gains most, and its gain, if it is one.
 fn best<F: Scalar>(
     judge: &Judge<'_, F>,
-    candidate: &Candidate<'_>,
+    levels: &[Level],
     counts: &[f64],
-    places: &BTreeMap<ComponentId, usize>,
+    place: usize,
     before: f64,
     tail: f64,
 ) -> Option<(usize, f64)> {
-    let place = places[&candidate.proposal.target];
     let mut best: Option<(usize, f64)> = None;
-    for (at, level) in candidate.levels.iter().enumerate() {
+    for (at, level) in levels.iter().enumerate() {
         let mut counts = counts.to_vec();
         counts[place] = level.counts[0];
         counts.extend_from_slice(&level.counts[1..]);
