@@ -131,7 +131,13 @@ mod tests {
             2
         }
 
-        fn visit(&mut self, _: usize, _: &crate::global_step::Globals, _: &EditLog) -> Result<crate::executor::Visit> {
+        fn visit(
+            &mut self,
+            _: usize,
+            _: &crate::global_step::Globals,
+            _: &EditLog,
+            _: &crate::moves::Plan,
+        ) -> Result<crate::executor::Visit> {
             Err(Error::Cancelled)
         }
 

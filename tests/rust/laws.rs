@@ -13,6 +13,7 @@ use stickbreak::init::{Beginning, Init};
 use stickbreak::likelihood::{Density, demands};
 use stickbreak::local_step::{ByScore, FromTable, Keep, LocalStep, Outcome};
 use stickbreak::model::Model;
+use stickbreak::moves::Moves;
 use stickbreak::parallel::{Cancel, with_threads};
 use stickbreak::responsibilities::Sparsity;
 use stickbreak::rng::Choices;
@@ -27,6 +28,7 @@ fn options(k: usize, batches: usize, sparsity: Sparsity, max_passes: usize) -> O
         n_components: Some(k),
         batches: Cut::Number(batches),
         shuffle: true,
+        moves: Moves::default(),
         schedule: Schedule::Memoized,
         sparsity,
         margin: None,

@@ -13,6 +13,7 @@ use stickbreak::global_step::Globals;
 use stickbreak::init::Init;
 use stickbreak::local_step::{ByScore, Keep, LocalState, LocalStep, Outcome};
 use stickbreak::model::Model;
+use stickbreak::moves::Moves;
 use stickbreak::parallel::Cancel;
 use stickbreak::responsibilities::Sparsity;
 use stickbreak::simd::Scalar;
@@ -124,6 +125,7 @@ proptest! {
             batches: Cut::Number(batches),
             schedule: Schedule::Memoized,
             shuffle: true,
+            moves: Moves::default(),
             sparsity: Sparsity::Limited(width),
             margin: None,
             bounds_memory: 1,

@@ -16,6 +16,7 @@ use stickbreak::likelihood::Density;
 use stickbreak::local_step::{Chunk, Keep, LocalState, Tap};
 use stickbreak::memo::Memo;
 use stickbreak::model::Model;
+use stickbreak::moves::Plan;
 use stickbreak::parallel::Cancel;
 use stickbreak::responsibilities::Sparsity;
 use stickbreak::suffstats::{PairGaps, Summary};
@@ -37,7 +38,7 @@ fn one_pass(model: &Model<f64>, source: &dyn BatchSource<f64>, edits: &EditLog) 
     let globals = globals_of_rows(model, &rows, D, K);
     let mut executor = InProcess::new(model, source, OPTIONS, Cancel::default()).expect("four batches");
     let n_batches = executor.n_batches();
-    let summaries = (0..n_batches).map(|b| executor.visit(b, &globals, edits).expect("in memory").summary).collect();
+    let summaries = (0..n_batches).map(|b| executor.visit(b, &globals, edits, &Plan::default()).expect("in memory").summary).collect();
     let states = (0..n_batches).map(|b| executor.state(b).clone()).collect();
     (Memo::complete(summaries).expect("same components"), states)
 }
@@ -71,7 +72,7 @@ fn a_reorder_moves_no_batch_and_changes_only_the_allocation() {
     let globals = Globals::new(&model, memo.total(), 1);
     let mut executor = InProcess::new(&model, &source, OPTIONS, Cancel::default()).expect("four batches");
     executor.set_state(1, states[1].clone());
-    let summary = executor.visit(1, &globals, &edits).expect("in memory").summary;
+    let summary = executor.visit(1, &globals, &edits, &Plan::default()).expect("in memory").summary;
     assert_eq!(summary.ids, memo.total().ids);
     memo.replace(1, summary).expect("same components");
     assert!(collapsed(&model, memo.total()).expect("definite").total() >= after.total() - 1e-9);
@@ -182,7 +183,7 @@ impl Observer for Passes {
     fn on_batch(&mut self, _: usize, _: usize, _: usize) {}
 
     fn on_pass(&mut self, record: &Record) -> bool {
-        self.0.push(*record);
+        self.0.push(record.clone());
         false
     }
 }
@@ -223,6 +224,7 @@ fn run_watched(
         max_passes: passes,
         margin: None,
         tol: 0.0,
+        round: None,
         schedule: Schedule::Memoized,
         shuffle,
         seed: 5,
@@ -362,7 +364,7 @@ fn drift_bounds_the_residuals() {
         let mut useful = 0;
         for version in 2..12 {
             for batch in 0..4 {
-                memo.replace(batch, executor.visit(batch, &earlier, &edits).expect("in memory").summary)
+                memo.replace(batch, executor.visit(batch, &earlier, &edits, &Plan::default()).expect("in memory").summary)
                     .expect("same components");
             }
             let later = Globals::new(&model, memo.total(), version);

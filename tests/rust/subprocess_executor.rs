@@ -20,6 +20,7 @@ use stickbreak::global_step::Globals;
 use stickbreak::local_step::Keep;
 use stickbreak::memo::Memo;
 use stickbreak::model::Model;
+use stickbreak::moves::{Birth, Delete, Moves, Plan, Round};
 use stickbreak::parallel::Cancel;
 use stickbreak::responsibilities::Sparsity;
 use stickbreak::suffstats::Summary;
@@ -28,6 +29,7 @@ const N: usize = 2000;
 const D: usize = 4;
 const K: usize = 6;
 const BATCHES: usize = 5;
+const PASSES: usize = 4;
 const OPTIONS: LocalOptions = LocalOptions {
     sparsity: Sparsity::Limited(3),
     margin: None,
@@ -52,7 +54,7 @@ fn receive(stream: &mut impl Read) -> std::io::Result<Vec<u8>> {
 
 #[derive(Serialize, Deserialize)]
 enum Request {
-    Visit(usize, Box<Globals>, EditLog),
+    Visit(usize, Box<Globals>, EditLog, Plan),
     Save,
     Load(Vec<Vec<u8>>),
 }
@@ -67,8 +69,8 @@ fn serve() {
     let (mut input, mut output) = (std::io::stdin(), std::io::stdout());
     while let Ok(request) = receive(&mut input) {
         let answer = match postcard::from_bytes(&request).expect("a request") {
-            Request::Visit(batch, globals, edits) => {
-                postcard::to_stdvec(&executor.visit(batch, &globals, &edits).expect("in memory"))
+            Request::Visit(batch, globals, edits, plan) => {
+                postcard::to_stdvec(&executor.visit(batch, &globals, &edits, &plan).expect("in memory"))
             }
             Request::Save => postcard::to_stdvec(&executor.save_states().expect("serialisable")),
             Request::Load(states) => postcard::to_stdvec(&executor.load_states(&states).expect("of five batches")),
@@ -114,9 +116,10 @@ impl Executor for Pool {
         BATCHES
     }
 
-    fn visit(&mut self, batch: usize, globals: &Globals, edits: &EditLog) -> Result<Visit> {
+    fn visit(&mut self, batch: usize, globals: &Globals, edits: &EditLog, plan: &Plan) -> Result<Visit> {
         let n = self.workers.len();
-        self.workers[batch % n].ask(batch, &Request::Visit(batch, Box::new(globals.clone()), edits.clone()))
+        let request = Request::Visit(batch, Box::new(globals.clone()), edits.clone(), plan.clone());
+        self.workers[batch % n].ask(batch, &request)
     }
 
     fn save_states(&mut self) -> Result<Vec<Vec<u8>>> {
@@ -130,14 +133,14 @@ impl Executor for Pool {
     }
 }
 
-/// Keeps the third checkpoint, which is in the middle of a pass.
-#[derive(Default)]
-struct Third {
+/// Keeps one checkpoint in the middle of a pass.
+struct Kept {
+    wanted: usize,
     asked: usize,
     bytes: Vec<u8>,
 }
 
-impl Observer for Third {
+impl Observer for Kept {
     fn on_batch(&mut self, _: usize, _: usize, _: usize) {}
 
     fn on_pass(&mut self, _: &Record) -> bool {
@@ -146,7 +149,7 @@ impl Observer for Third {
 
     fn wants_checkpoint(&mut self, _: bool) -> bool {
         self.asked += 1;
-        self.asked == 3
+        self.asked == self.wanted
     }
 
     fn on_checkpoint(&mut self, bytes: Vec<u8>) {
@@ -154,20 +157,44 @@ impl Observer for Third {
     }
 }
 
-fn start(model: &Model<f64>, rows: &[f64]) -> Position {
-    let edits = EditLog::with_components(K);
-    let globals = globals_of_rows(model, rows, D, K);
+fn start(model: &Model<f64>, rows: &[f64], k: usize) -> Position {
+    let edits = EditLog::with_components(k);
+    let globals = globals_of_rows(model, rows, D, k);
     let mut start = Summary::empty(edits.components().expect("one append"), model.likelihood.n_statistics(), false);
     (start.counts, start.statistics) = (globals.counts, globals.statistics);
     Position::first(Memo::starting_from(start, BATCHES, N as f64), edits)
 }
 
-fn run(model: &Model<f64>, position: Position, executor: &mut dyn Executor, observer: &mut dyn Observer) -> Run {
+const MOVES: Moves = Moves {
+    birth: Some(Birth { max_subsample: 500, threshold: 0.1, fresh: 3 }),
+    split: None,
+    merge: true,
+    delete: Some(Delete { candidates: 3 }),
+};
+
+fn run(
+    model: &Model<f64>,
+    moves: &Moves,
+    position: Position,
+    executor: &mut dyn Executor,
+    observer: &mut dyn Observer,
+) -> Run {
     let identity = Identity::default();
+    let cancel = Cancel::default();
+    let round = (!moves.is_empty()).then(|| Round {
+        model,
+        moves,
+        sparsity: OPTIONS.sparsity,
+        margin: OPTIONS.margin,
+        seed: 2,
+        n_batches: BATCHES,
+        cancel: &cancel,
+    });
     let engine = Engine {
         model,
+        round,
         identity: &identity,
-        max_passes: 4,
+        max_passes: PASSES,
         margin: None,
         tol: 0.0,
         schedule: Schedule::Memoized,
@@ -175,38 +202,54 @@ fn run(model: &Model<f64>, position: Position, executor: &mut dyn Executor, obse
         seed: 2,
         started: Instant::now(),
     };
-    engine.run(executor, position, observer, &Cancel::default()).expect("a fit")
+    engine.run(executor, position, observer, &cancel).expect("a fit")
+}
+
+/// The fit in this process and in two others, and from a checkpoint of `pass` after two batches. Returns how many components
+/// there were after each pass.
+fn compare(moves: &Moves, k: usize, pass: usize) -> Vec<usize> {
+    let rows = clustered::<f64>(N, D, K, 9);
+    let table = DenseRows::new(&rows, D);
+    let model = model("Gaussian", "DirichletProcess", K, &rows, D);
+    let source = ArrayBatches::new(&table, None, BATCHES, Some(3), 0).expect("5 of 2000");
+    let mut here = InProcess::new(&model, &source, OPTIONS, Cancel::default()).expect("replayable");
+    // One before the first pass, then one after every batch.
+    let mut kept = Kept { wanted: 1 + pass * BATCHES + 2, asked: 0, bytes: Vec::new() };
+    let ours = run(&model, moves, start(&model, &rows, k), &mut here, &mut kept);
+    let mut pool = Pool { workers: vec![Worker::start(), Worker::start()] };
+    let theirs = run(&model, moves, start(&model, &rows, k), &mut pool, &mut ());
+    assert_eq!(pool.save_states(), here.save_states());
+    // Other workers go on from the checkpoint that the first executor wrote.
+    let (position, states) = Identity::default()
+        .read(&kept.bytes, BATCHES, model.likelihood.n_statistics())
+        .expect("a checkpoint of this run");
+    assert_eq!((position.pass, position.done), (pass, 2));
+    assert_eq!(position.moves.plan.proposals.is_empty(), moves.is_empty());
+    pool.load_states(&states).expect("of five batches");
+    let resumed = run(&model, moves, position, &mut pool, &mut ());
+    assert_eq!(pool.save_states(), here.save_states());
+    for mut worker in pool.workers {
+        drop(worker.input);
+        assert!(worker.child.wait().expect("the worker").success());
+    }
+    let known = |run: &Run| -> Vec<_> {
+        run.history.iter().map(|record| (record.elbo.to_bits(), record.n_components, record.moves.clone())).collect()
+    };
+    for other in [theirs, resumed] {
+        assert_eq!(ours.summary, other.summary);
+        assert_eq!(ours.elbo.to_bits(), other.elbo.to_bits());
+        assert_eq!(known(&ours), known(&other));
+    }
+    assert_eq!(ours.history.len(), PASSES);
+    ours.history.iter().map(|record| record.n_components).collect()
 }
 
 fn main() {
     if std::env::var_os("STICKBREAK_WORKER").is_some() {
         return serve();
     }
-    let rows = clustered::<f64>(N, D, K, 9);
-    let table = DenseRows::new(&rows, D);
-    let model = model("Gaussian", "DirichletProcess", K, &rows, D);
-    let source = ArrayBatches::new(&table, None, BATCHES, Some(3), 0).expect("5 of 2000");
-    let mut here = InProcess::new(&model, &source, OPTIONS, Cancel::default()).expect("replayable");
-    let mut third = Third::default();
-    let ours = run(&model, start(&model, &rows), &mut here, &mut third);
-    let mut pool = Pool { workers: vec![Worker::start(), Worker::start()] };
-    let theirs = run(&model, start(&model, &rows), &mut pool, &mut ());
-    assert_eq!(pool.save_states(), here.save_states());
-    // Other workers go on from the checkpoint that the first executor wrote.
-    let (position, states) = Identity::default()
-        .read(&third.bytes, BATCHES, model.likelihood.n_statistics())
-        .expect("a checkpoint of this run");
-    assert_eq!((position.pass, position.done), (0, 2));
-    pool.load_states(&states).expect("of five batches");
-    let resumed = run(&model, position, &mut pool, &mut ());
-    assert_eq!(pool.save_states(), here.save_states());
-    for mut worker in pool.workers {
-        drop(worker.input);
-        assert!(worker.child.wait().expect("the worker").success());
-    }
-    for other in [theirs, resumed] {
-        assert_eq!(ours.summary, other.summary);
-        assert_eq!(ours.elbo.to_bits(), other.elbo.to_bits());
-        assert_eq!(other.history.len(), 4);
-    }
+    assert_eq!(compare(&Moves::default(), K, 0), [K; PASSES]);
+    // Proposals, and what two batches found for them, travel with the checkpoint.
+    let grown = compare(&MOVES, 2, 1);
+    assert!(grown[0] == 2 && grown[1] > 2, "{grown:?}");
 }

@@ -1,0 +1,92 @@
+//! Moves, with every responsibility in sight: what sums say is what the responsibilities say (spec 4.4 to 4.8).
+
+#[path = "../common/mod.rs"]
+mod common;
+mod problem;
+mod replay;
+
+use std::collections::BTreeMap;
+
+use proptest::prelude::*;
+use stickbreak::data::ArrayBatches;
+use stickbreak::moves::{Birth, Delete, Kind, Moves, Split};
+use stickbreak::responsibilities::Sparsity;
+
+use problem::{CASES, Case, Problem};
+use replay::{Replay, Setting};
+
+const BIRTH: Birth = Birth { max_subsample: 200, threshold: 0.1, fresh: 5 };
+const ALL: Moves = Moves {
+    birth: Some(BIRTH),
+    split: Some(Split { candidates: 3 }),
+    merge: true,
+    delete: Some(Delete { candidates: 4 }),
+};
+
+/// Moves of the kinds whose bits are set.
+fn moves_of(bits: u8) -> Moves {
+    Moves {
+        birth: ALL.birth.filter(|_| bits & 1 > 0),
+        split: ALL.split.filter(|_| bits & 2 > 0),
+        merge: bits & 4 > 0,
+        delete: ALL.delete.filter(|_| bits & 8 > 0),
+    }
+}
+
+/// Runs passes, one a set of moves, from `k` components; returns how many moves of each kind were accepted.
+fn run(case: Case, setting: Setting, k: usize, n_clusters: usize, passes: &[Moves]) -> BTreeMap<Kind, usize> {
+    let n = 240;
+    let problem = Problem::new(case, n, 4, n_clusters, setting.seed);
+    let rows = problem.rows();
+    let weights = problem.weights.as_deref();
+    let source = ArrayBatches::new(rows.as_ref(), weights, setting.n_batches, Some(setting.seed), 0).expect("enough rows");
+    let labels: Vec<u32> = (0..n as u32).map(|row| (row / 3 + row % 5) % k as u32).collect();
+    let mut replay = Replay::new(&problem.model, rows.as_ref(), weights, &source, setting, &labels);
+    let mut accepted = BTreeMap::new();
+    for moves in passes {
+        for report in replay.pass(moves) {
+            *accepted.entry(report.kind).or_insert(0) += report.accepted;
+        }
+    }
+    accepted
+}
+
+/// Every likelihood and process with moves, every form of rows: births from one component, splits from one, merges and
+/// deletes from too many. None of the comparisons is empty.
+#[test]
+fn gains_and_summaries_are_those_of_the_responsibilities() {
+    for (at, case) in CASES.into_iter().enumerate() {
+        let sparsity = [Sparsity::Dense, Sparsity::Limited(3), Sparsity::Limited(1)][at % 3];
+        let margin = [None, Some(15.0)][at / 3 % 2];
+        let setting = Setting { n_batches: 1 + at % 4, sparsity, margin, seed: at as u64 };
+        let mut accepted = BTreeMap::new();
+        for (k, bits) in [(1, 1), (1, 2), (12, 4), (12, 8), (2, 15)] {
+            for (kind, n) in run(case, setting, k, 4, &[moves_of(bits); 5]) {
+                *accepted.entry(kind).or_insert(0) += n;
+            }
+        }
+        for kind in [Kind::Birth, Kind::Split, Kind::Merge, Kind::Delete] {
+            assert!(accepted[&kind] > 0, "{case:?} {setting:?}: {accepted:?}");
+        }
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(24))]
+
+    /// Any sequence of passes with any moves leaves what the responsibilities say.
+    #[test]
+    fn any_sequence_of_moves(
+        case in prop::sample::select(CASES.to_vec()),
+        passes in prop::collection::vec(0_u8..16, 1..7),
+        (k, n_clusters, n_batches) in (1_usize..14, 1_usize..6, 1_usize..6),
+        width in prop::option::of(1_usize..6),
+        margin in prop::option::of(5.0..30.0),
+        seed in 0_u64..1000,
+    ) {
+        let sparsity = width.map_or(Sparsity::Dense, Sparsity::Limited);
+        let setting = Setting { n_batches, sparsity, margin, seed };
+        let passes: Vec<Moves> = passes.into_iter().map(moves_of).collect();
+        run(case, setting, k, n_clusters, &passes);
+    }
+}

@@ -1,0 +1,457 @@
+//! A run of which every responsibility is known: visits are watched, and what a move does to the responsibilities is done to
+//! a table of them, so that everything the core follows by sums can be computed from scratch.
+
+use std::collections::BTreeMap;
+
+use stickbreak::component::{ComponentId, Edit, EditLog};
+use stickbreak::data::{ArrayBatches, BatchSource, Rows, Sample, Units};
+use stickbreak::elbo::collapsed;
+use stickbreak::executor::{Executor, InProcess, LocalOptions};
+use stickbreak::global_step::Globals;
+use stickbreak::local_step::{Assign, ByScore, Chunk, FromTable, Keep, LocalStep, Tap};
+use stickbreak::memo::Memo;
+use stickbreak::model::Model;
+use stickbreak::moves::{Bag, Kind, Moves, Plan, Report, Round, State};
+use stickbreak::parallel::Cancel;
+use stickbreak::responsibilities::Sparsity;
+use stickbreak::suffstats::Summary;
+
+/// Responsibilities of one row; the tail is not among them.
+pub type Shares = BTreeMap<ComponentId, f64>;
+
+/// Writes down what a local step gives each row.
+struct Watch<'a> {
+    ids: &'a [ComponentId],
+    rows: &'a mut [Shares],
+}
+
+impl Tap for Watch<'_> {
+    fn observe(&mut self, chunk: &Chunk<'_>) -> stickbreak::Result<()> {
+        let width = chunk.responsibilities.width;
+        for unit in 0..chunk.responsibilities.len() {
+            let own = unit * width..(unit + 1) * width;
+            let pairs = chunk.responsibilities.components[own.clone()].iter().zip(&chunk.responsibilities.values[own]);
+            self.rows[chunk.row_number(unit)] = pairs
+                .filter(|(_, value)| **value > 0.0)
+                .filter_map(|(&at, &value)| Some((*self.ids.get(at as usize)?, value)))
+                .collect();
+        }
+        Ok(())
+    }
+}
+
+/// What is told to a run.
+#[derive(Debug, Clone, Copy)]
+pub struct Setting {
+    pub n_batches: usize,
+    pub sparsity: Sparsity,
+    pub margin: Option<f64>,
+    pub seed: u64,
+}
+
+pub struct Replay<'a> {
+    model: &'a Model<f64>,
+    rows: &'a dyn Rows<f64>,
+    weights: Option<&'a [f64]>,
+    source: &'a ArrayBatches<'a, f64>,
+    setting: Setting,
+    cancel: Cancel,
+    executor: InProcess<'a, f64>,
+    watch: InProcess<'a, f64>,
+    pub memo: Memo,
+    edits: EditLog,
+    pub state: State,
+    pub pass: usize,
+    /// The responsibilities of every row.
+    table: Vec<Shares>,
+    /// Of every row, by target, the part that has its share.
+    dealt: Vec<BTreeMap<ComponentId, ComponentId>>,
+}
+
+impl<'a> Replay<'a> {
+    /// Starts from labels 0 .. `k`.
+    pub fn new(
+        model: &'a Model<f64>,
+        rows: &'a dyn Rows<f64>,
+        weights: Option<&'a [f64]>,
+        source: &'a ArrayBatches<'a, f64>,
+        setting: Setting,
+        labels: &[u32],
+    ) -> Self {
+        let k = labels.iter().max().map_or(0, |&label| label as usize + 1);
+        let edits = EditLog::with_components(k);
+        let options = LocalOptions {
+            sparsity: setting.sparsity,
+            margin: setting.margin,
+            bounds_memory: 1,
+            keep: Keep::Summary,
+            check: None,
+        };
+        let executor = || InProcess::new(model, source, options, Cancel::default()).expect("in memory");
+        let table: Vec<Shares> = labels.iter().map(|&label| [(ComponentId(label), 1.0)].into()).collect();
+        let units = Units::all(rows, weights);
+        let ids = edits.components().expect("one append");
+        let cancel = Cancel::default();
+        let start = run(model, &units, &ids, &values_of(&units, &ids, &table), &cancel);
+        let mut state = State::default();
+        if k == 1 {
+            state.start_from(ComponentId(0), bag(&units));
+        }
+        let mass = units.total_mass();
+        Self {
+            model,
+            rows,
+            weights,
+            source,
+            setting,
+            cancel,
+            executor: executor(),
+            watch: executor(),
+            memo: Memo::starting_from(start, setting.n_batches, mass),
+            edits,
+            state,
+            pass: 0,
+            dealt: vec![BTreeMap::new(); table.len()],
+            table,
+        }
+    }
+
+    pub fn bound(&self) -> f64 {
+        collapsed(self.model, self.memo.total()).expect("definite").total()
+    }
+
+    /// One pass with these moves. Everything that follows from sums is compared with what follows from the responsibilities.
+    pub fn pass(&mut self, moves: &Moves) -> Vec<Report> {
+        let cancel = self.cancel.clone();
+        let round = Round {
+            model: self.model,
+            moves,
+            sparsity: self.setting.sparsity,
+            margin: self.setting.margin,
+            seed: self.setting.seed,
+            n_batches: self.setting.n_batches,
+            cancel: &cancel,
+        };
+        let before = self.memo.is_complete().then(|| self.bound());
+        assert!(!round.is_planned(&self.state, self.pass));
+        round.plan(&mut self.state, &self.memo, &mut self.edits, self.pass).expect("definite");
+        for at in 0..self.setting.n_batches {
+            self.visit(&round, (at + self.pass) % self.setting.n_batches, at);
+        }
+        self.memo.resum().expect("same components");
+        self.reorder();
+        self.check_gaps();
+        let swept = self.bound();
+        let reports = self.settle(&round);
+        self.reorder();
+        self.check_memo();
+        let gain: f64 = reports.iter().map(|report| report.gain).sum();
+        self.assert_near(self.bound() - swept, gain, "what the moves gained");
+        assert!(reports.iter().all(|report| report.accepted <= report.proposed && report.gain >= 0.0), "{reports:?}");
+        if let Some(before) = before.filter(|_| self.setting.margin.is_none()) {
+            assert!(swept >= before - 1e-9 * (1.0 + before.abs()), "a sweep: from {before} to {swept}");
+        }
+        self.pass += 1;
+        reports
+    }
+
+    fn visit(&mut self, round: &Round<'_, f64>, batch: usize, at: usize) {
+        let version = (self.pass * self.setting.n_batches + at) as u64;
+        let globals = Globals::new(self.model, self.memo.total(), version);
+        let visit = self.executor.visit(batch, &globals, &self.edits, &self.state.plan).expect("finite");
+        let mut watch = Watch { ids: &globals.ids, rows: &mut self.table };
+        let seen = self.watch.visit_with_taps(batch, &globals, &self.edits, &mut [&mut watch]).expect("finite");
+        // To look on behalf of moves changes nothing.
+        assert_eq!((&visit.summary.counts, &visit.summary.statistics), (&seen.summary.counts, &seen.summary.statistics));
+        assert_eq!((&visit.summary.entropies, visit.summary.tail), (&seen.summary.entropies, seen.summary.tail));
+
+        let units = self.source.load(batch).expect("in memory");
+        for row in 0..units.len() {
+            self.dealt[units.row_number(row)].clear();
+        }
+        for (proposal, parts) in self.state.plan.proposals.iter().zip(&visit.findings.parts) {
+            self.deal(&units, proposal.target, &proposal.parts);
+            let hard = self.hard_shares(proposal.target);
+            let ids = &proposal.parts.ids;
+            let sums = run(self.model, &units, ids, &values_of(&units, ids, &hard), &self.cancel);
+            assert_same(parts, &sums, "parts of a batch");
+        }
+        round.take(&mut self.state, batch, visit.findings);
+        self.memo.replace(batch, visit.summary).expect("same components");
+    }
+
+    /// Gives each row's share of the target to the part with the largest score.
+    fn deal(&mut self, units: &Units<'_, f64>, target: ComponentId, parts: &Globals) {
+        let mut scores = vec![Shares::new(); self.table.len()];
+        let scorer = parts.scorer_without_tail(self.model).expect("definite");
+        let all = ByScore {
+            scorer: scorer.as_ref(),
+            tail: None,
+            width: parts.ids.len(),
+            margin: None,
+            abandon: false,
+            row_terms: false,
+        };
+        let mut watch = Watch { ids: &parts.ids, rows: &mut scores };
+        step(self.model, &parts.ids, &all, &self.cancel).run(units, None, &mut [&mut watch]).expect("finite");
+        for row in (0..units.len()).map(|unit| units.row_number(unit)) {
+            if self.table[row].contains_key(&target) {
+                let best = scores[row].iter().max_by(|a, b| a.1.total_cmp(b.1)).expect("at least two parts");
+                self.dealt[row].insert(target, *best.0);
+            }
+        }
+    }
+
+    /// What each row's part of the target has.
+    fn hard_shares(&self, target: ComponentId) -> Vec<Shares> {
+        let own = |(shares, dealt): (&Shares, &BTreeMap<_, _>)| {
+            dealt.get(&target).map(|&part| (part, shares[&target])).into_iter().collect()
+        };
+        self.table.iter().zip(&self.dealt).map(own).collect()
+    }
+
+    /// Lets the round judge, and does to the responsibilities what it says that it did.
+    fn settle(&mut self, round: &Round<'_, f64>) -> Vec<Report> {
+        let (plan, version) = (self.state.plan.clone(), self.edits.version());
+        let mut ids = self.memo.total().ids.clone();
+        let reports = round.settle(&mut self.state, &mut self.memo, &mut self.edits, self.pass).expect("definite");
+        let mut gains: BTreeMap<Kind, (usize, f64)> = BTreeMap::new();
+        for edit in self.edits.since(version).to_vec() {
+            let before = self.bound_from_scratch(&ids);
+            let kind = match &edit {
+                Edit::Append { ids: new } => self.split(&plan, new),
+                Edit::Merge { keep, gone } => {
+                    for shares in &mut self.table {
+                        if let Some(value) = shares.remove(gone) {
+                            *shares.entry(*keep).or_default() += value;
+                        }
+                    }
+                    (Kind::Merge, 1)
+                }
+                Edit::Delete { id } => {
+                    self.refit(round, &ids, *id);
+                    (Kind::Delete, 1)
+                }
+                Edit::Reorder { .. } => panic!("a round leaves the order to the engine"),
+            };
+            edit.apply_to(&mut ids).expect("an edit that the memo took");
+            let sum = gains.entry(kind.0).or_default();
+            *sum = (sum.0 + kind.1, sum.1 + self.bound_from_scratch(&ids) - before);
+        }
+        for report in &reports {
+            let (accepted, gain) = gains.remove(&report.kind).unwrap_or_default();
+            assert_eq!(report.accepted, accepted, "{report:?}");
+            self.assert_near(report.gain, gain, report.kind.name());
+        }
+        assert!(gains.is_empty());
+        reports
+    }
+
+    /// Puts groups of parts in the place of their targets: as many groups as there are new components, and the target's own.
+    fn split(&mut self, plan: &Plan, new: &[ComponentId]) -> (Kind, usize) {
+        let of_new = plan.proposals.iter().filter(|proposal| proposal.parts.ids.iter().any(|id| new.contains(id)));
+        let mut accepted = (Kind::Birth, 0);
+        for proposal in of_new {
+            let heads: Vec<_> = proposal.parts.ids.iter().filter(|id| new.contains(id)).copied().collect();
+            let units = Units::all(self.rows, self.weights);
+            let hard = self.hard_shares(proposal.target);
+            let ids = &proposal.parts.ids;
+            let parts = run(self.model, &units, ids, &values_of(&units, ids, &hard), &self.cancel);
+            for group in groups(self.model, &parts, heads.len() + 1) {
+                let owner = group.iter().find(|id| heads.contains(id)).copied().unwrap_or(proposal.target);
+                for (shares, dealt) in self.table.iter_mut().zip(&self.dealt) {
+                    if dealt.get(&proposal.target).is_some_and(|part| group.contains(part)) && owner != proposal.target {
+                        let value = shares.remove(&proposal.target).expect("a row of the target");
+                        shares.insert(owner, value);
+                    }
+                }
+            }
+            accepted = (proposal.kind, accepted.1 + 1);
+        }
+        accepted
+    }
+
+    /// Deals the rows of `gone` to the others: two turns of globals from all that there is and of shares under them.
+    fn refit(&mut self, round: &Round<'_, f64>, ids: &[ComponentId], gone: ComponentId) {
+        let own: Vec<u32> = (0..self.table.len()).filter(|&row| self.table[row].contains_key(&gone)).map(|row| row as u32).collect();
+        let others: Vec<u32> = (0..self.table.len() as u32).filter(|row| own.binary_search(row).is_err()).collect();
+        let left: Vec<ComponentId> = ids.iter().filter(|id| **id != gone).copied().collect();
+        let all = Units::all(self.rows, self.weights);
+        let (mine, theirs) = (all.select(&own), all.select(&others));
+        let shares: Vec<f64> = own.iter().map(|&row| self.table[row as usize].values().sum()).collect();
+        let mut rest = run(self.model, &theirs, &left, &values_of(&theirs, &left, &self.table), &self.cancel);
+        rest.tail = self.memo.total().tail;
+        for turn in 0..2 {
+            let mut current = rest.clone();
+            if turn > 0 {
+                current.add(&run(self.model, &mine, &left, &values_of(&mine, &left, &self.table), &self.cancel)).expect("same");
+            }
+            let globals = Globals::new(self.model, &current, turn);
+            let scorer = globals.scorer_without_tail(self.model).expect("definite");
+            let deal = ByScore {
+                scorer: scorer.as_ref(),
+                tail: None,
+                width: round.sparsity.clamp(left.len()),
+                margin: round.margin,
+                abandon: false,
+                row_terms: false,
+            };
+            let mut watch = Watch { ids: &left, rows: &mut self.table };
+            step(self.model, &left, &deal, &self.cancel).run(&mine, None, &mut [&mut watch]).expect("finite");
+            for (&row, share) in own.iter().zip(&shares) {
+                self.table[row as usize].values_mut().for_each(|value| *value *= share);
+            }
+        }
+    }
+
+    /// Merge-entropy gaps of the listed pairs: H_a + H_b - H_ab of all rows.
+    fn check_gaps(&self) {
+        let total = self.memo.total();
+        let units = Units::all(self.rows, self.weights);
+        let entropy = |share: f64| if share > 0.0 { -share * share.ln() } else { 0.0 };
+        for &(a, b) in &self.state.plan.pairs {
+            let found = total.gaps.get(a, b).expect("listed");
+            let mut gap = 0.0;
+            for (row, shares) in self.table.iter().enumerate() {
+                let share = |id| shares.get(&id).copied().unwrap_or(0.0);
+                gap += units.mass(row) * (entropy(share(a)) + entropy(share(b)) - entropy(share(a) + share(b)));
+            }
+            assert!(found >= 0.0);
+            // Entropies of a row are at most one nat and cancel.
+            assert!((found - gap).abs() <= 1e-14 * total.mass + 1e-9 * gap, "{found} {gap}");
+        }
+    }
+
+    /// Every batch and the total have what the responsibilities say.
+    fn check_memo(&self) {
+        let mut sum = Summary::empty(self.memo.total().ids.clone(), self.memo.total().n_statistics, false);
+        for batch in 0..self.setting.n_batches {
+            let units = self.source.load(batch).expect("in memory");
+            let found = self.memo.batch(batch).expect("visited");
+            let expected = run(self.model, &units, &found.ids, &values_of(&units, &found.ids, &self.table), &self.cancel);
+            assert_same(found, &expected, "a batch");
+            sum.add(found).expect("the same components");
+        }
+        assert_same(self.memo.total(), &sum, "the total");
+        let explained: f64 = self.memo.total().counts.iter().sum();
+        let tail = self.memo.total().tail.map_or(0.0, |tail| tail.count);
+        self.assert_near(explained + tail, Units::all(self.rows, self.weights).total_mass(), "the mass");
+        assert!(self.memo.total().counts.iter().all(|&count| count > -1e-9));
+        self.assert_near(self.bound(), self.bound_from_scratch(&self.memo.total().ids), "the bound");
+        assert_eq!(self.edits.components().expect("a log"), self.memo.total().ids);
+    }
+
+    /// The bound of the responsibilities, with the components in the order of their counts. A tail is as it was.
+    fn bound_from_scratch(&self, ids: &[ComponentId]) -> f64 {
+        let units = Units::all(self.rows, self.weights);
+        let mut summary = run(self.model, &units, ids, &values_of(&units, ids, &self.table), &self.cancel);
+        let total = self.memo.total();
+        (summary.tail, summary.log_base_measure, summary.mass) = (total.tail, total.log_base_measure, total.mass);
+        if let Some(order) = falling(&summary) {
+            summary.apply(&order).expect("a permutation");
+        }
+        collapsed(self.model, &summary).expect("definite").total()
+    }
+
+    fn reorder(&mut self) {
+        if let Some(edit) = falling(self.memo.total()) {
+            self.memo.apply(&edit).expect("a permutation");
+            self.edits.push(edit);
+        }
+    }
+
+    /// Equal but for the rounding of sums of the size of the bound.
+    fn assert_near(&self, found: f64, expected: f64, what: &str) {
+        let size = 1.0 + self.memo.total().mass + self.bound().abs();
+        assert!((found - expected).abs() <= 1e-10 * size, "{what}: {found} and {expected}, of {size}");
+    }
+}
+
+fn falling(summary: &Summary) -> Option<Edit> {
+    let mut order: Vec<usize> = (0..summary.n_components()).collect();
+    order.sort_by(|&a, &b| summary.counts[b].total_cmp(&summary.counts[a]));
+    (!order.is_sorted()).then(|| Edit::Reorder { order: order.iter().map(|&at| summary.ids[at]).collect() })
+}
+
+/// All rows with their numbers as names.
+fn bag(units: &Units<'_, f64>) -> Bag {
+    let mut rows = Sample::default();
+    rows.extend(units, &(0..units.len() as u32).collect::<Vec<_>>());
+    Bag { rows, names: (0..units.len() as u64).collect() }
+}
+
+/// Responsibilities as the table that [`FromTable`] takes: (all rows, K).
+fn values_of(units: &Units<'_, f64>, ids: &[ComponentId], shares: &[Shares]) -> Vec<f64> {
+    let mut values = vec![0.0; shares.len() * ids.len()];
+    for row in (0..units.len()).map(|unit| units.row_number(unit)) {
+        for (k, id) in ids.iter().enumerate() {
+            values[row * ids.len() + k] = shares[row].get(id).copied().unwrap_or(0.0);
+        }
+    }
+    values
+}
+
+fn step<'a>(
+    model: &'a Model<f64>,
+    ids: &'a [ComponentId],
+    assign: &'a dyn Assign<f64>,
+    cancel: &'a Cancel,
+) -> LocalStep<'a, f64> {
+    LocalStep { likelihood: model.likelihood.as_ref(), ids, assign, keep: Keep::Summary, cancel }
+}
+
+fn run(model: &Model<f64>, units: &Units<'_, f64>, ids: &[ComponentId], values: &[f64], cancel: &Cancel) -> Summary {
+    let table = FromTable { values, n_components: ids.len() };
+    step(model, ids, &table, cancel).run(units, None, &mut []).expect("finite").summary
+}
+
+/// The parts that anything was dealt to in `n` groups: again and again the two with the largest marginal-likelihood ratio
+/// become one (moves recipe, section 4).
+fn groups(model: &Model<f64>, parts: &Summary, n: usize) -> Vec<Vec<ComponentId>> {
+    let mut groups: Vec<(Vec<ComponentId>, Summary)> = Vec::new();
+    for k in (0..parts.n_components()).filter(|&k| parts.counts[k] > 0.0) {
+        let mut own = Summary::empty(vec![ComponentId(0)], parts.n_statistics, false);
+        own.add_component(0, parts, k);
+        groups.push((vec![parts.ids[k]], own));
+    }
+    let gain = |summary: &Summary| model.likelihood.gain(summary.component(0), model.objective).expect("definite");
+    let both = |a: &Summary, b: &Summary| {
+        let mut sum = a.clone();
+        sum.add(b).expect("one component each");
+        sum
+    };
+    while groups.len() > n {
+        let (mut best, mut pair) = (f64::NEG_INFINITY, (0, 0));
+        for a in 0..groups.len() {
+            for b in a + 1..groups.len() {
+                let (x, y) = (&groups[a].1, &groups[b].1);
+                let ratio = gain(&both(x, y)) - gain(x) - gain(y);
+                if ratio > best {
+                    (best, pair) = (ratio, (a, b));
+                }
+            }
+        }
+        let gone = groups.remove(pair.1);
+        let kept = &mut groups[pair.0];
+        kept.0.extend(gone.0);
+        kept.1 = both(&kept.1, &gone.1);
+    }
+    groups.into_iter().map(|(ids, _)| ids).collect()
+}
+
+/// Counts, statistics and entropies by identity, but for rounding.
+fn assert_same(found: &Summary, expected: &Summary, what: &str) {
+    assert_eq!(found.ids.len(), expected.ids.len(), "{what}");
+    let p = found.n_statistics;
+    let scale = |values: &[f64]| values.iter().fold(1.0_f64, |largest, value| largest.max(value.abs()));
+    let sizes = [scale(&expected.counts), scale(&expected.entropies), scale(&expected.statistics)];
+    for (k, id) in found.ids.iter().enumerate() {
+        let at = expected.ids.iter().position(|other| other == id).expect("the same components");
+        let near = |a: f64, b: f64, size: f64| assert!((a - b).abs() <= 1e-11 * size, "{what}, {id:?}: {a} and {b}");
+        near(found.counts[k], expected.counts[at], sizes[0]);
+        near(found.entropies[k], expected.entropies[at], sizes[1]);
+        for i in 0..p {
+            near(found.statistics[k * p + i], expected.statistics[at * p + i], sizes[2]);
+        }
+    }
+}
