@@ -13,6 +13,7 @@ use crate::elbo;
 use crate::error::Result;
 use crate::memo::Memo;
 use crate::model::Model;
+use crate::moves::judge::Judge;
 use crate::moves::plan::Proposal;
 use crate::simd::Scalar;
 use crate::suffstats::Summary;
@@ -85,9 +86,9 @@ impl Adoption {
     }
 
     /// Whether the bound is lower than before; then all is as it was again.
-    pub fn restore<F: Scalar>(&self, model: &Model<F>, memo: &mut Memo, edits: &mut EditLog) -> Result<bool> {
+    pub fn restore<F: Scalar>(&self, judge: &Judge<'_, F>, memo: &mut Memo, edits: &mut EditLog) -> Result<bool> {
         let Some(before) = self.elbo else { return Ok(false) };
-        if elbo::collapsed(model, memo.total())?.total() >= before {
+        if judge.bound(memo.total())? >= before {
             return Ok(false);
         }
         for &id in self.fresh.iter().flat_map(|(_, fresh)| fresh).filter(|id| memo.total().ids.contains(id)) {

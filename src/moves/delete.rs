@@ -104,6 +104,10 @@ impl<F: Scalar> Refit<'_, F> {
         gone: ComponentId,
         shared: &mut SharedRows,
     ) -> Result<Outcome> {
+        // The others may have ended before it.
+        if memo.total().n_components() < 2 {
+            return Ok(Outcome::NoGain);
+        }
         let has_share = |row: &usize| shared.pairs[*row].iter().any(|(id, value)| *id == gone && *value > 0.0);
         let list: Vec<usize> = (0..shared.pairs.len()).filter(has_share).collect();
         if list.len() > MOST_ROWS {
@@ -120,7 +124,9 @@ impl<F: Scalar> Refit<'_, F> {
         rest.counts.iter_mut().for_each(|count| *count = count.max(0.0));
         let shares: Vec<f64> = before.values.chunks_exact(before.width).map(|values| values.iter().sum()).collect();
         let mut after = Pairs::default();
-        let mut given = Summary::empty(rest.ids.clone(), rest.n_statistics, false);
+        // They begin with what they have of these rows already.
+        let mut given = taken.clone();
+        given.apply(&Edit::Delete { id: gone })?;
         for turn in 0..TURNS {
             let mut current = rest.clone();
             current.add(&given)?;

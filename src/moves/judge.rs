@@ -1,5 +1,6 @@
 //! What an edit of the list of components gains: exact changes of the bound, from summaries alone.
 
+use crate::elbo;
 use crate::error::Result;
 use crate::model::Model;
 use crate::simd::Scalar;
@@ -51,6 +52,13 @@ impl<'a, F: Scalar> Judge<'a, F> {
     /// What a component adds to the bound but for weights and entropies, nats; nothing if it has no units.
     pub fn gain(&self, component: Sufficient<'_>) -> Result<f64> {
         self.model.likelihood.gain(component, self.model.objective)
+    }
+
+    /// The bound of all data, with the components in the order that they are put into.
+    pub fn bound(&self, total: &Summary) -> Result<f64> {
+        let elbo = elbo::collapsed(self.model, total)?;
+        let tail = total.tail.map_or(0.0, |tail| tail.count);
+        Ok(elbo.data + elbo.entropy + self.allocation(total.counts.clone(), tail))
     }
 
     /// The part of the bound that belongs to the weights, L*(N), with the components in the order that they are put into

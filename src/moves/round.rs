@@ -5,7 +5,6 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde::{Deserialize, Serialize};
 
 use crate::component::{ComponentId, EditLog, position};
-use crate::elbo;
 use crate::error::Result;
 use crate::memo::Memo;
 use crate::model::Model;
@@ -413,7 +412,7 @@ impl<F: Scalar> Round<'_, F> {
         let merged = merge::settle(judge, memo, edits, &own, &BTreeSet::new())?;
         owner.extend(merged.accepted.iter().map(|&(keep, gone, _)| (gone, keep)));
         let before = adoption.bound();
-        let restored = adoption.restore(self.model, memo, edits)?;
+        let restored = adoption.restore(judge, memo, edits)?;
         let mut accepted = 0;
         for (target, fresh) in &adoption.fresh {
             if !restored && fresh.iter().any(|id| memo.total().ids.contains(id)) {
@@ -424,7 +423,7 @@ impl<F: Scalar> Round<'_, F> {
             }
         }
         let gain = match before {
-            Some(before) if !restored => elbo::collapsed(self.model, memo.total())?.total() - before,
+            Some(before) if !restored => judge.bound(memo.total())? - before,
             _ => 0.0,
         };
         let n = adoption.fresh.len();

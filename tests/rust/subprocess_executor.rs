@@ -166,7 +166,7 @@ fn start(model: &Model<f64>, rows: &[f64], k: usize) -> Position {
 }
 
 const MOVES: Moves = Moves {
-    birth: Some(Birth { max_subsample: 500, threshold: 0.1, fresh: 3 }),
+    birth: Some(Birth { adopt: false, max_subsample: 500, threshold: 0.1, fresh: 3 }),
     split: None,
     merge: true,
     delete: Some(Delete { candidates: 3 }),

@@ -15,7 +15,7 @@ use stickbreak::responsibilities::Sparsity;
 use problem::{CASES, Case, Problem};
 use replay::{Replay, Setting};
 
-const BIRTH: Birth = Birth { max_subsample: 200, threshold: 0.1, fresh: 5 };
+const BIRTH: Birth = Birth { adopt: false, max_subsample: 200, threshold: 0.1, fresh: 5 };
 const ALL: Moves = Moves {
     birth: Some(BIRTH),
     split: Some(Split { candidates: 3 }),
@@ -23,10 +23,10 @@ const ALL: Moves = Moves {
     delete: Some(Delete { candidates: 4 }),
 };
 
-/// Moves of the kinds whose bits are set.
+/// Moves of the kinds whose bits are set; the last bit lets fresh components compete for all rows.
 fn moves_of(bits: u8) -> Moves {
     Moves {
-        birth: ALL.birth.filter(|_| bits & 1 > 0),
+        birth: ALL.birth.filter(|_| bits & 17 > 0).map(|birth| Birth { adopt: bits & 16 > 0, ..birth }),
         split: ALL.split.filter(|_| bits & 2 > 0),
         merge: bits & 4 > 0,
         delete: ALL.delete.filter(|_| bits & 8 > 0),
@@ -60,7 +60,7 @@ fn gains_and_summaries_are_those_of_the_responsibilities() {
         let margin = [None, Some(15.0)][at / 3 % 2];
         let setting = Setting { n_batches: 1 + at % 4, sparsity, margin, seed: at as u64 };
         let mut accepted = BTreeMap::new();
-        for (k, bits) in [(1, 1), (1, 2), (12, 4), (12, 8), (2, 15)] {
+        for (k, bits) in [(1, 1), (1, 2), (12, 4), (12, 8), (2, 15), (1, 16), (3, 30)] {
             for (kind, n) in run(case, setting, k, 4, &[moves_of(bits); 5]) {
                 *accepted.entry(kind).or_insert(0) += n;
             }
@@ -72,13 +72,13 @@ fn gains_and_summaries_are_those_of_the_responsibilities() {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(24))]
+    #![proptest_config(ProptestConfig::with_cases(100))]
 
     /// Any sequence of passes with any moves leaves what the responsibilities say.
     #[test]
     fn any_sequence_of_moves(
         case in prop::sample::select(CASES.to_vec()),
-        passes in prop::collection::vec(0_u8..16, 1..7),
+        passes in prop::collection::vec(0_u8..32, 1..7),
         (k, n_clusters, n_batches) in (1_usize..14, 1_usize..6, 1_usize..6),
         width in prop::option::of(1_usize..6),
         margin in prop::option::of(5.0..30.0),
