@@ -114,7 +114,7 @@ pub struct Tail {
 }
 
 /// Counts, statistics and entropies by component, and what else the bound needs. Additive over units.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Summary {
     /// The components, in the order of the arrays.
     pub ids: Vec<ComponentId>,

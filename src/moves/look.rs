@@ -1,7 +1,7 @@
 //! What a visit does beside its local step on behalf of moves. It all hangs on the responsibilities of this very visit, which
 //! is why sums over the batches of a pass are exact at its end.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use crate::component::ComponentId;
 use crate::data::{Sample, Units};
@@ -9,6 +9,7 @@ use crate::error::Result;
 use crate::likelihood::Scorer;
 use crate::local_step::{ByScore, Chunk, Keep, LocalStep, OfShares, Tap, pair_gap};
 use crate::model::Model;
+use crate::moves::delete::MOST_ROWS;
 use crate::moves::plan::{Bag, Collect, Findings, Plan, SharedRows};
 use crate::parallel::{Cancel, blocks, map, try_map};
 use crate::rng::name;
@@ -95,7 +96,8 @@ impl<F: Scalar> Look<'_, F> {
             Some(collect) => self.collect(collect, batch, units, seen, &labels),
             None => BTreeMap::new(),
         };
-        Ok(Findings { parts, bags, shared: self.shared(batch, units, seen, &places, &labels) })
+        let (shared, crowded) = self.shared(batch, units, seen, &places, &labels);
+        Ok(Findings { parts, bags, shared, crowded })
     }
 
     /// The gaps of the pairs that the plan lists (spec 4.4).
@@ -218,7 +220,7 @@ impl<F: Scalar> Look<'_, F> {
             .collect()
     }
 
-    /// Copies all rows of components that might be deleted.
+    /// Copies all rows of components that might be deleted, but for those of which there are too many.
     fn shared(
         &self,
         batch: usize,
@@ -226,13 +228,22 @@ impl<F: Scalar> Look<'_, F> {
         seen: &Seen,
         places: &HashMap<ComponentId, u32>,
         labels: &[ComponentId],
-    ) -> SharedRows {
-        let mut shared = SharedRows::default();
+    ) -> (SharedRows, BTreeSet<ComponentId>) {
+        let (mut shared, mut crowded) = (SharedRows::default(), BTreeSet::new());
         if self.plan.shared.is_empty() {
-            return shared;
+            return (shared, crowded);
         }
+        let mut n_rows = vec![0; self.ids.len() + 1];
+        let carried = seen.components.iter().zip(&seen.values).filter(|(_, value)| **value > 0.0);
+        carried.for_each(|(&component, _)| n_rows[component as usize] += 1);
         let mut wanted = vec![false; self.ids.len() + 1];
-        self.plan.shared.iter().filter_map(|id| places.get(id)).for_each(|&place| wanted[place as usize] = true);
+        for id in &self.plan.shared {
+            let Some(&place) = places.get(id) else { continue };
+            wanted[place as usize] = n_rows[place as usize] <= MOST_ROWS;
+            if !wanted[place as usize] {
+                crowded.insert(*id);
+            }
+        }
         let mut list = Vec::new();
         let pairs = seen.components.chunks_exact(seen.width.max(1)).zip(seen.values.chunks_exact(seen.width.max(1)));
         for ((at, &unit), (components, values)) in seen.units.iter().enumerate().zip(pairs) {
@@ -245,7 +256,7 @@ impl<F: Scalar> Look<'_, F> {
         }
         shared.rows.extend(units, &list);
         shared.batches = vec![batch as u32; list.len()];
-        shared
+        (shared, crowded)
     }
 }
 

@@ -1,7 +1,7 @@
 //! What the visits of a pass look for on behalf of moves, and what they find.
 
 use std::borrow::Cow;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use serde::{Deserialize, Serialize};
 
@@ -9,6 +9,7 @@ use crate::component::ComponentId;
 use crate::data::Sample;
 use crate::global_step::Globals;
 use crate::moves::Kind;
+use crate::moves::delete::MOST_ROWS;
 use crate::suffstats::Summary;
 
 /// What the visits of one pass look for: small enough to send to a worker, and the same for every batch.
@@ -79,6 +80,8 @@ pub struct Findings {
     pub bags: BTreeMap<ComponentId, Bag>,
     /// The rows of components that might be deleted.
     pub shared: SharedRows,
+    /// Of these components, those of which there are more rows than are looked at.
+    pub crowded: BTreeSet<ComponentId>,
 }
 
 /// Rows of one component: those with the smallest names.
@@ -142,6 +145,8 @@ pub struct Found {
     pub bags: BTreeMap<ComponentId, Bag>,
     /// The rows of components that might be deleted.
     pub shared: SharedRows,
+    /// Of these components, those of which there are more rows than are looked at.
+    pub crowded: BTreeSet<ComponentId>,
 }
 
 impl Found {
@@ -172,5 +177,30 @@ impl Found {
             self.bags.entry(id).or_default().merge(bag, most);
         }
         self.shared.append(findings.shared);
+        for id in findings.crowded {
+            self.crowded.insert(id);
+        }
+        self.drop_crowded(plan);
+    }
+
+    /// Lets go of the rows of candidates that too many share.
+    fn drop_crowded(&mut self, plan: &Plan) {
+        let n_crowded = self.crowded.len();
+        let mut rows: BTreeMap<ComponentId, usize> = plan.shared.iter().map(|&id| (id, 0)).collect();
+        for (id, _) in self.shared.pairs.iter().flatten() {
+            rows.entry(*id).and_modify(|n| *n += 1);
+        }
+        self.crowded.extend(rows.iter().filter(|(_, n)| **n > MOST_ROWS).map(|(id, _)| *id));
+        if self.crowded.len() > n_crowded {
+            let is_left = |id: &ComponentId| rows.contains_key(id) && !self.crowded.contains(id);
+            let shared = &self.shared;
+            let left: Vec<usize> =
+                (0..shared.pairs.len()).filter(|&row| shared.pairs[row].iter().any(|(id, _)| is_left(id))).collect();
+            self.shared = SharedRows {
+                rows: shared.rows.pick(&left),
+                batches: left.iter().map(|&row| shared.batches[row]).collect(),
+                pairs: left.iter().map(|&row| shared.pairs[row].clone()).collect(),
+            };
+        }
     }
 }

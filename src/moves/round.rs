@@ -389,6 +389,7 @@ impl<F: Scalar> Round<'_, F> {
         }
         state.found.parts.clear();
         state.found.shared = super::plan::SharedRows::default();
+        state.found.crowded.clear();
         state.plan.proposals.clear();
         memo.drop_gaps();
     }
@@ -449,8 +450,8 @@ impl<F: Scalar> Round<'_, F> {
         let of_kind: Vec<usize> =
             (0..state.plan.proposals.len()).filter(|&at| state.plan.proposals[at].kind == kind).collect();
         let proposals: Vec<Proposal> = of_kind.iter().map(|&at| state.plan.proposals[at].clone()).collect();
-        let parts: Vec<Vec<Summary>> =
-            state.found.parts.iter().map(|batch| of_kind.iter().map(|&at| batch[at].clone()).collect()).collect();
+        let take = |batch: &mut Vec<Summary>| of_kind.iter().map(|&at| std::mem::take(&mut batch[at])).collect();
+        let parts: Vec<Vec<Summary>> = state.found.parts.iter_mut().map(take).collect();
         let settled = split::settle(judge, memo, edits, &proposals, &parts, most)?;
         for (proposal, gain) in proposals.iter().zip(&settled.gains) {
             match gain {
@@ -494,9 +495,12 @@ impl<F: Scalar> Round<'_, F> {
             .copied()
             .filter(|id| !owner.contains_key(id) && !owner.values().any(|o| o == id))
             .collect();
+        let (crowded, candidates): (Vec<_>, Vec<_>) =
+            candidates.into_iter().partition(|id| state.found.crowded.contains(id));
         let counts: BTreeMap<_, _> = memo.total().ids.iter().copied().zip(memo.total().counts.clone()).collect();
         let refit = Refit { model: self.model, sparsity: self.sparsity, margin: self.margin, cancel: self.cancel };
         let outcomes = refit.settle(judge, memo, edits, &candidates, &mut shared)?;
+        crowded.iter().for_each(|&id| state.deleted.failed(id, counts[&id], pass));
         let mut gain = 0.0;
         for (&id, outcome) in candidates.iter().zip(&outcomes) {
             match outcome {
@@ -516,8 +520,8 @@ impl<F: Scalar> Round<'_, F> {
             gain,
             refused: refusals([
                 ("no gain", number(|outcome| *outcome == Outcome::NoGain)),
-                ("too many rows", number(|outcome| *outcome == Outcome::TooManyRows)),
-                ("another move took it", state.plan.shared.len() - candidates.len()),
+                ("too many rows", number(|outcome| *outcome == Outcome::TooManyRows) + crowded.len()),
+                ("another move took it", state.plan.shared.len() - candidates.len() - crowded.len()),
             ]),
         })
     }
