@@ -1,11 +1,11 @@
 """Patches of photographs as rows of a density: less their mean, in 63 coordinates, and without steps of grey values.
 
-A patch of 8 x 8 pixels less its mean has 63 degrees of freedom. Of 64 columns one direction would have no spread at all;
-there every density is as high as its prior allows, and the higher the more rows a component has. So rows are coordinates
-in the basis of the two-dimensional cosine transform without its constant: a rotation, which changes nothing else. For
-the same reason grey values get noise that is uniform over a step: in flat parts of a photograph all pixels are equal, and
-a component that has only such patches has no highest likelihood. (Densities of patches are often compared in the first
-63 pixels instead of these coordinates; there they are log 8 = 2.08 nats higher.)
+A patch of 8 x 8 pixels less its mean has 63 degrees of freedom. Of 64 columns one direction would have no spread at
+all; there every density is as high as its prior allows, and the higher the more rows a component has. So rows are
+coordinates in the basis of the two-dimensional cosine transform without its constant: a rotation, which changes nothing
+else. For the same reason grey values get noise that is uniform over a step: in flat parts of a photograph all pixels
+are equal, and a component that has only such patches has no highest likelihood. (Densities of patches are often
+compared in the first 63 pixels instead of these coordinates; there they are log 8 = 2.08 nats higher.)
 """
 
 from collections.abc import Callable, Iterator
