@@ -4,13 +4,17 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from scipy.spatial.distance import cdist
 from scipy.stats import multivariate_normal
 
 import blei_jordan
 import blei_jordan_images
+import denoising
 import images
 import likelihoods
+import memoized_patches
 import memoized_toy
+import patch_rows
 import sparse_mixtures
 import stickbreak as sb
 
@@ -163,3 +167,83 @@ def test_likelihoods(
 def test_every_likelihood_is_timed() -> None:
     timed = {type(problem.likelihood) for problem in likelihoods.PROBLEMS}
     assert timed == set(sb.likelihoods.Likelihood.__subclasses__())
+
+
+def test_rows_of_patches(photographs: images.Photographs) -> None:
+    """A rotation of what is left of the pixels without their mean, but for noise of less than a step."""
+    rows, owners = patch_rows.rows_of(photographs, 4)
+    old = images.patches(photographs, 10**6)
+    assert rows.shape == (patch_rows.n_patches(photographs, 4), 63) == (len(old), 63)
+    np.testing.assert_allclose(patch_rows.BASIS.T @ patch_rows.BASIS, np.eye(63), atol=1e-6)
+    noise = (rows @ patch_rows.BASIS.T - old) * 255
+    assert np.abs(noise).max() < 1
+    # Uniform on a step, less the mean of 64.
+    assert noise.var() == pytest.approx(1 / 12 * 63 / 64, rel=0.02)
+    assert np.bincount(owners).tolist() == [((len(image) - 8) // 4 + 1) * 11 for image in photographs]
+
+
+def test_stream_of_patches_has_each_once(photographs: images.Photographs) -> None:
+    source = patch_rows.stream(photographs, 2, 5)
+    streamed = [np.concatenate(list(source())) for _ in range(2)]
+    np.testing.assert_array_equal(*streamed)
+    old, owners = patch_rows.rows_of(photographs, 2)
+    assert streamed[0].shape == old.shape
+    # The noise of a patch is another one, but patches differ by far more.
+    which = cdist(streamed[0], old).argmin(axis=1)
+    np.testing.assert_array_equal(np.sort(which), np.arange(len(old)))
+    # Every fifth of the rows has a fifth of each photograph.
+    fifth = np.bincount(owners[which[: len(old) // 5]])
+    assert np.abs(fifth - np.bincount(owners) / 5).max() < 2
+
+
+@pytest.fixture(scope="module")
+def prior() -> denoising.Prior:
+    """Two kinds of patches: smooth ones, and rare coarse ones."""
+    falling = 0.3 / np.arange(1, 64) ** 2
+    return denoising.Prior(np.log([0.9, 0.1]), np.array([np.diag(falling), np.diag(falling[::-1])]))
+
+
+def test_a_step_is_the_wiener_estimate_of_the_most_probable_component(prior: denoising.Prior) -> None:
+    rng = np.random.default_rng(0)
+    truth = np.concatenate([rng.multivariate_normal(np.zeros(63), own, size=30) for own in prior.covariances])
+    rows = (truth + 0.1 * rng.normal(size=truth.shape)).astype(np.float32)
+    noisy = prior.covariances + 0.01 * np.eye(63)
+    scores = [
+        weight + multivariate_normal.logpdf(rows, np.zeros(63), own)
+        for weight, own in zip(prior.log_weights, noisy, strict=True)
+    ]
+    labels = np.argmax(scores, axis=0)
+    assert set(labels) == {0, 1}
+    wanted = [prior.covariances[k] @ np.linalg.solve(noisy[k], row) for k, row in zip(labels, rows, strict=True)]
+    cleaned = denoising.Step.of(prior, 0.01).clean(rows)
+    np.testing.assert_allclose(cleaned, wanted, atol=2e-6)
+    assert np.mean((cleaned - truth) ** 2) < np.mean((rows - truth) ** 2) / 2
+
+
+def test_denoising_knows_its_limits(prior: denoising.Prior) -> None:
+    """A prior that allows anything leaves the noise; one that allows nothing but flat patches leaves their means."""
+    image = np.full((40, 45), 153, dtype=np.uint8)
+    ((truth, noisy),) = denoising.noisy_versions([image], 0.1)
+    assert denoising.psnr(noisy, truth) == pytest.approx(20, abs=0.3)
+    anything = denoising.Prior(prior.log_weights, prior.covariances * 0 + 1e6 * np.eye(63))
+    np.testing.assert_allclose(denoising.denoise(noisy, 0.1, anything, 1), noisy, atol=1e-5)
+    flat = denoising.Prior(prior.log_weights, prior.covariances * 0)
+    assert denoising.psnr(denoising.denoise(noisy, 0.1, flat, 1), truth) > 32
+    np.testing.assert_array_equal(denoising.denoise(noisy, 0.1, prior, 1), denoising.denoise(noisy, 0.1, prior, 2))
+
+
+def test_memoized_patches(photographs: images.Photographs, results: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    setting = memoized_patches.Setting(
+        rows=None, passes=2, seconds=0.0, sparsity=4, threads=1, seed=0, held_out=200, photographs=1
+    )
+    large = [np.tile(image, (2, 2)) for image in photographs]
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(memoized_patches, "FIXED", 4)
+        patch.setattr(memoized_patches, "N_EM", 4)
+        traces = {"stream": memoized_patches.report_stream(large[:2], setting)}
+        traces["bounds"] = memoized_patches.report_bounds(large, setting)
+        memoized_patches.report_models(large, photographs, setting)
+    assert all(trace.passes[-1] == 2 for own in traces.values() for trace in own.values())
+    memoized_patches.draw(traces)
+    assert {file.name for file in results.iterdir()} == {"memoized_patches.svg"}
+    assert "births better on" not in capsys.readouterr().out
