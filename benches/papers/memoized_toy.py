@@ -1,10 +1,7 @@
 """The toy experiment of Hughes and Sudderth (2013), section 4.1: which schedules leave poor local optima.
 
-100,000 patches of 5 x 5 pixels from 8 zero-mean Gaussians of equal weight, each a strong edge at one place: with s = 1
-on one side of the edge and -1 on the other its covariance is s s' + 0.1 R + 0.01 I, where R[i, j] = exp(-distance of i
-and j) on the same side and 0 across the edge. (The paper says "with a strong edge" and no more.) Edges are vertical,
-horizontal, rising and falling, at two places each. A patch of low contrast could be of any kind, so the true model
-itself does not sort them all. The prior follows the data, concentration 1.
+100,000 patches of 5 x 5 pixels from 8 zero-mean Gaussians, those of `edges.py`. `memoized_toy_moves.py` has the runs
+that find the number of components.
 
 Every schedule starts from the same ten random starts (25 random rows), dense, and makes 30 passes; 100 batches but for
 Full. Stochastic steps have the lengths (t + delay)^-decay of the paper. A stochastic run does not know its bound: each
@@ -23,17 +20,13 @@ from dataclasses import dataclass, field
 
 import matplotlib.pyplot as plt
 import numpy as np
-from numpy.typing import NDArray
 from scipy.optimize import linear_sum_assignment
 from sklearn.metrics import adjusted_rand_score
 
 import stickbreak as sb
+from edges import N_TRUE, SIDE, Array, Patches, best_possible, generate, model
 from figures import save
 
-Array = NDArray[np.float64]
-Labels = NDArray[np.int64]
-SIDE = 5
-N_TRUE = 8
 N_COMPONENTS = 25
 N_BATCHES = 100
 STEPS = {"SO a": (10.0, 0.5), "SO b": (100.0, 0.5), "SO c": (10.0, 0.9)}
@@ -45,46 +38,6 @@ LOOKS = (1, 2, 3, 5, 8, 12, 20, 30)
 NEAR = 0.2
 LARGE = 0.01
 COLOURS = {FULL: "C0", MEMOIZED: "C1", "SO a": "C2", "SO b": "C3", "SO c": "C4"}
-
-
-def edges() -> list[NDArray[np.bool_]]:
-    """Which pixels are on one side: vertical, horizontal, rising and falling edges at two places each."""
-    row, column = np.indices((SIDE, SIDE))
-    sides = []
-    for position, cut in ((column, 2), (column, 3), (row, 2), (row, 3)):
-        sides.append(position < cut)
-    for position in (row + column, row - column + SIDE - 1):
-        sides += [position < SIDE - 1, position < SIDE]
-    return [side.ravel() for side in sides]
-
-
-def covariance(side: NDArray[np.bool_]) -> Array:
-    """Of a patch with an edge between one side and the other."""
-    signs = np.where(side, 1.0, -1.0)
-    places = np.stack(np.unravel_index(np.arange(SIDE**2), (SIDE, SIDE)))
-    distances = np.sqrt(((places[:, :, None] - places[:, None]) ** 2).sum(axis=0))
-    neighbours = np.exp(-distances) * (side[:, None] == side)
-    return np.outer(signs, signs) + 0.1 * neighbours + 0.01 * np.eye(SIDE**2)
-
-
-@dataclass(frozen=True)
-class Patches:
-    """Rows, and what they are made of."""
-
-    rows: Array
-    labels: Labels
-    covariances: Array
-
-
-def generate(n: int, seed: int = 0) -> Patches:
-    rng = np.random.default_rng(seed)
-    covariances = np.array([covariance(side) for side in edges()])
-    labels = rng.permutation(np.arange(n) % N_TRUE)
-    rows = np.empty((n, SIDE**2))
-    for label, factor in enumerate(np.linalg.cholesky(covariances)):
-        own = np.flatnonzero(labels == label)
-        rows[own] = rng.normal(size=(len(own), SIDE**2)) @ factor.T
-    return Patches(rows, labels, covariances)
 
 
 def algorithm(name: str, n: int, passes: int) -> sb.Full | sb.Memoized | sb.Stochastic:
@@ -101,9 +54,8 @@ def algorithm(name: str, n: int, passes: int) -> sb.Full | sb.Memoized | sb.Stoc
 
 
 def fit(patches: Patches, name: str, passes: int, seed: int) -> sb.Fit:
-    model = sb.Mixture(likelihood=sb.ZeroMeanGaussian(), process=sb.DirichletProcess(concentration=1.0))
     return sb.fit(
-        model,
+        model(),
         patches.rows,
         algorithm(name, len(patches.rows), passes),
         n_components=N_COMPONENTS,
@@ -111,13 +63,6 @@ def fit(patches: Patches, name: str, passes: int, seed: int) -> sb.Fit:
         seed=seed,
         progress=False,
     )
-
-
-def best_possible(patches: Patches) -> sb.Fit:
-    """From the true labels."""
-    model = sb.Mixture(likelihood=sb.ZeroMeanGaussian(), process=sb.DirichletProcess(concentration=1.0))
-    labels = patches.labels
-    return sb.fit(model, patches.rows, sb.Full(sparsity=None), n_components=N_TRUE, init=labels, progress=False)
 
 
 @dataclass
@@ -188,7 +133,6 @@ def report(runs: dict[str, list[Run]], ideal: float) -> None:
             f"{f'{complete} of {len(own)}':>11}{np.mean([one.rand_index for one in own]):7.3f}"
             f"{np.mean([one.seconds for one in own]):9.1f}"
         )
-    print("MO-BM, which begins with one component: comes with moves")
 
 
 def print_traces(runs: dict[str, list[Run]]) -> None:
