@@ -306,8 +306,15 @@ def main() -> None:
         if part not in options.parts:
             continue
         print(f"\n{part}; {threads_and_load(settings.threads)}", flush=True)
-        runs = list(runs_of(digits, settings))
-        keep(file_of(part), runs)
+        runs: list[Run] = []
+        for one in runs_of(digits, settings):
+            runs.append(one)
+            # What is done stays, if the rest is cut off.
+            keep(file_of(part), runs)
+            print(
+                f"  {one.name}, seed {one.seed}: {one.loss:.4f}, K {one.components[-1]}, {one.seconds[-1]:.1f} s",
+                flush=True,
+            )
         report(runs)
         if part in ("births", "vdp", "larger"):
             print_traces(runs)
