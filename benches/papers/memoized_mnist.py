@@ -11,8 +11,9 @@ stochastic    the same starts, steps of the paper's lengths (t + delay)^-decay; 
               after one more pass over all rows, which flatters these runs
 vdp           the split search of accelerated VDP (Kurihara and others), from K = 1, Full with Split(), Merge(), at most
               one split a pass
-larger        where more than 80 components appear: more fresh parts, more rows to make them of, other prior scales
-              (a bound under another scale is that of another model), moves from K = 150; three seeds at most
+larger        where more than 80 components appear: births as in the paper, more fresh parts, more rows to make them
+              of, other prior scales (a bound under another scale is that of another model), moves from K = 150;
+              three seeds at most
 scikit-learn  BayesianGaussianMixture, K = 100, 100 iterations from k-means, float64, scored by our bound of its
               responsibilities; as many threads as its BLAS takes
 figures       from what the other parts kept; needs Matplotlib
@@ -48,6 +49,7 @@ LARGEST_DIFFERENCE = 0.6
 SKLEARN_ITERATIONS = 100
 # Birth, prior scale, and K to begin with.
 LARGER = {
+    "adoption='pass'": (sb.Birth(adoption="pass"), SCALE, 1),
     "fresh=20": (sb.Birth(fresh=20), SCALE, 1),
     "max_subsample=20000": (sb.Birth(max_subsample=20_000), SCALE, 1),
     "both": (sb.Birth(fresh=20, max_subsample=20_000), SCALE, 1),
