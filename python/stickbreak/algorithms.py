@@ -93,11 +93,14 @@ class Full(Algorithm):
     units : None
         Single rows; the only value in this version.
     moves : sequence
-        Changes of the number of components between passes; empty in this version.
+        Changes of the number of components between passes: at most one each of `Birth`, `Split`, `Merge` and `Delete`.
+        They need the objective "variational" and a bound by which numbers of components compare, so `fit` refuses them
+        with the other objectives, `FiniteDirichlet`, ``truncation="stick"`` and ``SphericalGaussian(base="product")``.
     max_passes : int
         The most passes over the data. 0 gives the state after the first update of the components.
     tol : float
-        Stops after a pass that gains less than this many nats per unit of weight; 0 never stops early.
+        Stops after a pass that gains less than this many nats per unit of weight; 0 never stops early. With moves it
+        goes on while one was accepted, or is left to try.
 
     Raises
     ------

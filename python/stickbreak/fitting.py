@@ -16,6 +16,7 @@ from stickbreak.errors import CheckpointError, NotSupported
 from stickbreak.history import Record, StopReason
 from stickbreak.initialisation import Start, number_of_components, start
 from stickbreak.model import Mixture
+from stickbreak.moves import usual_moves
 from stickbreak.observing import Callback, Observer
 from stickbreak.progress import progress_bar
 from stickbreak.results import Fit
@@ -49,7 +50,8 @@ def fit(
     as large as it gets from where it starts, by turns over the responsibilities of the rows (local step) and the
     components and weights (global step) [1]_; every turn raises it or leaves it. With several batches the global step
     follows each of them [2]_; with `sparsity` L each row keeps its L best components, which is the best choice among
-    all with at most L [3]_. The same seed gives the same bits whatever the number of threads.
+    all with at most L [3]_. The same seed gives the same bits whatever the number of threads. Between passes moves may
+    change the number of components; each is judged by the exact bound of all data [2]_.
 
     Ctrl-C stops within a second and returns the last complete state, with `stop_reason` INTERRUPTED. In the middle of a
     pass that is the state after the last batch, so its bound may be above that of the last record. While the start is
@@ -71,10 +73,13 @@ def fit(
         rows, or the path of a Parquet file, which needs PyArrow. Of the last two one batch and one block are in memory
         at a time; they are read again in every pass, must bring the same rows each time, and need ``shuffle=False``.
     algorithm : Full, Memoized or Stochastic, optional
-        How to maximise. Default: ``Memoized()``; ``Memoized(shuffle=False)`` for data that are read in blocks.
+        How to maximise. Default: ``Memoized(moves=(Birth(), Merge(), Delete()))``, which finds the number of
+        components, or ``Memoized()`` where the model takes no moves: `FiniteDirichlet`, ``truncation="stick"``,
+        ``SphericalGaussian(base="product")``; with ``shuffle=False`` for data that are read in blocks. An algorithm
+        that is given has the moves that it says, by itself none.
     n_components : int, optional
-        K, the number of components to start from, 1 to n. Default: the process's own number, else that of `init`,
-        else the smaller of 50 and n.
+        K, the number of components to start from, 1 to n; only moves change it later. Default: the process's own
+        number, else that of `init`, else 1 with `Birth` or `Split` among the moves, else the smaller of 50 and n.
     init : {"kmeans++", "random", "sequential"}, array_like or Fit
         Where to start: seeds spread over the data by k-means++ on the Bregman divergence of the likelihood [4]_;
         random rows as seeds; the rows one after another in random order, each with the responsibilities that it has
@@ -117,7 +122,8 @@ def fit(
     InvalidArgument
         An argument has a value that is not allowed, among them NaN or infinity in `data`.
     NotSupported
-        The request is for something that this version does not serve.
+        The request is for something that this version, model or algorithm does not serve, such as moves of a model
+        that takes none.
     CheckpointError
         The file of `checkpoint` cannot be written, is damaged, or was written for other data or settings; it is left as
         it is.
@@ -145,7 +151,9 @@ def fit(
     >>> rng = np.random.default_rng(0)
     >>> X = np.concatenate([rng.normal(-5, 1, size=(100, 2)), rng.normal(5, 1, size=(100, 2))])
     >>> model = sb.Mixture(likelihood=sb.Gaussian(), process=sb.DirichletProcess(concentration=1.0))
-    >>> fit = sb.fit(model, X, sb.Full(), n_components=2, seed=0)
+    >>> fit = sb.fit(model, X)
+    >>> fit.n_components
+    2
     >>> fit.components["mean"].shape
     (2, 2)
     >>> labels = fit.predict(X)
@@ -162,7 +170,7 @@ def fit(
     threads = checks.threads(threads)
     file = _checkpoint_file(checkpoint, seeds)
     stream = streams.stream(data, type(model.likelihood))
-    chosen = _algorithm(algorithm, in_blocks=stream is not None)
+    chosen = _algorithm(algorithm, model, in_blocks=stream is not None)
     rows: _core.Rows | _core.BlockSource
     if stream is None:
         rows = table = arrays.rows(data, "data", likelihood=type(model.likelihood), minimum=2)
@@ -277,9 +285,9 @@ def _bound(fit: Fit) -> float:
     return -math.inf if math.isnan(fit.elbo) else fit.elbo
 
 
-def _algorithm(algorithm: object, *, in_blocks: bool) -> Algorithm:
+def _algorithm(algorithm: object, model: Mixture, *, in_blocks: bool) -> Algorithm:
     if algorithm is None:
-        return Memoized(shuffle=not in_blocks)
+        return Memoized(shuffle=not in_blocks, moves=usual_moves(model))
     chosen = checks.instance("algorithm", algorithm, Algorithm, "an algorithm, such as Full() or Memoized()")
     if in_blocks and isinstance(chosen, Memoized | Stochastic) and chosen.shuffle:
         raise checks.invalid_argument("shuffle", "True", "False for data that are read in blocks, one after another")

@@ -9,7 +9,7 @@ class StopReason(Enum):
     """Why a fit ended."""
 
     CONVERGED = "converged"
-    """The last pass gained less than `tol`."""
+    """The last pass gained less than `tol`, and no move was accepted or left to try."""
     MAX_PASSES = "max_passes"
     """`max_passes` passes were made."""
     INTERRUPTED = "interrupted"

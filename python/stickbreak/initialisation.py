@@ -80,7 +80,7 @@ def _start_from_fit(fit: Fit, model: Mixture, n_columns: int, missing: str) -> S
 def number_of_components(
     requested: object, model: Mixture, start: Start, n_rows: int | None, *, grows: bool
 ) -> int | None:
-    """Return K: as requested, else the process's own, else that of the start, else 1 if it grows, else the least of 50 and n.
+    """Return K: as requested, else the process's own, else that of the start, else 1 if it grows, else 50, at most n.
 
     Where n is not known yet, the last is None, and the core compares the others with it.
     """

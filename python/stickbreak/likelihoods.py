@@ -23,6 +23,11 @@ class Likelihood(Specification):
     # Whether `missing="marginalize"` is exact for it.
     _accepts_missing: ClassVar[bool] = False
 
+    @property
+    def _takes_moves(self) -> bool:
+        """Whether it has a closed marginal likelihood, by which moves are judged."""
+        return True
+
     def _check(self) -> None:
         _core.check_likelihood(*self._to_core())
 
@@ -224,6 +229,10 @@ class SphericalGaussian(Likelihood):
     shape: float | None = None
     rate: float | None = None
     base: Literal["conjugate", "product"] = "conjugate"
+
+    @property
+    def _takes_moves(self) -> bool:
+        return self.base == "conjugate"
 
 
 @dataclass(frozen=True, eq=False, repr=False)

@@ -40,3 +40,8 @@ class Mixture:
     def __post_init__(self) -> None:
         checks.instance("likelihood", self.likelihood, Likelihood, "a likelihood, such as Gaussian()")
         checks.instance("process", self.process, Process, "a process, such as DirichletProcess()")
+
+    @property
+    def _takes_moves(self) -> bool:
+        """Whether the number of components can change while it is fitted; the core refuses moves with the others."""
+        return self.likelihood._takes_moves and self.process._takes_moves

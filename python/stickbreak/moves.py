@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import ClassVar, Literal
 
 from stickbreak import _core
+from stickbreak.model import Mixture
 from stickbreak.specification import Specification
 
 
@@ -22,15 +23,16 @@ class Birth(Move):
     r"""Births: fresh components in the place of one [1]_.
 
     A pass collects some rows of every component, from all batches. Before the next pass a small mixture of `fresh`
-    parts is fitted to the rows of each, weighted up to the mass of the component. In that pass every row gives its whole
-    share of the component to the part that explains it best, so the change of the bound is known exactly at its end,
+    parts is fitted to the rows of each, weighted up to the mass of the component. In that pass every row gives its
+    whole share of the component to the part that explains it best, so the change of the bound is known exactly at its
+    end,
 
     .. math:: \Delta \mathcal L = \sum_j c(\lambda_0 + S_j) - c(\lambda_0 + S_k) - (J - 1) c(\lambda_0)
               + \mathcal L^*(N') - \mathcal L^*(N)
 
-    with parts joined as long as that gains. Every component of a mass of at least 4 is tried, the largest 100 at a time,
-    whatever other moves are planned; after a failure it waits for 5 passes, twice as many after each further one, or
-    until its mass has changed by a tenth.
+    with parts joined as long as that gains. Every component of a mass of at least 4 is tried, the largest 100 at a
+    time, whatever other moves are planned; after a failure it waits for 5 passes, twice as many after each further one,
+    or until its mass has changed by a tenth.
 
     Parameters
     ----------
@@ -76,8 +78,8 @@ class Split(Move):
     """Splits of the search of accelerated variational Dirichlet-process mixtures: two halves in the place of one [1]_.
 
     As births with two parts, which start on either side of the plane through the mean across the leading principal
-    component (for likelihoods without a free mean, or without covariances, by k-means++), of `candidates` components drawn
-    by their masses; of those that gain the best one is split.
+    component (for likelihoods without a free mean, or without covariances, by k-means++), of `candidates` components
+    drawn by their masses; of those that gain the best one is split.
 
     Parameters
     ----------
@@ -91,8 +93,8 @@ class Split(Move):
 
     References
     ----------
-    .. [1] Kurihara, K., Welling, M. and Vlassis, N. (2006). Accelerated variational Dirichlet process mixtures. Advances
-           in Neural Information Processing Systems 19.
+    .. [1] Kurihara, K., Welling, M. and Vlassis, N. (2006). Accelerated variational Dirichlet process mixtures.
+           Advances in Neural Information Processing Systems 19.
 
     Examples
     --------
@@ -110,10 +112,10 @@ class Split(Move):
 class Merge(Move):
     r"""Merges: one component in the place of two [1]_.
 
-    Exact from sums alone, :math:`\Delta \mathcal L = U_{ab} - G_{ab}`: what the marginal likelihoods and the weights gain,
-    less the entropy :math:`G_{ab} \ge 0` that is lost where both share rows. Pairs with :math:`U_{ab} \le 0` cannot be
-    merged and cost nothing; of the others, the best four times as many as there are components, the gaps are summed up
-    in the pass. The best is merged first, each component once a pass.
+    Exact from sums alone, :math:`\Delta \mathcal L = U_{ab} - G_{ab}`: what the marginal likelihoods and the weights
+    gain, less the entropy :math:`G_{ab} \ge 0` that is lost where both share rows. Pairs with :math:`U_{ab} \le 0`
+    cannot be merged and cost nothing; of the others, the best four times as many as there are components, the gaps are
+    summed up in the pass. The best is merged first, each component once a pass.
 
     References
     ----------
@@ -135,8 +137,8 @@ class Delete(Move):
     """Deletes: a component ends, and its rows are fitted to the others.
 
     The `candidates` smallest components that at most 10,000 rows have a share of. Each row that has one is dealt to the
-    other components in two turns of local and global steps, and the component ends if the bound is higher then. A failure
-    is remembered as in `Birth`.
+    other components in two turns of local and global steps, and the component ends if the bound is higher then. A
+    failure is remembered as in `Birth`.
 
     Parameters
     ----------
@@ -158,3 +160,8 @@ class Delete(Move):
     candidates: int = 10
 
     _name: ClassVar[str] = "Delete"
+
+
+def usual_moves(model: Mixture) -> tuple[Move, ...]:
+    """Return the moves of a fit for which nobody says any: none where the model does not take them."""
+    return (Birth(), Merge(), Delete()) if model._takes_moves else ()

@@ -23,6 +23,11 @@ class Process(Specification):
         """The process's own number of components; None where the data decide."""
         return getattr(self, "n_components", None)
 
+    @property
+    def _takes_moves(self) -> bool:
+        """Whether bounds of different numbers of components compare, by which moves are judged."""
+        return self._fixed_n_components is None and getattr(self, "truncation", "nested") != "stick"
+
 
 @dataclass(frozen=True, eq=False, repr=False)
 class DirichletProcess(Process):
