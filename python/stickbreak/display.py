@@ -1,4 +1,4 @@
-"""How a fit shows itself: one line, and in a notebook a table of its largest components."""
+"""How a fit shows itself: one line, and in a notebook tables of its components and moves."""
 
 import heapq
 from html import escape
@@ -7,26 +7,31 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
+from stickbreak.history import MoveReport, moves_of
+
 if TYPE_CHECKING:
     from stickbreak.fitted import Fitted
 
 _MOST_ROWS = 10
 _MOST_NUMBERS = 4
+_MOST_PASSES = 20
 
 
 def line(fit: "Fitted") -> str:
     """Return one line for a fit: model, size of the data, components, bound, and why it ended."""
     likelihood, process = (type(part).__name__ for part in (fit.model.likelihood, fit.model.process))
     passes = len(fit.history)
+    proposed, accepted = (sum(getattr(record, name) for record in fit.history) for name in ("proposed", "accepted"))
+    moves = f", {accepted} of {proposed} moves accepted" if proposed else ""
     return (
         f"<Fit of Mixture({likelihood}, {process}): {fit._state.n_rows} rows x {fit._state.dimension}, "
         f"{fit.n_components} components ({fit.n_occupied} occupied), elbo {fit.elbo:.6f} nats ({fit.bound}), "
-        f"{fit.stop_reason.value} after {passes} {'pass' if passes == 1 else 'passes'}>"
+        f"{fit.stop_reason.value} after {passes} {'pass' if passes == 1 else 'passes'}{moves}>"
     )
 
 
 def html(fit: "Fitted") -> str:
-    """Return HTML for a fit: its `line`, then weights, counts and parameters of its largest components.
+    """Return HTML for a fit: its `line`, weights, counts and parameters of its largest components, and its moves.
 
     Parameters
     ----------
@@ -59,7 +64,33 @@ def html(fit: "Fitted") -> str:
     ]
     if rest := len(counts) - len(largest):
         lines.append(f"<p>and {rest:,} smaller {'component' if rest == 1 else 'components'}</p>")
+    lines += _moves(fit)
     return "\n".join(["<div>", *lines, "</div>"])
+
+
+def _moves(fit: "Fitted") -> list[str]:
+    """Return a table of what became of the moves, and the number of components by pass, if there were any."""
+    reports = moves_of(fit.history)
+    if not reports:
+        return []
+    rows = [
+        [report.kind, str(report.proposed), str(report.accepted), _number(report.gain), _reasons(report)]
+        for report in reports
+    ]
+    numbers = [str(record.n_components) for record in fit.history]
+    if len(numbers) > _MOST_PASSES:
+        numbers = [*numbers[: _MOST_PASSES - 1], "…", numbers[-1]]
+    return [
+        "<table>",
+        _row("th", ["move", "proposed", "accepted", "gain in nats", "not accepted because"]),
+        *(_row("td", row) for row in rows),
+        "</table>",
+        f"<p>components after each pass: {', '.join(numbers)}</p>",
+    ]
+
+
+def _reasons(report: MoveReport) -> str:
+    return ", ".join(f"{reason} ({number})" for reason, number in report.refused.items())
 
 
 def _row(cell: str, texts: list[str]) -> str:

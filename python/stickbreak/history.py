@@ -1,5 +1,7 @@
 """What a fit tells of its passes, and why it ended."""
 
+from collections import Counter
+from collections.abc import Iterable
 from dataclasses import dataclass, fields
 from enum import Enum
 from typing import Any
@@ -31,11 +33,11 @@ class MoveReport:
     proposed : int
         How many were proposed.
     accepted : int
-        How many of them were accepted.
+        How many of them were accepted, because they raise the bound of all data.
     gain : float
-        What these gained, in nats.
+        By how much they raise it together, in nats.
     refused : dict of str to int
-        Why the others were not, and how many.
+        Why the others were not accepted, in words, and how many for each reason.
     """
 
     kind: str
@@ -66,7 +68,19 @@ class Record:
     evaluated_share : float
         The share of (row, component) pairs whose score was computed.
     moves : tuple of MoveReport
-        What became of the moves, by kind; empty where the bound is not known yet.
+        What became of the moves, one report for each kind that the algorithm has; empty where it has none, and in a
+        pass that ends before the bound is known. What they raise the bound by is part of `elbo`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import stickbreak as sb
+    >>> X = np.random.default_rng(0).normal([[-5.0], [5.0]], size=(2, 100)).reshape(-1, 1)
+    >>> fit = sb.fit(sb.Mixture(likelihood=sb.Gaussian()), X)
+    >>> for record in fit.history[:2]:
+    ...     print(record.n_components, [(move.kind, move.proposed, move.accepted) for move in record.moves])
+    2 [('birth', 1, 1), ('merge', 0, 0), ('delete', 0, 0)]
+    2 [('birth', 2, 0), ('merge', 0, 0), ('delete', 0, 0)]
     """
 
     index: int
@@ -82,3 +96,18 @@ class Record:
     def _from_core(cls, event: dict[str, Any]) -> "Record":
         values = {field.name: event[field.name] for field in fields(cls)}
         return cls(**{**values, "moves": tuple(MoveReport(**report) for report in event["moves"])})
+
+
+def moves_of(records: Iterable[Record]) -> tuple[MoveReport, ...]:
+    """Return the reports of several passes, added up by kind."""
+    total: dict[str, MoveReport] = {}
+    for report in (report for record in records for report in record.moves):
+        before = total.get(report.kind, MoveReport(kind=report.kind, proposed=0, accepted=0, gain=0.0, refused={}))
+        total[report.kind] = MoveReport(
+            kind=report.kind,
+            proposed=before.proposed + report.proposed,
+            accepted=before.accepted + report.accepted,
+            gain=before.gain + report.gain,
+            refused=dict(Counter(before.refused) + Counter(report.refused)),
+        )
+    return tuple(total.values())

@@ -162,6 +162,10 @@ class Delete(Move):
     _name: ClassVar[str] = "Delete"
 
 
+# Those of a fit for which nobody says any.
+USUAL: tuple[Move, ...] = (Birth(), Merge(), Delete())
+
+
 def usual_moves(model: Mixture) -> tuple[Move, ...]:
-    """Return the moves of a fit for which nobody says any: none where the model does not take them."""
-    return (Birth(), Merge(), Delete()) if model._takes_moves else ()
+    """Return the usual moves; none where the model does not take them."""
+    return USUAL if model._takes_moves else ()

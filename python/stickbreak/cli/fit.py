@@ -21,12 +21,13 @@ from stickbreak.cli.options import (
 )
 from stickbreak.cli.output import check_place, print_facts, print_json
 from stickbreak.cli.program import Command, ExitCode, rows_of
-from stickbreak.cli.specifications import Kind, check_used, default, made, parameter_options
+from stickbreak.cli.specifications import Kind, SomeOf, check_used, default, kebab, made, parameter_options
 from stickbreak.cli.summary import described, facts
 from stickbreak.likelihoods import Likelihood
+from stickbreak.moves import USUAL, Move, usual_moves
 from stickbreak.processes import Process
 
-_LIKELIHOODS, _PROCESSES, _SCHEDULES = Kind(Likelihood), Kind(Process), Kind(Algorithm)
+_LIKELIHOODS, _PROCESSES, _SCHEDULES, _MOVES = Kind(Likelihood), Kind(Process), Kind(Algorithm), Kind(Move)
 _ALGORITHM = (
     "objective",
     "batches",
@@ -37,6 +38,7 @@ _ALGORITHM = (
     "sparsity",
     "margin",
     "bounds_memory",
+    "moves",
     "max_passes",
     "tol",
 )
@@ -85,8 +87,8 @@ class NumberOr(click.ParamType):  # type: ignore[type-arg]
     "--n-components",
     type=int,
     metavar="N",
-    help="Number of components to start from; some may stay empty. Required for a process of a fixed number. "
-    "[default: that of --init, else 50, or the number of rows where that is less]",
+    help="Number of components to start from; --moves change it. Required for a process of a fixed number. "
+    "[default: that of --init, else 1 with birth or split among the moves, else 50 or the number of rows]",
 )
 @parameter_options(Likelihood, Process, besides=("n_components",))
 @click.option(
@@ -147,6 +149,13 @@ class NumberOr(click.ParamType):  # type: ignore[type-arg]
     metavar="BYTES",
     help="Memory for bounds that spare work on data of 40 columns or more; the result does not depend on it. "
     f"[default: {default(Memoized, 'bounds_memory')}]",
+)
+@click.option(
+    "--moves",
+    type=SomeOf(_MOVES),
+    help=f"How the number of components changes between passes: some of {_MOVES.names()}, with commas between them, or "
+    f"none. [default: {','.join(kebab(type(move).__name__) for move in USUAL)}, or none where schedule, objective or "
+    "model do not take them]",
 )
 @click.option(
     "--max-passes",
@@ -225,19 +234,22 @@ def fit(
     """Fit a mixture to the rows of DATA and write it to a model file.
 
     DATA is a .npy, .npz, .csv, .tsv or .parquet file with one observation a row, numbers only. What you do not say of
-    the model follows the data. A progress bar shows on a terminal. Ctrl-C ends the fit early: its last complete state
-    is still written, and the exit code is 130. The ELBO is in nats, of the whole data.
+    the model follows the data, and the number of components is found by births, merges and deletes, starting from one.
+    A progress bar shows on a terminal. Ctrl-C ends the fit early: its last complete state is still written, and the
+    exit code is 130. The ELBO is in nats, of the whole data.
 
     \b
     Example:
-        stickbreak fit rows.csv --n-components 20 --sparsity 4 --out model.safetensors
+        stickbreak fit rows.csv --out model.safetensors
     """
     own_number = "n_components" in {field.name for field in fields(process)}
-    algorithm = _algorithm(schedule, {name: given.pop(name) for name in _ALGORITHM})
+    of_algorithm = {name: given.pop(name) for name in _ALGORITHM}
+    check_used([schedule], of_algorithm)
     check_used((likelihood, process), given)
     if own_number:
         given["n_components"] = n_components
     model = sb.Mixture(likelihood=made(likelihood, given), process=made(process, given))
+    algorithm = _algorithm(schedule, model, of_algorithm)
     check_place("out", out, inputs=(data, weights, init))
     if checkpoint is not None:
         check_place("checkpoint", checkpoint, inputs=(data, weights), outputs=(out,))
@@ -269,16 +281,20 @@ def fit(
     return ExitCode.OK
 
 
-def _algorithm(schedule: type[Algorithm], given: dict[str, Any]) -> Any:
-    if schedule is Memoized and all(value is None for value in given.values()):
-        return None  # the default of the Python function
-    check_used([schedule], given)
+def _algorithm(schedule: type[Algorithm], model: sb.Mixture, given: dict[str, Any]) -> Any:
     if schedule is Stochastic and given["batch_size"] is None:
         raise click.UsageError("--schedule stochastic needs --batch-size")
     none: dict[str, Any] = {name: None for name, word in _NONE.items() if given[name] == word}
-    algorithm = made(schedule, {**given, **none})
+    algorithm = made(schedule, {**given, **none, "moves": _moves(schedule, model, given)})
     # Made once where that is enough: what it warns of should be said once.
     return replace(algorithm, **none) if none else algorithm
+
+
+def _moves(schedule: type[Algorithm], model: sb.Mixture, given: dict[str, Any]) -> tuple[Move, ...]:
+    if given["moves"] is not None:
+        return tuple(kind() for kind in given["moves"])
+    judged = schedule is not Stochastic and given["objective"] in (None, "variational")
+    return usual_moves(model) if judged else ()
 
 
 def _start(init: str) -> Any:

@@ -48,6 +48,21 @@ class Kind(click.ParamType, Generic[T]):  # type: ignore[type-arg]
         raise AssertionError("a known word has a class")
 
 
+class SomeOf(click.ParamType, Generic[T]):  # type: ignore[type-arg]
+    """Names of subclasses with commas between them, or none."""
+
+    name = "list"
+
+    def __init__(self, kind: Kind[T]) -> None:
+        self._kind = kind
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> tuple[type[T], ...]:
+        """Return the classes that `value` names."""
+        if value.strip().lower() == "none":
+            return ()
+        return tuple(self._kind.convert(name.strip(), param, ctx) for name in value.split(","))
+
+
 class Numbers(click.ParamType):  # type: ignore[type-arg]
     """A number, numbers with commas between them, or the name of a data file with a vector or a matrix."""
 

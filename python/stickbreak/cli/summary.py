@@ -1,7 +1,10 @@
 """What there is to tell of a fit, for people and for programs."""
 
+from collections.abc import Iterable
+from dataclasses import asdict
 from typing import Any
 
+from stickbreak.history import MoveReport, moves_of
 from stickbreak.results import Fit
 
 
@@ -17,6 +20,7 @@ def facts(fit: Fit) -> list[tuple[str, str]]:
         ("components", f"{fit.n_components}, of which {fit.n_occupied} in use"),
         ("ELBO", f"{fit.elbo:.8g} nats, {fit.elbo / state.n_rows:.6g} a row ({fit.bound})"),
         ("passes", f"{passes}{seconds} ({reason})"),
+        *([("moves", _accepted(reports))] if (reports := moves_of(fit.history)) else []),
     ]
 
 
@@ -35,12 +39,18 @@ def described(fit: Fit) -> dict[str, Any]:
         "elbo": fit.elbo,
         "bound": fit.bound,
         "passes": len(fit.history),
+        "moves": [asdict(report) for report in moves_of(fit.history)],
         "seconds": fit.history[-1].seconds if fit.history else 0.0,
         "stop_reason": fit.stop_reason.value,
         "weights": fit.weights,
         "leftover_weight": fit.leftover_weight,
         "counts": fit.counts,
     }
+
+
+def _accepted(reports: Iterable[MoveReport]) -> str:
+    tried = [f"{report.accepted} of {_plural(report.proposed, report.kind)}" for report in reports if report.proposed]
+    return f"{', '.join(tried)} accepted" if tried else "none proposed"
 
 
 def _plural(number: int, word: str) -> str:

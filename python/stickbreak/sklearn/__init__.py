@@ -8,7 +8,7 @@ They need the package scikit-learn: ``pip install 'stickbreak[sklearn]'``.
 >>> from stickbreak.sklearn import BayesianMixture
 >>> rng = np.random.default_rng(0)
 >>> X = np.concatenate([rng.normal(-5, 1, size=(100, 2)), rng.normal(5, 1, size=(100, 2))])
->>> pipeline = make_pipeline(StandardScaler(), BayesianMixture(n_components=2, random_state=0))
+>>> pipeline = make_pipeline(StandardScaler(), BayesianMixture(random_state=0))
 >>> pipeline.fit(X).predict(X).shape
 (200,)
 """

@@ -37,10 +37,12 @@ class BayesianMixture(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Density
         The prior on the weights. Default: ``DirichletProcess()``. One with a number of components of its own, such as
         `FiniteDirichlet`, goes with ``n_components=None``.
     algorithm : algorithm, optional
-        How to maximise the bound, how often, and how exactly. Default: ``Memoized()``.
+        How to maximise the bound, how often, and how exactly. Default: that of `stickbreak.fit`, which finds the number
+        of components; with a number in `n_components` ``Memoized()``, which keeps it.
     n_components : int, optional
-        K, the number of components to start from. Default: the process's own number, else that of `init`, else the
-        smaller of 50 and n.
+        K. As in the mixtures of scikit-learn, a number stays what it is, so that a search can choose it; only an
+        `algorithm` with moves starts from it and goes on. None, the default, leaves it to the data: it starts from the
+        process's own number, else that of `init`, else one component, and grows.
     init : {"kmeans++", "random"}, array_like or Fit
         Where to start; see `stickbreak.fit`.
     n_init : int
@@ -87,7 +89,7 @@ class BayesianMixture(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Density
     >>> from stickbreak.sklearn import BayesianMixture
     >>> rng = np.random.default_rng(0)
     >>> X = np.concatenate([rng.normal(-5, 1, size=(100, 2)), rng.normal(5, 1, size=(100, 2))])
-    >>> mixture = BayesianMixture(n_components=2, random_state=0).fit(X)
+    >>> mixture = BayesianMixture(random_state=0).fit(X)
     >>> labels = mixture.predict(X)
     >>> len(set(labels[:100])), len(set(labels[100:])), bool(labels[0] != labels[100])
     (1, 1, True)
@@ -146,7 +148,7 @@ class BayesianMixture(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Density
         found = fitting.fit(
             self._model(),
             rows,
-            self.algorithm,
+            self._algorithm(),
             n_components=self.n_components,
             init=self.init,
             n_init=self.n_init,
@@ -347,7 +349,7 @@ class BayesianMixture(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Density
 
     @property
     def converged_(self) -> bool:
-        """Whether the last pass gained less than the tolerance of `algorithm`; never under `Stochastic`."""
+        """Whether it ended because the bound rose by less than the tolerance; never under `Stochastic`."""
         return self._fitted().stop_reason is StopReason.CONVERGED
 
     @property
@@ -366,6 +368,10 @@ class BayesianMixture(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Density
 
     def _accepts_sparse(self) -> bool:
         return bool(getattr(self.likelihood, "_accepts_sparse", False))
+
+    def _algorithm(self) -> Full | Memoized | Stochastic | None:
+        """Return the algorithm: where nobody says one, a number of components is one to keep."""
+        return Memoized() if self.algorithm is None and self.n_components is not None else self.algorithm
 
     def _model(self) -> Mixture:
         likelihood = Gaussian() if self.likelihood is None else self.likelihood
