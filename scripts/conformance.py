@@ -1,8 +1,9 @@
 """Every likelihood under every process: which objectives run, and why the others do not.
 
-Each cell of the table is a set of fits: at sparsity 1, 2 and dense, of rows in memory and of the same rows in blocks.
-All of them go through the same checks. What is refused is shown with the reason that `stickbreak` itself gives. The
-cells follow the registry of likelihoods and processes: a new class, truncation or base measure has its own unasked.
+Each cell of the table is a set of fits: at sparsity 1, 2 and dense, of rows in memory and of the same rows in blocks,
+with a fixed number of components and with moves that change it. All of them go through the same checks. What is refused
+is shown with the reason that `stickbreak` itself gives. The cells follow the registry of likelihoods and processes: a
+new class, truncation or base measure has its own unasked.
 
 `--write` puts the table into docs/conformance.md, which a test compares.
 """
@@ -12,6 +13,7 @@ from __future__ import annotations
 import argparse
 import dataclasses
 import functools
+import itertools
 import tempfile
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
@@ -23,6 +25,7 @@ from numpy.typing import NDArray
 
 import stickbreak as sb
 from stickbreak.likelihoods import Likelihood
+from stickbreak.moves import Move
 from stickbreak.processes import Process
 from stickbreak.specification import Specification
 from stickbreak.testing import visible_bits
@@ -33,6 +36,14 @@ PAGE = ROOT / "docs" / "conformance.md"
 OBJECTIVES = ("variational", "map", "ml")
 SPARSITIES = (1, 2, None)
 N_ROWS, N_COLUMNS, N_COMPONENTS, N_BATCHES = 60, 3, 3, 3
+# How fits with moves begin: with births from one component, with splits from more than there should be.
+MOVES: dict[str, tuple[int, tuple[Move, ...]]] = {
+    "births": (1, (sb.Birth(), sb.Merge(), sb.Delete())),
+    "splits from one": (1, (sb.Split(), sb.Merge(), sb.Delete())),
+    "all from many": (8, (sb.Birth(), sb.Split(), sb.Merge(), sb.Delete())),
+}
+# So few rows would not pay for many components; with this weight each counts as so many.
+WEIGHT = 10.0
 # Weights have a mode from here on, whatever the process: see `FiniteDirichlet`.
 CONCENTRATION = 1.5 * N_COMPONENTS
 # Priors are drawn until they have a mode, where the objective asks for one.
@@ -139,7 +150,7 @@ def _is_variant(made: Specification, choice: Choice) -> bool:
     return True
 
 
-def algorithm(objective: str, sparsity: int | None) -> sb.Memoized:
+def algorithm(objective: str, sparsity: int | None, moves: tuple[Move, ...] = ()) -> sb.Memoized:
     """Consecutive batches, so that rows in memory and rows in blocks go to the same ones."""
     objectives: Any = objective
     return sb.Memoized(
@@ -148,9 +159,15 @@ def algorithm(objective: str, sparsity: int | None) -> sb.Memoized:
         objective=objectives,
         sparsity=sparsity,
         margin=None,
+        moves=moves,
         max_passes=6,
         tol=0.0,
     )
+
+
+def weights(rows: Rows) -> Rows:
+    """The weights of the rows."""
+    return np.full(len(rows), WEIGHT)
 
 
 def blocks_of(rows: Rows) -> Callable[[], Iterator[Rows]]:
@@ -160,9 +177,15 @@ def blocks_of(rows: Rows) -> Callable[[], Iterator[Rows]]:
 
 
 def fit_cell(
-    likelihood: Choice, process: Choice, objective: str, sparsity: int | None, *, streamed: bool = False
+    likelihood: Choice,
+    process: Choice,
+    objective: str,
+    sparsity: int | None,
+    *,
+    moves: str | None = None,
+    streamed: bool = False,
 ) -> tuple[sb.Fit, Rows]:
-    """One fit of a cell, and its rows.
+    """One fit of a cell, and its rows, each of `WEIGHT`; `moves` is a name of `MOVES`.
 
     Raises
     ------
@@ -171,11 +194,14 @@ def fit_cell(
     """
     rows = make_rows(likelihood)
     data: Any = blocks_of(rows) if streamed else rows
-    prior, chosen = make_process(process), algorithm(objective, sparsity)
+    start, kinds = (N_COMPONENTS, ()) if moves is None else MOVES[moves]
+    prior, chosen = make_process(process), algorithm(objective, sparsity, kinds)
+    # A process with a number of its own should be refused for something else.
+    start = prior._fixed_n_components or start
     for seed in range(MOST_DRAWS):
         model = sb.Mixture(likelihood=make_likelihood(likelihood, rows, seed), process=prior)
         try:
-            fit = sb.fit(model, data, chosen, n_components=N_COMPONENTS, seed=1, progress=False)
+            fit = sb.fit(model, data, chosen, n_components=start, seed=1, sample_weight=weights(rows), progress=False)
         except sb.InvalidArgument as error:
             if objective != "map" or error.argument in ("data", None):
                 raise
@@ -184,7 +210,9 @@ def fit_cell(
     raise LookupError(f"{likelihood.name}: no prior has a mode")
 
 
-def check_cell(likelihood: Choice, process: Choice, objective: str, sparsity: int | None) -> None:
+def check_cell(
+    likelihood: Choice, process: Choice, objective: str, sparsity: int | None, moves: str | None = None
+) -> None:
     """Run all checks of a cell.
 
     Raises
@@ -194,31 +222,54 @@ def check_cell(likelihood: Choice, process: Choice, objective: str, sparsity: in
     NotSupported
         The cell is refused.
     """
-    fit, rows = fit_cell(likelihood, process, objective, sparsity)
+    fit, rows = fit_cell(likelihood, process, objective, sparsity, moves=moves)
     check_bound(fit, rows)
+    check_moves(fit, rows)
     check_answers(fit, rows, sparsity)
     bits = visible_bits(fit, rows)
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "model.safetensors"
         fit.save(path)
         require(visible_bits(sb.load(path), rows) == bits, "a saved fit is the same fit")
-    streamed, _ = fit_cell(likelihood, process, objective, sparsity, streamed=True)
+    streamed, _ = fit_cell(likelihood, process, objective, sparsity, moves=moves, streamed=True)
     require(visible_bits(streamed, rows) == bits, "rows in blocks give the same bits")
+
+
+def bounds_of(fit: sb.Fit, rows: Rows) -> tuple[Rows, float]:
+    """The bound after each pass, and what rounding may do to it."""
+    values = np.array([record.elbo for record in fit.history])
+    return values, 1e-9 * (np.abs(values).max() + WEIGHT * (np.abs(rows).sum() + len(rows)))
 
 
 def check_bound(fit: sb.Fit, rows: Rows) -> None:
     """The objective never falls, and one more local step does not lose."""
-    values = np.array([record.elbo for record in fit.history])
-    slack = 1e-9 * (np.abs(values).max() + np.abs(rows).sum() + len(rows))
+    values, slack = bounds_of(fit, rows)
     require(bool(np.isfinite(values).all()), "the objective is finite")
     require(bool((np.diff(values) >= -slack).all()), "the objective never falls")
     require(fit.elbo == values[-1], "the fit has the last value")
-    require(fit.evaluate(rows) >= fit.elbo - slack, "a local step does not lose")
+    require(fit.evaluate(rows, sample_weight=weights(rows)) >= fit.elbo - slack, "a local step does not lose")
+
+
+def check_moves(fit: sb.Fit, rows: Rows) -> None:
+    """Each pass raises the bound by no less than its moves say, and the number of components is what they make it."""
+    values, slack = bounds_of(fit, rows)
+    for before, after, rise in zip(fit.history, fit.history[1:], np.diff(values), strict=False):
+        accepted = {report.kind: report.accepted for report in after.moves}
+        more = accepted.get("birth", 0) + accepted.get("split", 0)
+        less = accepted.get("merge", 0) + accepted.get("delete", 0)
+        require(rise >= sum(report.gain for report in after.moves) - slack, "moves gain what they say")
+        require(after.n_components >= before.n_components + more - less, "moves change the number of components")
+        require(bool(more) or after.n_components == before.n_components - less, "only births and splits add components")
+    for report in (report for record in fit.history for report in record.moves):
+        require((report.accepted > 0) == (report.gain > 0.0), "what is accepted gains")
+        # Reasons are counted, so that every move that was proposed is accounted for.
+        counted = report.accepted + sum(report.refused.values())
+        require(report.proposed == counted, "what is proposed is accepted or refused")
 
 
 def check_answers(fit: sb.Fit, rows: Rows, sparsity: int | None) -> None:
     """What is said of rows has its shape, its sums and its range."""
-    shape = (len(rows), N_COMPONENTS)
+    shape = (len(rows), fit.n_components)
     responsibilities = fit.predict_proba(rows)
     require(responsibilities.shape == shape, "responsibilities are (n, K)")
     require(bool(np.allclose(responsibilities.sum(axis=1), 1.0, rtol=1e-12)), "responsibilities sum to one")
@@ -227,7 +278,7 @@ def check_answers(fit: sb.Fit, rows: Rows, sparsity: int | None) -> None:
     kept = fit.predict_proba(rows, sparse=True)
     require(kept.shape == shape, "sparse responsibilities are (n, K)")
     # Where rows may be in the tail, it is one of their choices.
-    require(bool((np.diff(kept.indptr) <= (sparsity or N_COMPONENTS)).all()), "no row keeps more than it may")
+    require(bool((np.diff(kept.indptr) <= (sparsity or fit.n_components)).all()), "no row keeps more than it may")
     scores = fit.log_predictive(rows)
     require(scores.shape == (len(rows),) and bool(np.isfinite(scores).all()), "densities are finite")
     drawn = fit.sample(20, seed=2)
@@ -243,7 +294,7 @@ def require(holds: bool, law: str) -> None:
 
 
 @functools.cache
-def outcome(likelihood: Choice, process: Choice, objective: str) -> Refusal | None:
+def outcome(likelihood: Choice, process: Choice, objective: str, *, moves: bool = False) -> Refusal | None:
     """None where the whole cell runs and obeys; the refusal where it does not run at any sparsity.
 
     Raises
@@ -252,9 +303,9 @@ def outcome(likelihood: Choice, process: Choice, objective: str) -> Refusal | No
         A check fails, or some of its fits are refused and others are not.
     """
     reasons: set[str | None] = set()
-    for sparsity in SPARSITIES:
+    for sparsity, chosen in itertools.product(SPARSITIES, MOVES if moves else (None,)):
         try:
-            check_cell(likelihood, process, objective, sparsity)
+            check_cell(likelihood, process, objective, sparsity, chosen)
             reasons.add(None)
         except sb.NotSupported as error:
             reasons.add(str(error))
@@ -273,19 +324,26 @@ def table() -> str:
         "|---|" + "---|" * len(columns),
     ]
     for row in rows:
-        cells = [_cell([outcome(row, column, objective) for objective in OBJECTIVES], reasons) for column in columns]
+        cells = [_cell(row, column, reasons) for column in columns]
         lines.append(f"| {row.name} | " + " | ".join(cells) + " |")
     notes = [f"{number}. {reason}" for number, reason in enumerate(reasons, start=1)]
-    return TEXT.format(table="\n".join(lines), notes="\n".join(notes), n=len(rows) * len(columns) * len(OBJECTIVES))
+    n = len(rows) * len(columns) * len(OBJECTIVES)
+    return TEXT.format(table="\n".join(lines), notes="\n".join(notes), n=n, stochastic=stochastic_refusal())
 
 
-def _cell(outcomes: list[Refusal | None], reasons: list[str]) -> str:
+def _cell(likelihood: Choice, process: Choice, reasons: list[str]) -> str:
     """One cell; a refusal that is the same for all objectives stands there once."""
-    notes = [None if each is None else _note(each, reasons) for each in outcomes]
-    if len(set(notes)) == 1 and notes[0] is not None:
-        return f"no ({notes[0]})"
-    shown = zip(OBJECTIVES, notes, strict=True)
-    return ", ".join(objective if note is None else f"no {objective} ({note})" for objective, note in shown)
+    shown = []
+    for objective in OBJECTIVES:
+        refusal = outcome(likelihood, process, objective)
+        if refusal is not None:
+            shown.append(f"no {objective} ({_note(refusal, reasons)})")
+        elif (refusal := outcome(likelihood, process, objective, moves=True)) is not None:
+            shown.append(f"{objective} without moves ({_note(refusal, reasons)})")
+        else:
+            shown.append(objective)
+    said = {text.removeprefix(f"no {objective} ") for objective, text in zip(OBJECTIVES, shown, strict=True)}
+    return f"no {said.pop()}" if len(said) == 1 else ", ".join(shown)
 
 
 def _note(refusal: Refusal, reasons: list[str]) -> int:
@@ -294,14 +352,26 @@ def _note(refusal: Refusal, reasons: list[str]) -> int:
     return reasons.index(refusal.reason) + 1
 
 
+def stochastic_refusal() -> str:
+    """What `Stochastic` says of moves."""
+    try:
+        sb.Stochastic(10, moves=(sb.Merge(),))
+    except sb.NotSupported as error:
+        return str(error)
+    raise AssertionError("Stochastic takes moves")
+
+
 TEXT = """# What runs with what
 
 Rows are likelihoods, columns are processes. A cell names the objectives of `Full`, `Memoized` and `Stochastic` that
-run; numbers in brackets say why another does not, in the words of the error.
+run, and says with which of them `Birth`, `Split`, `Merge` and `Delete` do not go; numbers in brackets say why, in the
+words of the error. `Stochastic` takes no moves at all: "{stochastic}".
 
-Each of the {n} is tried at sparsity 1, 2 and dense, on rows in memory and on the same rows in blocks. What runs obeys:
-the objective never falls; one more local step loses nothing; responsibilities and weights sum to one; densities are
-finite; draws are rows of the same kind; the same fit, saved or of rows in blocks, has the same bits.
+Each of the {n} is tried at sparsity 1, 2 and dense, on rows in memory and on the same rows in blocks, with a fixed
+number of components and with moves, from one component and from too many. What runs obeys: the objective never falls;
+it rises by no less than the moves say; every move that was proposed was accepted or has a reason; one more local step
+loses nothing; responsibilities and weights sum to one; densities are finite; draws are rows of the same kind; the same
+fit, saved or of rows in blocks, has the same bits.
 
 Priors are chosen so that they have a mode; where one has none, "map" is refused, with the parameter named
 ([Choosing a model](choosing.md)).

@@ -102,6 +102,22 @@ ALGORITHMS: list[Case] = [
     (lambda: sb.Full(bounds_memory=-1), sb.InvalidArgument, "bounds_memory"),
     (lambda: sb.Full(bounds_memory="1 GB"), sb.InvalidType, "bounds_memory"),
     (lambda: sb.Full(moves="birth"), sb.InvalidType, "moves"),
+    (lambda: sb.Full(moves=(object(),)), sb.InvalidType, "moves"),
+    (lambda: sb.Full(moves=(sb.Birth,)), sb.InvalidType, "moves"),
+    (lambda: sb.Full(moves=sb.Birth()), sb.InvalidType, "moves"),
+    (lambda: sb.Memoized(moves=(sb.Merge(), sb.Birth(), sb.Merge())), sb.InvalidArgument, "moves"),
+    (lambda: sb.Birth(adoption="never"), sb.InvalidArgument, "adoption"),
+    (lambda: sb.Birth(max_subsample=3), sb.InvalidArgument, "max_subsample"),
+    (lambda: sb.Birth(max_subsample=100.0), sb.InvalidType, "max_subsample"),
+    (lambda: sb.Birth(threshold=1.0), sb.InvalidArgument, "threshold"),
+    (lambda: sb.Birth(threshold=-0.1), sb.InvalidArgument, "threshold"),
+    (lambda: sb.Birth(threshold=NAN), sb.InvalidArgument, "threshold"),
+    (lambda: sb.Birth(threshold="low"), sb.InvalidType, "threshold"),
+    (lambda: sb.Birth(fresh=1), sb.InvalidArgument, "fresh"),
+    (lambda: sb.Birth(fresh=True), sb.InvalidType, "fresh"),
+    (lambda: sb.Split(candidates=0), sb.InvalidArgument, "candidates"),
+    (lambda: sb.Delete(candidates=0), sb.InvalidArgument, "candidates"),
+    (lambda: sb.Delete(candidates="all"), sb.InvalidType, "candidates"),
     (lambda: sb.Memoized(batches=0), sb.InvalidArgument, "batches"),
     (lambda: sb.Memoized(batches=2.0), sb.InvalidType, "batches"),
     (lambda: sb.Memoized(batches="many"), sb.InvalidArgument, "batches"),
@@ -109,9 +125,27 @@ ALGORITHMS: list[Case] = [
     (lambda: sb.Memoized(shuffle="yes"), sb.InvalidType, "shuffle"),
 ]
 
+
+def with_process(process: Any) -> sb.Mixture:
+    return sb.Mixture(likelihood=sb.Gaussian(), process=process)
+
+
 NOT_SUPPORTED: list[Maker] = [
     lambda: sb.Full(units=object()),
-    lambda: sb.Full(moves=(object(),)),
+    lambda: sb.Stochastic(10, moves=(sb.Birth(),)),
+    *(
+        lambda move=move, model=model: run(algorithm=sb.Memoized(moves=(move,)), model=model)
+        for move in (sb.Birth(), sb.Split(), sb.Merge(), sb.Delete())
+        for model in (
+            with_process(sb.DirichletProcess(truncation="stick")),
+            with_process(sb.FiniteDirichlet(n_components=3)),
+            sb.Mixture(likelihood=sb.SphericalGaussian(base="product")),
+        )
+    ),
+    *(
+        lambda objective=objective: run(algorithm=sb.Full(objective=objective, moves=(sb.Merge(),)), n_components=2)
+        for objective in ("map", "ml")
+    ),
     lambda: run(algorithm=sb.Full(objective="map"), model=with_process(sb.DirichletProcess(0.5))),
     lambda: run(algorithm=sb.Memoized(objective="ml"), model=with_process(sb.DirichletProcess(truncation="tail"))),
     lambda: sb.PitmanYor(0.5, truncation="tail"),
@@ -127,10 +161,6 @@ def unreached(_: sb.Record) -> bool:
 def run(rows: Any = ROWS, algorithm: Any = None, model: Any = MODEL, **options: Any) -> sb.Fit:
     algorithm = sb.Full(max_passes=3) if algorithm is None else algorithm
     return sb.fit(model, rows, algorithm, **{"progress": False, "callbacks": [unreached]} | options)
-
-
-def with_process(process: Any) -> sb.Mixture:
-    return sb.Mixture(likelihood=sb.Gaussian(), process=process)
 
 
 def fitted(n_components: int = 2) -> sb.Fit:

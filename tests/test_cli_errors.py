@@ -74,6 +74,18 @@ FAILURES: dict[str, tuple[str, str]] = {
     "short weights": ("fit rows.npy --out m.safetensors --weights short.npy", "short.npy: --weights must be"),
     "negative weights": ("score model.safetensors rows.npy --weights negative.npy", "negative.npy: --weights must"),
     "later": ("fit rows.npy --out m.safetensors --process py --discount 0.5 --truncation tail", "truncation"),
+    "moves of a finite process": (
+        "fit rows.npy --out m.safetensors --process fd --n-components 3 --moves birth",
+        'a move with a process whose bound is "finite" is not supported',
+    ),
+    "moves of a point estimate": (
+        "fit rows.npy --out m.safetensors --objective ml --n-components 3 --moves merge",
+        'a move with objective="ml" is not supported',
+    ),
+    "moves of stochastic": (
+        "fit rows.npy --out m.safetensors --schedule stochastic --batch-size 10 --n-components 3 --moves merge",
+        "which Stochastic does not know",
+    ),
     "foreign info": ("info rows.npy", "rows.npy: not a model file"),
     "foreign generate": ("generate rows.npy -n 2", "rows.npy: not a model file"),
 }
@@ -82,7 +94,10 @@ REFUSALS: dict[str, tuple[str, str]] = {
     "n_components": ("fit rows.npy --out m --n-components 0", "--n-components must be an integer from 1 to 40, but"),
     "more components": ("fit rows.npy --out m --n-components 41", "--n-components must be an integer from 1 to 40"),
     "sparsity": ("fit rows.npy --out m --sparsity 0", "--sparsity must be an integer of at least 1"),
-    "sparsity above K": ("fit rows.npy --out m --sparsity 5 --n-components 4", "--sparsity must be at most 4"),
+    "sparsity above K": (
+        "fit rows.npy --out m --sparsity 5 --n-components 4 --moves none",
+        "--sparsity must be at most 4",
+    ),
     "sparsity word": ("fit rows.npy --out m --sparsity thin", "'thin' is neither an integer nor 'auto' nor 'dense'"),
     "margin": ("fit rows.npy --out m --margin -1", "--margin must be a finite number of at least 0"),
     "margin word": ("fit rows.npy --out m --margin wide", "'wide' is neither a number nor 'none'"),
@@ -103,6 +118,9 @@ REFUSALS: dict[str, tuple[str, str]] = {
     "likelihood": ("fit rows.npy --out m --likelihood gausian", "did you mean 'gaussian'?"),
     "process": ("fit rows.npy --out m --process finite", "did you mean 'finite-dirichlet'?"),
     "schedule": ("fit rows.npy --out m --schedule none", "'full' or 'memoized' or 'stochastic'"),
+    "moves": ("fit rows.npy --out m --moves births,merge", "did you mean 'birth'?"),
+    "no move": ("fit rows.npy --out m --moves birth,", "'birth' or 'split' or 'merge' or 'delete'"),
+    "move twice": ("fit rows.npy --out m --moves merge,merge", "--moves must be a sequence with each kind once"),
     "of others": ("fit rows.npy --out m --likelihood zmg --mean 0,0", "--mean does not go with zero-mean-gaussian"),
     "size of a batch": ("fit rows.npy --out m --schedule stochastic", "needs --batch-size"),
     "of another schedule": ("fit rows.npy --out m --schedule full --batches 2", "--batches does not go with full"),

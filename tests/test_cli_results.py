@@ -74,8 +74,10 @@ def test_fit_equals_python(folder: Path, rows: np.ndarray, data: str) -> None:
     assert same(sb.load("m.safetensors"), python_fit(rows))
 
 
-FULL = sb.Full(sparsity=None, margin=None, max_passes=7, tol=0.0)
-MEMOIZED = sb.Memoized(batches=3, shuffle=False, sparsity=2, margin=3.5, max_passes=4, tol=1e-3)
+# On the command line moves are made unless something else is said, whatever the other options are.
+USUAL = (sb.Birth(), sb.Merge(), sb.Delete())
+FULL = sb.Full(sparsity=None, margin=None, max_passes=7, tol=0.0, moves=USUAL)
+MEMOIZED = sb.Memoized(batches=3, shuffle=False, sparsity=2, margin=3.5, max_passes=4, tol=1e-3, moves=USUAL)
 SCALE = [[2.0, 0.5, 0.0], [0.5, 1.0, 0.0], [0.0, 0.0, 3.0]]
 
 FITS: dict[str, tuple[list[object], sb.Mixture, Any, dict[str, Any]]] = {
@@ -101,8 +103,27 @@ FITS: dict[str, tuple[list[object], sb.Mixture, Any, dict[str, Any]]] = {
     "words": (
         ["--schedule", "MEMOIZED", "--batches", "auto", "--sparsity", "auto", "--shuffle", "--n-components", 4],
         sb.Mixture(sb.Gaussian()),
+        sb.Memoized(moves=USUAL),
+        {"n_components": 4},
+    ),
+    "no moves": (
+        ["--moves", "none", "--n-components", 4],
+        sb.Mixture(sb.Gaussian()),
         sb.Memoized(),
         {"n_components": 4},
+    ),
+    "no moves, no number": (["--moves", "none"], sb.Mixture(sb.Gaussian()), sb.Memoized(), {}),
+    "moves by name": (
+        ["--moves", "split, MERGE", "--schedule", "full"],
+        sb.Mixture(sb.Gaussian()),
+        sb.Full(moves=(sb.Split(), sb.Merge())),
+        {},
+    ),
+    "model without moves": (
+        ["--truncation", "stick", "--sparsity", 3],
+        sb.Mixture(sb.Gaussian(), process=sb.DirichletProcess(truncation="stick")),
+        sb.Memoized(sparsity=3),
+        {},
     ),
     "parameters": (
         "--mean 1,2,-3 --mean-precision 0.5 --dof 6 --scale scale.csv --concentration 2.5 --truncation nested "
@@ -213,7 +234,7 @@ def test_names_in_files(folder: Path) -> None:
     first = {name: Path(f"{name}.csv").read_text().splitlines()[0] for name in ("labels", "shares", "scores", "new")}
     assert first == {
         "labels": "component",
-        "shares": "component_0,component_1,component_2,component_3,component_4,component_5",
+        "shares": ",".join(f"component_{k}" for k in range(sb.load("model.safetensors").n_components)),
         "scores": "log_predictive",
         "new": "x1,x2,x3",
     }
@@ -280,10 +301,11 @@ def test_summary_of_a_fit(folder: Path, rows: np.ndarray) -> None:
     for words in (
         "300 rows, 3 columns",
         "Gaussian, DirichletProcess(concentration=1.0",
-        f"6, of which {fit.n_occupied} in use",
+        f"{fit.n_components}, of which {fit.n_occupied} in use",
         f"{fit.elbo:.8g} nats",
         f"{len(fit.history)} in ",
         f"({fit.stop_reason.value.replace('_', ' ')})",
+        f"{sum(record.accepted for record in fit.history)} of ",
         "m.safetensors",
     ):
         assert words in printed
@@ -315,7 +337,10 @@ def test_json_of_a_fit(folder: Path, rows: np.ndarray) -> None:
     assert found["weights"] == fit.weights.tolist()
     assert found["counts"] == fit.counts.tolist()
     assert found["stop_reason"] == fit.stop_reason.value
-    assert (found["n_rows"], found["n_columns"], found["n_components"]) == (300, 3, 6)
+    assert (found["n_rows"], found["n_columns"], found["n_components"]) == (300, 3, fit.n_components)
+    assert [move["kind"] for move in found["moves"]] == ["birth", "merge", "delete"]
+    for key in ("proposed", "accepted"):
+        assert sum(move[key] for move in found["moves"]) == sum(getattr(record, key) for record in fit.history)
     assert (found["n_occupied"], found["passes"]) == (fit.n_occupied, len(fit.history))
     likelihood = fit.model.likelihood
     assert isinstance(likelihood, sb.Gaussian)
@@ -329,7 +354,7 @@ def test_checkpoint(folder: Path, rows: np.ndarray) -> None:
     run(*start, "--max-passes", 3, "--out", "first")
     assert Path("c").is_file()
     run(*start, "--max-passes", 8, "--out", "second")
-    assert same(sb.load("second"), python_fit(rows, algorithm=sb.Memoized(max_passes=8, tol=0)))
+    assert same(sb.load("second"), python_fit(rows, algorithm=sb.Memoized(max_passes=8, tol=0, moves=USUAL)))
     assert sb.load("second").history[:3] == sb.load("first").history
 
 

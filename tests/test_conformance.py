@@ -1,9 +1,10 @@
-"""Every likelihood x process x objective x sparsity x {memory, blocks}, driven by the registry.
+"""Every likelihood x process x objective x sparsity x {memory, blocks} x moves, driven by the registry.
 
 What a cell must obey, and which cells there are, is in `scripts/conformance.py`, which also makes the page that the
 last test reads.
 """
 
+import dataclasses
 from pathlib import Path
 
 import numpy as np
@@ -14,6 +15,13 @@ import stickbreak as sb
 
 LIKELIHOODS = conformance.likelihoods()
 PROCESSES = conformance.processes()
+
+
+@dataclasses.dataclass
+class Told:
+    """A history without its fit."""
+
+    history: list[sb.Record]
 
 
 def name(choice: conformance.Choice) -> str:
@@ -27,6 +35,43 @@ def test_cell(likelihood: conformance.Choice, process: conformance.Choice, objec
     """It runs and obeys, or is refused with a reason in words."""
     refusal = conformance.outcome(likelihood, process, objective)
     assert refusal is None or len(refusal.reason) > 30
+
+
+@pytest.mark.parametrize("likelihood", LIKELIHOODS, ids=name)
+@pytest.mark.parametrize("process", PROCESSES, ids=name)
+@pytest.mark.parametrize("objective", conformance.OBJECTIVES)
+def test_cell_with_moves(likelihood: conformance.Choice, process: conformance.Choice, objective: str) -> None:
+    """Moves run and obey wherever the bounds of different numbers of components compare, and nowhere else."""
+    without, refusal = (conformance.outcome(likelihood, process, objective, moves=moves) for moves in (False, True))
+    if without is not None:
+        assert refusal == without
+        return
+    rows = conformance.make_rows(likelihood)
+    model = sb.Mixture(
+        likelihood=conformance.make_likelihood(likelihood, rows, 0), process=conformance.make_process(process)
+    )
+    # What `fit` decides its default by is what the core refuses by.
+    assert (refusal is None) == (objective == "variational" and model._takes_moves)
+    assert refusal is None or (refusal.reason.startswith("a move with ") and len(refusal.reason) > 60)
+
+
+def test_every_kind_of_move_is_made() -> None:
+    """The cells are no empty promise: each kind is accepted somewhere, births and splits for most likelihoods."""
+    made: dict[str, set[str]] = {"birth": set(), "split": set(), "merge": set(), "delete": set()}
+    suitable = [
+        likelihood
+        for likelihood in LIKELIHOODS
+        if conformance.make_likelihood(likelihood, conformance.make_rows(likelihood), 0)._takes_moves
+    ]
+    for likelihood in suitable:
+        for moves in conformance.MOVES:
+            fit, _ = conformance.fit_cell(likelihood, PROCESSES[0], "variational", 2, moves=moves)
+            for report in (report for record in fit.history for report in record.moves if report.accepted):
+                made[report.kind].add(likelihood.name)
+    assert made["merge"] == {likelihood.name for likelihood in suitable}
+    assert made["delete"]
+    assert len(made["birth"]) > len(suitable) / 2
+    assert len(made["split"]) > len(suitable) / 2
 
 
 def test_every_class_of_the_registry_has_its_cells() -> None:
@@ -67,6 +112,15 @@ def test_checks_find_what_they_are_for() -> None:
         conformance.check_answers(fit, rows, 1)
     with pytest.raises(AssertionError, match="does not lose"):
         conformance.check_bound(fit, rows + 5.0)
+    with_moves, _ = conformance.fit_cell(likelihood, process, "variational", 2, moves="births")
+    conformance.check_moves(with_moves, rows)
+    first, second, *others = with_moves.history
+    boasting = tuple(dataclasses.replace(report, gain=1e3, accepted=1) for report in second.moves)
+    with pytest.raises(AssertionError, match="gain what they say"):
+        conformance.check_moves(Told([first, dataclasses.replace(second, moves=boasting), *others]), rows)
+    forgetful = tuple(dataclasses.replace(report, proposed=report.proposed + 1) for report in second.moves)
+    with pytest.raises(AssertionError, match="accepted or refused"):
+        conformance.check_moves(Told([first, dataclasses.replace(second, moves=forgetful), *others]), rows)
 
 
 def test_page_is_what_runs() -> None:

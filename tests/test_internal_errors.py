@@ -22,7 +22,7 @@ def broken_fit(threads):
     return _core.fit(
         rows, short, likelihood=("Gaussian", {}), process=("DirichletProcess", {}), objective="variational",
         holes=False, n_components=3, init="random", batches=1, batch_size=None, shuffle=False, steps=None,
-        sparsity=None, margin=None, bounds_memory=0, max_passes=1, tol=0.0, seeds=[0], threads=threads,
+        moves=[], sparsity=None, margin=None, bounds_memory=0, max_passes=1, tol=0.0, seeds=[0], threads=threads,
         checkpoint_every=None,
         resume=None, observer=None,
     )

@@ -118,9 +118,54 @@ def test_automatic_batches_are_one_for_every_5000_rows() -> None:
 def test_automatic_algorithm_is_memoized() -> None:
     rows = clustered_rows(np.random.default_rng(1), 300, 2, 3)
     model = sb.Mixture(likelihood=sb.Gaussian(), process=sb.DirichletProcess())
-    omitted = sb.fit(model, rows, n_components=3, progress=False)
-    named = sb.fit(model, rows, sb.Memoized(), n_components=3, progress=False)
+    moves = (sb.Birth(), sb.Merge(), sb.Delete())
+    for n_components in (None, 3):
+        omitted = sb.fit(model, rows, n_components=n_components, progress=False)
+        named = sb.fit(model, rows, sb.Memoized(moves=moves), n_components=n_components, progress=False)
+        assert visible_bits(omitted, rows) == visible_bits(named, rows)
+        assert [record.moves for record in omitted.history] == [record.moves for record in named.history]
+
+
+@pytest.mark.parametrize(
+    "model",
+    [
+        sb.Mixture(likelihood=sb.Gaussian(), process=sb.FiniteDirichlet(4)),
+        sb.Mixture(likelihood=sb.Gaussian(), process=sb.DirichletProcess(truncation="stick")),
+        sb.Mixture(likelihood=sb.SphericalGaussian(base="product")),
+    ],
+    ids=lambda model: repr(model),
+)
+def test_automatic_algorithm_of_models_without_moves(model: sb.Mixture) -> None:
+    """They keep the number of components that they start with, as if `Memoized()` had been written."""
+    rows = clustered_rows(np.random.default_rng(1), 30, 2, 3)
+    omitted, named = (sb.fit(model, rows, algorithm, progress=False) for algorithm in (None, sb.Memoized()))
     assert visible_bits(omitted, rows) == visible_bits(named, rows)
+    assert omitted.n_components == (model.process._fixed_n_components or 30)
+    assert all(record.moves == () for record in omitted.history)
+
+
+def test_where_inference_starts() -> None:
+    """The number asked for, else that of the start, else one where it can grow, else the smaller of 50 and n."""
+    rows = clustered_rows(np.random.default_rng(1), 70, 2, 3)
+    model, grows = sb.Mixture(likelihood=sb.Gaussian()), sb.Memoized(moves=(sb.Split(),), max_passes=0)
+    labels = np.arange(70) % 4
+    for algorithm in (grows, sb.Full(moves=(sb.Birth(),), max_passes=0)):
+        assert sb.fit(model, rows, algorithm, progress=False).n_components == 1
+        assert sb.fit(model, rows, algorithm, n_components=6, progress=False).n_components == 6
+        assert sb.fit(model, rows, algorithm, init=labels, progress=False).n_components == 4
+    for moves in ((), (sb.Merge(), sb.Delete())):
+        assert sb.fit(model, rows, sb.Memoized(moves=moves, max_passes=0), progress=False).n_components == 50
+        assert sb.fit(model, rows[:20], sb.Memoized(moves=moves, max_passes=0), progress=False).n_components == 20
+
+
+def test_sparsity_may_exceed_where_it_starts_only_if_it_grows() -> None:
+    rows = clustered_rows(np.random.default_rng(1), 70, 2, 3)
+    model = sb.Mixture(likelihood=sb.Gaussian())
+    grown = sb.fit(model, rows, sb.Memoized(sparsity=4, moves=(sb.Birth(),)), progress=False)
+    assert np.diff(grown.predict_proba(rows, sparse=True).indptr).max() <= 4
+    with pytest.raises(sb.InvalidArgument) as refused:
+        sb.fit(model, rows, sb.Memoized(sparsity=4, moves=(sb.Merge(),)), n_components=3, progress=False)
+    assert refused.value.argument == "sparsity"
 
 
 def test_automatic_sparsity_is_eight_or_all() -> None:

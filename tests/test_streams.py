@@ -114,9 +114,14 @@ def test_restarts_threads_and_seeds() -> None:
 
 def test_the_usual_algorithm_does_not_shuffle() -> None:
     rows = ROWS[:6000]
-    streamed = sb.fit(MODEL, blocks(rows), n_components=5, progress=False)
-    assert streamed.elbo == sb.fit(MODEL, rows, sb.Memoized(shuffle=False), n_components=5, progress=False).elbo
-    assert sb.fit(MODEL, blocks(rows[:30]), progress=False).n_components == 30
+    usual = sb.Memoized(shuffle=False, moves=(sb.Birth(), sb.Merge(), sb.Delete()))
+    for n_components in (None, 5):
+        streamed = sb.fit(MODEL, blocks(rows), n_components=n_components, progress=False)
+        whole = sb.fit(MODEL, rows, usual, n_components=n_components, progress=False)
+        assert visible_bits(streamed, rows) == visible_bits(whole, rows)
+        assert [record.moves for record in streamed.history] == [record.moves for record in whole.history]
+    finite = sb.Mixture(likelihood=sb.Gaussian(), process=sb.DirichletProcess(truncation="stick"))
+    assert sb.fit(finite, blocks(rows[:30]), progress=False).n_components == 30
 
 
 def test_a_memory_map_is_an_array(tmp_path: Path) -> None:

@@ -142,6 +142,7 @@ pub(super) fn settle<F: Scalar>(
         ids[a] = keep;
         ids.remove(b);
         touched.extend([keep, gone]);
+        left.retain(|(x, y, _, _)| [*x, *y] != [keep, gone] && [*x, *y] != [gone, keep]);
         settled.accepted.push((keep, gone, gain));
         merges.push(Edit::Merge { keep, gone });
     }

@@ -367,7 +367,7 @@ impl<F: Scalar> Round<'_, F> {
                 kind: Kind::Merge,
                 proposed: merged.proposed,
                 accepted: merged.accepted.len(),
-                gain: merged.accepted.iter().map(|(_, _, gain)| gain).sum(),
+                gain: merged.accepted.iter().fold(0.0, |sum, (_, _, gain)| sum + gain),
                 refused: refusals([("they overlap too much", merged.overlap), ("another move took one", merged.taken)]),
             });
         }
@@ -470,7 +470,7 @@ impl<F: Scalar> Round<'_, F> {
             kind,
             proposed: proposals.len() + n_unborn,
             accepted,
-            gain: settled.gains.iter().flatten().sum(),
+            gain: settled.gains.iter().flatten().fold(0.0, |sum, gain| sum + gain),
             refused,
         })
     }
