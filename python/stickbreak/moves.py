@@ -37,9 +37,9 @@ class Birth(Move):
     Parameters
     ----------
     adoption : {"split", "pass"}
-        How fresh components come in. "split": as said above; the bound never falls. "pass", as in [1]_: the parts of the
-        largest 10 components that are ready are appended, the rows that they were made of are counted twice, and they
-        compete with all components for the rows of a pass; then the copies are taken away again, fresh components
+        How fresh components come in. "split": as said above; the bound never falls. "pass", as in [1]_: the parts of
+        the largest 10 components that are ready are appended, the rows that they were made of are counted twice, and
+        they compete with all components for the rows of a pass; then the copies are taken away again, fresh components
         that are not needed are merged, and if the bound is lower than it was before, everything is as it was.
     max_subsample : int
         The most rows of a component that its fresh parts are made of, at least 4.

@@ -1,4 +1,4 @@
-"""The figure of the demo: how the bound rose, what the clusters look like, and where they lie in a photograph."""
+"""The figure of the demo: how it grew, what the clusters look like, and where they lie in a photograph."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -89,7 +89,7 @@ def draw(path: Path, fit: Fit, n_rows: int, photograph: Photograph, labels: NDAr
         figure = Figure(figsize=(15, 11.4), facecolor="white")
         upper, lower = figure.add_gridspec(1, 2, **_UPPER), figure.add_gridspec(1, 2, **_LOWER)
         _write_headline(figure, fit, n_rows)
-        _draw_bound(figure.add_subplot(upper[0]), fit.history, n_rows)
+        _draw_growth(figure, upper[0], fit.history, n_rows)
         _draw_eigenvectors(figure, upper[1], fit, clusters)
         _draw_picture(figure.add_subplot(lower[0]), middles, "One of the photographs")
         map_axes = figure.add_subplot(lower[1])
@@ -107,19 +107,30 @@ def _write_headline(figure: Figure, fit: Fit, n_rows: int) -> None:
     )
 
 
-def _draw_bound(axes: Axes, history: Sequence[Record], n_rows: int) -> None:
-    _write_title(axes, "The bound rises with every pass", "evidence lower bound in nats a patch")
+def _draw_growth(figure: Figure, place: SubplotSpec, history: Sequence[Record], n_rows: int) -> None:
+    """Draw the bound and the number of clusters by pass, one above the other."""
+    halves = place.subgridspec(2, 1, hspace=0.42)
+    bound = figure.add_subplot(halves[0])
+    number = figure.add_subplot(halves[1], sharex=bound)
+    _write_title(bound, "How it grew", "evidence lower bound in nats a patch")
+    _write_title(number, "", "clusters, from one")
     passes = [record.index + 1 for record in history]
-    axes.plot(passes, [record.elbo / n_rows for record in history], color=INK, linewidth=1.8, marker="o", markersize=5)
-    if not passes:
-        axes.text(0.5, 0.5, "no complete pass", transform=axes.transAxes, ha="center", va="center", color=FAINT)
-        axes.set_yticks([])
+    for axes, values in (
+        (bound, [record.elbo / n_rows for record in history]),
+        (number, [record.n_components for record in history]),
+    ):
+        axes.plot(passes, values, color=INK, linewidth=1.8, marker="o", markersize=5)
+        if not passes:
+            axes.text(0.5, 0.5, "no complete pass", transform=axes.transAxes, ha="center", va="center", color=FAINT)
+            axes.set_yticks([])
+        axes.grid(axis="y", color="#E4E4E4")
+        axes.spines[["top", "right", "left"]].set_visible(False)
+        axes.tick_params(axis="y", length=0)
+    number.set_ylim(bottom=0)
     step = max(1, round(len(passes) / 5))
-    axes.set_xticks(sorted({*passes[:1], *passes[step - 1 :: step]}))
-    axes.set_xlabel("pass over the data")
-    axes.grid(axis="y", color="#E4E4E4")
-    axes.spines[["top", "right", "left"]].set_visible(False)
-    axes.tick_params(axis="y", length=0)
+    number.set_xticks(sorted({*passes[:1], *passes[step - 1 :: step]}))
+    number.set_xlabel("pass over the data")
+    bound.tick_params(axis="x", labelbottom=False)
 
 
 def _draw_eigenvectors(figure: Figure, place: SubplotSpec, fit: Fit, clusters: Clusters) -> None:

@@ -15,9 +15,9 @@ from stickbreak.demo.patches import Patches, contrast_strata
 class Settings:
     """How the mixture is fitted."""
 
-    n_components: int = 50
+    n_components: int = 1
     sparsity: int = 4
-    max_passes: int = 20
+    max_passes: int = 10
     seed: int = 0
     threads: int | None = None
 
@@ -36,7 +36,9 @@ def fit_patches(rows: Patches, settings: Settings) -> sb.Fit:
     return sb.fit(
         sb.Mixture(likelihood=sb.ZeroMeanGaussian(), process=sb.DirichletProcess(concentration=1.0)),
         rows,
-        sb.Memoized(sparsity=settings.sparsity, max_passes=settings.max_passes),
+        sb.Memoized(
+            sparsity=settings.sparsity, max_passes=settings.max_passes, moves=(sb.Birth(), sb.Merge(), sb.Delete())
+        ),
         n_components=n_components,
         init=contrast_strata(rows, n_components),
         seed=settings.seed,
@@ -52,4 +54,5 @@ def score(log_densities: NDArray[np.float64]) -> Score:
 
 
 def _tell(record: sb.Record) -> None:
-    print(f"pass {record.index + 1:3}  {record.seconds:6.1f} s  elbo {record.elbo:.8g}", flush=True)
+    found = f"{record.n_components:4} components  elbo {record.elbo:.8g}"
+    print(f"pass {record.index + 1:3}  {record.seconds:6.1f} s  {found}", flush=True)

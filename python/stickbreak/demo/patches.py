@@ -46,8 +46,8 @@ def patches(photograph: Photograph) -> Patches:
 def contrast_strata(rows: Patches, n_strata: int) -> NDArray[np.int64]:
     """Return for each patch which of `n_strata` equal parts of the patches, ranked by contrast, holds it.
 
-    Patches differ in contrast before anything else, so this is a good place to start from: seeds picked among the rows
-    leave many components with next to nothing.
+    Patches differ in contrast before anything else, so this is a good place to start several components from: seeds
+    picked among the rows leave many with next to nothing.
     """
     energy: NDArray[Any] = np.einsum("ij,ij->i", rows, rows)
     labels = np.empty(len(rows), dtype=np.int64)

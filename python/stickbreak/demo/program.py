@@ -43,7 +43,7 @@ def run(options: Options) -> sb.Fit:
     rows = np.concatenate(parts)
     print(f"Fitting {len(rows):,} patches of {' and '.join(PHOTOGRAPHS)}; Ctrl-C ends it early", flush=True)
     fit = fit_patches(rows, settings)
-    for name, value in _summary(fit, rows):
+    for name, value in _summary(fit, rows, settings):
         print(f"  {name:<11} {value}", flush=True)
     fit.save(options.out / MODEL_FILE)
     print(f"  {'model':<11} {options.out / MODEL_FILE}", flush=True)
@@ -55,11 +55,11 @@ def run(options: Options) -> sb.Fit:
     return fit
 
 
-def _summary(fit: sb.Fit, rows: Patches) -> list[tuple[str, str]]:
+def _summary(fit: sb.Fit, rows: Patches, settings: Settings) -> list[tuple[str, str]]:
     n, dimension = rows.shape
     lines = [
         ("data", f"n = {n:,}, D = {dimension}, {rows.dtype}"),
-        ("components", f"{fit.n_components}, of which {fit.n_occupied} in use"),
+        ("components", f"{fit.n_components}, of which {fit.n_occupied} in use, from {settings.n_components}"),
         ("ELBO", f"{fit.elbo:.8g} nats, {fit.elbo / n:.3f} a patch"),
     ]
     passes = f"{len(fit.history)} {'pass' if len(fit.history) == 1 else 'passes'}"
