@@ -39,6 +39,7 @@ N_ROWS, N_COLUMNS, N_COMPONENTS, N_BATCHES = 60, 3, 3, 3
 # How fits with moves begin: with births from one component, with splits from more than there should be.
 MOVES: dict[str, tuple[int, tuple[Move, ...]]] = {
     "births": (1, (sb.Birth(), sb.Merge(), sb.Delete())),
+    "births by adoption": (1, (sb.Birth(adoption="pass"), sb.Merge(), sb.Delete())),
     "splits from one": (1, (sb.Split(), sb.Merge(), sb.Delete())),
     "all from many": (8, (sb.Birth(), sb.Split(), sb.Merge(), sb.Delete())),
 }
@@ -260,11 +261,14 @@ def check_moves(fit: sb.Fit, rows: Rows) -> None:
         require(rise >= sum(report.gain for report in after.moves) - slack, "moves gain what they say")
         require(after.n_components >= before.n_components + more - less, "moves change the number of components")
         require(bool(more) or after.n_components == before.n_components - less, "only births and splits add components")
-    for report in (report for record in fit.history for report in record.moves):
-        require((report.accepted > 0) == (report.gain > 0.0), "what is accepted gains")
-        # Reasons are counted, so that every move that was proposed is accounted for.
-        counted = report.accepted + sum(report.refused.values())
-        require(report.proposed == counted, "what is proposed is accepted or refused")
+    for record in fit.history:
+        for report in record.moves:
+            # Births by adoption are kept where the bound is no lower than before, or was not known.
+            gains = report.gain > 0.0 or (report.kind == "birth" and report.gain == 0.0)
+            require(report.accepted == 0 or gains, "what is accepted gains")
+            # Reasons are counted, so that every move that was proposed is accounted for.
+            counted = report.accepted + sum(report.refused.values())
+            require(report.proposed == counted, "what is proposed is accepted or refused")
 
 
 def check_answers(fit: sb.Fit, rows: Rows, sparsity: int | None) -> None:

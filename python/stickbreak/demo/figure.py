@@ -113,7 +113,7 @@ def _draw_growth(figure: Figure, place: SubplotSpec, history: Sequence[Record], 
     bound = figure.add_subplot(halves[0])
     number = figure.add_subplot(halves[1], sharex=bound)
     _write_title(bound, "How it grew", "evidence lower bound in nats a patch")
-    _write_title(number, "", "clusters, from one")
+    _write_title(number, "", "number of clusters")
     passes = [record.index + 1 for record in history]
     for axes, values in (
         (bound, [record.elbo / n_rows for record in history]),
