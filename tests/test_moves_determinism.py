@@ -1,0 +1,101 @@
+"""Moves depend on the seed and the data alone: not on threads, nor on where the rows are, nor on where a run stopped."""
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import stickbreak as sb
+from cases import clustered_rows
+from growing import MOVES, USUAL, bits, every_set
+
+ROWS = clustered_rows(np.random.default_rng(5), 4000, 4, 6)
+MODEL = sb.Mixture(likelihood=sb.Gaussian(), process=sb.DirichletProcess())
+
+
+def fit(moves: Any, rows: Any = ROWS, model: sb.Mixture = MODEL, **options: Any) -> sb.Fit:
+    settings = {"batches": 4, "sparsity": 3, "max_passes": 6, "tol": 0.0} | options.pop("settings", {})
+    return sb.fit(model, rows, sb.Memoized(**settings, moves=moves), seed=2, progress=False, **options)
+
+
+@every_set
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_threads(moves: Any, dtype: type) -> None:
+    rows = ROWS.astype(dtype)
+    one, two, three = (fit(moves, rows, threads=threads) for threads in (1, 2, 3))
+    assert bits(one, rows) == bits(two, rows) == bits(three, rows)
+    assert one.n_components > 1
+
+
+@pytest.mark.parametrize("process", [sb.DirichletProcess(truncation="tail"), sb.PitmanYor(discount=0.3)])
+def test_threads_of_other_models(process: Any) -> None:
+    counts = np.random.default_rng(3).poisson(np.exp(ROWS.clip(-2, 2)))
+    model = sb.Mixture(likelihood=sb.Poisson(), process=process)
+    one, three = (fit(MOVES["all"], counts, model, threads=threads) for threads in (1, 3))
+    assert bits(one, counts) == bits(three, counts)
+    assert one.n_components > 1
+
+
+@every_set
+@pytest.mark.parametrize("weighted", [False, True])
+def test_rows_read_in_blocks(moves: Any, weighted: bool) -> None:
+    def blocks() -> Iterator[np.ndarray]:
+        for begin in range(0, len(ROWS), 700):
+            yield ROWS[begin : begin + 700]
+
+    weights = np.random.default_rng(1).choice([0.0, 0.5, 1.0, 2.0], size=len(ROWS)) if weighted else None
+    in_order = {"settings": {"shuffle": False}, "sample_weight": weights}
+    streamed, whole = fit(moves, blocks, **in_order), fit(moves, **in_order)
+    assert bits(streamed, ROWS) == bits(whole, ROWS)
+    assert whole.n_components > 1
+
+
+@every_set
+def test_one_batch_is_full(moves: Any) -> None:
+    settings: dict[str, Any] = {"sparsity": 3, "max_passes": 6, "tol": 0.0, "moves": moves}
+    full, memoized = (
+        sb.fit(MODEL, ROWS, algorithm, seed=2, progress=False)
+        for algorithm in (sb.Full(**settings), sb.Memoized(batches=1, **settings))
+    )
+    assert bits(full, ROWS) == bits(memoized, ROWS)
+
+
+@every_set
+def test_every_checkpoint_leads_to_the_same_end(moves: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also those in the middle of a pass, while parts or fresh components are on trial."""
+    path, written = tmp_path / "fit.checkpoint", []
+    write = sb.checkpoints.CheckpointFile.write
+
+    def keep(self: Any, run: bytes) -> None:
+        write(self, run)
+        written.append(path.read_bytes())
+
+    monkeypatch.setattr(sb.checkpoints.CheckpointFile, "write", keep)
+    rows = ROWS[:800]
+    whole = fit(moves, rows, checkpoint=sb.Checkpoint(path, every_seconds=0))
+    states = list(written)
+    assert len(states) > 4 * 5
+    for state in states[::2]:
+        path.write_bytes(state)
+        assert bits(fit(moves, rows, checkpoint=sb.Checkpoint(path, every_seconds=0)), rows) == bits(whole, rows)
+    assert bits(fit(moves, rows), rows) == bits(whole, rows)
+
+
+@every_set
+def test_a_finished_fit_may_go_on_for_longer(moves: Any, tmp_path: Path) -> None:
+    checkpoint = sb.Checkpoint(tmp_path / "fit.checkpoint", every_seconds=0)
+    for passes in (1, 2, 4):
+        fit(moves, checkpoint=checkpoint, settings={"max_passes": passes})
+    assert bits(fit(moves, checkpoint=checkpoint), ROWS) == bits(fit(moves), ROWS)
+
+
+def test_other_moves_are_another_run(tmp_path: Path) -> None:
+    path = tmp_path / "fit.checkpoint"
+    fit(USUAL, checkpoint=sb.Checkpoint(path))
+    before = path.read_bytes()
+    for others in [(), USUAL[:2], (sb.Birth(fresh=9), *USUAL[1:])]:
+        with pytest.raises(sb.CheckpointError, match="moves"):
+            fit(others, checkpoint=sb.Checkpoint(path), n_components=1)
+        assert path.read_bytes() == before
