@@ -145,7 +145,12 @@ impl<F: Scalar> Refit<'_, F> {
         }
         let mut current = rest;
         current.add(&given)?;
-        let Some(gain) = change(judge, total, &current, &taken, gone)? else { return Ok(Outcome::NoGain) };
+        let gain = match change(judge, total, &current, &taken, gone)? {
+            Some(gain) => gain,
+            // What nobody has a share of is worth nothing, and nothing is lost with it.
+            None if list.is_empty() => 0.0,
+            None => return Ok(Outcome::NoGain),
+        };
 
         let mut of_batch: BTreeMap<u32, Vec<usize>> = BTreeMap::new();
         for (at, &row) in list.iter().enumerate() {
