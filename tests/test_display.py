@@ -56,6 +56,47 @@ def test_repr_says_what_came_out() -> None:
     assert "\n" not in text
 
 
+def grown(**options: object) -> sb.Fit:
+    """A fit that makes moves: three clusters from one component."""
+    rows = np.random.default_rng(0).normal(np.repeat([[0.0, 0.0], [20.0, 0.0], [0.0, 20.0]], 100, axis=0))
+    return sb.fit(sb.Mixture(likelihood=sb.Gaussian()), rows, progress=False, **options)
+
+
+def test_repr_says_how_many_moves_were_accepted() -> None:
+    fit = grown()
+    proposed, accepted = (sum(getattr(record, name) for record in fit.history) for name in ("proposed", "accepted"))
+    assert 0 < accepted < proposed
+    assert f", {accepted} of {proposed} moves accepted>" in repr(fit)
+    assert "moves" not in repr(fitted(2))
+
+
+def test_table_of_moves() -> None:
+    """By kind, summed over passes, with the reasons; below it the number of components by pass."""
+    fit = grown()
+    page = Page(fit._repr_html_())
+    heads = ["move", "proposed", "accepted", "gain in nats", "not accepted because"]
+    assert heads in page.rows
+    rows = {row[0]: row[1:] for row in page.rows if row[0] in ("birth", "merge", "delete")}
+    assert list(rows) == ["birth", "merge", "delete"]
+    for kind, row in rows.items():
+        reports = [report for record in fit.history for report in record.moves if report.kind == kind]
+        assert row[:2] == [str(sum(report.proposed for report in reports)), str(sum(r.accepted for r in reports))]
+        reasons = {reason for report in reports for reason in report.refused}
+        # An empty cell has no text.
+        assert all(reason in row[3] for reason in reasons)
+    assert page.paragraphs[-1] == "components after each pass: " + ", ".join(
+        str(record.n_components) for record in fit.history
+    )
+    assert heads not in Page(fitted(2)._repr_html_()).rows
+
+
+def test_many_passes_are_shortened() -> None:
+    fit = grown(algorithm=sb.Memoized(moves=(sb.Birth(),), max_passes=30, tol=0.0))
+    last = Page(fit._repr_html_()).paragraphs[-1]
+    assert last.count(",") == 20
+    assert last.endswith("…, 3")
+
+
 def test_table_of_components() -> None:
     fit = fitted(4)
     page = Page(fit._repr_html_())

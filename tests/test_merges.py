@@ -21,9 +21,7 @@ TWINS = 3
 def twins(likelihood: str, process: str, *, holes: bool = False, seed: int = 4) -> tuple[Case, Array]:
     """Rows of two clusters under six components: random halves and thirds of nearly the same responsibilities."""
     holed = holes and likelihood in kinds.MARGINALISING
-    case = make_case(
-        seed, n=60, n_components=2, likelihood=likelihood, process=process, weighted=True, holes=holed
-    )
+    case = make_case(seed, n=60, n_components=2, likelihood=likelihood, process=process, weighted=True, holes=holed)
     rng = np.random.default_rng(seed)
     shares = 0.9 / TWINS + 0.1 * random_responsibilities(rng, len(case.rows), TWINS, TWINS)
     shares /= shares.sum(1, keepdims=True)
@@ -77,13 +75,17 @@ def test_twins_become_one() -> None:
         algorithm = sb.Full(sparsity=None, margin=None, max_passes=3, tol=0.0, moves=(sb.Merge(),))
         fit = fit_with_merges(case, start, algorithm)
         accepted += fit.n_components < 2 * TWINS
-        assert fit.elbo >= sb.fit(
-            case.model,
-            case.rows,
-            sb.Full(sparsity=None, margin=None, max_passes=3, tol=0.0),
-            init=start,
-            sample_weight=case.weights,
-            missing="marginalize" if np.isnan(case.rows).any() else "error",
-            progress=False,
-        ).elbo - 1e-9 * case.scale
+        assert (
+            fit.elbo
+            >= sb.fit(
+                case.model,
+                case.rows,
+                sb.Full(sparsity=None, margin=None, max_passes=3, tol=0.0),
+                init=start,
+                sample_weight=case.weights,
+                missing="marginalize" if np.isnan(case.rows).any() else "error",
+                progress=False,
+            ).elbo
+            - 1e-9 * case.scale
+        )
     assert accepted == len(WITH_MARGINAL)

@@ -84,6 +84,34 @@ def test_loaded_fit_goes_on_bit_for_bit(rows: np.ndarray, tmp_path: Path) -> Non
         assert visible_bits(one, rows) == visible_bits(other, rows)
 
 
+def test_reports_of_moves_are_kept(tmp_path: Path) -> None:
+    """Where a file has none, as files from before there were moves, there were none."""
+    rows = np.random.default_rng(0).normal(np.repeat([[0.0, 0.0], [20.0, 0.0], [0.0, 20.0]], 100, axis=0))
+    fit = sb.fit(sb.Mixture(likelihood=sb.Gaussian()), rows, progress=False)
+    assert fit.history[0].moves[0].accepted == 1
+    assert any(report.refused for record in fit.history for report in record.moves)
+    for way in WAYS.values():
+        assert way(fit, tmp_path).history == fit.history
+    header, arrays = fit._to_parts()
+    for record in header["state"]["history"]:
+        del record["moves"]
+    files.write(tmp_path / "old.safetensors", header, arrays)
+    old = sb.load(tmp_path / "old.safetensors")
+    assert [record.moves for record in old.history] == [()] * len(fit.history)
+    assert [record.proposed for record in old.history] == [record.proposed for record in fit.history]
+
+
+def test_damaged_reports_of_moves_are_refused(tmp_path: Path) -> None:
+    rows = np.random.default_rng(0).normal(np.repeat([[0.0, 0.0], [20.0, 0.0]], 100, axis=0))
+    fit = sb.fit(sb.Mixture(likelihood=sb.Gaussian()), rows, progress=False)
+    for change in ({"kind": "flip"}, {"proposed": -1}, {"gain": "much"}, {"refused": 3}):
+        header, arrays = fit._to_parts()
+        header["state"]["history"][0]["moves"][0] |= change
+        files.write(tmp_path / "m.safetensors", header, arrays)
+        with pytest.raises(sb.ModelFileError):
+            sb.load(tmp_path / "m.safetensors")
+
+
 def test_another_process_reads_the_same(rows: np.ndarray, tmp_path: Path) -> None:
     fit = fitted(rows)
     fit.save(tmp_path / "model.safetensors")

@@ -146,12 +146,13 @@ def test_parameters_are_those_of_fit(rows: np.ndarray, monkeypatch: pytest.Monke
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
-def test_same_as_fit(rows: np.ndarray, dtype: type) -> None:
-    """Bit for bit, and with the defaults of `fit` too."""
+@pytest.mark.parametrize(("n_components", "algorithm"), [(None, None), (3, sb.Memoized())])
+def test_same_as_fit(rows: np.ndarray, dtype: type, n_components: int | None, algorithm: sb.Memoized | None) -> None:
+    """Bit for bit, and with the defaults of `fit` too; a number of components is kept."""
     data = rows.astype(dtype)
     model = sb.Mixture(likelihood=sb.Gaussian(), process=sb.DirichletProcess())
-    expected = sb.fit(model, data, n_components=3, seed=5, progress=False)
-    found = quick(random_state=5).fit(data)
+    expected = sb.fit(model, data, algorithm, n_components=n_components, seed=5, progress=False)
+    found = quick(random_state=5, n_components=n_components).fit(data)
     assert same(found.fit_, expected, data)
     np.testing.assert_array_equal(found.predict(data), expected.predict(data))
     np.testing.assert_array_equal(found.predict_proba(data), expected.predict_proba(data))
@@ -159,6 +160,16 @@ def test_same_as_fit(rows: np.ndarray, dtype: type) -> None:
     np.testing.assert_array_equal(found.score_samples(data), expected.log_predictive(data))
     np.testing.assert_array_equal(found.fit_predict(data), expected.predict(data))
     np.testing.assert_array_equal(found.fit_transform(data), expected.predict_proba(data))
+
+
+def test_number_of_components(rows: np.ndarray) -> None:
+    """None finds it, a number is kept, and an algorithm with moves starts from it."""
+    assert quick(n_components=None).fit(rows).n_components_ == 3
+    assert quick(n_components=7).fit(rows).n_components_ == 7
+    moving = quick(n_components=7, algorithm=sb.Memoized(moves=(sb.Merge(), sb.Delete()))).fit(rows)
+    assert moving.n_components_ < 7
+    finite = quick(n_components=None, process=sb.FiniteDirichlet(5)).fit(rows)
+    assert finite.n_components_ == 5
 
 
 def test_data_are_not_copied(rows: np.ndarray, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
