@@ -35,7 +35,7 @@ def merged(responsibilities: Array, a: int, b: int) -> Array:
 
 
 def split(responsibilities: Array, target: int, shares: Array, mixture: Specification) -> Array:
-    """The target's column dealt to as many as `shares` has columns: the first in its place, the others behind the last."""
+    """The target's column dealt to as many as `shares` has: the first in its place, the others behind the last."""
     parts = responsibilities[:, [target]] * shares
     last = responsibilities.shape[1] - mixture.process.has_tail
     dealt = np.column_stack([responsibilities[:, :last], parts[:, 1:], responsibilities[:, last:]])
