@@ -4,7 +4,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::component::{ComponentId, EditLog};
-use crate::data::{BatchSource, Domain, Units, check_rows};
+use crate::data::{BatchSource, Units};
 use crate::error::{Error, Result};
 use crate::global_step::Globals;
 use crate::likelihood::Scorer;
@@ -63,9 +63,6 @@ pub struct LocalOptions {
     pub bounds_memory: usize,
     /// What is kept of them.
     pub keep: Keep,
-    /// What the values of a batch are checked against whenever it is loaded, where a source may bring others than at first:
-    /// the domain, and whether there may be holes.
-    pub check: Option<(Domain, bool)>,
 }
 
 /// Runs every batch in this process, on the pool of threads it is called from.
@@ -172,12 +169,6 @@ impl<'a, F: Scalar> InProcess<'a, F> {
         edits: &EditLog,
         taps: &mut [&mut dyn Tap],
     ) -> Result<Outcome> {
-        if let Some((domain, holes)) = self.options.check {
-            check_rows(units, domain, holes, "a value of the source", &self.cancel).map_err(|error| match error {
-                Error::InvalidArgument { .. } => Error::Source { batch: Some(batch), message: error.to_string() },
-                other => other,
-            })?;
-        }
         let scorer = globals.scorer(self.model)?;
         let width = self.options.sparsity.clamp(scorer.n_components());
         self.states[batch].replay(edits);

@@ -1,6 +1,6 @@
 //! The number types of the data: `f32` and `f64`.
 
-use std::fmt::{Debug, Display};
+use std::fmt::{Debug, Display, LowerExp};
 use std::iter::Sum;
 use std::ops::{Add, AddAssign, Div, Mul, MulAssign, Neg, Sub, SubAssign};
 
@@ -10,6 +10,7 @@ pub trait Real:
     + Default
     + Debug
     + Display
+    + LowerExp
     + PartialOrd
     + Send
     + Sync

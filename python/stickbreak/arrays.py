@@ -168,19 +168,22 @@ def rows_without_values(rows: "Rows") -> NDArray[np.bool_]:
 
 
 def without_empty_rows(
-    weights: NDArray[np.float64] | None, empty: NDArray[np.bool_], argument: str
+    weights: NDArray[np.float64] | None, empty: NDArray[np.bool_], argument: str, what: str = "fit"
 ) -> NDArray[np.float64] | None:
-    """Return weights that are zero for rows without any value, and say that there are some."""
-    if not empty.any():
+    """Return weights that are zero for rows without any value, and say that there are some of another weight."""
+    n_empty = np.count_nonzero(empty)
+    if n_empty == 0:
         return weights
     if weights is not None and len(weights) != len(empty):  # data in blocks are counted here for the first time
         raise invalid_argument("sample_weight", f"of shape {weights.shape}", f"of shape ({len(empty)},)")
+    if weights is not None:
+        n_empty = np.count_nonzero(weights[empty])
     weights = np.where(empty, 0.0, 1.0 if weights is None else weights)
     if not weights.any():
         raise invalid_argument(argument, "without a value in any row of positive weight", "rows with values")
-    n_empty = np.count_nonzero(empty)
-    text = f"{n_empty} {'row has' if n_empty == 1 else 'rows have'} no value at all and no part in the fit"
-    warnings.warn(text, EmptyRowsWarning, stacklevel=3)
+    if n_empty > 0:
+        text = f"{n_empty} {'row has' if n_empty == 1 else 'rows have'} no value at all and no part in the {what}"
+        warnings.warn(text, EmptyRowsWarning, stacklevel=3)
     return weights
 
 

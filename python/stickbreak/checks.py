@@ -87,13 +87,13 @@ def is_integer(value: object) -> bool:
     return isinstance(value, int | np.integer) and not isinstance(value, bool | np.timedelta64)
 
 
-def positive(argument: str, value: object) -> float:
-    """Return `value` as a float from 1e-300 to 1e300, whose reciprocal and gamma function have logarithms."""
-    allowed = "a number from 1e-300 to 1e300"
+def positive(argument: str, value: object, *, decades: int = 300) -> float:
+    """Return `value` as a float of at most so many decades from 1; its reciprocal and gamma function have logarithms."""
+    allowed = f"a number from 1e-{decades} to 1e{decades}"
     if not (is_integer(value) or isinstance(value, float | np.floating)):
         raise invalid_type(argument, describe(value), allowed)
     number = float_or_inf(value)  # type: ignore[arg-type]
-    if not 1e-300 <= number <= 1e300:
+    if not float(f"1e-{decades}") <= number <= float(f"1e{decades}"):
         raise invalid_argument(argument, str(number), allowed)
     return number
 

@@ -100,7 +100,8 @@ def fit(
         responsibilities.
     missing : {"error", "marginalize"}
         What to do with missing values (NaN): raise an error, or let each row count with the values that it has, which
-        is exact for `DiagonalGaussian`, `Bernoulli` and `Poisson`, and refused (NotSupported) for the others.
+        is exact for `DiagonalGaussian`, `Bernoulli` and `Poisson`, and refused (NotSupported) for the others and for
+        sparse arrays. Rows without any value have no part in the fit, which an `EmptyRowsWarning` says.
     progress : bool, optional
         Whether to show a progress bar on stderr. Default: on a terminal, after two seconds.
     callbacks : iterable of callables

@@ -18,9 +18,9 @@ class Gamma:
     Parameters
     ----------
     shape : float
-        :math:`a > 0`, 1e-300 to 1e300.
+        :math:`a > 0`, 1e-200 to 1e200.
     rate : float
-        :math:`b > 0`, 1e-300 to 1e300; not the scale, which is its reciprocal.
+        :math:`b > 0`, 1e-200 to 1e200; not the scale, which is its reciprocal.
 
     Raises
     ------
@@ -44,7 +44,7 @@ class Gamma:
 
     def __post_init__(self) -> None:
         for name in ("shape", "rate"):
-            object.__setattr__(self, name, checks.positive(name, getattr(self, name)))
+            object.__setattr__(self, name, checks.positive(name, getattr(self, name), decades=200))
 
     @classmethod
     def _of_posterior(cls, shape: float, rate: float) -> Self:

@@ -46,7 +46,8 @@ class Gaussian(Likelihood):
     mean_precision : float, optional
         :math:`\kappa_0 > 0`: how many rows the prior mean is worth. Default: 0.1.
     dof : float, optional
-        :math:`\nu_0 > D - 1`: degrees of freedom of the Wishart distribution. Default: D + 2.
+        :math:`\nu_0 > D - 1`: degrees of freedom of the Wishart distribution, at most 1e9, beside which float64 still
+        holds what rows add; for a covariance that is known use `KnownCovarianceGaussian`. Default: D + 2.
     scale : array_like of shape (D, D), optional
         :math:`B_0`, symmetric positive definite: the inverse scale matrix of the Wishart distribution, in squared
         units of the data. Default: cov + 1e-3 tr(cov) / D I, where cov is the covariance of the data about the
@@ -93,7 +94,8 @@ class ZeroMeanGaussian(Likelihood):
     Parameters
     ----------
     dof : float, optional
-        :math:`\nu_0 > D - 1`: degrees of freedom of the Wishart distribution. Default: D + 2.
+        :math:`\nu_0 > D - 1`: degrees of freedom of the Wishart distribution, at most 1e9, beside which float64 still
+        holds what rows add. Default: D + 2.
     scale : array_like of shape (D, D), optional
         :math:`B_0`, symmetric positive definite: the inverse scale matrix of the Wishart distribution, in squared
         units of the data. Default: cov + 1e-3 tr(cov) / D I, where cov is the covariance of the data about the
@@ -144,7 +146,7 @@ class DiagonalGaussian(Likelihood):
     mean_precision : float, optional
         :math:`\kappa_0 > 0`: how many rows the prior mean is worth. Default: 0.1.
     shape : float, optional
-        :math:`a_0 > 0`. Default: 1.5.
+        :math:`a_0 > 0`, at most 1e9, beside which float64 still holds what rows add. Default: 1.5.
     rate : float or array_like of shape (D,), optional
         :math:`b_0 > 0`, in squared units of the data. Default: half of (variance + 1e-3 mean variance), with the
         variance of each column and the mean over columns; with one column and the default shape this is the default
@@ -196,7 +198,7 @@ class SphericalGaussian(Likelihood):
         :math:`\kappa_0 > 0`. Default: 0.1 for the conjugate base measure, there the number of rows the prior mean is
         worth; 0.1 / mean variance of the columns for the product.
     shape : float, optional
-        :math:`a_0 > 0`. Default: 1.5.
+        :math:`a_0 > 0`, at most 1e9, beside which float64 still holds what rows add. Default: 1.5.
     rate : float, optional
         :math:`b_0 > 0`, in squared units of the data. Default: half of 1.001 times the mean variance of the columns.
     base : {"conjugate", "product"}

@@ -87,7 +87,7 @@ class Fit(Fitted):
         Parameters
         ----------
         X : array_like of shape (n, D)
-            The rows.
+            The rows. Where values may be missing, rows without any are left out, as `fit` leaves them out.
         sample_weight : array_like of shape (n,), optional
             Weights of the rows, at least 0, not all zero.
         threads : int, optional
@@ -101,7 +101,7 @@ class Fit(Fitted):
         Raises
         ------
         InvalidType, InvalidArgument
-            `X`, `sample_weight` or `threads` is not as described.
+            `X`, `sample_weight` or `threads` is not as described, or no row of positive weight has a value.
 
         Examples
         --------
@@ -114,7 +114,10 @@ class Fit(Fitted):
         True
         """
         rows = self._rows(X)
-        return self._state.evaluate(rows, arrays.sample_weights(sample_weight, rows.shape[0]), checks.threads(threads))
+        weights = arrays.sample_weights(sample_weight, rows.shape[0])
+        if self._state.missing == "marginalize":
+            weights = arrays.without_empty_rows(weights, arrays.rows_without_values(rows), "X", "bound")
+        return self._state.evaluate(rows, weights, checks.threads(threads))
 
     def update(
         self,
@@ -345,7 +348,7 @@ class Fit(Fitted):
         Parameters
         ----------
         X : array_like of shape (n, D)
-            The rows; NaN where a value is missing.
+            The rows, dense; NaN where a value is missing.
         return_variance : bool
             Whether to return the variances too.
         threads : int, optional
@@ -390,7 +393,7 @@ class Fit(Fitted):
         Parameters
         ----------
         X : array_like of shape (n, D)
-            The rows; NaN where a value is missing.
+            The rows, dense; NaN where a value is missing.
         seed : int
             Decides the draw; 0 to 2**64 - 1.
         threads : int, optional

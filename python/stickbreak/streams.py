@@ -40,6 +40,8 @@ class Stream:
     def __init__(self, source: Source, likelihood: type[Likelihood]) -> None:
         self._source = source
         self._likelihood = likelihood
+        # Known once all rows have been read here.
+        self._n_rows: int | None = None
         try:
             first = next(self._blocks(None, None), None)
         except StickbreakError:
@@ -71,7 +73,9 @@ class Stream:
             raise _failed(error) from error
         if not empty:
             raise SourceError("data: the source has no rows any more; every reading must begin anew")
-        return np.concatenate(empty)
+        found = np.concatenate(empty)
+        self._n_rows = len(found)
+        return found
 
     def _blocks(self, dtype: "np.dtype[Any] | None", n_columns: int | None) -> "Iterator[DenseRows]":
         row = 0
@@ -88,8 +92,12 @@ class Stream:
             if rows.dtype.itemsize > dtype.itemsize:
                 raise SourceError(f"the block at row {row} is of {rows.dtype}, the first one of {dtype}")
             row += len(rows)
+            if self._n_rows is not None and row > self._n_rows:
+                raise _other_number(self._n_rows, "more")
             if len(rows):
                 yield np.require(rows, dtype=dtype, requirements=["C", "A"])
+        if self._n_rows is not None and row < self._n_rows:
+            raise _other_number(self._n_rows, f"{row}")
 
     def _checked(self, block: object, row: int) -> "DenseRows":
         try:
@@ -101,6 +109,10 @@ class Stream:
                 f"at row {row}: a block must be dense, but it is a sparse array; convert it by .toarray()"
             )
         return rows
+
+
+def _other_number(before: int, now: str) -> SourceError:
+    return SourceError(f"data: {before} rows at first, and {now} then; every reading must bring the same rows")
 
 
 def _failed(error: Exception) -> SourceError:

@@ -1,6 +1,6 @@
 //! All rows of a fit, wherever they are: in a table that can be read anywhere, or in a stream that is read in order.
 
-use crate::data::{ArrayBatches, BatchSource, Rows, Units};
+use crate::data::{ArrayBatches, BatchSource, Domain, Rows, Units};
 use crate::error::Result;
 use crate::real::Real;
 
@@ -33,6 +33,10 @@ pub trait Dataset<F: Real>: Send + Sync {
     /// # Errors
     /// As [`ArrayBatches::new`]; [`crate::Error::NotSupported`] for a stream that is to be shuffled.
     fn batches(&self, n_batches: usize, shuffle: Option<u64>, content: u64) -> Result<Box<dyn BatchSource<F> + '_>>;
+
+    /// Refuses values that are not of the domain, but for holes, from the second reading on: a source may bring others than at
+    /// first. What is in memory stays as it is.
+    fn watch(&self, _domain: Domain, _holes: bool) {}
 
     /// Whether rows can be read in any order.
     fn can_seek(&self) -> bool;

@@ -3,6 +3,7 @@
 use crate::data::Units;
 use crate::error::{Error, Result};
 use crate::parallel::{Cancel, blocks, try_map_with};
+use crate::parameters::Plain;
 use crate::real::Real;
 
 /// The values that rows may have.
@@ -46,9 +47,7 @@ impl Domain {
         if self.has(value.to_f64()) {
             return Ok(());
         }
-        // Not with hundreds of zeros.
-        let large = value.is_finite() && value.to_f64().abs() >= 1e16;
-        let shown = if large { format!("{:e}", value.to_f64()) } else { value.to_string() };
+        let shown = Plain(value);
         Err(Error::invalid(argument, format!("{shown} in row {row}, column {column}"), self.allowed()))
     }
 }

@@ -3,8 +3,9 @@
 use std::ops::Range;
 use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 
-use crate::data::{BatchSource, Dataset, DenseRows, Rows, Units, batch_range, cut_fingerprint};
+use crate::data::{BatchSource, Dataset, DenseRows, Domain, Rows, Units, batch_range, check_rows, cut_fingerprint};
 use crate::error::{Error, Result};
+use crate::parallel::Cancel;
 use crate::real::Real;
 
 /// Bytes of a slab of rows, roughly.
@@ -66,13 +67,15 @@ pub struct Stream<'a, F: Real> {
     blocks: &'a dyn Blocks<F>,
     weights: Option<&'a [f64]>,
     n_rows: OnceLock<usize>,
+    /// What values must be, and whether some may be missing.
+    watched: OnceLock<(Domain, bool)>,
     cursor: Mutex<Option<Cursor<F>>>,
 }
 
 impl<'a, F: Real> Stream<'a, F> {
     /// Nothing is read yet.
     pub fn new(blocks: &'a dyn Blocks<F>, weights: Option<&'a [f64]>) -> Self {
-        Self { blocks, weights, n_rows: OnceLock::new(), cursor: Mutex::new(None) }
+        Self { blocks, weights, n_rows: OnceLock::new(), watched: OnceLock::new(), cursor: Mutex::new(None) }
     }
 
     fn cursor(&self) -> MutexGuard<'_, Option<Cursor<F>>> {
@@ -86,6 +89,11 @@ impl<'a, F: Real> Stream<'a, F> {
 
     fn start(&self) -> Result<Cursor<F>> {
         Ok(Cursor { reader: self.blocks.start()?, block: Vec::new(), used: 0, row: 0 })
+    }
+
+    fn check(&self, units: &Units<'_, F>) -> Result<()> {
+        let Some(&(domain, holes)) = self.watched.get() else { return Ok(()) };
+        check_rows(units, domain, holes, "data", &Cancel::default()).map_err(changed)
     }
 
     /// The values of the rows in `range`, which must be rows of the stream; reading goes on where it is, or starts again.
@@ -120,6 +128,14 @@ impl<'a, F: Real> Stream<'a, F> {
             return Err(failed(message));
         }
         Ok(values)
+    }
+}
+
+/// What a later reading brings instead of values of the domain.
+fn changed(error: Error) -> Error {
+    match error {
+        Error::InvalidArgument { .. } => failed(format!("{error}; every reading must bring the same rows")),
+        other => other,
     }
 }
 
@@ -164,7 +180,11 @@ impl<F: Real> Dataset<F> for Stream<'_, F> {
             if let Some(weights) = self.weights.filter(|weights| weights.len() < end) {
                 return Err(other_length(weights.len(), &format!("at least {end}")));
             }
-            take(&Units::window(Box::new(Window::new(first, values, d)), self.weights, first..end))?;
+            let units = Units::window(Box::new(Window::new(first, values, d)), self.weights, first..end);
+            if self.n_rows.get().is_some() {
+                self.check(&units)?;
+            }
+            take(&units)?;
         }
         let n = cursor.row;
         match self.weights {
@@ -185,7 +205,13 @@ impl<F: Real> Dataset<F> for Stream<'_, F> {
         let d = self.n_columns();
         let mut values = room(rows.len(), d)?;
         for &row in rows {
-            values.extend(self.read(row as usize..row as usize + 1)?);
+            let row = row as usize;
+            let window = Window::new(row, self.read(row..row + 1)?, d);
+            let units = Units::window(Box::new(window), None, row..row + 1);
+            self.check(&units)?;
+            let first = values.len();
+            values.resize(first + d, F::ZERO);
+            units.read(0..1, &vec![F::ZERO; d], &mut values[first..]);
         }
         let weights = self.weights.map(|weights| rows.iter().map(|&row| weights[row as usize]).collect());
         Ok(Units::owned(Box::new(DenseRows::new(values, d)), weights))
@@ -204,6 +230,10 @@ impl<F: Real> Dataset<F> for Stream<'_, F> {
         }
         let fingerprint = cut_fingerprint(content, n, self.n_columns(), n_batches, shuffle);
         Ok(Box::new(StreamBatches { stream: self, n_batches, fingerprint }))
+    }
+
+    fn watch(&self, domain: Domain, holes: bool) {
+        self.watched.get_or_init(|| (domain, holes));
     }
 
     fn can_seek(&self) -> bool {
@@ -268,12 +298,15 @@ impl<F: Real> BatchSource<F> for StreamBatches<'_, F> {
 
     fn load(&self, batch: usize) -> Result<Units<'_, F>> {
         let range = batch_range(self.stream.n_rows(), self.n_batches, batch);
-        let values = self.stream.read(range.clone()).map_err(|error| match error {
+        let named = |error| match error {
             Error::Source { batch: None, message } => Error::Source { batch: Some(batch), message },
             other => other,
-        })?;
+        };
+        let values = self.stream.read(range.clone()).map_err(named)?;
         let window = Window::new(range.start, values, self.dimension());
-        Ok(Units::window(Box::new(window), self.stream.weights, range))
+        let units = Units::window(Box::new(window), self.stream.weights, range);
+        self.stream.check(&units).map_err(named)?;
+        Ok(units)
     }
 
     fn can_replay(&self) -> bool {

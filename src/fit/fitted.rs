@@ -12,7 +12,7 @@ use crate::likelihood::{self, Density, Draw, Estimate, Scorer};
 use crate::local_step::{ByScore, Chunk, Keep, LocalStep, Outcome, Tap};
 use crate::model::{Model, Objective, Specification};
 use crate::parallel::Cancel;
-use crate::parameters::Parameters;
+use crate::parameters::{Parameters, Plain};
 use crate::process::Allocation;
 use crate::rng::{Choices, Purpose, stream};
 use crate::simd::Scalar;
@@ -94,6 +94,9 @@ impl Fitted {
             return Err(format("the origin is not a vector of finite numbers".into()));
         }
         let model = self.model::<f64>().map_err(|error| format(error.to_string()))?;
+        if model.likelihood.origin() != self.origin {
+            return Err(format("the origin is not zero, as the likelihood has it".into()));
+        }
         let n_statistics = model.likelihood.n_statistics();
         if summary.n_statistics != n_statistics || summary.statistics.len() != k * n_statistics {
             return Err(format(format!("statistics should have the shape ({k}, {n_statistics})")));
@@ -123,15 +126,21 @@ impl Fitted {
         let scale = 1.0 + summary.mass.abs();
         let counted = summary.counts.iter().sum::<f64>() + tail.count;
         if !summary.mass.is_finite() || (counted - summary.mass).abs() > 1e-6 * scale {
-            return Err(format(format!("the counts do not add up to the mass, {}", summary.mass)));
+            return Err(format(format!("the counts do not add up to the mass, {}", Plain(summary.mass))));
         }
         if summary.entropies.iter().chain([&tail.entropy]).any(|&entropy| entropy < -1e-6 * scale) {
             return Err(format("an entropy is negative".into()));
         }
+        model.likelihood.check_statistics(&summary.components())?;
+        let known = self.stop_reason == StopReason::Converged
+            || (self.stop_reason == StopReason::MaxPasses && !self.history.is_empty());
+        if known && self.elbo.is_nan() {
+            return Err(format(format!("the bound is nan, but the fit ended by {}", self.stop_reason.name())));
+        }
         let bound = collapsed(&model, summary).map_err(|error| format(error.to_string()))?.total();
         let close = (bound - self.elbo).abs() <= 1e-6 * (1.0 + bound.abs());
         if !bound.is_finite() || !(close || self.elbo.is_nan()) {
-            return Err(format(format!("the bound of the summary is {bound}, not {}", self.elbo)));
+            return Err(format(format!("the bound of the summary is {}, not {}", Plain(bound), Plain(self.elbo))));
         }
         Ok(())
     }

@@ -111,6 +111,7 @@ pub fn fit<F: Scalar>(
     }
     let demands = likelihood::demands(&specification.likelihood.name)?;
     check_form(specification, rows.is_sparse(), demands)?;
+    rows.watch(demands.domain, specification.holes);
     let data = moments(rows, demands, specification.holes, cancel)?;
     let n = data.n_rows;
     if n < 2 && !rows.can_seek() {
@@ -131,7 +132,6 @@ pub fn fit<F: Scalar>(
         margin: options.margin,
         bounds_memory: options.bounds_memory,
         keep: Keep::Summary,
-        check: (!rows.can_seek()).then_some((demands.domain, specification.holes)),
     };
     let mut executor = InProcess::new(&model, source, local, cancel.clone())?;
     let position = if let Some(bytes) = options.resume {

@@ -83,7 +83,6 @@ impl Fitted {
             // They pay from the second visit on.
             bounds_memory: if limits.max_passes > 1 { BOUNDS_MEMORY } else { 1 },
             keep: Keep::Summary,
-            check: None,
         };
         let mut executor = InProcess::new(&model, &source, local, cancel.clone())?;
         let edits = EditLog::with_components(self.summary.n_components());

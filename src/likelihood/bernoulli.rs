@@ -11,7 +11,7 @@ use crate::likelihood::scoring::Scorer;
 use crate::likelihood::{AtPoint, Conjugate, Density, Draw, Estimate, Frame, Likelihood, Specification};
 use crate::objective::Objective;
 use crate::parallel::map;
-use crate::parameters::{Parameters, table, vector};
+use crate::parameters::{Parameters, Value, table, vector};
 use crate::rng::Generator;
 use crate::simd::{Lines, Scalar};
 use crate::special::{digamma, ln_beta, ln_gamma_difference, x_ln_x};
@@ -153,6 +153,10 @@ impl Conjugate for Bernoulli {
         Ok(self.columns(component).zip(&self.prior).map(|((n, s), prior)| prior.divergence_to(s, n - s)).sum())
     }
 
+    fn check_statistics(&self, components: &[Sufficient<'_>]) -> Result<()> {
+        self.tally.check(components, true)
+    }
+
     fn at_point(&self, component: Sufficient<'_>, estimate: Estimate) -> Result<AtPoint> {
         let mut at = AtPoint { log_likelihood: 0.0, log_prior: 0.0 };
         let points = self.probabilities(component, estimate).into_iter().map(log_odds);
@@ -168,7 +172,11 @@ impl Conjugate for Bernoulli {
         for prior in &self.prior {
             for (name, value) in [("successes", prior.successes), ("failures", prior.failures)] {
                 if value < 1.0 {
-                    return Err(Error::invalid(name, value, "at least 1 where the objective is \"map\""));
+                    return Err(Error::invalid(
+                        name,
+                        Value::Number(value),
+                        "at least 1 where the objective is \"map\"",
+                    ));
                 }
             }
         }

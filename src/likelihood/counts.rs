@@ -1,6 +1,8 @@
 //! What families of counts and flags share: their statistics, sums by column of the rows as they are.
 
 use crate::data::RowBlock;
+use crate::error::{Error, Result};
+use crate::parameters::Plain;
 use crate::suffstats::Sufficient;
 
 /// The least probability or expected count that is not taken for zero in logarithms.
@@ -35,12 +37,51 @@ impl Tally {
         }
     }
 
+    /// Refuses what no counts can add up to, nor, where `flags` says so, zeros and ones.
+    ///
+    /// # Errors
+    /// [`Error::Format`] saying what is wrong.
+    pub fn check(&self, components: &[Sufficient<'_>], flags: bool) -> Result<()> {
+        let d = self.origin.len();
+        let largest = components.iter().flat_map(|own| &own.statistics[..d]).fold(0.0_f64, |most, s| most.max(s.abs()));
+        let slack = ROUNDING * (1.0 + largest);
+        check_presence(components.iter().map(|own| (own.count, &own.statistics[d..])))?;
+        for own in components {
+            let (sums, counts) = own.statistics.split_at(d);
+            for (column, &sum) in sums.iter().enumerate() {
+                let count = counts.get(column).copied().unwrap_or(own.count);
+                if sum < -slack || (flags && sum - count > slack) {
+                    return Err(Error::Format { message: format!("statistics: no rows have the sum {}", Plain(sum)) });
+                }
+            }
+        }
+        Ok(())
+    }
+
     /// Count and sum of every column; what rounding has left below zero is zero.
     pub fn of<'a>(&self, component: Sufficient<'a>) -> impl Iterator<Item = (f64, f64)> + use<'a> {
         let (sums, counts) = component.statistics.split_at(self.origin.len());
         let count = move |column: usize| counts.get(column).copied().unwrap_or(component.count);
         sums.iter().enumerate().map(move |(column, &sum)| (count(column).max(0.0), sum.max(0.0)))
     }
+}
+
+/// What rounding may leave of sums that are zero, as a share of what was added and taken away.
+const ROUNDING: f64 = 1e-6;
+
+/// Refuses counts of columns that are negative, or more than the count of the component.
+///
+/// # Errors
+/// [`Error::Format`] saying what is wrong.
+pub fn check_presence<'a>(components: impl Iterator<Item = (f64, &'a [f64])> + Clone) -> Result<()> {
+    let slack = ROUNDING * (1.0 + components.clone().map(|(count, _)| count.abs()).sum::<f64>());
+    for (count, columns) in components {
+        if let Some(&own) = columns.iter().find(|&&own| own < -slack || own - count > slack) {
+            let message = format!("statistics: a column counts {} rows of {}", Plain(own), Plain(count));
+            return Err(Error::Format { message });
+        }
+    }
+    Ok(())
 }
 
 /// Adds rows, each times its weight, to their sums by column; what is not there adds nothing.

@@ -10,6 +10,7 @@ use crate::data::{Demands, Domain, Moments, Needs, RowBlock};
 use crate::error::{Error, Result};
 use crate::likelihood::by_row::{RowFunction, RowScorer};
 use crate::likelihood::columns::{Column, ColumnScorer, Columns, Curve};
+use crate::likelihood::counts::check_presence;
 use crate::likelihood::gamma;
 use crate::likelihood::scoring::Scorer;
 use crate::likelihood::wishart::LEAST_SHARE;
@@ -179,7 +180,7 @@ impl Specification for DiagonalGaussian {
     fn check(parameters: &Parameters) -> Result<()> {
         parameters.only(&["mean", "mean_precision", "shape", "rate"])?;
         parameters.positive("mean_precision")?;
-        parameters.positive("shape")?;
+        parameters.sureness("shape")?;
         let d = parameters.vector("mean")?.map(<[f64]>::len);
         parameters.positives("rate", d).map(drop)
     }
@@ -274,6 +275,11 @@ impl Conjugate for DiagonalGaussian {
         Ok(posterior.iter().zip(&self.prior).map(|(own, prior)| own.divergence_from(*prior)).sum())
     }
 
+    fn check_statistics(&self, components: &[Sufficient<'_>]) -> Result<()> {
+        let sums = 2 * self.prior.len();
+        check_presence(components.iter().map(|own| (own.count, &own.statistics[sums..])))
+    }
+
     fn at_point(&self, component: Sufficient<'_>, estimate: Estimate) -> Result<AtPoint> {
         let mut at = AtPoint { log_likelihood: 0.0, log_prior: 0.0 };
         for ((own, point), prior) in self.sums(component).zip(self.points(component, estimate)).zip(&self.prior) {
@@ -287,9 +293,11 @@ impl Conjugate for DiagonalGaussian {
 
     fn check_mode(&self) -> Result<()> {
         match self.prior.first() {
-            Some(prior) if prior.shape <= 0.5 => {
-                Err(Error::invalid("shape", prior.shape, "greater than 1/2 where the objective is \"map\""))
-            }
+            Some(prior) if prior.shape <= 0.5 => Err(Error::invalid(
+                "shape",
+                Value::Number(prior.shape),
+                "greater than 1/2 where the objective is \"map\"",
+            )),
             _ => Ok(()),
         }
     }

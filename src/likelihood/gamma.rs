@@ -26,7 +26,7 @@ pub fn log_density(x: f64, a: f64, b: f64) -> f64 {
 /// A draw.
 pub fn draw(a: f64, b: f64, generator: &mut Generator) -> Result<f64> {
     let gamma = Gamma::new(a, b.recip())
-        .map_err(|_| Error::numerical(None, format!("a gamma distribution of shape {a} and rate {b}")))?;
+        .map_err(|_| Error::numerical(None, format!("a gamma distribution of shape {a:e} and rate {b:e}")))?;
     Ok(gamma.sample(generator))
 }
 

@@ -32,7 +32,7 @@ impl Specification for Gaussian {
         let mean = parameters.vector("mean")?;
         let scale = parameters.square("scale")?;
         let d = mean.map(<[f64]>::len).or(scale.map(|(d, _)| d));
-        if let Some(dof) = parameters.positive("dof")? {
+        if let Some(dof) = parameters.sureness("dof")? {
             check_dof(dof, d.unwrap_or(1))?;
         }
         if let (Some(mean), Some((d, _))) = (mean, scale)

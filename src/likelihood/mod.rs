@@ -145,6 +145,13 @@ pub trait Conjugate: Debug + Send + Sync {
     /// # Errors
     /// As [`Conjugate::log_marginal`].
     fn divergence_from_prior(&self, component: Sufficient<'_>) -> Result<f64>;
+    /// Refuses statistics that no rows can have, beyond what rounding leaves, as a file may hold them.
+    ///
+    /// # Errors
+    /// [`Error::Format`] saying what is wrong.
+    fn check_statistics(&self, _: &[Sufficient<'_>]) -> Result<()> {
+        Ok(())
+    }
     /// What the point estimate of an objective contributes to it.
     ///
     /// # Errors

@@ -89,7 +89,7 @@ fn coefficient(parameters: &Parameters) -> Result<bool> {
     match parameters.number("coefficient")? {
         None => Ok(true),
         Some(value) if value == 0.0 || value == 1.0 => Ok(value == 1.0),
-        Some(value) => Err(Error::invalid("coefficient", value, "True or False")),
+        Some(value) => Err(Error::invalid("coefficient", Value::Number(value), "True or False")),
     }
 }
 
@@ -125,13 +125,18 @@ impl Conjugate for Multinomial {
     fn divergence_from_prior(&self, component: Sufficient<'_>) -> Result<f64> {
         let (beta, total) = self.posterior(component);
         let of_total = digamma(total);
+        // The sums themselves, not the differences of beta and beta_0: a large prior absorbs them.
         let weighted: f64 = beta
             .iter()
-            .zip(&self.pseudo_counts)
-            .filter(|(b, b_0)| b != b_0)
-            .map(|(b, b_0)| (b - b_0) * (digamma(*b) - of_total))
+            .zip(component.statistics)
+            .filter(|(_, s)| **s > 0.0)
+            .map(|(b, s)| s * (digamma(*b) - of_total))
             .sum();
         Ok(weighted - self.log_marginal(component)?)
+    }
+
+    fn check_statistics(&self, components: &[Sufficient<'_>]) -> Result<()> {
+        self.tally.check(components, false)
     }
 
     fn at_point(&self, component: Sufficient<'_>, estimate: Estimate) -> Result<AtPoint> {
@@ -147,7 +152,9 @@ impl Conjugate for Multinomial {
 
     fn check_mode(&self) -> Result<()> {
         match self.pseudo_counts.iter().find(|b| **b < 1.0) {
-            Some(b) => Err(Error::invalid("pseudo_counts", *b, "at least 1 where the objective is \"map\"")),
+            Some(b) => {
+                Err(Error::invalid("pseudo_counts", Value::Number(*b), "at least 1 where the objective is \"map\""))
+            }
             None => Ok(()),
         }
     }

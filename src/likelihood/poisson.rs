@@ -142,6 +142,10 @@ impl Conjugate for Poisson {
         Ok(columns.map(|((n, s), prior)| gamma::divergence((prior.shape, prior.rate), (s, n))).sum())
     }
 
+    fn check_statistics(&self, components: &[Sufficient<'_>]) -> Result<()> {
+        self.tally.check(components, false)
+    }
+
     fn at_point(&self, component: Sufficient<'_>, estimate: Estimate) -> Result<AtPoint> {
         let mut at = AtPoint { log_likelihood: 0.0, log_prior: 0.0 };
         for (((n, s), theta), prior) in self.tally.of(component).zip(self.rates(component, estimate)).zip(&self.prior) {
@@ -153,7 +157,9 @@ impl Conjugate for Poisson {
 
     fn check_mode(&self) -> Result<()> {
         match self.prior.iter().find(|prior| prior.shape < 1.0) {
-            Some(prior) => Err(Error::invalid("shape", prior.shape, "at least 1 where the objective is \"map\"")),
+            Some(prior) => {
+                Err(Error::invalid("shape", Value::Number(prior.shape), "at least 1 where the objective is \"map\""))
+            }
             None => Ok(()),
         }
     }

@@ -267,9 +267,9 @@ impl Specification for SphericalGaussian {
 
     fn check(parameters: &Parameters) -> Result<()> {
         parameters.only(&["mean", "mean_precision", "shape", "rate", "base"])?;
-        for name in ["mean_precision", "shape", "rate"] {
-            parameters.positive(name)?;
-        }
+        parameters.positive("mean_precision")?;
+        parameters.sureness("shape")?;
+        parameters.positive("rate")?;
         parameters.vector("mean")?;
         base(parameters).map(drop)
     }
@@ -407,7 +407,7 @@ impl Conjugate for SphericalGaussian {
             return Ok(());
         }
         let allowed = format!("greater than {least} where the objective is \"map\"");
-        Err(Error::invalid("shape", self.prior.shape, allowed))
+        Err(Error::invalid("shape", Value::Number(self.prior.shape), allowed))
     }
 
     fn point_estimates(&self, components: &[Sufficient<'_>], estimate: Estimate) -> Result<Parameters> {

@@ -23,7 +23,11 @@ pub const FULL: Demands = Demands { domain: Domain::Real, needs: Needs::Covarian
 /// Checks a degrees-of-freedom parameter against the number of columns.
 pub fn check_dof(dof: f64, d: usize) -> Result<()> {
     let least = d as f64 - 1.0;
-    if dof > least { Ok(()) } else { Err(Error::invalid("dof", dof, format!("greater than D - 1 = {least}"))) }
+    if dof > least {
+        Ok(())
+    } else {
+        Err(Error::invalid("dof", Value::Number(dof), format!("greater than D - 1 = {least}")))
+    }
 }
 
 /// Checks that a row-major matrix is symmetric and positive definite.
@@ -208,7 +212,7 @@ impl<M: NormalWishartModel> Conjugate for M {
         }
         let least = prior.dof - prior.times(Estimate::Mode);
         let allowed = format!("greater than {least} where the objective is \"map\"");
-        Err(Error::invalid("dof", prior.dof, allowed))
+        Err(Error::invalid("dof", Value::Number(prior.dof), allowed))
     }
 
     fn point_estimates(&self, components: &[Sufficient<'_>], estimate: Estimate) -> Result<Parameters> {

@@ -28,7 +28,7 @@ impl Specification for ZeroMeanGaussian {
     fn check(parameters: &Parameters) -> Result<()> {
         parameters.only(&["dof", "scale"])?;
         let scale = parameters.square("scale")?;
-        if let Some(dof) = parameters.positive("dof")? {
+        if let Some(dof) = parameters.sureness("dof")? {
             check_dof(dof, scale.map_or(1, |(d, _)| d))?;
         }
         scale.map_or(Ok(()), |(d, values)| check_scale(d, values))

@@ -2,7 +2,7 @@
 
 use crate::error::{Error, Result};
 use crate::objective::Objective;
-use crate::parameters::Parameters;
+use crate::parameters::{Parameters, Value};
 use crate::process::{Allocation, Concentration, Process, point, refused};
 use crate::special::{digamma, ln_gamma, ln_gamma_difference};
 
@@ -27,7 +27,7 @@ impl FiniteDirichlet {
             Some(k) if k >= 1.0 && k.fract() == 0.0 && k < f64::from(u32::MAX) => {
                 Ok(Self { n_components: k as usize, concentration })
             }
-            Some(k) => Err(Error::invalid("n_components", k, allowed)),
+            Some(k) => Err(Error::invalid("n_components", Value::Number(k), allowed)),
             None => Err(Error::invalid("n_components", "absent", allowed)),
         }
     }

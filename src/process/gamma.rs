@@ -1,6 +1,8 @@
 //! A Gamma prior on the concentration of sticks Beta(1, concentration), and its posterior (spec 2f; Blei & Jordan 2006,
 //! appendix).
 
+use std::ops::RangeInclusive;
+
 use serde::{Deserialize, Serialize};
 
 use crate::error::Result;
@@ -21,15 +23,18 @@ pub struct Gamma {
 /// Concentrations are looked for between these.
 const LIMITS: (f64, f64) = (1e-300, 1e300);
 
+/// Shapes and rates of a prior are between these.
+const PRIORS: RangeInclusive<f64> = 1e-200..=1e200;
+
 impl Gamma {
-    /// From two positive numbers.
+    /// From two positive numbers, from 1e-200 to 1e200: beyond, what the sticks say of the concentration leaves float64.
     ///
     /// # Errors
     /// [`crate::Error::InvalidArgument`] naming the one that is not.
     pub fn new(shape: f64, rate: f64) -> Result<Self> {
         let both = Parameters::from_pairs([("shape", Value::Number(shape)), ("rate", Value::Number(rate))]);
-        both.positive("shape")?;
-        both.positive("rate")?;
+        both.positive_within("shape", PRIORS)?;
+        both.positive_within("rate", PRIORS)?;
         Ok(Self { shape, rate })
     }
 

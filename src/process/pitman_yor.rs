@@ -24,7 +24,7 @@ impl PitmanYor {
         let allowed = "a number from 0 on, below 1";
         let discount = match parameters.number("discount")? {
             Some(discount) if (0.0..1.0).contains(&discount) => discount,
-            Some(discount) => return Err(Error::invalid("discount", discount, allowed)),
+            Some(discount) => return Err(Error::invalid("discount", Value::Number(discount), allowed)),
             None => return Err(Error::invalid("discount", "absent", allowed)),
         };
         let concentration = Self::concentration(parameters, discount)?;
@@ -50,11 +50,12 @@ impl PitmanYor {
             // The least that the first stick must see for its logarithms to be numbers.
             value if value + discount >= 1e-300 && value <= 1e300 => Ok(value),
             value if value > -discount && value <= 1e300 => {
-                Err(Error::invalid("concentration", value, "at least 1e-300 above minus the discount"))
+                Err(Error::invalid("concentration", Value::Number(value), "at least 1e-300 above minus the discount"))
             }
             value => {
+                let discount = Value::Number(discount);
                 let allowed = format!("greater than minus the discount, {discount}, and at most 1e300");
-                Err(Error::invalid("concentration", value, allowed))
+                Err(Error::invalid("concentration", Value::Number(value), allowed))
             }
         }
     }

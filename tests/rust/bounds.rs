@@ -20,7 +20,7 @@ const K: usize = 9;
 const BATCHES: usize = 2;
 
 fn options(bounds_memory: usize) -> LocalOptions {
-    LocalOptions { sparsity: Sparsity::Limited(3), margin: Some(15.0), bounds_memory, keep: Keep::Summary, check: None }
+    LocalOptions { sparsity: Sparsity::Limited(3), margin: Some(15.0), bounds_memory, keep: Keep::Summary }
 }
 
 /// What happens between two visits.

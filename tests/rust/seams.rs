@@ -24,13 +24,8 @@ use stickbreak::suffstats::{PairGaps, Summary};
 const N: usize = 600;
 const D: usize = 3;
 const K: usize = 5;
-const OPTIONS: LocalOptions = LocalOptions {
-    sparsity: Sparsity::Limited(3),
-    margin: None,
-    bounds_memory: 1,
-    keep: Keep::SummaryAndGaps,
-    check: None,
-};
+const OPTIONS: LocalOptions =
+    LocalOptions { sparsity: Sparsity::Limited(3), margin: None, bounds_memory: 1, keep: Keep::SummaryAndGaps };
 
 /// A memo after one pass over four batches.
 fn one_pass(model: &Model<f64>, source: &dyn BatchSource<f64>, edits: &EditLog) -> (Memo, Vec<LocalState>) {
@@ -38,7 +33,9 @@ fn one_pass(model: &Model<f64>, source: &dyn BatchSource<f64>, edits: &EditLog) 
     let globals = globals_of_rows(model, &rows, D, K);
     let mut executor = InProcess::new(model, source, OPTIONS, Cancel::default()).expect("four batches");
     let n_batches = executor.n_batches();
-    let summaries = (0..n_batches).map(|b| executor.visit(b, &globals, edits, &Plan::default()).expect("in memory").summary).collect();
+    let summaries = (0..n_batches)
+        .map(|b| executor.visit(b, &globals, edits, &Plan::default()).expect("in memory").summary)
+        .collect();
     let states = (0..n_batches).map(|b| executor.state(b).clone()).collect();
     (Memo::complete(summaries).expect("same components"), states)
 }
@@ -364,8 +361,11 @@ fn drift_bounds_the_residuals() {
         let mut useful = 0;
         for version in 2..12 {
             for batch in 0..4 {
-                memo.replace(batch, executor.visit(batch, &earlier, &edits, &Plan::default()).expect("in memory").summary)
-                    .expect("same components");
+                memo.replace(
+                    batch,
+                    executor.visit(batch, &earlier, &edits, &Plan::default()).expect("in memory").summary,
+                )
+                .expect("same components");
             }
             let later = Globals::new(&model, memo.total(), version);
             let scorer = |globals: &Globals| globals.scorer(&model).expect("definite");

@@ -30,13 +30,8 @@ const D: usize = 4;
 const K: usize = 6;
 const BATCHES: usize = 5;
 const PASSES: usize = 4;
-const OPTIONS: LocalOptions = LocalOptions {
-    sparsity: Sparsity::Limited(3),
-    margin: None,
-    bounds_memory: 1,
-    keep: Keep::SummaryAndGaps,
-    check: None,
-};
+const OPTIONS: LocalOptions =
+    LocalOptions { sparsity: Sparsity::Limited(3), margin: None, bounds_memory: 1, keep: Keep::SummaryAndGaps };
 
 fn send(stream: &mut impl Write, bytes: &[u8]) -> std::io::Result<()> {
     stream.write_all(&(bytes.len() as u64).to_le_bytes())?;

@@ -48,7 +48,7 @@ def score(
     """Say how well MODEL foretells the rows of DATA: the mean log predictive density, in nats a row.
 
     The higher, the better; it depends on the units of the data. To compare models, score rows that none of them was
-    fitted to. With weights the mean is weighted.
+    fitted to. With weights the mean is weighted. Rows without any value are left out of it.
 
     \b
     Example:
@@ -60,6 +60,9 @@ def score(
     table, sample_weight = read_weighted(data, weights, reading)
     with rows_of(data, weights, weight_column=weight_column):
         sample_weight = sample_weights(sample_weight, len(table))
+        if fit._state.missing == "marginalize":
+            # They have no part in the bound either, and a density that says nothing.
+            sample_weight = without_empty_rows(sample_weight, rows_without_values(table), "data", "mean")
         densities = fit.log_predictive(table, threads=threads)
         bound = fit.evaluate(table, sample_weight=sample_weight, threads=threads) if elbo else None
     mean = densities.mean() if sample_weight is None else (sample_weight * densities).sum() / sample_weight.sum()

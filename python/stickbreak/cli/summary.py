@@ -17,6 +17,7 @@ def facts(fit: Fit) -> list[tuple[str, str]]:
     return [
         ("data", f"{state.n_rows:,} rows, {_plural(state.dimension, 'column')}"),
         ("model", f"{type(model.likelihood).__name__}, {model.process}"),
+        *([("missing", "values may be: marginalize")] if state.missing == "marginalize" else []),
         ("components", f"{fit.n_components}, of which {fit.n_occupied} in use"),
         ("ELBO", f"{fit.elbo:.8g} nats, {fit.elbo / state.n_rows:.6g} a row ({fit.bound})"),
         ("passes", f"{passes}{seconds} ({reason})"),
@@ -32,6 +33,7 @@ def described(fit: Fit) -> dict[str, Any]:
     return {
         "n_rows": fit._state.n_rows,
         "n_columns": fit._state.dimension,
+        "missing": fit._state.missing,
         "likelihood": likelihood,
         "process": process,
         "n_components": fit.n_components,

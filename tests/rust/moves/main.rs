@@ -39,7 +39,8 @@ fn run(case: Case, setting: Setting, k: usize, n_clusters: usize, passes: &[Move
     let problem = Problem::new(case, n, 4, n_clusters, setting.seed);
     let rows = problem.rows();
     let weights = problem.weights.as_deref();
-    let source = ArrayBatches::new(rows.as_ref(), weights, setting.n_batches, Some(setting.seed), 0).expect("enough rows");
+    let source =
+        ArrayBatches::new(rows.as_ref(), weights, setting.n_batches, Some(setting.seed), 0).expect("enough rows");
     let labels: Vec<u32> = (0..n as u32).map(|row| (row / 3 + row % 5) % k as u32).collect();
     let mut replay = Replay::new(&problem.model, rows.as_ref(), weights, &source, setting, &labels);
     let mut accepted = BTreeMap::new();

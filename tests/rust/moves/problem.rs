@@ -102,9 +102,9 @@ impl Problem {
     pub fn rows(&self) -> Box<dyn Rows<f64> + '_> {
         match &self.table {
             Table::Dense(values) => Box::new(DenseRows::new(values, self.dimension)),
-            Table::Sparse(starts, columns, values) => {
-                Box::new(CsrRows::new(Csr { starts, columns, values }, self.dimension).expect("parts that fit together"))
-            }
+            Table::Sparse(starts, columns, values) => Box::new(
+                CsrRows::new(Csr { starts, columns, values }, self.dimension).expect("parts that fit together"),
+            ),
         }
     }
 }

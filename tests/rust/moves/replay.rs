@@ -190,7 +190,9 @@ impl<'a> Replay<'a> {
         for (k, id) in total.ids.iter().enumerate() {
             let at = known.ids.iter().position(|other| other == id);
             assert_eq!(at.is_none(), ids.contains(id));
-            assert!(at.map_or(total.counts[k] > 0.0, |at| (total.counts[k] - known.counts[at]).abs() <= 1e-9 * known.mass));
+            assert!(
+                at.map_or(total.counts[k] > 0.0, |at| (total.counts[k] - known.counts[at]).abs() <= 1e-9 * known.mass)
+            );
         }
         assert_eq!(total.mass, known.mass);
         if before.is_some() {
@@ -220,7 +222,10 @@ impl<'a> Replay<'a> {
         let mut watch = Watch { ids: &globals.ids, rows: &mut self.table };
         let seen = self.watch.visit_with_taps(batch, &globals, &self.edits, &mut [&mut watch]).expect("finite");
         // To look on behalf of moves changes nothing.
-        assert_eq!((&visit.summary.counts, &visit.summary.statistics), (&seen.summary.counts, &seen.summary.statistics));
+        assert_eq!(
+            (&visit.summary.counts, &visit.summary.statistics),
+            (&seen.summary.counts, &seen.summary.statistics)
+        );
         assert_eq!((&visit.summary.entropies, visit.summary.tail), (&seen.summary.entropies, seen.summary.tail));
 
         let units = self.source.load(batch).expect("in memory");
@@ -338,7 +343,8 @@ impl<'a> Replay<'a> {
             for group in groups(self.model, &parts, heads.len() + 1) {
                 let owner = group.iter().find(|id| heads.contains(id)).copied().unwrap_or(proposal.target);
                 for (shares, dealt) in self.table.iter_mut().zip(&self.dealt) {
-                    if dealt.get(&proposal.target).is_some_and(|part| group.contains(part)) && owner != proposal.target {
+                    if dealt.get(&proposal.target).is_some_and(|part| group.contains(part)) && owner != proposal.target
+                    {
                         let value = shares.remove(&proposal.target).expect("a row of the target");
                         shares.insert(owner, value);
                     }
@@ -351,7 +357,8 @@ impl<'a> Replay<'a> {
 
     /// Deals the rows of `gone` to the others: two turns of globals from all that the others have, and of shares under them.
     fn refit(&mut self, round: &Round<'_, f64>, ids: &[ComponentId], gone: ComponentId) {
-        let own: Vec<u32> = (0..self.table.len()).filter(|&row| self.table[row].contains_key(&gone)).map(|row| row as u32).collect();
+        let own: Vec<u32> =
+            (0..self.table.len()).filter(|&row| self.table[row].contains_key(&gone)).map(|row| row as u32).collect();
         let others: Vec<u32> = (0..self.table.len() as u32).filter(|row| own.binary_search(row).is_err()).collect();
         let left: Vec<ComponentId> = ids.iter().filter(|id| **id != gone).copied().collect();
         let all = Units::all(self.rows, self.weights);
@@ -404,7 +411,8 @@ impl<'a> Replay<'a> {
         for batch in 0..self.setting.n_batches {
             let units = self.source.load(batch).expect("in memory");
             let found = self.memo.batch(batch).expect("visited");
-            let expected = run(self.model, &units, &found.ids, &values_of(&units, &found.ids, &self.table), &self.cancel);
+            let expected =
+                run(self.model, &units, &found.ids, &values_of(&units, &found.ids, &self.table), &self.cancel);
             assert_same(found, &expected, "a batch");
             sum.add(found).expect("the same components");
         }
