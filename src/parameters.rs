@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::ops::RangeInclusive;
 
 use crate::error::{Error, Result};
-use crate::real::Real;
+use crate::real::Plain;
 
 /// The value of one parameter.
 #[derive(Debug, Clone, PartialEq)]
@@ -196,21 +196,6 @@ impl std::fmt::Display for Value {
                 let finite = if data.iter().all(|x| x.is_finite()) { "" } else { " with values that are not finite" };
                 write!(f, "an array of shape {}{finite}", Shape(shape))
             }
-        }
-    }
-}
-
-/// A number without hundreds of zeros.
-pub struct Plain<T>(pub T);
-
-impl<T: Real> std::fmt::Display for Plain<T> {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let Self(value) = *self;
-        let size = value.to_f64().abs();
-        if size == 0.0 || !size.is_finite() || (1e-4..1e16).contains(&size) {
-            write!(f, "{value}")
-        } else {
-            write!(f, "{value:e}")
         }
     }
 }

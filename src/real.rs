@@ -49,6 +49,21 @@ pub trait Real:
     fn ln_1p(self) -> Self;
 }
 
+/// A number without hundreds of zeros.
+pub struct Plain<T>(pub T);
+
+impl<T: Real> Display for Plain<T> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let Self(value) = *self;
+        let size = value.to_f64().abs();
+        if size == 0.0 || !size.is_finite() || (1e-4..1e16).contains(&size) {
+            write!(f, "{value}")
+        } else {
+            write!(f, "{value:e}")
+        }
+    }
+}
+
 macro_rules! impl_real {
     ($t:ident, $name:literal) => {
         impl Real for $t {

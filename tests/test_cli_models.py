@@ -1,5 +1,6 @@
 """Models, objectives and missing values on the command line, against the same fits in Python."""
 
+import json
 import warnings
 from pathlib import Path
 from typing import Any
@@ -64,6 +65,28 @@ def test_missing_values() -> None:
     expected = in_python(sb.Poisson(), HOLED, missing="marginalize")
     assert found.elbo == expected.elbo
     np.testing.assert_array_equal(found.impute(HOLED), expected.impute(HOLED))
+
+
+def test_rows_without_values_have_no_part_in_a_score() -> None:
+    fit = fitted("holed.npy", "--likelihood", "poisson", "--missing", "marginalize")
+    np.save("emptied.npy", np.concatenate([HOLED, np.full((5, 3), np.nan)]))
+    shown = []
+    for name in ("holed.npy", "emptied.npy"):
+        result = CliRunner().invoke(program, ["score", "m.safetensors", name, "--elbo", "--json"])
+        assert result.exit_code == 0, result.output
+        shown.append(json.loads(result.stdout))
+        assert result.stderr.count("no value at all") == (name == "emptied.npy")
+    assert shown[1]["mean_log_predictive"] == pytest.approx(fit.log_predictive(HOLED).mean(), rel=1e-12)
+    assert shown[1]["elbo"] == pytest.approx(shown[0]["elbo"], rel=1e-12)
+
+
+def test_info_says_that_values_may_be_missing() -> None:
+    for options, missing in (((), "error"), (("--missing", "marginalize"), "marginalize")):
+        fitted("counts.npy", "--likelihood", "poisson", *options)
+        result = CliRunner().invoke(program, ["info", "m.safetensors"])
+        assert ("values may be" in result.stdout) == (missing == "marginalize")
+        result = CliRunner().invoke(program, ["info", "m.safetensors", "--json"])
+        assert json.loads(result.stdout)["missing"] == missing
 
 
 def test_a_warning_is_said_once() -> None:

@@ -1,5 +1,8 @@
 """Beside very large priors and counts, against limits that are known exactly."""
 
+import itertools
+from collections.abc import Callable
+
 import numpy as np
 import pytest
 import scipy.sparse
@@ -30,6 +33,60 @@ def test_rates_and_probabilities_that_are_all_but_known(size: float) -> None:
     one = sb.FiniteDirichlet(1)
     assert bound(sb.Bernoulli(size, failures=size), one) == pytest.approx(240 * np.log(0.5), rel=1e-9)
     assert bound(sb.Poisson(size, rate=size), one) == pytest.approx(stats.poisson.logpmf(ROWS, 1).sum(), rel=1e-9)
+
+
+REAL = ROWS + np.random.default_rng(4).normal(size=ROWS.shape)
+
+
+@pytest.mark.parametrize(
+    "known",
+    [
+        lambda size: sb.ZeroMeanGaussian(dof=size, scale=size * np.eye(4)),
+        lambda size: sb.Gaussian(np.zeros(4), mean_precision=1e12, dof=size, scale=size * np.eye(4)),
+        lambda size: sb.DiagonalGaussian(np.zeros(4), mean_precision=1e12, shape=size, rate=size),
+        lambda size: sb.SphericalGaussian(np.zeros(4), mean_precision=1e12, shape=size, rate=size),
+        lambda size: sb.SphericalGaussian(np.zeros(4), mean_precision=1e12, shape=size, rate=size, base="product"),
+    ],
+)
+def test_precisions_that_are_all_but_known(known: Callable[[float], object]) -> None:
+    """At the largest number allowed rows still count as they should: the precision is 1 and the mean 0, each within
+    1e-4 of itself; beyond it the number is refused."""
+    expected = stats.norm.logpdf(REAL).sum()
+    assert bound(known(1e9), sb.FiniteDirichlet(1), rows=REAL) == pytest.approx(expected, abs=1e-3)
+    for size in (1.0000001e9, 1e12, 1e16, 1e300):
+        with pytest.raises(sb.InvalidArgument) as caught:
+            known(size)
+        assert caught.value.argument in ("dof", "shape")
+        assert caught.value.allowed == "from 1e-300 to 1e9"
+
+
+@pytest.mark.parametrize("size", [1.0, 1e12, 1e16, 1e20, 1e100])
+def test_the_two_forms_of_the_bound_beside_large_pseudo_counts(size: float) -> None:
+    rows = np.random.default_rng(5).integers(5, size=(60, 4)).astype(float)
+    model = sb.Mixture(likelihood=sb.Multinomial(size), process=sb.FiniteDirichlet(1))
+    fit = sb.fit(model, rows, START, init=np.zeros(60, dtype=int), progress=False)
+    assert fit.evaluate(rows) == pytest.approx(fit.elbo, rel=1e-10)
+
+
+def test_priors_on_the_concentration_at_their_limits() -> None:
+    for shape, rate in itertools.product([1e-200, 1.0, 1e200], repeat=2):
+        process = sb.DirichletProcess(sb.Gamma(shape, rate))
+        assert np.isfinite(bound(sb.Bernoulli(), process))
+    for name in ("shape", "rate"):
+        for wrong in (9e-201, 1e-220, 1.1e200):
+            with pytest.raises(sb.InvalidArgument) as caught:
+                sb.Gamma(**{"shape": 1.0, "rate": 1.0, name: wrong})
+            assert (caught.value.argument, caught.value.allowed) == (name, "a number from 1e-200 to 1e200")
+
+
+def test_small_numbers_in_messages() -> None:
+    sparse = scipy.sparse.csr_array(np.full((3, 2), 1e-300))
+    with pytest.raises(sb.InvalidArgument, match="1e-300 in row 0, column 0"):
+        sb.fit(sb.Mixture(likelihood=sb.Poisson()), sparse, n_components=1, progress=False)
+    model = sb.Mixture(likelihood=sb.Multinomial(1e-300))
+    with pytest.raises(sb.InvalidArgument) as caught:
+        sb.fit(model, ROWS, sb.Full(objective="map"), n_components=1, progress=False)
+    assert caught.value.found == "1e-300"
 
 
 @pytest.mark.parametrize("count", [3.0, 300.0, 1e9, 7e13, 2.0**52])

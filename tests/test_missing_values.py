@@ -155,6 +155,10 @@ def test_empty_rows_are_left_out(likelihood: str, process: str) -> None:
     expected = np.exp(log_weights - logsumexp(log_weights))
     np.testing.assert_allclose(other.predict_proba(rows[empty]), np.tile(expected, (3, 1)), rtol=1e-8)
     np.testing.assert_allclose(other.log_predictive(rows[empty]), 0.0, atol=1e-12)
+    with pytest.warns(sb.EmptyRowsWarning, match="3 rows have no value at all and no part in the bound"):
+        bound = other.evaluate(rows, sample_weight=case.weights)
+    assert bound == pytest.approx(fit.evaluate(rows[~empty], sample_weight=case.weights[~empty]), rel=1e-12)
+    assert bound >= other.elbo - 1e-9 * abs(other.elbo)
 
 
 @every_marginalising

@@ -242,6 +242,47 @@ def test_damaged_arrays(rows: np.ndarray, tmp_path: Path) -> None:
                 sb.load(tmp_path / "damaged")
 
 
+def impossible(arrays: dict[str, np.ndarray], at: tuple[int, int], value: float) -> dict[str, np.ndarray]:
+    statistics = arrays["statistics"].copy()
+    statistics[at] = value
+    return {**arrays, "statistics": statistics}
+
+
+@pytest.mark.parametrize("likelihood", [sb.Multinomial(), sb.Poisson(), sb.Bernoulli(), sb.DiagonalGaussian()])
+@pytest.mark.parametrize("missing", ["error", "marginalize"])
+def test_statistics_that_no_rows_have(likelihood: sb.Likelihood, missing: str, tmp_path: Path) -> None:
+    if missing == "marginalize" and isinstance(likelihood, sb.Multinomial):
+        return
+    rows = np.random.default_rng(0).integers(2, size=(40, 3)).astype(float)
+    fit = sb.fit(sb.Mixture(likelihood=likelihood), rows, n_components=2, missing=missing, progress=False)
+    header, arrays = fit._to_parts()
+    # Without a bound that the statistics would have to agree with.
+    header["state"] = {**header["state"], "elbo": float("nan"), "stop_reason": "interrupted"}
+    path, count = tmp_path / "m.safetensors", float(arrays["counts"][0])
+    files.write(path, header, arrays)
+    sb.load(path)
+    wrong = []
+    if not isinstance(likelihood, sb.DiagonalGaussian):
+        wrong += [impossible(arrays, (0, 1), -0.1), {**arrays, "origin": np.array([0.0, 1.0, 0.0])}]
+    if isinstance(likelihood, sb.Bernoulli):
+        wrong.append(impossible(arrays, (0, 1), count + 0.1))
+    if missing == "marginalize":
+        wrong += [impossible(arrays, (0, -1), count + 0.1), impossible(arrays, (0, -1), -0.1)]
+    for damaged in wrong:
+        files.write(path, header, damaged)
+        with pytest.raises(sb.ModelFileError, match=r"statistics: |the origin is not zero"):
+            sb.load(path)
+
+
+def test_a_fit_that_ended_has_a_bound(rows: np.ndarray, tmp_path: Path) -> None:
+    header, arrays = fitted(rows)._to_parts()
+    for reason in ("converged", "max_passes"):
+        state = {**header["state"], "elbo": float("nan"), "stop_reason": reason}
+        files.write(tmp_path / "m", {**header, "state": state}, arrays)
+        with pytest.raises(sb.ModelFileError, match=f"the bound is nan, but the fit ended by {reason}"):
+            sb.load(tmp_path / "m")
+
+
 def test_fields_of_another_kind_are_named(rows: np.ndarray, tmp_path: Path) -> None:
     path = tmp_path / "m.safetensors"
     header, arrays = fitted(rows)._to_parts()

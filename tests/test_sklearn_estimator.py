@@ -364,6 +364,13 @@ def test_bad_data(rows: np.ndarray, data: Any, error: type[Exception], words: st
         quick().fit(rows).predict(rows[:, :1])
 
 
+def test_rows_without_values_have_no_part_in_the_score(rows: np.ndarray) -> None:
+    estimator = quick(likelihood=sb.DiagonalGaussian(), missing="marginalize").fit(rows)
+    with pytest.warns(sb.EmptyRowsWarning, match="2 rows have no value at all and no part in the score"):
+        found = estimator.score(np.concatenate([rows, np.full((2, rows.shape[1]), np.nan)]))
+    assert found == pytest.approx(estimator.score(rows), rel=1e-12)
+
+
 def test_missing_values_are_left_to_fit(rows: np.ndarray) -> None:
     """With the words for it they come through, and a likelihood that cannot read them says so itself."""
     holes = rows.copy()

@@ -1,6 +1,8 @@
 """Data read in blocks: a function that makes iterators, Parquet files, memory maps; the same bits as in memory."""
 
+import itertools
 import json
+import re
 import subprocess
 import sys
 import textwrap
@@ -370,3 +372,47 @@ def test_memory_does_not_grow_with_the_data() -> None:
         grown.append(json.loads(run.stdout))
     assert grown[1] - grown[0] < 10e6, grown
     assert grown[1] < 40e6, grown
+
+
+def later(rows: np.ndarray, others: np.ndarray, reading: int) -> Callable[[], Iterator[np.ndarray]]:
+    """A source that brings `others` from a reading on; the first one is that of its first block."""
+    begun = itertools.count()
+    return lambda: iter(np.array_split(others if next(begun) >= reading else rows, 4))
+
+
+@pytest.mark.filterwarnings("ignore::stickbreak.EmptyRowsWarning")
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("with_empty_rows", [False, True])
+@pytest.mark.parametrize("number", [70, 110])
+def test_another_number_of_rows_after_the_count_of_empty_ones(
+    number: int, with_empty_rows: bool, weighted: bool
+) -> None:
+    rows = np.random.default_rng(0).normal(size=(110, 3))
+    if with_empty_rows:
+        rows[::9] = np.nan
+    weights = np.ones(90) if weighted else None
+    source = later(rows[:90], rows[:number], 2)
+    model = sb.Mixture(likelihood=sb.DiagonalGaussian())
+    with pytest.raises(sb.SourceError, match="90 rows at first"):
+        sb.fit(model, source, n_components=2, missing="marginalize", sample_weight=weights, progress=False)
+
+
+@pytest.mark.parametrize("wrong", [np.nan, np.inf])
+@pytest.mark.parametrize("likelihood", [sb.Gaussian(), sb.DiagonalGaussian(), sb.Poisson()])
+def test_values_that_turn_wrong_in_an_early_reading(likelihood: sb.Likelihood, wrong: float) -> None:
+    """Whichever reading of the start it is, the error names the data and the place."""
+    rows = np.random.default_rng(0).poisson(3.0, size=(90, 3)).astype(float)
+    others = rows.copy()
+    others[50, 1] = wrong
+    algorithm = sb.Memoized(batches=3, shuffle=False, max_passes=1)
+    model, ended = sb.Mixture(likelihood=likelihood), []
+    for reading in range(2, 6):
+        try:
+            fit = sb.fit(model, later(rows, others, reading), algorithm, n_components=2, progress=False)
+            ended.append(str(fit.error))
+        except sb.SourceError as error:
+            ended.append(str(error))
+    words = r"data must be .*in row 50, column 1; every reading must bring the same rows"
+    # The last reading may be one that no fit of this family makes.
+    assert all(re.search(words, text) for text in ended[:2])
+    assert all(text == "None" or re.search(words, text) for text in ended[2:])

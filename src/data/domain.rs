@@ -3,8 +3,7 @@
 use crate::data::Units;
 use crate::error::{Error, Result};
 use crate::parallel::{Cancel, blocks, try_map_with};
-use crate::parameters::Plain;
-use crate::real::Real;
+use crate::real::{Plain, Real};
 
 /// The values that rows may have.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -2,7 +2,7 @@
 
 use crate::data::RowBlock;
 use crate::error::{Error, Result};
-use crate::parameters::Plain;
+use crate::real::Plain;
 use crate::suffstats::Sufficient;
 
 /// The least probability or expected count that is not taken for zero in logarithms.

@@ -2,7 +2,7 @@
 
 import click
 
-from stickbreak.arrays import sample_weights
+from stickbreak.arrays import rows_without_values, sample_weights, without_empty_rows
 from stickbreak.cli.options import (
     Reading,
     data_argument,

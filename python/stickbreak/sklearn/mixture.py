@@ -280,15 +280,18 @@ class BayesianMixture(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Density
         y : None
             Ignored.
         sample_weight : array_like of shape (n,), optional
-            Weights of the rows in the average, at least 0, not all zero.
+            Weights of the rows in the average, at least 0, not all zero. Rows without any value weigh nothing.
 
         Returns
         -------
         float
             Nats a row; more is better.
         """
-        log_densities = self.score_samples(X)
+        rows = self._validated(X)
+        log_densities = self._fitted().log_predictive(rows, threads=self.threads)
         weights = arrays.sample_weights(sample_weight, len(log_densities))
+        if self._allows_nan():
+            weights = arrays.without_empty_rows(weights, arrays.rows_without_values(rows), "X", "score")
         if weights is None:
             return float(log_densities.mean())
         return float((log_densities * weights).sum() / weights.sum())
