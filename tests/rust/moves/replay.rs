@@ -90,13 +90,8 @@ impl<'a> Replay<'a> {
     ) -> Self {
         let k = labels.iter().max().map_or(0, |&label| label as usize + 1);
         let edits = EditLog::with_components(k);
-        let options = LocalOptions {
-            sparsity: setting.sparsity,
-            margin: setting.margin,
-            bounds_memory: 1,
-            keep: Keep::Summary,
-            check: None,
-        };
+        let options =
+            LocalOptions { sparsity: setting.sparsity, margin: setting.margin, bounds_memory: 1, keep: Keep::Summary };
         let executor = || InProcess::new(model, source, options, Cancel::default()).expect("in memory");
         let table: Vec<Shares> = labels.iter().map(|&label| [(ComponentId(label), 1.0)].into()).collect();
         let units = Units::all(rows, weights);
