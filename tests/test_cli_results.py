@@ -15,6 +15,7 @@ import stickbreak as sb
 from cases import clustered_rows
 from stickbreak import datafiles
 from stickbreak.cli import program
+from stickbreak.history import moves_of
 
 WEIGHTS = np.linspace(0.5, 2.0, 300)
 
@@ -305,7 +306,7 @@ def test_summary_of_a_fit(folder: Path, rows: np.ndarray) -> None:
         f"{fit.elbo:.8g} nats",
         f"{len(fit.history)} in ",
         f"({fit.stop_reason.value.replace('_', ' ')})",
-        f"{sum(record.accepted for record in fit.history)} of ",
+        *(f"{move.accepted} of {move.proposed} {move.kind}" for move in moves_of(fit.history) if move.proposed),
         "m.safetensors",
     ):
         assert words in printed

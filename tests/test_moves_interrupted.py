@@ -5,7 +5,6 @@ Nothing here measures time; the limits are there only so that a hanging process 
 
 import json
 import random
-import signal
 import subprocess
 import sys
 import time
