@@ -45,4 +45,4 @@ def assert_sound(fit: sb.Fit, rows: Any, mass: float, *, exact: bool = True) -> 
         for report in record.moves:
             assert 0 <= report.accepted <= report.proposed
             assert report.gain >= 0.0
-            assert report.accepted + sum(report.refused.values()) == report.proposed
+            assert report.accepted + sum(report.refused.values()) == report.proposed, report

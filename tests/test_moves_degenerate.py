@@ -121,10 +121,11 @@ def test_weights_of_zero(moves: Any) -> None:
         sb.fit(model, rows, sb.Full(moves=moves), sample_weight=np.zeros(300), progress=False)
 
 
+@pytest.mark.filterwarnings("ignore::stickbreak.errors.EmptyRowsWarning")
 @every_set
 @pytest.mark.parametrize("likelihood", [sb.DiagonalGaussian, sb.Bernoulli, sb.Poisson])
 def test_missing_values(likelihood: Any, moves: Any) -> None:
-    """Most values are missing, one column and some rows altogether."""
+    """Most values are missing, some rows altogether."""
     rng = RNG(12)
     rows = clustered_rows(rng, 400, 5, 3)
     if likelihood is not sb.DiagonalGaussian:
@@ -137,7 +138,7 @@ def test_missing_values(likelihood: Any, moves: Any) -> None:
     for k in (1, 10):
         for algorithm in algorithms(moves, 400, k):
             fit = sb.fit(model, rows, algorithm, n_components=k, missing="marginalize", progress=False)
-            assert_sound(fit, rows, 400)
+            assert_sound(fit, rows, np.isfinite(rows).any(1).sum())
 
 
 @every_set
