@@ -38,7 +38,8 @@ def assert_sound(fit: sb.Fit, rows: Any, mass: float, *, exact: bool = True) -> 
     dropped = mass * (1 + max(record.n_components for record in fit.history)) * np.exp(-20.0)
     assert (np.diff(bounds) >= -dropped - slack * (1.0 + np.abs(bounds[1:]))).all()
     assert fit.counts.sum() == pytest.approx(mass, rel=1e-6)
-    assert (fit.counts >= 0).all() and (np.diff(fit.counts) <= 0).all()
+    assert (fit.counts >= 0).all()
+    assert (np.diff(fit.counts) <= 0).all()
     for values in (*fit.components.values(), fit.weights):
         assert np.isfinite(values).all()
     for record in fit.history:

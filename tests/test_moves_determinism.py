@@ -1,4 +1,4 @@
-"""Moves depend on the seed and the data alone: not on threads, nor on where the rows are, nor on where a run stopped."""
+"""Moves depend on the seed and the data alone: not on threads, on where the rows are, or where a run stopped."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -76,8 +76,8 @@ def test_every_checkpoint_leads_to_the_same_end(moves: Any, tmp_path: Path, monk
     rows = ROWS[:800]
     whole = fit(moves, rows, checkpoint=sb.Checkpoint(path, every_seconds=0))
     states = list(written)
-    assert len(states) > 4 * 5
-    for state in states[::2]:
+    assert len(states) >= 5
+    for state in states:
         path.write_bytes(state)
         assert bits(fit(moves, rows, checkpoint=sb.Checkpoint(path, every_seconds=0)), rows) == bits(whole, rows)
     assert bits(fit(moves, rows), rows) == bits(whole, rows)
@@ -93,9 +93,9 @@ def test_a_finished_fit_may_go_on_for_longer(moves: Any, tmp_path: Path) -> None
 
 def test_other_moves_are_another_run(tmp_path: Path) -> None:
     path = tmp_path / "fit.checkpoint"
-    fit(USUAL, checkpoint=sb.Checkpoint(path))
+    fit(USUAL, checkpoint=sb.Checkpoint(path), n_components=3)
     before = path.read_bytes()
     for others in [(), USUAL[:2], (sb.Birth(fresh=9), *USUAL[1:])]:
         with pytest.raises(sb.CheckpointError, match="moves"):
-            fit(others, checkpoint=sb.Checkpoint(path), n_components=1)
+            fit(others, checkpoint=sb.Checkpoint(path), n_components=3)
         assert path.read_bytes() == before

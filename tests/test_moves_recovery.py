@@ -83,9 +83,7 @@ def test_from_one_component(name: str, moves: str) -> None:
 
 
 def test_every_seed_finds_four_gaussians() -> None:
-    """Of 40 seeds at most one may fail: were one in 20 expected, two or more would fail in 60 % of all runs of this test,
-    so a pass says that failures are rare; the seeds are fixed.
-    """
+    """At most one of 40 seeds may fail: were one in ten to fail, two or more would do so in 92 % of such tests."""
     failures = [seed for seed in range(40) if grown("gaussian", MOVES["births"], seed)[0].n_components != TRUE]
     assert len(failures) <= 1
 

@@ -52,3 +52,41 @@ impl Memory {
         self.0.is_empty()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const ID: ComponentId = ComponentId(7);
+
+    #[test]
+    fn what_failed_waits_twice_as_long_each_time() {
+        let mut memory = Memory::default();
+        assert!(memory.is_ready(ID, 100.0, 0) && memory.is_empty());
+        for (pass, wait) in [(0, 5), (5, 10), (15, 20)] {
+            memory.failed(ID, 100.0, pass);
+            assert!(!memory.is_ready(ID, 100.0, pass + wait - 1));
+            assert!(memory.is_ready(ID, 100.0, pass + wait));
+        }
+        assert!(memory.is_ready(ComponentId(8), 100.0, 16));
+    }
+
+    #[test]
+    fn another_count_makes_another_component() {
+        let mut memory = Memory::default();
+        memory.failed(ID, 100.0, 3);
+        assert!(!memory.is_ready(ID, 110.0, 4) && !memory.is_ready(ID, 90.0, 4));
+        assert!(memory.is_ready(ID, 110.1, 4) && memory.is_ready(ID, 89.9, 4));
+        memory.forget(ID);
+        assert!(memory.is_ready(ID, 100.0, 4) && memory.is_empty());
+    }
+
+    #[test]
+    fn many_failures_overflow_nothing() {
+        let mut memory = Memory::default();
+        (0..200).for_each(|pass| memory.failed(ID, 1.0, pass));
+        assert!(!memory.is_ready(ID, 1.0, 1000));
+        memory.clear();
+        assert!(memory.is_ready(ID, 1.0, 1000));
+    }
+}

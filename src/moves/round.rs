@@ -391,6 +391,9 @@ impl<F: Scalar> Round<'_, F> {
         state.found.shared = super::plan::SharedRows::default();
         state.found.crowded.clear();
         state.plan.proposals.clear();
+        state.plan.shared.clear();
+        let ids = &memo.total().ids;
+        state.plan.pairs.retain(|(a, b)| ids.contains(a) && ids.contains(b));
         memo.drop_gaps();
     }
 

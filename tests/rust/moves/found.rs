@@ -1,0 +1,158 @@
+//! What visits find adds up to the same in whatever order the batches come.
+
+use proptest::prelude::*;
+use stickbreak::component::{ComponentId, EditLog};
+use stickbreak::data::{Csr, CsrRows, DenseRows, Rows, Sample, Units};
+use stickbreak::moves::{Bag, Collect, Findings, Found, Plan, SharedRows};
+use stickbreak::rng::{Purpose, name, permutation, stream};
+use stickbreak::suffstats::{PairGaps, Summary};
+
+const D: usize = 3;
+
+/// Row i is (i, 2 i, 3 i), of mass 1 + i / 10.
+fn sample(rows: std::ops::Range<u32>) -> Sample {
+    let values: Vec<f64> = (0..rows.end).flat_map(|row| (1..=3).map(move |j| f64::from(row * j))).collect();
+    let masses: Vec<f64> = (0..rows.end).map(|row| 1.0 + f64::from(row) / 10.0).collect();
+    let table = DenseRows::new(values, D);
+    let mut sample = Sample::default();
+    sample.extend(&Units::all(&table, Some(&masses)), &rows.collect::<Vec<_>>());
+    sample
+}
+
+/// The named rows of a bag, in the order of their names.
+fn contents(bag: &Bag, most: usize) -> Vec<(u64, Vec<f64>, f64)> {
+    let bag = bag.smallest(most);
+    let units = bag.rows.units::<f64>(1.0);
+    let mut rows: Vec<_> = (0..units.len())
+        .map(|unit| {
+            let mut row = vec![0.0; D];
+            units.read([unit], &[0.0; D], &mut row);
+            (bag.names[unit], row, units.mass(unit))
+        })
+        .collect();
+    rows.sort_by_key(|(name, _, _)| *name);
+    rows
+}
+
+proptest! {
+    /// The rows with the smallest names, whichever batch was visited first and however often the bag was sorted out.
+    #[test]
+    fn a_bag_is_the_same_in_any_order(n_batches in 1_usize..9, size in 1_u32..20, most in 1_usize..40, seed in 0_u64..1000) {
+        let id = ComponentId(3);
+        let plan = Plan { collect: Some(Collect { ids: vec![id], threshold: 0.1, most, name: seed }), ..Plan::default() };
+        let bag = |batch: usize| {
+            let first = batch as u32 * size;
+            let names = (first..first + size).map(|row| name(seed, [u64::from(row)])).collect();
+            Bag { rows: sample(first..first + size), names }
+        };
+        let take = |order: &[u32]| {
+            let mut found = Found::default();
+            for &batch in order {
+                let findings = Findings { bags: [(id, bag(batch as usize))].into(), ..Findings::default() };
+                found.take(batch as usize, n_batches, findings, &plan);
+            }
+            prop_assert!(found.bags[&id].names.len() <= 2 * most + size as usize);
+            Ok(contents(&found.bags[&id], most))
+        };
+        let in_order: Vec<u32> = (0..n_batches as u32).collect();
+        let shuffled = permutation(n_batches as u32, &mut stream(seed, Purpose::Visits, 0));
+        let found = take(&in_order)?;
+        prop_assert_eq!(&found, &take(&shuffled)?);
+        let mut names: Vec<u64> = (0..n_batches as u32 * size).map(|row| name(seed, [u64::from(row)])).collect();
+        names.sort_unstable();
+        names.truncate(most);
+        prop_assert_eq!(found.iter().map(|(name, _, _)| *name).collect::<Vec<_>>(), names);
+    }
+
+    /// Appending and picking keep every row with its mass and its pairs, sparse or dense.
+    #[test]
+    fn rows_survive_appending_and_picking(cut in 0_u32..12, sparse in any::<bool>(), seed in 0_u64..100) {
+        let dense: Vec<f64> = (0..12 * 3).map(|at| if (at * 7 + seed as usize).is_multiple_of(3) { 0.0 } else { at as f64 }).collect();
+        let (mut starts, mut columns, mut values) = (vec![0], Vec::new(), Vec::new());
+        for row in dense.chunks_exact(D) {
+            for (column, &value) in (0..).zip(row).filter(|(_, value)| **value != 0.0) {
+                columns.push(column);
+                values.push(value);
+            }
+            starts.push(values.len() as u64);
+        }
+        let csr = Csr { starts: &starts, columns: &columns, values: &values };
+        let table: Box<dyn Rows<f64> + '_> = if sparse {
+            Box::new(CsrRows::new(csr, D).expect("parts that fit together"))
+        } else {
+            Box::new(DenseRows::new(&dense, D))
+        };
+        let units = Units::all(table.as_ref(), None);
+        let part = |range: std::ops::Range<u32>| {
+            let mut part = Sample::default();
+            part.extend(&units, &range.collect::<Vec<_>>());
+            part
+        };
+        let mut all = part(0..cut);
+        all.append(part(cut..12));
+        let order: Vec<usize> = permutation(12, &mut stream(seed, Purpose::Visits, 1)).into_iter().map(|row| row as usize).collect();
+        let picked = all.pick(&order);
+        prop_assert_eq!(picked.len(), 12);
+        let read = picked.units::<f64>(2.0);
+        for (at, &row) in order.iter().enumerate() {
+            let mut found = [0.0; D];
+            read.read([at], &[0.0; D], &mut found);
+            prop_assert_eq!(&found[..], &dense[row * D..][..D]);
+            prop_assert_eq!(read.mass(at), 2.0);
+        }
+    }
+}
+
+#[test]
+fn rows_of_candidates_keep_their_batches_and_pairs() {
+    let shared = |batch: u32, rows: std::ops::Range<u32>| SharedRows {
+        batches: vec![batch; rows.len()],
+        pairs: rows.clone().map(|row| vec![(ComponentId(row), 0.25)]).collect(),
+        rows: sample(rows),
+    };
+    let mut found = Found::default();
+    for (batch, rows) in [(1, 4..7), (0, 0..4)] {
+        let findings = Findings { shared: shared(batch, rows), ..Findings::default() };
+        found.take(batch as usize, 2, findings, &Plan::default());
+    }
+    assert_eq!(found.shared.batches, [1, 1, 1, 0, 0, 0, 0]);
+    let ids: Vec<u32> = found.shared.pairs.iter().map(|pairs| pairs[0].0.0).collect();
+    assert_eq!(ids, [4, 5, 6, 0, 1, 2, 3]);
+    for (at, row) in ids.into_iter().enumerate() {
+        let mut values = [0.0; D];
+        found.shared.rows.units::<f64>(1.0).read([at], &[0.0; D], &mut values);
+        assert_eq!(values, [1, 2, 3].map(|j| f64::from(row * j)));
+    }
+}
+
+/// Gaps of listed pairs add up over batches; of a pair that is not listed everywhere nothing is known, and a merge or a
+/// delete makes those of its components unknown.
+#[test]
+fn listed_gaps() {
+    let ids = EditLog::with_components(4).components().expect("one append");
+    let summary = |pairs: &[(u32, u32, f64)]| {
+        let listed = pairs.iter().map(|&(a, b, gap)| ((ComponentId(a), ComponentId(b)), gap)).collect();
+        let mut summary = Summary::empty(ids.clone(), 1, false);
+        summary.gaps = PairGaps::Listed(listed);
+        summary
+    };
+    let get = |summary: &Summary, a: u32, b: u32| summary.gaps.get(ComponentId(a), ComponentId(b));
+    // A sum begins with no units at all, of which every gap is known to be zero.
+    let mut sum = Summary::empty(ids.clone(), 1, true);
+    sum.add(&summary(&[(0, 1, 0.5), (1, 2, 0.25), (2, 3, 1.0)])).expect("the same components");
+    sum.add(&summary(&[(0, 1, 1.0), (2, 3, 0.0)])).expect("the same components");
+    assert_eq!((get(&sum, 0, 1), get(&sum, 1, 0), get(&sum, 2, 3)), (Some(1.5), Some(1.5), Some(1.0)));
+    assert_eq!((get(&sum, 1, 2), get(&sum, 0, 2)), (None, None));
+    sum.sub(&summary(&[(0, 1, 1.0), (2, 3, 0.0)])).expect("the same components");
+    assert_eq!((get(&sum, 0, 1), get(&sum, 2, 3)), (Some(0.5), Some(1.0)));
+    assert_eq!(get(&sum.scale(0.5), 0, 1), Some(0.25));
+
+    let (keep, gone) = (ComponentId(0), ComponentId(1));
+    sum.apply(&stickbreak::component::Edit::Merge { keep, gone }).expect("a known gap");
+    assert_eq!((get(&sum, 0, 1), get(&sum, 0, 2), get(&sum, 2, 3)), (None, None, Some(1.0)));
+    sum.apply(&stickbreak::component::Edit::Delete { id: ComponentId(3) }).expect("it was there");
+    assert_eq!(get(&sum, 2, 3), None);
+    let nothing = Summary::empty(sum.ids.clone(), 1, false);
+    sum.add(&nothing).expect("the same components");
+    assert_eq!(sum.gaps, PairGaps::Unknown);
+}
