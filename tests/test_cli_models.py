@@ -72,7 +72,9 @@ def test_rows_without_values_have_no_part_in_a_score() -> None:
     np.save("emptied.npy", np.concatenate([HOLED, np.full((5, 3), np.nan)]))
     shown = []
     for name in ("holed.npy", "emptied.npy"):
-        result = CliRunner().invoke(program, ["score", "m.safetensors", name, "--elbo", "--json"])
+        with warnings.catch_warnings():
+            warnings.simplefilter("always")
+            result = CliRunner().invoke(program, ["score", "m.safetensors", name, "--elbo", "--json"])
         assert result.exit_code == 0, result.output
         shown.append(json.loads(result.stdout))
         assert result.stderr.count("no value at all") == (name == "emptied.npy")
