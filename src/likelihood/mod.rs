@@ -331,6 +331,12 @@ registry! {
     "ZeroMeanGaussian" => ZeroMeanGaussian,
 }
 
+/// The error for moves with a base measure by which they cannot be judged.
+fn no_marginal(with: &str, instead: &str) -> Error {
+    let instead = format!("it has no closed marginal likelihood to judge moves by; use {instead}");
+    Error::NotSupported { what: format!("a move with {with}"), instead }
+}
+
 fn unknown(name: &str) -> Error {
     Error::invalid("likelihood", format!("{name:?}"), format!("one of {}", NAMES.join(", ")))
 }

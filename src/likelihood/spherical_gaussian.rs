@@ -4,6 +4,8 @@
 //! The product is conjugate in each factor alone: q(mu) q(lambda) is found by turns. It has no closed marginal likelihood;
 //! in its place stands the bound of a component by itself.
 
+mod product;
+
 use std::f64::consts::PI;
 
 use rand::RngExt;
@@ -15,6 +17,7 @@ use crate::likelihood::by_row::{RowFunction, RowScorer};
 use crate::likelihood::columns::{Column, ColumnScorer, Columns, Curve};
 use crate::likelihood::diagonal_gaussian::RIDGE;
 use crate::likelihood::gamma;
+use crate::likelihood::no_marginal;
 use crate::likelihood::scoring::Scorer;
 use crate::likelihood::wishart::LEAST_SHARE;
 use crate::likelihood::{AtPoint, Conjugate, Density, Draw, Estimate, Frame, Likelihood, Specification};
@@ -68,9 +71,6 @@ struct Centred<'a> {
     scatter: f64,
 }
 
-/// Rounds of the two factors at most; they settle in a few.
-const ROUNDS: usize = 1000;
-
 impl SphericalGaussian {
     fn d(&self) -> f64 {
         self.prior.mean.len() as f64
@@ -103,28 +103,6 @@ impl SphericalGaussian {
             shape: shape + 0.5 * own.n * self.d(),
             rate: rate + 0.5 * (own.scatter + kappa_0 * own.n / kappa * distance),
         }
-    }
-
-    /// By turns until nothing moves; each turn raises the bound.
-    fn product(&self, own: &Centred<'_>) -> Posterior {
-        let Posterior { mean: m_0, kappa: p_0, shape, rate } = &self.prior;
-        let shape_n = shape + 0.5 * own.n * self.d();
-        let mut precision = shape_n / (rate + 0.5 * own.scatter);
-        let mut found = self.prior.clone();
-        for _ in 0..ROUNDS {
-            let kappa = p_0 + precision * own.n;
-            let mean: Vec<f64> = own.sums.iter().zip(m_0).map(|(s, m)| (p_0 * m + precision * s) / kappa).collect();
-            let distance: f64 = own.sums.iter().zip(&mean).map(|(s, m)| (s / own.n - m).powi(2)).sum();
-            let rate_n = rate + 0.5 * (own.scatter + own.n * distance + own.n * self.d() / kappa);
-            found = Posterior { mean, kappa, shape: shape_n, rate: rate_n };
-            let next = shape_n / rate_n;
-            let settled = (next - precision).abs() <= 1e-14 * next;
-            precision = next;
-            if settled {
-                break;
-            }
-        }
-        found
     }
 
     /// E |mu - E mu|^2 lambda, in all columns together.
@@ -171,26 +149,6 @@ impl SphericalGaussian {
             Estimate::Mode => self.product_mode(&own, posterior),
             _ => Point { precision: posterior.shape / posterior.rate, mean: posterior.mean, blur: 0.0 },
         }
-    }
-
-    /// The joint mode under the product base measure, by turns.
-    fn product_mode(&self, own: &Centred<'_>, start: Posterior) -> Point {
-        let Posterior { mean: m_0, kappa: p_0, shape, rate } = &self.prior;
-        let mut point = Point { precision: start.shape / start.rate, mean: start.mean, blur: 0.0 };
-        for _ in 0..ROUNDS {
-            let kappa = p_0 + point.precision * own.n;
-            point.mean = own.sums.iter().zip(m_0).map(|(s, m)| (p_0 * m + point.precision * s) / kappa).collect();
-            let average = |s: &f64| if own.n < 1e-12 { 0.0 } else { s / own.n };
-            let distance: f64 = own.sums.iter().zip(&point.mean).map(|(s, m)| (average(s) - m).powi(2)).sum();
-            let rate_n = rate + 0.5 * (own.scatter + own.n * distance);
-            let next = (shape - 1.0 + 0.5 * own.n * self.d()) / rate_n;
-            let settled = (next - point.precision).abs() <= 1e-14 * next;
-            point.precision = next;
-            if settled {
-                break;
-            }
-        }
-        point
     }
 
     /// The conjugate family of the same variances: rows are compared with centres in it.
@@ -359,10 +317,7 @@ impl Conjugate for SphericalGaussian {
     fn check_marginal(&self) -> Result<()> {
         match self.base {
             Base::Conjugate => Ok(()),
-            Base::Product => Err(Error::NotSupported {
-                what: "a move with SphericalGaussian(base=\"product\")".into(),
-                instead: "it has no closed marginal likelihood to judge moves by; use base=\"conjugate\"".into(),
-            }),
+            Base::Product => Err(no_marginal("SphericalGaussian(base=\"product\")", "base=\"conjugate\"")),
         }
     }
 

@@ -79,10 +79,10 @@ struct Pair {
 }
 
 fn merged(counts: &[f64], a: usize, b: usize) -> Vec<f64> {
-    let mut counts = counts.to_vec();
-    counts[a] += counts[b];
-    counts.remove(b);
-    counts
+    let mut both = counts.to_vec();
+    both[a] = counts[a] + counts[b];
+    both.remove(b);
+    both
 }
 
 /// What became of the pairs of a pass.

@@ -16,6 +16,7 @@ mod merge;
 mod plan;
 mod round;
 mod seeding;
+mod settle;
 mod split;
 
 use serde::{Deserialize, Serialize};

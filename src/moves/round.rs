@@ -4,17 +4,17 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde::{Deserialize, Serialize};
 
-use crate::component::{ComponentId, EditLog, position};
+use crate::component::{ComponentId, EditLog};
 use crate::error::Result;
 use crate::memo::Memo;
 use crate::model::Model;
 use crate::moves::adoption::{self, Adoption};
 use crate::moves::create::{Creation, Start};
-use crate::moves::delete::{MOST_ROWS, Outcome, Refit};
+use crate::moves::delete::MOST_ROWS;
 use crate::moves::judge::Judge;
 use crate::moves::memory::Memory;
 use crate::moves::plan::{Bag, Collect, Findings, Found, Plan, Proposal};
-use crate::moves::{Kind, Moves, Report, merge, split};
+use crate::moves::{Kind, Moves, Report, merge};
 use crate::parallel::{Cancel, try_map};
 use crate::responsibilities::Sparsity;
 use crate::rng::{Choices, Purpose, name, stream};
@@ -41,18 +41,18 @@ pub struct State {
     pub plan: Plan,
     /// What they have found so far; of the last pass until the next one is planned.
     pub found: Found,
-    grown: Memory,
-    deleted: Memory,
+    pub(super) grown: Memory,
+    pub(super) deleted: Memory,
     /// The pass before which pairs were last ranked, and the components then.
     ranked: Option<(usize, Vec<ComponentId>)>,
     /// Components whose parts turned out to be one, or which had too few rows, since the last report.
-    unborn: BTreeMap<String, usize>,
+    pub(super) unborn: BTreeMap<String, usize>,
     /// Whether everything is tried once more before the run ends.
     last_round: bool,
     /// Fresh components that compete for the rows of this pass.
-    adoption: Option<Adoption>,
+    pub(super) adoption: Option<Adoption>,
     /// Whether the last pass was undone; the next one is made without births, so that it gains what a pass gains.
-    restored: bool,
+    pub(super) restored: bool,
 }
 
 impl State {
@@ -161,7 +161,7 @@ impl<F: Scalar> Round<'_, F> {
         Ok(Plan { version: pass as u64 + 1, pairs, proposals, collect, shared })
     }
 
-    fn adopts(&self) -> bool {
+    pub(super) fn adopts(&self) -> bool {
         self.moves.birth.is_some_and(|birth| birth.adopt)
     }
 
@@ -248,7 +248,7 @@ impl<F: Scalar> Round<'_, F> {
         (PARTS_MEMORY / bytes.max(1)).clamp(1, MOST_TARGETS)
     }
 
-    fn most_rows(&self) -> usize {
+    pub(super) fn most_rows(&self) -> usize {
         self.moves.birth.map_or(5000, |birth| birth.max_subsample)
     }
 
@@ -307,244 +307,4 @@ impl<F: Scalar> Round<'_, F> {
         smallest.truncate(delete.candidates);
         if total.n_components() > 1 { smallest.into_iter().map(|k| total.ids[k]).collect() } else { Vec::new() }
     }
-
-    /// Judges all that was found in `pass` and carries out what raises the bound: parts first, then merges, then deletes.
-    ///
-    /// # Errors
-    /// [`crate::Error::Cancelled`]; [`crate::Error::Numerical`].
-    pub fn settle(&self, state: &mut State, memo: &mut Memo, edits: &mut EditLog, pass: usize) -> Result<Vec<Report>> {
-        let judge = Judge::new(self.model);
-        let mut reports = Vec::new();
-        let mut touched = BTreeSet::new();
-        let mut owner = BTreeMap::new();
-        if let Some(adoption) = state.adoption.take() {
-            memo.deflate()?;
-            let (report, restored) = self.settle_adoption(&judge, &adoption, state, memo, edits, &mut owner, pass)?;
-            if restored {
-                // What the visits found belongs to responsibilities that are gone.
-                state.restored = true;
-                self.keep_bags(state, memo, &owner);
-                return Ok(vec![report]);
-            }
-            reports.push(report);
-            touched.extend(owner.values().copied());
-        } else if self.adopts() {
-            // Nobody was ready, or nobody's rows are better off in several pieces.
-            let unborn = std::mem::take(&mut state.unborn);
-            let proposed = unborn.values().sum();
-            reports.push(Report {
-                kind: Kind::Birth,
-                proposed,
-                accepted: 0,
-                gain: 0.0,
-                refused: unborn.into_iter().collect(),
-            });
-        }
-        for (kind, most) in [(Kind::Birth, usize::MAX), (Kind::Split, 1)] {
-            let asked = match kind {
-                Kind::Birth => self.moves.birth.is_some() && !self.adopts(),
-                _ => self.moves.split.is_some(),
-            };
-            if asked {
-                reports.push(self.settle_parts(&judge, state, memo, edits, (kind, most), &mut owner, pass)?);
-            }
-        }
-        let targets = state.plan.proposals.iter().map(|proposal| proposal.target);
-        touched.extend(
-            targets.filter(|target| owner.values().any(|id| id == target) && is_split(&owner, &state.plan, *target)),
-        );
-        if self.moves.merge {
-            let merged = merge::settle(&judge, memo, edits, &state.plan.pairs, &touched)?;
-            for &(keep, gone, _) in &merged.accepted {
-                owner.values_mut().filter(|id| **id == gone).for_each(|id| *id = keep);
-                owner.insert(gone, keep);
-                [keep, gone].into_iter().for_each(|id| {
-                    state.grown.forget(id);
-                    state.deleted.forget(id);
-                });
-            }
-            reports.push(Report {
-                kind: Kind::Merge,
-                proposed: merged.proposed,
-                accepted: merged.accepted.len(),
-                gain: merged.accepted.iter().fold(0.0, |sum, (_, _, gain)| sum + gain),
-                refused: refusals([("they overlap too much", merged.overlap), ("another move took one", merged.taken)]),
-            });
-        }
-        if self.moves.delete.is_some() {
-            reports.push(self.settle_deletes(&judge, state, memo, edits, &owner, pass)?);
-        }
-        self.keep_bags(state, memo, &owner);
-        Ok(reports)
-    }
-
-    /// Leaves of what was found the rows for the next parts, under the components that there are now.
-    fn keep_bags(&self, state: &mut State, memo: &mut Memo, owner: &BTreeMap<ComponentId, ComponentId>) {
-        let bags = std::mem::take(&mut state.found.bags);
-        for (id, bag) in bags {
-            let id = owner.get(&id).copied().unwrap_or(id);
-            if position(&memo.total().ids, id).is_ok() {
-                state.found.bags.entry(id).or_default().merge(bag, self.most_rows());
-            }
-        }
-        state.found.parts.clear();
-        state.found.shared = super::plan::SharedRows::default();
-        state.found.crowded.clear();
-        state.plan.proposals.clear();
-        state.plan.shared.clear();
-        let ids = &memo.total().ids;
-        state.plan.pairs.retain(|(a, b)| ids.contains(a) && ids.contains(b));
-        memo.drop_gaps();
-    }
-
-    /// Merges fresh components that are not needed, and keeps the others if the bound is not lower than before they came.
-    #[allow(clippy::too_many_arguments)]
-    fn settle_adoption(
-        &self,
-        judge: &Judge<'_, F>,
-        adoption: &Adoption,
-        state: &mut State,
-        memo: &mut Memo,
-        edits: &mut EditLog,
-        owner: &mut BTreeMap<ComponentId, ComponentId>,
-        pass: usize,
-    ) -> Result<(Report, bool)> {
-        let fresh = adoption.ids();
-        let (own, others): (Vec<_>, Vec<_>) =
-            state.plan.pairs.iter().copied().partition(|(a, b)| fresh.contains(a) || fresh.contains(b));
-        state.plan.pairs = others;
-        let merged = merge::settle(judge, memo, edits, &own, &BTreeSet::new())?;
-        owner.extend(merged.accepted.iter().map(|&(keep, gone, _)| (gone, keep)));
-        let before = adoption.bound();
-        let restored = adoption.restore(judge, memo, edits)?;
-        let mut accepted = 0;
-        for (target, fresh) in &adoption.fresh {
-            if !restored && fresh.iter().any(|id| memo.total().ids.contains(id)) {
-                accepted += 1;
-                state.grown.forget(*target);
-            } else if let Ok(at) = position(&memo.total().ids, *target) {
-                state.grown.failed(*target, memo.total().counts[at], pass);
-            }
-        }
-        let gain = match before {
-            Some(before) if !restored => judge.bound(memo.total())? - before,
-            _ => 0.0,
-        };
-        let n = adoption.fresh.len();
-        let mut refused = refusals([if restored { ("the bound fell", n) } else { ("no part was left", n - accepted) }]);
-        let unborn = std::mem::take(&mut state.unborn);
-        let proposed = n + unborn.values().sum::<usize>();
-        refused.extend(unborn);
-        Ok((Report { kind: Kind::Birth, proposed, accepted, gain, refused }, restored))
-    }
-
-    #[allow(clippy::too_many_arguments)]
-    fn settle_parts(
-        &self,
-        judge: &Judge<'_, F>,
-        state: &mut State,
-        memo: &mut Memo,
-        edits: &mut EditLog,
-        (kind, most): (Kind, usize),
-        owner: &mut BTreeMap<ComponentId, ComponentId>,
-        pass: usize,
-    ) -> Result<Report> {
-        let counts: BTreeMap<_, _> = memo.total().ids.iter().copied().zip(memo.total().counts.clone()).collect();
-        let of_kind: Vec<usize> =
-            (0..state.plan.proposals.len()).filter(|&at| state.plan.proposals[at].kind == kind).collect();
-        let proposals: Vec<Proposal> = of_kind.iter().map(|&at| state.plan.proposals[at].clone()).collect();
-        let take = |batch: &mut Vec<Summary>| of_kind.iter().map(|&at| std::mem::take(&mut batch[at])).collect();
-        let parts: Vec<Vec<Summary>> = state.found.parts.iter_mut().map(take).collect();
-        let settled = split::settle(judge, memo, edits, &proposals, &parts, most)?;
-        for (proposal, gain) in proposals.iter().zip(&settled.gains) {
-            match gain {
-                Some(_) => state.grown.forget(proposal.target),
-                None => state.grown.failed(proposal.target, counts[&proposal.target], pass),
-            }
-            state.deleted.forget(proposal.target);
-        }
-        owner.extend(settled.owner);
-        let accepted = settled.gains.iter().flatten().count();
-        let mut refused = refusals([("no gain", proposals.len() - accepted)]);
-        let unborn = std::mem::take(&mut state.unborn);
-        let n_unborn: usize = unborn.values().sum();
-        refused.extend(unborn);
-        Ok(Report {
-            kind,
-            proposed: proposals.len() + n_unborn,
-            accepted,
-            gain: settled.gains.iter().flatten().fold(0.0, |sum, gain| sum + gain),
-            refused,
-        })
-    }
-
-    fn settle_deletes(
-        &self,
-        judge: &Judge<'_, F>,
-        state: &mut State,
-        memo: &mut Memo,
-        edits: &mut EditLog,
-        owner: &BTreeMap<ComponentId, ComponentId>,
-        pass: usize,
-    ) -> Result<Report> {
-        let mut shared = std::mem::take(&mut state.found.shared);
-        for pairs in &mut shared.pairs {
-            *pairs = resolved(pairs, owner);
-        }
-        let candidates: Vec<ComponentId> = state
-            .plan
-            .shared
-            .iter()
-            .copied()
-            .filter(|id| !owner.contains_key(id) && !owner.values().any(|o| o == id))
-            .collect();
-        let (crowded, candidates): (Vec<_>, Vec<_>) =
-            candidates.into_iter().partition(|id| state.found.crowded.contains(id));
-        let counts: BTreeMap<_, _> = memo.total().ids.iter().copied().zip(memo.total().counts.clone()).collect();
-        let refit = Refit { model: self.model, sparsity: self.sparsity, margin: self.margin, cancel: self.cancel };
-        let outcomes = refit.settle(judge, memo, edits, &candidates, &mut shared)?;
-        crowded.iter().for_each(|&id| state.deleted.failed(id, counts[&id], pass));
-        let mut gain = 0.0;
-        for (&id, outcome) in candidates.iter().zip(&outcomes) {
-            match outcome {
-                Outcome::Accepted(one) => {
-                    gain += one;
-                    state.deleted.forget(id);
-                    state.grown.forget(id);
-                }
-                _ => state.deleted.failed(id, counts[&id], pass),
-            }
-        }
-        let number = |wanted: fn(&Outcome) -> bool| outcomes.iter().filter(|outcome| wanted(outcome)).count();
-        Ok(Report {
-            kind: Kind::Delete,
-            proposed: state.plan.shared.len(),
-            accepted: number(|outcome| matches!(outcome, Outcome::Accepted(_))),
-            gain,
-            refused: refusals([
-                ("no gain", number(|outcome| *outcome == Outcome::NoGain)),
-                ("too many rows", number(|outcome| *outcome == Outcome::TooManyRows) + crowded.len()),
-                ("another move took it", state.plan.shared.len() - candidates.len() - crowded.len()),
-            ]),
-        })
-    }
-}
-
-/// Whether parts of a target have become components.
-fn is_split(owner: &BTreeMap<ComponentId, ComponentId>, plan: &Plan, target: ComponentId) -> bool {
-    let of_target = plan.proposals.iter().filter(|proposal| proposal.target == target);
-    of_target.flat_map(|proposal| &proposal.parts.ids).any(|part| owner.get(part).is_some_and(|id| *id != target))
-}
-
-/// The pairs of a row under the components that there are now.
-fn resolved(pairs: &[(ComponentId, f64)], owner: &BTreeMap<ComponentId, ComponentId>) -> Vec<(ComponentId, f64)> {
-    let mut sums: BTreeMap<ComponentId, f64> = BTreeMap::new();
-    for &(id, value) in pairs {
-        *sums.entry(owner.get(&id).copied().unwrap_or(id)).or_insert(0.0) += value;
-    }
-    sums.into_iter().collect()
-}
-
-fn refusals<const N: usize>(reasons: [(&str, usize); N]) -> Vec<(String, usize)> {
-    reasons.into_iter().filter(|(_, n)| *n > 0).map(|(reason, n)| (reason.to_owned(), n)).collect()
 }

@@ -37,6 +37,8 @@ struct Candidate<'a> {
 pub(super) struct Settled {
     /// By proposal, the gain of those that were accepted, nats.
     pub gains: Vec<Option<f64>>,
+    /// By proposal, whether it would have been a gain by itself.
+    pub is_worth: Vec<bool>,
     /// The component that each part now belongs to.
     pub owner: BTreeMap<ComponentId, ComponentId>,
 }
@@ -52,7 +54,8 @@ pub(super) fn settle<F: Scalar>(
     most: usize,
 ) -> Result<Settled> {
     let total = memo.total();
-    let mut settled = Settled { gains: vec![None; proposals.len()], owner: BTreeMap::new() };
+    let mut settled =
+        Settled { gains: vec![None; proposals.len()], is_worth: vec![false; proposals.len()], owner: BTreeMap::new() };
     let candidates = try_map(proposals.len(), |at| {
         let proposal = &proposals[at];
         let mut sum = Summary::empty(proposal.parts.ids.clone(), total.n_statistics, false);
@@ -70,6 +73,7 @@ pub(super) fn settle<F: Scalar>(
     for candidate in candidates {
         let place = places[&candidate.proposal.target];
         if let Some((_, gain)) = best(judge, &candidate.levels, &counts, place, before, tail) {
+            settled.is_worth[candidate.at] = true;
             left.push((gain, candidate));
         }
     }

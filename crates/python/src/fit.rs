@@ -16,9 +16,10 @@ use stickbreak::{Error, Result};
 
 use crate::arrays::{AnyData, weights, with_data};
 use crate::errors::to_python;
+use crate::history::record_to_dict;
 use crate::run::{Event, run};
 use crate::specification::{Pair, read, specification};
-use crate::state::{State, record_to_dict};
+use crate::state::State;
 
 /// Batches are reported at most this often.
 const REPORT: Duration = Duration::from_millis(100);

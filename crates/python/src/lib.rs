@@ -4,6 +4,7 @@ mod arrays;
 mod blocks;
 mod errors;
 mod fit;
+mod history;
 mod panics;
 mod run;
 mod specification;

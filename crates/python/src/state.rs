@@ -5,16 +5,16 @@ use pyo3::exceptions::PyKeyError;
 use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyDict};
 use stickbreak::component::ComponentId;
-use stickbreak::fit::{Fitted, Limits, Record, StopReason};
+use stickbreak::fit::{Fitted, Limits, StopReason};
 use stickbreak::local_step::Keep;
 use stickbreak::model::Objective;
-use stickbreak::moves::{Kind, Report};
 use stickbreak::process::Concentration;
 use stickbreak::suffstats::{PairGaps, Summary, Tail};
 use stickbreak::{Error, Result};
 
 use crate::arrays::{AnyRows, at_least_one, table, vector, weights, with_rows};
 use crate::errors::to_python;
+use crate::history::{record_from_dict, record_to_dict};
 use crate::panics::caught;
 use crate::run::run_quietly;
 use crate::specification::{Pair, specification, write};
@@ -403,12 +403,12 @@ impl State {
 }
 
 /// A value of the header that files of other versions may lack.
-fn optional<'py, T: FromPyObjectOwned<'py>>(header: &Bound<'py, PyDict>, name: &str) -> PyResult<Option<T>> {
+pub(crate) fn optional<'py, T: FromPyObjectOwned<'py>>(header: &Bound<'py, PyDict>, name: &str) -> PyResult<Option<T>> {
     if header.contains(name)? { field(header, name) } else { Ok(None) }
 }
 
 /// A value of the header or an array of a file. Nothing in them is true or false, which Python counts as numbers.
-fn field<'py, T: FromPyObjectOwned<'py>>(dict: &Bound<'py, PyDict>, name: &str) -> PyResult<T> {
+pub(crate) fn field<'py, T: FromPyObjectOwned<'py>>(dict: &Bound<'py, PyDict>, name: &str) -> PyResult<T> {
     let value = item(dict, name)?;
     if value.is_instance_of::<PyBool>() {
         return Err(format_error(format!("{name} is true or false")));
@@ -425,7 +425,7 @@ fn n_rows(header: &Bound<'_, PyDict>) -> PyResult<usize> {
     }
 }
 
-fn format_error(message: String) -> PyErr {
+pub(crate) fn format_error(message: String) -> PyErr {
     to_python(&Error::Format { message })
 }
 
@@ -455,64 +455,4 @@ fn summary_to_dict(py: Python<'_>, summary: Summary, log_normalizer: f64) -> PyR
     dict.set_item("log_base_measure", summary.log_base_measure)?;
     dict.set_item("log_normalizer", log_normalizer)?;
     Ok(dict)
-}
-
-/// A record as Python sees it.
-pub fn record_to_dict<'py>(py: Python<'py>, record: &Record) -> PyResult<Bound<'py, PyDict>> {
-    let dict = PyDict::new(py);
-    dict.set_item("index", record.index)?;
-    dict.set_item("seconds", record.seconds)?;
-    dict.set_item("elbo", record.elbo)?;
-    dict.set_item("n_components", record.n_components)?;
-    dict.set_item("proposed", record.proposed)?;
-    dict.set_item("accepted", record.accepted)?;
-    dict.set_item("evaluated_share", record.evaluated_share)?;
-    dict.set_item(
-        "moves",
-        record.moves.iter().map(|report| report_to_dict(py, report)).collect::<PyResult<Vec<_>>>()?,
-    )?;
-    Ok(dict)
-}
-
-fn report_to_dict<'py>(py: Python<'py>, report: &Report) -> PyResult<Bound<'py, PyDict>> {
-    let dict = PyDict::new(py);
-    dict.set_item("kind", report.kind.name())?;
-    dict.set_item("proposed", report.proposed)?;
-    dict.set_item("accepted", report.accepted)?;
-    dict.set_item("gain", report.gain)?;
-    let refused = PyDict::new(py);
-    report.refused.iter().try_for_each(|(reason, n)| refused.set_item(reason, n))?;
-    dict.set_item("refused", refused)?;
-    Ok(dict)
-}
-
-/// Files of earlier versions have none.
-fn reports_from_dict(record: &Bound<'_, PyDict>) -> PyResult<Vec<Report>> {
-    let reports: Option<Vec<Bound<'_, PyDict>>> = optional(record, "moves")?;
-    reports.unwrap_or_default().iter().map(report_from_dict).collect()
-}
-
-fn report_from_dict(dict: &Bound<'_, PyDict>) -> PyResult<Report> {
-    let kind: String = field(dict, "kind")?;
-    let refused: Bound<'_, PyDict> = field(dict, "refused")?;
-    Ok(Report {
-        kind: Kind::from_name(&kind).ok_or_else(|| format_error(format!("unknown kind of move {kind:?}")))?,
-        proposed: field(dict, "proposed")?,
-        accepted: field(dict, "accepted")?,
-        gain: field(dict, "gain")?,
-        refused: refused.iter().map(|(reason, n)| Ok((reason.extract()?, n.extract()?))).collect::<PyResult<_>>()?,
-    })
-}
-
-fn record_from_dict(dict: &Bound<'_, PyDict>) -> PyResult<Record> {
-    Ok(Record {
-        index: field(dict, "index")?,
-        seconds: field(dict, "seconds")?,
-        elbo: field(dict, "elbo")?,
-        n_components: field(dict, "n_components")?,
-        proposed: field(dict, "proposed")?,
-        accepted: field(dict, "accepted")?,
-        evaluated_share: field(dict, "evaluated_share")?,
-        moves: reports_from_dict(dict)?,
-    })
 }

@@ -1,0 +1,69 @@
+//! The records of a fit as dicts, and back.
+
+use pyo3::prelude::*;
+use pyo3::types::PyDict;
+use stickbreak::fit::Record;
+use stickbreak::moves::{Kind, Report};
+
+use crate::state::{field, format_error, optional};
+
+/// A record as Python sees it.
+pub fn record_to_dict<'py>(py: Python<'py>, record: &Record) -> PyResult<Bound<'py, PyDict>> {
+    let dict = PyDict::new(py);
+    dict.set_item("index", record.index)?;
+    dict.set_item("seconds", record.seconds)?;
+    dict.set_item("elbo", record.elbo)?;
+    dict.set_item("n_components", record.n_components)?;
+    dict.set_item("proposed", record.proposed)?;
+    dict.set_item("accepted", record.accepted)?;
+    dict.set_item("evaluated_share", record.evaluated_share)?;
+    dict.set_item(
+        "moves",
+        record.moves.iter().map(|report| report_to_dict(py, report)).collect::<PyResult<Vec<_>>>()?,
+    )?;
+    Ok(dict)
+}
+
+fn report_to_dict<'py>(py: Python<'py>, report: &Report) -> PyResult<Bound<'py, PyDict>> {
+    let dict = PyDict::new(py);
+    dict.set_item("kind", report.kind.name())?;
+    dict.set_item("proposed", report.proposed)?;
+    dict.set_item("accepted", report.accepted)?;
+    dict.set_item("gain", report.gain)?;
+    let refused = PyDict::new(py);
+    report.refused.iter().try_for_each(|(reason, n)| refused.set_item(reason, n))?;
+    dict.set_item("refused", refused)?;
+    Ok(dict)
+}
+
+/// Files of earlier versions have none.
+fn reports_from_dict(record: &Bound<'_, PyDict>) -> PyResult<Vec<Report>> {
+    let reports: Option<Vec<Bound<'_, PyDict>>> = optional(record, "moves")?;
+    reports.unwrap_or_default().iter().map(report_from_dict).collect()
+}
+
+fn report_from_dict(dict: &Bound<'_, PyDict>) -> PyResult<Report> {
+    let kind: String = field(dict, "kind")?;
+    let refused: Bound<'_, PyDict> = field(dict, "refused")?;
+    Ok(Report {
+        kind: Kind::from_name(&kind).ok_or_else(|| format_error(format!("unknown kind of move {kind:?}")))?,
+        proposed: field(dict, "proposed")?,
+        accepted: field(dict, "accepted")?,
+        gain: field(dict, "gain")?,
+        refused: refused.iter().map(|(reason, n)| Ok((reason.extract()?, n.extract()?))).collect::<PyResult<_>>()?,
+    })
+}
+
+/// A record from what a file holds.
+pub fn record_from_dict(dict: &Bound<'_, PyDict>) -> PyResult<Record> {
+    Ok(Record {
+        index: field(dict, "index")?,
+        seconds: field(dict, "seconds")?,
+        elbo: field(dict, "elbo")?,
+        n_components: field(dict, "n_components")?,
+        proposed: field(dict, "proposed")?,
+        accepted: field(dict, "accepted")?,
+        evaluated_share: field(dict, "evaluated_share")?,
+        moves: reports_from_dict(dict)?,
+    })
+}
