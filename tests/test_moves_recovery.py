@@ -90,11 +90,13 @@ def test_every_seed_finds_four_gaussians() -> None:
 
 @every_model
 def test_from_far_too_many(name: str) -> None:
-    """A k-means++ start with 25 components: merges and deletes leave the true ones."""
+    """A k-means++ start with 25 components: merges and deletes leave the true ones, and perhaps some with a share of a
+    row so small that the bound does not gain by their end.
+    """
     fit, agreement = grown(name, (sb.Merge(), sb.Delete()), 1, n_components=25)
-    assert fit.n_components < 25
+    assert fit.n_components < 12
     if name in ("diagonal", "spherical", "known"):
         assert fit.n_occupied >= TRUE
     else:
-        assert fit.n_components == TRUE
+        assert fit.n_occupied == TRUE
         assert agreement > 0.99

@@ -28,7 +28,7 @@ use crate::parameters::Parameters;
 use crate::process::Process;
 
 pub use look::{Look, Packed, Seen};
-pub use plan::{Bag, Collect, Findings, Found, Plan, Proposal};
+pub use plan::{Bag, Collect, Findings, Found, Plan, Proposal, SharedRows};
 pub use round::{Round, State};
 
 /// The kinds of moves.
