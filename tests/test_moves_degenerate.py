@@ -162,7 +162,6 @@ def test_sparse_counts(likelihood: Any, moves: Any) -> None:
                 assert_sound(fit, counts, 500)
 
 
-@pytest.mark.slow
 @every_set
 def test_a_million_rows_in_one_cluster(moves: Any) -> None:
     rows = RNG(14).standard_normal((1_000_000, 3))
