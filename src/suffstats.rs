@@ -63,9 +63,8 @@ impl PairGaps {
             }
             // Of a pair that is missing on either side nothing is known.
             (mine, theirs) => {
-                let listed = match (&*mine, theirs) {
-                    (_, Self::Listed(listed)) | (Self::Listed(listed), Self::Known(_)) => listed,
-                    _ => return *self = Self::Unknown,
+                let ((_, Self::Listed(listed)) | (Self::Listed(listed), Self::Known(_))) = (&*mine, theirs) else {
+                    return *self = Self::Unknown;
                 };
                 let sum = |&(a, b): &(ComponentId, ComponentId)| Some(mine.get(a, b)? + sign * theirs.get(a, b)?);
                 *mine = Self::Listed(listed.keys().filter_map(|pair| Some((*pair, sum(pair)?))).collect());

@@ -71,21 +71,18 @@ impl Sample {
     pub fn pick(&self, list: &[usize]) -> Self {
         let mut picked = Self { n_columns: self.n_columns, ..Self::default() };
         picked.masses = list.iter().map(|&row| self.masses[row]).collect();
-        match &self.sparse {
-            Some((columns, starts)) => {
-                let (mut own, mut ends) = (Vec::new(), vec![0]);
-                for &row in list {
-                    let range = starts[row] as usize..starts[row + 1] as usize;
-                    own.extend_from_slice(&columns[range.clone()]);
-                    picked.values.extend_from_slice(&self.values[range]);
-                    ends.push(own.len() as u64);
-                }
-                picked.sparse = Some((own, ends));
+        if let Some((columns, starts)) = &self.sparse {
+            let (mut own, mut ends) = (Vec::new(), vec![0]);
+            for &row in list {
+                let range = starts[row] as usize..starts[row + 1] as usize;
+                own.extend_from_slice(&columns[range.clone()]);
+                picked.values.extend_from_slice(&self.values[range]);
+                ends.push(own.len() as u64);
             }
-            None => {
-                let d = self.n_columns;
-                picked.values = list.iter().flat_map(|&row| &self.values[row * d..][..d]).copied().collect();
-            }
+            picked.sparse = Some((own, ends));
+        } else {
+            let d = self.n_columns;
+            picked.values = list.iter().flat_map(|&row| &self.values[row * d..][..d]).copied().collect();
         }
         picked
     }

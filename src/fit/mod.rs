@@ -126,7 +126,7 @@ pub fn fit<F: Scalar>(
     let origin = data.mean.iter().map(|&value| F::from_f64(value).to_f64()).collect();
     let model = specification.build::<F>(origin)?;
     options.moves.check(model.likelihood.as_ref(), model.process.as_ref(), model.objective)?;
-    let identity = identity(&data, source, &specification, init, &options, (k, n_columns))?;
+    let identity = identity(&data, source, &specification, init, &options, (k, n_columns));
     let local = LocalOptions {
         sparsity: options.sparsity,
         margin: options.margin,
@@ -168,7 +168,7 @@ pub fn fit<F: Scalar>(
         }
         position
     };
-    let round = (!options.moves.is_empty()).then(|| Round {
+    let round = (!options.moves.is_empty()).then_some(Round {
         model: &model,
         moves: &options.moves,
         sparsity: options.sparsity,
@@ -271,7 +271,7 @@ fn identity<F: Scalar>(
     init: &Init<'_>,
     options: &Options<'_>,
     (n_components, n_columns): (usize, usize),
-) -> Result<Identity> {
+) -> Identity {
     // A number of components that stays says how many "auto" keeps.
     let sparsity = if options.moves.grow() {
         format!("{:?}", options.sparsity)
@@ -294,7 +294,7 @@ fn identity<F: Scalar>(
         ("init", format!("{:016x}", init.fingerprint())),
         ("seed", options.seed.to_string()),
     ];
-    Ok(Identity(pairs.into_iter().map(|(name, value)| (name.to_owned(), value)).collect()))
+    Identity(pairs.into_iter().map(|(name, value)| (name.to_owned(), value)).collect())
 }
 
 /// The process's own number, else that of the start, else what the user says, else 1 where it can grow, else 50 or the number

@@ -131,7 +131,9 @@ impl<F: Scalar> Assign<F> for OfShares<'_, F> {
         self.deal.assign(units, listed, rows, whole, space)?;
         for (values, &unit) in values.chunks_exact_mut(self.deal.width).zip(listed.units) {
             let share = self.shares[unit as usize];
-            values.iter_mut().for_each(|value| *value *= share);
+            for value in values {
+                *value *= share;
+            }
         }
         Ok(())
     }

@@ -83,7 +83,9 @@ impl<F: Scalar> Creation<'_, F> {
         }
         let mut joined = Summary::empty(dealt.ids[..groups.len()].to_vec(), dealt.n_statistics, false);
         for (at, group) in groups.iter().enumerate() {
-            group.iter().for_each(|&part| joined.add_component(at, &dealt, part));
+            for &part in group {
+                joined.add_component(at, &dealt, part);
+            }
         }
         Ok(Some(Globals::new(self.model, &joined, ITERATIONS as u64)))
     }

@@ -173,9 +173,13 @@ impl<F: Scalar> Refit<'_, F> {
         for (batch, own) in of_batch {
             let rows: Vec<usize> = own.iter().map(|&at| list[at]).collect();
             let units = shared.rows.pick(&rows).units::<F>(1.0);
-            own.iter().for_each(|&at| shared.pairs[list[at]].clone_from(&was[at]));
+            for &at in &own {
+                shared.pairs[list[at]].clone_from(&was[at]);
+            }
             let minus = self.sum(&units, &ids, &Pairs::of(shared, &rows, &places).assign(), None)?;
-            own.iter().for_each(|&at| shared.pairs[list[at]].clone_from(&labels[at]));
+            for &at in &own {
+                shared.pairs[list[at]].clone_from(&labels[at]);
+            }
             let plus = self.sum(&units, &ids, &Pairs::of(shared, &rows, &places).assign(), None)?;
             memo.amend(batch as usize, &minus.scale(-1.0))?;
             memo.amend(batch as usize, &plus)?;

@@ -55,7 +55,9 @@ pub(super) fn rank<F: Scalar>(
             left = left.saturating_sub(1);
             is_tried && is_gain(pair.ratio + change(), [pair.both, gains[pair.a], gains[pair.b]])
         } else {
-            own.iter().for_each(|id| *listed.entry(*id).or_insert(0) += 1);
+            for &id in &own {
+                *listed.entry(id).or_insert(0) += 1;
+            }
             own.iter().any(|id| listed[id] <= PAIRS_PER_COMPONENT)
         };
         if is_wanted {
@@ -148,6 +150,8 @@ pub(super) fn settle<F: Scalar>(
     }
     settled.overlap = left.len();
     memo.apply_all(&merges)?;
-    merges.into_iter().for_each(|edit| edits.push(edit));
+    for edit in merges {
+        edits.push(edit);
+    }
     Ok(settled)
 }

@@ -225,15 +225,12 @@ impl<F: Scalar> Round<'_, F> {
         })?;
         let mut proposals = Vec::new();
         for ((kind, _, target, k), parts) in chosen.into_iter().zip(created) {
-            match parts {
-                Some(mut parts) => {
-                    parts.ids = edits.issue(parts.ids.len());
-                    proposals.push(Proposal { kind, target, parts });
-                }
-                None => {
-                    state.grown.failed(target, total.counts[k], pass);
-                    *state.unborn.entry("its rows are better off in one piece".into()).or_default() += 1;
-                }
+            if let Some(mut parts) = parts {
+                parts.ids = edits.issue(parts.ids.len());
+                proposals.push(Proposal { kind, target, parts });
+            } else {
+                state.grown.failed(target, total.counts[k], pass);
+                *state.unborn.entry("its rows are better off in one piece".into()).or_default() += 1;
             }
         }
         if few > 0 {

@@ -25,7 +25,7 @@ impl<F: Scalar> Round<'_, F> {
         let mut owner = BTreeMap::new();
         if let Some(adoption) = state.adoption.take() {
             memo.deflate()?;
-            let (report, restored) = self.settle_adoption(&judge, &adoption, state, memo, edits, &mut owner, pass)?;
+            let (report, restored) = settle_adoption(&judge, &adoption, state, memo, edits, &mut owner, pass)?;
             if restored {
                 // What the visits found belongs to responsibilities that are gone.
                 state.restored = true;
@@ -52,7 +52,7 @@ impl<F: Scalar> Round<'_, F> {
                 _ => self.moves.split.is_some(),
             };
             if asked {
-                reports.push(self.settle_parts(&judge, state, memo, edits, (kind, most), &mut owner, pass)?);
+                reports.push(settle_parts(&judge, state, memo, edits, (kind, most), &mut owner, pass)?);
             }
         }
         let targets = state.plan.proposals.iter().map(|proposal| proposal.target);
@@ -64,10 +64,10 @@ impl<F: Scalar> Round<'_, F> {
             for &(keep, gone, _) in &merged.accepted {
                 owner.values_mut().filter(|id| **id == gone).for_each(|id| *id = keep);
                 owner.insert(gone, keep);
-                [keep, gone].into_iter().for_each(|id| {
+                for id in [keep, gone] {
                     state.grown.forget(id);
                     state.deleted.forget(id);
-                });
+                }
             }
             reports.push(Report {
                 kind: Kind::Merge,
@@ -103,93 +103,6 @@ impl<F: Scalar> Round<'_, F> {
         memo.drop_gaps();
     }
 
-    /// Merges fresh components that are not needed, and keeps the others if the bound is not lower than before they came.
-    #[allow(clippy::too_many_arguments)]
-    fn settle_adoption(
-        &self,
-        judge: &Judge<'_, F>,
-        adoption: &Adoption,
-        state: &mut State,
-        memo: &mut Memo,
-        edits: &mut EditLog,
-        owner: &mut BTreeMap<ComponentId, ComponentId>,
-        pass: usize,
-    ) -> Result<(Report, bool)> {
-        let fresh = adoption.ids();
-        let (own, others): (Vec<_>, Vec<_>) =
-            state.plan.pairs.iter().copied().partition(|(a, b)| fresh.contains(a) || fresh.contains(b));
-        state.plan.pairs = others;
-        let merged = merge::settle(judge, memo, edits, &own, &BTreeSet::new())?;
-        owner.extend(merged.accepted.iter().map(|&(keep, gone, _)| (gone, keep)));
-        let before = adoption.bound();
-        let restored = adoption.restore(judge, memo, edits)?;
-        let mut accepted = 0;
-        for (target, fresh) in &adoption.fresh {
-            let is_occupied =
-                |id: &ComponentId| position(&memo.total().ids, *id).is_ok_and(|at| memo.total().counts[at] >= 0.5);
-            if !restored && fresh.iter().any(is_occupied) {
-                accepted += 1;
-                state.grown.forget(*target);
-            } else if let Ok(at) = position(&memo.total().ids, *target) {
-                state.grown.failed(*target, memo.total().counts[at], pass);
-            }
-        }
-        let gain = match before {
-            Some(before) if accepted > 0 => judge.bound(memo.total())? - before,
-            _ => 0.0,
-        };
-        let n = adoption.fresh.len();
-        let mut refused = refusals([if restored { ("the bound fell", n) } else { ("no part was left", n - accepted) }]);
-        let unborn = std::mem::take(&mut state.unborn);
-        let proposed = n + unborn.values().sum::<usize>();
-        refused.extend(unborn);
-        Ok((Report { kind: Kind::Birth, proposed, accepted, gain, refused }, restored))
-    }
-
-    #[allow(clippy::too_many_arguments)]
-    fn settle_parts(
-        &self,
-        judge: &Judge<'_, F>,
-        state: &mut State,
-        memo: &mut Memo,
-        edits: &mut EditLog,
-        (kind, most): (Kind, usize),
-        owner: &mut BTreeMap<ComponentId, ComponentId>,
-        pass: usize,
-    ) -> Result<Report> {
-        let counts: BTreeMap<_, _> = memo.total().ids.iter().copied().zip(memo.total().counts.clone()).collect();
-        let of_kind: Vec<usize> =
-            (0..state.plan.proposals.len()).filter(|&at| state.plan.proposals[at].kind == kind).collect();
-        let proposals: Vec<Proposal> = of_kind.iter().map(|&at| state.plan.proposals[at].clone()).collect();
-        let take = |batch: &mut Vec<Summary>| of_kind.iter().map(|&at| std::mem::take(&mut batch[at])).collect();
-        let parts: Vec<Vec<Summary>> = state.found.parts.iter_mut().map(take).collect();
-        let settled = split::settle(judge, memo, edits, &proposals, &parts, most)?;
-        for ((proposal, gain), &is_worth) in proposals.iter().zip(&settled.gains).zip(&settled.is_worth) {
-            match gain {
-                Some(_) => state.grown.forget(proposal.target),
-                // A better one went first; this one's turn may come.
-                None if is_worth => {}
-                None => state.grown.failed(proposal.target, counts[&proposal.target], pass),
-            }
-            state.deleted.forget(proposal.target);
-        }
-        owner.extend(settled.owner);
-        let accepted = settled.gains.iter().flatten().count();
-        let later = settled.is_worth.iter().filter(|is_worth| **is_worth).count() - accepted;
-        let mut refused =
-            refusals([("no gain", proposals.len() - accepted - later), ("another one gained more", later)]);
-        let unborn = std::mem::take(&mut state.unborn);
-        let n_unborn: usize = unborn.values().sum();
-        refused.extend(unborn);
-        Ok(Report {
-            kind,
-            proposed: proposals.len() + n_unborn,
-            accepted,
-            gain: settled.gains.iter().flatten().fold(0.0, |sum, gain| sum + gain),
-            refused,
-        })
-    }
-
     fn settle_deletes(
         &self,
         judge: &Judge<'_, F>,
@@ -215,7 +128,9 @@ impl<F: Scalar> Round<'_, F> {
         let counts: BTreeMap<_, _> = memo.total().ids.iter().copied().zip(memo.total().counts.clone()).collect();
         let refit = Refit { model: self.model, sparsity: self.sparsity, margin: self.margin, cancel: self.cancel };
         let outcomes = refit.settle(judge, memo, edits, &candidates, &mut shared)?;
-        crowded.iter().for_each(|&id| state.deleted.failed(id, counts[&id], pass));
+        for &id in &crowded {
+            state.deleted.failed(id, counts[&id], pass);
+        }
         let mut gain = 0.0;
         for (&id, outcome) in candidates.iter().zip(&outcomes) {
             match outcome {
@@ -240,6 +155,88 @@ impl<F: Scalar> Round<'_, F> {
             ]),
         })
     }
+}
+
+/// Merges fresh components that are not needed, and keeps the others if the bound is not lower than before they came.
+fn settle_adoption<F: Scalar>(
+    judge: &Judge<'_, F>,
+    adoption: &Adoption,
+    state: &mut State,
+    memo: &mut Memo,
+    edits: &mut EditLog,
+    owner: &mut BTreeMap<ComponentId, ComponentId>,
+    pass: usize,
+) -> Result<(Report, bool)> {
+    let fresh = adoption.ids();
+    let (own, others): (Vec<_>, Vec<_>) =
+        state.plan.pairs.iter().copied().partition(|(a, b)| fresh.contains(a) || fresh.contains(b));
+    state.plan.pairs = others;
+    let merged = merge::settle(judge, memo, edits, &own, &BTreeSet::new())?;
+    owner.extend(merged.accepted.iter().map(|&(keep, gone, _)| (gone, keep)));
+    let before = adoption.bound();
+    let restored = adoption.restore(judge, memo, edits)?;
+    let mut accepted = 0;
+    for (target, fresh) in &adoption.fresh {
+        let is_occupied =
+            |id: &ComponentId| position(&memo.total().ids, *id).is_ok_and(|at| memo.total().counts[at] >= 0.5);
+        if !restored && fresh.iter().any(is_occupied) {
+            accepted += 1;
+            state.grown.forget(*target);
+        } else if let Ok(at) = position(&memo.total().ids, *target) {
+            state.grown.failed(*target, memo.total().counts[at], pass);
+        }
+    }
+    let gain = match before {
+        Some(before) if accepted > 0 => judge.bound(memo.total())? - before,
+        _ => 0.0,
+    };
+    let n = adoption.fresh.len();
+    let mut refused = refusals([if restored { ("the bound fell", n) } else { ("no part was left", n - accepted) }]);
+    let unborn = std::mem::take(&mut state.unborn);
+    let proposed = n + unborn.values().sum::<usize>();
+    refused.extend(unborn);
+    Ok((Report { kind: Kind::Birth, proposed, accepted, gain, refused }, restored))
+}
+
+fn settle_parts<F: Scalar>(
+    judge: &Judge<'_, F>,
+    state: &mut State,
+    memo: &mut Memo,
+    edits: &mut EditLog,
+    (kind, most): (Kind, usize),
+    owner: &mut BTreeMap<ComponentId, ComponentId>,
+    pass: usize,
+) -> Result<Report> {
+    let counts: BTreeMap<_, _> = memo.total().ids.iter().copied().zip(memo.total().counts.clone()).collect();
+    let of_kind: Vec<usize> =
+        (0..state.plan.proposals.len()).filter(|&at| state.plan.proposals[at].kind == kind).collect();
+    let proposals: Vec<Proposal> = of_kind.iter().map(|&at| state.plan.proposals[at].clone()).collect();
+    let take = |batch: &mut Vec<Summary>| of_kind.iter().map(|&at| std::mem::take(&mut batch[at])).collect();
+    let parts: Vec<Vec<Summary>> = state.found.parts.iter_mut().map(take).collect();
+    let settled = split::settle(judge, memo, edits, &proposals, &parts, most)?;
+    for ((proposal, gain), &is_worth) in proposals.iter().zip(&settled.gains).zip(&settled.is_worth) {
+        match gain {
+            Some(_) => state.grown.forget(proposal.target),
+            // A better one went first; this one's turn may come.
+            None if is_worth => {}
+            None => state.grown.failed(proposal.target, counts[&proposal.target], pass),
+        }
+        state.deleted.forget(proposal.target);
+    }
+    owner.extend(settled.owner);
+    let accepted = settled.gains.iter().flatten().count();
+    let later = settled.is_worth.iter().filter(|is_worth| **is_worth).count() - accepted;
+    let mut refused = refusals([("no gain", proposals.len() - accepted - later), ("another one gained more", later)]);
+    let unborn = std::mem::take(&mut state.unborn);
+    let n_unborn: usize = unborn.values().sum();
+    refused.extend(unborn);
+    Ok(Report {
+        kind,
+        proposed: proposals.len() + n_unborn,
+        accepted,
+        gain: settled.gains.iter().flatten().fold(0.0, |sum, gain| sum + gain),
+        refused,
+    })
 }
 
 /// Whether parts of a target have become components.

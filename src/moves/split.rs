@@ -131,8 +131,11 @@ fn owners(
     ids
 }
 
+/// A proposal, the components that its groups become, and the parts of each group.
+type Accepted = (usize, Vec<ComponentId>, Vec<Vec<usize>>);
+
 /// What the groups of the accepted proposals have of one batch.
-fn grouped(batch: &[Summary], accepted: &[(usize, Vec<ComponentId>, Vec<Vec<usize>>)]) -> Summary {
+fn grouped(batch: &[Summary], accepted: &[Accepted]) -> Summary {
     let ids = accepted.iter().flat_map(|(_, ids, _)| ids.iter().copied()).collect();
     let mut dealt = Summary::empty(ids, batch.first().map_or(0, |parts| parts.n_statistics), false);
     let groups = accepted.iter().flat_map(|(at, _, groups)| groups.iter().map(|group| (*at, group)));

@@ -176,7 +176,7 @@ fn run(
 ) -> Run {
     let identity = Identity::default();
     let cancel = Cancel::default();
-    let round = (!moves.is_empty()).then(|| Round {
+    let round = (!moves.is_empty()).then_some(Round {
         model,
         moves,
         sparsity: OPTIONS.sparsity,

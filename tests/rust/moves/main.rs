@@ -27,9 +27,9 @@ const ALL: Moves = Moves {
 /// Moves of the kinds whose bits are set; the last bit lets fresh components compete for all rows.
 fn moves_of(bits: u8) -> Moves {
     Moves {
-        birth: ALL.birth.filter(|_| bits & 17 > 0).map(|birth| Birth { adopt: bits & 16 > 0, ..birth }),
-        split: ALL.split.filter(|_| bits & 2 > 0),
-        merge: bits & 4 > 0,
+        birth: ALL.birth.filter(|_| bits & 0b1_0001 > 0).map(|birth| Birth { adopt: bits & 0b1_0000 > 0, ..birth }),
+        split: ALL.split.filter(|_| bits & 0b10 > 0),
+        merge: bits & 0b100 > 0,
         delete: ALL.delete.filter(|_| bits & 8 > 0),
     }
 }
