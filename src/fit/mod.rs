@@ -207,9 +207,21 @@ pub fn fit<F: Scalar>(
 /// A random choice of all rows: what the first parts of a single component are made of.
 fn first_rows<F: Scalar>(rows: &dyn Dataset<F>, options: &Options<'_>) -> Result<Bag> {
     let most = options.moves.birth.map_or(5000, |birth| birth.max_subsample);
-    let heavy = |row: &u32| rows.weights().is_none_or(|weights| weights[*row as usize] > 0.0);
-    let named = |row: u32| (name(options.seed, [Purpose::Collection as u64, u64::MAX, u64::from(row)]), row);
-    let mut named: Vec<(u64, u32)> = (0..rows.n_rows() as u32).filter(heavy).map(named).collect();
+    let has_mass = |row: usize| rows.weights().is_none_or(|weights| weights[row] > 0.0);
+    let mut named: Vec<(u64, u32)> = Vec::new();
+    let mut last = u64::MAX;
+    for row in (0..rows.n_rows()).filter(|&row| has_mass(row)) {
+        let own = name(options.seed, [Purpose::Collection as u64, u64::MAX, row as u64]);
+        if own <= last {
+            named.push((own, row as u32));
+        }
+        // Sorted out now and then, so that memory does not grow with the data.
+        if named.len() >= 2 * most {
+            named.sort_unstable();
+            named.truncate(most);
+            last = named[most - 1].0;
+        }
+    }
     named.sort_unstable();
     named.truncate(most);
     named.sort_unstable_by_key(|(_, row)| *row);

@@ -197,7 +197,8 @@ pub struct Report {
     pub proposed: usize,
     /// How many of them were accepted.
     pub accepted: usize,
-    /// What these gained, nats.
+    /// What these gained, nats; births by adoption cannot be told from the pass in which they came, so of them it is what both
+    /// gained.
     pub gain: f64,
     /// Why the others were not, and how many.
     pub refused: Vec<(String, usize)>,

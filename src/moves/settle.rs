@@ -187,7 +187,7 @@ fn settle_adoption<F: Scalar>(
         }
     }
     let gain = match before {
-        Some(before) if accepted > 0 => judge.bound(memo.total())? - before,
+        Some(before) if !restored => judge.bound(memo.total())? - before,
         _ => 0.0,
     };
     let n = adoption.fresh.len();
