@@ -6,7 +6,7 @@
 
 use std::collections::{BTreeMap, HashMap};
 
-use crate::component::{ComponentId, Edit, EditLog, position};
+use crate::component::{ComponentId, Edit, EditLog};
 use crate::data::Units;
 use crate::error::Result;
 use crate::global_step::Globals;
@@ -24,11 +24,6 @@ use crate::suffstats::Summary;
 const TURNS: usize = 2;
 /// A component is tried only where at most so many rows have a share of it.
 pub(super) const MOST_ROWS: usize = 10_000;
-
-/// A component of less mass than this is empty,
-const EMPTY: f64 = 1e-3;
-/// and ends if that costs no larger share of the largest term of the change.
-const NEGLIGIBLE: f64 = 1e-10;
 
 /// How rows are dealt anew.
 pub(super) struct Refit<'a, F: Scalar> {
@@ -238,9 +233,5 @@ fn change<F: Scalar>(
     let entropies = [total.entropies.iter().sum::<f64>(), current.entropies.iter().sum::<f64>()];
     let [before, after] = terms.iter().fold([0.0; 2], |[a, b], [x, y]| [a + x, b + y]);
     let gain = after - before + weights[1] - weights[0] + entropies[1] - entropies[0];
-    let terms = [before, after, weights[0], entropies[0]];
-    // What next to nothing belongs to ends even where that costs as little.
-    let largest = terms.iter().fold(1.0_f64, |largest, term| largest.max(term.abs()));
-    let is_empty = position(&total.ids, gone).is_ok_and(|at| total.counts[at] < EMPTY);
-    Ok((is_gain(gain, terms) || (is_empty && gain > -NEGLIGIBLE * largest)).then_some(gain))
+    Ok(is_gain(gain, [before, after, weights[0], entropies[0]]).then_some(gain))
 }
