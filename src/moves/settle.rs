@@ -177,9 +177,7 @@ fn settle_adoption<F: Scalar>(
     let restored = adoption.restore(judge, memo, edits)?;
     let mut accepted = 0;
     for (target, fresh) in &adoption.fresh {
-        let is_occupied =
-            |id: &ComponentId| position(&memo.total().ids, *id).is_ok_and(|at| memo.total().counts[at] >= 0.5);
-        if !restored && fresh.iter().any(is_occupied) {
+        if !restored && fresh.iter().any(|id| memo.total().ids.contains(id)) {
             accepted += 1;
             state.grown.forget(*target);
         } else if let Ok(at) = position(&memo.total().ids, *target) {
