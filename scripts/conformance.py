@@ -263,8 +263,9 @@ def check_moves(fit: sb.Fit, rows: Rows) -> None:
         require(bool(more) or after.n_components == before.n_components - less, "only births and splits add components")
     for record in fit.history:
         for report in record.moves:
-            # Births by adoption are kept where the bound is no lower than before, or was not known.
-            gains = report.gain > 0.0 or (report.kind == "birth" and report.gain == 0.0)
+            # Births by adoption are kept where the bound is no lower than before, or was not known; components that
+            # nobody has a share of end for nothing.
+            gains = report.gain > 0.0 or (report.kind in ("birth", "delete") and report.gain == 0.0)
             require(report.accepted == 0 or gains, "what is accepted gains")
             # Reasons are counted, so that every move that was proposed is accounted for.
             counted = report.accepted + sum(report.refused.values())
