@@ -313,6 +313,32 @@ mod tests {
         assert_eq!(memo.batch(0).map(|batch| batch.counts.clone()), Some(vec![2.0, 1.0]));
     }
 
+    /// What a batch knows of its gaps stays true when fresh components come: before its next visit no unit of it belongs to
+    /// them, so they share none with the others (spec 4.6 (v)).
+    #[test]
+    fn fresh_components_have_no_gaps_where_nobody_has_met_them() {
+        let [old, other, fresh] = [0, 1, 2].map(ComponentId);
+        let with_gap = |gap: f64| {
+            let mut own = summary([2.0, 2.0]);
+            own.gaps = PairGaps::Known([((old, other), gap)].into());
+            own
+        };
+        let mut memo = Memo::complete(vec![with_gap(0.5), with_gap(0.25)]).expect("same components");
+        memo.apply(&Edit::Append { ids: vec![fresh] }).expect("a fresh identity");
+        for batch in [0, 1] {
+            let gaps = &memo.batch(batch).expect("visited").gaps;
+            assert_eq!((gaps.get(old, fresh), gaps.get(other, fresh)), (Some(0.0), Some(0.0)));
+        }
+        let mut visited = Summary::empty(vec![old, other, fresh], 1, true);
+        visited.gaps = PairGaps::Known([((old, fresh), 0.125)].into());
+        memo.replace(1, visited).expect("same components");
+        let gaps = &memo.total().gaps;
+        assert_eq!(
+            [(old, other), (old, fresh), (other, fresh)].map(|(a, b)| gaps.get(a, b)),
+            [0.5, 0.125, 0.0].map(Some)
+        );
+    }
+
     /// Each of many visits may cost a last digit; the sum at the end of a pass costs none.
     #[test]
     fn a_resum_is_exact() {

@@ -30,7 +30,8 @@ class Birth(Move):
     .. math:: \Delta \mathcal L = \sum_j c(\lambda_0 + S_j) - c(\lambda_0 + S_k) - (J - 1) c(\lambda_0)
               + \mathcal L^*(N') - \mathcal L^*(N)
 
-    with parts joined as long as that gains. Every component of a mass of at least 4 is tried, the largest 100 at a
+    with parts joined as long as that gains. Parts that the collected rows themselves do not bear out are not tried.
+    Every component of a mass of at least 4 is tried, the largest 100 at a
     time, whatever other moves are planned; after a failure it waits for 5 passes, twice as many after each further one,
     or until its mass has changed by a tenth.
 

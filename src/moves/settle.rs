@@ -36,15 +36,8 @@ impl<F: Scalar> Round<'_, F> {
             touched.extend(owner.values().copied());
         } else if self.adopts() {
             // Nobody was ready, or nobody's rows are better off in several pieces.
-            let unborn = std::mem::take(&mut state.unborn);
-            let proposed = unborn.values().sum();
-            reports.push(Report {
-                kind: Kind::Birth,
-                proposed,
-                accepted: 0,
-                gain: 0.0,
-                refused: unborn.into_iter().collect(),
-            });
+            let none = Report { kind: Kind::Birth, proposed: 0, accepted: 0, gain: 0.0, refused: Vec::new() };
+            reports.push(with_unborn(state, none));
         }
         for (kind, most) in [(Kind::Birth, usize::MAX), (Kind::Split, 1)] {
             let asked = match kind {
@@ -188,12 +181,10 @@ fn settle_adoption<F: Scalar>(
         Some(before) if !restored => judge.bound(memo.total())? - before,
         _ => 0.0,
     };
-    let n = adoption.fresh.len();
-    let mut refused = refusals([if restored { ("the bound fell", n) } else { ("no part was left", n - accepted) }]);
-    let unborn = std::mem::take(&mut state.unborn);
-    let proposed = n + unborn.values().sum::<usize>();
-    refused.extend(unborn);
-    Ok((Report { kind: Kind::Birth, proposed, accepted, gain, refused }, restored))
+    let proposed = adoption.fresh.len();
+    let refused =
+        refusals([if restored { ("the bound fell", proposed) } else { ("no part was left", proposed - accepted) }]);
+    Ok((with_unborn(state, Report { kind: Kind::Birth, proposed, accepted, gain, refused }), restored))
 }
 
 fn settle_parts<F: Scalar>(
@@ -224,17 +215,22 @@ fn settle_parts<F: Scalar>(
     owner.extend(settled.owner);
     let accepted = settled.gains.iter().flatten().count();
     let later = settled.is_worth.iter().filter(|is_worth| **is_worth).count() - accepted;
-    let mut refused = refusals([("no gain", proposals.len() - accepted - later), ("another one gained more", later)]);
-    let unborn = std::mem::take(&mut state.unborn);
-    let n_unborn: usize = unborn.values().sum();
-    refused.extend(unborn);
-    Ok(Report {
+    let report = Report {
         kind,
-        proposed: proposals.len() + n_unborn,
+        proposed: proposals.len(),
         accepted,
         gain: settled.gains.iter().flatten().fold(0.0, |sum, gain| sum + gain),
-        refused,
-    })
+        refused: refusals([("no gain", proposals.len() - accepted - later), ("another one gained more", later)]),
+    };
+    Ok(with_unborn(state, report))
+}
+
+/// With the components for which parts were looked for in vain.
+fn with_unborn(state: &mut State, mut report: Report) -> Report {
+    let unborn = std::mem::take(&mut state.unborn);
+    report.proposed += unborn.values().sum::<usize>();
+    report.refused.extend(unborn);
+    report
 }
 
 /// Whether parts of a target have become components.
