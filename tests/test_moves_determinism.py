@@ -13,6 +13,8 @@ from growing import MOVES, USUAL, bits, every_set
 
 ROWS = clustered_rows(np.random.default_rng(5), 4000, 4, 6)
 MODEL = sb.Mixture(likelihood=sb.Gaussian(), process=sb.DirichletProcess())
+# Gains of a ten thousandth of a nat a row are nothing here; then all is tried once more, and the run ends.
+ENDS_BY_ITSELF = {"max_passes": 200, "tol": 1e-4}
 
 
 def fit(moves: Any, rows: Any = ROWS, model: sb.Mixture = MODEL, **options: Any) -> sb.Fit:
@@ -63,8 +65,11 @@ def test_one_batch_is_full(moves: Any) -> None:
 
 
 @every_set
-def test_every_checkpoint_leads_to_the_same_end(moves: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Also those in the middle of a pass, while parts or fresh components are on trial."""
+@pytest.mark.parametrize("settings", [{}, ENDS_BY_ITSELF], ids=["all passes", "until nothing is left to try"])
+def test_every_checkpoint_leads_to_the_same_end(
+    moves: Any, settings: dict[str, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Also those in the middle of a pass, while parts or fresh components are on trial, or in the last round."""
     path, written = tmp_path / "fit.checkpoint", []
     write = sb.checkpoints.CheckpointFile.write
 
@@ -74,13 +79,15 @@ def test_every_checkpoint_leads_to_the_same_end(moves: Any, tmp_path: Path, monk
 
     monkeypatch.setattr(sb.checkpoints.CheckpointFile, "write", keep)
     rows = ROWS[:800]
-    whole = fit(moves, rows, checkpoint=sb.Checkpoint(path, every_seconds=0))
+    whole = fit(moves, rows, checkpoint=sb.Checkpoint(path, every_seconds=0), settings=settings)
     states = list(written)
     assert len(states) >= 5
+    assert not settings or whole.stop_reason is sb.StopReason.CONVERGED
     for state in states:
         path.write_bytes(state)
-        assert bits(fit(moves, rows, checkpoint=sb.Checkpoint(path, every_seconds=0)), rows) == bits(whole, rows)
-    assert bits(fit(moves, rows), rows) == bits(whole, rows)
+        resumed = fit(moves, rows, checkpoint=sb.Checkpoint(path, every_seconds=0), settings=settings)
+        assert bits(resumed, rows) == bits(whole, rows)
+    assert bits(fit(moves, rows, settings=settings), rows) == bits(whole, rows)
 
 
 @every_set
@@ -89,6 +96,15 @@ def test_a_finished_fit_may_go_on_for_longer(moves: Any, tmp_path: Path) -> None
     for passes in (1, 2, 4):
         fit(moves, checkpoint=checkpoint, settings={"max_passes": passes})
     assert bits(fit(moves, checkpoint=checkpoint), ROWS) == bits(fit(moves), ROWS)
+
+
+@every_set
+def test_a_fit_that_has_tried_all_once_may_go_on_for_longer(moves: Any, tmp_path: Path) -> None:
+    whole = fit(moves, settings=ENDS_BY_ITSELF)
+    for passes in range(1, len(whole.history)):
+        checkpoint = sb.Checkpoint(tmp_path / f"{passes}.checkpoint")
+        fit(moves, checkpoint=checkpoint, settings={**ENDS_BY_ITSELF, "max_passes": passes})
+        assert bits(fit(moves, checkpoint=checkpoint, settings=ENDS_BY_ITSELF), ROWS) == bits(whole, ROWS)
 
 
 def test_other_moves_are_another_run(tmp_path: Path) -> None:

@@ -100,3 +100,47 @@ def test_from_far_too_many(name: str) -> None:
     else:
         assert fit.n_occupied == TRUE
         assert agreement > 0.99
+
+
+@pytest.mark.parametrize(("n_columns", "distance"), [(2, 8.0), (5, 9.0), (10, 9.0)])
+def test_a_small_cluster_beside_a_large_one(n_columns: int, distance: float) -> None:
+    """Parts of the large one are joined before the small one is joined to any of them."""
+    labels = np.repeat([0, 1], [7900, 100])
+    for seed in range(3):
+        rows = np.random.default_rng(seed).normal(size=(8000, n_columns))
+        rows[labels == 1] += distance / np.sqrt(n_columns)
+        model = sb.Mixture(likelihood=sb.Gaussian())
+        fit = sb.fit(model, rows, progress=False)
+        assert fit.n_occupied == 2
+        assert fit.elbo == pytest.approx(sb.fit(model, rows, init=labels, progress=False).elbo, abs=1e-6 * N)
+
+
+@pytest.mark.parametrize("most", [4, 10, 50, 99, 100])
+@pytest.mark.parametrize("adoption", ["split", "pass"])
+def test_parts_of_few_rows(most: int, adoption: str) -> None:
+    rows, _ = real(0)
+    birth = sb.Birth(adoption=adoption, max_subsample=most)
+    fit = sb.fit(
+        sb.Mixture(likelihood=sb.Gaussian()), rows, sb.Memoized(moves=(birth, sb.Merge(), sb.Delete())), progress=False
+    )
+    assert_sound(fit, rows, N)
+    assert most < 50 or fit.n_occupied == TRUE
+
+
+def test_clusters_of_one_row() -> None:
+    """Three rows far from each other under a known covariance: as good as if one had known."""
+    rows = np.random.default_rng(0).normal([[0, 0], [0, 1000], [1000, 0]])
+    model = sb.Mixture(likelihood=sb.KnownCovarianceGaussian(np.eye(2)))
+    fit, told = (sb.fit(model, rows, init=init, progress=False) for init in ("kmeans++", [0, 1, 2]))
+    assert fit.n_occupied == 3
+    assert fit.elbo == pytest.approx(told.elbo)
+
+
+def test_splits_have_their_turn_beside_births() -> None:
+    """What births have tried in vain is left to splits."""
+    rows = np.random.default_rng(0).normal(size=(500, 2))
+    algorithm = sb.Memoized(moves=(sb.Birth(), sb.Split(), sb.Merge(), sb.Delete()))
+    fit = sb.fit(sb.Mixture(likelihood=sb.Gaussian()), rows, algorithm, progress=False)
+    proposed = {report.kind: report.proposed for report in sb.history.moves_of(fit.history)}
+    assert proposed["birth"] > 0
+    assert proposed["split"] > 0

@@ -197,15 +197,15 @@ def report(runs: list[Run]) -> None:
     """By name: median and range."""
     head = "".join(f"{f's below {goal}':>22}" for goal in GOALS)
     print(
-        f"  {'':<30}{'runs':>5}{'loss after 5 passes':>26}{'at the end':>26}{'K':>15}{'K in use':>15}"
+        f"  {'':<30}{'runs':>5}{'loss after 5 passes':>26}{'at the end':>26}{'K':>16}{'K in use':>16}"
         f"{'alignment':>23}{'CPU s':>20}{head}"
     )
     for name, own in by_name(runs).items():
         early = [one.loss_after(5) for one in own]
         print(
             f"  {name:<30}{len(own):>5}{'' if np.isnan(early).any() else spread(early, 4):>26}"
-            f"{spread([one.loss for one in own], 4):>26}{spread([one.components[-1] for one in own], 0):>15}"
-            f"{spread([one.effective for one in own], 0):>15}{spread([one.alignment for one in own], 3):>23}"
+            f"{spread([one.loss for one in own], 4):>26}{spread([one.components[-1] for one in own], 0):>16}"
+            f"{spread([one.effective for one in own], 0):>16}{spread([one.alignment for one in own], 3):>23}"
             f"{spread([one.cpu for one in own], 1):>20}"
             + "".join(f"{spread([one.until(goal) for one in own], 1):>22}" for goal in GOALS),
             flush=True,

@@ -256,9 +256,9 @@ class Stochastic(Algorithm):
         return {"batches": None, "batch_size": self.batch_size, "shuffle": self.shuffle, "steps": steps}
 
     def _check_moves(self) -> None:
+        super()._check_moves()
         if self.moves:
             raise NotSupported("moves: they need the exact bound, which Stochastic does not know; use Memoized or Full")
-        super()._check_moves()
 
 
 def _integer_or_auto(argument: str, value: object, or_else: list[str]) -> int | str:

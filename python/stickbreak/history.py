@@ -36,7 +36,7 @@ class MoveReport:
         How many of them were accepted, because they raise the bound of all data.
     gain : float
         By how much they raise it together, in nats. Births with `adoption="pass"` cannot be told from the pass in
-        which they come: of them it is what both raise it by.
+        which they come: of them it is what both raise it by, and 0 in the first pass, before which no bound is known.
     refused : dict of str to int
         Why the others were not accepted, in words, and how many for each reason.
     """

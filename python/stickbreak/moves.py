@@ -3,6 +3,7 @@
 To add a move, add one class here: its fields are the names that the core knows.
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import ClassVar, Literal
 
@@ -31,9 +32,8 @@ class Birth(Move):
               + \mathcal L^*(N') - \mathcal L^*(N)
 
     with parts joined as long as that gains. Parts that the collected rows themselves do not bear out are not tried.
-    Every component of a mass of at least 4 is tried, the largest 100 at a
-    time, whatever other moves are planned; after a failure it waits for 5 passes, twice as many after each further one,
-    or until its mass has changed by a tenth.
+    Every component of at least two rows is tried, the largest 100 at a time, whatever other moves are planned; after a
+    failure it waits for 5 passes, twice as many after each further one, or until its mass has changed by a tenth.
 
     Parameters
     ----------
@@ -41,7 +41,8 @@ class Birth(Move):
         How fresh components come in. "split": as said above; the bound never falls. "pass", as in [1]_: the parts of
         the largest 10 components that are ready are appended, the rows that they were made of are counted twice, and
         they compete with all components for the rows of a pass; then the copies are taken away again, fresh components
-        that are not needed are merged, and if the bound is lower than it was before, everything is as it was.
+        that are not needed are merged, and if the bound is lower than it was before, everything is as it was. What
+        loses its rows only in later passes stays, unless `Delete` is among the moves.
     max_subsample : int
         The most rows of a component that its fresh parts are made of, at least 4.
     threshold : float
@@ -72,6 +73,7 @@ class Birth(Move):
     fresh: int = 10
 
     _name: ClassVar[str] = "Birth"
+    _least: ClassVar[Mapping[str, int]] = {"max_subsample": 4, "fresh": 2}
 
 
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)

@@ -81,8 +81,9 @@ class Fit(Fitted):
         .. math:: \sum_{n,k} \omega_n r_{nk} \{E \log w_k + E \log p(x_n \mid \phi_k) - \log r_{nk}\}
                   - \sum_k \mathrm{KL}(q(\phi_k) \Vert p) - \mathrm{KL}(q(w) \Vert p)
 
-        On the training data with its weights it is not below `elbo`, but after `max_passes=0` from responsibilities
-        with more components a row than the fit keeps.
+        On the training data with its weights it is not below `elbo`, up to the margin and the rounding of scores (those
+        of float32 rows to some 1e-7 of their size), but after `max_passes=0` from responsibilities with more components
+        a row than the fit keeps.
 
         Parameters
         ----------

@@ -1,6 +1,7 @@
 """What the specifications of likelihoods and processes share; a new one adds its fields and its name."""
 
 import numbers
+from collections.abc import Mapping
 from dataclasses import Field, dataclass, fields
 from typing import Any, ClassVar, Literal, Self, get_args, get_origin
 
@@ -25,10 +26,13 @@ class Specification:
     """
 
     _name: ClassVar[str]
+    # The least value of an integer, where it is not one.
+    _least: ClassVar[Mapping[str, int]] = {}
 
     def __post_init__(self) -> None:
         for field in fields(self):
-            object.__setattr__(self, field.name, _converted(field, getattr(self, field.name)))
+            least = self._least.get(field.name, 1)
+            object.__setattr__(self, field.name, _converted(field, getattr(self, field.name), least))
         self._check()
 
     def _check(self) -> None:
@@ -102,7 +106,9 @@ def _from_core(field: "Field[Any]", value: Any) -> Any:
     return value
 
 
-def _converted(field: "Field[Any]", value: object) -> str | int | float | Gamma | NDArray[np.float64] | None:
+def _converted(
+    field: "Field[Any]", value: object, least: int
+) -> str | int | float | Gamma | NDArray[np.float64] | None:
     if (value is None and field.default is None) or (isinstance(value, Gamma) and _may_have_prior(field)):
         return value
     if get_origin(field.type) is Literal:
@@ -110,7 +116,7 @@ def _converted(field: "Field[Any]", value: object) -> str | int | float | Gamma 
     if _is_flag(field):
         return checks.flag(field.name, value)
     if _is_integer(field):
-        return checks.integer(field.name, value, minimum=1, maximum=checks.MAX_COMPONENTS)
+        return checks.integer(field.name, value, minimum=least, maximum=checks.MAX_COMPONENTS)
     allowed = "a number" if field.type in (float, float | None) else "an array of numbers"
     if field.default is None:
         allowed += ", or None"

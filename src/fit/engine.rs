@@ -80,7 +80,9 @@ impl<F: Scalar> Engine<'_, F> {
         // only-one: loop over passes
         let stop_reason = loop {
             // A run that goes on in the middle of a pass has not ended.
-            if let Some(reason) = self.ended(&mut position).filter(|_| position.done == 0) {
+            if position.done == 0
+                && let Some(reason) = self.ended(&mut position)
+            {
                 break reason;
             }
             match self.sweep(executor, &mut position, observer, cancel) {
@@ -169,7 +171,9 @@ impl<F: Scalar> Engine<'_, F> {
             let gain = (last.elbo - before.elbo) / position.memo.mass_visited().max(1.0);
             let total = position.memo.total();
             let is_small = self.tol > 0.0 && gain < self.tol;
-            if is_small && (self.round.is_none() || position.moves.is_exhausted(total, &last.moves, position.pass)) {
+            let Position { moves, pass, .. } = position;
+            let is_exhausted = |round: &Round<'_, F>| moves.is_exhausted(round.moves, total, &last.moves, *pass);
+            if is_small && self.round.as_ref().is_none_or(is_exhausted) {
                 return Some(StopReason::Converged);
             }
         }

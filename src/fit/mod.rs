@@ -299,7 +299,7 @@ fn identity<F: Scalar>(
         ("batches", source.n_batches().unwrap_or(1).to_string()),
         ("shuffle", options.shuffle.to_string()),
         ("algorithm", options.schedule.name()),
-        ("moves", options.moves.name()),
+        ("set of moves", options.moves.name()),
         ("sparsity", sparsity),
         ("margin", options.margin.map_or("None".into(), |margin| margin.to_string())),
         ("n_components", n_components.to_string()),

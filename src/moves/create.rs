@@ -102,7 +102,7 @@ impl<F: Scalar> Creation<'_, F> {
         let fresh = match (start, &metric) {
             (Start::Bisector, Metric::Columns(factors)) => return seeding::bisect(self.model, units, factors),
             (Start::Bisector, _) => 2,
-            (Start::Fresh(fresh), _) => fresh.min(units.len() / 2),
+            (Start::Fresh(fresh), _) => fresh.min((units.len() / 2).max(2)),
         };
         let ids: Vec<ComponentId> = (0..fresh as u32).map(ComponentId).collect();
         seeding::labels(self.model, units, &metric, &ids, choices, self.cancel)

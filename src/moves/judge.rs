@@ -4,6 +4,7 @@ use crate::elbo;
 use crate::error::Result;
 use crate::model::Model;
 use crate::simd::Scalar;
+use crate::special::ln_gamma;
 use crate::suffstats::{Sufficient, Summary};
 
 /// A gain below this share of the largest term of its formula is rounding.
@@ -72,6 +73,12 @@ impl<'a, F: Scalar> Judge<'a, F> {
         }
         self.model.process.allocate(&counts, tail.max(0.0), self.model.objective).bound
     }
+}
+
+/// How many more ways there are to choose the units of one component than of two, as a logarithm: nearly what the weights
+/// gain when components with these counts become one.
+pub fn choices(a: f64, b: f64) -> f64 {
+    ln_gamma(1.0 + a + b) - ln_gamma(1.0 + a) - ln_gamma(1.0 + b)
 }
 
 /// Whether a gain is more than the rounding of the terms that it is made of.

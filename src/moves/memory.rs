@@ -42,11 +42,6 @@ impl Memory {
         self.0.remove(&id);
     }
 
-    /// Forgets all.
-    pub fn clear(&mut self) {
-        self.0.clear();
-    }
-
     /// Whether there is anything to forget.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
@@ -86,7 +81,5 @@ mod tests {
         let mut memory = Memory::default();
         (0..200).for_each(|pass| memory.failed(ID, 1.0, pass));
         assert!(!memory.is_ready(ID, 1.0, 1000));
-        memory.clear();
-        assert!(memory.is_ready(ID, 1.0, 1000));
     }
 }

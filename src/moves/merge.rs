@@ -5,10 +5,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use crate::component::{ComponentId, Edit, EditLog, position};
 use crate::error::Result;
 use crate::memo::Memo;
-use crate::moves::judge::{Judge, Part, is_gain};
+use crate::moves::judge::{Judge, Part, choices, is_gain};
 use crate::parallel::try_map;
 use crate::simd::Scalar;
-use crate::special::ln_gamma;
 use crate::suffstats::Summary;
 
 /// Pairs whose gaps are kept, for each component, at most: the best of a pass are among them.
@@ -34,9 +33,7 @@ pub(super) fn rank<F: Scalar>(
         let mut row = Vec::new();
         for b in a + 1..k {
             let both = judge.gain(parts[a].with(&parts[b]).sufficient())?;
-            // How many more ways there are to choose the rows of one than of two: nearly what the weights gain.
-            let (x, y) = (parts[a].count, parts[b].count);
-            let choices = ln_gamma(1.0 + x + y) - ln_gamma(1.0 + x) - ln_gamma(1.0 + y);
+            let choices = choices(parts[a].count, parts[b].count);
             row.push(Pair { a, b, both, ratio: both - gains[a] - gains[b], choices });
         }
         Ok(row)

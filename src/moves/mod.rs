@@ -31,6 +31,9 @@ pub use look::{Look, Packed, Seen};
 pub use plan::{Bag, Collect, Findings, Found, Plan, Proposal, SharedRows};
 pub use round::{Round, State};
 
+/// The largest value of a parameter that is a whole number.
+const MOST: f64 = 4_294_967_294.0;
+
 /// The kinds of moves.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub enum Kind {
@@ -110,7 +113,13 @@ impl Moves {
 
     /// Whether the number of components can grow.
     pub fn grow(&self) -> bool {
-        self.birth.is_some() || self.split.is_some()
+        !self.growing().is_empty()
+    }
+
+    /// The kinds by which the number of components grows.
+    pub fn growing(&self) -> Vec<Kind> {
+        let kinds = [self.birth.map(|_| Kind::Birth), self.split.map(|_| Kind::Split)];
+        kinds.into_iter().flatten().collect()
     }
 
     /// Refuses moves where the bounds of different numbers of components do not compare.
@@ -144,8 +153,8 @@ impl Moves {
     pub fn add(&mut self, name: &str, parameters: &Parameters) -> Result<()> {
         let whole = |parameter: &str, usual: usize, least: usize| match parameters.number(parameter)? {
             None => Ok(usual),
-            Some(value) if value >= least as f64 && value.fract() == 0.0 && value <= 1e9 => Ok(value as usize),
-            Some(value) => Err(Error::invalid(parameter, value, format!("an integer from {least} to 1000000000"))),
+            Some(value) if value >= least as f64 && value.fract() == 0.0 && value <= MOST => Ok(value as usize),
+            Some(value) => Err(Error::invalid(parameter, value, format!("an integer from {least} to {MOST}"))),
         };
         match name {
             "Birth" => {

@@ -21,14 +21,14 @@ use crate::rng::{Choices, Purpose, name, stream};
 use crate::simd::Scalar;
 use crate::suffstats::Summary;
 
-/// A component with less mass is not split.
-const LEAST_COUNT: f64 = 4.0;
-/// Nor is one of which there are fewer rows.
-const LEAST_ROWS: usize = 4;
+/// A component of which there are fewer rows is not split.
+const LEAST_ROWS: usize = 2;
 /// Components that are tried in a pass at most, the largest first.
 const MOST_TARGETS: usize = 100;
 /// Rows that are copied for parts in a pass, of all components together.
 const MOST_COLLECTED: usize = 200_000;
+/// But of each component at least so many, if a birth may take as many.
+const LEAST_COLLECTED: usize = 100;
 /// Bytes for what the parts of all proposals have of every batch.
 const PARTS_MEMORY: usize = 256 << 20;
 /// Passes after which pairs are ranked again where the list of components has not changed.
@@ -41,14 +41,14 @@ pub struct State {
     pub plan: Plan,
     /// What they have found so far; of the last pass until the next one is planned.
     pub found: Found,
-    pub(super) grown: Memory,
-    pub(super) deleted: Memory,
+    /// What births, splits and deletes have tried in vain.
+    failed: BTreeMap<Kind, Memory>,
     /// The pass before which pairs were last ranked, and the components then.
     ranked: Option<(usize, Vec<ComponentId>)>,
-    /// Components whose parts turned out to be one, or which had too few rows, since the last report.
-    pub(super) unborn: BTreeMap<String, usize>,
-    /// Whether everything is tried once more before the run ends.
-    last_round: bool,
+    /// By kind, components whose parts turned out to be one, or which had too few rows, since the last report.
+    pub(super) unborn: BTreeMap<Kind, BTreeMap<String, usize>>,
+    /// The pass in which everything is tried once more, before the run ends.
+    last_round: Option<usize>,
     /// Fresh components that compete for the rows of this pass.
     pub(super) adoption: Option<Adoption>,
     /// Whether the last pass was undone; the next one is made without births, so that it gains what a pass gains.
@@ -67,26 +67,55 @@ impl State {
         adoption && self.plan.fits(ids, n_statistics) && self.found.fits(&self.plan, n_statistics, n_batches)
     }
 
+    /// What moves of a kind have tried in vain.
+    pub(super) fn failed(&mut self, kind: Kind) -> &mut Memory {
+        self.failed.entry(kind).or_default()
+    }
+
+    /// Remembers for the report why so many components were not split.
+    fn in_vain(&mut self, kind: Kind, reason: &str, n: usize) {
+        if n > 0 {
+            *self.unborn.entry(kind).or_default().entry(reason.to_owned()).or_default() += n;
+        }
+    }
+
+    /// A component has become another one.
+    pub(super) fn forget(&mut self, id: ComponentId) {
+        self.failed.values_mut().for_each(|memory| memory.forget(id));
+    }
+
+    /// Whether moves of a kind may try a component in `pass`.
+    fn is_ready(&self, kind: Kind, id: ComponentId, count: f64, pass: usize) -> bool {
+        self.failed.get(&kind).is_none_or(|memory| memory.is_ready(id, count, pass))
+    }
+
+    /// Whether a component may be split in `pass`, by any of these kinds.
+    fn may_grow(&self, kinds: &[Kind], id: ComponentId, count: f64, pass: usize) -> bool {
+        count > 0.0 && kinds.iter().any(|&kind| self.is_ready(kind, id, count, pass))
+    }
+
     /// After a pass that gained next to nothing: whether no move is left to try. If something is, all is tried once more.
-    pub fn is_exhausted(&mut self, total: &Summary, reports: &[Report], pass: usize) -> bool {
+    pub fn is_exhausted(&mut self, moves: &Moves, total: &Summary, reports: &[Report], pass: usize) -> bool {
         if reports.iter().any(|report| report.accepted > 0) {
-            self.last_round = false;
+            self.last_round = None;
+            return false;
+        }
+        // A run that goes on from a checkpoint asks again before it makes that pass.
+        if self.last_round == Some(pass) {
             return false;
         }
         let untried = |(id, count): (&ComponentId, &f64)| {
             self.found.bags.get(id).is_some_and(|bag| bag.names.len() >= LEAST_ROWS)
-                && *count >= LEAST_COUNT
-                && self.grown.is_ready(*id, *count, pass)
+                && self.may_grow(&moves.growing(), *id, *count, pass)
         };
         if total.ids.iter().zip(&total.counts).any(untried) {
             return false;
         }
-        if self.last_round || (self.grown.is_empty() && self.deleted.is_empty()) {
+        if self.last_round.is_some() || self.failed.values().all(Memory::is_empty) {
             return true;
         }
-        self.last_round = true;
-        self.grown.clear();
-        self.deleted.clear();
+        self.last_round = Some(pass);
+        self.failed.clear();
         self.ranked = None;
         false
     }
@@ -189,7 +218,7 @@ impl<F: Scalar> Round<'_, F> {
         let mut targets = Vec::new();
         for k in 0..total.n_components() {
             let (id, count) = (total.ids[k], total.counts[k]);
-            if count < LEAST_COUNT || !state.grown.is_ready(id, count, pass) {
+            if !state.may_grow(&self.moves.growing(), id, count, pass) {
                 continue;
             }
             match bags.get(&id) {
@@ -199,20 +228,25 @@ impl<F: Scalar> Round<'_, F> {
             }
         }
         targets.sort_by(|a, b| total.counts[b.1].total_cmp(&total.counts[a.1]));
+        let ready = |kind| -> Vec<_> {
+            let is_ready = |&&(id, k): &&_| state.is_ready(kind, id, total.counts[k], pass);
+            targets.iter().filter(is_ready).copied().collect()
+        };
+        let (for_births, mut for_splits) = (ready(Kind::Birth), ready(Kind::Split));
         let mut chosen: Vec<(Kind, Start, ComponentId, usize)> = Vec::new();
         let undone = std::mem::take(&mut state.restored);
         if let Some(birth) = self.moves.birth.filter(|_| !undone) {
             let most = if birth.adopt { adoption::MOST_TARGETS } else { MOST_TARGETS };
             let room = self.room(total, birth.fresh).min(most);
-            chosen.extend(targets.iter().take(room).map(|&(id, k)| (Kind::Birth, Start::Fresh(birth.fresh), id, k)));
-            targets.drain(..room.min(targets.len()));
+            chosen.extend(for_births.iter().take(room).map(|&(id, k)| (Kind::Birth, Start::Fresh(birth.fresh), id, k)));
+            for_splits.retain(|&(id, _)| chosen.iter().all(|&(_, _, other, _)| other != id));
         }
         if let Some(split) = self.moves.split {
             let mut generator = stream(self.seed, Purpose::Targets, pass as u64);
             let room = split.candidates.min(self.room(total, 2));
-            while !targets.is_empty() && chosen.len() < room {
-                let masses: Vec<f64> = targets.iter().map(|&(_, k)| total.counts[k]).collect();
-                let (id, k) = targets.remove(generator.choose(&masses));
+            for _ in 0..room.min(for_splits.len()) {
+                let masses: Vec<f64> = for_splits.iter().map(|&(_, k)| total.counts[k]).collect();
+                let (id, k) = for_splits.remove(generator.choose(&masses));
                 chosen.push((Kind::Split, Start::Bisector, id, k));
             }
         }
@@ -229,12 +263,12 @@ impl<F: Scalar> Round<'_, F> {
                 parts.ids = edits.issue(parts.ids.len());
                 proposals.push(Proposal { kind, target, parts });
             } else {
-                state.grown.failed(target, total.counts[k], pass);
-                *state.unborn.entry("its rows are better off in one piece".into()).or_default() += 1;
+                state.failed(kind).failed(target, total.counts[k], pass);
+                state.in_vain(kind, "its rows are better off in one piece", 1);
             }
         }
-        if few > 0 {
-            *state.unborn.entry("too few rows".into()).or_default() += few;
+        if let Some(&kind) = self.moves.growing().first() {
+            state.in_vain(kind, "too few rows", few);
         }
         Ok(proposals)
     }
@@ -278,10 +312,10 @@ impl<F: Scalar> Round<'_, F> {
         }
         let all = total.ids.iter().zip(&total.counts);
         let ready = all.filter(|(id, count)| {
-            **count >= LEAST_COUNT && !targets.contains(id) && state.grown.is_ready(**id, **count, pass + 1)
+            !targets.contains(id) && state.may_grow(&self.moves.growing(), **id, **count, pass + 1)
         });
         let ids: Vec<_> = ready.map(|(id, _)| *id).collect();
-        let most = (MOST_COLLECTED / (ids.len() + n_parts).max(1)).clamp(100, self.most_rows());
+        let most = (MOST_COLLECTED / (ids.len() + n_parts).max(1)).max(LEAST_COLLECTED).min(self.most_rows());
         let threshold = self.moves.birth.map_or(0.1, |birth| birth.threshold);
         let name = name(self.seed, [Purpose::Collection as u64, pass as u64]);
         (!ids.is_empty() || n_parts > 0).then_some(Collect { ids, threshold, most, name })
@@ -298,7 +332,7 @@ impl<F: Scalar> Round<'_, F> {
         let Some(delete) = self.moves.delete else { return Vec::new() };
         let mut smallest: Vec<usize> = (0..total.n_components())
             .filter(|&k| !targets.contains(&total.ids[k]) && total.counts[k] <= MOST_ROWS as f64)
-            .filter(|&k| state.deleted.is_ready(total.ids[k], total.counts[k], pass))
+            .filter(|&k| state.is_ready(Kind::Delete, total.ids[k], total.counts[k], pass))
             .collect();
         smallest.sort_by(|&a, &b| total.counts[a].total_cmp(&total.counts[b]));
         smallest.truncate(delete.candidates);

@@ -57,10 +57,8 @@ impl<F: Scalar> Round<'_, F> {
             for &(keep, gone, _) in &merged.accepted {
                 owner.values_mut().filter(|id| **id == gone).for_each(|id| *id = keep);
                 owner.insert(gone, keep);
-                for id in [keep, gone] {
-                    state.grown.forget(id);
-                    state.deleted.forget(id);
-                }
+                state.forget(keep);
+                state.forget(gone);
             }
             reports.push(Report {
                 kind: Kind::Merge,
@@ -122,17 +120,16 @@ impl<F: Scalar> Round<'_, F> {
         let refit = Refit { model: self.model, sparsity: self.sparsity, margin: self.margin, cancel: self.cancel };
         let outcomes = refit.settle(judge, memo, edits, &candidates, &mut shared)?;
         for &id in &crowded {
-            state.deleted.failed(id, counts[&id], pass);
+            state.failed(Kind::Delete).failed(id, counts[&id], pass);
         }
         let mut gain = 0.0;
         for (&id, outcome) in candidates.iter().zip(&outcomes) {
             match outcome {
                 Outcome::Accepted(one) => {
                     gain += one;
-                    state.deleted.forget(id);
-                    state.grown.forget(id);
+                    state.forget(id);
                 }
-                _ => state.deleted.failed(id, counts[&id], pass),
+                _ => state.failed(Kind::Delete).failed(id, counts[&id], pass),
             }
         }
         let number = |wanted: fn(&Outcome) -> bool| outcomes.iter().filter(|outcome| wanted(outcome)).count();
@@ -172,13 +169,13 @@ fn settle_adoption<F: Scalar>(
     for (target, fresh) in &adoption.fresh {
         if !restored && fresh.iter().any(|id| memo.total().ids.contains(id)) {
             accepted += 1;
-            state.grown.forget(*target);
+            state.forget(*target);
         } else if let Ok(at) = position(&memo.total().ids, *target) {
-            state.grown.failed(*target, memo.total().counts[at], pass);
+            state.failed(Kind::Birth).failed(*target, memo.total().counts[at], pass);
         }
     }
     let gain = match before {
-        Some(before) if !restored => judge.bound(memo.total())? - before,
+        Some(before) if accepted > 0 => judge.bound(memo.total())? - before,
         _ => 0.0,
     };
     let proposed = adoption.fresh.len();
@@ -205,12 +202,12 @@ fn settle_parts<F: Scalar>(
     let settled = split::settle(judge, memo, edits, &proposals, &parts, most)?;
     for ((proposal, gain), &is_worth) in proposals.iter().zip(&settled.gains).zip(&settled.is_worth) {
         match gain {
-            Some(_) => state.grown.forget(proposal.target),
+            Some(_) => state.forget(proposal.target),
             // A better one went first; this one's turn may come.
             None if is_worth => {}
-            None => state.grown.failed(proposal.target, counts[&proposal.target], pass),
+            None => state.failed(kind).failed(proposal.target, counts[&proposal.target], pass),
         }
-        state.deleted.forget(proposal.target);
+        state.failed(Kind::Delete).forget(proposal.target);
     }
     owner.extend(settled.owner);
     let accepted = settled.gains.iter().flatten().count();
@@ -227,7 +224,7 @@ fn settle_parts<F: Scalar>(
 
 /// With the components for which parts were looked for in vain.
 fn with_unborn(state: &mut State, mut report: Report) -> Report {
-    let unborn = std::mem::take(&mut state.unborn);
+    let unborn = state.unborn.remove(&report.kind).unwrap_or_default();
     report.proposed += unborn.values().sum::<usize>();
     report.refused.extend(unborn);
     report

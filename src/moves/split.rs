@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 use crate::component::{ComponentId, Edit, EditLog, position};
 use crate::error::Result;
 use crate::memo::Memo;
-use crate::moves::judge::{Judge, Part, is_gain};
+use crate::moves::judge::{Judge, Part, choices, is_gain};
 use crate::moves::plan::Proposal;
 use crate::parallel::try_map;
 use crate::simd::Scalar;
@@ -189,7 +189,7 @@ fn best<F: Scalar>(
     best
 }
 
-/// All parts that something was dealt to, and then, joining the pair with the largest marginal-likelihood ratio again and
+/// All parts that something was dealt to, and then, joining the pair that raises the bound most or lowers it least again and
 /// again, fewer and fewer groups, down to two.
 fn levels<F: Scalar>(judge: &Judge<'_, F>, target: &Part, parts: &Summary) -> Result<Vec<Level>> {
     let whole = judge.gain(target.sufficient())?;
@@ -220,9 +220,11 @@ fn levels<F: Scalar>(judge: &Judge<'_, F>, target: &Part, parts: &Summary) -> Re
                     None => judge.gain(groups[a].1.with(&groups[b].1).sufficient())?,
                 };
                 joint.insert((a, b), both);
-                let ratio = both - groups[a].2 - groups[b].2;
-                if ratio > best.0 {
-                    best = (ratio, a, b);
+                // Without the weights a large part, which each cut makes much tighter, would be joined last.
+                let weights = choices(groups[a].1.count, groups[b].1.count);
+                let change = both - groups[a].2 - groups[b].2 + weights;
+                if change > best.0 {
+                    best = (change, a, b);
                 }
             }
         }

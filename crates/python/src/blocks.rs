@@ -1,6 +1,7 @@
 //! Blocks of rows that a Python function makes, as a source of the core. The core asks for them in a thread of its own.
 
 use numpy::{Element, PyReadonlyArray2};
+use pyo3::exceptions::PyKeyboardInterrupt;
 use pyo3::prelude::*;
 use pyo3::types::PyIterator;
 use stickbreak::data::{BlockReader, Blocks};
@@ -40,8 +41,11 @@ impl<F: Scalar + Element> BlockReader<F> for Reader {
     }
 }
 
-/// What Python raised, in its own words; of an error of ours the message says enough.
+/// What Python raised, in its own words; of an error of ours the message says enough. Ctrl-C is no failure of the source.
 fn failed(error: &PyErr) -> Error {
+    if Python::attach(|py| error.is_instance_of::<PyKeyboardInterrupt>(py)) {
+        return Error::Cancelled;
+    }
     let message = Python::attach(|py| {
         let kind = error.get_type(py);
         let ours = kind.getattr("__module__").is_ok_and(|module| module.eq("stickbreak.errors").unwrap_or(false));

@@ -14,6 +14,7 @@ use stickbreak::model::Model;
 use stickbreak::moves::{Bag, Kind, Moves, Plan, Report, Round, State};
 use stickbreak::parallel::Cancel;
 use stickbreak::responsibilities::Sparsity;
+use stickbreak::special::ln_beta;
 use stickbreak::suffstats::Summary;
 
 /// Responsibilities of one row; the tail is not among them.
@@ -161,7 +162,7 @@ impl<'a> Replay<'a> {
                 }
             }
             // What the sweep itself gained cannot be told from what fresh components did.
-            Some(Adoption { bound: Some(before), .. }) => {
+            Some(Adoption { bound: Some(before), .. }) if reports[0].accepted > 0 => {
                 self.assert_near(self.bound() - before, gain, "what the pass gained");
             }
             Some(_) => {}
@@ -311,11 +312,13 @@ impl<'a> Replay<'a> {
             let sum = gains.entry(kind.0).or_default();
             *sum = (sum.0 + kind.1, sum.1 + self.bound_from_scratch(&ids) - before);
         }
-        let unknown = self.adoption.as_ref().is_some_and(|adoption| adoption.bound.is_none());
+        // Where no bound is known, or no fresh component is left, what the pass gained is not called theirs.
+        let not_theirs =
+            self.adoption.as_ref().is_some_and(|adoption| adoption.bound.is_none() || reports[0].accepted == 0);
         for report in &reports {
             let (accepted, gain) = gains.remove(&report.kind).unwrap_or_default();
             assert_eq!(report.accepted, accepted, "{report:?}");
-            if report.kind == Kind::Birth && unknown {
+            if report.kind == Kind::Birth && not_theirs {
                 assert_eq!(report.gain, 0.0);
             } else {
                 self.assert_near(report.gain, gain, report.kind.name());
@@ -504,9 +507,10 @@ fn groups(model: &Model<f64>, parts: &Summary, n: usize) -> Vec<Vec<ComponentId>
         for a in 0..groups.len() {
             for b in a + 1..groups.len() {
                 let (x, y) = (&groups[a].1, &groups[b].1);
-                let ratio = gain(&both(x, y)) - gain(x) - gain(y);
-                if ratio > best {
-                    (best, pair) = (ratio, (a, b));
+                let (n, m) = (x.counts[0], y.counts[0]);
+                let change = gain(&both(x, y)) - gain(x) - gain(y) + ln_choose(n + m, n);
+                if change > best {
+                    (best, pair) = (change, (a, b));
                 }
             }
         }
@@ -516,6 +520,11 @@ fn groups(model: &Model<f64>, parts: &Summary, n: usize) -> Vec<Vec<ComponentId>
         kept.1 = both(&kept.1, &gone.1);
     }
     groups.into_iter().map(|(ids, _)| ids).collect()
+}
+
+/// Logarithm of the number of ways to choose `k` of `n`.
+fn ln_choose(n: f64, k: f64) -> f64 {
+    -(n + 1.0).ln() - ln_beta(n - k + 1.0, k + 1.0)
 }
 
 /// Counts, statistics and entropies by identity, but for rounding.
