@@ -216,7 +216,8 @@ impl<F: Scalar> Executor for InProcess<'_, F> {
             self.packed = Some(Packed::new(self.model, plan)?);
         }
         let Some(packed) = &self.packed else { return Ok(Visit { summary, work, findings: Findings::default() }) };
-        let look = Look { model: self.model, plan, packed, ids: &globals.ids, cancel: &self.cancel };
+        let sparsity = self.options.sparsity;
+        let look = Look { model: self.model, plan, packed, ids: &globals.ids, sparsity, cancel: &self.cancel };
         let findings = look.at(batch, &units, &seen, &mut summary)?;
         Ok(Visit { summary, work, findings })
     }

@@ -7,10 +7,12 @@ use crate::global_step::Globals;
 use crate::likelihood::Metric;
 use crate::local_step::{Assign, ByScore, FromLabels, Keep, LocalStep};
 use crate::model::Model;
+use crate::moves::deal::{MARGIN, most_parts};
 use crate::moves::judge::Judge;
 use crate::moves::plan::Bag;
 use crate::moves::{seeding, split};
 use crate::parallel::Cancel;
+use crate::responsibilities::Sparsity;
 use crate::rng::Choices;
 use crate::simd::Scalar;
 use crate::suffstats::{Sufficient, Summary};
@@ -21,8 +23,6 @@ const ITERATIONS: usize = 20;
 const SETTLED: f64 = 1e-3;
 /// Parts with less than this share of the mass are dropped.
 const LEAST_SHARE: f64 = 1e-3;
-/// Nats below the best from which on a part gets nothing of a row.
-const MARGIN: f64 = 20.0;
 
 /// How parts start.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -38,6 +38,8 @@ pub(super) struct Creation<'a, F: Scalar> {
     pub model: &'a Model<F>,
     /// What all components have.
     pub total: &'a Summary,
+    /// Components kept a unit.
+    pub sparsity: Sparsity,
     /// Whether parts that are not worth it are joined at once: nobody will do so later on.
     pub join: bool,
     pub cancel: &'a Cancel,
@@ -59,11 +61,12 @@ impl<F: Scalar> Creation<'_, F> {
         let labels = self.start(&units, target, start, choices)?;
         let fresh = labels.iter().max().map_or(0, |label| label + 1);
         let ids: Vec<ComponentId> = (0..fresh).map(ComponentId).collect();
-        let mut summary = self.run(&units, &ids, &FromLabels { labels: &labels })?;
+        let mut summary = self.run(&units, &ids, &FromLabels { labels: &labels }, Keep::Summary)?;
         let all = summary.mass;
         for iteration in 0..ITERATIONS {
             tidy(&mut summary, all)?;
-            let next = self.deal(&units, &Globals::new(self.model, &summary, iteration as u64), None)?;
+            let globals = Globals::new(self.model, &summary, iteration as u64);
+            let next = self.deal(&units, &globals, globals.n_components(), Keep::Summary)?;
             let moved: f64 = next.counts.iter().zip(&summary.counts).map(|(a, b)| (a - b).abs()).sum();
             summary = next;
             if moved <= SETTLED * all {
@@ -75,7 +78,8 @@ impl<F: Scalar> Creation<'_, F> {
         if globals.n_components() < 2 {
             return Ok(None);
         }
-        let dealt = self.deal(&units, &globals, Some(1))?;
+        // As a visit will where every row has room.
+        let dealt = self.deal(&units, &globals, most_parts(self.sparsity), Keep::SummaryAndGaps)?;
         let judge = Judge::new(self.model);
         let Some(groups) = split::grouping(&judge, self.total, place, &dealt)? else { return Ok(None) };
         if !self.join {
@@ -108,23 +112,23 @@ impl<F: Scalar> Creation<'_, F> {
         seeding::labels(self.model, units, &metric, &ids, choices, self.cancel)
     }
 
-    /// A local step over the subsample; of the parts all are kept, or `width`.
-    fn deal(&self, units: &Units<'_, F>, parts: &Globals, width: Option<usize>) -> Result<Summary> {
+    /// A local step over the subsample that keeps the best `width` parts of each row.
+    fn deal(&self, units: &Units<'_, F>, parts: &Globals, width: usize, keep: Keep) -> Result<Summary> {
         let scorer = parts.scorer_without_tail(self.model)?;
         let deal = ByScore {
             scorer: scorer.as_ref(),
             tail: None,
-            width: width.unwrap_or(parts.n_components()),
+            width,
             margin: Some(MARGIN),
             abandon: true,
             row_terms: false,
         };
-        self.run(units, &parts.ids, &deal)
+        self.run(units, &parts.ids, &deal, keep)
     }
 
-    fn run(&self, units: &Units<'_, F>, ids: &[ComponentId], assign: &dyn Assign<F>) -> Result<Summary> {
+    fn run(&self, units: &Units<'_, F>, ids: &[ComponentId], assign: &dyn Assign<F>, keep: Keep) -> Result<Summary> {
         let likelihood = self.model.likelihood.as_ref();
-        let step = LocalStep { likelihood, ids, assign, keep: Keep::Summary, cancel: self.cancel };
+        let step = LocalStep { likelihood, ids, assign, keep, cancel: self.cancel };
         step.run(units, None, &mut []).map(|outcome| outcome.summary)
     }
 }

@@ -7,11 +7,13 @@ use crate::component::ComponentId;
 use crate::data::{Sample, Units};
 use crate::error::Result;
 use crate::likelihood::Scorer;
-use crate::local_step::{ByScore, Chunk, Keep, LocalStep, OfShares, Tap, pair_gap};
+use crate::local_step::{Chunk, Tap, pair_gap};
 use crate::model::Model;
+use crate::moves::deal::Dealt;
 use crate::moves::delete::MOST_ROWS;
 use crate::moves::plan::{Bag, Collect, Findings, Plan, SharedRows};
 use crate::parallel::{Cancel, blocks, map, try_map};
+use crate::responsibilities::Sparsity;
 use crate::rng::name;
 use crate::simd::Scalar;
 use crate::suffstats::{PairGaps, Summary};
@@ -19,15 +21,15 @@ use crate::suffstats::{PairGaps, Summary};
 /// Units whose pairs are looked at together.
 const BLOCK: usize = 4096;
 /// What stands for the tail among labels.
-const TAIL: ComponentId = ComponentId(u32::MAX);
+pub(super) const TAIL: ComponentId = ComponentId(u32::MAX);
 
-/// All responsibilities of a visit.
+/// All responsibilities of a local step.
 #[derive(Default)]
 pub struct Seen {
-    units: Vec<u32>,
-    width: usize,
-    components: Vec<u32>,
-    values: Vec<f64>,
+    pub(super) units: Vec<u32>,
+    pub(super) width: usize,
+    pub(super) components: Vec<u32>,
+    pub(super) values: Vec<f64>,
 }
 
 impl Tap for Seen {
@@ -43,7 +45,7 @@ impl Tap for Seen {
 /// The parts of every proposal of a plan, packed.
 pub struct Packed<F: Scalar> {
     version: u64,
-    scorers: Vec<Box<dyn Scorer<F>>>,
+    pub(super) scorers: Vec<Box<dyn Scorer<F>>>,
 }
 
 impl<F: Scalar> Packed<F> {
@@ -72,6 +74,8 @@ pub struct Look<'a, F: Scalar> {
     pub packed: &'a Packed<F>,
     /// The components of the visit in the order of their positions.
     pub ids: &'a [ComponentId],
+    /// Components kept a unit.
+    pub sparsity: Sparsity,
     /// Stops between blocks.
     pub cancel: &'a Cancel,
 }
@@ -86,18 +90,13 @@ impl<F: Scalar> Look<'_, F> {
         if !self.plan.pairs.is_empty() {
             summary.gaps = self.gaps(units, seen, &places);
         }
-        let mut labels: Vec<ComponentId> = seen
-            .components
-            .iter()
-            .map(|&component| self.ids.get(component as usize).copied().unwrap_or(TAIL))
-            .collect();
-        let parts = self.deal(units, seen, &places, &mut labels)?;
+        let dealt = self.deal(units, seen, &places)?;
         let bags = match &self.plan.collect {
-            Some(collect) => self.collect(collect, batch, units, seen, &labels),
+            Some(collect) => self.collect(collect, batch, units, seen, &dealt.labels),
             None => BTreeMap::new(),
         };
-        let (shared, crowded) = self.shared(batch, units, seen, &places, &labels);
-        Ok(Findings { parts, bags, shared, crowded })
+        let (shared, crowded) = self.shared(batch, units, seen, &places, &dealt);
+        Ok(Findings { parts: dealt.parts, bags, shared, crowded })
     }
 
     /// The gaps of the pairs that the plan lists (spec 4.4).
@@ -131,60 +130,6 @@ impl<F: Scalar> Look<'_, F> {
             gaps[pair as usize] += gap;
         }
         PairGaps::Listed(self.plan.pairs.iter().copied().zip(gaps).collect())
-    }
-
-    /// Deals each target's whole share of a row to one of its parts (moves recipe, section 4), and says which in the labels.
-    fn deal(
-        &self,
-        units: &Units<'_, F>,
-        seen: &Seen,
-        places: &HashMap<ComponentId, u32>,
-        labels: &mut [ComponentId],
-    ) -> Result<Vec<Summary>> {
-        let proposals = &self.plan.proposals;
-        let mut of_place = vec![usize::MAX; self.ids.len() + 1];
-        for (at, proposal) in proposals.iter().enumerate() {
-            if let Some(&place) = places.get(&proposal.target) {
-                of_place[place as usize] = at;
-            }
-        }
-        let mut lists: Vec<Vec<usize>> = vec![Vec::new(); proposals.len()];
-        for (at, (&component, &value)) in seen.components.iter().zip(&seen.values).enumerate() {
-            if let Some(list) = lists.get_mut(of_place[component as usize]).filter(|_| value > 0.0) {
-                list.push(at);
-            }
-        }
-        let dealt = try_map(proposals.len(), |at| {
-            let rows: Vec<u32> = lists[at].iter().map(|&pair| seen.units[pair / seen.width]).collect();
-            self.deal_one(
-                at,
-                &units.select(&rows),
-                &lists[at].iter().map(|&pair| seen.values[pair]).collect::<Vec<_>>(),
-            )
-        })?;
-        let mut parts = Vec::with_capacity(dealt.len());
-        for ((summary, best), (list, proposal)) in dealt.into_iter().zip(lists.iter().zip(proposals)) {
-            for (&pair, part) in list.iter().zip(best) {
-                labels[pair] = proposal.parts.ids[part as usize];
-            }
-            parts.push(summary);
-        }
-        Ok(parts)
-    }
-
-    fn deal_one(&self, at: usize, units: &Units<'_, F>, shares: &[f64]) -> Result<(Summary, Vec<u32>)> {
-        let scorer = self.packed.scorers[at].as_ref();
-        let deal = ByScore { scorer, tail: None, width: 1, margin: None, abandon: true, row_terms: false };
-        let step = LocalStep {
-            likelihood: self.model.likelihood.as_ref(),
-            ids: &self.plan.proposals[at].parts.ids,
-            assign: &OfShares { deal, shares },
-            keep: Keep::Summary,
-            cancel: self.cancel,
-        };
-        let mut best = Best::default();
-        let outcome = step.run(units, None, &mut [&mut best])?;
-        Ok((outcome.summary, best.0))
     }
 
     /// Copies rows of every component that the plan names, and of every part.
@@ -227,7 +172,7 @@ impl<F: Scalar> Look<'_, F> {
         units: &Units<'_, F>,
         seen: &Seen,
         places: &HashMap<ComponentId, u32>,
-        labels: &[ComponentId],
+        dealt: &Dealt,
     ) -> (SharedRows, BTreeSet<ComponentId>) {
         let (mut shared, mut crowded) = (SharedRows::default(), BTreeSet::new());
         if self.plan.shared.is_empty() {
@@ -249,24 +194,19 @@ impl<F: Scalar> Look<'_, F> {
         for ((at, &unit), (components, values)) in seen.units.iter().enumerate().zip(pairs) {
             if components.iter().zip(values).any(|(&component, &value)| value > 0.0 && wanted[component as usize]) {
                 list.push(unit);
-                let own = labels[at * seen.width..].iter().zip(values);
-                let carried = own.filter(|(label, value)| **value > 0.0 && **label != TAIL);
-                shared.pairs.push(carried.map(|(&label, &value)| (label, value)).collect());
+                let mut pairs = Vec::with_capacity(values.len());
+                for (pair, &value) in (at * seen.width..).zip(values) {
+                    match dealt.halves.get(&pair) {
+                        Some(halves) => pairs.extend(halves),
+                        None if value > 0.0 && dealt.labels[pair] != TAIL => pairs.push((dealt.labels[pair], value)),
+                        None => {}
+                    }
+                }
+                shared.pairs.push(pairs);
             }
         }
         shared.rows.extend(units, &list);
         shared.batches = vec![batch as u32; list.len()];
         (shared, crowded)
-    }
-}
-
-/// The best component of every unit.
-#[derive(Default)]
-pub(super) struct Best(pub Vec<u32>);
-
-impl Tap for Best {
-    fn observe(&mut self, chunk: &Chunk<'_>) -> Result<()> {
-        self.0.extend((0..chunk.responsibilities.len()).map(|unit| chunk.responsibilities.best(unit)));
-        Ok(())
     }
 }

@@ -8,6 +8,7 @@
 
 mod adoption;
 mod create;
+mod deal;
 mod delete;
 mod judge;
 mod look;

@@ -10,7 +10,7 @@ use crate::data::Sample;
 use crate::global_step::Globals;
 use crate::moves::Kind;
 use crate::moves::delete::MOST_ROWS;
-use crate::suffstats::Summary;
+use crate::suffstats::{PairGaps, Summary};
 
 /// What the visits of one pass look for: small enough to send to a worker, and the same for every batch.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
@@ -153,8 +153,8 @@ impl Found {
     /// Whether visits that follow this plan can have found this.
     pub(super) fn fits(&self, plan: &Plan, n_statistics: usize, n_batches: usize) -> bool {
         let parts = self.parts.iter().all(|batch| {
-            let pairs = batch.iter().zip(&plan.proposals);
-            let all = pairs.into_iter().all(|(parts, proposal)| parts.fits(&proposal.parts.ids, n_statistics));
+            let mut pairs = batch.iter().zip(&plan.proposals);
+            let all = pairs.all(|(parts, proposal)| parts.fits(&proposal.parts.ids, n_statistics) && has_gaps(parts));
             all && (batch.is_empty() || batch.len() == plan.proposals.len())
         });
         let shared = &self.shared;
@@ -203,4 +203,9 @@ impl Found {
             };
         }
     }
+}
+
+/// Whether the gaps of all pairs are known.
+fn has_gaps(parts: &Summary) -> bool {
+    matches!(&parts.gaps, PairGaps::Known(gaps) if gaps.values().all(|gap| gap.is_finite()))
 }

@@ -254,7 +254,7 @@ impl<F: Scalar> Round<'_, F> {
             let (kind, start, id, k) = chosen[at];
             let mut generator = stream(self.seed, Purpose::Creation, name(pass as u64, [u64::from(id.0)]));
             let join = kind == Kind::Birth && self.adopts();
-            let creation = Creation { model: self.model, total, join, cancel: self.cancel };
+            let creation = Creation { model: self.model, total, sparsity: self.sparsity, join, cancel: self.cancel };
             creation.parts(k, &bags[&id].smallest(self.most_rows()), start, &mut generator)
         })?;
         let mut proposals = Vec::new();

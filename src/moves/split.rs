@@ -1,13 +1,15 @@
 //! Splits that were dealt in the visits of a pass, judged and carried out (moves recipe, section 4).
 //!
-//! Each row gave its whole share of the target to one part, so the entropies of the parts add up to that of the target, all
-//! gaps between parts are zero, and the change of the bound follows from sums:
-//! `sum_j cum(S_j) - cum(S_k) + L*(N') - L*(N)` with `cum(S) = c(lambda_0 + S) - c(lambda_0)`.
+//! Each row gave its whole share of the target to one part or to two. The entropy of a group of parts then is the sum of theirs
+//! less the merge-entropy gaps of the pairs inside it, and that of the target the same with all pairs; so the change of the
+//! bound by groups g follows from sums:
+//! `sum_g cum(S_g) - cum(S_k) + sum_{g < h} G_gh + L*(N') - L*(N)` with `cum(S) = c(lambda_0 + S) - c(lambda_0)`,
+//! where the gap of two groups is the sum of those of their parts. Nothing cancels in it: a gap is never below zero.
 
 use std::collections::BTreeMap;
 
 use crate::component::{ComponentId, Edit, EditLog, position};
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::memo::Memo;
 use crate::moves::judge::{Judge, Part, choices, is_gain};
 use crate::moves::plan::Proposal;
@@ -58,7 +60,7 @@ pub(super) fn settle<F: Scalar>(
         Settled { gains: vec![None; proposals.len()], is_worth: vec![false; proposals.len()], owner: BTreeMap::new() };
     let candidates = try_map(proposals.len(), |at| {
         let proposal = &proposals[at];
-        let mut sum = Summary::empty(proposal.parts.ids.clone(), total.n_statistics, false);
+        let mut sum = Summary::empty(proposal.parts.ids.clone(), total.n_statistics, true);
         for batch in parts {
             sum.add(&batch[at])?;
         }
@@ -105,7 +107,7 @@ pub(super) fn settle<F: Scalar>(
         let edit = Edit::Append { ids: new };
         memo.apply(&edit)?;
         edits.push(edit);
-        let dealt: Vec<Summary> = parts.iter().map(|batch| grouped(batch, &accepted)).collect();
+        let dealt: Vec<Summary> = parts.iter().map(|batch| grouped(batch, &accepted)).collect::<Result<_>>()?;
         memo.put(&dealt)?;
     }
     Ok(settled)
@@ -135,16 +137,25 @@ fn owners(
 type Accepted = (usize, Vec<ComponentId>, Vec<Vec<usize>>);
 
 /// What the groups of the accepted proposals have of one batch.
-fn grouped(batch: &[Summary], accepted: &[Accepted]) -> Summary {
+fn grouped(batch: &[Summary], accepted: &[Accepted]) -> Result<Summary> {
     let ids = accepted.iter().flat_map(|(_, ids, _)| ids.iter().copied()).collect();
     let mut dealt = Summary::empty(ids, batch.first().map_or(0, |parts| parts.n_statistics), false);
     let groups = accepted.iter().flat_map(|(at, _, groups)| groups.iter().map(|group| (*at, group)));
     for (k, (at, group)) in groups.enumerate() {
-        for &part in group {
+        for (slot, &part) in group.iter().enumerate() {
             dealt.add_component(k, &batch[at], part);
+            for &other in &group[..slot] {
+                dealt.entropies[k] -= gap(&batch[at], other, part)?;
+            }
         }
     }
-    dealt
+    Ok(dealt)
+}
+
+/// The gap of two parts, which whoever deals rows to them sums up.
+fn gap(parts: &Summary, a: usize, b: usize) -> Result<f64> {
+    let (a, b) = (parts.ids[a], parts.ids[b]);
+    parts.gaps.get(a, b).ok_or_else(|| Error::invalid("parts", format!("{a:?} and {b:?}"), "parts whose gap is known"))
 }
 
 /// How the parts of the component at `place` are best grouped, where two groups or more are better than one; `parts` is what
@@ -189,53 +200,81 @@ fn best<F: Scalar>(
     best
 }
 
+/// Some parts of a target.
+struct Group {
+    parts: Vec<usize>,
+    part: Part,
+    /// What it adds to the bound but for weights and entropies.
+    gain: f64,
+}
+
+/// Two groups.
+#[derive(Clone, Copy)]
+struct Pair {
+    /// The gain of both together.
+    both: f64,
+    /// Their gap.
+    gap: f64,
+}
+
 /// All parts that something was dealt to, and then, joining the pair that raises the bound most or lowers it least again and
 /// again, fewer and fewer groups, down to two.
 fn levels<F: Scalar>(judge: &Judge<'_, F>, target: &Part, parts: &Summary) -> Result<Vec<Level>> {
     let whole = judge.gain(target.sufficient())?;
-    let mut groups: Vec<(Vec<usize>, Part, f64)> = Vec::new();
+    let mut groups: Vec<Group> = Vec::new();
     for k in (0..parts.n_components()).filter(|&k| parts.counts[k] > 0.0) {
         let part = Part::of(parts, k);
         let gain = judge.gain(part.sufficient())?;
-        groups.push((vec![k], part, gain));
+        groups.push(Group { parts: vec![k], part, gain });
     }
-    // By pair of groups (the second is the later one), the gain of both together.
-    let mut joint: BTreeMap<(usize, usize), f64> = BTreeMap::new();
+    // The second is the later one.
+    let mut pairs: BTreeMap<(usize, usize), Pair> = BTreeMap::new();
     let mut alive: Vec<usize> = (0..groups.len()).collect();
+    for (at, &a) in alive.iter().enumerate() {
+        for &b in &alive[at + 1..] {
+            let both = judge.gain(groups[a].part.with(&groups[b].part).sufficient())?;
+            let gap = gap(parts, groups[a].parts[0], groups[b].parts[0])?;
+            pairs.insert((a, b), Pair { both, gap });
+        }
+    }
     let mut levels = Vec::new();
     while alive.len() > 1 {
         let mut own: Vec<usize> = alive.clone();
-        own.sort_by(|&a, &b| groups[b].1.count.total_cmp(&groups[a].1.count).then(a.cmp(&b)));
+        own.sort_by(|&a, &b| groups[b].part.count.total_cmp(&groups[a].part.count).then(a.cmp(&b)));
         levels.push(Level {
-            groups: own.iter().map(|&group| groups[group].0.clone()).collect(),
-            counts: own.iter().map(|&group| groups[group].1.count).collect(),
-            gain: own.iter().map(|&group| groups[group].2).sum::<f64>() - whole,
-            largest: own.iter().fold(whole.abs(), |largest, &group| largest.max(groups[group].2.abs())),
+            groups: own.iter().map(|&group| groups[group].parts.clone()).collect(),
+            counts: own.iter().map(|&group| groups[group].part.count).collect(),
+            gain: own.iter().map(|&group| groups[group].gain).sum::<f64>() - whole
+                + pairs.values().map(|pair| pair.gap).sum::<f64>(),
+            largest: own.iter().fold(whole.abs(), |largest, &group| largest.max(groups[group].gain.abs())),
         });
         let mut best = (f64::NEG_INFINITY, 0, 0);
-        for (at, &a) in alive.iter().enumerate() {
-            for &b in &alive[at + 1..] {
-                let both = match joint.get(&(a, b)) {
-                    Some(&both) => both,
-                    None => judge.gain(groups[a].1.with(&groups[b].1).sufficient())?,
-                };
-                joint.insert((a, b), both);
-                // Without the weights a large part, which each cut makes much tighter, would be joined last.
-                let weights = choices(groups[a].1.count, groups[b].1.count);
-                let change = both - groups[a].2 - groups[b].2 + weights;
-                if change > best.0 {
-                    best = (change, a, b);
-                }
+        for (&(a, b), pair) in &pairs {
+            // Without the weights a large part, which each cut makes much tighter, would be joined last.
+            let weights = choices(groups[a].part.count, groups[b].part.count);
+            let change = pair.both - groups[a].gain - groups[b].gain - pair.gap + weights;
+            if change > best.0 {
+                best = (change, a, b);
             }
         }
         let (_, a, b) = best;
         if a == b {
             break;
         }
-        let joined = [groups[a].0.clone(), groups[b].0.clone()].concat();
-        groups.push((joined, groups[a].1.with(&groups[b].1), joint[&(a, b)]));
+        let joined = Group {
+            parts: [groups[a].parts.clone(), groups[b].parts.clone()].concat(),
+            part: groups[a].part.with(&groups[b].part),
+            gain: pairs[&(a, b)].both,
+        };
         alive.retain(|&group| group != a && group != b);
-        alive.push(groups.len() - 1);
+        for &other in &alive {
+            let both = judge.gain(groups[other].part.with(&joined.part).sufficient())?;
+            let gap = [a, b].map(|half| pairs[&(half.min(other), half.max(other))].gap).iter().sum();
+            pairs.insert((other, groups.len()), Pair { both, gap });
+        }
+        pairs.retain(|&(x, y), _| ![x, y].iter().any(|&group| group == a || group == b));
+        alive.push(groups.len());
+        groups.push(joined);
     }
     Ok(levels)
 }

@@ -8,10 +8,10 @@ use stickbreak::data::{ArrayBatches, BatchSource, Rows, Sample, Units};
 use stickbreak::elbo::collapsed;
 use stickbreak::executor::{Executor, InProcess, LocalOptions};
 use stickbreak::global_step::Globals;
-use stickbreak::local_step::{Assign, ByScore, Chunk, FromTable, Keep, LocalStep, Tap};
+use stickbreak::local_step::{Assign, ByScore, Chunk, FromTable, Keep, LocalStep, RawScores, Tap};
 use stickbreak::memo::Memo;
 use stickbreak::model::Model;
-use stickbreak::moves::{Bag, Kind, Moves, Plan, Report, Round, State};
+use stickbreak::moves::{Bag, Kind, Moves, Plan, Report, Round, SharedRows, State};
 use stickbreak::parallel::Cancel;
 use stickbreak::responsibilities::Sparsity;
 use stickbreak::special::ln_beta;
@@ -36,6 +36,30 @@ impl Tap for Watch<'_> {
                 .filter(|(_, value)| **value > 0.0)
                 .filter_map(|(&at, &value)| Some((*self.ids.get(at as usize)?, value)))
                 .collect();
+        }
+        Ok(())
+    }
+}
+
+/// Counts the components that each row keeps, the tail among them.
+struct Count<'a>(&'a mut [usize]);
+
+impl Tap for Count<'_> {
+    fn observe(&mut self, chunk: &Chunk<'_>) -> stickbreak::Result<()> {
+        for (unit, values) in chunk.responsibilities.values.chunks(chunk.responsibilities.width).enumerate() {
+            self.0[chunk.row_number(unit)] = values.iter().filter(|value| **value > 0.0).count();
+        }
+        Ok(())
+    }
+}
+
+/// Writes down every number of each row.
+struct All<'a>(&'a mut [Vec<f64>]);
+
+impl Tap for All<'_> {
+    fn observe(&mut self, chunk: &Chunk<'_>) -> stickbreak::Result<()> {
+        for (unit, values) in chunk.responsibilities.values.chunks(chunk.responsibilities.width).enumerate() {
+            self.0[chunk.row_number(unit)] = values.to_vec();
         }
         Ok(())
     }
@@ -73,8 +97,8 @@ pub struct Replay<'a> {
     pub pass: usize,
     /// The responsibilities of every row.
     table: Vec<Shares>,
-    /// Of every row, by target, the part that has its share.
-    dealt: Vec<BTreeMap<ComponentId, ComponentId>>,
+    /// Of every row, by target, what its parts have.
+    dealt: Vec<BTreeMap<ComponentId, Shares>>,
     /// Where fresh components compete for all rows of the pass.
     adoption: Option<Adoption>,
 }
@@ -215,8 +239,10 @@ impl<'a> Replay<'a> {
         let version = (self.pass * self.setting.n_batches + at) as u64;
         let globals = Globals::new(self.model, self.memo.total(), version);
         let visit = self.executor.visit(batch, &globals, &self.edits, &self.state.plan).expect("finite");
-        let mut watch = Watch { ids: &globals.ids, rows: &mut self.table };
-        let seen = self.watch.visit_with_taps(batch, &globals, &self.edits, &mut [&mut watch]).expect("finite");
+        let mut n_kept = vec![0; self.table.len()];
+        let (mut watch, mut count) = (Watch { ids: &globals.ids, rows: &mut self.table }, Count(&mut n_kept));
+        let taps: &mut [&mut dyn Tap] = &mut [&mut watch, &mut count];
+        let seen = self.watch.visit_with_taps(batch, &globals, &self.edits, taps).expect("finite");
         // To look on behalf of moves changes nothing.
         assert_eq!(
             (&visit.summary.counts, &visit.summary.statistics),
@@ -227,45 +253,84 @@ impl<'a> Replay<'a> {
         let units = self.source.load(batch).expect("in memory");
         let proposals = self.state.plan.proposals.clone();
         assert_eq!(proposals.len(), visit.findings.parts.len());
+        let targets: Vec<ComponentId> = proposals.iter().map(|proposal| proposal.target).collect();
+        let most = self.setting.sparsity.clamp(usize::MAX);
+        let has_room = |row: usize| {
+            let divided = targets.iter().filter(|id| self.table[row].contains_key(id)).count();
+            n_kept[row] + divided <= most
+        };
+        let room: Vec<bool> = (0..self.table.len()).map(has_room).collect();
         for (proposal, parts) in proposals.iter().zip(&visit.findings.parts) {
-            self.deal(&units, proposal.target, &proposal.parts);
-            let hard = self.hard_shares(proposal.target);
+            self.deal(&units, &room, proposal.target, &proposal.parts);
+            let shares = self.shares_of_parts(proposal.target);
             let ids = &proposal.parts.ids;
-            let sums = run(self.model, &units, ids, &values_of(&units, ids, &hard), &self.cancel);
+            let sums = run(self.model, &units, ids, &values_of(&units, ids, &shares), &self.cancel);
             assert_same(parts, &sums, "parts of a batch");
+            self.check_part_gaps(&units, parts, &shares);
         }
+        self.check_shared(&visit.findings.shared, &units, &targets);
         round.take(&mut self.state, batch, visit.findings);
         self.memo.replace(batch, visit.summary).expect("same components");
     }
 
-    /// Gives each row's share of the target to the part with the largest score.
-    fn deal(&mut self, units: &Units<'_, f64>, target: ComponentId, parts: &Globals) {
-        let mut scores = vec![Shares::new(); self.table.len()];
+    /// Gives each row's share of the target to the two parts with the largest scores, in proportion to their exponentials, where
+    /// there is room, and else to the first of them.
+    fn deal(&mut self, units: &Units<'_, f64>, room: &[bool], target: ComponentId, parts: &Globals) {
+        let mut scores = vec![Vec::new(); self.table.len()];
         let scorer = parts.scorer_without_tail(self.model).expect("definite");
-        let all = ByScore {
-            scorer: scorer.as_ref(),
-            tail: None,
-            width: parts.ids.len(),
-            margin: None,
-            abandon: false,
-            row_terms: false,
-        };
-        let mut watch = Watch { ids: &parts.ids, rows: &mut scores };
-        step(self.model, &parts.ids, &all, &self.cancel).run(units, None, &mut [&mut watch]).expect("finite");
+        let raw = RawScores { scorer: scorer.as_ref() };
+        let unused = LocalStep { keep: Keep::Nothing, ..step(self.model, &parts.ids, &raw, &self.cancel) };
+        unused.run(units, None, &mut [&mut All(&mut scores)]).expect("finite");
         for row in (0..units.len()).map(|unit| units.row_number(unit)) {
-            if self.table[row].contains_key(&target) {
-                let best = scores[row].iter().max_by(|a, b| a.1.total_cmp(b.1)).expect("at least two parts");
-                self.dealt[row].insert(target, *best.0);
+            let Some(&share) = self.table[row].get(&target) else { continue };
+            let mut order: Vec<usize> = (0..parts.ids.len()).collect();
+            order.sort_by(|&a, &b| scores[row][b].total_cmp(&scores[row][a]));
+            let lead = scores[row][order[0]] - scores[row][order[1]];
+            let second = if room[row] && lead <= 20.0 { 1.0 / (1.0 + lead.exp()) } else { 0.0 };
+            let halves = [(order[0], share * (1.0 - second)), (order[1], share * second)];
+            let carried = halves.into_iter().filter(|(_, value)| *value > 0.0);
+            self.dealt[row].insert(target, carried.map(|(part, value)| (parts.ids[part], value)).collect());
+        }
+    }
+
+    /// What each row's parts of the target have.
+    fn shares_of_parts(&self, target: ComponentId) -> Vec<Shares> {
+        self.dealt.iter().map(|dealt| dealt.get(&target).cloned().unwrap_or_default()).collect()
+    }
+
+    /// Gaps between parts, of the rows of a batch.
+    fn check_part_gaps(&self, units: &Units<'_, f64>, parts: &Summary, shares: &[Shares]) {
+        let size = 1e-11 * (1.0 + units.total_mass());
+        for (k, &a) in parts.ids.iter().enumerate() {
+            for &b in &parts.ids[..k] {
+                let found = parts.gaps.get(a, b).expect("known");
+                let expected = gap(units, shares, &[a], &[b]);
+                assert!((found - expected).abs() <= size, "{found} {expected}");
             }
         }
     }
 
-    /// What each row's part of the target has.
-    fn hard_shares(&self, target: ComponentId) -> Vec<Shares> {
-        let own = |(shares, dealt): (&Shares, &BTreeMap<_, _>)| {
-            dealt.get(&target).map(|&part| (part, shares[&target])).into_iter().collect()
-        };
-        self.table.iter().zip(&self.dealt).map(own).collect()
+    /// The copies of rows that are shared with candidates for deletes have all responsibilities, of parts in the place of targets.
+    fn check_shared(&self, shared: &SharedRows, units: &Units<'_, f64>, targets: &[ComponentId]) {
+        let is_listed = |shares: &Shares| self.state.plan.shared.iter().any(|id| shares.contains_key(id));
+        let listed: Vec<usize> =
+            (0..units.len()).filter(|&unit| is_listed(&self.table[units.row_number(unit)])).collect();
+        assert_eq!(shared.pairs.len(), listed.len());
+        // Equal rows have equal responsibilities.
+        let mut expected: BTreeMap<Vec<u64>, Shares> = BTreeMap::new();
+        for unit in listed {
+            let row = units.row_number(unit);
+            let mut all = self.table[row].clone();
+            all.retain(|id, _| !targets.contains(id));
+            all.extend(self.dealt[row].values().flatten().map(|(&id, &value)| (id, value)));
+            expected.insert(bits(units, unit), all);
+        }
+        let copies = shared.rows.units::<f64>(1.0);
+        for (at, pairs) in shared.pairs.iter().enumerate() {
+            let expected = &expected[&bits(&copies, at)];
+            assert_eq!(pairs.len(), expected.len(), "{pairs:?} {expected:?}");
+            assert!(pairs.iter().all(|(id, value)| (value - expected[id]).abs() <= 1e-11), "{pairs:?} {expected:?}");
+        }
     }
 
     /// Lets the round judge, and does to the responsibilities what it says that it did.
@@ -335,15 +400,14 @@ impl<'a> Replay<'a> {
         for proposal in of_new {
             let heads: Vec<_> = proposal.parts.ids.iter().filter(|id| new.contains(id)).copied().collect();
             let units = Units::all(self.rows, self.weights);
-            let hard = self.hard_shares(proposal.target);
-            let ids = &proposal.parts.ids;
-            let parts = run(self.model, &units, ids, &values_of(&units, ids, &hard), &self.cancel);
-            for group in groups(self.model, &parts, heads.len() + 1) {
-                let owner = group.iter().find(|id| heads.contains(id)).copied().unwrap_or(proposal.target);
-                for (shares, dealt) in self.table.iter_mut().zip(&self.dealt) {
-                    if dealt.get(&proposal.target).is_some_and(|part| group.contains(part)) && owner != proposal.target
-                    {
-                        let value = shares.remove(&proposal.target).expect("a row of the target");
+            let of_parts = self.shares_of_parts(proposal.target);
+            let groups = groups(self.model, &units, &proposal.parts.ids, &of_parts, heads.len() + 1, &self.cancel);
+            for (shares, of_parts) in self.table.iter_mut().zip(&of_parts).filter(|(_, own)| !own.is_empty()) {
+                shares.remove(&proposal.target).expect("a row of the target");
+                for group in &groups {
+                    let owner = group.iter().find(|id| heads.contains(id)).copied().unwrap_or(proposal.target);
+                    let value = share_of(of_parts, group);
+                    if value > 0.0 {
                         shares.insert(owner, value);
                     }
                 }
@@ -455,6 +519,13 @@ fn falling(summary: &Summary) -> Option<Edit> {
     (!order.is_sorted()).then(|| Edit::Reorder { order: order.iter().map(|&at| summary.ids[at]).collect() })
 }
 
+/// The bits of a row.
+fn bits(units: &Units<'_, f64>, unit: usize) -> Vec<u64> {
+    let mut row = vec![0.0; units.dimension()];
+    units.read([unit], &vec![0.0; units.dimension()], &mut row);
+    row.into_iter().map(f64::to_bits).collect()
+}
+
 /// All rows with their numbers as names.
 fn bag(units: &Units<'_, f64>) -> Bag {
     let mut rows = Sample::default();
@@ -487,13 +558,37 @@ fn run(model: &Model<f64>, units: &Units<'_, f64>, ids: &[ComponentId], values: 
     step(model, ids, &table, cancel).run(units, None, &mut []).expect("finite").summary
 }
 
-/// The parts that anything was dealt to in `n` groups: again and again the two with the largest marginal-likelihood ratio
-/// become one (moves recipe, section 4).
-fn groups(model: &Model<f64>, parts: &Summary, n: usize) -> Vec<Vec<ComponentId>> {
+/// What a row gives to some components together.
+fn share_of(shares: &Shares, ids: &[ComponentId]) -> f64 {
+    ids.iter().filter_map(|id| shares.get(id)).sum()
+}
+
+/// The merge-entropy gap of two groups of components, H_a + H_b - H_ab of all units.
+fn gap(units: &Units<'_, f64>, shares: &[Shares], a: &[ComponentId], b: &[ComponentId]) -> f64 {
+    let entropy = |share: f64| if share > 0.0 { -share * share.ln() } else { 0.0 };
+    let of_unit = |unit: usize| {
+        let shares = &shares[units.row_number(unit)];
+        let (p, q) = (share_of(shares, a), share_of(shares, b));
+        units.mass(unit) * (entropy(p) + entropy(q) - entropy(p + q))
+    };
+    (0..units.len()).map(of_unit).sum()
+}
+
+/// The parts that anything was dealt to in `n` groups: again and again the two that raise the bound most become one (moves
+/// recipe, section 4; spec 4.5).
+fn groups(
+    model: &Model<f64>,
+    units: &Units<'_, f64>,
+    ids: &[ComponentId],
+    shares: &[Shares],
+    n: usize,
+    cancel: &Cancel,
+) -> Vec<Vec<ComponentId>> {
+    let parts = run(model, units, ids, &values_of(units, ids, shares), cancel);
     let mut groups: Vec<(Vec<ComponentId>, Summary)> = Vec::new();
     for k in (0..parts.n_components()).filter(|&k| parts.counts[k] > 0.0) {
         let mut own = Summary::empty(vec![ComponentId(0)], parts.n_statistics, false);
-        own.add_component(0, parts, k);
+        own.add_component(0, &parts, k);
         groups.push((vec![parts.ids[k]], own));
     }
     let gain = |summary: &Summary| model.likelihood.gain(summary.component(0), model.objective).expect("definite");
@@ -506,9 +601,10 @@ fn groups(model: &Model<f64>, parts: &Summary, n: usize) -> Vec<Vec<ComponentId>
         let (mut best, mut pair) = (f64::NEG_INFINITY, (0, 0));
         for a in 0..groups.len() {
             for b in a + 1..groups.len() {
-                let (x, y) = (&groups[a].1, &groups[b].1);
-                let (n, m) = (x.counts[0], y.counts[0]);
-                let change = gain(&both(x, y)) - gain(x) - gain(y) + ln_choose(n + m, n);
+                let (x, y) = (&groups[a], &groups[b]);
+                let (n, m) = (x.1.counts[0], y.1.counts[0]);
+                let data = gain(&both(&x.1, &y.1)) - gain(&x.1) - gain(&y.1);
+                let change = data + ln_choose(n + m, n) - gap(units, shares, &x.0, &y.0);
                 if change > best {
                     (best, pair) = (change, (a, b));
                 }
