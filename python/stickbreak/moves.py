@@ -24,16 +24,19 @@ class Birth(Move):
     r"""Births: fresh components in the place of one [1]_.
 
     A pass collects some rows of every component, from all batches. Before the next pass a small mixture of `fresh`
-    parts is fitted to the rows of each, weighted up to the mass of the component. In that pass every row gives its
-    whole share of the component to the part that explains it best, so the change of the bound is known exactly at its
-    end,
+    parts is fitted to the rows of each, weighted up to the mass of the component. In that pass every row divides its
+    share of the component between the two parts that explain it best, as if there were only these, or gives all of it
+    to the best one where it would else have more components than `sparsity` lets it keep. So the change of the bound is
+    known exactly at its end,
 
     .. math:: \Delta \mathcal L = \sum_j c(\lambda_0 + S_j) - c(\lambda_0 + S_k) - (J - 1) c(\lambda_0)
-              + \mathcal L^*(N') - \mathcal L^*(N)
+              + \sum_{i < j} G_{ij} + \mathcal L^*(N') - \mathcal L^*(N)
 
-    with parts joined as long as that gains. Parts that the collected rows themselves do not bear out are not tried.
-    Every component of at least two rows is tried, the largest 100 at a time, whatever other moves are planned; after a
-    failure it waits for 5 passes, twice as many after each further one, or until its mass has changed by a tenth.
+    where :math:`G_{ij}` is the entropy, in nats, of how rows divide their shares between parts i and j, and with
+    parts joined as long as that gains. Parts that the collected rows themselves do not bear out are not tried; where
+    that is so of all of them, two halves are. Every component of at least two rows is tried, the largest 100 at a time,
+    whatever other moves are planned; after a failure it waits for 5 passes, twice as many after each further one, or
+    until its mass has changed by a tenth.
 
     Parameters
     ----------

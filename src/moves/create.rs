@@ -56,17 +56,38 @@ impl<F: Scalar> Creation<'_, F> {
         if mass <= 0.0 {
             return Ok(None);
         }
-        let target = self.total.component(place);
-        let units = bag.rows.units::<F>((target.count / mass).max(1.0));
-        let labels = self.start(&units, target, start, choices)?;
+        let factor = (self.total.component(place).count / mass).max(1.0);
+        let units = bag.rows.units::<F>(factor);
+        let starts = match start {
+            Start::Fresh(fresh) if fresh > 2 => vec![start, Start::Bisector],
+            Start::Fresh(_) | Start::Bisector => vec![start],
+        };
+        for start in starts {
+            let parts = self.fitted(place, &units, start, choices)?;
+            if parts.is_some() {
+                return Ok(parts);
+            }
+        }
+        Ok(None)
+    }
+
+    /// Parts that begin with `start`, if that many or some groups of them are better than one.
+    fn fitted(
+        &self,
+        place: usize,
+        units: &Units<'_, F>,
+        start: Start,
+        choices: &mut dyn Choices,
+    ) -> Result<Option<Globals>> {
+        let labels = self.start(units, self.total.component(place), start, choices)?;
         let fresh = labels.iter().max().map_or(0, |label| label + 1);
         let ids: Vec<ComponentId> = (0..fresh).map(ComponentId).collect();
-        let mut summary = self.run(&units, &ids, &FromLabels { labels: &labels }, Keep::Summary)?;
+        let mut summary = self.run(units, &ids, &FromLabels { labels: &labels }, Keep::Summary)?;
         let all = summary.mass;
         for iteration in 0..ITERATIONS {
             tidy(&mut summary, all)?;
             let globals = Globals::new(self.model, &summary, iteration as u64);
-            let next = self.deal(&units, &globals, globals.n_components(), Keep::Summary)?;
+            let next = self.deal(units, &globals, globals.n_components(), Keep::Summary)?;
             let moved: f64 = next.counts.iter().zip(&summary.counts).map(|(a, b)| (a - b).abs()).sum();
             summary = next;
             if moved <= SETTLED * all {
@@ -79,7 +100,7 @@ impl<F: Scalar> Creation<'_, F> {
             return Ok(None);
         }
         // As a visit will where every row has room.
-        let dealt = self.deal(&units, &globals, most_parts(self.sparsity), Keep::SummaryAndGaps)?;
+        let dealt = self.deal(units, &globals, most_parts(self.sparsity), Keep::SummaryAndGaps)?;
         let judge = Judge::new(self.model);
         let Some(groups) = split::grouping(&judge, self.total, place, &dealt)? else { return Ok(None) };
         if !self.join {

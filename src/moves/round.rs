@@ -275,7 +275,9 @@ impl<F: Scalar> Round<'_, F> {
 
     /// How many components can be cut into `fresh` parts at a time.
     fn room(&self, total: &Summary, fresh: usize) -> usize {
-        let bytes = self.n_batches * fresh * (total.n_statistics + 2) * size_of::<f64>();
+        // Sums of each part, and a gap for each pair of parts.
+        let numbers = fresh.saturating_mul(total.n_statistics + 2 + fresh);
+        let bytes = numbers.saturating_mul(self.n_batches * size_of::<f64>());
         (PARTS_MEMORY / bytes.max(1)).clamp(1, MOST_TARGETS)
     }
 
