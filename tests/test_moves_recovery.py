@@ -144,3 +144,36 @@ def test_splits_have_their_turn_beside_births() -> None:
     proposed = {report.kind: report.proposed for report in sb.history.moves_of(fit.history)}
     assert proposed["birth"] > 0
     assert proposed["split"] > 0
+
+
+@pytest.mark.parametrize("moves", ["births", "splits"])
+@pytest.mark.parametrize("seed", range(3))
+def test_two_clusters_that_overlap(moves: str, seed: int) -> None:
+    """Three standard deviations apart: every cut with whole rows loses more than it gains."""
+    rng = np.random.default_rng(seed)
+    labels = rng.integers(2, size=20_000)
+    rows = rng.normal(size=(20_000, 2))
+    rows[:, 0] += 3 * labels
+    model = sb.Mixture(likelihood=sb.Gaussian())
+    passes = {"max_passes": 200, "tol": 1e-7}
+    found = sb.fit(model, rows, sb.Memoized(moves=MOVES[moves], **passes), seed=seed, progress=False)
+    assert_sound(found, rows, len(rows))
+    told = sb.fit(model, rows, sb.Memoized(**passes), init=labels, seed=seed, progress=False)
+    assert found.n_components == 2
+    assert found.elbo == pytest.approx(told.elbo, abs=1.0)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_nine_clusters_that_overlap(seed: int) -> None:
+    """A grid of three by three, neighbours 2.5 standard deviations apart: from one component nearly all is found that
+    there is to gain, and more than from far too many.
+    """
+    rng = np.random.default_rng(seed)
+    labels = rng.integers(9, size=20_000)
+    rows = rng.normal(size=(20_000, 2)) + 2.5 * np.stack(np.divmod(labels, 3), axis=1)
+    model = sb.Mixture(likelihood=sb.DiagonalGaussian())
+    grown, pruned = (sb.fit(model, rows, n_components=k, seed=seed, progress=False) for k in (1, 20))
+    one, told = (sb.fit(model, rows, sb.Memoized(), init=init, progress=False) for init in (0 * labels, labels))
+    assert_sound(grown, rows, len(rows))
+    assert grown.elbo >= pruned.elbo
+    assert grown.elbo - one.elbo > 0.98 * (told.elbo - one.elbo) > 2000
