@@ -5,6 +5,7 @@ mod common;
 mod found;
 mod problem;
 mod replay;
+mod taps;
 
 use std::collections::BTreeMap;
 

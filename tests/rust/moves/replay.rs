@@ -8,7 +8,7 @@ use stickbreak::data::{ArrayBatches, BatchSource, Rows, Sample, Units};
 use stickbreak::elbo::collapsed;
 use stickbreak::executor::{Executor, InProcess, LocalOptions};
 use stickbreak::global_step::Globals;
-use stickbreak::local_step::{Assign, ByScore, Chunk, FromTable, Keep, LocalStep, RawScores, Tap};
+use stickbreak::local_step::{Assign, ByScore, FromTable, Keep, LocalStep, RawScores, Tap};
 use stickbreak::memo::Memo;
 use stickbreak::model::Model;
 use stickbreak::moves::{Bag, Kind, Moves, Plan, Report, Round, SharedRows, State};
@@ -17,53 +17,7 @@ use stickbreak::responsibilities::Sparsity;
 use stickbreak::special::ln_beta;
 use stickbreak::suffstats::Summary;
 
-/// Responsibilities of one row; the tail is not among them.
-pub type Shares = BTreeMap<ComponentId, f64>;
-
-/// Writes down what a local step gives each row.
-struct Watch<'a> {
-    ids: &'a [ComponentId],
-    rows: &'a mut [Shares],
-}
-
-impl Tap for Watch<'_> {
-    fn observe(&mut self, chunk: &Chunk<'_>) -> stickbreak::Result<()> {
-        let width = chunk.responsibilities.width;
-        for unit in 0..chunk.responsibilities.len() {
-            let own = unit * width..(unit + 1) * width;
-            let pairs = chunk.responsibilities.components[own.clone()].iter().zip(&chunk.responsibilities.values[own]);
-            self.rows[chunk.row_number(unit)] = pairs
-                .filter(|(_, value)| **value > 0.0)
-                .filter_map(|(&at, &value)| Some((*self.ids.get(at as usize)?, value)))
-                .collect();
-        }
-        Ok(())
-    }
-}
-
-/// Counts the components that each row keeps, the tail among them.
-struct Count<'a>(&'a mut [usize]);
-
-impl Tap for Count<'_> {
-    fn observe(&mut self, chunk: &Chunk<'_>) -> stickbreak::Result<()> {
-        for (unit, values) in chunk.responsibilities.values.chunks(chunk.responsibilities.width).enumerate() {
-            self.0[chunk.row_number(unit)] = values.iter().filter(|value| **value > 0.0).count();
-        }
-        Ok(())
-    }
-}
-
-/// Writes down every number of each row.
-struct All<'a>(&'a mut [Vec<f64>]);
-
-impl Tap for All<'_> {
-    fn observe(&mut self, chunk: &Chunk<'_>) -> stickbreak::Result<()> {
-        for (unit, values) in chunk.responsibilities.values.chunks(chunk.responsibilities.width).enumerate() {
-            self.0[chunk.row_number(unit)] = values.to_vec();
-        }
-        Ok(())
-    }
-}
+use crate::taps::{All, Count, Shares, Watch};
 
 /// What is told to a run.
 #[derive(Debug, Clone, Copy)]
@@ -266,7 +220,7 @@ impl<'a> Replay<'a> {
             let ids = &proposal.parts.ids;
             let sums = run(self.model, &units, ids, &values_of(&units, ids, &shares), &self.cancel);
             assert_same(parts, &sums, "parts of a batch");
-            self.check_part_gaps(&units, parts, &shares);
+            assert_same_gaps(parts, &units, &shares);
         }
         self.check_shared(&visit.findings.shared, &units, &targets);
         round.take(&mut self.state, batch, visit.findings);
@@ -296,18 +250,6 @@ impl<'a> Replay<'a> {
     /// What each row's parts of the target have.
     fn shares_of_parts(&self, target: ComponentId) -> Vec<Shares> {
         self.dealt.iter().map(|dealt| dealt.get(&target).cloned().unwrap_or_default()).collect()
-    }
-
-    /// Gaps between parts, of the rows of a batch.
-    fn check_part_gaps(&self, units: &Units<'_, f64>, parts: &Summary, shares: &[Shares]) {
-        let size = 1e-11 * (1.0 + units.total_mass());
-        for (k, &a) in parts.ids.iter().enumerate() {
-            for &b in &parts.ids[..k] {
-                let found = parts.gaps.get(a, b).expect("known");
-                let expected = gap(units, shares, &[a], &[b]);
-                assert!((found - expected).abs() <= size, "{found} {expected}");
-            }
-        }
     }
 
     /// The copies of rows that are shared with candidates for deletes have all responsibilities, of parts in the place of targets.
@@ -636,6 +578,17 @@ fn assert_same(found: &Summary, expected: &Summary, what: &str) {
         near(found.entropies[k], expected.entropies[at], sizes[1]);
         for i in 0..p {
             near(found.statistics[k * p + i], expected.statistics[at * p + i], sizes[2]);
+        }
+    }
+}
+
+/// Gaps of all pairs of components, but for rounding.
+fn assert_same_gaps(found: &Summary, units: &Units<'_, f64>, shares: &[Shares]) {
+    let size = 1e-11 * (1.0 + units.total_mass());
+    for (k, &a) in found.ids.iter().enumerate() {
+        for &b in &found.ids[..k] {
+            let (found, expected) = (found.gaps.get(a, b).expect("known"), gap(units, shares, &[a], &[b]));
+            assert!((found - expected).abs() <= size, "{a:?} and {b:?}: {found} and {expected}");
         }
     }
 }
