@@ -409,8 +409,10 @@ impl<'a> Replay<'a> {
         }
     }
 
-    /// Every batch and the total have what the responsibilities say.
+    /// Every batch and the total have what the responsibilities say, which are as sparse as a sweep makes them.
     fn check_memo(&self) {
+        let most = self.setting.sparsity.clamp(usize::MAX);
+        assert!(self.table.iter().all(|shares| shares.len() <= most));
         let mut sum = Summary::empty(self.memo.total().ids.clone(), self.memo.total().n_statistics, false);
         for batch in 0..self.setting.n_batches {
             let units = self.source.load(batch).expect("in memory");
