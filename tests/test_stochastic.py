@@ -174,4 +174,4 @@ def test_bad_settings() -> None:
             call()
         assert caught.value.argument == argument
     with pytest.raises(sb.NotSupported, match="exact bound"):
-        sb.Stochastic(10, moves=("birth",))
+        sb.Stochastic(10, moves=(sb.Birth(),))
