@@ -177,3 +177,26 @@ def test_nine_clusters_that_overlap(seed: int) -> None:
     assert_sound(grown, rows, len(rows))
     assert grown.elbo >= pruned.elbo
     assert grown.elbo - one.elbo > 0.98 * (told.elbo - one.elbo) > 2000
+
+
+def test_clusters_that_hide_in_each_other() -> None:
+    """On a grid two standard deviations wide ten parts at a time gain little more than nothing: two halves lead on. From one
+    component the bound ends above that of the true clusters.
+    """
+    rng = np.random.default_rng(0)
+    grid = 2.0 * np.stack(np.meshgrid(*[np.arange(3.0)] * 3), axis=-1).reshape(-1, 3)
+    labels = rng.integers(len(grid), size=50_000)
+    rows = grid[labels] + rng.standard_normal((50_000, 3))
+    model = sb.Mixture(likelihood=sb.Gaussian(), process=sb.DirichletProcess())
+    grown = sb.fit(model, rows, sb.Memoized(max_passes=30, moves=MOVES["births"]), progress=False)
+    true = sb.fit(model, rows, sb.Memoized(max_passes=15), init=labels, progress=False)
+    assert grown.elbo > true.elbo
+
+
+@pytest.mark.parametrize("likelihood", [sb.Gaussian, sb.ZeroMeanGaussian, sb.DiagonalGaussian, sb.SphericalGaussian])
+def test_one_row_unlike_all_others(likelihood: Any) -> None:
+    rows = np.random.default_rng(0).standard_normal((4000, 2))
+    rows[17] = 1e5
+    fit = sb.fit(sb.Mixture(likelihood=likelihood(), process=sb.DirichletProcess()), rows, progress=False)
+    assert_sound(fit, rows, 4000)
+    np.testing.assert_array_equal(np.bincount(fit.predict(rows)), [3999, 1])

@@ -33,10 +33,10 @@ class Birth(Move):
               + \sum_{i < j} G_{ij} + \mathcal L^*(N') - \mathcal L^*(N)
 
     where :math:`G_{ij}` is the entropy, in nats, of how rows divide their shares between parts i and j, and with
-    parts joined as long as that gains. Parts that the collected rows themselves do not bear out are not tried; where
-    that is so of all of them, two halves are. Every component of at least two rows is tried, the largest 100 at a time,
-    whatever other moves are planned; after a failure it waits for 5 passes, twice as many after each further one, or
-    until its mass has changed by a tenth.
+    parts joined as long as that gains. Parts that the collected rows themselves do not bear out are not tried. Where
+    that is so of all of them, or where they turn out to be no gain, two halves are tried. Every component of at least
+    two rows has its turn, the largest 100 at a time, whatever other moves are planned; after a failure it waits for 5
+    passes, twice as many after each further one, or until its mass has changed by a tenth.
 
     Parameters
     ----------
@@ -47,7 +47,8 @@ class Birth(Move):
         that are not needed are merged, and if the bound is lower than it was before, everything is as it was. What
         loses its rows only in later passes stays, unless `Delete` is among the moves.
     max_subsample : int
-        The most rows of a component that its fresh parts are made of, at least 4.
+        The most rows of a component that its fresh parts are made of, at least 4. Rows unlike all others can only be
+        found if they are among these.
     threshold : float
         A row can be one of them if its responsibility is above this, from 0 on, below 1.
     fresh : int

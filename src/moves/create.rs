@@ -21,8 +21,9 @@ use crate::suffstats::{Sufficient, Summary};
 const ITERATIONS: usize = 20;
 /// They end once so small a share of the mass changes its component.
 const SETTLED: f64 = 1e-3;
-/// Parts with less than this share of the mass are dropped.
-const LEAST_SHARE: f64 = 1e-3;
+/// Parts with less than this share of a row are dropped. More than that may be what is least like all others, and worth more
+/// than any other part.
+const LEAST_ROWS: f64 = 0.5;
 
 /// How parts start.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -84,8 +85,9 @@ impl<F: Scalar> Creation<'_, F> {
         let ids: Vec<ComponentId> = (0..fresh).map(ComponentId).collect();
         let mut summary = self.run(units, &ids, &FromLabels { labels: &labels }, Keep::Summary)?;
         let all = summary.mass;
+        let least = LEAST_ROWS * all / units.len() as f64;
         for iteration in 0..ITERATIONS {
-            tidy(&mut summary, all)?;
+            tidy(&mut summary, least)?;
             let globals = Globals::new(self.model, &summary, iteration as u64);
             let next = self.deal(units, &globals, globals.n_components(), Keep::Summary)?;
             let moved: f64 = next.counts.iter().zip(&summary.counts).map(|(a, b)| (a - b).abs()).sum();
@@ -94,7 +96,7 @@ impl<F: Scalar> Creation<'_, F> {
                 break;
             }
         }
-        tidy(&mut summary, all)?;
+        tidy(&mut summary, least)?;
         let globals = Globals::new(self.model, &summary, ITERATIONS as u64);
         if globals.n_components() < 2 {
             return Ok(None);
@@ -154,15 +156,10 @@ impl<F: Scalar> Creation<'_, F> {
     }
 }
 
-/// Drops parts with next to nothing, and puts the others into the order of falling counts.
-fn tidy(summary: &mut Summary, mass: f64) -> Result<()> {
-    let small: Vec<_> = summary
-        .ids
-        .iter()
-        .zip(&summary.counts)
-        .filter(|(_, count)| **count < LEAST_SHARE * mass)
-        .map(|(id, _)| *id)
-        .collect();
+/// Drops parts with less than `least`, and puts the others into the order of falling counts.
+fn tidy(summary: &mut Summary, least: f64) -> Result<()> {
+    let small: Vec<_> =
+        summary.ids.iter().zip(&summary.counts).filter(|(_, count)| **count < least).map(|(id, _)| *id).collect();
     for id in small {
         summary.apply(&Edit::Delete { id })?;
     }

@@ -30,7 +30,6 @@ pub(super) struct Refit<'a, F: Scalar> {
     pub model: &'a Model<F>,
     pub sparsity: Sparsity,
     pub margin: Option<f64>,
-    pub cancel: &'a Cancel,
 }
 
 /// What became of a candidate.
@@ -84,7 +83,7 @@ impl<F: Scalar> Refit<'_, F> {
     /// Tries the candidates one after another; whatever raises the bound is carried out at once.
     ///
     /// # Errors
-    /// [`crate::Error::Cancelled`]; [`crate::Error::Numerical`].
+    /// [`crate::Error::Numerical`].
     pub fn settle(
         &self,
         judge: &Judge<'_, F>,
@@ -193,13 +192,10 @@ impl<F: Scalar> Refit<'_, F> {
         assign: &dyn Assign<F>,
         tap: Option<&mut Pairs>,
     ) -> Result<Summary> {
-        let step = LocalStep {
-            likelihood: self.model.likelihood.as_ref(),
-            ids,
-            assign,
-            keep: Keep::Summary,
-            cancel: self.cancel,
-        };
+        // Between what is taken away and what is added there is no valid state to stop in.
+        let never = Cancel::default();
+        let likelihood = self.model.likelihood.as_ref();
+        let step = LocalStep { likelihood, ids, assign, keep: Keep::Summary, cancel: &never };
         let mut summary = match tap {
             Some(tap) => step.run(units, None, &mut [tap])?.summary,
             None => step.run(units, None, &mut [])?.summary,

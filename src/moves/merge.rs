@@ -6,7 +6,7 @@ use crate::component::{ComponentId, Edit, EditLog, position};
 use crate::error::Result;
 use crate::memo::Memo;
 use crate::moves::judge::{Judge, Part, choices, is_gain};
-use crate::parallel::try_map;
+use crate::parallel::{Cancel, try_map};
 use crate::simd::Scalar;
 use crate::suffstats::Summary;
 
@@ -18,11 +18,12 @@ const PAIRS_PER_COMPONENT: usize = 4;
 /// each `fresh` one, whatever they promise: rows that are counted twice make it look more distinct than it is.
 ///
 /// # Errors
-/// [`crate::Error::Numerical`].
+/// [`crate::Error::Cancelled`]; [`crate::Error::Numerical`].
 pub(super) fn rank<F: Scalar>(
     judge: &Judge<'_, F>,
     total: &Summary,
     fresh: &BTreeSet<ComponentId>,
+    cancel: &Cancel,
 ) -> Result<Vec<(ComponentId, ComponentId)>> {
     let k = total.n_components();
     let tail = total.tail.map_or(0.0, |tail| tail.count);
@@ -30,6 +31,7 @@ pub(super) fn rank<F: Scalar>(
     let parts: Vec<Part> = (0..k).map(|k| Part::of(total, k)).collect();
     let gains = try_map(k, |k| judge.gain(parts[k].sufficient()))?;
     let rows = try_map(k, |a| {
+        cancel.check()?;
         let mut row = Vec::new();
         for b in a + 1..k {
             let both = judge.gain(parts[a].with(&parts[b]).sufficient())?;
@@ -96,6 +98,17 @@ pub(super) struct Settled {
     pub taken: usize,
 }
 
+/// A listed pair, before any is merged.
+struct Candidate {
+    a: ComponentId,
+    b: ComponentId,
+    /// What it gains but for the weights.
+    change: f64,
+    /// The terms of that.
+    terms: [f64; 3],
+    gain: f64,
+}
+
 /// Merges of the listed pairs those that raise the bound, the best first, each component once; `touched` had their turn.
 ///
 /// # Errors
@@ -110,42 +123,45 @@ pub(super) fn settle<F: Scalar>(
     let mut settled = Settled { proposed: pairs.len(), ..Settled::default() };
     let mut touched = touched.clone();
     let total = memo.total().clone();
-    let known: Vec<_> = pairs.iter().filter_map(|&(a, b)| Some((a, b, total.gaps.get(a, b)?))).collect();
-    settled.taken = pairs.len() - known.len();
-    let mut left = try_map(known.len(), |at| {
-        let (a, b, gap) = known[at];
-        let (x, y) = (Part::of(&total, position(&total.ids, a)?), Part::of(&total, position(&total.ids, b)?));
-        let terms = [judge.gain(x.with(&y).sufficient())?, judge.gain(x.sufficient())?, judge.gain(y.sufficient())?];
-        Ok((a, b, terms[0] - terms[1] - terms[2] - gap, terms))
-    })?;
     let tail = total.tail.map_or(0.0, |tail| tail.count);
     let (mut ids, mut counts) = (total.ids.clone(), total.counts.clone());
+    let mut before = judge.allocation(counts.clone(), tail);
+    let known: Vec<_> = pairs.iter().filter_map(|&(a, b)| Some((a, b, total.gaps.get(a, b)?))).collect();
+    settled.taken = pairs.len() - known.len();
+    let mut candidates = try_map(known.len(), |at| {
+        let (a, b, gap) = known[at];
+        let (place, other) = (position(&ids, a)?, position(&ids, b)?);
+        let (x, y) = (Part::of(&total, place), Part::of(&total, other));
+        let terms = [judge.gain(x.with(&y).sufficient())?, judge.gain(x.sufficient())?, judge.gain(y.sufficient())?];
+        let change = terms[0] - terms[1] - terms[2] - gap;
+        let after = judge.allocation(merged(&counts, place.min(other), place.max(other)), tail);
+        Ok(Candidate { a, b, change, terms, gain: change + after - before })
+    })?;
+    candidates.sort_by(|x, y| y.gain.total_cmp(&x.gain).then((x.a, x.b).cmp(&(y.a, y.b))));
     let mut merges = Vec::new();
-    loop {
-        let before = judge.allocation(counts.clone(), tail);
-        let n = left.len();
-        left.retain(|(a, b, _, _)| !touched.contains(a) && !touched.contains(b));
-        settled.taken += n - left.len();
-        let mut best: Option<(f64, usize, usize)> = None;
-        for &(a, b, change, terms) in &left {
-            let (a, b) = (position(&ids, a)?, position(&ids, b)?);
-            let gain = change + judge.allocation(merged(&counts, a.min(b), a.max(b)), tail) - before;
-            if is_gain(gain, terms) && best.is_none_or(|(other, ..)| gain > other) {
-                best = Some((gain, a.min(b), a.max(b)));
-            }
+    for Candidate { a, b, change, terms, .. } in candidates {
+        if touched.contains(&a) || touched.contains(&b) {
+            settled.taken += 1;
+            continue;
         }
-        let Some((gain, a, b)) = best else { break };
+        // What was merged before it has changed the weights.
+        let (place, other) = (position(&ids, a)?, position(&ids, b)?);
+        let counts_after = merged(&counts, place.min(other), place.max(other));
+        let after = judge.allocation(counts_after.clone(), tail);
+        let gain = change + after - before;
+        if !is_gain(gain, terms) {
+            settled.overlap += 1;
+            continue;
+        }
         // The older one lives on.
-        let (keep, gone) = (ids[a].min(ids[b]), ids[a].max(ids[b]));
-        counts = merged(&counts, a, b);
-        ids[a] = keep;
-        ids.remove(b);
+        let (keep, gone) = (a.min(b), a.max(b));
+        ids[place.min(other)] = keep;
+        ids.remove(place.max(other));
+        (counts, before) = (counts_after, after);
         touched.extend([keep, gone]);
-        left.retain(|(x, y, _, _)| [*x, *y] != [keep, gone] && [*x, *y] != [gone, keep]);
         settled.accepted.push((keep, gone, gain));
         merges.push(Edit::Merge { keep, gone });
     }
-    settled.overlap = left.len();
     memo.apply_all(&merges)?;
     for edit in merges {
         edits.push(edit);

@@ -43,6 +43,8 @@ pub struct State {
     pub found: Found,
     /// What births, splits and deletes have tried in vain.
     failed: BTreeMap<Kind, Memory>,
+    /// Components whose fresh parts were no gain once all rows had been dealt to them: two halves are tried next.
+    halves: BTreeSet<ComponentId>,
     /// The pass before which pairs were last ranked, and the components then.
     ranked: Option<(usize, Vec<ComponentId>)>,
     /// By kind, components whose parts turned out to be one, or which had too few rows, since the last report.
@@ -72,6 +74,15 @@ impl State {
         self.failed.entry(kind).or_default()
     }
 
+    /// Remembers that a proposal was no gain.
+    pub(super) fn refused(&mut self, proposal: &Proposal, count: f64, pass: usize) {
+        if proposal.kind == Kind::Birth && proposal.parts.ids.len() > 2 {
+            self.halves.insert(proposal.target);
+        } else {
+            self.failed(proposal.kind).failed(proposal.target, count, pass);
+        }
+    }
+
     /// Remembers for the report why so many components were not split.
     fn in_vain(&mut self, kind: Kind, reason: &str, n: usize) {
         if n > 0 {
@@ -82,6 +93,7 @@ impl State {
     /// A component has become another one.
     pub(super) fn forget(&mut self, id: ComponentId) {
         self.failed.values_mut().for_each(|memory| memory.forget(id));
+        self.halves.remove(&id);
     }
 
     /// Whether moves of a kind may try a component in `pass`.
@@ -238,7 +250,10 @@ impl<F: Scalar> Round<'_, F> {
         if let Some(birth) = self.moves.birth.filter(|_| !undone) {
             let most = if birth.adopt { adoption::MOST_TARGETS } else { MOST_TARGETS };
             let room = self.room(total, birth.fresh).min(most);
-            chosen.extend(for_births.iter().take(room).map(|&(id, k)| (Kind::Birth, Start::Fresh(birth.fresh), id, k)));
+            for &(id, k) in for_births.iter().take(room) {
+                let start = if state.halves.remove(&id) { Start::Bisector } else { Start::Fresh(birth.fresh) };
+                chosen.push((Kind::Birth, start, id, k));
+            }
             for_splits.retain(|&(id, _)| chosen.iter().all(|&(_, _, other, _)| other != id));
         }
         if let Some(split) = self.moves.split {
@@ -297,7 +312,10 @@ impl<F: Scalar> Round<'_, F> {
         }
         state.ranked = Some((pass, ids));
         let fresh = state.adoption.as_ref().map_or_else(BTreeSet::new, Adoption::ids);
-        merge::rank(&Judge::new(self.model), total, &fresh)
+        // Where fresh components have begun to compete there is no way back.
+        let never = Cancel::default();
+        let cancel = if state.adoption.is_some() { &never } else { self.cancel };
+        merge::rank(&Judge::new(self.model), total, &fresh, cancel)
     }
 
     /// Rows of all components that may be split after this pass.

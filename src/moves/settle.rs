@@ -15,9 +15,10 @@ use crate::suffstats::Summary;
 
 impl<F: Scalar> Round<'_, F> {
     /// Judges all that was found in `pass` and carries out what raises the bound: parts first, then merges, then deletes.
+    /// It is not to be interrupted: half of it would be no valid state.
     ///
     /// # Errors
-    /// [`crate::Error::Cancelled`]; [`crate::Error::Numerical`].
+    /// [`crate::Error::Numerical`].
     pub fn settle(&self, state: &mut State, memo: &mut Memo, edits: &mut EditLog, pass: usize) -> Result<Vec<Report>> {
         let judge = Judge::new(self.model);
         let mut reports = Vec::new();
@@ -117,7 +118,7 @@ impl<F: Scalar> Round<'_, F> {
         let (crowded, candidates): (Vec<_>, Vec<_>) =
             candidates.into_iter().partition(|id| state.found.crowded.contains(id));
         let counts: BTreeMap<_, _> = memo.total().ids.iter().copied().zip(memo.total().counts.clone()).collect();
-        let refit = Refit { model: self.model, sparsity: self.sparsity, margin: self.margin, cancel: self.cancel };
+        let refit = Refit { model: self.model, sparsity: self.sparsity, margin: self.margin };
         let outcomes = refit.settle(judge, memo, edits, &candidates, &mut shared)?;
         for &id in &crowded {
             state.failed(Kind::Delete).failed(id, counts[&id], pass);
@@ -205,7 +206,7 @@ fn settle_parts<F: Scalar>(
             Some(_) => state.forget(proposal.target),
             // A better one went first; this one's turn may come.
             None if is_worth => {}
-            None => state.failed(kind).failed(proposal.target, counts[&proposal.target], pass),
+            None => state.refused(proposal, counts[&proposal.target], pass),
         }
         state.failed(Kind::Delete).forget(proposal.target);
     }

@@ -6,6 +6,7 @@ use std::collections::BTreeMap;
 use stickbreak::component::{ComponentId, Edit, EditLog};
 use stickbreak::data::{ArrayBatches, BatchSource, Rows, Sample, Units};
 use stickbreak::elbo::collapsed;
+use stickbreak::error::Error;
 use stickbreak::executor::{Executor, InProcess, LocalOptions};
 use stickbreak::global_step::Globals;
 use stickbreak::local_step::{Assign, ByScore, FromTable, Keep, LocalStep, RawScores, Tap};
@@ -149,11 +150,26 @@ impl<'a> Replay<'a> {
         reports
     }
 
+    /// An interrupt leaves all as it was, or comes too late.
+    fn interrupt_plan(&self, round: &Round<'_, f64>) {
+        let interrupted = interrupt();
+        let (mut state, mut memo, mut edits) = (self.state.clone(), self.memo.clone(), self.edits.clone());
+        match (Round { cancel: &interrupted, ..*round }).plan(&mut state, &mut memo, &mut edits, self.pass) {
+            Ok(()) => assert!(round.is_planned(&state, self.pass)),
+            Err(error) => {
+                assert!(matches!(error, Error::Cancelled), "{error}");
+                assert_eq!((state, edits.version()), (self.state.clone(), self.edits.version()));
+                assert_eq!(memo.total(), self.memo.total());
+            }
+        }
+    }
+
     /// Plans the pass. Fresh components come empty: the bound of what batches have stays (spec 4.6 (i)), and the total is
     /// that and what made them (ii).
     fn plan(&mut self, round: &Round<'_, f64>, before: Option<f64>) {
         let version = self.edits.version();
         let known = self.memo.total().clone();
+        self.interrupt_plan(round);
         round.plan(&mut self.state, &mut self.memo, &mut self.edits, self.pass).expect("definite");
         let [Edit::Append { ids }] = self.edits.since(version) else {
             assert_eq!(self.edits.version(), version);
@@ -279,6 +295,9 @@ impl<'a> Replay<'a> {
     fn settle(&mut self, round: &Round<'_, f64>) -> Vec<Report> {
         let (plan, version) = (self.state.plan.clone(), self.edits.version());
         let mut ids = self.memo.total().ids.clone();
+        // An interrupt waits until all is judged.
+        let interrupted = interrupt();
+        let round = Round { cancel: &interrupted, ..*round };
         let reports = round.settle(&mut self.state, &mut self.memo, &mut self.edits, self.pass).expect("definite");
         let log = self.edits.since(version).to_vec();
         let fresh = self.adoption.as_ref().map_or(&[][..], |adoption| &adoption.fresh).to_vec();
@@ -310,7 +329,7 @@ impl<'a> Replay<'a> {
                     if fresh.contains(keep) || fresh.contains(gone) { (Kind::Birth, 0) } else { (Kind::Merge, 1) }
                 }
                 Edit::Delete { id } => {
-                    self.refit(round, &ids, *id);
+                    self.refit(&round, &ids, *id);
                     (Kind::Delete, 1)
                 }
                 Edit::Reorder { .. } => panic!("a round leaves the order to the engine"),
@@ -593,4 +612,10 @@ fn assert_same_gaps(found: &Summary, units: &Units<'_, f64>, shares: &[Shares]) 
             assert!((found - expected).abs() <= size, "{a:?} and {b:?}: {found} and {expected}");
         }
     }
+}
+
+fn interrupt() -> Cancel {
+    let cancel = Cancel::default();
+    cancel.cancel();
+    cancel
 }
