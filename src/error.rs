@@ -18,12 +18,16 @@ pub enum Error {
         allowed: String,
     },
     /// A valid request that this version, model or algorithm does not serve.
-    #[error("{what} is not supported: {instead}")]
+    #[error("{found} is not supported: {reason}; use {allowed}")]
     NotSupported {
-        /// What was asked for.
-        what: String,
+        /// Name of the argument as the user wrote it.
+        argument: String,
+        /// What was asked for, with what it does not go with.
+        found: String,
+        /// Why it is not served.
+        reason: String,
         /// What to use instead.
-        instead: String,
+        allowed: String,
     },
     /// A computation left the numbers that can be represented.
     #[error("{}{message}", component.map_or_else(String::new, |k| format!("component {k}: ")))]
@@ -64,6 +68,17 @@ impl Error {
         Self::InvalidArgument { argument: argument.into(), found: found.to_string(), allowed: allowed.into() }
     }
 
+    /// An [`Error::NotSupported`]: `found` is not supported: `reason`; use `allowed`.
+    pub fn not_supported(
+        argument: impl Into<String>,
+        found: impl Into<String>,
+        reason: impl Into<String>,
+        allowed: impl Into<String>,
+    ) -> Self {
+        let (argument, found, reason, allowed) = (argument.into(), found.into(), reason.into(), allowed.into());
+        Self::NotSupported { argument, found, reason, allowed }
+    }
+
     /// An [`Error::Numerical`] of one component.
     pub fn numerical(component: Option<usize>, message: impl Into<String>) -> Self {
         Self::Numerical { component, message: message.into() }
@@ -82,6 +97,12 @@ impl Error {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_refusal_says_what_and_why_and_what_instead() {
+        let error = Error::not_supported("moves", "a move with X", "it has no bound", "moves=()");
+        assert_eq!(error.to_string(), "a move with X is not supported: it has no bound; use moves=()");
+    }
 
     #[test]
     fn a_numerical_error_names_its_component_once() {

@@ -93,9 +93,13 @@ impl<'a, F: Scalar> InProcess<'a, F> {
         options: LocalOptions,
         cancel: Cancel,
     ) -> Result<Self> {
-        let n_batches = source.n_batches().filter(|_| source.can_replay()).ok_or_else(|| Error::NotSupported {
-            what: "a memoized fit of a source that can be read only once".into(),
-            instead: "give a source whose batches can be loaded again".into(),
+        let n_batches = source.n_batches().filter(|_| source.can_replay()).ok_or_else(|| {
+            Error::not_supported(
+                "data",
+                "a memoized fit of a source that can be read only once",
+                "every pass visits all batches",
+                "a source whose batches can be loaded again",
+            )
         })?;
         Ok(Self {
             model,

@@ -1,6 +1,7 @@
 """Bad input: which error, about which argument, and before any work."""
 
 import pickle
+import re
 from collections.abc import Callable
 from typing import Any
 
@@ -112,7 +113,13 @@ ALGORITHMS: list[Case] = [
     (lambda: sb.Birth(threshold=1.0), sb.InvalidArgument, "threshold"),
     (lambda: sb.Birth(threshold=-0.1), sb.InvalidArgument, "threshold"),
     (lambda: sb.Birth(threshold=NAN), sb.InvalidArgument, "threshold"),
+    (lambda: sb.Birth(threshold=-INFINITY), sb.InvalidArgument, "threshold"),
+    (lambda: sb.Birth(threshold=10**400), sb.InvalidArgument, "threshold"),
     (lambda: sb.Birth(threshold="low"), sb.InvalidType, "threshold"),
+    (lambda: sb.Birth(threshold=None), sb.InvalidType, "threshold"),
+    (lambda: sb.Birth(threshold=True), sb.InvalidType, "threshold"),
+    (lambda: sb.Birth(threshold=[0.5]), sb.InvalidType, "threshold"),
+    (lambda: sb.Birth(threshold=np.array([0.5])), sb.InvalidType, "threshold"),
     (lambda: sb.Birth(fresh=1), sb.InvalidArgument, "fresh"),
     (lambda: sb.Birth(fresh=True), sb.InvalidType, "fresh"),
     (lambda: sb.Split(candidates=0), sb.InvalidArgument, "candidates"),
@@ -326,7 +333,55 @@ def test_not_supported(make: Maker) -> None:
     """What this version does not serve is refused, with words about what to do instead."""
     with pytest.raises(sb.NotSupported) as caught:
         make()
-    assert len(str(caught.value)) > 10
+    error = caught.value
+    assert (error.argument or "").isidentifier()
+    assert error.found
+    assert error.allowed
+    assert re.fullmatch(f"{re.escape(error.found)} is not supported: .+; use {re.escape(error.allowed)}", str(error))
+
+
+@pytest.mark.parametrize(
+    ("algorithm", "model", "found", "allowed"),
+    [
+        (
+            sb.Full(moves=(sb.Merge(),)),
+            with_process(sb.FiniteDirichlet(n_components=3)),
+            'a move with a process whose bound is "finite"',
+            'moves=(), or a DirichletProcess with truncation="nested" or "tail"',
+        ),
+        (
+            sb.Full(moves=(sb.Merge(),), objective="map"),
+            MODEL,
+            'a move with objective="map"',
+            'moves=() or objective="variational"',
+        ),
+        (
+            sb.Full(moves=(sb.Merge(),)),
+            sb.Mixture(likelihood=sb.SphericalGaussian(base="product")),
+            'a move with SphericalGaussian(base="product")',
+            'moves=() or base="conjugate"',
+        ),
+    ],
+)
+def test_refused_moves_say_what_they_do_not_go_with(algorithm: Any, model: Any, found: str, allowed: str) -> None:
+    with pytest.raises(sb.NotSupported) as caught:
+        run(algorithm=algorithm, model=model)
+    assert (caught.value.argument, caught.value.found, caught.value.allowed) == ("moves", found, allowed)
+
+
+@pytest.mark.parametrize("value", [1.0, -0.1, NAN, INFINITY, "low", None, [0.5], True, 1j])
+def test_range_of_a_threshold_is_said(value: Any) -> None:
+    """Whatever is wrong with it."""
+    with pytest.raises((sb.InvalidArgument, sb.InvalidType)) as caught:
+        sb.Birth(threshold=value)
+    assert caught.value.allowed == "a number from 0 on, below 1"
+
+
+@pytest.mark.parametrize("value", [0, 0.5, np.float32(0.5), np.array(0.5)])
+def test_threshold_is_a_plain_number(value: Any) -> None:
+    threshold = sb.Birth(threshold=value).threshold
+    assert type(threshold) is float
+    assert threshold == value
 
 
 def test_classes_of_the_errors() -> None:
@@ -341,15 +396,20 @@ def test_classes_of_the_errors() -> None:
 
 def test_errors_survive_pickling() -> None:
     """Worker processes send them home."""
-    with pytest.raises(sb.InvalidArgument) as caught:
-        sb.Memoized(batches=0)
-    again = pickle.loads(pickle.dumps(caught.value))
-    assert str(again) == str(caught.value)
-    assert (again.argument, again.found, again.allowed) == (
-        caught.value.argument,
-        caught.value.found,
-        caught.value.allowed,
-    )
+    errors: list[tuple[Maker, type[Any]]] = [
+        (lambda: sb.Memoized(batches=0), sb.InvalidArgument),
+        (lambda: sb.Stochastic(10, moves=(sb.Birth(),)), sb.NotSupported),
+    ]
+    for make, kind in errors:
+        with pytest.raises(kind) as caught:
+            make()
+        again = pickle.loads(pickle.dumps(caught.value))
+        assert str(again) == str(caught.value)
+        assert (again.argument, again.found, again.allowed) == (
+            caught.value.argument,
+            caught.value.found,
+            caught.value.allowed,
+        )
     error = sb.NumericalError("too large", component=3)
     assert pickle.loads(pickle.dumps(error)).component == 3
 

@@ -73,19 +73,6 @@ FAILURES: dict[str, tuple[str, str]] = {
     "no parameter": ("fit rows.npy --out m.safetensors --scale nothing.csv", "nothing.csv: there is no such file"),
     "short weights": ("fit rows.npy --out m.safetensors --weights short.npy", "short.npy: --weights must be"),
     "negative weights": ("score model.safetensors rows.npy --weights negative.npy", "negative.npy: --weights must"),
-    "later": ("fit rows.npy --out m.safetensors --process py --discount 0.5 --truncation tail", "truncation"),
-    "moves of a finite process": (
-        "fit rows.npy --out m.safetensors --process fd --n-components 3 --moves birth",
-        'a move with a process whose bound is "finite" is not supported',
-    ),
-    "moves of a point estimate": (
-        "fit rows.npy --out m.safetensors --objective ml --n-components 3 --moves merge",
-        'a move with objective="ml" is not supported',
-    ),
-    "moves of stochastic": (
-        "fit rows.npy --out m.safetensors --schedule stochastic --batch-size 10 --n-components 3 --moves merge",
-        "which Stochastic does not know",
-    ),
     "foreign info": ("info rows.npy", "rows.npy: not a model file"),
     "foreign generate": ("generate rows.npy -n 2", "rows.npy: not a model file"),
 }
@@ -119,8 +106,38 @@ REFUSALS: dict[str, tuple[str, str]] = {
     "process": ("fit rows.npy --out m --process finite", "did you mean 'finite-dirichlet'?"),
     "schedule": ("fit rows.npy --out m --schedule none", "'full' or 'memoized' or 'stochastic'"),
     "moves": ("fit rows.npy --out m --moves births,merge", "did you mean 'birth'?"),
-    "no move": ("fit rows.npy --out m --moves birth,", "'birth' or 'split' or 'merge' or 'delete'"),
+    "no move": ("fit rows.npy --out m --moves birth,", "but it is '' in 'birth,'"),
+    "moves or none": ("fit rows.npy --out m --moves birth,foo", "with commas between them, or 'none', but it is 'foo'"),
+    "moves and none": ("fit rows.npy --out m --moves birth,none", "but it is 'none' in 'birth,none'"),
     "move twice": ("fit rows.npy --out m --moves merge,merge", "--moves must be a sequence with each kind once"),
+    "tail": (
+        "fit rows.npy --out m --process py --discount 0.5 --truncation tail",
+        "--truncation tail of --process pitman-yor is not supported",
+    ),
+    "moves of a finite process": (
+        "fit rows.npy --out m --process fd --n-components 3 --moves birth",
+        "use --moves none, or --process dirichlet-process with --truncation nested or tail",
+    ),
+    "moves of truncated sticks": (
+        "fit rows.npy --out m --truncation stick --moves merge",
+        "use --moves none, or --process dirichlet-process with --truncation nested or tail",
+    ),
+    "moves of a product": (
+        "fit rows.npy --out m --likelihood sg --base product --moves split",
+        "a move with --likelihood spherical-gaussian --base product is not supported",
+    ),
+    "moves of a point estimate": (
+        "fit rows.npy --out m --objective ml --n-components 3 --moves merge",
+        "a move with --objective ml is not supported",
+    ),
+    "moves of stochastic": (
+        "fit rows.npy --out m --schedule stochastic --batch-size 10 --n-components 3 --moves merge",
+        "use --moves none, --schedule memoized or full",
+    ),
+    "missing": (
+        "fit rows.npy --out m --missing marginalize",
+        "use --likelihood diagonal-gaussian, bernoulli or poisson, or data without missing values",
+    ),
     "of others": ("fit rows.npy --out m --likelihood zmg --mean 0,0", "--mean does not go with zero-mean-gaussian"),
     "size of a batch": ("fit rows.npy --out m --schedule stochastic", "needs --batch-size"),
     "of another schedule": ("fit rows.npy --out m --schedule full --batches 2", "--batches does not go with full"),
@@ -193,6 +210,61 @@ def test_error_object_says_what_python_says() -> None:
     error = caught.value
     assert (found["type"], found["argument"]) == ("InvalidArgument", "seed")
     assert (found["found"], found["allowed"]) == (error.found, error.allowed)
+
+
+@pytest.mark.parametrize(
+    ("options", "type_", "argument", "found", "allowed"),
+    [
+        (
+            "--process fd --n-components 3 --moves birth",
+            "NotSupported",
+            "moves",
+            'a move with a process whose bound is "finite"',
+            "--moves none, or --process dirichlet-process with --truncation nested or tail",
+        ),
+        (
+            "--objective map --moves birth",
+            "NotSupported",
+            "moves",
+            "a move with --objective map",
+            "--moves none or --objective variational",
+        ),
+        (
+            "--likelihood sg --base product --moves birth",
+            "NotSupported",
+            "moves",
+            "a move with --likelihood spherical-gaussian --base product",
+            "--moves none or --base conjugate",
+        ),
+        (
+            "--schedule stochastic --batch-size 10 --moves birth",
+            "NotSupported",
+            "moves",
+            "a move with --schedule stochastic",
+            "--moves none, --schedule memoized or full",
+        ),
+        (
+            "--objective map --concentration 0.5",
+            "NotSupported",
+            "objective",
+            "--objective map with a concentration below 1",
+            "a concentration of at least 1",
+        ),
+        (
+            "--moves birth,foo",
+            "InvalidArgument",
+            "moves",
+            "'foo' in 'birth,foo'",
+            "some of 'birth', 'split', 'merge', 'delete' with commas between them, or 'none'",
+        ),
+        ("--schedule none", "InvalidArgument", "schedule", "'none'", "'full' or 'memoized' or 'stochastic'"),
+    ],
+)
+def test_error_object_speaks_of_options(options: str, type_: str, argument: str, found: str, allowed: str) -> None:
+    """Refusals of what does not go together, too."""
+    error = json.loads(run("fit", "rows.npy", "--out", "m", *options.split(), "--json").stdout)["error"]
+    assert error.pop("message")
+    assert error == {"type": type_, "argument": argument, "found": found, "allowed": allowed}
 
 
 @pytest.mark.parametrize(

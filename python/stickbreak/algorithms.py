@@ -5,7 +5,7 @@ from dataclasses import KW_ONLY, dataclass
 from typing import Any, Literal
 
 from stickbreak import checks
-from stickbreak.errors import NotSupported, StepSizeWarning
+from stickbreak.errors import StepSizeWarning
 from stickbreak.moves import Birth, Move, Split
 
 MEBIBYTE = 1024 * 1024
@@ -34,7 +34,8 @@ class Algorithm:
             self._set("margin", checks.non_negative("margin", self.margin))
         self._set("bounds_memory", checks.integer("bounds_memory", self.bounds_memory, minimum=0))
         if self.units is not None:
-            raise NotSupported("units: this version works on single rows only, use None")
+            found = f"{checks.describe(self.units)} as units"
+            raise checks.not_supported("units", found, "this version works on single rows only", "None")
         self._check_moves()
         self._set("max_passes", checks.integer("max_passes", self.max_passes, minimum=0))
         self._set("tol", checks.non_negative("tol", self.tol))
@@ -258,7 +259,8 @@ class Stochastic(Algorithm):
     def _check_moves(self) -> None:
         super()._check_moves()
         if self.moves:
-            raise NotSupported("moves: they need the exact bound, which Stochastic does not know; use Memoized or Full")
+            reason = "moves are judged by the exact bound, which it does not know"
+            raise checks.not_supported("moves", "a move with Stochastic", reason, "moves=(), Memoized or Full")
 
 
 def _integer_or_auto(argument: str, value: object, or_else: list[str]) -> int | str:

@@ -9,7 +9,7 @@ from typing import TypeVar
 
 import numpy as np
 
-from stickbreak.errors import InvalidArgument, InvalidType
+from stickbreak.errors import InvalidArgument, InvalidType, NotSupported
 
 T = TypeVar("T")
 
@@ -29,6 +29,12 @@ def invalid_argument(argument: str, found: str, allowed: str, hint: str = "") ->
 def invalid_type(argument: str, found: str, allowed: str, hint: str = "") -> InvalidType:
     """Return the error for a type that is not allowed."""
     return InvalidType(_sentence(argument, found, allowed, hint), argument=argument, found=found, allowed=allowed)
+
+
+def not_supported(argument: str, found: str, reason: str, allowed: str) -> NotSupported:
+    """Return the error for what makes sense but is not served, in the words in which the core says it."""
+    message = f"{found} is not supported: {reason}; use {allowed}"
+    return NotSupported(message, argument=argument, found=found, allowed=allowed)
 
 
 def _sentence(argument: str, found: str, allowed: str, hint: str) -> str:

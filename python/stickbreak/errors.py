@@ -49,8 +49,21 @@ class InvalidType(_ArgumentError, TypeError):
     """An argument has a type that is not allowed; see `argument`, `found` and `allowed`."""
 
 
-class NotSupported(StickbreakError, NotImplementedError):
-    """A request that makes sense but that this version, model or algorithm does not serve."""
+class NotSupported(_ArgumentError, NotImplementedError):
+    """A request that makes sense but that this version, model or algorithm does not serve.
+
+    `argument` names what asks for it, `found` says what was asked for and what it does not go with, and `allowed` what
+    to use instead. They are None where no argument is at fault, as where a package is missing.
+
+    Examples
+    --------
+    >>> import stickbreak as sb
+    >>> try:
+    ...     sb.Stochastic(1000, moves=(sb.Birth(),))
+    ... except sb.NotSupported as error:
+    ...     print(error.argument, "|", error.found, "|", error.allowed)
+    moves | a move with Stochastic | moves=(), Memoized or Full
+    """
 
 
 class ModelFileError(StickbreakError):

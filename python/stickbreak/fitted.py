@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from stickbreak import _core, arrays, checks, display, files
-from stickbreak.errors import NotSupported, SourceError
+from stickbreak.errors import SourceError
 from stickbreak.gamma import Gamma
 from stickbreak.history import Record, StopReason
 from stickbreak.likelihoods import Likelihood
@@ -179,7 +179,8 @@ class Fitted:
         True
         """
         if checks.flag("memo", memo):
-            raise NotSupported("memo=True: a fit that goes on with new data is not in this version; use memo=False")
+            reason = "a fit that goes on with new data is not in this version"
+            raise checks.not_supported("memo", "memo=True", reason, "memo=False")
         files.write(path, *self._to_parts())
 
     def _to_parts(self) -> tuple[files.Header, files.Arrays]:

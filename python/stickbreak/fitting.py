@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 from stickbreak import _core, arrays, checks, streams
 from stickbreak.algorithms import Algorithm, Full, Memoized, Stochastic
 from stickbreak.checkpoints import Checkpoint, CheckpointFile, Resumed
-from stickbreak.errors import CheckpointError, NotSupported
+from stickbreak.errors import CheckpointError
 from stickbreak.history import Record, StopReason
 from stickbreak.initialisation import Start, number_of_components, start
 from stickbreak.model import Mixture
@@ -56,6 +56,9 @@ def fit(
     Ctrl-C stops within a second and returns the last complete state, with `stop_reason` INTERRUPTED. In the middle of a
     pass that is the state after the last batch, so its bound may be above that of the last record. While the start is
     still being made there is none, and KeyboardInterrupt is raised.
+
+    A fit that ends with `stop_reason` MAX_PASSES, not CONVERGED, has made all the passes that its algorithm allows, 100
+    by default, while its bound still rose or moves were left to try (`Stochastic` always ends so). No warning says it.
 
     Under stick-breaking priors (`DirichletProcess`, `PitmanYor`) the bound wants components in falling order of their
     counts, and after every pass they are put into it, so component k of the fit is not label k of `init`. With
@@ -304,10 +307,11 @@ def _checkpoint_file(checkpoint: object, seeds: list[int]) -> CheckpointFile | N
 
 def _check_missing(model: Mixture, holes: bool) -> None:
     if holes and not model.likelihood._accepts_missing:
-        name = type(model.likelihood).__name__
-        raise NotSupported(
-            f"missing='marginalize' is not exact for {name}; use DiagonalGaussian, Bernoulli or Poisson, or fill in "
-            "the values"
+        raise checks.not_supported(
+            "missing",
+            f'missing="marginalize" for {type(model.likelihood).__name__}',
+            "it would not be exact",
+            "DiagonalGaussian, Bernoulli or Poisson, or data without missing values",
         )
 
 

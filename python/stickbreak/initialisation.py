@@ -7,7 +7,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from stickbreak import arrays, checks
-from stickbreak.errors import NotSupported
 from stickbreak.model import Mixture
 from stickbreak.results import Fit
 
@@ -42,7 +41,9 @@ def start(init: object, model: Mixture, n_rows: int | None, n_columns: int, miss
     """Return the checked `init`; `n_rows` is None for data that are read in blocks."""
     if isinstance(init, str):
         if init == "sequential" and n_rows is None:
-            raise NotSupported("init='sequential' takes rows in random order, which data read in blocks do not have")
+            reason = "it takes rows in random order, which these do not have"
+            found = 'init="sequential" for data that are read in blocks'
+            raise checks.not_supported("init", found, reason, '"kmeans++" or "random"')
         return Start(checks.word("init", init, _WORDS, or_else=_OTHERS), "word")
     if isinstance(init, Fit):
         return _start_from_fit(init, model, n_columns, missing)

@@ -78,6 +78,7 @@ class Birth(Move):
 
     _name: ClassVar[str] = "Birth"
     _least: ClassVar[Mapping[str, int]] = {"max_subsample": 4, "fresh": 2}
+    _range: ClassVar[Mapping[str, str]] = {"threshold": "a number from 0 on, below 1"}
 
 
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)

@@ -6,7 +6,6 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from stickbreak import arrays, checks, comparing, responsibilities
-from stickbreak.errors import NotSupported
 from stickbreak.fitted import Fitted
 
 
@@ -14,10 +13,12 @@ class Fit(Fitted):
     """A fitted mixture, as `fit` and `load` return it. It does not change, and it does not hold the data.
 
     K is the number of components, D the number of columns, n the number of rows. All logarithms are natural, so
-    bounds and log densities are in nats. Methods that read rows take what `fit` takes as data, and raise InvalidType
-    or InvalidArgument where `X` is not made of real numbers, has another number of columns than the fit, or holds NaN
-    or infinity. Their argument `threads` is the number of threads, by default one for every core; it never changes
-    the result.
+    bounds and log densities are in nats. Methods that read rows take an array, a memory map, a table or nested lists,
+    and sparse arrays where `fit` does; of data that `fit` reads in blocks give them one block after another, as in
+    ``[fit.predict(block) for block in blocks()]`` (only bounds of `evaluate` do not add up). They raise InvalidType or
+    InvalidArgument where `X` is not made of real numbers, has another number of columns than the fit, or holds NaN or
+    infinity. Their argument `threads` is the number of threads, by default one for every core; it never changes the
+    result.
 
     Examples
     --------
@@ -274,7 +275,8 @@ class Fit(Fitted):
         ((100, 3), True)
         """
         if checks.flag("tail", tail) and self._state.bound != "tail":
-            raise NotSupported('tail=True: only fits under truncation="tail" give the components beyond K any rows')
+            reason = 'only fits under truncation="tail" give the components beyond K any rows'
+            raise checks.not_supported("tail", "tail=True for this fit", reason, "tail=False")
         form = responsibilities.sparse if checks.flag("sparse", sparse) else responsibilities.dense
         return form(self._state, self._rows(X), tail, checks.threads(threads))
 
@@ -427,7 +429,8 @@ class Fit(Fitted):
 
     def _check_missing(self, what: str) -> None:
         if self._state.missing != "marginalize":
-            raise NotSupported(f"{what} needs a fit that allows missing values: fit(..., missing='marginalize')")
+            reason = "it was fitted to data without missing values"
+            raise checks.not_supported("missing", f"{what} of this fit", reason, 'fit(..., missing="marginalize")')
 
     def sample(self, n: int, *, seed: int = 0) -> NDArray[np.float64]:
         """Draw rows from the posterior predictive distribution, the density of `log_predictive`.

@@ -1,5 +1,6 @@
 """What the specifications of likelihoods and processes share; a new one adds its fields and its name."""
 
+import math
 import numbers
 from collections.abc import Mapping
 from dataclasses import Field, dataclass, fields
@@ -28,12 +29,18 @@ class Specification:
     _name: ClassVar[str]
     # The least value of an integer, where it is not one.
     _least: ClassVar[Mapping[str, int]] = {}
+    # What a number may be, in the words of the core, where its range is the same for all data.
+    _range: ClassVar[Mapping[str, str]] = {}
 
     def __post_init__(self) -> None:
         for field in fields(self):
-            least = self._least.get(field.name, 1)
-            object.__setattr__(self, field.name, _converted(field, getattr(self, field.name), least))
+            object.__setattr__(self, field.name, self._converted(field, getattr(self, field.name)))
         self._check()
+
+    def _converted(self, field: "Field[Any]", value: object) -> str | int | float | Gamma | NDArray[np.float64] | None:
+        if field.name in self._range:
+            return _number(field.name, value, self._range[field.name])
+        return _converted(field, value, self._least.get(field.name, 1))
 
     def _check(self) -> None:
         """Ask the core whether the parameters are allowed."""
@@ -133,6 +140,21 @@ def _converted(
         raise checks.invalid_argument(field.name, f"an array of shape {array.shape}", allowed)
     array.flags.writeable = False
     return array
+
+
+def _number(argument: str, value: object, allowed: str) -> float:
+    """Return `value` as a float where it is a finite number; whether it is in its range is for the core to say."""
+    if not isinstance(value, numbers.Real):
+        array = numeric(value, argument, allowed)
+        if array.ndim > 0:
+            raise checks.invalid_type(argument, checks.describe(value), allowed)
+        value = array[()]
+    if isinstance(value, bool | np.bool_ | np.timedelta64):
+        raise checks.invalid_type(argument, checks.describe(value), allowed)
+    number = checks.float_or_inf(value)  # type: ignore[arg-type]
+    if not math.isfinite(number):
+        raise checks.invalid_argument(argument, str(number), allowed)
+    return number
 
 
 def _equal(left: object, right: object) -> bool:

@@ -220,10 +220,12 @@ impl<F: Real> Dataset<F> for Stream<'_, F> {
     fn batches(&self, n_batches: usize, shuffle: Option<u64>, content: u64) -> Result<Box<dyn BatchSource<F> + '_>> {
         let n = self.n_rows();
         if shuffle.is_some() && n_batches > 1 {
-            return Err(Error::NotSupported {
-                what: "shuffle=True with a source that is read in order".into(),
-                instead: "use shuffle=False, with rows that are in random order".into(),
-            });
+            return Err(Error::not_supported(
+                "shuffle",
+                "shuffle=True with a source that is read in order",
+                "its rows come as they are",
+                "shuffle=False, with rows that are in random order",
+            ));
         }
         if n_batches == 0 || n_batches > n {
             return Err(Error::invalid("batches", n_batches, format!("between 1 and the number of rows, {n}")));

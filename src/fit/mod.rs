@@ -256,21 +256,20 @@ fn sizes(specification: &Specification, init: &Init<'_>, options: &Options<'_>, 
 
 /// Checks that the likelihood takes rows of this form.
 fn check_form(specification: &Specification, sparse: bool, demands: Demands) -> Result<()> {
-    let refuse = |what: &str, instead: &str| {
-        let what = format!("{what} for {}", specification.likelihood.name);
-        Err(Error::NotSupported { what, instead: instead.into() })
+    let refuse = |argument: &str, what: &str, reason: &str, allowed: &str| {
+        let found = format!("{what} for {}", specification.likelihood.name);
+        Err(Error::not_supported(argument, found, reason, allowed))
     };
     if sparse && !demands.sparse {
-        return refuse("a sparse array", "pass a dense one");
+        return refuse("data", "a sparse array", "zeros are values like any other to it", "a dense array");
     }
     if specification.holes && !demands.holes {
-        return refuse(
-            "missing=\"marginalize\"",
-            "it marginalises exactly for DiagonalGaussian, Bernoulli and Poisson; leave out such rows, or fill them in",
-        );
+        let allowed = "DiagonalGaussian, Bernoulli or Poisson, or data without missing values";
+        return refuse("missing", "missing=\"marginalize\"", "it would not be exact", allowed);
     }
     if specification.holes && sparse {
-        return refuse("missing=\"marginalize\" on a sparse array", "pass a dense one");
+        let reason = "what it does not store is zero, not missing";
+        return refuse("missing", "missing=\"marginalize\" on a sparse array", reason, "a dense array");
     }
     Ok(())
 }

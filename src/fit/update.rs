@@ -45,11 +45,12 @@ impl Fitted {
         cancel: &Cancel,
     ) -> Result<Self> {
         if self.elbo.is_nan() {
-            return Err(Error::NotSupported {
-                what: "an update of a fit whose elbo is nan, so that some of its rows have no responsibilities yet"
-                    .into(),
-                instead: "let it complete a pass first".into(),
-            });
+            return Err(Error::not_supported(
+                "fit",
+                "an update of a fit whose elbo is nan",
+                "some of its rows have no responsibilities yet",
+                "a fit that has completed a pass",
+            ));
         }
         // Where the rows' type cannot hold the origin, they would be measured from another one.
         if self.origin.iter().any(|&value| F::from_f64(value).to_f64() != value) {

@@ -29,10 +29,12 @@ pub fn one_by_one<F: Scalar>(begin: &Beginning<'_, F>, generator: &mut Generator
     let likelihood = begin.likelihood();
     let mut total = Summary::empty(begin.ids.to_vec(), likelihood.n_statistics(), begin.keep == Keep::SummaryAndGaps);
     if !begin.data.can_seek() {
-        return Err(Error::NotSupported {
-            what: "init=\"sequential\" with a source that is read in order".into(),
-            instead: "its order is a random one; use \"kmeans++\" or \"random\"".into(),
-        });
+        return Err(Error::not_supported(
+            "init",
+            "init=\"sequential\" with a source that is read in order",
+            "its order is a random one",
+            "\"kmeans++\" or \"random\"",
+        ));
     }
     let order = permutation(begin.data.n_rows() as u32, generator);
     let add = |rows: &[u32], ids: &[ComponentId], assign: &dyn Assign<F>, total: &mut Summary| {

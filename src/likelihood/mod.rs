@@ -217,10 +217,12 @@ pub trait Conjugate: Debug + Send + Sync {
     /// # Errors
     /// [`Error::NotSupported`] for the others.
     fn predictive_moments(&self, _: Sufficient<'_>) -> Result<(Vec<f64>, Vec<f64>)> {
-        Err(Error::NotSupported {
-            what: "imputation for this likelihood".into(),
-            instead: "use DiagonalGaussian, Bernoulli or Poisson".into(),
-        })
+        Err(Error::not_supported(
+            "likelihood",
+            "imputation for this likelihood",
+            "its predictive distribution of a value depends on the other columns of the row",
+            "DiagonalGaussian, Bernoulli or Poisson",
+        ))
     }
     /// One row drawn from the posterior predictive or at point estimates, in the data's own units.
     ///
@@ -332,9 +334,9 @@ registry! {
 }
 
 /// The error for moves with a base measure by which they cannot be judged.
-fn no_marginal(with: &str, instead: &str) -> Error {
-    let instead = format!("it has no closed marginal likelihood to judge moves by; use {instead}");
-    Error::NotSupported { what: format!("a move with {with}"), instead }
+fn no_marginal(with: &str, allowed: &str) -> Error {
+    let reason = "it has no closed marginal likelihood to judge moves by";
+    Error::not_supported("moves", format!("a move with {with}"), reason, format!("moves=() or {allowed}"))
 }
 
 fn unknown(name: &str) -> Error {

@@ -131,18 +131,22 @@ impl Moves {
         if self.is_empty() {
             return Ok(());
         }
-        let refuse = |what: String, instead: &str| {
-            Err(Error::NotSupported { what: format!("a move with {what}"), instead: instead.into() })
+        let refuse = |with: String, reason: &str, allowed: &str| {
+            Err(Error::not_supported("moves", format!("a move with {with}"), reason, allowed))
         };
         if objective != Objective::Variational {
-            let reason = "a point estimate has no bound by which different numbers of components compare; use moves=() or \
-                          objective=\"variational\"";
-            return refuse(format!("objective={:?}", objective.name()), reason);
+            return refuse(
+                format!("objective={:?}", objective.name()),
+                "a point estimate has no bound by which different numbers of components compare",
+                "moves=() or objective=\"variational\"",
+            );
         }
         if !process.is_nested() {
-            let reason = "its bound is not nested, so those of different numbers of components do not compare; use moves=(), or \
-                          a DirichletProcess with truncation=\"nested\" or \"tail\"";
-            return refuse(format!("a process whose bound is {:?}", process.bound()), reason);
+            return refuse(
+                format!("a process whose bound is {:?}", process.bound()),
+                "its bound is not nested, so those of different numbers of components do not compare",
+                "moves=(), or a DirichletProcess with truncation=\"nested\" or \"tail\"",
+            );
         }
         likelihood.check_marginal()
     }

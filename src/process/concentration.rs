@@ -37,10 +37,10 @@ impl Concentration {
     pub fn fixed(self, process: &str, why: &str) -> Result<f64> {
         match self {
             Self::Fixed(value) => Ok(value),
-            Self::Unknown(_) => Err(Error::NotSupported {
-                what: format!("a Gamma prior on the concentration of {process}"),
-                instead: format!("{why}; give a number"),
-            }),
+            Self::Unknown(_) => {
+                let found = format!("a Gamma prior on the concentration of {process}");
+                Err(Error::not_supported(NAME, found, why, "a number"))
+            }
         }
     }
 }

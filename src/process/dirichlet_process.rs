@@ -84,17 +84,20 @@ impl Process for DirichletProcess {
             _ if self.has_tail() => Err(refused(
                 objective,
                 "truncation=\"tail\"",
-                "the tail averages over its prior, of which a point estimate has none; use \"nested\" or \"stick\"",
+                "the tail averages over its prior, of which a point estimate has none",
+                "\"nested\" or \"stick\"",
             )),
             (_, Concentration::Unknown(_)) => Err(refused(
                 objective,
                 "a Gamma prior on the concentration",
-                "only objective=\"variational\" has its posterior; give a number",
+                "only objective=\"variational\" has its posterior",
+                "a number",
             )),
             (Objective::Map, Concentration::Fixed(value)) if value < 1.0 => Err(refused(
                 objective,
                 "a concentration below 1",
-                "the density of a stick is infinite at its end; use a concentration of at least 1",
+                "the density of a stick is infinite at its end",
+                "a concentration of at least 1",
             )),
             _ => Ok(()),
         }
@@ -218,8 +221,8 @@ mod tests {
         assert_eq!(of(Concentration::Fixed(0.1), Truncation::Nested, Objective::Ml), None);
         for (concentration, truncation, objective, reason) in [
             (Concentration::Fixed(0.9), Truncation::Nested, Objective::Map, "at least 1"),
-            (unknown, Truncation::Stick, Objective::Map, "give a number"),
-            (unknown, Truncation::Nested, Objective::Ml, "give a number"),
+            (unknown, Truncation::Stick, Objective::Map, "use a number"),
+            (unknown, Truncation::Nested, Objective::Ml, "use a number"),
             (Concentration::Fixed(2.0), Truncation::Tail, Objective::Map, "averages over its prior"),
         ] {
             assert!(of(concentration, truncation, objective).is_some_and(|said| said.contains(reason)), "{reason}");

@@ -56,11 +56,12 @@ impl Process for FiniteDirichlet {
 
     fn check_objective(&self, objective: Objective) -> Result<()> {
         if objective == Objective::Map && self.concentration < self.n_components as f64 {
-            let instead = format!(
-                "the density is infinite where a component has no weight; use a concentration of at least {}",
-                self.n_components
-            );
-            return Err(refused(objective, "a concentration below n_components", &instead));
+            return Err(refused(
+                objective,
+                "a concentration below n_components",
+                "the density is infinite where a component has no weight",
+                &format!("a concentration of at least {}", self.n_components),
+            ));
         }
         Ok(())
     }

@@ -100,6 +100,6 @@ registry! {
 }
 
 /// The error for an objective that a prior does not serve.
-fn refused(objective: Objective, with: &str, instead: &str) -> Error {
-    Error::NotSupported { what: format!("objective={:?} with {with}", objective.name()), instead: instead.into() }
+fn refused(objective: Objective, with: &str, reason: &str, allowed: &str) -> Error {
+    Error::not_supported("objective", format!("objective={:?} with {with}", objective.name()), reason, allowed)
 }

@@ -30,13 +30,12 @@ impl PitmanYor {
         let concentration = Self::concentration(parameters, discount)?;
         match parameters.text("truncation", "nested")? {
             "nested" => Ok(Self { discount, concentration }),
-            "tail" => Err(Error::NotSupported {
-                what: "truncation=\"tail\" of PitmanYor".into(),
-                instead:
-                    "its sticks differ from one to the next, so the weights of the tail are no geometric series; use \
-                          \"nested\", or a DirichletProcess"
-                        .into(),
-            }),
+            "tail" => Err(Error::not_supported(
+                "truncation",
+                "truncation=\"tail\" of PitmanYor",
+                "its sticks differ from one to the next, so the weights of the tail are no geometric series",
+                "\"nested\", or a DirichletProcess",
+            )),
             other => Err(Error::invalid("truncation", format!("{other:?}"), "one of \"nested\", \"tail\"")),
         }
     }
@@ -83,12 +82,12 @@ impl Process for PitmanYor {
             return Ok(());
         }
         if self.discount > 0.0 {
-            let instead = "the density of a stick is infinite at zero; use discount=0, or another objective";
-            return Err(refused(objective, "a discount above 0", instead));
+            let reason = "the density of a stick is infinite at zero";
+            return Err(refused(objective, "a discount above 0", reason, "discount=0, or another objective"));
         }
         if self.concentration < 1.0 {
-            let instead = "the density of a stick is infinite at its end; use a concentration of at least 1";
-            return Err(refused(objective, "a concentration below 1", instead));
+            let reason = "the density of a stick is infinite at its end";
+            return Err(refused(objective, "a concentration below 1", reason, "a concentration of at least 1"));
         }
         Ok(())
     }

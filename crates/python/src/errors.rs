@@ -23,12 +23,13 @@ fn build(py: Python<'_>, error: &Error) -> PyResult<PyErr> {
     let message = error.to_string();
     let class = match error {
         Error::InvalidArgument { argument, found, allowed } => {
-            details.set_item("argument", argument)?;
-            details.set_item("found", found)?;
-            details.set_item("allowed", allowed)?;
+            set_argument(&details, argument, found, allowed)?;
             "InvalidArgument"
         }
-        Error::NotSupported { .. } => "NotSupported",
+        Error::NotSupported { argument, found, allowed, .. } => {
+            set_argument(&details, argument, found, allowed)?;
+            "NotSupported"
+        }
         Error::Numerical { component, .. } => {
             details.set_item("component", *component)?;
             "NumericalError"
@@ -40,6 +41,13 @@ fn build(py: Python<'_>, error: &Error) -> PyResult<PyErr> {
         other => return Ok(internal(&format!("an error without a name: {other}"))),
     };
     raise(py, class, &message, &details)
+}
+
+/// What the errors of one argument have besides the message.
+fn set_argument(details: &Bound<'_, PyDict>, argument: &str, found: &str, allowed: &str) -> PyResult<()> {
+    details.set_item("argument", argument)?;
+    details.set_item("found", found)?;
+    details.set_item("allowed", allowed)
 }
 
 fn raise(py: Python<'_>, class: &str, message: &str, details: &Bound<'_, PyDict>) -> PyResult<PyErr> {

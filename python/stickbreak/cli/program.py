@@ -12,7 +12,8 @@ from typing import Any, NoReturn
 import click
 
 from stickbreak.cli.output import print_json
-from stickbreak.errors import InvalidArgument, InvalidType, StickbreakError
+from stickbreak.cli.wording import in_options
+from stickbreak.errors import InvalidArgument, InvalidType, NotSupported, StickbreakError
 
 
 class ExitCode(IntEnum):
@@ -22,7 +23,7 @@ class ExitCode(IntEnum):
     FAILED = 1
     """The data, the model or the computation failed."""
     WRONG_USAGE = 2
-    """Unknown options, missing arguments, values that an option does not allow."""
+    """Unknown options, missing arguments, values that an option does not allow or that do not go together."""
     INTERRUPTED = 130
     """Ctrl-C, as the shell counts it."""
     CLOSED_PIPE = 141
@@ -99,16 +100,21 @@ class Command(click.Command):
         """Run the command."""
         try:
             return super().invoke(ctx)
-        except (InvalidArgument, InvalidType) as error:
+        except (InvalidArgument, InvalidType, NotSupported) as error:
             self._raise_named(error)
 
-    def _raise_named(self, error: InvalidArgument | InvalidType) -> NoReturn:
-        for parameter in self.params:
-            if isinstance(parameter, click.Option) and error.argument == parameter.name:
-                title = _title(parameter)
-                # On the command line None is an option left out.
-                said = re.sub(r",? or None( for all of them)?(?=,|;|$)", "", str(error).removeprefix(error.argument))
-                raise _Refused(title, f"{title}{said.replace('a Fit', 'a model file')}") from error
+    def _raise_named(self, error: InvalidArgument | InvalidType | NotSupported) -> NoReturn:
+        options = {_title(each): each for each in self.params if isinstance(each, click.Option)}
+        for title, option in options.items():
+            if error.argument != option.name:
+                continue
+            if isinstance(error, NotSupported):
+                words = (in_options(text or "", options) for text in (str(error), error.found, error.allowed))
+                raise _Refused(title, *words) from error
+            # On the command line None is an option left out.
+            said = re.sub(r",? or None( for all of them)?(?=,|;|$)", "", str(error).removeprefix(error.argument))
+            message = f"{title}{said.replace('a Fit', 'a model file')}"
+            raise _Refused(title, message, error.found, error.allowed) from error
         raise error
 
 
@@ -121,11 +127,15 @@ class _Refused(click.ClickException):
         The option.
     message : str
         The whole sentence.
+    found, allowed : str, optional
+        What was found, and what is allowed, in words.
     """
 
-    def __init__(self, option_name: str, message: str) -> None:
+    def __init__(self, option_name: str, message: str, found: str | None, allowed: str | None) -> None:
         super().__init__(message)
         self.option_name = option_name
+        self.found = found
+        self.allowed = allowed
 
 
 class _Interrupted(Exception):
@@ -155,10 +165,11 @@ def _tell(error: BaseException, message: str, code: ExitCode, wants_json: bool) 
     line = " ".join(message.split())
     click.echo(f"stickbreak: error: {line}", err=True)
     if wants_json:
-        cause = error.__cause__ if isinstance(error, _Refused | _Interrupted) else error
-        details = {name: getattr(cause, name, None) for name in ("found", "allowed")}
+        cause = error.__cause__ if isinstance(error, _Refused | _Interrupted | click.BadParameter) else None
+        said = error if isinstance(error, _Refused) else cause or error
+        details = {name: getattr(said, name, None) for name in ("found", "allowed")}
         argument = _argument(error)
-        print_json({"error": {"type": type(cause).__name__, "message": line, "argument": argument, **details}})
+        print_json({"error": {"type": type(cause or error).__name__, "message": line, "argument": argument, **details}})
     return code
 
 

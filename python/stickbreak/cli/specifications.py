@@ -29,23 +29,30 @@ class Kind(click.ParamType, Generic[T]):  # type: ignore[type-arg]
 
     def __init__(self, base: type[T]) -> None:
         self._argument = base.__name__.lower()
-        self._classes = {kebab(kind.__name__): kind for kind in base.__subclasses__()}
+        self.classes: Mapping[str, type[T]] = {kebab(kind.__name__): kind for kind in base.__subclasses__()}
 
     def names(self) -> str:
         """Return all names with their short forms."""
-        return ", ".join(name + (f" ({_initials(name)})" if _initials(name) else "") for name in self._classes)
+        return ", ".join(name + (f" ({_initials(name)})" if _initials(name) else "") for name in self.classes)
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> type[T]:
         """Return the class that `value` names."""
-        wanted = value.lower().replace("_", "-")
-        for name, kind in self._classes.items():
-            if wanted in (name, _initials(name), kind.__name__.lower()):
-                return kind
+        kind = self.find(value)
+        if kind is not None:
+            return kind
         try:
-            checks.word(self._argument, wanted, list(self._classes))
+            checks.word(self._argument, value.lower().replace("_", "-"), list(self.classes))
         except InvalidArgument as error:
-            self.fail(str(error), param, ctx)
+            raise click.BadParameter(str(error), ctx, param) from error
         raise AssertionError("a known word has a class")
+
+    def find(self, value: str) -> type[T] | None:
+        """Return the class that `value` names, if it names one."""
+        wanted = value.lower().replace("_", "-")
+        named = (
+            kind for name, kind in self.classes.items() if wanted in (name, _initials(name), kind.__name__.lower())
+        )
+        return next(named, None)
 
 
 class SomeOf(click.ParamType, Generic[T]):  # type: ignore[type-arg]
@@ -60,7 +67,19 @@ class SomeOf(click.ParamType, Generic[T]):  # type: ignore[type-arg]
         """Return the classes that `value` names."""
         if value.strip().lower() == "none":
             return ()
-        return tuple(self._kind.convert(name.strip(), param, ctx) for name in value.split(","))
+        names = [name.strip() for name in value.split(",")]
+        kinds = [kind for name in names if (kind := self._kind.find(name)) is not None]
+        if len(kinds) < len(names):
+            unknown = next(name for name in names if self._kind.find(name) is None)
+            error = self._refused(value, unknown, (param and param.name) or self.name)
+            raise click.BadParameter(str(error), ctx, param) from error
+        return tuple(kinds)
+
+    def _refused(self, value: str, unknown: str, argument: str) -> InvalidArgument:
+        known = list(self._kind.classes)
+        found = checks.quote(unknown) + ("" if unknown == value else f" in {checks.quote(value)}")
+        allowed = f"some of {', '.join(map(repr, known))} with commas between them, or 'none'"
+        return checks.invalid_argument(argument, found, allowed, checks.did_you_mean(unknown, known))
 
 
 class Numbers(click.ParamType):  # type: ignore[type-arg]

@@ -171,6 +171,9 @@ class BayesianMixture(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Density
     def partial_fit(self, X: ArrayLike, y: object = None, sample_weight: ArrayLike | None = None) -> Self:
         """Take in more data: the first call is `fit`, later ones are `Fit.update`, with `X` as a new batch.
 
+        The first call decides the number of components: an update makes no moves. Let its rows be a sample of all that
+        will come, or fit again to all rows, from what there is: ``BayesianMixture(init=mixture.fit_).fit(everything)``.
+
         Parameters
         ----------
         X : array_like or table of shape (n, D)
