@@ -158,7 +158,9 @@ impl<'a> Replay<'a> {
             Ok(()) => assert!(round.is_planned(&state, self.pass)),
             Err(error) => {
                 assert!(matches!(error, Error::Cancelled), "{error}");
-                assert_eq!((state, edits.version()), (self.state.clone(), self.edits.version()));
+                // Holes are NaN, which is not equal to itself.
+                assert!(format!("{state:?}") == format!("{:?}", self.state), "another state");
+                assert_eq!(edits.version(), self.edits.version());
                 assert_eq!(memo.total(), self.memo.total());
             }
         }
