@@ -70,7 +70,7 @@ bench: $(STAMPS)/dev $(STAMPS)/extension ## all benches; RESULTS=benches/results
 papers: $(STAMPS)/dev $(STAMPS)/extension ## the papers' experiments; RESULTS=benches/results keeps text and figures
 	mkdir -p $(RESULTS)/papers
 	@for experiment in blei_jordan blei_jordan_images memoized_toy memoized_toy_moves memoized_mnist memoized_ablation \
-		sparse_mixtures; do \
+		memoized_patches sparse_mixtures; do \
 		echo "benches/papers/$$experiment.py"; \
 		$(BIN)/python benches/papers/$$experiment.py 2>&1 | tee $(RESULTS)/papers/$$experiment.txt; \
 	done
