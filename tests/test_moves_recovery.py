@@ -180,8 +180,8 @@ def test_nine_clusters_that_overlap(seed: int) -> None:
 
 
 def test_clusters_that_hide_in_each_other() -> None:
-    """On a grid two standard deviations wide ten parts at a time gain little more than nothing: two halves lead on. From
-    one component the bound ends above that of the true clusters.
+    """On a grid two standard deviations wide ten parts at a time gain little more than nothing: two halves lead on.
+    From one component the bound ends above that of the true clusters.
     """
     rng = np.random.default_rng(0)
     grid = 2.0 * np.stack(np.meshgrid(*[np.arange(3.0)] * 3), axis=-1).reshape(-1, 3)

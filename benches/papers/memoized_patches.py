@@ -285,7 +285,8 @@ def _means(densities: dict[str, Array]) -> str:
 
 def _difference(ours: Array, other: Array) -> str:
     gaps = ours - other
-    return f"{gaps.mean():+.4f} ({gaps.std(ddof=1) / np.sqrt(len(gaps)):.4f})"
+    error = f"{gaps.std(ddof=1) / np.sqrt(len(gaps)):.4f}" if len(gaps) > 1 else "none"
+    return f"{gaps.mean():+.4f} ({error})"
 
 
 def report_denoising(images: Photographs, setting: Setting, priors: dict[str, Prior]) -> None:

@@ -6,7 +6,7 @@ use crate::component::{ComponentId, Edit, EditLog, position};
 use crate::error::Result;
 use crate::memo::Memo;
 use crate::moves::judge::{Judge, Part, choices, is_gain};
-use crate::parallel::{Cancel, try_map};
+use crate::parallel::{Cancel, map, try_map};
 use crate::simd::Scalar;
 use crate::suffstats::Summary;
 
@@ -98,17 +98,6 @@ pub(super) struct Settled {
     pub taken: usize,
 }
 
-/// A listed pair, before any is merged.
-struct Candidate {
-    a: ComponentId,
-    b: ComponentId,
-    /// What it gains but for the weights.
-    change: f64,
-    /// The terms of that.
-    terms: [f64; 3],
-    gain: f64,
-}
-
 /// Merges of the listed pairs those that raise the bound, the best first, each component once; `touched` had their turn.
 ///
 /// # Errors
@@ -123,45 +112,48 @@ pub(super) fn settle<F: Scalar>(
     let mut settled = Settled { proposed: pairs.len(), ..Settled::default() };
     let mut touched = touched.clone();
     let total = memo.total().clone();
-    let tail = total.tail.map_or(0.0, |tail| tail.count);
-    let (mut ids, mut counts) = (total.ids.clone(), total.counts.clone());
-    let mut before = judge.allocation(counts.clone(), tail);
     let known: Vec<_> = pairs.iter().filter_map(|&(a, b)| Some((a, b, total.gaps.get(a, b)?))).collect();
     settled.taken = pairs.len() - known.len();
-    let mut candidates = try_map(known.len(), |at| {
+    let mut left = try_map(known.len(), |at| {
         let (a, b, gap) = known[at];
-        let (place, other) = (position(&ids, a)?, position(&ids, b)?);
-        let (x, y) = (Part::of(&total, place), Part::of(&total, other));
+        let (x, y) = (Part::of(&total, position(&total.ids, a)?), Part::of(&total, position(&total.ids, b)?));
         let terms = [judge.gain(x.with(&y).sufficient())?, judge.gain(x.sufficient())?, judge.gain(y.sufficient())?];
-        let change = terms[0] - terms[1] - terms[2] - gap;
-        let after = judge.allocation(merged(&counts, place.min(other), place.max(other)), tail);
-        Ok(Candidate { a, b, change, terms, gain: change + after - before })
+        Ok((a, b, terms[0] - terms[1] - terms[2] - gap, terms))
     })?;
-    candidates.sort_by(|x, y| y.gain.total_cmp(&x.gain).then((x.a, x.b).cmp(&(y.a, y.b))));
+    let tail = total.tail.map_or(0.0, |tail| tail.count);
+    let (mut ids, mut counts) = (total.ids.clone(), total.counts.clone());
     let mut merges = Vec::new();
-    for Candidate { a, b, change, terms, .. } in candidates {
-        if touched.contains(&a) || touched.contains(&b) {
-            settled.taken += 1;
-            continue;
+    loop {
+        let before = judge.allocation(counts.clone(), tail);
+        let n = left.len();
+        left.retain(|(a, b, _, _)| !touched.contains(a) && !touched.contains(b));
+        settled.taken += n - left.len();
+        // Each merge changes the weights, and so what all others gain.
+        let places: BTreeMap<ComponentId, usize> = ids.iter().copied().zip(0..).collect();
+        let gains = map(left.len(), |at| {
+            let (a, b, change, terms) = left[at];
+            let (a, b) = (places[&a].min(places[&b]), places[&a].max(places[&b]));
+            let gain = change + judge.allocation(merged(&counts, a, b), tail) - before;
+            is_gain(gain, terms).then_some((gain, a, b))
+        });
+        let mut best: Option<(f64, usize, usize)> = None;
+        for gain in gains.into_iter().flatten() {
+            if best.is_none_or(|(other, ..)| gain.0 > other) {
+                best = Some(gain);
+            }
         }
-        // What was merged before it has changed the weights.
-        let (place, other) = (position(&ids, a)?, position(&ids, b)?);
-        let counts_after = merged(&counts, place.min(other), place.max(other));
-        let after = judge.allocation(counts_after.clone(), tail);
-        let gain = change + after - before;
-        if !is_gain(gain, terms) {
-            settled.overlap += 1;
-            continue;
-        }
+        let Some((gain, a, b)) = best else { break };
         // The older one lives on.
-        let (keep, gone) = (a.min(b), a.max(b));
-        ids[place.min(other)] = keep;
-        ids.remove(place.max(other));
-        (counts, before) = (counts_after, after);
+        let (keep, gone) = (ids[a].min(ids[b]), ids[a].max(ids[b]));
+        counts = merged(&counts, a, b);
+        ids[a] = keep;
+        ids.remove(b);
         touched.extend([keep, gone]);
+        left.retain(|(x, y, _, _)| [*x, *y] != [keep, gone] && [*x, *y] != [gone, keep]);
         settled.accepted.push((keep, gone, gain));
         merges.push(Edit::Merge { keep, gone });
     }
+    settled.overlap = left.len();
     memo.apply_all(&merges)?;
     for edit in merges {
         edits.push(edit);
