@@ -53,9 +53,10 @@ def fit(
     all with at most L [3]_. The same seed gives the same bits whatever the number of threads. Between passes moves may
     change the number of components; each is judged by the exact bound of all data [2]_.
 
-    Ctrl-C stops within a second and returns the last complete state, with `stop_reason` INTERRUPTED. In the middle of a
-    pass that is the state after the last batch, so its bound may be above that of the last record. While the start is
-    still being made there is none, and KeyboardInterrupt is raised.
+    Ctrl-C stops within a second (where moves of a thousand components are being judged, once they are) and returns the
+    last complete state, with `stop_reason` INTERRUPTED. In the middle of a pass that is the state after the last batch,
+    so its bound may be above that of the last record. While the start is still being made there is none, and
+    KeyboardInterrupt is raised.
 
     A fit that ends with `stop_reason` MAX_PASSES, not CONVERGED, has made all the passes that its algorithm allows, 100
     by default, while its bound still rose or moves were left to try (`Stochastic` always ends so). No warning says it.
