@@ -368,13 +368,16 @@ pub(crate) fn no_finite_weight<F: Real>(row_number: usize, row: &[F]) -> Error {
     )
 }
 
-/// How many components a unit keeps: `Auto` is at most 8.
+/// What [`Sparsity::Auto`] is, at most.
+const AUTO: usize = 16;
+
+/// How many components a unit keeps.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Sparsity {
     /// All.
     Dense,
-    /// At most 8: what is dropped is below 1e-5 nats a unit on the image and digit data we measured, and can reach a few
-    /// 1e-3 where more than 8 components overlap.
+    /// At most 16: what is dropped is below 1e-5 nats a unit on the image and digit data we measured, of which even 8 leave that
+    /// little. Where many components overlap, moves need the room: a row that has no place left cannot tell parts apart.
     Auto,
     /// This many.
     Limited(usize),
@@ -388,7 +391,7 @@ impl Sparsity {
     pub fn width(self, n_components: usize) -> Result<usize> {
         match self {
             Self::Dense => Ok(n_components),
-            Self::Auto => Ok(n_components.min(8)),
+            Self::Auto => Ok(n_components.min(AUTO)),
             Self::Limited(width) if (1..=n_components).contains(&width) => Ok(width),
             Self::Limited(width) => Err(Error::invalid(
                 "sparsity",
@@ -402,7 +405,7 @@ impl Sparsity {
     pub fn clamp(self, n_components: usize) -> usize {
         match self {
             Self::Dense => n_components,
-            Self::Auto => n_components.min(8),
+            Self::Auto => n_components.min(AUTO),
             Self::Limited(width) => n_components.min(width),
         }
     }

@@ -112,6 +112,37 @@ def test_float32_weights_and_restarts_go_on_too(tmp_path: Path) -> None:
     assert same(resumed, fit(**changes))
 
 
+GROWING: dict[str, Any] = {
+    "algorithm": sb.Memoized(batches=4, moves=(sb.Birth(), sb.Merge(), sb.Delete()), max_passes=6, tol=0.0),
+    "n_components": None,
+    "n_init": 3,
+}
+
+
+def test_wide_starts_go_on_too(tmp_path: Path) -> None:
+    """Two starts from one component, and then a wide one, from as many components as it would have had."""
+    checkpoint = sb.Checkpoint(tmp_path / "fit.checkpoint", every_seconds=0)
+    counts: list[int] = []
+
+    def crash(record: sb.Record) -> None:
+        counts.append(record.n_components)
+        if len(counts) == 15:
+            raise Crash
+
+    with pytest.raises(Crash):
+        fit(checkpoint, callbacks=[crash], **GROWING)
+    header, arrays = files.read(checkpoint.path, files.CHECKPOINT)
+    assert header["index"] == 2
+    assert same(fit(checkpoint, **GROWING), fit(**GROWING))
+    for n_wide in (0, 1, 10**6, 1.5, "many", None):
+        files.write(checkpoint.path, header | {"n_wide": n_wide}, arrays, files.CHECKPOINT)
+        with pytest.raises(sb.CheckpointError):
+            fit(checkpoint, **GROWING)
+    files.write(checkpoint.path, {k: v for k, v in header.items() if k != "n_wide"}, arrays, files.CHECKPOINT)
+    with pytest.raises(sb.CheckpointError, match="damaged"):
+        fit(checkpoint, **GROWING)
+
+
 def test_a_finished_fit_is_read_back_and_may_go_on_for_longer(tmp_path: Path) -> None:
     checkpoint = sb.Checkpoint(tmp_path / "fit.checkpoint")
     short = sb.Memoized(batches=4, sparsity=2, max_passes=2, tol=0.0)

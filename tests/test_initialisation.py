@@ -183,6 +183,62 @@ def test_starts_side_by_side_are_those_one_after_another(init: str) -> None:
         )
 
 
+MOVES = (sb.Birth(), sb.Merge(), sb.Delete())
+
+
+def overlapping_rows(seed: int, n: int = 3000) -> np.ndarray:
+    """Seventeen round clusters in five columns, the nearest of them two standard deviations apart."""
+    rng = np.random.default_rng(seed)
+    means = rng.normal(scale=1.5, size=(17, 5))
+    return rng.normal(means[rng.integers(17, size=n)])
+
+
+def test_from_one_component_every_second_start_is_wide() -> None:
+    model = sb.Mixture(likelihood=sb.KnownCovarianceGaussian(covariance=np.eye(5)))
+    rows = overlapping_rows(0)
+    algorithm = sb.Memoized(moves=MOVES)
+    seeds = [3, *np.random.SeedSequence(3).generate_state(4, np.uint64).tolist()]
+    once = fit(rows, algorithm, model, seed=3)
+    n_wide = 2 * once.n_occupied + 10
+    by_hand = [
+        fit(rows, algorithm, model, seed=seed, n_components=(None, n_wide)[at % 2]) for at, seed in enumerate(seeds)
+    ]
+    for n_init in (2, 5):
+        several = fit(rows, algorithm, model, seed=3, n_init=n_init)
+        best = max(by_hand[:n_init], key=lambda each: each.elbo)
+        assert visible_bits(several, rows) == visible_bits(best, rows)
+    # Where clusters overlap, births from one component miss what merges and deletes leave of many.
+    assert by_hand[1].elbo > once.elbo + 50
+    assert by_hand[1].n_occupied > once.n_occupied
+
+
+@pytest.mark.parametrize("said", [{"n_components": 2}, {"init": np.arange(900) % 3}])
+def test_no_start_is_wide_where_the_user_says_how_many_there_are_at_first(said: dict[str, object]) -> None:
+    rows = overlapping_rows(1, 900)
+    seeds = [3, *np.random.SeedSequence(3).generate_state(1, np.uint64).tolist()]
+    algorithm = sb.Memoized(moves=MOVES, max_passes=3)
+    by_hand = [fit(rows, algorithm, seed=seed, **said) for seed in seeds]
+    best = max(by_hand, key=lambda each: each.elbo)
+    assert visible_bits(fit(rows, algorithm, seed=3, n_init=2, **said), rows) == visible_bits(best, rows)
+
+
+def test_wide_starts_have_no_more_components_than_rows() -> None:
+    rows = np.array([[0.0, 1.0], [5.0, 2.0], [9.0, 9.0]])
+    assert fit(rows, None, n_init=2).n_components <= 3
+
+
+def test_wide_starts_side_by_side_are_those_one_after_another() -> None:
+    rows = overlapping_rows(2, 600)
+    algorithm = sb.Memoized(moves=MOVES, max_passes=10)
+    counts: list[int] = []
+    after_another = fit(rows, algorithm, n_init=5, callbacks=[lambda record: counts.append(record.n_components)])
+    for threads in (1, 2, 8):
+        assert visible_bits(fit(rows, algorithm, n_init=5, threads=threads), rows) == visible_bits(after_another, rows)
+    in_blocks = sb.Memoized(moves=MOVES, max_passes=10, shuffle=False)
+    streamed = fit(lambda: iter([rows]), in_blocks, n_init=2)
+    assert streamed.elbo >= fit(lambda: iter([rows]), in_blocks).elbo
+
+
 def test_an_error_in_one_of_the_starts_is_raised() -> None:
     rows = clustered_rows(np.random.default_rng(8), 100, 2, 3)
     rows[50, 1] = np.inf

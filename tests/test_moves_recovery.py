@@ -200,3 +200,18 @@ def test_one_row_unlike_all_others(likelihood: Any) -> None:
     fit = sb.fit(sb.Mixture(likelihood=likelihood(), process=sb.DirichletProcess()), rows, progress=False)
     assert_sound(fit, rows, 4000)
     np.testing.assert_array_equal(np.bincount(fit.predict(rows)), [3999, 1])
+
+
+@pytest.mark.parametrize("sparsity", ["auto", None])
+@pytest.mark.parametrize("seed", range(3))
+def test_births_tell_overlapping_clusters_apart(seed: int, sparsity: str | None) -> None:
+    """Rows belong to several components here, and so do most of those that parts are made of."""
+    rng = np.random.default_rng(seed)
+    means = rng.normal(scale=1.5, size=(17, 5))
+    labels = rng.integers(17, size=6000)
+    rows = rng.normal(means[labels])
+    model = sb.Mixture(likelihood=sb.KnownCovarianceGaussian(covariance=np.eye(5)))
+    others = (sb.Merge(), sb.Delete())
+    told = sb.fit(model, rows, sb.Memoized(moves=others), init=labels, progress=False)
+    grown = sb.fit(model, rows, sb.Memoized(sparsity=sparsity, moves=(sb.Birth(), *others)), progress=False)
+    assert grown.elbo > told.elbo - 0.01 * len(rows)

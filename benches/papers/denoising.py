@@ -8,6 +8,10 @@ with D pixels a patch. Half quadratic splitting: for growing beta, z_i is the mo
 of variance 1 / beta, that is the Wiener estimate under the component that is then most probable; and
 x = (D / s^2 y + beta sum P_i' z_i) / (D / s^2 + beta times the number of patches over a pixel). The mean of a patch
 stays as it is.
+
+Where `mixed`, z_i is the mean of the Wiener estimates under all components, weighted by how probable they are: the
+posterior mean of a patch. To choose one component costs a mixture the more, the more alike its components are under
+noise; to weigh them does not: a component in two equal pieces is then as good as in one.
 """
 
 from collections.abc import Iterable, Iterator
@@ -28,6 +32,8 @@ Array = NDArray[np.float64]
 BETAS = (1, 4, 8, 16, 32)
 # Patches that are looked at together: few enough to stay in the cache.
 BLOCK = 4096
+# Components that are less probable than the best by this factor are left out of a mean.
+LEAST = 1e-3
 
 
 @dataclass(frozen=True)
@@ -67,23 +73,23 @@ class Step:
         filters = np.linalg.solve(noisy, prior.covariances)
         return cls(*(array.astype(np.float32) for array in (constants, whiteners, filters)))
 
-    def clean(self, rows: NDArray[np.float32]) -> NDArray[np.float32]:
-        """The Wiener estimate of each row under its most probable component."""
-        best = np.full(len(rows), -np.inf, dtype=np.float32)
-        labels = np.zeros(len(rows), dtype=np.intp)
+    def clean(self, rows: NDArray[np.float32], *, mixed: bool = False) -> NDArray[np.float32]:
+        """The Wiener estimate of each row under its most probable component, or their mean under all."""
+        scores = np.empty((len(self.constants), len(rows)), dtype=np.float32)
         for k, (constant, whitener) in enumerate(zip(self.constants, self.whiteners, strict=True)):
             white = rows @ whitener
-            scores = constant - 0.5 * np.einsum("nd,nd->n", white, white)
-            better = scores > best
-            best[better], labels[better] = scores[better], k
-        cleaned = np.empty_like(rows)
-        for k in np.unique(labels):
-            own = labels == k
-            cleaned[own] = rows[own] @ self.filters[k]
+            scores[k] = constant - 0.5 * np.einsum("nd,nd->n", white, white)
+        weights = np.exp(scores - scores.max(axis=0))
+        weights[weights < (LEAST if mixed else 1)] = 0
+        weights /= weights.sum(axis=0)
+        cleaned = np.zeros_like(rows)
+        for k in np.flatnonzero(weights.any(axis=1)):
+            own = np.flatnonzero(weights[k])
+            cleaned[own] += weights[k, own, None] * (rows[own] @ self.filters[k])
         return cleaned
 
 
-def denoise(noisy: Image, sigma: float, prior: Prior, threads: int) -> Image:
+def denoise(noisy: Image, sigma: float, prior: Prior, threads: int, *, mixed: bool = False) -> Image:
     """The estimate of a photograph, values from 0 (black) to 1."""
     weight = SIDE * SIDE / sigma**2
     image = noisy
@@ -95,7 +101,7 @@ def denoise(noisy: Image, sigma: float, prior: Prior, threads: int) -> Image:
 
         def cleaned(begin: int, step: Step = step, flat: Image = flat) -> Image:
             part = flat[begin : begin + BLOCK]
-            return step.clean(part @ BASIS) @ BASIS.T + part.mean(axis=1, keepdims=True)
+            return step.clean(part @ BASIS, mixed=mixed) @ BASIS.T + part.mean(axis=1, keepdims=True)
 
         # Threads share the blocks, so each needs but one of the linear algebra's own.
         with threadpool_limits(1), ThreadPoolExecutor(threads) as pool:

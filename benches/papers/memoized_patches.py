@@ -9,10 +9,10 @@ bounds   four apart, random and k-means++ starts. Stochastic steps have the leng
          runs do not know their bound: each point is a run of its own, with one more pass for the bound.
 models   births, and K = 200 expectation maximisation for the same seconds: held-out log density of patches of the
          validation photographs (standard errors over photographs), and denoising of 30 of these, sigma = 25 / 255, by
-         all (see denoising.py). Births under the prior that follows the data, and under that of the digits, scale 0.1 I
-         (a tenth of white squared), which leaves what is finer than a grey value or two to few components. EM starts
-         from random rows, from k-means++, and from labels that say which of 200 random rows is nearest; the fit that
-         does best on what is held out denoises.
+         all, by the most probable component of a patch and by all components (see denoising.py). Births under the prior
+         that follows the data, and under that of the digits, scale 0.1 I (a tenth of white squared), which leaves what
+         is finer than a grey value or two to few components. EM starts from random rows, from k-means++, and from
+         labels that say which of 200 random rows is nearest; the fit that does best on what is held out denoises.
 
 python benches/papers/memoized_patches.py [--only stream bounds models] [--rows N] [--passes 20] [--seconds 120]
     [--threads 2] [--seed 0]
@@ -279,6 +279,12 @@ def report_models(train: Photographs, validation: Photographs, setting: Setting)
     report_denoising(chosen, setting, priors | {"one": Prior.single(rows)})
 
 
+def variants(priors: dict[str, Prior]) -> dict[str, tuple[Prior, bool]]:
+    """The choice of one component for a patch, as published; then, for mixtures, the mean under all."""
+    mixtures = {f"{name}, all": (own, True) for name, own in priors.items() if len(own.log_weights) > 1}
+    return {name: (own, False) for name, own in priors.items()} | mixtures
+
+
 def _means(densities: dict[str, Array]) -> str:
     return "; ".join(f"{name} {values.mean():.4f}" for name, values in densities.items())
 
@@ -292,27 +298,29 @@ def _difference(ours: Array, other: Array) -> str:
 def report_denoising(images: Photographs, setting: Setting, priors: dict[str, Prior]) -> None:
     """Peak signal-to-noise ratios by all mixtures, beside one Gaussian for all patches."""
     print(f"\ndenoising: {len(images)} photographs, sigma = {SIGMA * 255:.0f} / 255; decibels")
-    names = list(priors)
-    print(f"  {'':<6}" + "".join(f"{name:>9}" for name in ("noisy", *names, "seconds")))
+    ways = variants(priors)
+    print(f"  {'':<6}" + "".join(f"{name:>12}" for name in ("noisy", *ways, "seconds")))
     table = []
     for index, (truth, noisy) in enumerate(noisy_versions(images, SIGMA)):
         begun = time.perf_counter()
-        table.append(
-            [psnr(noisy, truth), *(psnr(denoise(noisy, SIGMA, own, setting.threads), truth) for own in priors.values())]
-        )
+        cleaned = (denoise(noisy, SIGMA, own, setting.threads, mixed=mixed) for own, mixed in ways.values())
+        table.append([psnr(noisy, truth), *(psnr(image, truth) for image in cleaned)])
         _show_decibels(f"{index}", [*table[-1], time.perf_counter() - begun])
     decibels = np.array(table)
     _show_decibels("mean", decibels.mean(axis=0))
-    em = decibels[:, 1 + names.index("EM")]
-    for name in names[:2]:
-        gaps = decibels[:, 1 + names.index(name)] - em
-        print(
-            f"  {name} less EM (standard error): {_difference(gaps, np.zeros_like(gaps))}; better on {(gaps > 0).sum()}"
-        )
+    columns = dict(zip(ways, decibels[:, 1:].T, strict=True))
+    for name, values in columns.items():
+        for other in ("EM", "EM, all"):
+            if not name.startswith(("EM", "one")):
+                gaps = values - columns[other]
+                print(
+                    f"  {name} less {other} (standard error): {_difference(values, columns[other])}; "
+                    f"better on {(gaps > 0).sum()}"
+                )
 
 
 def _show_decibels(name: str, values: Sequence[float] | Array) -> None:
-    print(f"  {name:<6}" + "".join(f"{value:9.3f}" for value in values), flush=True)
+    print(f"  {name:<6}" + "".join(f"{value:12.3f}" for value in values), flush=True)
 
 
 def draw(found: dict[str, Traces]) -> None:

@@ -80,7 +80,7 @@ class Full(Algorithm):
         "variational".
     sparsity : "auto", int or None
         L: how many components a row may belong to at the same time, from 1 (hard clusters) to the number of
-        components; None is all of them, "auto" is 8 or all, whichever is less [2]_.
+        components; None is all of them, "auto" is 16 or all, whichever is less [2]_.
     margin : float, optional
         A row leaves out the components whose log weight is more than this many nats below that of its best, which
         saves work and costs at most ``n K exp(-margin)`` nats of the bound. None leaves out nothing but what `sparsity`

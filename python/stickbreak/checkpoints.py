@@ -1,8 +1,9 @@
 """Checkpoints: what a fit that was killed needs to go on, in a file that is replaced only once the new one is complete.
 
-The file has the layout of `files`. Its header says in which run of the fit it was written, and under which first seed
-and number of starts; the array "run" holds the state of that run as the core wrote it. The best run before it, if there
-is one, stands in the header as "best" and in arrays whose names begin with "best.", as in a model file.
+The file has the layout of `files`. Its header says in which run of the fit it was written, under which first seed and
+number of starts, and, once the first run has ended, how many components wide starts begin with; the array "run" holds
+the state of that run as the core wrote it. The best run before it, if there is one, stands in the header as "best" and
+in arrays whose names begin with "best.", as in a model file.
 """
 
 import warnings
@@ -81,11 +82,14 @@ class Resumed:
         The state of that run; None where there is no file.
     best : Fit, optional
         The best run before it.
+    n_wide : int, optional
+        The number of components that wide starts begin with; None before the end of the first run.
     """
 
     index: int = 0
     run: bytes | None = None
     best: Fit | None = None
+    n_wide: int | None = None
 
 
 class CheckpointFile:
@@ -112,11 +116,12 @@ class CheckpointFile:
         self._settings = {"seed": seed, "n_init": n_init}
         self._index = 0
         self._best: Fit | None = None
+        self._n_wide: int | None = None
         self._failed = False
         files.check_writable(self._path, files.CHECKPOINT)
 
-    def read(self) -> Resumed:
-        """Return what the file holds.
+    def read(self, n_rows: int | None) -> Resumed:
+        """Return what the file holds; `n_rows` is None for data that are read in blocks.
 
         Raises
         ------
@@ -131,7 +136,8 @@ class CheckpointFile:
                 if header[name] != value:
                     raise self.refused(f"the checkpoint was written for {name} = {header[name]}, but it is {value} now")
             index = checks.integer("index", header["index"], minimum=0, maximum=self._settings["n_init"] - 1)
-            return Resumed(index, arrays["run"].tobytes(), _best_of(header, arrays))
+            n_wide = checks.integer("n_wide", header["n_wide"], minimum=1, maximum=n_rows) if index > 0 else None
+            return Resumed(index, arrays["run"].tobytes(), _best_of(header, arrays), n_wide)
         except CheckpointError:
             raise
         except (StickbreakError, KeyError, TypeError, ValueError, OverflowError) as error:
@@ -141,13 +147,15 @@ class CheckpointFile:
         """Return the error for a file that this fit cannot go on from."""
         return CheckpointError(f"{self._path}: {why}; give another path, or delete the file")
 
-    def start_run(self, index: int, best: Fit | None) -> None:
-        """Say which run the next states belong to, and which fit is the best so far."""
-        self._index, self._best = index, best
+    def start_run(self, index: int, best: Fit | None, n_wide: int | None) -> None:
+        """Say which run the next states belong to, which fit is the best so far, and how many a wide start has."""
+        self._index, self._best, self._n_wide = index, best, n_wide
 
     def write(self, run: bytes) -> None:
         """Replace the file; warn where that fails, because the fit is worth more than its checkpoint."""
         header: files.Header = {**self._settings, "index": self._index}
+        if self._n_wide is not None:
+            header["n_wide"] = self._n_wide
         arrays: files.Arrays = {"run": np.frombuffer(run, dtype=np.uint8)}
         if self._best is not None:
             header["best"], of_best = self._best._to_parts()

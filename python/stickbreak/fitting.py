@@ -3,7 +3,7 @@
 import math
 import os
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -14,7 +14,7 @@ from stickbreak.algorithms import Algorithm, Full, Memoized, Stochastic
 from stickbreak.checkpoints import Checkpoint, CheckpointFile, Resumed
 from stickbreak.errors import CheckpointError
 from stickbreak.history import Record, StopReason
-from stickbreak.initialisation import Start, number_of_components, start
+from stickbreak.initialisation import Start, number_of_components, start, wide_start, widens
 from stickbreak.model import Mixture
 from stickbreak.moves import usual_moves
 from stickbreak.observing import Callback, Observer
@@ -93,6 +93,9 @@ def fit(
         shape (n, K), rows with sum one; or an earlier fit with the same likelihood and columns.
     n_init : int
         How many times to start, with different seeds (the first is `seed`); the fit with the highest ELBO is kept.
+        Where the number of components grows and neither `n_components` nor `init` says how many there are at first,
+        every second start has, once the others are done, ``2 K + 10`` of them, K being what the first one found: where
+        clusters overlap, moves find from many what they miss from one.
         The starts run side by side where there are threads to spare, each in memory of its own; with `callbacks`, with
         a `checkpoint` and for data read in blocks one after another. The result is the same.
     seed : int
@@ -183,6 +186,7 @@ def fit(
     else:
         rows, n_rows, n_columns = stream.for_core, None, stream.n_columns
     beginning = start(init, model, n_rows, n_columns, missing)
+    is_widened = widens(n_components, model, beginning, grows=chosen._grows)
     n_components = number_of_components(n_components, model, beginning, n_rows, grows=chosen._grows)
     if n_rows is not None and n_components is not None:
         _check_sizes(chosen, n_components, n_rows)
@@ -194,8 +198,9 @@ def fit(
     bar = progress_bar(progress, chosen.max_passes, n_init)
     try:
         # Callbacks see one run at a time, a checkpoint keeps one, and a source is read by one.
-        rounds = [[seed] for seed in seeds] if callbacks or file is not None or stream is not None else [seeds]
-        return _best_of(job, rounds, Observer(callbacks, bar, file), file)
+        one_by_one = bool(callbacks) or file is not None or stream is not None
+        rounds = _rounds(seeds, one_by_one=one_by_one, is_widened=is_widened)
+        return _best_of(job, rounds, n_rows, Observer(callbacks, bar, file), file)
     finally:
         if bar is not None:
             bar.close()
@@ -241,19 +246,38 @@ class _Job:
         )
 
 
-def _best_of(job: _Job, rounds: list[list[int]], observer: Observer, file: CheckpointFile | None) -> Fit:
-    """Run once for each seed and keep the highest bound; a stop from outside ends all of it.
+@dataclass(frozen=True)
+class _Round:
+    """Seeds of runs that are made side by side, and whether these start with more components than were found before."""
 
-    The seeds of a round run side by side; with a checkpoint each has a round of its own.
-    """
-    resumed = Resumed() if file is None else file.read()
-    best = resumed.best
+    seeds: list[int]
+    is_wide: bool
+
+
+def _rounds(seeds: list[int], *, one_by_one: bool, is_widened: bool) -> list[_Round]:
+    """Return all runs of a fit; with `is_widened` every second one is wide, and comes after the others."""
+    groups = [_Round(seeds[::2], False), _Round(seeds[1::2], True)] if is_widened else [_Round(seeds, False)]
+    if one_by_one:
+        groups = [_Round([seed], group.is_wide) for group in groups for seed in group.seeds]
+    return [group for group in groups if group.seeds]
+
+
+def _best_of(
+    job: _Job, rounds: list[_Round], n_rows: int | None, observer: Observer, file: CheckpointFile | None
+) -> Fit:
+    """Run once for each seed and keep the highest bound; a stop from outside ends all of it."""
+    resumed = Resumed() if file is None else file.read(n_rows)
+    best, n_wide = resumed.best, resumed.n_wide
     for index in range(resumed.index, len(rounds)):
-        observer.start_round(index, len(rounds[index]))
+        own = rounds[index]
+        observer.start_round(sum(len(each.seeds) for each in rounds[:index]), len(own.seeds))
         if file is not None:
-            file.start_run(index, best)
+            file.start_run(index, best, n_wide)
         resume = resumed.run if index == resumed.index else None
-        states, stopped_by = _run(job, rounds[index], observer, file, resume)
+        its_job = replace(job, n_components=n_wide) if own.is_wide else job
+        states, stopped_by = _run(its_job, own.seeds, observer, file, resume)
+        if n_wide is None and states:
+            n_wide = wide_start(Fit(states[0]).n_occupied, n_rows)
         for state in states:
             if best is None or _bound(Fit(state)) > _bound(best):
                 best = Fit(state)

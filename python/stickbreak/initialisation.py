@@ -16,6 +16,8 @@ if TYPE_CHECKING:
 _WORDS = ("kmeans++", "random", "sequential")
 _OTHERS = ("labels of shape (n,)", "responsibilities of shape (n, K)", "a Fit")
 _DEFAULT_N_COMPONENTS = 50
+# A wide start has so many components for each one that was found, and so many besides.
+_WIDE = (2, 10)
 
 
 @dataclass(frozen=True)
@@ -101,6 +103,18 @@ def number_of_components(
         raise checks.invalid_argument(argument, found, f"at most {n_rows}, the number of rows")
     _check_start_holds(start, number, asked_for=requested is not None)
     return number
+
+
+def widens(requested: object, model: Mixture, start: Start, *, grows: bool) -> bool:
+    """Return whether further starts may begin with more components than one: nobody said how many."""
+    return grows and requested is None and model.process._fixed_n_components is None and start.kind == "word"
+
+
+def wide_start(n_found: int, n_rows: int | None) -> int:
+    """Return the number of components of a start that has more than were found, at most n."""
+    factor, more = _WIDE
+    number = factor * n_found + more
+    return number if n_rows is None else min(number, n_rows)
 
 
 def _check_start_holds(start: Start, number: int, *, asked_for: bool) -> None:

@@ -38,7 +38,7 @@ class Observer:
         return self if self._callbacks or self._bar is not None or self._file is not None else None
 
     def start_round(self, index: int, n_runs: int) -> None:
-        """Tell the bar that `n_runs` runs start side by side, after `index` rounds of as many."""
+        """Tell the bar that `n_runs` runs start side by side, after `index` others."""
         if self._bar is not None:
             self._bar.start_round(index, n_runs)
 

@@ -42,11 +42,12 @@ class ProgressBar:
         )
 
     def start_round(self, index: int, n_runs: int) -> None:
-        """Move to `n_runs` runs side by side, after `index` rounds of as many."""
-        self._passes_before = index * n_runs * self._max_passes
+        """Move to `n_runs` runs side by side, after `index` others."""
+        self._passes_before = index * self._max_passes
         self._passes_done, self._passes_begun = {}, {}
         if self._bar is not None and self._n_init > 1:
-            starts = f"start {index + 1} of {self._n_init}" if n_runs == 1 else f"{n_runs} starts"
+            which = f"start {index + 1}" if n_runs == 1 else f"starts {index + 1} to {index + n_runs}"
+            starts = f"{which} of {self._n_init}"
             self._bar.set_description_str(f"fit, {starts}", refresh=False)
         self._show()
 

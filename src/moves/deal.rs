@@ -1,7 +1,7 @@
 //! What the rows of a visit give to the parts of every target: each its share of the target, to one part or to two.
 //!
-//! A row divides its share where there is room: a row that kept more components than a later visit keeps would make that visit
-//! lower the bound. With two parts a row at most, the entropy of any group of parts is the sum of theirs less the gaps of the
+//! A row divides its shares, the largest first, as far as there is room: a row that kept more components than a later visit
+//! keeps would make that visit lower the bound. With two parts a row at most, the entropy of any group of parts is the sum of theirs less the gaps of the
 //! pairs inside it, so whatever becomes of the parts is judged exactly from sums.
 
 use std::collections::HashMap;
@@ -48,12 +48,18 @@ impl<F: Scalar> Look<'_, F> {
         let mut lists: Vec<[Vec<usize>; 2]> = vec![Default::default(); proposals.len()];
         let most = self.sparsity.clamp(usize::MAX);
         let width = seen.width.max(1);
+        let mut targets = Vec::new();
         for (row, (components, values)) in seen.components.chunks(width).zip(seen.values.chunks(width)).enumerate() {
             let own = || components.iter().zip(values).enumerate().filter(|(_, (_, value))| **value > 0.0);
-            let targets = || own().map(|(slot, (&component, _))| (slot, of_place[component as usize]));
-            let of_targets = || targets().filter(|(_, at)| *at < proposals.len());
-            let has_room = own().count() + of_targets().count() <= most;
-            of_targets().for_each(|(slot, at)| lists[at][usize::from(has_room)].push(row * width + slot));
+            targets.clear();
+            targets.extend(own().map(|(slot, (&component, _))| (slot, of_place[component as usize])));
+            let room = most.saturating_sub(targets.len());
+            targets.retain(|&(_, at)| at < proposals.len());
+            // What room there is, is for the largest shares.
+            targets.sort_by(|a, b| values[b.0].total_cmp(&values[a.0]).then(a.1.cmp(&b.1)));
+            for (rank, &(slot, at)) in targets.iter().enumerate() {
+                lists[at][usize::from(rank < room)].push(row * width + slot);
+            }
         }
         let dealt = try_map(proposals.len(), |at| {
             let [hard, soft] = &lists[at];

@@ -172,8 +172,11 @@ pub(super) fn grouping<F: Scalar>(
     }
     let mut levels = levels(judge, &whole, parts)?;
     let tail = total.tail.map_or(0.0, |tail| tail.count);
-    let before = judge.allocation(total.counts.clone(), tail);
-    let best = best(judge, &levels, &total.counts, place, before, tail);
+    // Rows that other components share may be among them whole, so that they weigh more than the component has.
+    let mut counts = total.counts.clone();
+    counts[place] = whole.count;
+    let before = judge.allocation(counts.clone(), tail);
+    let best = best(judge, &levels, &counts, place, before, tail);
     Ok(best.map(|(level, _)| levels.swap_remove(level).groups))
 }
 

@@ -105,7 +105,7 @@ fn a_row_without_a_finite_weight_is_reported() {
 #[test]
 fn sparsity_is_between_one_and_the_number_of_components() {
     assert_eq!(Sparsity::Auto.width(5), Ok(5));
-    assert_eq!(Sparsity::Auto.width(50), Ok(8));
+    assert_eq!(Sparsity::Auto.width(50), Ok(16));
     assert_eq!(Sparsity::Dense.width(50), Ok(50));
     assert_eq!(Sparsity::Limited(4).width(50), Ok(4));
     assert!(Sparsity::Limited(51).width(50).is_err());

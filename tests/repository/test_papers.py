@@ -5,6 +5,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from scipy.spatial.distance import cdist
+from scipy.special import softmax
 from scipy.stats import multivariate_normal
 
 import blei_jordan
@@ -218,6 +219,29 @@ def test_a_step_is_the_wiener_estimate_of_the_most_probable_component(prior: den
     cleaned = denoising.Step.of(prior, 0.01).clean(rows)
     np.testing.assert_allclose(cleaned, wanted, atol=2e-6)
     assert np.mean((cleaned - truth) ** 2) < np.mean((rows - truth) ** 2) / 2
+
+
+def test_a_mixed_step_is_the_posterior_mean_however_the_components_are_cut(prior: denoising.Prior) -> None:
+    rows = np.random.default_rng(0).normal(scale=0.1, size=(40, 63)).astype(np.float32)
+    noisy = prior.covariances + 0.5 * np.eye(63)
+    log_joint = np.array(
+        [
+            weight + multivariate_normal.logpdf(rows, np.zeros(63), own)
+            for weight, own in zip(prior.log_weights, noisy, strict=True)
+        ]
+    )
+    weights = softmax(log_joint, axis=0)
+    assert (weights.min(axis=0) > denoising.LEAST).all()
+    wieners = np.array([rows @ np.linalg.solve(own, cov) for own, cov in zip(noisy, prior.covariances, strict=True)])
+    wanted = (weights[:, :, None] * wieners).sum(axis=0)
+    cleaned = denoising.Step.of(prior, 0.5).clean(rows, mixed=True)
+    np.testing.assert_allclose(cleaned, wanted, atol=1e-5)
+    # The choice of one component does depend on it.
+    pieces = np.repeat([0, 1], [12, 1])
+    log_weights = prior.log_weights[pieces] - np.log(np.repeat([12, 1], [12, 1]))
+    again = denoising.Step.of(denoising.Prior(log_weights, prior.covariances[pieces]), 0.5)
+    np.testing.assert_allclose(again.clean(rows, mixed=True), cleaned, atol=1e-5)
+    assert np.abs(again.clean(rows) - denoising.Step.of(prior, 0.5).clean(rows)).max() > 1e-3
 
 
 def test_denoising_knows_its_limits(prior: denoising.Prior) -> None:

@@ -134,7 +134,7 @@ class NumberOr(click.ParamType):  # type: ignore[type-arg]
 @click.option(
     "--sparsity",
     type=NumberOr(int, "n", "auto", _NONE["sparsity"]),
-    help="How many components a row may belong to at the same time: 1 gives hard clusters, dense is all, auto is 8 or "
+    help="How many components a row may belong to at the same time: 1 gives hard clusters, dense is all, auto is 16 or "
     "all where they are fewer. [default: auto]",
 )
 @click.option(
@@ -179,7 +179,12 @@ class NumberOr(click.ParamType):  # type: ignore[type-arg]
     "of labels from 0, or with the responsibilities of each row, one column a component.",
 )
 @click.option(
-    "--n-init", type=int, default=1, metavar="N", show_default=True, help="Starts; the one with the best ELBO is kept."
+    "--n-init",
+    type=int,
+    default=1,
+    metavar="N",
+    show_default=True,
+    help="Starts; the one with the best ELBO is kept. Where clusters overlap, 2 finds more than 1.",
 )
 @click.option("--seed", type=int, default=0, metavar="N", show_default=True, help="Decides every random choice.")
 @click.option(

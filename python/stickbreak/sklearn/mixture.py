@@ -46,7 +46,8 @@ class BayesianMixture(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Density
     init : {"kmeans++", "random"}, array_like or Fit
         Where to start; see `stickbreak.fit`.
     n_init : int
-        How many times to start; the fit with the highest bound is kept.
+        How many times to start; the fit with the highest bound is kept. Where the number of components is found, every
+        second start has many of them, which helps where clusters overlap; see `stickbreak.fit`.
     random_state : int, numpy.random.RandomState or None
         Decides every random choice. An int is the `seed` of `stickbreak.fit`; None draws one from NumPy's global
         generator, as in all of scikit-learn.

@@ -227,11 +227,15 @@ impl<'a> Replay<'a> {
         assert_eq!(proposals.len(), visit.findings.parts.len());
         let targets: Vec<ComponentId> = proposals.iter().map(|proposal| proposal.target).collect();
         let most = self.setting.sparsity.clamp(usize::MAX);
-        let has_room = |row: usize| {
-            let divided = targets.iter().filter(|id| self.table[row].contains_key(id)).count();
-            n_kept[row] + divided <= most
+        // Of each row the targets whose shares are divided: the largest that there is room for.
+        let divided = |row: usize| {
+            let mut own: Vec<ComponentId> =
+                targets.iter().copied().filter(|id| self.table[row].contains_key(id)).collect();
+            own.sort_by(|a, b| self.table[row][b].total_cmp(&self.table[row][a]));
+            own.truncate(most.saturating_sub(n_kept[row]));
+            own
         };
-        let room: Vec<bool> = (0..self.table.len()).map(has_room).collect();
+        let room: Vec<Vec<ComponentId>> = (0..self.table.len()).map(divided).collect();
         for (proposal, parts) in proposals.iter().zip(&visit.findings.parts) {
             self.deal(&units, &room, proposal.target, &proposal.parts);
             let shares = self.shares_of_parts(proposal.target);
@@ -247,7 +251,7 @@ impl<'a> Replay<'a> {
 
     /// Gives each row's share of the target to the two parts with the largest scores, in proportion to their exponentials, where
     /// there is room, and else to the first of them.
-    fn deal(&mut self, units: &Units<'_, f64>, room: &[bool], target: ComponentId, parts: &Globals) {
+    fn deal(&mut self, units: &Units<'_, f64>, room: &[Vec<ComponentId>], target: ComponentId, parts: &Globals) {
         let mut scores = vec![Vec::new(); self.table.len()];
         let scorer = parts.scorer_without_tail(self.model).expect("definite");
         let raw = RawScores { scorer: scorer.as_ref() };
@@ -258,7 +262,7 @@ impl<'a> Replay<'a> {
             let mut order: Vec<usize> = (0..parts.ids.len()).collect();
             order.sort_by(|&a, &b| scores[row][b].total_cmp(&scores[row][a]));
             let lead = scores[row][order[0]] - scores[row][order[1]];
-            let second = if room[row] && lead <= 20.0 { 1.0 / (1.0 + lead.exp()) } else { 0.0 };
+            let second = if room[row].contains(&target) && lead <= 20.0 { 1.0 / (1.0 + lead.exp()) } else { 0.0 };
             let halves = [(order[0], share * (1.0 - second)), (order[1], share * second)];
             let carried = halves.into_iter().filter(|(_, value)| *value > 0.0);
             self.dealt[row].insert(target, carried.map(|(part, value)| (parts.ids[part], value)).collect());
