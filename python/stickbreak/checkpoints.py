@@ -27,7 +27,8 @@ class Checkpoint:
     If the file exists, the fit goes on from it, and ends with the same bits as one that was never stopped; so the same
     call, made again after a crash, finishes the work, and made again after the end returns the result. The data, their
     weights and order, the model and all settings must be those that the file was written for, but for `max_passes`,
-    `tol`, `threads`, `progress` and `callbacks`: a fit may go on for longer. Otherwise `CheckpointError` is raised
+    `tol`, `threads`, `progress` and `callbacks`: a fit may go on for longer; of several starts (`n_init`) only the one
+    that was under way does, and those that had ended stay as they were. Otherwise `CheckpointError` is raised
     and the file is left as it is. Use a path for one fit at a time.
 
     The state is written when the start has been made, after the first batch that ends `every_seconds` after the last

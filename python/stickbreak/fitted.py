@@ -22,10 +22,13 @@ if TYPE_CHECKING:
 class Fitted:
     """The numbers of a fit; `Fit` adds what can be asked about rows."""
 
-    def __init__(self, state: "State", *, stop_reason: StopReason | None = None) -> None:
+    def __init__(
+        self, state: "State", *, stop_reason: StopReason | None = None, error: SourceError | None = None
+    ) -> None:
         checks.instance("state", state, _core.State, "what the core made; use stickbreak.fit or stickbreak.load")
         self._state = state
         self._stop_reason = StopReason(state.stop_reason) if stop_reason is None else stop_reason
+        self._error = SourceError(state.error) if error is None and state.error is not None else error
         self._model = Mixture(
             likelihood=Likelihood._from_core(*state.likelihood), process=Process._from_core(*state.process)
         )
@@ -139,7 +142,7 @@ class Fitted:
     @property
     def error(self) -> SourceError | None:
         """The error behind the stop reason SOURCE_ERROR; None otherwise."""
-        return None if self._state.error is None else SourceError(self._state.error)
+        return self._error
 
     def save(self, path: str | os.PathLike[str], *, memo: bool = False) -> None:
         """Write the fit to a model file, which `load` reads.

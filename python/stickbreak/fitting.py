@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 from stickbreak import _core, arrays, checks, streams
 from stickbreak.algorithms import Algorithm, Full, Memoized, Stochastic
 from stickbreak.checkpoints import Checkpoint, CheckpointFile, Resumed
-from stickbreak.errors import CheckpointError
+from stickbreak.errors import CheckpointError, SourceError
 from stickbreak.history import Record, StopReason
 from stickbreak.initialisation import Start, number_of_components, start, wide_start, widens
 from stickbreak.model import Mixture
@@ -275,14 +275,22 @@ def _best_of(
             file.start_run(index, best, n_wide)
         resume = resumed.run if index == resumed.index else None
         its_job = replace(job, n_components=n_wide) if own.is_wide else job
-        states, stopped_by = _run(its_job, own.seeds, observer, file, resume)
-        if n_wide is None and states:
-            n_wide = wide_start(Fit(states[0]).n_occupied, n_rows)
-        for state in states:
-            if best is None or _bound(Fit(state)) > _bound(best):
-                best = Fit(state)
+        try:
+            states, stopped_by = _run(its_job, own.seeds, observer, file, resume)
+            fits = [Fit(state) for state in states]
+            _check_rows_are_as_many(best, fits)
+        except SourceError as failure:
+            if best is None:
+                raise
+            return Fit(best._state, stop_reason=StopReason.SOURCE_ERROR, error=failure)
+        if n_wide is None and fits:
+            n_wide = wide_start(fits[0])
+        for each in fits:
+            if best is None or _bound(each) > _bound(best):
+                best = each
         if stopped_by is not None and best is not None:
-            return Fit(best._state, stop_reason=stopped_by)
+            error = next((each.error for each in fits if each.error is not None), None)
+            return Fit(best._state, stop_reason=stopped_by, error=error)
         if best is None:
             raise KeyboardInterrupt
     assert best is not None  # there is at least one seed
@@ -306,8 +314,20 @@ def _run(
     if len(states) < len(seeds) or observer.interrupted:
         return states, StopReason.INTERRUPTED
     reasons = {StopReason(state.stop_reason) for state in states}
-    stops = (reason for reason in (StopReason.INTERRUPTED, StopReason.CALLBACK) if reason in reasons)
+    from_outside = (StopReason.INTERRUPTED, StopReason.SOURCE_ERROR, StopReason.CALLBACK)
+    stops = (reason for reason in from_outside if reason in reasons)
     return states, next(stops, None)
+
+
+def _check_rows_are_as_many(best: Fit | None, fits: list[Fit]) -> None:
+    """Refuse to compare bounds of other rows: each start counts the rows of a source anew."""
+    if best is None:
+        return
+    at_first = best._state.n_rows
+    for then in (fit._state.n_rows for fit in fits):
+        if then != at_first:
+            found = f"it brought {at_first} rows at first, and {then} then"
+            raise SourceError(f"the data source failed: {found}; every reading must bring the same rows")
 
 
 def _bound(fit: Fit) -> float:

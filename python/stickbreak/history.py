@@ -55,9 +55,9 @@ class Record:
     Parameters
     ----------
     index : int
-        Number of the pass.
+        Number of the pass, from 0; of several starts (`n_init`) each counts its own.
     seconds : float
-        Time since the fit began.
+        Time since the fit began, or since this start of several.
     elbo : float
         The bound at the end of the pass, in nats; nan until every batch has been visited once.
     n_components : int

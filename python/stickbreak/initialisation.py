@@ -110,11 +110,10 @@ def widens(requested: object, model: Mixture, start: Start, *, grows: bool) -> b
     return grows and requested is None and model.process._fixed_n_components is None and start.kind == "word"
 
 
-def wide_start(n_found: int, n_rows: int | None) -> int:
+def wide_start(found: Fit) -> int:
     """Return the number of components of a start that has more than were found, at most n."""
     factor, more = _WIDE
-    number = factor * n_found + more
-    return number if n_rows is None else min(number, n_rows)
+    return min(factor * found.n_occupied + more, found._state.n_rows)
 
 
 def _check_start_holds(start: Start, number: int, *, asked_for: bool) -> None:
