@@ -168,7 +168,7 @@ def test_sparsity_may_exceed_where_it_starts_only_if_it_grows() -> None:
     assert refused.value.argument == "sparsity"
 
 
-def test_automatic_sparsity_is_eight_or_all() -> None:
+def test_automatic_sparsity_is_sixteen_or_all() -> None:
     rows = clustered_rows(np.random.default_rng(2), 400, 2, 10)
     model = sb.Mixture(likelihood=sb.Gaussian(), process=sb.DirichletProcess())
 
@@ -177,7 +177,7 @@ def test_automatic_sparsity_is_eight_or_all() -> None:
         fit = sb.fit(model, rows, algorithm, n_components=n_components, progress=False)
         return visible_bits(fit, rows)
 
-    assert bits(12, "auto") == bits(12, 8) != bits(12, None)
+    assert bits(24, "auto") == bits(24, 16) != bits(24, None)
     assert bits(5, "auto") == bits(5, 5) == bits(5, None)
 
 
