@@ -15,9 +15,9 @@ use std::process::{Command, Output};
 use common::{Data, Sizes, State, generate};
 use pulp::{Simd, WithSimd};
 use stickbreak::data::RowBlock;
-use stickbreak::likelihood::{Block, Scorer, Scratch};
 use stickbreak::linalg::{add_moments, packed_len};
 use stickbreak::responsibilities::TopL;
+use stickbreak::scoring::{Block, Scorer, Scratch};
 use stickbreak::simd::{Instructions, Lines, Scalar};
 use stickbreak::special::{exp_of_nonpositive, ln_of_positive};
 

@@ -18,7 +18,7 @@ FLOORS: tuple[tuple[str, ...], ...] = (
     ("error", "hash", "real", "rng", "simd", "parallel"),
     ("special", "linalg"),
     ("component", "data", "responsibilities", "suffstats", "memo"),
-    ("objective", "parameters", "likelihood", "process", "model"),
+    ("objective", "parameters", "scoring", "likelihood", "process", "model"),
     ("elbo", "local_step", "global_step", "init"),
     ("moves",),
     ("executor", "fit"),
@@ -54,7 +54,7 @@ ONLY_ONE: tuple[OnlyOne, ...] = (
             r"\.accumulate\(",
             r"\b(counts|statistics|entropies)\b(\[[^\]]*\])?\s*\+=",
         ),
-        also=("src/suffstats.rs", "src/likelihood/"),  # sums of summaries; what one row contributes
+        also=("src/suffstats.rs", "src/likelihood/", "src/scoring/"),  # sums of summaries; what one row contributes
     ),
     OnlyOne(
         subject="loop over passes",

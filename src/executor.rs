@@ -7,12 +7,12 @@ use crate::component::{ComponentId, EditLog};
 use crate::data::{BatchSource, Units};
 use crate::error::{Error, Result};
 use crate::global_step::Globals;
-use crate::likelihood::Scorer;
 use crate::local_step::{Bounds, ByScore, Keep, LocalState, LocalStep, Outcome, Tap, Work, chunk_rows};
 use crate::model::Model;
 use crate::moves::{Findings, Look, Packed, Plan, Seen};
 use crate::parallel::{Cancel, map};
 use crate::responsibilities::Sparsity;
+use crate::scoring::Scorer;
 use crate::simd::Scalar;
 use crate::suffstats::Summary;
 

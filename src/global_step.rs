@@ -4,9 +4,10 @@ use serde::{Deserialize, Serialize};
 
 use crate::component::ComponentId;
 use crate::error::{Error, Result};
-use crate::likelihood::{Density, Scorer};
+use crate::likelihood::Density;
 use crate::model::Model;
 use crate::process::Allocation;
+use crate::scoring::Scorer;
 use crate::simd::Scalar;
 use crate::suffstats::{Sufficient, Summary};
 

@@ -27,6 +27,7 @@ pub mod process;
 pub mod real;
 pub mod responsibilities;
 pub mod rng;
+pub mod scoring;
 pub mod simd;
 pub mod special;
 pub mod suffstats;

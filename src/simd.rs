@@ -1,10 +1,13 @@
 //! Vectors of the widest instruction set of the machine, or of a narrower one that is asked for.
 
 use std::ops::{Deref, DerefMut};
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicU8, Ordering};
 
 use bytemuck::Pod;
 use pulp::{Simd, WithSimd};
 
+use crate::error::{Error, Result};
 use crate::real::Real;
 
 /// Instruction sets that kernels are compiled for.
@@ -20,15 +23,38 @@ pub enum Instructions {
     Avx512,
 }
 
+/// The instruction set that is forced, as a number, or [`NONE`].
+static FORCED: AtomicU8 = AtomicU8::new(NONE);
+const NONE: u8 = u8::MAX;
+
 impl Instructions {
+    /// All of them, the widest last.
+    pub const ALL: [Self; 4] = [Self::Portable, Self::Neon, Self::Avx2, Self::Avx512];
+
     /// All that this machine has, the widest last.
     pub fn available() -> Vec<Self> {
-        [Self::Portable, Self::Neon, Self::Avx2, Self::Avx512].into_iter().filter(|set| set.is_available()).collect()
+        Self::ALL.into_iter().filter(|set| set.is_available()).collect()
     }
 
-    /// The widest that this machine has.
+    /// The widest that this machine has, or the one that [`Instructions::force`] names.
     pub fn widest() -> Self {
-        Self::available().into_iter().max().unwrap_or(Self::Portable)
+        static WIDEST: OnceLock<Instructions> = OnceLock::new();
+        let forced = Self::ALL.into_iter().find(|&set| set as u8 == FORCED.load(Ordering::Relaxed));
+        forced.unwrap_or_else(|| *WIDEST.get_or_init(|| Self::available().into_iter().max().unwrap_or(Self::Portable)))
+    }
+
+    /// Makes the kernels of this process use one instruction set, or the widest again: results may differ between them in
+    /// their last bits, and tests compare each with itself.
+    ///
+    /// # Errors
+    /// [`Error::NotSupported`] where this machine does not have it.
+    pub fn force(set: Option<Self>) -> Result<()> {
+        if let Some(missing) = set.filter(|set| !set.is_available()) {
+            let reason = "this machine does not have it";
+            return Err(Error::not_supported("instructions", format!("{missing:?}"), reason, "one that is available"));
+        }
+        FORCED.store(set.map_or(NONE, |set| set as u8), Ordering::Relaxed);
+        Ok(())
     }
 
     /// Whether this machine has it.

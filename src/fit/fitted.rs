@@ -8,7 +8,7 @@ use crate::elbo::collapsed;
 use crate::error::{Error, Result};
 use crate::fit::history::{Record, StopReason};
 use crate::global_step::Globals;
-use crate::likelihood::{self, Density, Draw, Estimate, Scorer};
+use crate::likelihood::{self, Density, Draw, Estimate};
 use crate::local_step::{ByScore, Chunk, Keep, LocalStep, Outcome, Tap};
 use crate::model::{Model, Objective, Specification};
 use crate::parallel::Cancel;
@@ -16,6 +16,7 @@ use crate::parameters::Parameters;
 use crate::process::Allocation;
 use crate::real::Plain;
 use crate::rng::{Choices, Purpose, stream};
+use crate::scoring::Scorer;
 use crate::simd::Scalar;
 use crate::suffstats::{Sufficient, Summary};
 

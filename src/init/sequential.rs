@@ -4,10 +4,11 @@ use crate::component::ComponentId;
 use crate::error::{Error, Result};
 use crate::global_step::Globals;
 use crate::init::Beginning;
-use crate::likelihood::{Density, Scorer};
+use crate::likelihood::Density;
 use crate::local_step::{Assign, ByScore, Keep, LocalStep, OneEach};
 use crate::model::{Model, Objective};
 use crate::rng::{Generator, permutation};
+use crate::scoring::Scorer;
 use crate::simd::Scalar;
 use crate::suffstats::Summary;
 

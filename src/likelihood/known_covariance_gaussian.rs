@@ -10,8 +10,6 @@ use rand_distr::StandardNormal;
 
 use crate::data::{Demands, Domain, Moments, Needs, RowBlock};
 use crate::error::{Error, Result};
-use crate::likelihood::columns::{Column, ColumnScorer, Columns, Curve};
-use crate::likelihood::scoring::Scorer;
 use crate::likelihood::wishart::check_positive_definite;
 use crate::likelihood::{AtPoint, Conjugate, Density, Draw, Estimate, Frame, Likelihood, Specification};
 use crate::linalg::{cholesky, invert_lower, log_determinant_from_cholesky, symmetric_eigen};
@@ -19,6 +17,7 @@ use crate::objective::Objective;
 use crate::parallel::map;
 use crate::parameters::{Parameters, Value, table, vector};
 use crate::rng::Generator;
+use crate::scoring::{Column, ColumnScorer, Columns, Curve, Scorer};
 use crate::simd::{Lines, Scalar};
 use crate::suffstats::Sufficient;
 

@@ -4,23 +4,14 @@
 //! A likelihood is one file and one line of the registry.
 
 mod bernoulli;
-mod bounds;
-mod by_row;
-mod columns;
 mod counts;
 mod diagonal_gaussian;
-mod drift;
 mod gamma;
 mod gaussian;
-mod kernel;
 mod known_covariance_gaussian;
 mod multinomial;
 mod normal_wishart;
 mod poisson;
-mod quadratic;
-mod score_rows;
-mod scoring;
-mod sparse;
 mod spherical_gaussian;
 mod wishart;
 mod zero_mean_gaussian;
@@ -33,18 +24,16 @@ use crate::error::{Error, Result};
 use crate::objective::Objective;
 use crate::parameters::Parameters;
 use crate::rng::Generator;
+use crate::scoring::Scorer;
 use crate::simd::{Lines, Scalar};
 use crate::suffstats::Sufficient;
 
 pub use bernoulli::Bernoulli;
-pub use bounds::PairBounds;
 pub use diagonal_gaussian::DiagonalGaussian;
-pub use drift::Drift;
 pub use gaussian::Gaussian;
 pub use known_covariance_gaussian::KnownCovarianceGaussian;
 pub use multinomial::Multinomial;
 pub use poisson::Poisson;
-pub use scoring::{Block, NO_LEAD, Scorer, Scratch};
 pub use spherical_gaussian::SphericalGaussian;
 pub use zero_mean_gaussian::ZeroMeanGaussian;
 

@@ -4,16 +4,14 @@ use rand_distr::{Binomial, Distribution};
 
 use crate::data::{Demands, Domain, Moments, Needs, RowBlock};
 use crate::error::{Error, Result};
-use crate::likelihood::by_row::{RowFunction, RowScorer};
-use crate::likelihood::columns::{Column, ColumnScorer, Columns, Curve};
 use crate::likelihood::counts::{LEAST, Tally};
 use crate::likelihood::gamma;
-use crate::likelihood::scoring::Scorer;
 use crate::likelihood::{AtPoint, Conjugate, Density, Draw, Estimate, Frame, Likelihood, Specification};
 use crate::objective::Objective;
 use crate::parallel::map;
 use crate::parameters::{Parameters, Value, table, vector};
 use crate::rng::Generator;
+use crate::scoring::{Column, ColumnScorer, Columns, Curve, RowFunction, RowScorer, Scorer};
 use crate::simd::{Lines, Scalar};
 use crate::special::{digamma, ln_factorial, ln_gamma, ln_gamma_difference, x_ln_x};
 use crate::suffstats::Sufficient;

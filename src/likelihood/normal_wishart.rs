@@ -10,9 +10,9 @@ use rand_distr::{ChiSquared, Distribution, StandardNormal};
 
 use crate::error::{Error, Result};
 use crate::likelihood::Estimate;
-use crate::likelihood::quadratic::{Link, Quadratic};
 use crate::linalg::{cholesky, invert_lower, log_determinant_from_cholesky, solve_lower};
 use crate::rng::Generator;
+use crate::scoring::{Link, Quadratic};
 use crate::special::{ln_gamma, ln_multivariate_gamma, multivariate_digamma};
 
 /// Parameters of one component, prior or posterior.

@@ -6,14 +6,13 @@ use crate::data::{Demands, Domain, Moments, Needs, RowBlock};
 use crate::error::{Error, Result};
 use crate::likelihood::diagonal_gaussian::RIDGE;
 use crate::likelihood::normal_wishart::NormalWishart;
-use crate::likelihood::quadratic::{Quadratic, QuadraticScorer};
-use crate::likelihood::scoring::Scorer;
 use crate::likelihood::{AtPoint, Conjugate, Density, Draw, Estimate, Likelihood, Metric};
 use crate::linalg::{add_moments, cholesky, packed_len, unpack};
 use crate::objective::Objective;
 use crate::parallel::try_map;
 use crate::parameters::{Parameters, Value, table, vector};
 use crate::rng::Generator;
+use crate::scoring::{Quadratic, QuadraticScorer, Scorer};
 use crate::simd::{Lines, Scalar, sum};
 use crate::suffstats::Sufficient;
 

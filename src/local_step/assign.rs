@@ -2,9 +2,9 @@
 
 use crate::data::{RowBlock, Units};
 use crate::error::Result;
-use crate::likelihood::{Block, PairBounds, Scorer};
 use crate::local_step::Space;
 use crate::responsibilities::no_finite_weight;
+use crate::scoring::{Block, PairBounds, Scorer};
 use crate::simd::Scalar;
 
 /// The responsibilities of one block, to be filled in.
@@ -26,7 +26,7 @@ pub struct BlockMut<'a> {
 pub struct Listed<'a> {
     /// Their numbers.
     pub units: &'a [u32],
-    /// The position of the component that was the best of each at the last visit, or [`crate::likelihood::NO_LEAD`].
+    /// The position of the component that was the best of each at the last visit, or [`crate::scoring::NO_LEAD`].
     pub leads: &'a [u32],
 }
 

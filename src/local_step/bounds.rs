@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::ops::Range;
 
 use crate::component::ComponentId;
-use crate::likelihood::Drift;
+use crate::scoring::Drift;
 
 /// Bounds of all rows of a batch. Nothing but time depends on them, so they may be dropped whenever that is convenient.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -23,7 +23,7 @@ struct Chunk {
     ids: Vec<ComponentId>,
     /// How far each component has moved since, (K,).
     drifts: Vec<Drift>,
-    /// (units, K), see [`crate::likelihood::PairBounds`].
+    /// (units, K), see [`crate::scoring::PairBounds`].
     values: Vec<u16>,
 }
 

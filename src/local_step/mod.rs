@@ -18,9 +18,10 @@ use serde::{Deserialize, Serialize};
 use crate::component::ComponentId;
 use crate::data::{RowBlock, SparseRows, Units};
 use crate::error::Result;
-use crate::likelihood::{Likelihood, PairBounds, Scratch};
+use crate::likelihood::Likelihood;
 use crate::parallel::{Cancel, blocks, for_each_with};
 use crate::responsibilities::{Responsibilities, TopL};
+use crate::scoring::{PairBounds, Scratch};
 use crate::simd::Scalar;
 use crate::suffstats::Summary;
 

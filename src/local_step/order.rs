@@ -4,8 +4,8 @@
 use std::ops::Range;
 
 use crate::component::ComponentId;
-use crate::likelihood::NO_LEAD;
 use crate::local_step::LocalState;
+use crate::scoring::NO_LEAD;
 
 /// Units of a chunk, in order.
 pub(super) struct Order {

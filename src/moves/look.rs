@@ -6,7 +6,6 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use crate::component::ComponentId;
 use crate::data::{Sample, Units};
 use crate::error::Result;
-use crate::likelihood::Scorer;
 use crate::local_step::{Chunk, Tap, pair_gap};
 use crate::model::Model;
 use crate::moves::deal::Dealt;
@@ -15,6 +14,7 @@ use crate::moves::plan::{Bag, Collect, Findings, Plan, SharedRows};
 use crate::parallel::{Cancel, blocks, map, try_map};
 use crate::responsibilities::Sparsity;
 use crate::rng::name;
+use crate::scoring::Scorer;
 use crate::simd::Scalar;
 use crate::suffstats::{PairGaps, Summary};
 

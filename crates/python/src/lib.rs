@@ -5,6 +5,7 @@ mod blocks;
 mod errors;
 mod fit;
 mod history;
+mod instructions;
 mod panics;
 mod run;
 mod specification;
@@ -21,5 +22,7 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(specification::check_process, module)?)?;
     module.add_function(wrap_pyfunction!(specification::check_move, module)?)?;
     module.add_function(wrap_pyfunction!(fit::fit, module)?)?;
+    module.add_function(wrap_pyfunction!(instructions::instruction_sets, module)?)?;
+    module.add_function(wrap_pyfunction!(instructions::force_instructions, module)?)?;
     module.add_class::<state::State>()
 }

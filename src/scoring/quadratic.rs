@@ -4,12 +4,12 @@ use std::any::Any;
 
 use pulp::Simd;
 
-use crate::likelihood::bounds::Reach;
-use crate::likelihood::kernel::{Factors, Parts, Wanted, gaussian};
-use crate::likelihood::score_rows::ScoreRows;
-use crate::likelihood::scoring::{Block, Scorer, Scratch};
-use crate::likelihood::{Drift, PairBounds};
 use crate::responsibilities::TopL;
+use crate::scoring::bounds::Reach;
+use crate::scoring::kernel::{Factors, Parts, Wanted, gaussian};
+use crate::scoring::score_rows::ScoreRows;
+use crate::scoring::scorer::{Block, Scorer, Scratch};
+use crate::scoring::{Drift, PairBounds};
 use crate::simd::{Instructions, Scalar, VECTORS};
 
 /// How the squared length enters the log weight.
@@ -184,8 +184,8 @@ mod tests {
 
     use super::*;
     use crate::data::RowBlock;
-    use crate::likelihood::NO_LEAD;
     use crate::responsibilities::Responsibilities;
+    use crate::scoring::NO_LEAD;
 
     /// The log weight by the plain loops of the definition.
     fn plain(component: &Quadratic, x: &[f64]) -> f64 {

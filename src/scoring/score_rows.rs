@@ -2,11 +2,11 @@
 
 use pulp::{Simd, WithSimd};
 
-use crate::likelihood::PairBounds;
-use crate::likelihood::bounds::bounds_of;
-use crate::likelihood::quadratic::QuadraticScorer;
-use crate::likelihood::scoring::{Block, NO_LEAD, Scratch};
 use crate::responsibilities::TopL;
+use crate::scoring::PairBounds;
+use crate::scoring::bounds::bounds_of;
+use crate::scoring::quadratic::QuadraticScorer;
+use crate::scoring::scorer::{Block, NO_LEAD, Scratch};
 use crate::simd::Scalar;
 
 /// [`Scorer::score_rows`], to be compiled for each instruction set.

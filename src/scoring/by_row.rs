@@ -6,10 +6,10 @@ use std::any::Any;
 use pulp::{Simd, WithSimd};
 
 use crate::data::RowBlock;
-use crate::likelihood::PairBounds;
-use crate::likelihood::scoring::{Block, Scorer, Scratch};
-use crate::likelihood::sparse::offer_all;
 use crate::responsibilities::TopL;
+use crate::scoring::PairBounds;
+use crate::scoring::scorer::{Block, Scorer, Scratch};
+use crate::scoring::sparse::offer_all;
 use crate::simd::{Instructions, Lines, Scalar};
 
 /// One row.

@@ -3,9 +3,9 @@
 use std::any::Any;
 
 use crate::data::RowBlock;
-use crate::likelihood::bounds::Scan;
-use crate::likelihood::{Drift, PairBounds};
 use crate::responsibilities::TopL;
+use crate::scoring::bounds::Scan;
+use crate::scoring::{Drift, PairBounds};
 use crate::simd::{Lines, Scalar, copy_column};
 
 /// The rows of one block, transposed so that a kernel finds neighbouring rows side by side: groups of `F::GROUP` rows, each

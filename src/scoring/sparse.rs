@@ -4,8 +4,8 @@
 use pulp::{Simd, WithSimd};
 
 use crate::data::SparseRows;
-use crate::likelihood::scoring::Scratch;
 use crate::responsibilities::TopL;
+use crate::scoring::scorer::Scratch;
 use crate::simd::{Instructions, Lines, Scalar};
 
 /// Slopes of all components.

@@ -1,8 +1,8 @@
 //! How far a component of the Gaussian family moves between two states: what Elkan's bounds for k-means
 //! ("Using the triangle inequality to accelerate k-means", 2003) become where distances have a metric of their own.
 
-use crate::likelihood::quadratic::Quadratic;
 use crate::linalg::{divide_lower, least_singular_value};
+use crate::scoring::quadratic::Quadratic;
 
 /// For every row, with y its residual before and y' after: `|y'| >= contraction * |y| - displacement`.
 #[derive(Debug, Clone, Copy, PartialEq)]

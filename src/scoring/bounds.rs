@@ -1,7 +1,7 @@
 //! Lower bounds of residuals, one for each pair of a row and a component, carried from visit to visit. A pair whose bound
 //! proves its log weight to be out of reach is not looked at.
 
-use crate::likelihood::Drift;
+use crate::scoring::Drift;
 use crate::simd::Scalar;
 
 /// Steps of a bound in a unit of `|y|`, which is one standard deviation.

@@ -6,11 +6,11 @@ use std::any::Any;
 use pulp::{Simd, WithSimd};
 
 use crate::data::RowBlock;
-use crate::likelihood::PairBounds;
-use crate::likelihood::by_row::RowFunction;
-use crate::likelihood::scoring::{Block, Scorer, Scratch, Tile};
-use crate::likelihood::sparse::SparseTable;
 use crate::responsibilities::TopL;
+use crate::scoring::PairBounds;
+use crate::scoring::by_row::RowFunction;
+use crate::scoring::scorer::{Block, Scorer, Scratch, Tile};
+use crate::scoring::sparse::SparseTable;
 use crate::simd::{Instructions, Lines, Scalar, VECTORS};
 
 /// Components that a kernel works on together: with three vectors of rows they fill a good half of the registers.

@@ -1,0 +1,33 @@
+//! Instruction sets: which there are, and one forced for tests and comparisons.
+
+use pyo3::prelude::*;
+use stickbreak::Error;
+use stickbreak::simd::Instructions;
+
+use crate::errors::to_python;
+
+fn name(set: Instructions) -> String {
+    format!("{set:?}").to_lowercase()
+}
+
+/// Return the names of the instruction sets that this machine has, the widest last.
+#[pyfunction]
+pub fn instruction_sets() -> Vec<String> {
+    Instructions::available().into_iter().map(name).collect()
+}
+
+/// Make the kernels of this process use the named instruction set; `None` is the widest.
+#[pyfunction]
+#[pyo3(signature = (instructions))]
+pub fn force_instructions(instructions: Option<&str>) -> PyResult<()> {
+    let set = match instructions {
+        None => None,
+        Some(wanted) => {
+            Some(Instructions::available().into_iter().find(|&set| name(set) == wanted).ok_or_else(|| {
+                let allowed = instruction_sets().join(", ");
+                to_python(&Error::invalid("instructions", format!("{wanted:?}"), format!("one of {allowed}, or None")))
+            })?)
+        }
+    };
+    Instructions::force(set).map_err(|error| to_python(&error))
+}

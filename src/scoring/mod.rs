@@ -1,0 +1,19 @@
+//! The engine that scores rows under packed components, whatever their likelihood: squares of residuals (the Gaussian
+//! family), sums over columns, functions of one row, and distance bounds that spare most of the work.
+
+mod bounds;
+mod by_row;
+mod columns;
+mod drift;
+mod kernel;
+mod quadratic;
+mod score_rows;
+mod scorer;
+mod sparse;
+
+pub use bounds::PairBounds;
+pub use by_row::{RowFunction, RowScorer};
+pub use columns::{Column, ColumnScorer, Columns, Curve};
+pub use drift::Drift;
+pub use quadratic::{Link, Quadratic, QuadraticScorer};
+pub use scorer::{Block, NO_LEAD, Scorer, Scratch};
