@@ -4,7 +4,7 @@ It is a port of the checking program that accompanies the specification: section
 step), 4.4 (pair gaps), 5.2 (divergence of k-means++) and 6 (predictive density) here; 1, 2 and the missing entries in
 `models`, `gaussians`, `discrete`, `sticks` and `missing`; 2g in `points` and `point_engine`; 4.1 to 4.3 and 5.3 in
 `engines`; sums over all partitions in `evidence`. The formulas there were verified against Monte Carlo, quadrature,
-enumeration and finite differences; `tests/test_oracles*.py` repeats the cheap ones.
+enumeration and finite differences; `tests/mathematics/test_oracles*.py` repeats the cheap ones.
 
 Under a process with an infinite tail, responsibilities and scores have one column more, the last.
 """

@@ -330,7 +330,7 @@ def test_flipped_bits_are_seen(rows: np.ndarray, tmp_path: Path) -> None:
 
 def test_a_frozen_file_of_version_1_is_read() -> None:
     """Written by the first version of the format; it must stay readable by all later ones."""
-    fit = sb.load(Path(__file__).parent / "data" / "model_v1.safetensors")
+    fit = sb.load(Path(__file__).parents[1] / "data" / "model_v1.safetensors")
     mean = [-0.8707938902203547, -0.6986798304597639]
     scale = [[15.655210936718836, 14.853579280471472], [14.853579280471472, 15.662724636711987]]
     likelihood = sb.Gaussian(mean=mean, mean_precision=0.5, dof=4, scale=scale)
