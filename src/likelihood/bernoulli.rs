@@ -5,7 +5,10 @@ use rand::RngExt;
 use crate::data::{Demands, Domain, Moments, Needs, RowBlock};
 use crate::error::{Error, Result};
 use crate::likelihood::counts::{LEAST, Tally};
-use crate::likelihood::{AtPoint, Conjugate, Density, Draw, Estimate, Frame, Likelihood, Specification};
+use crate::likelihood::{
+    AtPoint, Conjugate, Density, Draw, Draws, Estimate, Frame, Imputation, PointEstimates, Scores, Specification,
+    capabilities,
+};
 use crate::objective::Objective;
 use crate::parallel::map;
 use crate::parameters::{Parameters, Value, table, vector};
@@ -127,10 +130,6 @@ impl Specification for Bernoulli {
 }
 
 impl Conjugate for Bernoulli {
-    fn dimension(&self) -> usize {
-        self.prior.len()
-    }
-
     fn n_statistics(&self) -> usize {
         self.tally.n_statistics()
     }
@@ -147,43 +146,8 @@ impl Conjugate for Bernoulli {
         Ok(self.columns(component).zip(&self.prior).map(|((n, s), prior)| prior.gain(s, n - s)).sum())
     }
 
-    fn divergence_from_prior(&self, component: Sufficient<'_>) -> Result<f64> {
-        Ok(self.columns(component).zip(&self.prior).map(|((n, s), prior)| prior.divergence_to(s, n - s)).sum())
-    }
-
     fn check_statistics(&self, components: &[Sufficient<'_>]) -> Result<()> {
         self.tally.check(components, true)
-    }
-
-    fn at_point(&self, component: Sufficient<'_>, estimate: Estimate) -> Result<AtPoint> {
-        let mut at = AtPoint { log_likelihood: 0.0, log_prior: 0.0 };
-        let points = self.probabilities(component, estimate).into_iter().map(log_odds);
-        for (((n, s), (success, failure)), prior) in self.columns(component).zip(points).zip(&self.prior) {
-            at.log_likelihood += s * success + (n - s) * failure;
-            at.log_prior += (prior.successes - 1.0) * success + (prior.failures - 1.0) * failure
-                - ln_beta(prior.successes, prior.failures);
-        }
-        Ok(at)
-    }
-
-    fn check_mode(&self) -> Result<()> {
-        for prior in &self.prior {
-            for (name, value) in [("successes", prior.successes), ("failures", prior.failures)] {
-                if value < 1.0 {
-                    return Err(Error::invalid(
-                        name,
-                        Value::Number(value),
-                        "at least 1 where the objective is \"map\"",
-                    ));
-                }
-            }
-        }
-        Ok(())
-    }
-
-    fn point_estimates(&self, components: &[Sufficient<'_>], estimate: Estimate) -> Result<Parameters> {
-        let all = components.iter().flat_map(|component| self.probabilities(*component, estimate)).collect();
-        Ok(Parameters::from_pairs([("probabilities", table(self.prior.len(), all))]))
     }
 
     fn posterior_parameters(&self, components: &[Sufficient<'_>]) -> Result<Parameters> {
@@ -191,25 +155,11 @@ impl Conjugate for Bernoulli {
         let of = |value: fn(&Beta) -> f64| table(self.prior.len(), all.iter().map(value).collect());
         Ok(Parameters::from_pairs([("successes", of(|own| own.successes)), ("failures", of(|own| own.failures))]))
     }
-
-    fn predictive_moments(&self, component: Sufficient<'_>) -> Result<(Vec<f64>, Vec<f64>)> {
-        let means = self.posterior(component).into_iter().map(Beta::mean);
-        Ok(means.map(|p| (p, p * (1.0 - p))).unzip())
-    }
-
-    fn draw(&self, component: Sufficient<'_>, from: Draw<'_>, generator: &mut Generator) -> Result<Vec<f64>> {
-        // The expected probability is all that a single row sees.
-        let columns = self.probabilities(component, from.estimate.unwrap_or(Estimate::Mean)).into_iter();
-        Ok(columns.map(|p| f64::from(u8::from(generator.random::<f64>() < p))).collect())
-    }
-
-    fn rebase(&self, component: Sufficient<'_>, _: &[f64]) -> Result<Vec<f64>> {
-        // The origin is zero in every fit.
-        Ok(component.statistics.to_vec())
-    }
 }
 
-impl<F: Scalar> Likelihood<F> for Bernoulli {
+capabilities!(Bernoulli: scores, points, imputation, draws);
+
+impl<F: Scalar> Scores<F> for Bernoulli {
     fn scorer(
         &self,
         components: &[Sufficient<'_>],
@@ -251,8 +201,60 @@ impl<F: Scalar> Likelihood<F> for Bernoulli {
         }))))
     }
 
+    fn divergence_from_prior(&self, component: Sufficient<'_>) -> Result<f64> {
+        Ok(self.columns(component).zip(&self.prior).map(|((n, s), prior)| prior.divergence_to(s, n - s)).sum())
+    }
+
     fn log_base_measure(&self, _: RowBlock<'_, F>, _: &[f64]) -> f64 {
         0.0
+    }
+}
+
+impl PointEstimates for Bernoulli {
+    fn at_point(&self, component: Sufficient<'_>, estimate: Estimate) -> Result<AtPoint> {
+        let mut at = AtPoint { log_likelihood: 0.0, log_prior: 0.0 };
+        let points = self.probabilities(component, estimate).into_iter().map(log_odds);
+        for (((n, s), (success, failure)), prior) in self.columns(component).zip(points).zip(&self.prior) {
+            at.log_likelihood += s * success + (n - s) * failure;
+            at.log_prior += (prior.successes - 1.0) * success + (prior.failures - 1.0) * failure
+                - ln_beta(prior.successes, prior.failures);
+        }
+        Ok(at)
+    }
+
+    fn check_mode(&self) -> Result<()> {
+        for prior in &self.prior {
+            for (name, value) in [("successes", prior.successes), ("failures", prior.failures)] {
+                if value < 1.0 {
+                    return Err(Error::invalid(
+                        name,
+                        Value::Number(value),
+                        "at least 1 where the objective is \"map\"",
+                    ));
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn point_estimates(&self, components: &[Sufficient<'_>], estimate: Estimate) -> Result<Parameters> {
+        let all = components.iter().flat_map(|component| self.probabilities(*component, estimate)).collect();
+        Ok(Parameters::from_pairs([("probabilities", table(self.prior.len(), all))]))
+    }
+}
+
+impl Imputation for Bernoulli {
+    fn predictive_moments(&self, component: Sufficient<'_>) -> Result<(Vec<f64>, Vec<f64>)> {
+        let means = self.posterior(component).into_iter().map(Beta::mean);
+        Ok(means.map(|p| (p, p * (1.0 - p))).unzip())
+    }
+}
+
+impl Draws for Bernoulli {
+    fn draw(&self, component: Sufficient<'_>, from: Draw<'_>, generator: &mut Generator) -> Result<Vec<f64>> {
+        // The expected probability is all that a single row sees.
+        let columns = self.probabilities(component, from.estimate.unwrap_or(Estimate::Mean)).into_iter();
+        Ok(columns.map(|p| f64::from(u8::from(generator.random::<f64>() < p))).collect())
     }
 }
 

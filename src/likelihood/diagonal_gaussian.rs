@@ -11,7 +11,10 @@ use crate::error::{Error, Result};
 use crate::likelihood::counts::check_presence;
 use crate::likelihood::gamma;
 use crate::likelihood::wishart::LEAST_SHARE;
-use crate::likelihood::{AtPoint, Conjugate, Density, Draw, Estimate, Frame, Likelihood, Specification};
+use crate::likelihood::{
+    AtPoint, Conjugate, Density, Draw, Draws, Estimate, Frame, Imputation, PointEstimates, Scores, Specification,
+    capabilities,
+};
 use crate::objective::Objective;
 use crate::parallel::map;
 use crate::parameters::{Parameters, Value, table, vector};
@@ -227,10 +230,6 @@ impl Specification for DiagonalGaussian {
 }
 
 impl Conjugate for DiagonalGaussian {
-    fn dimension(&self) -> usize {
-        self.prior.len()
-    }
-
     fn n_statistics(&self) -> usize {
         (if self.frame.holes { 3 } else { 2 }) * self.prior.len()
     }
@@ -268,44 +267,9 @@ impl Conjugate for DiagonalGaussian {
         Ok(posterior.iter().zip(&self.prior).map(|(own, prior)| own.cumulant_above(*prior)).sum())
     }
 
-    fn divergence_from_prior(&self, component: Sufficient<'_>) -> Result<f64> {
-        let posterior = self.posterior(component);
-        Ok(posterior.iter().zip(&self.prior).map(|(own, prior)| own.divergence_from(*prior)).sum())
-    }
-
     fn check_statistics(&self, components: &[Sufficient<'_>]) -> Result<()> {
         let sums = 2 * self.prior.len();
         check_presence(components.iter().map(|own| (own.count, &own.statistics[sums..])))
-    }
-
-    fn at_point(&self, component: Sufficient<'_>, estimate: Estimate) -> Result<AtPoint> {
-        let mut at = AtPoint { log_likelihood: 0.0, log_prior: 0.0 };
-        for ((own, point), prior) in self.sums(component).zip(self.points(component, estimate)).zip(&self.prior) {
-            let Point { mean, precision, blur } = point;
-            let scatter = own.squares - 2.0 * mean * own.sum + own.count * (mean * mean + blur);
-            at.log_likelihood += 0.5 * (own.count * precision.ln() - precision * scatter);
-            at.log_prior += prior.log_density(mean, precision);
-        }
-        Ok(at)
-    }
-
-    fn check_mode(&self) -> Result<()> {
-        match self.prior.first() {
-            Some(prior) if prior.shape <= 0.5 => Err(Error::invalid(
-                "shape",
-                Value::Number(prior.shape),
-                "greater than 1/2 where the objective is \"map\"",
-            )),
-            _ => Ok(()),
-        }
-    }
-
-    fn point_estimates(&self, components: &[Sufficient<'_>], estimate: Estimate) -> Result<Parameters> {
-        let d = self.prior.len();
-        let points: Vec<Point> = components.iter().flat_map(|component| self.points(*component, estimate)).collect();
-        let means = points.iter().zip(self.frame.origin.iter().cycle()).map(|(point, o)| point.mean + o).collect();
-        let variances = points.iter().map(|point| point.precision.recip()).collect();
-        Ok(Parameters::from_pairs([("mean", table(d, means)), ("variance", table(d, variances))]))
     }
 
     fn posterior_parameters(&self, components: &[Sufficient<'_>]) -> Result<Parameters> {
@@ -325,33 +289,6 @@ impl Conjugate for DiagonalGaussian {
         ]))
     }
 
-    fn predictive_moments(&self, component: Sufficient<'_>) -> Result<(Vec<f64>, Vec<f64>)> {
-        let moments = |(own, origin): (NormalGamma, &f64)| {
-            let spread = own.rate * (own.kappa + 1.0) / (own.kappa * (own.shape - 1.0));
-            (own.mean + origin, if own.shape > 1.0 { spread } else { f64::INFINITY })
-        };
-        Ok(self.posterior(component).into_iter().zip(&self.frame.origin).map(moments).unzip())
-    }
-
-    fn draw(&self, component: Sufficient<'_>, from: Draw<'_>, generator: &mut Generator) -> Result<Vec<f64>> {
-        if let Some(estimate) = from.estimate {
-            let points = self.points(component, estimate).into_iter().zip(&self.frame.origin);
-            let draw = |(Point { mean, precision, .. }, origin): (Point, &f64)| {
-                origin + mean + generator.sample::<f64, _>(StandardNormal) / precision.sqrt()
-            };
-            return Ok(points.map(draw).collect());
-        }
-        let posterior = self.posterior(component);
-        let columns = posterior.iter().zip(&self.frame.origin);
-        columns
-            .map(|(own, origin)| {
-                let precision = gamma::draw(own.shape, own.rate, generator)?;
-                let z: f64 = generator.sample(StandardNormal);
-                Ok(origin + own.mean + z * ((1.0 + own.kappa.recip()) / precision).sqrt())
-            })
-            .collect()
-    }
-
     fn rebase(&self, component: Sufficient<'_>, origin: &[f64]) -> Result<Vec<f64>> {
         // With t = old origin - new origin: sum (x + t) = s + n t, sum (x + t)^2 = q + 2 t s + n t^2.
         let d = self.prior.len();
@@ -369,7 +306,9 @@ impl Conjugate for DiagonalGaussian {
     }
 }
 
-impl<F: Scalar> Likelihood<F> for DiagonalGaussian {
+capabilities!(DiagonalGaussian: scores, points, imputation, draws);
+
+impl<F: Scalar> Scores<F> for DiagonalGaussian {
     fn scorer(
         &self,
         components: &[Sufficient<'_>],
@@ -410,11 +349,79 @@ impl<F: Scalar> Likelihood<F> for DiagonalGaussian {
         }))))
     }
 
+    fn divergence_from_prior(&self, component: Sufficient<'_>) -> Result<f64> {
+        let posterior = self.posterior(component);
+        Ok(posterior.iter().zip(&self.prior).map(|(own, prior)| own.divergence_from(*prior)).sum())
+    }
+
     fn log_base_measure(&self, rows: RowBlock<'_, F>, masses: &[f64]) -> f64 {
         let d = self.prior.len();
         let present = |row: &[F]| if self.frame.holes { row.iter().filter(|x| !x.is_nan()).count() } else { d };
         let values: f64 = rows.dense().chunks_exact(d).zip(masses).map(|(row, mass)| mass * present(row) as f64).sum();
         -0.5 * (2.0 * PI).ln() * values
+    }
+}
+
+impl PointEstimates for DiagonalGaussian {
+    fn at_point(&self, component: Sufficient<'_>, estimate: Estimate) -> Result<AtPoint> {
+        let mut at = AtPoint { log_likelihood: 0.0, log_prior: 0.0 };
+        for ((own, point), prior) in self.sums(component).zip(self.points(component, estimate)).zip(&self.prior) {
+            let Point { mean, precision, blur } = point;
+            let scatter = own.squares - 2.0 * mean * own.sum + own.count * (mean * mean + blur);
+            at.log_likelihood += 0.5 * (own.count * precision.ln() - precision * scatter);
+            at.log_prior += prior.log_density(mean, precision);
+        }
+        Ok(at)
+    }
+
+    fn check_mode(&self) -> Result<()> {
+        match self.prior.first() {
+            Some(prior) if prior.shape <= 0.5 => Err(Error::invalid(
+                "shape",
+                Value::Number(prior.shape),
+                "greater than 1/2 where the objective is \"map\"",
+            )),
+            _ => Ok(()),
+        }
+    }
+
+    fn point_estimates(&self, components: &[Sufficient<'_>], estimate: Estimate) -> Result<Parameters> {
+        let d = self.prior.len();
+        let points: Vec<Point> = components.iter().flat_map(|component| self.points(*component, estimate)).collect();
+        let means = points.iter().zip(self.frame.origin.iter().cycle()).map(|(point, o)| point.mean + o).collect();
+        let variances = points.iter().map(|point| point.precision.recip()).collect();
+        Ok(Parameters::from_pairs([("mean", table(d, means)), ("variance", table(d, variances))]))
+    }
+}
+
+impl Imputation for DiagonalGaussian {
+    fn predictive_moments(&self, component: Sufficient<'_>) -> Result<(Vec<f64>, Vec<f64>)> {
+        let moments = |(own, origin): (NormalGamma, &f64)| {
+            let spread = own.rate * (own.kappa + 1.0) / (own.kappa * (own.shape - 1.0));
+            (own.mean + origin, if own.shape > 1.0 { spread } else { f64::INFINITY })
+        };
+        Ok(self.posterior(component).into_iter().zip(&self.frame.origin).map(moments).unzip())
+    }
+}
+
+impl Draws for DiagonalGaussian {
+    fn draw(&self, component: Sufficient<'_>, from: Draw<'_>, generator: &mut Generator) -> Result<Vec<f64>> {
+        if let Some(estimate) = from.estimate {
+            let points = self.points(component, estimate).into_iter().zip(&self.frame.origin);
+            let draw = |(Point { mean, precision, .. }, origin): (Point, &f64)| {
+                origin + mean + generator.sample::<f64, _>(StandardNormal) / precision.sqrt()
+            };
+            return Ok(points.map(draw).collect());
+        }
+        let posterior = self.posterior(component);
+        let columns = posterior.iter().zip(&self.frame.origin);
+        columns
+            .map(|(own, origin)| {
+                let precision = gamma::draw(own.shape, own.rate, generator)?;
+                let z: f64 = generator.sample(StandardNormal);
+                Ok(origin + own.mean + z * ((1.0 + own.kappa.recip()) / precision).sqrt())
+            })
+            .collect()
     }
 }
 

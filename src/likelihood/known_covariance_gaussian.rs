@@ -11,7 +11,9 @@ use rand_distr::StandardNormal;
 use crate::data::{Demands, Domain, Moments, Needs, RowBlock};
 use crate::error::{Error, Result};
 use crate::likelihood::wishart::check_positive_definite;
-use crate::likelihood::{AtPoint, Conjugate, Density, Draw, Estimate, Frame, Likelihood, Specification};
+use crate::likelihood::{
+    AtPoint, Conjugate, Density, Draw, Draws, Estimate, Frame, PointEstimates, Scores, Specification, capabilities,
+};
 use crate::linalg::{cholesky, invert_lower, log_determinant_from_cholesky, symmetric_eigen};
 use crate::objective::Objective;
 use crate::parallel::map;
@@ -204,10 +206,6 @@ impl Specification for KnownCovarianceGaussian {
 }
 
 impl Conjugate for KnownCovarianceGaussian {
-    fn dimension(&self) -> usize {
-        self.mean.len()
-    }
-
     fn n_statistics(&self) -> usize {
         self.mean.len()
     }
@@ -231,37 +229,6 @@ impl Conjugate for KnownCovarianceGaussian {
             .sum())
     }
 
-    fn divergence_from_prior(&self, component: Sufficient<'_>) -> Result<f64> {
-        let own = self.posterior(component);
-        let columns = own.precisions.iter().zip(&own.mean).zip(&self.precisions).zip(&self.mean);
-        let column = |(((p, m), p_0), m_0): (((&f64, &f64), &f64), &f64)| {
-            let ratio = p_0 / p;
-            0.5 * (ratio - 1.0 - ratio.ln() + p_0 * (m - m_0) * (m - m_0))
-        };
-        Ok(columns.map(column).sum())
-    }
-
-    fn at_point(&self, component: Sufficient<'_>, estimate: Estimate) -> Result<AtPoint> {
-        let means = self.point(component, estimate);
-        let sums = times(&self.map, component.statistics);
-        // Of the mean in the data's own columns.
-        let mut at = AtPoint { log_likelihood: 0.0, log_prior: self.log_constant() };
-        for (((m, s), p), m_0) in means.iter().zip(&sums).zip(&self.precisions).zip(&self.mean) {
-            at.log_likelihood += m * (s - 0.5 * component.count * m);
-            at.log_prior += 0.5 * (p.ln() - p * (m - m_0) * (m - m_0));
-        }
-        Ok(at)
-    }
-
-    fn check_mode(&self) -> Result<()> {
-        Ok(())
-    }
-
-    fn point_estimates(&self, components: &[Sufficient<'_>], estimate: Estimate) -> Result<Parameters> {
-        let means = components.iter().flat_map(|component| self.unmapped(&self.point(*component, estimate)));
-        Ok(Parameters::from_pairs([("mean", table(self.mean.len(), means.collect()))]))
-    }
-
     fn posterior_parameters(&self, components: &[Sufficient<'_>]) -> Result<Parameters> {
         let d = self.mean.len();
         let all: Vec<Posterior> = components.iter().map(|component| self.posterior(*component)).collect();
@@ -282,26 +249,15 @@ impl Conjugate for KnownCovarianceGaussian {
         Ok(Parameters::from_pairs([("mean", table(d, means)), ("mean_precision", precisions)]))
     }
 
-    fn draw(&self, component: Sufficient<'_>, from: Draw<'_>, generator: &mut Generator) -> Result<Vec<f64>> {
-        let own = match from.estimate {
-            None => self.posterior(component),
-            Some(estimate) => {
-                Posterior { precisions: vec![f64::INFINITY; self.mean.len()], mean: self.point(component, estimate) }
-            }
-        };
-        let columns = own.mean.iter().zip(&own.precisions);
-        let mapped: Vec<f64> =
-            columns.map(|(m, p)| m + (1.0 + p.recip()).sqrt() * generator.sample::<f64, _>(StandardNormal)).collect();
-        Ok(self.unmapped(&mapped))
-    }
-
     fn rebase(&self, component: Sufficient<'_>, origin: &[f64]) -> Result<Vec<f64>> {
         let shifts = origin.iter().zip(&self.frame.origin).map(|(old, new)| old - new);
         Ok(component.statistics.iter().zip(shifts).map(|(sum, shift)| sum + component.count * shift).collect())
     }
 }
 
-impl<F: Scalar> Likelihood<F> for KnownCovarianceGaussian {
+capabilities!(KnownCovarianceGaussian: scores, points, draws);
+
+impl<F: Scalar> Scores<F> for KnownCovarianceGaussian {
     fn scorer(
         &self,
         components: &[Sufficient<'_>],
@@ -316,6 +272,16 @@ impl<F: Scalar> Likelihood<F> for KnownCovarianceGaussian {
         Ok(Box::new(ColumnScorer::new(Curve::Square, packed, false).with_map(&self.map)))
     }
 
+    fn divergence_from_prior(&self, component: Sufficient<'_>) -> Result<f64> {
+        let own = self.posterior(component);
+        let columns = own.precisions.iter().zip(&own.mean).zip(&self.precisions).zip(&self.mean);
+        let column = |(((p, m), p_0), m_0): (((&f64, &f64), &f64), &f64)| {
+            let ratio = p_0 / p;
+            0.5 * (ratio - 1.0 - ratio.ln() + p_0 * (m - m_0) * (m - m_0))
+        };
+        Ok(columns.map(column).sum())
+    }
+
     fn log_base_measure(&self, rows: RowBlock<'_, F>, masses: &[f64]) -> f64 {
         let d = self.mean.len();
         let mut total = 0.0;
@@ -325,5 +291,43 @@ impl<F: Scalar> Likelihood<F> for KnownCovarianceGaussian {
             total += mass * (self.log_constant() - 0.5 * square);
         }
         total
+    }
+}
+
+impl PointEstimates for KnownCovarianceGaussian {
+    fn at_point(&self, component: Sufficient<'_>, estimate: Estimate) -> Result<AtPoint> {
+        let means = self.point(component, estimate);
+        let sums = times(&self.map, component.statistics);
+        // Of the mean in the data's own columns.
+        let mut at = AtPoint { log_likelihood: 0.0, log_prior: self.log_constant() };
+        for (((m, s), p), m_0) in means.iter().zip(&sums).zip(&self.precisions).zip(&self.mean) {
+            at.log_likelihood += m * (s - 0.5 * component.count * m);
+            at.log_prior += 0.5 * (p.ln() - p * (m - m_0) * (m - m_0));
+        }
+        Ok(at)
+    }
+
+    fn check_mode(&self) -> Result<()> {
+        Ok(())
+    }
+
+    fn point_estimates(&self, components: &[Sufficient<'_>], estimate: Estimate) -> Result<Parameters> {
+        let means = components.iter().flat_map(|component| self.unmapped(&self.point(*component, estimate)));
+        Ok(Parameters::from_pairs([("mean", table(self.mean.len(), means.collect()))]))
+    }
+}
+
+impl Draws for KnownCovarianceGaussian {
+    fn draw(&self, component: Sufficient<'_>, from: Draw<'_>, generator: &mut Generator) -> Result<Vec<f64>> {
+        let own = match from.estimate {
+            None => self.posterior(component),
+            Some(estimate) => {
+                Posterior { precisions: vec![f64::INFINITY; self.mean.len()], mean: self.point(component, estimate) }
+            }
+        };
+        let columns = own.mean.iter().zip(&own.precisions);
+        let mapped: Vec<f64> =
+            columns.map(|(m, p)| m + (1.0 + p.recip()).sqrt() * generator.sample::<f64, _>(StandardNormal)).collect();
+        Ok(self.unmapped(&mapped))
     }
 }

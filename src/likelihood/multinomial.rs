@@ -6,7 +6,9 @@ use crate::data::{Demands, Domain, Moments, Needs, RowBlock};
 use crate::error::{Error, Result};
 use crate::likelihood::counts::{LEAST, Tally};
 use crate::likelihood::gamma;
-use crate::likelihood::{AtPoint, Conjugate, Density, Draw, Estimate, Frame, Likelihood, Specification};
+use crate::likelihood::{
+    AtPoint, Conjugate, Density, Draw, Draws, Estimate, Frame, PointEstimates, Scores, Specification, capabilities,
+};
 use crate::objective::Objective;
 use crate::parallel::map;
 use crate::parameters::{Parameters, Value, table, vector};
@@ -92,10 +94,6 @@ fn coefficient(parameters: &Parameters) -> Result<bool> {
 }
 
 impl Conjugate for Multinomial {
-    fn dimension(&self) -> usize {
-        self.pseudo_counts.len()
-    }
-
     fn n_statistics(&self) -> usize {
         self.tally.n_statistics()
     }
@@ -120,83 +118,19 @@ impl Conjugate for Multinomial {
         Ok(gains - ln_gamma_difference(self.total, words.max(0.0)))
     }
 
-    fn divergence_from_prior(&self, component: Sufficient<'_>) -> Result<f64> {
-        let (beta, total) = self.posterior(component);
-        let of_total = digamma(total);
-        // The sums themselves, not the differences of beta and beta_0: a large prior absorbs them.
-        let weighted: f64 = beta
-            .iter()
-            .zip(component.statistics)
-            .filter(|(_, s)| **s > 0.0)
-            .map(|(b, s)| s * (digamma(*b) - of_total))
-            .sum();
-        Ok(weighted - self.log_marginal(component)?)
-    }
-
     fn check_statistics(&self, components: &[Sufficient<'_>]) -> Result<()> {
         self.tally.check(components, false)
-    }
-
-    fn at_point(&self, component: Sufficient<'_>, estimate: Estimate) -> Result<AtPoint> {
-        let phi = self.probabilities(component, estimate);
-        let mut at = AtPoint { log_likelihood: 0.0, log_prior: ln_gamma(self.total) };
-        for ((p, s), b) in phi.iter().zip(component.statistics).zip(&self.pseudo_counts) {
-            let log = p.max(LEAST).ln();
-            at.log_likelihood += s * log;
-            at.log_prior += (b - 1.0) * log - ln_gamma(*b);
-        }
-        Ok(at)
-    }
-
-    fn check_mode(&self) -> Result<()> {
-        match self.pseudo_counts.iter().find(|b| **b < 1.0) {
-            Some(b) => {
-                Err(Error::invalid("pseudo_counts", Value::Number(*b), "at least 1 where the objective is \"map\""))
-            }
-            None => Ok(()),
-        }
-    }
-
-    fn point_estimates(&self, components: &[Sufficient<'_>], estimate: Estimate) -> Result<Parameters> {
-        let all = components.iter().flat_map(|component| self.probabilities(*component, estimate)).collect();
-        Ok(Parameters::from_pairs([("probabilities", table(self.pseudo_counts.len(), all))]))
     }
 
     fn posterior_parameters(&self, components: &[Sufficient<'_>]) -> Result<Parameters> {
         let all = components.iter().flat_map(|component| self.posterior(*component).0).collect();
         Ok(Parameters::from_pairs([("pseudo_counts", table(self.pseudo_counts.len(), all))]))
     }
-
-    /// A row of the average length.
-    fn draw(&self, component: Sufficient<'_>, from: Draw<'_>, generator: &mut Generator) -> Result<Vec<f64>> {
-        let words: f64 = from.all.statistics.iter().sum();
-        let mut left = (words / from.all.count.max(1e-12)).round().max(0.0) as u64;
-        let phi = if let Some(estimate) = from.estimate {
-            self.probabilities(component, estimate)
-        } else {
-            let draws = self.posterior(component).0.into_iter().map(|b| gamma::draw(b, 1.0, generator));
-            draws.collect::<Result<_>>()?
-        };
-        let mut mass: f64 = phi.iter().sum();
-        let mut row = Vec::with_capacity(phi.len());
-        for p in phi {
-            // What is left of the words goes here by its share of what is left of the probability.
-            let share = if mass > 0.0 { (p / mass).clamp(0.0, 1.0) } else { 0.0 };
-            let count = Binomial::new(left, share).map_or(0, |binomial| binomial.sample(generator));
-            row.push(count as f64);
-            left -= count;
-            mass -= p;
-        }
-        Ok(row)
-    }
-
-    fn rebase(&self, component: Sufficient<'_>, _: &[f64]) -> Result<Vec<f64>> {
-        // The origin is zero in every fit.
-        Ok(component.statistics.to_vec())
-    }
 }
 
-impl<F: Scalar> Likelihood<F> for Multinomial {
+capabilities!(Multinomial: scores, points, draws);
+
+impl<F: Scalar> Scores<F> for Multinomial {
     fn scorer(
         &self,
         components: &[Sufficient<'_>],
@@ -257,12 +191,77 @@ impl<F: Scalar> Likelihood<F> for Multinomial {
         Ok(Box::new(scorer))
     }
 
+    fn divergence_from_prior(&self, component: Sufficient<'_>) -> Result<f64> {
+        let (beta, total) = self.posterior(component);
+        let of_total = digamma(total);
+        // The sums themselves, not the differences of beta and beta_0: a large prior absorbs them.
+        let weighted: f64 = beta
+            .iter()
+            .zip(component.statistics)
+            .filter(|(_, s)| **s > 0.0)
+            .map(|(b, s)| s * (digamma(*b) - of_total))
+            .sum();
+        Ok(weighted - self.log_marginal(component)?)
+    }
+
     fn log_base_measure(&self, rows: RowBlock<'_, F>, masses: &[f64]) -> f64 {
         if self.coefficient {
             Self::log_coefficient().weighted_sum(rows, self.pseudo_counts.len(), masses)
         } else {
             0.0
         }
+    }
+}
+
+impl PointEstimates for Multinomial {
+    fn at_point(&self, component: Sufficient<'_>, estimate: Estimate) -> Result<AtPoint> {
+        let phi = self.probabilities(component, estimate);
+        let mut at = AtPoint { log_likelihood: 0.0, log_prior: ln_gamma(self.total) };
+        for ((p, s), b) in phi.iter().zip(component.statistics).zip(&self.pseudo_counts) {
+            let log = p.max(LEAST).ln();
+            at.log_likelihood += s * log;
+            at.log_prior += (b - 1.0) * log - ln_gamma(*b);
+        }
+        Ok(at)
+    }
+
+    fn check_mode(&self) -> Result<()> {
+        match self.pseudo_counts.iter().find(|b| **b < 1.0) {
+            Some(b) => {
+                Err(Error::invalid("pseudo_counts", Value::Number(*b), "at least 1 where the objective is \"map\""))
+            }
+            None => Ok(()),
+        }
+    }
+
+    fn point_estimates(&self, components: &[Sufficient<'_>], estimate: Estimate) -> Result<Parameters> {
+        let all = components.iter().flat_map(|component| self.probabilities(*component, estimate)).collect();
+        Ok(Parameters::from_pairs([("probabilities", table(self.pseudo_counts.len(), all))]))
+    }
+}
+
+impl Draws for Multinomial {
+    /// A row of the average length.
+    fn draw(&self, component: Sufficient<'_>, from: Draw<'_>, generator: &mut Generator) -> Result<Vec<f64>> {
+        let words: f64 = from.all.statistics.iter().sum();
+        let mut left = (words / from.all.count.max(1e-12)).round().max(0.0) as u64;
+        let phi = if let Some(estimate) = from.estimate {
+            self.probabilities(component, estimate)
+        } else {
+            let draws = self.posterior(component).0.into_iter().map(|b| gamma::draw(b, 1.0, generator));
+            draws.collect::<Result<_>>()?
+        };
+        let mut mass: f64 = phi.iter().sum();
+        let mut row = Vec::with_capacity(phi.len());
+        for p in phi {
+            // What is left of the words goes here by its share of what is left of the probability.
+            let share = if mass > 0.0 { (p / mass).clamp(0.0, 1.0) } else { 0.0 };
+            let count = Binomial::new(left, share).map_or(0, |binomial| binomial.sample(generator));
+            row.push(count as f64);
+            left -= count;
+            mass -= p;
+        }
+        Ok(row)
     }
 }
 

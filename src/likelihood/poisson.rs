@@ -6,7 +6,10 @@ use crate::data::{Demands, Domain, Moments, Needs, RowBlock};
 use crate::error::{Error, Result};
 use crate::likelihood::counts::{LEAST, Tally};
 use crate::likelihood::gamma;
-use crate::likelihood::{AtPoint, Conjugate, Density, Draw, Estimate, Frame, Likelihood, Specification};
+use crate::likelihood::{
+    AtPoint, Conjugate, Density, Draw, Draws, Estimate, Frame, Imputation, PointEstimates, Scores, Specification,
+    capabilities,
+};
 use crate::objective::Objective;
 use crate::parallel::map;
 use crate::parameters::{Parameters, Value, table, vector};
@@ -114,10 +117,6 @@ impl Specification for Poisson {
 }
 
 impl Conjugate for Poisson {
-    fn dimension(&self) -> usize {
-        self.prior.len()
-    }
-
     fn n_statistics(&self) -> usize {
         self.tally.n_statistics()
     }
@@ -135,36 +134,8 @@ impl Conjugate for Poisson {
         Ok(columns.map(|((n, s), prior)| gamma::cumulant_above((prior.shape, prior.rate), (s, n))).sum())
     }
 
-    fn divergence_from_prior(&self, component: Sufficient<'_>) -> Result<f64> {
-        let columns = self.tally.of(component).zip(&self.prior);
-        Ok(columns.map(|((n, s), prior)| gamma::divergence((prior.shape, prior.rate), (s, n))).sum())
-    }
-
     fn check_statistics(&self, components: &[Sufficient<'_>]) -> Result<()> {
         self.tally.check(components, false)
-    }
-
-    fn at_point(&self, component: Sufficient<'_>, estimate: Estimate) -> Result<AtPoint> {
-        let mut at = AtPoint { log_likelihood: 0.0, log_prior: 0.0 };
-        for (((n, s), theta), prior) in self.tally.of(component).zip(self.rates(component, estimate)).zip(&self.prior) {
-            at.log_likelihood += s * theta.max(LEAST).ln() - n * theta;
-            at.log_prior += gamma::log_density(theta.max(LEAST), prior.shape, prior.rate);
-        }
-        Ok(at)
-    }
-
-    fn check_mode(&self) -> Result<()> {
-        match self.prior.iter().find(|prior| prior.shape < 1.0) {
-            Some(prior) => {
-                Err(Error::invalid("shape", Value::Number(prior.shape), "at least 1 where the objective is \"map\""))
-            }
-            None => Ok(()),
-        }
-    }
-
-    fn point_estimates(&self, components: &[Sufficient<'_>], estimate: Estimate) -> Result<Parameters> {
-        let all = components.iter().flat_map(|component| self.rates(*component, estimate)).collect();
-        Ok(Parameters::from_pairs([("rate", table(self.prior.len(), all))]))
     }
 
     fn posterior_parameters(&self, components: &[Sufficient<'_>]) -> Result<Parameters> {
@@ -179,31 +150,11 @@ impl Conjugate for Poisson {
         };
         Ok(Parameters::from_pairs([("shape", shape), ("rate", rate)]))
     }
-
-    fn predictive_moments(&self, component: Sufficient<'_>) -> Result<(Vec<f64>, Vec<f64>)> {
-        let columns = self.posterior(component).into_iter();
-        Ok(columns.map(|own| (own.mean(), own.mean() * (1.0 + own.rate.recip()))).unzip())
-    }
-
-    fn draw(&self, component: Sufficient<'_>, from: Draw<'_>, generator: &mut Generator) -> Result<Vec<f64>> {
-        let rates = if let Some(estimate) = from.estimate {
-            self.rates(component, estimate)
-        } else {
-            let draws = self.posterior(component).into_iter().map(|own| gamma::draw(own.shape, own.rate, generator));
-            draws.collect::<Result<_>>()?
-        };
-        // A rate of zero gives no count.
-        let count = |theta| rand_distr::Poisson::new(theta).map_or(0.0, |poisson| poisson.sample(generator));
-        Ok(rates.into_iter().map(count).collect())
-    }
-
-    fn rebase(&self, component: Sufficient<'_>, _: &[f64]) -> Result<Vec<f64>> {
-        // The origin is zero in every fit.
-        Ok(component.statistics.to_vec())
-    }
 }
 
-impl<F: Scalar> Likelihood<F> for Poisson {
+capabilities!(Poisson: scores, points, imputation, draws);
+
+impl<F: Scalar> Scores<F> for Poisson {
     fn scorer(
         &self,
         components: &[Sufficient<'_>],
@@ -251,7 +202,58 @@ impl<F: Scalar> Likelihood<F> for Poisson {
         Ok(Box::new(scorer.with_row_terms(terms)))
     }
 
+    fn divergence_from_prior(&self, component: Sufficient<'_>) -> Result<f64> {
+        let columns = self.tally.of(component).zip(&self.prior);
+        Ok(columns.map(|((n, s), prior)| gamma::divergence((prior.shape, prior.rate), (s, n))).sum())
+    }
+
     fn log_base_measure(&self, rows: RowBlock<'_, F>, masses: &[f64]) -> f64 {
         Self::log_base().weighted_sum(rows, self.prior.len(), masses)
+    }
+}
+
+impl PointEstimates for Poisson {
+    fn at_point(&self, component: Sufficient<'_>, estimate: Estimate) -> Result<AtPoint> {
+        let mut at = AtPoint { log_likelihood: 0.0, log_prior: 0.0 };
+        for (((n, s), theta), prior) in self.tally.of(component).zip(self.rates(component, estimate)).zip(&self.prior) {
+            at.log_likelihood += s * theta.max(LEAST).ln() - n * theta;
+            at.log_prior += gamma::log_density(theta.max(LEAST), prior.shape, prior.rate);
+        }
+        Ok(at)
+    }
+
+    fn check_mode(&self) -> Result<()> {
+        match self.prior.iter().find(|prior| prior.shape < 1.0) {
+            Some(prior) => {
+                Err(Error::invalid("shape", Value::Number(prior.shape), "at least 1 where the objective is \"map\""))
+            }
+            None => Ok(()),
+        }
+    }
+
+    fn point_estimates(&self, components: &[Sufficient<'_>], estimate: Estimate) -> Result<Parameters> {
+        let all = components.iter().flat_map(|component| self.rates(*component, estimate)).collect();
+        Ok(Parameters::from_pairs([("rate", table(self.prior.len(), all))]))
+    }
+}
+
+impl Imputation for Poisson {
+    fn predictive_moments(&self, component: Sufficient<'_>) -> Result<(Vec<f64>, Vec<f64>)> {
+        let columns = self.posterior(component).into_iter();
+        Ok(columns.map(|own| (own.mean(), own.mean() * (1.0 + own.rate.recip()))).unzip())
+    }
+}
+
+impl Draws for Poisson {
+    fn draw(&self, component: Sufficient<'_>, from: Draw<'_>, generator: &mut Generator) -> Result<Vec<f64>> {
+        let rates = if let Some(estimate) = from.estimate {
+            self.rates(component, estimate)
+        } else {
+            let draws = self.posterior(component).into_iter().map(|own| gamma::draw(own.shape, own.rate, generator));
+            draws.collect::<Result<_>>()?
+        };
+        // A rate of zero gives no count.
+        let count = |theta| rand_distr::Poisson::new(theta).map_or(0.0, |poisson| poisson.sample(generator));
+        Ok(rates.into_iter().map(count).collect())
     }
 }

@@ -17,7 +17,9 @@ use crate::likelihood::diagonal_gaussian::RIDGE;
 use crate::likelihood::gamma;
 use crate::likelihood::no_marginal;
 use crate::likelihood::wishart::LEAST_SHARE;
-use crate::likelihood::{AtPoint, Conjugate, Density, Draw, Estimate, Frame, Likelihood, Specification};
+use crate::likelihood::{
+    AtPoint, Conjugate, Density, Draw, Draws, Estimate, Frame, PointEstimates, Scores, Specification, capabilities,
+};
 use crate::objective::Objective;
 use crate::parallel::map;
 use crate::parameters::{Parameters, Value, table, vector};
@@ -287,10 +289,6 @@ fn base(parameters: &Parameters) -> Result<Base> {
 }
 
 impl Conjugate for SphericalGaussian {
-    fn dimension(&self) -> usize {
-        self.prior.mean.len()
-    }
-
     fn n_statistics(&self) -> usize {
         self.prior.mean.len() + 1
     }
@@ -332,47 +330,6 @@ impl Conjugate for SphericalGaussian {
         })
     }
 
-    fn divergence_from_prior(&self, component: Sufficient<'_>) -> Result<f64> {
-        Ok(self.divergence(&self.posterior(component)))
-    }
-
-    fn at_point(&self, component: Sufficient<'_>, estimate: Estimate) -> Result<AtPoint> {
-        let (own, Point { mean, precision, blur }) = (self.centred(component), self.point(component, estimate));
-        let (d, prior) = (self.d(), &self.prior);
-        let average = |s: &f64| if own.n < 1e-12 { 0.0 } else { s / own.n };
-        let distance: f64 = own.sums.iter().zip(&mean).map(|(s, m)| (average(s) - m).powi(2)).sum();
-        let scatter = own.scatter + own.n * (distance + d * blur);
-        let kappa = if self.base == Base::Conjugate { prior.kappa * precision } else { prior.kappa };
-        let from_prior: f64 = mean.iter().zip(&prior.mean).map(|(a, b)| (a - b).powi(2)).sum();
-        Ok(AtPoint {
-            log_likelihood: 0.5 * (own.n * d * precision.ln() - precision * scatter),
-            log_prior: gamma::log_density(precision, prior.shape, prior.rate)
-                + 0.5 * (d * (kappa / (2.0 * PI)).ln() - kappa * from_prior),
-        })
-    }
-
-    fn check_mode(&self) -> Result<()> {
-        let least = match self.base {
-            Base::Conjugate => (1.0 - 0.5 * self.d()).max(0.0),
-            Base::Product => 1.0,
-        };
-        if self.prior.shape > least {
-            return Ok(());
-        }
-        let allowed = format!("greater than {least} where the objective is \"map\"");
-        Err(Error::invalid("shape", Value::Number(self.prior.shape), allowed))
-    }
-
-    fn point_estimates(&self, components: &[Sufficient<'_>], estimate: Estimate) -> Result<Parameters> {
-        let points: Vec<Point> = components.iter().map(|component| self.point(*component, estimate)).collect();
-        let means = points.iter().flat_map(|point| point.mean.iter().zip(&self.frame.origin).map(|(m, o)| m + o));
-        let variances = points.iter().map(|point| point.precision.recip()).collect();
-        Ok(Parameters::from_pairs([
-            ("mean", table(self.prior.mean.len(), means.collect())),
-            ("variance", vector(variances)),
-        ]))
-    }
-
     fn posterior_parameters(&self, components: &[Sufficient<'_>]) -> Result<Parameters> {
         let all: Vec<Posterior> = components.iter().map(|component| self.posterior(*component)).collect();
         let of = |value: fn(&Posterior) -> f64| vector(all.iter().map(value).collect());
@@ -383,23 +340,6 @@ impl Conjugate for SphericalGaussian {
             ("shape", of(|own| own.shape)),
             ("rate", of(|own| own.rate)),
         ]))
-    }
-
-    fn draw(&self, component: Sufficient<'_>, from: Draw<'_>, generator: &mut Generator) -> Result<Vec<f64>> {
-        let of_point = from.estimate.map(|estimate| self.point(component, estimate));
-        let (mean, variance) = if let Some(Point { mean, precision, .. }) = of_point {
-            (mean, precision.recip())
-        } else {
-            let own = self.posterior(component);
-            let precision = gamma::draw(own.shape, own.rate, generator)?;
-            let variance = match self.base {
-                Base::Conjugate => (1.0 + own.kappa.recip()) / precision,
-                Base::Product => precision.recip() + own.kappa.recip(),
-            };
-            (own.mean, variance)
-        };
-        let means = mean.iter().zip(&self.frame.origin);
-        Ok(means.map(|(m, o)| o + m + variance.sqrt() * generator.sample::<f64, _>(StandardNormal)).collect())
     }
 
     fn rebase(&self, component: Sufficient<'_>, origin: &[f64]) -> Result<Vec<f64>> {
@@ -418,7 +358,9 @@ impl Conjugate for SphericalGaussian {
     }
 }
 
-impl<F: Scalar> Likelihood<F> for SphericalGaussian {
+capabilities!(SphericalGaussian: scores, points, draws);
+
+impl<F: Scalar> Scores<F> for SphericalGaussian {
     fn scorer(
         &self,
         components: &[Sufficient<'_>],
@@ -456,7 +398,69 @@ impl<F: Scalar> Likelihood<F> for SphericalGaussian {
         }))))
     }
 
+    fn divergence_from_prior(&self, component: Sufficient<'_>) -> Result<f64> {
+        Ok(self.divergence(&self.posterior(component)))
+    }
+
     fn log_base_measure(&self, _: RowBlock<'_, F>, masses: &[f64]) -> f64 {
         -0.5 * self.d() * (2.0 * PI).ln() * sum(masses)
+    }
+}
+
+impl PointEstimates for SphericalGaussian {
+    fn at_point(&self, component: Sufficient<'_>, estimate: Estimate) -> Result<AtPoint> {
+        let (own, Point { mean, precision, blur }) = (self.centred(component), self.point(component, estimate));
+        let (d, prior) = (self.d(), &self.prior);
+        let average = |s: &f64| if own.n < 1e-12 { 0.0 } else { s / own.n };
+        let distance: f64 = own.sums.iter().zip(&mean).map(|(s, m)| (average(s) - m).powi(2)).sum();
+        let scatter = own.scatter + own.n * (distance + d * blur);
+        let kappa = if self.base == Base::Conjugate { prior.kappa * precision } else { prior.kappa };
+        let from_prior: f64 = mean.iter().zip(&prior.mean).map(|(a, b)| (a - b).powi(2)).sum();
+        Ok(AtPoint {
+            log_likelihood: 0.5 * (own.n * d * precision.ln() - precision * scatter),
+            log_prior: gamma::log_density(precision, prior.shape, prior.rate)
+                + 0.5 * (d * (kappa / (2.0 * PI)).ln() - kappa * from_prior),
+        })
+    }
+
+    fn check_mode(&self) -> Result<()> {
+        let least = match self.base {
+            Base::Conjugate => (1.0 - 0.5 * self.d()).max(0.0),
+            Base::Product => 1.0,
+        };
+        if self.prior.shape > least {
+            return Ok(());
+        }
+        let allowed = format!("greater than {least} where the objective is \"map\"");
+        Err(Error::invalid("shape", Value::Number(self.prior.shape), allowed))
+    }
+
+    fn point_estimates(&self, components: &[Sufficient<'_>], estimate: Estimate) -> Result<Parameters> {
+        let points: Vec<Point> = components.iter().map(|component| self.point(*component, estimate)).collect();
+        let means = points.iter().flat_map(|point| point.mean.iter().zip(&self.frame.origin).map(|(m, o)| m + o));
+        let variances = points.iter().map(|point| point.precision.recip()).collect();
+        Ok(Parameters::from_pairs([
+            ("mean", table(self.prior.mean.len(), means.collect())),
+            ("variance", vector(variances)),
+        ]))
+    }
+}
+
+impl Draws for SphericalGaussian {
+    fn draw(&self, component: Sufficient<'_>, from: Draw<'_>, generator: &mut Generator) -> Result<Vec<f64>> {
+        let of_point = from.estimate.map(|estimate| self.point(component, estimate));
+        let (mean, variance) = if let Some(Point { mean, precision, .. }) = of_point {
+            (mean, precision.recip())
+        } else {
+            let own = self.posterior(component);
+            let precision = gamma::draw(own.shape, own.rate, generator)?;
+            let variance = match self.base {
+                Base::Conjugate => (1.0 + own.kappa.recip()) / precision,
+                Base::Product => precision.recip() + own.kappa.recip(),
+            };
+            (own.mean, variance)
+        };
+        let means = mean.iter().zip(&self.frame.origin);
+        Ok(means.map(|(m, o)| o + m + variance.sqrt() * generator.sample::<f64, _>(StandardNormal)).collect())
     }
 }

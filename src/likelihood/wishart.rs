@@ -6,7 +6,9 @@ use crate::data::{Demands, Domain, Moments, Needs, RowBlock};
 use crate::error::{Error, Result};
 use crate::likelihood::diagonal_gaussian::RIDGE;
 use crate::likelihood::normal_wishart::NormalWishart;
-use crate::likelihood::{AtPoint, Conjugate, Density, Draw, Estimate, Likelihood, Metric};
+use crate::likelihood::{
+    AtPoint, Conjugate, Density, Draw, Draws, Estimate, Likelihood, Metric, PointEstimates, Scores, Seeding,
+};
 use crate::linalg::{add_moments, cholesky, packed_len, unpack};
 use crate::objective::Objective;
 use crate::parallel::try_map;
@@ -155,10 +157,6 @@ fn quadratic<M: NormalWishartModel>(
 }
 
 impl<M: NormalWishartModel> Conjugate for M {
-    fn dimension(&self) -> usize {
-        NormalWishartModel::origin(self).len()
-    }
-
     fn n_statistics(&self) -> usize {
         self.n_sums() + packed_len(NormalWishartModel::origin(self).len())
     }
@@ -176,10 +174,40 @@ impl<M: NormalWishartModel> Conjugate for M {
         Ok(self.posterior(component)?.cumulant_above(self.prior()))
     }
 
+    fn posterior_parameters(&self, components: &[Sufficient<'_>]) -> Result<Parameters> {
+        let posterior = |k: usize| self.posterior(components[k]).map_err(|error| error.of_component(k));
+        Ok(self.parameters(&try_map(components.len(), posterior)?))
+    }
+
+    fn rebase(&self, component: Sufficient<'_>, origin: &[f64]) -> Result<Vec<f64>> {
+        NormalWishartModel::rebase(self, component, origin)
+    }
+}
+
+impl<F: Scalar, M: NormalWishartModel> Scores<F> for M {
+    fn scorer(
+        &self,
+        components: &[Sufficient<'_>],
+        log_weights: &[f64],
+        density: Density,
+    ) -> Result<Box<dyn Scorer<F>>> {
+        let packed: Vec<Quadratic> = try_map(components.len(), |k| {
+            quadratic(self, components[k], log_weights[k], density).map_err(|error| error.of_component(k))
+        })?;
+        let row_term = (density == Density::Divergence).then(|| self.prior().divergence_row_term());
+        Ok(Box::new(QuadraticScorer::new(NormalWishartModel::origin(self).len(), packed, row_term.as_ref())))
+    }
+
     fn divergence_from_prior(&self, component: Sufficient<'_>) -> Result<f64> {
         Ok(self.posterior(component)?.divergence_from(self.prior()))
     }
 
+    fn log_base_measure(&self, _: RowBlock<'_, F>, masses: &[f64]) -> f64 {
+        -0.5 * NormalWishartModel::origin(self).len() as f64 * (2.0 * PI).ln() * sum(masses)
+    }
+}
+
+impl<M: NormalWishartModel> PointEstimates for M {
     fn at_point(&self, component: Sufficient<'_>, estimate: Estimate) -> Result<AtPoint> {
         let Point { at, times, blur } = point(self, component, estimate)?;
         let d = at.dimension();
@@ -230,7 +258,9 @@ impl<M: NormalWishartModel> Conjugate for M {
         let means = points.iter().flat_map(|point| point.at.mean.iter().zip(origin).map(|(m, o)| m + o));
         Ok(Parameters::from_pairs([("mean", table(d, means.collect())), ("covariance", covariances)]))
     }
+}
 
+impl<M: NormalWishartModel> Seeding for M {
     /// With a free mean the columns' own distances, each in units of the prior's scale; with a known one, angles as the
     /// component's covariance makes them.
     fn metric(&self, component: Sufficient<'_>) -> Result<Metric> {
@@ -241,12 +271,9 @@ impl<M: NormalWishartModel> Conjugate for M {
         let scale = self.prior().scale();
         Ok(Metric::Columns(scale.iter().step_by(d + 1).map(|b| b.sqrt().recip()).collect()))
     }
+}
 
-    fn posterior_parameters(&self, components: &[Sufficient<'_>]) -> Result<Parameters> {
-        let posterior = |k: usize| self.posterior(components[k]).map_err(|error| error.of_component(k));
-        Ok(self.parameters(&try_map(components.len(), posterior)?))
-    }
-
+impl<M: NormalWishartModel> Draws for M {
     fn draw(&self, component: Sufficient<'_>, from: Draw<'_>, generator: &mut Generator) -> Result<Vec<f64>> {
         let row = match from.estimate {
             None => self.posterior(component)?.draw(generator)?,
@@ -257,27 +284,22 @@ impl<M: NormalWishartModel> Conjugate for M {
         };
         Ok(row.iter().zip(NormalWishartModel::origin(self)).map(|(x, o)| x + o).collect())
     }
-
-    fn rebase(&self, component: Sufficient<'_>, origin: &[f64]) -> Result<Vec<f64>> {
-        NormalWishartModel::rebase(self, component, origin)
-    }
 }
 
 impl<F: Scalar, M: NormalWishartModel> Likelihood<F> for M {
-    fn scorer(
-        &self,
-        components: &[Sufficient<'_>],
-        log_weights: &[f64],
-        density: Density,
-    ) -> Result<Box<dyn Scorer<F>>> {
-        let packed: Vec<Quadratic> = try_map(components.len(), |k| {
-            quadratic(self, components[k], log_weights[k], density).map_err(|error| error.of_component(k))
-        })?;
-        let row_term = (density == Density::Divergence).then(|| self.prior().divergence_row_term());
-        Ok(Box::new(QuadraticScorer::new(NormalWishartModel::origin(self).len(), packed, row_term.as_ref())))
+    fn scores(&self) -> Option<&dyn Scores<F>> {
+        Some(self)
     }
 
-    fn log_base_measure(&self, _: RowBlock<'_, F>, masses: &[f64]) -> f64 {
-        -0.5 * NormalWishartModel::origin(self).len() as f64 * (2.0 * PI).ln() * sum(masses)
+    fn points(&self) -> Option<&dyn PointEstimates> {
+        Some(self)
+    }
+
+    fn seeding(&self) -> Option<&dyn Seeding> {
+        Some(self)
+    }
+
+    fn draws(&self) -> Option<&dyn Draws> {
+        Some(self)
     }
 }

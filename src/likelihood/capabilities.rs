@@ -1,0 +1,308 @@
+//! Optional capabilities of a likelihood, and the errors where one is asked for that is not there.
+
+use crate::data::RowBlock;
+use crate::error::{Error, Result};
+use crate::likelihood::Conjugate;
+use crate::objective::Objective;
+use crate::parameters::Parameters;
+use crate::rng::Generator;
+use crate::scoring::Scorer;
+use crate::simd::Scalar;
+use crate::suffstats::Sufficient;
+
+/// A likelihood for rows of type `F`: its conjugate mathematics, and each capability, or `None` where it has not got it.
+pub trait Likelihood<F: Scalar>: Conjugate {
+    /// Scores for the local step.
+    fn scores(&self) -> Option<&dyn Scores<F>> {
+        None
+    }
+
+    /// Point estimates.
+    fn points(&self) -> Option<&dyn PointEstimates> {
+        None
+    }
+
+    /// A metric of its own for where components start.
+    fn seeding(&self) -> Option<&dyn Seeding> {
+        None
+    }
+
+    /// Moments of missing values.
+    fn imputation(&self) -> Option<&dyn Imputation> {
+        None
+    }
+
+    /// Draws of rows.
+    fn draws(&self) -> Option<&dyn Draws> {
+        None
+    }
+}
+
+/// What turns a posterior into the log weights of a row.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Density {
+    /// What the local step of an objective uses: E_q log p(x | phi_k), or the log density at a point estimate.
+    Expected(Objective),
+    /// log p(x | phi) at point estimates.
+    PlugIn(Estimate),
+    /// log p(x | lambda_k): the posterior predictive.
+    Predictive,
+    /// Minus the divergence of the row's smoothed statistics from the component's (spec 5.2): a Bregman
+    /// divergence where the family allows it.
+    Divergence,
+}
+
+/// Scores of rows for the local step, and what the bound needs beside them.
+pub trait Scores<F: Scalar> {
+    /// Packs components, each with a log weight to add, into the form that scores rows.
+    ///
+    /// # Errors
+    /// [`Error::Numerical`] naming the component that has no Cholesky factor.
+    fn scorer(
+        &self,
+        components: &[Sufficient<'_>],
+        log_weights: &[f64],
+        density: Density,
+    ) -> Result<Box<dyn Scorer<F>>>;
+
+    /// KL(q(phi_k) || p(phi_k)), nats.
+    ///
+    /// # Errors
+    /// As [`Conjugate::log_marginal`].
+    fn divergence_from_prior(&self, component: Sufficient<'_>) -> Result<f64>;
+
+    /// `sum_i masses[i] log h(rows_i)`, nats.
+    fn log_base_measure(&self, rows: RowBlock<'_, F>, masses: &[f64]) -> f64;
+}
+
+/// Which point estimates of a component.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Estimate {
+    /// From posterior means, of a precision where there is one.
+    Mean,
+    /// The joint mode of the posterior in the mean and the precision (spec 2g).
+    Mode,
+    /// Of the largest likelihood.
+    MaximumLikelihood,
+}
+
+/// Contribution of a point estimate to its objective.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct AtPoint {
+    /// sum r log p(x | phi) without the base measure, nats.
+    pub log_likelihood: f64,
+    /// log p(phi), nats.
+    pub log_prior: f64,
+}
+
+/// Point estimates of components.
+pub trait PointEstimates {
+    /// Contribution of a component's point estimate to its objective.
+    ///
+    /// # Errors
+    /// As [`Conjugate::log_marginal`].
+    fn at_point(&self, component: Sufficient<'_>, estimate: Estimate) -> Result<AtPoint>;
+
+    /// Refuses a prior whose density has no largest value, before `Objective::Map` looks for it.
+    ///
+    /// # Errors
+    /// [`Error::InvalidArgument`] naming the parameter.
+    fn check_mode(&self) -> Result<()>;
+
+    /// Point estimates of all components in the data's own units, by names of their own.
+    ///
+    /// # Errors
+    /// As [`Conjugate::log_marginal`].
+    fn point_estimates(&self, components: &[Sufficient<'_>], estimate: Estimate) -> Result<Parameters>;
+}
+
+/// Distance between rows where the parts of a component start.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Metric {
+    /// By [`Density::Divergence`].
+    Divergence,
+    /// By Euclidean distance, each column times its entry, (D,).
+    Columns(Vec<f64>),
+    /// By 1 - cos^2 of the angle between them as seen through a lower-triangular matrix, (D, D) column by column: for rows
+    /// of which only the directions in which they spread tell them apart.
+    Angle(Vec<f64>),
+}
+
+/// A metric for the rows of a component, where [`Metric::Divergence`] would not do.
+pub trait Seeding {
+    /// The metric for a component.
+    ///
+    /// # Errors
+    /// As [`Conjugate::log_marginal`].
+    fn metric(&self, component: Sufficient<'_>) -> Result<Metric>;
+}
+
+/// Moments of missing values, for a likelihood whose rows may have some: there they do not depend on the other columns of
+/// the row.
+pub trait Imputation {
+    /// Mean and variance of every column of the posterior predictive, in the data's own units.
+    ///
+    /// # Errors
+    /// As [`Conjugate::log_marginal`].
+    fn predictive_moments(&self, component: Sufficient<'_>) -> Result<(Vec<f64>, Vec<f64>)>;
+}
+
+/// What rows are drawn from.
+#[derive(Debug, Clone, Copy)]
+pub struct Draw<'a> {
+    /// Point estimates, where it is not the posterior predictive.
+    pub estimate: Option<Estimate>,
+    /// The sum over all components, for what one does not tell about rows: how many words they have.
+    pub all: Sufficient<'a>,
+}
+
+/// Draws from a component.
+pub trait Draws {
+    /// One row drawn from the posterior predictive or at point estimates, in the data's own units.
+    ///
+    /// # Errors
+    /// As [`Conjugate::log_marginal`].
+    fn draw(&self, component: Sufficient<'_>, from: Draw<'_>, generator: &mut Generator) -> Result<Vec<f64>>;
+}
+
+/// What callers ask of a likelihood; a capability that it has not got is an [`Error::NotSupported`].
+impl<F: Scalar> dyn Likelihood<F> + '_ {
+    /// Number of columns of a row.
+    pub fn dimension(&self) -> usize {
+        self.origin().len()
+    }
+
+    /// As [`Scores::scorer`].
+    ///
+    /// # Errors
+    /// As there.
+    pub fn scorer(
+        &self,
+        components: &[Sufficient<'_>],
+        log_weights: &[f64],
+        density: Density,
+    ) -> Result<Box<dyn Scorer<F>>> {
+        self.required_scores()?.scorer(components, log_weights, density)
+    }
+
+    /// As [`Scores::log_base_measure`]; zero without scores, where no row is ever scored.
+    pub fn log_base_measure(&self, rows: RowBlock<'_, F>, masses: &[f64]) -> f64 {
+        self.scores().map_or(0.0, |scores| scores.log_base_measure(rows, masses))
+    }
+
+    /// The contribution of a component to the objective, without the base measure, nats.
+    ///
+    /// # Errors
+    /// As [`Conjugate::log_marginal`].
+    pub fn gain(&self, component: Sufficient<'_>, objective: Objective) -> Result<f64> {
+        let at = |estimate| self.required_points()?.at_point(component, estimate);
+        match objective {
+            Objective::Variational => self.log_marginal(component),
+            Objective::Map => at(Estimate::Mode).map(|point| point.log_likelihood + point.log_prior),
+            Objective::Ml => at(Estimate::MaximumLikelihood).map(|point| point.log_likelihood),
+        }
+    }
+
+    /// The negative of the part of [`gain`](Self::gain) that does not depend on the responsibilities: the divergence from
+    /// the prior, minus the log prior of a point estimate, or nothing.
+    ///
+    /// # Errors
+    /// As [`Conjugate::log_marginal`].
+    pub fn cost(&self, component: Sufficient<'_>, objective: Objective) -> Result<f64> {
+        match objective {
+            Objective::Variational => self.required_scores()?.divergence_from_prior(component),
+            Objective::Map => self.required_points()?.at_point(component, Estimate::Mode).map(|point| -point.log_prior),
+            Objective::Ml => Ok(0.0),
+        }
+    }
+
+    /// As [`PointEstimates::check_mode`].
+    ///
+    /// # Errors
+    /// As there.
+    pub fn check_mode(&self) -> Result<()> {
+        self.required_points()?.check_mode()
+    }
+
+    /// As [`PointEstimates::point_estimates`].
+    ///
+    /// # Errors
+    /// As there.
+    pub fn point_estimates(&self, components: &[Sufficient<'_>], estimate: Estimate) -> Result<Parameters> {
+        self.required_points()?.point_estimates(components, estimate)
+    }
+
+    /// As [`Seeding::metric`]; without that capability [`Metric::Divergence`].
+    ///
+    /// # Errors
+    /// As there.
+    pub fn metric(&self, component: Sufficient<'_>) -> Result<Metric> {
+        self.seeding().map_or(Ok(Metric::Divergence), |seeding| seeding.metric(component))
+    }
+
+    /// As [`Imputation::predictive_moments`].
+    ///
+    /// # Errors
+    /// As there.
+    pub fn predictive_moments(&self, component: Sufficient<'_>) -> Result<(Vec<f64>, Vec<f64>)> {
+        let Some(imputation) = self.imputation() else {
+            let reason = "its predictive distribution of a value depends on the other columns of the row";
+            let allowed = "DiagonalGaussian, Bernoulli or Poisson";
+            return Err(Error::not_supported("likelihood", "imputation for this likelihood", reason, allowed));
+        };
+        imputation.predictive_moments(component)
+    }
+
+    /// As [`Draws::draw`].
+    ///
+    /// # Errors
+    /// As there.
+    pub fn draw(&self, component: Sufficient<'_>, from: Draw<'_>, generator: &mut Generator) -> Result<Vec<f64>> {
+        let missing = || absent("sampling of rows", "it cannot draw them");
+        self.draws().ok_or_else(missing)?.draw(component, from, generator)
+    }
+
+    fn required_scores(&self) -> Result<&dyn Scores<F>> {
+        self.scores().ok_or_else(|| absent("a fit", "it has no scores for the local step"))
+    }
+
+    fn required_points(&self) -> Result<&dyn PointEstimates> {
+        self.points().ok_or_else(|| absent("a point estimate", "it has none"))
+    }
+}
+
+/// The error where a likelihood has not got a capability.
+fn absent(what: &str, reason: &str) -> Error {
+    Error::not_supported("likelihood", format!("{what} for this likelihood"), reason, "another likelihood")
+}
+
+/// Declares the capabilities of a likelihood.
+macro_rules! capabilities {
+    ($likelihood:ty: $($capability:ident),*) => {
+        impl<F: crate::simd::Scalar> crate::likelihood::Likelihood<F> for $likelihood {
+            $(crate::likelihood::capabilities::capabilities!(@ $capability);)*
+        }
+    };
+    (@ scores) => {
+        fn scores(&self) -> Option<&dyn crate::likelihood::Scores<F>> {
+            Some(self)
+        }
+    };
+    (@ points) => {
+        fn points(&self) -> Option<&dyn crate::likelihood::PointEstimates> {
+            Some(self)
+        }
+    };
+    (@ imputation) => {
+        fn imputation(&self) -> Option<&dyn crate::likelihood::Imputation> {
+            Some(self)
+        }
+    };
+    (@ draws) => {
+        fn draws(&self) -> Option<&dyn crate::likelihood::Draws> {
+            Some(self)
+        }
+    };
+}
+
+pub(super) use capabilities;
