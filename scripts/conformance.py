@@ -385,7 +385,8 @@ Priors are chosen so that they have a mode; where one has none, "map" is refused
 
 {notes}
 
-`python scripts/conformance.py --write` makes this page, and `tests/model/test_conformance.py` compares it with what runs.
+`python scripts/conformance.py --write` makes this page, and `tests/model/test_conformance.py` compares it
+with what runs.
 """
 
 
