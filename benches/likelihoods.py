@@ -29,7 +29,7 @@ from numpy.typing import NDArray
 import stickbreak as sb
 from growth import peak
 from scikit_learn import ROUNDS, SPARSITY, ScikitLearn, Stickbreak, free_the_blas, generate, measure
-from stickbreak.likelihoods import Likelihood
+from stickbreak.model.likelihoods import Likelihood
 
 D, K = 50, 50
 VOCABULARY, WORDS = 10_000, 100

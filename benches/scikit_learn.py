@@ -20,8 +20,8 @@ from numpy.typing import NDArray
 from sklearn.mixture import BayesianGaussianMixture
 
 import stickbreak as sb
-from stickbreak.history import Record
-from stickbreak.likelihoods import Likelihood
+from stickbreak.model.likelihoods import Likelihood
+from stickbreak.result.history import Record
 
 # (n, D, K), and how many times as fast a pass is to be.
 SIZES = {

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 import stickbreak as sb
-from stickbreak.history import Record
+from stickbreak.result.history import Record
 
 N, D, K = 100_000, 64, 200
 PAIRS = 5

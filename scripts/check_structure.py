@@ -13,6 +13,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+from python_floors import check_python_floors
+
 # Floors of src/, lowest first. A module may use lower floors and, on its own floor, only modules to its left.
 FLOORS: tuple[tuple[str, ...], ...] = (
     ("error", "hash", "real", "rng", "simd", "parallel"),
@@ -408,6 +410,7 @@ def check_changelog(root: Path) -> Iterator[str]:
 
 CHECKS = (
     check_floors,
+    check_python_floors,
     check_only_one,
     check_crates,
     check_printing,

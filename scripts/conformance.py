@@ -24,10 +24,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 import stickbreak as sb
-from stickbreak.likelihoods import Likelihood
-from stickbreak.moves import Move
-from stickbreak.processes import Process
-from stickbreak.specification import Specification
+from stickbreak.model.likelihoods import Likelihood
+from stickbreak.model.processes import Process
+from stickbreak.model.specification import Specification
+from stickbreak.run.moves import Move
 from stickbreak.testing import visible_bits
 from stickbreak.testing.generators import VARIANTS, random_rows, random_specification, setting_of
 

@@ -4,7 +4,7 @@ import numpy as np
 
 import stickbreak as sb
 from recorder import Recorder, read_arguments, read_problem
-from stickbreak.history import Record
+from stickbreak.result.history import Record
 
 
 def posterior_of(fit: sb.Fit) -> dict[str, np.ndarray]:

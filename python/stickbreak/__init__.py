@@ -12,8 +12,6 @@ A model says what the data are made of, an algorithm says how to find it, and `f
 """
 
 from stickbreak._core import __version__
-from stickbreak.algorithms import Full, Memoized, Stochastic
-from stickbreak.checkpoints import Checkpoint
 from stickbreak.errors import (
     CheckpointError,
     ConversionWarning,
@@ -28,11 +26,8 @@ from stickbreak.errors import (
     StepSizeWarning,
     StickbreakError,
 )
-from stickbreak.fitting import fit
-from stickbreak.gamma import Gamma
-from stickbreak.history import MoveReport, Record, StopReason
-from stickbreak.labelling import LabelShare, label_shares
-from stickbreak.likelihoods import (
+from stickbreak.model.gamma import Gamma
+from stickbreak.model.likelihoods import (
     Bernoulli,
     DiagonalGaussian,
     Gaussian,
@@ -42,11 +37,16 @@ from stickbreak.likelihoods import (
     SphericalGaussian,
     ZeroMeanGaussian,
 )
-from stickbreak.loading import load
-from stickbreak.model import Mixture
-from stickbreak.moves import Birth, Delete, Merge, Split
-from stickbreak.processes import DirichletProcess, FiniteDirichlet, PitmanYor
-from stickbreak.results import Fit
+from stickbreak.model.mixture import Mixture
+from stickbreak.model.processes import DirichletProcess, FiniteDirichlet, PitmanYor
+from stickbreak.result.fit import Fit
+from stickbreak.result.history import MoveReport, Record, StopReason
+from stickbreak.result.labelling import LabelShare, label_shares
+from stickbreak.result.loading import load
+from stickbreak.run.algorithms import Full, Memoized, Stochastic
+from stickbreak.run.checkpoints import Checkpoint
+from stickbreak.run.fitting import fit
+from stickbreak.run.moves import Birth, Delete, Merge, Split
 
 __all__ = [
     "Bernoulli",

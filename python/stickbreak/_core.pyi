@@ -5,20 +5,16 @@ weights are float64 (n,).
 A specification travels as a pair (name, parameters); a parameter that is None follows the data.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any, Literal, TypeAlias, final
 
 import numpy as np
 from numpy.typing import NDArray
 
-from stickbreak.arrays import SparseRows
+from stickbreak.io.arrays import BlockSource, Rows
 
 __version__: str
 
-DenseRows: TypeAlias = NDArray[np.float32] | NDArray[np.float64]
-Rows: TypeAlias = DenseRows | SparseRows
-# Type, number of columns, and what returns a fresh iterator of C-contiguous rows of them.
-BlockSource: TypeAlias = tuple[str, int, Callable[[], Iterator[DenseRows]]]
 Specification: TypeAlias = tuple[str, dict[str, Any]]
 
 def registry() -> dict[str, list[str]]: ...

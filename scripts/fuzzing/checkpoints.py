@@ -13,7 +13,7 @@ import numpy as np
 import stickbreak as sb
 from fuzzing import Failure, generator
 from fuzzing.model_files import wild_json
-from stickbreak import files
+from stickbreak.io import files
 
 _KIND = 3
 _ROWS = np.random.default_rng(0).normal(size=(30, 2)) + np.repeat([[-5.0], [5.0]], 15, axis=0)

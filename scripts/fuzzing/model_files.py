@@ -23,7 +23,7 @@ from safetensors.numpy import save
 
 import stickbreak as sb
 from fuzzing import Failure, generator
-from stickbreak import files
+from stickbreak.io import files
 
 Generator = np.random.Generator
 Parts = tuple[dict[str, Any], dict[str, Any]]

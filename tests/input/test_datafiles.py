@@ -15,7 +15,7 @@ from hypothesis.extra import numpy as arrays
 from pyarrow import parquet
 
 import stickbreak as sb
-from stickbreak import datafiles
+from stickbreak.io import datafiles
 
 ROWS = np.array([[1.5, -2.0, 1e-300], [0.1, 3.0, 4e17]])
 

@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 
 import stickbreak as sb
 from stickbreak import testing
-from stickbreak.likelihoods import Likelihood
-from stickbreak.processes import Process
+from stickbreak.model.likelihoods import Likelihood
+from stickbreak.model.processes import Process
 from stickbreak.testing import generators, laws
 
 ROWS = generators.clustered_rows(np.random.default_rng(0), 120, 2, 3)
@@ -158,7 +158,7 @@ NEW_LIKELIHOOD = """
     from hypothesis import find, settings, given
     import stickbreak as sb
     from stickbreak import testing
-    from stickbreak.likelihoods import Likelihood
+    from stickbreak.model.likelihoods import Likelihood
 
     @dataclass(frozen=True, eq=False, repr=False)
     class Newcomer(Likelihood):

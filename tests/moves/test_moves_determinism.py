@@ -71,13 +71,13 @@ def test_every_checkpoint_leads_to_the_same_end(
 ) -> None:
     """Also those in the middle of a pass, while parts or fresh components are on trial, or in the last round."""
     path, written = tmp_path / "fit.checkpoint", []
-    write = sb.checkpoints.CheckpointFile.write
+    write = sb.run.checkpoints.CheckpointFile.write
 
     def keep(self: Any, run: bytes) -> None:
         write(self, run)
         written.append(path.read_bytes())
 
-    monkeypatch.setattr(sb.checkpoints.CheckpointFile, "write", keep)
+    monkeypatch.setattr(sb.run.checkpoints.CheckpointFile, "write", keep)
     rows = ROWS[:800]
     whole = fit(moves, rows, checkpoint=sb.Checkpoint(path, every_seconds=0), settings=settings)
     states = list(written)

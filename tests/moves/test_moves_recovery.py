@@ -141,7 +141,7 @@ def test_splits_have_their_turn_beside_births() -> None:
     rows = np.random.default_rng(0).normal(size=(500, 2))
     algorithm = sb.Memoized(moves=(sb.Birth(), sb.Split(), sb.Merge(), sb.Delete()))
     fit = sb.fit(sb.Mixture(likelihood=sb.Gaussian()), rows, algorithm, progress=False)
-    proposed = {report.kind: report.proposed for report in sb.history.moves_of(fit.history)}
+    proposed = {report.kind: report.proposed for report in sb.result.history.moves_of(fit.history)}
     assert proposed["birth"] > 0
     assert proposed["split"] > 0
 

@@ -167,7 +167,7 @@ def test_likelihoods(
 
 def test_every_likelihood_is_timed() -> None:
     timed = {type(problem.likelihood) for problem in likelihoods.PROBLEMS}
-    assert timed == set(sb.likelihoods.Likelihood.__subclasses__())
+    assert timed == set(sb.model.likelihoods.Likelihood.__subclasses__())
 
 
 def test_rows_of_patches(photographs: images.Photographs) -> None:

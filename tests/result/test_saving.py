@@ -14,7 +14,7 @@ import pytest
 
 import stickbreak as sb
 from cases import LIKELIHOODS, PROCESSES, LikelihoodName, ProcessName, clustered_rows, make_process, visible_bits
-from stickbreak import files
+from stickbreak.io import files
 
 ALGORITHMS = [sb.Full(sparsity=None, max_passes=4, tol=0.0), sb.Memoized(batches=3, sparsity=2, max_passes=4, tol=0.0)]
 

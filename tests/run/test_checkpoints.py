@@ -15,7 +15,7 @@ import pytest
 
 import stickbreak as sb
 from cases import clustered_rows, visible_bits
-from stickbreak import files
+from stickbreak.io import files
 
 MODEL = sb.Mixture(likelihood=sb.Gaussian(), process=sb.DirichletProcess())
 ROWS = clustered_rows(np.random.default_rng(3), 400, 3, 4)
@@ -73,13 +73,13 @@ def test_a_crashed_fit_goes_on(algorithm: sb.Full, init: Any, passes: int, tmp_p
 def test_every_state_between_two_batches_leads_to_the_same_end(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """All checkpoints of a fit are kept; from each of them the fit ends alike, in the middle of a pass or not."""
     written: list[bytes] = []
-    write = sb.checkpoints.CheckpointFile.write
+    write = sb.run.checkpoints.CheckpointFile.write
 
     def keep(self: Any, run: bytes) -> None:
         write(self, run)
         written.append(path.read_bytes())
 
-    monkeypatch.setattr(sb.checkpoints.CheckpointFile, "write", keep)
+    monkeypatch.setattr(sb.run.checkpoints.CheckpointFile, "write", keep)
     path = tmp_path / "fit.checkpoint"
     whole = fit(sb.Checkpoint(path, every_seconds=0))
     states = list(written)

@@ -15,8 +15,8 @@ from click.testing import CliRunner, Result
 import stickbreak as sb
 from stickbreak.cli import program, specifications
 from stickbreak.cli.program import ExitCode
-from stickbreak.likelihoods import Likelihood
-from stickbreak.processes import Process
+from stickbreak.model.likelihoods import Likelihood
+from stickbreak.model.processes import Process
 
 FIT = "fit rows.npy --out m.safetensors --n-components 3".split()
 
@@ -199,7 +199,7 @@ def test_places_are_tried_before_the_data_are_read(command: str, monkeypatch: py
     def read(*_: object, **__: object) -> None:
         pytest.fail("the data were read")
 
-    monkeypatch.setattr("stickbreak.datafiles.read", read)
+    monkeypatch.setattr("stickbreak.io.datafiles.read", read)
     assert run(*command.split()).exit_code == 2
 
 

@@ -13,9 +13,9 @@ from pyarrow import parquet
 
 import stickbreak as sb
 from cases import clustered_rows
-from stickbreak import datafiles
 from stickbreak.cli import program
-from stickbreak.history import moves_of
+from stickbreak.io import datafiles
+from stickbreak.result.history import moves_of
 
 WEIGHTS = np.linspace(0.5, 2.0, 300)
 

@@ -24,7 +24,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import stickbreak as sb
 from cases import separated_mixture, visible_bits
-from stickbreak import fitting
+from stickbreak.run import fitting
 from stickbreak.sklearn import BayesianMixture
 
 DRAWN_BY_N = "start and batches are drawn by the seed and by the number of rows, which a repeated row changes"

@@ -7,8 +7,6 @@ from typing import Any
 import click
 
 import stickbreak as sb
-from stickbreak import datafiles
-from stickbreak.algorithms import Algorithm, Memoized, Stochastic
 from stickbreak.cli.options import (
     Reading,
     data_argument,
@@ -23,9 +21,11 @@ from stickbreak.cli.output import check_place, print_facts, print_json
 from stickbreak.cli.program import Command, ExitCode, rows_of
 from stickbreak.cli.specifications import Kind, SomeOf, check_used, default, kebab, made, parameter_options
 from stickbreak.cli.summary import described, facts
-from stickbreak.likelihoods import Likelihood
-from stickbreak.moves import USUAL, Move, usual_moves
-from stickbreak.processes import Process
+from stickbreak.io import datafiles
+from stickbreak.model.likelihoods import Likelihood
+from stickbreak.model.processes import Process
+from stickbreak.run.algorithms import Algorithm, Memoized, Stochastic
+from stickbreak.run.moves import USUAL, Move, usual_moves
 
 _LIKELIHOODS, _PROCESSES, _SCHEDULES, _MOVES = Kind(Likelihood), Kind(Process), Kind(Algorithm), Kind(Move)
 _ALGORITHM = (

@@ -5,7 +5,7 @@ import click
 from stickbreak.cli.options import json_option, model_argument
 from stickbreak.cli.output import check_table_place, give_table
 from stickbreak.cli.program import Command
-from stickbreak.loading import load
+from stickbreak.result.loading import load
 
 
 @click.command(cls=Command, short_help="Draw new rows from a model.")

@@ -6,7 +6,7 @@ from stickbreak.cli.options import json_option, model_argument
 from stickbreak.cli.output import print_facts, print_json
 from stickbreak.cli.program import Command
 from stickbreak.cli.summary import described, facts
-from stickbreak.loading import load
+from stickbreak.result.loading import load
 
 
 @click.command(cls=Command, short_help="Say what a model file holds.")

@@ -9,8 +9,9 @@ from typing import Any
 
 import click
 
-from stickbreak import checks, datafiles
+from stickbreak import checks
 from stickbreak.errors import ConversionWarning
+from stickbreak.io import datafiles
 
 Decorator = Callable[[Callable[..., Any]], Callable[..., Any]]
 

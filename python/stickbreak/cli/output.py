@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from stickbreak import checks
 from stickbreak.errors import StickbreakError
-from stickbreak.files import replacing
+from stickbreak.io.files import replacing
 
 _ROWS_AT_A_TIME = 65_536
 

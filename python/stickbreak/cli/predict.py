@@ -5,7 +5,7 @@ import click
 from stickbreak.cli.options import Reading, data_argument, json_option, model_argument, reading_options, threads_option
 from stickbreak.cli.output import check_table_place, give_table
 from stickbreak.cli.program import Command, rows_of
-from stickbreak.loading import load
+from stickbreak.result.loading import load
 
 
 @click.command(cls=Command, short_help="Say which component each row belongs to.")

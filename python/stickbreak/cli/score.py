@@ -2,7 +2,6 @@
 
 import click
 
-from stickbreak.arrays import rows_without_values, sample_weights, without_empty_rows
 from stickbreak.cli.options import (
     Reading,
     data_argument,
@@ -15,7 +14,8 @@ from stickbreak.cli.options import (
 )
 from stickbreak.cli.output import check_table_place, print_facts, print_json, write_table
 from stickbreak.cli.program import Command, rows_of
-from stickbreak.loading import load
+from stickbreak.io.arrays import rows_without_values, sample_weights, without_empty_rows
+from stickbreak.result.loading import load
 
 
 @click.command(cls=Command, short_help="Say how well a model foretells rows.")

@@ -15,7 +15,7 @@ from numpy.typing import ArrayLike
 from stickbreak import checks
 from stickbreak.cli.options import read_values
 from stickbreak.errors import InvalidArgument
-from stickbreak.specification import Specification
+from stickbreak.model.specification import Specification
 
 T = TypeVar("T")
 

@@ -4,8 +4,8 @@ from collections.abc import Iterable
 from dataclasses import asdict
 from typing import Any
 
-from stickbreak.history import MoveReport, moves_of
-from stickbreak.results import Fit
+from stickbreak.result.fit import Fit
+from stickbreak.result.history import MoveReport, moves_of
 
 
 def facts(fit: Fit) -> list[tuple[str, str]]:

@@ -17,8 +17,8 @@ from matplotlib.patches import Rectangle
 from numpy.typing import NDArray
 
 from stickbreak.demo.patches import SIDE, Photograph, grid
-from stickbreak.history import Record
-from stickbreak.results import Fit
+from stickbreak.result.fit import Fit
+from stickbreak.result.history import Record
 
 # Searched so that any two of all thirteen stay apart (at least 20 in CIE 1976 units) for full colour vision and for
 # each kind of colour blindness; from flat to rugged.

@@ -2,7 +2,7 @@
 
 import warnings
 from numbers import Integral
-from typing import TYPE_CHECKING, Any, Self
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -11,16 +11,16 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import Tags, check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from stickbreak import arrays, checks, fitting
-from stickbreak.algorithms import Full, Memoized, Stochastic
-from stickbreak.history import StopReason
-from stickbreak.likelihoods import Gaussian, Likelihood
-from stickbreak.model import Mixture
-from stickbreak.processes import DirichletProcess, Process
-from stickbreak.results import Fit
-
-if TYPE_CHECKING:
-    from stickbreak._core import DenseRows
+from stickbreak import checks
+from stickbreak.io import arrays
+from stickbreak.io.arrays import DenseRows
+from stickbreak.model.likelihoods import Gaussian, Likelihood
+from stickbreak.model.mixture import Mixture
+from stickbreak.model.processes import DirichletProcess, Process
+from stickbreak.result.fit import Fit
+from stickbreak.result.history import StopReason
+from stickbreak.run import fitting
+from stickbreak.run.algorithms import Full, Memoized, Stochastic
 
 
 class BayesianMixture(ClassNamePrefixFeaturesOutMixin, TransformerMixin, DensityMixin, BaseEstimator):
@@ -384,7 +384,7 @@ class BayesianMixture(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Density
         likelihood = Gaussian() if self.likelihood is None else self.likelihood
         return Mixture(likelihood=likelihood, process=DirichletProcess() if self.process is None else self.process)
 
-    def _validated(self, X: ArrayLike, *, first: bool = False) -> "DenseRows":
+    def _validated(self, X: ArrayLike, *, first: bool = False) -> DenseRows:
         """Return rows as the core reads them, after what scikit-learn asks of rows; the first ones set the columns."""
         rows: DenseRows = validate_data(
             self,

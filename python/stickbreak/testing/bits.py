@@ -3,7 +3,7 @@
 import numpy as np
 from numpy.typing import ArrayLike
 
-from stickbreak.results import Fit
+from stickbreak.result.fit import Fit
 
 
 def visible_bits(fit: Fit, X: ArrayLike) -> dict[str, bytes]:

@@ -12,8 +12,8 @@ from typing import Any, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from stickbreak.gamma import Gamma
-from stickbreak.specification import Specification
+from stickbreak.model.gamma import Gamma
+from stickbreak.model.specification import Specification
 
 Array = NDArray[np.float64]
 Generator = np.random.Generator

@@ -6,16 +6,18 @@ the package: none needs to know a formula, so each holds of every likelihood and
 """
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, TypedDict, Unpack
+from typing import Any, TypedDict, Unpack
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from stickbreak import arrays, checks
-from stickbreak.algorithms import Full, Memoized
-from stickbreak.fitting import fit as run
-from stickbreak.model import Mixture
-from stickbreak.results import Fit
+from stickbreak import checks
+from stickbreak.io import arrays
+from stickbreak.io.arrays import DenseRows
+from stickbreak.model.mixture import Mixture
+from stickbreak.result.fit import Fit
+from stickbreak.run.algorithms import Full, Memoized
+from stickbreak.run.fitting import fit as run
 from stickbreak.testing.bits import visible_bits
 from stickbreak.testing.local_step import responsibilities_of, size_of_statistics, summary_of
 from stickbreak.testing.tolerances import (
@@ -25,9 +27,6 @@ from stickbreak.testing.tolerances import (
     score_tolerance,
     sum_tolerance,
 )
-
-if TYPE_CHECKING:
-    from stickbreak._core import DenseRows
 
 
 class FitOptions(TypedDict, total=False):
@@ -255,7 +254,7 @@ def check_permutation(
     _check_row_by_row(fit, rows, order)
 
 
-def _check_row_by_row(fit: Fit, rows: "DenseRows", order: NDArray[np.intp]) -> None:
+def _check_row_by_row(fit: Fit, rows: DenseRows, order: NDArray[np.intp]) -> None:
     """Check that what is said of a row does not depend on its neighbours."""
     scores = fit.log_predictive(rows)
     tolerance = score_tolerance(scores[order], rows)
@@ -371,12 +370,12 @@ def check_laws(
 
 
 def _fit(
-    model: Mixture, rows: "DenseRows", algorithm: Full | Memoized, options: FitOptions, threads: int | None = None
+    model: Mixture, rows: DenseRows, algorithm: Full | Memoized, options: FitOptions, threads: int | None = None
 ) -> Fit:
     return run(model, rows, algorithm, threads=threads, progress=False, **options)
 
 
-def _evaluated(fit: Fit, rows: "DenseRows", weights: ArrayLike | None) -> float:
+def _evaluated(fit: Fit, rows: DenseRows, weights: ArrayLike | None) -> float:
     """Return `Fit.evaluate` in float64, whatever the rows are.
 
     In float32 it is off by what the covariances of the components make of rounding, for which no check has a formula.

@@ -1,17 +1,13 @@
 """One local step of a fit, as tables: its responsibilities and its summary, which a fit does not show otherwise."""
 
-from typing import TYPE_CHECKING
-
 import numpy as np
 from numpy.typing import NDArray
 
-from stickbreak.results import Fit
-
-if TYPE_CHECKING:
-    from stickbreak._core import DenseRows
+from stickbreak.io.arrays import DenseRows
+from stickbreak.result.fit import Fit
 
 
-def responsibilities_of(fit: Fit, rows: "DenseRows") -> NDArray[np.float64]:
+def responsibilities_of(fit: Fit, rows: DenseRows) -> NDArray[np.float64]:
     """Return the responsibilities of the fit's own local step, with as many components a row as it keeps; (n, K).
 
     A tail has no column, as in `Fit.predict_proba`.
@@ -23,7 +19,7 @@ def responsibilities_of(fit: Fit, rows: "DenseRows") -> NDArray[np.float64]:
 
 
 def summary_of(
-    fit: Fit, rows: "DenseRows", weights: NDArray[np.float64] | None, sparsity: int | None
+    fit: Fit, rows: DenseRows, weights: NDArray[np.float64] | None, sparsity: int | None
 ) -> dict[str, NDArray[np.float64]]:
     """Return the additive parts of the summary of one local step at the components of the fit, by name.
 
@@ -46,7 +42,7 @@ def summary_of(
     return known | {"pair_gaps": gaps}
 
 
-def size_of_statistics(fit: Fit, rows: "DenseRows", weights: NDArray[np.float64]) -> float:
+def size_of_statistics(fit: Fit, rows: DenseRows, weights: NDArray[np.float64]) -> float:
     """Return the sum of absolute values of what rows add to first and second moments about the origin of the fit."""
     _, parts = fit._state.to_parts()
     largest = np.abs(rows.astype(np.float64) - parts["origin"]).max(axis=1)

@@ -9,10 +9,10 @@ from hypothesis import strategies as st
 from numpy.typing import DTypeLike, NDArray
 
 from stickbreak import checks
-from stickbreak.algorithms import Full, Memoized
-from stickbreak.likelihoods import Likelihood
-from stickbreak.model import Mixture
-from stickbreak.processes import Process
+from stickbreak.model.likelihoods import Likelihood
+from stickbreak.model.mixture import Mixture
+from stickbreak.model.processes import Process
+from stickbreak.run.algorithms import Full, Memoized
 from stickbreak.testing import strategies
 from stickbreak.testing.generators import DOMAINS, random_responsibilities, random_specification, setting_of
 from stickbreak.testing.laws import FitOptions

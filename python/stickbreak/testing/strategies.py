@@ -12,10 +12,10 @@ from hypothesis import strategies as st
 from numpy.typing import DTypeLike, NDArray
 
 from stickbreak import checks
-from stickbreak.algorithms import Full, Memoized
-from stickbreak.likelihoods import Likelihood
-from stickbreak.model import Mixture
-from stickbreak.processes import Process
+from stickbreak.model.likelihoods import Likelihood
+from stickbreak.model.mixture import Mixture
+from stickbreak.model.processes import Process
+from stickbreak.run.algorithms import Full, Memoized
 from stickbreak.testing.generators import DOMAINS, Setting, random_rows, random_specification
 
 MAX_COMPONENTS = 5

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from stickbreak.results import Fit
+from stickbreak.result.fit import Fit
 
 # A bound in float64, relative to the size of its terms: design number 1.
 BOUND = 1e-9

@@ -9,8 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from stickbreak import checks
-from stickbreak.datafiles.columns import Choice, take
 from stickbreak.errors import InvalidArgument, SourceError
+from stickbreak.io.datafiles.columns import Choice, take
 
 # These pass: the caller takes the first, the others are no damage. NumPy reads the headers of arrays with Python's own
 # parsers, and archives with its zip module, which all raise what they like at damaged bytes.

@@ -10,9 +10,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from stickbreak import checks
-from stickbreak.arrays import numeric
 from stickbreak.errors import NotSupported
-from stickbreak.gamma import Gamma
+from stickbreak.io.arrays import numeric
+from stickbreak.model.gamma import Gamma
 
 _LARGEST_ARRAY_SHOWN = 9
 

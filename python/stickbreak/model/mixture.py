@@ -3,8 +3,8 @@
 from dataclasses import KW_ONLY, dataclass, field
 
 from stickbreak import checks
-from stickbreak.likelihoods import Likelihood
-from stickbreak.processes import DirichletProcess, Process
+from stickbreak.model.likelihoods import Likelihood
+from stickbreak.model.processes import DirichletProcess, Process
 
 
 @dataclass(frozen=True)

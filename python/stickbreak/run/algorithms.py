@@ -6,7 +6,7 @@ from typing import Any, Literal
 
 from stickbreak import checks
 from stickbreak.errors import StepSizeWarning
-from stickbreak.moves import Birth, Move, Split
+from stickbreak.run.moves import Birth, Move, Split
 
 MEBIBYTE = 1024 * 1024
 OBJECTIVES = ("variational", "map", "ml")

@@ -2,22 +2,19 @@
 
 import heapq
 from html import escape
-from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
-from stickbreak.history import MoveReport, moves_of
-
-if TYPE_CHECKING:
-    from stickbreak.fitted import Fitted
+from stickbreak.result.fitted import Fitted
+from stickbreak.result.history import MoveReport, moves_of
 
 _MOST_ROWS = 10
 _MOST_NUMBERS = 4
 _MOST_PASSES = 20
 
 
-def line(fit: "Fitted") -> str:
+def line(fit: Fitted) -> str:
     """Return one line for a fit: model, size of the data, components, bound, and why it ended."""
     likelihood, process = (type(part).__name__ for part in (fit.model.likelihood, fit.model.process))
     passes = len(fit.history)
@@ -30,7 +27,7 @@ def line(fit: "Fitted") -> str:
     )
 
 
-def html(fit: "Fitted") -> str:
+def html(fit: Fitted) -> str:
     """Return HTML for a fit: its `line`, weights, counts and parameters of its largest components, and its moves.
 
     Parameters
@@ -68,7 +65,7 @@ def html(fit: "Fitted") -> str:
     return "\n".join(["<div>", *lines, "</div>"])
 
 
-def _moves(fit: "Fitted") -> list[str]:
+def _moves(fit: Fitted) -> list[str]:
     """Return a table of what became of the moves, and the number of components by pass, if there were any."""
     reports = moves_of(fit.history)
     if not reports:

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from typing import ClassVar, Literal
 
 from stickbreak import _core
-from stickbreak.model import Mixture
-from stickbreak.specification import Specification
+from stickbreak.model.mixture import Mixture
+from stickbreak.model.specification import Specification
 
 
 class Move(Specification):

@@ -1,17 +1,16 @@
 """Where inference starts: the `init` argument and the number of components that follows from it."""
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
-from stickbreak import arrays, checks
-from stickbreak.model import Mixture
-from stickbreak.results import Fit
-
-if TYPE_CHECKING:
-    from stickbreak._core import State
+from stickbreak import checks
+from stickbreak._core import State
+from stickbreak.io import arrays
+from stickbreak.model.mixture import Mixture
+from stickbreak.result.fit import Fit
 
 _WORDS = ("kmeans++", "random", "sequential")
 _OTHERS = ("labels of shape (n,)", "responsibilities of shape (n, K)", "a Fit")

@@ -2,9 +2,9 @@
 
 import os
 
-from stickbreak import files
 from stickbreak.errors import InternalError, ModelFileError, StickbreakError
-from stickbreak.results import Fit
+from stickbreak.io import files
+from stickbreak.result.fit import Fit
 
 
 def load(path: str | os.PathLike[str]) -> Fit:

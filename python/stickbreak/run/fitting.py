@@ -4,25 +4,23 @@ import math
 import os
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from stickbreak import _core, arrays, checks, streams
-from stickbreak.algorithms import Algorithm, Full, Memoized, Stochastic
-from stickbreak.checkpoints import Checkpoint, CheckpointFile, Resumed
+from stickbreak import _core, checks
 from stickbreak.errors import CheckpointError, SourceError
-from stickbreak.history import Record, StopReason
-from stickbreak.initialisation import Start, number_of_components, start, wide_start, widens
-from stickbreak.model import Mixture
-from stickbreak.moves import usual_moves
-from stickbreak.observing import Callback, Observer
-from stickbreak.progress import progress_bar
-from stickbreak.results import Fit
-
-if TYPE_CHECKING:
-    from stickbreak._core import BlockSource, Rows, State
+from stickbreak.io import arrays, streams
+from stickbreak.model.mixture import Mixture
+from stickbreak.result.fit import Fit
+from stickbreak.result.history import Record, StopReason
+from stickbreak.run.algorithms import Algorithm, Full, Memoized, Stochastic
+from stickbreak.run.checkpoints import Checkpoint, CheckpointFile, Resumed
+from stickbreak.run.initialisation import Start, number_of_components, start, wide_start, widens
+from stickbreak.run.moves import usual_moves
+from stickbreak.run.observing import Callback, Observer
+from stickbreak.run.progress import progress_bar
 
 
 def fit(
@@ -179,7 +177,7 @@ def fit(
     file = _checkpoint_file(checkpoint, seeds)
     stream = streams.stream(data, type(model.likelihood))
     chosen = _algorithm(algorithm, model, in_blocks=stream is not None)
-    rows: _core.Rows | _core.BlockSource
+    rows: arrays.Rows | arrays.BlockSource
     if stream is None:
         rows = table = arrays.rows(data, "data", likelihood=type(model.likelihood), minimum=2)
         n_rows, n_columns = rows.shape
@@ -211,7 +209,7 @@ class _Job:
     """Everything that the runs of one fit share."""
 
     model: Mixture
-    rows: "Rows | BlockSource"
+    rows: arrays.Rows | arrays.BlockSource
     weights: NDArray[np.float64] | None
     holes: bool
     algorithm: Algorithm
@@ -221,7 +219,7 @@ class _Job:
 
     def run(
         self, seeds: list[int], observer: Observer, checkpoint_every: float | None, resume: bytes | None
-    ) -> "list[State]":
+    ) -> list[_core.State]:
         return _core.fit(
             self.rows,
             self.weights,
@@ -299,9 +297,9 @@ def _best_of(
 
 def _run(
     job: _Job, seeds: list[int], observer: Observer, file: CheckpointFile | None, resume: bytes | None
-) -> "tuple[list[State], StopReason | None]":
+) -> tuple[list[_core.State], StopReason | None]:
     """Run once for each seed; return also what stopped the runs from outside, if anything did."""
-    states: list[State] = []
+    states: list[_core.State] = []
     try:
         states = job.run(seeds, observer, None if file is None else file.every_seconds, resume)
     except CheckpointError as error:

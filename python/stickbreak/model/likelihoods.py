@@ -10,7 +10,7 @@ from typing import ClassVar, Literal
 from numpy.typing import ArrayLike
 
 from stickbreak import _core
-from stickbreak.specification import Specification
+from stickbreak.model.specification import Specification
 
 
 class Likelihood(Specification):

@@ -3,9 +3,9 @@
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from stickbreak.checkpoints import CheckpointFile
-from stickbreak.history import Record
-from stickbreak.progress import ProgressBar
+from stickbreak.result.history import Record
+from stickbreak.run.checkpoints import CheckpointFile
+from stickbreak.run.progress import ProgressBar
 
 Callback = Callable[[Record], object]
 

@@ -13,9 +13,10 @@ from typing import Any
 
 import numpy as np
 
-from stickbreak import checks, files
+from stickbreak import checks
 from stickbreak.errors import CheckpointError, StickbreakError
-from stickbreak.results import Fit
+from stickbreak.io import files
+from stickbreak.result.fit import Fit
 
 _PREFIX = "best."
 

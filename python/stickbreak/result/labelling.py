@@ -5,7 +5,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from stickbreak import arrays, checks
+from stickbreak import checks
+from stickbreak.io import arrays
 
 _ALLOWED = "component numbers of shape (n,) or responsibilities of shape (n, K)"
 _LABELS_ALLOWED = "a label for each row, in an array, a list or a column"

@@ -2,30 +2,29 @@
 
 import os
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Self
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
-from stickbreak import _core, arrays, checks, display, files
+from stickbreak import checks
+from stickbreak._core import State
 from stickbreak.errors import SourceError
-from stickbreak.gamma import Gamma
-from stickbreak.history import Record, StopReason
-from stickbreak.likelihoods import Likelihood
-from stickbreak.model import Mixture
-from stickbreak.processes import Process
-
-if TYPE_CHECKING:
-    from stickbreak._core import State
+from stickbreak.io import arrays, files
+from stickbreak.model.gamma import Gamma
+from stickbreak.model.likelihoods import Likelihood
+from stickbreak.model.mixture import Mixture
+from stickbreak.model.processes import Process
+from stickbreak.result.history import Record, StopReason
 
 
 class Fitted:
     """The numbers of a fit; `Fit` adds what can be asked about rows."""
 
     def __init__(
-        self, state: "State", *, stop_reason: StopReason | None = None, error: SourceError | None = None
+        self, state: State, *, stop_reason: StopReason | None = None, error: SourceError | None = None
     ) -> None:
-        checks.instance("state", state, _core.State, "what the core made; use stickbreak.fit or stickbreak.load")
+        checks.instance("state", state, State, "what the core made; use stickbreak.fit or stickbreak.load")
         self._state = state
         self._stop_reason = StopReason(state.stop_reason) if stop_reason is None else stop_reason
         self._error = SourceError(state.error) if error is None and state.error is not None else error
@@ -193,21 +192,15 @@ class Fitted:
     @classmethod
     def _from_parts(cls, header: files.Header, state_arrays: files.Arrays) -> Self:
         files.check_kinds(header["state"], state_arrays)
-        state = _core.State.from_parts(header["state"], state_arrays)
+        state = State.from_parts(header["state"], state_arrays)
         return cls(state, stop_reason=StopReason(header["stop_reason"]))
 
     def __reduce__(self) -> tuple[Any, ...]:
         return type(self)._from_parts, self._to_parts()
 
-    def _rows(self, X: object) -> "_core.Rows":
+    def _rows(self, X: object) -> arrays.Rows:
         kind = type(self.model.likelihood)
         return arrays.rows(X, likelihood=kind, n_columns=self._state.dimension, minimum=0)
-
-    def __repr__(self) -> str:
-        return display.line(self)
-
-    def _repr_html_(self) -> str:
-        return display.html(self)
 
 
 def _read_only(array: NDArray[np.float64]) -> NDArray[np.float64]:

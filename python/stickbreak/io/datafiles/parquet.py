@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from stickbreak import arrays
-from stickbreak.datafiles.columns import Choice, named, title
 from stickbreak.errors import NotSupported, SourceError
+from stickbreak.io import arrays
+from stickbreak.io.datafiles.columns import Choice, named, title
 
 # Values of a block, about.
 _VALUES = 1 << 21

@@ -9,11 +9,11 @@ from typing import Any
 from numpy.typing import NDArray
 
 from stickbreak import checks
-from stickbreak.datafiles.columns import Choice
-from stickbreak.datafiles.numpy_files import read_npy, read_npz
-from stickbreak.datafiles.parquet import read_parquet
-from stickbreak.datafiles.text import read_text
 from stickbreak.errors import SourceError
+from stickbreak.io.datafiles.columns import Choice
+from stickbreak.io.datafiles.numpy_files import read_npy, read_npz
+from stickbreak.io.datafiles.parquet import read_parquet
+from stickbreak.io.datafiles.text import read_text
 
 __all__ = ["SUFFIXES", "DataFile", "read"]
 
@@ -99,7 +99,7 @@ def read(
     --------
     >>> import tempfile
     >>> from pathlib import Path
-    >>> from stickbreak import datafiles
+    >>> from stickbreak.io import datafiles
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     path = Path(folder, "rows.csv")
     ...     _ = path.write_text("height,width\n1.5,2\n3,4\n")

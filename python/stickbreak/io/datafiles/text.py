@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from stickbreak.datafiles.columns import Choice, named, title
 from stickbreak.errors import SourceError
+from stickbreak.io.datafiles.columns import Choice, named, title
 
 # In this order, since commas stand in names and in numbers of other languages too.
 _DELIMITERS = "\t;,"

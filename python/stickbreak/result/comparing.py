@@ -2,18 +2,15 @@
 
 import math
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
 
 from stickbreak import checks
-
-if TYPE_CHECKING:
-    from stickbreak.results import Fit
+from stickbreak.result.fitted import Fitted
 
 # Counts are sums of rounded responsibilities.
 _ROUNDING = 1e-6
 
 
-def check(one: "Fit", other: "Fit") -> None:
+def check(one: Fitted, other: Fitted) -> None:
     """Raise InvalidArgument where the bounds of two fits do not say which one is better."""
     for argument, fit in (("self", one), ("other", other)):
         if math.isnan(fit.elbo):
@@ -27,7 +24,7 @@ def check(one: "Fit", other: "Fit") -> None:
         raise checks.invalid_argument("other", found, allowed)
 
 
-def _compared(one: "Fit", other: "Fit") -> Iterator[tuple[str, object, object]]:
+def _compared(one: Fitted, other: Fitted) -> Iterator[tuple[str, object, object]]:
     """Give what must be the same, by name."""
     yield "the bound", one.bound, other.bound
     if one.bound == "map":  # densities are per unit of the parameters

@@ -8,8 +8,8 @@ from dataclasses import KW_ONLY, dataclass
 from typing import ClassVar, Literal
 
 from stickbreak import _core
-from stickbreak.gamma import Gamma
-from stickbreak.specification import Specification
+from stickbreak.model.gamma import Gamma
+from stickbreak.model.specification import Specification
 
 
 class Process(Specification):

@@ -2,17 +2,14 @@
 
 import sys
 import warnings
-from typing import TYPE_CHECKING, Any, NamedTuple, overload
+from collections.abc import Callable, Iterator
+from typing import Any, ClassVar, NamedTuple, Protocol, TypeAlias, overload
 
 import numpy as np
 from numpy.typing import NDArray
 
 from stickbreak.checks import describe, invalid_argument, invalid_type
 from stickbreak.errors import ConversionWarning, EmptyRowsWarning
-
-if TYPE_CHECKING:
-    from stickbreak._core import DenseRows, Rows
-    from stickbreak.likelihoods import Likelihood
 
 _NUMBERS = "biuf"  # NumPy's kinds of real numbers, booleans included
 _ROWS_ALLOWED = "an array or table of real numbers, of shape (n, D)"
@@ -41,7 +38,20 @@ class SparseRows(NamedTuple):
         return self.starts.size - 1, self.n_columns
 
 
-def part(rows: "Rows", selected: slice) -> "Rows":
+DenseRows: TypeAlias = NDArray[np.float32] | NDArray[np.float64]
+Rows: TypeAlias = DenseRows | SparseRows
+# Type, number of columns, and what returns a fresh iterator of C-contiguous rows of them.
+BlockSource: TypeAlias = tuple[str, int, Callable[[], Iterator[DenseRows]]]
+
+
+class Domain(Protocol):
+    """What a likelihood says of the rows that it reads."""
+
+    _domain: ClassVar[str]
+    _accepts_sparse: ClassVar[bool]
+
+
+def part(rows: Rows, selected: slice) -> Rows:
     """Return consecutive rows."""
     if not isinstance(rows, SparseRows):
         return rows[selected]
@@ -54,7 +64,7 @@ def part(rows: "Rows", selected: slice) -> "Rows":
 @overload
 def rows(
     value: object, argument: str = "X", *, likelihood: None = None, n_columns: int | None = None, minimum: int = 1
-) -> "DenseRows": ...
+) -> DenseRows: ...
 
 
 @overload
@@ -62,20 +72,20 @@ def rows(
     value: object,
     argument: str = "X",
     *,
-    likelihood: "type[Likelihood]",
+    likelihood: type[Domain],
     n_columns: int | None = None,
     minimum: int = 1,
-) -> "Rows": ...
+) -> Rows: ...
 
 
 def rows(
     value: object,
     argument: str = "X",
     *,
-    likelihood: "type[Likelihood] | None" = None,
+    likelihood: type[Domain] | None = None,
     n_columns: int | None = None,
     minimum: int = 1,
-) -> "Rows":
+) -> Rows:
     """Return data as float32 or float64 rows.
 
     float32 and float64 arrays in native byte order stay what they are, memory maps, Fortran order and strides
@@ -156,7 +166,7 @@ def _sparse_rows(value: Any, argument: str, n_columns: int | None, minimum: int)
     )
 
 
-def rows_without_values(rows: "Rows") -> NDArray[np.bool_]:
+def rows_without_values(rows: Rows) -> NDArray[np.bool_]:
     """Return which rows are all NaN, shape (n,)."""
     if isinstance(rows, SparseRows):
         return np.zeros(rows.shape[0], dtype=bool)

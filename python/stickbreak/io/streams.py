@@ -3,18 +3,15 @@
 import os
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from stickbreak import arrays, checks
-from stickbreak.datafiles.parquet import ParquetRows
+from stickbreak import checks
 from stickbreak.errors import SourceError, StickbreakError
-from stickbreak.likelihoods import Likelihood
-
-if TYPE_CHECKING:
-    from stickbreak._core import BlockSource, DenseRows
+from stickbreak.io import arrays
+from stickbreak.io.datafiles.parquet import ParquetRows
 
 Source = Callable[[], Iterable[Any]]
 
@@ -37,7 +34,7 @@ class Stream:
         There is no block, or the first one cannot be read.
     """
 
-    def __init__(self, source: Source, likelihood: type[Likelihood]) -> None:
+    def __init__(self, source: Source, likelihood: type[arrays.Domain]) -> None:
         self._source = source
         self._likelihood = likelihood
         # Known once all rows have been read here.
@@ -53,7 +50,7 @@ class Stream:
         self._dtype, self.n_columns = first.dtype, first.shape[1]
 
     @property
-    def for_core(self) -> "BlockSource":
+    def for_core(self) -> arrays.BlockSource:
         """Type, number of columns, and the function that returns the blocks."""
         return self._dtype.name, self.n_columns, lambda: self._blocks(self._dtype, self.n_columns)
 
@@ -77,7 +74,7 @@ class Stream:
         self._n_rows = len(found)
         return found
 
-    def _blocks(self, dtype: "np.dtype[Any] | None", n_columns: int | None) -> "Iterator[DenseRows]":
+    def _blocks(self, dtype: "np.dtype[Any] | None", n_columns: int | None) -> Iterator[arrays.DenseRows]:
         row = 0
         blocks = self._source()
         if not isinstance(blocks, Iterable):
@@ -99,7 +96,7 @@ class Stream:
         if self._n_rows is not None and row < self._n_rows:
             raise _other_number(self._n_rows, f"{row}")
 
-    def _checked(self, block: object, row: int) -> "DenseRows":
+    def _checked(self, block: object, row: int) -> arrays.DenseRows:
         try:
             rows = arrays.rows(block, "a block", likelihood=self._likelihood, minimum=0)
         except StickbreakError as error:
@@ -119,7 +116,7 @@ def _failed(error: Exception) -> SourceError:
     return SourceError(f"the data source failed: {type(error).__name__}: {error}")
 
 
-def stream(data: object, likelihood: type[Likelihood]) -> Stream | None:
+def stream(data: object, likelihood: type[arrays.Domain]) -> Stream | None:
     """Return the stream that `data` asks for: a function, or the path of a Parquet file; None for anything else.
 
     Raises

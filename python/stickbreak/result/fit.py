@@ -5,8 +5,10 @@ from typing import Any, Literal, overload
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from stickbreak import arrays, checks, comparing, responsibilities
-from stickbreak.fitted import Fitted
+from stickbreak import checks
+from stickbreak.io import arrays
+from stickbreak.result import comparing, display, responsibilities
+from stickbreak.result.fitted import Fitted
 
 
 class Fit(Fitted):
@@ -463,3 +465,9 @@ class Fit(Fitted):
         (4, 2)
         """
         return self._state.sample(checks.integer("n", n, minimum=0), checks.seed(seed))
+
+    def __repr__(self) -> str:
+        return display.line(self)
+
+    def _repr_html_(self) -> str:
+        return display.html(self)

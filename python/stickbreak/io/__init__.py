@@ -1,0 +1,1 @@
+"""Input and output: arrays, tables, data read in blocks, and files."""

@@ -1,0 +1,1 @@
+"""Specifications: what the data are made of."""

@@ -1,0 +1,1 @@
+"""Results: what a fit found, and what can be asked of it."""

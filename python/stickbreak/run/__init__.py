@@ -1,0 +1,1 @@
+"""Fitting: how the posterior is found."""
