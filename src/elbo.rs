@@ -1,4 +1,4 @@
-//! The exact evidence lower bound of all data, from summaries alone (spec 0, collapsed form).
+//! The exact evidence lower bound of all data, from summaries alone (mathematics 0, collapsed form).
 
 use crate::error::{Error, Result};
 use crate::model::Model;

@@ -28,7 +28,7 @@ pub struct Globals {
 }
 
 impl Globals {
-    /// The optimal globals given a summary: lambda_k = lambda_0 + S_k and q of the weights (spec 4).
+    /// The optimal globals given a summary: lambda_k = lambda_0 + S_k and q of the weights (mathematics 4).
     pub fn new<F: Scalar>(model: &Model<F>, summary: &Summary, version: u64) -> Self {
         let mass = summary.counts.iter().sum::<f64>();
         // Counts of emptied components may be left below zero by the rounding of sums and differences.
@@ -60,7 +60,7 @@ impl Globals {
     }
 
     /// The components packed for the local step, E log w_k + E log p(x | phi_k), and last the tail, if there is one: to it
-    /// every component beyond K is the prior (spec 2c).
+    /// every component beyond K is the prior (mathematics 2c).
     ///
     /// # Errors
     /// [`Error::Numerical`] naming the component that has no Cholesky factor.
@@ -85,7 +85,8 @@ impl Globals {
         )
     }
 
-    /// The components and, last, the prior with the left-over weight, packed for the posterior predictive (spec 6).
+    /// The components and, last, the prior with the left-over weight, packed for the posterior predictive
+    /// (mathematics 6).
     ///
     /// # Errors
     /// As [`Globals::scorer`].

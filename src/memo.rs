@@ -109,7 +109,8 @@ impl Memo {
         Ok(())
     }
 
-    /// Moves an estimate by `rate` towards what all data would contribute if they were like this batch (spec 4.2).
+    /// Moves an estimate by `rate` towards what all data would contribute if they were like this batch
+    /// (mathematics 4.2).
     ///
     /// # Errors
     /// Where the summary does not have the same components.
@@ -191,7 +192,7 @@ impl Memo {
     }
 
     /// Counts what `rows` has of some of the components twice, until [`Memo::deflate`]: beside what the batches have of them
-    /// (spec 4.6). Neither their mass nor their entropy is counted.
+    /// (mathematics 4.6.3). Neither their mass nor their entropy is counted.
     ///
     /// # Errors
     /// As [`Summary::add`].
@@ -314,7 +315,7 @@ mod tests {
     }
 
     /// What a batch knows of its gaps stays true when fresh components come: before its next visit no unit of it belongs to
-    /// them, so they share none with the others (spec 4.6 (v)).
+    /// them, so they share none with the others (mathematics 4.6.3, number 5).
     #[test]
     fn fresh_components_have_no_gaps_where_nobody_has_met_them() {
         let [old, other, fresh] = [0, 1, 2].map(ComponentId);

@@ -8,9 +8,9 @@ pub enum Objective {
     /// The evidence lower bound over distributions of weights and components.
     #[default]
     Variational,
-    /// The same with one value for the weights and each component, whose log prior density is added (spec 2g).
+    /// The same with one value for the weights and each component, whose log prior density is added (mathematics 2g).
     Map,
-    /// The same with one value for each and no prior (spec 2g).
+    /// The same with one value for each and no prior (mathematics 2g).
     Ml,
 }
 

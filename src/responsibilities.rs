@@ -10,7 +10,8 @@ use crate::special::{exp_of_nonpositive, ln_of_positive};
 /// Collects the `L` best components of each row of one block as a scorer offers them, in whatever order.
 ///
 /// Maximising `sum_k r_k W_k - r_k ln r_k` over simplex rows with at most `L` non-zeros keeps the `L` largest
-/// weights and normalises them (Hughes & Sudderth 2016, Eq. 8 and Alg. 1; spec 3.1). Ties go to the lower component.
+/// weights and normalises them (Hughes & Sudderth 2016, Eq. 8 and Alg. 1; mathematics 3.1). Ties go to the lower
+/// component.
 ///
 /// Rows stand side by side, filled up to whole groups: a vector of them goes through the list of the kept at once.
 #[derive(Debug, Default)]

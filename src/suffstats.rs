@@ -16,7 +16,7 @@ pub struct Sufficient<'a> {
     pub statistics: &'a [f64],
 }
 
-/// Merge-entropy gaps G_ab = H_a + H_b - H_ab of the pairs that share a unit (spec 4.4).
+/// Merge-entropy gaps G_ab = H_a + H_b - H_ab of the pairs that share a unit (mathematics 4.4).
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 pub enum PairGaps {
     /// Nobody asked for them.
@@ -101,7 +101,7 @@ fn ordered(a: ComponentId, b: ComponentId) -> (ComponentId, ComponentId) {
     if a < b { (a, b) } else { (b, a) }
 }
 
-/// The infinite tail of a process that gives it responsibilities (spec 2c).
+/// The infinite tail of a process that gives it responsibilities (mathematics 2c).
 #[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
 pub struct Tail {
     /// Expected count of the tail.
@@ -298,7 +298,7 @@ impl Summary {
         self
     }
 
-    /// Replays an edit of the list of components (spec 4.5).
+    /// Replays an edit of the list of components (mathematics 4.5).
     ///
     /// # Errors
     /// [`Error::InvalidArgument`] where the edit does not fit, or a merge needs a gap that is not known.

@@ -173,7 +173,7 @@ class ProcessKind:
     arguments: Callable[[int, float], Arguments]
     bound: str
     to_oracle: Callable[[Any], Process]
-    # Whether an empty component at the end changes nothing (spec section 7, number 11).
+    # Whether an empty component at the end changes nothing (mathematics 7, number 11).
     nested: bool = False
 
 

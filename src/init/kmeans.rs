@@ -1,4 +1,4 @@
-//! Bregman k-means++ on smoothed statistics (spec 5.2; Ackermann & Bloemer 2009).
+//! Bregman k-means++ on smoothed statistics (mathematics 5.2; Ackermann & Bloemer 2009).
 //!
 //! A single row has a singular covariance, so rows are compared with centres through smoothed statistics,
 //! lambda_0 + T(x) against the average lambda_0 + S_k / N_k over the cluster's rows. (Against lambda_0 + S_k a large,

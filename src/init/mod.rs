@@ -21,11 +21,12 @@ pub use kmeans::{Seeding, smoothed_kmeans};
 /// A start, as the user names it.
 #[derive(Debug, Clone)]
 pub enum Init<'a> {
-    /// Bregman k-means++ on smoothed statistics (spec 5.2).
+    /// Bregman k-means++ on smoothed statistics (mathematics 5.2).
     KmeansPlusPlus,
-    /// K distinct rows, each the only unit of its component (spec 5.1).
+    /// K distinct rows, each the only unit of its component (mathematics 5.1).
     Random,
-    /// The rows one after another in random order, each under what the rows before it made of the components (spec 5.3).
+    /// The rows one after another in random order, each under what the rows before it made of the components
+    /// (mathematics 5.3).
     Sequential,
     /// A component for every row, (n,).
     Labels(&'a [u32]),

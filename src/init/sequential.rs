@@ -1,4 +1,4 @@
-//! The rows one after another in random order (Blei & Jordan 2006; spec 5.3).
+//! The rows one after another in random order (Blei & Jordan 2006; mathematics 5.3).
 
 use crate::component::ComponentId;
 use crate::error::{Error, Result};

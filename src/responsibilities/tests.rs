@@ -78,7 +78,7 @@ proptest! {
 
     #[test]
     fn no_other_support_is_better(row in prop::collection::vec(-5.0_f64..5.0, 1..7), width in 1_usize..7) {
-        // Spec 3.1: over all supports of at most L components the largest value is the log-sum-exp of the top L.
+        // Mathematics 3.1: over all supports of at most L components the largest value is the log-sum-exp of the top L.
         let k = row.len();
         let width = width.min(k);
         let value = |mask: u32| {

@@ -1,4 +1,4 @@
-"""Degenerate data give finite, monotone fits: spec section 7, number 20."""
+"""Degenerate data give finite, monotone fits: mathematics 7, number 20."""
 
 from collections.abc import Callable
 

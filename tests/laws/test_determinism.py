@@ -1,4 +1,4 @@
-"""The same seed gives the same bits, whatever the number of threads: spec section 7, number 21."""
+"""The same seed gives the same bits, whatever the number of threads: mathematics 7, number 21."""
 
 import numpy as np
 import pytest

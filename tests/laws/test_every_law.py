@@ -1,4 +1,4 @@
-"""Laws of every likelihood under every process: spec section 7, numbers 2, 3, 10 to 13, 15 and 19.
+"""Laws of every likelihood under every process: mathematics 7, numbers 2, 3, 10 to 13, 15 and 19.
 
 `test_laws_of_*.py` have the same of Gaussians with a full covariance, on data drawn by hypothesis.
 """

@@ -1,6 +1,6 @@
 """Every law that `stickbreak.testing` checks, of every likelihood and process there is.
 
-Spec section 7, numbers 1, 4, 5, 6, 20 and 21, on clean and degenerate data, weighted or not, in float32 and float64.
+Mathematics 7, numbers 1, 4, 5, 6, 20 and 21, on clean and degenerate data, weighted or not, in float32 and float64.
 """
 
 import dataclasses

@@ -1,4 +1,4 @@
-"""Laws of sparse responsibilities, summaries and pair gaps: spec section 7, numbers 7 and 9."""
+"""Laws of sparse responsibilities, summaries and pair gaps: mathematics 7, numbers 7 and 9."""
 
 import dataclasses
 import itertools

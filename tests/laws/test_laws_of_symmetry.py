@@ -1,4 +1,4 @@
-"""Laws of symmetry and of the order of components: spec section 7, numbers 10, 11, 12, 13 and 14."""
+"""Laws of symmetry and of the order of components: mathematics 7, numbers 10, 11, 12, 13 and 14."""
 
 import dataclasses
 import itertools
@@ -70,7 +70,7 @@ def test_empty_component_at_the_end(case: Case, n_empty: int) -> None:
 
 @given(cases(process="dirichlet_process", min_rows=6), st.integers(0, 4))
 def test_empty_component_elsewhere(case: Case, place: int) -> None:
-    """Number 11: inserted before a mass M it costs log (concentration + M) / concentration (spec 2a.2)."""
+    """Number 11: inserted before a mass M it costs log (concentration + M) / concentration (mathematics 2a.2)."""
     place = min(place, case.n_components)
     widened = np.insert(case.responsibilities, place, 0.0, axis=1)
     behind = case.weights @ case.responsibilities[:, place:].sum(1)

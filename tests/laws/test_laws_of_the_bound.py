@@ -1,4 +1,4 @@
-"""Laws of the evidence lower bound: spec section 7, numbers 1 (the start), 2, 3, 15 and 19."""
+"""Laws of the evidence lower bound: mathematics 7, numbers 1 (the start), 2, 3, 15 and 19."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""Errors of the papers, each shown beside what we compute: spec section 9, numbers 1, 2, 6 and 10.
+"""Errors of the papers, each shown beside what we compute: mathematics 9, numbers 1, 2, 6 and 10.
 
 BJ is Blei and Jordan (2006), VDP Kurihara, Welling and Vlassis (2006), MO Hughes and Sudderth (2013).
 """

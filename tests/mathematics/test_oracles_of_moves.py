@@ -1,4 +1,4 @@
-"""The oracle of moves against the bound of the responsibilities: spec 4.4 to 4.8, properties 9, 11, 17 of section 7."""
+"""The oracle of moves against the bound of the responsibilities: mathematics 4.4 to 4.8 and 7, numbers 9, 11, 17."""
 
 import itertools
 

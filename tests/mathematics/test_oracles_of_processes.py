@@ -75,7 +75,7 @@ def without_rest(process: Process) -> bool:
 
 @of_process
 def test_falling_counts_are_the_best_order(process: Process) -> None:
-    """Spec 2a.1, 2c, 2e and 2f: with sticks, and only there. Blei and Jordan's last component is another matter."""
+    """Mathematics 2a.1, 2c, 2e and 2f: with sticks, and only there. Blei and Jordan's last component differs (2b.3)."""
     counts = counts_for(process)
     values = {
         order: process.collapsed(np.append(counts[list(order)], counts[len(COUNTS) :]))
@@ -111,7 +111,7 @@ def test_order_never_costs() -> None:
 
 
 def test_hard_labels_have_the_probability_of_their_partition() -> None:
-    """Spec 2a.3: exp L* of hard counts, over all orders with the gaps between them, is the partition's probability."""
+    """Mathematics 2a.3: exp L* of hard counts, over all orders with their gaps, is the partition's probability."""
     process, sizes, terms = StickBreaking(1.3), [3, 1, 2], []
     for order in itertools.permutations(sizes):
         behind = np.cumsum(order[::-1])[::-1]
@@ -241,7 +241,7 @@ def test_tail_is_above_nested_at_equal_globals() -> None:
 
 
 def test_released_component_leaves_the_tail_bound() -> None:
-    """Spec 2c: one component more, at its prior, and less tail: the same bound."""
+    """Mathematics 2c: one component more, at its prior, and less tail: the same bound."""
     rows, responsibilities = problem(7)
     mixture = oracle.Specification(LIKELIHOODS["gaussian"], TailedStick(1.7))
     state = engines.fit_full(rows, responsibilities, mixture, 3)[-1].state
@@ -316,7 +316,7 @@ def test_point_objectives_never_fall(objective: point_engine.Objective, sparsity
 
 
 def test_maximum_likelihood_with_all_components_is_the_log_likelihood() -> None:
-    """Spec 2g: at the optimal responsibilities the objective is sum log sum pi p."""
+    """Mathematics 2g: at the optimal responsibilities the objective is sum log sum pi p."""
     rows, responsibilities = problem(12)
     mixture = oracle.Specification(LIKELIHOODS["gaussian"], FiniteSymmetricDirichlet(3.0))
     last = point_engine.fit_points(rows, responsibilities, mixture, "ml", 4)[-1]
@@ -350,7 +350,7 @@ def test_most_probable_weights(process: Process) -> None:
 def test_modes_of_truncated_sticks_want_the_largest_component_last() -> None:
     """Under MAP the order of nested sticks is of no account, and of truncated ones falling counts are the worst.
 
-    The last weight of Blei and Jordan's truncation takes concentration - 1 rows more than it has (spec 2g).
+    The last weight of Blei and Jordan's truncation takes concentration - 1 rows more than it has (mathematics 2g).
     """
     falling = np.sort(COUNTS)[::-1]
 

@@ -1,4 +1,4 @@
-"""Other units and another origin, for every Gaussian: spec section 7, number 14."""
+"""Other units and another origin, for every Gaussian: mathematics 7, number 14."""
 
 import dataclasses
 from collections.abc import Callable

@@ -1,4 +1,4 @@
-"""Degenerate data under every likelihood and process: spec section 7, number 20.
+"""Degenerate data under every likelihood and process: mathematics 7, number 20.
 
 Everything stays finite, the bound never falls, and no mass is lost. `test_degenerate_data.py` has more data for
 Gaussians with a full covariance, and `test_laws.py` draws all kinds of them.

@@ -1,4 +1,4 @@
-"""Objectives "map" and "ml", and plug-in densities, of every likelihood: spec 2g and 6, against the oracle.
+"""Objectives "map" and "ml" and plug-in densities of every likelihood against the oracle (mathematics 1.8, 2g and 6.1).
 
 Estimates, objective and densities of the oracle come from SciPy; see `oracles/points.py`.
 """
@@ -137,7 +137,7 @@ def test_maximum_likelihood_of_rows_on_a_line_is_finite(likelihood: str) -> None
 @every_likelihood
 @pytest.mark.parametrize("process", ["nested", "stick", "tail", "pitman_yor", "finite"])
 def test_plug_in_density_of_a_variational_fit(likelihood: str, process: str) -> None:
-    """Spec 6: weights E w_k that sum to one over the K components, and posterior means for the parameters."""
+    """Mathematics 6.1: weights E w_k that sum to one over the K components, and posterior means for the parameters."""
     case = make_case(7, n=80, likelihood=likelihood, process=process)
     fit = fit_from(case, sb.Full(sparsity=None, margin=None, max_passes=2, tol=0.0))
     state = globals_of(fit, float(len(case.rows)))

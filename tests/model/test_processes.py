@@ -68,7 +68,7 @@ def test_large_concentrations_of_truncated_sticks_keep_the_better_order() -> Non
 
 
 def test_mean_of_the_concentration_follows_the_number_of_clusters() -> None:
-    """Spec 2f: the posterior of an unknown concentration counts the components that hold something."""
+    """Mathematics 2f: the posterior of an unknown concentration counts the components that hold something."""
     case = make_case(4, n=100)
     labels = np.arange(100) % 20
     model = sb.Mixture(likelihood=case.model.likelihood, process=sb.DirichletProcess(sb.Gamma(1.0, 1.0)))
@@ -158,7 +158,7 @@ def test_rows_far_from_all_components_go_to_the_tail(batches: int) -> None:
 
 @pytest.mark.parametrize("seed", range(5))
 def test_released_component_leaves_every_answer(seed: int) -> None:
-    """Number 11: a component at its prior, empty and last, was in the tail all along (spec 2c)."""
+    """Number 11: a component at its prior, empty and last, was in the tail all along (mathematics 2c)."""
     case = make_case(seed, n=30, n_components=3, process="tail")
     longer = replaced(case, responsibilities=np.column_stack([case.responsibilities, np.zeros(30)]))
     one, other = fit_from(case, START), fit_from(longer, START)

@@ -85,7 +85,7 @@ def test_small_concentration_leaves_nothing_to_the_tail() -> None:
 
 
 def test_tail_is_above_nested_at_equal_components() -> None:
-    """Spec 2c: rows may use the tail, so with the same components and sticks the bound is higher."""
+    """Mathematics 2c: rows may use the tail, so with the same components and sticks the bound is higher."""
     for seed in range(5):
         case = make_case(seed, process="tail")
         nested = sb.DirichletProcess(concentration=case.model.process.concentration)

@@ -1,4 +1,4 @@
-"""Merges of a fit against the oracle: the same pairs, the same gains, the same bound (spec 4.5)."""
+"""Merges of a fit against the oracle: the same pairs, the same gains, the same bound (mathematics 4.5)."""
 
 import itertools
 from typing import Any

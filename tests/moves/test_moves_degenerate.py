@@ -1,4 +1,4 @@
-"""Adversarial data with moves, from one component and from ten: finite and monotone (spec section 7, number 20)."""
+"""Adversarial data with moves, from one component and from ten: finite and monotone (mathematics 7, number 20)."""
 
 from collections.abc import Callable
 from typing import Any

@@ -1,4 +1,4 @@
-"""Oracle of the models of counts and of binary features: sections 1e, 1f and 1g of the specification.
+"""Oracle of the models of counts and of binary features: mathematics 1e, 1f and 1g.
 
 Conventions as in `models`.
 """
@@ -13,7 +13,7 @@ from oracles.models import Array, Likelihood, dirichlet_kl
 class Multinomial(Likelihood):
     """x = counts of V words, p(x | phi) = n! / prod x_v! prod phi_v^x_v; phi ~ Dirichlet(beta).
 
-    natural = beta, T(x) = x (spec 1e). Without the coefficient, the words of a row come in a given order.
+    natural = beta, T(x) = x (mathematics 1e). Without the coefficient, the words of a row come in a given order.
     """
 
     def __init__(self, pseudo_counts: Array, coefficient: bool = True) -> None:
@@ -46,7 +46,7 @@ class Multinomial(Likelihood):
 
 
 class Bernoulli(Likelihood):
-    """x_d in {0, 1} with probability phi_d ~ Beta(a_d, b_d); natural = [a, b], T(x) = [x, 1 - x] (spec 1f)."""
+    """x_d in {0, 1} with probability phi_d ~ Beta(a_d, b_d); natural = [a, b], T(x) = [x, 1 - x] (mathematics 1f)."""
 
     def __init__(self, successes: Array, failures: Array) -> None:
         self.dimension = len(successes)
@@ -83,7 +83,7 @@ class Bernoulli(Likelihood):
 
 
 class Poisson(Likelihood):
-    """x_d ~ Poisson(theta_d), theta_d ~ Gamma(a_d, rate b); natural = [b, a], T(x) = [1, x] (spec 1g)."""
+    """x_d ~ Poisson(theta_d), theta_d ~ Gamma(a_d, rate b); natural = [b, a], T(x) = [1, x] (mathematics 1g)."""
 
     def __init__(self, shape: Array, rate: float) -> None:
         self.dimension = len(shape)

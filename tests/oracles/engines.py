@@ -1,4 +1,4 @@
-"""Oracle of the engines: full, memoized and stochastic inference, and the sequential start (spec 4.1 to 4.3 and 5.3).
+"""Oracle of the engines: full, memoized, stochastic inference, the sequential start (mathematics 4.1 to 4.3 and 5.3).
 
 Responsibilities of all rows are kept, so that every bound is recomputed from them and none from summaries.
 """
@@ -38,7 +38,7 @@ def with_tail(responsibilities: Array, mixture: Specification, n_components: int
 
 
 def order_by_size(counts: Array, mixture: Specification) -> NDArray[np.intp]:
-    """The order of columns in which counts fall, equal ones as they stood, the tail last (spec 2a.1 and 2c).
+    """The order of columns in which counts fall, equal ones as they stood, the tail last (mathematics 2a.1 and 2c).
 
     Where the process has no use for an order it stays as it is. Where the bound would lose by it, all but the last
     component are put into order: the last one of Blei and Jordan's truncation takes what is left over, which at a
@@ -64,7 +64,7 @@ def fit_full(
     *,
     reorder: bool = True,
 ) -> list[Pass]:
-    """Full variational inference (spec 4.1); entry 0 is the state after the first global step, in the order given.
+    """Full variational inference (mathematics 4.1); entry 0 is the state after the first global step, in its order.
 
     The passes start from the components in the order of `order_by_size`, and each of them ends with it.
     """
@@ -89,8 +89,9 @@ def fit_full(
 
 
 class Memo:
-    """Memoized inference over fixed batches (spec 4.3), from responsibilities of all rows, which every batch remembers
-    until its first visit; one that is `late` contributes nothing before it.
+    """Memoized inference over fixed batches (mathematics 4.3), from responsibilities of all rows.
+
+    Every batch remembers its own until its first visit; a `late` batch contributes nothing before it.
     """
 
     def __init__(
@@ -149,7 +150,7 @@ class Memo:
 
 # ---------------------------------------------------------------------------------------------- stochastic steps
 def learning_rate(step: int, delay: float, decay: float) -> float:
-    """rho_t = (t + delay)^-decay, t = 1, 2, ... (spec 4.2)."""
+    """rho_t = (t + delay)^-decay, t = 1, 2, ... (mathematics 4.2)."""
     return float((step + delay) ** -decay)
 
 
@@ -199,7 +200,7 @@ def fit_stochastic(
     *,
     reorder: bool = True,
 ) -> Pass:
-    """Stochastic inference: passes over the batches, a step each, and the full pass that closes it (spec 4.2).
+    """Stochastic inference: passes over the batches, a step each, and the full pass that closes it (mathematics 4.2).
 
     As in `fit_full`, passes start from and end with the order of `order_by_size`, the closing one too.
     """
@@ -231,8 +232,9 @@ def sequential_start(
     weights: Array | None = None,
     n_single: int = 0,
 ) -> Array:
-    """Responsibilities of Blei and Jordan's start: one row after the other, against the rows before (spec 5.3, soft, by
-    predictive weights).
+    """Responsibilities of Blei and Jordan's start (mathematics 5.3, soft, by predictive weights).
+
+    One row after the other is scored against the rows before it.
 
     The first `n_single` rows have a component to themselves, which keeps components apart where the prior does not. No
     row starts in the tail.

@@ -124,7 +124,7 @@ def log_evidence_finite(rows: Array, likelihood: Likelihood, concentration: floa
 def log_evidence_truncated(
     rows: Array, likelihood: Likelihood, process: TruncatedStick | GammaConcentration, n_components: int
 ) -> float:
-    """Exact log p(X) of a mixture whose process is truncated itself, the last stick being one (spec 2b)."""
+    """Exact log p(X) of a mixture whose process is truncated itself, the last stick being one (mathematics 2b)."""
     by_counts = log_marginals_by_counts(rows, likelihood, n_components)
     if isinstance(process, TruncatedStick):
         return log_sum_over_counts(process, by_counts)

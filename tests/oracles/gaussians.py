@@ -1,4 +1,4 @@
-"""Oracle of the Gaussian models with a restricted or a known covariance: sections 1c, 1d and 1d' of the specification.
+"""Oracle of the Gaussian models with a restricted or a known covariance: mathematics 1c, 1d and 1d'.
 
 Conventions as in `models`.
 """
@@ -30,7 +30,7 @@ def precision_kl(mean_precision: Array, prior_precision: Array) -> Array:
 class DiagonalNormalGamma(Likelihood):
     """x_d ~ N(mu_d, 1 / lambda_d); lambda_d ~ Gamma(a, rate b_d); mu_d | lambda_d ~ N(m_d, 1 / (kappa lambda_d)).
 
-    natural = [a, kappa, kappa m, b + kappa m^2 / 2], T(x) = [1/2, 1, x, x^2 / 2] (spec 1c).
+    natural = [a, kappa, kappa m, b + kappa m^2 / 2], T(x) = [1/2, 1, x, x^2 / 2] (mathematics 1c).
     """
 
     def __init__(self, mean: Array, mean_precision: float, shape: float, rate: Array) -> None:
@@ -81,7 +81,7 @@ class DiagonalNormalGamma(Likelihood):
 class SphericalNormalGamma(Likelihood):
     """x ~ N(mu, I / lambda); lambda ~ Gamma(a, rate b); mu | lambda ~ N(m, I / (kappa lambda)).
 
-    natural = [a, kappa, kappa m, b + kappa |m|^2 / 2], T(x) = [D/2, 1, x, |x|^2 / 2] (spec 1d').
+    natural = [a, kappa, kappa m, b + kappa |m|^2 / 2], T(x) = [D/2, 1, x, |x|^2 / 2] (mathematics 1d').
     """
 
     def __init__(self, mean: Array, mean_precision: float, shape: float, rate: float) -> None:
@@ -132,7 +132,7 @@ class SphericalNormalGamma(Likelihood):
 
 class SphericalIndependent(Likelihood):
     """x ~ N(mu, I / lambda); lambda ~ Gamma(a_0, rate b_0) and, independently, mu ~ N(m_0, I / p_0): the product
-    base measure, which has no conjugate form. q(mu) q(lambda) = N(m, I / p) Gamma(a, b) (spec 1d').
+    base measure, which has no conjugate form. q(mu) q(lambda) = N(m, I / p) Gamma(a, b) (mathematics 1d').
 
     "natural" = [a, p, m, b] and T(x) = [1, x, |x|^2]; nothing here adds up but the statistics.
     """
@@ -238,7 +238,7 @@ def log_integral(log_values: Array) -> Array:
 class KnownCovariance(Likelihood):
     """x ~ N(mu, inverse(Lambda)) with Lambda known; mu ~ N(m, inverse(kappa Lambda)).
 
-    natural = [kappa, kappa m], T(x) = [1, x] (spec 1d, scaled prior).
+    natural = [kappa, kappa m], T(x) = [1, x] (mathematics 1d, scaled prior).
     """
 
     def __init__(self, covariance: Array, mean: Array, mean_precision: float) -> None:
@@ -291,7 +291,7 @@ class KnownCovariance(Likelihood):
 class KnownCovarianceGeneral(Likelihood):
     """As `KnownCovariance` with a prior precision that is no multiple of Lambda: mu ~ N(m, inverse(P)).
 
-    natural = [vec P, P m], T(x) = [vec Lambda, Lambda x] (spec 1d, general prior).
+    natural = [vec P, P m], T(x) = [vec Lambda, Lambda x] (mathematics 1d, general prior).
     """
 
     log_base_measure = KnownCovariance.log_base_measure

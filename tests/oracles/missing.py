@@ -1,5 +1,6 @@
-"""Oracle of models whose rows have missing entries (NaN), and of imputation: sections 2 and 4 of the specification of
-missing entries. Only observed entries enter a density; everything else is as in `models`.
+"""Oracle of models whose rows have missing entries (NaN), and of imputation (mathematics 1.7 and 6.2).
+
+Only observed entries enter a density; everything else is as in `models`.
 """
 
 from collections.abc import Sequence
@@ -23,16 +24,19 @@ class MissingLikelihood(Likelihood):
     """A model that marginalises over missing entries exactly, column by column."""
 
     def predictive_mean(self, natural: Array) -> Array:
-        """mu_kd of section 4: the mean of an entry nobody has seen."""
+        """mu_kd of mathematics 6.2: the mean of a missing entry."""
         raise NotImplementedError
 
     def predictive_variance(self, natural: Array) -> Array:
-        """v_kd of section 4."""
+        """v_kd of mathematics 6.2."""
         raise NotImplementedError
 
 
 class MissingDiagonal(MissingLikelihood):
-    """natural = [a_d, kappa_d, kappa_d m_d, b_d + kappa_d m_d^2 / 2], T(x) = M [1/2, 1, x, x^2 / 2] (section 2.1)."""
+    """Independent normal columns (mathematics 1.7).
+
+    natural = [a_d, kappa_d, kappa_d m_d, b_d + kappa_d m_d^2 / 2], T(x) = M [1/2, 1, x, x^2 / 2].
+    """
 
     def __init__(self, mean: Array, mean_precision: float, shape: float, rate: Array) -> None:
         self.dimension = len(mean)
@@ -93,7 +97,7 @@ class MissingDiagonal(MissingLikelihood):
 
 
 class MissingBernoulli(MissingLikelihood):
-    """natural = [a_d, b_d], T(x) = M [x, 1 - x] (section 2.3)."""
+    """natural = [a_d, b_d], T(x) = M [x, 1 - x] (mathematics 1.7)."""
 
     def __init__(self, successes: Array, failures: Array) -> None:
         self.dimension = len(successes)
@@ -142,7 +146,7 @@ class MissingBernoulli(MissingLikelihood):
 
 
 class MissingPoisson(MissingLikelihood):
-    """natural = [b_d, a_d] (a rate for every column), T(x) = M [1, x] (section 2.4)."""
+    """natural = [b_d, a_d] (a rate for every column), T(x) = M [1, x] (mathematics 1.7)."""
 
     def __init__(self, shape: Array, rate: Array) -> None:
         self.dimension = len(shape)
@@ -192,7 +196,7 @@ class MissingPoisson(MissingLikelihood):
 
 
 def predictive_responsibilities(rows: Array, mixture: Specification, state: Globals) -> tuple[Array, Sequence[Array]]:
-    """r^p of section 4, with the parameters its columns belong to: the components and, last, the prior."""
+    """r^p of mathematics 6.2, with the parameters its columns belong to: the components and, last, the prior."""
     naturals = [*state.naturals, mixture.likelihood.prior_natural]
     with np.errstate(divide="ignore"):
         log_weights = np.log(mixture.process.expected_weights(state.eta))

@@ -1,5 +1,6 @@
-"""Oracle of the Gaussian models with a full covariance and of two processes: sections 1a, 1b, 2a, 2d and 2e of the
-specification. The other likelihoods lie in `gaussians`, `discrete` and `missing`, the other processes in `sticks`.
+"""Oracle of the Gaussian models with a full covariance and of two processes (mathematics 1a, 1b, 2a, 2d and 2e).
+
+The other likelihoods lie in `gaussians`, `discrete` and `missing`, the other processes in `sticks`.
 
 Conventions: a component is described by a flat natural parameter; the posterior of a component is
 `prior_natural + S` with `S = sum_n w_n r_n T(x_n)`; `log_normaliser` is the cumulant `c` of the conjugate family;
@@ -100,11 +101,11 @@ class Likelihood(ABC):
         return np.full(len(rows), -self.dimension / 2 * LOG_2PI)
 
     def posterior(self, statistics: Array) -> Array:
-        """The optimal parameter of a component with these statistics: lambda = lambda_0 + S (spec 0)."""
+        """The optimal parameter of a component with these statistics: lambda = lambda_0 + S (mathematics 0)."""
         return np.asarray(self.prior_natural + statistics)
 
     def gain(self, statistics: Array) -> float:
-        """What a component at its optimum adds to the bound, log h aside: c(lambda_0 + S) - c(lambda_0) (spec 0)."""
+        """Gain of a component at its optimum without log h: c(lambda_0 + S) - c(lambda_0) (mathematics 0)."""
         return self.log_normaliser(self.posterior(statistics)) - self.log_normaliser(self.prior_natural)
 
     def log_marginal(self, rows: Array, weights: Array | None = None) -> float:
@@ -116,7 +117,7 @@ class Likelihood(ABC):
 class NormalWishart(Likelihood):
     """x | mu, Lambda ~ N(mu, inverse(Lambda)); Lambda ~ W(nu, inverse(B)); mu | Lambda ~ N(m, inverse(kappa Lambda)).
 
-    natural = [nu, kappa, kappa m, vec(B + kappa m m')], T(x) = [1, 1, x, vec(x x')] (spec 1a).
+    natural = [nu, kappa, kappa m, vec(B + kappa m m')], T(x) = [1, 1, x, vec(x x')] (mathematics 1a).
     """
 
     def __init__(self, mean: Array, mean_precision: float, dof: float, scale: Array) -> None:
@@ -173,7 +174,7 @@ class NormalWishart(Likelihood):
         )
 
     def plug_in_moments(self, natural: Array) -> tuple[Array, Array]:
-        """Mean m and covariance B / nu that stand for a component in k-means++ (spec 5.2)."""
+        """Mean m and covariance B / nu that stand for a component in k-means++ (mathematics 5.2)."""
         dof, _, mean, scale = self.decode(natural)
         return mean, scale / dof
 
@@ -181,7 +182,7 @@ class NormalWishart(Likelihood):
 class ZeroMeanWishart(Likelihood):
     """x | Lambda ~ N(0, inverse(Lambda)); Lambda ~ W(nu, inverse(B)).
 
-    natural = [nu, vec(B)], T(x) = [1, vec(x x')] (spec 1b).
+    natural = [nu, vec(B)], T(x) = [1, vec(x x')] (mathematics 1b).
     """
 
     def __init__(self, dof: float, scale: Array) -> None:
@@ -268,7 +269,7 @@ class Process(ABC):
 
 
 class StickBreaking(Process):
-    """Dirichlet process (spec 2a), or with a discount Pitman-Yor process (spec 2e), with the nested truncation
+    """Dirichlet process (mathematics 2a), or with a discount Pitman-Yor process (2e), with the nested truncation
     q(z_n > K) = 0: v_k ~ Beta(1 - d, concentration + k d).
     """
 
@@ -302,7 +303,7 @@ class StickBreaking(Process):
 
 
 class FiniteSymmetricDirichlet(Process):
-    """weights ~ Dirichlet(concentration / K, ..., concentration / K) (spec 2d)."""
+    """weights ~ Dirichlet(concentration / K, ..., concentration / K) (mathematics 2d)."""
 
     ordered = False
 

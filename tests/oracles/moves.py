@@ -1,4 +1,4 @@
-"""Oracle of moves (spec 4.4 to 4.8): what the formulas say that a move changes, from the responsibilities of all rows.
+"""Oracle of moves (mathematics 4.4 to 4.8): the change of the bound from the responsibilities of all rows.
 
 The components come first and the tail, where the process has one, last. Weights are those of the components in falling
 order of their counts, which is the order that a fit puts them into after a move.
@@ -65,7 +65,7 @@ class Ledger:
         return float(self.mixture.process.collapsed(counts[falling(counts, self.mixture)]))
 
     def without_entropy(self, a: int, b: int) -> float:
-        """U_ab: what merging the pair would change if no row were shared (spec 4.5)."""
+        """U_ab: what merging the pair would change if no row were shared (mathematics 4.5)."""
         gain, statistics, counts = self.mixture.likelihood.gain, self.totals.statistics, self.totals.counts
         ratio = gain(statistics[a] + statistics[b]) - gain(statistics[a]) - gain(statistics[b])
         after = counts.copy()
@@ -85,7 +85,7 @@ def split_change(
     shares: Array,
     weights: Array | None = None,
 ) -> float:
-    """sum_j gain(S_j) - gain(S) + L*(N') - L*(N) + sum_j H_j - H of the parts of a target (spec 4.8)."""
+    """sum_j gain(S_j) - gain(S) + L*(N') - L*(N) + sum_j H_j - H of the parts of a target (mathematics 4.6.2)."""
     dealt = split(responsibilities, target, shares, mixture)
     before, after = (Ledger.of(rows, each, mixture, weights) for each in (responsibilities, dealt))
     last = responsibilities.shape[1] - mixture.process.has_tail
@@ -98,7 +98,7 @@ def split_change(
 
 def renormalised(rows: Array, responsibilities: Array, mixture: Specification, gone: int) -> Array:
     """The rows of a component dealt to the others in the proportions that they have of them; a row of which they have
-    nothing by a local step without it (spec 4.7)."""
+    nothing by a local step without it (mathematics 4.7)."""
     left = np.delete(responsibilities, gone, axis=1)
     rest = left.sum(1, keepdims=True)
     alone = rest[:, 0] <= 0.0

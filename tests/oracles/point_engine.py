@@ -1,4 +1,4 @@
-"""Oracle of the point objectives: weights, the value of the objective and its coordinate ascent (spec 2g and 6)."""
+"""Oracle of the point objectives: weights, value and coordinate ascent (mathematics 2g and 6.1)."""
 
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
@@ -129,5 +129,5 @@ def fit_points(
 
 
 def plug_in_log_density(rows: Array, mixture: Specification, weights: Array, points: list[Point]) -> Array:
-    """log sum_k pi_k p(x | phi_k) with weights that sum to one over the K components (spec 6)."""
+    """log sum_k pi_k p(x | phi_k) with weights that sum to one over the K components (mathematics 6.1)."""
     return np.asarray(logsumexp(point_scores(rows, mixture, weights / weights.sum(), points), axis=1))

@@ -1,4 +1,4 @@
-"""Oracle of the point estimates of components: maximum likelihood, MAP and plug-in densities (spec 2g and 6).
+"""Oracle of the point estimates of components: maximum likelihood, MAP and plug-in densities (mathematics 1.8 and 6.1).
 
 Densities and priors are SciPy's, so that no formula of the variational oracle is used twice. A point is a dictionary
 with the names of `Fit.point_estimates`, of one component.
@@ -40,7 +40,7 @@ class Points(ABC):
 
     @abstractmethod
     def plug_in(self, natural: Array) -> Point:
-        """What stands for a component of a variational fit in a plug-in density (spec 6)."""
+        """What stands for a component of a variational fit in a plug-in density (mathematics 1.8)."""
 
     @abstractmethod
     def most_likely(self, rows: Array, weights: Array, ridge: Any) -> Point:

@@ -1,4 +1,4 @@
-"""Oracle of the other stick-breaking priors: sections 2b, 2c and 2f of the specification.
+"""Oracle of the other stick-breaking priors: mathematics 2b, 2c and 2f.
 
 `StickBreaking` of `models` has the nested truncation and the Pitman-Yor process. Conventions as there.
 """
@@ -18,7 +18,7 @@ def expected_log_sticks(eta: Array) -> tuple[Array, Array]:
 
 
 class TruncatedStick(Process):
-    """Blei and Jordan's truncation q(v_K = 1) = 1: free sticks 1 .. K - 1, no mass left over (spec 2b).
+    """Blei and Jordan's truncation q(v_K = 1) = 1: free sticks 1 .. K - 1, no mass left over (mathematics 2b).
 
     The bound is that of the truncated process, and no lower bound of the evidence of the Dirichlet process.
     """
@@ -45,7 +45,7 @@ class TruncatedStick(Process):
 
 
 class TailedStick(Process):
-    """Kurihara, Welling and Vlassis: q is the prior beyond K, and rows may belong to any component there (spec 2c).
+    """Kurihara, Welling and Vlassis: q is the prior beyond K, where rows may belong too (mathematics 2c).
 
     Counts and log weights have K + 1 entries, the last for the tail: log sum_{k > K} exp E log w_k in closed form.
     """
@@ -81,7 +81,7 @@ class TailedStick(Process):
 
 
 class GammaConcentration(Process):
-    """The nested or Blei and Jordan's truncation with concentration ~ Gamma(shape, rate) (spec 2f).
+    """The nested or Blei and Jordan's truncation with concentration ~ Gamma(shape, rate) (mathematics 2f).
 
     eta has the free sticks and, as its last row, shape and rate of q(concentration).
     """

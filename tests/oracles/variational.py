@@ -1,10 +1,10 @@
-"""Oracle of variational inference for mixtures: the specification's formulas, written for clarity, not for speed.
+"""Oracle of variational inference for mixtures: docs/mathematics.md, written for clarity, not for speed.
 
-It is a port of the checking program that accompanies the specification: sections 0 (the objective), 3.1 (top-L local
-step), 4.4 (pair gaps), 5.2 (divergence of k-means++) and 6 (predictive density) here; 1, 2 and the missing entries in
-`models`, `gaussians`, `discrete`, `sticks` and `missing`; 2g in `points` and `point_engine`; 4.1 to 4.3 and 5.3 in
-`engines`; sums over all partitions in `evidence`. The formulas there were verified against Monte Carlo, quadrature,
-enumeration and finite differences; `tests/mathematics/test_oracles*.py` repeats the cheap ones.
+This file has mathematics 0 (the objective), 3.1 (top-L local step), 4.4 (pair gaps), 5.2 (divergence of k-means++) and
+6 (predictive density). Likelihoods and processes (mathematics 1, 2 and 6.2) are in `models`, `gaussians`, `discrete`,
+`sticks` and `missing`; 1.8 and 2g in `points` and `point_engine`; 4.1 to 4.3 and 5.3 in `engines`; sums over all
+partitions in `evidence`. The formulas were verified against Monte Carlo, quadrature, enumeration and finite
+differences; `tests/mathematics/test_oracles*.py` repeats the cheap checks.
 
 Under a process with an infinite tail, responsibilities and scores have one column more, the last.
 """
@@ -106,7 +106,7 @@ def entropies(responsibilities: Array, weights: Array | None = None) -> Array:
 
 
 def pair_gaps(responsibilities: Array, weights: Array | None = None) -> Array:
-    """G_ab = H_a + H_b - H_ab = sum_n w_n [p log(1 + q/p) + q log(1 + p/q)], zero wherever p q = 0 (spec 4.4)."""
+    """G_ab = H_a + H_b - H_ab = sum_n w_n [p log(1 + q/p) + q log(1 + p/q)], 0 if p q = 0 (mathematics 4.4)."""
     weights = np.ones(len(responsibilities)) if weights is None else weights
     n_components = responsibilities.shape[1]
     gaps = np.zeros((n_components, n_components))
@@ -121,7 +121,7 @@ def pair_gaps(responsibilities: Array, weights: Array | None = None) -> Array:
 def general_elbo(
     rows: Array, responsibilities: Array, mixture: Specification, state: Globals, weights: Array | None = None
 ) -> float:
-    """The bound for arbitrary, not necessarily optimal, factors (spec 0)."""
+    """The bound for arbitrary, not necessarily optimal, factors (mathematics 0)."""
     weights = np.ones(len(rows)) if weights is None else weights
     scores = local_scores(rows, mixture, state)
     expected = (responsibilities * scores).sum(1) - xlogy(responsibilities, responsibilities).sum(1)
@@ -130,7 +130,7 @@ def general_elbo(
 
 
 def collapsed_elbo(rows: Array, responsibilities: Array, mixture: Specification, weights: Array | None = None) -> float:
-    """The bound at the optimal globals, from counts, statistics and entropies (spec 0, and 2c for the tail)."""
+    """The bound at the optimal globals, from counts, statistics and entropies (mathematics 0, and 2c for the tail)."""
     weights = np.ones(len(rows)) if weights is None else weights
     likelihood, weighted = mixture.likelihood, responsibilities * weights[:, None]
     statistics, constants = weighted.T @ likelihood.sufficient_statistics(rows), likelihood.log_base_measure(rows)
@@ -155,7 +155,7 @@ def elbo_of_responsibilities(
 
 # ------------------------------------------------------------------------------------- starts and predictions
 def kmeans_divergence(rows: Array, likelihood: NormalWishart | ZeroMeanWishart, naturals: Sequence[Array]) -> Array:
-    """D(x_n, centre_j), shape (n, J): KL(N_n || N_j) between smoothed plug-in Gaussians (spec 5.2)."""
+    """D(x_n, centre_j), shape (n, J): KL(N_n || N_j) between smoothed plug-in Gaussians (mathematics 5.2)."""
     points = [likelihood.plug_in_moments(likelihood.prior_natural + t) for t in likelihood.sufficient_statistics(rows)]
     centres = [likelihood.plug_in_moments(natural) for natural in naturals]
     return np.array([[gaussian_kl(*point, *centre) for centre in centres] for point in points])
@@ -170,7 +170,7 @@ def gaussian_kl(mean: Array, covariance: Array, other_mean: Array, other_covaria
 
 
 def mixture_log_predictive(rows: Array, mixture: Specification, state: Globals) -> Array:
-    """log of sum_k E[w_k] p(x | lambda_k) + E[w_rest] p(x | lambda_0) (spec 6)."""
+    """log of sum_k E[w_k] p(x | lambda_k) + E[w_rest] p(x | lambda_0) (mathematics 6)."""
     with np.errstate(divide="ignore"):
         log_weights = np.log(mixture.process.expected_weights(state.eta))
     naturals = [*state.naturals, mixture.likelihood.prior_natural]

@@ -1,4 +1,4 @@
-"""`impute` and `sample_missing`: section 4 of the specification of missing entries, and number 8 of its section 7."""
+"""`impute` and `sample_missing`: mathematics 6.2, and 7.1, number 8."""
 
 from typing import Any
 

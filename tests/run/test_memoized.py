@@ -1,4 +1,4 @@
-"""The memoized engine: spec section 7, number 6, against `Full` and against the oracle's batches."""
+"""The memoized engine: mathematics 7, number 6, against `Full` and against the oracle's batches."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""Missing entries, `missing="marginalize"`: section 7 of their specification, number by number, and the oracle.
+"""Missing entries, `missing="marginalize"`: mathematics 7.1, number by number, and the oracle.
 
 Only observed entries enter a density; see `oracles/missing.py`. Imputation has a file of its own.
 """

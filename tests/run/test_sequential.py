@@ -1,4 +1,4 @@
-"""`init="sequential"` (spec 5.3): the rows one after another, against the oracle."""
+"""`init="sequential"` (mathematics 5.3): the rows one after another, against the oracle."""
 
 import itertools
 

@@ -1,4 +1,4 @@
-"""Stochastic inference (spec 4.2) against the oracle, and what it shares with the other algorithms."""
+"""Stochastic inference (mathematics 4.2) against the oracle, and what it shares with the other algorithms."""
 
 import warnings
 from pathlib import Path

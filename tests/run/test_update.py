@@ -1,4 +1,4 @@
-"""`Fit.update`: new data as one more batch of a memoized fit (spec 4.3), against the oracle's memo."""
+"""`Fit.update`: new data as one more batch of a memoized fit (mathematics 4.3), against the oracle's memo."""
 
 import dataclasses
 from typing import Any

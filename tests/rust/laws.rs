@@ -1,4 +1,4 @@
-//! Laws of the engine as properties (spec section 7), the fast path against plain loops.
+//! Laws of the engine as properties (mathematics 7), the fast path against plain loops.
 
 mod common;
 

@@ -43,8 +43,8 @@ fn step<F: Scalar>(
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(24))]
 
-    /// Spec 2c: the sums of the tail are those of its responsibilities, and the collapsed bound is the general one once
-    /// globals and responsibilities agree.
+    /// Mathematics 2c: the sums of the tail are those of its responsibilities, and the collapsed bound is the general
+    /// one once globals and responsibilities agree.
     #[test]
     fn the_tail_is_one_more_column(
         (d, k, n, seed) in (1_usize..5, 1_usize..6, 9_usize..400, 0_u64..1000), width in 1_usize..7, which in 0_usize..2,
@@ -147,7 +147,7 @@ proptest! {
         prop_assert!(fitted.check().is_ok());
     }
 
-    /// Spec 2g: a component whose weight is zero gets no row, also where it was the best of them before.
+    /// Mathematics 2g: a component whose weight is zero gets no row, also where it was the best of them before.
     #[test]
     fn a_component_without_weight_gets_no_row(
         (d, n, seed) in (1_usize..45, 20_usize..300, 0_u64..1000), width in 1_usize..5, narrow in any::<bool>(),

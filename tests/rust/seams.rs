@@ -62,7 +62,7 @@ fn a_reorder_moves_no_batch_and_changes_only_the_allocation() {
     assert!(memo.total().counts.is_sorted_by(|a, b| a >= b));
     let after = collapsed(&model, memo.total()).expect("definite");
     assert!(distance(&[after.data, after.entropy], &[before.data, before.entropy]) < 1e-12);
-    // Property 12 of spec 7: decreasing counts are the best order.
+    // Mathematics 7, number 12: decreasing counts are the best order.
     assert!(after.allocation >= before.allocation);
 
     // Visits go on in the new order, their summaries land where they belong, and the bound rises.

@@ -1,4 +1,4 @@
-//! Moves, with every responsibility in sight: what sums say is what the responsibilities say (spec 4.4 to 4.8).
+//! Moves, with every responsibility in sight: what sums say is what the responsibilities say (mathematics 4.4 to 4.8).
 
 #[path = "../common/mod.rs"]
 mod common;

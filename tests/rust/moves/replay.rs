@@ -166,8 +166,8 @@ impl<'a> Replay<'a> {
         }
     }
 
-    /// Plans the pass. Fresh components come empty: the bound of what batches have stays (spec 4.6 (i)), and the total is
-    /// that and what made them (ii).
+    /// Plans the pass. Fresh components come empty: the bound of what batches have stays (mathematics 4.6.3, number 1),
+    /// and the total is that and what made them (number 2).
     fn plan(&mut self, round: &Round<'_, f64>, before: Option<f64>) {
         let version = self.edits.version();
         let known = self.memo.total().clone();
@@ -192,7 +192,7 @@ impl<'a> Replay<'a> {
             alone.deflate().expect("the same components");
             let [old, new] = [&known, alone.total()].map(|total| collapsed(self.model, total).expect("definite"));
             self.assert_near(new.data + new.entropy, old.data + old.entropy, "empty components");
-            // Under a tail, or a prior on the concentration, one more stick has its price (spec 7, number 11).
+            // Under a tail, or a prior on the concentration, one more stick has its price (mathematics 7, number 11).
             assert!(new.allocation <= old.allocation + 1e-9 * (1.0 + old.allocation.abs()));
         }
         self.adoption = Some(Adoption { fresh: ids.clone(), table: self.table.clone(), bound: before });
@@ -543,8 +543,8 @@ fn gap(units: &Units<'_, f64>, shares: &[Shares], a: &[ComponentId], b: &[Compon
     (0..units.len()).map(of_unit).sum()
 }
 
-/// The parts that anything was dealt to in `n` groups: again and again the two that raise the bound most become one (moves
-/// recipe, section 4; spec 4.5).
+/// The parts that anything was dealt to in `n` groups: again and again the two that raise the bound most become one
+/// (mathematics 4.6.2 and 4.5).
 fn groups(
     model: &Model<f64>,
     units: &Units<'_, f64>,
