@@ -33,7 +33,7 @@ BOUNDS = {"margin": 20.0}
 class Variant:
     name: str
     options: dict[str, Any]
-    moves: tuple[sb.moves.Move, ...] = ()
+    moves: tuple[sb.run.moves.Move, ...] = ()
     one_batch: bool = False
     # With moves runs begin with one component.
     start: dict[str, Any] = field(default_factory=dict)

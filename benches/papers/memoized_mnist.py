@@ -68,7 +68,7 @@ class Settings:
     threads: int
 
 
-def memoized(n_batches: int, passes: int, moves: tuple[sb.moves.Move, ...] = ()) -> sb.Memoized:
+def memoized(n_batches: int, passes: int, moves: tuple[sb.run.moves.Move, ...] = ()) -> sb.Memoized:
     return sb.Memoized(n_batches, sparsity=WIDTH, moves=moves, max_passes=passes, tol=0)
 
 
