@@ -20,7 +20,7 @@ FLOORS: tuple[tuple[str, ...], ...] = (
     ("error", "hash", "real", "rng", "simd", "parallel"),
     ("special", "linalg"),
     ("component", "data", "responsibilities", "suffstats", "memo"),
-    ("objective", "parameters", "scoring", "likelihood", "process", "model"),
+    ("objective", "registry", "parameters", "scoring", "likelihood", "process", "model"),
     ("elbo", "local_step", "global_step", "init"),
     ("moves",),
     ("executor", "fit"),

@@ -68,6 +68,12 @@ impl Error {
         Self::InvalidArgument { argument: argument.into(), found: found.to_string(), allowed: allowed.into() }
     }
 
+    /// An [`Error::InvalidArgument`] for a name that is none of the `known` ones.
+    pub fn unknown<'a>(argument: &str, name: &str, known: impl Iterator<Item = &'a str>) -> Self {
+        let known: Vec<&str> = known.collect();
+        Self::invalid(argument, format!("{name:?}"), format!("one of {}", known.join(", ")))
+    }
+
     /// An [`Error::NotSupported`]: `found` is not supported: `reason`; use `allowed`.
     pub fn not_supported(
         argument: impl Into<String>,

@@ -25,6 +25,7 @@ pub mod parallel;
 pub mod parameters;
 pub mod process;
 pub mod real;
+pub mod registry;
 pub mod responsibilities;
 pub mod rng;
 pub mod scoring;

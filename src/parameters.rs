@@ -1,10 +1,10 @@
 //! Named values: how a specification reaches the core and how results leave it.
 
 use std::collections::BTreeMap;
-use std::ops::RangeInclusive;
 
 use crate::error::{Error, Result};
 use crate::real::Plain;
+use crate::registry::{DefaultValue, Entry, Kind, Parameter, Range};
 
 /// The value of one parameter.
 #[derive(Debug, Clone, PartialEq)]
@@ -57,38 +57,84 @@ impl Parameters {
         }
     }
 
-    /// As [`Parameters::number`], and positive: from 1e-300 to 1e300, so that its reciprocal and the logarithms of its
-    /// gamma function are numbers too.
+    /// As [`Parameters::number`], and positive.
+    ///
+    /// # Errors
+    /// Also where it is not in [`Range::POSITIVE`].
+    pub fn positive(&self, name: &str) -> Result<Option<f64>> {
+        self.number_within(name, Range::POSITIVE)
+    }
+
+    /// As [`Parameters::number`], for a number that says how sure the prior is of a precision.
+    ///
+    /// # Errors
+    /// Also where it is not in [`Range::SURENESS`].
+    pub fn sureness(&self, name: &str) -> Result<Option<f64>> {
+        self.number_within(name, Range::SURENESS)
+    }
+
+    /// As [`Parameters::number`], and in a range.
     ///
     /// # Errors
     /// Also where it is not.
-    pub fn positive(&self, name: &str) -> Result<Option<f64>> {
-        self.positive_within(name, 1e-300..=1e300)
+    pub fn number_within(&self, name: &str, range: Range) -> Result<Option<f64>> {
+        self.number(name)?.map(|value| within(name, value, range)).transpose()
     }
 
-    /// As [`Parameters::positive`], between other limits.
+    /// The number called `parameter`, in its range, or its default; `None` where it follows the data.
     ///
     /// # Errors
-    /// As [`Parameters::positive`].
-    pub fn positive_within(&self, name: &str, limits: RangeInclusive<f64>) -> Result<Option<f64>> {
-        match self.number(name)? {
-            Some(value) if value <= 0.0 => Err(Error::invalid(name, Value::Number(value), "greater than 0")),
-            Some(value) if !limits.contains(&value) => {
-                let allowed = format!("from {:e} to {:e}", limits.start(), limits.end());
-                Err(Error::invalid(name, Value::Number(value), allowed))
-            }
-            value => Ok(value),
+    /// As [`Parameters::number_within`], and where it is required and absent.
+    pub fn given(&self, parameter: &Parameter) -> Result<Option<f64>> {
+        let value = match parameter.kind.range() {
+            Some(range) => self.number_within(parameter.name, range)?,
+            None => self.number(parameter.name)?,
+        };
+        match (value, parameter.default) {
+            (None, DefaultValue::Number(usual)) => Ok(Some(usual)),
+            (None, DefaultValue::Required) => Err(Error::invalid(parameter.name, "absent", "given")),
+            _ => Ok(value),
         }
     }
 
-    /// As [`Parameters::positive`], for a number that says how sure the prior is of a precision, in rows: at most 1e9. Beside a
-    /// larger one float64 loses the rows: the bound is a difference of terms of its size times their logarithms, so at
-    /// 1e9 it has an absolute error near 1e-5 nats a component, and at 1e15 none of its digits.
+    /// The integer called `parameter`, or its default.
     ///
     /// # Errors
-    /// As [`Parameters::positive`].
-    pub fn sureness(&self, name: &str) -> Result<Option<f64>> {
-        self.positive_within(name, 1e-300..=1e9)
+    /// [`Error::InvalidArgument`] where it is something else, out of its range, or required and absent.
+    pub fn integer(&self, parameter: &Parameter) -> Result<usize> {
+        let Kind::Integer { least, greatest } = parameter.kind else {
+            unreachable!("{} is an integer", parameter.name)
+        };
+        let value = Self::required(parameter.name, self.given(parameter)?)?;
+        if value.fract() == 0.0 && (f64::from(least)..=f64::from(greatest)).contains(&value) {
+            return Ok(value as usize);
+        }
+        let allowed = format!("an integer from {least} to {greatest}");
+        Err(Error::invalid(parameter.name, Value::Number(value), allowed))
+    }
+
+    /// The word called `parameter`, or its default.
+    ///
+    /// # Errors
+    /// [`Error::InvalidArgument`] where it is something else or not one of its words.
+    pub fn word<'a>(&'a self, parameter: &Parameter) -> Result<&'a str> {
+        let (Kind::Word(words), DefaultValue::Word(usual)) = (parameter.kind, parameter.default) else {
+            unreachable!("{} is a word", parameter.name)
+        };
+        let word = self.text(parameter.name, usual)?;
+        if words.contains(&word) {
+            return Ok(word);
+        }
+        let known: Vec<String> = words.iter().map(|known| format!("{known:?}")).collect();
+        Err(Error::invalid(parameter.name, format!("{word:?}"), format!("one of {}", known.join(", "))))
+    }
+
+    /// Refuses names that `entry` does not have.
+    ///
+    /// # Errors
+    /// [`Error::InvalidArgument`] naming the first unknown one.
+    pub fn only_of(&self, entry: &Entry) -> Result<()> {
+        self.only(&entry.parameters.iter().map(|parameter| parameter.name).collect::<Vec<_>>())
     }
 
     /// The vector called `name`, `None` where it is absent.
@@ -117,11 +163,8 @@ impl Parameters {
             _ => self.number(name)?.map(|value| vec![value; d.unwrap_or(1)]),
         };
         let Some(values) = values else { return Ok(None) };
-        if let Some(value) = values.iter().find(|value| **value <= 0.0) {
-            return Err(Error::invalid(name, Value::Number(*value), "greater than 0"));
-        }
-        if let Some(value) = values.iter().find(|value| !(1e-300..=1e300).contains(*value)) {
-            return Err(Error::invalid(name, Value::Number(*value), "from 1e-300 to 1e300"));
+        for &value in &values {
+            within(name, value, Range::POSITIVE)?;
         }
         match d {
             Some(d) if values.len() != d => {
@@ -184,6 +227,15 @@ impl Parameters {
             Some(other) => Err(Error::invalid(name, other, "a word")),
         }
     }
+}
+
+/// Refuses a number out of its range.
+fn within(name: &str, value: f64, range: Range) -> Result<f64> {
+    if range.has(value) {
+        return Ok(value);
+    }
+    let allowed = if range.least > 0.0 && value <= 0.0 { "greater than 0".to_owned() } else { range.allowed() };
+    Err(Error::invalid(name, Value::Number(value), allowed))
 }
 
 impl std::fmt::Display for Value {

@@ -29,6 +29,15 @@ impl Domain {
         }
     }
 
+    /// The name used outside.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Real => "real",
+            Self::Counts => "counts",
+            Self::Binary => "binary",
+        }
+    }
+
     /// Its values, in words.
     pub fn allowed(self) -> &'static str {
         match self {

@@ -3,8 +3,16 @@
 use crate::error::{Error, Result};
 use crate::parameters::{Parameters, Value};
 use crate::process::Gamma;
+use crate::registry::{DefaultValue, Kind, Parameter, Range};
 
-const NAME: &str = "concentration";
+/// The concentration where none is given.
+pub(super) const USUAL: f64 = 1.0;
+
+/// The parameter of all processes whose concentration is positive.
+pub(super) const CONCENTRATION: Parameter =
+    Parameter::new("concentration", Kind::NumberOrGamma(Range::POSITIVE), DefaultValue::Number(USUAL));
+
+const NAME: &str = CONCENTRATION.name;
 
 /// How many components a prior expects.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -16,13 +24,13 @@ pub enum Concentration {
 }
 
 impl Concentration {
-    /// From the parameter `concentration`: a positive number, 1 by default, or the shape and the rate of its prior.
+    /// From the parameter `concentration`: a positive number, or the shape and the rate of its prior.
     ///
     /// # Errors
     /// [`Error::InvalidArgument`] where it is neither.
     pub fn new(parameters: &Parameters) -> Result<Self> {
         if !matches!(parameters.0.get(NAME), Some(Value::Array { .. })) {
-            return Ok(Self::Fixed(parameters.positive(NAME)?.unwrap_or(1.0)));
+            return Parameters::required(NAME, parameters.given(&CONCENTRATION)?).map(Self::Fixed);
         }
         match parameters.vector(NAME)? {
             Some(&[shape, rate]) => Gamma::new(shape, rate).map(Self::Unknown),

@@ -1,10 +1,12 @@
 //! The Dirichlet process under three truncations of the variational family (spec 2a to 2c).
 
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::objective::Objective;
 use crate::parameters::Parameters;
+use crate::process::concentration::CONCENTRATION;
 use crate::process::sticks::{break_sticks, modes};
 use crate::process::{Allocation, Concentration, Process, gamma, point, refused, tail};
+use crate::registry::{DefaultValue, Entry, Feature, Kind, Parameter, Support};
 
 /// v_k ~ Beta(1, concentration), w_k = v_k prod_{l<k} (1 - v_l).
 #[derive(Debug)]
@@ -24,25 +26,32 @@ enum Truncation {
     Tail,
 }
 
+const TRUNCATION: Parameter =
+    Parameter::new("truncation", Kind::Word(&["nested", "stick", "tail"]), DefaultValue::Word("nested"));
+
 impl DirichletProcess {
-    /// From the parameters `concentration` and `truncation`.
+    /// The description for the registry.
+    pub const ENTRY: Entry = Entry {
+        faces: &["weights"],
+        supports: &[Support { feature: Feature::Moves, unless: Some((TRUNCATION.name, "stick")) }],
+        parameters: &[CONCENTRATION, TRUNCATION],
+        ..Entry::new("DirichletProcess")
+    };
+
+    /// From the parameters of [`DirichletProcess::ENTRY`].
     ///
     /// # Errors
     /// [`Error::InvalidArgument`] naming the parameter, [`Error::NotSupported`] for a tail under a prior of the
     /// concentration.
     pub fn new(parameters: &Parameters) -> Result<Self> {
-        parameters.only(&["concentration", "truncation"])?;
+        parameters.only_of(&Self::ENTRY)?;
         let concentration = Concentration::new(parameters)?;
-        let truncation = match parameters.text("truncation", "nested")? {
+        let truncation = match parameters.word(&TRUNCATION)? {
             "nested" => Truncation::Nested,
             "stick" => Truncation::Stick,
-            "tail" => {
+            _ => {
                 concentration.fixed("DirichletProcess under truncation=\"tail\"", "the tail makes it not conjugate")?;
                 Truncation::Tail
-            }
-            other => {
-                let allowed = "one of \"nested\", \"stick\", \"tail\"";
-                return Err(Error::invalid("truncation", format!("{other:?}"), allowed));
             }
         };
         Ok(Self { concentration, truncation })

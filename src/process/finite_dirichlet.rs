@@ -1,9 +1,11 @@
 //! The finite symmetric Dirichlet of total mass `concentration` (spec 2d).
 
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::objective::Objective;
-use crate::parameters::{Parameters, Value};
+use crate::parameters::Parameters;
+use crate::process::concentration::CONCENTRATION;
 use crate::process::{Allocation, Concentration, Process, point, refused};
+use crate::registry::{DefaultValue, Entry, Kind, Parameter};
 use crate::special::{digamma, ln_gamma, ln_gamma_difference};
 
 /// w ~ Dir(concentration / K, ..., concentration / K).
@@ -13,23 +15,22 @@ pub struct FiniteDirichlet {
     concentration: f64,
 }
 
+const N_COMPONENTS: Parameter = Parameter::new("n_components", Kind::integer_from(1), DefaultValue::Required);
+
 impl FiniteDirichlet {
-    /// From the parameters `n_components` and `concentration`.
+    /// The description for the registry.
+    pub const ENTRY: Entry =
+        Entry { faces: &["weights"], parameters: &[N_COMPONENTS, CONCENTRATION], ..Entry::new("FiniteDirichlet") };
+
+    /// From the parameters of [`FiniteDirichlet::ENTRY`].
     ///
     /// # Errors
     /// [`Error::InvalidArgument`] naming the parameter, [`Error::NotSupported`] for a prior on the concentration.
     pub fn new(parameters: &Parameters) -> Result<Self> {
-        parameters.only(&["n_components", "concentration"])?;
+        parameters.only_of(&Self::ENTRY)?;
         let why = "it is conjugate to the sticks of a DirichletProcess only";
         let concentration = Concentration::new(parameters)?.fixed("FiniteDirichlet", why)?;
-        let allowed = "a whole number of at least 1";
-        match parameters.number("n_components")? {
-            Some(k) if k >= 1.0 && k.fract() == 0.0 && k < f64::from(u32::MAX) => {
-                Ok(Self { n_components: k as usize, concentration })
-            }
-            Some(k) => Err(Error::invalid("n_components", Value::Number(k), allowed)),
-            None => Err(Error::invalid("n_components", "absent", allowed)),
-        }
+        Ok(Self { n_components: parameters.integer(&N_COMPONENTS)?, concentration })
     }
 }
 

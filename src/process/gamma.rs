@@ -1,14 +1,13 @@
 //! A Gamma prior on the concentration of sticks Beta(1, concentration), and its posterior (spec 2f; Blei & Jordan 2006,
 //! appendix).
 
-use std::ops::RangeInclusive;
-
 use serde::{Deserialize, Serialize};
 
 use crate::error::Result;
 use crate::parameters::{Parameters, Value};
 use crate::process::Allocation;
 use crate::process::sticks::break_sticks;
+use crate::registry::{DefaultValue, Entry, Kind, Parameter, Range};
 use crate::special::{digamma, digamma_difference, ln_gamma_difference};
 
 /// Gamma(shape, rate), with the mean shape / rate.
@@ -23,18 +22,26 @@ pub struct Gamma {
 /// Concentrations are looked for between these.
 const LIMITS: (f64, f64) = (1e-300, 1e300);
 
-/// Shapes and rates of a prior are between these.
-const PRIORS: RangeInclusive<f64> = 1e-200..=1e200;
+/// Shapes and rates of a prior are between these: beyond, what the sticks say of the concentration leaves float64.
+const PRIORS: Range = Range::closed(1e-200, 1e200);
 
 impl Gamma {
-    /// From two positive numbers, from 1e-200 to 1e200: beyond, what the sticks say of the concentration leaves float64.
+    /// The description for the registry.
+    pub const ENTRY: Entry = Entry {
+        parameters: &[
+            Parameter::new("shape", Kind::Number(PRIORS), DefaultValue::Required),
+            Parameter::new("rate", Kind::Number(PRIORS), DefaultValue::Required),
+        ],
+        ..Entry::new("Gamma")
+    };
+
+    /// From a shape and a rate.
     ///
     /// # Errors
-    /// [`crate::Error::InvalidArgument`] naming the one that is not.
+    /// [`crate::Error::InvalidArgument`] naming the one that is out of its range.
     pub fn new(shape: f64, rate: f64) -> Result<Self> {
         let both = Parameters::from_pairs([("shape", Value::Number(shape)), ("rate", Value::Number(rate))]);
-        both.positive_within("shape", PRIORS)?;
-        both.positive_within("rate", PRIORS)?;
+        Self::ENTRY.parameters.iter().try_for_each(|parameter| both.given(parameter).map(|_| ()))?;
         Ok(Self { shape, rate })
     }
 

@@ -19,6 +19,7 @@ use serde::{Deserialize, Serialize};
 use crate::error::{Error, Result};
 use crate::objective::Objective;
 use crate::parameters::Parameters;
+use crate::registry::Entry;
 
 pub use concentration::Concentration;
 pub use dirichlet_process::DirichletProcess;
@@ -76,30 +77,67 @@ pub trait Process: Debug + Send + Sync {
 }
 
 macro_rules! registry {
-    ($($name:literal => $process:ty,)*) => {
-        /// The names of all processes.
-        pub const NAMES: &[&str] = &[$($name),*];
+    ($($process:ty),* $(,)?) => {
+        /// The descriptions of all processes.
+        pub const ENTRIES: &[Entry] = &[$(<$process>::ENTRY),*];
 
         /// The process called `name` with these parameters.
         ///
         /// # Errors
         /// [`Error::InvalidArgument`] naming the parameter, or where there is no process of that name.
         pub fn build(name: &str, parameters: &Parameters) -> Result<Arc<dyn Process>> {
-            match name {
-                $($name => Ok(Arc::new(<$process>::new(parameters)?)),)*
-                _ => Err(Error::invalid("process", format!("{name:?}"), format!("one of {}", NAMES.join(", ")))),
-            }
+            $(if name == <$process>::ENTRY.name {
+                return Ok(Arc::new(<$process>::new(parameters)?));
+            })*
+            Err(Error::unknown("process", name, ENTRIES.iter().map(|entry| entry.name)))
         }
     };
 }
 
-registry! {
-    "DirichletProcess" => DirichletProcess,
-    "FiniteDirichlet" => FiniteDirichlet,
-    "PitmanYor" => PitmanYor,
-}
+registry!(DirichletProcess, FiniteDirichlet, PitmanYor);
 
 /// The error for an objective that a prior does not serve.
 fn refused(objective: Objective, with: &str, reason: &str, allowed: &str) -> Error {
     Error::not_supported("objective", format!("objective={:?} with {with}", objective.name()), reason, allowed)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::parameters::Value;
+    use crate::registry::{Feature, Kind};
+
+    /// All processes, with each of their words in turn.
+    fn all() -> Vec<(Entry, Option<(&'static str, &'static str)>, Arc<dyn Process>)> {
+        let required = Parameters::from_pairs([("n_components", Value::Number(3.0)), ("discount", Value::Number(0.3))]);
+        let mut built = Vec::new();
+        for entry in ENTRIES {
+            let words = entry.parameters.iter().flat_map(|parameter| match parameter.kind {
+                Kind::Word(words) => words.iter().map(|&word| Some((parameter.name, word))).collect(),
+                _ => Vec::new(),
+            });
+            for chosen in [None].into_iter().chain(words) {
+                let mut parameters = required.clone();
+                parameters.0.retain(|name, _| entry.parameters.iter().any(|parameter| parameter.name == name));
+                parameters.0.extend(chosen.map(|(name, word)| (name.to_owned(), Value::Text(word.to_owned()))));
+                // A word may be known and yet be refused with its reason.
+                if let Ok(process) = build(entry.name, &parameters) {
+                    built.push((*entry, chosen, process));
+                }
+            }
+        }
+        built
+    }
+
+    #[test]
+    fn entries_say_what_processes_are() {
+        let built = all();
+        assert!(built.len() >= 7, "{}", built.len());
+        for (entry, chosen, process) in built {
+            let moves = entry.support(Feature::Moves).is_some_and(|support| !support.fails(chosen));
+            assert_eq!(moves, process.is_nested(), "{} {chosen:?}", entry.name);
+            let fixed = entry.parameters.iter().any(|parameter| parameter.name == "n_components");
+            assert_eq!(fixed, process.n_components().is_some(), "{}", entry.name);
+        }
+    }
 }

@@ -3,8 +3,10 @@
 use crate::error::{Error, Result};
 use crate::objective::Objective;
 use crate::parameters::{Parameters, Value};
+use crate::process::concentration::USUAL;
 use crate::process::sticks::{break_sticks, modes};
 use crate::process::{Allocation, Concentration, Process, point, refused};
+use crate::registry::{DefaultValue, Entry, Feature, Kind, Parameter, Range, Support};
 
 /// v_k ~ Beta(1 - discount, concentration + k discount), w_k = v_k prod_{l<k} (1 - v_l).
 #[derive(Debug)]
@@ -13,31 +15,41 @@ pub struct PitmanYor {
     concentration: f64,
 }
 
+const DISCOUNT: Parameter =
+    Parameter::new("discount", Kind::Number(Range::half_open(0.0, 1.0)), DefaultValue::Required);
+/// It must be above minus the discount too.
+const CONCENTRATION: Parameter =
+    Parameter::new("concentration", Kind::NumberOrGamma(Range::closed(-1.0, 1e300)), DefaultValue::Number(USUAL));
+const TRUNCATION: Parameter =
+    Parameter::new("truncation", Kind::Word(&["nested", "tail"]), DefaultValue::Word("nested"));
+
 impl PitmanYor {
-    /// From the parameters `discount`, `concentration` and `truncation`.
+    /// The description for the registry.
+    pub const ENTRY: Entry = Entry {
+        faces: &["weights"],
+        supports: &[Support::always(Feature::Moves)],
+        parameters: &[DISCOUNT, CONCENTRATION, TRUNCATION],
+        ..Entry::new("PitmanYor")
+    };
+
+    /// From the parameters of [`PitmanYor::ENTRY`].
     ///
     /// # Errors
     /// [`Error::InvalidArgument`] naming the parameter, [`Error::NotSupported`] for a tail, or for a prior on the
     /// concentration.
     pub fn new(parameters: &Parameters) -> Result<Self> {
-        parameters.only(&["discount", "concentration", "truncation"])?;
-        let allowed = "a number from 0 on, below 1";
-        let discount = match parameters.number("discount")? {
-            Some(discount) if (0.0..1.0).contains(&discount) => discount,
-            Some(discount) => return Err(Error::invalid("discount", Value::Number(discount), allowed)),
-            None => return Err(Error::invalid("discount", "absent", allowed)),
-        };
+        parameters.only_of(&Self::ENTRY)?;
+        let discount = Parameters::required(DISCOUNT.name, parameters.given(&DISCOUNT)?)?;
         let concentration = Self::concentration(parameters, discount)?;
-        match parameters.text("truncation", "nested")? {
-            "nested" => Ok(Self { discount, concentration }),
-            "tail" => Err(Error::not_supported(
-                "truncation",
-                "truncation=\"tail\" of PitmanYor",
-                "its sticks differ from one to the next, so the weights of the tail are no geometric series",
-                "\"nested\", or a DirichletProcess",
-            )),
-            other => Err(Error::invalid("truncation", format!("{other:?}"), "one of \"nested\", \"tail\"")),
+        if parameters.word(&TRUNCATION)? == "nested" {
+            return Ok(Self { discount, concentration });
         }
+        Err(Error::not_supported(
+            "truncation",
+            "truncation=\"tail\" of PitmanYor",
+            "its sticks differ from one to the next, so the weights of the tail are no geometric series",
+            "\"nested\", or a DirichletProcess",
+        ))
     }
 
     fn concentration(parameters: &Parameters, discount: f64) -> Result<f64> {
@@ -45,7 +57,7 @@ impl PitmanYor {
             Concentration::new(parameters)?
                 .fixed("PitmanYor", "it is conjugate to the sticks of a DirichletProcess only")?;
         }
-        match parameters.number("concentration")?.unwrap_or(1.0) {
+        match parameters.number(CONCENTRATION.name)?.unwrap_or(USUAL) {
             // The least that the first stick must see for its logarithms to be numbers.
             value if value + discount >= 1e-300 && value <= 1e300 => Ok(value),
             value if value > -discount && value <= 1e300 => {

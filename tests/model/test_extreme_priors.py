@@ -57,7 +57,7 @@ def test_precisions_that_are_all_but_known(known: Callable[[float], object]) -> 
         with pytest.raises(sb.InvalidArgument) as caught:
             known(size)
         assert caught.value.argument in ("dof", "shape")
-        assert caught.value.allowed == "from 1e-300 to 1e9"
+        assert caught.value.allowed == "a number from 1e-300 to 1e9"
 
 
 @pytest.mark.parametrize("size", [1.0, 1e12, 1e16, 1e20, 1e100])

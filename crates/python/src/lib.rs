@@ -7,6 +7,7 @@ mod fit;
 mod history;
 mod instructions;
 mod panics;
+mod registry;
 mod run;
 mod specification;
 mod state;
@@ -17,7 +18,7 @@ use pyo3::prelude::*;
 fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     panics::silence();
     module.add("__version__", env!("CARGO_PKG_VERSION"))?;
-    module.add_function(wrap_pyfunction!(specification::registry, module)?)?;
+    module.add_function(wrap_pyfunction!(registry::registry, module)?)?;
     module.add_function(wrap_pyfunction!(specification::check_likelihood, module)?)?;
     module.add_function(wrap_pyfunction!(specification::check_process, module)?)?;
     module.add_function(wrap_pyfunction!(specification::check_move, module)?)?;

@@ -24,15 +24,6 @@ enum Parameter<'py> {
     Text(String),
 }
 
-/// Names of all likelihoods and processes.
-#[pyfunction]
-pub fn registry(py: Python<'_>) -> PyResult<Bound<'_, PyDict>> {
-    let names = PyDict::new(py);
-    names.set_item("likelihoods", likelihood::NAMES)?;
-    names.set_item("processes", process::NAMES)?;
-    Ok(names)
-}
-
 /// Checks the parameters of a likelihood as far as that is possible without data.
 #[pyfunction]
 #[allow(clippy::needless_pass_by_value)]

@@ -1,0 +1,64 @@
+//! The registry of the core as Python reads it.
+
+use pyo3::prelude::*;
+use pyo3::types::{PyDict, PyList};
+use stickbreak::data::Domain;
+use stickbreak::registry::{DefaultValue, Entry, Kind, Parameter};
+use stickbreak::{likelihood, process};
+
+/// The entries of all likelihoods, processes and priors, by name.
+#[pyfunction]
+pub fn registry(py: Python<'_>) -> PyResult<Bound<'_, PyDict>> {
+    let all = PyDict::new(py);
+    all.set_item("likelihoods", likelihood::NAMES)?;
+    all.set_item("processes", entries(py, process::ENTRIES)?)?;
+    all.set_item("priors", entries(py, &[process::Gamma::ENTRY])?)?;
+    Ok(all)
+}
+
+fn entries<'py>(py: Python<'py>, entries: &[Entry]) -> PyResult<Bound<'py, PyDict>> {
+    let all = PyDict::new(py);
+    for each in entries {
+        all.set_item(each.name, entry(py, each)?)?;
+    }
+    Ok(all)
+}
+
+fn entry<'py>(py: Python<'py>, entry: &Entry) -> PyResult<Bound<'py, PyDict>> {
+    let supports = PyDict::new(py);
+    for support in entry.supports {
+        supports.set_item(support.feature.name(), support.unless)?;
+    }
+    let parameters = PyDict::new(py);
+    for each in entry.parameters {
+        parameters.set_item(each.name, parameter(py, each)?)?;
+    }
+    let dict = PyDict::new(py);
+    dict.set_item("domain", entry.domain.map(Domain::name))?;
+    dict.set_item("faces", entry.faces)?;
+    dict.set_item("supports", supports)?;
+    dict.set_item("parameters", parameters)?;
+    Ok(dict)
+}
+
+fn parameter<'py>(py: Python<'py>, parameter: &Parameter) -> PyResult<Bound<'py, PyDict>> {
+    let dict = PyDict::new(py);
+    dict.set_item("kind", parameter.kind.name())?;
+    dict.set_item("required", parameter.default == DefaultValue::Required)?;
+    match parameter.default {
+        DefaultValue::Required | DefaultValue::Data => dict.set_item("default", py.None())?,
+        DefaultValue::Number(number) => dict.set_item("default", number)?,
+        DefaultValue::Word(word) => dict.set_item("default", word)?,
+    }
+    match parameter.kind {
+        Kind::Integer { least, greatest } => dict.set_item("range", (least, greatest))?,
+        Kind::Word(words) => dict.set_item("words", PyList::new(py, words)?)?,
+        _ => {}
+    }
+    if let Some(range) = parameter.kind.range() {
+        dict.set_item("range", (range.least, range.greatest))?;
+        dict.set_item("below", range.below)?;
+        dict.set_item("allowed", range.allowed())?;
+    }
+    Ok(dict)
+}

@@ -1,0 +1,92 @@
+"""The registry of the core against the Python classes: no rule of one is missing or different in the other."""
+
+import math
+from collections.abc import Iterator
+from dataclasses import MISSING, fields
+from typing import Any, Literal, get_args, get_origin
+
+import numpy as np
+import pytest
+from numpy.typing import ArrayLike
+
+import stickbreak as sb
+from stickbreak import _core
+
+REGISTRY = _core.registry()
+FAMILIES = ("processes", "priors")
+ENTRIES = [(name, entry) for family in FAMILIES for name, entry in REGISTRY[family].items()]
+PARAMETERS = [(name, field, rule) for name, entry in ENTRIES for field, rule in entry["parameters"].items()]
+
+# What a class says of the values of a field, by kind, beside None.
+TYPES: dict[str, Any] = {
+    "number": {float},
+    "number or gamma": {float, sb.Gamma},
+    "number or vector": {ArrayLike},
+    "number or matrix": {ArrayLike},
+    "vector": {ArrayLike},
+    "matrix": {ArrayLike},
+    "integer": {int},
+    "flag": {bool},
+}
+# Values of the parameters that must be given.
+REQUIRED = {"n_components": 3, "discount": 0.3, "covariance": np.eye(2), "shape": 1.0, "rate": 1.0}
+
+
+def made(name: str, entry: dict[str, Any], **given: Any) -> Any:
+    """Return an object of the class called `name`, with what it requires and what is given."""
+    required = {field: REQUIRED[field] for field, rule in entry["parameters"].items() if rule["required"]}
+    return getattr(sb, name)(**{**required, **given})
+
+
+def outside(rule: dict[str, Any]) -> Iterator[Any]:
+    """Values that the rule refuses, just outside its range and far from it."""
+    if rule["kind"] == "integer":
+        least, greatest = rule["range"]
+        yield from (least - 1, greatest + 1)
+    elif rule["kind"] == "word":
+        yield from ("", "unheard of")
+    elif "range" in rule:
+        least, greatest = rule["range"]
+        yield from (math.nextafter(least, -math.inf), -math.inf, math.inf)
+        yield greatest if rule["below"] else math.nextafter(greatest, math.inf)
+
+
+@pytest.mark.parametrize(("name", "entry"), ENTRIES)
+def test_a_class_has_the_parameters_of_its_entry(name: str, entry: dict[str, Any]) -> None:
+    assert [field.name for field in fields(getattr(sb, name))] == list(entry["parameters"])
+
+
+@pytest.mark.parametrize(("name", "field", "rule"), PARAMETERS)
+def test_a_field_has_the_kind_and_default_of_its_parameter(name: str, field: str, rule: dict[str, Any]) -> None:
+    declared = next(each for each in fields(getattr(sb, name)) if each.name == field)
+    assert rule["required"] == (declared.default is MISSING)
+    if not rule["required"]:
+        assert declared.default == rule["default"]
+    if rule["kind"] == "word":
+        assert get_origin(declared.type) is Literal
+        assert list(get_args(declared.type)) == rule["words"]
+        assert rule["default"] in rule["words"]
+    else:
+        types = set(get_args(declared.type) or (declared.type,)) - {type(None)}
+        expected = TYPES[rule["kind"]]
+        assert types == expected or declared.type in ({*expected} | {each | None for each in expected})
+
+
+@pytest.mark.parametrize(("name", "field", "rule"), PARAMETERS)
+def test_values_out_of_range_are_refused(name: str, field: str, rule: dict[str, Any]) -> None:
+    entry = dict(ENTRIES)[name]
+    made(name, entry)
+    for value in outside(rule):
+        with pytest.raises(sb.InvalidArgument) as caught:
+            made(name, entry, **{field: value})
+        assert caught.value.argument == field
+
+
+@pytest.mark.parametrize(("name", "field", "rule"), PARAMETERS)
+def test_every_word_is_known(name: str, field: str, rule: dict[str, Any]) -> None:
+    entry = dict(ENTRIES)[name]
+    for word in rule.get("words", ()):
+        try:
+            assert getattr(made(name, entry, **{field: word}), field) == word
+        except sb.NotSupported as error:  # it is known, and refused with the reason
+            assert error.argument == field  # noqa: PT017
