@@ -2,33 +2,26 @@
 
 use rand::RngExt;
 
-use crate::data::{Demands, Domain, Moments, Needs, RowBlock};
+use crate::data::{Demands, Domain, Moments, Needs};
 use crate::error::{Error, Result};
-use crate::likelihood::counts::{LEAST, Tally};
-use crate::likelihood::{
-    AtPoint, Conjugate, Density, Draw, Draws, Estimate, Frame, Imputation, PointEstimates, Scores, Specification,
-    capabilities,
-};
-use crate::objective::Objective;
-use crate::parallel::map;
+use crate::likelihood::count_family::{CountFamily, Counts};
+use crate::likelihood::counts::{LEAST, Tallied};
+use crate::likelihood::{AtPoint, Draw, Estimate, Frame, Specification};
 use crate::parameters::{Parameters, Value, table, vector};
 use crate::rng::Generator;
-use crate::scoring::{Column, ColumnScorer, Columns, Curve, RowFunction, Scorer};
-use crate::simd::{Lines, Scalar};
+use crate::scoring::{Column, RowFunction};
 use crate::special::{digamma, ln_beta, ln_gamma_difference, x_ln_x};
-use crate::suffstats::Sufficient;
 
 /// p_d ~ Beta(`successes_d`, `failures_d`), x_d ~ Bernoulli(p_d). Statistics: sum x, and with holes the count of each column.
+pub type Bernoulli = Counts<Betas>;
+
+/// The base measure of each column, (D,).
 #[derive(Debug)]
-pub struct Bernoulli {
-    tally: Tally,
-    /// (D,).
-    prior: Vec<Beta>,
-}
+pub struct Betas(Vec<Beta>);
 
 /// Beta(successes, failures).
 #[derive(Debug, Clone, Copy, PartialEq)]
-struct Beta {
+pub struct Beta {
     successes: f64,
     failures: f64,
 }
@@ -80,32 +73,21 @@ impl Beta {
     }
 }
 
-impl Bernoulli {
-    /// Count and sum of every column; rounding may leave a sum above its count.
-    fn columns<'a>(&self, component: Sufficient<'a>) -> impl Iterator<Item = (f64, f64)> + use<'a> {
-        self.tally.of(component).map(|(n, s)| (n.max(s), s))
-    }
+/// Count and sum of every column; rounding may leave a sum above its count.
+fn columns(own: Tallied<'_>) -> impl Iterator<Item = (f64, f64)> {
+    own.columns().map(|(n, s)| (n.max(s), s))
+}
 
-    fn posterior(&self, component: Sufficient<'_>) -> Vec<Beta> {
-        let columns = self.columns(component).zip(&self.prior);
+impl Betas {
+    fn posterior(&self, own: Tallied<'_>) -> Vec<Beta> {
+        let columns = columns(own).zip(&self.0);
         columns
             .map(|((n, s), prior)| Beta { successes: prior.successes + s, failures: prior.failures + n - s })
             .collect()
     }
-
-    fn probabilities(&self, component: Sufficient<'_>, estimate: Estimate) -> Vec<f64> {
-        let columns = self.posterior(component).into_iter().zip(self.columns(component));
-        columns
-            .map(|(own, (n, s))| match estimate {
-                Estimate::Mode if own.total() > 2.0 => (own.successes - 1.0) / (own.total() - 2.0),
-                Estimate::MaximumLikelihood if n > 0.0 => s / n,
-                _ => own.mean(),
-            })
-            .collect()
-    }
 }
 
-impl Specification for Bernoulli {
+impl Specification for Betas {
     const DEMANDS: Demands = Demands { domain: Domain::Binary, needs: Needs::Means, sparse: true, holes: true };
 
     fn check(parameters: &Parameters) -> Result<()> {
@@ -124,136 +106,92 @@ impl Specification for Bernoulli {
         let d = frame.origin.len();
         let of = |name| Parameters::required(name, parameters.positives(name, Some(d))?);
         let columns = of("successes")?.into_iter().zip(of("failures")?);
-        let prior = columns.map(|(successes, failures)| Beta { successes, failures }).collect();
-        Ok(Self { tally: Tally::new(d, frame.holes), prior })
+        Ok(Self(columns.map(|(successes, failures)| Beta { successes, failures }).collect()))
     }
 }
 
-impl Conjugate for Bernoulli {
-    fn n_statistics(&self) -> usize {
-        self.tally.n_statistics()
+impl CountFamily for Betas {
+    const ESTIMATE: &'static str = "probabilities";
+    const FLAGS: bool = true;
+
+    fn log_marginal(&self, own: Tallied<'_>) -> f64 {
+        columns(own).zip(&self.0).map(|((n, s), prior)| prior.gain(s, n - s)).sum()
     }
 
-    fn origin(&self) -> &[f64] {
-        &self.tally.origin
+    fn divergence_from_prior(&self, own: Tallied<'_>) -> f64 {
+        columns(own).zip(&self.0).map(|((n, s), prior)| prior.divergence_to(s, n - s)).sum()
     }
 
-    fn accumulate(&self, rows: RowBlock<'_, f64>, weights: &[f64], statistics: &mut [f64], _: &mut Lines<f64>) {
-        self.tally.accumulate(rows, weights, statistics);
+    fn points(&self, own: Tallied<'_>, estimate: Estimate) -> Vec<f64> {
+        let columns = self.posterior(own).into_iter().zip(columns(own));
+        columns
+            .map(|(own, (n, s))| match estimate {
+                Estimate::Mode if own.total() > 2.0 => (own.successes - 1.0) / (own.total() - 2.0),
+                Estimate::MaximumLikelihood if n > 0.0 => s / n,
+                _ => own.mean(),
+            })
+            .collect()
     }
 
-    fn log_marginal(&self, component: Sufficient<'_>) -> Result<f64> {
-        Ok(self.columns(component).zip(&self.prior).map(|((n, s), prior)| prior.gain(s, n - s)).sum())
-    }
-
-    fn check_statistics(&self, components: &[Sufficient<'_>]) -> Result<()> {
-        self.tally.check(components, true)
-    }
-
-    fn posterior_parameters(&self, components: &[Sufficient<'_>]) -> Result<Parameters> {
-        let all: Vec<Beta> = components.iter().flat_map(|component| self.posterior(*component)).collect();
-        let of = |value: fn(&Beta) -> f64| table(self.prior.len(), all.iter().map(value).collect());
-        Ok(Parameters::from_pairs([("successes", of(|own| own.successes)), ("failures", of(|own| own.failures))]))
-    }
-}
-
-capabilities!(Bernoulli: scores, points, imputation, draws);
-
-impl<F: Scalar> Scores<F> for Bernoulli {
-    fn scorer(
-        &self,
-        components: &[Sufficient<'_>],
-        log_weights: &[f64],
-        density: Density,
-    ) -> Result<Box<dyn Scorer<F>>> {
-        let packed = map(components.len(), |k| {
-            let of_point = |estimate| -> Vec<Column> {
-                self.probabilities(components[k], estimate).into_iter().map(|p| Beta::column(log_odds(p))).collect()
-            };
-            let columns = match density {
-                Density::Expected(Objective::Variational) => {
-                    let expected = |own: Beta| {
-                        let of_total = digamma(own.total());
-                        Beta::column((digamma(own.successes) - of_total, digamma(own.failures) - of_total))
-                    };
-                    self.posterior(components[k]).into_iter().map(expected).collect()
-                }
-                Density::Expected(Objective::Map) => of_point(Estimate::Mode),
-                Density::Expected(Objective::Ml) => of_point(Estimate::MaximumLikelihood),
-                Density::PlugIn(estimate) => of_point(estimate),
-                // The expected probability is all that a single row sees.
-                Density::Predictive => of_point(Estimate::Mean),
-                Density::Divergence => {
-                    let columns = self.posterior(components[k]).into_iter().zip(&self.prior);
-                    columns.map(|(own, prior)| own.divergence(*prior)).collect()
-                }
-            };
-            Columns { constant: log_weights[k], columns }
-        });
-        let scorer = ColumnScorer::new(Curve::Line, packed, self.tally.holes).and_sparse();
-        if density != Density::Divergence {
-            return Ok(Box::new(scorer));
-        }
-        let prior = self.prior.clone();
-        let at_zero = prior.iter().map(|prior| prior.smoothed_entropy(0.0)).sum();
-        Ok(Box::new(scorer.with_row_terms(RowFunction::new(move |row| {
-            row.sum(at_zero, |column, x| prior[column].smoothed_entropy(x))
-        }))))
-    }
-
-    fn divergence_from_prior(&self, component: Sufficient<'_>) -> Result<f64> {
-        Ok(self.columns(component).zip(&self.prior).map(|((n, s), prior)| prior.divergence_to(s, n - s)).sum())
-    }
-
-    fn log_base_measure(&self, _: RowBlock<'_, F>, _: &[f64]) -> f64 {
-        0.0
-    }
-}
-
-impl PointEstimates for Bernoulli {
-    fn at_point(&self, component: Sufficient<'_>, estimate: Estimate) -> Result<AtPoint> {
+    fn at_point(&self, own: Tallied<'_>, points: Vec<f64>) -> AtPoint {
         let mut at = AtPoint { log_likelihood: 0.0, log_prior: 0.0 };
-        let points = self.probabilities(component, estimate).into_iter().map(log_odds);
-        for (((n, s), (success, failure)), prior) in self.columns(component).zip(points).zip(&self.prior) {
+        let points = points.into_iter().map(log_odds);
+        for (((n, s), (success, failure)), prior) in columns(own).zip(points).zip(&self.0) {
             at.log_likelihood += s * success + (n - s) * failure;
             at.log_prior += (prior.successes - 1.0) * success + (prior.failures - 1.0) * failure
                 - ln_beta(prior.successes, prior.failures);
         }
-        Ok(at)
+        at
     }
 
     fn check_mode(&self) -> Result<()> {
-        for prior in &self.prior {
+        for prior in &self.0 {
             for (name, value) in [("successes", prior.successes), ("failures", prior.failures)] {
                 if value < 1.0 {
-                    return Err(Error::invalid(
-                        name,
-                        Value::Number(value),
-                        "at least 1 where the objective is \"map\"",
-                    ));
+                    let allowed = "at least 1 where the objective is \"map\"";
+                    return Err(Error::invalid(name, Value::Number(value), allowed));
                 }
             }
         }
         Ok(())
     }
 
-    fn point_estimates(&self, components: &[Sufficient<'_>], estimate: Estimate) -> Result<Parameters> {
-        let all = components.iter().flat_map(|component| self.probabilities(*component, estimate)).collect();
-        Ok(Parameters::from_pairs([("probabilities", table(self.prior.len(), all))]))
+    fn posterior_parameters(&self, components: &[Tallied<'_>], _: bool) -> Parameters {
+        let all: Vec<Beta> = components.iter().flat_map(|own| self.posterior(*own)).collect();
+        let of = |value: fn(&Beta) -> f64| table(self.0.len(), all.iter().map(value).collect());
+        Parameters::from_pairs([("successes", of(|own| own.successes)), ("failures", of(|own| own.failures))])
     }
-}
 
-impl Imputation for Bernoulli {
-    fn predictive_moments(&self, component: Sufficient<'_>) -> Result<(Vec<f64>, Vec<f64>)> {
-        let means = self.posterior(component).into_iter().map(Beta::mean);
-        Ok(means.map(|p| (p, p * (1.0 - p))).unzip())
+    fn expected(&self, own: Tallied<'_>) -> Vec<Column> {
+        let expected = |own: Beta| {
+            let of_total = digamma(own.total());
+            Beta::column((digamma(own.successes) - of_total, digamma(own.failures) - of_total))
+        };
+        self.posterior(own).into_iter().map(expected).collect()
     }
-}
 
-impl Draws for Bernoulli {
-    fn draw(&self, component: Sufficient<'_>, from: Draw<'_>, generator: &mut Generator) -> Result<Vec<f64>> {
+    fn column_at(point: f64) -> Column {
+        Beta::column(log_odds(point))
+    }
+
+    fn divergence(&self, own: Tallied<'_>) -> (f64, Vec<Column>) {
+        let columns = self.posterior(own).into_iter().zip(&self.0);
+        (0.0, columns.map(|(own, prior)| own.divergence(*prior)).collect())
+    }
+
+    fn row_divergence(&self) -> RowFunction {
+        let prior = self.0.clone();
+        let at_zero = prior.iter().map(|prior| prior.smoothed_entropy(0.0)).sum();
+        RowFunction::new(move |row| row.sum(at_zero, |column, x| prior[column].smoothed_entropy(x)))
+    }
+
+    fn moments(&self, own: Tallied<'_>) -> (Vec<f64>, Vec<f64>) {
+        self.posterior(own).into_iter().map(Beta::mean).map(|p| (p, p * (1.0 - p))).unzip()
+    }
+
+    fn draw(&self, own: Tallied<'_>, from: Draw<'_>, generator: &mut Generator) -> Result<Vec<f64>> {
         // The expected probability is all that a single row sees.
-        let columns = self.probabilities(component, from.estimate.unwrap_or(Estimate::Mean)).into_iter();
+        let columns = self.points(own, from.estimate.unwrap_or(Estimate::Mean)).into_iter();
         Ok(columns.map(|p| f64::from(u8::from(generator.random::<f64>() < p))).collect())
     }
 }

@@ -58,11 +58,29 @@ impl Tally {
         Ok(())
     }
 
-    /// Count and sum of every column; what rounding has left below zero is zero.
-    pub fn of<'a>(&self, component: Sufficient<'a>) -> impl Iterator<Item = (f64, f64)> + use<'a> {
+    /// The statistics of a component by column.
+    pub fn of<'a>(&self, component: Sufficient<'a>) -> Tallied<'a> {
         let (sums, counts) = component.statistics.split_at(self.origin.len());
-        let count = move |column: usize| counts.get(column).copied().unwrap_or(component.count);
-        sums.iter().enumerate().map(move |(column, &sum)| (count(column).max(0.0), sum.max(0.0)))
+        Tallied { count: component.count, sums, counts }
+    }
+}
+
+/// The statistics of a component by column.
+#[derive(Debug, Clone, Copy)]
+pub struct Tallied<'a> {
+    /// Rows.
+    count: f64,
+    /// Sums as they are: rounding may have left some below zero, (D,).
+    pub sums: &'a [f64],
+    /// The rows that have a value, by column; empty where all have.
+    counts: &'a [f64],
+}
+
+impl<'a> Tallied<'a> {
+    /// Count and sum of every column; what rounding has left below zero is zero.
+    pub fn columns(self) -> impl Iterator<Item = (f64, f64)> + use<'a> {
+        let count = move |column: usize| self.counts.get(column).copied().unwrap_or(self.count);
+        self.sums.iter().enumerate().map(move |(column, &sum)| (count(column).max(0.0), sum.max(0.0)))
     }
 }
 
@@ -130,7 +148,7 @@ mod tests {
         Tally::new(3, true).accumulate(RowBlock::Dense(&rows), &[2.0, 0.5], &mut statistics);
         assert_eq!(statistics, [3.0, 2.5, 6.0, 2.5, 0.5, 2.5]);
         let own = Sufficient { count: 2.5, statistics: &statistics };
-        assert_eq!(Tally::new(3, true).of(own).collect::<Vec<_>>(), [(2.5, 3.0), (0.5, 2.5), (2.5, 6.0)]);
+        assert_eq!(Tally::new(3, true).of(own).columns().collect::<Vec<_>>(), [(2.5, 3.0), (0.5, 2.5), (2.5, 6.0)]);
     }
 
     #[test]
@@ -144,7 +162,7 @@ mod tests {
             tally.accumulate(RowBlock::Dense(&[0.0, 5.0, 0.0, 1.0, 0.0, 3.0]), &[0.5, 2.0], &mut found[1]);
             assert_eq!(found[0], found[1]);
             let own = Sufficient { count: 2.5, statistics: &found[0] };
-            assert_eq!(tally.of(own).collect::<Vec<_>>(), [(2.5, 2.0), (2.5, 2.5), (2.5, 6.0)]);
+            assert_eq!(tally.of(own).columns().collect::<Vec<_>>(), [(2.5, 2.0), (2.5, 2.5), (2.5, 6.0)]);
         }
     }
 }

@@ -5,6 +5,7 @@
 
 mod bernoulli;
 mod capabilities;
+mod count_family;
 mod counts;
 mod diagonal_gaussian;
 mod gamma;

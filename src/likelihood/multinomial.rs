@@ -2,26 +2,23 @@
 
 use rand_distr::{Binomial, Distribution};
 
-use crate::data::{Demands, Domain, Moments, Needs, RowBlock};
+use crate::data::{Demands, Domain, Moments, Needs};
 use crate::error::{Error, Result};
-use crate::likelihood::counts::{LEAST, Tally};
+use crate::likelihood::count_family::{CountFamily, Counts};
+use crate::likelihood::counts::{LEAST, Tallied};
 use crate::likelihood::gamma;
-use crate::likelihood::{
-    AtPoint, Conjugate, Density, Draw, Draws, Estimate, Frame, PointEstimates, Scores, Specification, capabilities,
-};
-use crate::objective::Objective;
-use crate::parallel::map;
+use crate::likelihood::{AtPoint, Draw, Estimate, Frame, Specification};
 use crate::parameters::{Parameters, Value, table, vector};
 use crate::rng::Generator;
-use crate::scoring::{Column, ColumnScorer, Columns, Curve, RowFunction, RowScorer, Scorer};
-use crate::simd::{Lines, Scalar};
+use crate::scoring::{Column, RowFunction, RowScorer};
 use crate::special::{digamma, ln_factorial, ln_gamma, ln_gamma_difference, x_ln_x};
-use crate::suffstats::Sufficient;
 
 /// phi ~ Dir(`pseudo_counts`), x ~ Mult(phi) given its total. Statistics: sum x.
+pub type Multinomial = Counts<Words>;
+
+/// The base measure of all columns together.
 #[derive(Debug)]
-pub struct Multinomial {
-    tally: Tally,
+pub struct Words {
     pseudo_counts: Vec<f64>,
     /// Their sum.
     total: f64,
@@ -29,35 +26,16 @@ pub struct Multinomial {
     coefficient: bool,
 }
 
-impl Multinomial {
+impl Words {
     /// beta_0 + S, and the sum of it.
-    fn posterior(&self, component: Sufficient<'_>) -> (Vec<f64>, f64) {
-        let beta: Vec<f64> = self.pseudo_counts.iter().zip(component.statistics).map(|(b, s)| b + s.max(0.0)).collect();
+    fn posterior(&self, own: Tallied<'_>) -> (Vec<f64>, f64) {
+        let beta: Vec<f64> = self.pseudo_counts.iter().zip(own.sums).map(|(b, s)| b + s.max(0.0)).collect();
         let total = beta.iter().sum();
         (beta, total)
     }
-
-    /// phi.
-    fn probabilities(&self, component: Sufficient<'_>, estimate: Estimate) -> Vec<f64> {
-        let v = self.pseudo_counts.len() as f64;
-        let (beta, total) = self.posterior(component);
-        let words: f64 = component.statistics.iter().sum();
-        match estimate {
-            Estimate::Mode if total - v > 0.0 => beta.iter().map(|b| (b - 1.0).max(0.0) / (total - v)).collect(),
-            Estimate::MaximumLikelihood if words > 0.0 => {
-                component.statistics.iter().map(|s| s.max(0.0) / words).collect()
-            }
-            _ => beta.iter().map(|b| b / total).collect(),
-        }
-    }
-
-    /// ln h(x), where the coefficient counts.
-    fn log_coefficient() -> RowFunction {
-        RowFunction::new(|row| ln_factorial(row.total()) - row.sum(0.0, |_, x| ln_factorial(x)))
-    }
 }
 
-impl Specification for Multinomial {
+impl Specification for Words {
     const DEMANDS: Demands = Demands { domain: Domain::Counts, needs: Needs::Means, sparse: true, holes: false };
 
     fn check(parameters: &Parameters) -> Result<()> {
@@ -81,7 +59,7 @@ impl Specification for Multinomial {
         let d = frame.origin.len();
         let pseudo_counts = Parameters::required("pseudo_counts", parameters.positives("pseudo_counts", Some(d))?)?;
         let (total, coefficient) = (pseudo_counts.iter().sum(), coefficient(parameters)?);
-        Ok(Self { tally: Tally::new(d, false), pseudo_counts, total, coefficient })
+        Ok(Self { pseudo_counts, total, coefficient })
     }
 }
 
@@ -93,136 +71,44 @@ fn coefficient(parameters: &Parameters) -> Result<bool> {
     }
 }
 
-impl Conjugate for Multinomial {
-    fn n_statistics(&self) -> usize {
-        self.tally.n_statistics()
+impl CountFamily for Words {
+    const ESTIMATE: &'static str = "probabilities";
+
+    fn log_marginal(&self, own: Tallied<'_>) -> f64 {
+        let words: f64 = own.sums.iter().sum();
+        let seen = self.pseudo_counts.iter().zip(own.sums).filter(|(_, s)| **s > 0.0);
+        let gains: f64 = seen.map(|(b, s)| ln_gamma_difference(*b, *s)).sum();
+        gains - ln_gamma_difference(self.total, words.max(0.0))
     }
 
-    fn origin(&self) -> &[f64] {
-        &self.tally.origin
-    }
-
-    fn accumulate(&self, rows: RowBlock<'_, f64>, weights: &[f64], statistics: &mut [f64], _: &mut Lines<f64>) {
-        self.tally.accumulate(rows, weights, statistics);
-    }
-
-    fn log_marginal(&self, component: Sufficient<'_>) -> Result<f64> {
-        let words: f64 = component.statistics.iter().sum();
-        let gains: f64 = self
-            .pseudo_counts
-            .iter()
-            .zip(component.statistics)
-            .filter(|(_, s)| **s > 0.0)
-            .map(|(b, s)| ln_gamma_difference(*b, *s))
-            .sum();
-        Ok(gains - ln_gamma_difference(self.total, words.max(0.0)))
-    }
-
-    fn check_statistics(&self, components: &[Sufficient<'_>]) -> Result<()> {
-        self.tally.check(components, false)
-    }
-
-    fn posterior_parameters(&self, components: &[Sufficient<'_>]) -> Result<Parameters> {
-        let all = components.iter().flat_map(|component| self.posterior(*component).0).collect();
-        Ok(Parameters::from_pairs([("pseudo_counts", table(self.pseudo_counts.len(), all))]))
-    }
-}
-
-capabilities!(Multinomial: scores, points, draws);
-
-impl<F: Scalar> Scores<F> for Multinomial {
-    fn scorer(
-        &self,
-        components: &[Sufficient<'_>],
-        log_weights: &[f64],
-        density: Density,
-    ) -> Result<Box<dyn Scorer<F>>> {
-        let (d, k) = (self.pseudo_counts.len(), components.len());
-        if density == Density::Predictive {
-            let log_weights = log_weights.to_vec();
-            let parts: Vec<_> = components.iter().map(|component| self.posterior(*component)).collect();
-            let coefficient = self.coefficient;
-            return Ok(Box::new(RowScorer::new(d, k, move |k, row| {
-                let (beta, total) = &parts[k];
-                let words = row.total();
-                if coefficient {
-                    return log_weights[k] - log_rising(*total, words) + row.sum(0.0, |v, x| log_rising(beta[v], x));
-                }
-                let gain = |v: usize, x: f64| if x == 0.0 { 0.0 } else { ln_gamma_difference(beta[v], x) };
-                log_weights[k] - ln_gamma_difference(*total, words) + row.sum(0.0, gain)
-            })));
-        }
-        let packed = map(k, |k| {
-            let of_point = |estimate| -> Columns {
-                let phi = self.probabilities(components[k], estimate);
-                let columns = phi.iter().map(|p| Column::line(p.max(LEAST).ln(), 0.0)).collect();
-                Columns { constant: log_weights[k], columns }
-            };
-            match density {
-                Density::Expected(Objective::Map) => of_point(Estimate::Mode),
-                Density::Expected(Objective::Ml) => of_point(Estimate::MaximumLikelihood),
-                Density::PlugIn(estimate) => of_point(estimate),
-                Density::Divergence => {
-                    // -sum (b_0 + x) ln(share of it / phi), but for the row's own part.
-                    let mut own = of_point(Estimate::Mean);
-                    let cost = own.columns.iter().zip(&self.pseudo_counts).map(|(column, b)| b * column.slope);
-                    own.constant += cost.sum::<f64>();
-                    own
-                }
-                _ => {
-                    let (beta, total) = self.posterior(components[k]);
-                    let of_total = digamma(total);
-                    let columns = beta.iter().map(|b| Column::line(digamma(*b) - of_total, 0.0)).collect();
-                    Columns { constant: log_weights[k], columns }
-                }
-            }
-        });
-        let scorer = ColumnScorer::new(Curve::Line, packed, false).and_sparse();
-        if density == Density::Divergence {
-            let (prior, total) = (self.pseudo_counts.clone(), self.total);
-            let at_zero = prior.iter().map(|b| x_ln_x(*b)).sum();
-            return Ok(Box::new(scorer.with_row_terms(RowFunction::new(move |row| {
-                x_ln_x(total + row.total()) - row.sum(at_zero, |v, x| x_ln_x(prior[v] + x))
-            }))));
-        }
-        if self.coefficient {
-            return Ok(Box::new(scorer.with_row_terms(Self::log_coefficient())));
-        }
-        Ok(Box::new(scorer))
-    }
-
-    fn divergence_from_prior(&self, component: Sufficient<'_>) -> Result<f64> {
-        let (beta, total) = self.posterior(component);
+    fn divergence_from_prior(&self, own: Tallied<'_>) -> f64 {
+        let (beta, total) = self.posterior(own);
         let of_total = digamma(total);
         // The sums themselves, not the differences of beta and beta_0: a large prior absorbs them.
-        let weighted: f64 = beta
-            .iter()
-            .zip(component.statistics)
-            .filter(|(_, s)| **s > 0.0)
-            .map(|(b, s)| s * (digamma(*b) - of_total))
-            .sum();
-        Ok(weighted - self.log_marginal(component)?)
+        let seen = beta.iter().zip(own.sums).filter(|(_, s)| **s > 0.0);
+        let weighted: f64 = seen.map(|(b, s)| s * (digamma(*b) - of_total)).sum();
+        weighted - self.log_marginal(own)
     }
 
-    fn log_base_measure(&self, rows: RowBlock<'_, F>, masses: &[f64]) -> f64 {
-        if self.coefficient {
-            Self::log_coefficient().weighted_sum(rows, self.pseudo_counts.len(), masses)
-        } else {
-            0.0
+    fn points(&self, own: Tallied<'_>, estimate: Estimate) -> Vec<f64> {
+        let v = self.pseudo_counts.len() as f64;
+        let (beta, total) = self.posterior(own);
+        let words: f64 = own.sums.iter().sum();
+        match estimate {
+            Estimate::Mode if total - v > 0.0 => beta.iter().map(|b| (b - 1.0).max(0.0) / (total - v)).collect(),
+            Estimate::MaximumLikelihood if words > 0.0 => own.sums.iter().map(|s| s.max(0.0) / words).collect(),
+            _ => beta.iter().map(|b| b / total).collect(),
         }
     }
-}
 
-impl PointEstimates for Multinomial {
-    fn at_point(&self, component: Sufficient<'_>, estimate: Estimate) -> Result<AtPoint> {
-        let phi = self.probabilities(component, estimate);
+    fn at_point(&self, own: Tallied<'_>, points: Vec<f64>) -> AtPoint {
         let mut at = AtPoint { log_likelihood: 0.0, log_prior: ln_gamma(self.total) };
-        for ((p, s), b) in phi.iter().zip(component.statistics).zip(&self.pseudo_counts) {
+        for ((p, s), b) in points.iter().zip(own.sums).zip(&self.pseudo_counts) {
             let log = p.max(LEAST).ln();
             at.log_likelihood += s * log;
             at.log_prior += (b - 1.0) * log - ln_gamma(*b);
         }
-        Ok(at)
+        at
     }
 
     fn check_mode(&self) -> Result<()> {
@@ -234,21 +120,62 @@ impl PointEstimates for Multinomial {
         }
     }
 
-    fn point_estimates(&self, components: &[Sufficient<'_>], estimate: Estimate) -> Result<Parameters> {
-        let all = components.iter().flat_map(|component| self.probabilities(*component, estimate)).collect();
-        Ok(Parameters::from_pairs([("probabilities", table(self.pseudo_counts.len(), all))]))
+    fn posterior_parameters(&self, components: &[Tallied<'_>], _: bool) -> Parameters {
+        let all = components.iter().flat_map(|own| self.posterior(*own).0).collect();
+        Parameters::from_pairs([("pseudo_counts", table(self.pseudo_counts.len(), all))])
     }
-}
 
-impl Draws for Multinomial {
+    fn expected(&self, own: Tallied<'_>) -> Vec<Column> {
+        let (beta, total) = self.posterior(own);
+        let of_total = digamma(total);
+        beta.iter().map(|b| Column::line(digamma(*b) - of_total, 0.0)).collect()
+    }
+
+    fn column_at(point: f64) -> Column {
+        Column::line(point.max(LEAST).ln(), 0.0)
+    }
+
+    /// `-sum (b_0 + x) ln(share of it / phi)`.
+    fn divergence(&self, own: Tallied<'_>) -> (f64, Vec<Column>) {
+        let columns: Vec<Column> = self.points(own, Estimate::Mean).into_iter().map(Self::column_at).collect();
+        let cost = columns.iter().zip(&self.pseudo_counts).map(|(column, b)| b * column.slope);
+        (cost.sum::<f64>(), columns)
+    }
+
+    fn row_divergence(&self) -> RowFunction {
+        let (prior, total) = (self.pseudo_counts.clone(), self.total);
+        let at_zero = prior.iter().map(|b| x_ln_x(*b)).sum();
+        RowFunction::new(move |row| x_ln_x(total + row.total()) - row.sum(at_zero, |v, x| x_ln_x(prior[v] + x)))
+    }
+
+    fn log_base(&self) -> Option<RowFunction> {
+        let log_coefficient =
+            || RowFunction::new(|row| ln_factorial(row.total()) - row.sum(0.0, |_, x| ln_factorial(x)));
+        self.coefficient.then(log_coefficient)
+    }
+
+    fn predictive(&self, components: &[Tallied<'_>], log_weights: &[f64]) -> Option<RowScorer> {
+        let (log_weights, coefficient) = (log_weights.to_vec(), self.coefficient);
+        let parts: Vec<_> = components.iter().map(|own| self.posterior(*own)).collect();
+        Some(RowScorer::new(self.pseudo_counts.len(), components.len(), move |k, row| {
+            let (beta, total) = &parts[k];
+            let words = row.total();
+            if coefficient {
+                return log_weights[k] - log_rising(*total, words) + row.sum(0.0, |v, x| log_rising(beta[v], x));
+            }
+            let gain = |v: usize, x: f64| if x == 0.0 { 0.0 } else { ln_gamma_difference(beta[v], x) };
+            log_weights[k] - ln_gamma_difference(*total, words) + row.sum(0.0, gain)
+        }))
+    }
+
     /// A row of the average length.
-    fn draw(&self, component: Sufficient<'_>, from: Draw<'_>, generator: &mut Generator) -> Result<Vec<f64>> {
+    fn draw(&self, own: Tallied<'_>, from: Draw<'_>, generator: &mut Generator) -> Result<Vec<f64>> {
         let words: f64 = from.all.statistics.iter().sum();
         let mut left = (words / from.all.count.max(1e-12)).round().max(0.0) as u64;
         let phi = if let Some(estimate) = from.estimate {
-            self.probabilities(component, estimate)
+            self.points(own, estimate)
         } else {
-            let draws = self.posterior(component).0.into_iter().map(|b| gamma::draw(b, 1.0, generator));
+            let draws = self.posterior(own).0.into_iter().map(|b| gamma::draw(b, 1.0, generator));
             draws.collect::<Result<_>>()?
         };
         let mut mass: f64 = phi.iter().sum();

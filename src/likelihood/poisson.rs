@@ -2,34 +2,27 @@
 
 use rand_distr::Distribution;
 
-use crate::data::{Demands, Domain, Moments, Needs, RowBlock};
+use crate::data::{Demands, Domain, Moments, Needs};
 use crate::error::{Error, Result};
-use crate::likelihood::counts::{LEAST, Tally};
+use crate::likelihood::count_family::{CountFamily, Counts};
+use crate::likelihood::counts::{LEAST, Tallied};
 use crate::likelihood::gamma;
-use crate::likelihood::{
-    AtPoint, Conjugate, Density, Draw, Draws, Estimate, Frame, Imputation, PointEstimates, Scores, Specification,
-    capabilities,
-};
-use crate::objective::Objective;
-use crate::parallel::map;
+use crate::likelihood::{AtPoint, Draw, Estimate, Frame, Specification};
 use crate::parameters::{Parameters, Value, table, vector};
 use crate::rng::Generator;
-use crate::scoring::{Column, ColumnScorer, Columns, Curve, RowFunction, RowScorer, Scorer};
-use crate::simd::{Lines, Scalar};
+use crate::scoring::{Column, RowFunction, RowScorer};
 use crate::special::{digamma, ln_factorial, ln_gamma_difference, x_ln_x};
-use crate::suffstats::Sufficient;
 
 /// theta_d ~ Gamma(`shape_d`, rate), x_d ~ Poisson(theta_d). Statistics: sum x, and with holes the count of each column.
+pub type Poisson = Counts<Rates>;
+
+/// The base measure of each column, (D,).
 #[derive(Debug)]
-pub struct Poisson {
-    tally: Tally,
-    /// (D,).
-    prior: Vec<Rate>,
-}
+pub struct Rates(Vec<Rate>);
 
 /// Gamma(shape, rate).
 #[derive(Debug, Clone, Copy, PartialEq)]
-struct Rate {
+pub struct Rate {
     shape: f64,
     rate: f64,
 }
@@ -63,30 +56,7 @@ impl Rate {
     }
 }
 
-impl Poisson {
-    fn posterior(&self, component: Sufficient<'_>) -> Vec<Rate> {
-        let columns = self.tally.of(component).zip(&self.prior);
-        columns.map(|((n, s), prior)| Rate { shape: prior.shape + s, rate: prior.rate + n }).collect()
-    }
-
-    fn rates(&self, component: Sufficient<'_>, estimate: Estimate) -> Vec<f64> {
-        let columns = self.posterior(component).into_iter().zip(self.tally.of(component));
-        columns
-            .map(|(own, (n, s))| match estimate {
-                Estimate::Mode => (own.shape - 1.0).max(0.0) / own.rate,
-                Estimate::MaximumLikelihood if n > 0.0 => s / n,
-                _ => own.mean(),
-            })
-            .collect()
-    }
-
-    /// ln h(x).
-    fn log_base() -> RowFunction {
-        RowFunction::new(|row| -row.sum(0.0, |_, x| ln_factorial(x)))
-    }
-}
-
-impl Specification for Poisson {
+impl Specification for Rates {
     const DEMANDS: Demands = Demands { domain: Domain::Counts, needs: Needs::Means, sparse: true, holes: true };
 
     fn check(parameters: &Parameters) -> Result<()> {
@@ -111,119 +81,52 @@ impl Specification for Poisson {
         let d = frame.origin.len();
         let shape = Parameters::required("shape", parameters.positives("shape", Some(d))?)?;
         let rate = Parameters::required("rate", parameters.number("rate")?)?;
-        let prior = shape.into_iter().map(|shape| Rate { shape, rate }).collect();
-        Ok(Self { tally: Tally::new(d, frame.holes), prior })
+        Ok(Self(shape.into_iter().map(|shape| Rate { shape, rate }).collect()))
     }
 }
 
-impl Conjugate for Poisson {
-    fn n_statistics(&self) -> usize {
-        self.tally.n_statistics()
-    }
-
-    fn origin(&self) -> &[f64] {
-        &self.tally.origin
-    }
-
-    fn accumulate(&self, rows: RowBlock<'_, f64>, weights: &[f64], statistics: &mut [f64], _: &mut Lines<f64>) {
-        self.tally.accumulate(rows, weights, statistics);
-    }
-
-    fn log_marginal(&self, component: Sufficient<'_>) -> Result<f64> {
-        let columns = self.tally.of(component).zip(&self.prior);
-        Ok(columns.map(|((n, s), prior)| gamma::cumulant_above((prior.shape, prior.rate), (s, n))).sum())
-    }
-
-    fn check_statistics(&self, components: &[Sufficient<'_>]) -> Result<()> {
-        self.tally.check(components, false)
-    }
-
-    fn posterior_parameters(&self, components: &[Sufficient<'_>]) -> Result<Parameters> {
-        let d = self.prior.len();
-        let all: Vec<Rate> = components.iter().flat_map(|component| self.posterior(*component)).collect();
-        let shape = table(d, all.iter().map(|own| own.shape).collect());
-        // The same in all columns unless some have holes.
-        let rate = if self.tally.holes {
-            table(d, all.iter().map(|own| own.rate).collect())
-        } else {
-            vector(all.iter().step_by(d).map(|own| own.rate).collect())
-        };
-        Ok(Parameters::from_pairs([("shape", shape), ("rate", rate)]))
+impl Rates {
+    fn posterior(&self, own: Tallied<'_>) -> Vec<Rate> {
+        let columns = own.columns().zip(&self.0);
+        columns.map(|((n, s), prior)| Rate { shape: prior.shape + s, rate: prior.rate + n }).collect()
     }
 }
 
-capabilities!(Poisson: scores, points, imputation, draws);
+impl CountFamily for Rates {
+    const ESTIMATE: &'static str = "rate";
 
-impl<F: Scalar> Scores<F> for Poisson {
-    fn scorer(
-        &self,
-        components: &[Sufficient<'_>],
-        log_weights: &[f64],
-        density: Density,
-    ) -> Result<Box<dyn Scorer<F>>> {
-        let (d, k) = (self.prior.len(), components.len());
-        if density == Density::Predictive {
-            let log_weights = log_weights.to_vec();
-            let parts: Vec<_> = components.iter().map(|component| self.posterior(*component)).collect();
-            let at_zero: Vec<f64> =
-                parts.iter().map(|columns| columns.iter().map(|own| own.log_predictive(0.0)).sum()).collect();
-            return Ok(Box::new(RowScorer::new(d, k, move |k, row| {
-                let columns = &parts[k];
-                log_weights[k] + row.sum(at_zero[k], |column, x| columns[column].log_predictive(x) - ln_factorial(x))
-            })));
-        }
-        let packed = map(k, |k| {
-            let of_point = |estimate| -> Vec<Column> {
-                self.rates(components[k], estimate).into_iter().map(Rate::column).collect()
-            };
-            let columns = match density {
-                Density::Expected(Objective::Map) => of_point(Estimate::Mode),
-                Density::Expected(Objective::Ml) => of_point(Estimate::MaximumLikelihood),
-                Density::PlugIn(estimate) => of_point(estimate),
-                Density::Divergence => {
-                    let columns = self.posterior(components[k]).into_iter().zip(&self.prior);
-                    columns.map(|(own, prior)| own.divergence(*prior)).collect()
-                }
-                _ => {
-                    let expected = |own: Rate| Column::line(digamma(own.shape) - own.rate.ln(), -own.mean());
-                    self.posterior(components[k]).into_iter().map(expected).collect()
-                }
-            };
-            Columns { constant: log_weights[k], columns }
-        });
-        let scorer = ColumnScorer::new(Curve::Line, packed, self.tally.holes).and_sparse();
-        let terms = if density == Density::Divergence {
-            let prior = self.prior.clone();
-            let at_zero = prior.iter().map(|prior| prior.smoothed_part(0.0)).sum();
-            RowFunction::new(move |row| row.sum(at_zero, |column, x| prior[column].smoothed_part(x)))
-        } else {
-            Self::log_base()
-        };
-        Ok(Box::new(scorer.with_row_terms(terms)))
+    fn log_marginal(&self, own: Tallied<'_>) -> f64 {
+        let columns = own.columns().zip(&self.0);
+        columns.map(|((n, s), prior)| gamma::cumulant_above((prior.shape, prior.rate), (s, n))).sum()
     }
 
-    fn divergence_from_prior(&self, component: Sufficient<'_>) -> Result<f64> {
-        let columns = self.tally.of(component).zip(&self.prior);
-        Ok(columns.map(|((n, s), prior)| gamma::divergence((prior.shape, prior.rate), (s, n))).sum())
+    fn divergence_from_prior(&self, own: Tallied<'_>) -> f64 {
+        let columns = own.columns().zip(&self.0);
+        columns.map(|((n, s), prior)| gamma::divergence((prior.shape, prior.rate), (s, n))).sum()
     }
 
-    fn log_base_measure(&self, rows: RowBlock<'_, F>, masses: &[f64]) -> f64 {
-        Self::log_base().weighted_sum(rows, self.prior.len(), masses)
+    fn points(&self, own: Tallied<'_>, estimate: Estimate) -> Vec<f64> {
+        let columns = self.posterior(own).into_iter().zip(own.columns());
+        columns
+            .map(|(own, (n, s))| match estimate {
+                Estimate::Mode => (own.shape - 1.0).max(0.0) / own.rate,
+                Estimate::MaximumLikelihood if n > 0.0 => s / n,
+                _ => own.mean(),
+            })
+            .collect()
     }
-}
 
-impl PointEstimates for Poisson {
-    fn at_point(&self, component: Sufficient<'_>, estimate: Estimate) -> Result<AtPoint> {
+    fn at_point(&self, own: Tallied<'_>, points: Vec<f64>) -> AtPoint {
         let mut at = AtPoint { log_likelihood: 0.0, log_prior: 0.0 };
-        for (((n, s), theta), prior) in self.tally.of(component).zip(self.rates(component, estimate)).zip(&self.prior) {
+        for (((n, s), theta), prior) in own.columns().zip(points).zip(&self.0) {
             at.log_likelihood += s * theta.max(LEAST).ln() - n * theta;
             at.log_prior += gamma::log_density(theta.max(LEAST), prior.shape, prior.rate);
         }
-        Ok(at)
+        at
     }
 
     fn check_mode(&self) -> Result<()> {
-        match self.prior.iter().find(|prior| prior.shape < 1.0) {
+        match self.0.iter().find(|prior| prior.shape < 1.0) {
             Some(prior) => {
                 Err(Error::invalid("shape", Value::Number(prior.shape), "at least 1 where the objective is \"map\""))
             }
@@ -231,25 +134,64 @@ impl PointEstimates for Poisson {
         }
     }
 
-    fn point_estimates(&self, components: &[Sufficient<'_>], estimate: Estimate) -> Result<Parameters> {
-        let all = components.iter().flat_map(|component| self.rates(*component, estimate)).collect();
-        Ok(Parameters::from_pairs([("rate", table(self.prior.len(), all))]))
-    }
-}
-
-impl Imputation for Poisson {
-    fn predictive_moments(&self, component: Sufficient<'_>) -> Result<(Vec<f64>, Vec<f64>)> {
-        let columns = self.posterior(component).into_iter();
-        Ok(columns.map(|own| (own.mean(), own.mean() * (1.0 + own.rate.recip()))).unzip())
-    }
-}
-
-impl Draws for Poisson {
-    fn draw(&self, component: Sufficient<'_>, from: Draw<'_>, generator: &mut Generator) -> Result<Vec<f64>> {
-        let rates = if let Some(estimate) = from.estimate {
-            self.rates(component, estimate)
+    fn posterior_parameters(&self, components: &[Tallied<'_>], holes: bool) -> Parameters {
+        let d = self.0.len();
+        let all: Vec<Rate> = components.iter().flat_map(|own| self.posterior(*own)).collect();
+        let shape = table(d, all.iter().map(|own| own.shape).collect());
+        // The same in all columns unless some have holes.
+        let rate = if holes {
+            table(d, all.iter().map(|own| own.rate).collect())
         } else {
-            let draws = self.posterior(component).into_iter().map(|own| gamma::draw(own.shape, own.rate, generator));
+            vector(all.iter().step_by(d).map(|own| own.rate).collect())
+        };
+        Parameters::from_pairs([("shape", shape), ("rate", rate)])
+    }
+
+    fn expected(&self, own: Tallied<'_>) -> Vec<Column> {
+        let expected = |own: Rate| Column::line(digamma(own.shape) - own.rate.ln(), -own.mean());
+        self.posterior(own).into_iter().map(expected).collect()
+    }
+
+    fn column_at(point: f64) -> Column {
+        Rate::column(point)
+    }
+
+    fn divergence(&self, own: Tallied<'_>) -> (f64, Vec<Column>) {
+        let columns = self.posterior(own).into_iter().zip(&self.0);
+        (0.0, columns.map(|(own, prior)| own.divergence(*prior)).collect())
+    }
+
+    fn row_divergence(&self) -> RowFunction {
+        let prior = self.0.clone();
+        let at_zero = prior.iter().map(|prior| prior.smoothed_part(0.0)).sum();
+        RowFunction::new(move |row| row.sum(at_zero, |column, x| prior[column].smoothed_part(x)))
+    }
+
+    fn log_base(&self) -> Option<RowFunction> {
+        Some(RowFunction::new(|row| -row.sum(0.0, |_, x| ln_factorial(x))))
+    }
+
+    fn predictive(&self, components: &[Tallied<'_>], log_weights: &[f64]) -> Option<RowScorer> {
+        let log_weights = log_weights.to_vec();
+        let parts: Vec<_> = components.iter().map(|own| self.posterior(*own)).collect();
+        let at_zero: Vec<f64> =
+            parts.iter().map(|columns| columns.iter().map(|own| own.log_predictive(0.0)).sum()).collect();
+        Some(RowScorer::new(self.0.len(), components.len(), move |k, row| {
+            let columns = &parts[k];
+            log_weights[k] + row.sum(at_zero[k], |column, x| columns[column].log_predictive(x) - ln_factorial(x))
+        }))
+    }
+
+    fn moments(&self, own: Tallied<'_>) -> (Vec<f64>, Vec<f64>) {
+        let columns = self.posterior(own).into_iter();
+        columns.map(|own| (own.mean(), own.mean() * (1.0 + own.rate.recip()))).unzip()
+    }
+
+    fn draw(&self, own: Tallied<'_>, from: Draw<'_>, generator: &mut Generator) -> Result<Vec<f64>> {
+        let rates = if let Some(estimate) = from.estimate {
+            self.points(own, estimate)
+        } else {
+            let draws = self.posterior(own).into_iter().map(|own| gamma::draw(own.shape, own.rate, generator));
             draws.collect::<Result<_>>()?
         };
         // A rate of zero gives no count.

@@ -1,0 +1,207 @@
+//! The shell of the families of counts and flags: statistics are sums by column, scores are lines in the values, and
+//! sparse rows and rows with missing values are taken. A family says only what differs.
+
+use std::fmt::Debug;
+
+use crate::data::{Demands, Moments, RowBlock};
+use crate::error::Result;
+use crate::likelihood::counts::{Tallied, Tally};
+use crate::likelihood::{
+    AtPoint, Conjugate, Density, Draw, Draws, Estimate, Frame, Imputation, Likelihood, PointEstimates, Scores,
+    Specification,
+};
+use crate::objective::Objective;
+use crate::parallel::map;
+use crate::parameters::{Parameters, table};
+use crate::rng::Generator;
+use crate::scoring::{Column, ColumnScorer, Columns, Curve, RowFunction, RowScorer, Scorer};
+use crate::simd::{Lines, Scalar};
+use crate::suffstats::Sufficient;
+
+/// Prior and formulas of one family.
+pub trait CountFamily: Specification + Debug + Send + Sync + 'static {
+    /// Name of the point estimates.
+    const ESTIMATE: &'static str;
+    /// Whether all values are 0 or 1.
+    const FLAGS: bool = false;
+
+    /// See [`Conjugate::log_marginal`].
+    fn log_marginal(&self, own: Tallied<'_>) -> f64;
+    /// See [`Scores::divergence_from_prior`].
+    fn divergence_from_prior(&self, own: Tallied<'_>) -> f64;
+    /// Point estimates, (D,).
+    fn points(&self, own: Tallied<'_>, estimate: Estimate) -> Vec<f64>;
+    /// See [`PointEstimates::at_point`]; `points` is of [`CountFamily::points`].
+    fn at_point(&self, own: Tallied<'_>, points: Vec<f64>) -> AtPoint;
+    /// See [`PointEstimates::check_mode`].
+    fn check_mode(&self) -> Result<()>;
+    /// See [`Conjugate::posterior_parameters`]; `holes` says whether counts differ between columns.
+    fn posterior_parameters(&self, components: &[Tallied<'_>], holes: bool) -> Parameters;
+    /// E log p(x) without the base measure, (D,).
+    fn expected(&self, own: Tallied<'_>) -> Vec<Column>;
+    /// log p(x) at a point estimate, without the base measure.
+    fn column_at(point: f64) -> Column;
+    /// Minus the divergence of a row's smoothed statistics, but for [`CountFamily::row_divergence`]: a constant and (D,).
+    fn divergence(&self, own: Tallied<'_>) -> (f64, Vec<Column>);
+    /// The part of minus the divergence that depends on the row alone.
+    fn row_divergence(&self) -> RowFunction;
+    /// ln h(x), unless it is zero.
+    fn log_base(&self) -> Option<RowFunction> {
+        None
+    }
+    /// The posterior predictive with its base measure, unless it equals the density at posterior means.
+    fn predictive(&self, _components: &[Tallied<'_>], _log_weights: &[f64]) -> Option<RowScorer> {
+        None
+    }
+    /// See [`Imputation::predictive_moments`]; asked only of a family that allows missing values.
+    fn moments(&self, _own: Tallied<'_>) -> (Vec<f64>, Vec<f64>) {
+        (Vec::new(), Vec::new())
+    }
+    /// See [`Draws::draw`].
+    fn draw(&self, own: Tallied<'_>, from: Draw<'_>, generator: &mut Generator) -> Result<Vec<f64>>;
+}
+
+/// A likelihood of a family of counts.
+#[derive(Debug)]
+pub struct Counts<M> {
+    tally: Tally,
+    family: M,
+}
+
+impl<M: CountFamily> Counts<M> {
+    fn packed(&self, own: Tallied<'_>, density: Density) -> (f64, Vec<Column>) {
+        let at = |estimate| (0.0, self.family.points(own, estimate).into_iter().map(M::column_at).collect());
+        match density {
+            Density::Expected(Objective::Variational) => (0.0, self.family.expected(own)),
+            Density::Expected(Objective::Map) => at(Estimate::Mode),
+            Density::Expected(Objective::Ml) => at(Estimate::MaximumLikelihood),
+            Density::PlugIn(estimate) => at(estimate),
+            Density::Predictive => at(Estimate::Mean),
+            Density::Divergence => self.family.divergence(own),
+        }
+    }
+}
+
+impl<M: CountFamily> Specification for Counts<M> {
+    const DEMANDS: Demands = M::DEMANDS;
+
+    fn check(parameters: &Parameters) -> Result<()> {
+        M::check(parameters)
+    }
+
+    fn resolve(parameters: &Parameters, data: &Moments) -> Result<Parameters> {
+        M::resolve(parameters, data)
+    }
+
+    fn build(parameters: &Parameters, frame: Frame) -> Result<Self> {
+        Ok(Self { tally: Tally::new(frame.origin.len(), frame.holes), family: M::build(parameters, frame)? })
+    }
+}
+
+impl<M: CountFamily> Conjugate for Counts<M> {
+    fn origin(&self) -> &[f64] {
+        &self.tally.origin
+    }
+
+    fn n_statistics(&self) -> usize {
+        self.tally.n_statistics()
+    }
+
+    fn accumulate(&self, rows: RowBlock<'_, f64>, weights: &[f64], statistics: &mut [f64], _: &mut Lines<f64>) {
+        self.tally.accumulate(rows, weights, statistics);
+    }
+
+    fn log_marginal(&self, component: Sufficient<'_>) -> Result<f64> {
+        Ok(self.family.log_marginal(self.tally.of(component)))
+    }
+
+    fn posterior_parameters(&self, components: &[Sufficient<'_>]) -> Result<Parameters> {
+        let components: Vec<_> = components.iter().map(|component| self.tally.of(*component)).collect();
+        Ok(self.family.posterior_parameters(&components, self.tally.holes))
+    }
+
+    fn check_statistics(&self, components: &[Sufficient<'_>]) -> Result<()> {
+        self.tally.check(components, M::FLAGS)
+    }
+}
+
+impl<F: Scalar, M: CountFamily> Scores<F> for Counts<M> {
+    fn scorer(
+        &self,
+        components: &[Sufficient<'_>],
+        log_weights: &[f64],
+        density: Density,
+    ) -> Result<Box<dyn Scorer<F>>> {
+        let own: Vec<_> = components.iter().map(|component| self.tally.of(*component)).collect();
+        if density == Density::Predictive
+            && let Some(scorer) = self.family.predictive(&own, log_weights)
+        {
+            return Ok(Box::new(scorer));
+        }
+        let packed = map(own.len(), |k| {
+            let (constant, columns) = self.packed(own[k], density);
+            Columns { constant: log_weights[k] + constant, columns }
+        });
+        let scorer = ColumnScorer::new(Curve::Line, packed, self.tally.holes).and_sparse();
+        let terms =
+            if density == Density::Divergence { Some(self.family.row_divergence()) } else { self.family.log_base() };
+        match terms {
+            Some(terms) => Ok(Box::new(scorer.with_row_terms(terms))),
+            None => Ok(Box::new(scorer)),
+        }
+    }
+
+    fn divergence_from_prior(&self, component: Sufficient<'_>) -> Result<f64> {
+        Ok(self.family.divergence_from_prior(self.tally.of(component)))
+    }
+
+    fn log_base_measure(&self, rows: RowBlock<'_, F>, masses: &[f64]) -> f64 {
+        self.family.log_base().map_or(0.0, |base| base.weighted_sum(rows, self.tally.origin.len(), masses))
+    }
+}
+
+impl<M: CountFamily> PointEstimates for Counts<M> {
+    fn at_point(&self, component: Sufficient<'_>, estimate: Estimate) -> Result<AtPoint> {
+        let own = self.tally.of(component);
+        Ok(self.family.at_point(own, self.family.points(own, estimate)))
+    }
+
+    fn check_mode(&self) -> Result<()> {
+        self.family.check_mode()
+    }
+
+    fn point_estimates(&self, components: &[Sufficient<'_>], estimate: Estimate) -> Result<Parameters> {
+        let all = components.iter().flat_map(|component| self.family.points(self.tally.of(*component), estimate));
+        Ok(Parameters::from_pairs([(M::ESTIMATE, table(self.tally.origin.len(), all.collect()))]))
+    }
+}
+
+impl<M: CountFamily> Imputation for Counts<M> {
+    fn predictive_moments(&self, component: Sufficient<'_>) -> Result<(Vec<f64>, Vec<f64>)> {
+        Ok(self.family.moments(self.tally.of(component)))
+    }
+}
+
+impl<M: CountFamily> Draws for Counts<M> {
+    fn draw(&self, component: Sufficient<'_>, from: Draw<'_>, generator: &mut Generator) -> Result<Vec<f64>> {
+        self.family.draw(self.tally.of(component), from, generator)
+    }
+}
+
+impl<F: Scalar, M: CountFamily> Likelihood<F> for Counts<M> {
+    fn scores(&self) -> Option<&dyn Scores<F>> {
+        Some(self)
+    }
+
+    fn points(&self) -> Option<&dyn PointEstimates> {
+        Some(self)
+    }
+
+    fn imputation(&self) -> Option<&dyn Imputation> {
+        M::DEMANDS.holes.then_some(self)
+    }
+
+    fn draws(&self) -> Option<&dyn Draws> {
+        Some(self)
+    }
+}
