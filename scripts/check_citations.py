@@ -22,13 +22,13 @@ GAP = r"(?:\s+(?://[/!]?\s+|\#\s+)?)"
 JOIN = rf"(?:,?{GAP}(?:and|to){GAP}|,{GAP})"
 CITATION = re.compile(
     rf"\bmathematics,?{GAP}(?:sections?{GAP})?(?P<labels>{LABEL}(?:{JOIN}{LABEL})*)"
-    rf"(?:,{GAP}numbers?{GAP}(?P<numbers>\d+(?:{JOIN}\d+)*))?",
+    rf"(?:,{GAP}(?:number|item)s?{GAP}(?P<numbers>\d+(?:{JOIN}\d+)*))?",
     re.IGNORECASE,
 )
 # Other documents than the page.
 REFUSED = re.compile(
     rf"\bspec(?:ification)?,?{GAP}(?:sections?{GAP})?\d\S*"
-    rf"|\bspec(?:ification)?{GAP}of{GAP}missing\b"
+    rf"|\bspec(?:ification)?{GAP}of{GAP}(?:missing|MCMC)\b|\bof{GAP}the{GAP}spec\b"
     rf"|\bsections?{GAP}[^.()]{{0,40}}\bof{GAP}(?:the|their){GAP}specification"
     rf"|\bmoves{GAP}recipe\b"
     r"|\b(?:variational|missing|mcmc|evidence|topics|moves-recipe)\.md\b",

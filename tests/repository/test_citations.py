@@ -37,7 +37,7 @@ PAGE = """# Mathematics
 """
 
 SOUND = """//! Sticks (mathematics 2a, 1d' and 1f; Blei & Jordan 2006, section 2): mathematics alone is no citation.
-/// Decreasing counts, mathematics 2a.1 to 2a.2. Mathematics 7, numbers 11 and
+/// Decreasing counts, mathematics 2a, items 1 and 2. Mathematics 7, numbers 11 and
 /// 12; mathematics
 /// 4.6.3: words of a specification, in section 3 of the paper.
 fn f() {}
@@ -57,6 +57,7 @@ BREACHES = {
     "a section of a spec": ("// (spec section 7)", "instead of `spec section 7"),
     "sections of the specification": ("// sections 2b and 2c of the\n// specification", "as in `mathematics 4.5`"),
     "the specification of something": ("// spec of missing entries, 4", "instead of `spec of missing`"),
+    "the spec": ("// (6) of the spec", "instead of `of the spec`"),
     "the recipe": ("// moves recipe, section 2", "instead of `moves recipe`"),
     "a file": ("// see mcmc.md", "instead of `mcmc.md`"),
 }
