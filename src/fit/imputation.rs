@@ -1,4 +1,4 @@
-//! Missing values of new rows, from the posterior predictive given what a row has (spec of missing entries, 4).
+//! Missing values of new rows, from the posterior predictive given what a row has (mathematics 6.2).
 
 use crate::data::Rows;
 use crate::error::Result;

@@ -7,10 +7,10 @@ use crate::suffstats::Summary;
 /// What a visit does to the total.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Schedule {
-    /// The new summary takes the place of the batch's last one (Hughes & Sudderth 2013, section 3; spec 4.3).
+    /// The new summary takes the place of the batch's last one (Hughes & Sudderth 2013, section 3; mathematics 4.3).
     Memoized,
     /// The total moves towards the batch's summary, scaled to all data, by `(t + delay)^-decay` of the way at visit t = 1,
-    /// 2, ... (Hoffman et al. 2013; spec 4.2). No batch is remembered.
+    /// 2, ... (Hoffman et al. 2013; mathematics 4.2). No batch is remembered.
     Stochastic {
         /// tau, at least 0: early visits count less.
         delay: f64,

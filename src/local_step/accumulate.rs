@@ -95,7 +95,7 @@ pub(super) fn accumulate<F: Scalar>(
 }
 
 /// Adds the pairs of the tail, and returns the masses without its shares, to which base measures belong: the expected
-/// log-likelihood of a pair, which its log weight and its unit's normaliser tell, has its own (spec 2c).
+/// log-likelihood of a pair, which its log weight and its unit's normaliser tell, has its own (mathematics 2c).
 fn add_tail(
     pairs: impl Iterator<Item = (u32, f64)>,
     masses: &[f64],
@@ -269,7 +269,8 @@ fn convert<F: Scalar>(row: &[F], to: &mut [f64]) {
     }
 }
 
-/// `p ln(1 + q/p) + q ln(1 + p/q)`: what one unit adds to G_ab (spec 4.4); without cancellation, 0 if either is 0.
+/// `p ln(1 + q/p) + q ln(1 + p/q)`: what one unit adds to G_ab (mathematics 4.4); without cancellation, 0 if either is
+/// 0.
 pub fn pair_gap(p: f64, q: f64) -> f64 {
     // The ratio overflows beside a subnormal share, where the 1 in ln(1 + ratio) has long stopped to count.
     let lost = |own: f64, other: f64| {

@@ -54,7 +54,7 @@ pub trait Assign<F: Scalar>: Sync {
     ) -> Result<()>;
 }
 
-/// The `width` largest log weights, normalised (spec 3.1).
+/// The `width` largest log weights, normalised (mathematics 3.1).
 pub struct ByScore<'a, F: Scalar> {
     /// The packed components, and behind them the tail, if there is one.
     pub scorer: &'a dyn Scorer<F>,
@@ -105,7 +105,8 @@ impl<F: Scalar> Assign<F> for ByScore<'_, F> {
     }
 }
 
-/// Only a share of each unit, dealt by its scores: what the others have of it stays as it is (spec 4.7, 4.8).
+/// Only a share of each unit, dealt by its scores: what the others have of it stays as it is (mathematics 4.6.2 and
+/// 4.7).
 pub struct OfShares<'a, F: Scalar> {
     /// How a share is dealt.
     pub deal: ByScore<'a, F>,
