@@ -117,11 +117,16 @@ impl<'a, F: Scalar> InProcess<'a, F> {
         &self.states[batch]
     }
 
+    /// Drops the cache of a batch, which changes no result.
+    pub fn forget(&mut self, batch: usize) {
+        self.states[batch].forget();
+    }
+
     /// Puts a local state in the place of a batch's own, as after loading a checkpoint.
     pub fn set_state(&mut self, batch: usize, state: LocalState) {
-        // Its bounds may hold for other components than those of the last visit here.
         self.states[batch] = state;
-        self.states[batch].bounds = None;
+        // Its bounds may hold for other components than those of the last visit here.
+        *self.states[batch].bounds_mut() = None;
     }
 
     /// Whether a visit keeps bounds: a function of sizes and arguments only.
@@ -147,7 +152,7 @@ impl<'a, F: Scalar> InProcess<'a, F> {
             Some((ids[component], scorer.drift_since(earlier.as_ref(), was, component)))
         });
         let moved = moved.into_iter().flatten().collect();
-        self.states.iter_mut().filter_map(|state| state.bounds.as_mut()).for_each(|bounds| bounds.drift(&moved));
+        self.states.iter_mut().filter_map(|state| state.bounds_mut().as_mut()).for_each(|bounds| bounds.drift(&moved));
     }
 
     /// As [`Executor::visit`], with taps that see the responsibilities.
@@ -177,8 +182,8 @@ impl<'a, F: Scalar> InProcess<'a, F> {
         let width = self.options.sparsity.clamp(scorer.n_components());
         self.states[batch].replay(edits);
         self.drift(&globals.ids, scorer.as_ref());
-        let bounds = self.states[batch].bounds.take();
-        self.states[batch].bounds =
+        let bounds = self.states[batch].bounds_mut().take();
+        *self.states[batch].bounds_mut() =
             self.keeps_bounds(units, scorer.as_ref(), width).then(|| bounds.unwrap_or_default());
         let step = LocalStep {
             likelihood: self.model.likelihood.as_ref(),
@@ -196,7 +201,7 @@ impl<'a, F: Scalar> InProcess<'a, F> {
             cancel: &self.cancel,
         };
         let outcome = step.run(units, Some(&mut self.states[batch]), taps);
-        let any_bounds = self.states.iter().any(|state| state.bounds.is_some());
+        let any_bounds = self.states.iter().any(|state| state.bounds().is_some());
         self.last = any_bounds.then(|| (globals.ids.clone(), scorer));
         outcome
     }

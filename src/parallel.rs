@@ -87,6 +87,11 @@ pub fn try_map<T: Send>(n: usize, task: impl Fn(usize) -> Result<T> + Sync + Sen
     map(n, task).into_iter().collect()
 }
 
+/// Calls `task` on every item in parallel.
+pub fn for_each<I: Send>(items: Vec<I>, task: impl Fn(I) + Sync + Send) {
+    items.into_par_iter().for_each(task);
+}
+
 /// Calls `task` on every item, each with a scratch space that its thread reuses.
 pub fn for_each_with<I: Send, W: Send>(
     items: Vec<I>,

@@ -323,11 +323,11 @@ impl Responsibilities {
         Self { width, components: vec![0; n * width], values: vec![0.0; n * width], log_normalizers: vec![0.0; n] }
     }
 
-    /// Leaves the first `n` units.
-    pub fn truncate(&mut self, n: usize) {
-        self.components.truncate(n * self.width);
-        self.values.truncate(n * self.width);
-        self.log_normalizers.truncate(n);
+    /// Makes room for `n` units; what they have is anything.
+    pub fn resize(&mut self, n: usize) {
+        self.components.resize(n * self.width, 0);
+        self.values.resize(n * self.width, 0.0);
+        self.log_normalizers.resize(n, 0.0);
     }
 
     /// Number of units.

@@ -133,8 +133,6 @@ pub struct Summary {
     pub mass: f64,
     /// Sum over units of mass x log base measure, nats; of a mass, only the share that does not belong to the tail.
     pub log_base_measure: f64,
-    /// What a process with local variables needs, by name (nothing for mixtures).
-    pub local: BTreeMap<String, Vec<f64>>,
 }
 
 impl Summary {
@@ -151,7 +149,6 @@ impl Summary {
             tail: None,
             mass: 0.0,
             log_base_measure: 0.0,
-            local: BTreeMap::new(),
         }
     }
 
@@ -230,10 +227,6 @@ impl Summary {
         }
         self.mass += sign * other.mass;
         self.log_base_measure += sign * other.log_base_measure;
-        for (name, theirs) in &other.local {
-            let mine = self.local.entry(name.clone()).or_insert_with(|| vec![0.0; theirs.len()]);
-            mine.iter_mut().zip(theirs).for_each(|(sum, value)| *sum += sign * value);
-        }
         Ok(())
     }
 
@@ -267,7 +260,6 @@ impl Summary {
     pub fn scale(&self, factor: f64) -> Self {
         let mut scaled = Self::empty(self.ids.clone(), self.n_statistics, false);
         scaled.tail = self.tail;
-        scaled.local = self.local.clone();
         scaled.counts = self.counts.iter().map(|x| factor * x).collect();
         scaled.statistics = self.statistics.iter().map(|x| factor * x).collect();
         scaled.entropies = self.entropies.iter().map(|x| factor * x).collect();
@@ -278,7 +270,6 @@ impl Summary {
             tail.entropy *= factor;
             tail.expected_log_likelihood *= factor;
         }
-        scaled.local.values_mut().flatten().for_each(|x| *x *= factor);
         scaled.mass = factor * self.mass;
         scaled.log_base_measure = factor * self.log_base_measure;
         scaled

@@ -79,6 +79,15 @@ impl<'a, F> RowBlock<'a, F> {
             Self::Sparse(_) => &[],
         }
     }
+
+    /// The rows of a range; `dimension` is their number of columns.
+    #[must_use]
+    pub fn slice(self, range: Range<usize>, dimension: usize) -> Self {
+        match self {
+            Self::Dense(rows) => Self::Dense(&rows[range.start * dimension..range.end * dimension]),
+            Self::Sparse(SparseRows { table, numbers }) => Self::Sparse(SparseRows { table, numbers: &numbers[range] }),
+        }
+    }
 }
 
 /// A sparse table.

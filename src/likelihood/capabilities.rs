@@ -71,8 +71,8 @@ pub trait Scores<F: Scalar> {
     /// As [`Conjugate::log_marginal`].
     fn divergence_from_prior(&self, component: Sufficient<'_>) -> Result<f64>;
 
-    /// `sum_i masses[i] log h(rows_i)`, nats.
-    fn log_base_measure(&self, rows: RowBlock<'_, F>, masses: &[f64]) -> f64;
+    /// Writes `log h(x)` of every row x to `out`, (n,), nats.
+    fn log_base_measures(&self, rows: RowBlock<'_, F>, out: &mut [f64]);
 }
 
 /// Which point estimates of a component.
@@ -185,9 +185,12 @@ impl<F: Scalar> dyn Likelihood<F> + '_ {
         self.required_scores()?.scorer(components, log_weights, density)
     }
 
-    /// As [`Scores::log_base_measure`]; zero without scores, where no row is ever scored.
-    pub fn log_base_measure(&self, rows: RowBlock<'_, F>, masses: &[f64]) -> f64 {
-        self.scores().map_or(0.0, |scores| scores.log_base_measure(rows, masses))
+    /// As [`Scores::log_base_measures`]; zero without scores, where no row is ever scored.
+    pub fn log_base_measures(&self, rows: RowBlock<'_, F>, out: &mut [f64]) {
+        match self.scores() {
+            Some(scores) => scores.log_base_measures(rows, out),
+            None => out.fill(0.0),
+        }
     }
 
     /// The contribution of a component to the objective, without the base measure, nats.

@@ -155,8 +155,11 @@ impl<F: Scalar, M: CountFamily> Scores<F> for Counts<M> {
         Ok(self.family.divergence_from_prior(self.tally.of(component)))
     }
 
-    fn log_base_measure(&self, rows: RowBlock<'_, F>, masses: &[f64]) -> f64 {
-        self.family.log_base().map_or(0.0, |base| base.weighted_sum(rows, self.tally.origin.len(), masses))
+    fn log_base_measures(&self, rows: RowBlock<'_, F>, out: &mut [f64]) {
+        out.fill(0.0);
+        if let Some(base) = self.family.log_base() {
+            base.add(rows, self.tally.origin.len(), out);
+        }
     }
 }
 

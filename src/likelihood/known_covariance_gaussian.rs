@@ -282,15 +282,13 @@ impl<F: Scalar> Scores<F> for KnownCovarianceGaussian {
         Ok(columns.map(column).sum())
     }
 
-    fn log_base_measure(&self, rows: RowBlock<'_, F>, masses: &[f64]) -> f64 {
+    fn log_base_measures(&self, rows: RowBlock<'_, F>, out: &mut [f64]) {
         let d = self.mean.len();
-        let mut total = 0.0;
-        for (row, mass) in rows.dense().chunks_exact(d).zip(masses) {
+        for (row, out) in rows.dense().chunks_exact(d).zip(out) {
             let row: Vec<f64> = row.iter().map(|x| x.to_f64()).collect();
             let square: f64 = times(&self.map, &row).iter().map(|y| y * y).sum();
-            total += mass * (self.log_constant() - 0.5 * square);
+            *out = self.log_constant() - 0.5 * square;
         }
-        total
     }
 }
 

@@ -7,8 +7,9 @@ use pulp::{Simd, WithSimd};
 
 use crate::data::{Csr, RowBlock, SparseRows};
 use crate::error::Result;
+use crate::local_step::order::Order;
 use crate::local_step::{BLOCK, Keep, LocalStep};
-use crate::parallel::{blocks, map, try_map_with};
+use crate::parallel::{blocks, for_each, map, try_map_with};
 use crate::responsibilities::Responsibilities;
 use crate::simd::{Instructions, Lines, Scalar, sum};
 use crate::special::ln_of_positive;
@@ -52,11 +53,20 @@ impl Pairs {
     }
 }
 
+/// The rows of a chunk as they were scored.
+#[derive(Clone, Copy)]
+pub(super) struct ChunkRows<'a, F> {
+    /// The rows.
+    pub rows: RowBlock<'a, F>,
+    /// Where each unit of the chunk stands among them.
+    pub order: &'a Order,
+}
+
 /// Adds a chunk to a summary.
 // only-one: summary accumulation
 pub(super) fn accumulate<F: Scalar>(
     step: &LocalStep<'_, F>,
-    rows: RowBlock<'_, F>,
+    rows: ChunkRows<'_, F>,
     masses: &[f64],
     responsibilities: &Responsibilities,
     pairs: &Pairs,
@@ -84,14 +94,26 @@ pub(super) fn accumulate<F: Scalar>(
         let tail = pairs.starts[summary.n_components()]..;
         let tail = pairs.units[tail.clone()].iter().copied().zip(pairs.values[tail].iter().copied());
         let rest = add_tail(tail, masses, log_weight, &responsibilities.log_normalizers, summary);
-        summary.log_base_measure += step.likelihood.log_base_measure(rows, &rest);
+        summary.log_base_measure += base_measure(step, rows, &rest);
     } else {
-        summary.log_base_measure += step.likelihood.log_base_measure(rows, masses);
+        summary.log_base_measure += base_measure(step, rows, masses);
     }
     if step.keep == Keep::SummaryAndGaps {
         add_gaps(responsibilities, masses, summary);
     }
     Ok(())
+}
+
+/// `sum_i masses[i] log h(x_i)` over the rows of a chunk, in the order of the units, nats.
+fn base_measure<F: Scalar>(step: &LocalStep<'_, F>, rows: ChunkRows<'_, F>, masses: &[f64]) -> f64 {
+    let mut values = vec![0.0; masses.len()];
+    let d = step.likelihood.dimension();
+    let items = values.chunks_mut(BLOCK).zip(blocks(masses.len(), BLOCK)).collect();
+    for_each(items, |(out, range): (&mut [f64], Range<usize>)| {
+        step.likelihood.log_base_measures(rows.rows.slice(range, d), out);
+    });
+    let of_units = masses.iter().enumerate().filter(|(_, mass)| **mass > 0.0);
+    of_units.map(|(unit, mass)| mass * values[rows.order.place(unit)]).sum()
 }
 
 /// Adds the pairs of the tail, and returns the masses without its shares, to which base measures belong: the expected
@@ -136,6 +158,8 @@ struct Gather {
     weights: Vec<f64>,
     /// `-weight ln r`, nats.
     entropies: Vec<f64>,
+    /// Where they stand among the rows of the chunk.
+    places: Vec<u32>,
     space: Lines<f64>,
     sparse: GatherSparse,
 }
@@ -176,7 +200,7 @@ struct PieceSum {
 
 fn sum_piece<F: Scalar>(
     step: &LocalStep<'_, F>,
-    rows: RowBlock<'_, F>,
+    ChunkRows { rows, order }: ChunkRows<'_, F>,
     masses: &[f64],
     pairs: &Pairs,
     piece: Range<usize>,
@@ -189,14 +213,16 @@ fn sum_piece<F: Scalar>(
         let (units, values) = (&pairs.units[range.clone()], &pairs.values[range]);
         let masses = pairs.weighted.then_some(masses);
         let dense = rows.dense();
+        work.places.clear();
+        work.places.extend(units.iter().map(|&unit| order.place(unit as usize) as u32));
         let (count, entropy) =
             Instructions::widest().run(GatherPairs { rows: dense, d, masses, units, values, into: work });
         total.count += count;
         total.entropy += entropy;
-        let Gather { rows: gathered, weights, sparse, space, .. } = work;
+        let Gather { rows: gathered, weights, sparse, space, places, .. } = work;
         let block = match rows {
             RowBlock::Dense(_) => RowBlock::Dense(gathered),
-            RowBlock::Sparse(rows) => sparse.gather(rows, units),
+            RowBlock::Sparse(rows) => sparse.gather(rows, places),
         };
         step.likelihood.accumulate(block, weights, &mut total.statistics, space);
     }
@@ -221,16 +247,17 @@ impl<F: Scalar> WithSimd for GatherPairs<'_, F> {
     #[inline(always)]
     fn with_simd<S: Simd>(self, _: S) -> (f64, f64) {
         let Self { rows, d, masses, units, values, into } = self;
+        let places = &into.places;
         into.rows.resize(if rows.is_empty() { 0 } else { units.len() * d }, 0.0);
         match d {
             _ if rows.is_empty() => {}
-            1 => gather_narrow::<F, 1>(rows, units, &mut into.rows),
-            2 => gather_narrow::<F, 2>(rows, units, &mut into.rows),
-            3 => gather_narrow::<F, 3>(rows, units, &mut into.rows),
-            4 => gather_narrow::<F, 4>(rows, units, &mut into.rows),
+            1 => gather_narrow::<F, 1>(rows, places, &mut into.rows),
+            2 => gather_narrow::<F, 2>(rows, places, &mut into.rows),
+            3 => gather_narrow::<F, 3>(rows, places, &mut into.rows),
+            4 => gather_narrow::<F, 4>(rows, places, &mut into.rows),
             _ => {
-                for (&unit, to) in units.iter().zip(into.rows.chunks_exact_mut(d)) {
-                    convert(&rows[unit as usize * d..][..d], to);
+                for (&place, to) in places.iter().zip(into.rows.chunks_exact_mut(d)) {
+                    convert(&rows[place as usize * d..][..d], to);
                 }
             }
         }
@@ -253,11 +280,11 @@ impl<F: Scalar> WithSimd for GatherPairs<'_, F> {
 /// The listed rows of `D` columns, which are so few that a loop over them would cost more than they do.
 #[allow(clippy::inline_always, reason = "compiled once for each instruction set")]
 #[inline(always)]
-fn gather_narrow<F: Scalar, const D: usize>(rows: &[F], units: &[u32], out: &mut [f64]) {
+fn gather_narrow<F: Scalar, const D: usize>(rows: &[F], places: &[u32], out: &mut [f64]) {
     let (rows, _) = rows.as_chunks::<D>();
     let (out, _) = out.as_chunks_mut::<D>();
-    for (&unit, to) in units.iter().zip(out) {
-        convert(&rows[unit as usize], to);
+    for (&place, to) in places.iter().zip(out) {
+        convert(&rows[place as usize], to);
     }
 }
 

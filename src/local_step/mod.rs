@@ -25,13 +25,13 @@ use crate::scoring::{PairBounds, Scratch};
 use crate::simd::Scalar;
 use crate::suffstats::Summary;
 
-use accumulate::Pairs;
 pub use accumulate::pair_gap;
+use accumulate::{ChunkRows, Pairs};
 pub use assign::{Assign, BlockMut, ByScore, FromLabels, FromPairs, FromTable, Listed, OfShares, OneEach, RawScores};
 pub use bounds::Bounds;
 use bounds::Known;
 use order::Order;
-pub use state::LocalState;
+pub use state::{LocalState, Memory};
 pub use tap::{Chunk, Tap};
 
 /// Rows scored together: they and one band of products stay in the second-level cache.
@@ -123,34 +123,36 @@ impl<F: Scalar> LocalStep<'_, F> {
         // Sparse rows are read where they lie.
         let mut rows = vec![F::ZERO; if units.csr().is_some() { 0 } else { size.min(units.len()) * d }];
         let mut responsibilities = Responsibilities::zeros(size.min(units.len()), width);
+        let mut scored = Responsibilities::zeros(0, width);
         let mut evaluated = 0;
         let mut pairs = Pairs::default();
         let mut best = vec![None; if state.is_some() { units.len() } else { 0 }];
         for (index, range) in blocks(units.len(), size).enumerate() {
             let rows = if rows.is_empty() { &mut [] } else { &mut rows[..range.len() * d] };
-            responsibilities.truncate(range.len());
+            responsibilities.resize(range.len());
             let order = Order::new(range.clone(), state.as_deref(), self.ids);
-            let bounds = state.as_deref().and_then(|state| state.bounds.as_ref());
-            let first = range.start;
-            let known = bounds.map(|bounds| bounds.known(index, range, self.ids));
+            let bounds = state.as_deref().and_then(LocalState::bounds);
+            let known = bounds.map(|bounds| bounds.known(index, range.clone(), self.ids));
             let mut values = vec![0; known.as_ref().map_or(0, |known| known.drifts.len() * order.units.len())];
             evaluated += self.assign_chunk(units, &order, rows, &mut responsibilities, known.as_ref(), &mut values)?;
-            let masses = units.masses(&order.units);
+            order.restore(&mut responsibilities, &mut scored);
+            let list: Vec<u32> = (range.start as u32..range.end as u32).collect();
+            let masses = units.masses(&list);
             log_normalizer +=
                 masses.iter().zip(&responsibilities.log_normalizers).map(|(mass, value)| mass * value).sum::<f64>();
-            tap::show(taps, units, &order.units, &responsibilities)?;
+            tap::show(taps, units, &list, &responsibilities)?;
             if self.keep != Keep::Nothing {
                 pairs.sort(&responsibilities, &masses, n_columns);
                 let numbers = row_numbers(units, &order.units);
-                let rows = row_block(units, rows, &numbers);
+                let rows = ChunkRows { rows: row_block(units, rows, &numbers), order: &order };
                 accumulate::accumulate(self, rows, &masses, &responsibilities, &pairs, &mut summary)?;
             }
             if let Some(state) = state.as_deref_mut() {
-                for (at, &unit) in order.units.iter().enumerate() {
-                    best[unit as usize] = self.ids.get(responsibilities.best(at) as usize).copied();
+                for (at, best) in best[range.clone()].iter_mut().enumerate() {
+                    *best = self.ids.get(responsibilities.best(at) as usize).copied();
                 }
-                if let Some(bounds) = &mut state.bounds {
-                    bounds.put(index, first, order.units, self.ids, values);
+                if let Some(bounds) = state.bounds_mut() {
+                    bounds.put(index, range.start, order.units, self.ids, values);
                 }
             }
         }

@@ -1,18 +1,23 @@
-//! The order in which the units of a chunk are taken: by their last best component, so that neighbours need the same few
-//! components and the work on all others can be abandoned early.
+//! The order in which the units of a chunk are scored: by their last best component, so that neighbours need the same few
+//! components and the work on all others can be abandoned early. What they are scored to goes back into their own order, so
+//! that no sum depends on it.
 
 use std::ops::Range;
 
 use crate::component::ComponentId;
-use crate::local_step::LocalState;
+use crate::local_step::{BLOCK, LocalState};
+use crate::parallel::for_each;
+use crate::responsibilities::Responsibilities;
 use crate::scoring::NO_LEAD;
 
-/// Units of a chunk, in order.
+/// Units of a chunk in the order in which they are scored.
 pub(super) struct Order {
     /// Their numbers.
     pub units: Vec<u32>,
     /// The position of the last best component of each, or [`NO_LEAD`].
     pub leads: Vec<u32>,
+    /// Where each unit of the chunk stands in `units`; empty where all stand in their own order.
+    pub places: Vec<u32>,
 }
 
 impl Order {
@@ -21,7 +26,7 @@ impl Order {
         let n = units.len();
         let own = || units.start as u32..units.end as u32;
         let Some(last_best) = state.and_then(|state| state.last_best().get(units.clone())) else {
-            return Self { units: own().collect(), leads: vec![NO_LEAD; n] };
+            return Self { units: own().collect(), leads: vec![NO_LEAD; n], places: Vec::new() };
         };
         let n_ids = ids.iter().map(|id| id.0 as usize + 1).max().unwrap_or(0);
         let mut positions = vec![NO_LEAD; n_ids];
@@ -36,16 +41,49 @@ impl Order {
         for position in 1..next.len() {
             next[position] += next[position - 1];
         }
-        let mut sorted = Self { units: vec![0; n], leads: vec![NO_LEAD; n] };
+        let mut sorted = Self { units: vec![0; n], leads: vec![NO_LEAD; n], places: vec![0; n] };
         for (lead, bounds) in (0..).zip(next[..=ids.len()].windows(2)) {
             sorted.leads[bounds[0]..bounds[1]].fill(lead);
         }
-        for (unit, best) in own().zip(last_best) {
+        for ((unit, best), place_of_unit) in own().zip(last_best).zip(&mut sorted.places) {
             let at = &mut next[place(lead(best))];
             sorted.units[*at] = unit;
+            *place_of_unit = *at as u32;
             *at += 1;
         }
         sorted
+    }
+
+    /// Where unit `unit` of the chunk stands.
+    pub fn place(&self, unit: usize) -> usize {
+        self.places.get(unit).map_or(unit, |&place| place as usize)
+    }
+
+    /// Puts responsibilities that stand in this order into the units' own; `space` holds them afterwards as they were.
+    pub fn restore(&self, responsibilities: &mut Responsibilities, space: &mut Responsibilities) {
+        if self.places.is_empty() {
+            return;
+        }
+        let width = responsibilities.width;
+        space.resize(responsibilities.len());
+        std::mem::swap(responsibilities, space);
+        let scored = &*space;
+        let items: Vec<_> = responsibilities
+            .components
+            .chunks_mut(BLOCK * width)
+            .zip(responsibilities.values.chunks_mut(BLOCK * width))
+            .zip(responsibilities.log_normalizers.chunks_mut(BLOCK))
+            .zip(self.places.chunks(BLOCK))
+            .collect();
+        for_each(items, |(((components, values), log_normalizers), places)| {
+            let slots = components.chunks_exact_mut(width).zip(values.chunks_exact_mut(width));
+            for (((components, values), log_normalizer), &place) in slots.zip(log_normalizers).zip(places) {
+                let place = place as usize;
+                components.copy_from_slice(&scored.components[place * width..][..width]);
+                values.copy_from_slice(&scored.values[place * width..][..width]);
+                *log_normalizer = scored.log_normalizers[place];
+            }
+        });
     }
 }
 

@@ -1,4 +1,4 @@
-//! What a local step remembers of a batch between visits.
+//! What a local step keeps of a batch between visits: a cache and a memory.
 
 use serde::{Deserialize, Serialize};
 
@@ -6,26 +6,56 @@ use crate::component::{ComponentId, Edit, EditLog};
 use crate::error::{Error, Result};
 use crate::local_step::Bounds;
 
-/// The last best component of every unit of one batch, by identity, and how many edits have been replayed.
+/// The local state of one batch. It lives where the batch lives and replays the edits of the list of components.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct LocalState {
+    /// How many edits have been replayed.
     version: usize,
-    last_best: Vec<Option<ComponentId>>,
-    /// Where they are kept. They are made anew after a checkpoint, because no number depends on them.
     #[serde(skip)]
-    pub(crate) bounds: Option<Bounds>,
+    cache: Cache,
+    memory: Memory,
+}
+
+/// What makes visits fast. No number depends on it: it may be dropped at any time, and is not saved.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub(crate) struct Cache {
+    /// The last best component of every unit, by identity.
+    last_best: Vec<Option<ComponentId>>,
+    /// Distance bounds, where they are kept.
+    pub bounds: Option<Bounds>,
+}
+
+/// What the results of a visit depend on. It is saved, and follows the edits.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub enum Memory {
+    /// Rows need none.
+    #[default]
+    Nothing,
 }
 
 impl LocalState {
-    /// The component that had the largest responsibility at the last visit, by unit; `None` before the first visit
+    /// The component that had the largest responsibility at the last visit, by unit; `None` before the first visit,
     /// where it was the tail, and where that component was deleted.
     pub fn last_best(&self) -> &[Option<ComponentId>] {
-        &self.last_best
+        &self.cache.last_best
     }
 
-    /// Takes the best component of every unit at a visit that is complete: the order of the next one follows from it.
+    /// Drops the cache.
+    pub fn forget(&mut self) {
+        self.cache = Cache::default();
+    }
+
+    pub(crate) fn bounds(&self) -> Option<&Bounds> {
+        self.cache.bounds.as_ref()
+    }
+
+    pub(crate) fn bounds_mut(&mut self) -> &mut Option<Bounds> {
+        &mut self.cache.bounds
+    }
+
+    /// Takes the best component of every unit at a complete visit: the next one is scored in the order of these.
     pub(super) fn remember(&mut self, best: Vec<Option<ComponentId>>) {
-        self.last_best = best;
+        self.cache.last_best = best;
     }
 
     /// Replays the edits that this state has not seen.
@@ -41,16 +71,16 @@ impl LocalState {
     }
 
     fn replace(&mut self, from: ComponentId, to: Option<ComponentId>) {
-        self.last_best.iter_mut().filter(|best| **best == Some(from)).for_each(|best| *best = to);
+        self.cache.last_best.iter_mut().filter(|best| **best == Some(from)).for_each(|best| *best = to);
     }
 
     /// Memory held, in bytes.
     pub fn bytes(&self) -> usize {
-        let bounds = self.bounds.as_ref().map_or(0, Bounds::bytes);
-        size_of::<Self>() + self.last_best.capacity() * size_of::<Option<ComponentId>>() + bounds
+        let bounds = self.bounds().map_or(0, Bounds::bytes);
+        size_of::<Self>() + self.cache.last_best.capacity() * size_of::<Option<ComponentId>>() + bounds
     }
 
-    /// The state as bytes.
+    /// The memory as bytes.
     ///
     /// # Errors
     /// [`Error::Format`] where that fails.
@@ -58,11 +88,17 @@ impl LocalState {
         postcard::to_stdvec(self).map_err(|error| Error::Format { message: error.to_string() })
     }
 
-    /// The state from [`LocalState::save`].
+    /// The state from [`LocalState::save`], with an empty cache.
     ///
     /// # Errors
     /// [`Error::Format`] for anything else.
     pub fn load(bytes: &[u8]) -> Result<Self> {
-        postcard::from_bytes(bytes).map_err(|error| Error::Format { message: error.to_string() })
+        let (state, rest) =
+            postcard::take_from_bytes(bytes).map_err(|error| Error::Format { message: error.to_string() })?;
+        if rest.is_empty() {
+            Ok(state)
+        } else {
+            Err(Error::Format { message: "it is longer than a local state".into() })
+        }
     }
 }

@@ -75,17 +75,6 @@ impl RowFunction {
     pub fn add<F: Scalar>(&self, rows: RowBlock<'_, F>, dimension: usize, out: &mut [f64]) {
         each_row(rows, dimension, |number, row| out[number] += (self.0)(row));
     }
-
-    /// The sum of its values, each times a mass.
-    pub fn weighted_sum<F: Scalar>(&self, rows: RowBlock<'_, F>, dimension: usize, masses: &[f64]) -> f64 {
-        let mut total = 0.0;
-        each_row(rows, dimension, |number, row| {
-            if masses[number] > 0.0 {
-                total += masses[number] * (self.0)(row);
-            }
-        });
-        total
-    }
 }
 
 /// Log densities by a function of the component and the row.

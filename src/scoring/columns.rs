@@ -219,19 +219,24 @@ impl<F: Scalar> WithSimd for ScoreRows<'_, F> {
     fn with_simd<S: Simd>(self, simd: S) {
         let Self { scorer, rows, sink, scratch } = self;
         let d = scorer.dimension;
-        let Scratch { tile, scores, common, .. } = scratch;
+        let Scratch { tile, scores, common, lengths: complete, .. } = scratch;
         let rows = map_rows(scorer.map.as_deref(), d, rows, common);
         tile.fill(rows, d);
         scores.resize(TOGETHER * F::GROUP);
+        complete.resize(if scorer.holes { TOGETHER * F::GROUP } else { 0 });
         for group in 0..tile.n_padded() / F::GROUP {
-            let own = group * F::GROUP * d..rows.len().min((group + 1) * F::GROUP * d);
-            let holes = scorer.holes && rows[own].iter().any(|x| x.is_nan());
+            let own = &rows[group * F::GROUP * d..rows.len().min((group + 1) * F::GROUP * d)];
+            let holes = scorer.holes && own.iter().any(|x| x.is_nan());
             for first in (0..scorer.n_components).step_by(TOGETHER) {
                 let number = TOGETHER.min(scorer.n_components - first);
-                match (holes, scorer.curve) {
-                    (true, curve) => scorer.score_holes(curve, first, tile, group, scores),
-                    (false, Curve::Square) => scorer.score_four::<S, true>(simd, first, tile, group, scores),
-                    (false, Curve::Line) => scorer.score_four::<S, false>(simd, first, tile, group, scores),
+                let out = if holes { &mut *complete } else { &mut *scores };
+                match scorer.curve {
+                    Curve::Square => scorer.score_four::<S, true>(simd, first, tile, group, out),
+                    Curve::Line => scorer.score_four::<S, false>(simd, first, tile, group, out),
+                }
+                if holes {
+                    scorer.score_holes(scorer.curve, first, tile, group, scores);
+                    keep_complete(own, d, complete, scores);
                 }
                 for (component, scores) in (first..first + number).zip(scores.chunks_exact(F::GROUP)) {
                     sink.offer(simd, component, group, scores);
@@ -239,6 +244,17 @@ impl<F: Scalar> WithSimd for ScoreRows<'_, F> {
             }
         }
         sink.n_evaluated += scorer.n_components * (rows.len() / d);
+    }
+}
+
+/// Gives complete rows of a group the scores that they have in a complete group, so that no score depends on the other rows.
+#[allow(clippy::inline_always, reason = "compiled once for each instruction set")]
+#[inline(always)]
+fn keep_complete<F: Scalar>(rows: &[F], d: usize, complete: &[F], scores: &mut [F]) {
+    for (lane, _) in rows.chunks_exact(d).enumerate().filter(|(_, row)| !row.iter().any(|x| x.is_nan())) {
+        for component in 0..TOGETHER {
+            scores[component * F::GROUP + lane] = complete[component * F::GROUP + lane];
+        }
     }
 }
 

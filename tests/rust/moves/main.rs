@@ -2,6 +2,7 @@
 
 #[path = "../common/mod.rs"]
 mod common;
+mod forgetting;
 mod found;
 mod problem;
 mod replay;
