@@ -1,13 +1,13 @@
 //! The identity of components and the log of edits to their list.
 //!
-//! A component has a [`ComponentId`] that is never used again; its position is only the stick order. Whatever
-//! carries per-component state (memo, local state, later bounds and trees) replays the [`EditLog`].
+//! A component has a [`ComponentId`] that is never used again; its position is only the stick order. Everything with
+//! state for each component (memo, local state, distance bounds) replays the [`EditLog`].
 
 use serde::{Deserialize, Serialize};
 
 use crate::error::{Error, Result};
 
-/// The name of a component for as long as a fit lives; never given twice.
+/// The identity of a component during a fit; never given twice.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct ComponentId(pub u32);
 
@@ -21,7 +21,7 @@ pub enum Edit {
     },
     /// All that belongs to `gone` goes to `keep`; `keep` stays where it is.
     Merge {
-        /// The component that lives on.
+        /// The component that stays.
         keep: ComponentId,
         /// The component that ends.
         gone: ComponentId,

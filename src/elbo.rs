@@ -9,7 +9,8 @@ use crate::suffstats::Summary;
 /// The named terms of the bound, nats.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Elbo {
-    /// sum_k c(lambda_0 + S_k) - c(lambda_0), plus sum_n log h(x_n); of the units' shares in a tail, E_p log p(x_n).
+    /// sum_k c(lambda_0 + S_k) - c(lambda_0), plus sum_n log h(x_n); for units in a tail, E_p log p(x_n) times their
+    /// responsibility for it.
     pub data: f64,
     /// L*(N) of the process.
     pub allocation: f64,

@@ -59,8 +59,8 @@ impl Globals {
             .collect()
     }
 
-    /// The components packed for the local step, E log w_k + E log p(x | phi_k), and last the tail, if there is one: to it
-    /// every component beyond K is the prior (mathematics 2c).
+    /// The components packed for the local step, E log w_k + E log p(x | phi_k), and last the tail, if there is one: to
+    /// it every component beyond K is the prior (mathematics 2c).
     ///
     /// # Errors
     /// [`Error::Numerical`] naming the component that has no Cholesky factor.

@@ -1,4 +1,4 @@
-//! Fingerprints: numbers that tell data from other data. They are no defence against anybody who wants two to be equal.
+//! Fingerprints: numbers that distinguish data. They are not cryptographic.
 
 /// The fingerprint of a sequence of words that follows the sequence fingerprinted as `before` (0 for none).
 pub fn fingerprint(before: u64, words: impl IntoIterator<Item = u64>) -> u64 {

@@ -12,34 +12,34 @@ pub struct Memo {
     /// By batch, `None` before its first visit; none at all where the total is an estimate.
     batches: Vec<Option<Summary>>,
     total: Summary,
-    /// Stands for the batches that have not been visited, each by its share of the mass.
+    /// Stands for the batches that have not been visited, each by its fraction of the mass.
     start: Option<(Summary, f64)>,
     /// Data of an earlier fit, which no visit replaces.
     earlier: Option<Summary>,
     /// Rows that are counted twice for a while, so that fresh components are not lost; never part of a bound.
     twice: Option<Summary>,
-    /// Set where the total is all there is.
+    /// Set if no summaries of batches are kept.
     estimate: Option<Estimate>,
 }
 
-/// What is known of a total that stands for batches which nobody remembers.
+/// An estimated total, without summaries of batches.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 struct Estimate {
     /// The mass of all data.
     mass: f64,
-    /// Whether the total still is the sum over all data, as a start can be.
+    /// Whether the total is still the exact sum over all data, as after some starts.
     exact: bool,
 }
 
 impl Memo {
-    /// A memo of `n_batches` batches of total mass `mass` that no visit has filled yet: until a batch is visited,
-    /// its share of `start` stands for it, so that a component without units in the first batches is not lost.
+    /// A memo of `n_batches` batches of total mass `mass` that no visit has filled yet: until a batch is visited, its
+    /// fraction of `start` stands for it, so that a component without units in the first batches is not lost.
     pub fn starting_from(start: Summary, n_batches: usize, mass: f64) -> Self {
         let batches = vec![None; n_batches];
         Self { batches, total: start.clone(), start: Some((start, mass)), earlier: None, twice: None, estimate: None }
     }
 
-    /// A memo of `n_batches` batches of new data beside what an earlier fit knows of its own.
+    /// A memo of `n_batches` batches of new data, added to the summary of an earlier fit.
     pub fn beside(earlier: Summary, n_batches: usize) -> Self {
         let batches = vec![None; n_batches];
         Self { batches, total: earlier.clone(), start: None, earlier: Some(earlier), twice: None, estimate: None }
@@ -90,7 +90,7 @@ impl Memo {
         self.batches[batch].as_ref()
     }
 
-    /// Puts a new summary in the place of the batch's old one.
+    /// Replaces the summary of a batch.
     ///
     /// # Errors
     /// Where it does not have the same components.
@@ -117,7 +117,7 @@ impl Memo {
     pub fn blend(&mut self, summary: &Summary, rate: f64) -> Result<()> {
         let mass = self.estimate.map_or(self.total.mass, |estimate| estimate.mass);
         self.estimate = Some(Estimate { mass, exact: false });
-        // A batch without mass says nothing about the data.
+        // A batch without mass has no information about the data.
         if summary.mass > 0.0 {
             self.total = self.total.scale(1.0 - rate);
             self.total.add(&summary.scale(rate * mass / summary.mass))?;
@@ -140,7 +140,7 @@ impl Memo {
         Ok(())
     }
 
-    /// Leaves out what a start brings of a tail that the process does not have.
+    /// Removes the tail of a start if the process has none.
     pub fn drop_tail(&mut self) {
         let start = self.start.iter_mut().map(|(start, _)| start);
         for summary in self.batches.iter_mut().flatten().chain(start).chain([&mut self.total]) {
@@ -171,8 +171,8 @@ impl Memo {
             && self.total.ids == ids
     }
 
-    /// Puts what each batch has of some components in the place of what it had, where the sum of both is the same: the parts
-    /// of a component in the place of it and of the empty ones that were appended for them.
+    /// Replaces what each batch has of some components, with the same sum: the parts of a component replace it and the
+    /// empty components that were appended for them.
     ///
     /// # Errors
     /// As [`Summary::put`].
@@ -191,8 +191,8 @@ impl Memo {
         self.batches[batch].as_mut().map_or(Ok(()), |summary| summary.add(change))
     }
 
-    /// Counts what `rows` has of some of the components twice, until [`Memo::deflate`]: beside what the batches have of them
-    /// (mathematics 4.6.3). Neither their mass nor their entropy is counted.
+    /// Adds `rows` to the total of some components, as copies of rows that the batches already have, until
+    /// [`Memo::deflate`] (mathematics 4.6.3). Neither their mass nor their entropy is counted.
     ///
     /// # Errors
     /// As [`Summary::add`].
@@ -202,20 +202,20 @@ impl Memo {
         Ok(())
     }
 
-    /// The exact sum over batches again.
+    /// Removes the copies: the total is the exact sum over batches again.
     ///
     /// # Errors
     /// As [`Summary::add`].
     pub fn deflate(&mut self) -> Result<()> {
         match self.twice.take() {
             None => Ok(()),
-            // Before all batches have been visited there is no sum to make anew.
+            // Before all batches have been visited there is no exact sum.
             Some(rows) if self.start.is_some() => self.total.sub(&rows),
             Some(_) => self.resum(),
         }
     }
 
-    /// Forgets all merge-entropy gaps: they hold until the first batch is visited again.
+    /// Drops all merge-entropy gaps, which the next visit makes invalid.
     pub fn drop_gaps(&mut self) {
         let batches = self.batches.iter_mut().flatten();
         batches.chain([&mut self.total]).for_each(|summary| summary.gaps = PairGaps::Unknown);
@@ -314,8 +314,8 @@ mod tests {
         assert_eq!(memo.batch(0).map(|batch| batch.counts.clone()), Some(vec![2.0, 1.0]));
     }
 
-    /// What a batch knows of its gaps stays true when fresh components come: before its next visit no unit of it belongs to
-    /// them, so they share none with the others (mathematics 4.6.3, number 5).
+    /// The gaps of a batch stay valid when fresh components are appended: before its next visit none of its units
+    /// belongs to them (mathematics 4.6.3, number 5).
     #[test]
     fn fresh_components_have_no_gaps_where_nobody_has_met_them() {
         let [old, other, fresh] = [0, 1, 2].map(ComponentId);

@@ -42,7 +42,7 @@ pub trait Real:
     fn to_f64(self) -> f64;
     /// Neither infinite nor NaN.
     fn is_finite(self) -> bool;
-    /// Not a number: where data may have holes, one of them.
+    /// NaN, which marks a missing value.
     fn is_nan(self) -> bool;
     /// `ln(1 + self)`.
     #[must_use]

@@ -43,8 +43,8 @@ impl Instructions {
         forced.unwrap_or_else(|| *WIDEST.get_or_init(|| Self::available().into_iter().max().unwrap_or(Self::Portable)))
     }
 
-    /// Makes the kernels of this process use one instruction set, or the widest again: results may differ between them in
-    /// their last bits, and tests compare each with itself.
+    /// Makes the kernels of this process use one instruction set, or the widest again: results may differ between them
+    /// in their last bits, and tests compare each with itself.
     ///
     /// # Errors
     /// [`Error::NotSupported`] where this machine does not have it.
@@ -72,8 +72,9 @@ impl Instructions {
         }
     }
 
-    /// Runs `work` compiled for this instruction set; for the portable one where the machine does not have it. What is to be
-    /// compiled so must be inlined into `work`: loops and functions that are always inlined are, closures are not.
+    /// Runs `work` compiled for this instruction set; for the portable one where the machine does not have it. What is
+    /// to be compiled so must be inlined into `work`: loops and functions that are always inlined are, closures are
+    /// not.
     pub fn run<W: WithSimd>(self, work: W) -> W::Output {
         match self {
             #[cfg(target_arch = "aarch64")]
@@ -256,7 +257,7 @@ impl<F: Scalar> Lines<F> {
         self.len = len;
     }
 
-    /// Becomes `len` numbers, whatever was left in their place: for those that are all written before they are read.
+    /// Resizes to `len` numbers without clearing them. The caller writes each before it is read.
     pub fn resize(&mut self, len: usize) {
         if self.values.len() < self.start + len {
             self.reset(len, F::ZERO);

@@ -136,7 +136,8 @@ pub fn ln_factorial(x: f64) -> f64 {
     }
 }
 
-/// `digamma(a + delta) - digamma(a)` for `a > 0` and `delta >= 0`, to full accuracy also where `delta` is far below `a`.
+/// `digamma(a + delta) - digamma(a)` for `a > 0` and `delta >= 0`, to full accuracy also where `delta` is far below
+/// `a`.
 pub fn digamma_difference(a: f64, delta: f64) -> f64 {
     let mut base = a;
     let mut below = 0.0;

@@ -19,13 +19,13 @@ pub struct Sufficient<'a> {
 /// Merge-entropy gaps G_ab = H_a + H_b - H_ab of the pairs that share a unit (mathematics 4.4).
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 pub enum PairGaps {
-    /// Nobody asked for them.
+    /// Not kept.
     #[default]
     Unknown,
     /// By pair, smaller identity first. A pair that is not listed shares no unit: its gap is exactly zero.
     /// NaN stands for a pair whose gap a merge made unknown.
     Known(BTreeMap<(ComponentId, ComponentId), f64>),
-    /// Of listed pairs only; of the others nothing is known.
+    /// Of listed pairs only; the others are unknown.
     Listed(BTreeMap<(ComponentId, ComponentId), f64>),
 }
 
@@ -61,7 +61,7 @@ impl PairGaps {
                     *mine.entry(pair).or_insert(0.0) += sign * gap;
                 }
             }
-            // Of a pair that is missing on either side nothing is known.
+            // A pair that is missing on either side is unknown.
             (mine, theirs) => {
                 let ((_, Self::Listed(listed)) | (Self::Listed(listed), Self::Known(_))) = (&*mine, theirs) else {
                     return *self = Self::Unknown;
@@ -131,7 +131,7 @@ pub struct Summary {
     pub tail: Option<Tail>,
     /// Sum of the units' masses.
     pub mass: f64,
-    /// Sum over units of mass x log base measure, nats; of a mass, only the share that does not belong to the tail.
+    /// Sum over units of mass x log base measure, nats, without the part of each mass that belongs to the tail.
     pub log_base_measure: f64,
 }
 
@@ -157,7 +157,7 @@ impl Summary {
         self.ids.len()
     }
 
-    /// Whether this can be a summary of the components `ids`, in whatever order: what is read from a file may be anything.
+    /// Whether this can be a summary of the components `ids`, in any order. Files are not trusted.
     pub fn fits(&self, ids: &[ComponentId], n_statistics: usize) -> bool {
         let (mut mine, mut theirs) = (self.ids.clone(), ids.to_vec());
         mine.sort_unstable();
@@ -187,7 +187,7 @@ impl Summary {
         (0..self.n_components()).map(|k| self.component(k)).collect()
     }
 
-    /// Adds another summary of the same components, in whatever order it has them.
+    /// Adds another summary of the same components, in any order.
     ///
     /// # Errors
     /// [`Error::InvalidArgument`] where a component of `other` is not known here.
@@ -195,7 +195,7 @@ impl Summary {
         self.combine(other, 1.0)
     }
 
-    /// Takes another summary away.
+    /// Subtracts another summary.
     ///
     /// # Errors
     /// As [`Summary::add`].
@@ -205,7 +205,7 @@ impl Summary {
 
     fn combine(&mut self, other: &Self, sign: f64) -> Result<()> {
         let p = self.n_statistics;
-        // A batch has the components in the order of its last visit, which is that of the total until components are ordered.
+        // A batch keeps the order of its last visit, which is that of the total until components are reordered.
         let places: Option<HashMap<_, _>> = (!self.ids.starts_with(&other.ids))
             .then(|| self.ids.iter().enumerate().map(|(at, &id)| (id, at)).collect());
         for (k, &id) in other.ids.iter().enumerate() {
@@ -239,7 +239,7 @@ impl Summary {
         self.statistics[to * p..][..p].iter_mut().zip(theirs).for_each(|(sum, value)| *sum += value);
     }
 
-    /// Takes over what `other` has of its components, all of which are known here; of their gaps nothing is known then.
+    /// Replaces the components of `other`, all of which are known here. Their gaps become unknown.
     ///
     /// # Errors
     /// [`Error::InvalidArgument`] where a component of `other` is not known here.
@@ -275,7 +275,7 @@ impl Summary {
         scaled
     }
 
-    /// Each component with the average of its units, as if it had one; an empty one stays empty.
+    /// Scales each component to one unit; an empty component stays empty.
     #[must_use]
     pub fn averages(mut self) -> Self {
         let statistics = self.statistics.chunks_exact_mut(self.n_statistics);

@@ -53,7 +53,7 @@ impl<'a, F: Real> ArrayBatches<'a, F> {
         }
         let count =
             u32::try_from(n).map_err(|_| Error::invalid("data", format!("{n} rows"), "at most 4294967295 rows"))?;
-        // One batch holds all rows whatever their order; keeping theirs lets a memory map be read in sequence.
+        // One batch holds all rows in any order; keeping theirs lets a memory map be read in sequence.
         let order = shuffle.filter(|_| n_batches > 1).map(|seed| {
             let mut order = permutation(count, &mut stream(seed, Purpose::Batches, 0));
             for range in ranges(n, n_batches) {

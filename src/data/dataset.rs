@@ -1,4 +1,4 @@
-//! All rows of a fit, wherever they are: in a table that can be read anywhere, or in a stream that is read in order.
+//! All rows of a fit: in a table that can be read in any order, or in a stream that is read from the beginning.
 
 use crate::data::{ArrayBatches, BatchSource, Domain, Rows, Units};
 use crate::error::Result;
@@ -27,15 +27,15 @@ pub trait Dataset<F: Real>: Send + Sync {
     /// [`crate::Error::Source`].
     fn pick(&self, rows: &[u32]) -> Result<Units<'_, F>>;
 
-    /// The rows in batches, dealt at random where `shuffle` is a seed. `content` is any number that tells this data from
-    /// other data.
+    /// The rows in batches, dealt at random where `shuffle` is a seed. `content` is any number that tells this data
+    /// from other data.
     ///
     /// # Errors
     /// As [`ArrayBatches::new`]; [`crate::Error::NotSupported`] for a stream that is to be shuffled.
     fn batches(&self, n_batches: usize, shuffle: Option<u64>, content: u64) -> Result<Box<dyn BatchSource<F> + '_>>;
 
-    /// Refuses values that are not of the domain, but for holes, from the second reading on: a source may bring others than at
-    /// first. What is in memory stays as it is.
+    /// Refuses values outside the domain, except missing ones, from the second reading on: a source may change. Data in
+    /// memory cannot.
     fn watch(&self, _domain: Domain, _holes: bool) {}
 
     /// Whether rows can be read in any order.

@@ -1,4 +1,4 @@
-//! What a likelihood asks of the data: which values it takes, and which moments its defaults need.
+//! The demands of a likelihood on the data: the values that it takes, and the moments that its defaults need.
 
 use crate::data::Units;
 use crate::error::{Error, Result};
@@ -80,11 +80,11 @@ pub struct Demands {
     pub needs: Needs,
     /// Whether rows may be sparse.
     pub sparse: bool,
-    /// Whether rows may have holes, which then are left out.
+    /// Whether rows may have missing values, which are left out.
     pub holes: bool,
 }
 
-/// Checks rows that no moments are taken of; NaN is a hole where `holes` says so.
+/// Checks rows that no moments are taken of. With `holes`, NaN is a missing value.
 ///
 /// # Errors
 /// [`Error::InvalidArgument`] naming the first value that is not of the domain; [`Error::Cancelled`].

@@ -7,7 +7,7 @@ use crate::linalg::{add_moments, packed_len, unpack};
 use crate::parallel::{Cancel, blocks, try_map_with};
 use crate::simd::{Lines, Scalar};
 
-/// The least sum or mean of squares that keeps its digits: what is lost of it in subnormal numbers is below its rounding.
+/// The smallest sum or mean of squares that keeps its digits: the loss to subnormal numbers is below its rounding.
 const LEAST_SQUARE: f64 = f64::MIN_POSITIVE / f64::EPSILON;
 /// Rows handled at a time.
 const BLOCK: usize = 1024;
@@ -19,11 +19,11 @@ pub struct Moments {
     pub n_rows: usize,
     /// Sum of the weights.
     pub mass: f64,
-    /// Column means, (D,); of the values that are there, where some are not.
+    /// Column means, (D,), of the values that are not missing.
     pub mean: Vec<f64>,
-    /// Column variances about the means, each divided by the mass of its values, (D,); empty where nobody needs them.
+    /// Column variances about the means, each divided by the mass of its values, (D,); empty if not needed.
     pub variance: Vec<f64>,
-    /// Covariance about the means divided by the mass, (D, D); empty where nobody needs it.
+    /// Covariance about the means divided by the mass, (D, D); empty if not needed.
     pub covariance: Vec<f64>,
     /// A number that tells these rows and weights, in this order, from others.
     pub fingerprint: u64,
@@ -41,8 +41,8 @@ impl Moments {
     }
 }
 
-/// Reads the data once or twice: means and fingerprint first, then scatter about them, so that an offset of 10^8 costs no
-/// digits. With `holes`, NaN is a value that is not there.
+/// Reads the data once or twice: means and fingerprint first, then scatter about them, so that an offset of 10^8 costs
+/// no digits. With `holes`, NaN is a missing value.
 ///
 /// # Errors
 /// [`Error::InvalidArgument`] for the first value that is not of the domain, and for values whose squares leave the
@@ -89,7 +89,7 @@ struct FirstReading<F> {
     pivot: Option<Vec<F>>,
     mass: f64,
     sums: Vec<f64>,
-    /// What is not there weighs nothing in its column.
+    /// A missing value has no weight in its column.
     absent: Vec<f64>,
     fingerprint: u64,
 }
@@ -193,7 +193,7 @@ impl<F: Scalar> FirstReading<F> {
     }
 }
 
-/// Sums of squares about the means, by column, of the values that are there.
+/// Sums of squares about the means, by column, of the values that are not missing.
 fn squares<F: Scalar>(data: &dyn Dataset<F>, means: &Means, cancel: &Cancel) -> Result<Vec<f64>> {
     let d = means.mean.len();
     let origin: Vec<F> = means.mean.iter().map(|&value| F::from_f64(value)).collect();
@@ -332,7 +332,7 @@ mod tests {
     fn squares_out_of_range_are_an_error() {
         assert!(of(&[1e200, -1e200], 1, None).is_err());
         assert!(of(&[1e-200, -1e-200], 1, None).is_err());
-        // These squares are there, but without most of their digits.
+        // These squares are not zero, but have lost most of their digits.
         assert!(of(&[1e-160, -1e-160], 1, None).is_err());
         assert!(of(&[1e-100, -1e-100], 1, None).is_ok());
     }

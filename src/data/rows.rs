@@ -6,7 +6,7 @@ use std::ops::Range;
 use crate::error::{Error, Result};
 use crate::real::Real;
 
-/// A table that can be read row by row, wherever and however it is stored.
+/// A table that can be read row by row, in any storage.
 pub trait Rows<F: Real>: Send + Sync {
     /// Number of rows.
     fn n_rows(&self) -> usize;
@@ -149,7 +149,7 @@ pub fn copy_rows<F: Copy>(table: &[F], n_columns: usize, rows: &[usize], out: &m
     }
 }
 
-/// The same for so few columns that a call to copy them would cost more than they do.
+/// The same for a few columns, where a call would cost more than the copy.
 fn copy_narrow<F: Copy, const D: usize>(table: &[F], rows: &[usize], out: &mut [F]) {
     let (table, _) = table.as_chunks::<D>();
     let (out, _) = out.as_chunks_mut::<D>();
@@ -326,7 +326,7 @@ impl<'a, F: Real> Units<'a, F> {
         let rows: Vec<usize> = units.into_iter().map(|unit| self.row_number(unit)).collect();
         let out = &mut out[..rows.len() * origin.len()];
         self.table().read_rows(&rows, out);
-        // Short origins are repeated: a loop over two columns would cost more than they do.
+        // Short origins are repeated: a loop over two columns would cost more than the copy.
         let origins = origin.repeat(64_usize.div_ceil(origin.len()));
         for values in out.chunks_mut(origins.len()) {
             for (value, &zero) in values.iter_mut().zip(&origins) {

@@ -32,7 +32,7 @@ impl Sample {
         &self.masses
     }
 
-    /// Whether the parts fit together: what is read from a file may be anything.
+    /// Whether the parts fit together. Files are not trusted.
     pub fn fits(&self) -> bool {
         match &self.sparse {
             None => self.values.len() == self.len() * self.n_columns,

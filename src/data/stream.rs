@@ -11,7 +11,7 @@ use crate::real::Real;
 /// Bytes of a slab of rows, roughly.
 const SLAB: usize = 16 << 20;
 
-/// Blocks of rows, of whatever sizes, that can be read from the beginning as often as needed.
+/// Blocks of rows, of any sizes, that can be read from the beginning as often as needed.
 pub trait Blocks<F: Real>: Send + Sync {
     /// Number of columns of every block.
     fn n_columns(&self) -> usize;
@@ -62,7 +62,7 @@ impl<F: Real> Cursor<F> {
     }
 }
 
-/// A stream of blocks as the rows of a fit. It holds one block, and what is asked of it.
+/// A stream of blocks as the rows of a fit. It holds one block and the demands on its values.
 pub struct Stream<'a, F: Real> {
     blocks: &'a dyn Blocks<F>,
     weights: Option<&'a [f64]>,
@@ -79,7 +79,7 @@ impl<'a, F: Real> Stream<'a, F> {
     }
 
     fn cursor(&self) -> MutexGuard<'_, Option<Cursor<F>>> {
-        // A reading that broke off is begun anew, whatever broke it off.
+        // A reading that failed starts again from the beginning.
         self.cursor.lock().unwrap_or_else(|poisoned| {
             let mut cursor = PoisonError::into_inner(poisoned);
             *cursor = None;
@@ -96,11 +96,12 @@ impl<'a, F: Real> Stream<'a, F> {
         check_rows(units, domain, holes, "data", &Cancel::default()).map_err(changed)
     }
 
-    /// The values of the rows in `range`, which must be rows of the stream; reading goes on where it is, or starts again.
+    /// The values of the rows in `range`, which must be rows of the stream; reading goes on where it is, or starts
+    /// again.
     fn read(&self, range: Range<usize>) -> Result<Vec<F>> {
         let (d, n) = (self.n_columns(), self.n_rows());
         let mut guard = self.cursor();
-        // Whatever fails, the next reading is a new one.
+        // After any failure the next reading is a new one.
         let mut cursor = match guard.take() {
             Some(cursor) if cursor.row <= range.start => cursor,
             _ => self.start()?,
@@ -131,7 +132,7 @@ impl<'a, F: Real> Stream<'a, F> {
     }
 }
 
-/// What a later reading brings instead of values of the domain.
+/// The error of a later reading with values outside the domain.
 fn changed(error: Error) -> Error {
     match error {
         Error::InvalidArgument { .. } => failed(format!("{error}; every reading must bring the same rows")),
@@ -139,7 +140,7 @@ fn changed(error: Error) -> Error {
     }
 }
 
-/// Room for so many rows.
+/// Room for this many rows.
 fn room<F>(n: usize, d: usize) -> Result<Vec<F>> {
     let mut values = Vec::new();
     values.try_reserve_exact(n.saturating_mul(d)).map_err(|_| {
@@ -393,7 +394,7 @@ mod tests {
     }
 
     proptest! {
-        /// Whatever the blocks, batches, moments and picked rows are those of the table.
+        /// For any blocks, batches, moments and picked rows are those of the table.
         #[test]
         fn it_is_the_table(
             sizes in prop::collection::vec(0_usize..2000, 1..8),

@@ -3,8 +3,8 @@
 //! A single row has a singular covariance, so rows are compared with centres through smoothed statistics,
 //! lambda_0 + T(x) against the average lambda_0 + S_k / N_k over the cluster's rows. (Against lambda_0 + S_k a large,
 //! tight cluster would be far from every one of its own rows. For a Gaussian with a free mean the average is not the
-//! centre of least total divergence; that one, tried on digits, led to a lower bound.) Seeds are drawn with probability proportional to the divergence from the nearest seed, and a few Lloyd
-//! steps follow.
+//! centre of least total divergence; that one, tried on digits, led to a lower bound.) Seeds are drawn with probability
+//! proportional to the divergence from the nearest seed, and a few Lloyd steps follow.
 
 use crate::component::ComponentId;
 use crate::data::Units;
@@ -77,7 +77,7 @@ pub fn smoothed_kmeans<F: Scalar>(begin: &Beginning<'_, F>, generator: &mut Gene
     let seeds = seeding.seed_rows(&units, generator)?;
     let (summary, labels) = seeding.settle(&units, &seeds, LLOYD_STEPS)?;
     if whole {
-        // Rows without mass carry nothing, whatever their label.
+        // Rows without mass carry nothing, with any label.
         let mut all = vec![0; n];
         sample.iter().zip(labels).for_each(|(&row, label)| all[row as usize] = label);
         return Ok(Outcome::Labels(all));
@@ -85,7 +85,7 @@ pub fn smoothed_kmeans<F: Scalar>(begin: &Beginning<'_, F>, generator: &mut Gene
     Ok(Outcome::Summary(summary.scale(begin.mass / summary.mass)))
 }
 
-/// Units as the divergence of the likelihood sees them.
+/// Units in the divergence of the likelihood.
 pub struct Seeding<'a, F: Scalar> {
     /// The likelihood.
     pub likelihood: &'a dyn Likelihood<F>,
@@ -165,7 +165,7 @@ impl<F: Scalar> Seeding<'_, F> {
         step.run(units, None, &mut [&mut scores])?;
         let mut distances = scores.0;
         for (at, distance) in distances.iter_mut().enumerate() {
-            // Rounding leaves a hair; a seed must not be drawn again for it.
+            // Rounding leaves a tiny divergence; a seed must not be drawn again because of it.
             let itself = at / rows.len() == rows[at % rows.len()] as usize;
             *distance = if itself { 0.0 } else { (-*distance).max(0.0) };
         }

@@ -21,8 +21,8 @@ const STEPS: usize = 1000;
 /// By expected log densities, which the local step has, a component without rows would look no better to a row than a
 /// cluster of others, and far too few clusters would be found.
 ///
-/// The components begin alike, and the prior of their weights tells them apart. Where it does not, soft responsibilities
-/// would stay equal for ever; there each of the first K rows has a component to itself.
+/// The components begin alike, and the prior of their weights tells them apart. Where it does not, soft
+/// responsibilities would stay equal for ever; there each of the first K rows has a component to itself.
 ///
 /// # Errors
 /// [`crate::Error::Cancelled`]; [`crate::Error::Numerical`].
@@ -44,7 +44,7 @@ pub fn one_by_one<F: Scalar>(begin: &Beginning<'_, F>, generator: &mut Generator
         rows.sort_unstable();
         total.add(&step.run(&begin.data.pick(&rows)?, None, &mut [])?.summary)
     };
-    // Whatever is maximised later on: components without rows have no point estimates.
+    // For every objective: components without rows have no point estimates.
     let model = Model { objective: Objective::Variational, ..begin.model.clone() };
     let at_first = model.allocate(&total).expected_weights;
     let alike = at_first.windows(2).all(|pair| pair[0] == pair[1]);

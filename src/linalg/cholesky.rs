@@ -90,7 +90,7 @@ mod tests {
     use super::*;
     use crate::linalg::testing::{at_every_alignment, values};
 
-    /// A well-conditioned positive definite matrix, its strict upper triangle NaN because nobody may read it.
+    /// A well-conditioned positive definite matrix. Its strict upper triangle is NaN because it must not be read.
     fn positive_definite(d: usize, seed: u64) -> Vec<f64> {
         let g: Vec<f64> = values(seed, d * d);
         let mut a = vec![f64::NAN; d * d];

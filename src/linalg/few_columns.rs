@@ -1,5 +1,5 @@
-//! Weighted moments of rows with so few columns that one row does not fill a vector: rows stand side by side in vectors, and
-//! every moment is a sum of its own.
+//! Weighted moments of rows with so few columns that one row does not fill a vector: rows stand side by side in
+//! vectors, and every moment is a sum of its own.
 
 use pulp::{Simd, WithSimd};
 

@@ -127,9 +127,10 @@ struct Products<'a, S: Simd> {
 
 #[allow(clippy::inline_always, reason = "compiled once for each instruction set")]
 impl<S: Simd> Products<'_, S> {
-    /// Columns `first..first + H`; returns `H`. Those of whole vectors of rows from the vector that has the diagonal to the last
-    /// whole one; those behind them from the first vector on, so that a vector with few values meets few columns. No group
-    /// of columns has both: their sizes and that of a vector are powers of two, and large groups come first.
+    /// Columns `first..first + H`; returns `H`. Those of whole vectors of rows from the vector that has the diagonal to
+    /// the last whole one; those behind them from the first vector on, so that a vector with few values meets few
+    /// columns. No group of columns has both: their sizes and that of a vector are powers of two, and large groups come
+    /// first.
     #[inline(always)]
     fn add_columns<const H: usize>(&self, simd: S, first: usize, packed: &mut [f64]) -> usize {
         let whole = self.d / S::F64_LANES;

@@ -17,7 +17,7 @@ pub struct BlockMut<'a> {
     pub log_normalizers: &'a mut [f64],
     /// Pairs of a unit and a component whose log weight was computed.
     pub n_evaluated: &'a mut usize,
-    /// Bounds of the pairs, for whoever can make use of them.
+    /// Distance bounds of the pairs, for scorers that use them.
     pub bounds: Option<PairBounds<'a>>,
 }
 
@@ -35,7 +35,7 @@ pub trait Assign<F: Scalar>: Sync {
     /// Pairs a unit.
     fn width(&self) -> usize;
 
-    /// The log weight of the tail, nats, where the position behind the last component stands for it.
+    /// The log weight of the tail, nats, if the position behind the last component is the tail.
     fn tail_log_weight(&self) -> Option<f64> {
         None
     }
@@ -62,11 +62,11 @@ pub struct ByScore<'a, F: Scalar> {
     pub tail: Option<f64>,
     /// Pairs a unit.
     pub width: usize,
-    /// Nats below the best from which on a component carries nothing.
+    /// Drop components whose log weight is more than this many nats below the row's best.
     pub margin: Option<f64>,
-    /// Whether a score is given up once it is known not to be kept. It makes no difference to what is kept.
+    /// Whether a score is abandoned once it is known not to be kept. The result is the same.
     pub abandon: bool,
-    /// Whether the log normalizers are to have what depends on the row alone.
+    /// Whether the log normalizers include terms that depend on the row alone.
     pub row_terms: bool,
 }
 
@@ -105,12 +105,12 @@ impl<F: Scalar> Assign<F> for ByScore<'_, F> {
     }
 }
 
-/// Only a share of each unit, dealt by its scores: what the others have of it stays as it is (mathematics 4.6.2 and
-/// 4.7).
+/// Deals only part of each unit's mass by its scores; the responsibilities of other components stay as they are
+/// (mathematics 4.6.2 and 4.7).
 pub struct OfShares<'a, F: Scalar> {
-    /// How a share is dealt.
+    /// How the part is dealt.
     pub deal: ByScore<'a, F>,
-    /// One share a unit.
+    /// The part of each unit.
     pub shares: &'a [f64],
 }
 
@@ -173,7 +173,7 @@ impl<F: Scalar> Assign<F> for FromPairs<'_> {
     }
 }
 
-/// Not responsibilities but the log weights themselves, of every component: seeding needs them.
+/// The log weights themselves instead of responsibilities, of every component, for seeding.
 pub struct RawScores<'a, F: Scalar> {
     /// The packed components.
     pub scorer: &'a dyn Scorer<F>,

@@ -1,4 +1,4 @@
-//! The bounds of a batch between visits: they lie in the order in which the rows were last taken.
+//! The distance bounds of a batch between visits, in the order in which the rows were last taken.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -6,7 +6,7 @@ use std::ops::Range;
 use crate::component::ComponentId;
 use crate::scoring::Drift;
 
-/// Bounds of all rows of a batch. Nothing but time depends on them, so they may be dropped whenever that is convenient.
+/// Distance bounds of all rows of a batch. No result depends on them, so they may be dropped at any time.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Bounds {
     chunks: Vec<Chunk>,
@@ -27,7 +27,7 @@ struct Chunk {
     values: Vec<u16>,
 }
 
-/// What is known of the units of a chunk when it is visited again.
+/// The distance bounds of a chunk when it is visited again.
 pub(super) struct Known<'a> {
     chunk: Option<&'a Chunk>,
     /// The first unit of the chunk.
@@ -41,13 +41,13 @@ pub(super) struct Known<'a> {
 }
 
 impl Bounds {
-    /// Bytes for `n` units and `k` components, of which at most `chunk` units are visited at a time: during a visit both
-    /// what was known of them and what will be is there.
+    /// Bytes for `n` units and `k` components with at most `chunk` units visited at a time: during a visit the old and
+    /// the new bounds of a chunk coexist.
     pub fn bytes_for(n: usize, chunk: usize, k: usize) -> usize {
         (n + chunk.min(n)) * (size_of::<u32>() + k * size_of::<u16>())
     }
 
-    /// Takes note that the components have moved; of a component that is not among `moved`, nothing is known any more.
+    /// Records how far the components have moved. A component that is not among `moved` loses its bounds.
     pub fn drift(&mut self, moved: &BTreeMap<ComponentId, Drift>) {
         for chunk in &mut self.chunks {
             for (id, drift) in chunk.ids.iter().zip(&mut chunk.drifts) {
@@ -62,7 +62,7 @@ impl Bounds {
         self.chunks.iter().map(of_chunk).sum()
     }
 
-    /// What chunk `index`, which has these units, knows of these components.
+    /// The bounds of chunk `index`, which has these units, for these components.
     pub(super) fn known(&self, index: usize, units: Range<usize>, ids: &[ComponentId]) -> Known<'_> {
         let nothing =
             Known { chunk: None, first: 0, places: Vec::new(), columns: None, drifts: vec![Drift::ANY; ids.len()] };
@@ -82,7 +82,7 @@ impl Bounds {
         Known { chunk: Some(chunk), first, places, columns: Some(columns), drifts }
     }
 
-    /// Takes what a visit leaves.
+    /// Stores the bounds of a visit.
     pub(super) fn put(&mut self, index: usize, first: usize, units: Vec<u32>, ids: &[ComponentId], values: Vec<u16>) {
         if self.chunks.len() <= index {
             self.chunks.resize_with(index + 1, Chunk::default);

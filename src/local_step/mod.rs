@@ -36,9 +36,9 @@ pub use tap::{Chunk, Tap};
 
 /// Rows scored together: they and one band of products stay in the second-level cache.
 const BLOCK: usize = 240;
-/// The most where bounds are kept: long enough that the rows which one component is to be computed for fill whole groups.
+/// Block size when distance bounds are kept. Large enough that the rows that need one component fill whole SIMD groups.
 const BOUNDED_BLOCK: usize = 1920;
-/// And so many blocks of a chunk all the same, so that threads can share them.
+/// Minimum number of blocks of a chunk, so that threads can share them.
 const BOUNDED_BLOCKS: usize = 32;
 
 /// Space that a thread reuses from block to block.
@@ -55,7 +55,7 @@ pub enum Keep {
     Nothing,
     /// Counts, statistics and entropies.
     Summary,
-    /// Those, and the merge-entropy gap of every pair that shares a unit.
+    /// The same, and the merge-entropy gap of every pair that shares a unit.
     SummaryAndGaps,
 }
 
@@ -217,7 +217,7 @@ fn row_numbers<F: Scalar>(units: &Units<'_, F>, listed: &[u32]) -> Vec<u32> {
     sparse.iter().map(|&unit| units.row_number(unit as usize) as u32).collect()
 }
 
-/// Rows that were read, or those of the numbers where they are sparse.
+/// Rows that were read, or sparse rows by their numbers.
 fn row_block<'a, F: Scalar>(units: &'a Units<'_, F>, rows: &'a [F], numbers: &'a [u32]) -> RowBlock<'a, F> {
     match units.csr() {
         Some(table) => RowBlock::Sparse(SparseRows { table, numbers }),
@@ -225,8 +225,9 @@ fn row_block<'a, F: Scalar>(units: &'a Units<'_, F>, rows: &'a [F], numbers: &'a
     }
 }
 
-/// Rows of a chunk: enough pairs a component for long sums, bounded memory, a function of the sizes only. With few columns
-/// what is written about a chunk should be read again before it leaves the cache; with many, neighbours should share leads.
+/// Number of rows of a chunk, a function of the sizes only. It gives each component enough pairs for long sums in
+/// bounded memory. With few columns the results of a chunk should be read again before they leave the cache; with many,
+/// neighbours should share their best component.
 pub fn chunk_rows(width: usize, d: usize) -> usize {
     let rows = (1_usize << 20) / width.max(1);
     let rows = rows.min((1 << 22) / d.max(1)).clamp(BLOCK, if d < 32 { 1 << 15 } else { 1 << 16 });

@@ -1,4 +1,4 @@
-//! Taps: whoever wants to see responsibilities sees them once, as they are made.
+//! Taps see responsibilities once, as they are made.
 
 use crate::data::Units;
 use crate::error::Result;
@@ -26,7 +26,7 @@ pub trait Tap {
     /// Looks at one chunk.
     ///
     /// # Errors
-    /// Whatever should end the local step.
+    /// An error ends the local step.
     fn observe(&mut self, chunk: &Chunk<'_>) -> Result<()>;
 }
 

@@ -1,5 +1,5 @@
-//! Lower bounds of residuals, one for each pair of a row and a component, carried from visit to visit. A pair whose bound
-//! proves its log weight to be out of reach is not looked at.
+//! Lower bounds of residuals, one for each pair of a row and a component, carried from visit to visit. A pair whose
+//! bound proves its log weight to be out of reach is not looked at.
 
 use crate::scoring::Drift;
 use crate::simd::Scalar;
@@ -16,7 +16,7 @@ const ROUND: f32 = 8_388_608.0;
 /// Bounds of the rows of one block.
 #[derive(Debug)]
 pub struct PairBounds<'a> {
-    /// Whole numbers of 1/128, (rows, K), rounded down; nothing is known of a pair with 0.
+    /// In steps of 1/128, (rows, K), rounded down; 0 is no bound.
     pub values: &'a mut [u16],
     /// How each component has moved since the values were written, (K,).
     pub drifts: &'a [Drift],
@@ -35,8 +35,8 @@ impl PairBounds<'_> {
     }
 }
 
-/// How the residuals of one component that a kernel computes can differ from the exact ones, by `slope |x| + intercept`, and
-/// the sum of their squares from what it should be, by a share.
+/// How the residuals of one component that a kernel computes can differ from the exact ones, by `slope |x| +
+/// intercept`, and the sum of their squares from what it should be, by a share.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Reach {
     slope: f32,
@@ -45,8 +45,9 @@ pub struct Reach {
 }
 
 impl Reach {
-    /// Of the kernel's `A x + b` with `b = -A c`. A chain of D + 1 fused products, whose factors are rounded themselves, is
-    /// off by at most `(D + 3) eps / 2` of the sum of their sizes (Higham, Accuracy and Stability, 2002, section 3.1).
+    /// Of the kernel's `A x + b` with `b = -A c`. A chain of D + 1 fused products, whose factors are rounded
+    /// themselves, is off by at most `(D + 3) eps / 2` of the sum of their sizes (Higham, Accuracy and Stability, 2002,
+    /// section 3.1).
     pub fn of<F: Scalar>(d: usize, factor_length: f64, centre_length: f64) -> Self {
         let share = (d + 4) as f64 * F::EPSILON.to_f64();
         let slope = share * factor_length;
@@ -112,8 +113,8 @@ impl Scan {
         fill(&mut self.constants, &mut constants.iter().map(constant), f32::NEG_INFINITY);
     }
 
-    /// Moves the bounds of one row of length `length` by the drifts, and returns for each component, in eights, whether its
-    /// log weight may reach `least`.
+    /// Moves the bounds of one row of length `length` by the drifts, and returns for each component, in eights, whether
+    /// its log weight may reach `least`.
     #[allow(clippy::inline_always, reason = "compiled once for each instruction set")]
     #[inline(always)]
     pub fn row(&mut self, values: &mut [u16], length: f32, least: f32) -> &[u8] {
@@ -182,7 +183,8 @@ mod tests {
     #[test]
     fn what_float32_does_not_hold_gives_no_bound() {
         let beyond = Reach { slope: f32::INFINITY, ..EXACT };
-        // Infinity times a length that is 0 in float32, a bound less infinity, infinity less infinity, no number at all.
+        // Infinity times a length that is 0 in float32, a bound less infinity, infinity less infinity, no number at
+        // all.
         for found in
             [bound(9.0, beyond, 0.0), bound(9.0, beyond, 1.0), bound(1e300, beyond, 1.0), bound(f64::NAN, EXACT, 1.0)]
         {

@@ -1,5 +1,5 @@
-//! Log weights that are a sum over columns, each a square or a line in its value: rows in vector lanes, components four at a
-//! time. A value that is not there (NaN, where holes are allowed) leaves out its column.
+//! Log weights that are a sum over columns, each a square or a line in its value: rows in vector lanes, components four
+//! at a time. A missing value (NaN, if allowed) leaves out its column.
 
 use std::any::Any;
 
@@ -78,7 +78,7 @@ pub struct ColumnScorer<F> {
 }
 
 impl<F: Scalar> ColumnScorer<F> {
-    /// Packs components; `holes` says whether values may be NaN and then say nothing.
+    /// Packs components. With `holes`, NaN is a missing value.
     pub fn new(curve: Curve, components: Vec<Columns>, holes: bool) -> Self {
         Self::with_instructions(Instructions::widest(), curve, components, holes)
     }
@@ -260,7 +260,7 @@ fn keep_complete<F: Scalar>(rows: &[F], d: usize, complete: &[F], scores: &mut [
 
 #[allow(clippy::inline_always, reason = "compiled once for each instruction set")]
 impl<F: Scalar> ColumnScorer<F> {
-    /// Four components from `first` on for a group of rows without holes.
+    /// Four components from `first` on for a group of rows without missing values.
     #[inline(always)]
     fn score_four<S: Simd, const SQUARE: bool>(
         &self,

@@ -1,8 +1,8 @@
 //! `|A x + b|^2` with a triangular `A` for many rows x: rows in vector lanes, rows of `A` in registers.
 //!
-//! Three vectors of rows at a time meet a band of rows of `A`: the residuals of all its rows stay in registers from the first
-//! column to the diagonal, where the triangle is unrolled, so that no operation is spent on a zero. A factor is packed in
-//! the order in which it is read.
+//! Three vectors of rows at a time meet a band of rows of `A`: the residuals of all its rows stay in registers from the
+//! first column to the diagonal, where the triangle is unrolled, so that no operation is spent on a zero. A factor is
+//! packed in the order in which it is read.
 
 use pulp::Simd;
 
@@ -91,10 +91,10 @@ impl<F: Scalar> Factors<F> {
         self.dimension > self.band()
     }
 
-    /// The squared lengths of one factor for a group of [`Scalar::GROUP`] rows, which stands column by column in `columns`.
-    /// Where `wanted` is given, rows that stand together are abandoned as soon as none of them is wanted, with the sums so
-    /// far; the parts of the group that were not are returned, the first in the last bit. To be called inside
-    /// [`Instructions::run`].
+    /// The squared lengths of one factor for a group of [`Scalar::GROUP`] rows, which stands column by column in
+    /// `columns`. Where `wanted` is given, rows that stand together are abandoned as soon as none of them is wanted,
+    /// with the sums so far; the parts of the group that were not are returned, the first in the last bit. To be called
+    /// inside [`Instructions::run`].
     #[allow(clippy::inline_always, reason = "compiled once for each instruction set")]
     #[inline(always)]
     pub fn squared_lengths<S: Simd>(

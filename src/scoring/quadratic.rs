@@ -86,8 +86,8 @@ impl<F: Scalar> QuadraticScorer<F> {
         }
     }
 
-    /// Squared lengths and log weights of one component for a group of rows. Where `least` is given, rows that cannot reach it
-    /// may be abandoned, and then have a length that is too small and the log weight minus infinity.
+    /// Squared lengths and log weights of one component for a group of rows. Where `least` is given, rows that cannot
+    /// reach it may be abandoned, and then have a length that is too small and the log weight minus infinity.
     #[allow(clippy::inline_always, reason = "compiled once for each instruction set")]
     #[inline(always)]
     pub(super) fn score_group<S: Simd>(
@@ -135,7 +135,7 @@ impl<F: Scalar> QuadraticScorer<F> {
     }
 }
 
-/// From so many columns on a bound costs less to keep than what it spares.
+/// Minimum number of columns for which a bound costs less than the scores it avoids.
 const COLUMNS_FOR_BOUNDS: usize = 40;
 
 impl<F: Scalar> Scorer<F> for QuadraticScorer<F> {
@@ -378,8 +378,8 @@ mod tests {
             }
         }
 
-        /// Over steps of any size, down to collapsing factors and up to huge jumps: bounds stay below the residuals, and what
-        /// is kept is the same to the bit as without them.
+        /// Over steps of any size, down to collapsing factors and up to huge jumps: bounds stay below the residuals,
+        /// and what is kept is the same to the bit as without them.
         #[test]
         fn bounds_hold_and_change_nothing(
             (d, components, _common, rows) in case(),

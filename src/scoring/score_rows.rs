@@ -111,8 +111,8 @@ impl<F: Scalar> QuadraticScorer<F> {
         }
     }
 
-    /// The leads, and then the pairs that their bounds leave. Returns `false`, with the bounds up to date, where these are
-    /// too many.
+    /// The leads, and then the pairs that their bounds leave. Returns `false`, with the bounds up to date, where these
+    /// are too many.
     #[inline(always)]
     fn score_bounded<S: Simd>(
         &self,
@@ -204,7 +204,7 @@ impl<F: Scalar> QuadraticScorer<F> {
 
 /// At least [`Scalar::GROUP`] of either type.
 const MOST_ROWS: usize = 48;
-/// Lists are made where bounds leave at most one pair in so many.
+/// Lists are made if bounds leave at most one pair in this many.
 const MOST_LISTED: usize = 4;
 
 /// The component that a group begins with.

@@ -8,8 +8,8 @@ use crate::scoring::bounds::Scan;
 use crate::scoring::{Drift, PairBounds};
 use crate::simd::{Lines, Scalar, copy_column};
 
-/// The rows of one block, transposed so that a kernel finds neighbouring rows side by side: groups of `F::GROUP` rows, each
-/// column by column, the last one filled up with zeros.
+/// The rows of one block, transposed so that a kernel finds neighbouring rows side by side: groups of `F::GROUP` rows,
+/// each column by column, the last one filled up with zeros.
 #[derive(Debug, Default)]
 pub struct Tile<F> {
     n_rows: usize,
@@ -174,8 +174,8 @@ pub const NO_LEAD: u32 = u32::MAX;
 pub struct Block<'a, F> {
     /// The rows.
     pub rows: RowBlock<'a, F>,
-    /// For each row the component that is likely to be its best, or [`NO_LEAD`]; may be empty. What is kept does not depend on
-    /// it, only the work does, which is least where neighbours share their lead.
+    /// For each row the component that is likely to be its best, or [`NO_LEAD`]; may be empty. What is kept does not
+    /// depend on it, only the work does, which is least where neighbours share their lead.
     pub leads: &'a [u32],
 }
 
@@ -184,8 +184,8 @@ pub trait Scorer<F: Scalar>: Send + Sync {
     /// Number of components.
     fn n_components(&self) -> usize;
 
-    /// Offers the log weights of all rows and components to the sink, but for those that are found not to be kept before
-    /// they are complete, or, from `bounds`, which are brought up to date, before they are begun.
+    /// Offers the log weights of all rows and components to the sink, but for those that are found not to be kept
+    /// before they are complete, or, from `bounds`, which are brought up to date, before they are begun.
     fn score_rows(
         &self,
         block: Block<'_, F>,

@@ -1,5 +1,5 @@
-//! `exp` and `ln` without a branch or a call, so that a loop over many numbers is compiled to vectors; plain products and
-//! sums, so that every instruction set gives the same bits.
+//! `exp` and `ln` without a branch or a call, so that a loop over many numbers is compiled to vectors; plain products
+//! and sums, so that every instruction set gives the same bits.
 
 /// `ln 2` in two parts; products of the first with whole numbers up to 2^11 are exact.
 const LN_TWO_HIGH: f64 = f64::from_bits(0x3fe6_2e42_fee0_0000);

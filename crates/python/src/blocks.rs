@@ -41,7 +41,8 @@ impl<F: Scalar + Element> BlockReader<F> for Reader {
     }
 }
 
-/// What Python raised, in its own words; of an error of ours the message says enough. Ctrl-C is no failure of the source.
+/// What Python raised, in its own words; of an error of ours the message says enough. Ctrl-C is no failure of the
+/// source.
 fn failed(error: &PyErr) -> Error {
     if Python::attach(|py| error.is_instance_of::<PyKeyboardInterrupt>(py)) {
         return Error::Cancelled;
