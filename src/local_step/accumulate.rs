@@ -116,8 +116,9 @@ fn base_measure<F: Scalar>(step: &LocalStep<'_, F>, rows: ChunkRows<'_, F>, mass
     of_units.map(|(unit, mass)| mass * values[rows.order.place(unit)]).sum()
 }
 
-/// Adds the pairs of the tail, and returns the masses without its shares, to which base measures belong: the expected
-/// log-likelihood of a pair, which its log weight and its unit's normaliser tell, has its own (mathematics 2c).
+/// Adds the pairs of the tail, and returns the masses without the tail's part, which are those that base measures
+/// belong to. The expected log-likelihood of a pair follows from its log weight and its unit's normaliser
+/// (mathematics 2c).
 fn add_tail(
     pairs: impl Iterator<Item = (u32, f64)>,
     masses: &[f64],
@@ -151,7 +152,7 @@ fn for_each_carried(responsibilities: &Responsibilities, masses: &[f64], mut tak
     }
 }
 
-/// The rows of one component, side by side, and what they weigh.
+/// The rows of one component, side by side, and their weights.
 #[derive(Default)]
 struct Gather {
     rows: Vec<f64>,
@@ -277,7 +278,7 @@ impl<F: Scalar> WithSimd for GatherPairs<'_, F> {
     }
 }
 
-/// The listed rows of `D` columns, which are so few that a loop over them would cost more than they do.
+/// The listed rows of `D` columns, too few for a loop over them.
 #[allow(clippy::inline_always, reason = "compiled once for each instruction set")]
 #[inline(always)]
 fn gather_narrow<F: Scalar, const D: usize>(rows: &[F], places: &[u32], out: &mut [f64]) {
@@ -299,7 +300,7 @@ fn convert<F: Scalar>(row: &[F], to: &mut [f64]) {
 /// `p ln(1 + q/p) + q ln(1 + p/q)`: what one unit adds to G_ab (mathematics 4.4); without cancellation, 0 if either is
 /// 0.
 pub fn pair_gap(p: f64, q: f64) -> f64 {
-    // The ratio overflows beside a subnormal share, where the 1 in ln(1 + ratio) has long stopped to count.
+    // The ratio overflows beside a subnormal responsibility, where the 1 in ln(1 + ratio) no longer counts.
     let lost = |own: f64, other: f64| {
         let ratio = other / own;
         own * if ratio.is_finite() { ratio.ln_1p() } else { other.ln() - own.ln() }

@@ -1,6 +1,6 @@
-//! The order in which the units of a chunk are scored: by their last best component, so that neighbours need the same few
-//! components and the work on all others can be abandoned early. What they are scored to goes back into their own order, so
-//! that no sum depends on it.
+//! The order in which the units of a chunk are scored: by their last best component, so that neighbours need the same
+//! few components and the work on all others can be abandoned early. What they are scored to goes back into their own
+//! order, so that no sum depends on it.
 
 use std::ops::Range;
 
