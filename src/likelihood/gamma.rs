@@ -6,8 +6,8 @@ use crate::error::{Error, Result};
 use crate::rng::Generator;
 use crate::special::{digamma, ln_gamma, ln_gamma_difference, log_sum_exp};
 
-/// KL(Gamma(a0 + da, b0 + db) || Gamma(a0, b0)), spec 1; in terms of what the data add, because beside a large prior the sums have
-/// lost it.
+/// KL(Gamma(a0 + da, b0 + db) || Gamma(a0, b0)), mathematics 1c; in terms of what the data add, because beside a large
+/// prior the sums have lost it.
 pub fn divergence((a0, b0): (f64, f64), (da, db): (f64, f64)) -> f64 {
     let (a, b) = (a0 + da, b0 + db);
     da * digamma(a) - ln_gamma_difference(a0, da) + a0 * (db / b0).ln_1p() - a * db / b

@@ -1,4 +1,5 @@
-//! Full mean and full covariance with a Normal-Wishart base measure (spec 1a; Hughes & Sudderth 2013, section 2).
+//! Full mean and full covariance with a Normal-Wishart base measure (mathematics 1a; Hughes & Sudderth 2013, section
+//! 2).
 
 use crate::data::{Demands, Moments};
 use crate::error::{Error, Result};
@@ -121,7 +122,7 @@ impl NormalWishartModel for Gaussian {
         self.origin.len()
     }
 
-    /// Spec 1a: kappa = kappa_0 + N, nu = nu_0 + N, m = (kappa_0 m_0 + s) / kappa,
+    /// Mathematics 1a: kappa = kappa_0 + N, nu = nu_0 + N, m = (kappa_0 m_0 + s) / kappa,
     /// B = B_0 + C + kappa_0 N / kappa (xbar - m_0)(xbar - m_0)^T with the centred scatter C.
     fn posterior(&self, component: Sufficient<'_>) -> Result<NormalWishart> {
         let (n, d) = (component.count, self.origin.len());

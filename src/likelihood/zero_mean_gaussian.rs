@@ -1,4 +1,5 @@
-//! Mean zero and full covariance with a Wishart base measure (spec 1b; the image patches of Hughes & Sudderth 2013).
+//! Mean zero and full covariance with a Wishart base measure (mathematics 1b; the image patches of Hughes & Sudderth
+//! 2013).
 
 use crate::data::{Demands, Moments};
 use crate::error::{Error, Result};
@@ -84,7 +85,7 @@ impl NormalWishartModel for ZeroMeanGaussian {
         0
     }
 
-    /// Spec 1b: nu = nu_0 + N, B = B_0 + S.
+    /// Mathematics 1b: nu = nu_0 + N, B = B_0 + S.
     fn posterior(&self, component: Sufficient<'_>) -> Result<NormalWishart> {
         let mut scale = unpack(self.origin.len(), component.statistics);
         scale.iter_mut().zip(&self.scale).for_each(|(s, b)| *s += b);

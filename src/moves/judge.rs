@@ -63,7 +63,7 @@ impl<'a, F: Scalar> Judge<'a, F> {
     }
 
     /// The part of the bound that belongs to the weights, L*(N), with the components in the order that they are put into
-    /// after the edit: that of falling counts (spec 2a.1).
+    /// after the edit: that of falling counts (mathematics 2a.1).
     pub fn allocation(&self, mut counts: Vec<f64>, tail: f64) -> f64 {
         for count in &mut counts {
             *count = count.max(0.0);
