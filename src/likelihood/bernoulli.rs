@@ -9,7 +9,7 @@ use crate::likelihood::counts::{LEAST, Tallied};
 use crate::likelihood::{AtPoint, Draw, Estimate, Frame, Specification};
 use crate::parameters::{Parameters, Value, table, vector};
 use crate::rng::Generator;
-use crate::scoring::{Column, RowFunction};
+use crate::scoring::{Column, Row, RowFunction};
 use crate::special::{digamma, ln_beta, ln_gamma_difference, x_ln_x};
 
 /// p_d ~ Beta(`successes_d`, `failures_d`), x_d ~ Bernoulli(p_d). Statistics: sum x, and with holes the count of each column.
@@ -187,6 +187,15 @@ impl CountFamily for Betas {
 
     fn moments(&self, own: Tallied<'_>) -> (Vec<f64>, Vec<f64>) {
         self.posterior(own).into_iter().map(Beta::mean).map(|p| (p, p * (1.0 - p))).unzip()
+    }
+
+    fn log_predictive(&self, own: Tallied<'_>, _: f64, row: Row<'_>) -> f64 {
+        let column = |column: usize, x: f64| {
+            let ((n, s), prior) = (own.column(column), self.0[column]);
+            let n = n.max(s);
+            ((if x > 0.0 { prior.successes + s } else { prior.failures + n - s }) / (prior.total() + n)).ln()
+        };
+        row.sum_of(self.0.len(), column)
     }
 
     fn draw(&self, own: Tallied<'_>, from: Draw<'_>, generator: &mut Generator) -> Result<Vec<f64>> {

@@ -2,7 +2,7 @@
 
 use crate::data::RowBlock;
 use crate::error::{Error, Result};
-use crate::likelihood::Conjugate;
+use crate::likelihood::{Conjugate, Urn};
 use crate::objective::Objective;
 use crate::parameters::Parameters;
 use crate::rng::Generator;
@@ -34,6 +34,11 @@ pub trait Likelihood<F: Scalar>: Conjugate {
 
     /// Draws of rows.
     fn draws(&self) -> Option<&dyn Draws> {
+        None
+    }
+
+    /// Clusters that rows join and leave one at a time; only with a closed marginal likelihood.
+    fn urn(&self) -> Option<&dyn Urn> {
         None
     }
 }
@@ -298,6 +303,11 @@ macro_rules! capabilities {
     };
     (@ imputation) => {
         fn imputation(&self) -> Option<&dyn crate::likelihood::Imputation> {
+            Some(self)
+        }
+    };
+    (@ urn) => {
+        fn urn(&self) -> Option<&dyn crate::likelihood::Urn> {
             Some(self)
         }
     };

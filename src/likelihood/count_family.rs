@@ -8,13 +8,13 @@ use crate::error::Result;
 use crate::likelihood::counts::{Tallied, Tally};
 use crate::likelihood::{
     AtPoint, Conjugate, Density, Draw, Draws, Estimate, Frame, Imputation, Likelihood, PointEstimates, Scores,
-    Specification,
+    Specification, Urn, urn,
 };
 use crate::objective::Objective;
 use crate::parallel::map;
 use crate::parameters::{Parameters, table};
 use crate::rng::Generator;
-use crate::scoring::{Column, ColumnScorer, Columns, Curve, RowFunction, RowScorer, Scorer};
+use crate::scoring::{Column, ColumnScorer, Columns, Curve, Row, RowFunction, RowScorer, Scorer};
 use crate::simd::{Lines, Scalar};
 use crate::suffstats::Sufficient;
 
@@ -56,6 +56,12 @@ pub trait CountFamily: Specification + Debug + Send + Sync + 'static {
     /// See [`Imputation::predictive_moments`]; asked only of a family that allows missing values.
     fn moments(&self, _own: Tallied<'_>) -> (Vec<f64>, Vec<f64>) {
         (Vec::new(), Vec::new())
+    }
+    /// ln p(row | rows of a cluster) without the base measure; `memo` is of [`CountFamily::memo`].
+    fn log_predictive(&self, own: Tallied<'_>, memo: f64, row: Row<'_>) -> f64;
+    /// See [`Urn::memo`].
+    fn memo(&self, _own: Tallied<'_>) -> f64 {
+        0.0
     }
     /// See [`Draws::draw`].
     fn draw(&self, own: Tallied<'_>, from: Draw<'_>, generator: &mut Generator) -> Result<Vec<f64>>;
@@ -191,6 +197,21 @@ impl<M: CountFamily> Draws for Counts<M> {
     }
 }
 
+impl<M: CountFamily> Urn for Counts<M> {
+    fn log_predictives(&self, caches: &[f64], row: Row<'_>, out: &mut [f64]) -> Result<()> {
+        let base = urn::log_base(self, row);
+        for (cache, out) in caches.chunks_exact(self.cache_len()).zip(out) {
+            let (component, memo) = urn::parts(cache);
+            *out = base + self.family.log_predictive(self.tally.of(component), memo, row);
+        }
+        Ok(())
+    }
+
+    fn memo(&self, component: Sufficient<'_>) -> Result<f64> {
+        Ok(self.family.memo(self.tally.of(component)))
+    }
+}
+
 impl<F: Scalar, M: CountFamily> Likelihood<F> for Counts<M> {
     fn scores(&self) -> Option<&dyn Scores<F>> {
         Some(self)
@@ -205,6 +226,10 @@ impl<F: Scalar, M: CountFamily> Likelihood<F> for Counts<M> {
     }
 
     fn draws(&self) -> Option<&dyn Draws> {
+        Some(self)
+    }
+
+    fn urn(&self) -> Option<&dyn Urn> {
         Some(self)
     }
 }

@@ -77,10 +77,14 @@ pub struct Tallied<'a> {
 }
 
 impl<'a> Tallied<'a> {
-    /// Count and sum of every column; what rounding has left below zero is zero.
+    /// Count and sum of a column; what rounding has left below zero is zero.
+    pub fn column(self, column: usize) -> (f64, f64) {
+        (self.counts.get(column).copied().unwrap_or(self.count).max(0.0), self.sums[column].max(0.0))
+    }
+
+    /// Count and sum of every column.
     pub fn columns(self) -> impl Iterator<Item = (f64, f64)> + use<'a> {
-        let count = move |column: usize| self.counts.get(column).copied().unwrap_or(self.count);
-        self.sums.iter().enumerate().map(move |(column, &sum)| (count(column).max(0.0), sum.max(0.0)))
+        (0..self.sums.len()).map(move |column| self.column(column))
     }
 }
 

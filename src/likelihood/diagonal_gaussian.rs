@@ -10,16 +10,17 @@ use crate::data::{Demands, Domain, Moments, Needs, RowBlock};
 use crate::error::{Error, Result};
 use crate::likelihood::counts::check_presence;
 use crate::likelihood::gamma;
+use crate::likelihood::urn;
 use crate::likelihood::wishart::LEAST_SHARE;
 use crate::likelihood::{
-    AtPoint, Conjugate, Density, Draw, Draws, Estimate, Frame, Imputation, PointEstimates, Scores, Specification,
+    AtPoint, Conjugate, Density, Draw, Draws, Estimate, Frame, Imputation, PointEstimates, Scores, Specification, Urn,
     capabilities,
 };
 use crate::objective::Objective;
 use crate::parallel::map;
 use crate::parameters::{Parameters, Value, table, vector};
 use crate::rng::Generator;
-use crate::scoring::{Column, ColumnScorer, Columns, Curve, RowFunction, RowScorer, Scorer};
+use crate::scoring::{Column, ColumnScorer, Columns, Curve, Row, RowFunction, RowScorer, Scorer};
 use crate::simd::{Lines, Scalar};
 use crate::special::{digamma, ln_gamma_difference};
 use crate::suffstats::Sufficient;
@@ -306,7 +307,22 @@ impl Conjugate for DiagonalGaussian {
     }
 }
 
-capabilities!(DiagonalGaussian: scores, points, imputation, draws);
+capabilities!(DiagonalGaussian: scores, points, imputation, draws, urn);
+
+impl Urn for DiagonalGaussian {
+    /// A Student t by column.
+    fn log_predictives(&self, caches: &[f64], row: Row<'_>, out: &mut [f64]) -> Result<()> {
+        for (cache, out) in caches.chunks_exact(self.cache_len()).zip(out) {
+            let own = self.posterior(urn::parts(cache).0);
+            *out = row.sum(0.0, |column, x| own[column].predictive()(x));
+        }
+        Ok(())
+    }
+
+    fn memo(&self, _: Sufficient<'_>) -> Result<f64> {
+        Ok(0.0)
+    }
+}
 
 impl<F: Scalar> Scores<F> for DiagonalGaussian {
     fn scorer(

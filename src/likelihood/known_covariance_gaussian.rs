@@ -12,7 +12,7 @@ use crate::data::{Demands, Domain, Moments, Needs, RowBlock};
 use crate::error::{Error, Result};
 use crate::likelihood::wishart::check_positive_definite;
 use crate::likelihood::{
-    AtPoint, Conjugate, Density, Draw, Draws, Estimate, Frame, PointEstimates, Scores, Specification, capabilities,
+    AtPoint, Conjugate, Density, Draw, Draws, Estimate, Frame, PointEstimates, Scores, Specification, Urn, capabilities,
 };
 use crate::linalg::{cholesky, invert_lower, log_determinant_from_cholesky, symmetric_eigen};
 use crate::objective::Objective;
@@ -255,7 +255,9 @@ impl Conjugate for KnownCovarianceGaussian {
     }
 }
 
-capabilities!(KnownCovarianceGaussian: scores, points, draws);
+capabilities!(KnownCovarianceGaussian: scores, points, draws, urn);
+
+impl Urn for KnownCovarianceGaussian {}
 
 impl<F: Scalar> Scores<F> for KnownCovarianceGaussian {
     fn scorer(

@@ -15,7 +15,9 @@ mod multinomial;
 mod normal_wishart;
 mod poisson;
 mod spherical_gaussian;
+mod urn;
 mod wishart;
+mod wishart_urn;
 mod zero_mean_gaussian;
 
 use std::fmt::Debug;
@@ -37,6 +39,7 @@ pub use known_covariance_gaussian::KnownCovarianceGaussian;
 pub use multinomial::Multinomial;
 pub use poisson::Poisson;
 pub use spherical_gaussian::SphericalGaussian;
+pub use urn::Urn;
 pub use zero_mean_gaussian::ZeroMeanGaussian;
 
 use capabilities::capabilities;

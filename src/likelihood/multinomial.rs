@@ -10,7 +10,7 @@ use crate::likelihood::gamma;
 use crate::likelihood::{AtPoint, Draw, Estimate, Frame, Specification};
 use crate::parameters::{Parameters, Value, table, vector};
 use crate::rng::Generator;
-use crate::scoring::{Column, RowFunction, RowScorer};
+use crate::scoring::{Column, Row, RowFunction, RowScorer};
 use crate::special::{digamma, ln_factorial, ln_gamma, ln_gamma_difference, x_ln_x};
 
 /// phi ~ Dir(`pseudo_counts`), x ~ Mult(phi) given its total. Statistics: sum x.
@@ -166,6 +166,18 @@ impl CountFamily for Words {
             let gain = |v: usize, x: f64| if x == 0.0 { 0.0 } else { ln_gamma_difference(beta[v], x) };
             log_weights[k] - ln_gamma_difference(*total, words) + row.sum(0.0, gain)
         }))
+    }
+
+    fn log_predictive(&self, own: Tallied<'_>, words: f64, row: Row<'_>) -> f64 {
+        let gain = |v: usize, x: f64| {
+            if x == 0.0 { 0.0 } else { ln_gamma_difference(self.pseudo_counts[v] + own.sums[v].max(0.0), x) }
+        };
+        row.sum(0.0, gain) - ln_gamma_difference(self.total + words, row.total())
+    }
+
+    /// The number of words.
+    fn memo(&self, own: Tallied<'_>) -> f64 {
+        own.sums.iter().sum::<f64>().max(0.0)
     }
 
     /// A row of the average length.

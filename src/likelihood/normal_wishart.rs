@@ -205,14 +205,17 @@ impl NormalWishart {
         }
     }
 
+    /// The part of log p(x | lambda) that does not depend on the row, from nu, 1 / kappa and ln |B|.
+    pub fn predictive_constant(d: usize, dof: f64, inverse_kappa: f64, log_determinant: f64) -> f64 {
+        let (d, half) = (d as f64, 0.5 * (dof + 1.0));
+        ln_gamma(half) - ln_gamma(half - 0.5 * d) - 0.5 * (d * PI.ln() + d * inverse_kappa.ln_1p() + log_determinant)
+    }
+
     /// log p(x | lambda) + `log_weight`: a Student t with nu - D + 1 degrees of freedom (spec 1a).
     pub fn predictive(&self, log_weight: f64) -> Quadratic {
-        let d = self.dimension() as f64;
         let half = 0.5 * (self.dof + 1.0);
-        let constant = ln_gamma(half)
-            - ln_gamma(half - 0.5 * d)
-            - 0.5 * (d * PI.ln() + d * self.inverse_kappa.ln_1p() + self.log_determinant)
-            + log_weight;
+        let of_rows = Self::predictive_constant(self.dimension(), self.dof, self.inverse_kappa, self.log_determinant);
+        let constant = of_rows + log_weight;
         Quadratic {
             factor: self.inverse_factor(),
             scale: (1.0 + self.inverse_kappa).recip().sqrt(),

@@ -10,7 +10,7 @@ use crate::likelihood::gamma;
 use crate::likelihood::{AtPoint, Draw, Estimate, Frame, Specification};
 use crate::parameters::{Parameters, Value, table, vector};
 use crate::rng::Generator;
-use crate::scoring::{Column, RowFunction, RowScorer};
+use crate::scoring::{Column, Row, RowFunction, RowScorer};
 use crate::special::{digamma, ln_factorial, ln_gamma_difference, x_ln_x};
 
 /// theta_d ~ Gamma(`shape_d`, rate), x_d ~ Poisson(theta_d). Statistics: sum x, and with holes the count of each column.
@@ -185,6 +185,14 @@ impl CountFamily for Rates {
     fn moments(&self, own: Tallied<'_>) -> (Vec<f64>, Vec<f64>) {
         let columns = self.posterior(own).into_iter();
         columns.map(|own| (own.mean(), own.mean() * (1.0 + own.rate.recip()))).unzip()
+    }
+
+    fn log_predictive(&self, own: Tallied<'_>, _: f64, row: Row<'_>) -> f64 {
+        let column = |column: usize, x| {
+            let ((n, s), prior) = (own.column(column), self.0[column]);
+            Rate { shape: prior.shape + s, rate: prior.rate + n }.log_predictive(x)
+        };
+        row.sum_of(self.0.len(), column)
     }
 
     fn draw(&self, own: Tallied<'_>, from: Draw<'_>, generator: &mut Generator) -> Result<Vec<f64>> {

@@ -18,7 +18,7 @@ use crate::likelihood::gamma;
 use crate::likelihood::no_marginal;
 use crate::likelihood::wishart::LEAST_SHARE;
 use crate::likelihood::{
-    AtPoint, Conjugate, Density, Draw, Draws, Estimate, Frame, PointEstimates, Scores, Specification, capabilities,
+    AtPoint, Conjugate, Density, Draw, Draws, Estimate, Frame, Likelihood, PointEstimates, Scores, Specification, Urn,
 };
 use crate::objective::Objective;
 use crate::parallel::map;
@@ -358,7 +358,26 @@ impl Conjugate for SphericalGaussian {
     }
 }
 
-capabilities!(SphericalGaussian: scores, points, draws);
+impl<F: Scalar> Likelihood<F> for SphericalGaussian {
+    fn scores(&self) -> Option<&dyn Scores<F>> {
+        Some(self)
+    }
+
+    fn points(&self) -> Option<&dyn PointEstimates> {
+        Some(self)
+    }
+
+    fn draws(&self) -> Option<&dyn Draws> {
+        Some(self)
+    }
+
+    fn urn(&self) -> Option<&dyn Urn> {
+        if self.base == Base::Conjugate { Some(self) } else { None }
+    }
+}
+
+/// Of the conjugate base measure.
+impl Urn for SphericalGaussian {}
 
 impl<F: Scalar> Scores<F> for SphericalGaussian {
     fn scorer(

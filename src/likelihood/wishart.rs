@@ -7,7 +7,7 @@ use crate::error::{Error, Result};
 use crate::likelihood::diagonal_gaussian::RIDGE;
 use crate::likelihood::normal_wishart::NormalWishart;
 use crate::likelihood::{
-    AtPoint, Conjugate, Density, Draw, Draws, Estimate, Likelihood, Metric, PointEstimates, Scores, Seeding,
+    AtPoint, Conjugate, Density, Draw, Draws, Estimate, Likelihood, Metric, PointEstimates, Scores, Seeding, Urn,
 };
 use crate::linalg::{add_moments, cholesky, packed_len, unpack};
 use crate::objective::Objective;
@@ -300,6 +300,10 @@ impl<F: Scalar, M: NormalWishartModel> Likelihood<F> for M {
     }
 
     fn draws(&self) -> Option<&dyn Draws> {
+        Some(self)
+    }
+
+    fn urn(&self) -> Option<&dyn Urn> {
         Some(self)
     }
 }

@@ -5,6 +5,7 @@
 mod cholesky;
 mod eigen;
 mod few_columns;
+mod rank_one;
 mod scatter;
 mod singular;
 #[cfg(test)]
@@ -12,5 +13,6 @@ mod testing;
 
 pub use cholesky::{NotPositiveDefinite, cholesky, invert_lower, log_determinant_from_cholesky, solve_lower};
 pub use eigen::symmetric_eigen;
+pub use rank_one::{downdate_packed, log_determinant_packed, pack_lower, squared_length_packed, update_packed};
 pub use scatter::{add_moments, packed_len, unpack};
 pub use singular::{divide_lower, least_singular_value};

@@ -35,6 +35,15 @@ impl Row<'_> {
         }
     }
 
+    /// The same, where the sum for a row of zeros is not known.
+    pub fn sum_of(&self, dimension: usize, f: impl Fn(usize, f64) -> f64) -> f64 {
+        let at_zero = match self {
+            Self::Dense(_) => 0.0,
+            Self::Sparse(..) => (0..dimension).map(|column| f(column, 0.0)).sum(),
+        };
+        self.sum(at_zero, f)
+    }
+
     /// The sum of its values.
     pub fn total(&self) -> f64 {
         self.sum(0.0, |_, x| x)

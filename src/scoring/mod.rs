@@ -12,7 +12,7 @@ mod scorer;
 mod sparse;
 
 pub use bounds::PairBounds;
-pub use by_row::{RowFunction, RowScorer};
+pub use by_row::{Row, RowFunction, RowScorer};
 pub use columns::{Column, ColumnScorer, Columns, Curve};
 pub use drift::Drift;
 pub use quadratic::{Link, Quadratic, QuadraticScorer};

@@ -1,0 +1,157 @@
+//! Clusters that rows join and leave one at a time, as samplers need them (mathematics 8.5).
+//!
+//! Unlike the scores of the local step, everything here has all constants: values are log densities of rows, the base
+//! measure and all normalisers included, so that the log predictives of rows that join one after another add up to the log
+//! marginal likelihood of their cluster.
+
+use crate::data::{Csr, RowBlock, SparseRows};
+use crate::error::Result;
+use crate::likelihood::{Conjugate, Scores};
+use crate::scoring::Row;
+use crate::simd::Lines;
+use crate::suffstats::Sufficient;
+
+/// Place of the number of rows in a cache.
+pub const COUNT: usize = 0;
+/// Place of the sum of the rows' log base measures, nats.
+const BASE: usize = 1;
+/// Place of [`Urn::memo`].
+const MEMO: usize = 2;
+/// Place of the statistics.
+const STATISTICS: usize = 3;
+
+/// Clusters of rows with a closed marginal likelihood. The state of a cluster is its *cache*, [`Urn::cache_len`] numbers of
+/// which only the first, the number of rows, means something outside; the caches of many clusters lie one after another
+/// in one slice. Rows are less the origin.
+///
+/// The defaults go through differences of [`Conjugate::log_marginal`].
+pub trait Urn: Conjugate + Scores<f64> {
+    /// Length of the cache of one cluster.
+    fn cache_len(&self) -> usize {
+        STATISTICS + self.n_statistics()
+    }
+
+    /// Makes a cache that of a cluster without rows.
+    ///
+    /// # Errors
+    /// As [`Conjugate::log_marginal`].
+    fn clear(&self, cache: &mut [f64]) -> Result<()> {
+        cache.fill(0.0);
+        remember(self, cache)
+    }
+
+    /// Adds a row to a cluster.
+    ///
+    /// # Errors
+    /// As [`Conjugate::log_marginal`].
+    fn add(&self, cache: &mut [f64], row: Row<'_>) -> Result<()> {
+        change(self, cache, row, 1.0)
+    }
+
+    /// Removes a row that is in the cluster. The last one leaves an empty cluster without a trace of rounding.
+    ///
+    /// # Errors
+    /// As [`Conjugate::log_marginal`].
+    fn remove(&self, cache: &mut [f64], row: Row<'_>) -> Result<()> {
+        if cache[COUNT] <= 1.0 {
+            return self.clear(cache);
+        }
+        change(self, cache, row, -1.0)
+    }
+
+    /// Adds all rows of another cluster.
+    ///
+    /// # Errors
+    /// As [`Conjugate::log_marginal`].
+    fn merge(&self, cache: &mut [f64], other: &[f64]) -> Result<()> {
+        cache.iter_mut().zip(other).for_each(|(sum, value)| *sum += value);
+        remember(self, cache)
+    }
+
+    /// ln p(row | rows of the cluster) = ln m(cluster and row) - ln m(cluster) for each of the clusters whose caches lie one
+    /// after another in `caches`, nats.
+    ///
+    /// # Errors
+    /// As [`Conjugate::log_marginal`].
+    fn log_predictives(&self, caches: &[f64], row: Row<'_>, out: &mut [f64]) -> Result<()> {
+        let base = log_base(self, row);
+        let mut with = vec![0.0; self.n_statistics()];
+        for (cache, out) in caches.chunks_exact(self.cache_len()).zip(out) {
+            with.copy_from_slice(&cache[STATISTICS..]);
+            accumulate(self, row, 1.0, &mut with);
+            let component = Sufficient { count: cache[COUNT] + 1.0, statistics: &with };
+            *out = self.log_marginal(component)? - cache[MEMO] + base;
+        }
+        Ok(())
+    }
+
+    /// ln m(cluster), the log marginal likelihood of its rows, nats.
+    ///
+    /// # Errors
+    /// As [`Conjugate::log_marginal`].
+    fn log_marginal_likelihood(&self, cache: &[f64]) -> Result<f64> {
+        Ok(self.log_marginal(component(cache))? + cache[BASE])
+    }
+
+    /// ln m of two clusters together, nats.
+    ///
+    /// # Errors
+    /// As [`Conjugate::log_marginal`].
+    fn log_marginal_likelihood_of_both(&self, a: &[f64], b: &[f64]) -> Result<f64> {
+        let both: Vec<f64> = a.iter().zip(b).map(|(a, b)| a + b).collect();
+        Ok(self.log_marginal(component(&both))? + both[BASE])
+    }
+
+    /// A number that [`Urn::log_predictives`] wants to find in the cache of a cluster; for the default the log marginal.
+    ///
+    /// # Errors
+    /// As [`Conjugate::log_marginal`].
+    fn memo(&self, component: Sufficient<'_>) -> Result<f64> {
+        self.log_marginal(component)
+    }
+}
+
+/// Count and statistics in a cache of the default layout.
+fn component(cache: &[f64]) -> Sufficient<'_> {
+    Sufficient { count: cache[COUNT], statistics: &cache[STATISTICS..] }
+}
+
+/// Statistics and memo in a cache of the default layout.
+pub fn parts(cache: &[f64]) -> (Sufficient<'_>, f64) {
+    (component(cache), cache[MEMO])
+}
+
+fn remember<U: Urn + ?Sized>(urn: &U, cache: &mut [f64]) -> Result<()> {
+    cache[MEMO] = urn.memo(component(cache))?;
+    Ok(())
+}
+
+fn change<U: Urn + ?Sized>(urn: &U, cache: &mut [f64], row: Row<'_>, sign: f64) -> Result<()> {
+    cache[COUNT] += sign;
+    cache[BASE] += sign * log_base(urn, row);
+    accumulate(urn, row, sign, &mut cache[STATISTICS..]);
+    remember(urn, cache)
+}
+
+/// Adds `sign` times the statistics of a row.
+fn accumulate<U: Conjugate + ?Sized>(urn: &U, row: Row<'_>, sign: f64, statistics: &mut [f64]) {
+    with_block(row, |block| urn.accumulate(block, &[sign], statistics, &mut Lines::default()));
+}
+
+/// ln h(row), nats.
+pub fn log_base<U: Scores<f64> + ?Sized>(urn: &U, row: Row<'_>) -> f64 {
+    let mut out = [0.0];
+    with_block(row, |block| urn.log_base_measures(block, &mut out));
+    out[0]
+}
+
+/// Calls `f` with a block of one row.
+fn with_block<R>(row: Row<'_>, f: impl FnOnce(RowBlock<'_, f64>) -> R) -> R {
+    match row {
+        Row::Dense(values) => f(RowBlock::Dense(values)),
+        Row::Sparse(columns, values) => {
+            let table = Csr { starts: &[0, values.len() as u64], columns, values };
+            f(RowBlock::Sparse(SparseRows { table, numbers: &[0] }))
+        }
+    }
+}

@@ -1,0 +1,180 @@
+//! The urn of the Gaussians with a (Normal-)Wishart base measure: rank-one changes of a cached Cholesky factor, O(D^2) a row
+//! and cluster (mathematics 8.6).
+
+use std::f64::consts::PI;
+
+use crate::error::Result;
+use crate::likelihood::normal_wishart::NormalWishart;
+use crate::likelihood::urn::{COUNT, Urn};
+use crate::likelihood::wishart::NormalWishartModel;
+use crate::linalg::{
+    downdate_packed, log_determinant_packed, pack_lower, packed_len, squared_length_packed, update_packed,
+};
+use crate::scoring::Row;
+use crate::suffstats::Sufficient;
+
+/// Place of ln |Psi_n|.
+const LOG_DETERMINANT: usize = 1;
+/// Place of the part of the log predictive that does not depend on the row.
+const CONSTANT: usize = 2;
+/// Place of the number of downdates since the factor was computed.
+const DOWNDATES: usize = 3;
+/// Place of m_n, (D,), then the packed factor, then the statistics.
+const MEAN: usize = 4;
+/// Downdates after which a factor is computed again.
+const MOST_DOWNDATES: f64 = 1e4;
+
+/// Where the parts of a cache begin.
+fn places(d: usize) -> (usize, usize) {
+    (MEAN + d, MEAN + d + packed_len(d))
+}
+
+/// 1 / kappa_n; 0 for a mean known exactly.
+fn inverse_kappa(prior: &NormalWishart, n: f64) -> f64 {
+    if prior.inverse_kappa > 0.0 { (prior.inverse_kappa.recip() + n).recip() } else { 0.0 }
+}
+
+/// The values of a row: this family takes no sparse ones.
+fn dense(row: Row<'_>) -> &[f64] {
+    match row {
+        Row::Dense(values) => values,
+        Row::Sparse(..) => &[],
+    }
+}
+
+/// Adds `sign` times a row to count and statistics.
+fn add_row<M: NormalWishartModel>(model: &M, cache: &mut [f64], row: &[f64], sign: f64) {
+    cache[COUNT] += sign;
+    let (sums, packed) = cache[places(row.len()).1..].split_at_mut(model.n_sums());
+    sums.iter_mut().zip(row).for_each(|(sum, x)| *sum += sign * x);
+    let mut rest = packed;
+    for (j, x) in row.iter().enumerate() {
+        let (column, others) = rest.split_at_mut(row.len() - j);
+        column.iter_mut().zip(&row[j..]).for_each(|(sum, y)| *sum += sign * x * y);
+        rest = others;
+    }
+}
+
+/// Mean and factor from the statistics.
+fn refresh<M: NormalWishartModel>(model: &M, cache: &mut [f64]) -> Result<()> {
+    let d = model.prior().dimension();
+    let (factor, statistics) = places(d);
+    let posterior = model.posterior(Sufficient { count: cache[COUNT], statistics: &cache[statistics..] })?;
+    cache[MEAN..factor].copy_from_slice(&posterior.mean);
+    pack_lower(d, &posterior.factor, &mut cache[factor..statistics]);
+    cache[DOWNDATES] = 0.0;
+    settle(model, cache);
+    Ok(())
+}
+
+/// Determinant and constant from count and factor.
+fn settle<M: NormalWishartModel>(model: &M, cache: &mut [f64]) {
+    let prior = model.prior();
+    let d = prior.dimension();
+    let (factor, statistics) = places(d);
+    cache[LOG_DETERMINANT] = log_determinant_packed(d, &cache[factor..statistics]);
+    let dof = prior.dof + cache[COUNT];
+    cache[CONSTANT] =
+        NormalWishart::predictive_constant(d, dof, inverse_kappa(prior, cache[COUNT]), cache[LOG_DETERMINANT]);
+}
+
+/// `+-` the row times the root of what it adds to the scale, and the mean moved by it.
+fn away(cache: &mut [f64], row: &[f64], inverse_kappa: f64, sign: f64) -> Vec<f64> {
+    // kappa / (kappa +- 1) and 1 / (kappa +- 1).
+    let weight = (1.0 + sign * inverse_kappa).recip();
+    let step = sign * inverse_kappa * weight;
+    let mean = &mut cache[MEAN..MEAN + row.len()];
+    let moved = mean.iter_mut().zip(row).map(|(m, x)| {
+        let delta = x - *m;
+        *m += step * delta;
+        weight.sqrt() * delta
+    });
+    moved.collect()
+}
+
+/// ln m from the determinant of the posterior scale.
+fn log_marginal_likelihood(prior: &NormalWishart, n: f64, log_determinant: f64) -> f64 {
+    let d = prior.dimension();
+    let posterior = NormalWishart {
+        dof: prior.dof + n,
+        inverse_kappa: inverse_kappa(prior, n),
+        mean: vec![0.0; d],
+        factor: Vec::new(),
+        log_determinant,
+    };
+    posterior.cumulant_above(prior) - 0.5 * n * d as f64 * (2.0 * PI).ln()
+}
+
+impl<M: NormalWishartModel> Urn for M {
+    fn cache_len(&self) -> usize {
+        let d = self.prior().dimension();
+        places(d).1 + self.n_sums() + packed_len(d)
+    }
+
+    fn clear(&self, cache: &mut [f64]) -> Result<()> {
+        cache.fill(0.0);
+        refresh(self, cache)
+    }
+
+    fn add(&self, cache: &mut [f64], row: Row<'_>) -> Result<()> {
+        let row = dense(row);
+        let mut w = away(cache, row, inverse_kappa(self.prior(), cache[COUNT]), 1.0);
+        add_row(self, cache, row, 1.0);
+        let (factor, statistics) = places(row.len());
+        update_packed(&mut cache[factor..statistics], &mut w);
+        settle(self, cache);
+        Ok(())
+    }
+
+    fn remove(&self, cache: &mut [f64], row: Row<'_>) -> Result<()> {
+        if cache[COUNT] <= 1.0 {
+            return self.clear(cache);
+        }
+        let row = dense(row);
+        let mut w = away(cache, row, inverse_kappa(self.prior(), cache[COUNT]), -1.0);
+        add_row(self, cache, row, -1.0);
+        cache[DOWNDATES] += 1.0;
+        let (factor, statistics) = places(row.len());
+        if cache[DOWNDATES] >= MOST_DOWNDATES || !downdate_packed(&mut cache[factor..statistics], &mut w) {
+            return refresh(self, cache);
+        }
+        settle(self, cache);
+        Ok(())
+    }
+
+    fn merge(&self, cache: &mut [f64], other: &[f64]) -> Result<()> {
+        let at = places(self.prior().dimension()).1;
+        cache[COUNT] += other[COUNT];
+        cache[at..].iter_mut().zip(&other[at..]).for_each(|(sum, value)| *sum += value);
+        refresh(self, cache)
+    }
+
+    fn log_predictives(&self, caches: &[f64], row: Row<'_>, out: &mut [f64]) -> Result<()> {
+        let (row, prior) = (dense(row), self.prior());
+        let d = row.len();
+        let (factor, statistics) = places(d);
+        let mut space = vec![0.0; d];
+        for (cache, out) in caches.chunks_exact(self.cache_len()).zip(out) {
+            let n = cache[COUNT];
+            for ((delta, x), m) in space.iter_mut().zip(row).zip(&cache[MEAN..factor]) {
+                *delta = x - m;
+            }
+            let square = squared_length_packed(&cache[factor..statistics], &mut space);
+            let q = square / (1.0 + inverse_kappa(prior, n));
+            *out = cache[CONSTANT] - 0.5 * (prior.dof + n + 1.0) * q.ln_1p();
+        }
+        Ok(())
+    }
+
+    fn log_marginal_likelihood(&self, cache: &[f64]) -> Result<f64> {
+        Ok(log_marginal_likelihood(self.prior(), cache[COUNT], cache[LOG_DETERMINANT]))
+    }
+
+    fn log_marginal_likelihood_of_both(&self, a: &[f64], b: &[f64]) -> Result<f64> {
+        let at = places(self.prior().dimension()).1;
+        let count = a[COUNT] + b[COUNT];
+        let statistics: Vec<f64> = a[at..].iter().zip(&b[at..]).map(|(a, b)| a + b).collect();
+        let posterior = self.posterior(Sufficient { count, statistics: &statistics })?;
+        Ok(log_marginal_likelihood(self.prior(), count, posterior.log_determinant))
+    }
+}
