@@ -1,4 +1,4 @@
-//! Independent columns of zeros and ones with a Beta base measure each (spec 1f; with holes, spec of missing entries, 2.3).
+//! Independent columns of zeros and ones with a Beta base measure each (mathematics 1f, and with missing values 1.7).
 
 use rand::RngExt;
 
@@ -12,7 +12,8 @@ use crate::rng::Generator;
 use crate::scoring::{Column, Row, RowFunction};
 use crate::special::{digamma, ln_beta, ln_gamma_difference, x_ln_x};
 
-/// p_d ~ Beta(`successes_d`, `failures_d`), x_d ~ Bernoulli(p_d). Statistics: sum x, and with holes the count of each column.
+/// p_d ~ Beta(`successes_d`, `failures_d`), x_d ~ Bernoulli(p_d). Statistics: sum x, and with holes the count of each
+/// column.
 pub type Bernoulli = Counts<Betas>;
 
 /// The base measure of each column, (D,).
@@ -40,8 +41,8 @@ impl Beta {
         self.successes / self.total()
     }
 
-    /// ln B of the posterior after `s` successes and `f` failures less ln B of this prior, as differences: beside large priors the
-    /// functions themselves have lost the counts.
+    /// ln B of the posterior after `s` successes and `f` failures less ln B of this prior, as differences: beside large
+    /// priors the functions themselves have lost the counts.
     fn gain(self, s: f64, f: f64) -> f64 {
         ln_gamma_difference(self.successes, s) + ln_gamma_difference(self.failures, f)
             - ln_gamma_difference(self.total(), s + f)
@@ -58,7 +59,7 @@ impl Beta {
         Column::line(success - failure, failure)
     }
 
-    /// Minus the divergence of a row's smoothed mean, but for the row's own part (spec 5.2).
+    /// Minus the divergence of a row's smoothed mean, but for the row's own part (mathematics 5.2).
     fn divergence(self, prior: Self) -> Column {
         let (success, failure) = log_odds(self.mean());
         let total = prior.total() + 1.0;

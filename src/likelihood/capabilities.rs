@@ -10,7 +10,8 @@ use crate::scoring::Scorer;
 use crate::simd::Scalar;
 use crate::suffstats::Sufficient;
 
-/// A likelihood for rows of type `F`: its conjugate mathematics, and each capability, or `None` where it has not got it.
+/// A likelihood for rows of type `F`: its conjugate mathematics, and each capability, or `None` where it has not got
+/// it.
 pub trait Likelihood<F: Scalar>: Conjugate {
     /// Scores for the local step.
     fn scores(&self) -> Option<&dyn Scores<F>> {
@@ -52,7 +53,7 @@ pub enum Density {
     PlugIn(Estimate),
     /// log p(x | lambda_k): the posterior predictive.
     Predictive,
-    /// Minus the divergence of the row's smoothed statistics from the component's (spec 5.2): a Bregman
+    /// Minus the divergence of the row's smoothed statistics from the component's (mathematics 5.2): a Bregman
     /// divergence where the family allows it.
     Divergence,
 }
@@ -85,7 +86,7 @@ pub trait Scores<F: Scalar> {
 pub enum Estimate {
     /// From posterior means, of a precision where there is one.
     Mean,
-    /// The joint mode of the posterior in the mean and the precision (spec 2g).
+    /// The joint mode of the posterior in the mean and the precision (mathematics 1.8).
     Mode,
     /// Of the largest likelihood.
     MaximumLikelihood,
@@ -128,8 +129,8 @@ pub enum Metric {
     Divergence,
     /// By Euclidean distance, each column times its entry, (D,).
     Columns(Vec<f64>),
-    /// By 1 - cos^2 of the angle between them as seen through a lower-triangular matrix, (D, D) column by column: for rows
-    /// of which only the directions in which they spread tell them apart.
+    /// By 1 - cos^2 of the angle between them as seen through a lower-triangular matrix, (D, D) column by column: for
+    /// rows of which only the directions in which they spread tell them apart.
     Angle(Vec<f64>),
 }
 
@@ -142,8 +143,8 @@ pub trait Seeding {
     fn metric(&self, component: Sufficient<'_>) -> Result<Metric>;
 }
 
-/// Moments of missing values, for a likelihood whose rows may have some: there they do not depend on the other columns of
-/// the row.
+/// Moments of missing values, for a likelihood whose rows may have some: there they do not depend on the other columns
+/// of the row.
 pub trait Imputation {
     /// Mean and variance of every column of the posterior predictive, in the data's own units.
     ///
@@ -211,8 +212,8 @@ impl<F: Scalar> dyn Likelihood<F> + '_ {
         }
     }
 
-    /// The negative of the part of [`gain`](Self::gain) that does not depend on the responsibilities: the divergence from
-    /// the prior, minus the log prior of a point estimate, or nothing.
+    /// The negative of the part of [`gain`](Self::gain) that does not depend on the responsibilities: the divergence
+    /// from the prior, minus the log prior of a point estimate, or nothing.
     ///
     /// # Errors
     /// As [`Conjugate::log_marginal`].

@@ -41,7 +41,8 @@ pub trait CountFamily: Specification + Debug + Send + Sync + 'static {
     fn expected(&self, own: Tallied<'_>) -> Vec<Column>;
     /// log p(x) at a point estimate, without the base measure.
     fn column_at(point: f64) -> Column;
-    /// Minus the divergence of a row's smoothed statistics, but for [`CountFamily::row_divergence`]: a constant and (D,).
+    /// Minus the divergence of a row's smoothed statistics, but for [`CountFamily::row_divergence`]: a constant and
+    /// (D,).
     fn divergence(&self, own: Tallied<'_>) -> (f64, Vec<Column>);
     /// The part of minus the divergence that depends on the row alone.
     fn row_divergence(&self) -> RowFunction;

@@ -1,5 +1,5 @@
-//! Independent columns with a Normal-gamma base measure each (spec 1c); with holes, of the values that are there (spec of
-//! missing entries, 2.1).
+//! Independent columns with a Normal-gamma base measure each (mathematics 1c); with holes, of the values that are there
+//! (mathematics 1.7).
 
 use std::f64::consts::PI;
 
@@ -44,7 +44,7 @@ struct NormalGamma {
 }
 
 impl NormalGamma {
-    /// Spec 1c, from count, sum and sum of squares.
+    /// Mathematics 1c, from count, sum and sum of squares.
     fn posterior(self, n: f64, sum: f64, squares: f64) -> Self {
         if n < 1e-12 {
             return self;
@@ -82,7 +82,7 @@ impl NormalGamma {
         Column::square(self.shape / self.rate, self.mean, constant)
     }
 
-    /// Minus the divergence of a row's smoothed moments, but for half the logarithm of its variance (spec 5.2):
+    /// Minus the divergence of a row's smoothed moments, but for half the logarithm of its variance (mathematics 5.2):
     /// `KL(N(m_n, v_n) || N(m, v))` with `v_n = (b_0 + kappa_0 / (kappa_0 + 1) u^2 / 2) / (a_0 + 1/2)`,
     /// `m_n = m_0 + u / (kappa_0 + 1)`, `u = x - m_0`, where the two squares in u are completed to one.
     fn divergence(self, prior: Self) -> Column {
@@ -128,8 +128,8 @@ struct ColumnSums {
 struct Point {
     mean: f64,
     precision: f64,
-    /// The variance that a likelihood takes every value to be known up to (spec 2g: the ridge of the covariance); with it
-    /// in the local step, too, the objective cannot fall.
+    /// The variance that a likelihood takes every value to be known up to (mathematics 1.8: the ridge of the
+    /// covariance); with it in the local step, too, the objective cannot fall.
     blur: f64,
 }
 

@@ -1,7 +1,7 @@
-//! A known covariance and an unknown mean (spec 1d and 1d''; the first experiment of Blei & Jordan 2006).
+//! A known covariance and an unknown mean (mathematics 1d; the first experiment of Blei & Jordan 2006).
 //!
-//! Rows are mapped to `y = R x` with `R^T R` the precision and, at the same time, `R^T diag(p) R` the prior precision of the
-//! mean: there every column stands for itself, with variance 1 and prior precision `p_j`.
+//! Rows are mapped to `y = R x` with `R^T R` the precision and, at the same time, `R^T diag(p) R` the prior precision
+//! of the mean: there every column stands for itself, with variance 1 and prior precision `p_j`.
 
 use std::f64::consts::PI;
 
@@ -23,8 +23,8 @@ use crate::scoring::{Column, ColumnScorer, Columns, Curve, Scorer};
 use crate::simd::{Lines, Scalar};
 use crate::suffstats::Sufficient;
 
-/// x | mu ~ N(mu, covariance); mu ~ N(mean, covariance / `mean_precision`), or N(mean, `mean_precision`^-1) where that is a
-/// matrix. Statistics: sum x.
+/// x | mu ~ N(mu, covariance); mu ~ N(mean, covariance / `mean_precision`), or N(mean, `mean_precision`^-1) where that
+/// is a matrix. Statistics: sum x.
 #[derive(Debug)]
 pub struct KnownCovarianceGaussian {
     frame: Frame,

@@ -86,10 +86,11 @@ pub trait Conjugate: Debug + Send + Sync {
     /// Length of the statistics of one component (without the count).
     fn n_statistics(&self) -> usize;
     /// Adds `sum_i weights[i] T(rows_i)` to `statistics`. In `f64` whatever the data
-    /// are: where their covariance is nearly singular (patches whose own mean was removed), sums in `f32` are indefinite.
+    /// are: where their covariance is nearly singular (patches whose own mean was removed), sums in `f32` are
+    /// indefinite.
     fn accumulate(&self, rows: RowBlock<'_, f64>, weights: &[f64], statistics: &mut [f64], space: &mut Lines<f64>);
     /// c(lambda_0 + S) - c(lambda_0): log marginal likelihood of the component's units without their base
-    /// measure (spec 1.0), nats.
+    /// measure (mathematics 1.0), nats.
     ///
     /// # Errors
     /// [`Error::Numerical`] where the posterior has no Cholesky factor.
@@ -99,8 +100,8 @@ pub trait Conjugate: Debug + Send + Sync {
     /// # Errors
     /// As [`Conjugate::log_marginal`].
     fn posterior_parameters(&self, components: &[Sufficient<'_>]) -> Result<Parameters>;
-    /// The same statistics measured from this likelihood's origin instead of `origin`. The default is for families whose
-    /// origin is zero in every fit.
+    /// The same statistics measured from this likelihood's origin instead of `origin`. The default is for families
+    /// whose origin is zero in every fit.
     ///
     /// # Errors
     /// [`Error::InvalidArgument`] for `init` where the move costs the digits of the scatter.

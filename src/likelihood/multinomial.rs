@@ -1,4 +1,4 @@
-//! Counts of the words of a vocabulary with a Dirichlet base measure (spec 1e).
+//! Counts of the words of a vocabulary with a Dirichlet base measure (mathematics 1e).
 
 use rand_distr::{Binomial, Distribution};
 

@@ -1,4 +1,4 @@
-//! The (Normal-)Wishart distribution of one component, prior or posterior (spec 1a and 1b).
+//! The (Normal-)Wishart distribution of one component, prior or posterior (mathematics 1a and 1b).
 //!
 //! `Lambda ~ W(nu, B^-1)` with E[Lambda] = nu B^-1 and `mu | Lambda ~ N(m, (kappa Lambda)^-1)`. A zero-mean model is
 //! the limit of a mean known exactly, 1 / kappa = 0 and m = 0, in which every formula below keeps its form.
@@ -82,7 +82,7 @@ impl NormalWishart {
         if prior.inverse_kappa > 0.0 { (self.inverse_kappa / prior.inverse_kappa).ln() } else { 0.0 }
     }
 
-    /// c(lambda) - c(lambda_0), spec 1a.
+    /// c(lambda) - c(lambda_0), mathematics 1a.
     pub fn cumulant_above(&self, prior: &Self) -> f64 {
         let d = self.dimension() as f64;
         self.wishart_cumulant() - prior.wishart_cumulant() + 0.5 * d * self.ln_kappa_ratio(prior)
@@ -126,7 +126,7 @@ impl NormalWishart {
         self.mean.iter().zip(&other.mean).map(|(a, b)| a - b).collect()
     }
 
-    /// KL(q || p) of spec 1a.
+    /// KL(q || p) of mathematics 1a.
     pub fn divergence_from(&self, prior: &Self) -> f64 {
         let d = self.dimension() as f64;
         let wishart = 0.5 * (self.dof - prior.dof) * self.expected_log_determinant()
@@ -166,8 +166,8 @@ impl NormalWishart {
         self.inverse_factor().iter().map(|x| x * x).sum()
     }
 
-    /// What multiplies B^-1 in a point estimate of the precision, from the posterior (spec 2g, 6): its mean, or the joint
-    /// mode in mean and precision.
+    /// What multiplies B^-1 in a point estimate of the precision, from the posterior (mathematics 1.8): its mean, or
+    /// the joint mode in mean and precision.
     pub fn times(&self, estimate: Estimate) -> f64 {
         let d = self.dimension() as f64;
         match estimate {
@@ -191,7 +191,7 @@ impl NormalWishart {
         wishart + 0.5 * (log_determinant - d * (2.0 * PI * self.inverse_kappa).ln() - distance / self.inverse_kappa)
     }
 
-    /// E log p(x) + `log_weight` as a function of the row (spec 1a).
+    /// E log p(x) + `log_weight` as a function of the row (mathematics 1a).
     pub fn expected(&self, log_weight: f64) -> Quadratic {
         let d = self.dimension() as f64;
         let constant =
@@ -211,7 +211,7 @@ impl NormalWishart {
         ln_gamma(half) - ln_gamma(half - 0.5 * d) - 0.5 * (d * PI.ln() + d * inverse_kappa.ln_1p() + log_determinant)
     }
 
-    /// log p(x | lambda) + `log_weight`: a Student t with nu - D + 1 degrees of freedom (spec 1a).
+    /// log p(x | lambda) + `log_weight`: a Student t with nu - D + 1 degrees of freedom (mathematics 1a).
     pub fn predictive(&self, log_weight: f64) -> Quadratic {
         let half = 0.5 * (self.dof + 1.0);
         let of_rows = Self::predictive_constant(self.dimension(), self.dof, self.inverse_kappa, self.log_determinant);
@@ -226,7 +226,7 @@ impl NormalWishart {
     }
 
     /// Minus the divergence of a row's smoothed moments from this component's, but for the term of
-    /// [`NormalWishart::divergence_row_term`] (spec 5.2): `KL(N(m_n, S_n) || N(m, B / nu))` with
+    /// [`NormalWishart::divergence_row_term`] (mathematics 5.2): `KL(N(m_n, S_n) || N(m, B / nu))` with
     /// `S_n = (B_0 + u u^T / (1 + 1/kappa_0)) / (nu_0 + 1)`, `m_n = m_0 + u / (kappa_0 + 1)`, `u = x - m_0`, where
     /// the two squares in u are completed to one.
     pub fn divergence(&self, prior: &Self) -> Quadratic {

@@ -1,4 +1,4 @@
-//! Independent columns of counts with a Gamma base measure each (spec 1g; with holes, spec of missing entries, 2.4).
+//! Independent columns of counts with a Gamma base measure each (mathematics 1g, and with missing values 1.7).
 
 use rand_distr::Distribution;
 
@@ -13,7 +13,8 @@ use crate::rng::Generator;
 use crate::scoring::{Column, Row, RowFunction, RowScorer};
 use crate::special::{digamma, ln_factorial, ln_gamma_difference, x_ln_x};
 
-/// theta_d ~ Gamma(`shape_d`, rate), x_d ~ Poisson(theta_d). Statistics: sum x, and with holes the count of each column.
+/// theta_d ~ Gamma(`shape_d`, rate), x_d ~ Poisson(theta_d). Statistics: sum x, and with holes the count of each
+/// column.
 pub type Poisson = Counts<Rates>;
 
 /// The base measure of each column, (D,).
@@ -37,7 +38,7 @@ impl Rate {
         Column::line(theta.max(LEAST).ln(), -theta)
     }
 
-    /// Minus the divergence of a row's smoothed mean, but for the row's own part (spec 5.2).
+    /// Minus the divergence of a row's smoothed mean, but for the row's own part (mathematics 5.2).
     fn divergence(self, prior: Self) -> Column {
         let (theta, total) = (self.mean(), prior.rate + 1.0);
         Column::line(theta.ln() / total, prior.shape * theta.ln() / total - theta)

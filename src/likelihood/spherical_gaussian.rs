@@ -1,8 +1,9 @@
-//! One variance for all columns (spec 1d'): with the conjugate base measure, in which the prior variance of the mean is
-//! proportional to it, or with the product of a normal and a gamma distribution (Blei & Jordan 2006, section 5).
+//! One variance for all columns (mathematics 1d'): with the conjugate base measure, in which the prior variance of the
+//! mean is proportional to it, or with the product of a normal and a gamma distribution (Blei & Jordan 2006, section
+//! 5).
 //!
-//! The product is conjugate in each factor alone: q(mu) q(lambda) is found by turns. It has no closed marginal likelihood;
-//! in its place stands the bound of a component by itself.
+//! The product is conjugate in each factor alone: q(mu) q(lambda) is found by turns. It has no closed marginal
+//! likelihood; in its place stands the bound of a component by itself.
 
 mod product;
 
@@ -157,7 +158,7 @@ impl SphericalGaussian {
         Posterior { kappa: self.prior.kappa * variance, ..self.prior.clone() }
     }
 
-    /// As in the diagonal family, with one variance (spec 5.2).
+    /// As in the diagonal family, with one variance (mathematics 5.2).
     fn divergence_columns(&self, component: Sufficient<'_>) -> (f64, Vec<Column>) {
         let (d, prior) = (self.d(), self.twin());
         let own = Self { frame: self.frame.clone(), base: Base::Conjugate, prior: prior.clone() }.posterior(component);

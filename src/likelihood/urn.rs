@@ -1,8 +1,8 @@
 //! Clusters that rows join and leave one at a time, as samplers need them (mathematics 8.5).
 //!
 //! Unlike the scores of the local step, everything here has all constants: values are log densities of rows, the base
-//! measure and all normalisers included, so that the log predictives of rows that join one after another add up to the log
-//! marginal likelihood of their cluster.
+//! measure and all normalisers included, so that the log predictives of rows that join one after another add up to the
+//! log marginal likelihood of their cluster.
 
 use crate::data::{Csr, RowBlock, SparseRows};
 use crate::error::Result;
@@ -20,9 +20,9 @@ const MEMO: usize = 2;
 /// Place of the statistics.
 const STATISTICS: usize = 3;
 
-/// Clusters of rows with a closed marginal likelihood. The state of a cluster is its *cache*, [`Urn::cache_len`] numbers of
-/// which only the first, the number of rows, means something outside; the caches of many clusters lie one after another
-/// in one slice. Rows are less the origin.
+/// Clusters of rows with a closed marginal likelihood. The state of a cluster is its *cache*, [`Urn::cache_len`]
+/// numbers of which only the first, the number of rows, means something outside; the caches of many clusters lie one
+/// after another in one slice. Rows are less the origin.
 ///
 /// The defaults go through differences of [`Conjugate::log_marginal`].
 pub trait Urn: Conjugate + Scores<f64> {
@@ -68,8 +68,8 @@ pub trait Urn: Conjugate + Scores<f64> {
         remember(self, cache)
     }
 
-    /// ln p(row | rows of the cluster) = ln m(cluster and row) - ln m(cluster) for each of the clusters whose caches lie one
-    /// after another in `caches`, nats.
+    /// ln p(row | rows of the cluster) = ln m(cluster and row) - ln m(cluster) for each of the clusters whose caches
+    /// lie one after another in `caches`, nats.
     ///
     /// # Errors
     /// As [`Conjugate::log_marginal`].
@@ -102,7 +102,8 @@ pub trait Urn: Conjugate + Scores<f64> {
         Ok(self.log_marginal(component(&both))? + both[BASE])
     }
 
-    /// A number that [`Urn::log_predictives`] wants to find in the cache of a cluster; for the default the log marginal.
+    /// A number that [`Urn::log_predictives`] wants to find in the cache of a cluster; for the default the log
+    /// marginal.
     ///
     /// # Errors
     /// As [`Conjugate::log_marginal`].

@@ -1,4 +1,4 @@
-//! What the Gaussian likelihoods with a (Normal-)Wishart posterior share (spec 1a and 1b).
+//! What the Gaussian likelihoods with a (Normal-)Wishart posterior share (mathematics 1a and 1b).
 
 use std::f64::consts::PI;
 
@@ -92,8 +92,8 @@ pub trait NormalWishartModel: std::fmt::Debug + Send + Sync {
     fn n_sums(&self) -> usize;
     /// The posterior of a component.
     fn posterior(&self, component: Sufficient<'_>) -> Result<NormalWishart>;
-    /// Mean and scatter about it, the estimates of the largest likelihood, as if they were a posterior of as many degrees of
-    /// freedom as there are rows; `blur` times those are added to the diagonal of the scatter.
+    /// Mean and scatter about it, the estimates of the largest likelihood, as if they were a posterior of as many
+    /// degrees of freedom as there are rows; `blur` times those are added to the diagonal of the scatter.
     fn most_likely(&self, component: Sufficient<'_>, blur: f64) -> Result<NormalWishart>;
     /// See [`Conjugate::posterior_parameters`].
     fn parameters(&self, posteriors: &[NormalWishart]) -> Parameters;
@@ -113,7 +113,8 @@ pub fn scales(posteriors: &[NormalWishart]) -> Value {
     Value::Array { shape: vec![posteriors.len(), d, d], data }
 }
 
-/// A point estimate: the mean, the matrix B and what multiplies its inverse, and a variance that is added to every column.
+/// A point estimate: the mean, the matrix B and what multiplies its inverse, and a variance that is added to every
+/// column.
 struct Point {
     at: NormalWishart,
     times: f64,

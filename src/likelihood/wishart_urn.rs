@@ -1,5 +1,5 @@
-//! The urn of the Gaussians with a (Normal-)Wishart base measure: rank-one changes of a cached Cholesky factor, O(D^2) a row
-//! and cluster (mathematics 8.6).
+//! The urn of the Gaussians with a (Normal-)Wishart base measure: rank-one changes of a cached Cholesky factor, O(D^2)
+//! a row and cluster (mathematics 8.6).
 
 use std::f64::consts::PI;
 
