@@ -8,7 +8,7 @@ mod common;
 
 use common::{Bench, Sizes, State as Mixture, generate, short_name};
 use stickbreak::component::{ComponentId, EditLog};
-use stickbreak::data::{DenseRows, Units};
+use stickbreak::data::{DenseRows, RowUnits};
 use stickbreak::local_step::{ByScore, Keep};
 use stickbreak::memo::Memo;
 use stickbreak::moves::{Bag, Moves, Round, State};
@@ -57,7 +57,7 @@ fn plan<F: Scalar>(bench: &mut Bench, sizes: Sizes, name: &str, found: bool, ope
         cancel: &cancel,
     };
     let rows = DenseRows::new(&data.rows, sizes.d);
-    let units = Units::all(&rows, None);
+    let units = RowUnits::all(&rows, None);
     let mut start = State::default();
     for k in (0..sizes.k as u32).filter(|_| found) {
         let own: Vec<u32> = (0..sizes.n as u32).filter(|&row| data.labels[row as usize] == k).collect();

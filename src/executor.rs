@@ -4,7 +4,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::component::{ComponentId, EditLog};
-use crate::data::{BatchSource, Units};
+use crate::data::{BatchSource, RowUnits};
 use crate::error::{Error, Result};
 use crate::global_step::Globals;
 use crate::local_step::{Bounds, ByScore, Keep, LocalState, LocalStep, Outcome, Tap, Work, chunk_rows};
@@ -130,7 +130,7 @@ impl<'a, F: Scalar> InProcess<'a, F> {
     }
 
     /// Whether a visit keeps bounds: a function of sizes and arguments only.
-    fn keeps_bounds(&self, units: &Units<'_, F>, scorer: &dyn Scorer<F>, width: usize) -> bool {
+    fn keeps_bounds(&self, units: &RowUnits<'_, F>, scorer: &dyn Scorer<F>, width: usize) -> bool {
         let (n, d, k) = (units.len(), units.dimension(), scorer.n_components());
         // Every batch has its own, but one is visited at a time; two states of the components are there to tell their drift.
         let at_rest = self.states.len() * Bounds::bytes_for(n, 0, k);
@@ -173,7 +173,7 @@ impl<'a, F: Scalar> InProcess<'a, F> {
     fn local_step(
         &mut self,
         batch: usize,
-        units: &Units<'_, F>,
+        units: &RowUnits<'_, F>,
         globals: &Globals,
         edits: &EditLog,
         taps: &mut [&mut dyn Tap],

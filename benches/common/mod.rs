@@ -6,7 +6,7 @@ mod of_peak;
 
 use rand_distr::{Distribution, StandardNormal};
 use stickbreak::component::EditLog;
-use stickbreak::data::{DenseRows, TableRows, Units, moments};
+use stickbreak::data::{DenseRows, RowUnits, TableRows, moments};
 use stickbreak::global_step::Globals;
 use stickbreak::likelihood::demands;
 use stickbreak::local_step::{ByScore, FromLabels, Keep, LocalStep, Outcome};
@@ -89,7 +89,7 @@ impl<'a, F: Scalar> State<'a, F> {
     pub fn new(data: &'a Data<F>, sizes: Sizes) -> Self {
         let rows = DenseRows::new(&data.rows, sizes.d);
         let cancel = Cancel::default();
-        let units = Units::all(&rows, None);
+        let units = RowUnits::all(&rows, None);
         let asked = demands("Gaussian").expect("a name of the registry");
         let found = moments(&TableRows { rows: &rows, weights: None }, asked, false, &cancel).expect("finite rows");
         let named = |name: &str| Named { name: name.into(), parameters: Parameters::default() };
@@ -128,6 +128,6 @@ impl<'a, F: Scalar> State<'a, F> {
             keep,
             cancel: &self.cancel,
         };
-        step.run(&Units::all(&self.rows, None), None, &mut []).expect("finite rows")
+        step.run(&RowUnits::all(&self.rows, None), None, &mut []).expect("finite rows")
     }
 }

@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use crate::data::{Rows, Units};
+use crate::data::{RowUnits, Rows};
 use crate::error::{Error, Result};
 use crate::hash::fingerprint;
 use crate::real::Real;
@@ -18,7 +18,7 @@ pub trait BatchSource<F: Real>: Send + Sync {
     ///
     /// # Errors
     /// [`Error::Source`] in the source's own words.
-    fn load(&self, batch: usize) -> Result<Units<'_, F>>;
+    fn load(&self, batch: usize) -> Result<RowUnits<'_, F>>;
     /// Whether a batch can be loaded more than once.
     fn can_replay(&self) -> bool;
     /// A number that tells this data and this cut into batches from others.
@@ -95,11 +95,11 @@ impl<F: Real> BatchSource<F> for ArrayBatches<'_, F> {
         Some(self.n_batches)
     }
 
-    fn load(&self, batch: usize) -> Result<Units<'_, F>> {
+    fn load(&self, batch: usize) -> Result<RowUnits<'_, F>> {
         let range = batch_range(self.rows.n_rows(), self.n_batches, batch);
         Ok(match &self.order {
-            None => Units::range(self.rows, self.weights, range),
-            Some(order) => Units::list(self.rows, self.weights, &order[range]),
+            None => RowUnits::range(self.rows, self.weights, range),
+            Some(order) => RowUnits::list(self.rows, self.weights, &order[range]),
         })
     }
 
@@ -123,13 +123,13 @@ impl<G> CallbackBatches<G> {
     /// `load(b)` is asked for batches `0..n_batches`, each as often as passes are made.
     pub fn new<F: Real>(dimension: usize, n_batches: usize, load: G) -> Self
     where
-        G: Fn(usize) -> Result<Units<'static, F>> + Send + Sync,
+        G: Fn(usize) -> Result<RowUnits<'static, F>> + Send + Sync,
     {
         Self { dimension, n_batches, load }
     }
 }
 
-impl<F: Real, G: Fn(usize) -> Result<Units<'static, F>> + Send + Sync> BatchSource<F> for CallbackBatches<G> {
+impl<F: Real, G: Fn(usize) -> Result<RowUnits<'static, F>> + Send + Sync> BatchSource<F> for CallbackBatches<G> {
     fn dimension(&self) -> usize {
         self.dimension
     }
@@ -138,7 +138,7 @@ impl<F: Real, G: Fn(usize) -> Result<Units<'static, F>> + Send + Sync> BatchSour
         Some(self.n_batches)
     }
 
-    fn load(&self, batch: usize) -> Result<Units<'_, F>> {
+    fn load(&self, batch: usize) -> Result<RowUnits<'_, F>> {
         let units = (self.load)(batch)?;
         if units.dimension() == self.dimension {
             Ok(units)
@@ -219,7 +219,7 @@ mod tests {
     fn a_callback_source_of_the_wrong_width_is_an_error() {
         let source = CallbackBatches::new(3, 2, |batch| {
             let columns = if batch == 0 { 3 } else { 2 };
-            Ok(Units::owned(Box::new(DenseRows::new(vec![1.0_f64; 6], columns)), None))
+            Ok(RowUnits::owned(Box::new(DenseRows::new(vec![1.0_f64; 6], columns)), None))
         });
         assert_eq!(source.load(0).expect("three columns").len(), 2);
         assert!(matches!(source.load(1), Err(Error::Source { batch: Some(1), .. })));

@@ -1,6 +1,6 @@
 //! All rows of a fit: in a table that can be read in any order, or in a stream that is read from the beginning.
 
-use crate::data::{ArrayBatches, BatchSource, Domain, Rows, Units};
+use crate::data::{ArrayBatches, BatchSource, Domain, RowUnits, Rows};
 use crate::error::Result;
 use crate::real::Real;
 
@@ -19,13 +19,13 @@ pub trait Dataset<F: Real>: Send + Sync {
     ///
     /// # Errors
     /// What `take` returns; [`crate::Error::Source`]; [`crate::Error::InvalidArgument`] for weights of another length.
-    fn for_each_slab(&self, multiple: usize, take: &mut dyn FnMut(&Units<'_, F>) -> Result<()>) -> Result<()>;
+    fn for_each_slab(&self, multiple: usize, take: &mut dyn FnMut(&RowUnits<'_, F>) -> Result<()>) -> Result<()>;
 
     /// The listed rows (in ascending order) as units of their own, which keep their weights.
     ///
     /// # Errors
     /// [`crate::Error::Source`].
-    fn pick(&self, rows: &[u32]) -> Result<Units<'_, F>>;
+    fn pick(&self, rows: &[u32]) -> Result<RowUnits<'_, F>>;
 
     /// The rows in batches, dealt at random where `shuffle` is a seed. `content` is any number that tells this data
     /// from other data.
@@ -68,12 +68,12 @@ impl<F: Real> Dataset<F> for TableRows<'_, F> {
         self.weights
     }
 
-    fn for_each_slab(&self, _: usize, take: &mut dyn FnMut(&Units<'_, F>) -> Result<()>) -> Result<()> {
-        take(&Units::all(self.rows, self.weights))
+    fn for_each_slab(&self, _: usize, take: &mut dyn FnMut(&RowUnits<'_, F>) -> Result<()>) -> Result<()> {
+        take(&RowUnits::all(self.rows, self.weights))
     }
 
-    fn pick(&self, rows: &[u32]) -> Result<Units<'_, F>> {
-        Ok(Units::list(self.rows, self.weights, rows.to_vec()))
+    fn pick(&self, rows: &[u32]) -> Result<RowUnits<'_, F>> {
+        Ok(RowUnits::list(self.rows, self.weights, rows.to_vec()))
     }
 
     fn batches(&self, n_batches: usize, shuffle: Option<u64>, content: u64) -> Result<Box<dyn BatchSource<F> + '_>> {

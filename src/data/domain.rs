@@ -1,6 +1,6 @@
 //! The demands of a likelihood on the data: the values that it takes, and the moments that its defaults need.
 
-use crate::data::Units;
+use crate::data::RowUnits;
 use crate::error::{Error, Result};
 use crate::parallel::{Cancel, blocks, try_map_with};
 use crate::real::{Plain, Real};
@@ -89,7 +89,7 @@ pub struct Demands {
 /// # Errors
 /// [`Error::InvalidArgument`] naming the first value that is not of the domain; [`Error::Cancelled`].
 pub fn check_rows<F: Real>(
-    units: &Units<'_, F>,
+    units: &RowUnits<'_, F>,
     domain: Domain,
     holes: bool,
     argument: &str,
@@ -138,7 +138,7 @@ mod tests {
     #[test]
     fn the_place_of_a_wrong_value_is_named() {
         let rows = DenseRows::new(vec![0.0, 1.0, 1.0, f64::NAN, 0.0, 3.0], 2);
-        let check = |holes| check_rows(&Units::all(&rows, None), Domain::Binary, holes, "X", &Cancel::default());
+        let check = |holes| check_rows(&RowUnits::all(&rows, None), Domain::Binary, holes, "X", &Cancel::default());
         let message = |holes| check(holes).err().map(|error| error.to_string()).unwrap_or_default();
         assert!(message(false).contains("NaN in row 1, column 1"), "{}", message(false));
         assert!(message(true).contains("3 in row 2, column 1"), "{}", message(true));

@@ -13,6 +13,6 @@ use batches::{batch_range, cut_fingerprint};
 pub use dataset::{Dataset, TableRows};
 pub use domain::{Demands, Domain, Needs, check_rows};
 pub use moments::{Moments, moments};
-pub use rows::{Csr, CsrRows, DenseRows, RowBlock, Rows, SparseRows, Units, copy_rows};
+pub use rows::{Csr, CsrRows, DenseRows, RowBlock, RowUnits, Rows, SparseRows, copy_rows};
 pub use sample::Sample;
 pub use stream::{BlockReader, Blocks, Stream};

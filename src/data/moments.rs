@@ -1,6 +1,6 @@
 //! The first two moments of the data: what default hyper-parameters and centring need.
 
-use crate::data::{Csr, Dataset, Demands, Domain, Needs, Units};
+use crate::data::{Csr, Dataset, Demands, Domain, Needs, RowUnits};
 use crate::error::{Error, Result};
 use crate::hash::fingerprint;
 use crate::linalg::{add_moments, packed_len, unpack};
@@ -120,7 +120,7 @@ impl Means {
 }
 
 impl<F: Scalar> FirstReading<F> {
-    fn add(&mut self, units: &Units<'_, F>, domain: Domain, holes: bool, cancel: &Cancel) -> Result<()> {
+    fn add(&mut self, units: &RowUnits<'_, F>, domain: Domain, holes: bool, cancel: &Cancel) -> Result<()> {
         let d = units.dimension();
         if units.is_empty() {
             return Ok(());
@@ -172,7 +172,13 @@ impl<F: Scalar> FirstReading<F> {
     }
 
     /// The same for a sparse table, from the values that are stored; the pivot is zero.
-    fn add_sparse(&mut self, units: &Units<'_, F>, table: Csr<'_, F>, domain: Domain, cancel: &Cancel) -> Result<()> {
+    fn add_sparse(
+        &mut self,
+        units: &RowUnits<'_, F>,
+        table: Csr<'_, F>,
+        domain: Domain,
+        cancel: &Cancel,
+    ) -> Result<()> {
         for range in blocks(units.len(), BLOCK) {
             cancel.check()?;
             for unit in range {

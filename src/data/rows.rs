@@ -207,13 +207,13 @@ enum Selection<'a> {
 
 /// Units of one batch: rows, each with a mass. A unit of mass 2 is two identical rows that share their
 /// responsibilities.
-pub struct Units<'a, F: Real> {
+pub struct RowUnits<'a, F: Real> {
     table: Table<'a, F>,
     selection: Selection<'a>,
     weights: Option<Cow<'a, [f64]>>,
 }
 
-impl<'a, F: Real> Units<'a, F> {
+impl<'a, F: Real> RowUnits<'a, F> {
     /// All rows of a table; `weights` has one entry a row.
     pub fn all(rows: &'a dyn Rows<F>, weights: Option<&'a [f64]>) -> Self {
         Self::range(rows, weights, 0..rows.n_rows())
@@ -312,9 +312,9 @@ impl<'a, F: Real> Units<'a, F> {
     }
 
     /// The units named by `list`.
-    pub fn select(&self, list: &[u32]) -> Units<'_, F> {
+    pub fn select(&self, list: &[u32]) -> RowUnits<'_, F> {
         let rows: Vec<u32> = list.iter().map(|&unit| self.row_number(unit as usize) as u32).collect();
-        Units {
+        RowUnits {
             table: Table::Borrowed(self.table()),
             selection: Selection::List(rows.into()),
             weights: self.weights.as_deref().map(Cow::Borrowed),
@@ -353,7 +353,7 @@ mod tests {
             let table = DenseRows::new(&values[..20 * n_columns], n_columns);
             let origin = &origin[..n_columns];
             let mut out = vec![0.0; list.len() * n_columns];
-            Units::all(&table, None).read(list.iter().copied(), origin, &mut out);
+            RowUnits::all(&table, None).read(list.iter().copied(), origin, &mut out);
             for (&row, out) in list.iter().zip(out.chunks_exact(n_columns)) {
                 let expected: Vec<f64> =
                     values[row * n_columns..].iter().zip(origin).map(|(value, zero)| value - zero).collect();
@@ -366,8 +366,8 @@ mod tests {
     fn masses_are_the_weights_of_the_rows() {
         let rows = DenseRows::new(vec![0.0_f64; 6], 1);
         let weights = [0.0, 1.0, 2.0, 3.0, 4.0, 5.0];
-        assert_eq!(Units::range(&rows, Some(&weights), 2..6).masses(&[3, 0]), [5.0, 2.0]);
-        assert_eq!(Units::list(&rows, Some(&weights), vec![5, 1]).masses(&[0, 1, 0]), [5.0, 1.0, 5.0]);
-        assert_eq!(Units::all(&rows, None).masses(&[4, 4]), [1.0, 1.0]);
+        assert_eq!(RowUnits::range(&rows, Some(&weights), 2..6).masses(&[3, 0]), [5.0, 2.0]);
+        assert_eq!(RowUnits::list(&rows, Some(&weights), vec![5, 1]).masses(&[0, 1, 0]), [5.0, 1.0, 5.0]);
+        assert_eq!(RowUnits::all(&rows, None).masses(&[4, 4]), [1.0, 1.0]);
     }
 }

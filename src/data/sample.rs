@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::data::{Csr, Rows, Units};
+use crate::data::{Csr, RowUnits, Rows};
 use crate::real::Real;
 
 /// Copies of rows, with their masses. They are kept as f64, which holds every f32 exactly.
@@ -48,7 +48,7 @@ impl Sample {
     }
 
     /// Copies the listed units.
-    pub fn extend<F: Real>(&mut self, units: &Units<'_, F>, list: &[u32]) {
+    pub fn extend<F: Real>(&mut self, units: &RowUnits<'_, F>, list: &[u32]) {
         self.n_columns = units.dimension();
         self.masses.extend(list.iter().map(|&unit| units.mass(unit as usize)));
         if let Some(csr) = units.csr() {
@@ -103,14 +103,14 @@ impl Sample {
     }
 
     /// The rows as units of mass `factor` times their own.
-    pub fn units<F: Real>(&self, factor: f64) -> Units<'static, F> {
+    pub fn units<F: Real>(&self, factor: f64) -> RowUnits<'static, F> {
         let rows = Copied {
             n_rows: self.len(),
             n_columns: self.n_columns,
             values: self.values.iter().map(|&value| F::from_f64(value)).collect(),
             sparse: self.sparse.clone(),
         };
-        Units::owned(Box::new(rows), Some(self.masses.iter().map(|mass| factor * mass).collect()))
+        RowUnits::owned(Box::new(rows), Some(self.masses.iter().map(|mass| factor * mass).collect()))
     }
 }
 

@@ -3,7 +3,7 @@
 use std::ops::Range;
 use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 
-use crate::data::{BatchSource, Dataset, DenseRows, Domain, Rows, Units, batch_range, check_rows, cut_fingerprint};
+use crate::data::{BatchSource, Dataset, DenseRows, Domain, RowUnits, Rows, batch_range, check_rows, cut_fingerprint};
 use crate::error::{Error, Result};
 use crate::parallel::Cancel;
 use crate::real::Real;
@@ -91,7 +91,7 @@ impl<'a, F: Real> Stream<'a, F> {
         Ok(Cursor { reader: self.blocks.start()?, block: Vec::new(), used: 0, row: 0 })
     }
 
-    fn check(&self, units: &Units<'_, F>) -> Result<()> {
+    fn check(&self, units: &RowUnits<'_, F>) -> Result<()> {
         let Some(&(domain, holes)) = self.watched.get() else { return Ok(()) };
         check_rows(units, domain, holes, "data", &Cancel::default()).map_err(changed)
     }
@@ -166,7 +166,7 @@ impl<F: Real> Dataset<F> for Stream<'_, F> {
         self.weights
     }
 
-    fn for_each_slab(&self, multiple: usize, take: &mut dyn FnMut(&Units<'_, F>) -> Result<()>) -> Result<()> {
+    fn for_each_slab(&self, multiple: usize, take: &mut dyn FnMut(&RowUnits<'_, F>) -> Result<()>) -> Result<()> {
         let d = self.n_columns();
         let size = (SLAB / (d * size_of::<F>()).max(1) / multiple).max(1) * multiple;
         let mut cursor = self.start()?;
@@ -181,7 +181,7 @@ impl<F: Real> Dataset<F> for Stream<'_, F> {
             if let Some(weights) = self.weights.filter(|weights| weights.len() < end) {
                 return Err(other_length(weights.len(), &format!("at least {end}")));
             }
-            let units = Units::window(Box::new(Window::new(first, values, d)), self.weights, first..end);
+            let units = RowUnits::window(Box::new(Window::new(first, values, d)), self.weights, first..end);
             if self.n_rows.get().is_some() {
                 self.check(&units)?;
             }
@@ -202,20 +202,20 @@ impl<F: Real> Dataset<F> for Stream<'_, F> {
         Err(failed(format!("it brought {known} rows at first, and {n} then; every reading must bring the same rows")))
     }
 
-    fn pick(&self, rows: &[u32]) -> Result<Units<'_, F>> {
+    fn pick(&self, rows: &[u32]) -> Result<RowUnits<'_, F>> {
         let d = self.n_columns();
         let mut values = room(rows.len(), d)?;
         for &row in rows {
             let row = row as usize;
             let window = Window::new(row, self.read(row..row + 1)?, d);
-            let units = Units::window(Box::new(window), None, row..row + 1);
+            let units = RowUnits::window(Box::new(window), None, row..row + 1);
             self.check(&units)?;
             let first = values.len();
             values.resize(first + d, F::ZERO);
             units.read(0..1, &vec![F::ZERO; d], &mut values[first..]);
         }
         let weights = self.weights.map(|weights| rows.iter().map(|&row| weights[row as usize]).collect());
-        Ok(Units::owned(Box::new(DenseRows::new(values, d)), weights))
+        Ok(RowUnits::owned(Box::new(DenseRows::new(values, d)), weights))
     }
 
     fn batches(&self, n_batches: usize, shuffle: Option<u64>, content: u64) -> Result<Box<dyn BatchSource<F> + '_>> {
@@ -299,7 +299,7 @@ impl<F: Real> BatchSource<F> for StreamBatches<'_, F> {
         Some(self.n_batches)
     }
 
-    fn load(&self, batch: usize) -> Result<Units<'_, F>> {
+    fn load(&self, batch: usize) -> Result<RowUnits<'_, F>> {
         let range = batch_range(self.stream.n_rows(), self.n_batches, batch);
         let named = |error| match error {
             Error::Source { batch: None, message } => Error::Source { batch: Some(batch), message },
@@ -307,7 +307,7 @@ impl<F: Real> BatchSource<F> for StreamBatches<'_, F> {
         };
         let values = self.stream.read(range.clone()).map_err(named)?;
         let window = Window::new(range.start, values, self.dimension());
-        let units = Units::window(Box::new(window), self.stream.weights, range);
+        let units = RowUnits::window(Box::new(window), self.stream.weights, range);
         self.stream.check(&units).map_err(named)?;
         Ok(units)
     }
@@ -383,7 +383,7 @@ mod tests {
         stream
     }
 
-    fn rows_of(units: &Units<'_, f64>) -> Vec<f64> {
+    fn rows_of(units: &RowUnits<'_, f64>) -> Vec<f64> {
         let mut out = vec![0.0; 2 * units.len()];
         units.read(0..units.len(), &[0.0, 0.0], &mut out);
         out

@@ -3,7 +3,7 @@
 use rand::RngExt;
 
 use crate::component::ComponentId;
-use crate::data::{Rows, Units, check_rows};
+use crate::data::{RowUnits, Rows, check_rows};
 use crate::elbo::collapsed;
 use crate::error::{Error, Result};
 use crate::fit::history::{Record, StopReason};
@@ -193,7 +193,7 @@ impl Fitted {
         let demands = likelihood::demands(&self.specification.likelihood.name)?;
         let holes = self.specification.holes;
         super::check_form(&self.specification, rows.csr().is_some(), demands)?;
-        check_rows(&Units::all(rows, None), demands.domain, holes, "X", cancel)?;
+        check_rows(&RowUnits::all(rows, None), demands.domain, holes, "X", cancel)?;
         let n_components = scored.scorer.n_components() - usize::from(scored.tail.is_some());
         let ids: Vec<ComponentId> = (0..n_components as u32).map(ComponentId).collect();
         let step = LocalStep {
@@ -210,7 +210,7 @@ impl Fitted {
             keep: scored.keep,
             cancel,
         };
-        step.run(&Units::all(rows, weights), None, taps)
+        step.run(&RowUnits::all(rows, weights), None, taps)
     }
 
     /// The general form of the bound (spec 0) on these rows under the components as they are, nats: the responsibilities

@@ -7,7 +7,7 @@
 //! proportional to the divergence from the nearest seed, and a few Lloyd steps follow.
 
 use crate::component::ComponentId;
-use crate::data::Units;
+use crate::data::RowUnits;
 use crate::error::Result;
 use crate::init::{Beginning, with_mass};
 use crate::likelihood::{Density, Likelihood};
@@ -97,7 +97,7 @@ pub struct Seeding<'a, F: Scalar> {
 
 impl<F: Scalar> Seeding<'_, F> {
     /// A summary with one unit a component, each of mass 1.
-    pub(super) fn singles(&self, units: &Units<'_, F>, rows: &[u32]) -> Result<Summary> {
+    pub(super) fn singles(&self, units: &RowUnits<'_, F>, rows: &[u32]) -> Result<Summary> {
         let step = LocalStep {
             likelihood: self.likelihood,
             ids: &self.ids[..rows.len()],
@@ -112,7 +112,7 @@ impl<F: Scalar> Seeding<'_, F> {
     ///
     /// # Errors
     /// [`crate::Error::Cancelled`]; [`crate::Error::Numerical`].
-    pub fn settle(&self, units: &Units<'_, F>, seeds: &[u32], steps: usize) -> Result<(Summary, Vec<u32>)> {
+    pub fn settle(&self, units: &RowUnits<'_, F>, seeds: &[u32], steps: usize) -> Result<(Summary, Vec<u32>)> {
         let mut summary = self.singles(units, seeds)?;
         let mut labels = Labels::default();
         for _ in 0..=steps {
@@ -127,7 +127,7 @@ impl<F: Scalar> Seeding<'_, F> {
     }
 
     /// Hard assignment of every unit to the component of least divergence.
-    fn assign(&self, units: &Units<'_, F>, centres: &Summary) -> Result<(Summary, Labels)> {
+    fn assign(&self, units: &RowUnits<'_, F>, centres: &Summary) -> Result<(Summary, Labels)> {
         let zeros = vec![0.0; centres.n_components()];
         let averages = centres.clone().averages();
         let scorer = self.likelihood.scorer(&averages.components(), &zeros, Density::Divergence)?;
@@ -151,7 +151,7 @@ impl<F: Scalar> Seeding<'_, F> {
     }
 
     /// Divergences of every unit from each of a few rows, (n, rows).
-    fn divergences(&self, units: &Units<'_, F>, rows: &[u32]) -> Result<Vec<f64>> {
+    fn divergences(&self, units: &RowUnits<'_, F>, rows: &[u32]) -> Result<Vec<f64>> {
         let centres = self.singles(units, rows)?;
         let scorer = self.likelihood.scorer(&centres.components(), &vec![0.0; rows.len()], Density::Divergence)?;
         let step = LocalStep {
@@ -177,7 +177,7 @@ impl<F: Scalar> Seeding<'_, F> {
     ///
     /// # Errors
     /// [`crate::Error::Cancelled`]; [`crate::Error::Numerical`].
-    pub fn seed_rows(&self, units: &Units<'_, F>, choices: &mut dyn Choices) -> Result<Vec<u32>> {
+    pub fn seed_rows(&self, units: &RowUnits<'_, F>, choices: &mut dyn Choices) -> Result<Vec<u32>> {
         let k = self.ids.len();
         let masses: Vec<f64> = (0..units.len()).map(|unit| units.mass(unit)).collect();
         let n_trials = 2 + (k as f64).ln() as usize;

@@ -5,13 +5,14 @@ use std::ops::Range;
 
 use pulp::{Simd, WithSimd};
 
-use crate::data::{Csr, RowBlock, SparseRows};
+use crate::data::RowBlock;
 use crate::error::Result;
+use crate::local_step::gather::Gather;
 use crate::local_step::order::Order;
-use crate::local_step::{BLOCK, Keep, LocalStep};
+use crate::local_step::{BLOCK, Keep, LocalStep, Read, Units};
 use crate::parallel::{blocks, for_each, map, try_map_with};
 use crate::responsibilities::Responsibilities;
-use crate::simd::{Instructions, Lines, Scalar, sum};
+use crate::simd::{Instructions, Scalar, sum};
 use crate::special::ln_of_positive;
 use crate::suffstats::Summary;
 
@@ -53,10 +54,14 @@ impl Pairs {
     }
 }
 
-/// The rows of a chunk as they were scored.
+/// The units of a chunk as they were scored.
 #[derive(Clone, Copy)]
-pub(super) struct ChunkRows<'a, F> {
-    /// The rows.
+pub(super) struct ChunkUnits<'a, F: Scalar> {
+    /// The units.
+    pub units: &'a dyn Units<F>,
+    /// The number of the first one of the chunk.
+    pub first: u32,
+    /// Their rows.
     pub rows: RowBlock<'a, F>,
     /// Where each unit of the chunk stands among them.
     pub order: &'a Order,
@@ -66,7 +71,7 @@ pub(super) struct ChunkRows<'a, F> {
 // only-one: summary accumulation
 pub(super) fn accumulate<F: Scalar>(
     step: &LocalStep<'_, F>,
-    rows: ChunkRows<'_, F>,
+    chunk: ChunkUnits<'_, F>,
     masses: &[f64],
     responsibilities: &Responsibilities,
     pairs: &Pairs,
@@ -78,9 +83,9 @@ pub(super) fn accumulate<F: Scalar>(
             blocks(pairs.starts[k + 1] - start, PIECE).map(move |r| (k, start + r.start..start + r.end))
         })
         .collect();
-    let sums = try_map_with(pieces.len(), Gather::default, |work, index| {
+    let sums = try_map_with(pieces.len(), Work::default, |work, index| {
         step.cancel.check()?;
-        Ok(sum_piece(step, rows, masses, pairs, pieces[index].1.clone(), work))
+        Ok(sum_piece(step, chunk, masses, pairs, pieces[index].1.clone(), work))
     })?;
     let p = summary.n_statistics;
     for ((k, _), piece) in pieces.iter().zip(sums) {
@@ -94,9 +99,9 @@ pub(super) fn accumulate<F: Scalar>(
         let tail = pairs.starts[summary.n_components()]..;
         let tail = pairs.units[tail.clone()].iter().copied().zip(pairs.values[tail].iter().copied());
         let rest = add_tail(tail, masses, log_weight, &responsibilities.log_normalizers, summary);
-        summary.log_base_measure += base_measure(step, rows, &rest);
+        summary.log_base_measure += base_measure(step, chunk, &rest);
     } else {
-        summary.log_base_measure += base_measure(step, rows, masses);
+        summary.log_base_measure += base_measure(step, chunk, masses);
     }
     if step.keep == Keep::SummaryAndGaps {
         add_gaps(responsibilities, masses, summary);
@@ -104,16 +109,17 @@ pub(super) fn accumulate<F: Scalar>(
     Ok(())
 }
 
-/// `sum_i masses[i] log h(x_i)` over the rows of a chunk, in the order of the units, nats.
-fn base_measure<F: Scalar>(step: &LocalStep<'_, F>, rows: ChunkRows<'_, F>, masses: &[f64]) -> f64 {
+/// The sum of masses times log base measures over the units of a chunk, in their own order, nats.
+fn base_measure<F: Scalar>(step: &LocalStep<'_, F>, chunk: ChunkUnits<'_, F>, masses: &[f64]) -> f64 {
     let mut values = vec![0.0; masses.len()];
     let d = step.likelihood.dimension();
     let items = values.chunks_mut(BLOCK).zip(blocks(masses.len(), BLOCK)).collect();
     for_each(items, |(out, range): (&mut [f64], Range<usize>)| {
-        step.likelihood.log_base_measures(rows.rows.slice(range, d), out);
+        let read = Read { units: &chunk.order.units[range.clone()], block: chunk.rows.slice(range, d), places: &[] };
+        chunk.units.log_base_measures(step.likelihood, read, out);
     });
     let of_units = masses.iter().enumerate().filter(|(_, mass)| **mass > 0.0);
-    of_units.map(|(unit, mass)| mass * values[rows.order.place(unit)]).sum()
+    of_units.map(|(unit, mass)| mass * values[chunk.order.place(unit)]).sum()
 }
 
 /// Adds the pairs of the tail, and returns the masses without the tail's part, which are those that base measures
@@ -152,116 +158,67 @@ fn for_each_carried(responsibilities: &Responsibilities, masses: &[f64], mut tak
     }
 }
 
-/// The rows of one component, side by side, and their weights.
-#[derive(Default)]
-struct Gather {
-    rows: Vec<f64>,
-    weights: Vec<f64>,
-    /// `-weight ln r`, nats.
-    entropies: Vec<f64>,
-    /// Where they stand among the rows of the chunk.
-    places: Vec<u32>,
-    space: Lines<f64>,
-    sparse: GatherSparse,
-}
-
-/// Sparse rows of one component, side by side.
-#[derive(Default)]
-struct GatherSparse {
-    starts: Vec<u64>,
-    columns: Vec<u32>,
-    values: Vec<f64>,
-    numbers: Vec<u32>,
-}
-
-impl GatherSparse {
-    fn gather<F: Scalar>(&mut self, rows: SparseRows<'_, F>, units: &[u32]) -> RowBlock<'_, f64> {
-        let Self { starts, columns, values, numbers } = self;
-        starts.clear();
-        starts.push(0);
-        columns.clear();
-        values.clear();
-        numbers.clear();
-        for (number, &unit) in (0..).zip(units) {
-            let (own, of_them) = rows.table.row(rows.numbers[unit as usize] as usize);
-            columns.extend_from_slice(own);
-            values.extend(of_them.iter().map(|value| value.to_f64()));
-            starts.push(values.len() as u64);
-            numbers.push(number);
-        }
-        RowBlock::Sparse(SparseRows { table: Csr { starts, columns, values }, numbers })
-    }
-}
-
 struct PieceSum {
     count: f64,
     entropy: f64,
     statistics: Vec<f64>,
 }
 
+/// Space of one task.
+#[derive(Default)]
+struct Work {
+    /// Where the units stand among the rows of the chunk, and their numbers.
+    places: Vec<u32>,
+    units: Vec<u32>,
+    weights: Vec<f64>,
+    /// `-weight ln r`, nats.
+    entropies: Vec<f64>,
+    gather: Gather,
+}
+
 fn sum_piece<F: Scalar>(
     step: &LocalStep<'_, F>,
-    ChunkRows { rows, order }: ChunkRows<'_, F>,
+    chunk: ChunkUnits<'_, F>,
     masses: &[f64],
     pairs: &Pairs,
     piece: Range<usize>,
-    work: &mut Gather,
+    work: &mut Work,
 ) -> PieceSum {
-    let d = step.likelihood.dimension();
     let mut total = PieceSum { count: 0.0, entropy: 0.0, statistics: vec![0.0; step.likelihood.n_statistics()] };
+    let masses = pairs.weighted.then_some(masses);
     for range in blocks(piece.len(), GATHERED) {
         let range = piece.start + range.start..piece.start + range.end;
         let (units, values) = (&pairs.units[range.clone()], &pairs.values[range]);
-        let masses = pairs.weighted.then_some(masses);
-        let dense = rows.dense();
-        work.places.clear();
-        work.places.extend(units.iter().map(|&unit| order.place(unit as usize) as u32));
-        let (count, entropy) =
-            Instructions::widest().run(GatherPairs { rows: dense, d, masses, units, values, into: work });
+        let (count, entropy) = Instructions::widest().run(Weigh { masses, units, values, into: work });
         total.count += count;
         total.entropy += entropy;
-        let Gather { rows: gathered, weights, sparse, space, places, .. } = work;
-        let block = match rows {
-            RowBlock::Dense(_) => RowBlock::Dense(gathered),
-            RowBlock::Sparse(rows) => sparse.gather(rows, places),
-        };
-        step.likelihood.accumulate(block, weights, &mut total.statistics, space);
+        let Work { places, units: numbers, weights, gather, .. } = work;
+        places.clear();
+        places.extend(units.iter().map(|&unit| chunk.order.place(unit as usize) as u32));
+        numbers.clear();
+        numbers.extend(units.iter().map(|&unit| chunk.first + unit));
+        let read = Read { units: numbers, block: chunk.rows, places };
+        chunk.units.add_statistics(step.likelihood, read, weights, &mut total.statistics, gather);
     }
     total
 }
 
-/// Fills a [`Gather`] and returns the sums of its weights and entropies; compiled for each instruction set.
-struct GatherPairs<'a, F> {
-    rows: &'a [F],
-    d: usize,
+/// Fills in weights and entropies and returns their sums; compiled for each instruction set.
+struct Weigh<'a> {
     /// Where all are one, none are given.
     masses: Option<&'a [f64]>,
     units: &'a [u32],
     values: &'a [f64],
-    into: &'a mut Gather,
+    into: &'a mut Work,
 }
 
-impl<F: Scalar> WithSimd for GatherPairs<'_, F> {
+impl WithSimd for Weigh<'_> {
     type Output = (f64, f64);
 
     #[allow(clippy::inline_always, reason = "compiled once for each instruction set")]
     #[inline(always)]
     fn with_simd<S: Simd>(self, _: S) -> (f64, f64) {
-        let Self { rows, d, masses, units, values, into } = self;
-        let places = &into.places;
-        into.rows.resize(if rows.is_empty() { 0 } else { units.len() * d }, 0.0);
-        match d {
-            _ if rows.is_empty() => {}
-            1 => gather_narrow::<F, 1>(rows, places, &mut into.rows),
-            2 => gather_narrow::<F, 2>(rows, places, &mut into.rows),
-            3 => gather_narrow::<F, 3>(rows, places, &mut into.rows),
-            4 => gather_narrow::<F, 4>(rows, places, &mut into.rows),
-            _ => {
-                for (&place, to) in places.iter().zip(into.rows.chunks_exact_mut(d)) {
-                    convert(&rows[place as usize * d..][..d], to);
-                }
-            }
-        }
+        let Self { masses, units, values, into } = self;
         into.weights.resize(units.len(), 0.0);
         if let Some(masses) = masses {
             for ((weight, &unit), value) in into.weights.iter_mut().zip(units).zip(values) {
@@ -275,25 +232,6 @@ impl<F: Scalar> WithSimd for GatherPairs<'_, F> {
             *entropy = -weight * ln_of_positive(value);
         }
         (sum(&into.weights), sum(&into.entropies))
-    }
-}
-
-/// The listed rows of `D` columns, too few for a loop over them.
-#[allow(clippy::inline_always, reason = "compiled once for each instruction set")]
-#[inline(always)]
-fn gather_narrow<F: Scalar, const D: usize>(rows: &[F], places: &[u32], out: &mut [f64]) {
-    let (rows, _) = rows.as_chunks::<D>();
-    let (out, _) = out.as_chunks_mut::<D>();
-    for (&place, to) in places.iter().zip(out) {
-        convert(&rows[place as usize], to);
-    }
-}
-
-#[allow(clippy::inline_always, reason = "compiled once for each instruction set")]
-#[inline(always)]
-fn convert<F: Scalar>(row: &[F], to: &mut [f64]) {
-    for (to, value) in to.iter_mut().zip(row) {
-        *to = value.to_f64();
     }
 }
 

@@ -1,8 +1,8 @@
 //! Where responsibilities come from: scores, given labels, or a given table.
 
-use crate::data::{RowBlock, Units};
+use crate::data::RowBlock;
 use crate::error::Result;
-use crate::local_step::Space;
+use crate::local_step::{Space, Units};
 use crate::responsibilities::no_finite_weight;
 use crate::scoring::{Block, PairBounds, Scorer};
 use crate::simd::Scalar;
@@ -46,7 +46,7 @@ pub trait Assign<F: Scalar>: Sync {
     /// [`crate::Error::Numerical`] for a row without any finite log weight.
     fn assign(
         &self,
-        units: &Units<'_, F>,
+        units: &dyn Units<F>,
         listed: Listed<'_>,
         rows: RowBlock<'_, F>,
         out: BlockMut<'_>,
@@ -81,7 +81,7 @@ impl<F: Scalar> Assign<F> for ByScore<'_, F> {
 
     fn assign(
         &self,
-        units: &Units<'_, F>,
+        units: &dyn Units<F>,
         listed: Listed<'_>,
         rows: RowBlock<'_, F>,
         out: BlockMut<'_>,
@@ -89,7 +89,7 @@ impl<F: Scalar> Assign<F> for ByScore<'_, F> {
     ) -> Result<()> {
         space.sink.reset(out.log_normalizers.len(), self.width, self.scorer.n_components(), self.margin, self.abandon);
         let block = Block { rows, leads: listed.leads };
-        self.scorer.score_rows(block, out.bounds, &mut space.sink, &mut space.scratch);
+        units.score(self.scorer, listed.units, block, out.bounds, &mut space.sink, &mut space.scratch);
         *out.n_evaluated = space.sink.n_evaluated;
         space.sink.normalize(out.components, out.values, out.log_normalizers).map_err(|row| {
             let values = match rows {
@@ -121,7 +121,7 @@ impl<F: Scalar> Assign<F> for OfShares<'_, F> {
 
     fn assign(
         &self,
-        units: &Units<'_, F>,
+        units: &dyn Units<F>,
         listed: Listed<'_>,
         rows: RowBlock<'_, F>,
         out: BlockMut<'_>,
@@ -157,7 +157,7 @@ impl<F: Scalar> Assign<F> for FromPairs<'_> {
 
     fn assign(
         &self,
-        _: &Units<'_, F>,
+        _: &dyn Units<F>,
         listed: Listed<'_>,
         _: RowBlock<'_, F>,
         out: BlockMut<'_>,
@@ -186,15 +186,16 @@ impl<F: Scalar> Assign<F> for RawScores<'_, F> {
 
     fn assign(
         &self,
-        _: &Units<'_, F>,
-        _: Listed<'_>,
+        units: &dyn Units<F>,
+        listed: Listed<'_>,
         rows: RowBlock<'_, F>,
         out: BlockMut<'_>,
         space: &mut Space<F>,
     ) -> Result<()> {
         let k = self.scorer.n_components();
         space.sink.reset(out.log_normalizers.len(), k, k, None, false);
-        self.scorer.score_rows(Block { rows, leads: &[] }, None, &mut space.sink, &mut space.scratch);
+        let block = Block { rows, leads: &[] };
+        units.score(self.scorer, listed.units, block, None, &mut space.sink, &mut space.scratch);
         out.log_normalizers.fill(0.0);
         self.scorer.add_row_terms(rows, out.log_normalizers);
         for ((row, values), term) in out.values.chunks_exact_mut(k).enumerate().zip(&*out.log_normalizers) {
@@ -219,7 +220,7 @@ impl<F: Scalar> Assign<F> for FromLabels<'_> {
 
     fn assign(
         &self,
-        units: &Units<'_, F>,
+        units: &dyn Units<F>,
         listed: Listed<'_>,
         _: RowBlock<'_, F>,
         out: BlockMut<'_>,
@@ -243,7 +244,7 @@ impl<F: Scalar> Assign<F> for OneEach {
 
     fn assign(
         &self,
-        _: &Units<'_, F>,
+        _: &dyn Units<F>,
         listed: Listed<'_>,
         _: RowBlock<'_, F>,
         out: BlockMut<'_>,
@@ -272,7 +273,7 @@ impl<F: Scalar> Assign<F> for FromTable<'_> {
 
     fn assign(
         &self,
-        units: &Units<'_, F>,
+        units: &dyn Units<F>,
         listed: Listed<'_>,
         _: RowBlock<'_, F>,
         out: BlockMut<'_>,

@@ -7,32 +7,35 @@
 mod accumulate;
 mod assign;
 mod bounds;
+mod gather;
 mod order;
 mod state;
 mod tap;
+mod units;
 
-use std::ops::AddAssign;
+use std::ops::{AddAssign, Range};
 
 use serde::{Deserialize, Serialize};
 
 use crate::component::ComponentId;
-use crate::data::{RowBlock, SparseRows, Units};
 use crate::error::Result;
 use crate::likelihood::Likelihood;
-use crate::parallel::{Cancel, blocks, for_each_with};
+use crate::parallel::{Cancel, for_each_with};
 use crate::responsibilities::{Responsibilities, TopL};
 use crate::scoring::{PairBounds, Scratch};
 use crate::simd::Scalar;
 use crate::suffstats::Summary;
 
 pub use accumulate::pair_gap;
-use accumulate::{ChunkRows, Pairs};
+use accumulate::{ChunkUnits, Pairs};
 pub use assign::{Assign, BlockMut, ByScore, FromLabels, FromPairs, FromTable, Listed, OfShares, OneEach, RawScores};
 pub use bounds::Bounds;
 use bounds::Known;
+pub use gather::Gather;
 use order::Order;
 pub use state::{LocalState, Memory};
 pub use tap::{Chunk, Tap};
+pub use units::{Read, Units};
 
 /// Rows scored together: they and one band of products stay in the second-level cache.
 const BLOCK: usize = 240;
@@ -108,7 +111,7 @@ impl<F: Scalar> LocalStep<'_, F> {
     /// tap returns.
     pub fn run(
         &self,
-        units: &Units<'_, F>,
+        units: &dyn Units<F>,
         mut state: Option<&mut LocalState>,
         taps: &mut [&mut dyn Tap],
     ) -> Result<Outcome> {
@@ -120,21 +123,21 @@ impl<F: Scalar> LocalStep<'_, F> {
         let width = self.assign.width();
         let n_columns = self.ids.len() + usize::from(self.assign.tail_log_weight().is_some());
         let size = chunk_rows(width, d);
-        // Sparse rows are read where they lie.
-        let mut rows = vec![F::ZERO; if units.csr().is_some() { 0 } else { size.min(units.len()) * d }];
+        let mut read: Vec<F> = Vec::new();
         let mut responsibilities = Responsibilities::zeros(size.min(units.len()), width);
         let mut scored = Responsibilities::zeros(0, width);
         let mut evaluated = 0;
         let mut pairs = Pairs::default();
         let mut best = vec![None; if state.is_some() { units.len() } else { 0 }];
-        for (index, range) in blocks(units.len(), size).enumerate() {
-            let rows = if rows.is_empty() { &mut [] } else { &mut rows[..range.len() * d] };
+        for (index, range) in chunks(units, size).enumerate() {
+            read.resize(range.len() * units.n_values(), F::ZERO);
             responsibilities.resize(range.len());
             let order = Order::new(range.clone(), state.as_deref(), self.ids);
             let bounds = state.as_deref().and_then(LocalState::bounds);
             let known = bounds.map(|bounds| bounds.known(index, range.clone(), self.ids));
             let mut values = vec![0; known.as_ref().map_or(0, |known| known.drifts.len() * order.units.len())];
-            evaluated += self.assign_chunk(units, &order, rows, &mut responsibilities, known.as_ref(), &mut values)?;
+            evaluated +=
+                self.assign_chunk(units, &order, &mut read, &mut responsibilities, known.as_ref(), &mut values)?;
             order.restore(&mut responsibilities, &mut scored);
             let list: Vec<u32> = (range.start as u32..range.end as u32).collect();
             let masses = units.masses(&list);
@@ -143,9 +146,10 @@ impl<F: Scalar> LocalStep<'_, F> {
             tap::show(taps, units, &list, &responsibilities)?;
             if self.keep != Keep::Nothing {
                 pairs.sort(&responsibilities, &masses, n_columns);
-                let numbers = row_numbers(units, &order.units);
-                let rows = ChunkRows { rows: row_block(units, rows, &numbers), order: &order };
-                accumulate::accumulate(self, rows, &masses, &responsibilities, &pairs, &mut summary)?;
+                let mut numbers = Vec::new();
+                let rows = units.rows(&order.units, &read, &mut numbers);
+                let chunk = ChunkUnits { units, first: range.start as u32, rows, order: &order };
+                accumulate::accumulate(self, chunk, &masses, &responsibilities, &pairs, &mut summary)?;
             }
             if let Some(state) = state.as_deref_mut() {
                 for (at, best) in best[range.clone()].iter_mut().enumerate() {
@@ -165,9 +169,9 @@ impl<F: Scalar> LocalStep<'_, F> {
 
     fn assign_chunk(
         &self,
-        units: &Units<'_, F>,
+        units: &dyn Units<F>,
         order: &Order,
-        rows: &mut [F],
+        read: &mut [F],
         responsibilities: &mut Responsibilities,
         known: Option<&Known<'_>>,
         values: &mut [u16],
@@ -176,7 +180,7 @@ impl<F: Scalar> LocalStep<'_, F> {
             Some(_) => (order.units.len() / BOUNDED_BLOCKS).next_multiple_of(F::GROUP).clamp(BLOCK, BOUNDED_BLOCK),
             None => BLOCK,
         };
-        let (d, width) = (units.dimension(), responsibilities.width);
+        let (n_values, width) = (units.n_values(), responsibilities.width);
         let origin: Vec<F> = self.likelihood.origin().iter().map(|&value| F::from_f64(value)).collect();
         let outs = responsibilities
             .components
@@ -187,42 +191,37 @@ impl<F: Scalar> LocalStep<'_, F> {
         let lists = order.units.chunks(block).zip(order.leads.chunks(block)).zip(&mut n_evaluated);
         let n_bounds = known.map_or(0, |known| block * known.drifts.len());
         let mut values = values.chunks_mut(n_bounds.max(1));
-        let mut rows = rows.chunks_mut(block * d);
+        let mut read = read.chunks_mut((block * n_values).max(1));
         let items: Vec<_> = outs
             .zip(lists)
-            .map(|(outs, lists)| (((rows.next().unwrap_or_default(), outs), lists), values.next().unwrap_or_default()))
+            .map(|(outs, lists)| (((read.next().unwrap_or_default(), outs), lists), values.next().unwrap_or_default()))
             .collect();
-        for_each_with(items, Space::default, |space, (((rows, outs), ((listed, leads), n_evaluated)), values)| {
+        for_each_with(items, Space::default, |space, (((read, outs), ((listed, leads), n_evaluated)), values)| {
             self.cancel.check()?;
             let ((components, values_of), log_normalizers) = outs;
             let listed = Listed { units: listed, leads };
-            if !rows.is_empty() {
-                units.read(listed.units.iter().map(|&unit| unit as usize), &origin, rows);
-            }
-            let numbers = row_numbers(units, listed.units);
+            units.read(listed.units, &origin, read);
+            let mut numbers = Vec::new();
+            let rows = units.rows(listed.units, read, &mut numbers);
             let bounds = known.map(|known| {
                 known.copy(listed.units, values);
                 PairBounds { values, drifts: &known.drifts }
             });
             let out = BlockMut { components, values: values_of, log_normalizers, n_evaluated, bounds };
-            self.assign.assign(units, listed, row_block(units, rows, &numbers), out, space)
+            self.assign.assign(units, listed, rows, out, space)
         })?;
         Ok(n_evaluated.iter().sum())
     }
 }
 
-/// The rows of sparse units in their table; none where they are not sparse.
-fn row_numbers<F: Scalar>(units: &Units<'_, F>, listed: &[u32]) -> Vec<u32> {
-    let sparse = if units.csr().is_some() { listed } else { &[] };
-    sparse.iter().map(|&unit| units.row_number(unit as usize) as u32).collect()
-}
-
-/// Rows that were read, or sparse rows by their numbers.
-fn row_block<'a, F: Scalar>(units: &'a Units<'_, F>, rows: &'a [F], numbers: &'a [u32]) -> RowBlock<'a, F> {
-    match units.csr() {
-        Some(table) => RowBlock::Sparse(SparseRows { table, numbers }),
-        None => RowBlock::Dense(rows),
-    }
+/// The chunks of at most `size` units that hold whole groups, in order.
+fn chunks<F: Scalar>(units: &dyn Units<F>, size: usize) -> impl Iterator<Item = Range<usize>> {
+    let mut first = 0;
+    std::iter::from_fn(move || {
+        let range = first..units.chunk_end(first, size);
+        first = range.end;
+        (!range.is_empty()).then_some(range)
+    })
 }
 
 /// Number of rows of a chunk, a function of the sizes only. It gives each component enough pairs for long sums in

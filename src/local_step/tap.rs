@@ -1,9 +1,9 @@
 //! Taps see responsibilities once, as they are made.
 
-use crate::data::Units;
 use crate::error::Result;
-use crate::real::Real;
+use crate::local_step::Units;
 use crate::responsibilities::Responsibilities;
+use crate::simd::Scalar;
 
 /// The responsibilities of consecutive units.
 pub struct Chunk<'a> {
@@ -31,9 +31,9 @@ pub trait Tap {
 }
 
 /// Shows a chunk of listed units to every tap.
-pub(super) fn show<F: Real>(
+pub(super) fn show<F: Scalar>(
     taps: &mut [&mut dyn Tap],
-    units: &Units<'_, F>,
+    units: &dyn Units<F>,
     listed: &[u32],
     responsibilities: &Responsibilities,
 ) -> Result<()> {

@@ -1,7 +1,7 @@
 //! Fresh parts of a component, from a subsample of its rows (moves recipe, section 3).
 
 use crate::component::{ComponentId, Edit};
-use crate::data::Units;
+use crate::data::RowUnits;
 use crate::error::Result;
 use crate::global_step::Globals;
 use crate::likelihood::Metric;
@@ -76,7 +76,7 @@ impl<F: Scalar> Creation<'_, F> {
     fn fitted(
         &self,
         place: usize,
-        units: &Units<'_, F>,
+        units: &RowUnits<'_, F>,
         start: Start,
         choices: &mut dyn Choices,
     ) -> Result<Option<Globals>> {
@@ -120,7 +120,7 @@ impl<F: Scalar> Creation<'_, F> {
     /// The first label of every row.
     fn start(
         &self,
-        units: &Units<'_, F>,
+        units: &RowUnits<'_, F>,
         target: Sufficient<'_>,
         start: Start,
         choices: &mut dyn Choices,
@@ -136,7 +136,7 @@ impl<F: Scalar> Creation<'_, F> {
     }
 
     /// A local step over the subsample that keeps the best `width` parts of each row.
-    fn deal(&self, units: &Units<'_, F>, parts: &Globals, width: usize, keep: Keep) -> Result<Summary> {
+    fn deal(&self, units: &RowUnits<'_, F>, parts: &Globals, width: usize, keep: Keep) -> Result<Summary> {
         let scorer = parts.scorer_without_tail(self.model)?;
         let deal = ByScore {
             scorer: scorer.as_ref(),
@@ -149,7 +149,7 @@ impl<F: Scalar> Creation<'_, F> {
         self.run(units, &parts.ids, &deal, keep)
     }
 
-    fn run(&self, units: &Units<'_, F>, ids: &[ComponentId], assign: &dyn Assign<F>, keep: Keep) -> Result<Summary> {
+    fn run(&self, units: &RowUnits<'_, F>, ids: &[ComponentId], assign: &dyn Assign<F>, keep: Keep) -> Result<Summary> {
         let likelihood = self.model.likelihood.as_ref();
         let step = LocalStep { likelihood, ids, assign, keep, cancel: self.cancel };
         step.run(units, None, &mut []).map(|outcome| outcome.summary)

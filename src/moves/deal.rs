@@ -7,9 +7,8 @@
 use std::collections::HashMap;
 
 use crate::component::ComponentId;
-use crate::data::Units;
 use crate::error::Result;
-use crate::local_step::{ByScore, Keep, LocalStep, OfShares};
+use crate::local_step::{ByScore, Keep, LocalStep, OfShares, Units};
 use crate::moves::look::{Look, Seen, TAIL};
 use crate::parallel::try_map;
 use crate::responsibilities::Sparsity;
@@ -36,7 +35,7 @@ pub(super) struct Dealt {
 
 impl<F: Scalar> Look<'_, F> {
     /// Deals each target's whole share of a row to its parts (moves recipe, section 4).
-    pub(super) fn deal(&self, units: &Units<'_, F>, seen: &Seen, places: &HashMap<ComponentId, u32>) -> Result<Dealt> {
+    pub(super) fn deal(&self, units: &dyn Units<F>, seen: &Seen, places: &HashMap<ComponentId, u32>) -> Result<Dealt> {
         let proposals = &self.plan.proposals;
         let mut of_place = vec![usize::MAX; self.ids.len() + 1];
         for (at, proposal) in proposals.iter().enumerate() {
@@ -93,7 +92,7 @@ impl<F: Scalar> Look<'_, F> {
     fn deal_one(
         &self,
         at: usize,
-        units: &Units<'_, F>,
+        units: &dyn Units<F>,
         seen: &Seen,
         list: &[usize],
         width: usize,
@@ -111,7 +110,7 @@ impl<F: Scalar> Look<'_, F> {
             cancel: self.cancel,
         };
         let mut dealt = Seen::default();
-        let outcome = step.run(&units.select(&rows), None, &mut [&mut dealt])?;
+        let outcome = step.run(units.select(&rows).as_ref(), None, &mut [&mut dealt])?;
         Ok((outcome.summary, dealt))
     }
 }

@@ -7,7 +7,7 @@
 use std::collections::{BTreeMap, HashMap};
 
 use crate::component::{ComponentId, Edit, EditLog};
-use crate::data::Units;
+use crate::data::RowUnits;
 use crate::error::Result;
 use crate::global_step::Globals;
 use crate::local_step::{Assign, ByScore, Chunk, FromPairs, Keep, LocalStep, OfShares, Tap};
@@ -187,7 +187,7 @@ impl<F: Scalar> Refit<'_, F> {
     /// What rows contribute to components; their masses and base measures are those of the data before and after.
     fn sum(
         &self,
-        units: &Units<'_, F>,
+        units: &RowUnits<'_, F>,
         ids: &[ComponentId],
         assign: &dyn Assign<F>,
         tap: Option<&mut Pairs>,

@@ -4,9 +4,9 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use crate::component::ComponentId;
-use crate::data::{Sample, Units};
+use crate::data::Sample;
 use crate::error::Result;
-use crate::local_step::{Chunk, Tap, pair_gap};
+use crate::local_step::{Chunk, Tap, Units, pair_gap};
 use crate::model::Model;
 use crate::moves::deal::Dealt;
 use crate::moves::delete::MOST_ROWS;
@@ -85,7 +85,7 @@ impl<F: Scalar> Look<'_, F> {
     ///
     /// # Errors
     /// [`crate::Error::Cancelled`]; [`crate::Error::Numerical`].
-    pub fn at(&self, batch: usize, units: &Units<'_, F>, seen: &Seen, summary: &mut Summary) -> Result<Findings> {
+    pub fn at(&self, batch: usize, units: &dyn Units<F>, seen: &Seen, summary: &mut Summary) -> Result<Findings> {
         let places: HashMap<ComponentId, u32> = self.ids.iter().copied().zip(0..).collect();
         if !self.plan.pairs.is_empty() {
             summary.gaps = self.gaps(units, seen, &places);
@@ -100,7 +100,7 @@ impl<F: Scalar> Look<'_, F> {
     }
 
     /// The gaps of the pairs that the plan lists (spec 4.4).
-    fn gaps(&self, units: &Units<'_, F>, seen: &Seen, places: &HashMap<ComponentId, u32>) -> PairGaps {
+    fn gaps(&self, units: &dyn Units<F>, seen: &Seen, places: &HashMap<ComponentId, u32>) -> PairGaps {
         let mut near: Vec<Vec<(u32, u32)>> = vec![Vec::new(); self.ids.len() + 1];
         for (pair, (a, b)) in (0..).zip(&self.plan.pairs) {
             if let (Some(&a), Some(&b)) = (places.get(a), places.get(b)) {
@@ -137,7 +137,7 @@ impl<F: Scalar> Look<'_, F> {
         &self,
         collect: &Collect,
         batch: usize,
-        units: &Units<'_, F>,
+        units: &dyn Units<F>,
         seen: &Seen,
         labels: &[ComponentId],
     ) -> BTreeMap<ComponentId, Bag> {
@@ -159,7 +159,7 @@ impl<F: Scalar> Look<'_, F> {
                 list.truncate(collect.most);
                 let (names, own): (Vec<_>, Vec<_>) = list.into_iter().unzip();
                 let mut rows = Sample::default();
-                rows.extend(units, &own);
+                units.copy_into(&own, &mut rows);
                 (id, Bag { rows, names })
             })
             .collect()
@@ -169,7 +169,7 @@ impl<F: Scalar> Look<'_, F> {
     fn shared(
         &self,
         batch: usize,
-        units: &Units<'_, F>,
+        units: &dyn Units<F>,
         seen: &Seen,
         places: &HashMap<ComponentId, u32>,
         dealt: &Dealt,
@@ -205,7 +205,7 @@ impl<F: Scalar> Look<'_, F> {
                 shared.pairs.push(pairs);
             }
         }
-        shared.rows.extend(units, &list);
+        units.copy_into(&list, &mut shared.rows);
         shared.batches = vec![batch as u32; list.len()];
         (shared, crowded)
     }

@@ -1,7 +1,7 @@
 //! Where the parts of a component start: k-means++ in the metric that suits the likelihood (moves recipe, section 3).
 
 use crate::component::ComponentId;
-use crate::data::Units;
+use crate::data::RowUnits;
 use crate::error::Result;
 use crate::init::Seeding;
 use crate::likelihood::Metric;
@@ -20,7 +20,7 @@ const LLOYD_STEPS: usize = 3;
 /// [`crate::Error::Cancelled`]; [`crate::Error::Numerical`].
 pub(super) fn labels<F: Scalar>(
     model: &Model<F>,
-    units: &Units<'_, F>,
+    units: &RowUnits<'_, F>,
     metric: &Metric,
     ids: &[ComponentId],
     choices: &mut dyn Choices,
@@ -50,7 +50,7 @@ pub(super) fn labels<F: Scalar>(
 }
 
 /// Labels 0 and 1 by the side of the plane through the mean across the leading principal component (spec 4.8).
-pub(super) fn bisect<F: Scalar>(model: &Model<F>, units: &Units<'_, F>, factors: &[f64]) -> Result<Vec<u32>> {
+pub(super) fn bisect<F: Scalar>(model: &Model<F>, units: &RowUnits<'_, F>, factors: &[f64]) -> Result<Vec<u32>> {
     let points = Points::scaled(model, units, factors);
     let d = points.d;
     let mean = points.mean();
@@ -79,7 +79,7 @@ struct Points {
 }
 
 impl Points {
-    fn new<F: Scalar>(model: &Model<F>, units: &Units<'_, F>) -> Self {
+    fn new<F: Scalar>(model: &Model<F>, units: &RowUnits<'_, F>) -> Self {
         let (n, d) = (units.len(), units.dimension());
         let origin: Vec<F> = model.likelihood.origin().iter().map(|&value| F::from_f64(value)).collect();
         let mut rows = vec![F::ZERO; n * d];
@@ -88,14 +88,14 @@ impl Points {
         Self { d, values, masses: (0..n).map(|unit| units.mass(unit)).collect(), angles: false }
     }
 
-    fn scaled<F: Scalar>(model: &Model<F>, units: &Units<'_, F>, factors: &[f64]) -> Self {
+    fn scaled<F: Scalar>(model: &Model<F>, units: &RowUnits<'_, F>, factors: &[f64]) -> Self {
         let mut points = Self::new(model, units);
         let scale = |row: &mut [f64]| row.iter_mut().zip(factors).for_each(|(value, factor)| *value *= factor);
         points.values.chunks_exact_mut(points.d).for_each(scale);
         points
     }
 
-    fn directions<F: Scalar>(model: &Model<F>, units: &Units<'_, F>, whiten: &[f64]) -> Self {
+    fn directions<F: Scalar>(model: &Model<F>, units: &RowUnits<'_, F>, whiten: &[f64]) -> Self {
         let mut points = Self::new(model, units);
         let d = points.d;
         for row in points.values.chunks_exact_mut(d) {

@@ -6,7 +6,7 @@ use common::{clustered, distance, generator, globals_of_rows, model, specificati
 use proptest::prelude::*;
 use rand::RngExt;
 use stickbreak::component::EditLog;
-use stickbreak::data::{DenseRows, RowBlock, Rows, TableRows, Units, moments, whole};
+use stickbreak::data::{DenseRows, RowBlock, RowUnits, Rows, TableRows, moments, whole};
 use stickbreak::elbo::collapsed;
 use stickbreak::fit::{Cut, Fitted, Options, Schedule, fit};
 use stickbreak::init::{Beginning, Init};
@@ -59,7 +59,7 @@ fn local_step<F: Scalar>(
         keep,
         cancel: &Cancel::default(),
     };
-    step.run(&Units::all(&table, weights), None, &mut []).expect("finite")
+    step.run(&RowUnits::all(&table, weights), None, &mut []).expect("finite")
 }
 
 /// The same summary by plain loops: one score at a time, selection by sorting, sums row by row.
@@ -149,7 +149,7 @@ proptest! {
             keep: Keep::SummaryAndGaps,
             cancel: &Cancel::default(),
         };
-        let part = |range| step.run(&Units::range(&table, None, range), None, &mut []).expect("finite").summary;
+        let part = |range| step.run(&RowUnits::range(&table, None, range), None, &mut []).expect("finite").summary;
         let (first, second) = (part(0..cut), part(cut..n));
         let mut sum = first.clone();
         sum.add(&second).expect("same components");
@@ -225,7 +225,7 @@ proptest! {
                 keep: Keep::SummaryAndGaps,
                 cancel: &Cancel::default(),
             };
-            step.run(&Units::all(&table, weights), None, &mut []).expect("finite").summary
+            step.run(&RowUnits::all(&table, weights), None, &mut []).expect("finite").summary
         };
         let (a, b) = (summarize(&doubled, &twice, None), summarize(&rows, &shares, Some(&vec![2.0; n])));
         let (x, y) = (collapsed(&model, &a).expect("definite").total(), collapsed(&model, &b).expect("definite").total());
@@ -260,7 +260,7 @@ fn one_row_gives_its_marginal_likelihood() {
         keep: Keep::Summary,
         cancel: &Cancel::default(),
     };
-    let summary = step.run(&Units::all(&table, None), None, &mut []).expect("finite").summary;
+    let summary = step.run(&RowUnits::all(&table, None), None, &mut []).expect("finite").summary;
     let bound = collapsed(&model, &summary).expect("definite").total();
     // ln m(x) is the prior predictive of the row.
     let nothing = Summary::empty(ids.clone(), model.likelihood.n_statistics(), false);
@@ -297,7 +297,7 @@ fn seeding_can_be_enumerated() {
     let (n, d, k) = (4, 2, 2);
     let weights = [1.0, 2.0, 3.0, 4.0];
     let table = DenseRows::new(&rows[..], d);
-    let units = Units::all(&table, Some(&weights));
+    let units = RowUnits::all(&table, Some(&weights));
     let model = model::<f64>("Gaussian", "DirichletProcess", k, &rows, d);
     let source = whole(&table, Some(&weights)).expect("four rows");
     let ids = EditLog::with_components(k).components().expect("one append");

@@ -6,7 +6,7 @@ use common::{clustered, distance, generator, globals_of_rows, model, specificati
 use proptest::prelude::*;
 use rand::RngExt;
 use stickbreak::component::{ComponentId, Edit};
-use stickbreak::data::{DenseRows, TableRows, Units};
+use stickbreak::data::{DenseRows, RowUnits, TableRows};
 use stickbreak::elbo::collapsed;
 use stickbreak::fit::{Cut, Options, Schedule, fit};
 use stickbreak::global_step::Globals;
@@ -37,7 +37,7 @@ fn step<F: Scalar>(
         keep: Keep::SummaryAndGaps,
         cancel: &Cancel::default(),
     };
-    step.run(&Units::all(&table, weights), state, &mut []).expect("finite")
+    step.run(&RowUnits::all(&table, weights), state, &mut []).expect("finite")
 }
 
 proptest! {

@@ -6,7 +6,7 @@ use std::time::Instant;
 
 use common::{clustered, distance, globals_of_rows, model};
 use stickbreak::component::{ComponentId, Edit, EditLog};
-use stickbreak::data::{ArrayBatches, BatchSource, CallbackBatches, DenseRows, Units};
+use stickbreak::data::{ArrayBatches, BatchSource, CallbackBatches, DenseRows, RowUnits};
 use stickbreak::elbo::collapsed;
 use stickbreak::error::Error;
 use stickbreak::executor::{Executor, InProcess, LocalOptions};
@@ -245,7 +245,7 @@ fn a_callback_source_gives_the_bits_of_the_array() {
     let made = rows.clone();
     let callback = CallbackBatches::new(D, 4, move |batch| {
         let size = N / 4 * D;
-        Ok(Units::owned(Box::new(DenseRows::new(made[batch * size..(batch + 1) * size].to_vec(), D)), None))
+        Ok(RowUnits::owned(Box::new(DenseRows::new(made[batch * size..(batch + 1) * size].to_vec(), D)), None))
     });
     let from_callback = run(&model, &callback, 3).expect("the same rows");
     assert_eq!(from_array.summary, from_callback.summary);
@@ -260,7 +260,7 @@ fn visits(shuffle: bool, passes: usize) -> Vec<Vec<usize>> {
     let source = CallbackBatches::new(D, 4, |batch| {
         asked.lock().expect("no panic").push(batch);
         let size = N / 4 * D;
-        Ok(Units::owned(Box::new(DenseRows::new(rows[batch * size..(batch + 1) * size].to_vec(), D)), None))
+        Ok(RowUnits::owned(Box::new(DenseRows::new(rows[batch * size..(batch + 1) * size].to_vec(), D)), None))
     });
     run_in_order(&model, &source, passes, shuffle).expect("in memory");
     asked.into_inner().expect("no panic").chunks(4).map(<[usize]>::to_vec).collect()
@@ -290,7 +290,7 @@ fn a_source_that_fails_later_leaves_the_last_complete_state() {
                 return Err(Error::Source { batch: Some(batch), message: "gone".into() });
             }
             let size = N / 4 * D;
-            Ok(Units::owned(Box::new(DenseRows::new(rows[batch * size..(batch + 1) * size].to_vec(), D)), None))
+            Ok(RowUnits::owned(Box::new(DenseRows::new(rows[batch * size..(batch + 1) * size].to_vec(), D)), None))
         }
     };
     let late = run(&model, &CallbackBatches::new(D, 4, failing(10)), 5).expect("two passes were complete");

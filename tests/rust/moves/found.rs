@@ -2,7 +2,7 @@
 
 use proptest::prelude::*;
 use stickbreak::component::{ComponentId, EditLog};
-use stickbreak::data::{Csr, CsrRows, DenseRows, Rows, Sample, Units};
+use stickbreak::data::{Csr, CsrRows, DenseRows, RowUnits, Rows, Sample};
 use stickbreak::moves::{Bag, Collect, Findings, Found, Plan, SharedRows};
 use stickbreak::rng::{Purpose, name, permutation, stream};
 use stickbreak::suffstats::{PairGaps, Summary};
@@ -15,7 +15,7 @@ fn sample(rows: std::ops::Range<u32>) -> Sample {
     let masses: Vec<f64> = (0..rows.end).map(|row| 1.0 + f64::from(row) / 10.0).collect();
     let table = DenseRows::new(values, D);
     let mut sample = Sample::default();
-    sample.extend(&Units::all(&table, Some(&masses)), &rows.collect::<Vec<_>>());
+    sample.extend(&RowUnits::all(&table, Some(&masses)), &rows.collect::<Vec<_>>());
     sample
 }
 
@@ -82,7 +82,7 @@ proptest! {
         } else {
             Box::new(DenseRows::new(&dense, D))
         };
-        let units = Units::all(table.as_ref(), None);
+        let units = RowUnits::all(table.as_ref(), None);
         let part = |range: std::ops::Range<u32>| {
             let mut part = Sample::default();
             part.extend(&units, &range.collect::<Vec<_>>());

@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 
 use stickbreak::component::{ComponentId, Edit, EditLog};
-use stickbreak::data::{ArrayBatches, BatchSource, Rows, Sample, Units};
+use stickbreak::data::{ArrayBatches, BatchSource, RowUnits, Rows, Sample};
 use stickbreak::elbo::collapsed;
 use stickbreak::error::Error;
 use stickbreak::executor::{Executor, InProcess, LocalOptions};
@@ -74,7 +74,7 @@ impl<'a> Replay<'a> {
             LocalOptions { sparsity: setting.sparsity, margin: setting.margin, bounds_memory: 1, keep: Keep::Summary };
         let executor = || InProcess::new(model, source, options, Cancel::default()).expect("in memory");
         let table: Vec<Shares> = labels.iter().map(|&label| [(ComponentId(label), 1.0)].into()).collect();
-        let units = Units::all(rows, weights);
+        let units = RowUnits::all(rows, weights);
         let ids = edits.components().expect("one append");
         let cancel = Cancel::default();
         let start = run(model, &units, &ids, &values_of(&units, &ids, &table), &cancel);
@@ -251,7 +251,7 @@ impl<'a> Replay<'a> {
 
     /// Gives each row's share of the target to the two parts with the largest scores, in proportion to their exponentials, where
     /// there is room, and else to the first of them.
-    fn deal(&mut self, units: &Units<'_, f64>, room: &[Vec<ComponentId>], target: ComponentId, parts: &Globals) {
+    fn deal(&mut self, units: &RowUnits<'_, f64>, room: &[Vec<ComponentId>], target: ComponentId, parts: &Globals) {
         let mut scores = vec![Vec::new(); self.table.len()];
         let scorer = parts.scorer_without_tail(self.model).expect("definite");
         let raw = RawScores { scorer: scorer.as_ref() };
@@ -275,7 +275,7 @@ impl<'a> Replay<'a> {
     }
 
     /// The copies of rows that are shared with candidates for deletes have all responsibilities, of parts in the place of targets.
-    fn check_shared(&self, shared: &SharedRows, units: &Units<'_, f64>, targets: &[ComponentId]) {
+    fn check_shared(&self, shared: &SharedRows, units: &RowUnits<'_, f64>, targets: &[ComponentId]) {
         let is_listed = |shares: &Shares| self.state.plan.shared.iter().any(|id| shares.contains_key(id));
         let listed: Vec<usize> =
             (0..units.len()).filter(|&unit| is_listed(&self.table[units.row_number(unit)])).collect();
@@ -366,7 +366,7 @@ impl<'a> Replay<'a> {
         let mut accepted = (Kind::Birth, 0);
         for proposal in of_new {
             let heads: Vec<_> = proposal.parts.ids.iter().filter(|id| new.contains(id)).copied().collect();
-            let units = Units::all(self.rows, self.weights);
+            let units = RowUnits::all(self.rows, self.weights);
             let of_parts = self.shares_of_parts(proposal.target);
             let groups = groups(self.model, &units, &proposal.parts.ids, &of_parts, heads.len() + 1, &self.cancel);
             for (shares, of_parts) in self.table.iter_mut().zip(&of_parts).filter(|(_, own)| !own.is_empty()) {
@@ -390,7 +390,7 @@ impl<'a> Replay<'a> {
             (0..self.table.len()).filter(|&row| self.table[row].contains_key(&gone)).map(|row| row as u32).collect();
         let others: Vec<u32> = (0..self.table.len() as u32).filter(|row| own.binary_search(row).is_err()).collect();
         let left: Vec<ComponentId> = ids.iter().filter(|id| **id != gone).copied().collect();
-        let all = Units::all(self.rows, self.weights);
+        let all = RowUnits::all(self.rows, self.weights);
         let (mine, theirs) = (all.select(&own), all.select(&others));
         let shares: Vec<f64> = own.iter().map(|&row| self.table[row as usize].values().sum()).collect();
         let mut rest = run(self.model, &theirs, &left, &values_of(&theirs, &left, &self.table), &self.cancel);
@@ -419,7 +419,7 @@ impl<'a> Replay<'a> {
 
     /// Merge-entropy gaps of the listed pairs: H_a + H_b - H_ab of all rows.
     fn check_gaps(&self, total: &Summary) {
-        let units = Units::all(self.rows, self.weights);
+        let units = RowUnits::all(self.rows, self.weights);
         let entropy = |share: f64| if share > 0.0 { -share * share.ln() } else { 0.0 };
         for &(a, b) in &self.state.plan.pairs {
             let found = total.gaps.get(a, b).expect("listed");
@@ -450,7 +450,7 @@ impl<'a> Replay<'a> {
         assert_same(self.memo.total(), &sum, "the total");
         let explained: f64 = self.memo.total().counts.iter().sum();
         let tail = self.memo.total().tail.map_or(0.0, |tail| tail.count);
-        self.assert_near(explained + tail, Units::all(self.rows, self.weights).total_mass(), "the mass");
+        self.assert_near(explained + tail, RowUnits::all(self.rows, self.weights).total_mass(), "the mass");
         assert!(self.memo.total().counts.iter().all(|&count| count > -1e-9));
         self.assert_near(self.bound(), self.bound_from_scratch(&self.memo.total().ids), "the bound");
         assert_eq!(self.edits.components().expect("a log"), self.memo.total().ids);
@@ -458,7 +458,7 @@ impl<'a> Replay<'a> {
 
     /// The bound of the responsibilities, with the components in the order of their counts. A tail is as it was.
     fn bound_from_scratch(&self, ids: &[ComponentId]) -> f64 {
-        let units = Units::all(self.rows, self.weights);
+        let units = RowUnits::all(self.rows, self.weights);
         let mut summary = run(self.model, &units, ids, &values_of(&units, ids, &self.table), &self.cancel);
         let total = self.memo.total();
         (summary.tail, summary.log_base_measure, summary.mass) = (total.tail, total.log_base_measure, total.mass);
@@ -489,21 +489,21 @@ fn falling(summary: &Summary) -> Option<Edit> {
 }
 
 /// The bits of a row.
-fn bits(units: &Units<'_, f64>, unit: usize) -> Vec<u64> {
+fn bits(units: &RowUnits<'_, f64>, unit: usize) -> Vec<u64> {
     let mut row = vec![0.0; units.dimension()];
     units.read([unit], &vec![0.0; units.dimension()], &mut row);
     row.into_iter().map(f64::to_bits).collect()
 }
 
 /// All rows with their numbers as names.
-fn bag(units: &Units<'_, f64>) -> Bag {
+fn bag(units: &RowUnits<'_, f64>) -> Bag {
     let mut rows = Sample::default();
     rows.extend(units, &(0..units.len() as u32).collect::<Vec<_>>());
     Bag { rows, names: (0..units.len() as u64).collect() }
 }
 
 /// Responsibilities as the table that [`FromTable`] takes: (all rows, K).
-fn values_of(units: &Units<'_, f64>, ids: &[ComponentId], shares: &[Shares]) -> Vec<f64> {
+fn values_of(units: &RowUnits<'_, f64>, ids: &[ComponentId], shares: &[Shares]) -> Vec<f64> {
     let mut values = vec![0.0; shares.len() * ids.len()];
     for row in (0..units.len()).map(|unit| units.row_number(unit)) {
         for (k, id) in ids.iter().enumerate() {
@@ -522,7 +522,7 @@ fn step<'a>(
     LocalStep { likelihood: model.likelihood.as_ref(), ids, assign, keep: Keep::Summary, cancel }
 }
 
-fn run(model: &Model<f64>, units: &Units<'_, f64>, ids: &[ComponentId], values: &[f64], cancel: &Cancel) -> Summary {
+fn run(model: &Model<f64>, units: &RowUnits<'_, f64>, ids: &[ComponentId], values: &[f64], cancel: &Cancel) -> Summary {
     let table = FromTable { values, n_components: ids.len() };
     step(model, ids, &table, cancel).run(units, None, &mut []).expect("finite").summary
 }
@@ -533,7 +533,7 @@ fn share_of(shares: &Shares, ids: &[ComponentId]) -> f64 {
 }
 
 /// The merge-entropy gap of two groups of components, H_a + H_b - H_ab of all units.
-fn gap(units: &Units<'_, f64>, shares: &[Shares], a: &[ComponentId], b: &[ComponentId]) -> f64 {
+fn gap(units: &RowUnits<'_, f64>, shares: &[Shares], a: &[ComponentId], b: &[ComponentId]) -> f64 {
     let entropy = |share: f64| if share > 0.0 { -share * share.ln() } else { 0.0 };
     let of_unit = |unit: usize| {
         let shares = &shares[units.row_number(unit)];
@@ -547,7 +547,7 @@ fn gap(units: &Units<'_, f64>, shares: &[Shares], a: &[ComponentId], b: &[Compon
 /// (mathematics 4.6.2 and 4.5).
 fn groups(
     model: &Model<f64>,
-    units: &Units<'_, f64>,
+    units: &RowUnits<'_, f64>,
     ids: &[ComponentId],
     shares: &[Shares],
     n: usize,
@@ -610,7 +610,7 @@ fn assert_same(found: &Summary, expected: &Summary, what: &str) {
 }
 
 /// Gaps of all pairs of components, but for rounding.
-fn assert_same_gaps(found: &Summary, units: &Units<'_, f64>, shares: &[Shares]) {
+fn assert_same_gaps(found: &Summary, units: &RowUnits<'_, f64>, shares: &[Shares]) {
     let size = 1e-11 * (1.0 + units.total_mass());
     for (k, &a) in found.ids.iter().enumerate() {
         for &b in &found.ids[..k] {

@@ -1,0 +1,144 @@
+//! What receives responsibilities: a row, a tree node that stands for many rows, a distinct word of a document.
+
+use crate::data::{RowBlock, RowUnits, Sample, SparseRows};
+use crate::likelihood::Likelihood;
+use crate::local_step::gather::Gather;
+use crate::responsibilities::TopL;
+use crate::scoring::{Block, PairBounds, Scorer, Scratch};
+use crate::simd::Scalar;
+
+/// Weighted units with sufficient statistics. They come in groups that a visit takes whole: a row is a group of its own.
+pub trait Units<F: Scalar>: Sync {
+    /// Number of units.
+    fn len(&self) -> usize;
+
+    /// Whether there is none.
+    fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// Number of columns.
+    fn dimension(&self) -> usize;
+
+    /// The number of a unit in the table it comes from.
+    fn row_number(&self, unit: usize) -> usize;
+
+    /// The mass of a unit.
+    fn mass(&self, unit: usize) -> f64;
+
+    /// The masses of listed units.
+    fn masses(&self, list: &[u32]) -> Vec<f64> {
+        list.iter().map(|&unit| self.mass(unit as usize)).collect()
+    }
+
+    /// Where a chunk ends that begins with unit `first` and has at most `size` units: behind a whole group, or behind the
+    /// first group where that is larger.
+    fn chunk_end(&self, first: usize, size: usize) -> usize {
+        self.len().min(first + size)
+    }
+
+    /// How many values of a unit [`Units::read`] copies.
+    fn n_values(&self) -> usize;
+
+    /// Copies the values of listed units, less the origin.
+    fn read(&self, list: &[u32], origin: &[F], out: &mut [F]);
+
+    /// The rows by which listed units are scored, from the values that were read of them. `numbers` is space.
+    fn rows<'a>(&'a self, list: &[u32], values: &'a [F], numbers: &'a mut Vec<u32>) -> RowBlock<'a, F>;
+
+    /// Offers the log weights of listed units to the sink, as [`Scorer::score_rows`].
+    fn score(
+        &self,
+        scorer: &dyn Scorer<F>,
+        _list: &[u32],
+        block: Block<'_, F>,
+        bounds: Option<PairBounds<'_>>,
+        sink: &mut TopL<F>,
+        scratch: &mut Scratch<F>,
+    ) {
+        scorer.score_rows(block, bounds, sink, scratch);
+    }
+
+    /// Adds weights times the mean statistics of units.
+    fn add_statistics(
+        &self,
+        likelihood: &dyn Likelihood<F>,
+        read: Read<'_, F>,
+        weights: &[f64],
+        statistics: &mut [f64],
+        gather: &mut Gather,
+    ) {
+        let (rows, space) = gather.gather(read.block, self.dimension(), read.places);
+        likelihood.accumulate(rows, weights, statistics, space);
+    }
+
+    /// Writes the mean log base measure of every unit to `out`, nats.
+    fn log_base_measures(&self, likelihood: &dyn Likelihood<F>, read: Read<'_, F>, out: &mut [f64]) {
+        likelihood.log_base_measures(read.block, out);
+    }
+
+    /// The listed units.
+    fn select(&self, list: &[u32]) -> Box<dyn Units<F> + '_>;
+
+    /// Copies the listed units out of their batch, as births and deletes need them.
+    fn copy_into(&self, list: &[u32], sample: &mut Sample);
+}
+
+/// Units whose rows have been read.
+#[derive(Debug, Clone, Copy)]
+pub struct Read<'a, F> {
+    /// The numbers of the units.
+    pub units: &'a [u32],
+    /// Rows that were read, theirs among them.
+    pub block: RowBlock<'a, F>,
+    /// Where each of the units stands among the rows; empty where the rows are theirs.
+    pub places: &'a [u32],
+}
+
+impl<F: Scalar> Units<F> for RowUnits<'_, F> {
+    fn len(&self) -> usize {
+        self.len()
+    }
+
+    fn dimension(&self) -> usize {
+        self.dimension()
+    }
+
+    fn row_number(&self, unit: usize) -> usize {
+        self.row_number(unit)
+    }
+
+    fn mass(&self, unit: usize) -> f64 {
+        self.mass(unit)
+    }
+
+    fn masses(&self, list: &[u32]) -> Vec<f64> {
+        self.masses(list)
+    }
+
+    // Sparse rows are read where they lie.
+    fn n_values(&self) -> usize {
+        if self.csr().is_some() { 0 } else { self.dimension() }
+    }
+
+    fn read(&self, list: &[u32], origin: &[F], out: &mut [F]) {
+        if self.csr().is_none() {
+            self.read(list.iter().map(|&unit| unit as usize), origin, out);
+        }
+    }
+
+    fn rows<'a>(&'a self, list: &[u32], values: &'a [F], numbers: &'a mut Vec<u32>) -> RowBlock<'a, F> {
+        let Some(table) = self.csr() else { return RowBlock::Dense(values) };
+        numbers.clear();
+        numbers.extend(list.iter().map(|&unit| self.row_number(unit as usize) as u32));
+        RowBlock::Sparse(SparseRows { table, numbers })
+    }
+
+    fn select(&self, list: &[u32]) -> Box<dyn Units<F> + '_> {
+        Box::new(self.select(list))
+    }
+
+    fn copy_into(&self, list: &[u32], sample: &mut Sample) {
+        sample.extend(self, list);
+    }
+}
