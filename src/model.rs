@@ -3,10 +3,10 @@
 use std::sync::Arc;
 
 use crate::data::Moments;
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::likelihood::{self, Frame, Likelihood};
 use crate::parameters::Parameters;
-use crate::process::{self, Allocation, Process};
+use crate::process::{self, Allocation, Weights};
 use crate::simd::Scalar;
 use crate::suffstats::Summary;
 
@@ -55,26 +55,30 @@ impl Specification {
         if self.objective == Objective::Map {
             likelihood.check_mode()?;
         }
-        Ok(Model { likelihood, process: self.process()?, objective: self.objective })
+        Ok(Model { likelihood, process: self.weights()?, objective: self.objective })
     }
 
-    /// The process alone, which has been asked whether it serves the objective.
+    /// The process as a prior on weights that serves the objective.
     ///
     /// # Errors
-    /// As [`process::build`], and [`crate::Error::NotSupported`] where it does not.
-    pub fn process(&self) -> Result<Arc<dyn Process>> {
+    /// As [`process::build`], and [`Error::NotSupported`] where it does not, or where it has no weights with a bound.
+    pub fn weights(&self) -> Result<Arc<dyn Weights>> {
         let process = process::build(&self.process.name, &self.process.parameters)?;
-        process.check_objective(self.objective)?;
-        Ok(process)
+        let Some(weights) = process.weights() else {
+            let (found, reason) = (format!("a fit with {}", self.process.name), "it has no weights with a bound");
+            return Err(Error::not_supported("process", found, reason, "a DirichletProcess, or a sampler"));
+        };
+        weights.check_objective(self.objective)?;
+        Ok(weights)
     }
 
     /// Which bound the value of the objective is: only equal kinds may be compared.
     ///
     /// # Errors
-    /// As [`Specification::process`].
+    /// As [`Specification::weights`].
     pub fn bound(&self) -> Result<&'static str> {
-        let process = self.process()?;
-        Ok(if self.objective == Objective::Variational { process.bound() } else { self.objective.name() })
+        let weights = self.weights()?;
+        Ok(if self.objective == Objective::Variational { weights.bound() } else { self.objective.name() })
     }
 }
 
@@ -83,8 +87,8 @@ impl Specification {
 pub struct Model<F: Scalar> {
     /// The likelihood.
     pub likelihood: Arc<dyn Likelihood<F>>,
-    /// The process.
-    pub process: Arc<dyn Process>,
+    /// The process, as a prior on weights.
+    pub process: Arc<dyn Weights>,
     /// What is maximised.
     pub objective: Objective,
 }

@@ -1,5 +1,5 @@
-//! What there is to know of each likelihood, process and move before it is used: its name, its rows, what it can do, and
-//! its parameters. Data only; each entry stands in the file of what it describes.
+//! What there is to know of each likelihood, process and move before it is used: its name, its rows, what it can do,
+//! and its parameters. Data only; each entry stands in the file of what it describes.
 //!
 //! Core, binding, command line and tests read these entries, so that no rule stands twice.
 

@@ -152,7 +152,7 @@ impl Fitted {
     /// # Errors
     /// As [`Fitted::model`].
     pub fn n_columns(&self) -> Result<usize> {
-        Ok(self.summary.n_components() + usize::from(self.specification.process()?.has_tail()))
+        Ok(self.summary.n_components() + usize::from(self.specification.weights()?.has_tail()))
     }
 
     pub(super) fn globals<F: Scalar>(&self, model: &Model<F>) -> Globals {

@@ -158,7 +158,7 @@ pub fn fit<F: Scalar>(
             cancel,
         };
         let mut memo = beginning.memo(init)?;
-        if !specification.process()?.has_tail() {
+        if !specification.weights()?.has_tail() {
             memo.drop_tail();
         }
         let mut position =
@@ -247,7 +247,7 @@ fn sizes(specification: &Specification, init: &Init<'_>, options: &Options<'_>, 
     }
     check_numbers("data", n)?;
     let n_components = n_components(specification, init, options.n_components, options.moves.grow(), n)?;
-    let n_columns = n_components + usize::from(specification.process()?.has_tail());
+    let n_columns = n_components + usize::from(specification.weights()?.has_tail());
     if !options.moves.grow() {
         options.sparsity.width(n_columns)?;
     }
@@ -317,7 +317,7 @@ fn n_components(
     grows: bool,
     n: usize,
 ) -> Result<usize> {
-    let own = specification.process()?.n_components();
+    let own = specification.weights()?.n_components();
     let given = match init {
         Init::KmeansPlusPlus | Init::Random | Init::Sequential => None,
         Init::Labels(labels) => {

@@ -26,7 +26,7 @@ use crate::error::{Error, Result};
 use crate::likelihood::Conjugate;
 use crate::objective::Objective;
 use crate::parameters::Parameters;
-use crate::process::Process;
+use crate::process::Weights;
 
 pub use look::{Look, Packed, Seen};
 pub use plan::{Bag, Collect, Findings, Found, Plan, Proposal, SharedRows};
@@ -127,7 +127,7 @@ impl Moves {
     ///
     /// # Errors
     /// [`Error::NotSupported`] saying why.
-    pub fn check(&self, likelihood: &dyn Conjugate, process: &dyn Process, objective: Objective) -> Result<()> {
+    pub fn check(&self, likelihood: &dyn Conjugate, process: &dyn Weights, objective: Objective) -> Result<()> {
         if self.is_empty() {
             return Ok(());
         }

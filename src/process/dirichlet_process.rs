@@ -1,12 +1,20 @@
-//! The Dirichlet process under three truncations of the variational family (spec 2a to 2c).
+//! The Dirichlet process under three truncations of the variational family (mathematics 2a to 2c).
+
+use std::sync::Arc;
 
 use crate::error::Result;
 use crate::objective::Objective;
 use crate::parameters::Parameters;
 use crate::process::concentration::CONCENTRATION;
+use crate::process::random_measure::RandomMeasure;
 use crate::process::sticks::{break_sticks, modes};
-use crate::process::{Allocation, Concentration, Process, gamma, point, refused, tail};
-use crate::registry::{DefaultValue, Entry, Feature, Kind, Parameter, Support};
+use crate::process::{
+    Allocation, Auxiliary, Concentration, Occupancy, Partitions, Process, ProcessState, Weights, gamma, point, refused,
+    tail,
+};
+use crate::registry::{DefaultValue, Entry, Feature, Kind, Parameter, Range, Support};
+use crate::rng::Draws;
+use crate::special::{ln_gamma, ln_gamma_difference};
 
 /// v_k ~ Beta(1, concentration), w_k = v_k prod_{l<k} (1 - v_l).
 #[derive(Debug)]
@@ -32,7 +40,7 @@ const TRUNCATION: Parameter =
 impl DirichletProcess {
     /// The description for the registry.
     pub const ENTRY: Entry = Entry {
-        faces: &["weights"],
+        faces: &["weights", "partitions"],
         supports: &[Support { feature: Feature::Moves, unless: Some((TRUNCATION.name, "stick")) }],
         parameters: &[CONCENTRATION, TRUNCATION],
         ..Entry::new("DirichletProcess")
@@ -63,6 +71,16 @@ impl DirichletProcess {
 }
 
 impl Process for DirichletProcess {
+    fn weights(self: Arc<Self>) -> Option<Arc<dyn Weights>> {
+        Some(self)
+    }
+
+    fn partitions(self: Arc<Self>) -> Option<Arc<dyn Partitions>> {
+        Some(self)
+    }
+}
+
+impl Weights for DirichletProcess {
     fn bound(&self) -> &'static str {
         match self.truncation {
             Truncation::Nested => "nested",
@@ -126,6 +144,65 @@ impl Process for DirichletProcess {
     }
 }
 
+/// The law of the whole process, whatever `truncation` makes of the variational family.
+impl Partitions for DirichletProcess {
+    fn start(&self, augmented: bool) -> Result<ProcessState> {
+        let concentration = match self.concentration {
+            Concentration::Fixed(value) => value,
+            Concentration::Unknown(prior) => within(prior.mean()),
+        };
+        let auxiliary = augmented.then(|| Auxiliary { log_u: 0.0, log_mass: concentration.ln() });
+        Ok(ProcessState { concentration, auxiliary })
+    }
+
+    fn log_join(&self, size: usize, state: &ProcessState) -> f64 {
+        measure(state).log_join(size)
+    }
+
+    fn log_open(&self, _: Occupancy, state: &ProcessState) -> f64 {
+        state.concentration.ln()
+    }
+
+    fn log_block(&self, size: usize, state: &ProcessState) -> f64 {
+        match state.auxiliary {
+            Some(auxiliary) => measure(state).log_block(size, auxiliary.log_u),
+            None => state.concentration.ln() + ln_gamma(size as f64),
+        }
+    }
+
+    fn log_rest(&self, all: Occupancy, state: &ProcessState) -> f64 {
+        match state.auxiliary {
+            _ if all.units == 0 => 0.0,
+            Some(auxiliary) => measure(state).log_rest(all.units, auxiliary.log_u),
+            None => -ln_gamma_difference(state.concentration, all.units as f64),
+        }
+    }
+
+    /// Through u, an exact draw: then the concentration is Gamma (mathematics 8.4, item 2).
+    fn update(&self, sizes: &[usize], state: &mut ProcessState, draws: &mut dyn Draws) {
+        if state.auxiliary.is_none() && matches!(self.concentration, Concentration::Fixed(_)) {
+            return;
+        }
+        let all = Occupancy::of(sizes);
+        let log_u = measure(state).draw(all, 0.0, draws);
+        if let Concentration::Unknown(prior) = self.concentration {
+            let log_rate = (prior.rate + measure(state).exponent(log_u)).ln();
+            state.concentration = within((draws.log_gamma(prior.shape + all.blocks as f64) - log_rate).exp());
+        }
+        let log_mass = state.concentration.ln();
+        state.auxiliary = state.auxiliary.map(|_| Auxiliary { log_u, log_mass });
+    }
+}
+
+/// Nearest concentration that a process may have.
+fn within(concentration: f64) -> f64 {
+    concentration.clamp(Range::POSITIVE.least, Range::POSITIVE.greatest)
+}
+
+fn measure(state: &ProcessState) -> RandomMeasure {
+    RandomMeasure { log_mass: state.concentration.ln(), discount: 0.0 }
+}
+
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;
@@ -153,8 +230,8 @@ mod tests {
 
     const ALL: [Truncation; 3] = [Truncation::Nested, Truncation::Stick, Truncation::Tail];
 
-    /// Property 3 of spec 7 in the form of 2a.3: for hard counts, exp L* with the gap factors, summed over the orders,
-    /// is Ewens' formula.
+    /// Property 3 of mathematics 7 in the form of 2a.3: for hard counts, exp L* with the gap factors, summed over the
+    /// orders, is Ewens' formula.
     #[test]
     fn the_orders_sum_to_the_ewens_formula() {
         let alpha = 1.7;
@@ -174,7 +251,8 @@ mod tests {
         assert!((total - alpha.powi(3) / rising * 12.0).abs() < 1e-12 * total);
     }
 
-    /// Spec 2b: the process is truncated itself, so the probabilities of all hard assignments to K components sum to one.
+    /// Mathematics 2b: the process is truncated itself, so the probabilities of all hard assignments to K components
+    /// sum to one.
     #[test]
     fn truncated_sticks_give_every_assignment_its_probability() {
         let (n, k) = (5_u32, 3_u32);
@@ -267,7 +345,8 @@ mod tests {
             prop_assert!((after - before - cost).abs() < 1e-9 * (1.0 + before.abs()));
         }
 
-        /// Property 11: where the last stick is one, an empty component at the end makes it a free one (spec 2b; erratum 6).
+        /// Property 11: where the last stick is one, an empty component at the end makes it a free one (mathematics 2b;
+        /// erratum 6).
         #[test]
         fn an_empty_truncated_stick_costs_its_gain(counts in some_counts(), alpha in 0.05_f64..20.0) {
             let longer = [&counts[..], &[0.0]].concat();
@@ -276,7 +355,8 @@ mod tests {
             prop_assert!((after - before - cost).abs() < 1e-9 * (1.0 + before.abs()));
             prop_assert!(cost < 0.0);
             // Erratum 6: it is above the bound of the whole process, so the two must not be compared.
-            prop_assert!((before - bound(Truncation::Nested, alpha, &counts) + cost).abs() < 1e-9 * (1.0 + before.abs()));
+            let nested = bound(Truncation::Nested, alpha, &counts);
+            prop_assert!((before - nested + cost).abs() < 1e-9 * (1.0 + before.abs()));
         }
 
         /// Property 12: decreasing counts are best, whatever is in the tail.
@@ -288,7 +368,11 @@ mod tests {
             let shuffled = counts.clone();
             counts.sort_by(|a, b| b.total_cmp(a));
             for (truncation, alpha, tail) in
-                [(Truncation::Nested, alpha, 0.0), (Truncation::Tail, alpha, tail), (Truncation::Stick, alpha.min(1.0), 0.0)]
+                [
+                    (Truncation::Nested, alpha, 0.0),
+                    (Truncation::Tail, alpha, tail),
+                    (Truncation::Stick, alpha.min(1.0), 0.0),
+                ]
             {
                 let any = allocate(truncation, alpha, &shuffled, tail).bound;
                 let sorted = allocate(truncation, alpha, &counts, tail).bound;
@@ -297,8 +381,8 @@ mod tests {
         }
     }
 
-    /// With truncated sticks and a concentration above 1 the last component, which has no stick, should not be the smallest:
-    /// a run must ask before it reorders.
+    /// With truncated sticks and a concentration above 1 the last component, which has no stick, should not be the
+    /// smallest: a run must ask before it reorders.
     #[test]
     fn truncated_sticks_may_want_another_order() {
         let (falling, rising) = ([10.0, 1.0], [1.0, 10.0]);

@@ -1,11 +1,16 @@
-//! The finite symmetric Dirichlet of total mass `concentration` (spec 2d).
+//! The finite symmetric Dirichlet of total mass `concentration` (mathematics 2d).
 
-use crate::error::Result;
+use std::sync::Arc;
+
+use crate::error::{Error, Result};
 use crate::objective::Objective;
 use crate::parameters::Parameters;
 use crate::process::concentration::CONCENTRATION;
-use crate::process::{Allocation, Concentration, Process, point, refused};
+use crate::process::{
+    Allocation, Concentration, Occupancy, Partitions, Process, ProcessState, Weights, point, refused,
+};
 use crate::registry::{DefaultValue, Entry, Kind, Parameter};
+use crate::rng::Draws;
 use crate::special::{digamma, ln_gamma, ln_gamma_difference};
 
 /// w ~ Dir(concentration / K, ..., concentration / K).
@@ -19,8 +24,11 @@ const N_COMPONENTS: Parameter = Parameter::new("n_components", Kind::integer_fro
 
 impl FiniteDirichlet {
     /// The description for the registry.
-    pub const ENTRY: Entry =
-        Entry { faces: &["weights"], parameters: &[N_COMPONENTS, CONCENTRATION], ..Entry::new("FiniteDirichlet") };
+    pub const ENTRY: Entry = Entry {
+        faces: &["weights", "partitions"],
+        parameters: &[N_COMPONENTS, CONCENTRATION],
+        ..Entry::new("FiniteDirichlet")
+    };
 
     /// From the parameters of [`FiniteDirichlet::ENTRY`].
     ///
@@ -35,12 +43,22 @@ impl FiniteDirichlet {
 }
 
 impl Process for FiniteDirichlet {
-    fn bound(&self) -> &'static str {
-        "finite"
-    }
-
     fn n_components(&self) -> Option<usize> {
         Some(self.n_components)
+    }
+
+    fn weights(self: Arc<Self>) -> Option<Arc<dyn Weights>> {
+        Some(self)
+    }
+
+    fn partitions(self: Arc<Self>) -> Option<Arc<dyn Partitions>> {
+        Some(self)
+    }
+}
+
+impl Weights for FiniteDirichlet {
+    fn bound(&self) -> &'static str {
+        "finite"
     }
 
     fn concentration(&self) -> Concentration {
@@ -78,6 +96,11 @@ impl Process for FiniteDirichlet {
 }
 
 impl FiniteDirichlet {
+    /// Concentration of one component.
+    fn share(&self) -> f64 {
+        self.concentration / self.n_components as f64
+    }
+
     fn posterior(&self, counts: &[f64]) -> Allocation {
         let share = self.concentration / self.n_components as f64;
         let total = self.concentration + counts.iter().sum::<f64>();
@@ -98,8 +121,8 @@ impl FiniteDirichlet {
         }
     }
 
-    /// w_k in proportion to N_k + alpha / K - 1, none of which is below zero where alpha is at least K (spec 2g); where all
-    /// are zero, any weights are best.
+    /// w_k in proportion to N_k + alpha / K - 1, none of which is below zero where alpha is at least K (mathematics
+    /// 2g); where all are zero, any weights are best.
     fn mode(&self, counts: &[f64]) -> Allocation {
         let (k, share) = (self.n_components as f64, self.concentration / self.n_components as f64);
         let masses: Vec<f64> = counts.iter().map(|n| n + (share - 1.0).max(0.0)).collect();
@@ -108,6 +131,42 @@ impl FiniteDirichlet {
         let log_prior = ln_gamma(self.concentration) - k * ln_gamma(share) + spread;
         point::at(counts, best, 0.0, log_prior)
     }
+}
+
+/// Labels are summed out: a partition into K blocks has M! / (M - K)! labellings by M components (mathematics 8.1).
+impl Partitions for FiniteDirichlet {
+    fn start(&self, augmented: bool) -> Result<ProcessState> {
+        if augmented {
+            return Err(Error::not_supported(
+                "process",
+                "FiniteDirichlet for this sampler",
+                "its partitions have no product form",
+                "a DirichletProcess, or a sampler of single rows",
+            ));
+        }
+        Ok(ProcessState { concentration: self.concentration, auxiliary: None })
+    }
+
+    fn log_join(&self, size: usize, _: &ProcessState) -> f64 {
+        (size as f64 + self.share()).ln()
+    }
+
+    fn log_open(&self, others: Occupancy, _: &ProcessState) -> f64 {
+        (self.n_components.saturating_sub(others.blocks) as f64).ln() + self.share().ln()
+    }
+
+    fn log_block(&self, size: usize, _: &ProcessState) -> f64 {
+        ln_gamma_difference(self.share(), size as f64)
+    }
+
+    fn log_rest(&self, all: Occupancy, _: &ProcessState) -> f64 {
+        let Some(empty) = self.n_components.checked_sub(all.blocks) else { return f64::NEG_INFINITY };
+        let labellings = ln_gamma_difference(empty as f64 + 1.0, all.blocks as f64);
+        labellings - ln_gamma_difference(self.concentration, all.units as f64)
+    }
+
+    /// Nothing is learned.
+    fn update(&self, _: &[usize], _: &mut ProcessState, _: &mut dyn Draws) {}
 }
 
 #[cfg(test)]
@@ -168,10 +227,11 @@ mod tests {
             prop_assert!(change != 0.0);
         }
 
-        /// Spec 2g: no other weights have more of `sum N_k log pi_k + log p(pi)`.
+        /// Mathematics 2g: no other weights have more of `sum N_k log pi_k + log p(pi)`.
         #[test]
         fn the_mode_is_the_best_point(
-            pairs in prop::collection::vec((0.0_f64..50.0, 0.01_f64..1.0), 1..10), above in prop_oneof![Just(0.0), 0.0_f64..20.0],
+            pairs in prop::collection::vec((0.0_f64..50.0, 0.01_f64..1.0), 1..10),
+            above in prop_oneof![Just(0.0), 0.0_f64..20.0],
         ) {
             let (counts, other): (Vec<f64>, Vec<f64>) = pairs.into_iter().unzip();
             let k = counts.len();

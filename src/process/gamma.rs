@@ -1,5 +1,5 @@
-//! A Gamma prior on the concentration of sticks Beta(1, concentration), and its posterior (spec 2f; Blei & Jordan 2006,
-//! appendix).
+//! A Gamma prior on the concentration of sticks Beta(1, concentration), and its posterior (mathematics 2f; Blei &
+//! Jordan 2006, appendix).
 
 use serde::{Deserialize, Serialize};
 
@@ -80,8 +80,8 @@ pub(super) fn allocate(counts: &[f64], n_free: usize, prior: Gamma) -> Allocatio
 }
 
 /// The mean of the optimal q(alpha): the root of
-/// f(alpha) = w_1 - alpha {rate + sum_k psi(1 + N_k + alpha + N_{>k}) - psi(alpha + N_{>k})}, which falls, so that there is
-/// one only. Turns over sticks and q(alpha) would get there too, but by a factor near M / (shape + M) a turn.
+/// f(alpha) = w_1 - alpha {rate + sum_k psi(1 + N_k + alpha + N_{>k}) - psi(alpha + N_{>k})}, which falls, so that
+/// there is one only. Turns over sticks and q(alpha) would get there too, but by a factor near M / (shape + M) a turn.
 fn fixed_point(counts: &[f64], n_free: usize, prior: Gamma) -> f64 {
     let shape = prior.shape + n_free as f64;
     let f = |log_alpha: f64| {
@@ -136,7 +136,7 @@ mod tests {
     use super::*;
     use crate::process::sticks::tests::check;
 
-    /// The bound of given sticks and a given q(alpha), by the general form of spec 2f.
+    /// The bound of given sticks and a given q(alpha), by the general form of mathematics 2f.
     fn general(counts: &[f64], sticks: &[(f64, f64)], posterior: Gamma, prior: Gamma) -> f64 {
         let mut value = -posterior.divergence_from(prior);
         for (k, &(on, off)) in sticks.iter().enumerate() {
@@ -155,7 +155,8 @@ mod tests {
     }
 
     proptest! {
-        /// It is the optimum: turns of spec 2f from it do not move it, and other sticks with another q(alpha) are worse.
+        /// It is the optimum: turns of mathematics 2f from it do not move it, and other sticks with another q(alpha)
+        /// are worse.
         #[test]
         fn turns_over_sticks_and_concentration_end_here(
             counts in counts(), shape in 0.1_f64..20.0, rate in 0.01_f64..20.0, free in any::<bool>(),
@@ -181,10 +182,12 @@ mod tests {
             prop_assert!(general(&counts, &sticks(other, wide), moved, prior) <= own + 1e-9 * scale);
         }
 
-        /// Spec 2f and property 11: an empty component at the end costs E KL(q(v) || p(v | alpha)), which a Gamma prior that
-        /// is nearly a point makes nothing.
+        /// Mathematics 2f and property 11: an empty component at the end costs E KL(q(v) || p(v | alpha)), which a
+        /// Gamma prior that is nearly a point makes nothing.
         #[test]
-        fn an_empty_component_at_the_end_costs_something(counts in counts(), mean in 0.1_f64..10.0, shape in 0.5_f64..5.0) {
+        fn an_empty_component_at_the_end_costs_something(
+            counts in counts(), mean in 0.1_f64..10.0, shape in 0.5_f64..5.0,
+        ) {
             let longer = [&counts[..], &[0.0]].concat();
             let cost = |shape: f64| {
                 let prior = Gamma { shape, rate: shape / mean };
@@ -210,7 +213,7 @@ mod tests {
         assert!((q.divergence_from(p) - sum * step).abs() < 1e-7);
     }
 
-    /// The example of spec 2f: Gamma(1, 1), counts 5 and 3.
+    /// The example of mathematics 2f: Gamma(1, 1), counts 5 and 3.
     #[test]
     fn extremes_stay_finite() {
         for (shape, rate) in [(1e-300, 1e300), (1e300, 1e-300), (1e-300, 1e-300), (1e300, 1e300), (1e-3, 1e-9)] {

@@ -1,4 +1,5 @@
-//! Priors on the weights: counts -> expected log weights and the allocation part of the bound.
+//! Priors on weights and partitions, each with the faces that it can serve: counts -> expected log weights and the
+//! allocation part of the bound; sizes of blocks -> probabilities of partitions.
 //!
 //! A process is one file and one line of the registry.
 
@@ -6,15 +7,17 @@ mod concentration;
 mod dirichlet_process;
 mod finite_dirichlet;
 mod gamma;
+mod partitions;
 mod pitman_yor;
 mod point;
+mod random_measure;
+mod slice;
 mod sticks;
 mod tail;
+mod weights;
 
 use std::fmt::Debug;
 use std::sync::Arc;
-
-use serde::{Deserialize, Serialize};
 
 use crate::error::{Error, Result};
 use crate::objective::Objective;
@@ -25,55 +28,25 @@ pub use concentration::Concentration;
 pub use dirichlet_process::DirichletProcess;
 pub use finite_dirichlet::FiniteDirichlet;
 pub use gamma::Gamma;
+pub use partitions::{Auxiliary, Occupancy, Partitions, ProcessState};
 pub use pitman_yor::PitmanYor;
+pub use weights::{Allocation, Weights};
 
-/// The optimal q of the weights given counts, and what it contributes. Where weights have one value, not a distribution,
-/// expectations are that value.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Allocation {
-    /// E log w_k, (K,), nats; minus infinity for a component that a point estimate leaves without weight.
-    pub expected_log_weights: Vec<f64>,
-    /// E w_k, (K,).
-    pub expected_weights: Vec<f64>,
-    /// 1 - sum E w_k: the expected mass of all components beyond K.
-    pub leftover: f64,
-    /// KL(q || p), nats; minus the log prior density of a point estimate.
-    pub divergence: f64,
-    /// The collapsed bound L*(N), `sum N_k E log w_k - divergence` at this optimum, nats; with a tail, its count times its
-    /// log weight is in the sum.
-    pub bound: f64,
-    /// q of the concentration, where it has a prior.
-    pub concentration: Option<Gamma>,
-    /// Log weight of the infinite tail as one more column of scores, nats, for a process that gives it responsibilities.
-    pub tail_log_weight: Option<f64>,
-}
-
-/// A prior on the weights of the components.
+/// A prior on weights and partitions. What can be asked of it stands in its faces; a process has those that it can
+/// serve, and an algorithm refuses a process without the face that it needs. Weights per document will be a third face.
 pub trait Process: Debug + Send + Sync {
-    /// Which bound the ELBO under this process is: only equal kinds may be compared.
-    fn bound(&self) -> &'static str;
     /// The number of components where the prior fixes it.
     fn n_components(&self) -> Option<usize> {
         None
     }
-    /// The concentration.
-    fn concentration(&self) -> Concentration;
-    /// Whether units may belong to the components beyond K.
-    fn has_tail(&self) -> bool {
-        false
+    /// Weights with a bound, for variational inference.
+    fn weights(self: Arc<Self>) -> Option<Arc<dyn Weights>> {
+        None
     }
-    /// Whether more components are a larger family of the same bound, so that bounds of different numbers of them compare.
-    fn is_nested(&self) -> bool;
-    /// Whether the bound depends on the order of the components; it then mostly wants falling counts.
-    fn is_ordered(&self) -> bool;
-    /// Refuses an objective that this prior does not serve.
-    ///
-    /// # Errors
-    /// [`Error::NotSupported`] saying why.
-    fn check_objective(&self, objective: Objective) -> Result<()>;
-    /// The optimal q given expected counts in stick order, and the tail's, which is 0 where there is no tail; none is below
-    /// zero. The objective is one that [`Process::check_objective`] lets pass.
-    fn allocate(&self, counts: &[f64], tail: f64, objective: Objective) -> Allocation;
+    /// Partition probabilities, for samplers and trees.
+    fn partitions(self: Arc<Self>) -> Option<Arc<dyn Partitions>> {
+        None
+    }
 }
 
 macro_rules! registry {
@@ -134,8 +107,18 @@ mod tests {
         let built = all();
         assert!(built.len() >= 7, "{}", built.len());
         for (entry, chosen, process) in built {
+            let faces = [
+                ("weights", process.clone().weights().is_some()),
+                ("partitions", process.clone().partitions().is_some()),
+            ];
+            assert!(faces.iter().all(|(face, has)| *has == entry.faces.contains(face)), "{}", entry.name);
             let moves = entry.support(Feature::Moves).is_some_and(|support| !support.fails(chosen));
-            assert_eq!(moves, process.is_nested(), "{} {chosen:?}", entry.name);
+            assert_eq!(
+                moves,
+                process.clone().weights().is_some_and(|weights| weights.is_nested()),
+                "{} {chosen:?}",
+                entry.name
+            );
             let fixed = entry.parameters.iter().any(|parameter| parameter.name == "n_components");
             assert_eq!(fixed, process.n_components().is_some(), "{}", entry.name);
         }

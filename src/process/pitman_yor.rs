@@ -1,12 +1,19 @@
-//! The Pitman-Yor process with the nested truncation q(z > K) = 0 (spec 2e).
+//! The Pitman-Yor process with the nested truncation q(z > K) = 0 (mathematics 2e).
+
+use std::sync::Arc;
 
 use crate::error::{Error, Result};
 use crate::objective::Objective;
 use crate::parameters::{Parameters, Value};
 use crate::process::concentration::USUAL;
+use crate::process::random_measure::{LEAST_DISCOUNT, RandomMeasure, softplus};
 use crate::process::sticks::{break_sticks, modes};
-use crate::process::{Allocation, Concentration, Process, point, refused};
+use crate::process::{
+    Allocation, Auxiliary, Concentration, Occupancy, Partitions, Process, ProcessState, Weights, point, refused,
+};
 use crate::registry::{DefaultValue, Entry, Feature, Kind, Parameter, Range, Support};
+use crate::rng::Draws;
+use crate::special::{ln_gamma, ln_gamma_difference};
 
 /// v_k ~ Beta(1 - discount, concentration + k discount), w_k = v_k prod_{l<k} (1 - v_l).
 #[derive(Debug)]
@@ -26,7 +33,7 @@ const TRUNCATION: Parameter =
 impl PitmanYor {
     /// The description for the registry.
     pub const ENTRY: Entry = Entry {
-        faces: &["weights"],
+        faces: &["weights", "partitions"],
         supports: &[Support::always(Feature::Moves)],
         parameters: &[DISCOUNT, CONCENTRATION, TRUNCATION],
         ..Entry::new("PitmanYor")
@@ -73,6 +80,16 @@ impl PitmanYor {
 }
 
 impl Process for PitmanYor {
+    fn weights(self: Arc<Self>) -> Option<Arc<dyn Weights>> {
+        Some(self)
+    }
+
+    fn partitions(self: Arc<Self>) -> Option<Arc<dyn Partitions>> {
+        Some(self)
+    }
+}
+
+impl Weights for PitmanYor {
     fn bound(&self) -> &'static str {
         "nested"
     }
@@ -117,6 +134,81 @@ impl Process for PitmanYor {
     }
 }
 
+impl Partitions for PitmanYor {
+    /// For a positive concentration the process is a normalized random measure of random mass (mathematics 8.2); others
+    /// have no auxiliary values.
+    fn start(&self, augmented: bool) -> Result<ProcessState> {
+        if augmented && self.concentration <= 0.0 {
+            return Err(Error::not_supported(
+                "concentration",
+                "PitmanYor with a concentration of at most 0 for this sampler",
+                "its partitions have no product form",
+                "a positive concentration, or a sampler of single rows",
+            ));
+        }
+        let auxiliary = augmented.then(|| Auxiliary { log_u: 0.0, log_mass: self.concentration.ln() });
+        Ok(ProcessState { concentration: self.concentration, auxiliary })
+    }
+
+    fn log_join(&self, size: usize, _: &ProcessState) -> f64 {
+        (size as f64 - self.discount).ln()
+    }
+
+    fn log_open(&self, others: Occupancy, state: &ProcessState) -> f64 {
+        match state.auxiliary {
+            Some(auxiliary) => self.measure(auxiliary).log_open(auxiliary.log_u),
+            // The first unit has no choice.
+            None if others.blocks == 0 => 0.0,
+            None => (self.concentration + others.blocks as f64 * self.discount).ln(),
+        }
+    }
+
+    fn log_block(&self, size: usize, state: &ProcessState) -> f64 {
+        match state.auxiliary {
+            Some(auxiliary) => self.measure(auxiliary).log_block(size, auxiliary.log_u),
+            None => ln_gamma_difference(1.0 - self.discount, size as f64 - 1.0),
+        }
+    }
+
+    fn log_rest(&self, all: Occupancy, state: &ProcessState) -> f64 {
+        if all.units == 0 {
+            return 0.0;
+        }
+        if let Some(auxiliary) = state.auxiliary {
+            return self.measure(auxiliary).log_rest(all.units, auxiliary.log_u) + self.log_density(auxiliary.log_mass);
+        }
+        let opened = (1..all.blocks).map(|k| (self.concentration + k as f64 * self.discount).ln());
+        opened.sum::<f64>() - ln_gamma_difference(self.concentration + 1.0, all.units as f64 - 1.0)
+    }
+
+    fn update(&self, sizes: &[usize], state: &mut ProcessState, draws: &mut dyn Draws) {
+        let Some(auxiliary) = &mut state.auxiliary else { return };
+        let all = Occupancy::of(sizes);
+        auxiliary.log_u = self.measure(*auxiliary).draw(all, auxiliary.log_u, draws);
+        if self.discount >= LEAST_DISCOUNT {
+            // A concentration near the largest over a small discount is beyond float64, and the draw is its mean.
+            let shape = (self.concentration / self.discount + all.blocks as f64).min(Range::POSITIVE.greatest);
+            let log_rate = self.discount * softplus(auxiliary.log_u);
+            auxiliary.log_mass = draws.log_gamma(shape) - log_rate + self.discount.ln();
+        }
+    }
+}
+
+impl PitmanYor {
+    fn measure(&self, auxiliary: Auxiliary) -> RandomMeasure {
+        RandomMeasure { log_mass: auxiliary.log_mass, discount: self.discount }
+    }
+
+    /// Log density of the mass over the discount, Gamma(concentration / discount, 1).
+    fn log_density(&self, log_mass: f64) -> f64 {
+        if self.discount < LEAST_DISCOUNT {
+            return 0.0;
+        }
+        let (shape, log) = (self.concentration / self.discount, log_mass - self.discount.ln());
+        (shape - 1.0) * log - log.exp() - ln_gamma(shape)
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;
@@ -132,8 +224,8 @@ mod tests {
     /// The orders of three values.
     const ORDERS: [[usize; 3]; 6] = [[0, 1, 2], [0, 2, 1], [1, 0, 2], [1, 2, 0], [2, 0, 1], [2, 1, 0]];
 
-    /// Pitman (1995): the probability of a partition in blocks of these sizes, prod_{i<K} (alpha + i d) / (alpha + 1)_{n-1}
-    /// times prod_k (1 - d)_{n_k - 1}.
+    /// Pitman (1995): the probability of a partition in blocks of these sizes, prod_{i<K} (alpha + i d) / (alpha +
+    /// 1)_{n-1} times prod_k (1 - d)_{n_k - 1}.
     fn partition_probability(d: f64, alpha: f64, sizes: &[u32]) -> f64 {
         let n: u32 = sizes.iter().sum();
         let rising = |from: f64, steps: u32| (0..steps).map(|i| from + f64::from(i)).product::<f64>();
@@ -141,8 +233,9 @@ mod tests {
         new / rising(alpha + 1.0, n - 1) * sizes.iter().map(|&size| rising(1.0 - d, size - 1)).product::<f64>()
     }
 
-    /// In the order in which components appear, the first unit of each is a draw in proportion to size: given v, a partition
-    /// in that order has the probability prod_k v_k^(n_k - 1) (1 - v_k)^(N_{>k}), whose expectation is Pitman's formula.
+    /// In the order in which components appear, the first unit of each is a draw in proportion to size: given v, a
+    /// partition in that order has the probability prod_k v_k^(n_k - 1) (1 - v_k)^(N_{>k}), whose expectation is
+    /// Pitman's formula.
     #[test]
     fn the_order_of_appearance_gives_the_partition_probability() {
         for (d, alpha) in [(0.0, 1.7), (0.3, 1.0), (0.7, -0.4)] {
@@ -173,7 +266,7 @@ mod tests {
         }
     }
 
-    /// Spec 2e: the telescoped form.
+    /// Mathematics 2e: the telescoped form.
     #[test]
     fn the_bound_is_the_telescoped_one() {
         let (d, alpha, counts) = (0.4, 0.7, [5.0, 2.5, 0.0, 1.0]);

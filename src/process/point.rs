@@ -1,8 +1,9 @@
-//! One value for the weights instead of a distribution (spec 2g).
+//! One value for the weights instead of a distribution (mathematics 2g).
 
 use crate::process::Allocation;
 
-/// What weights with these logarithms contribute; `log_prior` is the log density of their prior, nats, with all constants.
+/// What weights with these logarithms contribute; `log_prior` is the log density of their prior, nats, with all
+/// constants.
 pub(super) fn at(counts: &[f64], log_weights: Vec<f64>, leftover: f64, log_prior: f64) -> Allocation {
     let pairs = counts.iter().zip(&log_weights);
     let weighted: f64 = pairs.map(|(&count, weight)| if count > 0.0 { count * weight } else { 0.0 }).sum();

@@ -1,4 +1,5 @@
-//! Sticks, w_k = v_k prod_{l<k} (1 - v_l) with v_k ~ Beta: the mathematics that all stick-breaking priors share (spec 2).
+//! Sticks, w_k = v_k prod_{l<k} (1 - v_l) with v_k ~ Beta: the mathematics that all stick-breaking priors share
+//! (mathematics 2).
 
 use crate::process::{Allocation, point};
 use crate::special::{digamma, ln_beta};
@@ -55,8 +56,9 @@ pub(super) fn break_sticks(counts: &[f64], tail: f64, n_free: usize, prior: impl
     Broken { allocation, log_left }
 }
 
-/// The mode of `n_free` sticks with the prior Beta(1, `concentration`), which has one where that is at least 1 (spec 2g):
-/// v_k = N_k / (N_k + concentration - 1 + N_{>k}). Where nothing bears on a stick, any value is best, and it is 0.
+/// The mode of `n_free` sticks with the prior Beta(1, `concentration`), which has one where that is at least 1
+/// (mathematics 2g): v_k = N_k / (N_k + concentration - 1 + N_{>k}). Where nothing bears on a stick, any value is best,
+/// and it is 0.
 pub(super) fn modes(counts: &[f64], n_free: usize, concentration: f64) -> Allocation {
     let (mut log_weights, mut log_left, mut log_prior) = (Vec::with_capacity(counts.len()), 0.0, 0.0);
     for (k, (&count, after)) in counts.iter().zip(behind(counts, 0.0)).enumerate() {
@@ -95,10 +97,11 @@ pub(super) mod tests {
     }
 
     proptest! {
-        /// Spec 2g: no other sticks have more of `sum N_k log pi_k + log p(v)`.
+        /// Mathematics 2g: no other sticks have more of `sum N_k log pi_k + log p(v)`.
         #[test]
         fn modes_are_the_best_sticks(
-            pairs in prop::collection::vec((0.0_f64..50.0, 0.01_f64..0.99), 1..9), alpha in 1.0_f64..20.0, free in any::<bool>(),
+            pairs in prop::collection::vec((0.0_f64..50.0, 0.01_f64..0.99), 1..9), alpha in 1.0_f64..20.0,
+            free in any::<bool>(),
         ) {
             let (counts, sticks): (Vec<f64>, Vec<f64>) = pairs.into_iter().unzip();
             let n_free = counts.len() - usize::from(!free);

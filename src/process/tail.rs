@@ -1,5 +1,5 @@
-//! Responsibilities for the infinitely many components beyond K, all of which stay at their prior (spec 2c; Kurihara,
-//! Welling & Vlassis 2006).
+//! Responsibilities for the infinitely many components beyond K, all of which stay at their prior (mathematics 2c;
+//! Kurihara, Welling & Vlassis 2006).
 
 use crate::process::Allocation;
 use crate::process::sticks::Broken;

@@ -116,7 +116,7 @@ impl State {
     #[getter]
     fn concentration<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         let (posterior, prior) = done(|| {
-            Ok((self.fitted.allocation()?.concentration, self.fitted.specification.process()?.concentration()))
+            Ok((self.fitted.allocation()?.concentration, self.fitted.specification.weights()?.concentration()))
         })?;
         match (posterior, prior) {
             (Some(gamma), _) | (None, Concentration::Unknown(gamma)) => {

@@ -1,0 +1,394 @@
+//! Partition probabilities against enumeration and quadrature, draws against exact laws.
+//!
+//! Each check of a mean of draws allows five standard errors, so it fails for one stream in 1.7 million.
+
+use std::sync::Arc;
+
+use proptest::prelude::*;
+use rand::RngExt;
+
+use super::*;
+use crate::parameters::{Parameters, Value, vector};
+use crate::process::build;
+use crate::rng::{Choices, Generator, Purpose, stream};
+use crate::special::{digamma, log_sum_exp};
+
+const N: usize = 7;
+
+fn law(name: &str, parameters: Parameters) -> Arc<dyn Partitions> {
+    build(name, &parameters).expect("valid").partitions().expect("a law of partitions")
+}
+
+fn dirichlet(concentration: f64) -> Arc<dyn Partitions> {
+    law("DirichletProcess", Parameters::from_pairs([("concentration", Value::Number(concentration))]))
+}
+
+fn learned(shape: f64, rate: f64) -> Arc<dyn Partitions> {
+    law("DirichletProcess", Parameters::from_pairs([("concentration", vector(vec![shape, rate]))]))
+}
+
+fn pitman_yor(discount: f64, concentration: f64) -> Arc<dyn Partitions> {
+    let pairs = [("discount", Value::Number(discount)), ("concentration", Value::Number(concentration))];
+    law("PitmanYor", Parameters::from_pairs(pairs))
+}
+
+fn finite(n_components: u32, concentration: f64) -> Arc<dyn Partitions> {
+    let pairs = [("n_components", Value::Number(n_components.into())), ("concentration", Value::Number(concentration))];
+    law("FiniteDirichlet", Parameters::from_pairs(pairs))
+}
+
+fn all() -> Vec<(&'static str, Arc<dyn Partitions>)> {
+    vec![
+        ("DP 0.3", dirichlet(0.3)),
+        ("DP 4", dirichlet(4.0)),
+        ("PY 0, 1.5", pitman_yor(0.0, 1.5)),
+        ("PY 0.3, 1", pitman_yor(0.3, 1.0)),
+        ("PY 0.7, -0.4", pitman_yor(0.7, -0.4)),
+        ("PY 0.5, 0", pitman_yor(0.5, 0.0)),
+        ("one component", finite(1, 2.0)),
+        ("three components", finite(3, 1.5)),
+        ("twelve components", finite(12, 0.4)),
+    ]
+}
+
+/// The sizes of all partitions of `n` units, one for each partition.
+fn partitions(n: usize) -> Vec<Vec<usize>> {
+    let mut all = vec![Vec::new()];
+    for _ in 0..n {
+        all = all.iter().flat_map(|sizes| successors(sizes)).collect();
+    }
+    all
+}
+
+/// The sizes with one more unit, in each block and at last in one of its own.
+fn successors(sizes: &[usize]) -> Vec<Vec<usize>> {
+    let joined = (0..sizes.len()).map(|block| {
+        let mut sizes = sizes.to_vec();
+        sizes[block] += 1;
+        sizes
+    });
+    joined.chain([[sizes, &[1]].concat()]).collect()
+}
+
+fn probability(law: &dyn Partitions, sizes: &[usize]) -> f64 {
+    law.log_probability(sizes, &law.start(false).expect("always")).exp()
+}
+
+/// The log weights of one more unit, in the order of [`successors`], normalised.
+fn predictive(law: &dyn Partitions, sizes: &[usize], state: &ProcessState) -> Vec<f64> {
+    let joined = sizes.iter().map(|&size| law.log_join(size, state));
+    let weights: Vec<f64> = joined.chain([law.log_open(Occupancy::of(sizes), state)]).collect();
+    let total = log_sum_exp(&weights);
+    weights.iter().map(|weight| weight - total).collect()
+}
+
+#[test]
+fn probabilities_of_all_partitions_sum_to_one() {
+    for (name, law) in all() {
+        for n in 0..=N {
+            let total: f64 = partitions(n).iter().map(|sizes| probability(law.as_ref(), sizes)).sum();
+            assert!((total - 1.0).abs() < 1e-12, "{name}, {n} units: {total}");
+        }
+    }
+    assert_eq!(partitions(N).len(), 877);
+}
+
+/// p(sizes) = sum_j p(.., n_j + 1, ..) + p(.., 1), and each term over the sum is the predictive weight.
+#[test]
+fn one_more_unit_divides_the_probability_by_the_predictive_weights() {
+    for (name, law) in all() {
+        let state = law.start(false).expect("always");
+        for sizes in (0..N).flat_map(partitions) {
+            let own = probability(law.as_ref(), &sizes);
+            let terms: Vec<f64> = successors(&sizes).iter().map(|after| probability(law.as_ref(), after)).collect();
+            assert!((terms.iter().sum::<f64>() - own).abs() <= 1e-13 * own, "{name} {sizes:?}");
+            if own > 0.0 {
+                for (term, weight) in terms.iter().zip(predictive(law.as_ref(), &sizes, &state)) {
+                    assert!((term / own - weight.exp()).abs() < 1e-12, "{name} {sizes:?}");
+                }
+            }
+        }
+    }
+}
+
+/// (x)_n as a product.
+fn rising(x: f64, n: usize) -> f64 {
+    (0..n).map(|i| x + i as f64).product()
+}
+
+/// Generalised Stirling numbers of 8 units (mathematics 8.1): at discount 0 the unsigned numbers of the first kind.
+fn stirling(discount: f64) -> Vec<f64> {
+    let mut row = vec![1.0];
+    for n in 1..=8 {
+        let step = |k: usize| {
+            let kept = row.get(k).map_or(0.0, |s| ((n - 1) as f64 - k as f64 * discount) * s);
+            kept + if k > 0 { row[k - 1] } else { 0.0 }
+        };
+        row = (0..=n).map(step).collect();
+    }
+    row
+}
+
+#[test]
+fn the_number_of_blocks_follows_stirling_numbers() {
+    assert_eq!(stirling(0.0)[..5], [0.0, 5040.0, 13068.0, 13132.0, 6769.0]);
+    for (name, law, discount, concentration) in [
+        ("DP", dirichlet(1.7), 0.0, 1.7),
+        ("PY", pitman_yor(0.4, 0.8), 0.4, 0.8),
+        ("PY below 0", pitman_yor(0.6, -0.5), 0.6, -0.5),
+    ] {
+        let mut found = [0.0; 9];
+        for sizes in partitions(8) {
+            found[sizes.len()] += probability(law.as_ref(), &sizes);
+        }
+        for (k, number) in stirling(discount).iter().enumerate().skip(1) {
+            let opened: f64 = (1..k).map(|i| concentration + i as f64 * discount).product();
+            let expected = number * opened / rising(concentration + 1.0, 7);
+            assert!((found[k] - expected).abs() < 1e-13, "{name} {k}: {} {expected}", found[k]);
+        }
+    }
+}
+
+/// The probability of a partition is that of all labellings of its units by components, each a draw from Polya's urn.
+#[test]
+fn finite_partitions_are_sums_over_labellings() {
+    let (m, alpha) = (4_usize, 1.3);
+    let law = finite(4, alpha);
+    let mut found = std::collections::BTreeMap::<Vec<usize>, f64>::new();
+    for code in 0..m.pow(5) {
+        let labels: Vec<usize> = (0..5_u32).map(|unit| code / m.pow(unit) % m).collect();
+        let count = |label: usize, before: usize| labels[..before].iter().filter(|&&other| other == label).count();
+        let urn = |i: usize| (count(labels[i], i) as f64 + alpha / m as f64) / (i as f64 + alpha);
+        let first: Vec<usize> = (0..5).filter(|&i| count(labels[i], i) == 0).collect();
+        let blocks = labels.iter().map(|&label| first.iter().position(|&i| labels[i] == label).expect("it appears"));
+        *found.entry(blocks.collect()).or_default() += (0..5).map(urn).product::<f64>();
+    }
+    assert_eq!(found.len(), 51); // the partitions of 5 units in at most 4 blocks
+    for (blocks, expected) in found {
+        let k = blocks.iter().max().map_or(0, |last| last + 1);
+        let sizes: Vec<usize> = (0..k).map(|block| blocks.iter().filter(|&&own| own == block).count()).collect();
+        let own = probability(law.as_ref(), &sizes);
+        assert!((own - expected).abs() < 1e-14, "{sizes:?}: {own} {expected}");
+    }
+    assert_eq!(probability(law.as_ref(), &[1; 5]), 0.0);
+}
+
+/// The integral of exp(`log_density`) over a range of nodes, trapezoidal.
+fn integral(range: (f64, f64), nodes: u32, log_density: impl Fn(f64) -> f64) -> f64 {
+    let step = (range.1 - range.0) / f64::from(nodes);
+    (0..=nodes).map(|i| log_density(range.0 + f64::from(i) * step).exp() * step).sum()
+}
+
+fn augmented(concentration: f64, log_u: f64, log_mass: f64) -> ProcessState {
+    ProcessState { concentration, auxiliary: Some(Auxiliary { log_u, log_mass }) }
+}
+
+#[test]
+fn auxiliary_values_integrate_out() {
+    for sizes in [vec![1], vec![5], vec![3, 1, 4], vec![1; 6]] {
+        let law = dirichlet(1.7);
+        let own = probability(law.as_ref(), &sizes);
+        // du = u d(log u)
+        let over_u = |log_u: f64| law.log_probability(&sizes, &augmented(1.7, log_u, 1.7_f64.ln())) + log_u;
+        let found = integral((-40.0, 40.0), 1600, over_u);
+        assert!((found - own).abs() < 1e-12 * own, "{sizes:?}: {found} {own}");
+
+        let (discount, concentration) = (0.4_f64, 0.9_f64);
+        let law = pitman_yor(discount, concentration);
+        let own = probability(law.as_ref(), &sizes);
+        let over_mass = |log_ratio: f64| {
+            let state = |log_u| augmented(concentration, log_u, log_ratio + discount.ln());
+            let over_u = |log_u: f64| law.log_probability(&sizes, &state(log_u)) + log_u;
+            integral((-60.0, 60.0), 600, over_u).ln() + log_ratio
+        };
+        let found = integral((-16.0, 6.0), 220, over_mass);
+        assert!((found - own).abs() < 1e-9 * own, "{sizes:?}: {found} {own}");
+    }
+}
+
+/// Given auxiliary values the weights are ratios of block factors, all with the same constant ln(1 + u).
+#[test]
+fn weights_given_auxiliary_values_are_ratios_of_block_factors() {
+    for (law, concentration) in [(dirichlet(1.7), 1.7_f64), (pitman_yor(0.4, 0.9), 0.9), (pitman_yor(0.0, 0.9), 0.9)] {
+        for (log_u, log_mass) in [(-3.0, 0.2), (0.5, -1.0), (40.0, 3.0)] {
+            let log_mass =
+                if law.log_join(1, &augmented(1.0, 0.0, 0.0)) == 0.0 { concentration.ln() } else { log_mass };
+            let state = augmented(concentration, log_u, log_mass);
+            let constant = f64::exp(log_u).ln_1p();
+            let open = law.log_open(Occupancy { units: 9, blocks: 4 }, &state) - constant;
+            assert!((open - law.log_block(1, &state)).abs() < 1e-12 * (1.0 + constant));
+            for size in [1_usize, 2, 60] {
+                let ratio = law.log_block(size + 1, &state) - law.log_block(size, &state);
+                assert!((law.log_join(size, &state) - constant - ratio).abs() < 1e-11 * (1.0 + constant), "{size}");
+            }
+        }
+    }
+}
+
+/// Checks that the mean of draws is `expected`, within five standard errors as estimated from the draws.
+fn check_mean(what: &str, drawn: &[f64], expected: f64) {
+    let n = drawn.len() as f64;
+    let mean = drawn.iter().sum::<f64>() / n;
+    let variance = drawn.iter().map(|x| (x - mean).powi(2)).sum::<f64>() / n;
+    assert!((mean - expected).abs() < 5.0 * (variance / n).sqrt(), "{what}: {mean} instead of {expected}");
+}
+
+/// A draw from a table of weights.
+fn pick(cumulative: &[f64], generator: &mut Generator) -> usize {
+    let at = generator.random::<f64>() * cumulative[cumulative.len() - 1];
+    cumulative.partition_point(|&sum| sum <= at).min(cumulative.len() - 1)
+}
+
+fn cumulative(weights: impl Iterator<Item = f64>) -> Vec<f64> {
+    weights
+        .scan(0.0, |sum, weight| {
+            *sum += weight;
+            Some(*sum)
+        })
+        .collect()
+}
+
+/// From an exact draw of p(concentration | partition), by quadrature, an update makes another exact draw.
+#[test]
+fn an_update_leaves_the_law_of_the_concentration_unchanged() {
+    for (index, (sizes, shape, rate)) in
+        [(vec![1, 1, 1, 1, 1], 2.0, 0.5), (vec![90, 10], 1.0, 1.0), (vec![1], 0.5, 3.0)].into_iter().enumerate()
+    {
+        let law = learned(shape, rate);
+        let log_density = |log: f64| {
+            let state = ProcessState { concentration: log.exp(), auxiliary: None };
+            shape * log - rate * log.exp() + law.log_probability(&sizes, &state)
+        };
+        let nodes: Vec<f64> = (0..=3000).map(|i| -25.0 + 0.01 * f64::from(i)).collect();
+        let weights: Vec<f64> = nodes.iter().map(|&log| log_density(log).exp()).collect();
+        let mean = |f: &dyn Fn(f64) -> f64| {
+            let total: f64 = weights.iter().sum();
+            nodes.iter().zip(&weights).map(|(&log, weight)| f(log) * weight).sum::<f64>() / total
+        };
+        let sums = cumulative(weights.iter().copied());
+        let mut generator = stream(11, Purpose::Draws, index as u64);
+        let drawn: Vec<f64> = (0..20_000)
+            .map(|_| {
+                let start = nodes[pick(&sums, &mut generator)].exp();
+                let mut state = ProcessState { concentration: start, auxiliary: None };
+                law.update(&sizes, &mut state, &mut generator);
+                assert_eq!(state.auxiliary, None);
+                state.concentration.ln()
+            })
+            .collect();
+        check_mean("ln a", &drawn, mean(&|log| log));
+        check_mean("(ln a)^2", &drawn.iter().map(|log| log * log).collect::<Vec<_>>(), mean(&|log| log * log));
+    }
+}
+
+/// A flat likelihood gives the prior back: concentrations from their prior, partitions from the urn, one update.
+#[test]
+fn without_data_the_concentration_keeps_its_prior() {
+    let law = learned(2.0, 0.8);
+    let mut generator = stream(12, Purpose::Draws, 0);
+    let drawn: Vec<f64> = (0..20_000)
+        .map(|_| {
+            let concentration = generator.log_gamma(2.0).exp() / 0.8;
+            let mut state = augmented(concentration, 0.0, concentration.ln());
+            let mut sizes = Vec::new();
+            for _ in 0..6 {
+                let weights: Vec<f64> = predictive(law.as_ref(), &sizes, &state).iter().map(|w| w.exp()).collect();
+                sizes = successors(&sizes).swap_remove(generator.choose(&weights));
+            }
+            law.update(&sizes, &mut state, &mut generator);
+            assert_eq!(state.auxiliary.map(|own| own.log_mass), Some(state.concentration.ln()));
+            state.concentration.ln()
+        })
+        .collect();
+    check_mean("ln a", &drawn, digamma(2.0) - 0.8_f64.ln());
+}
+
+/// From an exact draw of u and the mass of a Pitman-Yor process given a partition, an update makes another.
+#[test]
+fn an_update_leaves_the_law_of_auxiliary_values_unchanged() {
+    let (discount, concentration) = (0.5_f64, 1.2_f64);
+    let law = pitman_yor(discount, concentration);
+    let sizes = [4, 2, 1];
+    let us: Vec<f64> = (0..=200).map(|i| -20.0 + 0.25 * f64::from(i)).collect();
+    let masses: Vec<f64> = (0..=120).map(|i| -10.0 + 0.125 * f64::from(i) + discount.ln()).collect();
+    let grid: Vec<(f64, f64)> = masses.iter().flat_map(|&mass| us.iter().map(move |&log_u| (log_u, mass))).collect();
+    let density = |&(log_u, mass): &(f64, f64)| {
+        (law.log_probability(&sizes, &augmented(concentration, log_u, mass)) + log_u + mass).exp()
+    };
+    let weights: Vec<f64> = grid.iter().map(density).collect();
+    let total: f64 = weights.iter().sum();
+    let mean = |f: &dyn Fn(f64, f64) -> f64| {
+        grid.iter().zip(&weights).map(|(&(log_u, mass), weight)| f(log_u, mass) * weight).sum::<f64>() / total
+    };
+    let sums = cumulative(weights.iter().copied());
+    let mut generator = stream(13, Purpose::Draws, 0);
+    let drawn: Vec<(f64, f64)> = (0..100_000)
+        .map(|_| {
+            let (log_u, mass) = grid[pick(&sums, &mut generator)];
+            let mut state = augmented(concentration, log_u, mass);
+            law.update(&sizes, &mut state, &mut generator);
+            state.auxiliary.map(|own| (own.log_u, own.log_mass)).expect("it stays")
+        })
+        .collect();
+    let statistics: [(&str, &dyn Fn(f64, f64) -> f64); 4] = [
+        ("log u", &|log_u, _| log_u),
+        ("log mass", &|_, mass| mass),
+        ("their product", &|log_u, mass| log_u * mass),
+        ("(log u)^2", &|log_u, _| log_u * log_u),
+    ];
+    for (what, f) in statistics {
+        let values: Vec<f64> = drawn.iter().map(|&(log_u, mass)| f(log_u, mass)).collect();
+        check_mean(what, &values, mean(f));
+    }
+}
+
+#[test]
+fn what_has_no_auxiliary_values_refuses_them() {
+    for law in [finite(3, 1.0), pitman_yor(0.5, 0.0), pitman_yor(0.5, -0.2)] {
+        let refused = law.start(true).expect_err("no product form").to_string();
+        assert!(refused.contains("product form"), "{refused}");
+        assert!(law.start(false).is_ok());
+    }
+    assert!(pitman_yor(0.5, 0.1).start(true).is_ok());
+    assert_eq!(learned(3.0, 2.0).start(false).map(|state| state.concentration), Ok(1.5));
+    let state = dirichlet(2.0).start(true).expect("it has them");
+    assert_eq!((state.concentration, state.integrated().auxiliary), (2.0, None));
+}
+
+/// What is fixed stays, and takes no draw.
+#[test]
+fn fixed_processes_take_no_draws() {
+    for (_, law) in all() {
+        let before = law.start(false).expect("always");
+        let (mut state, mut generator) = (before, stream(14, Purpose::Draws, 0));
+        law.update(&[2, 1], &mut state, &mut generator);
+        assert_eq!(state, before);
+        assert_eq!(generator, stream(14, Purpose::Draws, 0));
+    }
+}
+
+proptest! {
+    /// Extreme parameters leave numbers, and updates stay within what a process may have.
+    #[test]
+    fn extremes_stay_finite(
+        log_concentration in -690.0_f64..690.0, discount in prop_oneof![Just(0.0), Just(1e-12), 1e-9_f64..0.999],
+        sizes in prop::collection::vec(1_usize..10_000, 0..20), seed in 0_u64..1000,
+    ) {
+        let concentration = log_concentration.exp();
+        let learned = learned(concentration.clamp(1e-199, 1e199), 1.0);
+        let laws = [dirichlet(concentration), learned, pitman_yor(discount, concentration)];
+        for law in laws {
+            let mut state = law.start(true).expect("positive");
+            let mut generator = stream(seed, Purpose::Draws, 1);
+            for _ in 0..3 {
+                law.update(&sizes, &mut state, &mut generator);
+                prop_assert!(state.concentration > 0.0 && state.concentration.is_finite());
+                let auxiliary = state.auxiliary.expect("it stays");
+                prop_assert!(auxiliary.log_mass.is_finite() && !auxiliary.log_u.is_nan(), "{:?}", state);
+                prop_assert!(law.log_open(Occupancy::of(&sizes), &state).is_finite());
+                prop_assert!(!law.log_probability(&sizes, &state).is_nan());
+                prop_assert!(law.log_probability(&sizes, &state.integrated()).is_finite());
+            }
+        }
+    }
+}

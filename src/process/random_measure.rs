@@ -1,0 +1,68 @@
+//! Normalized generalized gamma random measures with tau = 1, given the auxiliary variable u (mathematics 8.2; James,
+//! Lijoi & Pruenster 2009). At discount 0 they are the Dirichlet process.
+
+use crate::process::partitions::Occupancy;
+use crate::process::slice::slice;
+use crate::rng::Draws;
+use crate::special::{ln_gamma, ln_gamma_difference};
+
+/// Below this discount the formulas take the limit 0.
+pub(super) const LEAST_DISCOUNT: f64 = 1e-10;
+
+/// A random measure.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct RandomMeasure {
+    /// log a.
+    pub log_mass: f64,
+    /// sigma.
+    pub discount: f64,
+}
+
+impl RandomMeasure {
+    /// ln (n - sigma): joining a block, times 1 + u as the weight of opening one is.
+    pub fn log_join(self, size: usize) -> f64 {
+        (size as f64 - self.discount).ln()
+    }
+
+    /// ln a + sigma ln(1 + u).
+    pub fn log_open(self, log_u: f64) -> f64 {
+        self.log_mass + self.discount * softplus(log_u)
+    }
+
+    /// ln kappa(n, u).
+    pub fn log_block(self, size: usize, log_u: f64) -> f64 {
+        let size = size as f64;
+        self.log_mass + ln_gamma_difference(1.0 - self.discount, size - 1.0) - (size - self.discount) * softplus(log_u)
+    }
+
+    /// ln { u^(N - 1) / Gamma(N) exp(-psi(u)) }.
+    pub fn log_rest(self, units: usize, log_u: f64) -> f64 {
+        let units = units as f64;
+        (units - 1.0) * log_u - ln_gamma(units) - self.log_mass.exp() * self.exponent(log_u)
+    }
+
+    /// psi(u) / a.
+    pub fn exponent(self, log_u: f64) -> f64 {
+        let log = softplus(log_u);
+        if self.discount < LEAST_DISCOUNT { log } else { (self.discount * log).exp_m1() / self.discount }
+    }
+
+    /// Redraws log u given a partition: exactly at discount 0, else by a slice from `current`. Without units u is 0.
+    pub fn draw(self, all: Occupancy, current: f64, draws: &mut dyn Draws) -> f64 {
+        let units = all.units as f64;
+        if all.units == 0 {
+            return f64::NEG_INFINITY;
+        }
+        if self.discount < LEAST_DISCOUNT {
+            return draws.log_gamma(units) - draws.log_gamma(self.log_mass.exp());
+        }
+        let (mass, power) = (self.log_mass.exp(), units - all.blocks as f64 * self.discount);
+        let log_density = |log_u: f64| units * log_u - mass * self.exponent(log_u) - power * softplus(log_u);
+        slice(log_density, if current.is_finite() { current } else { 0.0 }, 1.0, draws)
+    }
+}
+
+/// ln(1 + exp x).
+pub(super) fn softplus(x: f64) -> f64 {
+    x.max(0.0) + (-x.abs()).exp().ln_1p()
+}

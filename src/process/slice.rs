@@ -1,0 +1,53 @@
+//! Univariate slice sampling (Neal 2003).
+
+use crate::rng::Draws;
+
+/// A draw that leaves the density exp(`log_density`) unchanged, starting from `current`. The density has one mode.
+///
+/// An interval of `width` around `current` is doubled until both its ends are below the slice, then it shrinks onto a
+/// point of the slice. Neither is cut short, because that would change the law. Doubling needs no test of acceptance
+/// here: with one mode, an interval whose ends are both below the slice holds all of it, so every point of the slice
+/// leads to it.
+pub(super) fn slice(log_density: impl Fn(f64) -> f64, current: f64, width: f64, draws: &mut dyn Draws) -> f64 {
+    let level = log_density(current) + draws.uniform().ln();
+    debug_assert!(level.is_finite(), "a slice starts where the density is positive");
+    let mut low = current - width * draws.uniform();
+    let mut high = low + width;
+    while log_density(low) > level || log_density(high) > level {
+        let step = high - low;
+        if draws.choose(&[1.0, 1.0]) == 0 { low -= step } else { high += step }
+    }
+    loop {
+        let proposed = low + (high - low) * draws.uniform();
+        if log_density(proposed) >= level || proposed == current {
+            return proposed;
+        }
+        if proposed < current { low = proposed } else { high = proposed }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::rng::{Purpose, stream};
+
+    /// A draw from an exact one is exact: 20 000 of the logarithm of an exponential variable, whose mean is -0.5772
+    /// (Euler) and whose variance is pi^2 / 6. Each check fails once in 1.7 million streams.
+    #[test]
+    fn a_draw_from_an_exact_one_is_exact() {
+        let mut generator = stream(4, Purpose::Draws, 0);
+        let n = 20_000;
+        let drawn: Vec<f64> = (0..n)
+            .map(|_| {
+                let start = generator.log_gamma(1.0);
+                slice(|x| x - x.exp(), start, 1.0, &mut generator)
+            })
+            .collect();
+        let mean = drawn.iter().sum::<f64>() / f64::from(n);
+        let variance = std::f64::consts::PI.powi(2) / 6.0;
+        assert!((mean + 0.577_215_664_901_532_9).abs() < 5.0 * (variance / f64::from(n)).sqrt(), "{mean}");
+        // The fourth central moment of the Gumbel law is 5.4 variances squared.
+        let found = drawn.iter().map(|x| (x + 0.577_215_664_901_532_9).powi(2)).sum::<f64>() / f64::from(n);
+        assert!((found - variance).abs() < 5.0 * variance * (4.4 / f64::from(n)).sqrt(), "{found}");
+    }
+}
