@@ -7,7 +7,7 @@ use crate::real::Real;
 use crate::simd::{Instructions, Lines, Scalar};
 use crate::special::{exp_of_nonpositive, ln_of_positive};
 
-/// Collects the `L` best components of each row of one block as a scorer offers them, in whatever order.
+/// Collects the `L` best components of each row of one block, in any order in which a scorer offers them.
 ///
 /// Maximising `sum_k r_k W_k - r_k ln r_k` over simplex rows with at most `L` non-zeros keeps the `L` largest
 /// weights and normalises them (Hughes & Sudderth 2016, Eq. 8 and Alg. 1; mathematics 3.1). Ties go to the lower
@@ -26,7 +26,7 @@ pub struct TopL<F> {
     components: Lines<F>,
     /// Responsibilities, (width, rows), totals of exponentials and best scores, (rows,) each.
     weights: Lines<f64>,
-    /// Nats below the best from which on a component carries nothing.
+    /// Drop components whose log weight is more than this many nats below the row's best.
     margin: f64,
     /// Whether scores that will not be kept may be given up; never where all are kept.
     abandon: bool,

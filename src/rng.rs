@@ -32,8 +32,8 @@ pub fn stream(seed: u64, purpose: Purpose, index: u64) -> Generator {
     Generator::seed_from_u64(name(seed, [purpose as u64, index]))
 }
 
-/// A number that looks random and depends on the path alone: the rows with the smallest ones are a random choice,
-/// whoever looks at them in whatever order.
+/// A hash of (seed, path). Keeping the rows with the smallest keys gives a uniform sample that does not depend on
+/// visiting order.
 pub fn name(seed: u64, path: impl IntoIterator<Item = u64>) -> u64 {
     path.into_iter().fold(seed, |state, step| mix(state ^ mix(step.wrapping_add(0x9e37_79b9_7f4a_7c15))))
 }
