@@ -169,6 +169,31 @@ impl Memo {
             && self.batches.len() == n_remembered
             && self.estimate.is_none_or(|estimate| estimate.mass > 0.0)
             && self.total.ids == ids
+            && self.adds_up().unwrap_or(false)
+    }
+
+    /// Whether no count is negative, and those of the total are the sums of all that it was made of, up to rounding.
+    fn adds_up(&self) -> Result<bool> {
+        let summaries = || self.earlier.iter().chain(&self.twice).chain(self.batches.iter().flatten());
+        let tolerance = 1e-6 * (1.0 + self.total.mass.abs());
+        let start = self.start.iter().map(|(start, _)| start);
+        let mut counts = summaries().chain(start).chain([&self.total]).flat_map(|summary| &summary.counts);
+        if counts.any(|&count| count < -tolerance) {
+            return Ok(false);
+        }
+        if self.is_estimate() {
+            return Ok(true);
+        }
+        let mut sum = emptied(&self.total);
+        for summary in summaries() {
+            sum.add(summary)?;
+        }
+        if let Some((start, mass)) = &self.start {
+            let visited: f64 = self.batches.iter().flatten().map(|summary| summary.mass).sum();
+            sum.add(&start.scale(1.0 - visited / mass))?;
+        }
+        let mut pairs = sum.counts.iter().zip(&self.total.counts);
+        Ok(pairs.all(|(sum, total)| (sum - total).abs() <= tolerance))
     }
 
     /// Replaces what each batch has of some components, with the same sum: the parts of a component replace it and the

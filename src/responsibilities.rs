@@ -385,24 +385,21 @@ pub enum Sparsity {
 }
 
 impl Sparsity {
-    /// The number of pairs a unit keeps of `n_components`.
+    /// Refuses a number that is not between 1 and `n_components`.
     ///
     /// # Errors
-    /// [`Error::InvalidArgument`] where it is not between 1 and `n_components`.
-    pub fn width(self, n_components: usize) -> Result<usize> {
+    /// [`Error::InvalidArgument`].
+    pub fn check(self, n_components: usize) -> Result<()> {
         match self {
-            Self::Dense => Ok(n_components),
-            Self::Auto => Ok(n_components.min(AUTO)),
-            Self::Limited(width) if (1..=n_components).contains(&width) => Ok(width),
-            Self::Limited(width) => Err(Error::invalid(
-                "sparsity",
-                width,
-                format!("between 1 and the number of components, {n_components}"),
-            )),
+            Self::Limited(width) if !(1..=n_components).contains(&width) => {
+                let allowed = format!("at most {n_components}, the number of components, or None for all of them");
+                Err(Error::invalid("sparsity", width, allowed))
+            }
+            _ => Ok(()),
         }
     }
 
-    /// The same, or all where there are fewer: the number of components may grow.
+    /// The number of pairs a unit keeps of `n_components`.
     pub fn clamp(self, n_components: usize) -> usize {
         match self {
             Self::Dense => n_components,

@@ -5,17 +5,15 @@ weights are float64 (n,).
 A specification travels as a pair (name, parameters); a parameter that is None follows the data.
 """
 
-from collections.abc import Callable
-from typing import Any, Literal, TypeAlias, final
+from typing import Any, final
 
 import numpy as np
 from numpy.typing import NDArray
 
 from stickbreak.io.arrays import BlockSource, Rows
+from stickbreak.io.requests import Observer, Settings, Specification, Specified
 
 __version__: str
-
-Specification: TypeAlias = tuple[str, dict[str, Any]]
 
 def registry() -> dict[str, Any]: ...
 def instruction_sets() -> list[str]: ...
@@ -27,28 +25,12 @@ def fit(
     rows: Rows | BlockSource,
     weights: NDArray[np.float64] | None,
     *,
-    likelihood: Specification,
-    process: Specification,
-    objective: str,
-    holes: bool,
-    n_components: int | None,
+    specification: Specified,
+    settings: Settings,
     init: str | NDArray[np.int64] | NDArray[np.float64] | State,
-    batches: int | None,
-    batch_size: int | None,
-    shuffle: bool,
-    steps: tuple[float, float] | None,
-    moves: list[tuple[str, dict[str, Any]]],
-    sparsity: int | Literal["auto"] | None,
-    margin: float | None,
-    bounds_memory: int,
-    max_passes: int,
-    tol: float,
-    seeds: list[int],
+    observer: Observer,
     threads: int | None,
-    checkpoint_every: float | None,
-    resume: bytes | None,
-    observer: Callable[[dict[str, Any]], bool] | None,
-) -> list[State]: ...
+) -> State: ...
 
 @final
 class State:

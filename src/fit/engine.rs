@@ -8,7 +8,7 @@ use crate::error::{Error, Result};
 use crate::executor::Executor;
 use crate::fit::history::{Observer, Record, StopReason};
 use crate::fit::position::{Identity, Position};
-use crate::fit::schedule::Schedule;
+use crate::fit::settings::Settings;
 use crate::global_step::Globals;
 use crate::local_step::Work;
 use crate::memo::Memo;
@@ -25,20 +25,10 @@ pub struct Engine<'a, F: Scalar> {
     pub model: &'a Model<F>,
     /// What a checkpoint of this run says of it.
     pub identity: &'a Identity,
-    /// Passes at most.
-    pub max_passes: usize,
-    /// The margin of the local steps, by which the bound may fall: at most n K e^-margin.
-    pub margin: Option<f64>,
-    /// Least gain of a pass, nats per unit of mass; 0 never stops early.
-    pub tol: f64,
+    /// How it is run.
+    pub settings: &'a Settings,
     /// The moves, if there are any.
     pub round: Option<Round<'a, F>>,
-    /// How a visit enters the total.
-    pub schedule: Schedule,
-    /// Whether every pass visits the batches in a fresh order; else it takes them as they come.
-    pub shuffle: bool,
-    /// The seed of the visiting orders.
-    pub seed: u64,
     /// When the fit began.
     pub started: Instant,
 }
@@ -73,7 +63,7 @@ impl<F: Scalar> Engine<'_, F> {
         cancel: &Cancel,
     ) -> Result<Run> {
         let mut error = None;
-        if position.pass == 0 && position.done == 0 && self.max_passes > 0 {
+        if position.pass == 0 && position.done == 0 && self.settings.max_passes > 0 {
             self.reorder(&mut position)?;
         }
         self.offer_checkpoint(executor, &position, observer, false)?;
@@ -114,7 +104,7 @@ impl<F: Scalar> Engine<'_, F> {
             self.reorder(&mut position)?;
         }
         let ended = matches!(stop_reason, StopReason::MaxPasses | StopReason::Callback);
-        let closed = if ended && self.schedule.estimates() && position.pass > 0 {
+        let closed = if ended && self.settings.schedule.estimates() && position.pass > 0 {
             self.close(executor, &position, observer, cancel)
         } else {
             Ok((position.memo.total().clone(), self.bound(&position.memo)?))
@@ -170,14 +160,14 @@ impl<F: Scalar> Engine<'_, F> {
         if let [.., before, last] = position.history.as_slice() {
             let gain = (last.elbo - before.elbo) / position.memo.mass_visited().max(1.0);
             let total = position.memo.total();
-            let is_small = self.tol > 0.0 && gain < self.tol;
+            let is_small = self.settings.tol > 0.0 && gain < self.settings.tol;
             let Position { moves, pass, .. } = position;
             let is_exhausted = |round: &Round<'_, F>| moves.is_exhausted(round.moves, total, &last.moves, *pass);
             if is_small && self.round.as_ref().is_none_or(is_exhausted) {
                 return Some(StopReason::Converged);
             }
         }
-        (position.pass >= self.max_passes).then_some(StopReason::MaxPasses)
+        (position.pass >= self.settings.max_passes).then_some(StopReason::MaxPasses)
     }
 
     /// Visits the batches that are left of the pass, shuffled in an order of this pass's own; each visit sees the globals
@@ -191,8 +181,8 @@ impl<F: Scalar> Engine<'_, F> {
     ) -> Result<()> {
         let n_batches = executor.n_batches();
         let pass = position.pass;
-        let order = if self.shuffle {
-            permutation(n_batches as u32, &mut stream(self.seed, Purpose::Visits, pass as u64))
+        let order = if self.settings.shuffle {
+            permutation(n_batches as u32, &mut stream(self.settings.seed, Purpose::Visits, pass as u64))
         } else {
             (0..n_batches as u32).collect()
         };
@@ -207,7 +197,7 @@ impl<F: Scalar> Engine<'_, F> {
             if let Some(round) = &self.round {
                 round.take(&mut position.moves, batch as usize, visit.findings);
             }
-            self.schedule.take(&mut position.memo, batch as usize, visit.summary, visits)?;
+            self.settings.schedule.take(&mut position.memo, batch as usize, visit.summary, visits)?;
             position.work += visit.work;
             position.done += 1;
             observer.on_batch(pass, position.done, n_batches);
@@ -271,11 +261,13 @@ impl<F: Scalar> Engine<'_, F> {
     }
 
     fn record(&self, position: &Position, moves: Vec<Report>) -> Result<Record> {
-        let (elbo, before) = (self.bound(&position.memo)?, position.history.last().map_or(f64::NAN, |last| last.elbo));
+        let elbo = self.bound(&position.memo)?;
+        let before = position.history.get(position.first_own..).and_then(<[Record]>::last);
+        let before = before.map_or(f64::NAN, |last| last.elbo);
         // float32 scores may cost the last digits.
         let total = position.memo.total();
         let n_columns = total.n_components() + usize::from(self.model.process.has_tail());
-        let dropped = self.margin.map_or(0.0, |margin| total.mass * n_columns as f64 * (-margin).exp());
+        let dropped = self.settings.local.margin.map_or(0.0, |margin| total.mass * n_columns as f64 * (-margin).exp());
         let fell = F::NAME == "float64" && elbo < before - dropped - 1e-8 * (1.0 + before.abs());
         debug_assert!(!fell, "the bound fell from {before} to {elbo}");
         Ok(Record {

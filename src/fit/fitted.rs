@@ -7,6 +7,8 @@ use crate::data::{RowUnits, Rows, check_rows};
 use crate::elbo::collapsed;
 use crate::error::{Error, Result};
 use crate::fit::history::{Record, StopReason};
+use crate::fit::prepare::check_form;
+use crate::fit::sizes::check_numbers;
 use crate::global_step::Globals;
 use crate::likelihood::{self, Density, Draw, Estimate};
 use crate::local_step::{ByScore, Chunk, Keep, LocalStep, Outcome, Tap};
@@ -185,14 +187,14 @@ impl Fitted {
         cancel: &Cancel,
     ) -> Result<Outcome> {
         let d = self.origin.len();
-        super::check_numbers("X", rows.n_rows())?;
+        check_numbers("X", rows.n_rows())?;
         if rows.n_columns() != d {
             let found = format!("an array with {} columns", rows.n_columns());
             return Err(Error::invalid("X", found, format!("an array with {d} columns, as the fit had")));
         }
         let demands = likelihood::demands(&self.specification.likelihood.name)?;
         let holes = self.specification.holes;
-        super::check_form(&self.specification, rows.csr().is_some(), demands)?;
+        check_form(&self.specification, rows.csr().is_some(), demands)?;
         check_rows(&RowUnits::all(rows, None), demands.domain, holes, "X", cancel)?;
         let n_components = scored.scorer.n_components() - usize::from(scored.tail.is_some());
         let ids: Vec<ComponentId> = (0..n_components as u32).map(ComponentId).collect();

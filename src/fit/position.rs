@@ -22,6 +22,9 @@ pub struct Position {
     /// Time that earlier runs took.
     #[serde(skip)]
     pub seconds: f64,
+    /// The first pass made wholly by this run. What a file says of the passes before may be anything.
+    #[serde(skip)]
+    pub first_own: usize,
     /// One record for every complete pass.
     pub history: Vec<Record>,
     /// What the batches contributed.
@@ -40,6 +43,7 @@ impl Position {
             done: 0,
             work: Work::default(),
             seconds: 0.0,
+            first_own: 0,
             history: Vec::new(),
             memo,
             edits,
@@ -87,6 +91,7 @@ impl Identity {
         let (seconds, mut position, states): (f64, Position, Vec<Vec<u8>>) =
             postcard::from_bytes(rest).map_err(damaged)?;
         position.seconds = seconds;
+        position.first_own = position.pass + 1;
         position.check(n_batches, n_statistics)?;
         Ok((position, states))
     }

@@ -6,10 +6,12 @@ use crate::component::EditLog;
 use crate::data::{Demands, Moments, Needs, Rows, TableRows, moments, whole};
 use crate::error::{Error, Result};
 use crate::executor::{InProcess, LocalOptions};
+use crate::fit::Fitted;
 use crate::fit::engine::Engine;
 use crate::fit::position::{Identity, Position};
-use crate::fit::schedule::Schedule;
-use crate::fit::{Fitted, check_form, check_numbers};
+use crate::fit::prepare::check_form;
+use crate::fit::settings::Settings;
+use crate::fit::sizes::check_numbers;
 use crate::likelihood::{self, Conjugate};
 use crate::local_step::Keep;
 use crate::memo::Memo;
@@ -89,18 +91,9 @@ impl Fitted {
         let edits = EditLog::with_components(self.summary.n_components());
         let mut earlier = self.summary.clone();
         earlier.ids = edits.components()?;
-        let engine = Engine {
-            model: &model,
-            identity: &Identity::default(),
-            max_passes: limits.max_passes,
-            margin: self.margin,
-            tol: limits.tol,
-            round: None,
-            schedule: Schedule::Memoized,
-            shuffle: false,
-            seed: 0,
-            started,
-        };
+        let settings = Settings { local, max_passes: limits.max_passes, tol: limits.tol, ..Settings::default() };
+        let identity = Identity::default();
+        let engine = Engine { model: &model, identity: &identity, round: None, settings: &settings, started };
         let run = engine.run(&mut executor, Position::first(Memo::beside(earlier, 1), edits), &mut (), cancel)?;
         if run.history.is_empty() {
             return Err(Error::Cancelled);

@@ -42,6 +42,32 @@ pub enum Init<'a> {
 }
 
 impl Init<'_> {
+    /// The number of components that the start of `n` rows has; of labels the least that holds them all, and `None`
+    /// where the start makes as many as it is asked for.
+    ///
+    /// # Errors
+    /// [`Error::InvalidArgument`] where there is not a label, or a row of responsibilities, for every row.
+    pub fn n_components(&self, n: usize) -> Result<Option<usize>> {
+        match self {
+            Self::KmeansPlusPlus | Self::Random | Self::Sequential => Ok(None),
+            Self::Labels(labels) => {
+                expect_length(labels.len(), n)?;
+                Ok(labels.iter().max().map(|&label| label as usize + 1))
+            }
+            Self::Table(values) => {
+                let k = values.len() / n;
+                expect_length(values.len(), n * k)?;
+                Ok(Some(k))
+            }
+            Self::Summary { summary, .. } => Ok(Some(summary.n_components())),
+        }
+    }
+
+    /// Whether the start makes as many components as it is asked for.
+    pub fn makes_any_number(&self) -> bool {
+        matches!(self, Self::KmeansPlusPlus | Self::Random | Self::Sequential)
+    }
+
     /// A number that tells this start from others.
     pub fn fingerprint(&self) -> u64 {
         match self {
@@ -56,6 +82,17 @@ impl Init<'_> {
             }
         }
     }
+}
+
+fn expect_length(found: usize, allowed: usize) -> Result<()> {
+    if found == allowed {
+        return Ok(());
+    }
+    Err(Error::invalid(
+        "init",
+        format!("of {found} values"),
+        format!("of {allowed} values, one for every row of the data"),
+    ))
 }
 
 /// What every start needs.

@@ -104,10 +104,9 @@ fn a_row_without_a_finite_weight_is_reported() {
 
 #[test]
 fn sparsity_is_between_one_and_the_number_of_components() {
-    assert_eq!(Sparsity::Auto.width(5), Ok(5));
-    assert_eq!(Sparsity::Auto.width(50), Ok(16));
-    assert_eq!(Sparsity::Dense.width(50), Ok(50));
-    assert_eq!(Sparsity::Limited(4).width(50), Ok(4));
-    assert!(Sparsity::Limited(51).width(50).is_err());
-    assert!(Sparsity::Limited(0).width(50).is_err());
+    assert_eq!([5, 50].map(|k| Sparsity::Auto.clamp(k)), [5, 16]);
+    assert_eq!([5, 50].map(|k| Sparsity::Dense.clamp(k)), [5, 50]);
+    assert_eq!([3, 50].map(|k| Sparsity::Limited(4).clamp(k)), [3, 4]);
+    assert_eq!([0, 4, 50, 51].map(|width| Sparsity::Limited(width).check(50).is_ok()), [false, true, true, false]);
+    assert!(Sparsity::Auto.check(1).is_ok() && Sparsity::Dense.check(1).is_ok());
 }

@@ -1,5 +1,6 @@
 """A fit that is stopped, in whatever way, goes on from its checkpoint to the bits of one that was not."""
 
+import dataclasses
 import json
 import os
 import random
@@ -229,6 +230,17 @@ def test_files_that_are_no_checkpoint_are_refused(tmp_path: Path) -> None:
             assert path.read_bytes() == content
         else:  # a flip in what a reader leaves alone
             assert same(result, fit())
+
+
+def test_a_checkpoint_of_an_older_version_is_refused_with_its_version(tmp_path: Path) -> None:
+    path = tmp_path / "fit.checkpoint"
+    fit(sb.Checkpoint(path))
+    parts = files.read(path, files.CHECKPOINT)
+    files.write(path, *parts, dataclasses.replace(files.CHECKPOINT, version=1))
+    before = path.read_bytes()
+    with pytest.raises(sb.CheckpointError, match=r"an older stickbreak \(format 1; this one reads from 2 on\)"):
+        fit(sb.Checkpoint(path))
+    assert path.read_bytes() == before
 
 
 def test_a_locked_checkpoint(lock: Callable[[str], None]) -> None:

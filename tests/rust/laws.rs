@@ -8,12 +8,12 @@ use rand::RngExt;
 use stickbreak::component::EditLog;
 use stickbreak::data::{DenseRows, RowBlock, RowUnits, Rows, TableRows, moments, whole};
 use stickbreak::elbo::collapsed;
-use stickbreak::fit::{Cut, Fitted, Options, Schedule, fit};
+use stickbreak::executor::LocalOptions;
+use stickbreak::fit::{Cut, Fitted, Job, Settings, fit};
 use stickbreak::init::{Beginning, Init};
 use stickbreak::likelihood::{Density, demands};
 use stickbreak::local_step::{ByScore, FromTable, Keep, LocalStep, Outcome};
 use stickbreak::model::Model;
-use stickbreak::moves::Moves;
 use stickbreak::parallel::{Cancel, with_threads};
 use stickbreak::responsibilities::Sparsity;
 use stickbreak::rng::Choices;
@@ -23,20 +23,15 @@ use stickbreak::suffstats::Summary;
 const LIKELIHOODS: [&str; 2] = ["Gaussian", "ZeroMeanGaussian"];
 const PROCESSES: [&str; 2] = ["DirichletProcess", "FiniteDirichlet"];
 
-fn options(k: usize, batches: usize, sparsity: Sparsity, max_passes: usize) -> Options<'static> {
-    Options {
+fn settings(k: usize, batches: usize, sparsity: Sparsity, max_passes: usize) -> Settings {
+    Settings {
         n_components: Some(k),
         batches: Cut::Number(batches),
         shuffle: true,
-        moves: Moves::default(),
-        schedule: Schedule::Memoized,
-        sparsity,
-        margin: None,
-        bounds_memory: 1,
+        local: LocalOptions { sparsity, ..Settings::default().local },
         max_passes,
-        tol: 0.0,
         seed: 11,
-        resume: None,
+        ..Settings::default()
     }
 }
 
@@ -172,8 +167,10 @@ proptest! {
         let rows = clustered::<f64>(n, d, 4, seed);
         let table = DenseRows::new(&rows, d);
         let specification = specification(LIKELIHOODS[which % 2], PROCESSES[which / 2], k);
-        let options = options(k, batches, Sparsity::Limited(width), 8);
-        let fitted = fit(&specification, &TableRows { rows: &table, weights: None }, &Init::Random, options, &mut (), &Cancel::default())
+        let settings = settings(k, batches, Sparsity::Limited(width), 8);
+        let rows = TableRows { rows: &table, weights: None };
+        let job = Job { specification: &specification, rows: &rows, init: &Init::Random, settings: &settings };
+        let fitted = fit(&job, None, &mut (), &Cancel::default())
             .expect("well-behaved data");
         for pair in fitted.history.windows(2) {
             prop_assert!(pair[1].elbo >= pair[0].elbo - 1e-9 * pair[0].elbo.abs());
@@ -188,10 +185,10 @@ proptest! {
             let rows = clustered::<F>(3000, 4, 5, seed);
             let table = DenseRows::new(&rows, 4);
             let specification = specification("Gaussian", "DirichletProcess", 6);
-            let options = options(6, batches, Sparsity::Limited(3), 3);
-            with_threads(Some(threads), || {
-                fit(&specification, &TableRows { rows: &table, weights: None }, &Init::KmeansPlusPlus, options, &mut (), &Cancel::default())
-            })
+            let settings = settings(6, batches, Sparsity::Limited(3), 3);
+            let (rows, init) = (TableRows { rows: &table, weights: None }, Init::KmeansPlusPlus);
+            let job = Job { specification: &specification, rows: &rows, init: &init, settings: &settings };
+            with_threads(Some(threads), || fit(&job, None, &mut (), &Cancel::default()))
             .expect("a pool")
             .expect("well-behaved data")
         }
@@ -354,14 +351,12 @@ impl Rows<f64> for TooMany {
 
 #[test]
 fn rows_that_cannot_be_numbered_are_refused() {
-    let error = fit(
-        &specification("Gaussian", "DirichletProcess", 2),
-        &TableRows { rows: &TooMany, weights: None },
-        &Init::Random,
-        options(2, 1, Sparsity::Auto, 1),
-        &mut (),
-        &Cancel::default(),
-    )
-    .expect_err("2^32 rows");
+    let job = Job {
+        specification: &specification("Gaussian", "DirichletProcess", 2),
+        rows: &TableRows { rows: &TooMany, weights: None },
+        init: &Init::Random,
+        settings: &settings(2, 1, Sparsity::Auto, 1),
+    };
+    let error = fit(&job, None, &mut (), &Cancel::default()).expect_err("2^32 rows");
     assert!(error.to_string().contains("4294967296 rows"), "{error}");
 }

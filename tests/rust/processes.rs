@@ -8,12 +8,12 @@ use rand::RngExt;
 use stickbreak::component::{ComponentId, Edit};
 use stickbreak::data::{DenseRows, RowUnits, TableRows};
 use stickbreak::elbo::collapsed;
-use stickbreak::fit::{Cut, Options, Schedule, fit};
+use stickbreak::executor::LocalOptions;
+use stickbreak::fit::{Cut, Job, Settings, fit};
 use stickbreak::global_step::Globals;
 use stickbreak::init::Init;
 use stickbreak::local_step::{ByScore, Keep, LocalState, LocalStep, Outcome};
 use stickbreak::model::Model;
-use stickbreak::moves::Moves;
 use stickbreak::parallel::Cancel;
 use stickbreak::responsibilities::Sparsity;
 use stickbreak::simd::Scalar;
@@ -120,22 +120,19 @@ proptest! {
         let (d, k, n) = (3, 5, 200);
         let rows = clustered::<f64>(n, d, 4, seed);
         let table = DenseRows::new(&rows, d);
-        let options = Options {
+        let settings = Settings {
             n_components: Some(k),
             batches: Cut::Number(batches),
-            schedule: Schedule::Memoized,
             shuffle: true,
-            moves: Moves::default(),
-            sparsity: Sparsity::Limited(width),
-            margin: None,
-            bounds_memory: 1,
+            local: LocalOptions { sparsity: Sparsity::Limited(width), ..Settings::default().local },
             max_passes: 8,
-            tol: 0.0,
             seed,
-            resume: None,
+            ..Settings::default()
         };
         let specification = specification("Gaussian", process, k);
-        let fitted = fit(&specification, &TableRows { rows: &table, weights: None }, &Init::Random, options, &mut (), &Cancel::default())
+        let rows = TableRows { rows: &table, weights: None };
+        let job = Job { specification: &specification, rows: &rows, init: &Init::Random, settings: &settings };
+        let fitted = fit(&job, None, &mut (), &Cancel::default())
             .expect("well-behaved data");
         for pair in fitted.history.windows(2) {
             prop_assert!(pair[1].elbo >= pair[0].elbo - 1e-9 * pair[0].elbo.abs(), "{}", process);

@@ -10,7 +10,7 @@ use stickbreak::data::{ArrayBatches, BatchSource, CallbackBatches, DenseRows, Ro
 use stickbreak::elbo::collapsed;
 use stickbreak::error::Error;
 use stickbreak::executor::{Executor, InProcess, LocalOptions};
-use stickbreak::fit::{Engine, Identity, Observer, Position, Record, Schedule, StopReason};
+use stickbreak::fit::{Engine, Identity, Observer, Position, Record, Settings, StopReason};
 use stickbreak::global_step::Globals;
 use stickbreak::likelihood::Density;
 use stickbreak::local_step::{Chunk, Keep, LocalState, Tap};
@@ -220,18 +220,8 @@ fn run_watched(
     let mut executor = InProcess::new(model, source, OPTIONS, Cancel::default())?;
     let memo = Memo::starting_from(start, executor.n_batches(), N as f64);
     let identity = Identity::default();
-    let engine = Engine {
-        model,
-        identity: &identity,
-        max_passes: passes,
-        margin: None,
-        tol: 0.0,
-        round: None,
-        schedule: Schedule::Memoized,
-        shuffle,
-        seed: 5,
-        started: Instant::now(),
-    };
+    let settings = Settings { max_passes: passes, shuffle, seed: 5, ..Settings::default() };
+    let engine = Engine { model, identity: &identity, round: None, settings: &settings, started: Instant::now() };
     engine.run(&mut executor, Position::first(memo, edits), observer, cancel)
 }
 

@@ -15,7 +15,7 @@ use stickbreak::component::EditLog;
 use stickbreak::data::{ArrayBatches, DenseRows};
 use stickbreak::error::{Error, Result};
 use stickbreak::executor::{Executor, InProcess, LocalOptions, Visit};
-use stickbreak::fit::{Engine, Identity, Observer, Position, Record, Run, Schedule};
+use stickbreak::fit::{Engine, Identity, Observer, Position, Record, Run, Settings};
 use stickbreak::global_step::Globals;
 use stickbreak::local_step::Keep;
 use stickbreak::memo::Memo;
@@ -185,18 +185,8 @@ fn run(
         n_batches: BATCHES,
         cancel: &cancel,
     });
-    let engine = Engine {
-        model,
-        round,
-        identity: &identity,
-        max_passes: PASSES,
-        margin: None,
-        tol: 0.0,
-        schedule: Schedule::Memoized,
-        shuffle: true,
-        seed: 2,
-        started: Instant::now(),
-    };
+    let settings = Settings { max_passes: PASSES, shuffle: true, seed: 2, ..Settings::default() };
+    let engine = Engine { model, round, identity: &identity, settings: &settings, started: Instant::now() };
     engine.run(executor, position, observer, &cancel).expect("a fit")
 }
 

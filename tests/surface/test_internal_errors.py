@@ -18,13 +18,18 @@ model = sb.Mixture(likelihood=sb.Gaussian())
 fit = sb.fit(model, rows, sb.Full(max_passes=2), n_components=3, progress=False)
 before = fit.elbo, fit.evaluate(rows)
 
+class Observer:
+    listens, in_turn, checkpoint_every, checkpoint = False, False, None, None
+    def observe(self, event):
+        return False
+
 def broken_fit(threads):
     return _core.fit(
-        rows, short, likelihood=("Gaussian", {}), process=("DirichletProcess", {}), objective="variational",
-        holes=False, n_components=3, init="random", batches=1, batch_size=None, shuffle=False, steps=None,
-        moves=[], sparsity=None, margin=None, bounds_memory=0, max_passes=1, tol=0.0, seeds=[0], threads=threads,
-        checkpoint_every=None,
-        resume=None, observer=None,
+        rows, short,
+        specification={"likelihood": ("Gaussian", {}), "process": ("DirichletProcess", {}),
+                       "objective": "variational", "holes": False},
+        settings=sb.Full(sparsity=None, margin=None, bounds_memory=0, max_passes=1, tol=0.0)._to_core(3, [0]),
+        init="random", observer=Observer(), threads=threads,
     )
 
 calls = [

@@ -9,8 +9,10 @@ mod instructions;
 mod panics;
 mod registry;
 mod run;
+mod settings;
 mod specification;
 mod state;
+mod watcher;
 
 use pyo3::prelude::*;
 

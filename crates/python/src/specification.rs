@@ -108,3 +108,20 @@ pub fn specification(
         process: Named { name: process.0.clone(), parameters: read(&process.1)? },
     })
 }
+
+/// A specification as Python writes it for a fit.
+#[derive(FromPyObject)]
+#[pyo3(from_item_all)]
+pub struct GivenSpecification<'py> {
+    likelihood: Pair<'py>,
+    process: Pair<'py>,
+    objective: String,
+    holes: bool,
+}
+
+impl GivenSpecification<'_> {
+    /// The specification of the core.
+    pub fn read(&self) -> PyResult<Specification> {
+        specification(&self.likelihood, &self.process, &self.objective, self.holes)
+    }
+}

@@ -45,6 +45,8 @@ class Kind:
         What its metadata call it.
     version : int
         The version that is written, and the highest that is read.
+    oldest : int
+        The lowest version that is read.
     error : type
         What is raised where such a file cannot be read or written.
     one_writer : bool
@@ -55,12 +57,13 @@ class Kind:
     noun: str
     format: str
     version: int
+    oldest: int
     error: type[ModelFileError] | type[CheckpointError]
     one_writer: bool
 
 
-MODEL = Kind("model file", "stickbreak-model", 1, ModelFileError, one_writer=False)
-CHECKPOINT = Kind("checkpoint", "stickbreak-checkpoint", 1, CheckpointError, one_writer=True)
+MODEL = Kind("model file", "stickbreak-model", 1, 1, ModelFileError, one_writer=False)
+CHECKPOINT = Kind("checkpoint", "stickbreak-checkpoint", 2, 2, CheckpointError, one_writer=True)
 
 
 def write(path: str | os.PathLike[str], header: Header, arrays: Arrays, kind: Kind = MODEL) -> None:
@@ -211,6 +214,11 @@ def _metadata(metadata: dict[str, str] | None, path: Path, kind: Kind) -> dict[s
         raise kind.error(
             f"{path}: written by a newer stickbreak (format {version}; this one reads up to {kind.version}); "
             "please upgrade"
+        )
+    if int(version) < kind.oldest:
+        raise kind.error(
+            f"{path}: written by an older stickbreak (format {version}; this one reads from {kind.oldest} on); "
+            "give another path, or delete the file"
         )
     return metadata
 

@@ -21,13 +21,11 @@ from stickbreak.result.history import Record, StopReason
 class Fitted:
     """The numbers of a fit; `Fit` adds what can be asked about rows."""
 
-    def __init__(
-        self, state: State, *, stop_reason: StopReason | None = None, error: SourceError | None = None
-    ) -> None:
+    def __init__(self, state: State, *, stop_reason: StopReason | None = None) -> None:
         checks.instance("state", state, State, "what the core made; use stickbreak.fit or stickbreak.load")
         self._state = state
         self._stop_reason = StopReason(state.stop_reason) if stop_reason is None else stop_reason
-        self._error = SourceError(state.error) if error is None and state.error is not None else error
+        self._error = None if state.error is None else SourceError(state.error)
         self._model = Mixture(
             likelihood=Likelihood._from_core(*state.likelihood), process=Process._from_core(*state.process)
         )

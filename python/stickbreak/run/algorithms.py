@@ -2,11 +2,12 @@
 
 import warnings
 from dataclasses import KW_ONLY, dataclass
-from typing import Any, Literal
+from typing import Literal
 
 from stickbreak import checks
 from stickbreak.errors import StepSizeWarning
-from stickbreak.run.moves import Birth, Move, Split
+from stickbreak.io.requests import Settings
+from stickbreak.run.moves import Move
 
 MEBIBYTE = 1024 * 1024
 OBJECTIVES = ("variational", "map", "ml")
@@ -40,10 +41,23 @@ class Algorithm:
         self._set("max_passes", checks.integer("max_passes", self.max_passes, minimum=0))
         self._set("tol", checks.non_negative("tol", self.tol))
 
-    def _to_core(self) -> dict[str, Any]:
-        """Return what the core reads of batches and visits; None stands for what the algorithm does not have."""
-        # One batch: there is nothing to shuffle rows between.
-        return {"batches": 1, "batch_size": None, "shuffle": False, "steps": None}
+    def _to_core(self, n_components: int | None, seeds: list[int]) -> Settings:
+        """Return the settings as the core reads them; None stands for what the algorithm does not have."""
+        return {
+            # One batch: there is nothing to shuffle rows between.
+            "batches": 1,
+            "batch_size": None,
+            "shuffle": False,
+            "steps": None,
+            "moves": [move._to_core() for move in self.moves],
+            "sparsity": self.sparsity,
+            "margin": self.margin,
+            "bounds_memory": self.bounds_memory,
+            "max_passes": self.max_passes,
+            "tol": self.tol,
+            "n_components": n_components,
+            "seeds": seeds,
+        }
 
     def _check_moves(self) -> None:
         if not isinstance(self.moves, tuple | list):
@@ -57,11 +71,6 @@ class Algorithm:
         if twice is not None:
             raise checks.invalid_argument("moves", f"a sequence with {twice} twice", "a sequence with each kind once")
         self._set("moves", tuple(self.moves))
-
-    @property
-    def _grows(self) -> bool:
-        """Whether the number of components can grow."""
-        return any(isinstance(move, Birth | Split) for move in self.moves)
 
     def _set(self, name: str, value: object) -> None:
         object.__setattr__(self, name, value)
@@ -171,9 +180,9 @@ class Memoized(Algorithm):
         self._set("batches", _integer_or_auto("batches", self.batches, or_else=["'auto'"]))
         self._set("shuffle", checks.flag("shuffle", self.shuffle))
 
-    def _to_core(self) -> dict[str, Any]:
+    def _to_core(self, n_components: int | None, seeds: list[int]) -> Settings:
         batches = None if self.batches == "auto" else self.batches
-        return {"batches": batches, "batch_size": None, "shuffle": self.shuffle, "steps": None}
+        return {**super()._to_core(n_components, seeds), "batches": batches, "shuffle": self.shuffle}
 
 
 @dataclass(frozen=True)
@@ -252,9 +261,14 @@ class Stochastic(Algorithm):
             text = f"with decay {self.decay} the components need not settle; it should be above 0.5 and at most 1"
             warnings.warn(text, StepSizeWarning, stacklevel=3)
 
-    def _to_core(self) -> dict[str, Any]:
-        steps = self.delay, self.decay
-        return {"batches": None, "batch_size": self.batch_size, "shuffle": self.shuffle, "steps": steps}
+    def _to_core(self, n_components: int | None, seeds: list[int]) -> Settings:
+        return {
+            **super()._to_core(n_components, seeds),
+            "batches": None,
+            "batch_size": self.batch_size,
+            "shuffle": self.shuffle,
+            "steps": (self.delay, self.decay),
+        }
 
     def _check_moves(self) -> None:
         super()._check_moves()

@@ -1,23 +1,21 @@
 """`fit`: from a model and data to a fitted model."""
 
-import math
 import os
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from stickbreak import _core, checks
-from stickbreak.errors import CheckpointError, SourceError
+from stickbreak.errors import CheckpointError
 from stickbreak.io import arrays, streams
 from stickbreak.model.mixture import Mixture
 from stickbreak.result.fit import Fit
-from stickbreak.result.history import Record, StopReason
+from stickbreak.result.history import Record
 from stickbreak.run.algorithms import Algorithm, Full, Memoized, Stochastic
-from stickbreak.run.checkpoints import Checkpoint, CheckpointFile, Resumed
-from stickbreak.run.initialisation import Start, number_of_components, start, wide_start, widens
+from stickbreak.run.checkpoints import Checkpoint, CheckpointFile
+from stickbreak.run.initialisation import start
 from stickbreak.run.moves import usual_moves
 from stickbreak.run.observing import Callback, Observer
 from stickbreak.run.progress import progress_bar
@@ -184,152 +182,34 @@ def fit(
     else:
         rows, n_rows, n_columns = stream.for_core, None, stream.n_columns
     beginning = start(init, model, n_rows, n_columns, missing)
-    is_widened = widens(n_components, model, beginning, grows=chosen._grows)
-    n_components = number_of_components(n_components, model, beginning, n_rows, grows=chosen._grows)
-    if n_rows is not None and n_components is not None:
-        _check_sizes(chosen, n_components, n_rows)
+    if n_components is not None:
+        n_components = checks.integer("n_components", n_components, minimum=1, maximum=n_rows, or_else=["None"])
     weights = arrays.sample_weights(sample_weight, n_rows)
     if holes:
         empty = arrays.rows_without_values(table) if stream is None else stream.rows_without_values()
         weights = arrays.without_empty_rows(weights, empty, "data")
-    job = _Job(model, rows, weights, holes, chosen, beginning, n_components, threads)
-    bar = progress_bar(progress, chosen.max_passes, n_init)
+    resumed = None if file is None else file.read(n_rows)
+    observer = Observer(callbacks, progress_bar(progress, chosen.max_passes, n_init), file, resumed)
     try:
-        # Callbacks see one run at a time, a checkpoint keeps one, and a source is read by one.
-        one_by_one = bool(callbacks) or file is not None or stream is not None
-        rounds = _rounds(seeds, one_by_one=one_by_one, is_widened=is_widened)
-        return _best_of(job, rounds, n_rows, Observer(callbacks, bar, file), file)
-    finally:
-        if bar is not None:
-            bar.close()
-
-
-@dataclass(frozen=True)
-class _Job:
-    """Everything that the runs of one fit share."""
-
-    model: Mixture
-    rows: arrays.Rows | arrays.BlockSource
-    weights: NDArray[np.float64] | None
-    holes: bool
-    algorithm: Algorithm
-    start: Start
-    n_components: int | None
-    threads: int | None
-
-    def run(
-        self, seeds: list[int], observer: Observer, checkpoint_every: float | None, resume: bytes | None
-    ) -> list[_core.State]:
-        return _core.fit(
-            self.rows,
-            self.weights,
-            likelihood=self.model.likelihood._to_core(),
-            process=self.model.process._to_core(),
-            objective=self.algorithm.objective or "variational",
-            holes=self.holes,
-            n_components=self.n_components,
-            init=self.start.value,
-            **self.algorithm._to_core(),
-            moves=[move._to_core() for move in self.algorithm.moves],
-            sparsity=self.algorithm.sparsity,
-            margin=self.algorithm.margin,
-            bounds_memory=self.algorithm.bounds_memory,
-            max_passes=self.algorithm.max_passes,
-            tol=self.algorithm.tol,
-            seeds=seeds,
-            threads=self.threads,
-            checkpoint_every=checkpoint_every,
-            resume=resume,
-            observer=observer.for_core,
+        state = _core.fit(
+            rows,
+            weights,
+            specification={
+                "likelihood": model.likelihood._to_core(),
+                "process": model.process._to_core(),
+                "objective": chosen.objective or "variational",
+                "holes": holes,
+            },
+            settings=chosen._to_core(n_components, seeds),
+            init=beginning,
+            observer=observer,
+            threads=threads,
         )
-
-
-@dataclass(frozen=True)
-class _Round:
-    """Seeds of runs that are made side by side, and whether these start with more components than were found before."""
-
-    seeds: list[int]
-    is_wide: bool
-
-
-def _rounds(seeds: list[int], *, one_by_one: bool, is_widened: bool) -> list[_Round]:
-    """Return all runs of a fit; with `is_widened` every second one is wide, and comes after the others."""
-    groups = [_Round(seeds[::2], False), _Round(seeds[1::2], True)] if is_widened else [_Round(seeds, False)]
-    if one_by_one:
-        groups = [_Round([seed], group.is_wide) for group in groups for seed in group.seeds]
-    return [group for group in groups if group.seeds]
-
-
-def _best_of(
-    job: _Job, rounds: list[_Round], n_rows: int | None, observer: Observer, file: CheckpointFile | None
-) -> Fit:
-    """Run once for each seed and keep the highest bound; a stop from outside ends all of it."""
-    resumed = Resumed() if file is None else file.read(n_rows)
-    best, n_wide = resumed.best, resumed.n_wide
-    for index in range(resumed.index, len(rounds)):
-        own = rounds[index]
-        observer.start_round(sum(len(each.seeds) for each in rounds[:index]), len(own.seeds))
-        if file is not None:
-            file.start_run(index, best, n_wide)
-        resume = resumed.run if index == resumed.index else None
-        its_job = replace(job, n_components=n_wide) if own.is_wide else job
-        try:
-            states, stopped_by = _run(its_job, own.seeds, observer, file, resume)
-            fits = [Fit(state) for state in states]
-            _check_rows_are_as_many(best, fits)
-        except SourceError as failure:
-            if best is None:
-                raise
-            return Fit(best._state, stop_reason=StopReason.SOURCE_ERROR, error=failure)
-        if n_wide is None and fits:
-            n_wide = wide_start(fits[0])
-        for each in fits:
-            if best is None or _bound(each) > _bound(best):
-                best = each
-        if stopped_by is not None and best is not None:
-            error = next((each.error for each in fits if each.error is not None), None)
-            return Fit(best._state, stop_reason=stopped_by, error=error)
-        if best is None:
-            raise KeyboardInterrupt
-    assert best is not None  # there is at least one seed
-    return best
-
-
-def _run(
-    job: _Job, seeds: list[int], observer: Observer, file: CheckpointFile | None, resume: bytes | None
-) -> tuple[list[_core.State], StopReason | None]:
-    """Run once for each seed; return also what stopped the runs from outside, if anything did."""
-    states: list[_core.State] = []
-    try:
-        states = job.run(seeds, observer, None if file is None else file.every_seconds, resume)
     except CheckpointError as error:
-        raise error if file is None else file.refused(error) from None
-    except BaseException as error:
-        if observer.exception is None and not observer.interrupted and not isinstance(error, KeyboardInterrupt):
-            raise
-    if observer.exception is not None:
-        raise observer.exception
-    if len(states) < len(seeds) or observer.interrupted:
-        return states, StopReason.INTERRUPTED
-    reasons = {StopReason(state.stop_reason) for state in states}
-    from_outside = (StopReason.INTERRUPTED, StopReason.SOURCE_ERROR, StopReason.CALLBACK)
-    stops = (reason for reason in from_outside if reason in reasons)
-    return states, next(stops, None)
-
-
-def _check_rows_are_as_many(best: Fit | None, fits: list[Fit]) -> None:
-    """Refuse to compare bounds of other rows: each start counts the rows of a source anew."""
-    if best is None:
-        return
-    at_first = best._state.n_rows
-    for then in (fit._state.n_rows for fit in fits):
-        if then != at_first:
-            found = f"it brought {at_first} rows at first, and {then} then"
-            raise SourceError(f"the data source failed: {found}; every reading must bring the same rows")
-
-
-def _bound(fit: Fit) -> float:
-    return -math.inf if math.isnan(fit.elbo) else fit.elbo
+        raise error if file is None or error is observer.exception else file.refused(error) from None
+    finally:
+        observer.close()
+    return Fit(state)
 
 
 def _algorithm(algorithm: object, model: Mixture, *, in_blocks: bool) -> Algorithm:
@@ -378,15 +258,3 @@ def _seeds(seed: object, n_init: int) -> list[int]:
     """Return one seed for each start: the user's own first, so that more starts are never worse than one."""
     first = checks.seed(seed)
     return [first, *np.random.SeedSequence(first).generate_state(n_init - 1, np.uint64).tolist()]
-
-
-def _check_sizes(algorithm: Algorithm, n_components: int, n_rows: int) -> None:
-    sparsity = algorithm.sparsity
-    if isinstance(sparsity, int) and sparsity > n_components and not algorithm._grows:
-        allowed = f"at most {n_components}, the number of components, or None for all of them"
-        raise checks.invalid_argument("sparsity", str(sparsity), allowed)
-    batches = algorithm.batches if isinstance(algorithm, Memoized) else "auto"
-    if isinstance(batches, int) and batches > n_rows:
-        raise checks.invalid_argument("batches", str(batches), f"at most {n_rows}, the number of rows")
-    if isinstance(algorithm, Stochastic) and algorithm.batch_size > n_rows:
-        raise checks.invalid_argument("batch_size", str(algorithm.batch_size), f"at most {n_rows}, the number of rows")

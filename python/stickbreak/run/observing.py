@@ -4,16 +4,14 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from stickbreak.result.history import Record
-from stickbreak.run.checkpoints import CheckpointFile
+from stickbreak.run.checkpoints import CheckpointFile, Resumed
 from stickbreak.run.progress import ProgressBar
 
 Callback = Callable[[Record], object]
 
 
 class Observer:
-    """Passes the events of the core on to the bar and the callbacks; True asks the core to stop.
-
-    The core must return cleanly whatever a callback does, so exceptions are kept here and raised afterwards.
+    """Passes the events of the core on to the bar, the callbacks and the checkpoint file.
 
     Parameters
     ----------
@@ -23,43 +21,53 @@ class Observer:
         The progress bar.
     file : CheckpointFile, optional
         Where checkpoints go.
+    checkpoint : Resumed, optional
+        What the file holds.
     """
 
-    def __init__(self, callbacks: Sequence[Callback], bar: ProgressBar | None, file: CheckpointFile | None) -> None:
+    def __init__(
+        self,
+        callbacks: Sequence[Callback],
+        bar: ProgressBar | None,
+        file: CheckpointFile | None,
+        checkpoint: Resumed | None,
+    ) -> None:
         self._callbacks = callbacks
         self._bar = bar
         self._file = file
+        # What the core reads: whether it wants events, whether it must see one run at a time, and of checkpoints.
+        self.listens = bool(callbacks) or bar is not None or file is not None
+        self.in_turn = bool(callbacks) or file is not None
+        self.checkpoint_every = None if file is None else file.every_seconds
+        self.checkpoint = checkpoint
         self.exception: BaseException | None = None
-        self.interrupted = False
 
-    @property
-    def for_core(self) -> "Observer | None":
-        """Itself, or None where nobody listens, which spares the core the calls."""
-        return self if self._callbacks or self._bar is not None or self._file is not None else None
-
-    def start_round(self, index: int, n_runs: int) -> None:
-        """Tell the bar that `n_runs` runs start side by side, after `index` others."""
-        if self._bar is not None:
-            self._bar.start_round(index, n_runs)
-
-    def __call__(self, event: dict[str, Any]) -> bool:
-        """Take one event of the core."""
+    def observe(self, event: dict[str, Any]) -> bool:
+        """Take one event of the core; True asks it to stop, as an exception does."""
         # The state is worth keeping also where the fit is about to end.
-        if event["kind"] != "checkpoint" and (self.exception is not None or self.interrupted):
+        if event["kind"] != "checkpoint" and self.exception is not None:
             return True
         try:
             return self._observe(event)
-        except KeyboardInterrupt:
-            # Ctrl-C while Python code ran: it means what it means inside the core.
-            self.interrupted = True
         except BaseException as exception:
             self.exception = exception
-        return True
+            raise
+
+    def close(self) -> None:
+        """Take the bar off the terminal."""
+        if self._bar is not None:
+            self._bar.close()
 
     def _observe(self, event: dict[str, Any]) -> bool:
         if event["kind"] == "checkpoint":
             if self._file is not None:
                 self._file.write(event["bytes"])
+            return False
+        if event["kind"] == "round":
+            if self._file is not None:
+                self._file.start_run(event["index"], event["best"], event["n_wide"])
+            if self._bar is not None:
+                self._bar.start_round(event["first"], event["n_runs"])
             return False
         if self._bar is not None:
             self._bar.observe(event)

@@ -7,7 +7,7 @@ use stickbreak::Result;
 use stickbreak::component::EditLog;
 use stickbreak::data::{ArrayBatches, TableRows};
 use stickbreak::executor::{Executor, InProcess, LocalOptions, Visit};
-use stickbreak::fit::{Engine, Identity, Observer, Position, Record, Run, Schedule};
+use stickbreak::fit::{Engine, Identity, Observer, Position, Record, Run, Settings};
 use stickbreak::global_step::Globals;
 use stickbreak::init::{Beginning, Init};
 use stickbreak::local_step::Keep;
@@ -96,18 +96,9 @@ fn run(case: Case, n_batches: usize, options: LocalOptions, bits: u8, seed: u64,
         n_batches,
         cancel: &cancel,
     });
-    let engine = Engine {
-        model: &problem.model,
-        identity: &Identity::default(),
-        max_passes: PASSES,
-        margin: options.margin,
-        tol: 0.0,
-        round,
-        schedule: Schedule::Memoized,
-        shuffle: true,
-        seed,
-        started: Instant::now(),
-    };
+    let settings = Settings { local: options, max_passes: PASSES, shuffle: true, seed, ..Settings::default() };
+    let (model, identity) = (&problem.model, &Identity::default());
+    let engine = Engine { model, identity, round, settings: &settings, started: Instant::now() };
     let inner = InProcess::new(&problem.model, &source, options, cancel.clone()).expect("batches that can be replayed");
     let mut executor = Forgetful { inner, forgets, visits: 0 };
     engine.run(&mut executor, Position::first(memo, edits), &mut Silent, &cancel).expect("finite rows")

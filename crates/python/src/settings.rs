@@ -1,0 +1,140 @@
+//! What Python asks of a fit, as the core reads it.
+
+use numpy::{PyReadonlyArray1, PyReadonlyArray2};
+use pyo3::prelude::*;
+use pyo3::pybacked::PyBackedBytes;
+use stickbreak::Error;
+use stickbreak::executor::LocalOptions;
+use stickbreak::fit::{Cut, Resumed, Schedule, Settings, Standing};
+use stickbreak::init::Init;
+use stickbreak::local_step::Keep;
+use stickbreak::moves::Moves;
+use stickbreak::responsibilities::Sparsity;
+
+use crate::errors::to_python;
+use crate::specification::{Pair, read};
+use crate::state::State;
+
+/// The settings of an algorithm, a number of components to start from, and one seed for each start.
+#[derive(FromPyObject)]
+#[pyo3(from_item_all)]
+pub struct GivenSettings<'py> {
+    n_components: Option<usize>,
+    batches: Option<usize>,
+    batch_size: Option<usize>,
+    shuffle: bool,
+    steps: Option<(f64, f64)>,
+    moves: Vec<Pair<'py>>,
+    sparsity: Option<Width>,
+    margin: Option<f64>,
+    bounds_memory: usize,
+    pub max_passes: usize,
+    tol: f64,
+    pub seeds: Vec<u64>,
+}
+
+/// A number of components to keep, or "auto".
+#[derive(FromPyObject)]
+enum Width {
+    Number(usize),
+    Name(String),
+}
+
+impl GivenSettings<'_> {
+    /// The settings of one run; a fit gives each its seed.
+    pub fn read(&self) -> PyResult<Settings> {
+        let given = self;
+        let batches = given.batch_size.map(Cut::Size).or(given.batches.map(Cut::Number)).unwrap_or(Cut::Auto);
+        let schedule = given.steps.map_or(Schedule::Memoized, |(delay, decay)| Schedule::Stochastic { delay, decay });
+        let sparsity = match &given.sparsity {
+            None => Sparsity::Dense,
+            Some(Width::Number(width)) => Sparsity::Limited(*width),
+            Some(Width::Name(name)) if name == "auto" => Sparsity::Auto,
+            Some(Width::Name(name)) => {
+                let allowed = "\"auto\", None or a number of components";
+                return Err(to_python(&Error::invalid("sparsity", format!("{name:?}"), allowed)));
+            }
+        };
+        let (margin, bounds_memory) = (given.margin, given.bounds_memory);
+        Ok(Settings {
+            n_components: given.n_components,
+            batches,
+            shuffle: given.shuffle,
+            schedule,
+            moves: moves(&given.moves)?,
+            local: LocalOptions { sparsity, margin, bounds_memory, keep: Keep::Summary },
+            max_passes: given.max_passes,
+            tol: given.tol,
+            seed: 0,
+        })
+    }
+}
+
+/// The moves of a run.
+fn moves(pairs: &[Pair<'_>]) -> PyResult<Moves> {
+    let mut moves = Moves::default();
+    for (name, parameters) in pairs {
+        moves.add(name, &read(parameters)?).map_err(|error| to_python(&error))?;
+    }
+    Ok(moves)
+}
+
+/// A start as Python may write it.
+#[derive(FromPyObject)]
+pub enum Start<'py> {
+    Name(String),
+    Labels(PyReadonlyArray1<'py, i64>),
+    Table(PyReadonlyArray2<'py, f64>),
+    State(PyRef<'py, State>),
+}
+
+impl Start<'_> {
+    /// The labels, where it has any.
+    pub fn labels(&self) -> PyResult<Vec<u32>> {
+        let Start::Labels(labels) = self else { return Ok(Vec::new()) };
+        let label = |&label: &i64| {
+            let refuse = |_| to_python(&Error::invalid("init", label, "labels from 0 to 4294967295"));
+            u32::try_from(label).map_err(refuse)
+        };
+        labels.as_array().iter().map(label).collect()
+    }
+
+    /// The start that the core reads, with its own `labels`.
+    pub fn read<'a>(&'a self, labels: &'a [u32]) -> PyResult<Init<'a>> {
+        match self {
+            Start::Name(name) => match name.as_str() {
+                "kmeans++" => Ok(Init::KmeansPlusPlus),
+                "random" => Ok(Init::Random),
+                "sequential" => Ok(Init::Sequential),
+                _ => {
+                    let allowed = "\"kmeans++\", \"random\" or \"sequential\"";
+                    Err(to_python(&Error::invalid("init", format!("{name:?}"), allowed)))
+                }
+            },
+            Start::Labels(_) => Ok(Init::Labels(labels)),
+            Start::Table(table) => Ok(Init::Table(table.as_slice()?)),
+            Start::State(state) => {
+                let fitted = state.fitted();
+                Ok(Init::Summary { summary: &fitted.summary, origin: &fitted.origin })
+            }
+        }
+    }
+}
+
+/// What a checkpoint file holds.
+#[derive(FromPyObject)]
+pub struct GivenCheckpoint<'py> {
+    index: usize,
+    n_wide: Option<usize>,
+    best: Option<PyRef<'py, State>>,
+    run: Option<PyBackedBytes>,
+}
+
+impl GivenCheckpoint<'_> {
+    /// The starts to go on from.
+    pub fn read(&self) -> Resumed<'_> {
+        let best = self.best.as_ref().map(|state| state.fitted().clone());
+        let standing = Standing { index: self.index, n_wide: self.n_wide, best };
+        Resumed { standing, run: self.run.as_deref() }
+    }
+}

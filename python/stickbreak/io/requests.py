@@ -1,0 +1,55 @@
+"""What a fit asks of the core: one value for the model, one for the settings, and who watches."""
+
+from typing import Any, Literal, Protocol, TypeAlias, TypedDict
+
+# A name and its parameters; a parameter that is None follows the data.
+Specification: TypeAlias = tuple[str, dict[str, Any]]
+
+
+class Specified(TypedDict):
+    """The model of a fit."""
+
+    likelihood: Specification
+    process: Specification
+    objective: str
+    holes: bool
+
+
+class Settings(TypedDict):
+    """How a fit is made. None stands for what an algorithm does not have, or leaves to the core."""
+
+    batches: int | None
+    batch_size: int | None
+    shuffle: bool
+    steps: tuple[float, float] | None
+    moves: list[Specification]
+    sparsity: int | Literal["auto"] | None
+    margin: float | None
+    bounds_memory: int
+    max_passes: int
+    tol: float
+    n_components: int | None
+    seeds: list[int]
+
+
+class Observer(Protocol):
+    """Who watches a fit."""
+
+    @property
+    def listens(self) -> bool:
+        """Whether it wants any events."""
+
+    @property
+    def in_turn(self) -> bool:
+        """Whether it must see one run at a time."""
+
+    @property
+    def checkpoint_every(self) -> float | None:
+        """Seconds between two checkpoints; None for no checkpoints."""
+
+    @property
+    def checkpoint(self) -> object | None:
+        """What a checkpoint file holds: its `index`, `n_wide`, `best` and `run`."""
+
+    def observe(self, event: dict[str, Any], /) -> bool:
+        """Take an event; True asks the core to stop."""

@@ -1,0 +1,235 @@
+//! What a run has before its first visit: sizes, the model with every parameter filled in, batches, and the first position.
+
+use crate::component::{ComponentId, EditLog};
+use crate::data::{BatchSource, Dataset, Demands, Moments, moments};
+use crate::error::{Error, Result};
+use crate::executor::{Executor, InProcess};
+use crate::fit::position::{Identity, Position};
+use crate::fit::settings::Settings;
+use crate::fit::sizes::Sizes;
+use crate::fit::{Fitted, Job, Run};
+use crate::init::{Beginning, Init};
+use crate::likelihood;
+use crate::model::{Model, Specification};
+use crate::moves::{Bag, Round};
+use crate::parallel::Cancel;
+use crate::rng::{Purpose, name};
+use crate::simd::Scalar;
+
+/// A run that has not begun.
+pub(super) struct Prepared<'a, F: Scalar> {
+    job: &'a Job<'a, F>,
+    cancel: &'a Cancel,
+    /// The specification with all parameters filled in.
+    specification: Specification,
+    source: Box<dyn BatchSource<F> + 'a>,
+    sizes: Sizes,
+    n_rows: usize,
+    mass: f64,
+    /// The model that the specification stands for.
+    pub(super) model: Model<F>,
+    /// What a checkpoint must share with the run.
+    pub(super) identity: Identity,
+}
+
+impl<'a, F: Scalar> Prepared<'a, F> {
+    /// Reads the data for their moments, and lets everything follow that follows from them.
+    ///
+    /// # Errors
+    /// [`Error::InvalidArgument`] and [`Error::NotSupported`] for a job that cannot be done; [`Error::Source`];
+    /// [`Error::Cancelled`].
+    pub(super) fn new(job: &'a Job<'a, F>, cancel: &'a Cancel) -> Result<Self> {
+        let Job { specification, rows, init, settings } = *job;
+        // A stream has to be read before its rows are counted.
+        if rows.can_seek() {
+            Sizes::new(specification, init, settings, rows.n_rows())?;
+        }
+        let demands = likelihood::demands(&specification.likelihood.name)?;
+        check_form(specification, rows.is_sparse(), demands)?;
+        rows.watch(demands.domain, specification.holes);
+        let data = moments(rows, demands, specification.holes, cancel)?;
+        let n = data.n_rows;
+        if n < 2 && !rows.can_seek() {
+            return Err(Error::invalid("data", format!("{n} rows"), "at least two rows"));
+        }
+        let sizes = Sizes::new(specification, init, settings, n)?;
+        let source = rows.batches(sizes.n_batches, settings.shuffle.then_some(settings.seed), data.fingerprint)?;
+        let specification = specification.resolve(&data)?;
+        // The origin is a number of the data's own type, so that taking it from a row is exact to the last bit of the row.
+        let origin = data.mean.iter().map(|&value| F::from_f64(value).to_f64()).collect();
+        let model = specification.build::<F>(origin)?;
+        settings.moves.check(model.likelihood.as_ref(), model.process.as_ref(), model.objective)?;
+        let identity = identity::<F>(&data, source.n_batches(), &specification, init, settings, sizes);
+        Ok(Self { job, cancel, specification, source, sizes, n_rows: n, mass: data.mass, model, identity })
+    }
+
+    /// An executor of the batches in this process.
+    ///
+    /// # Errors
+    /// As [`InProcess::new`].
+    pub(super) fn executor(&self) -> Result<InProcess<'_, F>> {
+        InProcess::new(&self.model, self.source.as_ref(), self.job.settings.local, self.cancel.clone())
+    }
+
+    /// What the moves of a pass need, where there are any.
+    pub(super) fn round(&self) -> Option<Round<'_, F>> {
+        let settings = self.job.settings;
+        (!settings.moves.is_empty()).then_some(Round {
+            model: &self.model,
+            moves: &settings.moves,
+            sparsity: settings.local.sparsity,
+            margin: settings.local.margin,
+            seed: settings.seed,
+            n_batches: self.sizes.n_batches,
+            cancel: self.cancel,
+        })
+    }
+
+    /// The position of a new run.
+    ///
+    /// # Errors
+    /// As [`Beginning::memo`].
+    pub(super) fn start(&self) -> Result<Position> {
+        let Job { rows, init, settings, .. } = *self.job;
+        let k = self.sizes.n_components;
+        let edits = EditLog::with_components(k);
+        let beginning = Beginning {
+            model: &self.model,
+            data: rows,
+            source: self.source.as_ref(),
+            ids: &edits.components()?,
+            keep: settings.local.keep,
+            by_batch: !settings.schedule.estimates(),
+            mass: self.mass,
+            seed: settings.seed,
+            cancel: self.cancel,
+        };
+        let mut memo = beginning.memo(init)?;
+        if !self.model.process.has_tail() {
+            memo.drop_tail();
+        }
+        if settings.schedule.estimates() {
+            memo = memo.into_estimate(self.mass);
+        }
+        let mut position = Position::first(memo, edits);
+        if k == 1 && settings.moves.grow() {
+            position.moves.start_from(ComponentId(0), first_rows(rows, settings)?);
+        }
+        Ok(position)
+    }
+
+    /// The position that a checkpoint holds. Its local states go to the executor.
+    ///
+    /// # Errors
+    /// [`Error::Checkpoint`] for one of another run, or a damaged one.
+    pub(super) fn resume(&self, bytes: &[u8], executor: &mut dyn Executor) -> Result<Position> {
+        let (position, states) =
+            self.identity.read(bytes, self.sizes.n_batches, self.model.likelihood.n_statistics())?;
+        if position.memo.is_estimate() != self.job.settings.schedule.estimates() {
+            return Err(Error::Checkpoint { message: "it is damaged: what its batches remember".into() });
+        }
+        executor.load_states(&states).map_err(|error| match error {
+            Error::Format { message } => Error::Checkpoint { message: format!("it is damaged: {message}") },
+            other => other,
+        })?;
+        Ok(position)
+    }
+
+    /// The fit that a run ended in.
+    pub(super) fn finish(&self, run: Run) -> Fitted {
+        let local = self.job.settings.local;
+        let n_more = self.sizes.n_columns - self.sizes.n_components;
+        Fitted {
+            origin: self.model.likelihood.origin().to_vec(),
+            specification: self.specification.clone(),
+            n_rows: self.n_rows,
+            sparsity: local.sparsity.clamp(run.summary.n_components() + n_more),
+            margin: local.margin,
+            summary: run.summary,
+            elbo: run.elbo,
+            history: run.history,
+            stop_reason: run.stop_reason,
+            error: run.error,
+        }
+    }
+}
+
+/// A random choice of all rows: what the first parts of a single component are made of.
+fn first_rows<F: Scalar>(rows: &dyn Dataset<F>, settings: &Settings) -> Result<Bag> {
+    let most = settings.moves.birth.map_or(5000, |birth| birth.max_subsample);
+    let has_mass = |row: usize| rows.weights().is_none_or(|weights| weights[row] > 0.0);
+    let mut named: Vec<(u64, u32)> = Vec::new();
+    let mut last = u64::MAX;
+    for row in (0..rows.n_rows()).filter(|&row| has_mass(row)) {
+        let own = name(settings.seed, [Purpose::Collection as u64, u64::MAX, row as u64]);
+        if own <= last {
+            named.push((own, row as u32));
+        }
+        // Sorted out now and then, so that memory does not grow with the data.
+        if named.len() >= 2 * most {
+            named.sort_unstable();
+            named.truncate(most);
+            last = named[most - 1].0;
+        }
+    }
+    named.sort_unstable();
+    named.truncate(most);
+    named.sort_unstable_by_key(|(_, row)| *row);
+    let (names, own): (Vec<_>, Vec<_>) = named.into_iter().unzip();
+    let units = rows.pick(&own)?;
+    let mut bag = Bag { names, ..Bag::default() };
+    bag.rows.extend(&units, &(0..units.len() as u32).collect::<Vec<_>>());
+    Ok(bag)
+}
+
+/// Checks that the likelihood takes rows of this form.
+pub(super) fn check_form(specification: &Specification, sparse: bool, demands: Demands) -> Result<()> {
+    let refuse = |argument: &str, what: &str, reason: &str, allowed: &str| {
+        let found = format!("{what} for {}", specification.likelihood.name);
+        Err(Error::not_supported(argument, found, reason, allowed))
+    };
+    if sparse && !demands.sparse {
+        return refuse("data", "a sparse array", "zeros are values like any other to it", "a dense array");
+    }
+    if specification.holes && !demands.holes {
+        let allowed = "DiagonalGaussian, Bernoulli or Poisson, or data without missing values";
+        return refuse("missing", "missing=\"marginalize\"", "it would not be exact", allowed);
+    }
+    if specification.holes && sparse {
+        let reason = "what it does not store is zero, not missing";
+        return refuse("missing", "missing=\"marginalize\" on a sparse array", reason, "a dense array");
+    }
+    Ok(())
+}
+
+/// What must be the same for a run to go on from a checkpoint to the same bits. How long it may go on is not among it.
+fn identity<F: Scalar>(
+    data: &Moments,
+    n_batches: Option<usize>,
+    specification: &Specification,
+    init: &Init<'_>,
+    settings: &Settings,
+    sizes: Sizes,
+) -> Identity {
+    // A number of components that stays says how many "auto" keeps.
+    let sparsity = settings.local.sparsity;
+    let sparsity =
+        if settings.moves.grow() { format!("{sparsity:?}") } else { sparsity.clamp(sizes.n_columns).to_string() };
+    let pairs = [
+        ("data", format!("{} x {} {}, {:016x}", data.n_rows, data.dimension(), F::NAME, data.fingerprint)),
+        ("likelihood", format!("{:?}", specification.likelihood)),
+        ("process", format!("{:?}", specification.process)),
+        ("objective", specification.objective.name().into()),
+        ("holes", specification.holes.to_string()),
+        ("batches", n_batches.unwrap_or(1).to_string()),
+        ("shuffle", settings.shuffle.to_string()),
+        ("algorithm", settings.schedule.name()),
+        ("set of moves", settings.moves.name()),
+        ("sparsity", sparsity),
+        ("margin", settings.local.margin.map_or("None".into(), |margin| margin.to_string())),
+        ("n_components", sizes.n_components.to_string()),
+        ("init", format!("{:016x}", init.fingerprint())),
+        ("seed", settings.seed.to_string()),
+    ];
+    Identity(pairs.into_iter().map(|(name, value)| (name.to_owned(), value)).collect())
+}

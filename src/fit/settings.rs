@@ -1,0 +1,79 @@
+//! What a user asks of a fit besides its model and its data: one value, from the specification of an algorithm to the loop.
+
+use crate::error::{Error, Result};
+use crate::executor::LocalOptions;
+use crate::fit::schedule::Schedule;
+use crate::local_step::Keep;
+use crate::moves::Moves;
+use crate::responsibilities::Sparsity;
+
+/// How a run of a fit is made.
+#[derive(Debug, Clone)]
+pub struct Settings {
+    /// Number of components to start from, where the user says one.
+    pub n_components: Option<usize>,
+    /// What a batch is.
+    pub batches: Cut,
+    /// Whether rows are dealt to batches, and batches visited, at random. Otherwise both keep the order of the data.
+    pub shuffle: bool,
+    /// How a visit enters the total.
+    pub schedule: Schedule,
+    /// How the number of components changes between passes.
+    pub moves: Moves,
+    /// How local steps are run.
+    pub local: LocalOptions,
+    /// Maximum number of passes over the data.
+    pub max_passes: usize,
+    /// Stop when a pass gains less, in nats per unit of mass; 0 never stops early.
+    pub tol: f64,
+    /// The seed of the run.
+    pub seed: u64,
+}
+
+impl Default for Settings {
+    /// One batch, nothing dropped, no moves, and no passes.
+    fn default() -> Self {
+        Self {
+            n_components: None,
+            batches: Cut::Number(1),
+            shuffle: false,
+            schedule: Schedule::Memoized,
+            moves: Moves::default(),
+            local: LocalOptions { sparsity: Sparsity::Dense, margin: None, bounds_memory: 1, keep: Keep::Summary },
+            max_passes: 0,
+            tol: 0.0,
+            seed: 0,
+        }
+    }
+}
+
+/// Into how many batches rows are cut.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Cut {
+    /// One for every 5000 rows, at most 20.
+    Auto,
+    /// This many.
+    Number(usize),
+    /// As few as hold at most so many rows each.
+    Size(usize),
+}
+
+impl Cut {
+    /// The number of batches of `n` rows.
+    ///
+    /// # Errors
+    /// [`Error::InvalidArgument`] for no batches, batches of no rows, or more of either than there are rows.
+    pub(super) fn n_batches(self, n: usize) -> Result<usize> {
+        let checked = |argument: &str, number: usize| {
+            if (1..=n).contains(&number) {
+                return Ok(number);
+            }
+            Err(Error::invalid(argument, number, format!("at most {n}, the number of rows")))
+        };
+        match self {
+            Self::Auto => Ok((n / 5000).clamp(1, 20)),
+            Self::Number(batches) => checked("batches", batches),
+            Self::Size(size) => checked("batch_size", size).map(|size| n.div_ceil(size)),
+        }
+    }
+}

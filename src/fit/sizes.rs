@@ -1,0 +1,97 @@
+//! Numbers that follow from the number of rows: components to start from, batches.
+
+use crate::error::{Error, Result};
+use crate::fit::settings::Settings;
+use crate::init::Init;
+use crate::model::Specification;
+
+/// Components where nothing else says how many and there are no births to find more.
+const DEFAULT_COMPONENTS: usize = 50;
+
+/// Components that can be told apart while they are scored: whole numbers that float32 holds.
+const MOST_COMPONENTS: usize = 1 << 24;
+
+/// Numbers that follow from the number of rows.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Sizes {
+    /// Components that the run starts from.
+    pub(super) n_components: usize,
+    /// Those and the tail.
+    pub(super) n_columns: usize,
+    /// Batches of a pass.
+    pub(super) n_batches: usize,
+}
+
+impl Sizes {
+    /// The numbers of components and of batches of `n` rows.
+    ///
+    /// # Errors
+    /// [`Error::InvalidArgument`] for those that do not go with the number of rows, or with each other.
+    pub(super) fn new(specification: &Specification, init: &Init<'_>, settings: &Settings, n: usize) -> Result<Self> {
+        if n == 0 {
+            return Err(Error::invalid("data", "0 rows", "at least one row"));
+        }
+        check_numbers("data", n)?;
+        let n_components = n_components(specification, init, settings, n)?;
+        if !settings.moves.grow() {
+            settings.local.sparsity.check(n_components)?;
+        }
+        let n_columns = n_components + usize::from(specification.weights()?.has_tail());
+        Ok(Self { n_components, n_columns, n_batches: settings.batches.n_batches(n)? })
+    }
+}
+
+/// The number that the user asks for, else the process's own, else that of the start, else 1 where it can grow, else 50 or
+/// the number of rows.
+fn n_components(specification: &Specification, init: &Init<'_>, settings: &Settings, n: usize) -> Result<usize> {
+    let (own, asked) = (specification.weights()?.n_components(), settings.n_components);
+    if let Some(asked) = asked {
+        let refuse = |allowed: String| Err(Error::invalid("n_components", asked, allowed));
+        match own {
+            _ if !(1..=n).contains(&asked) => return refuse(format!("an integer from 1 to {n}, or None")),
+            Some(own) if own != asked => return refuse(format!("{own}, the number of the process")),
+            _ => {}
+        }
+    }
+    let given = init.n_components(n)?;
+    let default = if settings.moves.grow() { 1 } else { DEFAULT_COMPONENTS.min(n) };
+    let k = asked.or(own).or(given).unwrap_or(default);
+    if k == 0 || k > n {
+        let allowed = format!("at most {n}, the number of rows");
+        return Err(match own {
+            Some(_) => Error::invalid("n_components", k, allowed),
+            None => Error::invalid("init", format!("of {k} components"), allowed),
+        });
+    }
+    if k > MOST_COMPONENTS {
+        return Err(Error::invalid("n_components", k, format!("at most {MOST_COMPONENTS}")));
+    }
+    match given {
+        Some(given) if given != k => check_start(init, given, k, asked.is_some()).map(|()| k),
+        _ => Ok(k),
+    }
+}
+
+/// Refuses a start of `given` components for a run of `k`.
+fn check_start(init: &Init<'_>, given: usize, k: usize, is_asked: bool) -> Result<()> {
+    match init {
+        // Labels may leave the last components empty.
+        Init::Labels(_) if given < k => Ok(()),
+        Init::Labels(_) => {
+            Err(Error::invalid("init", format!("labels up to {}", given - 1), format!("labels from 0 to {}", k - 1)))
+        }
+        _ if is_asked => Err(Error::invalid("n_components", k, format!("{given}, the number of init"))),
+        _ => {
+            let allowed = format!("of {k} components, the number of the process");
+            Err(Error::invalid("init", format!("of {given} components"), allowed))
+        }
+    }
+}
+
+/// Checks that rows can be numbered as they are while they are scored.
+pub(super) fn check_numbers(argument: &str, n_rows: usize) -> Result<()> {
+    if u32::try_from(n_rows).is_ok() {
+        return Ok(());
+    }
+    Err(Error::invalid(argument, format!("{n_rows} rows"), format!("at most {} rows", u32::MAX)))
+}

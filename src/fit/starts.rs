@@ -1,0 +1,331 @@
+//! Several starts of one fit, of which the best is kept.
+
+use crate::error::{Error, Result};
+use crate::fit::{Fitted, Job, Observer, Settings, StopReason, fit};
+use crate::parallel::{Cancel, side_by_side};
+use crate::simd::Scalar;
+
+/// A wide start has this many components for each one that was found, and so many more.
+const WIDE: (usize, usize) = (2, 10);
+
+/// Which starts a fit makes.
+#[derive(Debug, Clone, Copy)]
+pub struct Starts<'a> {
+    /// One seed for each start.
+    pub seeds: &'a [u64],
+    /// Whether runs are made one after another. Otherwise they go on side by side where there are threads to spare.
+    pub in_turn: bool,
+}
+
+/// What is known at the beginning of a round of starts, and what a checkpoint of the round must keep beside the run.
+#[derive(Debug, Clone, Default)]
+pub struct Standing {
+    /// The round.
+    pub index: usize,
+    /// Number of components of a wide start, once a run has ended.
+    pub n_wide: Option<usize>,
+    /// The best fit so far.
+    pub best: Option<Fitted>,
+}
+
+/// The starts of an earlier fit to go on from.
+#[derive(Debug, Clone, Default)]
+pub struct Resumed<'a> {
+    /// Where they stood.
+    pub standing: Standing,
+    /// The checkpoint of the run that was under way.
+    pub run: Option<&'a [u8]>,
+}
+
+/// Sees the runs of a fit from outside.
+pub trait Watcher: Sync {
+    /// A round of `n_runs` starts begins, after `first` others.
+    fn on_round(&self, first: usize, n_runs: usize, standing: &Standing);
+    /// The observer of a run of the round.
+    fn observer(&self, run: usize) -> Box<dyn Observer + '_>;
+}
+
+/// Sees nothing.
+impl Watcher for () {
+    fn on_round(&self, _first: usize, _n_runs: usize, _standing: &Standing) {}
+
+    fn observer(&self, _run: usize) -> Box<dyn Observer + '_> {
+        Box::new(())
+    }
+}
+
+/// Starts that are made side by side.
+struct Round {
+    seeds: Vec<u64>,
+    /// Whether they have more components than were found before.
+    is_wide: bool,
+}
+
+/// The fits of a round, and what ended them from outside.
+struct Ended {
+    fits: Vec<Fitted>,
+    stop: Option<StopReason>,
+    error: Option<Error>,
+}
+
+impl<F: Scalar> Job<'_, F> {
+    /// Fits from each of the starts and keeps the highest bound. Where nothing says how many components there are at
+    /// first, and they can grow, every second start is wide, and comes after the others. A stop from outside, or a source
+    /// that fails, ends all starts: the best fit so far is returned and says why.
+    ///
+    /// # Errors
+    /// As [`fit`], where no start has ended.
+    pub fn best_of(
+        &self,
+        starts: Starts<'_>,
+        resumed: Resumed<'_>,
+        watcher: &dyn Watcher,
+        cancel: &Cancel,
+    ) -> Result<Fitted> {
+        let rounds = self.rounds(starts)?;
+        let Resumed { mut standing, run: mut checkpoint } = resumed;
+        for index in standing.index..rounds.len() {
+            let round = &rounds[index];
+            standing.index = index;
+            watcher.on_round(rounds[..index].iter().map(|round| round.seeds.len()).sum(), round.seeds.len(), &standing);
+            let n_components = if round.is_wide { standing.n_wide } else { self.settings.n_components };
+            let ended = self.run_round(&round.seeds, n_components, checkpoint.take(), watcher, cancel);
+            if let Some(stopped) = standing.take(ended)? {
+                return Ok(stopped);
+            }
+        }
+        standing.best.ok_or_else(|| Error::invalid("n_init", rounds.len(), "at least 1"))
+    }
+
+    /// All rounds of starts.
+    fn rounds(&self, Starts { seeds, in_turn }: Starts<'_>) -> Result<Vec<Round>> {
+        let every_second = |first: usize| seeds.iter().skip(first).step_by(2).copied().collect();
+        let mut rounds = vec![Round { seeds: seeds.to_vec(), is_wide: false }];
+        if self.widens()? {
+            rounds =
+                vec![Round { seeds: every_second(0), is_wide: false }, Round { seeds: every_second(1), is_wide: true }];
+        }
+        // A stream is read by one run at a time.
+        if in_turn || !self.rows.can_seek() {
+            let alone = |Round { seeds, is_wide }: Round| {
+                seeds.into_iter().map(move |seed| Round { seeds: vec![seed], is_wide })
+            };
+            rounds = rounds.into_iter().flat_map(alone).collect();
+        }
+        rounds.retain(|round| !round.seeds.is_empty());
+        Ok(rounds)
+    }
+
+    /// Whether further starts may have more components than the first: the number grows, and nothing says what it is at
+    /// first.
+    fn widens(&self) -> Result<bool> {
+        let is_free = self.settings.n_components.is_none() && self.init.makes_any_number();
+        Ok(is_free && self.settings.moves.grow() && self.specification.weights()?.n_components().is_none())
+    }
+
+    /// One fit for each seed. An error of any ends the others; where an interrupt ended them, runs without a state are
+    /// left out.
+    fn run_round(
+        &self,
+        seeds: &[u64],
+        n_components: Option<usize>,
+        checkpoint: Option<&[u8]>,
+        watcher: &dyn Watcher,
+        cancel: &Cancel,
+    ) -> Result<Ended> {
+        let outcomes = side_by_side(seeds.len(), |run| {
+            let settings = Settings { seed: seeds[run], n_components, ..self.settings.clone() };
+            let own = Job { settings: &settings, ..*self };
+            let outcome = fit(&own, checkpoint, watcher.observer(run).as_mut(), cancel);
+            if outcome.is_err() {
+                cancel.cancel();
+            }
+            outcome
+        })?;
+        let is_cancelled = outcomes.iter().any(|outcome| matches!(outcome, Err(Error::Cancelled)));
+        let fits = outcomes
+            .into_iter()
+            .filter(|outcome| !matches!(outcome, Err(Error::Cancelled)))
+            .collect::<Result<Vec<_>>>()?;
+        let from_outside = [StopReason::Interrupted, StopReason::SourceError, StopReason::Callback];
+        let stop = from_outside.into_iter().find(|&reason| fits.iter().any(|fit| fit.stop_reason == reason));
+        let stop = if is_cancelled { Some(StopReason::Interrupted) } else { stop };
+        let error = fits.iter().find_map(|fit| fit.error.clone());
+        Ok(Ended { fits, stop, error })
+    }
+}
+
+impl Standing {
+    /// Keeps the best of a round. Returns it where the round ended all starts.
+    ///
+    /// # Errors
+    /// That of the round, where it is no stop or there is no fit to return.
+    fn take(&mut self, ended: Result<Ended>) -> Result<Option<Fitted>> {
+        let (stop, error) = match ended {
+            Ok(Ended { fits, stop, error }) => {
+                if let (None, Some(first)) = (self.n_wide, fits.first()) {
+                    self.n_wide = Some(n_wide(first));
+                }
+                fits.into_iter().for_each(|fit| self.keep(fit));
+                (stop, error)
+            }
+            Err(failure @ Error::Source { .. }) if self.best.is_some() => {
+                (Some(StopReason::SourceError), Some(failure))
+            }
+            Err(failure) => return Err(failure),
+        };
+        let Some(stop_reason) = stop else { return Ok(None) };
+        self.best.take().map(|best| Some(Fitted { stop_reason, error, ..best })).ok_or(Error::Cancelled)
+    }
+
+    /// Keeps a fit with a higher bound than all before; one without a bound is the best only where there is no other.
+    fn keep(&mut self, fit: Fitted) {
+        let bound = |fit: &Fitted| if fit.elbo.is_nan() { f64::NEG_INFINITY } else { fit.elbo };
+        if self.best.as_ref().is_none_or(|best| bound(&fit) > bound(best)) {
+            self.best = Some(fit);
+        }
+    }
+}
+
+/// The number of components of wide starts, once `found` has been found.
+fn n_wide(found: &Fitted) -> usize {
+    let n_occupied = found.summary.counts.iter().filter(|&&count| count >= 0.5).count();
+    (WIDE.0 * n_occupied + WIDE.1).min(found.n_rows)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::{AtomicUsize, Ordering};
+
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::data::{DenseRows, TableRows};
+    use crate::fit::Record;
+    use crate::init::Init;
+    use crate::model::{Named, Objective, Specification};
+    use crate::moves::Moves;
+    use crate::parallel::with_threads;
+    use crate::parameters::Parameters;
+
+    const SEEDS: [u64; 5] = [3, 1, 4, 15, 9];
+
+    /// Calls `check` with a job of 60 rows in one column, whose number of components can grow or not.
+    fn with_job<T>(grows: bool, check: impl FnOnce(&Job<'_, f64>) -> T) -> T {
+        let values: Vec<f64> = (0..60).map(|row| f64::from(row % 6) * 7.0 + f64::from(row * row % 11) / 5.0).collect();
+        let table = DenseRows::new(&values, 1);
+        let rows = TableRows { rows: &table, weights: None };
+        let named = |name: &str| Named { name: name.into(), parameters: Parameters::default() };
+        let specification = Specification {
+            likelihood: named("Gaussian"),
+            process: named("DirichletProcess"),
+            objective: Objective::Variational,
+            holes: false,
+        };
+        let mut settings = Settings { n_components: Some(4), max_passes: 5, ..Settings::default() };
+        if grows {
+            let mut moves = Moves::default();
+            moves.add("Birth", &Parameters::default()).expect("the usual births");
+            settings = Settings { n_components: None, moves, ..settings };
+        }
+        check(&Job { specification: &specification, rows: &rows, init: &Init::Random, settings: &settings })
+    }
+
+    fn by_hand(job: &Job<'_, f64>, seed: u64, n_components: Option<usize>) -> Fitted {
+        let settings = Settings { seed, n_components, ..job.settings.clone() };
+        fit(&Job { settings: &settings, ..*job }, None, &mut (), &Cancel::default()).expect("well-behaved data")
+    }
+
+    /// Stops, or cancels, after so many passes of all runs together.
+    struct Stops {
+        passes: AtomicUsize,
+        most: usize,
+        cancel: Option<Cancel>,
+    }
+
+    struct Stop<'a>(&'a Stops);
+
+    impl Watcher for Stops {
+        fn on_round(&self, first: usize, n_runs: usize, standing: &Standing) {
+            assert_eq!((first, n_runs, standing.best.is_some()), (standing.index, 1, standing.index > 0));
+        }
+
+        fn observer(&self, _run: usize) -> Box<dyn Observer + '_> {
+            Box::new(Stop(self))
+        }
+    }
+
+    impl Observer for Stop<'_> {
+        fn on_batch(&mut self, _pass: usize, _done: usize, _n_batches: usize) {}
+
+        fn on_pass(&mut self, _record: &Record) -> bool {
+            let stops = self.0.passes.fetch_add(1, Ordering::Relaxed) + 1 == self.0.most;
+            if let (true, Some(cancel)) = (stops, &self.0.cancel) {
+                cancel.cancel();
+            }
+            stops
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn every_seed_has_its_turn_and_wide_starts_come_last(n in 1_usize..12, in_turn in any::<bool>(), grows in any::<bool>()) {
+            let seeds: Vec<u64> = (0..n as u64).collect();
+            let rounds = with_job(grows, |job| job.rounds(Starts { seeds: &seeds, in_turn })).expect("a process");
+            let made: Vec<(u64, bool)> =
+                rounds.iter().flat_map(|round| round.seeds.iter().map(|&seed| (seed, round.is_wide))).collect();
+            let expected: Vec<(u64, bool)> = [false, true]
+                .into_iter()
+                .flat_map(|wide| seeds.iter().map(move |&seed| (seed, wide)))
+                .filter(|&(seed, wide)| wide == (grows && seed % 2 == 1))
+                .collect();
+            prop_assert_eq!(made, expected);
+            prop_assert_eq!(rounds.len(), if in_turn { n } else { (1 + usize::from(grows)).min(n) });
+        }
+    }
+
+    #[test]
+    fn the_best_is_kept_side_by_side_or_in_turn() {
+        for grows in [false, true] {
+            with_job(grows, |job| {
+                let n_wide = grows.then(|| n_wide(&by_hand(job, SEEDS[0], None)));
+                let own = |at: usize| if at % 2 == 1 && grows { n_wide } else { job.settings.n_components };
+                let fits = SEEDS.iter().enumerate().map(|(at, &seed)| by_hand(job, seed, own(at)));
+                let best = fits.max_by(|a, b| a.elbo.total_cmp(&b.elbo)).expect("five");
+                for (threads, in_turn) in [(1, false), (1, true), (3, false), (3, true)] {
+                    let starts = Starts { seeds: &SEEDS, in_turn };
+                    let run = || job.best_of(starts, Resumed::default(), &(), &Cancel::default());
+                    let found = with_threads(Some(threads), run).expect("a pool").expect("well-behaved data");
+                    assert_eq!(found.elbo.to_bits(), best.elbo.to_bits());
+                    assert_eq!(found.summary, best.summary);
+                }
+            });
+        }
+    }
+
+    #[test]
+    fn a_stop_ends_all_starts_and_leaves_the_best() {
+        for (interrupts, reason) in [(false, StopReason::Callback), (true, StopReason::Interrupted)] {
+            with_job(false, |job| {
+                let cancel = Cancel::default();
+                let own = interrupts.then(|| cancel.clone());
+                let stops = Stops { passes: AtomicUsize::new(0), most: 7, cancel: own };
+                let starts = Starts { seeds: &SEEDS, in_turn: true };
+                let found = job.best_of(starts, Resumed::default(), &stops, &cancel).expect("a first run");
+                assert_eq!((found.stop_reason, stops.passes.into_inner()), (reason, 7));
+                assert!(found.elbo >= by_hand(job, SEEDS[0], Some(4)).elbo);
+            });
+        }
+    }
+
+    #[test]
+    fn an_interrupt_before_there_is_a_state_is_cancelled() {
+        with_job(false, |job| {
+            let cancel = Cancel::default();
+            cancel.cancel();
+            let starts = Starts { seeds: &SEEDS, in_turn: false };
+            let outcome = job.best_of(starts, Resumed::default(), &(), &cancel);
+            assert_eq!(outcome.map(|fit| fit.elbo), Err(Error::Cancelled));
+        });
+    }
+}
