@@ -65,14 +65,6 @@ impl Parameters {
         self.number_within(name, Range::POSITIVE)
     }
 
-    /// As [`Parameters::number`], for a number that says how sure the prior is of a precision.
-    ///
-    /// # Errors
-    /// Also where it is not in [`Range::SURENESS`].
-    pub fn sureness(&self, name: &str) -> Result<Option<f64>> {
-        self.number_within(name, Range::SURENESS)
-    }
-
     /// As [`Parameters::number`], and in a range.
     ///
     /// # Errors
@@ -129,12 +121,50 @@ impl Parameters {
         Err(Error::invalid(parameter.name, format!("{word:?}"), format!("one of {}", known.join(", "))))
     }
 
+    /// The flag called `parameter`, or its default; 1 and 0 stand for true and false.
+    ///
+    /// # Errors
+    /// [`Error::InvalidArgument`] where it is something else.
+    pub fn flag(&self, parameter: &Parameter) -> Result<bool> {
+        match Self::required(parameter.name, self.given(parameter)?)? {
+            value if value == 0.0 || value == 1.0 => Ok(value == 1.0),
+            value => Err(Error::invalid(parameter.name, Value::Number(value), "True or False")),
+        }
+    }
+
     /// Refuses names that `entry` does not have.
     ///
     /// # Errors
     /// [`Error::InvalidArgument`] naming the first unknown one.
     pub fn only_of(&self, entry: &Entry) -> Result<()> {
         self.only(&entry.parameters.iter().map(|parameter| parameter.name).collect::<Vec<_>>())
+    }
+
+    /// Checks each parameter by itself against its description, and refuses unknown ones.
+    ///
+    /// # Errors
+    /// [`Error::InvalidArgument`] naming the first that is wrong.
+    pub fn check(&self, entry: &Entry) -> Result<()> {
+        self.only_of(entry)?;
+        for parameter in entry.parameters {
+            let name = parameter.name;
+            let given = self.0.get(name).unwrap_or(&Value::Absent);
+            if parameter.default == DefaultValue::Required && *given == Value::Absent {
+                return Err(Error::invalid(name, given, "given"));
+            }
+            let is_array = matches!(given, Value::Array { .. });
+            match parameter.kind {
+                Kind::Number(_) => self.given(parameter).map(drop),
+                Kind::NumberOrGamma(_) | Kind::NumberOrMatrix(_) if !is_array => self.given(parameter).map(drop),
+                Kind::NumberOrGamma(_) | Kind::Vector => self.vector(name).map(drop),
+                Kind::NumberOrVector(_) => self.positives(name, None).map(drop),
+                Kind::NumberOrMatrix(_) | Kind::Matrix => self.square(name).map(drop),
+                Kind::Integer { .. } => self.integer(parameter).map(drop),
+                Kind::Word(_) => self.word(parameter).map(drop),
+                Kind::Flag => self.flag(parameter).map(drop),
+            }?;
+        }
+        Ok(())
     }
 
     /// The vector called `name`, `None` where it is absent.

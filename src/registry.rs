@@ -112,6 +112,16 @@ impl Entry {
         Self { name, domain: None, faces: &[], supports: &[], parameters: &[] }
     }
 
+    /// Each of its parameters that is a word, with each of its words.
+    #[cfg(test)]
+    pub fn words(&self) -> Vec<(&'static str, &'static str)> {
+        let of = |parameter: &Parameter| match parameter.kind {
+            Kind::Word(words) => words.iter().map(|&word| (parameter.name, word)).collect(),
+            _ => Vec::new(),
+        };
+        self.parameters.iter().flat_map(of).collect()
+    }
+
     /// Whether it supports a feature, whatever its parameters or with some of them.
     pub fn support(&self, feature: Feature) -> Option<Support> {
         self.supports.iter().copied().find(|support| support.feature == feature)
@@ -212,9 +222,14 @@ impl Range {
     pub fn allowed(self) -> String {
         let Self { least, greatest, below } = self;
         if below {
-            format!("a number from {least} on, below {greatest}")
+            format!("a number from {} on, below {}", shown(least), shown(greatest))
         } else {
-            format!("a number from {least:e} to {greatest:e}")
+            format!("a number from {} to {}", shown(least), shown(greatest))
         }
     }
+}
+
+/// A limit in few characters.
+fn shown(limit: f64) -> String {
+    if limit == 0.0 || (1e-3..1e6).contains(&limit.abs()) { limit.to_string() } else { format!("{limit:e}") }
 }

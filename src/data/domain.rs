@@ -10,6 +10,8 @@ use crate::real::{Plain, Real};
 pub enum Domain {
     /// Finite numbers.
     Real,
+    /// Finite numbers whose mean is near zero.
+    Centred,
     /// Whole numbers from 0 to 2^53.
     Counts,
     /// 0 and 1.
@@ -23,7 +25,7 @@ impl Domain {
     /// Whether it has the value.
     pub fn has(self, value: f64) -> bool {
         match self {
-            Self::Real => value.is_finite(),
+            Self::Real | Self::Centred => value.is_finite(),
             Self::Counts => (0.0..=MOST).contains(&value) && value.fract() == 0.0,
             Self::Binary => value == 0.0 || value == 1.0,
         }
@@ -33,6 +35,7 @@ impl Domain {
     pub fn name(self) -> &'static str {
         match self {
             Self::Real => "real",
+            Self::Centred => "centred",
             Self::Counts => "counts",
             Self::Binary => "binary",
         }
@@ -41,7 +44,7 @@ impl Domain {
     /// Its values, in words.
     pub fn allowed(self) -> &'static str {
         match self {
-            Self::Real => "finite",
+            Self::Real | Self::Centred => "finite",
             Self::Counts => "whole numbers from 0 to 2^53",
             Self::Binary => "0 or 1 everywhere",
         }

@@ -2,12 +2,13 @@
 
 use rand::RngExt;
 
-use crate::data::{Demands, Domain, Moments, Needs};
+use crate::data::{Domain, Moments, Needs};
 use crate::error::{Error, Result};
 use crate::likelihood::count_family::{CountFamily, Counts};
 use crate::likelihood::counts::{LEAST, Tallied};
 use crate::likelihood::{AtPoint, Draw, Estimate, Frame, Specification};
 use crate::parameters::{Parameters, Value, table, vector};
+use crate::registry::{DefaultValue, Entry, Feature, Kind, Parameter, Range, Support};
 use crate::rng::Generator;
 use crate::scoring::{Column, Row, RowFunction};
 use crate::special::{digamma, ln_beta, ln_gamma_difference, x_ln_x};
@@ -89,10 +90,24 @@ impl Betas {
 }
 
 impl Specification for Betas {
-    const DEMANDS: Demands = Demands { domain: Domain::Binary, needs: Needs::Means, sparse: true, holes: true };
+    const ENTRY: Entry = Entry {
+        domain: Some(Domain::Binary),
+        faces: &["scores", "points", "imputation", "draws", "urn"],
+        supports: &[
+            Support::always(Feature::Sparse),
+            Support::always(Feature::Missing),
+            Support::always(Feature::Moves),
+        ],
+        parameters: &[
+            Parameter::new("successes", Kind::NumberOrVector(Range::POSITIVE), DefaultValue::Data),
+            Parameter::new("failures", Kind::NumberOrVector(Range::POSITIVE), DefaultValue::Data),
+        ],
+        ..Entry::new("Bernoulli")
+    };
+    const NEEDS: Needs = Needs::Means;
 
     fn check(parameters: &Parameters) -> Result<()> {
-        parameters.only(&["successes", "failures"])?;
+        parameters.check(&Self::ENTRY)?;
         let d = parameters.positives("successes", None)?.filter(|values| values.len() > 1).map(|values| values.len());
         parameters.positives("failures", d).map(drop)
     }

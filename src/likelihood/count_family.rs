@@ -3,7 +3,7 @@
 
 use std::fmt::Debug;
 
-use crate::data::{Demands, Moments, RowBlock};
+use crate::data::{Moments, Needs, RowBlock};
 use crate::error::Result;
 use crate::likelihood::counts::{Tallied, Tally};
 use crate::likelihood::{
@@ -13,6 +13,7 @@ use crate::likelihood::{
 use crate::objective::Objective;
 use crate::parallel::map;
 use crate::parameters::{Parameters, table};
+use crate::registry::{Entry, Feature};
 use crate::rng::Generator;
 use crate::scoring::{Column, ColumnScorer, Columns, Curve, Row, RowFunction, RowScorer, Scorer};
 use crate::simd::{Lines, Scalar};
@@ -90,7 +91,8 @@ impl<M: CountFamily> Counts<M> {
 }
 
 impl<M: CountFamily> Specification for Counts<M> {
-    const DEMANDS: Demands = M::DEMANDS;
+    const ENTRY: Entry = M::ENTRY;
+    const NEEDS: Needs = M::NEEDS;
 
     fn check(parameters: &Parameters) -> Result<()> {
         M::check(parameters)
@@ -223,7 +225,7 @@ impl<F: Scalar, M: CountFamily> Likelihood<F> for Counts<M> {
     }
 
     fn imputation(&self) -> Option<&dyn Imputation> {
-        M::DEMANDS.holes.then_some(self)
+        M::ENTRY.support(Feature::Missing).map(|_| self as &dyn Imputation)
     }
 
     fn draws(&self) -> Option<&dyn Draws> {

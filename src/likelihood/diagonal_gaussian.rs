@@ -6,7 +6,7 @@ use std::f64::consts::PI;
 use rand::RngExt;
 use rand_distr::StandardNormal;
 
-use crate::data::{Demands, Domain, Moments, Needs, RowBlock};
+use crate::data::{Domain, Moments, Needs, RowBlock};
 use crate::error::{Error, Result};
 use crate::likelihood::counts::check_presence;
 use crate::likelihood::gamma;
@@ -19,6 +19,7 @@ use crate::likelihood::{
 use crate::objective::Objective;
 use crate::parallel::map;
 use crate::parameters::{Parameters, Value, table, vector};
+use crate::registry::{DefaultValue, Entry, Feature, Kind, Parameter, Range, Support};
 use crate::rng::Generator;
 use crate::scoring::{Column, ColumnScorer, Columns, Curve, Row, RowFunction, RowScorer, Scorer};
 use crate::simd::{Lines, Scalar};
@@ -177,12 +178,22 @@ impl DiagonalGaussian {
 pub(super) const RIDGE: f64 = 1e-6;
 
 impl Specification for DiagonalGaussian {
-    const DEMANDS: Demands = Demands { domain: Domain::Real, needs: Needs::Variances, sparse: false, holes: true };
+    const ENTRY: Entry = Entry {
+        domain: Some(Domain::Real),
+        faces: &["scores", "points", "imputation", "draws", "urn"],
+        supports: &[Support::always(Feature::Missing), Support::always(Feature::Moves)],
+        parameters: &[
+            Parameter::new("mean", Kind::Vector, DefaultValue::Data),
+            Parameter::new("mean_precision", Kind::Number(Range::POSITIVE), DefaultValue::Data),
+            Parameter::new("shape", Kind::Number(Range::SURENESS), DefaultValue::Data),
+            Parameter::new("rate", Kind::NumberOrVector(Range::POSITIVE), DefaultValue::Data),
+        ],
+        ..Entry::new("DiagonalGaussian")
+    };
+    const NEEDS: Needs = Needs::Variances;
 
     fn check(parameters: &Parameters) -> Result<()> {
-        parameters.only(&["mean", "mean_precision", "shape", "rate"])?;
-        parameters.positive("mean_precision")?;
-        parameters.sureness("shape")?;
+        parameters.check(&Self::ENTRY)?;
         let d = parameters.vector("mean")?.map(<[f64]>::len);
         parameters.positives("rate", d).map(drop)
     }

@@ -1,18 +1,17 @@
 //! Full mean and full covariance with a Normal-Wishart base measure (mathematics 1a; Hughes & Sudderth 2013, section
 //! 2).
 
-use crate::data::{Demands, Moments};
+use crate::data::{Domain, Moments, Needs};
 use crate::error::{Error, Result};
 use crate::likelihood::normal_wishart::NormalWishart;
 use crate::likelihood::wishart::{
-    FULL, NormalWishartModel, check_dof, check_scale, check_scale_beside, default_scale, dofs, scales, survives_beside,
+    NormalWishartModel, check_dof, check_scale, check_scale_beside, default_scale, dofs, scales, survives_beside,
 };
 use crate::likelihood::{Frame, Specification};
 use crate::linalg::unpack;
 use crate::parameters::{Parameters, Value, table, vector};
+use crate::registry::{DefaultValue, Entry, Feature, Kind, Parameter, Range, Support};
 use crate::suffstats::Sufficient;
-
-const NAMES: [&str; 4] = ["mean", "mean_precision", "dof", "scale"];
 
 /// x | mu, Lambda ~ N(mu, Lambda^-1); Lambda ~ W(dof, scale^-1); mu | Lambda ~ N(mean, (`mean_precision` Lambda)^-1).
 /// Statistics: sum x, then the packed lower triangle of sum x x^T.
@@ -25,15 +24,26 @@ pub struct Gaussian {
 }
 
 impl Specification for Gaussian {
-    const DEMANDS: Demands = FULL;
+    const ENTRY: Entry = Entry {
+        domain: Some(Domain::Real),
+        faces: &["scores", "points", "seeding", "draws", "urn"],
+        supports: &[Support::always(Feature::Moves)],
+        parameters: &[
+            Parameter::new("mean", Kind::Vector, DefaultValue::Data),
+            Parameter::new("mean_precision", Kind::Number(Range::POSITIVE), DefaultValue::Data),
+            Parameter::new("dof", Kind::Number(Range::SURENESS), DefaultValue::Data),
+            Parameter::new("scale", Kind::Matrix, DefaultValue::Data),
+        ],
+        ..Entry::new("Gaussian")
+    };
+    const NEEDS: Needs = Needs::Covariance;
 
     fn check(parameters: &Parameters) -> Result<()> {
-        parameters.only(&NAMES)?;
-        parameters.positive("mean_precision")?;
+        parameters.check(&Self::ENTRY)?;
         let mean = parameters.vector("mean")?;
         let scale = parameters.square("scale")?;
         let d = mean.map(<[f64]>::len).or(scale.map(|(d, _)| d));
-        if let Some(dof) = parameters.sureness("dof")? {
+        if let Some(dof) = parameters.number("dof")? {
             check_dof(dof, d.unwrap_or(1))?;
         }
         if let (Some(mean), Some((d, _))) = (mean, scale)

@@ -8,7 +8,7 @@ use std::f64::consts::PI;
 use rand::RngExt;
 use rand_distr::StandardNormal;
 
-use crate::data::{Demands, Domain, Moments, Needs, RowBlock};
+use crate::data::{Domain, Moments, Needs, RowBlock};
 use crate::error::{Error, Result};
 use crate::likelihood::wishart::check_positive_definite;
 use crate::likelihood::{
@@ -18,6 +18,7 @@ use crate::linalg::{cholesky, invert_lower, log_determinant_from_cholesky, symme
 use crate::objective::Objective;
 use crate::parallel::map;
 use crate::parameters::{Parameters, Value, table, vector};
+use crate::registry::{DefaultValue, Entry, Feature, Kind, Parameter, Range, Support};
 use crate::rng::Generator;
 use crate::scoring::{Column, ColumnScorer, Columns, Curve, Scorer};
 use crate::simd::{Lines, Scalar};
@@ -123,10 +124,21 @@ impl KnownCovarianceGaussian {
 }
 
 impl Specification for KnownCovarianceGaussian {
-    const DEMANDS: Demands = Demands { domain: Domain::Real, needs: Needs::Variances, sparse: false, holes: false };
+    const ENTRY: Entry = Entry {
+        domain: Some(Domain::Real),
+        faces: &["scores", "points", "draws", "urn"],
+        supports: &[Support::always(Feature::Moves)],
+        parameters: &[
+            Parameter::new("covariance", Kind::Matrix, DefaultValue::Required),
+            Parameter::new("mean", Kind::Vector, DefaultValue::Data),
+            Parameter::new("mean_precision", Kind::NumberOrMatrix(Range::POSITIVE), DefaultValue::Data),
+        ],
+        ..Entry::new("KnownCovarianceGaussian")
+    };
+    const NEEDS: Needs = Needs::Variances;
 
     fn check(parameters: &Parameters) -> Result<()> {
-        parameters.only(&["covariance", "mean", "mean_precision"])?;
+        parameters.check(&Self::ENTRY)?;
         let (d, covariance) = Parameters::required("covariance", parameters.square("covariance")?)?;
         check_positive_definite("covariance", d, covariance)?;
         if let Some(mean) = parameters.vector("mean")?
@@ -141,9 +153,9 @@ impl Specification for KnownCovarianceGaussian {
                 let found = format!("of size {size}");
                 return Err(Error::invalid("mean_precision", found, format!("of size {d}, as covariance")));
             }
-            return check_positive_definite("mean_precision", d, precision);
+            check_positive_definite("mean_precision", d, precision)?;
         }
-        parameters.positive("mean_precision").map(drop)
+        Ok(())
     }
 
     fn resolve(parameters: &Parameters, data: &Moments) -> Result<Parameters> {

@@ -23,9 +23,10 @@ mod zero_mean_gaussian;
 use std::fmt::Debug;
 use std::sync::Arc;
 
-use crate::data::{Demands, Moments, RowBlock};
+use crate::data::{Demands, Domain, Moments, Needs, RowBlock};
 use crate::error::{Error, Result};
 use crate::parameters::Parameters;
+use crate::registry::{Entry, Feature};
 use crate::simd::{Lines, Scalar};
 use crate::suffstats::Sufficient;
 
@@ -59,8 +60,11 @@ pub trait Specification: Sized {
     /// As [`Specification::check`].
     fn resolve(parameters: &Parameters, data: &Moments) -> Result<Parameters>;
 
-    /// What it asks of the data.
-    const DEMANDS: Demands;
+    /// The description for the registry.
+    const ENTRY: Entry;
+
+    /// Moments of the data that its defaults need.
+    const NEEDS: Needs;
 
     /// The likelihood of complete parameters for rows from which `origin` has been taken.
     ///
@@ -125,19 +129,19 @@ pub trait Conjugate: Debug + Send + Sync {
 }
 
 macro_rules! registry {
-    ($($name:literal => $likelihood:ty,)*) => {
-        /// The names of all likelihoods.
-        pub const NAMES: &[&str] = &[$($name),*];
+    ($($likelihood:ty),* $(,)?) => {
+        /// The descriptions of all likelihoods.
+        pub const ENTRIES: &[Entry] = &[$(<$likelihood>::ENTRY),*];
 
         /// [`Specification::check`] of the likelihood called `name`.
         ///
         /// # Errors
         /// Also where there is none of that name.
         pub fn check(name: &str, parameters: &Parameters) -> Result<()> {
-            match name {
-                $($name => <$likelihood>::check(parameters),)*
-                _ => Err(unknown(name)),
-            }
+            $(if name == <$likelihood>::ENTRY.name {
+                return <$likelihood>::check(parameters);
+            })*
+            Err(unknown(name))
         }
 
         /// [`Specification::resolve`] of the likelihood called `name`.
@@ -145,10 +149,10 @@ macro_rules! registry {
         /// # Errors
         /// Also where there is none of that name.
         pub fn resolve(name: &str, parameters: &Parameters, data: &Moments) -> Result<Parameters> {
-            match name {
-                $($name => <$likelihood>::resolve(parameters, data),)*
-                _ => Err(unknown(name)),
-            }
+            $(if name == <$likelihood>::ENTRY.name {
+                return <$likelihood>::resolve(parameters, data);
+            })*
+            Err(unknown(name))
         }
 
         /// [`Specification::build`] of the likelihood called `name`.
@@ -160,34 +164,43 @@ macro_rules! registry {
             parameters: &Parameters,
             frame: Frame,
         ) -> Result<Arc<dyn Likelihood<F>>> {
-            match name {
-                $($name => Ok(Arc::new(<$likelihood>::build(parameters, frame)?)),)*
-                _ => Err(unknown(name)),
-            }
+            $(if name == <$likelihood>::ENTRY.name {
+                return Ok(Arc::new(<$likelihood>::build(parameters, frame)?));
+            })*
+            Err(unknown(name))
         }
 
-        /// [`Specification::DEMANDS`] of the likelihood called `name`.
+        /// What the likelihood called `name` asks of the data.
         ///
         /// # Errors
         /// Where there is none of that name.
         pub fn demands(name: &str) -> Result<Demands> {
-            match name {
-                $($name => Ok(<$likelihood>::DEMANDS),)*
-                _ => Err(unknown(name)),
-            }
+            $(if name == <$likelihood>::ENTRY.name {
+                return Ok(asked(&<$likelihood>::ENTRY, <$likelihood>::NEEDS));
+            })*
+            Err(unknown(name))
         }
     };
 }
 
-registry! {
-    "Bernoulli" => Bernoulli,
-    "DiagonalGaussian" => DiagonalGaussian,
-    "Gaussian" => Gaussian,
-    "KnownCovarianceGaussian" => KnownCovarianceGaussian,
-    "Multinomial" => Multinomial,
-    "Poisson" => Poisson,
-    "SphericalGaussian" => SphericalGaussian,
-    "ZeroMeanGaussian" => ZeroMeanGaussian,
+registry!(
+    Bernoulli,
+    DiagonalGaussian,
+    Gaussian,
+    KnownCovarianceGaussian,
+    Multinomial,
+    Poisson,
+    SphericalGaussian,
+    ZeroMeanGaussian,
+);
+
+fn asked(entry: &Entry, needs: Needs) -> Demands {
+    Demands {
+        domain: entry.domain.unwrap_or(Domain::Real),
+        needs,
+        sparse: entry.support(Feature::Sparse).is_some(),
+        holes: entry.support(Feature::Missing).is_some(),
+    }
 }
 
 /// The error for moves with a base measure by which they cannot be judged.
@@ -197,5 +210,53 @@ fn no_marginal(with: &str, allowed: &str) -> Error {
 }
 
 fn unknown(name: &str) -> Error {
-    Error::invalid("likelihood", format!("{name:?}"), format!("one of {}", NAMES.join(", ")))
+    Error::unknown("likelihood", name, ENTRIES.iter().map(|entry| entry.name))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::data::{DenseRows, TableRows, moments};
+    use crate::parallel::Cancel;
+    use crate::parameters::{Value, table};
+
+    /// The likelihood of an entry with defaults and perhaps one word, for three rows of zeros and ones.
+    fn built(entry: &Entry, chosen: Option<(&str, &str)>) -> Arc<dyn Likelihood<f64>> {
+        let mut parameters = Parameters::default();
+        if entry.name == "KnownCovarianceGaussian" {
+            parameters.0.insert("covariance".to_owned(), table(2, vec![1.0, 0.0, 0.0, 1.0]));
+        }
+        parameters.0.extend(chosen.map(|(name, word)| (name.to_owned(), Value::Text(word.to_owned()))));
+        let rows = DenseRows::new(vec![0.0, 1.0, 1.0, 0.0, 1.0, 1.0], 2);
+        let asked = demands(entry.name).expect("a name of the registry");
+        let data = moments(&TableRows { rows: &rows, weights: None }, asked, false, &Cancel::default());
+        let data = data.expect("rows of every domain");
+        let complete = resolve(entry.name, &parameters, &data).expect("defaults");
+        build(entry.name, &complete, Frame { origin: vec![0.0; 2], holes: false }).expect("complete")
+    }
+
+    #[test]
+    fn entries_say_what_likelihoods_are() {
+        for entry in ENTRIES {
+            let usual = built(entry, None);
+            let faces = [
+                ("scores", usual.scores().is_some()),
+                ("points", usual.points().is_some()),
+                ("seeding", usual.seeding().is_some()),
+                ("imputation", usual.imputation().is_some()),
+                ("draws", usual.draws().is_some()),
+                ("urn", usual.urn().is_some()),
+            ];
+            let found: Vec<&str> = faces.iter().filter(|(_, has)| *has).map(|(face, _)| *face).collect();
+            assert_eq!(found, entry.faces, "{}", entry.name);
+            assert_eq!(usual.imputation().is_some(), entry.support(Feature::Missing).is_some(), "{}", entry.name);
+            assert!(entry.domain.is_some());
+            for chosen in [None].into_iter().chain(entry.words().into_iter().map(Some)) {
+                let likelihood = built(entry, chosen);
+                let moves = entry.support(Feature::Moves).is_some_and(|support| !support.fails(chosen));
+                assert_eq!(moves, likelihood.check_marginal().is_ok(), "{} {chosen:?}", entry.name);
+                assert_eq!(moves, likelihood.urn().is_some(), "{} {chosen:?}", entry.name);
+            }
+        }
+    }
 }

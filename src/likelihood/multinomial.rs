@@ -2,13 +2,14 @@
 
 use rand_distr::{Binomial, Distribution};
 
-use crate::data::{Demands, Domain, Moments, Needs};
+use crate::data::{Domain, Moments, Needs};
 use crate::error::{Error, Result};
 use crate::likelihood::count_family::{CountFamily, Counts};
 use crate::likelihood::counts::{LEAST, Tallied};
 use crate::likelihood::gamma;
 use crate::likelihood::{AtPoint, Draw, Estimate, Frame, Specification};
 use crate::parameters::{Parameters, Value, table, vector};
+use crate::registry::{DefaultValue, Entry, Feature, Kind, Parameter, Range, Support};
 use crate::rng::Generator;
 use crate::scoring::{Column, Row, RowFunction, RowScorer};
 use crate::special::{digamma, ln_factorial, ln_gamma, ln_gamma_difference, x_ln_x};
@@ -35,13 +36,23 @@ impl Words {
     }
 }
 
+const COEFFICIENT: Parameter = Parameter::new("coefficient", Kind::Flag, DefaultValue::Number(1.0));
+
 impl Specification for Words {
-    const DEMANDS: Demands = Demands { domain: Domain::Counts, needs: Needs::Means, sparse: true, holes: false };
+    const ENTRY: Entry = Entry {
+        domain: Some(Domain::Counts),
+        faces: &["scores", "points", "draws", "urn"],
+        supports: &[Support::always(Feature::Sparse), Support::always(Feature::Moves)],
+        parameters: &[
+            Parameter::new("pseudo_counts", Kind::NumberOrVector(Range::POSITIVE), DefaultValue::Data),
+            COEFFICIENT,
+        ],
+        ..Entry::new("Multinomial")
+    };
+    const NEEDS: Needs = Needs::Means;
 
     fn check(parameters: &Parameters) -> Result<()> {
-        parameters.only(&["pseudo_counts", "coefficient"])?;
-        parameters.positives("pseudo_counts", None)?;
-        coefficient(parameters).map(drop)
+        parameters.check(&Self::ENTRY)
     }
 
     fn resolve(parameters: &Parameters, data: &Moments) -> Result<Parameters> {
@@ -50,7 +61,7 @@ impl Specification for Words {
         let pseudo_counts = parameters.positives("pseudo_counts", Some(d))?.unwrap_or_else(|| vec![0.1; d]);
         Ok(Parameters::from_pairs([
             ("pseudo_counts", vector(pseudo_counts)),
-            ("coefficient", Value::Number(f64::from(u8::from(coefficient(parameters)?)))),
+            ("coefficient", Value::Number(f64::from(u8::from(parameters.flag(&COEFFICIENT)?)))),
         ]))
     }
 
@@ -58,16 +69,8 @@ impl Specification for Words {
         Self::check(parameters)?;
         let d = frame.origin.len();
         let pseudo_counts = Parameters::required("pseudo_counts", parameters.positives("pseudo_counts", Some(d))?)?;
-        let (total, coefficient) = (pseudo_counts.iter().sum(), coefficient(parameters)?);
+        let (total, coefficient) = (pseudo_counts.iter().sum(), parameters.flag(&COEFFICIENT)?);
         Ok(Self { pseudo_counts, total, coefficient })
-    }
-}
-
-fn coefficient(parameters: &Parameters) -> Result<bool> {
-    match parameters.number("coefficient")? {
-        None => Ok(true),
-        Some(value) if value == 0.0 || value == 1.0 => Ok(value == 1.0),
-        Some(value) => Err(Error::invalid("coefficient", Value::Number(value), "True or False")),
     }
 }
 

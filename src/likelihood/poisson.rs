@@ -2,13 +2,14 @@
 
 use rand_distr::Distribution;
 
-use crate::data::{Demands, Domain, Moments, Needs};
+use crate::data::{Domain, Moments, Needs};
 use crate::error::{Error, Result};
 use crate::likelihood::count_family::{CountFamily, Counts};
 use crate::likelihood::counts::{LEAST, Tallied};
 use crate::likelihood::gamma;
 use crate::likelihood::{AtPoint, Draw, Estimate, Frame, Specification};
 use crate::parameters::{Parameters, Value, table, vector};
+use crate::registry::{DefaultValue, Entry, Feature, Kind, Parameter, Range, Support};
 use crate::rng::Generator;
 use crate::scoring::{Column, Row, RowFunction, RowScorer};
 use crate::special::{digamma, ln_factorial, ln_gamma_difference, x_ln_x};
@@ -58,12 +59,24 @@ impl Rate {
 }
 
 impl Specification for Rates {
-    const DEMANDS: Demands = Demands { domain: Domain::Counts, needs: Needs::Means, sparse: true, holes: true };
+    const ENTRY: Entry = Entry {
+        domain: Some(Domain::Counts),
+        faces: &["scores", "points", "imputation", "draws", "urn"],
+        supports: &[
+            Support::always(Feature::Sparse),
+            Support::always(Feature::Missing),
+            Support::always(Feature::Moves),
+        ],
+        parameters: &[
+            Parameter::new("shape", Kind::NumberOrVector(Range::POSITIVE), DefaultValue::Data),
+            Parameter::new("rate", Kind::Number(Range::POSITIVE), DefaultValue::Data),
+        ],
+        ..Entry::new("Poisson")
+    };
+    const NEEDS: Needs = Needs::Means;
 
     fn check(parameters: &Parameters) -> Result<()> {
-        parameters.only(&["shape", "rate"])?;
-        parameters.positives("shape", None)?;
-        parameters.positive("rate").map(drop)
+        parameters.check(&Self::ENTRY)
     }
 
     fn resolve(parameters: &Parameters, data: &Moments) -> Result<Parameters> {

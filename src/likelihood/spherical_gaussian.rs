@@ -12,7 +12,7 @@ use std::f64::consts::PI;
 use rand::RngExt;
 use rand_distr::StandardNormal;
 
-use crate::data::{Demands, Domain, Moments, Needs, RowBlock};
+use crate::data::{Domain, Moments, Needs, RowBlock};
 use crate::error::{Error, Result};
 use crate::likelihood::diagonal_gaussian::RIDGE;
 use crate::likelihood::gamma;
@@ -24,6 +24,7 @@ use crate::likelihood::{
 use crate::objective::Objective;
 use crate::parallel::map;
 use crate::parameters::{Parameters, Value, table, vector};
+use crate::registry::{DefaultValue, Entry, Feature, Kind, Parameter, Range, Support};
 use crate::rng::Generator;
 use crate::scoring::{Column, ColumnScorer, Columns, Curve, RowFunction, RowScorer, Scorer};
 use crate::simd::{Lines, Scalar};
@@ -221,16 +222,26 @@ impl SphericalGaussian {
     }
 }
 
+const BASE: Parameter = Parameter::new("base", Kind::Word(&["conjugate", "product"]), DefaultValue::Word("conjugate"));
+
 impl Specification for SphericalGaussian {
-    const DEMANDS: Demands = Demands { domain: Domain::Real, needs: Needs::Variances, sparse: false, holes: false };
+    const ENTRY: Entry = Entry {
+        domain: Some(Domain::Real),
+        faces: &["scores", "points", "draws", "urn"],
+        supports: &[Support { feature: Feature::Moves, unless: Some((BASE.name, "product")) }],
+        parameters: &[
+            Parameter::new("mean", Kind::Vector, DefaultValue::Data),
+            Parameter::new("mean_precision", Kind::Number(Range::POSITIVE), DefaultValue::Data),
+            Parameter::new("shape", Kind::Number(Range::SURENESS), DefaultValue::Data),
+            Parameter::new("rate", Kind::Number(Range::POSITIVE), DefaultValue::Data),
+            BASE,
+        ],
+        ..Entry::new("SphericalGaussian")
+    };
+    const NEEDS: Needs = Needs::Variances;
 
     fn check(parameters: &Parameters) -> Result<()> {
-        parameters.only(&["mean", "mean_precision", "shape", "rate", "base"])?;
-        parameters.positive("mean_precision")?;
-        parameters.sureness("shape")?;
-        parameters.positive("rate")?;
-        parameters.vector("mean")?;
-        base(parameters).map(drop)
+        parameters.check(&Self::ENTRY)
     }
 
     fn resolve(parameters: &Parameters, data: &Moments) -> Result<Parameters> {
@@ -263,7 +274,7 @@ impl Specification for SphericalGaussian {
             ("mean_precision", Value::Number(precision)),
             ("shape", Value::Number(shape)),
             ("rate", Value::Number(rate)),
-            ("base", Value::Text(parameters.text("base", "conjugate")?.to_owned())),
+            ("base", Value::Text(parameters.word(&BASE)?.to_owned())),
         ]))
     }
 
@@ -282,11 +293,7 @@ impl Specification for SphericalGaussian {
 }
 
 fn base(parameters: &Parameters) -> Result<Base> {
-    match parameters.text("base", "conjugate")? {
-        "conjugate" => Ok(Base::Conjugate),
-        "product" => Ok(Base::Product),
-        other => Err(Error::invalid("base", format!("{other:?}"), "\"conjugate\" or \"product\"")),
-    }
+    Ok(if parameters.word(&BASE)? == "conjugate" { Base::Conjugate } else { Base::Product })
 }
 
 impl Conjugate for SphericalGaussian {

@@ -2,7 +2,7 @@
 
 use std::f64::consts::PI;
 
-use crate::data::{Demands, Domain, Moments, Needs, RowBlock};
+use crate::data::{Moments, RowBlock};
 use crate::error::{Error, Result};
 use crate::likelihood::diagonal_gaussian::RIDGE;
 use crate::likelihood::normal_wishart::NormalWishart;
@@ -17,9 +17,6 @@ use crate::rng::Generator;
 use crate::scoring::{Quadratic, QuadraticScorer, Scorer};
 use crate::simd::{Lines, Scalar};
 use crate::suffstats::Sufficient;
-
-/// What both families ask of the data.
-pub const FULL: Demands = Demands { domain: Domain::Real, needs: Needs::Covariance, sparse: false, holes: false };
 
 /// Checks a degrees-of-freedom parameter against the number of columns.
 pub fn check_dof(dof: f64, d: usize) -> Result<()> {

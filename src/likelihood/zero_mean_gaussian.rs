@@ -1,15 +1,16 @@
 //! Mean zero and full covariance with a Wishart base measure (mathematics 1b; the image patches of Hughes & Sudderth
 //! 2013).
 
-use crate::data::{Demands, Moments};
+use crate::data::{Domain, Moments, Needs};
 use crate::error::{Error, Result};
 use crate::likelihood::normal_wishart::NormalWishart;
 use crate::likelihood::wishart::{
-    FULL, NormalWishartModel, check_dof, check_scale, check_scale_beside, default_scale, dofs, scales, survives_beside,
+    NormalWishartModel, check_dof, check_scale, check_scale_beside, default_scale, dofs, scales, survives_beside,
 };
 use crate::likelihood::{Frame, Specification};
 use crate::linalg::unpack;
 use crate::parameters::{Parameters, Value, table};
+use crate::registry::{DefaultValue, Entry, Feature, Kind, Parameter, Range, Support};
 use crate::suffstats::Sufficient;
 
 /// x | Lambda ~ N(0, Lambda^-1); Lambda ~ W(dof, scale^-1). Statistics: the packed lower triangle of sum x x^T.
@@ -24,12 +25,22 @@ pub struct ZeroMeanGaussian {
 }
 
 impl Specification for ZeroMeanGaussian {
-    const DEMANDS: Demands = FULL;
+    const ENTRY: Entry = Entry {
+        domain: Some(Domain::Centred),
+        faces: &["scores", "points", "seeding", "draws", "urn"],
+        supports: &[Support::always(Feature::Moves)],
+        parameters: &[
+            Parameter::new("dof", Kind::Number(Range::SURENESS), DefaultValue::Data),
+            Parameter::new("scale", Kind::Matrix, DefaultValue::Data),
+        ],
+        ..Entry::new("ZeroMeanGaussian")
+    };
+    const NEEDS: Needs = Needs::Covariance;
 
     fn check(parameters: &Parameters) -> Result<()> {
-        parameters.only(&["dof", "scale"])?;
+        parameters.check(&Self::ENTRY)?;
         let scale = parameters.square("scale")?;
-        if let Some(dof) = parameters.sureness("dof")? {
+        if let Some(dof) = parameters.number("dof")? {
             check_dof(dof, scale.map_or(1, |(d, _)| d))?;
         }
         scale.map_or(Ok(()), |(d, values)| check_scale(d, values))

@@ -52,7 +52,7 @@ impl DirichletProcess {
     /// [`Error::InvalidArgument`] naming the parameter, [`Error::NotSupported`] for a tail under a prior of the
     /// concentration.
     pub fn new(parameters: &Parameters) -> Result<Self> {
-        parameters.only_of(&Self::ENTRY)?;
+        parameters.check(&Self::ENTRY)?;
         let concentration = Concentration::new(parameters)?;
         let truncation = match parameters.word(&TRUNCATION)? {
             "nested" => Truncation::Nested,

@@ -35,7 +35,7 @@ impl FiniteDirichlet {
     /// # Errors
     /// [`Error::InvalidArgument`] naming the parameter, [`Error::NotSupported`] for a prior on the concentration.
     pub fn new(parameters: &Parameters) -> Result<Self> {
-        parameters.only_of(&Self::ENTRY)?;
+        parameters.check(&Self::ENTRY)?;
         let why = "it is conjugate to the sticks of a DirichletProcess only";
         let concentration = Concentration::new(parameters)?.fixed("FiniteDirichlet", why)?;
         Ok(Self { n_components: parameters.integer(&N_COMPONENTS)?, concentration })

@@ -78,18 +78,14 @@ fn refused(objective: Objective, with: &str, reason: &str, allowed: &str) -> Err
 mod tests {
     use super::*;
     use crate::parameters::Value;
-    use crate::registry::{Feature, Kind};
+    use crate::registry::Feature;
 
     /// All processes, with each of their words in turn.
     fn all() -> Vec<(Entry, Option<(&'static str, &'static str)>, Arc<dyn Process>)> {
         let required = Parameters::from_pairs([("n_components", Value::Number(3.0)), ("discount", Value::Number(0.3))]);
         let mut built = Vec::new();
         for entry in ENTRIES {
-            let words = entry.parameters.iter().flat_map(|parameter| match parameter.kind {
-                Kind::Word(words) => words.iter().map(|&word| Some((parameter.name, word))).collect(),
-                _ => Vec::new(),
-            });
-            for chosen in [None].into_iter().chain(words) {
+            for chosen in [None].into_iter().chain(entry.words().into_iter().map(Some)) {
                 let mut parameters = required.clone();
                 parameters.0.retain(|name, _| entry.parameters.iter().any(|parameter| parameter.name == name));
                 parameters.0.extend(chosen.map(|(name, word)| (name.to_owned(), Value::Text(word.to_owned()))));

@@ -45,7 +45,7 @@ impl PitmanYor {
     /// [`Error::InvalidArgument`] naming the parameter, [`Error::NotSupported`] for a tail, or for a prior on the
     /// concentration.
     pub fn new(parameters: &Parameters) -> Result<Self> {
-        parameters.only_of(&Self::ENTRY)?;
+        parameters.check(&Self::ENTRY)?;
         let discount = Parameters::required(DISCOUNT.name, parameters.given(&DISCOUNT)?)?;
         let concentration = Self::concentration(parameters, discount)?;
         if parameters.word(&TRUNCATION)? == "nested" {

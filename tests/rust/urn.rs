@@ -6,7 +6,7 @@ use proptest::prelude::*;
 use rand::RngExt;
 use rand_distr::StandardNormal;
 use stickbreak::data::{DenseRows, Domain, RowBlock, TableRows, moments};
-use stickbreak::likelihood::{self, Frame, Likelihood, NAMES, Urn, demands};
+use stickbreak::likelihood::{self, ENTRIES, Frame, Likelihood, Urn, demands};
 use stickbreak::parallel::Cancel;
 use stickbreak::parameters::{Parameters, Value, table, vector};
 use stickbreak::scoring::Row;
@@ -25,7 +25,7 @@ struct Case {
 fn rows(domain: Domain, n: usize, d: usize, missing: bool, seed: u64) -> Vec<f64> {
     let mut generator = common::generator(seed);
     let mut value = || match domain {
-        Domain::Real => generator.sample::<f64, _>(StandardNormal) + 3.0,
+        Domain::Real | Domain::Centred => generator.sample::<f64, _>(StandardNormal) + 3.0,
         Domain::Counts => f64::from(generator.random_range(0_u32..6)) * f64::from(generator.random_range(0_u32..2)),
         _ => f64::from(generator.random_range(0_u32..2)),
     };
@@ -51,7 +51,7 @@ impl Case {
             _ => Parameters::default(),
         };
         let complete = likelihood::resolve(name, &parameters, &data).expect("defaults");
-        let origin = if asked.domain == Domain::Real { data.mean } else { vec![0.0; d] };
+        let origin = if matches!(asked.domain, Domain::Real | Domain::Centred) { data.mean } else { vec![0.0; d] };
         let rows = values.chunks_exact(d).map(|row| row.iter().zip(&origin).map(|(x, o)| x - o).collect()).collect();
         let likelihood = likelihood::build::<f64>(name, &complete, Frame { origin, holes: missing }).expect("defaults");
         Self { name, likelihood, rows }
@@ -59,7 +59,7 @@ impl Case {
 
     /// For each likelihood, with missing values too where it allows them.
     fn all(n: usize, d: usize, seed: u64) -> Vec<Self> {
-        let kinds = NAMES.iter().flat_map(|&name| [(name, false), (name, true)]);
+        let kinds = ENTRIES.iter().flat_map(|entry| [(entry.name, false), (entry.name, true)]);
         let allowed = kinds.filter(|(name, missing)| !missing || demands(name).is_ok_and(|asked| asked.holes));
         allowed.map(|(name, missing)| Self::new(name, n, d, missing, seed)).collect()
     }
@@ -176,7 +176,7 @@ proptest! {
 
     #[test]
     fn sparse_rows_equal_dense_ones(n in 2_usize..14, d in 1_usize..6, seed in any::<u64>()) {
-        let sparse = NAMES.iter().filter(|name| demands(name).is_ok_and(|asked| asked.sparse));
+        let sparse = ENTRIES.iter().map(|entry| entry.name).filter(|name| demands(name).is_ok_and(|asked| asked.sparse));
         for case in sparse.map(|name| Case::new(name, n, d, false, seed)) {
             let stored = |row: &Vec<f64>| -> (Vec<u32>, Vec<f64>) {
                 let kept = row.iter().enumerate().filter(|(_, x)| **x != 0.0);

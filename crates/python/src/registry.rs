@@ -10,7 +10,7 @@ use stickbreak::{likelihood, process};
 #[pyfunction]
 pub fn registry(py: Python<'_>) -> PyResult<Bound<'_, PyDict>> {
     let all = PyDict::new(py);
-    all.set_item("likelihoods", likelihood::NAMES)?;
+    all.set_item("likelihoods", entries(py, likelihood::ENTRIES)?)?;
     all.set_item("processes", entries(py, process::ENTRIES)?)?;
     all.set_item("priors", entries(py, &[process::Gamma::ENTRY])?)?;
     Ok(all)
