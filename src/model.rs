@@ -30,7 +30,7 @@ pub struct Specification {
     pub process: Named,
     /// What is maximised.
     pub objective: Objective,
-    /// Whether rows may have holes: NaN, which then says nothing.
+    /// Whether rows may have missing values (NaN).
     pub holes: bool,
 }
 

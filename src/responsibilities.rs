@@ -38,8 +38,8 @@ pub struct TopL<F> {
 const FREE: f64 = -1.0;
 
 impl<F: Scalar> TopL<F> {
-    /// Makes room for `n_rows` rows that keep `width` of `n_components` components, and of these the ones that are at most
-    /// `margin` nats below the best; says whether scores that will not be kept may be given up.
+    /// Makes room for `n_rows` rows that keep `width` of `n_components` components, and of these the ones that are at
+    /// most `margin` nats below the best; says whether scores that will not be kept may be given up.
     pub fn reset(&mut self, n_rows: usize, width: usize, n_components: usize, margin: Option<f64>, abandon: bool) {
         self.n_padded = n_rows.next_multiple_of(F::GROUP);
         (self.width, self.dense) = (width, width >= n_components);
@@ -65,8 +65,8 @@ impl<F: Scalar> TopL<F> {
         self.scores[slot * self.n_padded + row]
     }
 
-    /// Fills in what a score must reach to be kept, for each row of a group; returns whether others may be given up. To be
-    /// called inside [`Instructions::run`].
+    /// Fills in what a score must reach to be kept, for each row of a group; returns whether others may be given up. To
+    /// be called inside [`Instructions::run`].
     ///
     /// # Panics
     /// If `out` has not room for a group.
@@ -377,8 +377,9 @@ const AUTO: usize = 16;
 pub enum Sparsity {
     /// All.
     Dense,
-    /// At most 16: what is dropped is below 1e-5 nats a unit on the image and digit data we measured, of which even 8 leave that
-    /// little. Where many components overlap, moves need the room: a row that has no place left cannot tell parts apart.
+    /// At most 16: what is dropped is below 1e-5 nats a unit on the image and digit data we measured, of which even 8
+    /// leave that little. Where many components overlap, moves need the room: a row that has no place left cannot tell
+    /// parts apart.
     Auto,
     /// This many.
     Limited(usize),

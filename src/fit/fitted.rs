@@ -33,7 +33,7 @@ pub struct Fitted {
     pub n_rows: usize,
     /// Components kept a unit.
     pub sparsity: usize,
-    /// Nats below the best from which on a component is not kept.
+    /// Drop components whose log weight is more than this many nats below the row's best.
     pub margin: Option<f64>,
     /// The summary that produced the components.
     pub summary: Summary,
@@ -215,8 +215,8 @@ impl Fitted {
         step.run(&RowUnits::all(rows, weights), None, taps)
     }
 
-    /// The general form of the bound (spec 0) on these rows under the components as they are, nats: the responsibilities
-    /// are optimal given the components, so the data part is the sum of log normalisers.
+    /// The general form of the bound (mathematics 0) on these rows under the components as they are, nats: the
+    /// responsibilities are optimal given the components, so the data part is the sum of log normalisers.
     ///
     /// # Errors
     /// [`Error::InvalidArgument`] for another number of columns; [`Error::Numerical`]; [`Error::Cancelled`].
@@ -253,8 +253,8 @@ impl Fitted {
         self.local_step(rows, weights, &scored, &mut [], cancel)
     }
 
-    /// The `width` largest responsibilities of every row, of the components alone or, `with_tail`, also of the tail behind
-    /// them.
+    /// The `width` largest responsibilities of every row, of the components alone or, `with_tail`, also of the tail
+    /// behind them.
     ///
     /// # Errors
     /// As [`Fitted::evaluate`].
@@ -273,7 +273,8 @@ impl Fitted {
         self.collect(rows, &scored, cancel)
     }
 
-    /// Log density of every row under the posterior predictive, the prior taking the left-over weight (spec 6), nats.
+    /// Log density of every row under the posterior predictive, the prior taking the left-over weight (mathematics 6),
+    /// nats.
     ///
     /// # Errors
     /// As [`Fitted::evaluate`].
@@ -283,7 +284,7 @@ impl Fitted {
         self.log_normalizers(rows, &model, scorer.as_ref(), cancel)
     }
 
-    /// Log density of every row at point estimates of the components, which share all weight, nats.
+    /// Log density of every row at point estimates of the components, whose weights sum to one, nats.
     ///
     /// # Errors
     /// As [`Fitted::evaluate`].
@@ -345,7 +346,8 @@ impl Fitted {
         Ok(all)
     }
 
-    /// `n` rows drawn from the posterior predictive, or at the point estimates of the objective, (n, D), in the data's units.
+    /// `n` rows drawn from the posterior predictive, or at the point estimates of the objective, (n, D), in the data's
+    /// units.
     ///
     /// # Errors
     /// As [`Fitted::model`], and [`Error::Numerical`].
@@ -354,7 +356,7 @@ impl Fitted {
         let globals = self.globals(&model);
         let nothing = Summary::empty(vec![ComponentId(0)], self.summary.n_statistics, false);
         let mut weights = globals.allocation.expected_weights.clone();
-        // Point estimates share all weight, as their density has it.
+        // The weights of point estimates sum to one, as in their density.
         if self.specification.objective == Objective::Variational {
             weights.push(globals.allocation.leftover);
         }

@@ -19,7 +19,7 @@ pub struct Record {
     pub proposed: usize,
     /// Moves accepted.
     pub accepted: usize,
-    /// Share of the (row, component) pairs whose log weight was computed.
+    /// Fraction of the (row, component) pairs whose log weight was computed.
     pub evaluated_share: f64,
     /// What became of the moves, by kind.
     pub moves: Vec<Report>,

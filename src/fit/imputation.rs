@@ -50,7 +50,7 @@ impl Fitted {
         let model = self.model::<F>()?;
         let nothing = vec![0.0; self.summary.n_statistics];
         let components = self.components_and_prior(&nothing);
-        // Rows that may have holes have no length of their own.
+        // Rows with missing values have no total.
         let from = Draw { estimate: None, all: components[components.len() - 1] };
         let d = self.origin.len();
         let shares = self.predictive_shares(&model, rows, cancel)?;

@@ -66,7 +66,7 @@ impl Position {
     }
 }
 
-/// What two runs must share for one to go on where the other stopped: names of arguments and their values in words.
+/// What must agree for one run to continue another: names of arguments and their values in words.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Identity(pub Vec<(String, String)>);
 

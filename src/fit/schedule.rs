@@ -9,8 +9,8 @@ use crate::suffstats::Summary;
 pub enum Schedule {
     /// The new summary takes the place of the batch's last one (Hughes & Sudderth 2013, section 3; mathematics 4.3).
     Memoized,
-    /// The total moves towards the batch's summary, scaled to all data, by `(t + delay)^-decay` of the way at visit t = 1,
-    /// 2, ... (Hoffman et al. 2013; mathematics 4.2). No batch is remembered.
+    /// The total moves towards the batch's summary, scaled to all data, by `(t + delay)^-decay` of the way at visit t =
+    /// 1, 2, ... (Hoffman et al. 2013; mathematics 4.2). No batch is remembered.
     Stochastic {
         /// tau, at least 0: early visits count less.
         delay: f64,

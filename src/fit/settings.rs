@@ -54,7 +54,7 @@ pub enum Cut {
     Auto,
     /// This many.
     Number(usize),
-    /// As few as hold at most so many rows each.
+    /// As few as possible, with at most this many rows each.
     Size(usize),
 }
 

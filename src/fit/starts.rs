@@ -5,7 +5,7 @@ use crate::fit::{Fitted, Job, Observer, Settings, StopReason, fit};
 use crate::parallel::{Cancel, side_by_side};
 use crate::simd::Scalar;
 
-/// A wide start has this many components for each one that was found, and so many more.
+/// (a, b): a wide start has `a K + b` components, where K is the number that the first start found.
 const WIDE: (usize, usize) = (2, 10);
 
 /// Which starts a fit makes.
@@ -236,7 +236,7 @@ mod tests {
         fit(&Job { settings: &settings, ..*job }, None, &mut (), &Cancel::default()).expect("well-behaved data")
     }
 
-    /// Stops, or cancels, after so many passes of all runs together.
+    /// Stops, or cancels, after this many passes of all runs together.
     struct Stops {
         passes: AtomicUsize,
         most: usize,

@@ -1,4 +1,4 @@
-//! New data for a fit: one more batch of a memoized run (spec 4.3).
+//! New data for a fit: one more batch of a memoized run (mathematics 4.3).
 
 use std::time::Instant;
 
@@ -138,7 +138,7 @@ fn of_new_rows(error: Error) -> Error {
     }
 }
 
-/// Rows in float64, whatever their own type.
+/// Rows of any type, in float64.
 struct Widened<'a, F>(&'a dyn Rows<F>);
 
 impl<F: Scalar> Rows<f64> for Widened<'_, F> {

@@ -13,8 +13,8 @@ use crate::rng::Generator;
 use crate::scoring::{Column, Row, RowFunction};
 use crate::special::{digamma, ln_beta, ln_gamma_difference, x_ln_x};
 
-/// p_d ~ Beta(`successes_d`, `failures_d`), x_d ~ Bernoulli(p_d). Statistics: sum x, and with holes the count of each
-/// column.
+/// p_d ~ Beta(`successes_d`, `failures_d`), x_d ~ Bernoulli(p_d). Statistics: sum x, and with missing values the count
+/// of each column.
 pub type Bernoulli = Counts<Betas>;
 
 /// The base measure of each column, (D,).

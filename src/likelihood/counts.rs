@@ -8,17 +8,18 @@ use crate::suffstats::Sufficient;
 /// The least probability or expected count that is not taken for zero in logarithms.
 pub const LEAST: f64 = 1e-300;
 
-/// The form of the statistics: sum x by column, and with holes the count of the rows that have a value in each column.
+/// The form of the statistics: sum x by column, and with missing values the count of the rows that have a value in each
+/// column.
 #[derive(Debug)]
 pub struct Tally {
     /// Zeros: nothing is taken from rows.
     pub origin: Vec<f64>,
-    /// Whether rows may have holes.
+    /// Whether rows may have missing values.
     pub holes: bool,
 }
 
 impl Tally {
-    /// Of so many columns.
+    /// For this many columns.
     pub fn new(dimension: usize, holes: bool) -> Self {
         Self { origin: vec![0.0; dimension], holes }
     }
@@ -88,7 +89,7 @@ impl<'a> Tallied<'a> {
     }
 }
 
-/// What rounding may leave of sums that are zero, as a share of what was added and taken away.
+/// Rounding error of sums that should be zero, as a fraction of the terms added and subtracted.
 const ROUNDING: f64 = 1e-6;
 
 /// Refuses counts of columns that are negative, or more than the count of the component.

@@ -1,5 +1,4 @@
-//! Independent columns with a Normal-gamma base measure each (mathematics 1c); with holes, of the values that are there
-//! (mathematics 1.7).
+//! Independent columns with a Normal-gamma base measure each (mathematics 1c, and with missing values 1.7).
 
 use std::f64::consts::PI;
 
@@ -26,8 +25,8 @@ use crate::simd::{Lines, Scalar};
 use crate::special::{digamma, ln_gamma_difference};
 use crate::suffstats::Sufficient;
 
-/// lambda_d ~ Gamma(shape, `rate_d`), mu_d | lambda_d ~ N(`mean_d`, 1 / (`mean_precision` lambda_d)),
-/// x_d ~ N(mu_d, 1 / lambda_d). Statistics: sum x, sum x^2, and with holes the count of each column.
+/// lambda_d ~ Gamma(shape, `rate_d`), mu_d | lambda_d ~ N(`mean_d`, 1 / (`mean_precision` lambda_d)), x_d ~ N(mu_d, 1 /
+/// lambda_d). Statistics: sum x, sum x^2, and with missing values the count of each column.
 #[derive(Debug)]
 pub struct DiagonalGaussian {
     frame: Frame,
@@ -174,7 +173,7 @@ impl DiagonalGaussian {
     }
 }
 
-/// The ridge of variances of the largest likelihood, as a share of what the prior expects of a variance.
+/// The ridge of variances under maximum likelihood, as a fraction of the prior's expected variance.
 pub(super) const RIDGE: f64 = 1e-6;
 
 impl Specification for DiagonalGaussian {
@@ -288,7 +287,7 @@ impl Conjugate for DiagonalGaussian {
         let d = self.prior.len();
         let all: Vec<NormalGamma> = components.iter().flat_map(|component| self.posterior(*component)).collect();
         let of = |value: fn(&NormalGamma) -> f64| table(d, all.iter().map(value).collect());
-        // The same in all columns unless some have holes.
+        // The same in all columns unless values are missing.
         let shared = |value: fn(&NormalGamma) -> f64| {
             if self.frame.holes { of(value) } else { vector(all.iter().step_by(d).map(value).collect()) }
         };

@@ -73,12 +73,12 @@ pub trait Specification: Sized {
     fn build(parameters: &Parameters, frame: Frame) -> Result<Self>;
 }
 
-/// What a likelihood is told beside its parameters.
+/// What a likelihood needs besides its parameters.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Frame {
     /// What is taken from every row before anything else, (D,).
     pub origin: Vec<f64>,
-    /// Whether rows may have holes: NaN, which then says nothing.
+    /// Whether rows may have missing values (NaN).
     pub holes: bool,
 }
 

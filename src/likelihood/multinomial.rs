@@ -196,7 +196,7 @@ impl CountFamily for Words {
         let mut mass: f64 = phi.iter().sum();
         let mut row = Vec::with_capacity(phi.len());
         for p in phi {
-            // What is left of the words goes here by its share of what is left of the probability.
+            // The remaining words are drawn with the remaining probability.
             let share = if mass > 0.0 { (p / mass).clamp(0.0, 1.0) } else { 0.0 };
             let count = Binomial::new(left, share).map_or(0, |binomial| binomial.sample(generator));
             row.push(count as f64);

@@ -14,8 +14,8 @@ use crate::rng::Generator;
 use crate::scoring::{Column, Row, RowFunction, RowScorer};
 use crate::special::{digamma, ln_factorial, ln_gamma_difference, x_ln_x};
 
-/// theta_d ~ Gamma(`shape_d`, rate), x_d ~ Poisson(theta_d). Statistics: sum x, and with holes the count of each
-/// column.
+/// theta_d ~ Gamma(`shape_d`, rate), x_d ~ Poisson(theta_d). Statistics: sum x, and with missing values the count of
+/// each column.
 pub type Poisson = Counts<Rates>;
 
 /// The base measure of each column, (D,).
@@ -152,7 +152,7 @@ impl CountFamily for Rates {
         let d = self.0.len();
         let all: Vec<Rate> = components.iter().flat_map(|own| self.posterior(*own)).collect();
         let shape = table(d, all.iter().map(|own| own.shape).collect());
-        // The same in all columns unless some have holes.
+        // The same in all columns unless values are missing.
         let rate = if holes {
             table(d, all.iter().map(|own| own.rate).collect())
         } else {

@@ -36,7 +36,7 @@ use crate::suffstats::Sufficient;
 enum Base {
     /// mu | lambda ~ N(mean, 1 / (`mean_precision` lambda) I).
     Conjugate,
-    /// mu ~ N(mean, 1 / `mean_precision` I), whatever lambda.
+    /// mu ~ N(mean, 1 / `mean_precision` I), independent of lambda.
     Product,
 }
 

@@ -48,9 +48,9 @@ pub fn check_positive_definite(name: &str, d: usize, matrix: &[f64]) -> Result<(
     })
 }
 
-/// The least share of squares that a prior scale must have to survive beside them. A component of few rows has a
-/// scatter with rounding errors of `f64::EPSILON` of the squares it is the difference of, and only the prior's scale
-/// keeps it positive definite; at this share it loses no more than a thousandth.
+/// The smallest fraction of the sums of squares at which a prior scale survives beside them. A component of few rows
+/// has a scatter with rounding errors of `f64::EPSILON` of the squares it is the difference of, and only the prior's
+/// scale keeps it positive definite; at this fraction it loses no more than a thousandth.
 pub const LEAST_SHARE: f64 = 1e3 * f64::EPSILON;
 
 /// Whether a positive definite scale survives the addition of squares, one a column.

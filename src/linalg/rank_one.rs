@@ -4,7 +4,7 @@
 
 use crate::linalg::packed_len;
 
-/// The least share of a squared pivot that a downdate may leave; below it the factor has lost its digits.
+/// The smallest fraction of a squared pivot that a downdate may leave; below it the factor has lost its digits.
 const LEAST_PIVOT: f64 = 1e-12;
 
 /// Packs the lower triangle of a (D, D) column-major matrix.
@@ -22,8 +22,8 @@ pub fn update_packed(packed: &mut [f64], w: &mut [f64]) {
     change::<false>(packed, w);
 }
 
-/// Replaces the factor of A by that of `A - w w^T`; `w` is used up. Where that leaves too little of a pivot, returns false, and
-/// the factor holds nothing of use.
+/// Replaces the factor of A by that of `A - w w^T`; `w` is used up. Where that leaves too little of a pivot, returns
+/// false, and the factor holds nothing of use.
 #[must_use]
 pub fn downdate_packed(packed: &mut [f64], w: &mut [f64]) -> bool {
     change::<true>(packed, w)

@@ -10,7 +10,7 @@ use crate::linalg::cholesky;
 const HALVINGS: usize = 4;
 /// What a further halving is made for: it moves a residual of 30 by as much as the bound of a pair is rounded.
 const WORTHWHILE: f64 = 3e-4;
-/// Share of the length of the matrix that is given away for rounding: twenty times what quotients of triangular
+/// Fraction of the length of the matrix that is reserved for rounding: twenty times what quotients of triangular
 /// matrices with condition numbers up to 10^8 were seen to lose.
 const ROUNDING: f64 = 1e-7;
 

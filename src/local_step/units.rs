@@ -7,7 +7,8 @@ use crate::responsibilities::TopL;
 use crate::scoring::{Block, PairBounds, Scorer, Scratch};
 use crate::simd::Scalar;
 
-/// Weighted units with sufficient statistics. They come in groups that a visit takes whole: a row is a group of its own.
+/// Weighted units with sufficient statistics. They come in groups that a visit takes whole: a row is a group of its
+/// own.
 pub trait Units<F: Scalar>: Sync {
     /// Number of units.
     fn len(&self) -> usize;
@@ -31,8 +32,8 @@ pub trait Units<F: Scalar>: Sync {
         list.iter().map(|&unit| self.mass(unit as usize)).collect()
     }
 
-    /// Where a chunk ends that begins with unit `first` and has at most `size` units: behind a whole group, or behind the
-    /// first group where that is larger.
+    /// Where a chunk ends that begins with unit `first` and has at most `size` units: behind a whole group, or behind
+    /// the first group where that is larger.
     fn chunk_end(&self, first: usize, size: usize) -> usize {
         self.len().min(first + size)
     }

@@ -144,7 +144,7 @@ impl Weights for DirichletProcess {
     }
 }
 
-/// The law of the whole process, whatever `truncation` makes of the variational family.
+/// The law of the whole process; `truncation` concerns the variational family only.
 impl Partitions for DirichletProcess {
     fn start(&self, augmented: bool) -> Result<ProcessState> {
         let concentration = match self.concentration {
@@ -359,7 +359,7 @@ mod tests {
             prop_assert!((before - nested + cost).abs() < 1e-9 * (1.0 + before.abs()));
         }
 
-        /// Property 12: decreasing counts are best, whatever is in the tail.
+        /// Property 12: decreasing counts are best, with any mass in the tail.
         #[test]
         fn decreasing_order_is_best(
             mut counts in prop::collection::vec(0.0_f64..50.0, 1..12).prop_shuffle(), alpha in 0.05_f64..20.0,

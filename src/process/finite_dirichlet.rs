@@ -207,7 +207,7 @@ mod tests {
             prop_assert!((a - b).abs() < 1e-10 * (1.0 + a.abs()));
         }
 
-        /// Property 11: it is not nested. Another empty component changes the share of all.
+        /// Property 11: it is not nested. Another empty component changes the weights of all.
         #[test]
         fn an_empty_component_changes_every_share(
             counts in prop::collection::vec(0.01_f64..50.0, 1..10), alpha in 0.05_f64..20.0,

@@ -84,7 +84,7 @@ pub(super) mod tests {
 
     use super::*;
 
-    /// Checks what every optimum obeys: the collapsed bound is the general one, and weights and left-over are shares.
+    /// Checks what every optimum obeys: the collapsed bound is the general one, and weights and left-over sum to one.
     pub(in crate::process) fn check(allocation: &Allocation, counts: &[f64], tail: f64) -> Result<(), TestCaseError> {
         let tail = allocation.tail_log_weight.map_or(0.0, |weight| tail * weight);
         let pairs = counts.iter().zip(&allocation.expected_log_weights);

@@ -8,7 +8,7 @@ use crate::simd::Scalar;
 const STEPS: f32 = 128.0;
 /// The largest number of steps.
 const MOST: f32 = 65535.0;
-/// What `f32` arithmetic on a handful of numbers may lose, as a share of them.
+/// Relative rounding error of `f32` arithmetic on a handful of numbers.
 const ROUNDING: f32 = 1e-6;
 /// Added to a number from 0 to 2^16, this leaves it, rounded to a whole one, in the last bits.
 const ROUND: f32 = 8_388_608.0;

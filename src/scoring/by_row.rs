@@ -1,5 +1,5 @@
-//! Functions of single rows in `f64`: predictive densities that are neither squares nor lines, and what depends on a row
-//! alone. They are asked once in a while, not in every pass.
+//! Functions of single rows in `f64`: predictive densities that are neither squares nor lines, and what depends on a
+//! row alone. They are asked once in a while, not in every pass.
 
 use std::any::Any;
 

@@ -247,7 +247,8 @@ impl<F: Scalar> WithSimd for ScoreRows<'_, F> {
     }
 }
 
-/// Gives complete rows of a group the scores that they have in a complete group, so that no score depends on the other rows.
+/// Gives complete rows of a group the scores that they have in a complete group, so that no score depends on the other
+/// rows.
 #[allow(clippy::inline_always, reason = "compiled once for each instruction set")]
 #[inline(always)]
 fn keep_complete<F: Scalar>(rows: &[F], d: usize, complete: &[F], scores: &mut [F]) {

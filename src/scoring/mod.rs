@@ -1,5 +1,5 @@
-//! The engine that scores rows under packed components, whatever their likelihood: squares of residuals (the Gaussian
-//! family), sums over columns, functions of one row, and distance bounds that spare most of the work.
+//! The engine that scores rows under packed components of any likelihood: squares of residuals (the Gaussian family),
+//! sums over columns, functions of one row, and distance bounds that spare most of the work.
 
 mod bounds;
 mod by_row;

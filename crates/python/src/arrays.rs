@@ -89,7 +89,7 @@ macro_rules! with_data {
 }
 pub(crate) use with_data;
 
-/// A view with whatever strides NumPy gave it.
+/// A view with any strides.
 pub struct View<'a, F>(pub ArrayView2<'a, F>);
 
 impl<F: Scalar + Element> Rows<F> for View<'_, F> {

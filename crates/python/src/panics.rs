@@ -8,7 +8,7 @@ use pyo3::prelude::*;
 
 use crate::errors::internal;
 
-/// Texts and places of panics that nobody has caught yet. They are caught in another thread, and several threads may
+/// Texts and places of panics that have not been caught yet. They are caught in another thread, and several threads may
 /// panic at once, of which one is heard.
 static PANICS: Mutex<Vec<(String, String)>> = Mutex::new(Vec::new());
 /// Places worth keeping.

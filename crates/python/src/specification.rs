@@ -90,7 +90,8 @@ fn array<'py>(py: Python<'py>, shape: &[usize], data: &[f64]) -> PyResult<Bound<
     numpy::PyArray1::from_slice(py, data).reshape(shape)
 }
 
-/// The specification of a mixture from its two pairs, the name of its objective, and whether rows may have holes.
+/// The specification of a mixture from its two pairs, the name of its objective, and whether rows may have missing
+/// values.
 pub fn specification(
     likelihood: &Pair<'_>,
     process: &Pair<'_>,

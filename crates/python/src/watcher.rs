@@ -67,7 +67,7 @@ pub struct Reports<'a> {
 impl Watcher for Reports<'_> {
     fn on_round(&self, first: usize, n_runs: usize, standing: &Standing) {
         let standing = Box::new(standing.clone());
-        // Nobody listening is no reason to stop.
+        // A missing listener is no reason to stop.
         let _ = self.events.send((Progress::Round { first, n_runs, standing }, None));
     }
 
