@@ -29,7 +29,6 @@ def fit(
     settings: Settings,
     init: str | NDArray[np.int64] | NDArray[np.float64] | State,
     observer: Observer,
-    threads: int | None,
 ) -> State: ...
 
 @final

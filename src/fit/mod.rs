@@ -31,6 +31,7 @@ pub use starts::{Resumed, Standing, Starts, Watcher};
 pub use update::Limits;
 
 /// What is fitted to which data, and how.
+#[derive(Clone, Copy)]
 pub struct Job<'a, F: Scalar> {
     /// The model, its parameters as the user gave them.
     pub specification: &'a Specification,
@@ -41,14 +42,6 @@ pub struct Job<'a, F: Scalar> {
     /// How it goes on.
     pub settings: &'a Settings,
 }
-
-impl<F: Scalar> Clone for Job<'_, F> {
-    fn clone(&self) -> Self {
-        *self
-    }
-}
-
-impl<F: Scalar> Copy for Job<'_, F> {}
 
 /// Fits a mixture by one run: from its start, or from the checkpoint of an earlier run.
 ///

@@ -53,7 +53,7 @@ impl<'a, F: Scalar> Prepared<'a, F> {
             return Err(Error::invalid("data", format!("{n} rows"), "at least two rows"));
         }
         let sizes = Sizes::new(specification, init, settings, n)?;
-        let source = rows.batches(sizes.n_batches, settings.shuffle.then_some(settings.seed), data.fingerprint)?;
+        let source = rows.batches(sizes.batches, settings.shuffle.then_some(settings.seed), data.fingerprint)?;
         let specification = specification.resolve(&data)?;
         // The origin is a number of the data's own type, so that taking it from a row is exact to the last bit of the row.
         let origin = data.mean.iter().map(|&value| F::from_f64(value).to_f64()).collect();
@@ -80,7 +80,7 @@ impl<'a, F: Scalar> Prepared<'a, F> {
             sparsity: settings.local.sparsity,
             margin: settings.local.margin,
             seed: settings.seed,
-            n_batches: self.sizes.n_batches,
+            n_batches: self.sizes.batches,
             cancel: self.cancel,
         })
     }
@@ -91,7 +91,7 @@ impl<'a, F: Scalar> Prepared<'a, F> {
     /// As [`Beginning::memo`].
     pub(super) fn start(&self) -> Result<Position> {
         let Job { rows, init, settings, .. } = *self.job;
-        let k = self.sizes.n_components;
+        let k = self.sizes.components;
         let edits = EditLog::with_components(k);
         let beginning = Beginning {
             model: &self.model,
@@ -123,8 +123,7 @@ impl<'a, F: Scalar> Prepared<'a, F> {
     /// # Errors
     /// [`Error::Checkpoint`] for one of another run, or a damaged one.
     pub(super) fn resume(&self, bytes: &[u8], executor: &mut dyn Executor) -> Result<Position> {
-        let (position, states) =
-            self.identity.read(bytes, self.sizes.n_batches, self.model.likelihood.n_statistics())?;
+        let (position, states) = self.identity.read(bytes, self.sizes.batches, self.model.likelihood.n_statistics())?;
         if position.memo.is_estimate() != self.job.settings.schedule.estimates() {
             return Err(Error::Checkpoint { message: "it is damaged: what its batches remember".into() });
         }
@@ -138,7 +137,7 @@ impl<'a, F: Scalar> Prepared<'a, F> {
     /// The fit that a run ended in.
     pub(super) fn finish(&self, run: Run) -> Fitted {
         let local = self.job.settings.local;
-        let n_more = self.sizes.n_columns - self.sizes.n_components;
+        let n_more = self.sizes.columns - self.sizes.components;
         Fitted {
             origin: self.model.likelihood.origin().to_vec(),
             specification: self.specification.clone(),
@@ -214,7 +213,7 @@ fn identity<F: Scalar>(
     // A number of components that stays says how many "auto" keeps.
     let sparsity = settings.local.sparsity;
     let sparsity =
-        if settings.moves.grow() { format!("{sparsity:?}") } else { sparsity.clamp(sizes.n_columns).to_string() };
+        if settings.moves.grow() { format!("{sparsity:?}") } else { sparsity.clamp(sizes.columns).to_string() };
     let pairs = [
         ("data", format!("{} x {} {}, {:016x}", data.n_rows, data.dimension(), F::NAME, data.fingerprint)),
         ("likelihood", format!("{:?}", specification.likelihood)),
@@ -227,7 +226,7 @@ fn identity<F: Scalar>(
         ("set of moves", settings.moves.name()),
         ("sparsity", sparsity),
         ("margin", settings.local.margin.map_or("None".into(), |margin| margin.to_string())),
-        ("n_components", sizes.n_components.to_string()),
+        ("n_components", sizes.components.to_string()),
         ("init", format!("{:016x}", init.fingerprint())),
         ("seed", settings.seed.to_string()),
     ];

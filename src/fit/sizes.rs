@@ -15,11 +15,11 @@ const MOST_COMPONENTS: usize = 1 << 24;
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Sizes {
     /// Components that the run starts from.
-    pub(super) n_components: usize,
+    pub(super) components: usize,
     /// Those and the tail.
-    pub(super) n_columns: usize,
+    pub(super) columns: usize,
     /// Batches of a pass.
-    pub(super) n_batches: usize,
+    pub(super) batches: usize,
 }
 
 impl Sizes {
@@ -32,12 +32,12 @@ impl Sizes {
             return Err(Error::invalid("data", "0 rows", "at least one row"));
         }
         check_numbers("data", n)?;
-        let n_components = n_components(specification, init, settings, n)?;
+        let components = n_components(specification, init, settings, n)?;
         if !settings.moves.grow() {
-            settings.local.sparsity.check(n_components)?;
+            settings.local.sparsity.check(components)?;
         }
-        let n_columns = n_components + usize::from(specification.weights()?.has_tail());
-        Ok(Self { n_components, n_columns, n_batches: settings.batches.n_batches(n)? })
+        let columns = components + usize::from(specification.weights()?.has_tail());
+        Ok(Self { components, columns, batches: settings.batches.n_batches(n)? })
     }
 }
 

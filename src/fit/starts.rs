@@ -166,7 +166,9 @@ impl Standing {
                 if let (None, Some(first)) = (self.n_wide, fits.first()) {
                     self.n_wide = Some(n_wide(first));
                 }
-                fits.into_iter().for_each(|fit| self.keep(fit));
+                for fit in fits {
+                    self.keep(fit);
+                }
                 (stop, error)
             }
             Err(failure @ Error::Source { .. }) if self.best.is_some() => {
@@ -232,7 +234,7 @@ mod tests {
     }
 
     fn by_hand(job: &Job<'_, f64>, seed: u64, n_components: Option<usize>) -> Fitted {
-        let settings = Settings { seed, n_components, ..job.settings.clone() };
+        let settings = Settings { n_components, seed, ..job.settings.clone() };
         fit(&Job { settings: &settings, ..*job }, None, &mut (), &Cancel::default()).expect("well-behaved data")
     }
 

@@ -28,8 +28,8 @@ def broken_fit(threads):
         rows, short,
         specification={"likelihood": ("Gaussian", {}), "process": ("DirichletProcess", {}),
                        "objective": "variational", "holes": False},
-        settings=sb.Full(sparsity=None, margin=None, bounds_memory=0, max_passes=1, tol=0.0)._to_core(3, [0]),
-        init="random", observer=Observer(), threads=threads,
+        settings=sb.Full(sparsity=None, margin=None, bounds_memory=0, max_passes=1, tol=0.0)._to_core(3, [0], threads),
+        init="random", observer=Observer(),
     )
 
 calls = [

@@ -29,7 +29,7 @@ pub struct Observer<'py> {
 
 /// Fits a mixture from each of the seeds, and returns the one with the highest bound; see `stickbreak.fit`.
 #[pyfunction]
-#[pyo3(signature = (rows, weights, *, specification, settings, init, observer, threads))]
+#[pyo3(signature = (rows, weights, *, specification, settings, init, observer))]
 #[allow(clippy::needless_pass_by_value)]
 pub fn fit(
     py: Python<'_>,
@@ -39,7 +39,6 @@ pub fn fit(
     settings: GivenSettings<'_>,
     init: Start<'_>,
     observer: Observer<'_>,
-    threads: Option<usize>,
 ) -> PyResult<State> {
     let specification = specification.read()?;
     let (own, labels) = (settings.read()?, init.labels()?);
@@ -52,7 +51,7 @@ pub fn fit(
     let starts = Starts { seeds: &settings.seeds, in_turn: observer.in_turn };
     let show =
         |py: Python<'_>, event: Progress| Ok(listens && observe.call1(py, (event.into_dict(py)?,))?.is_truthy(py)?);
-    let fitted = with_data!(rows, weights, |data| run(py, threads, show, |cancel, events| {
+    let fitted = with_data!(rows, weights, |data| run(py, settings.threads, show, |cancel, events| {
         let job = Job { specification: &specification, rows: &data, init: &init, settings: &own };
         job.best_of(starts, resumed, &Reports { events, every }, cancel)
     }))?;

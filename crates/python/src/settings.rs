@@ -15,7 +15,7 @@ use crate::errors::to_python;
 use crate::specification::{Pair, read};
 use crate::state::State;
 
-/// The settings of an algorithm, a number of components to start from, and one seed for each start.
+/// The settings of an algorithm, a number of components to start from, one seed for each start, and a number of threads.
 #[derive(FromPyObject)]
 #[pyo3(from_item_all)]
 pub struct GivenSettings<'py> {
@@ -28,9 +28,10 @@ pub struct GivenSettings<'py> {
     sparsity: Option<Width>,
     margin: Option<f64>,
     bounds_memory: usize,
-    pub max_passes: usize,
+    max_passes: usize,
     tol: f64,
     pub seeds: Vec<u64>,
+    pub threads: Option<usize>,
 }
 
 /// A number of components to keep, or "auto".
@@ -43,10 +44,9 @@ enum Width {
 impl GivenSettings<'_> {
     /// The settings of one run; a fit gives each its seed.
     pub fn read(&self) -> PyResult<Settings> {
-        let given = self;
-        let batches = given.batch_size.map(Cut::Size).or(given.batches.map(Cut::Number)).unwrap_or(Cut::Auto);
-        let schedule = given.steps.map_or(Schedule::Memoized, |(delay, decay)| Schedule::Stochastic { delay, decay });
-        let sparsity = match &given.sparsity {
+        let batches = self.batch_size.map(Cut::Size).or(self.batches.map(Cut::Number)).unwrap_or(Cut::Auto);
+        let schedule = self.steps.map_or(Schedule::Memoized, |(delay, decay)| Schedule::Stochastic { delay, decay });
+        let sparsity = match &self.sparsity {
             None => Sparsity::Dense,
             Some(Width::Number(width)) => Sparsity::Limited(*width),
             Some(Width::Name(name)) if name == "auto" => Sparsity::Auto,
@@ -55,16 +55,16 @@ impl GivenSettings<'_> {
                 return Err(to_python(&Error::invalid("sparsity", format!("{name:?}"), allowed)));
             }
         };
-        let (margin, bounds_memory) = (given.margin, given.bounds_memory);
+        let (margin, bounds_memory) = (self.margin, self.bounds_memory);
         Ok(Settings {
-            n_components: given.n_components,
+            n_components: self.n_components,
             batches,
-            shuffle: given.shuffle,
+            shuffle: self.shuffle,
             schedule,
-            moves: moves(&given.moves)?,
+            moves: moves(&self.moves)?,
             local: LocalOptions { sparsity, margin, bounds_memory, keep: Keep::Summary },
-            max_passes: given.max_passes,
-            tol: given.tol,
+            max_passes: self.max_passes,
+            tol: self.tol,
             seed: 0,
         })
     }

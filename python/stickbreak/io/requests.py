@@ -30,6 +30,7 @@ class Settings(TypedDict):
     tol: float
     n_components: int | None
     seeds: list[int]
+    threads: int | None
 
 
 class Observer(Protocol):

@@ -41,7 +41,7 @@ class Algorithm:
         self._set("max_passes", checks.integer("max_passes", self.max_passes, minimum=0))
         self._set("tol", checks.non_negative("tol", self.tol))
 
-    def _to_core(self, n_components: int | None, seeds: list[int]) -> Settings:
+    def _to_core(self, n_components: int | None, seeds: list[int], threads: int | None) -> Settings:
         """Return the settings as the core reads them; None stands for what the algorithm does not have."""
         return {
             # One batch: there is nothing to shuffle rows between.
@@ -57,6 +57,7 @@ class Algorithm:
             "tol": self.tol,
             "n_components": n_components,
             "seeds": seeds,
+            "threads": threads,
         }
 
     def _check_moves(self) -> None:
@@ -180,9 +181,9 @@ class Memoized(Algorithm):
         self._set("batches", _integer_or_auto("batches", self.batches, or_else=["'auto'"]))
         self._set("shuffle", checks.flag("shuffle", self.shuffle))
 
-    def _to_core(self, n_components: int | None, seeds: list[int]) -> Settings:
+    def _to_core(self, n_components: int | None, seeds: list[int], threads: int | None) -> Settings:
         batches = None if self.batches == "auto" else self.batches
-        return {**super()._to_core(n_components, seeds), "batches": batches, "shuffle": self.shuffle}
+        return {**super()._to_core(n_components, seeds, threads), "batches": batches, "shuffle": self.shuffle}
 
 
 @dataclass(frozen=True)
@@ -261,9 +262,9 @@ class Stochastic(Algorithm):
             text = f"with decay {self.decay} the components need not settle; it should be above 0.5 and at most 1"
             warnings.warn(text, StepSizeWarning, stacklevel=3)
 
-    def _to_core(self, n_components: int | None, seeds: list[int]) -> Settings:
+    def _to_core(self, n_components: int | None, seeds: list[int], threads: int | None) -> Settings:
         return {
-            **super()._to_core(n_components, seeds),
+            **super()._to_core(n_components, seeds, threads),
             "batches": None,
             "batch_size": self.batch_size,
             "shuffle": self.shuffle,

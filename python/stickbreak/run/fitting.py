@@ -200,10 +200,9 @@ def fit(
                 "objective": chosen.objective or "variational",
                 "holes": holes,
             },
-            settings=chosen._to_core(n_components, seeds),
+            settings=chosen._to_core(n_components, seeds, threads),
             init=beginning,
             observer=observer,
-            threads=threads,
         )
     except CheckpointError as error:
         raise error if file is None or error is observer.exception else file.refused(error) from None
