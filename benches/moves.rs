@@ -11,7 +11,7 @@ use stickbreak::component::{ComponentId, EditLog};
 use stickbreak::data::{DenseRows, RowUnits};
 use stickbreak::local_step::{ByScore, Keep};
 use stickbreak::memo::Memo;
-use stickbreak::moves::{Bag, Moves, Round, State};
+use stickbreak::moves::{Bag, MoveState, Moves, Round};
 use stickbreak::parallel::Cancel;
 use stickbreak::parameters::Parameters;
 use stickbreak::responsibilities::Sparsity;
@@ -46,6 +46,7 @@ fn plan<F: Scalar>(bench: &mut Bench, sizes: Sizes, name: &str, found: bool, ope
     let mixture = Mixture::new(&data, sizes);
     let mut moves = Moves::default();
     moves.add(name, &Parameters::default()).expect("a name of the registry");
+    let moves = moves.list();
     let cancel = Cancel::default();
     let round = Round {
         model: &mixture.model,
@@ -58,10 +59,10 @@ fn plan<F: Scalar>(bench: &mut Bench, sizes: Sizes, name: &str, found: bool, ope
     };
     let rows = DenseRows::new(&data.rows, sizes.d);
     let units = RowUnits::all(&rows, None);
-    let mut start = State::default();
+    let mut start = MoveState::default();
     for k in (0..sizes.k as u32).filter(|_| found) {
         let own: Vec<u32> = (0..sizes.n as u32).filter(|&row| data.labels[row as usize] == k).collect();
-        let mut bag = Bag { names: own.iter().map(|&row| u64::from(row)).collect(), ..Bag::default() };
+        let mut bag = Bag { keys: own.iter().map(|&row| u64::from(row)).collect(), ..Bag::default() };
         bag.rows.extend(&units, &own);
         start.start_from(ComponentId(k), bag);
     }

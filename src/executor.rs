@@ -9,7 +9,7 @@ use crate::error::{Error, Result};
 use crate::global_step::Globals;
 use crate::local_step::{Bounds, ByScore, Keep, LocalState, LocalStep, Outcome, Tap, Work, chunk_rows};
 use crate::model::Model;
-use crate::moves::{Findings, Look, Packed, Plan, Seen};
+use crate::moves::{Finder, Findings, Look, Move, Plan, Seen};
 use crate::parallel::{Cancel, map};
 use crate::responsibilities::Sparsity;
 use crate::scoring::Scorer;
@@ -74,8 +74,7 @@ pub struct InProcess<'a, F: Scalar> {
     states: Vec<LocalState>,
     /// The components of the last visit, while bounds are kept.
     last: Option<(Vec<ComponentId>, Box<dyn Scorer<F>>)>,
-    /// The parts of the last plan's proposals.
-    packed: Option<Packed<F>>,
+    finder: Finder<'a, F>,
 }
 
 /// Bounds are kept in batches of at least so many rows a column: what they spare must be worth more than to measure how the
@@ -108,8 +107,14 @@ impl<'a, F: Scalar> InProcess<'a, F> {
             cancel,
             states: vec![LocalState::default(); n_batches],
             last: None,
-            packed: None,
+            finder: Finder::default(),
         })
+    }
+
+    /// Visits can also find what these moves look for, which are not in the registry.
+    #[must_use]
+    pub fn with_moves(self, moves: &'a [&'a dyn Move<F>]) -> Self {
+        Self { finder: Finder::with_moves(moves), ..self }
     }
 
     /// The local state of a batch.
@@ -221,13 +226,17 @@ impl<F: Scalar> Executor for InProcess<'_, F> {
         let units = source.load(batch)?;
         let mut seen = Seen::default();
         let Outcome { mut summary, work, .. } = self.local_step(batch, &units, globals, edits, &mut [&mut seen])?;
-        if !self.packed.as_ref().is_some_and(|packed| packed.is_of(plan)) {
-            self.packed = Some(Packed::new(self.model, plan)?);
-        }
-        let Some(packed) = &self.packed else { return Ok(Visit { summary, work, findings: Findings::default() }) };
-        let sparsity = self.options.sparsity;
-        let look = Look { model: self.model, plan, packed, ids: &globals.ids, sparsity, cancel: &self.cancel };
-        let findings = look.at(batch, &units, &seen, &mut summary)?;
+        let look = Look {
+            model: self.model,
+            plan,
+            batch,
+            units: &units,
+            seen: &seen,
+            ids: &globals.ids,
+            sparsity: self.options.sparsity,
+            cancel: &self.cancel,
+        };
+        let findings = self.finder.find(&look, &mut summary)?;
         Ok(Visit { summary, work, findings })
     }
 

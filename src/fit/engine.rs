@@ -63,6 +63,9 @@ impl<F: Scalar> Engine<'_, F> {
         cancel: &Cancel,
     ) -> Result<Run> {
         let mut error = None;
+        if let Some(round) = &self.round {
+            round.check(&position.moves, &position.memo.total().ids)?;
+        }
         if position.pass == 0 && position.done == 0 && self.settings.max_passes > 0 {
             self.reorder(&mut position)?;
         }
@@ -162,7 +165,7 @@ impl<F: Scalar> Engine<'_, F> {
             let total = position.memo.total();
             let is_small = self.settings.tol > 0.0 && gain < self.settings.tol;
             let Position { moves, pass, .. } = position;
-            let is_exhausted = |round: &Round<'_, F>| moves.is_exhausted(round.moves, total, &last.moves, *pass);
+            let is_exhausted = |round: &Round<'_, F>| round.is_exhausted(moves, total, &last.moves, *pass);
             if is_small && self.round.as_ref().is_none_or(is_exhausted) {
                 return Some(StopReason::Converged);
             }
@@ -195,7 +198,7 @@ impl<F: Scalar> Engine<'_, F> {
             let globals = Globals::new(self.model, position.memo.total(), visits as u64);
             let visit = executor.visit(batch as usize, &globals, &position.edits, &position.moves.plan)?;
             if let Some(round) = &self.round {
-                round.take(&mut position.moves, batch as usize, visit.findings);
+                round.take(&mut position.moves, batch as usize, visit.findings)?;
             }
             self.settings.schedule.take(&mut position.memo, batch as usize, visit.summary, visits)?;
             position.work += visit.work;

@@ -8,7 +8,7 @@ use crate::executor::Executor;
 use crate::fit::history::Record;
 use crate::local_step::Work;
 use crate::memo::Memo;
-use crate::moves::State;
+use crate::moves::MoveState;
 
 /// Everything that changes while a run goes on, but for the local states, which live with the executor.
 #[derive(Debug, Clone, Serialize, Deserialize)]
@@ -32,7 +32,7 @@ pub struct Position {
     /// All edits of the list of components.
     pub edits: EditLog,
     /// Where moves stand.
-    pub moves: State,
+    pub moves: MoveState,
 }
 
 impl Position {
@@ -47,7 +47,7 @@ impl Position {
             history: Vec::new(),
             memo,
             edits,
-            moves: State::default(),
+            moves: MoveState::default(),
         }
     }
 

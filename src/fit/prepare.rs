@@ -11,7 +11,7 @@ use crate::fit::{Fitted, Job, Run};
 use crate::init::{Beginning, Init};
 use crate::likelihood;
 use crate::model::{Model, Specification};
-use crate::moves::{Bag, Round};
+use crate::moves::{Bag, Move, Round};
 use crate::parallel::Cancel;
 use crate::rng::{Purpose, name};
 use crate::simd::Scalar;
@@ -30,6 +30,7 @@ pub(super) struct Prepared<'a, F: Scalar> {
     pub(super) model: Model<F>,
     /// What a checkpoint must share with the run.
     pub(super) identity: Identity,
+    moves: Vec<&'a dyn Move<F>>,
 }
 
 impl<'a, F: Scalar> Prepared<'a, F> {
@@ -60,7 +61,8 @@ impl<'a, F: Scalar> Prepared<'a, F> {
         let model = specification.build::<F>(origin)?;
         settings.moves.check(model.likelihood.as_ref(), model.process.as_ref(), model.objective)?;
         let identity = identity::<F>(&data, source.n_batches(), &specification, init, settings, sizes);
-        Ok(Self { job, cancel, specification, source, sizes, n_rows: n, mass: data.mass, model, identity })
+        let moves = settings.moves.list();
+        Ok(Self { job, cancel, specification, source, sizes, n_rows: n, mass: data.mass, model, identity, moves })
     }
 
     /// An executor of the batches in this process.
@@ -74,9 +76,9 @@ impl<'a, F: Scalar> Prepared<'a, F> {
     /// What the moves of a pass need, where there are any.
     pub(super) fn round(&self) -> Option<Round<'_, F>> {
         let settings = self.job.settings;
-        (!settings.moves.is_empty()).then_some(Round {
+        (!self.moves.is_empty()).then_some(Round {
             model: &self.model,
-            moves: &settings.moves,
+            moves: &self.moves,
             sparsity: settings.local.sparsity,
             margin: settings.local.margin,
             seed: settings.seed,
@@ -155,7 +157,7 @@ impl<'a, F: Scalar> Prepared<'a, F> {
 
 /// A random choice of all rows: what the first parts of a single component are made of.
 fn first_rows<F: Scalar>(rows: &dyn Dataset<F>, settings: &Settings) -> Result<Bag> {
-    let most = settings.moves.birth.map_or(5000, |birth| birth.max_subsample);
+    let most = settings.moves.subsample().max_rows;
     let has_mass = |row: usize| rows.weights().is_none_or(|weights| weights[row] > 0.0);
     let mut named: Vec<(u64, u32)> = Vec::new();
     let mut last = u64::MAX;
@@ -174,9 +176,9 @@ fn first_rows<F: Scalar>(rows: &dyn Dataset<F>, settings: &Settings) -> Result<B
     named.sort_unstable();
     named.truncate(most);
     named.sort_unstable_by_key(|(_, row)| *row);
-    let (names, own): (Vec<_>, Vec<_>) = named.into_iter().unzip();
+    let (keys, own): (Vec<_>, Vec<_>) = named.into_iter().unzip();
     let units = rows.pick(&own)?;
-    let mut bag = Bag { names, ..Bag::default() };
+    let mut bag = Bag { keys, ..Bag::default() };
     bag.rows.extend(&units, &(0..units.len() as u32).collect::<Vec<_>>());
     Ok(bag)
 }

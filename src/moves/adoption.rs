@@ -1,8 +1,9 @@
-//! Births as in the paper (Hughes & Sudderth 2013, section 3.2; spec 4.6): fresh components compete for all rows of a pass.
+//! Births as in the paper (Hughes & Sudderth 2013, section 3.2; mathematics 4.6.3): fresh components compete for all
+//! rows of a pass.
 //!
-//! They are appended empty, and the subsample that made them is counted twice while the pass lasts, so that the first batches
-//! do not lose them. At its end it is taken away again; sums over batches are exact from then on. The bound may have fallen:
-//! then what was there before comes back.
+//! They are appended empty. The subsample that made them is counted twice until the end of the pass, so that the first
+//! batches do not lose them. Then it is taken away again, and sums over batches are exact. If the bound has fallen, the
+//! state before is restored.
 
 use std::collections::BTreeSet;
 
@@ -13,13 +14,12 @@ use crate::elbo;
 use crate::error::Result;
 use crate::memo::Memo;
 use crate::model::Model;
-use crate::moves::judge::Judge;
-use crate::moves::plan::Proposal;
+use crate::moves::{Judge, Proposal};
 use crate::simd::Scalar;
 use crate::suffstats::Summary;
 
-/// Components that are tried in a pass at most.
-pub(super) const MOST_TARGETS: usize = 10;
+/// Maximum number of components that are tried in a pass.
+pub(super) const MAX_TARGETS: usize = 10;
 
 /// Fresh components that are being adopted, and what there was before.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -28,7 +28,7 @@ pub(super) struct Adoption {
     pub fresh: Vec<(ComponentId, Vec<ComponentId>)>,
     /// The memo before.
     memo: Memo,
-    /// Its bound, nats; unknown where it did not cover all data.
+    /// Its bound, nats; `None` where it did not cover all data.
     elbo: Option<f64>,
 }
 
@@ -85,7 +85,7 @@ impl Adoption {
         self.elbo
     }
 
-    /// Whether the bound is lower than before; then all is as it was again.
+    /// Restores the state before if the bound is lower now; returns whether it did.
     pub fn restore<F: Scalar>(&self, judge: &Judge<'_, F>, memo: &mut Memo, edits: &mut EditLog) -> Result<bool> {
         let Some(before) = self.elbo else { return Ok(false) };
         if judge.bound(memo.total())? >= before {

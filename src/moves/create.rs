@@ -1,4 +1,4 @@
-//! Fresh parts of a component, from a subsample of its rows (moves recipe, section 3).
+//! Fresh parts of a component, from a subsample of its rows (mathematics 4.6.1).
 
 use crate::component::{ComponentId, Edit};
 use crate::data::RowUnits;
@@ -8,47 +8,45 @@ use crate::likelihood::Metric;
 use crate::local_step::{Assign, ByScore, FromLabels, Keep, LocalStep};
 use crate::model::Model;
 use crate::moves::deal::{MARGIN, most_parts};
-use crate::moves::judge::Judge;
-use crate::moves::plan::Bag;
-use crate::moves::{seeding, split};
+use crate::moves::{Bag, Judge, parts, seeding};
 use crate::parallel::Cancel;
 use crate::responsibilities::Sparsity;
 use crate::rng::Choices;
 use crate::simd::Scalar;
 use crate::suffstats::{Sufficient, Summary};
 
-/// Turns of local and global steps on the subsample at most.
+/// Maximum number of turns of local and global steps on the subsample.
 const ITERATIONS: usize = 20;
-/// They end once so small a share of the mass changes its component.
+/// Relative change of the counts below which the turns end.
 const SETTLED: f64 = 1e-3;
-/// Parts with less than this share of a row are dropped. More than that may be what is least like all others, and worth more
-/// than any other part.
-const LEAST_ROWS: f64 = 0.5;
+/// Drop parts with less than this many average rows. A part with more may hold the row that is least like all others,
+/// and be worth more than any other part.
+const MIN_ROWS: f64 = 0.5;
 
 /// How parts start.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Start {
-    /// As many as this, by k-means++.
+    /// Maximum number of parts, by k-means++.
     Fresh(usize),
     /// Two, on either side of the plane across the leading principal component; for models without one, by k-means++.
     Bisector,
 }
 
-/// What the parts of a component are made for.
+/// Makes parts of components.
 pub(super) struct Creation<'a, F: Scalar> {
     pub model: &'a Model<F>,
-    /// What all components have.
+    /// The sum over all batches.
     pub total: &'a Summary,
     /// Components kept a unit.
     pub sparsity: Sparsity,
-    /// Whether parts that are not worth it are joined at once: nobody will do so later on.
+    /// Whether parts that are not worth it are joined at once, because nothing does so later.
     pub join: bool,
     pub cancel: &'a Cancel,
 }
 
 impl<F: Scalar> Creation<'_, F> {
-    /// Parts of the component at `place` under identities 0, 1, ..., largest first, fitted to a subsample of its rows that is
-    /// weighted up to its mass; `None` where the subsample is better off in one piece.
+    /// Parts of the component at `place` under identities 0, 1, ..., largest first, fitted to a subsample of its rows
+    /// that is weighted up to its mass; `None` if no split of the subsample improves its bound.
     ///
     /// # Errors
     /// [`crate::Error::Cancelled`]; [`crate::Error::Numerical`].
@@ -72,7 +70,7 @@ impl<F: Scalar> Creation<'_, F> {
         Ok(None)
     }
 
-    /// Parts that begin with `start`, if that many or some groups of them are better than one.
+    /// Parts that begin with `start`, if they or some groups of them are better than one component.
     fn fitted(
         &self,
         place: usize,
@@ -85,7 +83,7 @@ impl<F: Scalar> Creation<'_, F> {
         let ids: Vec<ComponentId> = (0..fresh).map(ComponentId).collect();
         let mut summary = self.run(units, &ids, &FromLabels { labels: &labels }, Keep::Summary)?;
         let all = summary.mass;
-        let least = LEAST_ROWS * all / units.len() as f64;
+        let least = MIN_ROWS * all / units.len() as f64;
         for iteration in 0..ITERATIONS {
             tidy(&mut summary, least)?;
             let globals = Globals::new(self.model, &summary, iteration as u64);
@@ -101,10 +99,10 @@ impl<F: Scalar> Creation<'_, F> {
         if globals.n_components() < 2 {
             return Ok(None);
         }
-        // As a visit will where every row has room.
+        // As a visit deals them where every row has a free slot.
         let dealt = self.deal(units, &globals, most_parts(self.sparsity), Keep::SummaryAndGaps)?;
         let judge = Judge::new(self.model);
-        let Some(groups) = split::grouping(&judge, self.total, place, &dealt)? else { return Ok(None) };
+        let Some(groups) = parts::grouping(&judge, self.total, place, &dealt)? else { return Ok(None) };
         if !self.join {
             return Ok(Some(globals));
         }

@@ -1,4 +1,4 @@
-//! What an edit of the list of components gains: exact changes of the bound, from summaries alone.
+//! Judges edits of the list of components: exact changes of the bound, from summaries alone.
 
 use crate::elbo;
 use crate::error::Result;
@@ -7,10 +7,10 @@ use crate::simd::Scalar;
 use crate::special::ln_gamma;
 use crate::suffstats::{Sufficient, Summary};
 
-/// A gain below this share of the largest term of its formula is rounding.
+/// Relative to the largest term of its formula, a gain below this is rounding.
 const ROUNDING: f64 = 1e-12;
 
-/// Count, statistics and entropy of a component or of a part of one.
+/// Count and statistics of a component or of a part of one.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Part {
     /// N.
@@ -62,8 +62,8 @@ impl<'a, F: Scalar> Judge<'a, F> {
         Ok(elbo.data + elbo.entropy + self.allocation(total.counts.clone(), tail))
     }
 
-    /// The part of the bound that belongs to the weights, L*(N), with the components in the order that they are put into
-    /// after the edit: that of falling counts (mathematics 2a.1).
+    /// The part of the bound that belongs to the weights, L*(N), with the components in the order that they are put
+    /// into after the edit: that of falling counts (mathematics 2a.1).
     pub fn allocation(&self, mut counts: Vec<f64>, tail: f64) -> f64 {
         for count in &mut counts {
             *count = count.max(0.0);
@@ -75,8 +75,8 @@ impl<'a, F: Scalar> Judge<'a, F> {
     }
 }
 
-/// How many more ways there are to choose the units of one component than of two, as a logarithm: nearly what the weights
-/// gain when components with these counts become one.
+/// How many more ways there are to choose the units of one component than of two, as a logarithm: nearly what the
+/// weights gain when components with these counts become one.
 pub fn choices(a: f64, b: f64) -> f64 {
     ln_gamma(1.0 + a + b) - ln_gamma(1.0 + a) - ln_gamma(1.0 + b)
 }

@@ -1,6 +1,6 @@
-//! Which components have been tried in vain, and when they may be tried again (moves recipe, section 2).
+//! Which components have been tried without success, and when they may be tried again (mathematics 4.10).
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use serde::{Deserialize, Serialize};
 
@@ -8,7 +8,7 @@ use crate::component::ComponentId;
 
 /// Passes until a component may be tried again after the first failure; twice as many after each further one.
 const BACKOFF: usize = 5;
-/// A component is another one once its count has changed by this share.
+/// Relative change of its count after which a component may be tried again at once.
 const CHANGED: f64 = 0.1;
 
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
@@ -20,31 +20,56 @@ struct Failure {
 
 /// The failures of one kind of move.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
-pub(super) struct Memory(BTreeMap<ComponentId, Failure>);
+pub struct Memory {
+    failures: BTreeMap<ComponentId, Failure>,
+    /// Components for which the first way failed, so that the second is next.
+    second: BTreeSet<ComponentId>,
+}
 
 impl Memory {
     /// Whether a component may be tried in `pass`.
     pub fn is_ready(&self, id: ComponentId, count: f64, pass: usize) -> bool {
-        self.0.get(&id).is_none_or(|failure| {
-            let wait = BACKOFF.saturating_mul(1 << (failure.times - 1).min(20));
+        self.failures.get(&id).is_none_or(|failure| {
+            let wait = BACKOFF.saturating_mul(1 << failure.times.saturating_sub(1).min(20));
             pass >= failure.pass + wait || (count - failure.count).abs() > CHANGED * failure.count
         })
     }
 
     /// Remembers a failure.
     pub fn failed(&mut self, id: ComponentId, count: f64, pass: usize) {
-        let times = self.0.get(&id).map_or(0, |failure| failure.times) + 1;
-        self.0.insert(id, Failure { times, pass, count });
+        let times = self.failures.get(&id).map_or(0, |failure| failure.times) + 1;
+        self.failures.insert(id, Failure { times, pass, count });
     }
 
-    /// Forgets a component.
+    /// Remembers to try a component in the second way next.
+    pub fn try_second(&mut self, id: ComponentId) {
+        self.second.insert(id);
+    }
+
+    /// Whether it is the turn of the second way; then it is no longer.
+    pub fn take_second(&mut self, id: ComponentId) -> bool {
+        self.second.remove(&id)
+    }
+
+    /// Forgets a component, which has become another one.
     pub fn forget(&mut self, id: ComponentId) {
-        self.0.remove(&id);
+        self.forget_failures(id);
+        self.second.remove(&id);
     }
 
-    /// Whether there is anything to forget.
+    /// Forgets the failures of a component.
+    pub fn forget_failures(&mut self, id: ComponentId) {
+        self.failures.remove(&id);
+    }
+
+    /// Forgets the failures of all components.
+    pub fn clear(&mut self) {
+        self.failures.clear();
+    }
+
+    /// Whether there are no failures.
     pub fn is_empty(&self) -> bool {
-        self.0.is_empty()
+        self.failures.is_empty()
     }
 }
 

@@ -1,208 +1,129 @@
-//! Changes of the number of components: births, splits, merges and deletes, judged by the exact bound of all data
-//! (Hughes & Sudderth 2013, sections 3.2 and 3.3; Kurihara et al. 2006, section 4; spec 4.4 to 4.8).
+//! Moves: changes of the number of components, judged by the exact bound of all data (Hughes & Sudderth 2013, sections
+//! 3.2 and 3.3; Kurihara et al. 2006, section 4; mathematics 4.4 to 4.8).
 //!
-//! A pass knows from the first visit on what it looks for (a [`Plan`]): fresh parts of some components, gaps of pairs that
-//! might be merged, rows of components that might end, and rows that the next parts can be made of. Its visits find all that
-//! beside their own work, under the same responsibilities; so at its end sums over batches are exact, every move is judged by
-//! them, and no visit is made for a move alone. It is the same for data in memory and for data that are read in order.
+//! A pass knows from its first visit on what it looks for (a [`Plan`]). Its visits find it beside their own work, under
+//! the same responsibilities. So at its end sums over batches are exact, every move is judged by them, and no visit is
+//! made for a move alone. It is the same for data in memory and for streams.
+//!
+//! A move is one file: a type that implements [`Move`]. It says what visits look for, what they find and how it is
+//! judged. To add one, write that file in `kinds/`, add it to the registry there and a dataclass in Python. What moves
+//! share are services that they ask for in the plan: parts of components to which rows are dealt (`growth.rs`,
+//! `deal.rs`), rows to make parts of (`bags.rs`), gaps of pairs (`gaps.rs`), and a memory of failures (`memory.rs`).
 
 mod adoption;
+mod bags;
 mod create;
 mod deal;
-mod delete;
+mod gaps;
+mod growth;
 mod judge;
+mod kinds;
 mod look;
 mod memory;
-mod merge;
+mod parts;
+mod payload;
 mod plan;
+mod planning;
+mod refit;
 mod round;
 mod seeding;
-mod settle;
-mod split;
+mod settling;
+mod state;
+
+use std::borrow::Cow;
 
 use serde::{Deserialize, Serialize};
 
-use crate::error::{Error, Result};
-use crate::likelihood::Conjugate;
-use crate::objective::Objective;
-use crate::parameters::Parameters;
-use crate::process::Weights;
+use crate::error::Result;
+use crate::simd::Scalar;
 
-pub use look::{Look, Packed, Seen};
-pub use plan::{Bag, Collect, Findings, Found, Plan, Proposal, SharedRows};
-pub use round::{Round, State};
+pub use bags::{Bag, Collect, Subsample};
+pub use judge::{Judge, Part, is_gain};
+pub use kinds::*;
+pub use look::{Finder, Look, Seen, Visited};
+pub use memory::Memory;
+pub use payload::{Content, Payload, Payloads};
+pub use plan::{Findings, Found, Plan, Proposal};
+pub use planning::Planning;
+pub use refit::RowCopies;
+pub use round::Round;
+pub use settling::Settling;
+pub use state::{MoveState, RunShape};
 
-/// The largest value of a parameter that is a whole number.
-const MOST: f64 = 4_294_967_294.0;
-
-/// The kinds of moves.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-pub enum Kind {
-    /// Several fresh parts in the place of a component.
-    Birth,
-    /// Two halves in the place of a component.
-    Split,
-    /// One component in the place of two.
-    Merge,
-    /// The rows of a component go to the others.
-    Delete,
-}
+/// The kind of a move: the word that reports call it by.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub struct Kind(Cow<'static, str>);
 
 impl Kind {
-    /// The name used outside.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Birth => "birth",
-            Self::Split => "split",
-            Self::Merge => "merge",
-            Self::Delete => "delete",
-        }
+    /// The kind called `name`. Each move of a run has its own.
+    pub const fn new(name: &'static str) -> Self {
+        Self(Cow::Borrowed(name))
     }
 
-    /// The kind of that name.
-    pub fn from_name(name: &str) -> Option<Self> {
-        [Self::Birth, Self::Split, Self::Merge, Self::Delete].into_iter().find(|kind| kind.name() == name)
+    /// The word.
+    pub fn name(&self) -> &str {
+        &self.0
     }
 }
 
-/// How births are made (moves recipe, section 2).
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Birth {
-    /// Whether fresh parts compete with all components for the rows of a pass, as in the paper; else they share what their
-    /// target has.
-    pub adopt: bool,
-    /// Rows of a component that fresh parts are made of, at most.
-    pub max_subsample: usize,
-    /// A row can be one of them if its responsibility is above this.
-    pub threshold: f64,
-    /// Fresh parts, at most.
-    pub fresh: usize,
-}
+/// One kind of change of the number of components. The order of the moves of a run is that in which they plan and
+/// settle.
+pub trait Move<F: Scalar>: Send + Sync {
+    /// Its kind.
+    fn kind(&self) -> Kind;
 
-/// How splits are made (spec 4.8).
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Split {
-    /// Components that are tried in a pass, of which the best is split.
-    pub candidates: usize,
-}
-
-/// How deletes are made (spec 4.7).
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Delete {
-    /// Components that are tried in a pass, the smallest first.
-    pub candidates: usize,
-}
-
-/// Which moves a run makes.
-#[derive(Debug, Clone, Copy, Default, PartialEq)]
-pub struct Moves {
-    /// Births.
-    pub birth: Option<Birth>,
-    /// Splits.
-    pub split: Option<Split>,
-    /// Whether components are merged.
-    pub merge: bool,
-    /// Deletes.
-    pub delete: Option<Delete>,
-}
-
-impl Moves {
-    /// Whether there are none.
-    pub fn is_empty(&self) -> bool {
-        *self == Self::default()
+    /// The rows that it makes parts of; `None` if it does not raise the number of components.
+    fn subsample(&self) -> Option<Subsample> {
+        None
     }
 
-    /// Whether the number of components can grow.
-    pub fn grow(&self) -> bool {
-        !self.growing().is_empty()
-    }
-
-    /// The kinds by which the number of components grows.
-    pub fn growing(&self) -> Vec<Kind> {
-        let kinds = [self.birth.map(|_| Kind::Birth), self.split.map(|_| Kind::Split)];
-        kinds.into_iter().flatten().collect()
-    }
-
-    /// Refuses moves where the bounds of different numbers of components do not compare.
+    /// Before a pass: proposes parts of components. All moves do this before any of them plans. It may be cancelled, so
+    /// it changes nothing but its own state and `planning.plan.proposals`, under identities that are not final.
     ///
     /// # Errors
-    /// [`Error::NotSupported`] saying why.
-    pub fn check(&self, likelihood: &dyn Conjugate, process: &dyn Weights, objective: Objective) -> Result<()> {
-        if self.is_empty() {
-            return Ok(());
-        }
-        let refuse = |with: String, reason: &str, allowed: &str| {
-            Err(Error::not_supported("moves", format!("a move with {with}"), reason, allowed))
-        };
-        if objective != Objective::Variational {
-            return refuse(
-                format!("objective={:?}", objective.name()),
-                "a point estimate has no bound by which different numbers of components compare",
-                "moves=() or objective=\"variational\"",
-            );
-        }
-        if !process.is_nested() {
-            return refuse(
-                format!("a process whose bound is {:?}", process.bound()),
-                "its bound is not nested, so those of different numbers of components do not compare",
-                "moves=(), or a DirichletProcess with truncation=\"nested\" or \"tail\"",
-            );
-        }
-        likelihood.check_marginal()
-    }
-
-    /// Adds the move called `name`; what its parameters do not say has its usual value.
-    ///
-    /// # Errors
-    /// [`Error::InvalidArgument`] naming the parameter, or where there is no move of that name.
-    pub fn add(&mut self, name: &str, parameters: &Parameters) -> Result<()> {
-        let whole = |parameter: &str, usual: usize, least: usize| match parameters.number(parameter)? {
-            None => Ok(usual),
-            Some(value) if value >= least as f64 && value.fract() == 0.0 && value <= MOST => Ok(value as usize),
-            Some(value) => Err(Error::invalid(parameter, value, format!("an integer from {least} to {MOST}"))),
-        };
-        match name {
-            "Birth" => {
-                parameters.only(&["adoption", "max_subsample", "threshold", "fresh"])?;
-                let adopt = match parameters.text("adoption", "split")? {
-                    "split" => false,
-                    "pass" => true,
-                    other => {
-                        return Err(Error::invalid("adoption", format!("{other:?}"), "\"split\" or \"pass\""));
-                    }
-                };
-                let threshold = match parameters.number("threshold")? {
-                    None => 0.1,
-                    Some(value) if (0.0..1.0).contains(&value) => value,
-                    Some(value) => return Err(Error::invalid("threshold", value, "a number from 0 on, below 1")),
-                };
-                let (max_subsample, fresh) = (whole("max_subsample", 5000, 4)?, whole("fresh", 10, 2)?);
-                self.birth = Some(Birth { adopt, max_subsample, threshold, fresh });
-            }
-            "Split" => {
-                parameters.only(&["candidates"])?;
-                self.split = Some(Split { candidates: whole("candidates", 10, 1)? });
-            }
-            "Merge" => {
-                parameters.only(&[])?;
-                self.merge = true;
-            }
-            "Delete" => {
-                parameters.only(&["candidates"])?;
-                self.delete = Some(Delete { candidates: whole("candidates", 10, 1)? });
-            }
-            _ => return Err(Error::invalid("moves", format!("{name:?}"), "Birth, Split, Merge or Delete")),
-        }
+    /// [`crate::Error::Cancelled`]; [`crate::Error::Numerical`].
+    fn propose(&self, _planning: &mut Planning<'_, '_, F>) -> Result<()> {
         Ok(())
     }
 
-    /// The settings in words.
-    pub fn name(&self) -> String {
-        format!("{self:?}")
+    /// Before a pass: adds to the plan what its visits are to look for.
+    ///
+    /// # Errors
+    /// [`crate::Error::Cancelled`]; [`crate::Error::Numerical`].
+    fn plan(&self, _planning: &mut Planning<'_, '_, F>) -> Result<()> {
+        Ok(())
+    }
+
+    /// In a visit: what the batch has of what the move `wanted`. It may run in another process.
+    ///
+    /// # Errors
+    /// [`crate::Error::Cancelled`]; [`crate::Error::Numerical`]; [`crate::Error::Format`].
+    fn look(&self, _wanted: &Payload, _visited: &Visited<'_, F>) -> Result<Option<Payload>> {
+        Ok(None)
+    }
+
+    /// After a visit: adds what it found to what earlier visits of the pass `found`.
+    ///
+    /// # Errors
+    /// [`crate::Error::Format`] for bytes that are not the move's own.
+    fn take(&self, _wanted: &Payload, _found: Option<Payload>, findings: Payload) -> Result<Payload> {
+        Ok(findings)
+    }
+
+    /// After a pass: judges what was found and carries out what raises the bound. It is not to be interrupted: half of
+    /// it would be no valid state.
+    ///
+    /// # Errors
+    /// [`crate::Error::Numerical`].
+    fn settle(&self, settling: &mut Settling<'_, '_, F>) -> Result<Report>;
+
+    /// Whether the payloads of this kind can belong to such a run: what is read from a file may be anything.
+    fn fits(&self, _state: &MoveState, _shape: &RunShape<'_>) -> bool {
+        true
     }
 }
 
-/// What became of the moves of one kind in a pass.
+/// The moves of one kind in a pass.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Report {
     /// The kind.
@@ -211,9 +132,23 @@ pub struct Report {
     pub proposed: usize,
     /// How many of them were accepted.
     pub accepted: usize,
-    /// What these gained, nats; births by adoption cannot be told from the pass in which they came, so of them it is what both
-    /// gained.
+    /// What these gained, nats. Births by adoption cannot be told from the pass in which they came: for them it is the
+    /// gain of both.
     pub gain: f64,
-    /// Why the others were not, and how many.
+    /// Why the others were not accepted, and how many.
     pub refused: Vec<(String, usize)>,
+}
+
+impl Report {
+    /// A report; reasons that apply to none are left out.
+    pub fn new<const N: usize>(
+        kind: Kind,
+        proposed: usize,
+        accepted: usize,
+        gain: f64,
+        refused: [(&str, usize); N],
+    ) -> Self {
+        let refused = refused.into_iter().filter(|(_, n)| *n > 0).map(|(reason, n)| (reason.to_owned(), n)).collect();
+        Self { kind, proposed, accepted, gain, refused }
+    }
 }

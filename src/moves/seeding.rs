@@ -1,4 +1,4 @@
-//! Where the parts of a component start: k-means++ in the metric that suits the likelihood (moves recipe, section 3).
+//! Where the parts of a component start: k-means++ in the metric that suits the likelihood (mathematics 4.6.1).
 
 use crate::component::ComponentId;
 use crate::data::RowUnits;
@@ -49,7 +49,7 @@ pub(super) fn labels<F: Scalar>(
     }
 }
 
-/// Labels 0 and 1 by the side of the plane through the mean across the leading principal component (spec 4.8).
+/// Labels 0 and 1 by the side of the plane through the mean across the leading principal component (mathematics 4.8).
 pub(super) fn bisect<F: Scalar>(model: &Model<F>, units: &RowUnits<'_, F>, factors: &[f64]) -> Result<Vec<u32>> {
     let points = Points::scaled(model, units, factors);
     let d = points.d;

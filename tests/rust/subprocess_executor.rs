@@ -20,7 +20,7 @@ use stickbreak::global_step::Globals;
 use stickbreak::local_step::Keep;
 use stickbreak::memo::Memo;
 use stickbreak::model::Model;
-use stickbreak::moves::{Birth, Delete, Moves, Plan, Round};
+use stickbreak::moves::{Birth, Delete, Merge, Moves, Plan, Round};
 use stickbreak::parallel::Cancel;
 use stickbreak::responsibilities::Sparsity;
 use stickbreak::suffstats::Summary;
@@ -160,12 +160,10 @@ fn start(model: &Model<f64>, rows: &[f64], k: usize) -> Position {
     Position::first(Memo::starting_from(start, BATCHES, N as f64), edits)
 }
 
-const MOVES: Moves = Moves {
-    birth: Some(Birth { adopt: false, max_subsample: 500, threshold: 0.1, fresh: 3 }),
-    split: None,
-    merge: true,
-    delete: Some(Delete { candidates: 3 }),
-};
+fn moves() -> Moves {
+    let birth = Birth { adopt: false, max_subsample: 500, threshold: 0.1, fresh: 3 };
+    Moves::from(birth).with(Merge).with(Delete { candidates: 3 })
+}
 
 fn run(
     model: &Model<f64>,
@@ -176,9 +174,10 @@ fn run(
 ) -> Run {
     let identity = Identity::default();
     let cancel = Cancel::default();
+    let moves = moves.list();
     let round = (!moves.is_empty()).then_some(Round {
         model,
-        moves,
+        moves: &moves,
         sparsity: OPTIONS.sparsity,
         margin: OPTIONS.margin,
         seed: 2,
@@ -235,6 +234,6 @@ fn main() {
     }
     assert_eq!(compare(&Moves::default(), K, 0), [K; PASSES]);
     // Parts of what the first pass collects; proposals, and what two batches found for them, travel with the checkpoint.
-    let grown = compare(&MOVES, 2, 1);
+    let grown = compare(&moves(), 2, 1);
     assert!(grown[0] == 2 && grown[1] > 2, "{grown:?}");
 }

@@ -13,7 +13,7 @@ import stickbreak as sb
 from stickbreak import _core
 
 REGISTRY = _core.registry()
-FAMILIES = ("likelihoods", "processes", "priors")
+FAMILIES = ("likelihoods", "processes", "moves", "priors")
 ENTRIES = [(name, entry) for family in FAMILIES for name, entry in REGISTRY[family].items()]
 PARAMETERS = [(name, field, rule) for name, entry in ENTRIES for field, rule in entry["parameters"].items()]
 

@@ -4,14 +4,15 @@ use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList};
 use stickbreak::data::Domain;
 use stickbreak::registry::{DefaultValue, Entry, Kind, Parameter};
-use stickbreak::{likelihood, process};
+use stickbreak::{likelihood, moves, process};
 
-/// The entries of all likelihoods, processes and priors, by name.
+/// The entries of all likelihoods, processes, moves and priors, by name.
 #[pyfunction]
 pub fn registry(py: Python<'_>) -> PyResult<Bound<'_, PyDict>> {
     let all = PyDict::new(py);
     all.set_item("likelihoods", entries(py, likelihood::ENTRIES)?)?;
     all.set_item("processes", entries(py, process::ENTRIES)?)?;
+    all.set_item("moves", entries(py, moves::ENTRIES)?)?;
     all.set_item("priors", entries(py, &[process::Gamma::ENTRY])?)?;
     Ok(all)
 }

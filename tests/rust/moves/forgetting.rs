@@ -87,6 +87,7 @@ fn run(case: Case, n_batches: usize, options: LocalOptions, bits: u8, seed: u64,
         memo.drop_tail();
     }
     let moves = moves_of(bits);
+    let moves = moves.list();
     let round = (!moves.is_empty()).then_some(Round {
         model: &problem.model,
         moves: &moves,

@@ -3,8 +3,8 @@
 use proptest::prelude::*;
 use stickbreak::component::{ComponentId, EditLog};
 use stickbreak::data::{Csr, CsrRows, DenseRows, RowUnits, Rows, Sample};
-use stickbreak::moves::{Bag, Collect, Findings, Found, Plan, SharedRows};
-use stickbreak::rng::{Purpose, name, permutation, stream};
+use stickbreak::moves::{Bag, RowCopies};
+use stickbreak::rng::{Purpose, name as key, permutation, stream};
 use stickbreak::suffstats::{PairGaps, Summary};
 
 const D: usize = 3;
@@ -19,7 +19,7 @@ fn sample(rows: std::ops::Range<u32>) -> Sample {
     sample
 }
 
-/// The named rows of a bag, in the order of their names.
+/// The rows of a bag with their keys, in the order of these.
 fn contents(bag: &Bag, most: usize) -> Vec<(u64, Vec<f64>, f64)> {
     let bag = bag.smallest(most);
     let units = bag.rows.units::<f64>(1.0);
@@ -27,47 +27,50 @@ fn contents(bag: &Bag, most: usize) -> Vec<(u64, Vec<f64>, f64)> {
         .map(|unit| {
             let mut row = vec![0.0; D];
             units.read([unit], &[0.0; D], &mut row);
-            (bag.names[unit], row, units.mass(unit))
+            (bag.keys[unit], row, units.mass(unit))
         })
         .collect();
-    rows.sort_by_key(|(name, _, _)| *name);
+    rows.sort_by_key(|(key, _, _)| *key);
     rows
 }
 
 proptest! {
-    /// The rows with the smallest names, whichever batch was visited first and however often the bag was sorted out.
+    /// The rows with the smallest keys, whichever batch was visited first and however often the bag was sorted.
     #[test]
-    fn a_bag_is_the_same_in_any_order(n_batches in 1_usize..9, size in 1_u32..20, most in 1_usize..40, seed in 0_u64..1000) {
-        let id = ComponentId(3);
-        let plan = Plan { collect: Some(Collect { ids: vec![id], threshold: 0.1, most, name: seed }), ..Plan::default() };
+    fn a_bag_is_the_same_in_any_order(
+        n_batches in 1_usize..9,
+        size in 1_u32..20,
+        most in 1_usize..40,
+        seed in 0_u64..1000,
+    ) {
         let bag = |batch: usize| {
             let first = batch as u32 * size;
-            let names = (first..first + size).map(|row| name(seed, [u64::from(row)])).collect();
-            Bag { rows: sample(first..first + size), names }
+            let keys = (first..first + size).map(|row| key(seed, [u64::from(row)])).collect();
+            Bag { rows: sample(first..first + size), keys }
         };
         let take = |order: &[u32]| {
-            let mut found = Found::default();
+            let mut found = Bag::default();
             for &batch in order {
-                let findings = Findings { bags: [(id, bag(batch as usize))].into(), ..Findings::default() };
-                found.take(batch as usize, n_batches, findings, &plan);
+                found.merge(bag(batch as usize), most);
             }
-            prop_assert!(found.bags[&id].names.len() <= 2 * most + size as usize);
-            Ok(contents(&found.bags[&id], most))
+            prop_assert!(found.keys.len() <= 2 * most + size as usize);
+            Ok(contents(&found, most))
         };
         let in_order: Vec<u32> = (0..n_batches as u32).collect();
         let shuffled = permutation(n_batches as u32, &mut stream(seed, Purpose::Visits, 0));
         let found = take(&in_order)?;
         prop_assert_eq!(&found, &take(&shuffled)?);
-        let mut names: Vec<u64> = (0..n_batches as u32 * size).map(|row| name(seed, [u64::from(row)])).collect();
-        names.sort_unstable();
-        names.truncate(most);
-        prop_assert_eq!(found.iter().map(|(name, _, _)| *name).collect::<Vec<_>>(), names);
+        let mut keys: Vec<u64> = (0..n_batches as u32 * size).map(|row| key(seed, [u64::from(row)])).collect();
+        keys.sort_unstable();
+        keys.truncate(most);
+        prop_assert_eq!(found.iter().map(|(key, _, _)| *key).collect::<Vec<_>>(), keys);
     }
 
     /// Appending and picking keep every row with its mass and its pairs, sparse or dense.
     #[test]
     fn rows_survive_appending_and_picking(cut in 0_u32..12, sparse in any::<bool>(), seed in 0_u64..100) {
-        let dense: Vec<f64> = (0..12 * 3).map(|at| if (at * 7 + seed as usize).is_multiple_of(3) { 0.0 } else { at as f64 }).collect();
+        let is_zero = |at: usize| (at * 7 + seed as usize).is_multiple_of(3);
+        let dense: Vec<f64> = (0..12 * 3).map(|at| if is_zero(at) { 0.0 } else { at as f64 }).collect();
         let (mut starts, mut columns, mut values) = (vec![0], Vec::new(), Vec::new());
         for row in dense.chunks_exact(D) {
             for (column, &value) in (0..).zip(row).filter(|(_, value)| **value != 0.0) {
@@ -90,7 +93,8 @@ proptest! {
         };
         let mut all = part(0..cut);
         all.append(part(cut..12));
-        let order: Vec<usize> = permutation(12, &mut stream(seed, Purpose::Visits, 1)).into_iter().map(|row| row as usize).collect();
+        let order = permutation(12, &mut stream(seed, Purpose::Visits, 1));
+        let order: Vec<usize> = order.into_iter().map(|row| row as usize).collect();
         let picked = all.pick(&order);
         prop_assert_eq!(picked.len(), 12);
         let read = picked.units::<f64>(2.0);
@@ -105,22 +109,20 @@ proptest! {
 
 #[test]
 fn rows_of_candidates_keep_their_batches_and_pairs() {
-    let shared = |batch: u32, rows: std::ops::Range<u32>| SharedRows {
+    let copies = |batch: u32, rows: std::ops::Range<u32>| RowCopies {
         batches: vec![batch; rows.len()],
-        pairs: rows.clone().map(|row| vec![(ComponentId(row), 0.25)]).collect(),
+        responsibilities: rows.clone().map(|row| vec![(ComponentId(row), 0.25)]).collect(),
         rows: sample(rows),
     };
-    let mut found = Found::default();
-    for (batch, rows) in [(1, 4..7), (0, 0..4)] {
-        let findings = Findings { shared: shared(batch, rows), ..Findings::default() };
-        found.take(batch as usize, 2, findings, &Plan::default());
-    }
-    assert_eq!(found.shared.batches, [1, 1, 1, 0, 0, 0, 0]);
-    let ids: Vec<u32> = found.shared.pairs.iter().map(|pairs| pairs[0].0.0).collect();
+    let mut found = RowCopies::default();
+    found.append(copies(1, 4..7));
+    found.append(copies(0, 0..4));
+    assert_eq!(found.batches, [1, 1, 1, 0, 0, 0, 0]);
+    let ids: Vec<u32> = found.responsibilities.iter().map(|pairs| pairs[0].0.0).collect();
     assert_eq!(ids, [4, 5, 6, 0, 1, 2, 3]);
     for (at, row) in ids.into_iter().enumerate() {
         let mut values = [0.0; D];
-        found.shared.rows.units::<f64>(1.0).read([at], &[0.0; D], &mut values);
+        found.rows.units::<f64>(1.0).read([at], &[0.0; D], &mut values);
         assert_eq!(values, [1, 2, 3].map(|j| f64::from(row * j)));
     }
 }

@@ -7,33 +7,28 @@ mod found;
 mod problem;
 mod replay;
 mod taps;
+mod toy;
 
 use std::collections::BTreeMap;
 
 use proptest::prelude::*;
 use stickbreak::data::ArrayBatches;
-use stickbreak::moves::{Birth, Delete, Kind, Moves, Split};
+use stickbreak::moves::{Birth, Delete, Kind, Merge, Moves, Split};
 use stickbreak::responsibilities::Sparsity;
 
 use problem::{CASES, Case, Problem};
 use replay::{Replay, Setting};
 
-const BIRTH: Birth = Birth { adopt: false, max_subsample: 200, threshold: 0.1, fresh: 5 };
-const ALL: Moves = Moves {
-    birth: Some(BIRTH),
-    split: Some(Split { candidates: 3 }),
-    merge: true,
-    delete: Some(Delete { candidates: 4 }),
-};
-
 /// Moves of the kinds whose bits are set; the last bit lets fresh components compete for all rows.
 fn moves_of(bits: u8) -> Moves {
-    Moves {
-        birth: ALL.birth.filter(|_| bits & 0b1_0001 > 0).map(|birth| Birth { adopt: bits & 0b1_0000 > 0, ..birth }),
-        split: ALL.split.filter(|_| bits & 0b10 > 0),
-        merge: bits & 0b100 > 0,
-        delete: ALL.delete.filter(|_| bits & 8 > 0),
-    }
+    let birth = Birth { adopt: bits & 0b1_0000 > 0, max_subsample: 200, threshold: 0.1, fresh: 5 };
+    let all: [(u8, Moves); 4] = [
+        (0b1_0001, birth.into()),
+        (0b10, Split { candidates: 3 }.into()),
+        (0b100, Merge.into()),
+        (0b1000, Delete { candidates: 4 }.into()),
+    ];
+    all.into_iter().filter(|(bit, _)| bits & bit > 0).fold(Moves::default(), |moves, (_, one)| moves.with(one))
 }
 
 /// Runs passes, one a set of moves, from `k` components; returns how many moves of each kind were accepted.
@@ -69,7 +64,7 @@ fn gains_and_summaries_are_those_of_the_responsibilities() {
                 *accepted.entry(kind).or_insert(0) += n;
             }
         }
-        for kind in [Kind::Birth, Kind::Split, Kind::Merge, Kind::Delete] {
+        for kind in ["birth", "split", "merge", "delete"].map(Kind::new) {
             assert!(accepted[&kind] > 0, "{case:?} {setting:?}: {accepted:?}");
         }
     }

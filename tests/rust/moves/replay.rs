@@ -1,5 +1,5 @@
-//! A run of which every responsibility is known: visits are watched, and what a move does to the responsibilities is done to
-//! a table of them, so that everything the core follows by sums can be computed from scratch.
+//! A run of which every responsibility is known: visits are watched, and what a move does to the responsibilities is
+//! done to a table of them, so that everything the core follows by sums can be computed from scratch.
 
 use std::collections::BTreeMap;
 
@@ -12,13 +12,17 @@ use stickbreak::global_step::Globals;
 use stickbreak::local_step::{Assign, ByScore, FromTable, Keep, LocalStep, RawScores, Tap};
 use stickbreak::memo::Memo;
 use stickbreak::model::Model;
-use stickbreak::moves::{Bag, Kind, Moves, Plan, Report, Round, SharedRows, State};
+use stickbreak::moves::delete::CandidateRows;
+use stickbreak::moves::{Bag, Kind, MoveState, Moves, Plan, Report, Round, RowCopies};
 use stickbreak::parallel::Cancel;
 use stickbreak::responsibilities::Sparsity;
 use stickbreak::special::ln_beta;
 use stickbreak::suffstats::Summary;
 
 use crate::taps::{All, Count, Shares, Watch};
+
+const BIRTH: Kind = Kind::new("birth");
+const DELETE: Kind = Kind::new("delete");
 
 /// What is told to a run.
 #[derive(Debug, Clone, Copy)]
@@ -48,7 +52,7 @@ pub struct Replay<'a> {
     watch: InProcess<'a, f64>,
     pub memo: Memo,
     edits: EditLog,
-    pub state: State,
+    pub state: MoveState,
     pub pass: usize,
     /// The responsibilities of every row.
     table: Vec<Shares>,
@@ -77,8 +81,8 @@ impl<'a> Replay<'a> {
         let units = RowUnits::all(rows, weights);
         let ids = edits.components().expect("one append");
         let cancel = Cancel::default();
-        let start = run(model, &units, &ids, &values_of(&units, &ids, &table), &cancel);
-        let mut state = State::default();
+        let start = start(model, rows, weights, &ids, labels);
+        let mut state = MoveState::default();
         if k == 1 {
             state.start_from(ComponentId(0), bag(&units));
         }
@@ -106,12 +110,14 @@ impl<'a> Replay<'a> {
         collapsed(self.model, self.memo.total()).expect("definite").total()
     }
 
-    /// One pass with these moves. Everything that follows from sums is compared with what follows from the responsibilities.
+    /// One pass with these moves. Everything that follows from sums is compared with what follows from the
+    /// responsibilities.
     pub fn pass(&mut self, moves: &Moves) -> Vec<Report> {
         let cancel = self.cancel.clone();
+        let moves = moves.list();
         let round = Round {
             model: self.model,
-            moves,
+            moves: &moves,
             sparsity: self.setting.sparsity,
             margin: self.setting.margin,
             seed: self.setting.seed,
@@ -244,13 +250,14 @@ impl<'a> Replay<'a> {
             assert_same(parts, &sums, "parts of a batch");
             assert_same_gaps(parts, &units, &shares);
         }
-        self.check_shared(&visit.findings.shared, &units, &targets);
-        round.take(&mut self.state, batch, visit.findings);
+        let found = visit.findings.own.get::<CandidateRows>(&DELETE).expect("of a delete");
+        self.check_copies(&found.unwrap_or_default().copies, &units, &targets);
+        round.take(&mut self.state, batch, visit.findings).expect("findings of this round");
         self.memo.replace(batch, visit.summary).expect("same components");
     }
 
-    /// Gives each row's share of the target to the two parts with the largest scores, in proportion to their exponentials, where
-    /// there is room, and else to the first of them.
+    /// Gives each row's share of the target to the two parts with the largest scores, in proportion to their
+    /// exponentials, where there is room, and else to the first of them.
     fn deal(&mut self, units: &RowUnits<'_, f64>, room: &[Vec<ComponentId>], target: ComponentId, parts: &Globals) {
         let mut scores = vec![Vec::new(); self.table.len()];
         let scorer = parts.scorer_without_tail(self.model).expect("definite");
@@ -274,12 +281,14 @@ impl<'a> Replay<'a> {
         self.dealt.iter().map(|dealt| dealt.get(&target).cloned().unwrap_or_default()).collect()
     }
 
-    /// The copies of rows that are shared with candidates for deletes have all responsibilities, of parts in the place of targets.
-    fn check_shared(&self, shared: &SharedRows, units: &RowUnits<'_, f64>, targets: &[ComponentId]) {
-        let is_listed = |shares: &Shares| self.state.plan.shared.iter().any(|id| shares.contains_key(id));
+    /// The copies of rows of delete candidates have all responsibilities, of parts in the place of targets.
+    fn check_copies(&self, copies: &RowCopies, units: &RowUnits<'_, f64>, targets: &[ComponentId]) {
+        let candidates =
+            self.state.plan.wanted.get::<Vec<ComponentId>>(&DELETE).expect("of a delete").unwrap_or_default();
+        let is_listed = |shares: &Shares| candidates.iter().any(|id| shares.contains_key(id));
         let listed: Vec<usize> =
             (0..units.len()).filter(|&unit| is_listed(&self.table[units.row_number(unit)])).collect();
-        assert_eq!(shared.pairs.len(), listed.len());
+        assert_eq!(copies.responsibilities.len(), listed.len());
         // Equal rows have equal responsibilities.
         let mut expected: BTreeMap<Vec<u64>, Shares> = BTreeMap::new();
         for unit in listed {
@@ -289,9 +298,9 @@ impl<'a> Replay<'a> {
             all.extend(self.dealt[row].values().flatten().map(|(&id, &value)| (id, value)));
             expected.insert(bits(units, unit), all);
         }
-        let copies = shared.rows.units::<f64>(1.0);
-        for (at, pairs) in shared.pairs.iter().enumerate() {
-            let expected = &expected[&bits(&copies, at)];
+        let rows = copies.rows.units::<f64>(1.0);
+        for (at, pairs) in copies.responsibilities.iter().enumerate() {
+            let expected = &expected[&bits(&rows, at)];
             assert_eq!(pairs.len(), expected.len(), "{pairs:?} {expected:?}");
             assert!(pairs.iter().all(|(id, value)| (value - expected[id]).abs() <= 1e-11), "{pairs:?} {expected:?}");
         }
@@ -319,7 +328,7 @@ impl<'a> Replay<'a> {
             }
             let bound = *bound;
             let gain = bound.map_or(0.0, |bound| self.bound_from_scratch(&ids) - bound);
-            gains.insert(Kind::Birth, (reports[0].accepted, gain));
+            gains.insert(BIRTH, (reports[0].accepted, gain));
         }
         for edit in log {
             let before = self.bound_from_scratch(&ids);
@@ -332,11 +341,11 @@ impl<'a> Replay<'a> {
                         }
                     }
                     // Merges of fresh components belong to their births.
-                    if fresh.contains(keep) || fresh.contains(gone) { (Kind::Birth, 0) } else { (Kind::Merge, 1) }
+                    if fresh.contains(keep) || fresh.contains(gone) { (BIRTH, 0) } else { (Kind::new("merge"), 1) }
                 }
                 Edit::Delete { id } => {
                     self.refit(&round, &ids, *id);
-                    (Kind::Delete, 1)
+                    (DELETE, 1)
                 }
                 Edit::Reorder { .. } => panic!("a round leaves the order to the engine"),
             };
@@ -350,7 +359,7 @@ impl<'a> Replay<'a> {
         for report in &reports {
             let (accepted, gain) = gains.remove(&report.kind).unwrap_or_default();
             assert_eq!(report.accepted, accepted, "{report:?}");
-            if report.kind == Kind::Birth && not_theirs {
+            if report.kind == BIRTH && not_theirs {
                 assert_eq!(report.gain, 0.0);
             } else {
                 self.assert_near(report.gain, gain, report.kind.name());
@@ -360,10 +369,11 @@ impl<'a> Replay<'a> {
         reports
     }
 
-    /// Puts groups of parts in the place of their targets: as many groups as there are new components, and the target's own.
+    /// Puts groups of parts in the place of their targets: as many groups as there are new components, and the target's
+    /// own.
     fn split(&mut self, plan: &Plan, new: &[ComponentId]) -> (Kind, usize) {
         let of_new = plan.proposals.iter().filter(|proposal| proposal.parts.ids.iter().any(|id| new.contains(id)));
-        let mut accepted = (Kind::Birth, 0);
+        let mut accepted = (BIRTH, 0);
         for proposal in of_new {
             let heads: Vec<_> = proposal.parts.ids.iter().filter(|id| new.contains(id)).copied().collect();
             let units = RowUnits::all(self.rows, self.weights);
@@ -379,12 +389,13 @@ impl<'a> Replay<'a> {
                     }
                 }
             }
-            accepted = (proposal.kind, accepted.1 + 1);
+            accepted = (proposal.kind.clone(), accepted.1 + 1);
         }
         accepted
     }
 
-    /// Deals the rows of `gone` to the others: two turns of globals from all that the others have, and of shares under them.
+    /// Deals the rows of `gone` to the others: two turns of globals from all that the others have, and of shares under
+    /// them.
     fn refit(&mut self, round: &Round<'_, f64>, ids: &[ComponentId], gone: ComponentId) {
         let own: Vec<u32> =
             (0..self.table.len()).filter(|&row| self.table[row].contains_key(&gone)).map(|row| row as u32).collect();
@@ -495,11 +506,24 @@ fn bits(units: &RowUnits<'_, f64>, unit: usize) -> Vec<u64> {
     row.into_iter().map(f64::to_bits).collect()
 }
 
-/// All rows with their numbers as names.
+/// What components have of rows with these labels.
+pub fn start(
+    model: &Model<f64>,
+    rows: &dyn Rows<f64>,
+    weights: Option<&[f64]>,
+    ids: &[ComponentId],
+    labels: &[u32],
+) -> Summary {
+    let units = RowUnits::all(rows, weights);
+    let table: Vec<Shares> = labels.iter().map(|&label| [(ComponentId(label), 1.0)].into()).collect();
+    run(model, &units, ids, &values_of(&units, ids, &table), &Cancel::default())
+}
+
+/// All rows with their numbers as keys.
 fn bag(units: &RowUnits<'_, f64>) -> Bag {
     let mut rows = Sample::default();
     rows.extend(units, &(0..units.len() as u32).collect::<Vec<_>>());
-    Bag { rows, names: (0..units.len() as u64).collect() }
+    Bag { rows, keys: (0..units.len() as u64).collect() }
 }
 
 /// Responsibilities as the table that [`FromTable`] takes: (all rows, K).

@@ -1,18 +1,18 @@
-//! Splits that were dealt in the visits of a pass, judged and carried out (moves recipe, section 4).
+//! Parts to which rows were dealt in the visits of a pass, judged and carried out (mathematics 4.6.2).
 //!
-//! Each row gave its whole share of the target to one part or to two. The entropy of a group of parts then is the sum of theirs
-//! less the merge-entropy gaps of the pairs inside it, and that of the target the same with all pairs; so the change of the
-//! bound by groups g follows from sums:
-//! `sum_g cum(S_g) - cum(S_k) + sum_{g < h} G_gh + L*(N') - L*(N)` with `cum(S) = c(lambda_0 + S) - c(lambda_0)`,
-//! where the gap of two groups is the sum of those of their parts. Nothing cancels in it: a gap is never below zero.
+//! Each row gave its responsibility for the target to one part or to two. The entropy of a group of parts then is the
+//! sum of theirs less the merge-entropy gaps of the pairs inside it, and that of the target the same with all pairs; so
+//! the change of the bound by groups g follows from sums: `sum_g cum(S_g) - cum(S_k) + sum_{g < h} G_gh + L*(N') -
+//! L*(N)` with `cum(S) = c(lambda_0 + S) - c(lambda_0)`, where the gap of two groups is the sum of those of their
+//! parts. Nothing cancels in it: a gap is never below zero.
 
 use std::collections::BTreeMap;
 
 use crate::component::{ComponentId, Edit, EditLog, position};
 use crate::error::{Error, Result};
 use crate::memo::Memo;
-use crate::moves::judge::{Judge, Part, choices, is_gain};
-use crate::moves::plan::Proposal;
+use crate::moves::judge::choices;
+use crate::moves::{Judge, Part, Proposal, is_gain};
 use crate::parallel::try_map;
 use crate::simd::Scalar;
 use crate::suffstats::Summary;
@@ -35,7 +35,7 @@ struct Candidate<'a> {
     levels: Vec<Level>,
 }
 
-/// What became of the proposals of a pass.
+/// The outcome for the proposals of a pass.
 pub(super) struct Settled {
     /// By proposal, the gain of those that were accepted, nats.
     pub gains: Vec<Option<f64>>,
@@ -45,8 +45,8 @@ pub(super) struct Settled {
     pub owner: BTreeMap<ComponentId, ComponentId>,
 }
 
-/// Judges every proposal by itself and carries out those that raise the bound, the best first: of each the grouping of its
-/// parts that gains most. `parts` has, by batch and by proposal, what was dealt. At most `most` are carried out.
+/// Judges every proposal by itself and carries out those that raise the bound, the best first: of each the grouping of
+/// its parts that gains most. `parts` has, by batch and by proposal, what was dealt. At most `most` are carried out.
 pub(super) fn settle<F: Scalar>(
     judge: &Judge<'_, F>,
     memo: &mut Memo,
@@ -113,7 +113,8 @@ pub(super) fn settle<F: Scalar>(
     Ok(settled)
 }
 
-/// The components of the groups of a level: the first keeps the target's identity, each other one has that of a part of it.
+/// The components of the groups of a level: the first keeps the target's identity, each other one has that of a part of
+/// it.
 fn owners(
     candidate: &Candidate<'_>,
     level: &Level,
@@ -152,14 +153,14 @@ fn grouped(batch: &[Summary], accepted: &[Accepted]) -> Result<Summary> {
     Ok(dealt)
 }
 
-/// The gap of two parts, which whoever deals rows to them sums up.
+/// The gap of two parts, which is summed up while rows are dealt to them.
 fn gap(parts: &Summary, a: usize, b: usize) -> Result<f64> {
     let (a, b) = (parts.ids[a], parts.ids[b]);
     parts.gaps.get(a, b).ok_or_else(|| Error::invalid("parts", format!("{a:?} and {b:?}"), "parts whose gap is known"))
 }
 
-/// How the parts of the component at `place` are best grouped, where two groups or more are better than one; `parts` is what
-/// was dealt to them, of all rows or of a subsample that stands for them.
+/// How the parts of the component at `place` are best grouped, where two groups or more are better than one; `parts` is
+/// what was dealt to them, of all rows or of a subsample that stands for them.
 pub(super) fn grouping<F: Scalar>(
     judge: &Judge<'_, F>,
     total: &Summary,
@@ -172,7 +173,7 @@ pub(super) fn grouping<F: Scalar>(
     }
     let mut levels = levels(judge, &whole, parts)?;
     let tail = total.tail.map_or(0.0, |tail| tail.count);
-    // Rows that other components share may be among them whole, so that they weigh more than the component has.
+    // Rows of which other components have a part are among them whole, so they may weigh more than the component does.
     let mut counts = total.counts.clone();
     counts[place] = whole.count;
     let before = judge.allocation(counts.clone(), tail);
@@ -220,8 +221,8 @@ struct Pair {
     gap: f64,
 }
 
-/// All parts that something was dealt to, and then, joining the pair that raises the bound most or lowers it least again and
-/// again, fewer and fewer groups, down to two.
+/// All parts that something was dealt to, and then, joining the pair that raises the bound most or lowers it least
+/// again and again, fewer and fewer groups, down to two.
 fn levels<F: Scalar>(judge: &Judge<'_, F>, target: &Part, parts: &Summary) -> Result<Vec<Level>> {
     let whole = judge.gain(target.sufficient())?;
     let mut groups: Vec<Group> = Vec::new();

@@ -1,25 +1,108 @@
-//! Merges, from summaries alone (spec 4.5).
+//! Merges: one component in the place of two, from summaries alone (mathematics 4.5).
 
 use std::collections::{BTreeMap, BTreeSet};
+
+use serde::{Deserialize, Serialize};
 
 use crate::component::{ComponentId, Edit, EditLog, position};
 use crate::error::Result;
 use crate::memo::Memo;
-use crate::moves::judge::{Judge, Part, choices, is_gain};
+use crate::moves::judge::choices;
+use crate::moves::{Judge, Kind, Move, MoveState, Part, Planning, Report, RunShape, Settling, is_gain};
 use crate::parallel::{Cancel, map, try_map};
+use crate::parameters::Parameters;
+use crate::registry::Entry;
 use crate::simd::Scalar;
 use crate::suffstats::Summary;
 
-/// Pairs whose gaps are kept, for each component, at most: the best of a pass are among them.
+const KIND: Kind = Kind::new("merge");
+/// Maximum number of pairs whose gaps are kept, per component: the best of a pass are among them.
 const PAIRS_PER_COMPONENT: usize = 4;
+/// Passes after which pairs are ranked again where the list of components has not changed.
+const RANK_AGAIN: usize = 5;
 
-/// The pairs whose merge would raise the bound if their merge-entropy gap were zero, smaller identity first. A gap is never
-/// below zero, so no other pair can be merged. Of the most likely four times as many as there are components; and the best four of
-/// each `fresh` one, whatever they promise: rows that are counted twice make it look more distinct than it is.
-///
-/// # Errors
-/// [`crate::Error::Cancelled`]; [`crate::Error::Numerical`].
-pub(super) fn rank<F: Scalar>(
+/// Merges have no parameters.
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
+pub struct Merge;
+
+impl Merge {
+    /// The description for the registry.
+    pub const ENTRY: Entry = Entry::new("Merge");
+
+    /// There is one way to merge.
+    ///
+    /// # Errors
+    /// None.
+    pub fn new(_: &Parameters) -> Result<Self> {
+        Ok(Self)
+    }
+}
+
+/// The pairs that were ranked last.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+struct Ranking {
+    /// The pass before which they were ranked.
+    pass: usize,
+    /// The components then, in the order of their identities.
+    ids: Vec<ComponentId>,
+    /// The pairs, the smaller identity first.
+    pairs: Vec<(ComponentId, ComponentId)>,
+}
+
+impl Ranking {
+    fn fits(&self) -> bool {
+        let is_known = |id| self.ids.binary_search(id).is_ok();
+        self.pairs.iter().all(|(a, b)| a < b && is_known(a) && is_known(b))
+    }
+}
+
+impl<F: Scalar> Move<F> for Merge {
+    fn kind(&self) -> Kind {
+        KIND
+    }
+
+    /// Lists pairs. They are ranked again where the components have changed, and now and then.
+    fn plan(&self, planning: &mut Planning<'_, '_, F>) -> Result<()> {
+        let mut ids = planning.total().ids.clone();
+        ids.sort_unstable();
+        let pass = planning.pass;
+        let known: &Ranking = planning.state.own.get_mut(&KIND)?;
+        let is_known = known.ids == ids && pass < known.pass + RANK_AGAIN;
+        if !is_known || planning.is_last_round() {
+            // Where fresh components have begun to compete there is no way back.
+            let never = Cancel::default();
+            let cancel = if planning.fresh.is_empty() { planning.round.cancel } else { &never };
+            let judge = Judge::new(planning.round.model);
+            let pairs = rank(&judge, planning.total(), &planning.fresh, cancel)?;
+            *planning.state.own.get_mut(&KIND)? = Ranking { pass, ids, pairs };
+        }
+        let ranking: &Ranking = planning.state.own.get_mut(&KIND)?;
+        planning.plan.pairs.extend(&ranking.pairs);
+        Ok(())
+    }
+
+    fn settle(&self, settling: &mut Settling<'_, '_, F>) -> Result<Report> {
+        let ranking: &mut Ranking = settling.state.own.get_mut(&KIND)?;
+        ranking.pairs.retain(|(a, b)| !settling.fresh.contains(a) && !settling.fresh.contains(b));
+        let merged = merge(&settling.judge, settling.memo, settling.edits, &ranking.pairs, &settling.touched)?;
+        for &(keep, gone, _) in &merged.accepted {
+            settling.merged(keep, gone);
+        }
+        let gain = merged.accepted.iter().fold(0.0, |sum, (_, _, gain)| sum + gain);
+        let refused = [("they overlap too much", merged.overlap), ("another move took one", merged.taken)];
+        Ok(Report::new(KIND, merged.proposed, merged.accepted.len(), gain, refused))
+    }
+
+    fn fits(&self, state: &MoveState, _: &RunShape<'_>) -> bool {
+        state.own.get::<Ranking>(&KIND).is_ok_and(|own| own.is_none_or(|own| own.fits()))
+    }
+}
+
+/// The pairs whose merge would raise the bound if their merge-entropy gap were zero, smaller identity first. A gap is
+/// never below zero, so no other pair can be merged. At most four times as many as there are components, the most
+/// likely first. Also the best four of each `fresh` component, whatever they promise: rows that are counted twice make
+/// it look more distinct than it is.
+fn rank<F: Scalar>(
     judge: &Judge<'_, F>,
     total: &Summary,
     fresh: &BTreeSet<ComponentId>,
@@ -49,7 +132,7 @@ pub(super) fn rank<F: Scalar>(
     for pair in pairs {
         let own: Vec<_> = [id(pair.a), id(pair.b)].into_iter().filter(|id| fresh.contains(id)).collect();
         let is_wanted = if own.is_empty() {
-            let change = || judge.allocation(merged(&total.counts, pair.a, pair.b), tail) - before;
+            let change = || judge.allocation(joined(&total.counts, pair.a, pair.b), tail) - before;
             let is_tried = left > 0;
             left = left.saturating_sub(1);
             is_tried && is_gain(pair.ratio + change(), [pair.both, gains[pair.a], gains[pair.b]])
@@ -79,16 +162,16 @@ struct Pair {
     choices: f64,
 }
 
-fn merged(counts: &[f64], a: usize, b: usize) -> Vec<f64> {
+fn joined(counts: &[f64], a: usize, b: usize) -> Vec<f64> {
     let mut both = counts.to_vec();
     both[a] = counts[a] + counts[b];
     both.remove(b);
     both
 }
 
-/// What became of the pairs of a pass.
+/// The outcome for the pairs of a pass.
 #[derive(Default)]
-pub(super) struct Settled {
+pub(in crate::moves) struct Merged {
     pub proposed: usize,
     /// (component that lives on, component that ended, gain).
     pub accepted: Vec<(ComponentId, ComponentId, f64)>,
@@ -98,22 +181,23 @@ pub(super) struct Settled {
     pub taken: usize,
 }
 
-/// Merges of the listed pairs those that raise the bound, the best first, each component once; `touched` had their turn.
+/// Merges of the listed pairs those that raise the bound, the best first, each component once; `touched` had their
+/// turn.
 ///
 /// # Errors
 /// [`crate::Error::Numerical`].
-pub(super) fn settle<F: Scalar>(
+pub(in crate::moves) fn merge<F: Scalar>(
     judge: &Judge<'_, F>,
     memo: &mut Memo,
     edits: &mut EditLog,
     pairs: &[(ComponentId, ComponentId)],
     touched: &BTreeSet<ComponentId>,
-) -> Result<Settled> {
-    let mut settled = Settled { proposed: pairs.len(), ..Settled::default() };
+) -> Result<Merged> {
+    let mut outcome = Merged { proposed: pairs.len(), ..Merged::default() };
     let mut touched = touched.clone();
     let total = memo.total().clone();
     let known: Vec<_> = pairs.iter().filter_map(|&(a, b)| Some((a, b, total.gaps.get(a, b)?))).collect();
-    settled.taken = pairs.len() - known.len();
+    outcome.taken = pairs.len() - known.len();
     let mut left = try_map(known.len(), |at| {
         let (a, b, gap) = known[at];
         let (x, y) = (Part::of(&total, position(&total.ids, a)?), Part::of(&total, position(&total.ids, b)?));
@@ -127,13 +211,13 @@ pub(super) fn settle<F: Scalar>(
         let before = judge.allocation(counts.clone(), tail);
         let n = left.len();
         left.retain(|(a, b, _, _)| !touched.contains(a) && !touched.contains(b));
-        settled.taken += n - left.len();
+        outcome.taken += n - left.len();
         // Each merge changes the weights, and so what all others gain.
         let places: BTreeMap<ComponentId, usize> = ids.iter().copied().zip(0..).collect();
         let gains = map(left.len(), |at| {
             let (a, b, change, terms) = left[at];
             let (a, b) = (places[&a].min(places[&b]), places[&a].max(places[&b]));
-            let gain = change + judge.allocation(merged(&counts, a, b), tail) - before;
+            let gain = change + judge.allocation(joined(&counts, a, b), tail) - before;
             is_gain(gain, terms).then_some((gain, a, b))
         });
         let mut best: Option<(f64, usize, usize)> = None;
@@ -145,18 +229,18 @@ pub(super) fn settle<F: Scalar>(
         let Some((gain, a, b)) = best else { break };
         // The older one lives on.
         let (keep, gone) = (ids[a].min(ids[b]), ids[a].max(ids[b]));
-        counts = merged(&counts, a, b);
+        counts = joined(&counts, a, b);
         ids[a] = keep;
         ids.remove(b);
         touched.extend([keep, gone]);
         left.retain(|(x, y, _, _)| [*x, *y] != [keep, gone] && [*x, *y] != [gone, keep]);
-        settled.accepted.push((keep, gone, gain));
+        outcome.accepted.push((keep, gone, gain));
         merges.push(Edit::Merge { keep, gone });
     }
-    settled.overlap = left.len();
+    outcome.overlap = left.len();
     memo.apply_all(&merges)?;
     for edit in merges {
         edits.push(edit);
     }
-    Ok(settled)
+    Ok(outcome)
 }

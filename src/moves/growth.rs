@@ -1,0 +1,153 @@
+//! What moves that raise the number of components share: which components are ready, parts made of rows of them, and
+//! what becomes of the parts.
+
+use crate::component::ComponentId;
+use crate::error::Result;
+use crate::moves::create::{Creation, Start};
+use crate::moves::{Collect, Kind, MoveState, Planning, Proposal, Report, Round, Settling, parts};
+use crate::parallel::try_map;
+use crate::rng::{Purpose, name as key, stream};
+use crate::simd::Scalar;
+use crate::suffstats::Summary;
+
+/// Minimum number of rows of a component that is split.
+const MIN_ROWS: usize = 2;
+/// Maximum number of components that a move tries in a pass, the largest first.
+const MAX_TARGETS: usize = 100;
+/// Maximum number of rows to copy for parts in a pass, of all components together.
+const MAX_COLLECTED: usize = 200_000;
+/// Minimum number of rows to copy per component, capped by the subsample's maximum.
+const MIN_COLLECTED: usize = 100;
+/// Bytes for what the parts of all proposals have of every batch.
+const PARTS_MEMORY: usize = 256 << 20;
+
+/// A component that a move has chosen, its position, and how its parts start.
+pub(super) type Chosen = (ComponentId, usize, Start);
+
+impl<F: Scalar> Planning<'_, '_, F> {
+    /// Finds the components that may be split and of which there are enough rows.
+    pub(super) fn find_candidates(&mut self) {
+        let kinds = self.round.growing();
+        let Some(first) = kinds.first() else { return };
+        let total = self.memo.total();
+        let mut few = 0;
+        for (k, (&id, &count)) in total.ids.iter().zip(&total.counts).enumerate() {
+            if !self.state.may_grow(&kinds, id, count, self.pass) {
+                continue;
+            }
+            match self.bags.get(&id) {
+                Some(bag) if bag.keys.len() >= MIN_ROWS => self.candidates.push((id, k)),
+                Some(_) => few += 1,
+                None => {}
+            }
+        }
+        self.candidates.sort_by(|a, b| total.counts[b.1].total_cmp(&total.counts[a.1]));
+        self.state.refuse_early(first, "too few rows", few);
+    }
+
+    /// The candidates that moves of a kind may try in this pass and that no other move has chosen, largest first.
+    pub(super) fn ready(&self, kind: &Kind) -> Vec<(ComponentId, usize)> {
+        let counts = &self.total().counts;
+        let is_ready = |&&(id, k): &&(ComponentId, usize)| self.state.is_ready(kind, id, counts[k], self.pass);
+        self.candidates.iter().filter(is_ready).copied().collect()
+    }
+
+    /// How many components can be cut into `fresh` parts at a time.
+    pub(super) fn room(&self, fresh: usize) -> usize {
+        // Sums of each part, and a gap for each pair of parts.
+        let numbers = fresh.saturating_mul(self.total().n_statistics + 2 + fresh);
+        let bytes = numbers.saturating_mul(self.round.n_batches * size_of::<f64>());
+        (PARTS_MEMORY / bytes.max(1)).clamp(1, MAX_TARGETS)
+    }
+
+    /// Makes parts of the chosen components and proposes them; notes where no split improves the bound. With `join`,
+    /// parts that are not worth it are joined at once.
+    pub(super) fn create(&mut self, kind: &Kind, chosen: &[Chosen], join: bool) -> Result<()> {
+        self.candidates.retain(|(id, _)| chosen.iter().all(|(other, ..)| other != id));
+        let (round, total) = (self.round, self.memo.total());
+        let creation = Creation { model: round.model, total, sparsity: round.sparsity, join, cancel: round.cancel };
+        let max_rows = round.subsample().max_rows;
+        let created = try_map(chosen.len(), |at| {
+            let (id, k, start) = chosen[at];
+            let seed = key(self.pass as u64, [u64::from(id.0)]);
+            let mut generator = stream(round.seed, Purpose::Creation, seed);
+            creation.parts(k, &self.bags[&id].smallest(max_rows), start, &mut generator)
+        })?;
+        for (&(target, k, _), parts) in chosen.iter().zip(created) {
+            if let Some(parts) = parts {
+                self.plan.proposals.push(Proposal { kind: kind.clone(), target, parts });
+            } else {
+                self.state.memory(kind).failed(target, total.counts[k], self.pass);
+                self.state.refuse_early(kind, "no split improved the bound", 1);
+            }
+        }
+        Ok(())
+    }
+
+    /// Rows of all components that may be split after this pass.
+    pub(super) fn collect(&self) -> Option<Collect> {
+        let kinds = self.round.growing();
+        let targets = self.plan.targets();
+        let n_parts: usize = self.plan.proposals.iter().map(|proposal| proposal.parts.ids.len()).sum();
+        let all = self.total().ids.iter().zip(&self.total().counts);
+        let may_grow = |id, count| self.state.may_grow(&kinds, id, count, self.pass + 1);
+        let ready = all.filter(|&(id, &count)| !targets.contains(id) && may_grow(*id, count));
+        let ids: Vec<_> = ready.map(|(id, _)| *id).collect();
+        let subsample = self.round.subsample();
+        let max_rows = (MAX_COLLECTED / (ids.len() + n_parts).max(1)).max(MIN_COLLECTED).min(subsample.max_rows);
+        let seed = key(self.round.seed, [Purpose::Collection as u64, self.pass as u64]);
+        let is_any = !kinds.is_empty() && (!ids.is_empty() || n_parts > 0);
+        is_any.then_some(Collect { ids, threshold: subsample.threshold, max_rows, seed })
+    }
+}
+
+impl<F: Scalar> Settling<'_, '_, F> {
+    /// Judges the proposals of one kind and carries out at most `most` of those that raise the bound, the best first.
+    pub(super) fn settle_parts(&mut self, kind: &Kind, most: usize) -> Result<Report> {
+        let counts = self.counts();
+        let (places, proposals): (Vec<usize>, Vec<Proposal>) =
+            self.state.plan.proposals.iter().cloned().enumerate().filter(|(_, one)| one.kind == *kind).unzip();
+        let take = |batch: &mut Vec<Summary>| places.iter().map(|&at| std::mem::take(&mut batch[at])).collect();
+        let parts: Vec<Vec<Summary>> = self.state.found.parts.iter_mut().map(take).collect();
+        let settled = parts::settle(&self.judge, self.memo, self.edits, &proposals, &parts, most)?;
+        self.owner.extend(settled.owner);
+        for ((proposal, gain), &is_worth) in proposals.iter().zip(&settled.gains).zip(&settled.is_worth) {
+            let target = proposal.target;
+            match gain {
+                Some(_) => self.state.forget(target),
+                // A better one went first; this one's turn may come.
+                None if is_worth => {}
+                None => refuse(self.state, proposal, counts[&target], self.pass),
+            }
+            if proposal.parts.ids.iter().any(|part| self.owner.get(part).is_some_and(|id| *id != target)) {
+                self.touched.insert(target);
+            }
+        }
+        let accepted = settled.gains.iter().flatten().count();
+        let later = settled.is_worth.iter().filter(|is_worth| **is_worth).count() - accepted;
+        let gain = settled.gains.iter().flatten().fold(0.0, |sum, gain| sum + gain);
+        let refused = [("no gain", proposals.len() - accepted - later), ("another one gained more", later)];
+        Ok(self.state.with_early_refusals(Report::new(kind.clone(), proposals.len(), accepted, gain, refused)))
+    }
+}
+
+/// Remembers that a proposal was no gain. Where there were more than two parts, two halves are tried next.
+fn refuse(state: &mut MoveState, proposal: &Proposal, count: f64, pass: usize) {
+    let memory = state.memory(&proposal.kind);
+    if proposal.parts.ids.len() > 2 {
+        memory.try_second(proposal.target);
+    } else {
+        memory.failed(proposal.target, count, pass);
+    }
+}
+
+impl<F: Scalar> Round<'_, F> {
+    /// Whether there are rows of a component that may be split in `pass`.
+    pub(super) fn has_untried(&self, state: &MoveState, total: &Summary, pass: usize) -> bool {
+        let kinds = self.growing();
+        total.ids.iter().zip(&total.counts).any(|(id, &count)| {
+            state.found.bags.get(id).is_some_and(|bag| bag.keys.len() >= MIN_ROWS)
+                && state.may_grow(&kinds, *id, count, pass)
+        })
+    }
+}

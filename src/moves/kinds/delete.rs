@@ -1,0 +1,172 @@
+//! Deletes: a component ends and its rows are fitted to the others (mathematics 4.7).
+//!
+//! A visit copies all rows that have a responsibility for one of the candidates, with all their responsibilities. At
+//! the end of the pass the candidates are tried one after another.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use serde::{Deserialize, Serialize};
+
+use crate::component::ComponentId;
+use crate::error::Result;
+use crate::moves::refit::{MAX_ROWS, Outcome, Refit};
+use crate::moves::{Kind, Move, MoveState, Payload, Planning, Report, RowCopies, RunShape, Settling, Visited};
+use crate::parameters::Parameters;
+use crate::registry::{DefaultValue, Entry, Kind as Values, Parameter};
+use crate::simd::Scalar;
+
+const KIND: Kind = Kind::new("delete");
+
+/// How deletes are made.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Delete {
+    /// Components that are tried in a pass, the smallest first.
+    pub candidates: usize,
+}
+
+const CANDIDATES: Parameter = Parameter::new("candidates", Values::integer_from(1), DefaultValue::Number(10.0));
+
+/// Delete candidates, the smallest first.
+type Candidates = Vec<ComponentId>;
+
+/// The rows of delete candidates.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct CandidateRows {
+    /// The rows.
+    pub copies: RowCopies,
+    /// Delete candidates skipped because too many rows share them.
+    pub crowded: BTreeSet<ComponentId>,
+}
+
+impl CandidateRows {
+    /// Skips candidates that too many rows share, and drops rows that only they needed.
+    fn drop_crowded(&mut self, candidates: &Candidates) {
+        let n_crowded = self.crowded.len();
+        let mut rows: BTreeMap<ComponentId, usize> = candidates.iter().map(|&id| (id, 0)).collect();
+        for (id, _) in self.copies.responsibilities.iter().flatten() {
+            rows.entry(*id).and_modify(|n| *n += 1);
+        }
+        self.crowded.extend(rows.iter().filter(|(_, n)| **n > MAX_ROWS).map(|(id, _)| *id));
+        if self.crowded.len() > n_crowded {
+            self.copies.keep_rows_of(|id| rows.contains_key(id) && !self.crowded.contains(id));
+        }
+    }
+}
+
+impl Delete {
+    /// The description for the registry.
+    pub const ENTRY: Entry = Entry { parameters: &[CANDIDATES], ..Entry::new("Delete") };
+
+    /// From the parameters of [`Delete::ENTRY`].
+    ///
+    /// # Errors
+    /// [`crate::Error::InvalidArgument`] naming the parameter.
+    pub fn new(parameters: &Parameters) -> Result<Self> {
+        Ok(Self { candidates: parameters.integer(&CANDIDATES)? })
+    }
+
+    /// The smallest components that are ready and that are not being split.
+    fn candidates<F: Scalar>(self, planning: &Planning<'_, '_, F>) -> Candidates {
+        let (total, targets) = (planning.total(), planning.plan.targets());
+        if total.n_components() < 2 {
+            return Candidates::new();
+        }
+        let mut smallest: Vec<usize> = (0..total.n_components())
+            .filter(|&k| !targets.contains(&total.ids[k]) && total.counts[k] <= MAX_ROWS as f64)
+            .filter(|&k| planning.state.is_ready(&KIND, total.ids[k], total.counts[k], planning.pass))
+            .collect();
+        smallest.sort_by(|&a, &b| total.counts[a].total_cmp(&total.counts[b]));
+        smallest.truncate(self.candidates);
+        smallest.into_iter().map(|k| total.ids[k]).collect()
+    }
+}
+
+impl<F: Scalar> Move<F> for Delete {
+    fn kind(&self) -> Kind {
+        KIND
+    }
+
+    fn plan(&self, planning: &mut Planning<'_, '_, F>) -> Result<()> {
+        let candidates = self.candidates(planning);
+        if !candidates.is_empty() {
+            planning.plan.wanted.put(KIND, Payload::new(candidates));
+        }
+        Ok(())
+    }
+
+    fn look(&self, wanted: &Payload, visited: &Visited<'_, F>) -> Result<Option<Payload>> {
+        let (look, seen) = (visited.look, visited.look.seen);
+        let mut n_rows = vec![0; look.ids.len() + 1];
+        let pairs = seen.components.iter().zip(&seen.values).filter(|(_, value)| **value > 0.0);
+        pairs.for_each(|(&component, _)| n_rows[component as usize] += 1);
+        let mut is_wanted = vec![false; look.ids.len() + 1];
+        let mut found = CandidateRows::default();
+        for id in wanted.get::<Candidates>()?.iter() {
+            let Some(&place) = visited.places.get(id) else { continue };
+            is_wanted[place as usize] = n_rows[place as usize] <= MAX_ROWS;
+            if !is_wanted[place as usize] {
+                found.crowded.insert(*id);
+            }
+        }
+        let width = seen.width.max(1);
+        let mut listed = Vec::new();
+        for (at, (components, values)) in seen.components.chunks(width).zip(seen.values.chunks(width)).enumerate() {
+            if components.iter().zip(values).any(|(&component, &value)| value > 0.0 && is_wanted[component as usize]) {
+                listed.push(at);
+            }
+        }
+        found.copies = RowCopies::of(visited, &listed);
+        Ok(Some(Payload::new(found)))
+    }
+
+    fn take(&self, wanted: &Payload, found: Option<Payload>, findings: Payload) -> Result<Payload> {
+        let mut all = found.map_or_else(|| Ok(CandidateRows::default()), Payload::into_value)?;
+        let CandidateRows { copies, crowded } = findings.into_value()?;
+        all.copies.append(copies);
+        all.crowded.extend(crowded);
+        all.drop_crowded(wanted.get::<Candidates>()?.as_ref());
+        Ok(Payload::new(all))
+    }
+
+    /// Tries the candidates one after another; whatever raises the bound is carried out at once.
+    fn settle(&self, settling: &mut Settling<'_, '_, F>) -> Result<Report> {
+        let wanted: Candidates = settling.state.plan.wanted.take(&KIND)?;
+        let CandidateRows { mut copies, crowded } = settling.state.found.own.take(&KIND)?;
+        copies.resolve(&settling.owner);
+        // What parts were proposed for may be tried again at once.
+        for target in settling.state.plan.targets() {
+            settling.state.memory(&KIND).forget(target);
+        }
+        let alone = wanted.iter().copied().filter(|&id| settling.is_alone(id));
+        let (crowded, candidates): (Candidates, Candidates) = alone.partition(|id| crowded.contains(id));
+        let counts = settling.counts();
+        let Settling { round, judge, memo, edits, state, pass, .. } = settling;
+        let refit = Refit { model: round.model, sparsity: round.sparsity, margin: round.margin, judge };
+        let (mut gain, mut accepted, mut no_gain, mut too_many) = (0.0, 0, 0, crowded.len());
+        for &id in &candidates {
+            match refit.try_without(memo, edits, id, &mut copies)? {
+                Outcome::Accepted(one) => {
+                    (gain, accepted) = (gain + one, accepted + 1);
+                    state.forget(id);
+                    continue;
+                }
+                Outcome::NoGain => no_gain += 1,
+                Outcome::TooManyRows => too_many += 1,
+            }
+            state.memory(&KIND).failed(id, counts[&id], *pass);
+        }
+        for id in &crowded {
+            state.memory(&KIND).failed(*id, counts[id], *pass);
+        }
+        let taken = wanted.len() - candidates.len() - crowded.len();
+        let refused = [("no gain", no_gain), ("too many rows", too_many), ("another move took it", taken)];
+        Ok(Report::new(KIND, wanted.len(), accepted, gain, refused))
+    }
+
+    fn fits(&self, state: &MoveState, shape: &RunShape<'_>) -> bool {
+        let wanted = state.plan.wanted.get::<Candidates>(&KIND);
+        let found = state.found.own.get::<CandidateRows>(&KIND);
+        wanted.is_ok_and(|wanted| wanted.is_none_or(|wanted| wanted.iter().all(|id| shape.ids.contains(id))))
+            && found.is_ok_and(|found| found.is_none_or(|found| found.copies.fits(shape.n_batches)))
+    }
+}

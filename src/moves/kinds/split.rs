@@ -1,0 +1,61 @@
+//! Splits: two halves in the place of a component (mathematics 4.8).
+
+use crate::error::Result;
+use crate::moves::create::Start;
+use crate::moves::{Kind, Move, Planning, Report, Settling, Subsample};
+use crate::parameters::Parameters;
+use crate::registry::{DefaultValue, Entry, Feature, Kind as Values, Parameter, Support};
+use crate::rng::{Choices, Purpose, stream};
+use crate::simd::Scalar;
+
+const KIND: Kind = Kind::new("split");
+
+/// How splits are made.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Split {
+    /// Components that are tried in a pass, of which the best is split.
+    pub candidates: usize,
+}
+
+const CANDIDATES: Parameter = Parameter::new("candidates", Values::integer_from(1), DefaultValue::Number(10.0));
+
+impl Split {
+    /// The description for the registry.
+    pub const ENTRY: Entry =
+        Entry { supports: &[Support::always(Feature::Growth)], parameters: &[CANDIDATES], ..Entry::new("Split") };
+
+    /// From the parameters of [`Split::ENTRY`].
+    ///
+    /// # Errors
+    /// [`crate::Error::InvalidArgument`] naming the parameter.
+    pub fn new(parameters: &Parameters) -> Result<Self> {
+        Ok(Self { candidates: parameters.integer(&CANDIDATES)? })
+    }
+}
+
+impl<F: Scalar> Move<F> for Split {
+    fn kind(&self) -> Kind {
+        KIND
+    }
+
+    fn subsample(&self) -> Option<Subsample> {
+        Some(Subsample::DEFAULT)
+    }
+
+    /// Draws components by their counts.
+    fn propose(&self, planning: &mut Planning<'_, '_, F>) -> Result<()> {
+        let mut ready = planning.ready(&KIND);
+        let mut generator = stream(planning.round.seed, Purpose::Targets, planning.pass as u64);
+        let mut chosen = Vec::new();
+        for _ in 0..self.candidates.min(planning.room(2)).min(ready.len()) {
+            let counts: Vec<f64> = ready.iter().map(|&(_, k)| planning.total().counts[k]).collect();
+            let (id, k) = ready.remove(generator.choose(&counts));
+            chosen.push((id, k, Start::Bisector));
+        }
+        planning.create(&KIND, &chosen, false)
+    }
+
+    fn settle(&self, settling: &mut Settling<'_, '_, F>) -> Result<Report> {
+        settling.settle_parts(&KIND, 1)
+    }
+}

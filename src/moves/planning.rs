@@ -1,0 +1,43 @@
+//! What moves have at hand while a pass is planned.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use crate::component::{ComponentId, EditLog};
+use crate::memo::Memo;
+use crate::moves::{Bag, MoveState, Plan, Round};
+use crate::simd::Scalar;
+use crate::suffstats::Summary;
+
+/// What moves have at hand before a pass, and the plan that they make.
+pub struct Planning<'p, 'a, F: Scalar> {
+    /// The model, the moves and the settings of the run.
+    pub round: &'p Round<'a, F>,
+    /// The pass.
+    pub pass: usize,
+    /// What the batches contribute. It is changed only by moves that append components for the pass.
+    pub memo: &'p mut Memo,
+    /// All edits of the list of components.
+    pub edits: &'p mut EditLog,
+    /// Rows that parts can be made of.
+    pub bags: &'p BTreeMap<ComponentId, Bag>,
+    /// Where moves stand.
+    pub state: &'p mut MoveState,
+    /// The plan so far.
+    pub plan: Plan,
+    /// Components that were appended for this pass. Once there are any, planning cannot be cancelled.
+    pub fresh: BTreeSet<ComponentId>,
+    /// Components that may be split and of which there are rows, largest first, with their positions.
+    pub(super) candidates: Vec<(ComponentId, usize)>,
+}
+
+impl<F: Scalar> Planning<'_, '_, F> {
+    /// What all components have.
+    pub fn total(&self) -> &Summary {
+        self.memo.total()
+    }
+
+    /// Whether everything is to be tried once more, before the run ends.
+    pub fn is_last_round(&self) -> bool {
+        self.state.last_round == Some(self.pass)
+    }
+}

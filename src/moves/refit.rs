@@ -1,0 +1,323 @@
+//! Fits the rows of a component to the others (mathematics 4.7).
+//!
+//! All rows that have a responsibility for the component were copied in the visits of the pass, with all their
+//! responsibilities. What they contribute is taken from the sums, they are dealt anew to the other components for a few
+//! turns, and the change of the bound follows from the sums before and after. Responsibilities of a tail stay as they
+//! are.
+
+use std::collections::{BTreeMap, HashMap};
+
+use serde::{Deserialize, Serialize};
+
+use crate::component::{ComponentId, Edit, EditLog};
+use crate::data::{RowUnits, Sample};
+use crate::error::Result;
+use crate::global_step::Globals;
+use crate::local_step::{Assign, ByScore, Chunk, FromPairs, Keep, LocalStep, OfShares, Tap};
+use crate::memo::Memo;
+use crate::model::Model;
+use crate::moves::{Judge, Visited, is_gain};
+use crate::parallel::{Cancel, try_map};
+use crate::responsibilities::Sparsity;
+use crate::simd::Scalar;
+use crate::suffstats::Summary;
+
+/// Turns of local and global steps over the rows of the component.
+const TURNS: usize = 2;
+/// Maximum number of rows that may have a responsibility for the component.
+pub(super) const MAX_ROWS: usize = 10_000;
+
+/// Copies of rows with all their responsibilities.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct RowCopies {
+    /// The rows.
+    pub rows: Sample,
+    /// The batch that each is in.
+    pub batches: Vec<u32>,
+    /// Of each row its components or parts and their responsibilities; the tail is not among them.
+    pub responsibilities: Vec<Vec<(ComponentId, f64)>>,
+}
+
+impl RowCopies {
+    /// Copies of the listed units of a visit.
+    pub(super) fn of<F: Scalar>(visited: &Visited<'_, F>, list: &[usize]) -> Self {
+        let look = visited.look;
+        let units: Vec<u32> = list.iter().map(|&at| look.seen.units[at]).collect();
+        let mut rows = Sample::default();
+        look.units.copy_into(&units, &mut rows);
+        let responsibilities = list.iter().map(|&at| visited.responsibilities(at)).collect();
+        Self { rows, batches: vec![look.batch as u32; list.len()], responsibilities }
+    }
+
+    /// Adds copies of other rows.
+    pub fn append(&mut self, other: Self) {
+        self.rows.append(other.rows);
+        self.batches.extend(other.batches);
+        self.responsibilities.extend(other.responsibilities);
+    }
+
+    /// Drops rows that have a responsibility for none of the components that `is_needed`.
+    pub(super) fn keep_rows_of(&mut self, is_needed: impl Fn(&ComponentId) -> bool) {
+        let all = 0..self.responsibilities.len();
+        let left: Vec<usize> =
+            all.filter(|&row| self.responsibilities[row].iter().any(|(id, _)| is_needed(id))).collect();
+        *self = Self {
+            rows: self.rows.pick(&left),
+            batches: left.iter().map(|&row| self.batches[row]).collect(),
+            responsibilities: left.iter().map(|&row| self.responsibilities[row].clone()).collect(),
+        };
+    }
+
+    /// Puts owners in the place of the components and parts that they own.
+    pub(super) fn resolve(&mut self, owner: &BTreeMap<ComponentId, ComponentId>) {
+        for pairs in &mut self.responsibilities {
+            let mut sums: BTreeMap<ComponentId, f64> = BTreeMap::new();
+            for &(id, value) in pairs.iter() {
+                *sums.entry(owner.get(&id).copied().unwrap_or(id)).or_insert(0.0) += value;
+            }
+            *pairs = sums.into_iter().collect();
+        }
+    }
+
+    /// Whether these can be copies of rows of so many batches: what is read from a file may be anything.
+    pub(super) fn fits(&self, n_batches: usize) -> bool {
+        let n = self.rows.len();
+        let lengths = (self.batches.len(), self.responsibilities.len());
+        self.rows.fits() && lengths == (n, n) && self.batches.iter().all(|&batch| (batch as usize) < n_batches)
+    }
+
+    /// The rows that have a responsibility for a component.
+    fn rows_of(&self, id: ComponentId) -> Vec<usize> {
+        let has = |row: &usize| self.responsibilities[*row].iter().any(|(other, value)| *other == id && *value > 0.0);
+        (0..self.responsibilities.len()).filter(has).collect()
+    }
+}
+
+/// How rows are dealt anew, and by what it is judged.
+pub(super) struct Refit<'a, F: Scalar> {
+    pub model: &'a Model<F>,
+    pub sparsity: Sparsity,
+    pub margin: Option<f64>,
+    pub judge: &'a Judge<'a, F>,
+}
+
+/// The outcome for a component.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(super) enum Outcome {
+    /// It ended, with this gain, nats.
+    Accepted(f64),
+    /// The others do not make up for it.
+    NoGain,
+    /// Too many rows have a responsibility for it.
+    TooManyRows,
+}
+
+/// Responsibilities as pairs, `width` a row.
+#[derive(Default)]
+struct Pairs {
+    width: usize,
+    components: Vec<u32>,
+    values: Vec<f64>,
+}
+
+impl Pairs {
+    fn assign(&self) -> FromPairs<'_> {
+        FromPairs { width: self.width, components: &self.components, values: &self.values }
+    }
+
+    /// Those of the listed rows, for the components that `places` knows.
+    fn of(copies: &RowCopies, list: &[usize], places: &HashMap<ComponentId, u32>) -> Self {
+        let width = list.iter().map(|&row| copies.responsibilities[row].len()).max().unwrap_or(0).max(1);
+        let mut pairs = Self { width, components: vec![0; list.len() * width], values: vec![0.0; list.len() * width] };
+        for (at, &row) in list.iter().enumerate() {
+            for (slot, (id, value)) in copies.responsibilities[row].iter().enumerate() {
+                pairs.components[at * width + slot] = places.get(id).copied().unwrap_or(0);
+                pairs.values[at * width + slot] = *value;
+            }
+        }
+        pairs
+    }
+}
+
+impl Pairs {
+    /// By row, the components in `ids` with their responsibilities.
+    fn by_row(&self, ids: &[ComponentId]) -> Vec<Vec<(ComponentId, f64)>> {
+        let rows = self.components.chunks(self.width.max(1)).zip(self.values.chunks(self.width.max(1)));
+        let pairs = |(components, values): (&[u32], &[f64])| {
+            let pairs = components.iter().zip(values).filter(|(_, value)| **value > 0.0);
+            pairs.map(|(&k, &value)| (ids[k as usize], value)).collect()
+        };
+        rows.map(pairs).collect()
+    }
+}
+
+impl Tap for Pairs {
+    fn observe(&mut self, chunk: &Chunk<'_>) -> Result<()> {
+        self.width = chunk.responsibilities.width;
+        self.components.extend_from_slice(&chunk.responsibilities.components);
+        self.values.extend_from_slice(&chunk.responsibilities.values);
+        Ok(())
+    }
+}
+
+/// What rows contribute without the component, and how they are dealt then.
+struct Without {
+    total: Summary,
+    pairs: Pairs,
+}
+
+impl<F: Scalar> Refit<'_, F> {
+    /// Tries to end a component, and does so if that raises the bound.
+    ///
+    /// # Errors
+    /// [`crate::Error::Numerical`].
+    pub fn try_without(
+        &self,
+        memo: &mut Memo,
+        edits: &mut EditLog,
+        gone: ComponentId,
+        copies: &mut RowCopies,
+    ) -> Result<Outcome> {
+        // The others may have ended before it.
+        if memo.total().n_components() < 2 {
+            return Ok(Outcome::NoGain);
+        }
+        let list = copies.rows_of(gone);
+        if list.len() > MAX_ROWS {
+            return Ok(Outcome::TooManyRows);
+        }
+        let total = memo.total();
+        let places: HashMap<ComponentId, u32> = total.ids.iter().copied().zip(0..).collect();
+        let units = copies.rows.pick(&list).units::<F>(1.0);
+        let before = Pairs::of(copies, &list, &places);
+        let taken = self.sum(&units, &total.ids, &before.assign(), None)?;
+        let after = self.deal(total, gone, &units, &before, &taken)?;
+        let gain = match change(self.judge, total, &after.total, &taken, gone)? {
+            Some(gain) => gain,
+            // A component without rows is worth nothing, and nothing is lost with it.
+            None if list.is_empty() => 0.0,
+            None => return Ok(Outcome::NoGain),
+        };
+        let dealt = after.pairs.by_row(&after.total.ids);
+        self.carry_out(memo, &places, copies, &list, dealt)?;
+        let edit = Edit::Delete { id: gone };
+        memo.apply(&edit)?;
+        edits.push(edit);
+        Ok(Outcome::Accepted(gain))
+    }
+
+    /// Deals rows, of which `taken` is what they contribute, to the other components.
+    fn deal(
+        &self,
+        total: &Summary,
+        gone: ComponentId,
+        units: &RowUnits<'_, F>,
+        before: &Pairs,
+        taken: &Summary,
+    ) -> Result<Without> {
+        let mut rest = total.clone();
+        rest.sub(taken)?;
+        rest.apply(&Edit::Delete { id: gone })?;
+        rest.counts.iter_mut().for_each(|count| *count = count.max(0.0));
+        let shares: Vec<f64> = before.values.chunks_exact(before.width).map(|values| values.iter().sum()).collect();
+        let mut pairs = Pairs::default();
+        // They begin with what they have of these rows already.
+        let mut given = taken.clone();
+        given.apply(&Edit::Delete { id: gone })?;
+        for turn in 0..TURNS {
+            let mut current = rest.clone();
+            current.add(&given)?;
+            let globals = Globals::new(self.model, &current, turn as u64);
+            let scorer = globals.scorer_without_tail(self.model)?;
+            let deal = ByScore {
+                scorer: scorer.as_ref(),
+                tail: None,
+                width: self.sparsity.clamp(rest.n_components()),
+                margin: self.margin,
+                abandon: true,
+                row_terms: false,
+            };
+            pairs = Pairs::default();
+            given = self.sum(units, &rest.ids, &OfShares { deal, shares: &shares }, Some(&mut pairs))?;
+        }
+        let mut total = rest;
+        total.add(&given)?;
+        Ok(Without { total, pairs })
+    }
+
+    /// Gives the listed rows the responsibilities `dealt`, and amends what their batches contribute.
+    fn carry_out(
+        &self,
+        memo: &mut Memo,
+        places: &HashMap<ComponentId, u32>,
+        copies: &mut RowCopies,
+        list: &[usize],
+        mut dealt: Vec<Vec<(ComponentId, f64)>>,
+    ) -> Result<()> {
+        let ids = memo.total().ids.clone();
+        let mut of_batch: BTreeMap<u32, Vec<usize>> = BTreeMap::new();
+        for (at, &row) in list.iter().enumerate() {
+            of_batch.entry(copies.batches[row]).or_default().push(at);
+        }
+        for (batch, own) in of_batch {
+            let rows: Vec<usize> = own.iter().map(|&at| list[at]).collect();
+            let units = copies.rows.pick(&rows).units::<F>(1.0);
+            let minus = self.sum(&units, &ids, &Pairs::of(copies, &rows, places).assign(), None)?;
+            for &at in &own {
+                copies.responsibilities[list[at]] = std::mem::take(&mut dealt[at]);
+            }
+            let plus = self.sum(&units, &ids, &Pairs::of(copies, &rows, places).assign(), None)?;
+            memo.amend(batch as usize, &minus.scale(-1.0))?;
+            memo.amend(batch as usize, &plus)?;
+        }
+        Ok(())
+    }
+
+    /// What rows contribute to components; their masses and base measures are those of the data before and after.
+    fn sum(
+        &self,
+        units: &RowUnits<'_, F>,
+        ids: &[ComponentId],
+        assign: &dyn Assign<F>,
+        tap: Option<&mut Pairs>,
+    ) -> Result<Summary> {
+        // Between what is taken away and what is added there is no valid state to stop in.
+        let never = Cancel::default();
+        let likelihood = self.model.likelihood.as_ref();
+        let step = LocalStep { likelihood, ids, assign, keep: Keep::Summary, cancel: &never };
+        let mut summary = match tap {
+            Some(tap) => step.run(units, None, &mut [tap])?.summary,
+            None => step.run(units, None, &mut [])?.summary,
+        };
+        (summary.mass, summary.log_base_measure) = (0.0, 0.0);
+        Ok(summary)
+    }
+}
+
+/// The change of the bound, if it is a gain. Only components that the rows had or have a responsibility for have
+/// changed.
+fn change<F: Scalar>(
+    judge: &Judge<'_, F>,
+    total: &Summary,
+    current: &Summary,
+    taken: &Summary,
+    gone: ComponentId,
+) -> Result<Option<f64>> {
+    let places: HashMap<ComponentId, usize> = current.ids.iter().copied().zip(0..).collect();
+    let terms = try_map(total.n_components(), |k| {
+        let before = total.component(k);
+        let Some(&at) = places.get(&total.ids[k]) else { return Ok([judge.gain(before)?, 0.0]) };
+        let after = current.component(at);
+        if taken.counts[k] == 0.0 && after.count == before.count {
+            return Ok([0.0; 2]);
+        }
+        Ok([judge.gain(before)?, judge.gain(after)?])
+    })?;
+    debug_assert!(!places.contains_key(&gone));
+    let tail = total.tail.map_or(0.0, |tail| tail.count);
+    let weights = [judge.allocation(total.counts.clone(), tail), judge.allocation(current.counts.clone(), tail)];
+    let entropies = [total.entropies.iter().sum::<f64>(), current.entropies.iter().sum::<f64>()];
+    let [before, after] = terms.iter().fold([0.0; 2], |[a, b], [x, y]| [a + x, b + y]);
+    let gain = after - before + weights[1] - weights[0] + entropies[1] - entropies[0];
+    Ok(is_gain(gain, [before, after, weights[0], entropies[0]]).then_some(gain))
+}

@@ -1,0 +1,85 @@
+//! Where the moves of a run stand between passes and in the middle of one.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+
+use crate::component::ComponentId;
+use crate::moves::{Bag, Found, Kind, Memory, Payloads, Plan, Report};
+
+/// Where the moves of a run stand.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct MoveState {
+    /// What the visits of this pass look for.
+    pub plan: Plan,
+    /// What they have found so far; between passes the rows for the next parts.
+    pub found: Found,
+    /// By kind, what has been tried without success.
+    pub(super) memories: BTreeMap<Kind, Memory>,
+    /// By kind and reason, components that were given up before the visits, since the last report.
+    pub(super) early: BTreeMap<Kind, BTreeMap<String, usize>>,
+    /// The pass in which everything is tried once more, before the run ends.
+    pub(super) last_round: Option<usize>,
+    /// What else moves remember.
+    pub own: Payloads,
+}
+
+/// What the state of a run must go with.
+#[derive(Debug, Clone, Copy)]
+pub struct RunShape<'a> {
+    /// The components.
+    pub ids: &'a [ComponentId],
+    /// Statistics of a component.
+    pub n_statistics: usize,
+    /// Batches of a pass.
+    pub n_batches: usize,
+}
+
+impl MoveState {
+    /// Rows of the only component, before the first pass.
+    pub fn start_from(&mut self, id: ComponentId, bag: Bag) {
+        self.found.bags.insert(id, bag);
+    }
+
+    /// Whether this can be the state of a run with the components `ids`, but for what only moves can tell: what is read
+    /// from a file may be anything.
+    pub fn fits(&self, ids: &[ComponentId], n_statistics: usize, n_batches: usize) -> bool {
+        self.plan.fits(ids, n_statistics) && self.found.fits(&self.plan, n_statistics, n_batches)
+    }
+
+    /// What moves of a kind have tried without success.
+    pub fn memory(&mut self, kind: &Kind) -> &mut Memory {
+        self.memories.entry(kind.clone()).or_default()
+    }
+
+    /// A component has become another one.
+    pub fn forget(&mut self, id: ComponentId) {
+        self.memories.values_mut().for_each(|memory| memory.forget(id));
+    }
+
+    /// Whether moves of a kind may try a component in `pass`.
+    pub fn is_ready(&self, kind: &Kind, id: ComponentId, count: f64, pass: usize) -> bool {
+        self.memories.get(kind).is_none_or(|memory| memory.is_ready(id, count, pass))
+    }
+
+    /// Whether a component may be split in `pass`, by any of these kinds.
+    pub(super) fn may_grow(&self, kinds: &[Kind], id: ComponentId, count: f64, pass: usize) -> bool {
+        count > 0.0 && kinds.iter().any(|kind| self.is_ready(kind, id, count, pass))
+    }
+
+    /// Remembers for the report why `n` components were given up before the visits.
+    pub fn refuse_early(&mut self, kind: &Kind, reason: &str, n: usize) {
+        if n > 0 {
+            *self.early.entry(kind.clone()).or_default().entry(reason.to_owned()).or_default() += n;
+        }
+    }
+
+    /// The report with the components that were given up before the visits.
+    #[must_use]
+    pub fn with_early_refusals(&mut self, mut report: Report) -> Report {
+        let early = self.early.remove(&report.kind).unwrap_or_default();
+        report.proposed += early.values().sum::<usize>();
+        report.refused.extend(early);
+        report
+    }
+}
