@@ -13,6 +13,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+from check_citations import check_citations
 from python_floors import check_python_floors
 
 # Floors of src/, lowest first. A module may use lower floors and, on its own floor, only modules to its left.
@@ -56,7 +57,8 @@ ONLY_ONE: tuple[OnlyOne, ...] = (
             r"\.accumulate\(",
             r"\b(counts|statistics|entropies)\b(\[[^\]]*\])?\s*\+=",
         ),
-        also=("src/suffstats.rs", "src/likelihood/", "src/scoring/"),  # sums of summaries; what one row contributes
+        # Sums of summaries; what one row or unit contributes.
+        also=("src/suffstats.rs", "src/likelihood/", "src/scoring/", "src/local_step/units.rs"),
     ),
     OnlyOne(
         subject="loop over passes",
@@ -419,6 +421,7 @@ CHECKS = (
     check_version,
     check_target_cpu,
     check_changelog,
+    check_citations,
 )
 
 

@@ -1,4 +1,5 @@
-//! The one loop over passes (Hughes & Sudderth 2013, section 3; spec 4.3). A full pass is a memoized one with one batch.
+//! The one loop over passes (Hughes & Sudderth 2013, section 3; mathematics 4.3). A full pass is a memoized one with
+//! one batch.
 
 use std::time::Instant;
 
@@ -50,8 +51,8 @@ pub struct Run {
 
 impl<F: Scalar> Engine<'_, F> {
     /// Passes over the batches from where `position` stands until something stops it; whatever that is, the last
-    /// complete state is returned. Every visit completes one: where a pass was broken off, its visits count, and the state is
-    /// newer than the last record.
+    /// complete state is returned. Every visit completes one: where a pass was broken off, its visits count, and the
+    /// state is newer than the last record.
     ///
     /// # Errors
     /// [`Error::Numerical`]; [`Error::Source`] where no pass was completed.
@@ -173,8 +174,8 @@ impl<F: Scalar> Engine<'_, F> {
         (position.pass >= self.settings.max_passes).then_some(StopReason::MaxPasses)
     }
 
-    /// Visits the batches that are left of the pass, shuffled in an order of this pass's own; each visit sees the globals
-    /// of all visits before it.
+    /// Visits the batches that are left of the pass, shuffled in an order of this pass's own; each visit sees the
+    /// globals of all visits before it.
     fn sweep(
         &self,
         executor: &mut dyn Executor,
@@ -220,8 +221,9 @@ impl<F: Scalar> Engine<'_, F> {
         Ok(())
     }
 
-    /// The edit to the order of falling counts, where the process has an order (spec 2a.1). Truncated sticks may want
-    /// another component to be the last (spec 2b), and then the last one stays and the others are put into order.
+    /// The edit to the order of falling counts, where the process has an order (mathematics 2a.1). Truncated sticks may
+    /// want another component to be the last (mathematics 2b), and then the last one stays and the others are put into
+    /// order.
     fn falling(&self, total: &Summary) -> Result<Option<Edit>> {
         if !self.model.process.is_ordered() || total.counts.is_sorted_by(|a, b| a >= b) {
             return Ok(None);

@@ -140,6 +140,7 @@ BREACHES = {
     "version in Python": ("python/stickbreak/__init__.py", '__version__ = "1"\n', "must come from the built core"),
     "version in the citation": ("CITATION.cff", "version: 1.0.0\n", "must not repeat the version"),
     "target-cpu": (".cargo/config.toml", 'rustflags = ["-Ctarget-cpu=native"]\n', "no target-cpu"),
+    "citation": ("src/data.rs", "/// The optimum (mathematics 4.99).\n", "has no section or item 4.99"),
     "unknown kind of change": ("CHANGELOG.md", "### Improved\n\n- x\n", "CHANGELOG.md:19: not a release"),
     "release without a date": ("CHANGELOG.md", "## [0.0.1]\n", "not a release"),
     "change without a dash": ("CHANGELOG.md", "A change.\n", "not a release"),
