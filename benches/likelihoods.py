@@ -74,6 +74,14 @@ def flags(n: int) -> tuple[NDArray[np.float64], Labels]:
     return (rng.random((n, D)) < rng.random((K, D))[labels]).astype(float), mixed_up(labels, rng)
 
 
+def codes(n: int) -> tuple[NDArray[np.float64], Labels]:
+    """Five levels a column."""
+    rng = np.random.default_rng(0)
+    labels = rng.integers(K, size=n)
+    ends = rng.dirichlet(np.full(5, 0.5), size=(K, D)).cumsum(2)[:, :, :-1]
+    return (rng.random((n, D, 1)) > ends[labels]).sum(2).astype(float), mixed_up(labels, rng)
+
+
 def documents(n: int) -> tuple[scipy.sparse.csr_array, Labels]:
     """Bags of 100 words; those that come twice share an entry."""
     rng = np.random.default_rng(0)
@@ -112,6 +120,7 @@ PROBLEMS = (
     Problem("Multinomial", sb.Multinomial(), counts, dense(2)),
     Problem("Multinomial, sparse rows", sb.Multinomial(), documents, of_words),
     Problem("Bernoulli", sb.Bernoulli(), flags, dense(2)),
+    Problem("Categorical", sb.Categorical(), codes, dense(1)),
     Problem("Poisson", sb.Poisson(), counts, dense(2)),
 )
 

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use crate::data::Moments;
+use crate::data::{Allowed, Moments};
 use crate::error::{Error, Result};
 use crate::likelihood::{self, Frame, Likelihood};
 use crate::parameters::Parameters;
@@ -42,6 +42,14 @@ impl Specification {
     pub fn resolve(&self, data: &Moments) -> Result<Self> {
         let parameters = likelihood::resolve(&self.likelihood.name, &self.likelihood.parameters, data)?;
         Ok(Self { likelihood: Named { name: self.likelihood.name.clone(), parameters }, ..self.clone() })
+    }
+
+    /// The values that rows may have.
+    ///
+    /// # Errors
+    /// As [`Specification::resolve`].
+    pub fn allowed(&self) -> Result<Allowed> {
+        likelihood::allowed(&self.likelihood.name, &self.likelihood.parameters)
     }
 
     /// The model of a complete specification for rows less `origin`.

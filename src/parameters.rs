@@ -205,6 +205,19 @@ impl Parameters {
         }
     }
 
+    /// The same of integers from 1 to `greatest`.
+    ///
+    /// # Errors
+    /// As [`Parameters::positives`].
+    pub fn integers(&self, name: &str, d: Option<usize>, greatest: u32) -> Result<Option<Vec<u32>>> {
+        let Some(values) = self.positives(name, d)? else { return Ok(None) };
+        let is_allowed = |value: f64| value.fract() == 0.0 && (1.0..=f64::from(greatest)).contains(&value);
+        match values.iter().find(|value| !is_allowed(**value)) {
+            Some(&value) => Err(Error::invalid(name, Value::Number(value), format!("integers from 1 to {greatest}"))),
+            None => Ok(Some(values.into_iter().map(|value| value as u32).collect())),
+        }
+    }
+
     /// The vector called `name` of `d` numbers, one a column of the data.
     ///
     /// # Errors

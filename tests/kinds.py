@@ -15,7 +15,7 @@ import stickbreak as sb
 from oracles import discrete, gaussians, missing, models, sticks
 from oracles import variational as oracle
 from oracles.models import Array, Likelihood, Process
-from stickbreak.testing.generators import clustered_rows, positive_definite
+from stickbreak.testing.generators import CODES, clustered_rows, positive_definite
 
 Generator = np.random.Generator
 Arguments = dict[str, Any]
@@ -97,6 +97,14 @@ def draw_bernoulli(rng: Generator, dimension: int, with_mode: bool) -> Arguments
     return {"successes": uniform(rng, low, 3.0, dimension), "failures": uniform(rng, low, 3.0, dimension)}
 
 
+def draw_categorical(rng: Generator, dimension: int, with_mode: bool) -> Arguments:
+    """With more levels than some columns have codes."""
+    return {
+        "pseudo_counts": uniform(rng, 1.1 if with_mode else 0.2, 3.0, dimension),
+        "levels": CODES + np.arange(dimension) % 2,
+    }
+
+
 def draw_poisson(rng: Generator, dimension: int, with_mode: bool) -> Arguments:
     return {"shape": uniform(rng, 1.1 if with_mode else 0.2, 3.0, dimension), "rate": uniform(rng, 0.2, 2.0)}
 
@@ -154,6 +162,13 @@ LIKELIHOODS: dict[str, LikelihoodKind] = {
         lambda own: discrete.Bernoulli(own.successes, own.failures),
         domain="binary",
         with_holes=lambda own: missing.MissingBernoulli(own.successes, own.failures),
+    ),
+    "categorical": LikelihoodKind(
+        "Categorical",
+        draw_categorical,
+        lambda own: discrete.Categorical(own.pseudo_counts, own.levels),
+        domain="codes",
+        with_holes=lambda own: missing.MissingCategorical(own.pseudo_counts, own.levels),
     ),
     "poisson": LikelihoodKind(
         "Poisson",
@@ -260,6 +275,8 @@ def make_rows(name: str, rng: Generator, n: int, dimension: int, n_clusters: int
     domain = LIKELIHOODS[name].domain
     if domain == "counts":
         return rng.poisson(np.exp(np.clip(real / 2, -2.0, 2.0))).astype(float)
+    if domain == "codes":
+        return np.clip(np.floor(real / 2 + CODES / 2), 0.0, CODES - 1.0)
     if domain == "binary":
         return (rng.random((n, dimension)) < 1 / (1 + np.exp(-real))).astype(float)
     return real

@@ -29,6 +29,7 @@ from stickbreak.errors import (
 from stickbreak.model.gamma import Gamma
 from stickbreak.model.likelihoods import (
     Bernoulli,
+    Categorical,
     DiagonalGaussian,
     Gaussian,
     KnownCovarianceGaussian,
@@ -51,6 +52,7 @@ from stickbreak.run.moves import Birth, Delete, Merge, Split
 __all__ = [
     "Bernoulli",
     "Birth",
+    "Categorical",
     "Checkpoint",
     "CheckpointError",
     "ConversionWarning",

@@ -1,6 +1,6 @@
 //! All rows of a fit: in a table that can be read in any order, or in a stream that is read from the beginning.
 
-use crate::data::{ArrayBatches, BatchSource, Domain, RowUnits, Rows};
+use crate::data::{Allowed, ArrayBatches, BatchSource, RowUnits, Rows};
 use crate::error::Result;
 use crate::real::Real;
 
@@ -34,9 +34,9 @@ pub trait Dataset<F: Real>: Send + Sync {
     /// As [`ArrayBatches::new`]; [`crate::Error::NotSupported`] for a stream that is to be shuffled.
     fn batches(&self, n_batches: usize, shuffle: Option<u64>, content: u64) -> Result<Box<dyn BatchSource<F> + '_>>;
 
-    /// Refuses values outside the domain, except missing ones, from the second reading on: a source may change. Data in
-    /// memory cannot.
-    fn watch(&self, _domain: Domain, _holes: bool) {}
+    /// Refuses values that are not allowed, except missing ones, from the second reading on: a source may change. Data
+    /// in memory cannot. The last call counts.
+    fn watch(&self, _allowed: Allowed, _holes: bool) {}
 
     /// Whether rows can be read in any order.
     fn can_seek(&self) -> bool;

@@ -16,7 +16,12 @@ pub enum Domain {
     Counts,
     /// 0 and 1.
     Binary,
+    /// Integer codes from 0 of a column's levels.
+    Codes,
 }
+
+/// The largest number of levels of a column: a column of identifiers is no column of codes.
+pub const MOST_LEVELS: u32 = 1 << 20;
 
 /// The largest count: beyond it float64 does not hold every whole number.
 const MOST: f64 = 9_007_199_254_740_992.0;
@@ -28,6 +33,7 @@ impl Domain {
             Self::Real | Self::Centred => value.is_finite(),
             Self::Counts => (0.0..=MOST).contains(&value) && value.fract() == 0.0,
             Self::Binary => value == 0.0 || value == 1.0,
+            Self::Codes => (0.0..f64::from(MOST_LEVELS)).contains(&value) && value.fract() == 0.0,
         }
     }
 
@@ -38,6 +44,7 @@ impl Domain {
             Self::Centred => "centred",
             Self::Counts => "counts",
             Self::Binary => "binary",
+            Self::Codes => "codes",
         }
     }
 
@@ -47,6 +54,7 @@ impl Domain {
             Self::Real | Self::Centred => "finite",
             Self::Counts => "whole numbers from 0 to 2^53",
             Self::Binary => "0 or 1 everywhere",
+            Self::Codes => "integer codes from 0, below 2^20",
         }
     }
 
@@ -60,6 +68,55 @@ impl Domain {
         }
         let shown = Plain(value);
         Err(Error::invalid(argument, format!("{shown} in row {row}, column {column}"), self.allowed()))
+    }
+}
+
+/// The values that each column of a model may have.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Allowed {
+    domain: Domain,
+    /// Number of levels of each column, or one number for all; empty where none is known.
+    levels: Vec<u32>,
+}
+
+impl From<Domain> for Allowed {
+    fn from(domain: Domain) -> Self {
+        Self { domain, levels: Vec::new() }
+    }
+}
+
+impl Allowed {
+    /// Codes below the number of levels of each column.
+    pub fn codes(levels: Vec<u32>) -> Self {
+        Self { domain: Domain::Codes, levels }
+    }
+
+    /// Checks a value at a place.
+    ///
+    /// # Errors
+    /// [`Error::InvalidArgument`] naming the place.
+    pub fn check<F: Real>(&self, argument: &str, value: F, row: usize, column: usize) -> Result<()> {
+        if self.has(value.to_f64(), column) {
+            return Ok(());
+        }
+        self.domain.check(argument, value, row, column)?;
+        let levels = self.levels(column).unwrap_or_default();
+        let allowed = format!("a code from 0 to {}: that column has {levels} levels", levels.saturating_sub(1));
+        Err(Error::invalid(argument, format!("{} in row {row}, column {column}", Plain(value)), allowed))
+    }
+
+    /// Whether a column may have a value.
+    pub fn has(&self, value: f64, column: usize) -> bool {
+        self.domain.has(value) && self.levels(column).is_none_or(|levels| value < f64::from(levels))
+    }
+
+    /// Whether values are codes.
+    pub fn is_codes(&self) -> bool {
+        self.domain == Domain::Codes
+    }
+
+    fn levels(&self, column: usize) -> Option<u32> {
+        self.levels.get(column).or_else(|| self.levels.first().filter(|_| self.levels.len() == 1)).copied()
     }
 }
 
@@ -93,7 +150,7 @@ pub struct Demands {
 /// [`Error::InvalidArgument`] naming the first value that is not of the domain; [`Error::Cancelled`].
 pub fn check_rows<F: Real>(
     units: &RowUnits<'_, F>,
-    domain: Domain,
+    allowed: &Allowed,
     holes: bool,
     argument: &str,
     cancel: &Cancel,
@@ -109,7 +166,7 @@ pub fn check_rows<F: Real>(
             for number in range.map(|unit| units.row_number(unit)) {
                 let (columns, values) = table.row(number);
                 for (&column, &value) in columns.iter().zip(values) {
-                    domain.check(argument, value, number, column as usize)?;
+                    allowed.check(argument, value, number, column as usize)?;
                 }
             }
             return Ok(());
@@ -118,7 +175,7 @@ pub fn check_rows<F: Real>(
         units.read(range.clone(), &vec![F::ZERO; d], rows);
         for (unit, row) in range.zip(rows.chunks_exact(d)) {
             for (column, &value) in row.iter().enumerate().filter(|(_, value)| !(holes && value.is_nan())) {
-                domain.check(argument, value, units.row_number(unit), column)?;
+                allowed.check(argument, value, units.row_number(unit), column)?;
             }
         }
         Ok(())
@@ -141,7 +198,8 @@ mod tests {
     #[test]
     fn the_place_of_a_wrong_value_is_named() {
         let rows = DenseRows::new(vec![0.0, 1.0, 1.0, f64::NAN, 0.0, 3.0], 2);
-        let check = |holes| check_rows(&RowUnits::all(&rows, None), Domain::Binary, holes, "X", &Cancel::default());
+        let check =
+            |holes| check_rows(&RowUnits::all(&rows, None), &Domain::Binary.into(), holes, "X", &Cancel::default());
         let message = |holes| check(holes).err().map(|error| error.to_string()).unwrap_or_default();
         assert!(message(false).contains("NaN in row 1, column 1"), "{}", message(false));
         assert!(message(true).contains("3 in row 2, column 1"), "{}", message(true));

@@ -11,7 +11,7 @@ mod stream;
 pub use batches::{ArrayBatches, BatchSource, CallbackBatches, whole};
 use batches::{batch_range, cut_fingerprint};
 pub use dataset::{Dataset, TableRows};
-pub use domain::{Demands, Domain, Needs, check_rows};
+pub use domain::{Allowed, Demands, Domain, MOST_LEVELS, Needs, check_rows};
 pub use moments::{Moments, moments};
 pub use rows::{Csr, CsrRows, DenseRows, RowBlock, RowUnits, Rows, SparseRows, copy_rows};
 pub use sample::Sample;

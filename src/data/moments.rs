@@ -1,6 +1,6 @@
 //! The first two moments of the data: what default hyper-parameters and centring need.
 
-use crate::data::{Csr, Dataset, Demands, Domain, Needs, RowUnits};
+use crate::data::{Allowed, Csr, Dataset, Needs, RowUnits};
 use crate::error::{Error, Result};
 use crate::hash::fingerprint;
 use crate::linalg::{add_moments, packed_len, unpack};
@@ -25,6 +25,8 @@ pub struct Moments {
     pub variance: Vec<f64>,
     /// Covariance about the means divided by the mass, (D, D); empty if not needed.
     pub covariance: Vec<f64>,
+    /// The largest value of each column, (D,); only of codes, otherwise empty.
+    pub largest: Vec<f64>,
     /// A number that tells these rows and weights, in this order, from others.
     pub fingerprint: u64,
 }
@@ -45,17 +47,23 @@ impl Moments {
 /// no digits. With `holes`, NaN is a missing value.
 ///
 /// # Errors
-/// [`Error::InvalidArgument`] for the first value that is not of the domain, and for values whose squares leave the
+/// [`Error::InvalidArgument`] for the first value that is not allowed, and for values whose squares leave the
 /// range of float64.
-pub fn moments<F: Scalar>(data: &dyn Dataset<F>, demands: Demands, holes: bool, cancel: &Cancel) -> Result<Moments> {
+pub fn moments<F: Scalar>(
+    data: &dyn Dataset<F>,
+    needs: Needs,
+    allowed: &Allowed,
+    holes: bool,
+    cancel: &Cancel,
+) -> Result<Moments> {
     let d = data.n_columns();
-    let (room, what) = if demands.needs == Needs::Covariance { (4 * d, "D x D matrices") } else { (8, "single rows") };
+    let (room, what) = if needs == Needs::Covariance { (4 * d, "D x D matrices") } else { (8, "single rows") };
     // The argument is called `data` where moments are taken: in `fit`.
     Vec::<f64>::new().try_reserve_exact(room.saturating_mul(d)).map_err(|_| {
         Error::invalid("data", format!("{d} columns"), format!("of so few columns that {what} fit in memory"))
     })?;
-    let means = Means::of(data, demands.domain, holes, cancel)?;
-    let (variance, covariance) = match demands.needs {
+    let means = Means::of(data, allowed, holes, cancel)?;
+    let (variance, covariance) = match needs {
         Needs::Means => (Vec::new(), Vec::new()),
         Needs::Variances => {
             let squares = squares(data, &means, cancel)?;
@@ -69,8 +77,8 @@ pub fn moments<F: Scalar>(data: &dyn Dataset<F>, demands: Demands, holes: bool, 
             (covariance.iter().step_by(d + 1).copied().collect(), covariance)
         }
     };
-    let Means { n_rows, mass, mean, fingerprint, .. } = means;
-    Ok(Moments { n_rows, mass, mean, variance, covariance, fingerprint })
+    let Means { n_rows, mass, mean, largest, fingerprint, .. } = means;
+    Ok(Moments { n_rows, mass, mean, variance, covariance, largest, fingerprint })
 }
 
 /// What the first reading finds.
@@ -80,6 +88,7 @@ struct Means {
     /// Mass of the values of each column.
     masses: Vec<f64>,
     mean: Vec<f64>,
+    largest: Vec<f64>,
     fingerprint: u64,
 }
 
@@ -91,11 +100,13 @@ struct FirstReading<F> {
     sums: Vec<f64>,
     /// A missing value has no weight in its column.
     absent: Vec<f64>,
+    /// Of codes only.
+    largest: Vec<f64>,
     fingerprint: u64,
 }
 
 impl Means {
-    fn of<F: Scalar>(data: &dyn Dataset<F>, domain: Domain, holes: bool, cancel: &Cancel) -> Result<Self> {
+    fn of<F: Scalar>(data: &dyn Dataset<F>, allowed: &Allowed, holes: bool, cancel: &Cancel) -> Result<Self> {
         let d = data.n_columns();
         let mut total = FirstReading {
             n_rows: 0,
@@ -103,24 +114,25 @@ impl Means {
             mass: 0.0,
             sums: vec![0.0; d],
             absent: vec![0.0; d],
+            largest: vec![0.0; if allowed.is_codes() { d } else { 0 }],
             fingerprint: d as u64,
         };
         data.for_each_slab(BLOCK, &mut |units| match units.csr() {
-            Some(table) => total.add_sparse(units, table, domain, cancel),
-            None => total.add(units, domain, holes, cancel),
+            Some(table) => total.add_sparse(units, table, allowed, cancel),
+            None => total.add(units, allowed, holes, cancel),
         })?;
-        let FirstReading { n_rows, pivot, mass, sums: mut mean, absent, fingerprint } = total;
+        let FirstReading { n_rows, pivot, mass, sums: mut mean, absent, largest, fingerprint } = total;
         let masses: Vec<f64> = absent.iter().map(|absent| mass - absent).collect();
         let pivot = pivot.unwrap_or_else(|| vec![F::ZERO; d]);
         for ((value, zero), &mass) in mean.iter_mut().zip(pivot).zip(&masses) {
             *value = zero.to_f64() + if mass > 0.0 { *value / mass } else { 0.0 };
         }
-        Ok(Self { n_rows, mass, masses, mean, fingerprint })
+        Ok(Self { n_rows, mass, masses, mean, largest, fingerprint })
     }
 }
 
 impl<F: Scalar> FirstReading<F> {
-    fn add(&mut self, units: &RowUnits<'_, F>, domain: Domain, holes: bool, cancel: &Cancel) -> Result<()> {
+    fn add(&mut self, units: &RowUnits<'_, F>, allowed: &Allowed, holes: bool, cancel: &Cancel) -> Result<()> {
         let d = units.dimension();
         if units.is_empty() {
             return Ok(());
@@ -142,6 +154,7 @@ impl<F: Scalar> FirstReading<F> {
                 units.read(range.clone(), &vec![F::ZERO; d], rows);
                 let (mut mass, mut sums, mut print) = (0.0, vec![0.0; d], 0);
                 let mut absent = vec![0.0; if holes { d } else { 0 }];
+                let mut largest = vec![0.0; if allowed.is_codes() { d } else { 0 }];
                 for (unit, row) in range.zip(rows.chunks_exact(d)) {
                     let weight = units.mass(unit);
                     mass += weight;
@@ -152,20 +165,24 @@ impl<F: Scalar> FirstReading<F> {
                             absent[column] += weight;
                             continue;
                         }
-                        if !domain.has(value.to_f64()) {
-                            domain.check("data", value, units.row_number(unit), column)?;
+                        if !allowed.has(value.to_f64(), column) {
+                            allowed.check("data", value, units.row_number(unit), column)?;
                         }
                         *sum += weight * (value.to_f64() - zero.to_f64());
                     }
+                    for (largest, value) in largest.iter_mut().zip(row) {
+                        *largest = value.to_f64().max(*largest);
+                    }
                 }
-                Ok((mass, sums, absent, print))
+                Ok((mass, sums, absent, largest, print))
             },
         )?;
-        for (mass, sums, absent, print) in parts {
+        for (mass, sums, absent, largest, print) in parts {
             self.mass += mass;
             self.fingerprint = fingerprint(self.fingerprint, [print]);
             self.sums.iter_mut().zip(sums).for_each(|(total, sum)| *total += sum);
             self.absent.iter_mut().zip(absent).for_each(|(total, part)| *total += part);
+            self.largest.iter_mut().zip(largest).for_each(|(total, part)| *total = part.max(*total));
         }
         self.n_rows += units.len();
         Ok(())
@@ -176,7 +193,7 @@ impl<F: Scalar> FirstReading<F> {
         &mut self,
         units: &RowUnits<'_, F>,
         table: Csr<'_, F>,
-        domain: Domain,
+        allowed: &Allowed,
         cancel: &Cancel,
     ) -> Result<()> {
         for range in blocks(units.len(), BLOCK) {
@@ -186,7 +203,7 @@ impl<F: Scalar> FirstReading<F> {
                 let (columns, values) = table.row(number);
                 self.mass += weight;
                 for (&column, &value) in columns.iter().zip(values) {
-                    domain.check("data", value, number, column as usize)?;
+                    allowed.check("data", value, number, column as usize)?;
                     self.sums[column as usize] += weight * value.to_f64();
                 }
                 let bits = values.iter().map(|value| value.to_f64().to_bits());
@@ -292,13 +309,11 @@ fn scatter<F: Scalar>(data: &dyn Dataset<F>, means: &Means, cancel: &Cancel) -> 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::data::{DenseRows, TableRows};
-
-    const DEMANDS: Demands = Demands { domain: Domain::Real, needs: Needs::Covariance, sparse: false, holes: false };
+    use crate::data::{DenseRows, Domain, TableRows};
 
     fn of(values: &[f64], d: usize, weights: Option<&[f64]>) -> Result<Moments> {
         let rows = DenseRows::new(values, d);
-        moments(&TableRows { rows: &rows, weights }, DEMANDS, false, &Cancel::default())
+        moments(&TableRows { rows: &rows, weights }, Needs::Covariance, &Domain::Real.into(), false, &Cancel::default())
     }
 
     #[test]

@@ -3,7 +3,7 @@
 use std::ops::Range;
 use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 
-use crate::data::{BatchSource, Dataset, DenseRows, Domain, RowUnits, Rows, batch_range, check_rows, cut_fingerprint};
+use crate::data::{Allowed, BatchSource, Dataset, DenseRows, RowUnits, Rows, batch_range, check_rows, cut_fingerprint};
 use crate::error::{Error, Result};
 use crate::parallel::Cancel;
 use crate::real::Real;
@@ -68,14 +68,14 @@ pub struct Stream<'a, F: Real> {
     weights: Option<&'a [f64]>,
     n_rows: OnceLock<usize>,
     /// What values must be, and whether some may be missing.
-    watched: OnceLock<(Domain, bool)>,
+    watched: Mutex<Option<(Allowed, bool)>>,
     cursor: Mutex<Option<Cursor<F>>>,
 }
 
 impl<'a, F: Real> Stream<'a, F> {
     /// Nothing is read yet.
     pub fn new(blocks: &'a dyn Blocks<F>, weights: Option<&'a [f64]>) -> Self {
-        Self { blocks, weights, n_rows: OnceLock::new(), watched: OnceLock::new(), cursor: Mutex::new(None) }
+        Self { blocks, weights, n_rows: OnceLock::new(), watched: Mutex::new(None), cursor: Mutex::new(None) }
     }
 
     fn cursor(&self) -> MutexGuard<'_, Option<Cursor<F>>> {
@@ -92,8 +92,9 @@ impl<'a, F: Real> Stream<'a, F> {
     }
 
     fn check(&self, units: &RowUnits<'_, F>) -> Result<()> {
-        let Some(&(domain, holes)) = self.watched.get() else { return Ok(()) };
-        check_rows(units, domain, holes, "data", &Cancel::default()).map_err(changed)
+        let watched = self.watched.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        let Some((allowed, holes)) = watched else { return Ok(()) };
+        check_rows(units, &allowed, holes, "data", &Cancel::default()).map_err(changed)
     }
 
     /// The values of the rows in `range`, which must be rows of the stream; reading goes on where it is, or starts
@@ -235,8 +236,8 @@ impl<F: Real> Dataset<F> for Stream<'_, F> {
         Ok(Box::new(StreamBatches { stream: self, n_batches, fingerprint }))
     }
 
-    fn watch(&self, domain: Domain, holes: bool) {
-        self.watched.get_or_init(|| (domain, holes));
+    fn watch(&self, allowed: Allowed, holes: bool) {
+        *self.watched.lock().unwrap_or_else(PoisonError::into_inner) = Some((allowed, holes));
     }
 
     fn can_seek(&self) -> bool {
@@ -328,7 +329,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::data::{Demands, Domain, Needs, TableRows, moments};
+    use crate::data::{Domain, Needs, TableRows, moments};
     use crate::parallel::Cancel;
 
     /// Rows 0, 1, 2, ... of two columns in blocks of the sizes of the list, for each reading another list.
@@ -413,8 +414,9 @@ mod tests {
 
             let cancel = Cancel::default();
             for needs in [Needs::Means, Needs::Variances, Needs::Covariance] {
-                let demands = Demands { domain: Domain::Real, needs, sparse: false, holes: true };
-                prop_assert_eq!(moments(&stream, demands, false, &cancel), moments(&table, demands, false, &cancel));
+                let allowed = Domain::Real.into();
+                let found = moments(&stream, needs, &allowed, false, &cancel);
+                prop_assert_eq!(found, moments(&table, needs, &allowed, false, &cancel));
             }
             let (ours, theirs) = (stream.batches(n_batches, None, 5)?, table.batches(n_batches, None, 5)?);
             prop_assert_eq!(ours.fingerprint(), theirs.fingerprint());

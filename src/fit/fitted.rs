@@ -195,7 +195,7 @@ impl Fitted {
         let demands = likelihood::demands(&self.specification.likelihood.name)?;
         let holes = self.specification.holes;
         check_form(&self.specification, rows.csr().is_some(), demands)?;
-        check_rows(&RowUnits::all(rows, None), demands.domain, holes, "X", cancel)?;
+        check_rows(&RowUnits::all(rows, None), &self.specification.allowed()?, holes, "X", cancel)?;
         let n_components = scored.scorer.n_components() - usize::from(scored.tail.is_some());
         let ids: Vec<ComponentId> = (0..n_components as u32).map(ComponentId).collect();
         let step = LocalStep {

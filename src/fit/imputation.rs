@@ -11,8 +11,15 @@ use crate::rng::{Choices, Purpose, stream};
 use crate::simd::Scalar;
 use crate::suffstats::Sufficient;
 
+/// The most probable code, the first of equals, and the probability of the others.
+fn most_probable(probabilities: impl Iterator<Item = f64>) -> (f64, f64) {
+    let best = probabilities.enumerate().fold((0, 0.0), |best, own| if own.1 > best.1 { own } else { best });
+    (best.0 as f64, 1.0 - best.1)
+}
+
 impl Fitted {
-    /// Mean and variance of every missing value; of the others the values themselves, and 0. Both (n, D).
+    /// Mean and variance of every missing value; of the others the values themselves, and 0. Both (n, D). Of codes the most
+    /// probable one, and the probability of the others.
     ///
     /// # Errors
     /// [`crate::Error::NotSupported`] for a likelihood that allows no missing values; as [`Fitted::evaluate`].
@@ -21,6 +28,8 @@ impl Fitted {
         let nothing = vec![0.0; self.summary.n_statistics];
         let components = self.components_and_prior(&nothing);
         let moments = try_map(components.len(), |k| model.likelihood.predictive_moments(components[k]))?;
+        let codes = model.likelihood.imputation().and_then(|imputation| imputation.codes());
+        let levels: Option<Vec<_>> = codes.map(|codes| codes.ranges().collect());
         let d = self.origin.len();
         // It checks the rows: sparse ones may be too many to be written out.
         let shares = self.predictive_shares(&model, rows, cancel)?;
@@ -29,14 +38,19 @@ impl Fitted {
             let own = row * shares.width..(row + 1) * shares.width;
             let (numbers, shares) = (&shares.components[own.clone()], &shares.values[own]);
             for column in (0..d).filter(|column| values[row * d + column].is_nan()).collect::<Vec<_>>() {
-                let (mut mean, mut square) = (0.0, 0.0);
-                for (&k, share) in numbers.iter().zip(shares).filter(|(_, share)| **share > 0.0) {
-                    let (m, v) = (moments[k as usize].0[column], moments[k as usize].1[column]);
-                    mean += share * m;
-                    square += share * (v + m * m);
-                }
-                values[row * d + column] = mean;
-                variances[row * d + column] = square - mean * mean;
+                let mixed = |at: usize| {
+                    let (mut mean, mut square) = (0.0, 0.0);
+                    for (&k, share) in numbers.iter().zip(shares).filter(|(_, share)| **share > 0.0) {
+                        let (m, v) = (moments[k as usize].0[at], moments[k as usize].1[at]);
+                        mean += share * m;
+                        square += share * (v + m * m);
+                    }
+                    (mean, square - mean * mean)
+                };
+                (values[row * d + column], variances[row * d + column]) = match &levels {
+                    Some(levels) => most_probable(levels[column].clone().map(|level| mixed(level).0)),
+                    None => mixed(column),
+                };
             }
         }
         Ok((values, variances))

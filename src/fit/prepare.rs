@@ -47,8 +47,8 @@ impl<'a, F: Scalar> Prepared<'a, F> {
         }
         let demands = likelihood::demands(&specification.likelihood.name)?;
         check_form(specification, rows.is_sparse(), demands)?;
-        rows.watch(demands.domain, specification.holes);
-        let data = moments(rows, demands, specification.holes, cancel)?;
+        rows.watch(specification.allowed()?, specification.holes);
+        let data = moments(rows, demands.needs, &specification.allowed()?, specification.holes, cancel)?;
         let n = data.n_rows;
         if n < 2 && !rows.can_seek() {
             return Err(Error::invalid("data", format!("{n} rows"), "at least two rows"));
@@ -56,6 +56,7 @@ impl<'a, F: Scalar> Prepared<'a, F> {
         let sizes = Sizes::new(specification, init, settings, n)?;
         let source = rows.batches(sizes.batches, settings.shuffle.then_some(settings.seed), data.fingerprint)?;
         let specification = specification.resolve(&data)?;
+        rows.watch(specification.allowed()?, specification.holes);
         // The origin is a number of the data's own type, so that taking it from a row is exact to the last bit of the row.
         let origin = data.mean.iter().map(|&value| F::from_f64(value).to_f64()).collect();
         let model = specification.build::<F>(origin)?;
@@ -193,7 +194,7 @@ pub(super) fn check_form(specification: &Specification, sparse: bool, demands: D
         return refuse("data", "a sparse array", "zeros are values like any other to it", "a dense array");
     }
     if specification.holes && !demands.holes {
-        let allowed = "DiagonalGaussian, Bernoulli or Poisson, or data without missing values";
+        let allowed = "DiagonalGaussian, Bernoulli, Categorical or Poisson, or data without missing values";
         return refuse("missing", "missing=\"marginalize\"", "it would not be exact", allowed);
     }
     if specification.holes && sparse {

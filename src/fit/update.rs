@@ -3,7 +3,7 @@
 use std::time::Instant;
 
 use crate::component::EditLog;
-use crate::data::{Demands, Moments, Needs, Rows, TableRows, moments, whole};
+use crate::data::{Moments, Needs, Rows, TableRows, moments, whole};
 use crate::error::{Error, Result};
 use crate::executor::{InProcess, LocalOptions};
 use crate::fit::Fitted;
@@ -76,8 +76,9 @@ impl Fitted {
         check_form(&self.specification, rows.csr().is_some(), demands)?;
         let table = TableRows { rows, weights };
         // Variances tell how far the rows lie from the origin; nothing follows a covariance any more.
-        let demands = Demands { needs: demands.needs.min(Needs::Variances), ..demands };
-        let data = moments(&table, demands, self.specification.holes, cancel).map_err(of_new_rows)?;
+        let needs = demands.needs.min(Needs::Variances);
+        let allowed = self.specification.allowed()?;
+        let data = moments(&table, needs, &allowed, self.specification.holes, cancel).map_err(of_new_rows)?;
         check_near(model.likelihood.as_ref(), &data)?;
         let source = whole(rows, weights)?;
         let local = LocalOptions {

@@ -5,12 +5,12 @@ use rand::RngExt;
 use crate::data::{Domain, Moments, Needs};
 use crate::error::{Error, Result};
 use crate::likelihood::count_family::{CountFamily, Counts};
-use crate::likelihood::counts::{LEAST, Tallied};
+use crate::likelihood::counts::{LEAST, Tallied, Tally};
 use crate::likelihood::{AtPoint, Draw, Estimate, Frame, Specification};
 use crate::parameters::{Parameters, Value, table, vector};
 use crate::registry::{DefaultValue, Entry, Feature, Kind, Parameter, Range, Support};
 use crate::rng::Generator;
-use crate::scoring::{Column, Row, RowFunction};
+use crate::scoring::{Column, RowFunction};
 use crate::special::{digamma, ln_beta, ln_gamma_difference, x_ln_x};
 
 /// p_d ~ Beta(`successes_d`, `failures_d`), x_d ~ Bernoulli(p_d). Statistics: sum x, and with missing values the count
@@ -149,9 +149,9 @@ impl CountFamily for Betas {
             .collect()
     }
 
-    fn at_point(&self, own: Tallied<'_>, points: Vec<f64>) -> AtPoint {
+    fn at_point(&self, own: Tallied<'_>, points: &[f64]) -> AtPoint {
         let mut at = AtPoint { log_likelihood: 0.0, log_prior: 0.0 };
-        let points = points.into_iter().map(log_odds);
+        let points = points.iter().copied().map(log_odds);
         for (((n, s), (success, failure)), prior) in columns(own).zip(points).zip(&self.0) {
             at.log_likelihood += s * success + (n - s) * failure;
             at.log_prior += (prior.successes - 1.0) * success + (prior.failures - 1.0) * failure
@@ -172,7 +172,7 @@ impl CountFamily for Betas {
         Ok(())
     }
 
-    fn posterior_parameters(&self, components: &[Tallied<'_>], _: bool) -> Parameters {
+    fn posterior_parameters(&self, components: &[Tallied<'_>], _: &Tally) -> Parameters {
         let all: Vec<Beta> = components.iter().flat_map(|own| self.posterior(*own)).collect();
         let of = |value: fn(&Beta) -> f64| table(self.0.len(), all.iter().map(value).collect());
         Parameters::from_pairs([("successes", of(|own| own.successes)), ("failures", of(|own| own.failures))])
@@ -199,19 +199,6 @@ impl CountFamily for Betas {
         let prior = self.0.clone();
         let at_zero = prior.iter().map(|prior| prior.smoothed_entropy(0.0)).sum();
         RowFunction::new(move |row| row.sum(at_zero, |column, x| prior[column].smoothed_entropy(x)))
-    }
-
-    fn moments(&self, own: Tallied<'_>) -> (Vec<f64>, Vec<f64>) {
-        self.posterior(own).into_iter().map(Beta::mean).map(|p| (p, p * (1.0 - p))).unzip()
-    }
-
-    fn log_predictive(&self, own: Tallied<'_>, _: f64, row: Row<'_>) -> f64 {
-        let column = |column: usize, x: f64| {
-            let ((n, s), prior) = (own.column(column), self.0[column]);
-            let n = n.max(s);
-            ((if x > 0.0 { prior.successes + s } else { prior.failures + n - s }) / (prior.total() + n)).ln()
-        };
-        row.sum_of(self.0.len(), column)
     }
 
     fn draw(&self, own: Tallied<'_>, from: Draw<'_>, generator: &mut Generator) -> Result<Vec<f64>> {

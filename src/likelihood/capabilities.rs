@@ -1,12 +1,14 @@
 //! Optional capabilities of a likelihood, and the errors where one is asked for that is not there.
 
+use std::iter::Sum;
+
 use crate::data::RowBlock;
 use crate::error::{Error, Result};
 use crate::likelihood::{Conjugate, Urn};
 use crate::objective::Objective;
 use crate::parameters::Parameters;
 use crate::rng::Generator;
-use crate::scoring::Scorer;
+use crate::scoring::{Codes, Scorer};
 use crate::simd::Scalar;
 use crate::suffstats::Sufficient;
 
@@ -101,6 +103,15 @@ pub struct AtPoint {
     pub log_prior: f64,
 }
 
+impl Sum for AtPoint {
+    fn sum<I: Iterator<Item = Self>>(all: I) -> Self {
+        all.fold(Self { log_likelihood: 0.0, log_prior: 0.0 }, |sum, own| Self {
+            log_likelihood: sum.log_likelihood + own.log_likelihood,
+            log_prior: sum.log_prior + own.log_prior,
+        })
+    }
+}
+
 /// Point estimates of components.
 pub trait PointEstimates {
     /// Contribution of a component's point estimate to its objective.
@@ -151,6 +162,11 @@ pub trait Imputation {
     /// # Errors
     /// As [`Conjugate::log_marginal`].
     fn predictive_moments(&self, component: Sufficient<'_>) -> Result<(Vec<f64>, Vec<f64>)>;
+
+    /// The levels of each column, for rows of codes: moments are then those of the levels' flags.
+    fn codes(&self) -> Option<&Codes> {
+        None
+    }
 }
 
 /// What rows are drawn from.
@@ -256,7 +272,7 @@ impl<F: Scalar> dyn Likelihood<F> + '_ {
     pub fn predictive_moments(&self, component: Sufficient<'_>) -> Result<(Vec<f64>, Vec<f64>)> {
         let Some(imputation) = self.imputation() else {
             let reason = "its predictive distribution of a value depends on the other columns of the row";
-            let allowed = "DiagonalGaussian, Bernoulli or Poisson";
+            let allowed = "DiagonalGaussian, Bernoulli, Categorical or Poisson";
             return Err(Error::not_supported("likelihood", "imputation for this likelihood", reason, allowed));
         };
         imputation.predictive_moments(component)

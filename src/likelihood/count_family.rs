@@ -3,24 +3,29 @@
 
 use std::fmt::Debug;
 
-use crate::data::{Moments, Needs, RowBlock};
+use crate::data::{Allowed, Moments, Needs, RowBlock};
 use crate::error::Result;
-use crate::likelihood::counts::{Tallied, Tally};
+use crate::likelihood::counts::{LEAST, Tallied, Tally};
 use crate::likelihood::{
     AtPoint, Conjugate, Density, Draw, Draws, Estimate, Frame, Imputation, Likelihood, PointEstimates, Scores,
     Specification, Urn, urn,
 };
 use crate::objective::Objective;
 use crate::parallel::map;
-use crate::parameters::{Parameters, table};
+use crate::parameters::Parameters;
 use crate::registry::{Entry, Feature};
 use crate::rng::Generator;
-use crate::scoring::{Column, ColumnScorer, Columns, Curve, Row, RowFunction, RowScorer, Scorer};
+use crate::scoring::{CodeScorer, Codes, Column, ColumnScorer, Columns, Curve, Row, RowFunction, RowScorer, Scorer};
 use crate::simd::{Lines, Scalar};
 use crate::suffstats::Sufficient;
 
 /// Prior and formulas of one family.
 pub trait CountFamily: Specification + Debug + Send + Sync + 'static {
+    /// How codes become flags, for a family of codes: it sees flags alone.
+    fn codes(&self) -> Option<Codes> {
+        None
+    }
+
     /// Name of the point estimates.
     const ESTIMATE: &'static str;
     /// Whether all values are 0 or 1.
@@ -33,15 +38,17 @@ pub trait CountFamily: Specification + Debug + Send + Sync + 'static {
     /// Point estimates, (D,).
     fn points(&self, own: Tallied<'_>, estimate: Estimate) -> Vec<f64>;
     /// See [`PointEstimates::at_point`]; `points` is of [`CountFamily::points`].
-    fn at_point(&self, own: Tallied<'_>, points: Vec<f64>) -> AtPoint;
+    fn at_point(&self, own: Tallied<'_>, points: &[f64]) -> AtPoint;
     /// See [`PointEstimates::check_mode`].
     fn check_mode(&self) -> Result<()>;
-    /// See [`Conjugate::posterior_parameters`]; `holes` says whether counts differ between columns.
-    fn posterior_parameters(&self, components: &[Tallied<'_>], holes: bool) -> Parameters;
+    /// See [`Conjugate::posterior_parameters`].
+    fn posterior_parameters(&self, components: &[Tallied<'_>], tally: &Tally) -> Parameters;
     /// E log p(x) without the base measure, (D,).
     fn expected(&self, own: Tallied<'_>) -> Vec<Column>;
-    /// log p(x) at a point estimate, without the base measure.
-    fn column_at(point: f64) -> Column;
+    /// log p(x) at a point estimate, without the base measure. The default is of a probability for each unit of x.
+    fn column_at(point: f64) -> Column {
+        Column::line(point.max(LEAST).ln(), 0.0)
+    }
     /// Minus the divergence of a row's smoothed statistics, but for [`CountFamily::row_divergence`]: a constant and
     /// (D,).
     fn divergence(&self, own: Tallied<'_>) -> (f64, Vec<Column>);
@@ -55,12 +62,19 @@ pub trait CountFamily: Specification + Debug + Send + Sync + 'static {
     fn predictive(&self, _components: &[Tallied<'_>], _log_weights: &[f64]) -> Option<RowScorer> {
         None
     }
-    /// See [`Imputation::predictive_moments`]; asked only of a family that allows missing values.
-    fn moments(&self, _own: Tallied<'_>) -> (Vec<f64>, Vec<f64>) {
-        (Vec::new(), Vec::new())
+    /// See [`Imputation::predictive_moments`]; the default is of flags.
+    fn moments(&self, own: Tallied<'_>) -> (Vec<f64>, Vec<f64>) {
+        self.points(own, Estimate::Mean).into_iter().map(|p| (p, p * (1.0 - p))).unzip()
     }
-    /// ln p(row | rows of a cluster) without the base measure; `memo` is of [`CountFamily::memo`].
-    fn log_predictive(&self, own: Tallied<'_>, memo: f64, row: Row<'_>) -> f64;
+    /// ln p(row | rows of a cluster) without the base measure; `memo` is of [`CountFamily::memo`]. The default is for
+    /// a family without [`CountFamily::predictive`].
+    fn log_predictive(&self, own: Tallied<'_>, _memo: f64, row: Row<'_>) -> f64 {
+        let points = self.points(own, Estimate::Mean);
+        row.sum_of(points.len(), |column, x| {
+            let Column { slope, constant, .. } = Self::column_at(points[column]);
+            constant + slope * x
+        })
+    }
     /// See [`Urn::memo`].
     fn memo(&self, _own: Tallied<'_>) -> f64 {
         0.0
@@ -103,7 +117,13 @@ impl<M: CountFamily> Specification for Counts<M> {
     }
 
     fn build(parameters: &Parameters, frame: Frame) -> Result<Self> {
-        Ok(Self { tally: Tally::new(frame.origin.len(), frame.holes), family: M::build(parameters, frame)? })
+        let tally = Tally::new(frame.origin.len(), frame.holes);
+        let family = M::build(parameters, frame)?;
+        Ok(Self { tally: Tally { codes: family.codes(), ..tally }, family })
+    }
+
+    fn allowed(parameters: &Parameters) -> Result<Allowed> {
+        M::allowed(parameters)
     }
 }
 
@@ -126,11 +146,11 @@ impl<M: CountFamily> Conjugate for Counts<M> {
 
     fn posterior_parameters(&self, components: &[Sufficient<'_>]) -> Result<Parameters> {
         let components: Vec<_> = components.iter().map(|component| self.tally.of(*component)).collect();
-        Ok(self.family.posterior_parameters(&components, self.tally.holes))
+        Ok(self.family.posterior_parameters(&components, &self.tally))
     }
 
     fn check_statistics(&self, components: &[Sufficient<'_>]) -> Result<()> {
-        self.tally.check(components, M::FLAGS)
+        self.tally.check(components, M::FLAGS || self.tally.codes.is_some())
     }
 }
 
@@ -154,8 +174,12 @@ impl<F: Scalar, M: CountFamily> Scores<F> for Counts<M> {
         let scorer = ColumnScorer::new(Curve::Line, packed, self.tally.holes).and_sparse();
         let terms =
             if density == Density::Divergence { Some(self.family.row_divergence()) } else { self.family.log_base() };
-        match terms {
-            Some(terms) => Ok(Box::new(scorer.with_row_terms(terms))),
+        let scorer = match terms {
+            Some(terms) => scorer.with_row_terms(terms),
+            None => scorer,
+        };
+        match &self.tally.codes {
+            Some(codes) => Ok(Box::new(CodeScorer::new(codes.clone(), scorer))),
             None => Ok(Box::new(scorer)),
         }
     }
@@ -175,7 +199,7 @@ impl<F: Scalar, M: CountFamily> Scores<F> for Counts<M> {
 impl<M: CountFamily> PointEstimates for Counts<M> {
     fn at_point(&self, component: Sufficient<'_>, estimate: Estimate) -> Result<AtPoint> {
         let own = self.tally.of(component);
-        Ok(self.family.at_point(own, self.family.points(own, estimate)))
+        Ok(self.family.at_point(own, &self.family.points(own, estimate)))
     }
 
     fn check_mode(&self) -> Result<()> {
@@ -184,13 +208,17 @@ impl<M: CountFamily> PointEstimates for Counts<M> {
 
     fn point_estimates(&self, components: &[Sufficient<'_>], estimate: Estimate) -> Result<Parameters> {
         let all = components.iter().flat_map(|component| self.family.points(self.tally.of(*component), estimate));
-        Ok(Parameters::from_pairs([(M::ESTIMATE, table(self.tally.origin.len(), all.collect()))]))
+        Ok(Parameters::from_pairs([(M::ESTIMATE, self.tally.table(all.collect()))]))
     }
 }
 
 impl<M: CountFamily> Imputation for Counts<M> {
     fn predictive_moments(&self, component: Sufficient<'_>) -> Result<(Vec<f64>, Vec<f64>)> {
         Ok(self.family.moments(self.tally.of(component)))
+    }
+
+    fn codes(&self) -> Option<&Codes> {
+        self.tally.codes.as_ref()
     }
 }
 
@@ -205,7 +233,8 @@ impl<M: CountFamily> Urn for Counts<M> {
         let base = urn::log_base(self, row);
         for (cache, out) in caches.chunks_exact(self.cache_len()).zip(out) {
             let (component, memo) = urn::parts(cache);
-            *out = base + self.family.log_predictive(self.tally.of(component), memo, row);
+            *out =
+                base + self.tally.with_row(row, |row| self.family.log_predictive(self.tally.of(component), memo, row));
         }
         Ok(())
     }

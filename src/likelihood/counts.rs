@@ -1,8 +1,12 @@
 //! What families of counts and flags share: their statistics, sums by column of the rows as they are.
 
+use std::ops::Range;
+
 use crate::data::RowBlock;
 use crate::error::{Error, Result};
+use crate::parameters::{Value, table};
 use crate::real::Plain;
+use crate::scoring::{Codes, Row};
 use crate::suffstats::Sufficient;
 
 /// The least probability or expected count that is not taken for zero in logarithms.
@@ -16,24 +20,62 @@ pub struct Tally {
     pub origin: Vec<f64>,
     /// Whether rows may have missing values.
     pub holes: bool,
+    /// How codes become flags, for rows of codes; their sums count what is there.
+    pub codes: Option<Codes>,
 }
 
 impl Tally {
     /// For this many columns.
     pub fn new(dimension: usize, holes: bool) -> Self {
-        Self { origin: vec![0.0; dimension], holes }
+        Self { origin: vec![0.0; dimension], holes, codes: None }
+    }
+
+    /// The number of sums.
+    fn n_sums(&self) -> usize {
+        self.codes.as_ref().map_or(self.origin.len(), Codes::n_levels)
+    }
+
+    /// Whether columns are counted beside their sums.
+    fn is_counted(&self) -> bool {
+        self.holes && self.codes.is_none()
+    }
+
+    /// Values by column of several components as a table, (K, D); by level (K, D, L), zero beyond a column's levels.
+    pub fn table(&self, values: Vec<f64>) -> Value {
+        let Some(codes) = &self.codes else { return table(self.origin.len(), values) };
+        let most = codes.ranges().map(|range| range.len()).max().unwrap_or(0);
+        let mut data = Vec::new();
+        for own in values.chunks_exact(codes.n_levels()) {
+            for range in codes.ranges() {
+                let end = data.len() + most;
+                data.extend_from_slice(&own[range]);
+                data.resize(end, 0.0);
+            }
+        }
+        Value::Array { shape: vec![values.len() / codes.n_levels(), codes.n_columns(), most], data }
+    }
+
+    /// Calls `f` with a row as the sums take it.
+    pub fn with_row<R>(&self, row: Row<'_>, f: impl FnOnce(Row<'_>) -> R) -> R {
+        match &self.codes {
+            Some(codes) => codes.with_row(row, f),
+            None => f(row),
+        }
     }
 
     /// Numbers a component.
     pub fn n_statistics(&self) -> usize {
-        (if self.holes { 2 } else { 1 }) * self.origin.len()
+        (if self.is_counted() { 2 } else { 1 }) * self.n_sums()
     }
 
     /// Adds rows, each times its weight.
     pub fn accumulate(&self, rows: RowBlock<'_, f64>, weights: &[f64], statistics: &mut [f64]) {
-        let (sums, counts) = statistics.split_at_mut(self.origin.len());
-        add_rows(rows, weights, sums);
-        if self.holes {
+        let (sums, counts) = statistics.split_at_mut(self.n_sums());
+        match &self.codes {
+            Some(codes) => codes.with_block(rows.dense(), |rows| add_rows(rows, weights, sums)),
+            None => add_rows(rows, weights, sums),
+        }
+        if self.is_counted() {
             add_presence(rows, weights, counts);
         }
     }
@@ -43,7 +85,7 @@ impl Tally {
     /// # Errors
     /// [`Error::Format`] saying what is wrong.
     pub fn check(&self, components: &[Sufficient<'_>], flags: bool) -> Result<()> {
-        let d = self.origin.len();
+        let d = self.n_sums();
         let largest = components.iter().flat_map(|own| &own.statistics[..d]).fold(0.0_f64, |most, s| most.max(s.abs()));
         let slack = ROUNDING * (1.0 + largest);
         check_presence(components.iter().map(|own| (own.count, &own.statistics[d..])))?;
@@ -61,7 +103,7 @@ impl Tally {
 
     /// The statistics of a component by column.
     pub fn of<'a>(&self, component: Sufficient<'a>) -> Tallied<'a> {
-        let (sums, counts) = component.statistics.split_at(self.origin.len());
+        let (sums, counts) = component.statistics.split_at(self.n_sums());
         Tallied { count: component.count, sums, counts }
     }
 }
@@ -78,6 +120,11 @@ pub struct Tallied<'a> {
 }
 
 impl<'a> Tallied<'a> {
+    /// Some of the sums, without counts of columns.
+    pub fn part(self, range: Range<usize>) -> Self {
+        Tallied { count: self.count, sums: &self.sums[range], counts: &[] }
+    }
+
     /// Count and sum of a column; what rounding has left below zero is zero.
     pub fn column(self, column: usize) -> (f64, f64) {
         (self.counts.get(column).copied().unwrap_or(self.count).max(0.0), self.sums[column].max(0.0))

@@ -5,6 +5,7 @@
 
 mod bernoulli;
 mod capabilities;
+mod categorical;
 mod count_family;
 mod counts;
 mod diagonal_gaussian;
@@ -23,7 +24,7 @@ mod zero_mean_gaussian;
 use std::fmt::Debug;
 use std::sync::Arc;
 
-use crate::data::{Demands, Domain, Moments, Needs, RowBlock};
+use crate::data::{Allowed, Demands, Domain, Moments, Needs, RowBlock};
 use crate::error::{Error, Result};
 use crate::parameters::Parameters;
 use crate::registry::{Entry, Feature};
@@ -34,6 +35,7 @@ pub use bernoulli::Bernoulli;
 pub use capabilities::{
     AtPoint, Density, Draw, Draws, Estimate, Imputation, Likelihood, Metric, PointEstimates, Scores, Seeding,
 };
+pub use categorical::Categorical;
 pub use diagonal_gaussian::DiagonalGaussian;
 pub use gaussian::Gaussian;
 pub use known_covariance_gaussian::KnownCovarianceGaussian;
@@ -65,6 +67,14 @@ pub trait Specification: Sized {
 
     /// Moments of the data that its defaults need.
     const NEEDS: Needs;
+
+    /// The values that rows may have, given complete parameters.
+    ///
+    /// # Errors
+    /// As [`Specification::check`].
+    fn allowed(_parameters: &Parameters) -> Result<Allowed> {
+        Ok(Self::ENTRY.domain.unwrap_or(Domain::Real).into())
+    }
 
     /// The likelihood of complete parameters for rows from which `origin` has been taken.
     ///
@@ -170,6 +180,17 @@ macro_rules! registry {
             Err(unknown(name))
         }
 
+        /// [`Specification::allowed`] of the likelihood called `name`.
+        ///
+        /// # Errors
+        /// Also where there is none of that name.
+        pub fn allowed(name: &str, parameters: &Parameters) -> Result<Allowed> {
+            $(if name == <$likelihood>::ENTRY.name {
+                return <$likelihood>::allowed(parameters);
+            })*
+            Err(unknown(name))
+        }
+
         /// What the likelihood called `name` asks of the data.
         ///
         /// # Errors
@@ -185,6 +206,7 @@ macro_rules! registry {
 
 registry!(
     Bernoulli,
+    Categorical,
     DiagonalGaussian,
     Gaussian,
     KnownCovarianceGaussian,
@@ -229,7 +251,13 @@ mod tests {
         parameters.0.extend(chosen.map(|(name, word)| (name.to_owned(), Value::Text(word.to_owned()))));
         let rows = DenseRows::new(vec![0.0, 1.0, 1.0, 0.0, 1.0, 1.0], 2);
         let asked = demands(entry.name).expect("a name of the registry");
-        let data = moments(&TableRows { rows: &rows, weights: None }, asked, false, &Cancel::default());
+        let data = moments(
+            &TableRows { rows: &rows, weights: None },
+            asked.needs,
+            &asked.domain.into(),
+            false,
+            &Cancel::default(),
+        );
         let data = data.expect("rows of every domain");
         let complete = resolve(entry.name, &parameters, &data).expect("defaults");
         build(entry.name, &complete, Frame { origin: vec![0.0; 2], holes: false }).expect("complete")

@@ -5,7 +5,7 @@ use rand_distr::{Binomial, Distribution};
 use crate::data::{Domain, Moments, Needs};
 use crate::error::{Error, Result};
 use crate::likelihood::count_family::{CountFamily, Counts};
-use crate::likelihood::counts::{LEAST, Tallied};
+use crate::likelihood::counts::{LEAST, Tallied, Tally};
 use crate::likelihood::gamma;
 use crate::likelihood::{AtPoint, Draw, Estimate, Frame, Specification};
 use crate::parameters::{Parameters, Value, table, vector};
@@ -28,8 +28,26 @@ pub struct Words {
 }
 
 impl Words {
+    /// Of these pseudo-counts.
+    pub fn new(pseudo_counts: Vec<f64>, coefficient: bool) -> Self {
+        Self { total: pseudo_counts.iter().sum(), pseudo_counts, coefficient }
+    }
+
+    /// Minus the divergence of the share of one word in its row, by word (mathematics 1h). The terms of all words stand
+    /// in each, since a row has one of them, or none.
+    pub fn divergence_of_one(&self, own: Tallied<'_>) -> Vec<Column> {
+        let (cost, columns) = self.divergence(own);
+        columns.iter().map(|column| Column::line((column.slope + cost) / (self.total + 1.0), 0.0)).collect()
+    }
+
+    /// Its part that depends on the row alone, by word, for equal pseudo-counts.
+    pub fn row_divergence_of_one(&self) -> Vec<f64> {
+        let (b, total, words) = (self.pseudo_counts[0], self.total + 1.0, self.pseudo_counts.len());
+        vec![-(words as f64 - 1.0) * x_ln_x(b / total) - x_ln_x((b + 1.0) / total); words]
+    }
+
     /// beta_0 + S, and the sum of it.
-    fn posterior(&self, own: Tallied<'_>) -> (Vec<f64>, f64) {
+    pub fn posterior(&self, own: Tallied<'_>) -> (Vec<f64>, f64) {
         let beta: Vec<f64> = self.pseudo_counts.iter().zip(own.sums).map(|(b, s)| b + s.max(0.0)).collect();
         let total = beta.iter().sum();
         (beta, total)
@@ -69,8 +87,7 @@ impl Specification for Words {
         Self::check(parameters)?;
         let d = frame.origin.len();
         let pseudo_counts = Parameters::required("pseudo_counts", parameters.positives("pseudo_counts", Some(d))?)?;
-        let (total, coefficient) = (pseudo_counts.iter().sum(), parameters.flag(&COEFFICIENT)?);
-        Ok(Self { pseudo_counts, total, coefficient })
+        Ok(Self::new(pseudo_counts, parameters.flag(&COEFFICIENT)?))
     }
 }
 
@@ -104,7 +121,7 @@ impl CountFamily for Words {
         }
     }
 
-    fn at_point(&self, own: Tallied<'_>, points: Vec<f64>) -> AtPoint {
+    fn at_point(&self, own: Tallied<'_>, points: &[f64]) -> AtPoint {
         let mut at = AtPoint { log_likelihood: 0.0, log_prior: ln_gamma(self.total) };
         for ((p, s), b) in points.iter().zip(own.sums).zip(&self.pseudo_counts) {
             let log = p.max(LEAST).ln();
@@ -123,7 +140,7 @@ impl CountFamily for Words {
         }
     }
 
-    fn posterior_parameters(&self, components: &[Tallied<'_>], _: bool) -> Parameters {
+    fn posterior_parameters(&self, components: &[Tallied<'_>], _: &Tally) -> Parameters {
         let all = components.iter().flat_map(|own| self.posterior(*own).0).collect();
         Parameters::from_pairs([("pseudo_counts", table(self.pseudo_counts.len(), all))])
     }
@@ -132,10 +149,6 @@ impl CountFamily for Words {
         let (beta, total) = self.posterior(own);
         let of_total = digamma(total);
         beta.iter().map(|b| Column::line(digamma(*b) - of_total, 0.0)).collect()
-    }
-
-    fn column_at(point: f64) -> Column {
-        Column::line(point.max(LEAST).ln(), 0.0)
     }
 
     /// `-sum (b_0 + x) ln(share of it / phi)`.

@@ -5,7 +5,7 @@ use rand_distr::Distribution;
 use crate::data::{Domain, Moments, Needs};
 use crate::error::{Error, Result};
 use crate::likelihood::count_family::{CountFamily, Counts};
-use crate::likelihood::counts::{LEAST, Tallied};
+use crate::likelihood::counts::{LEAST, Tallied, Tally};
 use crate::likelihood::gamma;
 use crate::likelihood::{AtPoint, Draw, Estimate, Frame, Specification};
 use crate::parameters::{Parameters, Value, table, vector};
@@ -130,7 +130,7 @@ impl CountFamily for Rates {
             .collect()
     }
 
-    fn at_point(&self, own: Tallied<'_>, points: Vec<f64>) -> AtPoint {
+    fn at_point(&self, own: Tallied<'_>, points: &[f64]) -> AtPoint {
         let mut at = AtPoint { log_likelihood: 0.0, log_prior: 0.0 };
         for (((n, s), theta), prior) in own.columns().zip(points).zip(&self.0) {
             at.log_likelihood += s * theta.max(LEAST).ln() - n * theta;
@@ -148,12 +148,12 @@ impl CountFamily for Rates {
         }
     }
 
-    fn posterior_parameters(&self, components: &[Tallied<'_>], holes: bool) -> Parameters {
+    fn posterior_parameters(&self, components: &[Tallied<'_>], tally: &Tally) -> Parameters {
         let d = self.0.len();
         let all: Vec<Rate> = components.iter().flat_map(|own| self.posterior(*own)).collect();
         let shape = table(d, all.iter().map(|own| own.shape).collect());
         // The same in all columns unless values are missing.
-        let rate = if holes {
+        let rate = if tally.holes {
             table(d, all.iter().map(|own| own.rate).collect())
         } else {
             vector(all.iter().step_by(d).map(|own| own.rate).collect())

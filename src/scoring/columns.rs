@@ -116,6 +116,11 @@ impl<F: Scalar> ColumnScorer<F> {
         }
     }
 
+    /// A component as it was given.
+    pub fn component(&self, component: usize) -> &Columns {
+        &self.components[component]
+    }
+
     /// Ready for sparse rows too.
     #[must_use]
     pub fn and_sparse(mut self) -> Self {

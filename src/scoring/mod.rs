@@ -3,6 +3,7 @@
 
 mod bounds;
 mod by_row;
+mod codes;
 mod columns;
 mod drift;
 mod kernel;
@@ -13,6 +14,7 @@ mod sparse;
 
 pub use bounds::PairBounds;
 pub use by_row::{Row, RowFunction, RowScorer};
+pub use codes::{CodeScorer, Codes};
 pub use columns::{Column, ColumnScorer, Columns, Curve};
 pub use drift::Drift;
 pub use quadratic::{Link, Quadratic, QuadraticScorer};

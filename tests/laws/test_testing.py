@@ -66,6 +66,7 @@ def test_kinds_of_rows(kind: str, shows: Callable[[np.ndarray], bool], data: st.
         ("counts", "large", lambda X: X.max() > 100),
         ("binary", "clusters", lambda X: set(np.unique(X)) == {0.0, 1.0}),
         ("binary", "zero_rows", lambda X: (X == 0).all(axis=1).any()),
+        ("codes", "clusters", lambda X: X.max() < 4),
     ],
 )
 @given(data=st.data())
@@ -124,7 +125,7 @@ def test_problems_are_what_was_asked_for(problem: testing.Problem) -> None:
 def test_problems_have_the_kinds_that_their_likelihood_knows(problem: testing.Problem) -> None:
     zeros = bool((problem.X == 0).all(axis=1).any())
     constant = bool((problem.X[0] == problem.X).all(axis=0).any())
-    counts = type(problem.model.likelihood)._domain in ("counts", "binary")
+    counts = type(problem.model.likelihood)._domain in ("counts", "binary", "codes")
     assert constant or (counts and zeros)
 
 

@@ -56,7 +56,8 @@ def degenerate(name: str, kind: str) -> Array:
     if kind == "repeated_rows":
         rows = np.repeat(rows[:4], 20, axis=0)
     if kind == "outlier":
-        rows[5] = 1.0 if LIKELIHOODS[name].domain == "binary" else np.round(1e3 * (1.0 + np.abs(rows[5])))
+        bounded = LIKELIHOODS[name].domain in ("binary", "codes")
+        rows[5] = 1.0 if bounded else np.round(1e3 * (1.0 + np.abs(rows[5])))
     if kind == "zeros":
         rows[::2] = 0.0
     return rows

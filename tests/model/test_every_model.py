@@ -218,6 +218,8 @@ def test_rows_come_in_their_own_domain(likelihood: str) -> None:
         np.testing.assert_array_equal(rows, np.round(rows))
     if LIKELIHOODS[likelihood].domain == "binary":
         assert np.isin(rows, (0, 1)).all()
+    if LIKELIHOODS[likelihood].domain == "codes":
+        assert np.isin(rows, np.arange(5)).all()
     assert np.isfinite(fit.evaluate(rows))
 
 

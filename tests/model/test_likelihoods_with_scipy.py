@@ -18,6 +18,7 @@ RNG = np.random.default_rng(7)
 REAL = RNG.normal(size=(40, 3)) + RNG.integers(3, size=(40, 1)) * 4.0
 COUNTS = RNG.poisson([1.0, 4.0, 9.0], size=(40, 3)).astype(float)
 FLAGS = RNG.integers(2, size=(40, 3)).astype(float)
+CODES = np.random.default_rng(8).integers([2, 3, 5], size=(40, 3)).astype(float)
 COVARIANCE = np.array([[2.0, 0.3, 0.0], [0.3, 1.0, 0.1], [0.0, 0.1, 1.5]])
 PRECISION = np.array([[1.0, 0.2, 0.1], [0.2, 0.7, 0.0], [0.1, 0.0, 0.5]])
 
@@ -67,6 +68,15 @@ def bernoulli(own: dict[str, Any], rows: Array) -> Array:
     return np.asarray(stats.betabinom.logpmf(rows, 1, own["successes"], own["failures"]).sum(1))
 
 
+def categorical(own: dict[str, Any], rows: Array) -> Array:
+    """One trial for each column."""
+    columns = [
+        stats.dirichlet_multinomial.logpmf(np.eye(5, dtype=int)[codes, :levels], counts[:levels], 1)
+        for codes, counts, levels in zip(rows.astype(int).T, own["pseudo_counts"], (2, 3, 5), strict=True)
+    ]
+    return np.asarray(np.sum(columns, axis=0))
+
+
 def poisson(own: dict[str, Any], rows: Array) -> Array:
     return np.asarray(stats.nbinom.logpmf(rows, own["shape"], own["rate"] / (own["rate"] + 1)).sum(1))
 
@@ -87,6 +97,7 @@ CASES: dict[str, tuple[Any, Array, Density]] = {
     ),
     "multinomial": (sb.Multinomial([0.5, 1.0, 2.0]), COUNTS, multinomial),
     "bernoulli": (sb.Bernoulli([0.5, 1.0, 2.0], failures=[1.0, 0.7, 3.0]), FLAGS, bernoulli),
+    "categorical": (sb.Categorical([0.5, 1.0, 2.0], levels=[2, 3, 5]), CODES, categorical),
     "poisson": (sb.Poisson([0.5, 1.0, 2.0], rate=0.4), COUNTS, poisson),
 }
 cases = pytest.mark.parametrize("name", CASES)
@@ -133,6 +144,8 @@ def test_draws_have_the_moments_of_the_predictive(name: str) -> None:
         expected = fit.weights @ fit.point_estimates["probabilities"] * draws.sum(1)[0]
     elif name == "bernoulli":
         expected = fit.weights @ fit.point_estimates["probabilities"]
+    elif name == "categorical":
+        expected = fit.weights @ (fit.point_estimates["probabilities"] @ np.arange(5))
     elif name == "poisson":
         expected = fit.weights @ fit.point_estimates["rate"]
     else:

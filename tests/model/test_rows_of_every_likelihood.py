@@ -15,6 +15,7 @@ from kinds import LIKELIHOODS, every_likelihood, public
 WRONG: dict[str, dict[str, float]] = {
     "real": {"nan": np.nan, "infinite": np.inf, "minus_infinite": -np.inf},
     "counts": {"nan": np.nan, "infinite": np.inf, "negative": -1.0, "half": 0.5, "beyond_2^53": 2.0**53 + 2},
+    "codes": {"nan": np.nan, "infinite": np.inf, "negative": -1.0, "half": 0.5, "unseen": 4.0},
     "binary": {"nan": np.nan, "infinite": np.inf, "two": 2.0, "half": 0.5, "negative": -1.0},
 }
 READERS: dict[str, Callable[[sb.Fit, Any], Any]] = {
@@ -26,7 +27,9 @@ READERS: dict[str, Callable[[sb.Fit, Any], Any]] = {
     "evaluate": lambda fit, rows: fit.evaluate(rows),
 }
 OF_COUNTS = [name for name, kind in LIKELIHOODS.items() if kind.domain != "real"]
-of_counts = pytest.mark.parametrize("likelihood", OF_COUNTS)
+of_sparse_rows = pytest.mark.parametrize(
+    "likelihood", [name for name, kind in LIKELIHOODS.items() if public(kind.public)._accepts_sparse]
+)
 
 
 @pytest.mark.parametrize(
@@ -83,7 +86,7 @@ def sparse_case(seed: int, likelihood: str, **options: Any) -> tuple[Case, scipy
     return replaced(case, rows=rows), scipy.sparse.csr_array(rows)
 
 
-@of_counts
+@of_sparse_rows
 @pytest.mark.parametrize("sparsity", [2, None])
 def test_sparse_rows_are_dense_rows(likelihood: str, sparsity: int | None) -> None:
     """The same fit, in batches too, and the same answers."""
@@ -102,7 +105,7 @@ def test_sparse_rows_are_dense_rows(likelihood: str, sparsity: int | None) -> No
                 np.testing.assert_allclose(read(sparse, table), read(dense, case.rows), rtol=1e-8, atol=1e-10)
 
 
-@of_counts
+@of_sparse_rows
 @pytest.mark.parametrize("init", ["kmeans++", "random"])
 def test_sparse_rows_start_where_dense_rows_do(likelihood: str, init: str) -> None:
     """The same seeds, and so the same fit, with parameters that follow the data in the same way."""
@@ -114,7 +117,7 @@ def test_sparse_rows_start_where_dense_rows_do(likelihood: str, init: str) -> No
     np.testing.assert_array_equal(sparse.predict(table), dense.predict(case.rows))
 
 
-@of_counts
+@of_sparse_rows
 def test_sparse_rows_in_any_form(likelihood: str) -> None:
     """Unsorted columns, duplicates that add up, explicit zeros, other formats and types of index: the same bits."""
     case, table = sparse_case(6, likelihood)
@@ -166,7 +169,7 @@ def test_duplicates_add_up() -> None:
     assert fit_from(replaced(case, rows=halves), passes(2)).elbo == pytest.approx(fit_from(summed, passes(2)).elbo)
 
 
-@of_counts
+@of_sparse_rows
 def test_wrong_values_of_sparse_rows_are_refused(likelihood: str) -> None:
     case, table = sparse_case(8, likelihood)
     wrong = table.copy()
@@ -197,7 +200,7 @@ def test_sparse_rows_have_no_holes(likelihood: str) -> None:
             fit_from(replaced(case, rows=holed), missing=missing)
 
 
-@of_counts
+@of_sparse_rows
 def test_rows_of_zeros(likelihood: str) -> None:
     """They are rows like others: nothing but zeros still fits, and its numbers are finite."""
     case = make_case(11, likelihood=likelihood)

@@ -1,4 +1,4 @@
-"""Oracle of the models of counts and of binary features: mathematics 1e, 1f and 1g.
+"""Oracle of the models of counts, of binary features and of codes: mathematics 1e, 1f, 1g and 1h.
 
 Conventions as in `models`.
 """
@@ -79,6 +79,59 @@ class Bernoulli(Likelihood):
 
     def kl(self, natural: Array) -> float:
         columns = zip(self.decode(natural).T, self.decode(self.prior_natural).T, strict=True)
+        return sum(dirichlet_kl(own, prior) for own, prior in columns)
+
+
+class Categorical(Likelihood):
+    """x_d in {0, ..., levels_d - 1} ~ phi_d, phi_d ~ Dirichlet(beta_d, ..., beta_d); x_d may be NaN (mathematics 1h).
+
+    natural = [beta_dv], column after column, T(x) = [x_d = v].
+    """
+
+    def __init__(self, pseudo_counts: Array, levels: Array) -> None:
+        self.levels = np.asarray(levels).astype(int)
+        self.dimension = len(self.levels)
+        self.prior_natural = np.repeat(np.broadcast_to(np.asarray(pseudo_counts, float), self.dimension), self.levels)
+
+    def columns(self, natural: Array) -> list[Array]:
+        """The pseudo-counts of each column."""
+        return np.split(natural, np.cumsum(self.levels)[:-1])
+
+    def flat(self, table: Array) -> Array:
+        """Values by column and level, (D, L), as one vector."""
+        return np.concatenate([row[:levels] for row, levels in zip(table, self.levels, strict=True)])
+
+    def table(self, flat: Array) -> Array:
+        """The opposite, with zeros beyond the levels of a column."""
+        columns = self.columns(flat)
+        return np.array([np.pad(column, (0, self.levels.max() - len(column))) for column in columns])
+
+    def natural(self, **component: Array) -> Array:
+        return self.flat(component["pseudo_counts"])
+
+    def sufficient_statistics(self, rows: Array) -> Array:
+        columns = [rows[:, [d]] == np.arange(levels) for d, levels in enumerate(self.levels)]
+        return np.hstack(columns).astype(float)
+
+    def log_base_measure(self, rows: Array) -> Array:
+        return np.zeros(len(rows))
+
+    def log_normaliser(self, natural: Array) -> float:
+        return float(sum(gammaln(column).sum() - gammaln(column.sum()) for column in self.columns(natural)))
+
+    def expected_log_likelihood(self, natural: Array, rows: Array) -> Array:
+        logs = [digamma(column) - digamma(column.sum()) for column in self.columns(natural)]
+        return self.sufficient_statistics(rows) @ np.concatenate(logs)
+
+    def log_predictive(self, natural: Array, rows: Array) -> Array:
+        return self.sufficient_statistics(rows) @ np.log(self.probabilities(natural))
+
+    def probabilities(self, natural: Array) -> Array:
+        """Expected probabilities of all levels."""
+        return np.concatenate([column / column.sum() for column in self.columns(natural)])
+
+    def kl(self, natural: Array) -> float:
+        columns = zip(self.columns(natural), self.columns(self.prior_natural), strict=True)
         return sum(dirichlet_kl(own, prior) for own, prior in columns)
 
 

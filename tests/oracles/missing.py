@@ -9,6 +9,7 @@ import numpy as np
 from scipy import stats
 from scipy.special import betaln, digamma, gammaln, logsumexp
 
+from oracles import discrete
 from oracles.gaussians import gamma_kl, precision_kl
 from oracles.models import LOG_2PI, Array, Likelihood, dirichlet_kl
 from oracles.variational import Globals, Specification
@@ -30,6 +31,15 @@ class MissingLikelihood(Likelihood):
     def predictive_variance(self, natural: Array) -> Array:
         """v_kd of mathematics 6.2."""
         raise NotImplementedError
+
+    def mixed(self, responsibilities: Array, naturals: Sequence[Array]) -> tuple[Array, Array]:
+        """Values and variances of all entries, had they been missing."""
+        means = np.array([self.predictive_mean(each) for each in naturals])
+        variances = np.array([self.predictive_variance(each) for each in naturals])
+        mean = responsibilities @ means
+        # A column of weight zero must not turn an infinite variance into NaN.
+        second = np.where(responsibilities[:, :, None] > 0, variances + means**2, 0.0)
+        return mean, (responsibilities[:, :, None] * second).sum(1) - mean**2
 
 
 class MissingDiagonal(MissingLikelihood):
@@ -145,6 +155,16 @@ class MissingBernoulli(MissingLikelihood):
         return np.asarray(probability * (1 - probability))
 
 
+class MissingCategorical(discrete.Categorical, MissingLikelihood):
+    """A missing code is the most probable one, and its variance the probability of the others (mathematics 6.2)."""
+
+    def mixed(self, responsibilities: Array, naturals: Sequence[Array]) -> tuple[Array, Array]:
+        mixtures = responsibilities @ np.array([self.probabilities(each) for each in naturals])
+        columns = np.split(mixtures, np.cumsum(self.levels)[:-1], axis=1)
+        modes = np.column_stack([column.argmax(1) for column in columns]).astype(float)
+        return modes, 1.0 - np.column_stack([column.max(1) for column in columns])
+
+
 class MissingPoisson(MissingLikelihood):
     """natural = [b_d, a_d] (a rate for every column), T(x) = M [1, x] (mathematics 1.7)."""
 
@@ -209,11 +229,6 @@ def imputed(rows: Array, mixture: Specification, state: Globals) -> tuple[Array,
     likelihood = mixture.likelihood
     assert isinstance(likelihood, MissingLikelihood)
     responsibilities, naturals = predictive_responsibilities(rows, mixture, state)
-    means = np.array([likelihood.predictive_mean(each) for each in naturals])
-    variances = np.array([likelihood.predictive_variance(each) for each in naturals])
-    mean = responsibilities @ means
-    # A column of weight zero must not turn an infinite variance into NaN.
-    second = np.where(responsibilities[:, :, None] > 0, variances + means**2, 0.0)
-    variance = (responsibilities[:, :, None] * second).sum(1) - mean**2
+    mean, variance = likelihood.mixed(responsibilities, naturals)
     hole = np.isnan(rows)
     return np.where(hole, mean, rows), np.where(hole, variance, 0.0)

@@ -295,6 +295,36 @@ class BernoulliPoints(Points):
         return {"probabilities": weighted_mean(rows, weights)}
 
 
+class CategoricalPoints(Points):
+    """Modes over probabilities, which stand in a table with zeros beyond the levels of a column."""
+
+    likelihood: discrete.Categorical
+
+    def log_density(self, point: Point, rows: Array) -> Array:
+        statistics = self.likelihood.sufficient_statistics(rows)
+        return np.asarray(xlogy(statistics, self.likelihood.flat(point["probabilities"])).sum(1))
+
+    def log_prior(self, point: Point) -> float:
+        own, prior = (self.likelihood.columns(each) for each in (self._flat(point), self.likelihood.prior_natural))
+        return float(sum(stats.dirichlet.logpdf(p, b) for p, b in zip(own, prior, strict=True)))
+
+    def _flat(self, point: Point) -> Array:
+        return self.likelihood.flat(point["probabilities"])
+
+    def _normalised(self, flat: Array) -> Point:
+        columns = [column / column.sum() for column in self.likelihood.columns(flat)]
+        return {"probabilities": self.likelihood.table(np.concatenate(columns))}
+
+    def mode(self, statistics: Array) -> Point:
+        return self._normalised(np.maximum(self.likelihood.posterior(statistics) - 1, 0.0))
+
+    def plug_in(self, natural: Array) -> Point:
+        return self._normalised(natural)
+
+    def most_likely(self, rows: Array, weights: Array, ridge: Any) -> Point:
+        return self._normalised(weights @ self.likelihood.sufficient_statistics(rows))
+
+
 class PoissonPoints(Points):
     """Modes over rates."""
 
@@ -328,6 +358,7 @@ POINTS: dict[type[models.Likelihood], Callable[[Any], Points]] = {
     gaussians.KnownCovarianceGeneral: KnownPoints,
     discrete.Multinomial: MultinomialPoints,
     discrete.Bernoulli: BernoulliPoints,
+    discrete.Categorical: CategoricalPoints,
     discrete.Poisson: PoissonPoints,
 }
 

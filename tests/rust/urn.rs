@@ -27,7 +27,8 @@ fn rows(domain: Domain, n: usize, d: usize, missing: bool, seed: u64) -> Vec<f64
     let mut value = || match domain {
         Domain::Real | Domain::Centred => generator.sample::<f64, _>(StandardNormal) + 3.0,
         Domain::Counts => f64::from(generator.random_range(0_u32..6)) * f64::from(generator.random_range(0_u32..2)),
-        _ => f64::from(generator.random_range(0_u32..2)),
+        Domain::Binary => f64::from(generator.random_range(0_u32..2)),
+        Domain::Codes => f64::from(generator.random_range(0_u32..4)),
     };
     let mut rows: Vec<f64> = (0..n * d).map(|_| value()).collect();
     if missing {
@@ -41,7 +42,13 @@ impl Case {
         let asked = demands(name).expect("a name of the registry");
         let values = rows(asked.domain, n, d, missing, seed);
         let rows = DenseRows::new(&values[..], d);
-        let data = moments(&TableRows { rows: &rows, weights: None }, asked, missing, &Cancel::default());
+        let data = moments(
+            &TableRows { rows: &rows, weights: None },
+            asked.needs,
+            &asked.domain.into(),
+            missing,
+            &Cancel::default(),
+        );
         let data = data.expect("rows of the domain");
         let parameters = match name {
             "KnownCovarianceGaussian" => {
@@ -125,7 +132,7 @@ proptest! {
     }
 
     #[test]
-    fn predictives_of_rows_that_join_add_up_to_the_log_marginal(n in 1_usize..14, d in 1_usize..6, seed in any::<u64>()) {
+    fn predictives_of_joining_rows_add_up_to_the_log_marginal(n in 1_usize..14, d in 1_usize..6, seed in any::<u64>()) {
         for case in Case::all(n, d, seed) {
             let (mut cache, mut total) = (case.empty(), 0.0);
             for row in 0..n {

@@ -111,6 +111,8 @@ def rows(
     """
     if likelihood is not None and likelihood._accepts_sparse and _is_sparse(value):
         return _sparse_rows(value, argument, n_columns, minimum)
+    if likelihood is not None and likelihood._domain == "codes":
+        value = _with_codes(value)
     array = numeric(value, argument, _ROWS_ALLOWED)
     if array.ndim != 2:
         hint = _hint_on_rank(array, argument, n_columns)
@@ -120,7 +122,9 @@ def rows(
     dtype: type[np.float32] | type[np.float64] = np.float32 if single else np.float64
     if array.dtype == dtype and array.flags.aligned:
         return array
-    whole_numbers = likelihood is not None and likelihood._domain in ("counts", "binary") and array.dtype.kind in "biu"
+    whole_numbers = (
+        likelihood is not None and likelihood._domain in ("counts", "binary", "codes") and array.dtype.kind in "biu"
+    )
     if whole_numbers:
         _check_held(array, argument)
     # A list has no type that could be kept, and counts have one that they should have.
@@ -341,6 +345,26 @@ def _is_pandas_table_of_numbers(value: object) -> bool:
         and isinstance(value, pandas.DataFrame)
         and all(column.kind in _NUMBERS for column in value.dtypes)
     )
+
+
+def _with_codes(value: Any) -> Any:
+    """Return a pandas table with the codes of its categories, NaN where there is none; anything else as it is."""
+    pandas = sys.modules.get("pandas")
+    if pandas is None or not isinstance(value, pandas.DataFrame):
+        return value
+    names = [isinstance(column, pandas.CategoricalDtype) for column in value.dtypes]
+    known = [name or column.kind in _NUMBERS for name, column in zip(names, value.dtypes, strict=True)]
+    if not any(names) or not all(known):
+        return value
+    rows = np.empty(value.shape)
+    for at, name in enumerate(names):
+        column = value.iloc[:, at]
+        if name:
+            codes = column.cat.codes.to_numpy(np.float64)
+            rows[:, at] = np.where(codes < 0, np.nan, codes)
+        else:
+            rows[:, at] = column.to_numpy(np.float64, na_value=np.nan)
+    return rows
 
 
 def _is_sparse(value: object) -> bool:

@@ -364,6 +364,50 @@ class Bernoulli(Likelihood):
 
 
 @dataclass(frozen=True, eq=False, repr=False)
+class Categorical(Likelihood):
+    r"""Rows of integer codes with independent columns, with a Dirichlet base measure each.
+
+    .. math:: x_d \mid \phi_d \sim \mathrm{Categorical}(\phi_d), \quad
+              \phi_d \sim \mathrm{Dirichlet}(\beta_{0d}, \dots, \beta_{0d})
+
+    Column d holds codes from 0 to one less than its number of levels. The order of codes means nothing. Values may be
+    missing (``fit(missing="marginalize")``), which leaves out their column; in categorical columns of a pandas data
+    frame, which are read by their codes, a missing value is NaN too. A code that is negative, fractional or beyond the
+    levels is an error that names its column.
+
+    Parameters
+    ----------
+    pseudo_counts : float or array_like of shape (D,), optional
+        :math:`\beta_0 > 0`, for each level of each column. Default: 0.5, the best or next to it among
+        0.1, 0.5, 1 and one over the number of levels on eight sets, by the density of held-out rows.
+    levels : int or array_like of int, shape (D,), optional
+        The number of levels of each column, at most 2**20. Default: the largest code of the column plus one. Give it
+        where later rows may have codes that the fitted rows lack.
+
+    Raises
+    ------
+    InvalidType
+        A parameter is not made of numbers.
+    InvalidArgument
+        A parameter has the wrong shape or a value that is not allowed.
+
+    Examples
+    --------
+    >>> import stickbreak as sb
+    >>> sb.Categorical(levels=[2, 3])
+    Categorical(levels=[2.0, 3.0])
+    """
+
+    _name: ClassVar[str] = "Categorical"
+    _domain: ClassVar[str] = "codes"
+    _accepts_missing: ClassVar[bool] = True
+
+    pseudo_counts: ArrayLike | None = None
+    _: KW_ONLY
+    levels: ArrayLike | None = None
+
+
+@dataclass(frozen=True, eq=False, repr=False)
 class Poisson(Likelihood):
     r"""Rows of counts with independent columns, with a Gamma base measure each.
 

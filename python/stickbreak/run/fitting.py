@@ -103,7 +103,8 @@ def fit(
         responsibilities.
     missing : {"error", "marginalize"}
         What to do with missing values (NaN): raise an error, or let each row count with the values that it has, which
-        is exact for `DiagonalGaussian`, `Bernoulli` and `Poisson`, and refused (NotSupported) for the others and for
+        is exact for `DiagonalGaussian`, `Bernoulli`, `Categorical` and `Poisson`, and refused (NotSupported) for the
+        others and for
         sparse arrays. Rows without any value have no part in the fit, which an `EmptyRowsWarning` says.
     progress : bool, optional
         Whether to show a progress bar on stderr. Default: on a terminal, after two seconds.
@@ -233,7 +234,7 @@ def _check_missing(model: Mixture, holes: bool) -> None:
             "missing",
             f'missing="marginalize" for {type(model.likelihood).__name__}',
             "it would not be exact",
-            "DiagonalGaussian, Bernoulli or Poisson, or data without missing values",
+            "DiagonalGaussian, Bernoulli, Categorical or Poisson, or data without missing values",
         )
 
 

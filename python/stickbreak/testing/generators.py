@@ -47,6 +47,9 @@ def positive_definite(rng: Generator, dimension: int) -> Array:
 
 Draw = Callable[[Generator, Setting], Any]
 
+# Codes of the domain "codes" are below this.
+CODES = 4
+
 # How a parameter looks, by its name or by that of its class and its own; of Gaussians, in the units of the data.
 PARAMETERS: Mapping[str, Draw] = {
     "mean": lambda rng, setting: setting.location + setting.spread * rng.standard_normal(setting.dimension),
@@ -58,6 +61,8 @@ PARAMETERS: Mapping[str, Draw] = {
     "DiagonalGaussian.rate": lambda rng, setting: setting.spread**2 * rng.uniform(0.3, 2.0, setting.dimension),
     "SphericalGaussian.shape": lambda rng, setting: rng.uniform(0.5, 4.0),
     "SphericalGaussian.rate": lambda rng, setting: setting.spread**2 * rng.uniform(0.3, 2.0),
+    # Beyond all codes of the domain "codes".
+    "levels": lambda rng, setting: rng.integers(CODES, CODES + 3, setting.dimension),
     "pseudo_counts": lambda rng, setting: rng.uniform(0.1, 3.0, setting.dimension),
     "successes": lambda rng, setting: rng.uniform(0.1, 3.0, setting.dimension),
     "failures": lambda rng, setting: rng.uniform(0.1, 3.0, setting.dimension),
@@ -222,6 +227,15 @@ def _binary(change: Change) -> Change:
     return changed
 
 
+def _coded(change: Change) -> Change:
+    """Rows of codes that rise with the value, so that they differ from cluster to cluster, and then the change."""
+
+    def changed(rng: Generator, rows: Array) -> Array:
+        return change(rng, np.asarray(np.clip(np.floor(rows / 2.0 + CODES / 2), 0.0, CODES - 1.0)))
+
+    return changed
+
+
 def _with_rows_of_zeros(rng: Generator, rows: Array) -> Array:
     """Return rows of which some, or all, hold nothing but zeros."""
     return np.asarray(np.where(rng.random(len(rows))[:, None] < rng.choice([0.3, 1.0]), 0.0, rows))
@@ -254,6 +268,7 @@ DOMAINS: Mapping[str, Mapping[str, Change]] = {
         kind: _counted(change) for kind, change in {**_DISCRETE, "outlier": _with_an_outlier, "large": _large}.items()
     },
     "binary": {kind: _binary(change) for kind, change in _DISCRETE.items()},
+    "codes": {kind: _coded(change) for kind, change in _DISCRETE.items()},
 }
 
 

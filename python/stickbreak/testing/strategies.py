@@ -170,13 +170,14 @@ def rows(
         The number of rows. Default: any from 2 to 40.
     dimension : int, optional
         D, the number of columns. Default: any from 1 to 4.
-    domain : {"real", "centred", "counts", "binary"}
-        What values there are: numbers; numbers with columns of mean zero; whole numbers from 0; zeros and ones.
+    domain : {"real", "centred", "counts", "binary", "codes"}
+        What values there are: numbers; numbers with columns of mean zero; whole numbers from 0; zeros and ones; integer
+        codes from 0 to 3.
     kinds : sequence of str, optional
         The kinds to draw from. Default: all of the domain, which are "clusters", "duplicates" (few distinct rows) and
         "constant_columns" of all; "collinear", "scaled" (by 1e-12 to 1e12) and "outlier" of numbers, and, of "real",
-        "offset" (by up to 1e8 for data of size one); "zero_rows" and "zero_columns" of counts and of zeros and ones;
-        "outlier" (one row a thousand times as large) and "large" (up to 20,000) of counts.
+        "offset" (by up to 1e8 for data of size one); "zero_rows" and "zero_columns" of counts, of codes and of zeros
+        and ones; "outlier" (one row a thousand times as large) and "large" (up to 20,000) of counts.
     dtype : dtype, optional
         float32 or float64. Default: either.
 

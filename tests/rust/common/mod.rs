@@ -62,7 +62,7 @@ pub fn model<F: Scalar>(likelihood: &str, process: &str, k: usize, rows: &[F], d
     let table = DenseRows::new(rows, d);
     let asked = demands(likelihood).expect("a name of the registry");
     let rows = TableRows { rows: &table, weights: None };
-    let data = moments(&rows, asked, false, &Cancel::default()).expect("finite rows");
+    let data = moments(&rows, asked.needs, &asked.domain.into(), false, &Cancel::default()).expect("finite rows");
     let origin = data.mean.iter().map(|&x| F::from_f64(x).to_f64()).collect();
     specification(likelihood, process, k).resolve(&data).expect("defaults").build(origin).expect("defaults")
 }

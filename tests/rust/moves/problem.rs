@@ -91,7 +91,8 @@ impl Problem {
         let asked = demands(case.likelihood).expect("a name of the registry");
         let weights: Option<Vec<f64>> = weights;
         let rows = TableRows { rows: &dense, weights: weights.as_deref() };
-        let data = moments(&rows, asked, specification.holes, &Cancel::default()).expect("rows of its domain");
+        let data = moments(&rows, asked.needs, &asked.domain.into(), specification.holes, &Cancel::default())
+            .expect("rows of its domain");
         // Sparse rows are taken as they are.
         let origin = if case.form == Form::Sparse { vec![0.0; dimension] } else { data.mean.clone() };
         let model = specification.resolve(&data).expect("defaults").build(origin).expect("defaults");

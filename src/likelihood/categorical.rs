@@ -1,0 +1,120 @@
+//! Independent columns of integer codes with a Dirichlet base measure each (mathematics 1h): a word for each column.
+
+use crate::data::{Allowed, Domain, MOST_LEVELS, Moments, Needs};
+use crate::error::Result;
+use crate::likelihood::count_family::{CountFamily, Counts};
+use crate::likelihood::counts::{Tallied, Tally};
+use crate::likelihood::multinomial::Words;
+use crate::likelihood::{AtPoint, Draw, Estimate, Frame, Specification};
+use crate::parameters::{Parameters, vector};
+use crate::registry::{DefaultValue, Entry, Feature, Kind, Parameter, Range, Support};
+use crate::rng::{Choices, Generator};
+use crate::scoring::{Codes, Column, RowFunction};
+
+/// phi_d ~ Dir(`pseudo_counts_d`, for each of `levels_d`), x_d ~ phi_d. Statistics: the number of rows by level.
+pub type Categorical = Counts<Levels>;
+
+/// The base measure of each column, (D,).
+#[derive(Debug)]
+pub struct Levels {
+    codes: Codes,
+    columns: Vec<Words>,
+}
+
+impl Levels {
+    fn parts<'a>(&'a self, own: Tallied<'a>) -> impl Iterator<Item = (&'a Words, Tallied<'a>)> {
+        self.columns.iter().zip(self.codes.ranges()).map(move |(words, range)| (words, own.part(range)))
+    }
+
+    fn each<T>(&self, own: Tallied<'_>, of: impl Fn(&Words, Tallied<'_>) -> Vec<T>) -> Vec<T> {
+        self.parts(own).flat_map(|(words, own)| of(words, own)).collect()
+    }
+}
+
+impl Specification for Levels {
+    const ENTRY: Entry = Entry {
+        domain: Some(Domain::Codes),
+        faces: &["scores", "points", "imputation", "draws", "urn"],
+        supports: &[Support::always(Feature::Missing), Support::always(Feature::Moves)],
+        parameters: &[
+            Parameter::new("pseudo_counts", Kind::NumberOrVector(Range::POSITIVE), DefaultValue::Data),
+            Parameter::new("levels", Kind::NumberOrVector(Range::closed(1.0, MOST_LEVELS as f64)), DefaultValue::Data),
+        ],
+        ..Entry::new("Categorical")
+    };
+    const NEEDS: Needs = Needs::Means;
+    fn check(parameters: &Parameters) -> Result<()> {
+        parameters.check(&Self::ENTRY)?;
+        parameters.integers("levels", None, MOST_LEVELS).map(drop)
+    }
+
+    fn resolve(parameters: &Parameters, data: &Moments) -> Result<Parameters> {
+        let d = data.dimension();
+        let pseudo_counts = parameters.positives("pseudo_counts", Some(d))?.unwrap_or_else(|| vec![0.5; d]);
+        let levels = parameters.positives("levels", Some(d))?;
+        let levels = levels.unwrap_or_else(|| data.largest.iter().map(|code| code + 1.0).collect());
+        Ok(Parameters::from_pairs([("pseudo_counts", vector(pseudo_counts)), ("levels", vector(levels))]))
+    }
+
+    fn allowed(parameters: &Parameters) -> Result<Allowed> {
+        Ok(Allowed::codes(parameters.integers("levels", None, MOST_LEVELS)?.unwrap_or_default()))
+    }
+
+    fn build(parameters: &Parameters, frame: Frame) -> Result<Self> {
+        let d = Some(frame.origin.len());
+        let pseudo_counts = Parameters::required("pseudo_counts", parameters.positives("pseudo_counts", d)?)?;
+        let levels = Parameters::required("levels", parameters.integers("levels", d, MOST_LEVELS)?)?;
+        let columns = pseudo_counts.into_iter().zip(&levels).map(|(b, &own)| Words::new(vec![b; own as usize], false));
+        Ok(Self { codes: Codes::new(&levels), columns: columns.collect() })
+    }
+}
+
+impl CountFamily for Levels {
+    const ESTIMATE: &'static str = "probabilities";
+    fn codes(&self) -> Option<Codes> {
+        Some(self.codes.clone())
+    }
+
+    fn log_marginal(&self, own: Tallied<'_>) -> f64 {
+        self.parts(own).map(|(words, own)| words.log_marginal(own)).sum()
+    }
+
+    fn divergence_from_prior(&self, own: Tallied<'_>) -> f64 {
+        self.parts(own).map(|(words, own)| words.divergence_from_prior(own)).sum()
+    }
+
+    fn points(&self, own: Tallied<'_>, estimate: Estimate) -> Vec<f64> {
+        self.each(own, |words, own| words.points(own, estimate))
+    }
+
+    fn at_point(&self, own: Tallied<'_>, points: &[f64]) -> AtPoint {
+        self.parts(own).zip(self.codes.ranges()).map(|((words, own), range)| words.at_point(own, &points[range])).sum()
+    }
+
+    fn check_mode(&self) -> Result<()> {
+        self.columns.iter().try_for_each(Words::check_mode)
+    }
+
+    fn posterior_parameters(&self, components: &[Tallied<'_>], tally: &Tally) -> Parameters {
+        let all = components.iter().flat_map(|own| self.each(*own, |words, own| words.posterior(own).0));
+        Parameters::from_pairs([("pseudo_counts", tally.table(all.collect()))])
+    }
+
+    fn expected(&self, own: Tallied<'_>) -> Vec<Column> {
+        self.each(own, Words::expected)
+    }
+
+    fn divergence(&self, own: Tallied<'_>) -> (f64, Vec<Column>) {
+        (0.0, self.each(own, Words::divergence_of_one))
+    }
+
+    fn row_divergence(&self) -> RowFunction {
+        let columns: Vec<f64> = self.columns.iter().flat_map(Words::row_divergence_of_one).collect();
+        RowFunction::new(move |row| row.sum(0.0, |level, x| x * columns[level]))
+    }
+
+    fn draw(&self, own: Tallied<'_>, from: Draw<'_>, generator: &mut Generator) -> Result<Vec<f64>> {
+        let points = self.points(own, from.estimate.unwrap_or(Estimate::Mean));
+        Ok(self.codes.ranges().map(|levels| generator.choose(&points[levels]) as f64).collect())
+    }
+}
