@@ -270,7 +270,9 @@ fn a_gaussian_cluster_equals_the_textbook_formula() {
     let rows = [[1.0, 2.0], [0.5, -1.0], [3.0, 0.25]];
     let mut cache = vec![0.0; urn.cache_len()];
     urn.clear(&mut cache).expect("a prior");
-    rows.iter().for_each(|row| urn.add(&mut cache, Row::Dense(row)).expect("definite"));
+    for row in &rows {
+        urn.add(&mut cache, Row::Dense(row)).expect("definite");
+    }
     let (n, mean) = (3.0, [1.5, 1.25 / 3.0]);
     let entry = |i: usize, j: usize| {
         let scatter: f64 = rows.iter().map(|row| (row[i] - mean[i]) * (row[j] - mean[j])).sum();
