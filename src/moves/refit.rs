@@ -79,7 +79,7 @@ impl RowCopies {
         }
     }
 
-    /// Whether these can be copies of rows of so many batches: what is read from a file may be anything.
+    /// Whether these can be copies of rows of `n_batches` batches: what is read from a file may be anything.
     pub(super) fn fits(&self, n_batches: usize) -> bool {
         let n = self.rows.len();
         let lengths = (self.batches.len(), self.responsibilities.len());

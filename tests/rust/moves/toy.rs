@@ -168,18 +168,15 @@ impl Setting<'_> {
         let options = LocalOptions { sparsity: self.sparsity, margin: None, bounds_memory: 0, keep: Keep::Summary };
         let cancel = Cancel::default();
         let mut executor = Wire(InProcess::new(model, &source, options, cancel.clone())?.with_moves(self.moves));
-        let position = match checkpoint {
-            Some(bytes) => {
-                let (position, states) = Identity::default().read(bytes, BATCHES, model.likelihood.n_statistics())?;
-                executor.load_states(&states)?;
-                position
-            }
-            None => {
-                let labels: Vec<u32> = (0..N as u32).map(|row| row % 4 + row / 4 % 2 * 4).collect();
-                let edits = EditLog::with_components(8);
-                let start = start(model, rows.as_ref(), None, &edits.components()?, &labels);
-                Position::first(Memo::starting_from(start, BATCHES, N as f64), edits)
-            }
+        let position = if let Some(bytes) = checkpoint {
+            let (position, states) = Identity::default().read(bytes, BATCHES, model.likelihood.n_statistics())?;
+            executor.load_states(&states)?;
+            position
+        } else {
+            let labels: Vec<u32> = (0..N as u32).map(|row| row % 4 + row / 4 % 2 * 4).collect();
+            let edits = EditLog::with_components(8);
+            let start = start(model, rows.as_ref(), None, &edits.components()?, &labels);
+            Position::first(Memo::starting_from(start, BATCHES, N as f64), edits)
         };
         let (seed, sparsity, margin) = (3, self.sparsity, None);
         let round = Round { model, moves: self.moves, sparsity, margin, seed, n_batches: BATCHES, cancel: &cancel };
