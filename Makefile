@@ -1,5 +1,7 @@
 # Everything a contributor runs; continuous integration and pre-commit run the same targets.
-# Each target makes what it needs: the environment .venv (no activation) and a release build of the core in it.
+# Each target makes what it needs: the environment .venv (no activation) and a build of the core in it. Tests, lint and
+# docs share one that is quick to make and checks itself (the profile `dev`); `make demo`, benches and wheels are
+# releases.
 
 SHELL := bash
 .SHELLFLAGS := -euo pipefail -c
@@ -19,30 +21,42 @@ export VIRTUAL_ENV := $(CURDIR)/$(VENV)
 export PYO3_PYTHON := $(CURDIR)/$(BIN)/python
 unexport CONDA_PREFIX PYTHONHOME PYTHONPATH
 
-# Directories are listed too: their time changes when a file is added or removed.
-RUST_SOURCES := $(shell find src crates -type d -o -name '*.rs') \
-	$(wildcard Cargo.toml Cargo.lock crates/*/Cargo.toml rust-toolchain.toml)
+# Extensions are loaded by an interpreter, so they link against none.
+export PYO3_BUILD_EXTENSION_MODULE := 1
+
+# A test has one thread unless threads are its subject (tests/conftest.py), and there is one process a core.
+PYTEST := $(BIN)/python -m pytest --numprocesses auto --dist loadfile
+CARGO_TEST := RAYON_NUM_THREADS=1 cargo test
 
 .PHONY: help
 help: ## print this list
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-10s %s\n", $$1, $$2 }' Makefile
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-11s %s\n", $$1, $$2 }' Makefile
 
 .PHONY: demo
-demo: $(STAMPS)/extension ## fit half a million image patches; the model and a figure go to demo/
+demo: release ## fit half a million image patches; the model and a figure go to demo/
 	$(BIN)/python -m stickbreak.demo
 
 .PHONY: test
-test: $(STAMPS)/dev $(STAMPS)/extension ## all tests but the slow ones
-	cargo test
-	$(BIN)/python -m pytest
+test: $(STAMPS)/dev checked ## all tests but the slow and the long ones
+	$(CARGO_TEST)
+	$(PYTEST)
+
+.PHONY: test-moves
+test-moves: $(STAMPS)/dev checked ## the tests of moves, after an edit in src/moves
+	$(CARGO_TEST) moves::
+	$(PYTEST) tests/moves
 
 .PHONY: test-slow
-test-slow: $(STAMPS)/dev $(STAMPS)/extension ## the slow tests
-	cargo test -- --ignored
-	$(BIN)/python -m pytest -m slow
+test-slow: $(STAMPS)/dev checked ## the slow tests: all combinations, real data, many rows
+	$(CARGO_TEST) -- --ignored
+	$(PYTEST) -m slow
+
+.PHONY: test-long
+test-long: $(STAMPS)/dev checked ## tests that take hours: Geweke, calibration, injected bugs, the papers
+	$(PYTEST) -m long || [ $$? -eq 5 ] # 5: there is none yet
 
 .PHONY: lint
-lint: $(STAMPS)/dev $(STAMPS)/extension stubs ## formatting, clippy, ruff, types, stubs, structure
+lint: $(STAMPS)/dev checked stubs ## formatting, clippy, ruff, types, stubs, structure
 	cargo fmt --all --check
 	cargo clippy --locked --workspace --all-targets -- --deny warnings
 	$(BIN)/ruff format --check
@@ -58,16 +72,16 @@ format: $(STAMPS)/dev ## format Rust and Python
 	$(BIN)/ruff format
 
 .PHONY: bench
-bench: $(STAMPS)/dev $(STAMPS)/extension ## all benches; RESULTS=benches/results keeps the raw output
+bench: $(STAMPS)/dev release ## all benches; RESULTS=benches/results keeps the raw output
 	mkdir -p $(RESULTS)
-	cargo bench 2>&1 | tee $(RESULTS)/criterion.txt
+	cargo bench --package stickbreak-benches 2>&1 | tee $(RESULTS)/criterion.txt
 	@for bench in $(basename $(notdir $(wildcard benches/*.py))); do \
 		echo "benches/$$bench.py"; \
 		$(BIN)/python benches/$$bench.py 2>&1 | tee $(RESULTS)/$$bench.txt; \
 	done
 
 .PHONY: papers
-papers: $(STAMPS)/dev $(STAMPS)/extension ## the papers' experiments; RESULTS=benches/results keeps text and figures
+papers: $(STAMPS)/dev release ## the papers' experiments; RESULTS=benches/results keeps text and figures
 	mkdir -p $(RESULTS)/papers
 	@for experiment in blei_jordan blei_jordan_images memoized_toy memoized_toy_moves memoized_mnist memoized_ablation \
 		memoized_patches sparse_mixtures; do \
@@ -76,21 +90,35 @@ papers: $(STAMPS)/dev $(STAMPS)/extension ## the papers' experiments; RESULTS=be
 	done
 
 .PHONY: docs
-docs: $(STAMPS)/dev $(STAMPS)/extension ## the site in docs/_build/html and the core's pages in target/doc
+docs: $(STAMPS)/dev checked ## the site in docs/_build/html and the core's pages in target/doc
 	$(BIN)/python -m sphinx --fail-on-warning --keep-going --quiet -b html docs docs/_build/html
 	RUSTDOCFLAGS="--deny warnings" cargo doc --no-deps --package stickbreak
 	@echo "Open docs/_build/html/index.html"
 
 .PHONY: stubs
-stubs: $(STAMPS)/dev $(STAMPS)/extension ## compare _core.pyi with the built module
+stubs: $(STAMPS)/dev checked ## compare _core.pyi with the built module
 	$(BIN)/python -m mypy.stubtest --allowlist tests/api/stubtest_allowlist.txt stickbreak._core
 
 .PHONY: api
-api: $(STAMPS)/dev $(STAMPS)/extension ## rewrite the snapshot of the public API, tests/api/public_api.txt
+api: $(STAMPS)/dev checked ## rewrite the snapshot of the public API, tests/api/public_api.txt
 	$(BIN)/python scripts/public_api.py --write
 
 .PHONY: build
-build: $(STAMPS)/extension ## the release build of the core in .venv
+build: release ## a release build of the core in .venv
+
+# Cargo knows what is out of date. With all targets the extension has the features of the tests, so they share the
+# core. Both builds go to the same place in the package: it holds the one that was asked for last.
+.PHONY: checked
+checked: $(STAMPS)/package ## the build of the core that tests run on, in .venv
+	@scripts/setup.sh check
+	cargo build --all-targets
+	@scripts/setup.sh extension debug
+
+.PHONY: release
+release: $(STAMPS)/package
+	@scripts/setup.sh check
+	cargo build --release --package stickbreak-python
+	@scripts/setup.sh extension release
 
 # On Linux zig links against old versions of the C library, so that the wheel runs on all that are in use.
 # The files of an sdist all have one old date: beside an earlier build, cargo takes changed ones for unchanged.
@@ -98,11 +126,15 @@ ifeq ($(shell uname -s),Linux)
 WHEEL_OPTIONS := --zig --compatibility manylinux_2_17
 endif
 
+# An sdist has no benches, so cargo takes their crates out of its Cargo.lock, which `--locked` would forbid; that ours
+# is whole is checked first.
 .PHONY: wheel
 wheel: $(STAMPS)/wheel ## an sdist, and a wheel built from it, in dist/; what is in them is checked
 	@scripts/setup.sh check
 	rm -rf dist target/wheel
-	CARGO_TARGET_DIR="$(CURDIR)/target/wheel" PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/maturin build --release --locked --sdist $(WHEEL_OPTIONS) --out dist
+	cargo metadata --locked --format-version 1 > /dev/null
+	CARGO_TARGET_DIR="$(CURDIR)/target/wheel" PATH="$(CURDIR)/$(BIN):$$PATH" \
+		$(BIN)/maturin build --release --sdist $(WHEEL_OPTIONS) --out dist
 	$(BIN)/python scripts/check_wheel.py dist
 
 .PHONY: test-wheel
@@ -135,7 +167,7 @@ $(STAMPS)/dev: $(STAMPS)/venv pyproject.toml
 	@scripts/setup.sh pip --group test --group lint --group docs
 	@touch $@
 
-$(STAMPS)/extension: $(STAMPS)/tools $(RUST_SOURCES)
-	@scripts/setup.sh check
-	PIP_QUIET=1 $(BIN)/maturin develop --release --extras demo
+$(STAMPS)/package: $(STAMPS)/tools pyproject.toml Cargo.toml scripts/install_editable.py
+	@echo "Installing the package where it lies, and what it needs"
+	@$(BIN)/python scripts/install_editable.py $(BIN)/maturin
 	@touch $@

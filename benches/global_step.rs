@@ -3,13 +3,11 @@
 //! Its arithmetic is `f64` whatever the rows are, so rates are percentages of the `f64` FMA peak. Useful operations
 //! are one Cholesky factor and one inverse of it a component, `2/3 K D^3`; n does not enter.
 
-mod common;
-
 use std::hint::black_box;
 
-use common::{Bench, Sizes, State, generate, short_name};
 use stickbreak::elbo;
 use stickbreak::simd::Scalar;
+use stickbreak_benches::{Bench, Sizes, State, generate, short_name};
 
 const DEFAULT: Sizes = Sizes { n: 8192, d: 64, k: 128, width: 4, threads: 1 };
 

@@ -2,8 +2,8 @@
 
 Three lines each: every score computed; with all that spares work (a margin of 20 nats, and memory for bounds); and the
 dense floor, the time of the useful operations at the FMA peak of this machine: n K D (D + 1) for scores and
-n L D (D + 1) for sums. A time is the median of three passes after the first. `cargo bench --bench peak` measures the
-peak. `of peak` is the floor as a share of the first line, `share` what share of all scores the last pass with a margin
+n L D (D + 1) for sums. A time is the median of three passes after the first. The bench `peak` measures the peak.
+`of peak` is the floor as a share of the first line, `share` what share of all scores the last pass with a margin
 computed.
 
 python benches/growth.py [--figure FILE]
@@ -69,7 +69,7 @@ class Times:
 
 def peak() -> float:
     """Operations per second of one thread in float32."""
-    command = ["cargo", "bench", "--quiet", "--bench", "peak"]
+    command = ["cargo", "bench", "--quiet", "--package", "stickbreak-benches", "--bench", "peak"]
     done = subprocess.run(command, cwd=ROOT, check=True, stdout=subprocess.PIPE, text=True)
     found = re.search(r"float32: ([\d.]+) Gflop/s", done.stdout)
     if found is None:

@@ -1,18 +1,15 @@
 //! How many instructions each kernel executes, counted by callgrind: a record without noise.
 //!
-//! The program starts itself under valgrind once for each kernel and counts the second of two equal runs. valgrind knows
-//! no AVX-512, so the kernels are those of the instruction set that it does know. `necessary` is the share of what cannot be
-//! spared: the fused multiply-adds of the triangles, in whole vectors.
+//! The program starts itself under valgrind once for each kernel and counts the second of two equal runs. valgrind
+//! knows no AVX-512, so the kernels are those of the instruction set that it does know. `necessary` is the share of
+//! what cannot be spared: the fused multiply-adds of the triangles, in whole vectors.
 
 #![allow(clippy::print_stdout, reason = "a program that prints a table")]
-
-mod common;
 
 use std::env;
 use std::hint::black_box;
 use std::process::{Command, Output};
 
-use common::{Data, Sizes, State, generate};
 use pulp::{Simd, WithSimd};
 use stickbreak::data::RowBlock;
 use stickbreak::linalg::{add_moments, packed_len};
@@ -20,6 +17,7 @@ use stickbreak::responsibilities::TopL;
 use stickbreak::scoring::{Block, Scorer, Scratch};
 use stickbreak::simd::{Instructions, Lines, Scalar};
 use stickbreak::special::{exp_of_nonpositive, ln_of_positive};
+use stickbreak_benches::{Data, Sizes, State, generate};
 
 /// In the environment of the program under valgrind: the kernel to run.
 const KERNEL: &str = "STICKBREAK_KERNEL";

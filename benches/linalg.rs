@@ -1,5 +1,5 @@
-//! Moments of weighted rows by our own kernel and by products of faer's, and the factors that faer computes. One thread,
-//! float64, D from 2 to 256. The decisions are in `linalg.md`.
+//! Moments of weighted rows by our own kernel and by products of faer's, and the factors that faer computes. One
+//! thread, float64, D from 2 to 256. The decisions are in `linalg.md`.
 //!
 //! Criterion's `elem/s` are useful floating-point operations per second: `m D (D + 1)` for moments.
 

@@ -1,14 +1,12 @@
-//! The local step by n, D, K, L, type and threads: packed components in, summary out; and its scores alone, from the rows to
-//! the responsibilities.
+//! The local step by n, D, K, L, type and threads: packed components in, summary out; and its scores alone, from the
+//! rows to the responsibilities.
 //!
 //! Rates are percentages of the machine's FMA peak. Useful operations are `n K D (D + 1)` for scores and
 //! `n L D (D + 1)` for statistics; what is computed beside the triangles is not counted.
 
-mod common;
-
-use common::{Bench, Sizes, State, generate, short_name};
 use stickbreak::local_step::{ByScore, Keep};
 use stickbreak::simd::Scalar;
+use stickbreak_benches::{Bench, Sizes, State, generate, short_name};
 
 const DEFAULT: Sizes = Sizes { n: 8192, d: 64, k: 128, width: 4, threads: 1 };
 

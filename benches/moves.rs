@@ -1,12 +1,9 @@
 //! What moves cost beside a local step: gaps of pairs, the ranking of pairs, and fresh parts of components, by threads.
 //!
-//! Useful operations: of the local step as in its own bench; of the ranking a Cholesky factor, `D^3 / 3`, for every pair;
-//! of the creation of parts, scores and statistics of 20 turns over a subsample, `2 n J D (D + 1)` each, of which most
-//! stop earlier.
+//! Useful operations: of the local step as in its own bench; of the ranking a Cholesky factor, `D^3 / 3`, for every
+//! pair; of the creation of parts, scores and statistics of 20 turns over a subsample, `2 n J D (D + 1)` each, of which
+//! most stop earlier.
 
-mod common;
-
-use common::{Bench, Sizes, State as Mixture, generate, short_name};
 use stickbreak::component::{ComponentId, EditLog};
 use stickbreak::data::{DenseRows, RowUnits};
 use stickbreak::local_step::{ByScore, Keep};
@@ -16,6 +13,7 @@ use stickbreak::parallel::Cancel;
 use stickbreak::parameters::Parameters;
 use stickbreak::responsibilities::Sparsity;
 use stickbreak::simd::Scalar;
+use stickbreak_benches::{Bench, Sizes, State as Mixture, generate, short_name};
 
 const DEFAULT: Sizes = Sizes { n: 32_768, d: 50, k: 80, width: 4, threads: 1 };
 /// Parts of a component, and turns over its subsample.

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from check_citations import check_citations
+from check_lengths import RUST_BLANKED
 from python_floors import check_python_floors
 
 # Floors of src/, lowest first. A module may use lower floors and, on its own floor, only modules to its left.
@@ -100,10 +101,6 @@ CHANGELOG_LINE = re.compile(
     r"|### (Added|Changed|Deprecated|Removed|Fixed|Security)|- \S.*|  +\S.*|\[[^\]]+\]: \S+|"
 )
 
-RUST_BLANKED = re.compile(
-    r"""//[^\n]*|/\*.*?\*/|b?r(?P<hashes>\#*)".*?"(?P=hashes)|b?"(?:\\.|[^"\\])*"|b?'(?:\\u\{[^}]*\}|\\x..|\\.|[^'\\\n])'""",
-    re.DOTALL,
-)
 TEST_ATTRIBUTE = re.compile(r"#\[cfg\((?:test|all\(test\b[^\]]*\))\)\]\s*(?:#\[[^\]]*\]\s*)*")
 
 

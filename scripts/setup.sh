@@ -3,6 +3,7 @@
 #   scripts/setup.sh check       check Rust and the linker
 #   scripts/setup.sh venv        the same, then make .venv with a new pip in it
 #   scripts/setup.sh pip ARGS    run `pip install ARGS` in .venv
+#   scripts/setup.sh extension FOLDER    put the core that cargo built in target/FOLDER into the package
 # VENV names another environment than .venv, relative to the repository.
 set -euo pipefail
 cd "$(dirname "$0")/.."
@@ -78,8 +79,19 @@ pip)
     shift
     pip_install "$@"
     ;;
+extension)
+    for built in "${CARGO_TARGET_DIR:-target}/$2"/{lib_core.so,lib_core.dylib,_core.dll}; do
+        [ ! -e "$built" ] || break
+    done
+    case "$built" in
+    *.dll) place=python/stickbreak/_core.pyd ;;
+    *) place=python/stickbreak/_core.abi3.so ;;
+    esac
+    # A new file in the place of the old one: processes that have that one open go on.
+    cmp --silent "$built" "$place" || { cp "$built" "$place.new" && mv "$place.new" "$place"; }
+    ;;
 *)
-    sed -n '3,6p' "$0" >&2
+    sed -n '3,7p' "$0" >&2
     exit 2
     ;;
 esac

@@ -7,6 +7,9 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, settings
 
+# Many small fits side by side: one thread each, unless a test says how many. No result depends on it.
+os.environ.setdefault("RAYON_NUM_THREADS", "1")
+
 CHECKOUT = Path(__file__).resolve().parents[1]
 
 # The examples of the "ci" profile depend on nothing but the test, so that a failure can be repeated by anyone.

@@ -1,7 +1,5 @@
 //! What the benches of the engine share: rates as fractions of the machine's peak, and a state to measure.
 
-#![allow(dead_code, unused_imports, reason = "each bench uses a part")]
-
 mod of_peak;
 
 use rand_distr::{Distribution, StandardNormal};

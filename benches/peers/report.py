@@ -105,7 +105,8 @@ def table(runs: list[Run], target: float, n: int) -> str:
             else f"{f'pass {at}':>9}{run.wall_seconds[at - 1]:>9.2f}{run.cpu_seconds[at - 1]:>9.2f}"
         )
         lines.append(
-            f"{run.name:<37}{run.a_pass(run.wall_seconds):>9.4f}{run.a_pass(run.cpu_seconds):>9.4f}{ratio:>7.1f}{reached}"
+            f"{run.name:<37}{run.a_pass(run.wall_seconds):>9.4f}{run.a_pass(run.cpu_seconds):>9.4f}"
+            f"{ratio:>7.1f}{reached}"
             f"{run.peak_mb_above_start:>7.0f}{run.occupied:>9}{run.elbo[-1] / n:>11.5f}{run.held_out:>11.5f}"
         )
     said = [f"  {run.name:<36}{run.own_elbo[-1] / n:>16.10f}{own_of_last(run):>16}" for run in runs]

@@ -3,9 +3,10 @@
 #
 #     PYTHON=python3.8 benches/peers/setup_bnpy.sh FOLDER
 #
-# bnpy 0.1.7 needs names that NumPy has since removed, hence Python 3.8 and NumPy 1.18. A C++ compiler is needed too. Its
-# sparse responsibilities are C++ that wants the headers of Eigen 3 and Boost; EIGENPATH and BOOSTMATHPATH say where they
-# are (Debian: libeigen3-dev and libboost-math-dev). Without them it is built dense only, and the bench leaves out L = 4.
+# bnpy 0.1.7 needs names that NumPy has since removed, hence Python 3.8 and NumPy 1.18. A C++ compiler is needed too.
+# Its sparse responsibilities are C++ that wants the headers of Eigen 3 and Boost; EIGENPATH and BOOSTMATHPATH say where
+# they are (Debian: libeigen3-dev and libboost-math-dev). Without them it is built dense only, and the bench leaves out
+# L = 4.
 set -eu
 
 folder=${1:?"which folder? usage: PYTHON=python3.8 $0 FOLDER"}
@@ -30,7 +31,8 @@ else
     echo "setup_bnpy.sh: no headers of Eigen and Boost: bnpy is built without sparse responsibilities" >&2
 fi
 # What else it asks for (IPython, sphinx_gallery) it never imports here.
-CFLAGS="-O3 -march=native -Wno-narrowing" $pip install --quiet --no-build-isolation --no-deps --no-binary bnpy --no-cache-dir "bnpy==0.1.7"
+CFLAGS="-O3 -march=native -Wno-narrowing" $pip install \
+    --quiet --no-build-isolation --no-deps --no-binary bnpy --no-cache-dir "bnpy==0.1.7"
 
 # It looks for its libraries without the suffix that setuptools gives them.
 site=$("$folder/bin/python" -c 'import sysconfig; print(sysconfig.get_path("platlib"))')

@@ -319,7 +319,8 @@ mod tests {
         #[test]
         fn packed_scores_equal_the_plain_loop((d, components, common, rows) in case(), with_term in any::<bool>()) {
             for set in Instructions::available() {
-                let scorer = QuadraticScorer::with_instructions(set, d, components.clone(), with_term.then_some(&common));
+                let term = with_term.then_some(&common);
+                let scorer = QuadraticScorer::with_instructions(set, d, components.clone(), term);
                 let found = dense(&scorer, &rows);
                 for (row, x) in rows.chunks_exact(d).enumerate() {
                     let shift = if with_term { plain(&common, x) } else { 0.0 };
@@ -357,8 +358,10 @@ mod tests {
                 let scorer = QuadraticScorer::<f64>::with_instructions(set, d, components.clone(), None);
                 let mut all = TopL::default();
                 all.reset(n, k, k, None, false);
-                scorer.score_rows(Block { rows: RowBlock::Dense(&rows), leads: &[] }, None, &mut all, &mut Scratch::default());
-                let (found, n_evaluated) = kept(&scorer, Block { rows: RowBlock::Dense(&rows), leads: &leads }, width, margin);
+                let block = Block { rows: RowBlock::Dense(&rows), leads: &[] };
+                scorer.score_rows(block, None, &mut all, &mut Scratch::default());
+                let block = Block { rows: RowBlock::Dense(&rows), leads: &leads };
+                let (found, n_evaluated) = kept(&scorer, block, width, margin);
                 prop_assert!(n_evaluated <= n * k && n_evaluated >= n);
                 for unit in 0..n {
                     let mut expected: Vec<(f64, u32)> = (0..k).map(|j| (all.score(unit, j), j as u32)).collect();

@@ -183,7 +183,10 @@ proptest! {
     }
 
     #[test]
-    fn log_sum_exp_moves_with_its_values(values in prop::collection::vec(-30.0..30.0f64, 1..20), shift in -700.0..700.0f64) {
+    fn log_sum_exp_moves_with_its_values(
+        values in prop::collection::vec(-30.0..30.0f64, 1..20),
+        shift in -700.0..700.0f64,
+    ) {
         let moved: Vec<f64> = values.iter().map(|value| value + shift).collect();
         let plain = values.iter().map(|value| value.exp()).sum::<f64>().ln();
         prop_assert!((log_sum_exp(&values) - plain).abs() <= 1e-12 * (1.0 + plain.abs()));

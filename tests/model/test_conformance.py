@@ -1,4 +1,5 @@
-"""Every likelihood x process x objective x sparsity x {memory, blocks} x moves, driven by the registry.
+"""Every likelihood x process x objective x sparsity x {memory, blocks} x moves, driven by the registry: all pairs here,
+the whole product among the slow tests.
 
 What a cell must obey, and which cells there are, is in `scripts/conformance.py`, which also makes the page that the
 last test reads.
@@ -29,21 +30,44 @@ def name(choice: conformance.Choice) -> str:
 
 
 @pytest.mark.parametrize("likelihood", LIKELIHOODS, ids=name)
+def test_every_two_choices_obey_together(likelihood: conformance.Choice) -> None:
+    """Of all cells so many that every two choices meet in one; `test_cell` has them all."""
+    cells = [cell for cell in conformance.pairwise_cells() if cell.likelihood is likelihood]
+    assert len(cells) >= len({cell.process for cell in conformance.all_cells() if cell.likelihood is likelihood}) > 0
+    for cell in cells:
+        try:
+            cell.check()
+        except Exception as error:
+            error.add_note(cell.name)
+            raise
+
+
+def test_few_cells_are_enough_for_all_pairs() -> None:
+    few, every = conformance.pairwise_cells(), conformance.all_cells()
+    assert set().union(*(cell.pairs for cell in few)) == set().union(*(cell.pairs for cell in every))
+    assert len(few) < len(every) / 10
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("likelihood", LIKELIHOODS, ids=name)
 @pytest.mark.parametrize("process", PROCESSES, ids=name)
 @pytest.mark.parametrize("objective", conformance.OBJECTIVES)
-def test_cell(likelihood: conformance.Choice, process: conformance.Choice, objective: str) -> None:
-    """It runs and obeys, or is refused with a reason in words."""
-    refusal = conformance.outcome(likelihood, process, objective)
-    assert refusal is None or len(refusal.reason) > 30
+@pytest.mark.parametrize("moves", [False, True], ids=["fixed", "moves"])
+def test_cell(likelihood: conformance.Choice, process: conformance.Choice, objective: str, moves: bool) -> None:
+    """At every sparsity, with all moves, it runs and obeys, or is refused for the same reason."""
+    refused = conformance.refusal(likelihood, process, objective, moves=moves)
+    expected = None if refused is None else refused.reason
+    assert conformance.outcomes(likelihood, process, objective, moves=moves) == {expected}
 
 
 @pytest.mark.parametrize("likelihood", LIKELIHOODS, ids=name)
 @pytest.mark.parametrize("process", PROCESSES, ids=name)
 @pytest.mark.parametrize("objective", conformance.OBJECTIVES)
-def test_cell_with_moves(likelihood: conformance.Choice, process: conformance.Choice, objective: str) -> None:
-    """Moves run and obey wherever the bounds of different numbers of components compare, and nowhere else."""
-    without, refusal = (conformance.outcome(likelihood, process, objective, moves=moves) for moves in (False, True))
+def test_refusals(likelihood: conformance.Choice, process: conformance.Choice, objective: str) -> None:
+    """A reason in words; moves run wherever the bounds of different numbers of components compare, and nowhere else."""
+    without, refusal = (conformance.refusal(likelihood, process, objective, moves=moves) for moves in (False, True))
     if without is not None:
+        assert len(without.reason) > 30
         assert refusal == without
         return
     rows = conformance.make_rows(likelihood)
@@ -87,7 +111,7 @@ def test_variational_inference_is_refused_only_with_the_process_itself() -> None
             conformance.make_process(process)
         except sb.NotSupported:
             continue
-        assert all(conformance.outcome(likelihood, process, "variational") is None for likelihood in LIKELIHOODS)
+        assert all(conformance.refusal(likelihood, process, "variational") is None for likelihood in LIKELIHOODS)
 
 
 @pytest.mark.parametrize("likelihood", LIKELIHOODS, ids=name)

@@ -1,8 +1,6 @@
 //! Bounds carried between visits change nothing but the work: not a bit, whatever happens to the components.
 
-mod common;
-
-use common::{clustered, globals_of_rows, model};
+use crate::common::{clustered, globals_of_rows, model};
 use proptest::prelude::*;
 use stickbreak::component::{ComponentId, Edit, EditLog};
 use stickbreak::data::{ArrayBatches, BatchSource, DenseRows};
@@ -123,7 +121,11 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(8))]
 
     #[test]
-    fn no_bit_depends_on_bounds(seed in 0_u64..50, steps in prop::collection::vec(step(), 1..6), zero_mean in any::<bool>()) {
+    fn no_bit_depends_on_bounds(
+        seed in 0_u64..50,
+        steps in prop::collection::vec(step(), 1..6),
+        zero_mean in any::<bool>(),
+    ) {
         let rows = clustered::<f64>(N, D, K, seed);
         let table = DenseRows::new(&rows, D);
         let likelihood = if zero_mean { "ZeroMeanGaussian" } else { "Gaussian" };

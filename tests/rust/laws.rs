@@ -1,8 +1,6 @@
 //! Laws of the engine as properties (mathematics 7), the fast path against plain loops.
 
-mod common;
-
-use common::{clustered, distance, generator, globals_of_rows, model, specification};
+use crate::common::{clustered, distance, generator, globals_of_rows, model, specification};
 use proptest::prelude::*;
 use rand::RngExt;
 use stickbreak::component::EditLog;
@@ -105,7 +103,9 @@ proptest! {
 
     #[test]
     fn the_fused_local_step_equals_plain_loops(
-        (d, k, n, seed) in (1_usize..7, 1_usize..9, 9_usize..700, 0_u64..1000), width in 1_usize..9, which in 0_usize..2,
+        (d, k, n, seed) in (1_usize..7, 1_usize..9, 9_usize..700, 0_u64..1000),
+        width in 1_usize..9,
+        which in 0_usize..2,
     ) {
         let width = width.min(k);
         let rows = clustered::<f64>(n, d, k, seed);
@@ -140,7 +140,14 @@ proptest! {
         let step = LocalStep {
             likelihood: model.likelihood.as_ref(),
             ids: &globals.ids,
-            assign: &ByScore { scorer: scorer.as_ref(), tail: None, width: k, margin: None, abandon: true, row_terms: false },
+            assign: &ByScore {
+                scorer: scorer.as_ref(),
+                tail: None,
+                width: k,
+                margin: None,
+                abandon: true,
+                row_terms: false,
+            },
             keep: Keep::SummaryAndGaps,
             cancel: &Cancel::default(),
         };
@@ -225,7 +232,7 @@ proptest! {
             step.run(&RowUnits::all(&table, weights), None, &mut []).expect("finite").summary
         };
         let (a, b) = (summarize(&doubled, &twice, None), summarize(&rows, &shares, Some(&vec![2.0; n])));
-        let (x, y) = (collapsed(&model, &a).expect("definite").total(), collapsed(&model, &b).expect("definite").total());
+        let [x, y] = [&a, &b].map(|summary| collapsed(&model, summary).expect("definite").total());
         prop_assert!((x - y).abs() < 1e-10 * x.abs());
     }
 }

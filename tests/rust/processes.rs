@@ -1,8 +1,6 @@
 //! What priors on the weights ask of the local step and the engine: a tail, and components without weight.
 
-mod common;
-
-use common::{clustered, distance, generator, globals_of_rows, model, specification};
+use crate::common::{clustered, distance, generator, globals_of_rows, model, specification};
 use proptest::prelude::*;
 use rand::RngExt;
 use stickbreak::component::{ComponentId, Edit};
@@ -47,7 +45,9 @@ proptest! {
     /// one once globals and responsibilities agree.
     #[test]
     fn the_tail_is_one_more_column(
-        (d, k, n, seed) in (1_usize..5, 1_usize..6, 9_usize..400, 0_u64..1000), width in 1_usize..7, which in 0_usize..2,
+        (d, k, n, seed) in (1_usize..5, 1_usize..6, 9_usize..400, 0_u64..1000),
+        width in 1_usize..7,
+        which in 0_usize..2,
     ) {
         let likelihood = ["Gaussian", "ZeroMeanGaussian"][which];
         let rows = clustered::<f64>(n, d, k, seed);

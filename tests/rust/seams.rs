@@ -1,10 +1,8 @@
 //! The seams that later capabilities stand on, each used once.
 
-mod common;
-
 use std::time::Instant;
 
-use common::{clustered, distance, globals_of_rows, model};
+use crate::common::{clustered, distance, globals_of_rows, model};
 use stickbreak::component::{ComponentId, Edit, EditLog};
 use stickbreak::data::{ArrayBatches, BatchSource, CallbackBatches, DenseRows, RowUnits};
 use stickbreak::elbo::collapsed;

@@ -1,7 +1,5 @@
 //! A second executor: batches live in worker processes, which keep their local state; globals and summaries travel as
-//! bytes. The fit must be the same to the last bit. This binary is its own worker, so it has no test harness.
-
-mod common;
+//! bytes. The fit must be the same to the last bit. A worker is this program, told to run the test `worker` alone.
 
 use std::io::{Read, Write};
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
@@ -10,7 +8,7 @@ use std::time::Instant;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
-use common::{clustered, globals_of_rows, model};
+use crate::common::{clustered, globals_of_rows, model};
 use stickbreak::component::EditLog;
 use stickbreak::data::{ArrayBatches, DenseRows};
 use stickbreak::error::{Error, Result};
@@ -33,6 +31,11 @@ const PASSES: usize = 4;
 const OPTIONS: LocalOptions =
     LocalOptions { sparsity: Sparsity::Limited(3), margin: None, bounds_memory: 1, keep: Keep::SummaryAndGaps };
 
+/// Set in the environment of a worker.
+const WORKER: &str = "STICKBREAK_WORKER";
+/// The test harness writes to stdout before a worker does; what follows this is the worker's own.
+const READY: &[u8] = b"the worker is ready";
+
 fn send(stream: &mut impl Write, bytes: &[u8]) -> std::io::Result<()> {
     stream.write_all(&(bytes.len() as u64).to_le_bytes())?;
     stream.write_all(bytes)?;
@@ -45,6 +48,16 @@ fn receive(stream: &mut impl Read) -> std::io::Result<Vec<u8>> {
     let mut bytes = vec![0; u64::from_le_bytes(length) as usize];
     stream.read_exact(&mut bytes)?;
     Ok(bytes)
+}
+
+/// Reads to the end of the first `mark`.
+fn skip_to(mark: &[u8], stream: &mut impl Read) {
+    let mut seen = Vec::new();
+    while !seen.ends_with(mark) {
+        let mut byte = [0];
+        stream.read_exact(&mut byte).expect("a worker that starts");
+        seen.push(byte[0]);
+    }
 }
 
 #[derive(Serialize, Deserialize)]
@@ -62,6 +75,7 @@ fn serve() {
     let source = ArrayBatches::new(&table, None, BATCHES, Some(3), 0).expect("5 of 2000");
     let mut executor = InProcess::new(&model, &source, OPTIONS, Cancel::default()).expect("replayable");
     let (mut input, mut output) = (std::io::stdin(), std::io::stdout());
+    output.write_all(READY).and_then(|()| output.flush()).expect("the parent listens");
     while let Ok(request) = receive(&mut input) {
         let answer = match postcard::from_bytes(&request).expect("a request") {
             Request::Visit(batch, globals, edits, plan) => {
@@ -83,12 +97,15 @@ struct Worker {
 impl Worker {
     fn start() -> Self {
         let mut child = Command::new(std::env::current_exe().expect("this binary"))
-            .env("STICKBREAK_WORKER", "1")
+            .arg(concat!(module_path!(), "::worker").split_once("::").expect("the crate comes first").1)
+            .args(["--exact", "--test-threads=1"]) // with more the harness writes of tests that take long
+            .env(WORKER, "1")
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .spawn()
             .expect("a worker process");
-        let (input, output) = (child.stdin.take().expect("piped"), child.stdout.take().expect("piped"));
+        let (input, mut output) = (child.stdin.take().expect("piped"), child.stdout.take().expect("piped"));
+        skip_to(READY, &mut output);
         Self { child, input, output }
     }
 
@@ -189,8 +206,8 @@ fn run(
     engine.run(executor, position, observer, &cancel).expect("a fit")
 }
 
-/// The fit in this process and in two others, and from a checkpoint of `pass` after two batches. Returns how many components
-/// there were after each pass.
+/// The fit in this process and in two others, and from a checkpoint of `pass` after two batches. Returns how many
+/// components there were after each pass.
 fn compare(moves: &Moves, k: usize, pass: usize) -> Vec<usize> {
     let rows = clustered::<f64>(N, D, K, 9);
     let table = DenseRows::new(&rows, D);
@@ -228,12 +245,19 @@ fn compare(moves: &Moves, k: usize, pass: usize) -> Vec<usize> {
     ours.history.iter().map(|record| record.n_components).collect()
 }
 
-fn main() {
-    if std::env::var_os("STICKBREAK_WORKER").is_some() {
-        return serve();
+/// Does nothing unless it is a worker.
+#[test]
+fn worker() {
+    if std::env::var_os(WORKER).is_some() {
+        serve();
     }
+}
+
+#[test]
+fn a_fit_in_two_other_processes_has_the_same_bits() {
     assert_eq!(compare(&Moves::default(), K, 0), [K; PASSES]);
-    // Parts of what the first pass collects; proposals, and what two batches found for them, travel with the checkpoint.
+    // Parts of what the first pass collects; proposals, and what two batches found for them, travel with the
+    // checkpoint.
     let grown = compare(&moves(), 2, 1);
     assert!(grown[0] == 2 && grown[1] > 2, "{grown:?}");
 }

@@ -1,7 +1,5 @@
 //! The seam of units: tree nodes of one level that equal rows, and groups that a visit takes whole.
 
-mod common;
-
 use proptest::prelude::*;
 use stickbreak::Result;
 use stickbreak::component::{ComponentId, EditLog};
@@ -14,7 +12,7 @@ use stickbreak::model::Model;
 use stickbreak::parallel::Cancel;
 use stickbreak::simd::Lines;
 
-use common::{clustered, distance, globals_of_rows, model};
+use crate::common::{clustered, distance, globals_of_rows, model};
 
 const D: usize = 3;
 const K: usize = 4;
@@ -157,7 +155,9 @@ proptest! {
     /// A node that stands for equal rows contributes what the rows do.
     #[test]
     fn nodes_of_equal_rows_equal_the_rows(
-        name in prop::sample::select(vec!["Gaussian", "ZeroMeanGaussian", "DiagonalGaussian", "Poisson", "Multinomial", "Bernoulli"]),
+        name in prop::sample::select(vec![
+            "Gaussian", "ZeroMeanGaussian", "DiagonalGaussian", "Poisson", "Multinomial", "Bernoulli",
+        ]),
         copies in prop::collection::vec(1_usize..4, 8..300),
         width in 1_usize..=K,
         seed in 0_u64..100,

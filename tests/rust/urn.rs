@@ -1,7 +1,5 @@
 //! Clusters that rows join and leave, for every likelihood of the registry: against differences of log marginals.
 
-mod common;
-
 use proptest::prelude::*;
 use rand::RngExt;
 use rand_distr::StandardNormal;
@@ -13,6 +11,8 @@ use stickbreak::scoring::Row;
 use stickbreak::simd::Lines;
 use stickbreak::special::ln_gamma;
 use stickbreak::suffstats::Sufficient;
+
+use crate::common;
 
 /// Rows of a likelihood less its origin, and the likelihood with the defaults for them.
 struct Case {

@@ -1,5 +1,4 @@
 //! What the integration tests share: generated data and small models.
-#![allow(dead_code, reason = "each test binary uses a part")]
 
 use rand::RngExt;
 use rand_distr::StandardNormal;
@@ -31,8 +30,8 @@ pub fn clustered<F: Scalar>(n: usize, d: usize, k: usize, seed: u64) -> Vec<F> {
         .collect()
 }
 
-/// A specification with everything that may follow the data left to it. Words behind the name of a process say what is not:
-/// its truncation, or "gamma" for a prior on its concentration.
+/// A specification with everything that may follow the data left to it. Words behind the name of a process say what is
+/// not: its truncation, or "gamma" for a prior on its concentration.
 pub fn specification(likelihood: &str, process: &str, k: usize) -> Specification {
     let mut words = process.split(' ');
     let process = words.next().unwrap_or_default();

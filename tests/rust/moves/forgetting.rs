@@ -15,8 +15,8 @@ use stickbreak::moves::{Plan, Round};
 use stickbreak::parallel::Cancel;
 use stickbreak::responsibilities::Sparsity;
 
-use crate::moves_of;
-use crate::problem::{CASES, Case, Problem};
+use super::moves_of;
+use super::problem::{CASES, Case, Problem};
 
 const N: usize = 900;
 const D: usize = 2;

@@ -19,7 +19,7 @@ use stickbreak::responsibilities::Sparsity;
 use stickbreak::special::ln_beta;
 use stickbreak::suffstats::Summary;
 
-use crate::taps::{All, Count, Shares, Watch};
+use super::taps::{All, Count, Shares, Watch};
 
 const BIRTH: Kind = Kind::new("birth");
 const DELETE: Kind = Kind::new("delete");

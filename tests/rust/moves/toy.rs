@@ -21,8 +21,8 @@ use stickbreak::parallel::Cancel;
 use stickbreak::responsibilities::Sparsity;
 use stickbreak::simd::Scalar;
 
-use crate::problem::{CASES, Problem};
-use crate::replay::start;
+use super::problem::{CASES, Problem};
+use super::replay::start;
 
 const KIND: Kind = Kind::new("fold");
 

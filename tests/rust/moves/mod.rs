@@ -1,7 +1,5 @@
 //! Moves, with every responsibility in sight: what sums say is what the responsibilities say (mathematics 4.4 to 4.8).
 
-#[path = "../common/mod.rs"]
-mod common;
 mod forgetting;
 mod found;
 mod problem;
@@ -16,8 +14,8 @@ use stickbreak::data::ArrayBatches;
 use stickbreak::moves::{Birth, Delete, Kind, Merge, Moves, Split};
 use stickbreak::responsibilities::Sparsity;
 
-use problem::{CASES, Case, Problem};
-use replay::{Replay, Setting};
+use self::problem::{CASES, Case, Problem};
+use self::replay::{Replay, Setting};
 
 /// Moves of the kinds whose bits are set; the last bit lets fresh components compete for all rows.
 fn moves_of(bits: u8) -> Moves {

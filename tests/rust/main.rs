@@ -1,0 +1,11 @@
+//! The integration tests, in one program: each program compiles the generic core again.
+
+mod bounds;
+mod common;
+mod laws;
+mod moves;
+mod processes;
+mod seams;
+mod subprocess_executor;
+mod units;
+mod urn;
