@@ -19,12 +19,12 @@ pub struct Memo {
     /// Rows that are counted twice for a while, so that fresh components are not lost; never part of a bound.
     twice: Option<Summary>,
     /// Set if no summaries of batches are kept.
-    estimate: Option<Estimate>,
+    estimate: Option<RunningEstimate>,
 }
 
 /// An estimated total, without summaries of batches.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
-struct Estimate {
+struct RunningEstimate {
     /// The mass of all data.
     mass: f64,
     /// Whether the total is still the exact sum over all data, as after some starts.
@@ -60,7 +60,7 @@ impl Memo {
     /// The total alone, as an estimate for data of mass `mass`: no batch is remembered.
     #[must_use]
     pub fn into_estimate(self, mass: f64) -> Self {
-        let estimate = Some(Estimate { mass, exact: self.is_complete() });
+        let estimate = Some(RunningEstimate { mass, exact: self.is_complete() });
         Self { batches: Vec::new(), start: None, estimate, ..self }
     }
 
@@ -116,7 +116,7 @@ impl Memo {
     /// Where the summary does not have the same components.
     pub fn blend(&mut self, summary: &Summary, rate: f64) -> Result<()> {
         let mass = self.estimate.map_or(self.total.mass, |estimate| estimate.mass);
-        self.estimate = Some(Estimate { mass, exact: false });
+        self.estimate = Some(RunningEstimate { mass, exact: false });
         // A batch without mass has no information about the data.
         if summary.mass > 0.0 {
             self.total = self.total.scale(1.0 - rate);

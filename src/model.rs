@@ -31,7 +31,7 @@ pub struct Specification {
     /// What is maximised.
     pub objective: Objective,
     /// Whether rows may have missing values (NaN).
-    pub holes: bool,
+    pub missing: bool,
 }
 
 impl Specification {
@@ -57,7 +57,7 @@ impl Specification {
     /// # Errors
     /// As [`Specification::resolve`].
     pub fn build<F: Scalar>(&self, origin: Vec<f64>) -> Result<Model<F>> {
-        let frame = Frame { origin, holes: self.holes };
+        let frame = Frame { origin, missing: self.missing };
         let likelihood: Arc<dyn Likelihood<F>> =
             likelihood::build(&self.likelihood.name, &self.likelihood.parameters, frame)?;
         if self.objective == Objective::Map {

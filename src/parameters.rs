@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use crate::error::{Error, Result};
 use crate::real::Plain;
-use crate::registry::{DefaultValue, Entry, Kind, Parameter, Range};
+use crate::registry::{DefaultValue, Entry, Parameter, ParameterKind, Range};
 
 /// The value of one parameter.
 #[derive(Debug, Clone, PartialEq)]
@@ -94,7 +94,7 @@ impl Parameters {
     /// # Errors
     /// [`Error::InvalidArgument`] where it is something else, out of its range, or required and absent.
     pub fn integer(&self, parameter: &Parameter) -> Result<usize> {
-        let Kind::Integer { least, greatest } = parameter.kind else {
+        let ParameterKind::Integer { least, greatest } = parameter.kind else {
             unreachable!("{} is an integer", parameter.name)
         };
         let value = Self::required(parameter.name, self.given(parameter)?)?;
@@ -110,7 +110,7 @@ impl Parameters {
     /// # Errors
     /// [`Error::InvalidArgument`] where it is something else or not one of its words.
     pub fn word<'a>(&'a self, parameter: &Parameter) -> Result<&'a str> {
-        let (Kind::Word(words), DefaultValue::Word(usual)) = (parameter.kind, parameter.default) else {
+        let (ParameterKind::Word(words), DefaultValue::Word(usual)) = (parameter.kind, parameter.default) else {
             unreachable!("{} is a word", parameter.name)
         };
         let word = self.text(parameter.name, usual)?;
@@ -154,14 +154,16 @@ impl Parameters {
             }
             let is_array = matches!(given, Value::Array { .. });
             match parameter.kind {
-                Kind::Number(_) => self.given(parameter).map(drop),
-                Kind::NumberOrGamma(_) | Kind::NumberOrMatrix(_) if !is_array => self.given(parameter).map(drop),
-                Kind::NumberOrGamma(_) | Kind::Vector => self.vector(name).map(drop),
-                Kind::NumberOrVector(_) => self.positives(name, None).map(drop),
-                Kind::NumberOrMatrix(_) | Kind::Matrix => self.square(name).map(drop),
-                Kind::Integer { .. } => self.integer(parameter).map(drop),
-                Kind::Word(_) => self.word(parameter).map(drop),
-                Kind::Flag => self.flag(parameter).map(drop),
+                ParameterKind::Number(_) => self.given(parameter).map(drop),
+                ParameterKind::NumberOrGamma(_) | ParameterKind::NumberOrMatrix(_) if !is_array => {
+                    self.given(parameter).map(drop)
+                }
+                ParameterKind::NumberOrGamma(_) | ParameterKind::Vector => self.vector(name).map(drop),
+                ParameterKind::NumberOrVector(_) => self.positives(name, None).map(drop),
+                ParameterKind::NumberOrMatrix(_) | ParameterKind::Matrix => self.square(name).map(drop),
+                ParameterKind::Integer { .. } => self.integer(parameter).map(drop),
+                ParameterKind::Word(_) => self.word(parameter).map(drop),
+                ParameterKind::Flag => self.flag(parameter).map(drop),
             }?;
         }
         Ok(())

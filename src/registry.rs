@@ -48,14 +48,14 @@ pub struct Parameter {
     /// Its name, as the user writes it.
     pub name: &'static str,
     /// Its values.
-    pub kind: Kind,
+    pub kind: ParameterKind,
     /// Its value where the user gives none.
     pub default: DefaultValue,
 }
 
 /// The values of a parameter.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub enum Kind {
+pub enum ParameterKind {
     /// A number.
     Number(Range),
     /// A number, or its Gamma prior.
@@ -116,7 +116,7 @@ impl Entry {
     #[cfg(test)]
     pub fn words(&self) -> Vec<(&'static str, &'static str)> {
         let of = |parameter: &Parameter| match parameter.kind {
-            Kind::Word(words) => words.iter().map(|&word| (parameter.name, word)).collect(),
+            ParameterKind::Word(words) => words.iter().map(|&word| (parameter.name, word)).collect(),
             _ => Vec::new(),
         };
         self.parameters.iter().flat_map(of).collect()
@@ -154,7 +154,7 @@ impl Feature {
 
 impl Parameter {
     /// A parameter.
-    pub const fn new(name: &'static str, kind: Kind, default: DefaultValue) -> Self {
+    pub const fn new(name: &'static str, kind: ParameterKind, default: DefaultValue) -> Self {
         Self { name, kind, default }
     }
 }
@@ -162,7 +162,7 @@ impl Parameter {
 /// Largest integer parameter: components are numbered in 32 bits, and the last two numbers are reserved.
 pub const LARGEST_INTEGER: u32 = u32::MAX - 1;
 
-impl Kind {
+impl ParameterKind {
     /// An integer from `least` on.
     pub const fn integer_from(least: u32) -> Self {
         Self::Integer { least, greatest: LARGEST_INTEGER }

@@ -65,16 +65,16 @@ def make_case(
     process: str = "dirichlet_process",
     weighted: bool = False,
     with_mode: bool = False,
-    holes: bool = False,
+    with_missing: bool = False,
     concentration: float | None = None,
 ) -> Case:
     """A random problem that depends on its arguments only; likelihoods and processes by the names here or of `kinds`.
 
-    `with_mode` asks for priors that have a mode, `holes` for missing entries, though none of a whole row.
+    `with_mode` asks for priors that have a mode, `with_missing` for missing entries, though none of a whole row.
     """
     rng = np.random.default_rng(seed)
     rows = kinds.make_rows(likelihood, rng, n, dimension, n_components)
-    if holes:
+    if with_missing:
         rows = kinds.with_holes(rng, rows)
     responsibilities = random_responsibilities(rng, n, n_components, support or n_components)
     weights = rng.choice([0.5, 1.0, 2.0, 3.25], size=n) if weighted else np.ones(n)
@@ -83,7 +83,7 @@ def make_case(
         concentration = float(rng.uniform(0.2, 5.0))
     own_process = kinds.make_process(KINDS.get(process, process), n_components, concentration)
     model = sb.Mixture(likelihood=own_likelihood, process=own_process)
-    return Case(rows, responsibilities, weights, model, oracle_of(model, holes=holes))
+    return Case(rows, responsibilities, weights, model, oracle_of(model, with_missing=with_missing))
 
 
 @st.composite
@@ -109,13 +109,13 @@ def component(fit: sb.Fit, index: int) -> dict[str, Array]:
     return {name: np.asarray(values[index]) for name, values in fit.components.items()}
 
 
-def globals_of(fit: sb.Fit, mass: float | None = None, *, holes: bool = False) -> oracle.Globals:
+def globals_of(fit: sb.Fit, mass: float | None = None, *, with_missing: bool = False) -> oracle.Globals:
     """The oracle's globals from what a fit shows: its components, its counts and its filled model.
 
-    `mass` is the weight of all rows, which tells the count of the tail where there is one; `holes` says that the rows
-    had missing entries.
+    `mass` is the weight of all rows, which tells the count of the tail where there is one; `with_missing`
+    says that the rows had missing entries.
     """
-    mixture = oracle_of(fit.model, holes=holes)
+    mixture = oracle_of(fit.model, with_missing=with_missing)
     naturals = [mixture.likelihood.natural(**component(fit, k)) for k in range(fit.n_components)]
     counts = fit.counts
     if mixture.process.has_tail:

@@ -284,9 +284,9 @@ def make_rows(name: str, rng: Generator, n: int, dimension: int, n_clusters: int
 
 def with_holes(rng: Generator, rows: Array, share: float = 0.3) -> Array:
     """Rows of which about a share of the entries is missing, but never a whole row."""
-    holes = rng.random(rows.shape) < share
-    holes[np.arange(len(rows)), rng.integers(rows.shape[1], size=len(rows))] = False
-    return np.where(holes, np.nan, rows)
+    absent = rng.random(rows.shape) < share
+    absent[np.arange(len(rows)), rng.integers(rows.shape[1], size=len(rows))] = False
+    return np.where(absent, np.nan, rows)
 
 
 def kind_of_likelihood(own: Any) -> str:
@@ -308,12 +308,12 @@ def kind_of_process(own: Any) -> str:
     return next(name for name, kind in PROCESSES.items() if kind.public == public_name)
 
 
-def oracle_of(model: sb.Mixture, *, holes: bool = False) -> oracle.Specification:
-    """The oracle's mixture for a model whose parameters are all given; with holes, the one for missing entries."""
+def oracle_of(model: sb.Mixture, *, with_missing: bool = False) -> oracle.Specification:
+    """The oracle's mixture for a model whose parameters are all given, for rows with or without missing values."""
     own, process = model.likelihood, model.process
     kind = LIKELIHOODS[kind_of_likelihood(own)]
     likelihood = kind.to_oracle(own)
-    if holes:
+    if with_missing:
         assert kind.with_holes is not None
         likelihood = kind.with_holes(own)
     return oracle.Specification(likelihood, PROCESSES[kind_of_process(process)].to_oracle(process))

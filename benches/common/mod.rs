@@ -98,7 +98,7 @@ impl<'a, F: Scalar> State<'a, F> {
             likelihood: named("Gaussian"),
             process: named("DirichletProcess"),
             objective,
-            holes: false,
+            missing: false,
         };
         let origin = found.mean.iter().map(|&value| F::from_f64(value).to_f64()).collect();
         let model: Model<F> = specification.resolve(&found).expect("defaults").build(origin).expect("defaults");

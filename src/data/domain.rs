@@ -141,17 +141,17 @@ pub struct Demands {
     /// Whether rows may be sparse.
     pub sparse: bool,
     /// Whether rows may have missing values, which are left out.
-    pub holes: bool,
+    pub missing: bool,
 }
 
-/// Checks rows that no moments are taken of. With `holes`, NaN is a missing value.
+/// Checks rows that no moments are taken of. With `missing`, NaN is a missing value.
 ///
 /// # Errors
 /// [`Error::InvalidArgument`] naming the first value that is not of the domain; [`Error::Cancelled`].
 pub fn check_rows<F: Real>(
     units: &RowUnits<'_, F>,
     allowed: &Allowed,
-    holes: bool,
+    missing: bool,
     argument: &str,
     cancel: &Cancel,
 ) -> Result<()> {
@@ -174,7 +174,7 @@ pub fn check_rows<F: Real>(
         let rows = &mut rows[..range.len() * d];
         units.read(range.clone(), &vec![F::ZERO; d], rows);
         for (unit, row) in range.zip(rows.chunks_exact(d)) {
-            for (column, &value) in row.iter().enumerate().filter(|(_, value)| !(holes && value.is_nan())) {
+            for (column, &value) in row.iter().enumerate().filter(|(_, value)| !(missing && value.is_nan())) {
                 allowed.check(argument, value, units.row_number(unit), column)?;
             }
         }
@@ -199,8 +199,8 @@ mod tests {
     fn the_place_of_a_wrong_value_is_named() {
         let rows = DenseRows::new(vec![0.0, 1.0, 1.0, f64::NAN, 0.0, 3.0], 2);
         let check =
-            |holes| check_rows(&RowUnits::all(&rows, None), &Domain::Binary.into(), holes, "X", &Cancel::default());
-        let message = |holes| check(holes).err().map(|error| error.to_string()).unwrap_or_default();
+            |missing| check_rows(&RowUnits::all(&rows, None), &Domain::Binary.into(), missing, "X", &Cancel::default());
+        let message = |missing| check(missing).err().map(|error| error.to_string()).unwrap_or_default();
         assert!(message(false).contains("NaN in row 1, column 1"), "{}", message(false));
         assert!(message(true).contains("3 in row 2, column 1"), "{}", message(true));
     }

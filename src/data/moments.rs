@@ -44,7 +44,7 @@ impl Moments {
 }
 
 /// Reads the data once or twice: means and fingerprint first, then scatter about them, so that an offset of 10^8 costs
-/// no digits. With `holes`, NaN is a missing value.
+/// no digits. With `missing`, NaN is a missing value.
 ///
 /// # Errors
 /// [`Error::InvalidArgument`] for the first value that is not allowed, and for values whose squares leave the
@@ -53,7 +53,7 @@ pub fn moments<F: Scalar>(
     data: &dyn Dataset<F>,
     needs: Needs,
     allowed: &Allowed,
-    holes: bool,
+    missing: bool,
     cancel: &Cancel,
 ) -> Result<Moments> {
     let d = data.n_columns();
@@ -62,7 +62,7 @@ pub fn moments<F: Scalar>(
     Vec::<f64>::new().try_reserve_exact(room.saturating_mul(d)).map_err(|_| {
         Error::invalid("data", format!("{d} columns"), format!("of so few columns that {what} fit in memory"))
     })?;
-    let means = Means::of(data, allowed, holes, cancel)?;
+    let means = Means::of(data, allowed, missing, cancel)?;
     let (variance, covariance) = match needs {
         Needs::Means => (Vec::new(), Vec::new()),
         Needs::Variances => {
@@ -106,7 +106,7 @@ struct FirstReading<F> {
 }
 
 impl Means {
-    fn of<F: Scalar>(data: &dyn Dataset<F>, allowed: &Allowed, holes: bool, cancel: &Cancel) -> Result<Self> {
+    fn of<F: Scalar>(data: &dyn Dataset<F>, allowed: &Allowed, missing: bool, cancel: &Cancel) -> Result<Self> {
         let d = data.n_columns();
         let mut total = FirstReading {
             n_rows: 0,
@@ -119,7 +119,7 @@ impl Means {
         };
         data.for_each_slab(BLOCK, &mut |units| match units.csr() {
             Some(table) => total.add_sparse(units, table, allowed, cancel),
-            None => total.add(units, allowed, holes, cancel),
+            None => total.add(units, allowed, missing, cancel),
         })?;
         let FirstReading { n_rows, pivot, mass, sums: mut mean, absent, largest, fingerprint } = total;
         let masses: Vec<f64> = absent.iter().map(|absent| mass - absent).collect();
@@ -132,7 +132,7 @@ impl Means {
 }
 
 impl<F: Scalar> FirstReading<F> {
-    fn add(&mut self, units: &RowUnits<'_, F>, allowed: &Allowed, holes: bool, cancel: &Cancel) -> Result<()> {
+    fn add(&mut self, units: &RowUnits<'_, F>, allowed: &Allowed, missing: bool, cancel: &Cancel) -> Result<()> {
         let d = units.dimension();
         if units.is_empty() {
             return Ok(());
@@ -153,7 +153,7 @@ impl<F: Scalar> FirstReading<F> {
                 let rows = &mut rows[..range.len() * d];
                 units.read(range.clone(), &vec![F::ZERO; d], rows);
                 let (mut mass, mut sums, mut print) = (0.0, vec![0.0; d], 0);
-                let mut absent = vec![0.0; if holes { d } else { 0 }];
+                let mut absent = vec![0.0; if missing { d } else { 0 }];
                 let mut largest = vec![0.0; if allowed.is_codes() { d } else { 0 }];
                 for (unit, row) in range.zip(rows.chunks_exact(d)) {
                     let weight = units.mass(unit);
@@ -161,7 +161,7 @@ impl<F: Scalar> FirstReading<F> {
                     let bits = row.iter().map(|value| value.to_f64().to_bits());
                     print = fingerprint(print, bits.chain([weight.to_bits()]));
                     for (column, ((sum, &value), &zero)) in sums.iter_mut().zip(row).zip(pivot).enumerate() {
-                        if holes && value.is_nan() {
+                        if missing && value.is_nan() {
                             absent[column] += weight;
                             continue;
                         }

@@ -93,8 +93,8 @@ impl<'a, F: Real> Stream<'a, F> {
 
     fn check(&self, units: &RowUnits<'_, F>) -> Result<()> {
         let watched = self.watched.lock().unwrap_or_else(PoisonError::into_inner).clone();
-        let Some((allowed, holes)) = watched else { return Ok(()) };
-        check_rows(units, &allowed, holes, "data", &Cancel::default()).map_err(changed)
+        let Some((allowed, missing)) = watched else { return Ok(()) };
+        check_rows(units, &allowed, missing, "data", &Cancel::default()).map_err(changed)
     }
 
     /// The values of the rows in `range`, which must be rows of the stream; reading goes on where it is, or starts
@@ -236,8 +236,8 @@ impl<F: Real> Dataset<F> for Stream<'_, F> {
         Ok(Box::new(StreamBatches { stream: self, n_batches, fingerprint }))
     }
 
-    fn watch(&self, allowed: Allowed, holes: bool) {
-        *self.watched.lock().unwrap_or_else(PoisonError::into_inner) = Some((allowed, holes));
+    fn watch(&self, allowed: Allowed, missing: bool) {
+        *self.watched.lock().unwrap_or_else(PoisonError::into_inner) = Some((allowed, missing));
     }
 
     fn can_seek(&self) -> bool {

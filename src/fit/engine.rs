@@ -108,7 +108,7 @@ impl<F: Scalar> Engine<'_, F> {
             self.reorder(&mut position)?;
         }
         let ended = matches!(stop_reason, StopReason::MaxPasses | StopReason::Callback);
-        let closed = if ended && self.settings.schedule.estimates() && position.pass > 0 {
+        let closed = if ended && self.settings.algorithm.estimates() && position.pass > 0 {
             self.close(executor, &position, observer, cancel)
         } else {
             Ok((position.memo.total().clone(), self.bound(&position.memo)?))
@@ -201,7 +201,7 @@ impl<F: Scalar> Engine<'_, F> {
             if let Some(round) = &self.round {
                 round.take(&mut position.moves, batch as usize, visit.findings)?;
             }
-            self.settings.schedule.take(&mut position.memo, batch as usize, visit.summary, visits)?;
+            self.settings.algorithm.take(&mut position.memo, batch as usize, visit.summary, visits)?;
             position.work += visit.work;
             position.done += 1;
             observer.on_batch(pass, position.done, n_batches);

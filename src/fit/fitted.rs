@@ -48,13 +48,13 @@ pub struct Fitted {
 }
 
 /// Copies responsibilities into whole arrays.
-struct Collect<'a> {
+struct CollectArrays<'a> {
     components: &'a mut Vec<i64>,
     values: &'a mut Vec<f64>,
     log_normalizers: &'a mut Vec<f64>,
 }
 
-impl Tap for Collect<'_> {
+impl Tap for CollectArrays<'_> {
     fn observe(&mut self, chunk: &Chunk<'_>) -> Result<()> {
         let responsibilities = chunk.responsibilities;
         self.components.extend(responsibilities.components.iter().map(|&k| i64::from(k)));
@@ -193,9 +193,9 @@ impl Fitted {
             return Err(Error::invalid("X", found, format!("an array with {d} columns, as the fit had")));
         }
         let demands = likelihood::demands(&self.specification.likelihood.name)?;
-        let holes = self.specification.holes;
+        let missing = self.specification.missing;
         check_form(&self.specification, rows.csr().is_some(), demands)?;
-        check_rows(&RowUnits::all(rows, None), &self.specification.allowed()?, holes, "X", cancel)?;
+        check_rows(&RowUnits::all(rows, None), &self.specification.allowed()?, missing, "X", cancel)?;
         let n_components = scored.scorer.n_components() - usize::from(scored.tail.is_some());
         let ids: Vec<ComponentId> = (0..n_components as u32).map(ComponentId).collect();
         let step = LocalStep {
@@ -337,7 +337,7 @@ impl Fitted {
         cancel: &Cancel,
     ) -> Result<Assigned> {
         let mut all = Assigned { width: scored.width, ..Assigned::default() };
-        let mut tap = Collect {
+        let mut tap = CollectArrays {
             components: &mut all.components,
             values: &mut all.values,
             log_normalizers: &mut all.log_normalizers,

@@ -1,12 +1,12 @@
 //! The run: from data and a specification to a fitted mixture.
 
+mod algorithm;
 mod engine;
 mod fitted;
 mod history;
 mod imputation;
 mod position;
 mod prepare;
-mod schedule;
 mod settings;
 mod sizes;
 mod starts;
@@ -21,11 +21,11 @@ use crate::model::Specification;
 use crate::parallel::Cancel;
 use crate::simd::Scalar;
 
+pub use algorithm::Algorithm;
 pub use engine::{Engine, Run};
 pub use fitted::Fitted;
 pub use history::{Observer, Record, StopReason};
 pub use position::{Identity, Position};
-pub use schedule::Schedule;
 pub use settings::{Cut, Settings};
 pub use starts::{Resumed, Standing, Starts, Watcher};
 pub use update::Limits;

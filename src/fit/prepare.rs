@@ -47,8 +47,8 @@ impl<'a, F: Scalar> Prepared<'a, F> {
         }
         let demands = likelihood::demands(&specification.likelihood.name)?;
         check_form(specification, rows.is_sparse(), demands)?;
-        rows.watch(specification.allowed()?, specification.holes);
-        let data = moments(rows, demands.needs, &specification.allowed()?, specification.holes, cancel)?;
+        rows.watch(specification.allowed()?, specification.missing);
+        let data = moments(rows, demands.needs, &specification.allowed()?, specification.missing, cancel)?;
         let n = data.n_rows;
         if n < 2 && !rows.can_seek() {
             return Err(Error::invalid("data", format!("{n} rows"), "at least two rows"));
@@ -56,7 +56,7 @@ impl<'a, F: Scalar> Prepared<'a, F> {
         let sizes = Sizes::new(specification, init, settings, n)?;
         let source = rows.batches(sizes.batches, settings.shuffle.then_some(settings.seed), data.fingerprint)?;
         let specification = specification.resolve(&data)?;
-        rows.watch(specification.allowed()?, specification.holes);
+        rows.watch(specification.allowed()?, specification.missing);
         // The origin is a number of the data's own type, so that taking it from a row is exact to the last bit of the row.
         let origin = data.mean.iter().map(|&value| F::from_f64(value).to_f64()).collect();
         let model = specification.build::<F>(origin)?;
@@ -102,7 +102,7 @@ impl<'a, F: Scalar> Prepared<'a, F> {
             source: self.source.as_ref(),
             ids: &edits.components()?,
             keep: settings.local.keep,
-            by_batch: !settings.schedule.estimates(),
+            by_batch: !settings.algorithm.estimates(),
             mass: self.mass,
             seed: settings.seed,
             cancel: self.cancel,
@@ -111,7 +111,7 @@ impl<'a, F: Scalar> Prepared<'a, F> {
         if !self.model.process.has_tail() {
             memo.drop_tail();
         }
-        if settings.schedule.estimates() {
+        if settings.algorithm.estimates() {
             memo = memo.into_estimate(self.mass);
         }
         let mut position = Position::first(memo, edits);
@@ -127,7 +127,7 @@ impl<'a, F: Scalar> Prepared<'a, F> {
     /// [`Error::Checkpoint`] for one of another run, or a damaged one.
     pub(super) fn resume(&self, bytes: &[u8], executor: &mut dyn Executor) -> Result<Position> {
         let (position, states) = self.identity.read(bytes, self.sizes.batches, self.model.likelihood.n_statistics())?;
-        if position.memo.is_estimate() != self.job.settings.schedule.estimates() {
+        if position.memo.is_estimate() != self.job.settings.algorithm.estimates() {
             return Err(Error::Checkpoint { message: "it is damaged: what its batches remember".into() });
         }
         executor.load_states(&states).map_err(|error| match error {
@@ -193,11 +193,11 @@ pub(super) fn check_form(specification: &Specification, sparse: bool, demands: D
     if sparse && !demands.sparse {
         return refuse("data", "a sparse array", "zeros are values like any other to it", "a dense array");
     }
-    if specification.holes && !demands.holes {
+    if specification.missing && !demands.missing {
         let allowed = "DiagonalGaussian, Bernoulli, Categorical or Poisson, or data without missing values";
         return refuse("missing", "missing=\"marginalize\"", "it would not be exact", allowed);
     }
-    if specification.holes && sparse {
+    if specification.missing && sparse {
         let reason = "what it does not store is zero, not missing";
         return refuse("missing", "missing=\"marginalize\" on a sparse array", reason, "a dense array");
     }
@@ -222,10 +222,10 @@ fn identity<F: Scalar>(
         ("likelihood", format!("{:?}", specification.likelihood)),
         ("process", format!("{:?}", specification.process)),
         ("objective", specification.objective.name().into()),
-        ("holes", specification.holes.to_string()),
+        ("missing", specification.missing.to_string()),
         ("batches", n_batches.unwrap_or(1).to_string()),
         ("shuffle", settings.shuffle.to_string()),
-        ("algorithm", settings.schedule.name()),
+        ("algorithm", settings.algorithm.name()),
         ("set of moves", settings.moves.name()),
         ("sparsity", sparsity),
         ("margin", settings.local.margin.map_or("None".into(), |margin| margin.to_string())),

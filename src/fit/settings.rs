@@ -2,7 +2,7 @@
 
 use crate::error::{Error, Result};
 use crate::executor::LocalOptions;
-use crate::fit::schedule::Schedule;
+use crate::fit::algorithm::Algorithm;
 use crate::local_step::Keep;
 use crate::moves::Moves;
 use crate::responsibilities::Sparsity;
@@ -17,7 +17,7 @@ pub struct Settings {
     /// Whether rows are dealt to batches, and batches visited, at random. Otherwise both keep the order of the data.
     pub shuffle: bool,
     /// How a visit enters the total.
-    pub schedule: Schedule,
+    pub algorithm: Algorithm,
     /// How the number of components changes between passes.
     pub moves: Moves,
     /// How local steps are run.
@@ -37,7 +37,7 @@ impl Default for Settings {
             n_components: None,
             batches: Cut::Number(1),
             shuffle: false,
-            schedule: Schedule::Memoized,
+            algorithm: Algorithm::Memoized,
             moves: Moves::default(),
             local: LocalOptions { sparsity: Sparsity::Dense, margin: None, bounds_memory: 1, keep: Keep::Summary },
             max_passes: 0,

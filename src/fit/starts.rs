@@ -55,7 +55,7 @@ impl Watcher for () {
 }
 
 /// Starts that are made side by side.
-struct Round {
+struct StartRound {
     seeds: Vec<u64>,
     /// Whether they have more components than were found before.
     is_wide: bool,
@@ -98,17 +98,19 @@ impl<F: Scalar> Job<'_, F> {
     }
 
     /// All rounds of starts.
-    fn rounds(&self, Starts { seeds, in_turn }: Starts<'_>) -> Result<Vec<Round>> {
+    fn rounds(&self, Starts { seeds, in_turn }: Starts<'_>) -> Result<Vec<StartRound>> {
         let every_second = |first: usize| seeds.iter().skip(first).step_by(2).copied().collect();
-        let mut rounds = vec![Round { seeds: seeds.to_vec(), is_wide: false }];
+        let mut rounds = vec![StartRound { seeds: seeds.to_vec(), is_wide: false }];
         if self.widens()? {
-            rounds =
-                vec![Round { seeds: every_second(0), is_wide: false }, Round { seeds: every_second(1), is_wide: true }];
+            rounds = vec![
+                StartRound { seeds: every_second(0), is_wide: false },
+                StartRound { seeds: every_second(1), is_wide: true },
+            ];
         }
         // A stream is read by one run at a time.
         if in_turn || !self.rows.can_seek() {
-            let alone = |Round { seeds, is_wide }: Round| {
-                seeds.into_iter().map(move |seed| Round { seeds: vec![seed], is_wide })
+            let alone = |StartRound { seeds, is_wide }: StartRound| {
+                seeds.into_iter().map(move |seed| StartRound { seeds: vec![seed], is_wide })
             };
             rounds = rounds.into_iter().flat_map(alone).collect();
         }
@@ -222,7 +224,7 @@ mod tests {
             likelihood: named("Gaussian"),
             process: named("DirichletProcess"),
             objective: Objective::Variational,
-            holes: false,
+            missing: false,
         };
         let mut settings = Settings { n_components: Some(4), max_passes: 5, ..Settings::default() };
         if grows {

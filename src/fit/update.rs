@@ -78,7 +78,7 @@ impl Fitted {
         // Variances tell how far the rows lie from the origin; nothing follows a covariance any more.
         let needs = demands.needs.min(Needs::Variances);
         let allowed = self.specification.allowed()?;
-        let data = moments(&table, needs, &allowed, self.specification.holes, cancel).map_err(of_new_rows)?;
+        let data = moments(&table, needs, &allowed, self.specification.missing, cancel).map_err(of_new_rows)?;
         check_near(model.likelihood.as_ref(), &data)?;
         let source = whole(rows, weights)?;
         let local = LocalOptions {

@@ -24,7 +24,7 @@ const SUBSAMPLE_PER_COMPONENT: usize = 50;
 const LLOYD_STEPS: usize = 5;
 
 /// What k-means++ returns.
-pub enum Outcome {
+pub enum Seeded {
     /// A component for every row of the data.
     Labels(Vec<u32>),
     /// The summary of a subsample, scaled to the mass of all data.
@@ -45,9 +45,9 @@ impl Tap for Labels {
 
 /// Collects the values of every unit.
 #[derive(Default)]
-struct Scores(Vec<f64>);
+struct SeenScores(Vec<f64>);
 
-impl Tap for Scores {
+impl Tap for SeenScores {
     fn observe(&mut self, chunk: &Chunk<'_>) -> Result<()> {
         self.0.extend_from_slice(&chunk.responsibilities.values);
         Ok(())
@@ -58,7 +58,7 @@ impl Tap for Scores {
 ///
 /// # Errors
 /// [`crate::Error::Cancelled`]; [`crate::Error::Numerical`].
-pub fn smoothed_kmeans<F: Scalar>(begin: &Beginning<'_, F>, generator: &mut Generator) -> Result<Outcome> {
+pub fn smoothed_kmeans<F: Scalar>(begin: &Beginning<'_, F>, generator: &mut Generator) -> Result<Seeded> {
     let k = begin.ids.len();
     let n = begin.data.n_rows();
     let size = SUBSAMPLE.max(SUBSAMPLE_PER_COMPONENT * k);
@@ -80,13 +80,13 @@ pub fn smoothed_kmeans<F: Scalar>(begin: &Beginning<'_, F>, generator: &mut Gene
         // Rows without mass carry nothing, with any label.
         let mut all = vec![0; n];
         sample.iter().zip(labels).for_each(|(&row, label)| all[row as usize] = label);
-        return Ok(Outcome::Labels(all));
+        return Ok(Seeded::Labels(all));
     }
-    Ok(Outcome::Summary(summary.scale(begin.mass / summary.mass)))
+    Ok(Seeded::Summary(summary.scale(begin.mass / summary.mass)))
 }
 
 /// Units in the divergence of the likelihood.
-pub struct Seeding<'a, F: Scalar> {
+pub struct Seeder<'a, F: Scalar> {
     /// The likelihood.
     pub likelihood: &'a dyn Likelihood<F>,
     /// The components that are to start, each at one unit.
@@ -95,7 +95,7 @@ pub struct Seeding<'a, F: Scalar> {
     pub cancel: &'a Cancel,
 }
 
-impl<F: Scalar> Seeding<'_, F> {
+impl<F: Scalar> Seeder<'_, F> {
     /// A summary with one unit a component, each of mass 1.
     pub(super) fn singles(&self, units: &RowUnits<'_, F>, rows: &[u32]) -> Result<Summary> {
         let step = LocalStep {
@@ -161,7 +161,7 @@ impl<F: Scalar> Seeding<'_, F> {
             keep: Keep::Nothing,
             cancel: self.cancel,
         };
-        let mut scores = Scores::default();
+        let mut scores = SeenScores::default();
         step.run(units, None, &mut [&mut scores])?;
         let mut distances = scores.0;
         for (at, distance) in distances.iter_mut().enumerate() {

@@ -16,7 +16,7 @@ use crate::rng::{Generator, Purpose, stream};
 use crate::simd::Scalar;
 use crate::suffstats::Summary;
 
-pub use kmeans::{Seeding, smoothed_kmeans};
+pub use kmeans::{Seeder, smoothed_kmeans};
 
 /// A start, as the user names it.
 #[derive(Debug, Clone)]
@@ -136,8 +136,8 @@ impl<F: Scalar> Beginning<'_, F> {
             Init::KmeansPlusPlus => {
                 let mut generator = self.generator();
                 match smoothed_kmeans(self, &mut generator)? {
-                    kmeans::Outcome::Labels(labels) => self.given(&FromLabels { labels: &labels }),
-                    kmeans::Outcome::Summary(summary) => Ok(Memo::starting_from(summary, n_batches, self.mass)),
+                    kmeans::Seeded::Labels(labels) => self.given(&FromLabels { labels: &labels }),
+                    kmeans::Seeded::Summary(summary) => Ok(Memo::starting_from(summary, n_batches, self.mass)),
                 }
             }
             Init::Random => {
@@ -181,8 +181,8 @@ impl<F: Scalar> Beginning<'_, F> {
     }
 
     /// The start from the divergence of the likelihood.
-    pub fn seeding(&self) -> Seeding<'_, F> {
-        Seeding { likelihood: self.likelihood(), ids: self.ids, cancel: self.cancel }
+    pub fn seeding(&self) -> Seeder<'_, F> {
+        Seeder { likelihood: self.likelihood(), ids: self.ids, cancel: self.cancel }
     }
 
     fn likelihood(&self) -> &'_ dyn Likelihood<F> {

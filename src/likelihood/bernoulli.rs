@@ -6,9 +6,9 @@ use crate::data::{Domain, Moments, Needs};
 use crate::error::{Error, Result};
 use crate::likelihood::count_family::{CountFamily, Counts};
 use crate::likelihood::counts::{LEAST, Tallied, Tally};
-use crate::likelihood::{AtPoint, Draw, Estimate, Frame, Specification};
+use crate::likelihood::{AtPoint, Draw, Estimate, Frame, FromParameters};
 use crate::parameters::{Parameters, Value, table, vector};
-use crate::registry::{DefaultValue, Entry, Feature, Kind, Parameter, Range, Support};
+use crate::registry::{DefaultValue, Entry, Feature, Parameter, ParameterKind, Range, Support};
 use crate::rng::Generator;
 use crate::scoring::{Column, RowFunction};
 use crate::special::{digamma, ln_beta, ln_gamma_difference, x_ln_x};
@@ -89,7 +89,7 @@ impl Betas {
     }
 }
 
-impl Specification for Betas {
+impl FromParameters for Betas {
     const ENTRY: Entry = Entry {
         domain: Some(Domain::Binary),
         faces: &["scores", "points", "imputation", "draws", "urn"],
@@ -99,8 +99,8 @@ impl Specification for Betas {
             Support::always(Feature::Moves),
         ],
         parameters: &[
-            Parameter::new("successes", Kind::NumberOrVector(Range::POSITIVE), DefaultValue::Data),
-            Parameter::new("failures", Kind::NumberOrVector(Range::POSITIVE), DefaultValue::Data),
+            Parameter::new("successes", ParameterKind::NumberOrVector(Range::POSITIVE), DefaultValue::Data),
+            Parameter::new("failures", ParameterKind::NumberOrVector(Range::POSITIVE), DefaultValue::Data),
         ],
         ..Entry::new("Bernoulli")
     };

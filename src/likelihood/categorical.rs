@@ -5,9 +5,9 @@ use crate::error::Result;
 use crate::likelihood::count_family::{CountFamily, Counts};
 use crate::likelihood::counts::{Tallied, Tally};
 use crate::likelihood::multinomial::Words;
-use crate::likelihood::{AtPoint, Draw, Estimate, Frame, Specification};
+use crate::likelihood::{AtPoint, Draw, Estimate, Frame, FromParameters};
 use crate::parameters::{Parameters, vector};
-use crate::registry::{DefaultValue, Entry, Feature, Kind, Parameter, Range, Support};
+use crate::registry::{DefaultValue, Entry, Feature, Parameter, ParameterKind, Range, Support};
 use crate::rng::{Choices, Generator};
 use crate::scoring::{Codes, Column, RowFunction};
 
@@ -31,14 +31,18 @@ impl Levels {
     }
 }
 
-impl Specification for Levels {
+impl FromParameters for Levels {
     const ENTRY: Entry = Entry {
         domain: Some(Domain::Codes),
         faces: &["scores", "points", "imputation", "draws", "urn"],
         supports: &[Support::always(Feature::Missing), Support::always(Feature::Moves)],
         parameters: &[
-            Parameter::new("pseudo_counts", Kind::NumberOrVector(Range::POSITIVE), DefaultValue::Data),
-            Parameter::new("levels", Kind::NumberOrVector(Range::closed(1.0, MOST_LEVELS as f64)), DefaultValue::Data),
+            Parameter::new("pseudo_counts", ParameterKind::NumberOrVector(Range::POSITIVE), DefaultValue::Data),
+            Parameter::new(
+                "levels",
+                ParameterKind::NumberOrVector(Range::closed(1.0, MOST_LEVELS as f64)),
+                DefaultValue::Data,
+            ),
         ],
         ..Entry::new("Categorical")
     };

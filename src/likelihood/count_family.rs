@@ -7,8 +7,8 @@ use crate::data::{Allowed, Moments, Needs, RowBlock};
 use crate::error::Result;
 use crate::likelihood::counts::{LEAST, Tallied, Tally};
 use crate::likelihood::{
-    AtPoint, Conjugate, Density, Draw, Draws, Estimate, Frame, Imputation, Likelihood, PointEstimates, Scores,
-    Specification, Urn, urn,
+    AtPoint, Conjugate, Density, Draw, Draws, Estimate, Frame, FromParameters, Imputation, Likelihood, PointEstimates,
+    Scores, Urn, urn,
 };
 use crate::objective::Objective;
 use crate::parallel::map;
@@ -20,7 +20,7 @@ use crate::simd::{Lines, Scalar};
 use crate::suffstats::Sufficient;
 
 /// Prior and formulas of one family.
-pub trait CountFamily: Specification + Debug + Send + Sync + 'static {
+pub trait CountFamily: FromParameters + Debug + Send + Sync + 'static {
     /// How codes become flags, for a family of codes: it sees flags alone.
     fn codes(&self) -> Option<Codes> {
         None
@@ -104,7 +104,7 @@ impl<M: CountFamily> Counts<M> {
     }
 }
 
-impl<M: CountFamily> Specification for Counts<M> {
+impl<M: CountFamily> FromParameters for Counts<M> {
     const ENTRY: Entry = M::ENTRY;
     const NEEDS: Needs = M::NEEDS;
 
@@ -117,7 +117,7 @@ impl<M: CountFamily> Specification for Counts<M> {
     }
 
     fn build(parameters: &Parameters, frame: Frame) -> Result<Self> {
-        let tally = Tally::new(frame.origin.len(), frame.holes);
+        let tally = Tally::new(frame.origin.len(), frame.missing);
         let family = M::build(parameters, frame)?;
         Ok(Self { tally: Tally { codes: family.codes(), ..tally }, family })
     }
@@ -171,7 +171,7 @@ impl<F: Scalar, M: CountFamily> Scores<F> for Counts<M> {
             let (constant, columns) = self.packed(own[k], density);
             Columns { constant: log_weights[k] + constant, columns }
         });
-        let scorer = ColumnScorer::new(Curve::Line, packed, self.tally.holes).and_sparse();
+        let scorer = ColumnScorer::new(Curve::Line, packed, self.tally.missing).and_sparse();
         let terms =
             if density == Density::Divergence { Some(self.family.row_divergence()) } else { self.family.log_base() };
         let scorer = match terms {

@@ -19,15 +19,15 @@ pub struct Tally {
     /// Zeros: nothing is taken from rows.
     pub origin: Vec<f64>,
     /// Whether rows may have missing values.
-    pub holes: bool,
+    pub missing: bool,
     /// How codes become flags, for rows of codes; their sums count what is there.
     pub codes: Option<Codes>,
 }
 
 impl Tally {
     /// For this many columns.
-    pub fn new(dimension: usize, holes: bool) -> Self {
-        Self { origin: vec![0.0; dimension], holes, codes: None }
+    pub fn new(dimension: usize, missing: bool) -> Self {
+        Self { origin: vec![0.0; dimension], missing, codes: None }
     }
 
     /// The number of sums.
@@ -37,7 +37,7 @@ impl Tally {
 
     /// Whether columns are counted beside their sums.
     fn is_counted(&self) -> bool {
-        self.holes && self.codes.is_none()
+        self.missing && self.codes.is_none()
     }
 
     /// Values by column of several components as a table, (K, D); by level (K, D, L), zero beyond a column's levels.
@@ -206,8 +206,8 @@ mod tests {
     #[test]
     fn what_a_sparse_row_leaves_out_is_zero() {
         let table = Csr { starts: &[0, 2, 3], columns: &[0, 2, 1], values: &[1.0, 3.0, 5.0] };
-        for holes in [false, true] {
-            let tally = Tally::new(3, holes);
+        for missing in [false, true] {
+            let tally = Tally::new(3, missing);
             let mut found = [vec![0.0; tally.n_statistics()], vec![0.0; tally.n_statistics()]];
             let sparse = RowBlock::Sparse(SparseRows { table, numbers: &[1, 0] });
             tally.accumulate(sparse, &[0.5, 2.0], &mut found[0]);

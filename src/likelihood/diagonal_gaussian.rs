@@ -12,13 +12,13 @@ use crate::likelihood::gamma;
 use crate::likelihood::urn;
 use crate::likelihood::wishart::LEAST_SHARE;
 use crate::likelihood::{
-    AtPoint, Conjugate, Density, Draw, Draws, Estimate, Frame, Imputation, PointEstimates, Scores, Specification, Urn,
+    AtPoint, Conjugate, Density, Draw, Draws, Estimate, Frame, FromParameters, Imputation, PointEstimates, Scores, Urn,
     capabilities,
 };
 use crate::objective::Objective;
 use crate::parallel::map;
 use crate::parameters::{Parameters, Value, table, vector};
-use crate::registry::{DefaultValue, Entry, Feature, Kind, Parameter, Range, Support};
+use crate::registry::{DefaultValue, Entry, Feature, Parameter, ParameterKind, Range, Support};
 use crate::rng::Generator;
 use crate::scoring::{Column, ColumnScorer, Columns, Curve, Row, RowFunction, RowScorer, Scorer};
 use crate::simd::{Lines, Scalar};
@@ -125,7 +125,7 @@ struct ColumnSums {
 
 /// A point estimate of one column.
 #[derive(Debug, Clone, Copy)]
-struct Point {
+struct ColumnPoint {
     mean: f64,
     precision: f64,
     /// The variance that a likelihood takes every value to be known up to (mathematics 1.8: the ridge of the
@@ -150,7 +150,7 @@ impl DiagonalGaussian {
         columns.map(|(own, prior)| prior.posterior(own.count, own.sum, own.squares)).collect()
     }
 
-    fn points(&self, component: Sufficient<'_>, estimate: Estimate) -> Vec<Point> {
+    fn points(&self, component: Sufficient<'_>, estimate: Estimate) -> Vec<ColumnPoint> {
         let columns = self.sums(component).zip(&self.prior);
         let point = |(own, prior): (ColumnSums, &NormalGamma)| {
             let posterior = prior.posterior(own.count, own.sum, own.squares);
@@ -159,13 +159,13 @@ impl DiagonalGaussian {
                     let mean = own.sum / own.count;
                     let blur = RIDGE * prior.rate / prior.shape;
                     let variance = (own.squares / own.count - mean * mean).max(0.0) + blur;
-                    Point { mean, precision: variance.recip(), blur }
+                    ColumnPoint { mean, precision: variance.recip(), blur }
                 }
                 Estimate::Mode => {
-                    Point { mean: posterior.mean, precision: (posterior.shape - 0.5) / posterior.rate, blur: 0.0 }
+                    ColumnPoint { mean: posterior.mean, precision: (posterior.shape - 0.5) / posterior.rate, blur: 0.0 }
                 }
                 Estimate::Mean | Estimate::MaximumLikelihood => {
-                    Point { mean: posterior.mean, precision: posterior.shape / posterior.rate, blur: 0.0 }
+                    ColumnPoint { mean: posterior.mean, precision: posterior.shape / posterior.rate, blur: 0.0 }
                 }
             }
         };
@@ -176,16 +176,16 @@ impl DiagonalGaussian {
 /// The ridge of variances under maximum likelihood, as a fraction of the prior's expected variance.
 pub(super) const RIDGE: f64 = 1e-6;
 
-impl Specification for DiagonalGaussian {
+impl FromParameters for DiagonalGaussian {
     const ENTRY: Entry = Entry {
         domain: Some(Domain::Real),
         faces: &["scores", "points", "imputation", "draws", "urn"],
         supports: &[Support::always(Feature::Missing), Support::always(Feature::Moves)],
         parameters: &[
-            Parameter::new("mean", Kind::Vector, DefaultValue::Data),
-            Parameter::new("mean_precision", Kind::Number(Range::POSITIVE), DefaultValue::Data),
-            Parameter::new("shape", Kind::Number(Range::SURENESS), DefaultValue::Data),
-            Parameter::new("rate", Kind::NumberOrVector(Range::POSITIVE), DefaultValue::Data),
+            Parameter::new("mean", ParameterKind::Vector, DefaultValue::Data),
+            Parameter::new("mean_precision", ParameterKind::Number(Range::POSITIVE), DefaultValue::Data),
+            Parameter::new("shape", ParameterKind::Number(Range::SURENESS), DefaultValue::Data),
+            Parameter::new("rate", ParameterKind::NumberOrVector(Range::POSITIVE), DefaultValue::Data),
         ],
         ..Entry::new("DiagonalGaussian")
     };
@@ -242,7 +242,7 @@ impl Specification for DiagonalGaussian {
 
 impl Conjugate for DiagonalGaussian {
     fn n_statistics(&self) -> usize {
-        (if self.frame.holes { 3 } else { 2 }) * self.prior.len()
+        (if self.frame.missing { 3 } else { 2 }) * self.prior.len()
     }
 
     fn origin(&self) -> &[f64] {
@@ -289,7 +289,7 @@ impl Conjugate for DiagonalGaussian {
         let of = |value: fn(&NormalGamma) -> f64| table(d, all.iter().map(value).collect());
         // The same in all columns unless values are missing.
         let shared = |value: fn(&NormalGamma) -> f64| {
-            if self.frame.holes { of(value) } else { vector(all.iter().step_by(d).map(value).collect()) }
+            if self.frame.missing { of(value) } else { vector(all.iter().step_by(d).map(value).collect()) }
         };
         let means = all.iter().zip(self.frame.origin.iter().cycle()).map(|(column, o)| column.mean + o).collect();
         Ok(Parameters::from_pairs([
@@ -365,7 +365,7 @@ impl<F: Scalar> Scores<F> for DiagonalGaussian {
             };
             Columns { constant: log_weights[k], columns }
         });
-        let scorer = ColumnScorer::new(Curve::Square, packed, self.frame.holes);
+        let scorer = ColumnScorer::new(Curve::Square, packed, self.frame.missing);
         if density != Density::Divergence {
             return Ok(Box::new(scorer));
         }
@@ -382,7 +382,7 @@ impl<F: Scalar> Scores<F> for DiagonalGaussian {
 
     fn log_base_measures(&self, rows: RowBlock<'_, F>, out: &mut [f64]) {
         let d = self.prior.len();
-        let present = |row: &[F]| if self.frame.holes { row.iter().filter(|x| !x.is_nan()).count() } else { d };
+        let present = |row: &[F]| if self.frame.missing { row.iter().filter(|x| !x.is_nan()).count() } else { d };
         for (row, out) in rows.dense().chunks_exact(d).zip(out) {
             *out = -0.5 * (2.0 * PI).ln() * present(row) as f64;
         }
@@ -393,7 +393,7 @@ impl PointEstimates for DiagonalGaussian {
     fn at_point(&self, component: Sufficient<'_>, estimate: Estimate) -> Result<AtPoint> {
         let mut at = AtPoint { log_likelihood: 0.0, log_prior: 0.0 };
         for ((own, point), prior) in self.sums(component).zip(self.points(component, estimate)).zip(&self.prior) {
-            let Point { mean, precision, blur } = point;
+            let ColumnPoint { mean, precision, blur } = point;
             let scatter = own.squares - 2.0 * mean * own.sum + own.count * (mean * mean + blur);
             at.log_likelihood += 0.5 * (own.count * precision.ln() - precision * scatter);
             at.log_prior += prior.log_density(mean, precision);
@@ -414,7 +414,8 @@ impl PointEstimates for DiagonalGaussian {
 
     fn point_estimates(&self, components: &[Sufficient<'_>], estimate: Estimate) -> Result<Parameters> {
         let d = self.prior.len();
-        let points: Vec<Point> = components.iter().flat_map(|component| self.points(*component, estimate)).collect();
+        let points: Vec<ColumnPoint> =
+            components.iter().flat_map(|component| self.points(*component, estimate)).collect();
         let means = points.iter().zip(self.frame.origin.iter().cycle()).map(|(point, o)| point.mean + o).collect();
         let variances = points.iter().map(|point| point.precision.recip()).collect();
         Ok(Parameters::from_pairs([("mean", table(d, means)), ("variance", table(d, variances))]))
@@ -435,7 +436,7 @@ impl Draws for DiagonalGaussian {
     fn draw(&self, component: Sufficient<'_>, from: Draw<'_>, generator: &mut Generator) -> Result<Vec<f64>> {
         if let Some(estimate) = from.estimate {
             let points = self.points(component, estimate).into_iter().zip(&self.frame.origin);
-            let draw = |(Point { mean, precision, .. }, origin): (Point, &f64)| {
+            let draw = |(ColumnPoint { mean, precision, .. }, origin): (ColumnPoint, &f64)| {
                 origin + mean + generator.sample::<f64, _>(StandardNormal) / precision.sqrt()
             };
             return Ok(points.map(draw).collect());
@@ -455,7 +456,7 @@ impl Draws for DiagonalGaussian {
 impl DiagonalGaussian {
     /// log p(x) at point estimates; `blurred` as the objective has it.
     fn of_points(&self, component: Sufficient<'_>, estimate: Estimate, blurred: bool) -> Vec<Column> {
-        let column = |Point { mean, precision, blur }: Point| {
+        let column = |ColumnPoint { mean, precision, blur }: ColumnPoint| {
             let blur = if blurred { precision * blur } else { 0.0 };
             Column::square(precision, mean, 0.5 * (precision.ln() - (2.0 * PI).ln() - blur))
         };

@@ -7,10 +7,10 @@ use crate::likelihood::normal_wishart::NormalWishart;
 use crate::likelihood::wishart::{
     NormalWishartModel, check_dof, check_scale, check_scale_beside, default_scale, dofs, scales, survives_beside,
 };
-use crate::likelihood::{Frame, Specification};
+use crate::likelihood::{Frame, FromParameters};
 use crate::linalg::unpack;
 use crate::parameters::{Parameters, Value, table, vector};
-use crate::registry::{DefaultValue, Entry, Feature, Kind, Parameter, Range, Support};
+use crate::registry::{DefaultValue, Entry, Feature, Parameter, ParameterKind, Range, Support};
 use crate::suffstats::Sufficient;
 
 /// x | mu, Lambda ~ N(mu, Lambda^-1); Lambda ~ W(dof, scale^-1); mu | Lambda ~ N(mean, (`mean_precision` Lambda)^-1).
@@ -23,16 +23,16 @@ pub struct Gaussian {
     prior: NormalWishart,
 }
 
-impl Specification for Gaussian {
+impl FromParameters for Gaussian {
     const ENTRY: Entry = Entry {
         domain: Some(Domain::Real),
         faces: &["scores", "points", "seeding", "draws", "urn"],
         supports: &[Support::always(Feature::Moves)],
         parameters: &[
-            Parameter::new("mean", Kind::Vector, DefaultValue::Data),
-            Parameter::new("mean_precision", Kind::Number(Range::POSITIVE), DefaultValue::Data),
-            Parameter::new("dof", Kind::Number(Range::SURENESS), DefaultValue::Data),
-            Parameter::new("scale", Kind::Matrix, DefaultValue::Data),
+            Parameter::new("mean", ParameterKind::Vector, DefaultValue::Data),
+            Parameter::new("mean_precision", ParameterKind::Number(Range::POSITIVE), DefaultValue::Data),
+            Parameter::new("dof", ParameterKind::Number(Range::SURENESS), DefaultValue::Data),
+            Parameter::new("scale", ParameterKind::Matrix, DefaultValue::Data),
         ],
         ..Entry::new("Gaussian")
     };

@@ -12,13 +12,14 @@ use crate::data::{Domain, Moments, Needs, RowBlock};
 use crate::error::{Error, Result};
 use crate::likelihood::wishart::check_positive_definite;
 use crate::likelihood::{
-    AtPoint, Conjugate, Density, Draw, Draws, Estimate, Frame, PointEstimates, Scores, Specification, Urn, capabilities,
+    AtPoint, Conjugate, Density, Draw, Draws, Estimate, Frame, FromParameters, PointEstimates, Scores, Urn,
+    capabilities,
 };
 use crate::linalg::{cholesky, invert_lower, log_determinant_from_cholesky, symmetric_eigen};
 use crate::objective::Objective;
 use crate::parallel::map;
 use crate::parameters::{Parameters, Value, table, vector};
-use crate::registry::{DefaultValue, Entry, Feature, Kind, Parameter, Range, Support};
+use crate::registry::{DefaultValue, Entry, Feature, Parameter, ParameterKind, Range, Support};
 use crate::rng::Generator;
 use crate::scoring::{Column, ColumnScorer, Columns, Curve, Scorer};
 use crate::simd::{Lines, Scalar};
@@ -44,7 +45,7 @@ pub struct KnownCovarianceGaussian {
 }
 
 /// The mean of a component in mapped columns: precisions and means.
-struct Posterior {
+struct MeanPosterior {
     precisions: Vec<f64>,
     mean: Vec<f64>,
 }
@@ -69,13 +70,13 @@ fn transposed(d: usize, a: &[f64]) -> Vec<f64> {
 }
 
 impl KnownCovarianceGaussian {
-    fn posterior(&self, component: Sufficient<'_>) -> Posterior {
+    fn posterior(&self, component: Sufficient<'_>) -> MeanPosterior {
         let n = component.count.max(0.0);
         let precisions: Vec<f64> = self.precisions.iter().map(|p| p + n).collect();
         let sums = times(&self.map, component.statistics);
         let columns = self.precisions.iter().zip(&self.mean).zip(&sums).zip(&precisions);
         let mean = columns.map(|(((p, m), s), of_n)| (p * m + s) / of_n).collect();
-        Posterior { precisions, mean }
+        MeanPosterior { precisions, mean }
     }
 
     /// Mapped means of a point estimate.
@@ -99,7 +100,7 @@ impl KnownCovarianceGaussian {
     fn columns(&self, component: Sufficient<'_>, density: Density) -> Vec<Column> {
         let squares = |means: Vec<f64>| means.into_iter().map(|m| Column::square(1.0, m, 0.0)).collect();
         let posterior = |column: fn(f64, f64) -> Column| {
-            let Posterior { precisions, mean } = self.posterior(component);
+            let MeanPosterior { precisions, mean } = self.posterior(component);
             precisions.into_iter().zip(mean).map(|(p, m)| column(p, m)).collect()
         };
         match density {
@@ -123,15 +124,15 @@ impl KnownCovarianceGaussian {
     }
 }
 
-impl Specification for KnownCovarianceGaussian {
+impl FromParameters for KnownCovarianceGaussian {
     const ENTRY: Entry = Entry {
         domain: Some(Domain::Real),
         faces: &["scores", "points", "draws", "urn"],
         supports: &[Support::always(Feature::Moves)],
         parameters: &[
-            Parameter::new("covariance", Kind::Matrix, DefaultValue::Required),
-            Parameter::new("mean", Kind::Vector, DefaultValue::Data),
-            Parameter::new("mean_precision", Kind::NumberOrMatrix(Range::POSITIVE), DefaultValue::Data),
+            Parameter::new("covariance", ParameterKind::Matrix, DefaultValue::Required),
+            Parameter::new("mean", ParameterKind::Vector, DefaultValue::Data),
+            Parameter::new("mean_precision", ParameterKind::NumberOrMatrix(Range::POSITIVE), DefaultValue::Data),
         ],
         ..Entry::new("KnownCovarianceGaussian")
     };
@@ -243,13 +244,13 @@ impl Conjugate for KnownCovarianceGaussian {
 
     fn posterior_parameters(&self, components: &[Sufficient<'_>]) -> Result<Parameters> {
         let d = self.mean.len();
-        let all: Vec<Posterior> = components.iter().map(|component| self.posterior(*component)).collect();
+        let all: Vec<MeanPosterior> = components.iter().map(|component| self.posterior(*component)).collect();
         let means = all.iter().flat_map(|own| self.unmapped(&own.mean)).collect();
         let precisions = if self.scaled {
             vector(all.iter().map(|own| own.precisions[0]).collect())
         } else {
             // R^T diag(P) R.
-            let of = |own: &Posterior| {
+            let of = |own: &MeanPosterior| {
                 let mut scaled = self.map.clone();
                 scaled.chunks_exact_mut(d).for_each(|column| {
                     column.iter_mut().zip(&own.precisions).for_each(|(value, p)| *value *= p);
@@ -333,9 +334,10 @@ impl Draws for KnownCovarianceGaussian {
     fn draw(&self, component: Sufficient<'_>, from: Draw<'_>, generator: &mut Generator) -> Result<Vec<f64>> {
         let own = match from.estimate {
             None => self.posterior(component),
-            Some(estimate) => {
-                Posterior { precisions: vec![f64::INFINITY; self.mean.len()], mean: self.point(component, estimate) }
-            }
+            Some(estimate) => MeanPosterior {
+                precisions: vec![f64::INFINITY; self.mean.len()],
+                mean: self.point(component, estimate),
+            },
         };
         let columns = own.mean.iter().zip(&own.precisions);
         let mapped: Vec<f64> =

@@ -49,7 +49,7 @@ use capabilities::capabilities;
 
 /// How a likelihood is described by parameters: checked when the specification is made, completed when the data
 /// are known.
-pub trait Specification: Sized {
+pub trait FromParameters: Sized {
     /// Checks the parameters that are given, as far as that is possible without data.
     ///
     /// # Errors
@@ -59,7 +59,7 @@ pub trait Specification: Sized {
     /// Fills in the parameters that follow the data, and checks all of them against the data's columns.
     ///
     /// # Errors
-    /// As [`Specification::check`].
+    /// As [`FromParameters::check`].
     fn resolve(parameters: &Parameters, data: &Moments) -> Result<Parameters>;
 
     /// The description for the registry.
@@ -71,7 +71,7 @@ pub trait Specification: Sized {
     /// The values that rows may have, given complete parameters.
     ///
     /// # Errors
-    /// As [`Specification::check`].
+    /// As [`FromParameters::check`].
     fn allowed(_parameters: &Parameters) -> Result<Allowed> {
         Ok(Self::ENTRY.domain.unwrap_or(Domain::Real).into())
     }
@@ -79,7 +79,7 @@ pub trait Specification: Sized {
     /// The likelihood of complete parameters for rows from which `origin` has been taken.
     ///
     /// # Errors
-    /// As [`Specification::check`].
+    /// As [`FromParameters::check`].
     fn build(parameters: &Parameters, frame: Frame) -> Result<Self>;
 }
 
@@ -89,7 +89,7 @@ pub struct Frame {
     /// What is taken from every row before anything else, (D,).
     pub origin: Vec<f64>,
     /// Whether rows may have missing values (NaN).
-    pub holes: bool,
+    pub missing: bool,
 }
 
 /// The conjugate mathematics of one component, in `f64`, from its summary alone. All else that a likelihood can do is a
@@ -143,7 +143,7 @@ macro_rules! registry {
         /// The descriptions of all likelihoods.
         pub const ENTRIES: &[Entry] = &[$(<$likelihood>::ENTRY),*];
 
-        /// [`Specification::check`] of the likelihood called `name`.
+        /// [`FromParameters::check`] of the likelihood called `name`.
         ///
         /// # Errors
         /// Also where there is none of that name.
@@ -154,7 +154,7 @@ macro_rules! registry {
             Err(unknown(name))
         }
 
-        /// [`Specification::resolve`] of the likelihood called `name`.
+        /// [`FromParameters::resolve`] of the likelihood called `name`.
         ///
         /// # Errors
         /// Also where there is none of that name.
@@ -165,7 +165,7 @@ macro_rules! registry {
             Err(unknown(name))
         }
 
-        /// [`Specification::build`] of the likelihood called `name`.
+        /// [`FromParameters::build`] of the likelihood called `name`.
         ///
         /// # Errors
         /// Also where there is none of that name.
@@ -180,7 +180,7 @@ macro_rules! registry {
             Err(unknown(name))
         }
 
-        /// [`Specification::allowed`] of the likelihood called `name`.
+        /// [`FromParameters::allowed`] of the likelihood called `name`.
         ///
         /// # Errors
         /// Also where there is none of that name.
@@ -221,7 +221,7 @@ fn asked(entry: &Entry, needs: Needs) -> Demands {
         domain: entry.domain.unwrap_or(Domain::Real),
         needs,
         sparse: entry.support(Feature::Sparse).is_some(),
-        holes: entry.support(Feature::Missing).is_some(),
+        missing: entry.support(Feature::Missing).is_some(),
     }
 }
 
@@ -260,7 +260,7 @@ mod tests {
         );
         let data = data.expect("rows of every domain");
         let complete = resolve(entry.name, &parameters, &data).expect("defaults");
-        build(entry.name, &complete, Frame { origin: vec![0.0; 2], holes: false }).expect("complete")
+        build(entry.name, &complete, Frame { origin: vec![0.0; 2], missing: false }).expect("complete")
     }
 
     #[test]

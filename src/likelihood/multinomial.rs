@@ -7,9 +7,9 @@ use crate::error::{Error, Result};
 use crate::likelihood::count_family::{CountFamily, Counts};
 use crate::likelihood::counts::{LEAST, Tallied, Tally};
 use crate::likelihood::gamma;
-use crate::likelihood::{AtPoint, Draw, Estimate, Frame, Specification};
+use crate::likelihood::{AtPoint, Draw, Estimate, Frame, FromParameters};
 use crate::parameters::{Parameters, Value, table, vector};
-use crate::registry::{DefaultValue, Entry, Feature, Kind, Parameter, Range, Support};
+use crate::registry::{DefaultValue, Entry, Feature, Parameter, ParameterKind, Range, Support};
 use crate::rng::Generator;
 use crate::scoring::{Column, Row, RowFunction, RowScorer};
 use crate::special::{digamma, ln_factorial, ln_gamma, ln_gamma_difference, x_ln_x};
@@ -54,15 +54,15 @@ impl Words {
     }
 }
 
-const COEFFICIENT: Parameter = Parameter::new("coefficient", Kind::Flag, DefaultValue::Number(1.0));
+const COEFFICIENT: Parameter = Parameter::new("coefficient", ParameterKind::Flag, DefaultValue::Number(1.0));
 
-impl Specification for Words {
+impl FromParameters for Words {
     const ENTRY: Entry = Entry {
         domain: Some(Domain::Counts),
         faces: &["scores", "points", "draws", "urn"],
         supports: &[Support::always(Feature::Sparse), Support::always(Feature::Moves)],
         parameters: &[
-            Parameter::new("pseudo_counts", Kind::NumberOrVector(Range::POSITIVE), DefaultValue::Data),
+            Parameter::new("pseudo_counts", ParameterKind::NumberOrVector(Range::POSITIVE), DefaultValue::Data),
             COEFFICIENT,
         ],
         ..Entry::new("Multinomial")

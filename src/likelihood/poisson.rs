@@ -7,9 +7,9 @@ use crate::error::{Error, Result};
 use crate::likelihood::count_family::{CountFamily, Counts};
 use crate::likelihood::counts::{LEAST, Tallied, Tally};
 use crate::likelihood::gamma;
-use crate::likelihood::{AtPoint, Draw, Estimate, Frame, Specification};
+use crate::likelihood::{AtPoint, Draw, Estimate, Frame, FromParameters};
 use crate::parameters::{Parameters, Value, table, vector};
-use crate::registry::{DefaultValue, Entry, Feature, Kind, Parameter, Range, Support};
+use crate::registry::{DefaultValue, Entry, Feature, Parameter, ParameterKind, Range, Support};
 use crate::rng::Generator;
 use crate::scoring::{Column, Row, RowFunction, RowScorer};
 use crate::special::{digamma, ln_factorial, ln_gamma_difference, x_ln_x};
@@ -58,7 +58,7 @@ impl Rate {
     }
 }
 
-impl Specification for Rates {
+impl FromParameters for Rates {
     const ENTRY: Entry = Entry {
         domain: Some(Domain::Counts),
         faces: &["scores", "points", "imputation", "draws", "urn"],
@@ -68,8 +68,8 @@ impl Specification for Rates {
             Support::always(Feature::Moves),
         ],
         parameters: &[
-            Parameter::new("shape", Kind::NumberOrVector(Range::POSITIVE), DefaultValue::Data),
-            Parameter::new("rate", Kind::Number(Range::POSITIVE), DefaultValue::Data),
+            Parameter::new("shape", ParameterKind::NumberOrVector(Range::POSITIVE), DefaultValue::Data),
+            Parameter::new("rate", ParameterKind::Number(Range::POSITIVE), DefaultValue::Data),
         ],
         ..Entry::new("Poisson")
     };
@@ -153,7 +153,7 @@ impl CountFamily for Rates {
         let all: Vec<Rate> = components.iter().flat_map(|own| self.posterior(*own)).collect();
         let shape = table(d, all.iter().map(|own| own.shape).collect());
         // The same in all columns unless values are missing.
-        let rate = if tally.holes {
+        let rate = if tally.missing {
             table(d, all.iter().map(|own| own.rate).collect())
         } else {
             vector(all.iter().step_by(d).map(|own| own.rate).collect())

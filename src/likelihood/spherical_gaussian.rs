@@ -19,12 +19,12 @@ use crate::likelihood::gamma;
 use crate::likelihood::no_marginal;
 use crate::likelihood::wishart::LEAST_SHARE;
 use crate::likelihood::{
-    AtPoint, Conjugate, Density, Draw, Draws, Estimate, Frame, Likelihood, PointEstimates, Scores, Specification, Urn,
+    AtPoint, Conjugate, Density, Draw, Draws, Estimate, Frame, FromParameters, Likelihood, PointEstimates, Scores, Urn,
 };
 use crate::objective::Objective;
 use crate::parallel::map;
 use crate::parameters::{Parameters, Value, table, vector};
-use crate::registry::{DefaultValue, Entry, Feature, Kind, Parameter, Range, Support};
+use crate::registry::{DefaultValue, Entry, Feature, Parameter, ParameterKind, Range, Support};
 use crate::rng::Generator;
 use crate::scoring::{Column, ColumnScorer, Columns, Curve, RowFunction, RowScorer, Scorer};
 use crate::simd::{Lines, Scalar};
@@ -45,12 +45,12 @@ enum Base {
 pub struct SphericalGaussian {
     frame: Frame,
     base: Base,
-    prior: Posterior,
+    prior: SphericalPosterior,
 }
 
 /// The distribution of mean and precision; the mean is relative to the origin.
 #[derive(Debug, Clone, PartialEq)]
-struct Posterior {
+struct SphericalPosterior {
     mean: Vec<f64>,
     /// kappa under the conjugate base measure, the precision of the mean itself under the product.
     kappa: f64,
@@ -59,7 +59,7 @@ struct Posterior {
 }
 
 /// A point estimate.
-struct Point {
+struct SphericalPoint {
     mean: Vec<f64>,
     precision: f64,
     /// As in the diagonal family.
@@ -85,7 +85,7 @@ impl SphericalGaussian {
         Centred { n, sums, scatter: if n < 1e-12 { 0.0 } else { (square[0] - squares / n).max(0.0) } }
     }
 
-    fn posterior(&self, component: Sufficient<'_>) -> Posterior {
+    fn posterior(&self, component: Sufficient<'_>) -> SphericalPosterior {
         let own = self.centred(component);
         match self.base {
             _ if own.n < 1e-12 => self.prior.clone(),
@@ -94,12 +94,12 @@ impl SphericalGaussian {
         }
     }
 
-    fn conjugate(&self, own: &Centred<'_>) -> Posterior {
-        let Posterior { mean, kappa: kappa_0, shape, rate } = &self.prior;
+    fn conjugate(&self, own: &Centred<'_>) -> SphericalPosterior {
+        let SphericalPosterior { mean, kappa: kappa_0, shape, rate } = &self.prior;
         let kappa = kappa_0 + own.n;
         let away = |(s, m): (&f64, &f64)| s / own.n - m;
         let distance: f64 = own.sums.iter().zip(mean).map(away).map(|away| away * away).sum();
-        Posterior {
+        SphericalPosterior {
             mean: own.sums.iter().zip(mean).map(|(s, m)| m + own.n / kappa * away((s, m))).collect(),
             kappa,
             shape: shape + 0.5 * own.n * self.d(),
@@ -108,7 +108,7 @@ impl SphericalGaussian {
     }
 
     /// E |mu - E mu|^2 lambda, in all columns together.
-    fn spread(&self, own: &Posterior) -> f64 {
+    fn spread(&self, own: &SphericalPosterior) -> f64 {
         match self.base {
             Base::Conjugate => self.d() / own.kappa,
             Base::Product => self.d() / own.kappa * own.shape / own.rate,
@@ -116,7 +116,7 @@ impl SphericalGaussian {
     }
 
     /// sum r E log p(x | phi) without the base measure.
-    fn expected_log_likelihood(&self, own: &Posterior, of: &Centred<'_>) -> f64 {
+    fn expected_log_likelihood(&self, own: &SphericalPosterior, of: &Centred<'_>) -> f64 {
         if of.n < 1e-12 {
             return 0.0;
         }
@@ -126,7 +126,7 @@ impl SphericalGaussian {
             - precision * (of.scatter + of.n * distance))
     }
 
-    fn divergence(&self, own: &Posterior) -> f64 {
+    fn divergence(&self, own: &SphericalPosterior) -> f64 {
         let (prior, ratio) = (&self.prior, self.prior.kappa / own.kappa);
         let distance: f64 = own.mean.iter().zip(&prior.mean).map(|(a, b)| (a - b).powi(2)).sum();
         let precision = if self.base == Base::Conjugate { own.shape / own.rate } else { 1.0 };
@@ -135,28 +135,28 @@ impl SphericalGaussian {
             + gamma::divergence((prior.shape, prior.rate), (own.shape - prior.shape, own.rate - prior.rate))
     }
 
-    fn point(&self, component: Sufficient<'_>, estimate: Estimate) -> Point {
+    fn point(&self, component: Sufficient<'_>, estimate: Estimate) -> SphericalPoint {
         let own = self.centred(component);
         let posterior = self.posterior(component);
         match estimate {
             Estimate::MaximumLikelihood if own.n >= 1e-12 => {
                 let blur = RIDGE * self.prior.rate / self.prior.shape;
                 let variance = own.scatter / (own.n * self.d()) + blur;
-                Point { mean: own.sums.iter().map(|s| s / own.n).collect(), precision: variance.recip(), blur }
+                SphericalPoint { mean: own.sums.iter().map(|s| s / own.n).collect(), precision: variance.recip(), blur }
             }
             Estimate::Mode if self.base == Base::Conjugate => {
                 let precision = (posterior.shape - 1.0 + 0.5 * self.d()) / posterior.rate;
-                Point { mean: posterior.mean, precision, blur: 0.0 }
+                SphericalPoint { mean: posterior.mean, precision, blur: 0.0 }
             }
             Estimate::Mode => self.product_mode(&own, posterior),
-            _ => Point { precision: posterior.shape / posterior.rate, mean: posterior.mean, blur: 0.0 },
+            _ => SphericalPoint { precision: posterior.shape / posterior.rate, mean: posterior.mean, blur: 0.0 },
         }
     }
 
     /// The conjugate family of the same variances: rows are compared with centres in it.
-    fn twin(&self) -> Posterior {
+    fn twin(&self) -> SphericalPosterior {
         let variance = if self.base == Base::Product { self.prior.rate / self.prior.shape } else { 1.0 };
-        Posterior { kappa: self.prior.kappa * variance, ..self.prior.clone() }
+        SphericalPosterior { kappa: self.prior.kappa * variance, ..self.prior.clone() }
     }
 
     /// As in the diagonal family, with one variance (mathematics 5.2).
@@ -177,8 +177,8 @@ impl SphericalGaussian {
     }
 
     /// log p(x | lambda) without its weight as a function of |x - m|^2.
-    fn predictive(&self, own: &Posterior) -> Box<dyn Fn(f64) -> f64 + Send + Sync> {
-        let (d, Posterior { kappa, shape, rate, .. }) = (self.d(), own.clone());
+    fn predictive(&self, own: &SphericalPosterior) -> Box<dyn Fn(f64) -> f64 + Send + Sync> {
+        let (d, SphericalPosterior { kappa, shape, rate, .. }) = (self.d(), own.clone());
         if self.base == Base::Conjugate {
             let scale = kappa / (kappa + 1.0) / (2.0 * rate);
             let constant = ln_gamma_difference(shape, 0.5 * d) + 0.5 * d * (scale / PI).ln();
@@ -202,7 +202,7 @@ impl SphericalGaussian {
     fn columns(&self, component: Sufficient<'_>, density: Density) -> (f64, Vec<Column>) {
         let d = self.d();
         let of_point = |estimate, blurred| {
-            let Point { mean, precision, blur } = self.point(component, estimate);
+            let SphericalPoint { mean, precision, blur } = self.point(component, estimate);
             let blur = if blurred { precision * blur } else { 0.0 };
             let columns = mean.iter().map(|&m| Column::square(precision, m, 0.0)).collect();
             (0.5 * d * (precision.ln() - (2.0 * PI).ln() - blur), columns)
@@ -222,18 +222,19 @@ impl SphericalGaussian {
     }
 }
 
-const BASE: Parameter = Parameter::new("base", Kind::Word(&["conjugate", "product"]), DefaultValue::Word("conjugate"));
+const BASE: Parameter =
+    Parameter::new("base", ParameterKind::Word(&["conjugate", "product"]), DefaultValue::Word("conjugate"));
 
-impl Specification for SphericalGaussian {
+impl FromParameters for SphericalGaussian {
     const ENTRY: Entry = Entry {
         domain: Some(Domain::Real),
         faces: &["scores", "points", "draws", "urn"],
         supports: &[Support { feature: Feature::Moves, unless: Some((BASE.name, "product")) }],
         parameters: &[
-            Parameter::new("mean", Kind::Vector, DefaultValue::Data),
-            Parameter::new("mean_precision", Kind::Number(Range::POSITIVE), DefaultValue::Data),
-            Parameter::new("shape", Kind::Number(Range::SURENESS), DefaultValue::Data),
-            Parameter::new("rate", Kind::Number(Range::POSITIVE), DefaultValue::Data),
+            Parameter::new("mean", ParameterKind::Vector, DefaultValue::Data),
+            Parameter::new("mean_precision", ParameterKind::Number(Range::POSITIVE), DefaultValue::Data),
+            Parameter::new("shape", ParameterKind::Number(Range::SURENESS), DefaultValue::Data),
+            Parameter::new("rate", ParameterKind::Number(Range::POSITIVE), DefaultValue::Data),
             BASE,
         ],
         ..Entry::new("SphericalGaussian")
@@ -282,7 +283,7 @@ impl Specification for SphericalGaussian {
         Self::check(parameters)?;
         let mean = Parameters::required("mean", parameters.vector_of("mean", frame.origin.len())?)?;
         let number = |name| Parameters::required(name, parameters.number(name)?);
-        let prior = Posterior {
+        let prior = SphericalPosterior {
             mean: mean.iter().zip(&frame.origin).map(|(m, o)| m - o).collect(),
             kappa: number("mean_precision")?,
             shape: number("shape")?,
@@ -339,8 +340,8 @@ impl Conjugate for SphericalGaussian {
     }
 
     fn posterior_parameters(&self, components: &[Sufficient<'_>]) -> Result<Parameters> {
-        let all: Vec<Posterior> = components.iter().map(|component| self.posterior(*component)).collect();
-        let of = |value: fn(&Posterior) -> f64| vector(all.iter().map(value).collect());
+        let all: Vec<SphericalPosterior> = components.iter().map(|component| self.posterior(*component)).collect();
+        let of = |value: fn(&SphericalPosterior) -> f64| vector(all.iter().map(value).collect());
         let means = all.iter().flat_map(|own| own.mean.iter().zip(&self.frame.origin).map(|(m, o)| m + o)).collect();
         Ok(Parameters::from_pairs([
             ("mean", table(self.prior.mean.len(), means)),
@@ -436,7 +437,8 @@ impl<F: Scalar> Scores<F> for SphericalGaussian {
 
 impl PointEstimates for SphericalGaussian {
     fn at_point(&self, component: Sufficient<'_>, estimate: Estimate) -> Result<AtPoint> {
-        let (own, Point { mean, precision, blur }) = (self.centred(component), self.point(component, estimate));
+        let (own, SphericalPoint { mean, precision, blur }) =
+            (self.centred(component), self.point(component, estimate));
         let (d, prior) = (self.d(), &self.prior);
         let average = |s: &f64| if own.n < 1e-12 { 0.0 } else { s / own.n };
         let distance: f64 = own.sums.iter().zip(&mean).map(|(s, m)| (average(s) - m).powi(2)).sum();
@@ -463,7 +465,7 @@ impl PointEstimates for SphericalGaussian {
     }
 
     fn point_estimates(&self, components: &[Sufficient<'_>], estimate: Estimate) -> Result<Parameters> {
-        let points: Vec<Point> = components.iter().map(|component| self.point(*component, estimate)).collect();
+        let points: Vec<SphericalPoint> = components.iter().map(|component| self.point(*component, estimate)).collect();
         let means = points.iter().flat_map(|point| point.mean.iter().zip(&self.frame.origin).map(|(m, o)| m + o));
         let variances = points.iter().map(|point| point.precision.recip()).collect();
         Ok(Parameters::from_pairs([
@@ -476,7 +478,7 @@ impl PointEstimates for SphericalGaussian {
 impl Draws for SphericalGaussian {
     fn draw(&self, component: Sufficient<'_>, from: Draw<'_>, generator: &mut Generator) -> Result<Vec<f64>> {
         let of_point = from.estimate.map(|estimate| self.point(component, estimate));
-        let (mean, variance) = if let Some(Point { mean, precision, .. }) = of_point {
+        let (mean, variance) = if let Some(SphericalPoint { mean, precision, .. }) = of_point {
             (mean, precision.recip())
         } else {
             let own = self.posterior(component);

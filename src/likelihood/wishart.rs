@@ -112,14 +112,14 @@ pub fn scales(posteriors: &[NormalWishart]) -> Value {
 
 /// A point estimate: the mean, the matrix B and what multiplies its inverse, and a variance that is added to every
 /// column.
-struct Point {
+struct MatrixPoint {
     at: NormalWishart,
     times: f64,
     blur: f64,
 }
 
 /// Of a component; without rows that of the prior stands for the largest likelihood, which has none.
-fn point<M: NormalWishartModel>(model: &M, component: Sufficient<'_>, estimate: Estimate) -> Result<Point> {
+fn point<M: NormalWishartModel>(model: &M, component: Sufficient<'_>, estimate: Estimate) -> Result<MatrixPoint> {
     if estimate == Estimate::MaximumLikelihood && component.count >= 1e-12 {
         let prior = model.prior();
         let d = prior.dimension();
@@ -127,10 +127,10 @@ fn point<M: NormalWishartModel>(model: &M, component: Sufficient<'_>, estimate: 
             prior.factor.chunks_exact(d).enumerate().flat_map(|(j, column)| &column[j..]).map(|x| x * x).sum();
         let blur = RIDGE * trace / (prior.dof * d as f64);
         let at = model.most_likely(component, blur)?;
-        return Ok(Point { times: at.dof, at, blur });
+        return Ok(MatrixPoint { times: at.dof, at, blur });
     }
     let at = model.posterior(component)?;
-    Ok(Point { times: at.times(estimate), at, blur: 0.0 })
+    Ok(MatrixPoint { times: at.times(estimate), at, blur: 0.0 })
 }
 
 /// The packed form of one density.
@@ -141,7 +141,7 @@ fn quadratic<M: NormalWishartModel>(
     density: Density,
 ) -> Result<Quadratic> {
     let of_point = |estimate, blurred| {
-        let Point { at, times, blur } = point(model, component, estimate)?;
+        let MatrixPoint { at, times, blur } = point(model, component, estimate)?;
         Ok(at.at_precision(times, if blurred { blur } else { 0.0 }, log_weight))
     };
     match density {
@@ -207,7 +207,7 @@ impl<F: Scalar, M: NormalWishartModel> Scores<F> for M {
 
 impl<M: NormalWishartModel> PointEstimates for M {
     fn at_point(&self, component: Sufficient<'_>, estimate: Estimate) -> Result<AtPoint> {
-        let Point { at, times, blur } = point(self, component, estimate)?;
+        let MatrixPoint { at, times, blur } = point(self, component, estimate)?;
         let d = at.dimension();
         let (n, m) = (component.count, &at.mean);
         let (sums, packed) = component.statistics.split_at(self.n_sums());
@@ -276,7 +276,7 @@ impl<M: NormalWishartModel> Draws for M {
         let row = match from.estimate {
             None => self.posterior(component)?.draw(generator)?,
             Some(estimate) => {
-                let Point { at, times, .. } = point(self, component, estimate)?;
+                let MatrixPoint { at, times, .. } = point(self, component, estimate)?;
                 at.draw_with(times.sqrt().recip(), generator)
             }
         };

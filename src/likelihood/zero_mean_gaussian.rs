@@ -7,10 +7,10 @@ use crate::likelihood::normal_wishart::NormalWishart;
 use crate::likelihood::wishart::{
     NormalWishartModel, check_dof, check_scale, check_scale_beside, default_scale, dofs, scales, survives_beside,
 };
-use crate::likelihood::{Frame, Specification};
+use crate::likelihood::{Frame, FromParameters};
 use crate::linalg::unpack;
 use crate::parameters::{Parameters, Value, table};
-use crate::registry::{DefaultValue, Entry, Feature, Kind, Parameter, Range, Support};
+use crate::registry::{DefaultValue, Entry, Feature, Parameter, ParameterKind, Range, Support};
 use crate::suffstats::Sufficient;
 
 /// x | Lambda ~ N(0, Lambda^-1); Lambda ~ W(dof, scale^-1). Statistics: the packed lower triangle of sum x x^T.
@@ -24,14 +24,14 @@ pub struct ZeroMeanGaussian {
     prior: NormalWishart,
 }
 
-impl Specification for ZeroMeanGaussian {
+impl FromParameters for ZeroMeanGaussian {
     const ENTRY: Entry = Entry {
         domain: Some(Domain::Centred),
         faces: &["scores", "points", "seeding", "draws", "urn"],
         supports: &[Support::always(Feature::Moves)],
         parameters: &[
-            Parameter::new("dof", Kind::Number(Range::SURENESS), DefaultValue::Data),
-            Parameter::new("scale", Kind::Matrix, DefaultValue::Data),
+            Parameter::new("dof", ParameterKind::Number(Range::SURENESS), DefaultValue::Data),
+            Parameter::new("scale", ParameterKind::Matrix, DefaultValue::Data),
         ],
         ..Entry::new("ZeroMeanGaussian")
     };

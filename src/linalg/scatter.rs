@@ -42,12 +42,12 @@ fn add_moments_with(
         if d <= FEW_COLUMNS {
             instructions.run(FewColumns { rows, weights, d, sums, packed, space: weighted });
         } else {
-            instructions.run(Moments { rows, weights, d, sums, packed, weighted });
+            instructions.run(AddMoments { rows, weights, d, sums, packed, weighted });
         }
     }
 }
 
-struct Moments<'a> {
+struct AddMoments<'a> {
     rows: &'a [f64],
     weights: &'a [f64],
     d: usize,
@@ -56,7 +56,7 @@ struct Moments<'a> {
     weighted: &'a mut Lines<f64>,
 }
 
-impl WithSimd for Moments<'_> {
+impl WithSimd for AddMoments<'_> {
     type Output = ();
 
     #[allow(clippy::inline_always, reason = "compiled once for each instruction set")]

@@ -83,7 +83,7 @@ pub(super) fn accumulate<F: Scalar>(
             blocks(pairs.starts[k + 1] - start, PIECE).map(move |r| (k, start + r.start..start + r.end))
         })
         .collect();
-    let sums = try_map_with(pieces.len(), Work::default, |work, index| {
+    let sums = try_map_with(pieces.len(), PieceSpace::default, |work, index| {
         step.cancel.check()?;
         Ok(sum_piece(step, chunk, masses, pairs, pieces[index].1.clone(), work))
     })?;
@@ -166,7 +166,7 @@ struct PieceSum {
 
 /// Space of one task.
 #[derive(Default)]
-struct Work {
+struct PieceSpace {
     /// Where the units stand among the rows of the chunk, and their numbers.
     places: Vec<u32>,
     units: Vec<u32>,
@@ -182,7 +182,7 @@ fn sum_piece<F: Scalar>(
     masses: &[f64],
     pairs: &Pairs,
     piece: Range<usize>,
-    work: &mut Work,
+    work: &mut PieceSpace,
 ) -> PieceSum {
     let mut total = PieceSum { count: 0.0, entropy: 0.0, statistics: vec![0.0; step.likelihood.n_statistics()] };
     let masses = pairs.weighted.then_some(masses);
@@ -192,7 +192,7 @@ fn sum_piece<F: Scalar>(
         let (count, entropy) = Instructions::widest().run(Weigh { masses, units, values, into: work });
         total.count += count;
         total.entropy += entropy;
-        let Work { places, units: numbers, weights, gather, .. } = work;
+        let PieceSpace { places, units: numbers, weights, gather, .. } = work;
         places.clear();
         places.extend(units.iter().map(|&unit| chunk.order.place(unit as usize) as u32));
         numbers.clear();
@@ -209,7 +209,7 @@ struct Weigh<'a> {
     masses: Option<&'a [f64]>,
     units: &'a [u32],
     values: &'a [f64],
-    into: &'a mut Work,
+    into: &'a mut PieceSpace,
 }
 
 impl WithSimd for Weigh<'_> {

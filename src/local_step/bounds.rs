@@ -9,12 +9,12 @@ use crate::scoring::Drift;
 /// Distance bounds of all rows of a batch. No result depends on them, so they may be dropped at any time.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Bounds {
-    chunks: Vec<Chunk>,
+    chunks: Vec<BoundedChunk>,
 }
 
 /// Those of one chunk.
 #[derive(Debug, Clone, Default, PartialEq)]
-struct Chunk {
+struct BoundedChunk {
     /// The least of the units.
     first: usize,
     /// The units, by row of `values`.
@@ -29,7 +29,7 @@ struct Chunk {
 
 /// The distance bounds of a chunk when it is visited again.
 pub(super) struct Known<'a> {
-    chunk: Option<&'a Chunk>,
+    chunk: Option<&'a BoundedChunk>,
     /// The first unit of the chunk.
     first: usize,
     /// The row of each unit.
@@ -58,7 +58,7 @@ impl Bounds {
 
     /// Memory held, in bytes.
     pub fn bytes(&self) -> usize {
-        let of_chunk = |chunk: &Chunk| 4 * chunk.units.capacity() + 2 * chunk.values.capacity();
+        let of_chunk = |chunk: &BoundedChunk| 4 * chunk.units.capacity() + 2 * chunk.values.capacity();
         self.chunks.iter().map(of_chunk).sum()
     }
 
@@ -85,9 +85,10 @@ impl Bounds {
     /// Stores the bounds of a visit.
     pub(super) fn put(&mut self, index: usize, first: usize, units: Vec<u32>, ids: &[ComponentId], values: Vec<u16>) {
         if self.chunks.len() <= index {
-            self.chunks.resize_with(index + 1, Chunk::default);
+            self.chunks.resize_with(index + 1, BoundedChunk::default);
         }
-        self.chunks[index] = Chunk { first, units, ids: ids.to_vec(), drifts: vec![Drift::NONE; ids.len()], values };
+        self.chunks[index] =
+            BoundedChunk { first, units, ids: ids.to_vec(), drifts: vec![Drift::NONE; ids.len()], values };
     }
 }
 

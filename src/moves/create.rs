@@ -25,7 +25,7 @@ const MIN_ROWS: f64 = 0.5;
 
 /// How parts start.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Start {
+pub(super) enum PartsStart {
     /// Maximum number of parts, by k-means++.
     Fresh(usize),
     /// Two, on either side of the plane across the leading principal component; for models without one, by k-means++.
@@ -50,7 +50,13 @@ impl<F: Scalar> Creation<'_, F> {
     ///
     /// # Errors
     /// [`crate::Error::Cancelled`]; [`crate::Error::Numerical`].
-    pub fn parts(&self, place: usize, bag: &Bag, start: Start, choices: &mut dyn Choices) -> Result<Option<Globals>> {
+    pub fn parts(
+        &self,
+        place: usize,
+        bag: &Bag,
+        start: PartsStart,
+        choices: &mut dyn Choices,
+    ) -> Result<Option<Globals>> {
         let mass: f64 = bag.rows.masses().iter().sum();
         if mass <= 0.0 {
             return Ok(None);
@@ -58,8 +64,8 @@ impl<F: Scalar> Creation<'_, F> {
         let factor = (self.total.component(place).count / mass).max(1.0);
         let units = bag.rows.units::<F>(factor);
         let starts = match start {
-            Start::Fresh(fresh) if fresh > 2 => vec![start, Start::Bisector],
-            Start::Fresh(_) | Start::Bisector => vec![start],
+            PartsStart::Fresh(fresh) if fresh > 2 => vec![start, PartsStart::Bisector],
+            PartsStart::Fresh(_) | PartsStart::Bisector => vec![start],
         };
         for start in starts {
             let parts = self.fitted(place, &units, start, choices)?;
@@ -75,7 +81,7 @@ impl<F: Scalar> Creation<'_, F> {
         &self,
         place: usize,
         units: &RowUnits<'_, F>,
-        start: Start,
+        start: PartsStart,
         choices: &mut dyn Choices,
     ) -> Result<Option<Globals>> {
         let labels = self.start(units, self.total.component(place), start, choices)?;
@@ -120,14 +126,14 @@ impl<F: Scalar> Creation<'_, F> {
         &self,
         units: &RowUnits<'_, F>,
         target: Sufficient<'_>,
-        start: Start,
+        start: PartsStart,
         choices: &mut dyn Choices,
     ) -> Result<Vec<u32>> {
         let metric = self.model.likelihood.metric(target)?;
         let fresh = match (start, &metric) {
-            (Start::Bisector, Metric::Columns(factors)) => return seeding::bisect(self.model, units, factors),
-            (Start::Bisector, _) => 2,
-            (Start::Fresh(fresh), _) => fresh.min((units.len() / 2).max(2)),
+            (PartsStart::Bisector, Metric::Columns(factors)) => return seeding::bisect(self.model, units, factors),
+            (PartsStart::Bisector, _) => 2,
+            (PartsStart::Fresh(fresh), _) => fresh.min((units.len() / 2).max(2)),
         };
         let ids: Vec<ComponentId> = (0..fresh as u32).map(ComponentId).collect();
         seeding::labels(self.model, units, &metric, &ids, choices, self.cancel)

@@ -39,7 +39,7 @@ pub(super) struct Dealt {
 }
 
 /// Pairs of a visit that are dealt to the parts of one proposal: those of rows without a free slot, and those with one.
-type Lists = [Vec<usize>; 2];
+type PairLists = [Vec<usize>; 2];
 
 /// Deals each target's responsibilities to its parts (mathematics 4.6.2).
 pub(super) fn deal<F: Scalar>(
@@ -78,7 +78,7 @@ pub(super) fn deal<F: Scalar>(
 }
 
 /// By proposal, the pairs of its target.
-fn lists<F: Scalar>(look: &Look<'_, F>, places: &HashMap<ComponentId, u32>) -> Vec<Lists> {
+fn lists<F: Scalar>(look: &Look<'_, F>, places: &HashMap<ComponentId, u32>) -> Vec<PairLists> {
     let (seen, proposals) = (look.seen, &look.plan.proposals);
     let mut of_place = vec![usize::MAX; look.ids.len() + 1];
     for (at, proposal) in proposals.iter().enumerate() {
@@ -86,7 +86,7 @@ fn lists<F: Scalar>(look: &Look<'_, F>, places: &HashMap<ComponentId, u32>) -> V
             of_place[place as usize] = at;
         }
     }
-    let mut lists: Vec<Lists> = vec![Default::default(); proposals.len()];
+    let mut lists: Vec<PairLists> = vec![Default::default(); proposals.len()];
     let most = look.sparsity.clamp(usize::MAX);
     let width = seen.width.max(1);
     let mut targets = Vec::new();

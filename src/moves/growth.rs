@@ -3,8 +3,8 @@
 
 use crate::component::ComponentId;
 use crate::error::Result;
-use crate::moves::create::{Creation, Start};
-use crate::moves::{Collect, Kind, MoveState, Planning, Proposal, Report, Round, Settling, parts};
+use crate::moves::create::{Creation, PartsStart};
+use crate::moves::{Collect, MoveKind, MoveState, Planning, Proposal, Report, Round, Settling, parts};
 use crate::parallel::try_map;
 use crate::rng::{Purpose, name as key, stream};
 use crate::simd::Scalar;
@@ -22,7 +22,7 @@ const MIN_COLLECTED: usize = 100;
 const PARTS_MEMORY: usize = 256 << 20;
 
 /// A component that a move has chosen, its position, and how its parts start.
-pub(super) type Chosen = (ComponentId, usize, Start);
+pub(super) type Chosen = (ComponentId, usize, PartsStart);
 
 impl<F: Scalar> Planning<'_, '_, F> {
     /// Finds the components that may be split and of which there are enough rows.
@@ -46,7 +46,7 @@ impl<F: Scalar> Planning<'_, '_, F> {
     }
 
     /// The candidates that moves of a kind may try in this pass and that no other move has chosen, largest first.
-    pub(super) fn ready(&self, kind: &Kind) -> Vec<(ComponentId, usize)> {
+    pub(super) fn ready(&self, kind: &MoveKind) -> Vec<(ComponentId, usize)> {
         let counts = &self.total().counts;
         let is_ready = |&&(id, k): &&(ComponentId, usize)| self.state.is_ready(kind, id, counts[k], self.pass);
         self.candidates.iter().filter(is_ready).copied().collect()
@@ -62,7 +62,7 @@ impl<F: Scalar> Planning<'_, '_, F> {
 
     /// Makes parts of the chosen components and proposes them; notes where no split improves the bound. With `join`,
     /// parts that are not worth it are joined at once.
-    pub(super) fn create(&mut self, kind: &Kind, chosen: &[Chosen], join: bool) -> Result<()> {
+    pub(super) fn create(&mut self, kind: &MoveKind, chosen: &[Chosen], join: bool) -> Result<()> {
         self.candidates.retain(|(id, _)| chosen.iter().all(|(other, ..)| other != id));
         let (round, total) = (self.round, self.memo.total());
         let creation = Creation { model: round.model, total, sparsity: round.sparsity, join, cancel: round.cancel };
@@ -103,7 +103,7 @@ impl<F: Scalar> Planning<'_, '_, F> {
 
 impl<F: Scalar> Settling<'_, '_, F> {
     /// Judges the proposals of one kind and carries out at most `most` of those that raise the bound, the best first.
-    pub(super) fn settle_parts(&mut self, kind: &Kind, most: usize) -> Result<Report> {
+    pub(super) fn settle_parts(&mut self, kind: &MoveKind, most: usize) -> Result<Report> {
         let counts = self.counts();
         let (places, proposals): (Vec<usize>, Vec<Proposal>) =
             self.state.plan.proposals.iter().cloned().enumerate().filter(|(_, one)| one.kind == *kind).unzip();

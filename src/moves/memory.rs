@@ -20,13 +20,13 @@ struct Failure {
 
 /// The failures of one kind of move.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
-pub struct Memory {
+pub struct Failures {
     failures: BTreeMap<ComponentId, Failure>,
     /// Components for which the first way failed, so that the second is next.
     second: BTreeSet<ComponentId>,
 }
 
-impl Memory {
+impl Failures {
     /// Whether a component may be tried in `pass`.
     pub fn is_ready(&self, id: ComponentId, count: f64, pass: usize) -> bool {
         self.failures.get(&id).is_none_or(|failure| {
@@ -81,7 +81,7 @@ mod tests {
 
     #[test]
     fn what_failed_waits_twice_as_long_each_time() {
-        let mut memory = Memory::default();
+        let mut memory = Failures::default();
         assert!(memory.is_ready(ID, 100.0, 0) && memory.is_empty());
         for (pass, wait) in [(0, 5), (5, 10), (15, 20)] {
             memory.failed(ID, 100.0, pass);
@@ -93,7 +93,7 @@ mod tests {
 
     #[test]
     fn another_count_makes_another_component() {
-        let mut memory = Memory::default();
+        let mut memory = Failures::default();
         memory.failed(ID, 100.0, 3);
         assert!(!memory.is_ready(ID, 110.0, 4) && !memory.is_ready(ID, 90.0, 4));
         assert!(memory.is_ready(ID, 110.1, 4) && memory.is_ready(ID, 89.9, 4));
@@ -103,7 +103,7 @@ mod tests {
 
     #[test]
     fn many_failures_overflow_nothing() {
-        let mut memory = Memory::default();
+        let mut memory = Failures::default();
         (0..200).for_each(|pass| memory.failed(ID, 1.0, pass));
         assert!(!memory.is_ready(ID, 1.0, 1000));
     }

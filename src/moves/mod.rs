@@ -41,7 +41,7 @@ pub use bags::{Bag, Collect, Subsample};
 pub use judge::{Judge, Part, is_gain};
 pub use kinds::*;
 pub use look::{Finder, Look, Seen, Visited};
-pub use memory::Memory;
+pub use memory::Failures;
 pub use payload::{Content, Payload, Payloads};
 pub use plan::{Findings, Found, Plan, Proposal};
 pub use planning::Planning;
@@ -52,9 +52,9 @@ pub use state::{MoveState, RunShape};
 
 /// The kind of a move: the word that reports call it by.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-pub struct Kind(Cow<'static, str>);
+pub struct MoveKind(Cow<'static, str>);
 
-impl Kind {
+impl MoveKind {
     /// The kind called `name`. Each move of a run has its own.
     pub const fn new(name: &'static str) -> Self {
         Self(Cow::Borrowed(name))
@@ -70,7 +70,7 @@ impl Kind {
 /// settle.
 pub trait Move<F: Scalar>: Send + Sync {
     /// Its kind.
-    fn kind(&self) -> Kind;
+    fn kind(&self) -> MoveKind;
 
     /// The rows that it makes parts of; `None` if it does not raise the number of components.
     fn subsample(&self) -> Option<Subsample> {
@@ -127,7 +127,7 @@ pub trait Move<F: Scalar>: Send + Sync {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Report {
     /// The kind.
-    pub kind: Kind,
+    pub kind: MoveKind,
     /// How many were proposed.
     pub proposed: usize,
     /// How many of them were accepted.
@@ -142,7 +142,7 @@ pub struct Report {
 impl Report {
     /// A report; reasons that apply to none are left out.
     pub fn new<const N: usize>(
-        kind: Kind,
+        kind: MoveKind,
         proposed: usize,
         accepted: usize,
         gain: f64,

@@ -9,7 +9,7 @@ use serde::de::DeserializeOwned;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use crate::error::{Error, Result};
-use crate::moves::Kind;
+use crate::moves::MoveKind;
 
 /// What a payload can hold.
 pub trait Content: Serialize + DeserializeOwned + Clone + Debug + Send + Sync + 'static {}
@@ -17,24 +17,24 @@ pub trait Content: Serialize + DeserializeOwned + Clone + Debug + Send + Sync + 
 impl<T: Serialize + DeserializeOwned + Clone + Debug + Send + Sync + 'static> Content for T {}
 
 /// A value of any type.
-trait Value: Any + Debug + Send + Sync {
+trait AnyContent: Any + Debug + Send + Sync {
     fn bytes(&self) -> postcard::Result<Vec<u8>>;
-    fn copy(&self) -> Box<dyn Value>;
+    fn copy(&self) -> Box<dyn AnyContent>;
 }
 
-impl<T: Content> Value for T {
+impl<T: Content> AnyContent for T {
     fn bytes(&self) -> postcard::Result<Vec<u8>> {
         postcard::to_stdvec(self)
     }
 
-    fn copy(&self) -> Box<dyn Value> {
+    fn copy(&self) -> Box<dyn AnyContent> {
         Box::new(self.clone())
     }
 }
 
 #[derive(Debug)]
 enum Form {
-    Value(Box<dyn Value>),
+    Value(Box<dyn AnyContent>),
     /// As it came from a file or from another process.
     Bytes(Vec<u8>),
 }
@@ -135,7 +135,7 @@ impl<'de> Deserialize<'de> for Payload {
 
 /// Payloads by kind of move.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
-pub struct Payloads(pub Vec<(Kind, Payload)>);
+pub struct Payloads(pub Vec<(MoveKind, Payload)>);
 
 impl Payloads {
     /// Whether there are none.
@@ -144,19 +144,19 @@ impl Payloads {
     }
 
     /// Puts a payload in the place of the one of that kind, if there is one.
-    pub fn put(&mut self, kind: Kind, payload: Payload) {
+    pub fn put(&mut self, kind: MoveKind, payload: Payload) {
         self.remove(&kind);
         self.0.push((kind, payload));
     }
 
     /// Takes the payload of that kind out.
-    pub fn remove(&mut self, kind: &Kind) -> Option<Payload> {
+    pub fn remove(&mut self, kind: &MoveKind) -> Option<Payload> {
         let place = self.0.iter().position(|(other, _)| other == kind)?;
         Some(self.0.remove(place).1)
     }
 
     /// The payload of that kind.
-    pub fn find(&self, kind: &Kind) -> Option<&Payload> {
+    pub fn find(&self, kind: &MoveKind) -> Option<&Payload> {
         self.0.iter().find(|(other, _)| other == kind).map(|(_, payload)| payload)
     }
 
@@ -164,7 +164,7 @@ impl Payloads {
     ///
     /// # Errors
     /// As [`Payload::get`].
-    pub fn get<T: Content>(&self, kind: &Kind) -> Result<Option<Cow<'_, T>>> {
+    pub fn get<T: Content>(&self, kind: &MoveKind) -> Result<Option<Cow<'_, T>>> {
         self.find(kind).map(Payload::get).transpose()
     }
 
@@ -172,7 +172,7 @@ impl Payloads {
     ///
     /// # Errors
     /// As [`Payload::get`].
-    pub fn get_mut<T: Content + Default>(&mut self, kind: &Kind) -> Result<&mut T> {
+    pub fn get_mut<T: Content + Default>(&mut self, kind: &MoveKind) -> Result<&mut T> {
         let place = self.0.iter().position(|(other, _)| other == kind).unwrap_or(self.0.len());
         if place == self.0.len() {
             self.0.push((kind.clone(), Payload::new(T::default())));
@@ -184,7 +184,7 @@ impl Payloads {
     ///
     /// # Errors
     /// As [`Payload::get`].
-    pub fn take<T: Content + Default>(&mut self, kind: &Kind) -> Result<T> {
+    pub fn take<T: Content + Default>(&mut self, kind: &MoveKind) -> Result<T> {
         self.remove(kind).map_or_else(|| Ok(T::default()), Payload::into_value)
     }
 }
@@ -193,7 +193,7 @@ impl Payloads {
 mod tests {
     use super::*;
 
-    const KIND: Kind = Kind::new("some");
+    const KIND: MoveKind = MoveKind::new("some");
 
     #[test]
     fn a_payload_is_the_same_after_a_journey() {

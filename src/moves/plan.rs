@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::component::ComponentId;
 use crate::global_step::Globals;
-use crate::moves::{Bag, Collect, Kind, Payloads};
+use crate::moves::{Bag, Collect, MoveKind, Payloads};
 use crate::suffstats::{PairGaps, Summary};
 
 /// What the visits of one pass look for: small enough to send to a worker, and the same for every batch.
@@ -28,7 +28,7 @@ pub struct Plan {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Proposal {
     /// The move that proposes it.
-    pub kind: Kind,
+    pub kind: MoveKind,
     /// The component.
     pub target: ComponentId,
     /// The parts, under identities that will be theirs if they are accepted.

@@ -103,7 +103,7 @@ pub(super) struct Refit<'a, F: Scalar> {
 
 /// The outcome for a component.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub(super) enum Outcome {
+pub(super) enum RefitOutcome {
     /// It ended, with this gain, nats.
     Accepted(f64),
     /// The others do not make up for it.
@@ -114,13 +114,13 @@ pub(super) enum Outcome {
 
 /// Responsibilities as pairs, `width` a row.
 #[derive(Default)]
-struct Pairs {
+struct RowPairs {
     width: usize,
     components: Vec<u32>,
     values: Vec<f64>,
 }
 
-impl Pairs {
+impl RowPairs {
     fn assign(&self) -> FromPairs<'_> {
         FromPairs { width: self.width, components: &self.components, values: &self.values }
     }
@@ -139,7 +139,7 @@ impl Pairs {
     }
 }
 
-impl Pairs {
+impl RowPairs {
     /// By row, the components in `ids` with their responsibilities.
     fn by_row(&self, ids: &[ComponentId]) -> Vec<Vec<(ComponentId, f64)>> {
         let rows = self.components.chunks(self.width.max(1)).zip(self.values.chunks(self.width.max(1)));
@@ -151,7 +151,7 @@ impl Pairs {
     }
 }
 
-impl Tap for Pairs {
+impl Tap for RowPairs {
     fn observe(&mut self, chunk: &Chunk<'_>) -> Result<()> {
         self.width = chunk.responsibilities.width;
         self.components.extend_from_slice(&chunk.responsibilities.components);
@@ -163,7 +163,7 @@ impl Tap for Pairs {
 /// What rows contribute without the component, and how they are dealt then.
 struct Without {
     total: Summary,
-    pairs: Pairs,
+    pairs: RowPairs,
 }
 
 impl<F: Scalar> Refit<'_, F> {
@@ -177,33 +177,33 @@ impl<F: Scalar> Refit<'_, F> {
         edits: &mut EditLog,
         gone: ComponentId,
         copies: &mut RowCopies,
-    ) -> Result<Outcome> {
+    ) -> Result<RefitOutcome> {
         // The others may have ended before it.
         if memo.total().n_components() < 2 {
-            return Ok(Outcome::NoGain);
+            return Ok(RefitOutcome::NoGain);
         }
         let list = copies.rows_of(gone);
         if list.len() > MAX_ROWS {
-            return Ok(Outcome::TooManyRows);
+            return Ok(RefitOutcome::TooManyRows);
         }
         let total = memo.total();
         let places: HashMap<ComponentId, u32> = total.ids.iter().copied().zip(0..).collect();
         let units = copies.rows.pick(&list).units::<F>(1.0);
-        let before = Pairs::of(copies, &list, &places);
+        let before = RowPairs::of(copies, &list, &places);
         let taken = self.sum(&units, &total.ids, &before.assign(), None)?;
         let after = self.deal(total, gone, &units, &before, &taken)?;
         let gain = match change(self.judge, total, &after.total, &taken, gone)? {
             Some(gain) => gain,
             // A component without rows is worth nothing, and nothing is lost with it.
             None if list.is_empty() => 0.0,
-            None => return Ok(Outcome::NoGain),
+            None => return Ok(RefitOutcome::NoGain),
         };
         let dealt = after.pairs.by_row(&after.total.ids);
         self.carry_out(memo, &places, copies, &list, dealt)?;
         let edit = Edit::Delete { id: gone };
         memo.apply(&edit)?;
         edits.push(edit);
-        Ok(Outcome::Accepted(gain))
+        Ok(RefitOutcome::Accepted(gain))
     }
 
     /// Deals rows, of which `taken` is what they contribute, to the other components.
@@ -212,7 +212,7 @@ impl<F: Scalar> Refit<'_, F> {
         total: &Summary,
         gone: ComponentId,
         units: &RowUnits<'_, F>,
-        before: &Pairs,
+        before: &RowPairs,
         taken: &Summary,
     ) -> Result<Without> {
         let mut rest = total.clone();
@@ -220,7 +220,7 @@ impl<F: Scalar> Refit<'_, F> {
         rest.apply(&Edit::Delete { id: gone })?;
         rest.counts.iter_mut().for_each(|count| *count = count.max(0.0));
         let shares: Vec<f64> = before.values.chunks_exact(before.width).map(|values| values.iter().sum()).collect();
-        let mut pairs = Pairs::default();
+        let mut pairs = RowPairs::default();
         // They begin with what they have of these rows already.
         let mut given = taken.clone();
         given.apply(&Edit::Delete { id: gone })?;
@@ -237,7 +237,7 @@ impl<F: Scalar> Refit<'_, F> {
                 abandon: true,
                 row_terms: false,
             };
-            pairs = Pairs::default();
+            pairs = RowPairs::default();
             given = self.sum(units, &rest.ids, &OfShares { deal, shares: &shares }, Some(&mut pairs))?;
         }
         let mut total = rest;
@@ -262,11 +262,11 @@ impl<F: Scalar> Refit<'_, F> {
         for (batch, own) in of_batch {
             let rows: Vec<usize> = own.iter().map(|&at| list[at]).collect();
             let units = copies.rows.pick(&rows).units::<F>(1.0);
-            let minus = self.sum(&units, &ids, &Pairs::of(copies, &rows, places).assign(), None)?;
+            let minus = self.sum(&units, &ids, &RowPairs::of(copies, &rows, places).assign(), None)?;
             for &at in &own {
                 copies.responsibilities[list[at]] = std::mem::take(&mut dealt[at]);
             }
-            let plus = self.sum(&units, &ids, &Pairs::of(copies, &rows, places).assign(), None)?;
+            let plus = self.sum(&units, &ids, &RowPairs::of(copies, &rows, places).assign(), None)?;
             memo.amend(batch as usize, &minus.scale(-1.0))?;
             memo.amend(batch as usize, &plus)?;
         }
@@ -279,7 +279,7 @@ impl<F: Scalar> Refit<'_, F> {
         units: &RowUnits<'_, F>,
         ids: &[ComponentId],
         assign: &dyn Assign<F>,
-        tap: Option<&mut Pairs>,
+        tap: Option<&mut RowPairs>,
     ) -> Result<Summary> {
         // Between what is taken away and what is added there is no valid state to stop in.
         let never = Cancel::default();

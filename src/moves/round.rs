@@ -7,7 +7,7 @@ use crate::error::{Error, Result};
 use crate::memo::Memo;
 use crate::model::Model;
 use crate::moves::{
-    Bag, Findings, Judge, Kind, Memory, Move, MoveState, Plan, Planning, Proposal, Report, RunShape, Settling,
+    Bag, Failures, Findings, Judge, Move, MoveKind, MoveState, Plan, Planning, Proposal, Report, RunShape, Settling,
     Subsample,
 };
 use crate::parallel::Cancel;
@@ -35,7 +35,7 @@ pub struct Round<'a, F: Scalar> {
 
 impl<F: Scalar> Round<'_, F> {
     /// The kinds by which the number of components grows.
-    pub(super) fn growing(&self) -> Vec<Kind> {
+    pub(super) fn growing(&self) -> Vec<MoveKind> {
         self.moves.iter().filter(|one| one.subsample().is_some()).map(|one| one.kind()).collect()
     }
 
@@ -50,7 +50,7 @@ impl<F: Scalar> Round<'_, F> {
     /// [`Error::Checkpoint`].
     pub fn check(&self, state: &MoveState, ids: &[ComponentId]) -> Result<()> {
         let shape = RunShape { ids, n_statistics: self.model.likelihood.n_statistics(), n_batches: self.n_batches };
-        let kinds: Vec<Kind> = self.moves.iter().map(|one| one.kind()).collect();
+        let kinds: Vec<MoveKind> = self.moves.iter().map(|one| one.kind()).collect();
         let mut own = [&state.plan.wanted, &state.found.own, &state.own].into_iter().flat_map(|own| &own.0);
         if own.all(|(kind, _)| kinds.contains(kind)) && self.moves.iter().all(|one| one.fits(state, &shape)) {
             return Ok(());
@@ -188,11 +188,11 @@ impl<F: Scalar> Round<'_, F> {
         if state.last_round == Some(pass) || self.has_untried(state, total, pass) {
             return false;
         }
-        if state.last_round.is_some() || state.memories.values().all(Memory::is_empty) {
+        if state.last_round.is_some() || state.memories.values().all(Failures::is_empty) {
             return true;
         }
         state.last_round = Some(pass);
-        state.memories.values_mut().for_each(Memory::clear);
+        state.memories.values_mut().for_each(Failures::clear);
         false
     }
 }

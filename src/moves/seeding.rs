@@ -3,7 +3,7 @@
 use crate::component::ComponentId;
 use crate::data::RowUnits;
 use crate::error::Result;
-use crate::init::Seeding;
+use crate::init::Seeder;
 use crate::likelihood::Metric;
 use crate::linalg::symmetric_eigen;
 use crate::model::Model;
@@ -28,7 +28,7 @@ pub(super) fn labels<F: Scalar>(
 ) -> Result<Vec<u32>> {
     match metric {
         Metric::Divergence => {
-            let seeding = Seeding { likelihood: model.likelihood.as_ref(), ids, cancel };
+            let seeding = Seeder { likelihood: model.likelihood.as_ref(), ids, cancel };
             let seeds = seeding.seed_rows(units, choices)?;
             seeding.settle(units, &seeds, LLOYD_STEPS).map(|(_, labels)| labels)
         }

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 
 use crate::component::ComponentId;
-use crate::moves::{Bag, Found, Kind, Memory, Payloads, Plan, Report};
+use crate::moves::{Bag, Failures, Found, MoveKind, Payloads, Plan, Report};
 
 /// Where the moves of a run stand.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
@@ -15,9 +15,9 @@ pub struct MoveState {
     /// What they have found so far; between passes the rows for the next parts.
     pub found: Found,
     /// By kind, what has been tried without success.
-    pub(super) memories: BTreeMap<Kind, Memory>,
+    pub(super) memories: BTreeMap<MoveKind, Failures>,
     /// By kind and reason, components that were given up before the visits, since the last report.
-    pub(super) early: BTreeMap<Kind, BTreeMap<String, usize>>,
+    pub(super) early: BTreeMap<MoveKind, BTreeMap<String, usize>>,
     /// The pass in which everything is tried once more, before the run ends.
     pub(super) last_round: Option<usize>,
     /// What else moves remember.
@@ -48,7 +48,7 @@ impl MoveState {
     }
 
     /// What moves of a kind have tried without success.
-    pub fn memory(&mut self, kind: &Kind) -> &mut Memory {
+    pub fn memory(&mut self, kind: &MoveKind) -> &mut Failures {
         self.memories.entry(kind.clone()).or_default()
     }
 
@@ -58,17 +58,17 @@ impl MoveState {
     }
 
     /// Whether moves of a kind may try a component in `pass`.
-    pub fn is_ready(&self, kind: &Kind, id: ComponentId, count: f64, pass: usize) -> bool {
+    pub fn is_ready(&self, kind: &MoveKind, id: ComponentId, count: f64, pass: usize) -> bool {
         self.memories.get(kind).is_none_or(|memory| memory.is_ready(id, count, pass))
     }
 
     /// Whether a component may be split in `pass`, by any of these kinds.
-    pub(super) fn may_grow(&self, kinds: &[Kind], id: ComponentId, count: f64, pass: usize) -> bool {
+    pub(super) fn may_grow(&self, kinds: &[MoveKind], id: ComponentId, count: f64, pass: usize) -> bool {
         count > 0.0 && kinds.iter().any(|kind| self.is_ready(kind, id, count, pass))
     }
 
     /// Remembers for the report why `n` components were given up before the visits.
-    pub fn refuse_early(&mut self, kind: &Kind, reason: &str, n: usize) {
+    pub fn refuse_early(&mut self, kind: &MoveKind, reason: &str, n: usize) {
         if n > 0 {
             *self.early.entry(kind.clone()).or_default().entry(reason.to_owned()).or_default() += n;
         }

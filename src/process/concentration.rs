@@ -3,14 +3,14 @@
 use crate::error::{Error, Result};
 use crate::parameters::{Parameters, Value};
 use crate::process::Gamma;
-use crate::registry::{DefaultValue, Kind, Parameter, Range};
+use crate::registry::{DefaultValue, Parameter, ParameterKind, Range};
 
 /// The concentration where none is given.
 pub(super) const USUAL: f64 = 1.0;
 
 /// The parameter of all processes whose concentration is positive.
 pub(super) const CONCENTRATION: Parameter =
-    Parameter::new("concentration", Kind::NumberOrGamma(Range::POSITIVE), DefaultValue::Number(USUAL));
+    Parameter::new("concentration", ParameterKind::NumberOrGamma(Range::POSITIVE), DefaultValue::Number(USUAL));
 
 const NAME: &str = CONCENTRATION.name;
 

@@ -12,7 +12,7 @@ use crate::process::{
     Allocation, Auxiliary, Concentration, Occupancy, Partitions, Process, ProcessState, Weights, gamma, point, refused,
     tail,
 };
-use crate::registry::{DefaultValue, Entry, Feature, Kind, Parameter, Range, Support};
+use crate::registry::{DefaultValue, Entry, Feature, Parameter, ParameterKind, Range, Support};
 use crate::rng::Draws;
 use crate::special::{ln_gamma, ln_gamma_difference};
 
@@ -35,7 +35,7 @@ enum Truncation {
 }
 
 const TRUNCATION: Parameter =
-    Parameter::new("truncation", Kind::Word(&["nested", "stick", "tail"]), DefaultValue::Word("nested"));
+    Parameter::new("truncation", ParameterKind::Word(&["nested", "stick", "tail"]), DefaultValue::Word("nested"));
 
 impl DirichletProcess {
     /// The description for the registry.

@@ -9,7 +9,7 @@ use crate::process::concentration::CONCENTRATION;
 use crate::process::{
     Allocation, Concentration, Occupancy, Partitions, Process, ProcessState, Weights, point, refused,
 };
-use crate::registry::{DefaultValue, Entry, Kind, Parameter};
+use crate::registry::{DefaultValue, Entry, Parameter, ParameterKind};
 use crate::rng::Draws;
 use crate::special::{digamma, ln_gamma, ln_gamma_difference};
 
@@ -20,7 +20,7 @@ pub struct FiniteDirichlet {
     concentration: f64,
 }
 
-const N_COMPONENTS: Parameter = Parameter::new("n_components", Kind::integer_from(1), DefaultValue::Required);
+const N_COMPONENTS: Parameter = Parameter::new("n_components", ParameterKind::integer_from(1), DefaultValue::Required);
 
 impl FiniteDirichlet {
     /// The description for the registry.

@@ -7,7 +7,7 @@ use crate::error::Result;
 use crate::parameters::{Parameters, Value};
 use crate::process::Allocation;
 use crate::process::sticks::break_sticks;
-use crate::registry::{DefaultValue, Entry, Kind, Parameter, Range};
+use crate::registry::{DefaultValue, Entry, Parameter, ParameterKind, Range};
 use crate::special::{digamma, digamma_difference, ln_gamma_difference};
 
 /// Gamma(shape, rate), with the mean shape / rate.
@@ -29,8 +29,8 @@ impl Gamma {
     /// The description for the registry.
     pub const ENTRY: Entry = Entry {
         parameters: &[
-            Parameter::new("shape", Kind::Number(PRIORS), DefaultValue::Required),
-            Parameter::new("rate", Kind::Number(PRIORS), DefaultValue::Required),
+            Parameter::new("shape", ParameterKind::Number(PRIORS), DefaultValue::Required),
+            Parameter::new("rate", ParameterKind::Number(PRIORS), DefaultValue::Required),
         ],
         ..Entry::new("Gamma")
     };

@@ -11,7 +11,7 @@ use crate::process::sticks::{break_sticks, modes};
 use crate::process::{
     Allocation, Auxiliary, Concentration, Occupancy, Partitions, Process, ProcessState, Weights, point, refused,
 };
-use crate::registry::{DefaultValue, Entry, Feature, Kind, Parameter, Range, Support};
+use crate::registry::{DefaultValue, Entry, Feature, Parameter, ParameterKind, Range, Support};
 use crate::rng::Draws;
 use crate::special::{ln_gamma, ln_gamma_difference};
 
@@ -23,12 +23,15 @@ pub struct PitmanYor {
 }
 
 const DISCOUNT: Parameter =
-    Parameter::new("discount", Kind::Number(Range::half_open(0.0, 1.0)), DefaultValue::Required);
+    Parameter::new("discount", ParameterKind::Number(Range::half_open(0.0, 1.0)), DefaultValue::Required);
 /// It must be above minus the discount too.
-const CONCENTRATION: Parameter =
-    Parameter::new("concentration", Kind::NumberOrGamma(Range::closed(-1.0, 1e300)), DefaultValue::Number(USUAL));
+const CONCENTRATION: Parameter = Parameter::new(
+    "concentration",
+    ParameterKind::NumberOrGamma(Range::closed(-1.0, 1e300)),
+    DefaultValue::Number(USUAL),
+);
 const TRUNCATION: Parameter =
-    Parameter::new("truncation", Kind::Word(&["nested", "tail"]), DefaultValue::Word("nested"));
+    Parameter::new("truncation", ParameterKind::Word(&["nested", "tail"]), DefaultValue::Word("nested"));
 
 impl PitmanYor {
     /// The description for the registry.

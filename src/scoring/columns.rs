@@ -64,7 +64,7 @@ pub struct ColumnScorer<F> {
     curve: Curve,
     dimension: usize,
     n_components: usize,
-    holes: bool,
+    missing: bool,
     /// By fours of components, by column: their slopes, and with squares their offsets.
     packed: Vec<F>,
     /// The sum of all constants, by component.
@@ -78,13 +78,18 @@ pub struct ColumnScorer<F> {
 }
 
 impl<F: Scalar> ColumnScorer<F> {
-    /// Packs components. With `holes`, NaN is a missing value.
-    pub fn new(curve: Curve, components: Vec<Columns>, holes: bool) -> Self {
-        Self::with_instructions(Instructions::widest(), curve, components, holes)
+    /// Packs components. With `missing`, NaN is a missing value.
+    pub fn new(curve: Curve, components: Vec<Columns>, missing: bool) -> Self {
+        Self::with_instructions(Instructions::widest(), curve, components, missing)
     }
 
     /// As [`ColumnScorer::new`], for the kernel of an instruction set.
-    pub fn with_instructions(instructions: Instructions, curve: Curve, components: Vec<Columns>, holes: bool) -> Self {
+    pub fn with_instructions(
+        instructions: Instructions,
+        curve: Curve,
+        components: Vec<Columns>,
+        missing: bool,
+    ) -> Self {
         let dimension = components.first().map_or(0, |component| component.columns.len());
         let mut packed = Vec::with_capacity(components.len().next_multiple_of(TOGETHER) * dimension * 2);
         for four in components.chunks(TOGETHER) {
@@ -106,7 +111,7 @@ impl<F: Scalar> ColumnScorer<F> {
             curve,
             dimension,
             n_components: components.len(),
-            holes,
+            missing,
             packed,
             totals: components.iter().map(total).collect(),
             components,
@@ -148,7 +153,7 @@ impl<F: Scalar> ColumnScorer<F> {
     fn score_row(&self, component: usize, row: &[F]) -> F {
         let component = &self.components[component];
         let mut total = component.constant;
-        for (x, column) in row.iter().zip(&component.columns).filter(|(x, _)| !(self.holes && x.is_nan())) {
+        for (x, column) in row.iter().zip(&component.columns).filter(|(x, _)| !(self.missing && x.is_nan())) {
             let x = x.to_f64();
             total += match self.curve {
                 Curve::Square => column.constant - 0.5 * (column.slope * x + column.offset).powi(2),
@@ -167,7 +172,7 @@ impl<F: Scalar> Scorer<F> for ColumnScorer<F> {
     fn score_rows(&self, block: Block<'_, F>, _: Option<PairBounds<'_>>, sink: &mut TopL<F>, scratch: &mut Scratch<F>) {
         match (block.rows, &self.sparse) {
             (RowBlock::Dense(rows), _) => {
-                self.instructions.run(ScoreRows { scorer: self, rows, sink, scratch });
+                self.instructions.run(ScoreColumns { scorer: self, rows, sink, scratch });
             }
             (RowBlock::Sparse(rows), Some(table)) => table.score_rows(rows, sink, scratch),
             // Refused before any work starts.
@@ -209,14 +214,14 @@ fn map_rows<'a, F: Scalar>(map: Option<&[F]>, d: usize, rows: &'a [F], space: &'
 }
 
 /// [`Scorer::score_rows`] of dense rows, to be compiled for each instruction set.
-struct ScoreRows<'a, F> {
+struct ScoreColumns<'a, F> {
     scorer: &'a ColumnScorer<F>,
     rows: &'a [F],
     sink: &'a mut TopL<F>,
     scratch: &'a mut Scratch<F>,
 }
 
-impl<F: Scalar> WithSimd for ScoreRows<'_, F> {
+impl<F: Scalar> WithSimd for ScoreColumns<'_, F> {
     type Output = ();
 
     #[allow(clippy::inline_always, reason = "compiled once for each instruction set")]
@@ -228,19 +233,19 @@ impl<F: Scalar> WithSimd for ScoreRows<'_, F> {
         let rows = map_rows(scorer.map.as_deref(), d, rows, common);
         tile.fill(rows, d);
         scores.resize(TOGETHER * F::GROUP);
-        complete.resize(if scorer.holes { TOGETHER * F::GROUP } else { 0 });
+        complete.resize(if scorer.missing { TOGETHER * F::GROUP } else { 0 });
         for group in 0..tile.n_padded() / F::GROUP {
             let own = &rows[group * F::GROUP * d..rows.len().min((group + 1) * F::GROUP * d)];
-            let holes = scorer.holes && own.iter().any(|x| x.is_nan());
+            let missing = scorer.missing && own.iter().any(|x| x.is_nan());
             for first in (0..scorer.n_components).step_by(TOGETHER) {
                 let number = TOGETHER.min(scorer.n_components - first);
-                let out = if holes { &mut *complete } else { &mut *scores };
+                let out = if missing { &mut *complete } else { &mut *scores };
                 match scorer.curve {
                     Curve::Square => scorer.score_four::<S, true>(simd, first, tile, group, out),
                     Curve::Line => scorer.score_four::<S, false>(simd, first, tile, group, out),
                 }
-                if holes {
-                    scorer.score_holes(scorer.curve, first, tile, group, scores);
+                if missing {
+                    scorer.score_missing(scorer.curve, first, tile, group, scores);
                     keep_complete(own, d, complete, scores);
                 }
                 for (component, scores) in (first..first + number).zip(scores.chunks_exact(F::GROUP)) {
@@ -310,7 +315,7 @@ impl<F: Scalar> ColumnScorer<F> {
 
     /// The same where values are missing.
     #[inline(always)]
-    fn score_holes(&self, curve: Curve, first: usize, tile: &Tile<F>, group: usize, out: &mut [F]) {
+    fn score_missing(&self, curve: Curve, first: usize, tile: &Tile<F>, group: usize, out: &mut [F]) {
         for (component, out) in self.components[first..].iter().take(TOGETHER).zip(out.chunks_exact_mut(F::GROUP)) {
             out.fill(F::from_f64(component.constant));
             for (values, column) in tile.group(group).chunks_exact(F::GROUP).zip(&component.columns) {
@@ -364,20 +369,20 @@ mod tests {
     proptest! {
         #[test]
         fn packed_scores_equal_the_plain_loop(
-            (d, components, rows) in case(), holes in any::<bool>(), square in any::<bool>(),
+            (d, components, rows) in case(), missing in any::<bool>(), square in any::<bool>(),
         ) {
             let curve = if square { Curve::Square } else { Curve::Line };
             let mut components = components;
             if !square {
                 components.iter_mut().flat_map(|k| &mut k.columns).for_each(|column| column.offset = 0.0);
             }
-            let rows: Vec<f64> = rows.iter().map(|&x| if holes || !x.is_nan() { x } else { 1.5 }).collect();
+            let rows: Vec<f64> = rows.iter().map(|&x| if missing || !x.is_nan() { x } else { 1.5 }).collect();
             let narrow: Vec<f32> = rows.iter().map(|&x| x as f32).collect();
             let n = rows.len() / d;
             for set in Instructions::available() {
-                let scorer = ColumnScorer::with_instructions(set, curve, components.clone(), holes);
+                let scorer = ColumnScorer::with_instructions(set, curve, components.clone(), missing);
                 let found = scores(&scorer, RowBlock::Dense(&rows), n);
-                let single = ColumnScorer::<f32>::with_instructions(set, curve, components.clone(), holes);
+                let single = ColumnScorer::<f32>::with_instructions(set, curve, components.clone(), missing);
                 let near = scores(&single, RowBlock::Dense(&narrow), n);
                 for (row, x) in rows.chunks_exact(d).enumerate() {
                     for (k, component) in components.iter().enumerate() {

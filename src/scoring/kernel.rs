@@ -146,7 +146,7 @@ fn group<S: Simd, F: Scalar, const BAND: usize>(
     let rows = F::GROUP * VECTORS / stride;
     let mut parts = Parts { rows, complete: 0 };
     for (part, out) in out.chunks_exact_mut(VECTORS).enumerate() {
-        let columns = Columns { vectors: &columns[part * VECTORS..], stride };
+        let columns = LaneColumns { vectors: &columns[part * VECTORS..], stride };
         let wanted = match wanted {
             Some(Wanted { constant, least }) => Some(Wanted { constant, least: &least[part * rows..][..rows] }),
             None => None,
@@ -195,12 +195,12 @@ impl Parts {
 }
 
 /// Three vectors a column, the columns `stride` vectors apart.
-struct Columns<'a, V> {
+struct LaneColumns<'a, V> {
     vectors: &'a [V],
     stride: usize,
 }
 
-impl<V> Columns<'_, V> {
+impl<V> LaneColumns<'_, V> {
     /// The vectors of one column.
     #[allow(clippy::inline_always, reason = "compiled once for each instruction set")]
     #[inline(always)]
@@ -214,7 +214,7 @@ impl<V> Columns<'_, V> {
 #[inline(always)]
 fn lengths<S: Simd, F: Scalar, const BAND: usize>(
     simd: S,
-    columns: &Columns<'_, F::Vector<S>>,
+    columns: &LaneColumns<'_, F::Vector<S>>,
     mut packed: &[F],
     offsets: &[F],
     wanted: Option<Wanted<'_, F>>,
@@ -258,7 +258,7 @@ fn lengths<S: Simd, F: Scalar, const BAND: usize>(
 #[inline(always)]
 fn band<'a, S: Simd, F: Scalar, const H: usize>(
     simd: S,
-    columns: &Columns<'_, F::Vector<S>>,
+    columns: &LaneColumns<'_, F::Vector<S>>,
     first: usize,
     packed: &'a [F],
     offsets: &[F],

@@ -26,18 +26,18 @@ impl<F: Scalar> SparseTable<F> {
 
     /// Offers the scores of all rows and components.
     pub fn score_rows(&self, rows: SparseRows<'_, F>, sink: &mut TopL<F>, scratch: &mut Scratch<F>) {
-        Instructions::widest().run(ScoreRows { table: self, rows, sink, scratch });
+        Instructions::widest().run(ScoreSparse { table: self, rows, sink, scratch });
     }
 }
 
-struct ScoreRows<'a, F> {
+struct ScoreSparse<'a, F> {
     table: &'a SparseTable<F>,
     rows: SparseRows<'a, F>,
     sink: &'a mut TopL<F>,
     scratch: &'a mut Scratch<F>,
 }
 
-impl<F: Scalar> WithSimd for ScoreRows<'_, F> {
+impl<F: Scalar> WithSimd for ScoreSparse<'_, F> {
     type Output = ();
 
     #[allow(clippy::inline_always, reason = "compiled once for each instruction set")]

@@ -42,7 +42,7 @@ of_marginalising = pytest.mark.parametrize("name", MARGINALISING)
 
 
 def rows_for(likelihood: Likelihood, seed: int, n: int) -> Array:
-    """Rows of the domain; with holes where the likelihood allows them."""
+    """Rows of the domain; with missing values where the likelihood allows them."""
     rng = np.random.default_rng(seed)
     if isinstance(likelihood, discrete.Bernoulli | missing.MissingBernoulli):
         rows = (rng.random((n, 3)) < 0.4).astype(float)
@@ -272,14 +272,14 @@ def test_product_measure_bounds_its_marginal() -> None:
 
 @of_marginalising
 def test_without_holes_they_are_the_complete_models(name: str) -> None:
-    holes, complete = MARGINALISING[name], CONJUGATE[name]
+    marginal, complete = MARGINALISING[name], CONJUGATE[name]
     rows, others = rows_for(complete, 11, 9), rows_for(complete, 12, 4)
-    naturals = [each.posterior(each.sufficient_statistics(rows).sum(0)) for each in (holes, complete)]
-    assert holes.log_marginal(rows) == pytest.approx(complete.log_marginal(rows), rel=1e-12)
-    assert holes.kl(naturals[0]) == pytest.approx(complete.kl(naturals[1]), rel=1e-12)
+    naturals = [each.posterior(each.sufficient_statistics(rows).sum(0)) for each in (marginal, complete)]
+    assert marginal.log_marginal(rows) == pytest.approx(complete.log_marginal(rows), rel=1e-12)
+    assert marginal.kl(naturals[0]) == pytest.approx(complete.kl(naturals[1]), rel=1e-12)
     for mine, theirs in [
-        (holes.expected_log_likelihood, complete.expected_log_likelihood),
-        (holes.log_predictive, complete.log_predictive),
+        (marginal.expected_log_likelihood, complete.expected_log_likelihood),
+        (marginal.log_predictive, complete.log_predictive),
     ]:
         np.testing.assert_allclose(mine(naturals[0], others), theirs(naturals[1], others), rtol=1e-11)
 

@@ -123,14 +123,14 @@ def test_categories_are_read_by_their_codes() -> None:
 def test_a_missing_code_is_the_most_probable_one() -> None:
     rows, labels = codes(6, 600, [3, 3, 3], sharpness=30.0)
     fit = sb.fit(model(), rows, CLUSTERS, missing="marginalize", **QUIET)
-    holes = rows.copy()
-    holes[::2, 1] = np.nan
-    values, variances = fit.impute(holes, return_variance=True)
+    incomplete = rows.copy()
+    incomplete[::2, 1] = np.nan
+    values, variances = fit.impute(incomplete, return_variance=True)
     assert np.isin(values, (0, 1, 2)).all()
     assert (values[::2, 1] == labels[::2] % 3).mean() > 0.9
     assert ((variances[::2, 1] > 0) & (variances[::2, 1] < 2 / 3)).all()
     np.testing.assert_array_equal(values[1::2], rows[1::2])
-    drawn = fit.sample_missing(holes, seed=1)
+    drawn = fit.sample_missing(incomplete, seed=1)
     assert np.isin(drawn, (0, 1, 2)).all()
     assert (drawn[::2, 1] == rows[::2, 1]).mean() > 0.7
 

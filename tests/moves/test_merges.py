@@ -18,10 +18,12 @@ from test_oracles_of_moves import NESTED, WITH_MARGINAL
 TWINS = 3
 
 
-def twins(likelihood: str, process: str, *, holes: bool = False, seed: int = 4) -> tuple[Case, Array]:
+def twins(likelihood: str, process: str, *, with_missing: bool = False, seed: int = 4) -> tuple[Case, Array]:
     """Rows of two clusters under six components: random halves and thirds of nearly the same responsibilities."""
-    holed = holes and likelihood in kinds.MARGINALISING
-    case = make_case(seed, n=60, n_components=2, likelihood=likelihood, process=process, weighted=True, holes=holed)
+    with_gaps = with_missing and likelihood in kinds.MARGINALISING
+    case = make_case(
+        seed, n=60, n_components=2, likelihood=likelihood, process=process, weighted=True, with_missing=with_gaps
+    )
     rng = np.random.default_rng(seed)
     shares = 0.9 / TWINS + 0.1 * random_responsibilities(rng, len(case.rows), TWINS, TWINS)
     shares /= shares.sum(1, keepdims=True)
@@ -71,7 +73,7 @@ def test_twins_become_one() -> None:
     """The comparison above is not of nothing: where nothing else is to be won, nearly equal components are merged."""
     accepted = 0
     for likelihood in WITH_MARGINAL:
-        case, start = twins(likelihood, "nested", holes=True)
+        case, start = twins(likelihood, "nested", with_missing=True)
         algorithm = sb.Full(sparsity=None, margin=None, max_passes=3, tol=0.0, moves=(sb.Merge(),))
         fit = fit_with_merges(case, start, algorithm)
         accepted += fit.n_components < 2 * TWINS

@@ -16,7 +16,7 @@ from oracles.variational import Globals, Specification
 
 
 def observed(rows: Array) -> tuple[Array, Array]:
-    """The mask as numbers, and the rows with zeros in their holes."""
+    """The mask as numbers, and the rows with zeros for missing values."""
     mask = ~np.isnan(rows)
     return mask.astype(float), np.where(mask, rows, 0.0)
 
@@ -225,10 +225,10 @@ def predictive_responsibilities(rows: Array, mixture: Specification, state: Glob
 
 
 def imputed(rows: Array, mixture: Specification, state: Globals) -> tuple[Array, Array]:
-    """Rows with their holes filled by predictive means, and the variances of all entries, zero where observed."""
+    """Rows with missing values filled by predictive means, and the variances of all entries, zero where observed."""
     likelihood = mixture.likelihood
     assert isinstance(likelihood, MissingLikelihood)
     responsibilities, naturals = predictive_responsibilities(rows, mixture, state)
     mean, variance = likelihood.mixed(responsibilities, naturals)
-    hole = np.isnan(rows)
-    return np.where(hole, mean, rows), np.where(hole, variance, 0.0)
+    absent = np.isnan(rows)
+    return np.where(absent, mean, rows), np.where(absent, variance, 0.0)

@@ -13,7 +13,7 @@ from oracles import missing
 
 
 def fitted(seed: int, likelihood: str, process: str = "nested", **options: Any) -> tuple[Case, sb.Fit]:
-    case = make_case(seed, likelihood=likelihood, process=process, holes=True, **options)
+    case = make_case(seed, likelihood=likelihood, process=process, with_missing=True, **options)
     return case, fit_from(case, passes(3), missing="marginalize")
 
 
@@ -22,8 +22,8 @@ def fitted(seed: int, likelihood: str, process: str = "nested", **options: Any) 
 def test_means_and_variances(likelihood: str, process: str) -> None:
     """Of the predictive mixture given what was observed, the left-over weight at the prior included."""
     case, fit = fitted(1, likelihood, process)
-    state = globals_of(fit, case.weights.sum(), holes=True)
-    rows = make_case(2, likelihood=likelihood, process=process, holes=True, n=40).rows
+    state = globals_of(fit, case.weights.sum(), with_missing=True)
+    rows = make_case(2, likelihood=likelihood, process=process, with_missing=True, n=40).rows
     values, variances = missing.imputed(rows, case.mixture, state)
     np.testing.assert_allclose(fit.impute(rows), values, rtol=1e-8, atol=1e-9)
     found, spread = fit.impute(rows, return_variance=True)
@@ -47,7 +47,7 @@ def test_an_empty_row_gets_the_mean_of_all(likelihood: str) -> None:
     case, fit = fitted(4, likelihood)
     own = case.mixture.likelihood
     assert isinstance(own, missing.MissingLikelihood)
-    naturals = [*globals_of(fit, holes=True).naturals, own.prior_natural]
+    naturals = [*globals_of(fit, with_missing=True).naturals, own.prior_natural]
     expected, _ = own.mixed(np.append(fit.weights, fit.leftover_weight)[None], naturals)
     found = fit.impute(np.full((2, case.rows.shape[1]), np.nan))
     np.testing.assert_allclose(found, np.tile(expected, (2, 1)), rtol=1e-10)
@@ -55,13 +55,13 @@ def test_an_empty_row_gets_the_mean_of_all(likelihood: str) -> None:
 
 @every_marginalising
 def test_one_component_gives_its_own_mean(likelihood: str) -> None:
-    case = make_case(5, likelihood=likelihood, process="finite", n_components=1, holes=True)
+    case = make_case(5, likelihood=likelihood, process="finite", n_components=1, with_missing=True)
     fit = fit_from(case, START, missing="marginalize")
     own = case.mixture.likelihood
     assert isinstance(own, missing.MissingLikelihood)
-    mean, _ = own.mixed(np.ones((1, 1)), globals_of(fit, holes=True).naturals)
-    hole = np.isnan(case.rows)
-    np.testing.assert_allclose(fit.impute(case.rows)[hole], np.tile(mean, (len(hole), 1))[hole], rtol=1e-10)
+    mean, _ = own.mixed(np.ones((1, 1)), globals_of(fit, with_missing=True).naturals)
+    absent = np.isnan(case.rows)
+    np.testing.assert_allclose(fit.impute(case.rows)[absent], np.tile(mean, (len(absent), 1))[absent], rtol=1e-10)
 
 
 @every_marginalising
@@ -72,15 +72,15 @@ def test_draws_have_the_imputed_mean_and_variance(likelihood: str) -> None:
     n_draws = 4000
     draws = fit.sample_missing(np.repeat(rows, n_draws, axis=0), seed=2).reshape(3, n_draws, -1)
     means, variances = fit.impute(rows, return_variance=True)
-    hole = np.isnan(rows)
+    absent = np.isnan(rows)
     if likelihood == "categorical":
         # The most probable code and the probability of the others.
         draws, variances = (draws != means[:, None]).astype(float), variances * (1 - variances)
         means = fit.impute(rows, return_variance=True)[1]
-    error = np.abs(draws.mean(1) - means)[hole]
-    assert (error < 5 * draws.std(1)[hole] / np.sqrt(n_draws)).all()
+    error = np.abs(draws.mean(1) - means)[absent]
+    assert (error < 5 * draws.std(1)[absent] / np.sqrt(n_draws)).all()
     squares = (draws - draws.mean(1, keepdims=True)) ** 2
-    finite = hole & np.isfinite(variances)
+    finite = absent & np.isfinite(variances)
     off = np.abs(squares.mean(1) - variances)[finite]
     assert (off < 5 * squares.std(1)[finite] / np.sqrt(n_draws) + 1e-12).all()
     if likelihood == "bernoulli":
@@ -98,7 +98,7 @@ def test_the_seed_decides_the_draws(likelihood: str) -> None:
 
 
 def test_entries_of_a_row_are_drawn_together() -> None:
-    """Two holes of a row are filled from one component: clusters apart in both columns are never mixed."""
+    """Two missing values of a row are filled from one component: clusters apart in both columns are never mixed."""
     rng = np.random.default_rng(8)
     rows = np.repeat([[-50.0, -50.0, 0.0], [50.0, 50.0, 0.0]], 50, axis=0) + rng.standard_normal((100, 3))
     case = make_case(8, likelihood="diagonal", process="finite", n_components=2)
@@ -106,8 +106,8 @@ def test_entries_of_a_row_are_drawn_together() -> None:
     model = sb.Mixture(likelihood=kind(), process=sb.FiniteDirichlet(2))
     labels = np.arange(100) // 50
     fit = sb.fit(model, rows, START, init=labels, missing="marginalize", progress=False)
-    holes = np.tile([np.nan, np.nan, 0.0], (400, 1))
-    filled = fit.sample_missing(holes, seed=1)
+    rows_without = np.tile([np.nan, np.nan, 0.0], (400, 1))
+    filled = fit.sample_missing(rows_without, seed=1)
     # Student tails are long, but a column that lies 50 standard deviations off its cluster is not to be expected.
     np.testing.assert_array_equal(filled[:, 0] > 0, filled[:, 1] > 0)
     assert 0.3 < (filled[:, 0] > 0).mean() < 0.7

@@ -32,12 +32,12 @@ from stickbreak.testing.local_step import summary_of
 
 
 def fit_holes(case: Case, algorithm: Any = None, **options: Any) -> sb.Fit:
-    """Fit a case whose rows have holes."""
+    """Fit a case whose rows have missing values."""
     return fit_from(case, START if algorithm is None else algorithm, **{"missing": "marginalize"} | options)
 
 
 def hole_case(seed: int, likelihood: str, process: str = "nested", **options: Any) -> Case:
-    return make_case(seed, likelihood=likelihood, process=process, holes=True, **options)
+    return make_case(seed, likelihood=likelihood, process=process, with_missing=True, **options)
 
 
 # Against the oracle
@@ -50,7 +50,7 @@ def test_one_global_step(likelihood: str, process: str) -> None:
     fit = fit_holes(case)
     start = engines.with_tail(case.responsibilities, case.mixture, case.n_components)
     state = oracle.global_step(case.rows, start, case.mixture, case.weights)
-    shown = globals_of(fit, case.weights.sum(), holes=True)
+    shown = globals_of(fit, case.weights.sum(), with_missing=True)
     for natural, expected in zip(shown.naturals, state.naturals, strict=True):
         np.testing.assert_allclose(natural, expected, rtol=1e-8, atol=1e-8)
     expected = oracle.collapsed_elbo(case.rows, start, case.mixture, case.weights)
@@ -67,7 +67,7 @@ def test_pass_by_pass(likelihood: str, process: str, sparsity: int | None) -> No
     fit = fit_holes(case, passes(5, sparsity))
     bounds = [record.elbo for record in fit.history]
     np.testing.assert_allclose(bounds, [each.elbo for each in trajectory[1:]], rtol=1e-9, atol=1e-9 * case.scale)
-    shown = globals_of(fit, case.weights.sum(), holes=True)
+    shown = globals_of(fit, case.weights.sum(), with_missing=True)
     for natural, expected in zip(shown.naturals, trajectory[-1].state.naturals, strict=True):
         np.testing.assert_allclose(natural, expected, rtol=1e-6, atol=1e-6)
 
@@ -75,10 +75,10 @@ def test_pass_by_pass(likelihood: str, process: str, sparsity: int | None) -> No
 @every_marginalising
 @every_process
 def test_predictions(likelihood: str, process: str) -> None:
-    """`predict_proba`, `log_predictive` and `evaluate` of rows with holes, other ones than those of the fit."""
+    """`predict_proba`, `log_predictive` and `evaluate` of other rows with missing values than those of the fit."""
     case = hole_case(3, likelihood, process)
     fit = fit_holes(case, passes(2))
-    state = globals_of(fit, case.weights.sum(), holes=True)
+    state = globals_of(fit, case.weights.sum(), with_missing=True)
     rows = hole_case(4, likelihood, process, n=30).rows
     expected = oracle.local_step(rows, case.mixture, state)
     bound = oracle.general_elbo(rows, expected, case.mixture, state)
@@ -104,7 +104,7 @@ def test_evidence_of_what_was_seen_is_not_exceeded(likelihood: str, process: str
     assert fit.elbo > exact - 10.0
 
 
-# 1: no holes
+# 1: no missing values
 
 
 @every_marginalising
@@ -124,10 +124,10 @@ def test_what_is_behind_a_hole_does_not_matter(likelihood: str) -> None:
     """Every NaN is alike, whatever its bits."""
     case = hole_case(7, likelihood)
     bits = case.rows.view(np.uint64).copy()
-    holes = np.isnan(case.rows)
-    bits[holes] = 0xFFF8_0000_0000_1234 + np.arange(holes.sum(), dtype=np.uint64)
+    absent = np.isnan(case.rows)
+    bits[absent] = 0xFFF8_0000_0000_1234 + np.arange(absent.sum(), dtype=np.uint64)
     other = replaced(case, rows=bits.view(np.float64))
-    assert np.isnan(other.rows[holes]).all()
+    assert np.isnan(other.rows[absent]).all()
     one, two = (fit_holes(each, passes(3)) for each in (case, other))
     assert visible_bits(one, case.rows) == visible_bits(two, other.rows)
 
@@ -150,7 +150,7 @@ def test_empty_rows_are_left_out(likelihood: str, process: str) -> None:
     assert other.elbo == pytest.approx(fit.elbo, rel=1e-10, abs=1e-10 * case.scale)
     np.testing.assert_allclose(other.counts, fit.counts, rtol=1e-8, atol=1e-10)
     mass = float((~empty).sum())
-    log_weights = case.mixture.process.expected_log_weights(globals_of(other, mass, holes=True).eta)
+    log_weights = case.mixture.process.expected_log_weights(globals_of(other, mass, with_missing=True).eta)
     log_weights = log_weights[: other.n_components]
     expected = np.exp(log_weights - logsumexp(log_weights))
     np.testing.assert_allclose(other.predict_proba(rows[empty]), np.tile(expected, (3, 1)), rtol=1e-8)
@@ -189,7 +189,7 @@ def test_empty_columns_change_nothing(likelihood: str) -> None:
     np.testing.assert_allclose(fit.predict_proba(rows), other.predict_proba(rows[:, kept]), rtol=1e-8, atol=1e-11)
     reference = case.mixture.likelihood
     prior = of_column(reference, reference.prior_natural, 2)
-    for natural in globals_of(fit, holes=True).naturals:
+    for natural in globals_of(fit, with_missing=True).naturals:
         np.testing.assert_allclose(of_column(reference, natural, 2), prior, rtol=1e-12)
 
 
@@ -212,7 +212,7 @@ def test_a_column_missing_in_one_component_stays_at_its_prior(likelihood: str) -
     rows[labels == 0, 1] = np.nan
     rows[np.isnan(rows).all(1), 0] = 1.0
     hard = replaced(case, rows=rows, responsibilities=np.eye(2)[labels])
-    natural = globals_of(fit_holes(hard), holes=True).naturals[0]
+    natural = globals_of(fit_holes(hard), with_missing=True).naturals[0]
     reference = case.mixture.likelihood
     prior = of_column(reference, reference.prior_natural, 1)
     np.testing.assert_allclose(of_column(reference, natural, 1), prior, rtol=1e-12)
@@ -300,15 +300,15 @@ def test_score_of_a_hole_is_the_integral_over_it(likelihood: str) -> None:
     grid, step = {"bernoulli": (np.arange(2.0), 1.0), "poisson": (np.arange(4000.0), 1.0)}.get(
         likelihood, (np.linspace(-1000.0, 1000.0, 400_001), 0.005)
     )
-    for row, hole in itertools.product(case.rows[~np.isnan(case.rows).any(1)][:3], range(3)):
+    for row, column in itertools.product(case.rows[~np.isnan(case.rows).any(1)][:3], range(3)):
         if likelihood == "categorical":
-            grid, step = np.arange(case.model.likelihood.levels[hole]), 1.0
+            grid, step = np.arange(case.model.likelihood.levels[column]), 1.0
         filled = np.tile(row, (len(grid), 1))
-        filled[:, hole] = grid
+        filled[:, column] = grid
         whole = logsumexp(fit.log_predictive(filled)) + np.log(step)
-        with_hole = row.copy()
-        with_hole[hole] = np.nan
-        assert fit.log_predictive(with_hole[None])[0] == pytest.approx(whole, abs=1e-4)
+        with_gap = row.copy()
+        with_gap[column] = np.nan
+        assert fit.log_predictive(with_gap[None])[0] == pytest.approx(whole, abs=1e-4)
 
 
 # 7: summaries
@@ -347,7 +347,7 @@ def test_predicted_merge(likelihood: str) -> None:
     fit = fit_holes(case)
     merged = np.column_stack([case.responsibilities[:, :2].sum(1), case.responsibilities[:, 2]])
     change = fit_holes(replaced(case, responsibilities=merged)).elbo - fit.elbo
-    own, (first, second, _) = case.mixture.likelihood, globals_of(fit, holes=True).naturals
+    own, (first, second, _) = case.mixture.likelihood, globals_of(fit, with_missing=True).naturals
     predicted = own.log_normaliser(first + second - own.prior_natural) + own.log_normaliser(own.prior_natural)
     predicted -= own.log_normaliser(first) + own.log_normaliser(second)
     process = case.mixture.process
@@ -419,8 +419,8 @@ def test_a_third_missing_moves_no_row_between_separated_clusters(seed: int) -> N
 
 @every_marginalising
 @pytest.mark.parametrize("init", ["kmeans++", "random"])
-def test_starts_with_holes(likelihood: str, init: str) -> None:
-    """Both words give a finite, monotone fit of rows with holes, with parameters that follow what was observed."""
+def test_starts_with_gaps(likelihood: str, init: str) -> None:
+    """Both words give a finite, monotone fit of rows with missing values; parameters follow the observed ones."""
     case = hole_case(24, likelihood, n=200)
     own = public(LIKELIHOODS[likelihood].public)()
     model = sb.Mixture(likelihood=own, process=sb.DirichletProcess())

@@ -71,7 +71,7 @@ def test_every_likelihood(likelihood: str, process: str) -> None:
 
 @pytest.mark.parametrize("likelihood", ["diagonal", "bernoulli", "poisson"])
 def test_missing_values(likelihood: str) -> None:
-    case = make_case(3, n=2500, dimension=4, likelihood=likelihood, process="nested", holes=True)
+    case = make_case(3, n=2500, dimension=4, likelihood=likelihood, process="nested", with_missing=True)
     rows = case.rows.copy()
     rows[[3, 700, 2499]] = np.nan
     options = {"model": case.model, "n_components": 4, "missing": "marginalize"}

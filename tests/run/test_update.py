@@ -61,7 +61,7 @@ def test_an_update_is_a_memoized_visit(likelihood: str, process: str, sparsity: 
 
 @pytest.mark.parametrize("likelihood", ["diagonal", "bernoulli", "poisson"])
 def test_missing_values(likelihood: str) -> None:
-    case = make_case(4, n=90, n_components=3, support=2, likelihood=likelihood, process="nested", holes=True)
+    case = make_case(4, n=90, n_components=3, support=2, likelihood=likelihood, process="nested", with_missing=True)
     fit = fit_from(dataclasses.replace(case, rows=case.rows[:60]), missing="marginalize", **start_of(case, 60))
     later = fit.update(case.rows[60:])
     assert later.elbo == pytest.approx(visited(case, 60, 1).elbo(), rel=1e-9)

@@ -8,14 +8,14 @@ use stickbreak::fit::{Job, Starts};
 
 use crate::arrays::{AnyData, weights, with_data};
 use crate::run::run;
-use crate::settings::{GivenCheckpoint, GivenSettings, Start};
+use crate::settings::{GivenCheckpoint, GivenSettings, GivenStart};
 use crate::specification::GivenSpecification;
-use crate::state::State;
+use crate::state::FitState;
 use crate::watcher::{Progress, Reports};
 
 /// Who watches a fit: a function of events, which answers whether to stop.
 #[derive(FromPyObject)]
-pub struct Observer<'py> {
+pub struct GivenObserver<'py> {
     /// Whether it wants any events.
     listens: bool,
     /// Whether it must see one run at a time.
@@ -37,9 +37,9 @@ pub fn fit(
     weights: Option<PyReadonlyArray1<'_, f64>>,
     specification: GivenSpecification<'_>,
     settings: GivenSettings<'_>,
-    init: Start<'_>,
-    observer: Observer<'_>,
-) -> PyResult<State> {
+    init: GivenStart<'_>,
+    observer: GivenObserver<'_>,
+) -> PyResult<FitState> {
     let specification = specification.read()?;
     let (own, labels) = (settings.read()?, init.labels()?);
     let init = init.read(&labels)?;
@@ -55,5 +55,5 @@ pub fn fit(
         let job = Job { specification: &specification, rows: &data, init: &init, settings: &own };
         job.best_of(starts, resumed, &Reports { events, every }, cancel)
     }))?;
-    Ok(State::new(fitted))
+    Ok(FitState::new(fitted))
 }

@@ -3,7 +3,7 @@
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 use stickbreak::fit::Record;
-use stickbreak::moves::{Kind, Report};
+use stickbreak::moves::{MoveKind, Report};
 
 use crate::state::{field, format_error, optional};
 
@@ -46,7 +46,7 @@ fn report_from_dict(dict: &Bound<'_, PyDict>) -> PyResult<Report> {
     let kind: String = field(dict, "kind")?;
     let refused: Bound<'_, PyDict> = field(dict, "refused")?;
     Ok(Report {
-        kind: Kind::from_name(&kind).ok_or_else(|| format_error(format!("unknown kind of move {kind:?}")))?,
+        kind: MoveKind::from_name(&kind).ok_or_else(|| format_error(format!("unknown kind of move {kind:?}")))?,
         proposed: field(dict, "proposed")?,
         accepted: field(dict, "accepted")?,
         gain: field(dict, "gain")?,

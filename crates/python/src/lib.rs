@@ -27,5 +27,5 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(fit::fit, module)?)?;
     module.add_function(wrap_pyfunction!(instructions::instruction_sets, module)?)?;
     module.add_function(wrap_pyfunction!(instructions::force_instructions, module)?)?;
-    module.add_class::<state::State>()
+    module.add_class::<state::FitState>()
 }

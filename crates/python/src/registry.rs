@@ -3,7 +3,7 @@
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList};
 use stickbreak::data::Domain;
-use stickbreak::registry::{DefaultValue, Entry, Kind, Parameter};
+use stickbreak::registry::{DefaultValue, Entry, Parameter, ParameterKind};
 use stickbreak::{likelihood, moves, process};
 
 /// The entries of all likelihoods, processes, moves and priors, by name.
@@ -52,8 +52,8 @@ fn parameter<'py>(py: Python<'py>, parameter: &Parameter) -> PyResult<Bound<'py,
         DefaultValue::Word(word) => dict.set_item("default", word)?,
     }
     match parameter.kind {
-        Kind::Integer { least, greatest } => dict.set_item("range", (least, greatest))?,
-        Kind::Word(words) => dict.set_item("words", PyList::new(py, words)?)?,
+        ParameterKind::Integer { least, greatest } => dict.set_item("range", (least, greatest))?,
+        ParameterKind::Word(words) => dict.set_item("words", PyList::new(py, words)?)?,
         _ => {}
     }
     if let Some(range) = parameter.kind.range() {

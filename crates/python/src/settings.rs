@@ -5,15 +5,15 @@ use pyo3::prelude::*;
 use pyo3::pybacked::PyBackedBytes;
 use stickbreak::Error;
 use stickbreak::executor::LocalOptions;
-use stickbreak::fit::{Cut, Resumed, Schedule, Settings, Standing};
+use stickbreak::fit::{Algorithm, Cut, Resumed, Settings, Standing};
 use stickbreak::init::Init;
 use stickbreak::local_step::Keep;
 use stickbreak::moves::Moves;
 use stickbreak::responsibilities::Sparsity;
 
 use crate::errors::to_python;
-use crate::specification::{Pair, read};
-use crate::state::State;
+use crate::specification::{GivenPair, read};
+use crate::state::FitState;
 
 /// The settings of an algorithm, a number of components to start from, one seed for each start, and a number of threads.
 #[derive(FromPyObject)]
@@ -24,7 +24,7 @@ pub struct GivenSettings<'py> {
     batch_size: Option<usize>,
     shuffle: bool,
     steps: Option<(f64, f64)>,
-    moves: Vec<Pair<'py>>,
+    moves: Vec<GivenPair<'py>>,
     sparsity: Option<Width>,
     margin: Option<f64>,
     bounds_memory: usize,
@@ -45,7 +45,7 @@ impl GivenSettings<'_> {
     /// The settings of one run; a fit gives each its seed.
     pub fn read(&self) -> PyResult<Settings> {
         let batches = self.batch_size.map(Cut::Size).or(self.batches.map(Cut::Number)).unwrap_or(Cut::Auto);
-        let schedule = self.steps.map_or(Schedule::Memoized, |(delay, decay)| Schedule::Stochastic { delay, decay });
+        let algorithm = self.steps.map_or(Algorithm::Memoized, |(delay, decay)| Algorithm::Stochastic { delay, decay });
         let sparsity = match &self.sparsity {
             None => Sparsity::Dense,
             Some(Width::Number(width)) => Sparsity::Limited(*width),
@@ -60,7 +60,7 @@ impl GivenSettings<'_> {
             n_components: self.n_components,
             batches,
             shuffle: self.shuffle,
-            schedule,
+            algorithm,
             moves: moves(&self.moves)?,
             local: LocalOptions { sparsity, margin, bounds_memory, keep: Keep::Summary },
             max_passes: self.max_passes,
@@ -71,7 +71,7 @@ impl GivenSettings<'_> {
 }
 
 /// The moves of a run.
-fn moves(pairs: &[Pair<'_>]) -> PyResult<Moves> {
+fn moves(pairs: &[GivenPair<'_>]) -> PyResult<Moves> {
     let mut moves = Moves::default();
     for (name, parameters) in pairs {
         moves.add(name, &read(parameters)?).map_err(|error| to_python(&error))?;
@@ -81,17 +81,17 @@ fn moves(pairs: &[Pair<'_>]) -> PyResult<Moves> {
 
 /// A start as Python may write it.
 #[derive(FromPyObject)]
-pub enum Start<'py> {
+pub enum GivenStart<'py> {
     Name(String),
     Labels(PyReadonlyArray1<'py, i64>),
     Table(PyReadonlyArray2<'py, f64>),
-    State(PyRef<'py, State>),
+    State(PyRef<'py, FitState>),
 }
 
-impl Start<'_> {
+impl GivenStart<'_> {
     /// The labels, where it has any.
     pub fn labels(&self) -> PyResult<Vec<u32>> {
-        let Start::Labels(labels) = self else { return Ok(Vec::new()) };
+        let GivenStart::Labels(labels) = self else { return Ok(Vec::new()) };
         let label = |&label: &i64| {
             let refuse = |_| to_python(&Error::invalid("init", label, "labels from 0 to 4294967295"));
             u32::try_from(label).map_err(refuse)
@@ -102,7 +102,7 @@ impl Start<'_> {
     /// The start that the core reads, with its own `labels`.
     pub fn read<'a>(&'a self, labels: &'a [u32]) -> PyResult<Init<'a>> {
         match self {
-            Start::Name(name) => match name.as_str() {
+            GivenStart::Name(name) => match name.as_str() {
                 "kmeans++" => Ok(Init::KmeansPlusPlus),
                 "random" => Ok(Init::Random),
                 "sequential" => Ok(Init::Sequential),
@@ -111,9 +111,9 @@ impl Start<'_> {
                     Err(to_python(&Error::invalid("init", format!("{name:?}"), allowed)))
                 }
             },
-            Start::Labels(_) => Ok(Init::Labels(labels)),
-            Start::Table(table) => Ok(Init::Table(table.as_slice()?)),
-            Start::State(state) => {
+            GivenStart::Labels(_) => Ok(Init::Labels(labels)),
+            GivenStart::Table(table) => Ok(Init::Table(table.as_slice()?)),
+            GivenStart::State(state) => {
                 let fitted = state.fitted();
                 Ok(Init::Summary { summary: &fitted.summary, origin: &fitted.origin })
             }
@@ -126,7 +126,7 @@ impl Start<'_> {
 pub struct GivenCheckpoint<'py> {
     index: usize,
     n_wide: Option<usize>,
-    best: Option<PyRef<'py, State>>,
+    best: Option<PyRef<'py, FitState>>,
     run: Option<PyBackedBytes>,
 }
 

@@ -13,11 +13,11 @@ use crate::errors::to_python;
 use crate::panics::caught;
 
 /// (name, parameters), as Python writes a likelihood or a process.
-pub type Pair<'py> = (String, Bound<'py, PyDict>);
+pub type GivenPair<'py> = (String, Bound<'py, PyDict>);
 
 /// A parameter as Python may write it.
 #[derive(FromPyObject)]
-enum Parameter<'py> {
+enum GivenParameter<'py> {
     /// First, because NumPy before 2.4 lets an array of one value pass as a number.
     Array(PyReadonlyArrayDyn<'py, f64>),
     Number(f64),
@@ -59,10 +59,10 @@ pub fn read(parameters: &Bound<'_, PyDict>) -> PyResult<Parameters> {
             if value.is_instance_of::<PyBool>() {
                 return Err(PyTypeError::new_err(format!("{name} is true or false")));
             }
-            match value.extract::<Parameter<'_>>()? {
-                Parameter::Number(number) => Value::Number(number),
-                Parameter::Text(word) => Value::Text(word),
-                Parameter::Array(array) => {
+            match value.extract::<GivenParameter<'_>>()? {
+                GivenParameter::Number(number) => Value::Number(number),
+                GivenParameter::Text(word) => Value::Text(word),
+                GivenParameter::Array(array) => {
                     Value::Array { shape: array.shape().to_vec(), data: array.as_array().iter().copied().collect() }
                 }
             }
@@ -93,10 +93,10 @@ fn array<'py>(py: Python<'py>, shape: &[usize], data: &[f64]) -> PyResult<Bound<
 /// The specification of a mixture from its two pairs, the name of its objective, and whether rows may have missing
 /// values.
 pub fn specification(
-    likelihood: &Pair<'_>,
-    process: &Pair<'_>,
+    likelihood: &GivenPair<'_>,
+    process: &GivenPair<'_>,
     objective: &str,
-    holes: bool,
+    missing: bool,
 ) -> PyResult<Specification> {
     let objective = Objective::from_name(objective).ok_or_else(|| {
         let allowed = "one of \"variational\", \"map\", \"ml\"";
@@ -104,7 +104,7 @@ pub fn specification(
     })?;
     Ok(Specification {
         objective,
-        holes,
+        missing,
         likelihood: Named { name: likelihood.0.clone(), parameters: read(&likelihood.1)? },
         process: Named { name: process.0.clone(), parameters: read(&process.1)? },
     })
@@ -114,15 +114,15 @@ pub fn specification(
 #[derive(FromPyObject)]
 #[pyo3(from_item_all)]
 pub struct GivenSpecification<'py> {
-    likelihood: Pair<'py>,
-    process: Pair<'py>,
+    likelihood: GivenPair<'py>,
+    process: GivenPair<'py>,
     objective: String,
-    holes: bool,
+    missing: bool,
 }
 
 impl GivenSpecification<'_> {
     /// The specification of the core.
     pub fn read(&self) -> PyResult<Specification> {
-        specification(&self.likelihood, &self.process, &self.objective, self.holes)
+        specification(&self.likelihood, &self.process, &self.objective, self.missing)
     }
 }

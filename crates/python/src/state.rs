@@ -17,15 +17,15 @@ use crate::errors::to_python;
 use crate::history::{record_from_dict, record_to_dict};
 use crate::panics::caught;
 use crate::run::run_quietly;
-use crate::specification::{Pair, specification, write};
+use crate::specification::{GivenPair, specification, write};
 
 /// A fitted mixture.
 #[pyclass(frozen, module = "stickbreak._core")]
-pub struct State {
+pub struct FitState {
     fitted: Fitted,
 }
 
-impl State {
+impl FitState {
     /// Wraps a fitted mixture.
     pub fn new(fitted: Fitted) -> Self {
         Self { fitted }
@@ -43,15 +43,15 @@ fn done<T>(work: impl FnOnce() -> Result<T>) -> PyResult<T> {
 
 #[pymethods]
 #[allow(clippy::needless_pass_by_value)]
-impl State {
+impl FitState {
     #[getter]
-    fn likelihood<'py>(&self, py: Python<'py>) -> PyResult<Pair<'py>> {
+    fn likelihood<'py>(&self, py: Python<'py>) -> PyResult<GivenPair<'py>> {
         let named = &self.fitted.specification.likelihood;
         Ok((named.name.clone(), write(py, &named.parameters)?))
     }
 
     #[getter]
-    fn process<'py>(&self, py: Python<'py>) -> PyResult<Pair<'py>> {
+    fn process<'py>(&self, py: Python<'py>) -> PyResult<GivenPair<'py>> {
         let named = &self.fitted.specification.process;
         Ok((named.name.clone(), write(py, &named.parameters)?))
     }
@@ -63,7 +63,7 @@ impl State {
 
     #[getter]
     fn missing(&self) -> &'static str {
-        if self.fitted.specification.holes { "marginalize" } else { "error" }
+        if self.fitted.specification.missing { "marginalize" } else { "error" }
     }
 
     #[getter]
@@ -329,10 +329,10 @@ impl State {
         Ok((header, arrays))
     }
 
-    /// The state from [`State::to_parts`]; everything is checked, because files come from anywhere.
+    /// The state from [`FitState::to_parts`]; everything is checked, because files come from anywhere.
     #[staticmethod]
     fn from_parts(header: &Bound<'_, PyDict>, arrays: &Bound<'_, PyDict>) -> PyResult<Self> {
-        let pair = |role: &str| -> PyResult<Pair<'_>> {
+        let pair = |role: &str| -> PyResult<GivenPair<'_>> {
             let parameters = item(header, &format!("{role}_parameters"))?.cast_into::<PyDict>()?.copy()?;
             for (name, array) in arrays {
                 if let Some(own) = name.extract::<String>()?.strip_prefix(&format!("{role}.")) {
@@ -346,12 +346,12 @@ impl State {
         let objective = objective.as_deref().unwrap_or(Objective::Variational.name());
         // Nothing was missing before there were such files.
         let missing: Option<String> = optional(header, "missing")?;
-        let holes = match missing.as_deref() {
+        let missing = match missing.as_deref() {
             None | Some("error") => false,
             Some("marginalize") => true,
             Some(other) => return Err(format_error(format!("missing is {other:?}"))),
         };
-        let specification = specification(&pair("likelihood")?, &pair("process")?, objective, holes)?;
+        let specification = specification(&pair("likelihood")?, &pair("process")?, objective, missing)?;
         let numbers = |name: &str| -> PyResult<Vec<f64>> {
             let array: PyReadonlyArray1<'_, f64> = field(arrays, name)?;
             Ok(array.as_array().iter().copied().collect())
@@ -395,7 +395,7 @@ impl State {
     }
 }
 
-impl State {
+impl FitState {
     fn width(&self, sparsity: Option<usize>, tail: bool) -> PyResult<usize> {
         let k = if tail { done(|| self.fitted.n_columns())? } else { self.fitted.summary.n_components() };
         Ok(at_least_one("sparsity", sparsity.unwrap_or(k))?.min(k))

@@ -9,7 +9,7 @@ use stickbreak::fit::{Observer, Record, Standing, Watcher};
 
 use crate::history::record_to_dict;
 use crate::run::Event;
-use crate::state::State;
+use crate::state::FitState;
 
 /// Batches are reported at most this often.
 const REPORT: Duration = Duration::from_millis(100);
@@ -33,7 +33,7 @@ impl Progress {
                 dict.set_item("n_runs", n_runs)?;
                 dict.set_item("index", index)?;
                 dict.set_item("n_wide", n_wide)?;
-                dict.set_item("best", best.map(State::new))?;
+                dict.set_item("best", best.map(FitState::new))?;
                 "round"
             }
             Self::Batch { run, done, n_batches } => {

@@ -12,7 +12,7 @@ class Specified(TypedDict):
     likelihood: Specification
     process: Specification
     objective: str
-    holes: bool
+    missing: bool
 
 
 class Settings(TypedDict):

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from stickbreak import checks
-from stickbreak._core import State
+from stickbreak._core import FitState
 from stickbreak.errors import SourceError
 from stickbreak.io import arrays, files
 from stickbreak.model.gamma import Gamma
@@ -21,8 +21,8 @@ from stickbreak.result.history import Record, StopReason
 class Fitted:
     """The numbers of a fit; `Fit` adds what can be asked about rows."""
 
-    def __init__(self, state: State, *, stop_reason: StopReason | None = None) -> None:
-        checks.instance("state", state, State, "what the core made; use stickbreak.fit or stickbreak.load")
+    def __init__(self, state: FitState, *, stop_reason: StopReason | None = None) -> None:
+        checks.instance("state", state, FitState, "what the core made; use stickbreak.fit or stickbreak.load")
         self._state = state
         self._stop_reason = StopReason(state.stop_reason) if stop_reason is None else stop_reason
         self._error = None if state.error is None else SourceError(state.error)
@@ -190,7 +190,7 @@ class Fitted:
     @classmethod
     def _from_parts(cls, header: files.Header, state_arrays: files.Arrays) -> Self:
         files.check_kinds(header["state"], state_arrays)
-        state = State.from_parts(header["state"], state_arrays)
+        state = FitState.from_parts(header["state"], state_arrays)
         return cls(state, stop_reason=StopReason(header["stop_reason"]))
 
     def __reduce__(self) -> tuple[Any, ...]:

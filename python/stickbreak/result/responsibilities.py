@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from stickbreak._core import State
+from stickbreak._core import FitState
 from stickbreak.errors import NotSupported
 from stickbreak.io import arrays
 
@@ -15,7 +15,7 @@ from stickbreak.io import arrays
 _ROWS_AT_A_TIME = 65_536
 
 
-def dense(state: State, rows: arrays.Rows, tail: bool, threads: int | None) -> NDArray[np.float64]:
+def dense(state: FitState, rows: arrays.Rows, tail: bool, threads: int | None) -> NDArray[np.float64]:
     """Return all responsibilities, with a last column for the tail if asked for; (n, K) or (n, K + 1)."""
     table = np.zeros((rows.shape[0], state.n_components + tail))
     for begin in range(0, rows.shape[0], _ROWS_AT_A_TIME):
@@ -25,7 +25,7 @@ def dense(state: State, rows: arrays.Rows, tail: bool, threads: int | None) -> N
     return table
 
 
-def sparse(state: State, rows: arrays.Rows, tail: bool, threads: int | None) -> Any:
+def sparse(state: FitState, rows: arrays.Rows, tail: bool, threads: int | None) -> Any:
     """Return as many responsibilities a row as the fit keeps, as a scipy.sparse.csr_array of the same shape."""
     scipy_sparse = _scipy_sparse()
     indices, values = state.responsibilities(rows, state.sparsity, tail, threads)

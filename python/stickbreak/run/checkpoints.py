@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from stickbreak import checks
-from stickbreak._core import State
+from stickbreak._core import FitState
 from stickbreak.errors import CheckpointError, StickbreakError
 from stickbreak.io import files
 from stickbreak.result.fit import Fit
@@ -83,7 +83,7 @@ class Resumed:
         The run it was written in; 0 but for fits with several starts.
     run : bytes, optional
         The state of that run; None where there is no file.
-    best : State, optional
+    best : FitState, optional
         The best fit before it.
     n_wide : int, optional
         The number of components that wide starts begin with; None before the end of the first run.
@@ -91,7 +91,7 @@ class Resumed:
 
     index: int = 0
     run: bytes | None = None
-    best: State | None = None
+    best: FitState | None = None
     n_wide: int | None = None
 
 
@@ -118,7 +118,7 @@ class CheckpointFile:
         self._path: Path = checkpoint.path
         self._settings = {"seed": seed, "n_init": n_init}
         self._index = 0
-        self._best: State | None = None
+        self._best: FitState | None = None
         self._n_wide: int | None = None
         self._failed = False
         files.check_writable(self._path, files.CHECKPOINT)
@@ -150,7 +150,7 @@ class CheckpointFile:
         """Return the error for a file that this fit cannot go on from."""
         return CheckpointError(f"{self._path}: {why}; give another path, or delete the file")
 
-    def start_run(self, index: int, best: State | None, n_wide: int | None) -> None:
+    def start_run(self, index: int, best: FitState | None, n_wide: int | None) -> None:
         """Say which run the next states belong to, which fit is the best so far, and how many a wide start has."""
         self._index, self._best, self._n_wide = index, best, n_wide
 
@@ -171,7 +171,7 @@ class CheckpointFile:
                 warnings.warn(f"the fit goes on without a checkpoint: {error}", RuntimeWarning, stacklevel=2)
 
 
-def _best_of(header: files.Header, arrays: files.Arrays) -> State | None:
+def _best_of(header: files.Header, arrays: files.Arrays) -> FitState | None:
     if "best" not in header:
         return None
     own = {name.removeprefix(_PREFIX): array for name, array in arrays.items() if name.startswith(_PREFIX)}

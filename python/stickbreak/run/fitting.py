@@ -166,8 +166,8 @@ def fit(
     (1, 1, True)
     """
     checks.instance("model", model, Mixture, "a Mixture")
-    holes = checks.word("missing", missing, ("error", "marginalize")) == "marginalize"
-    _check_missing(model, holes)
+    marginalizes = checks.word("missing", missing, ("error", "marginalize")) == "marginalize"
+    _check_missing(model, marginalizes)
     callbacks = _callbacks(callbacks)
     if progress is not None:
         progress = checks.flag("progress", progress)
@@ -186,7 +186,7 @@ def fit(
     if n_components is not None:
         n_components = checks.integer("n_components", n_components, minimum=1, maximum=n_rows, or_else=["None"])
     weights = arrays.sample_weights(sample_weight, n_rows)
-    if holes:
+    if marginalizes:
         empty = arrays.rows_without_values(table) if stream is None else stream.rows_without_values()
         weights = arrays.without_empty_rows(weights, empty, "data")
     resumed = None if file is None else file.read(n_rows)
@@ -199,7 +199,7 @@ def fit(
                 "likelihood": model.likelihood._to_core(),
                 "process": model.process._to_core(),
                 "objective": chosen.objective or "variational",
-                "holes": holes,
+                "missing": marginalizes,
             },
             settings=chosen._to_core(n_components, seeds, threads),
             init=beginning,
@@ -228,8 +228,8 @@ def _checkpoint_file(checkpoint: object, seeds: list[int]) -> CheckpointFile | N
     return CheckpointFile(checked, seeds[0], len(seeds))
 
 
-def _check_missing(model: Mixture, holes: bool) -> None:
-    if holes and not model.likelihood._accepts_missing:
+def _check_missing(model: Mixture, marginalizes: bool) -> None:
+    if marginalizes and not model.likelihood._accepts_missing:
         raise checks.not_supported(
             "missing",
             f'missing="marginalize" for {type(model.likelihood).__name__}',

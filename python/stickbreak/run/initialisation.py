@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from stickbreak import checks
-from stickbreak._core import State
+from stickbreak._core import FitState
 from stickbreak.io import arrays
 from stickbreak.model.mixture import Mixture
 from stickbreak.result.fit import Fit
@@ -14,7 +14,7 @@ from stickbreak.result.fit import Fit
 _WORDS = ("kmeans++", "random", "sequential")
 _OTHERS = ("labels of shape (n,)", "responsibilities of shape (n, K)", "a Fit")
 # What the core reads.
-Start: TypeAlias = str | NDArray[np.int64] | NDArray[np.float64] | State
+Start: TypeAlias = str | NDArray[np.int64] | NDArray[np.float64] | FitState
 
 
 def start(init: object, model: Mixture, n_rows: int | None, n_columns: int, missing: str = "error") -> Start:
@@ -38,7 +38,7 @@ def start(init: object, model: Mixture, n_rows: int | None, n_columns: int, miss
     raise checks.invalid_argument("init", f"an array of shape {array.shape}", " or ".join(_OTHERS))
 
 
-def _start_from_fit(fit: Fit, model: Mixture, n_columns: int, missing: str) -> State:
+def _start_from_fit(fit: Fit, model: Mixture, n_columns: int, missing: str) -> FitState:
     dimension = fit._state.dimension
     if dimension != n_columns:
         raise checks.invalid_argument(

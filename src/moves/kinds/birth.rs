@@ -6,13 +6,13 @@ use super::merge;
 use crate::component::position;
 use crate::error::Result;
 use crate::moves::adoption::{self, Adoption};
-use crate::moves::create::Start;
-use crate::moves::{Kind, Move, MoveState, Planning, Report, RunShape, Settling, Subsample};
+use crate::moves::create::PartsStart;
+use crate::moves::{Move, MoveKind, MoveState, Planning, Report, RunShape, Settling, Subsample};
 use crate::parameters::Parameters;
-use crate::registry::{DefaultValue, Entry, Feature, Kind as Values, Parameter, Range, Support};
+use crate::registry::{DefaultValue, Entry, Feature, Parameter, ParameterKind as Values, Range, Support};
 use crate::simd::Scalar;
 
-const KIND: Kind = Kind::new("birth");
+const KIND: MoveKind = MoveKind::new("birth");
 
 /// How births are made.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -101,7 +101,7 @@ impl Birth {
 }
 
 impl<F: Scalar> Move<F> for Birth {
-    fn kind(&self) -> Kind {
+    fn kind(&self) -> MoveKind {
         KIND
     }
 
@@ -118,7 +118,7 @@ impl<F: Scalar> Move<F> for Birth {
         let mut chosen = planning.ready(&KIND);
         chosen.truncate(planning.room(self.fresh).min(most));
         let memory = planning.state.memory(&KIND);
-        let mut start = |id| if memory.take_second(id) { Start::Bisector } else { Start::Fresh(self.fresh) };
+        let mut start = |id| if memory.take_second(id) { PartsStart::Bisector } else { PartsStart::Fresh(self.fresh) };
         let chosen: Vec<_> = chosen.into_iter().map(|(id, k)| (id, k, start(id))).collect();
         planning.create(&KIND, &chosen, self.adopt)
     }

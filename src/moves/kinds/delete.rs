@@ -9,13 +9,13 @@ use serde::{Deserialize, Serialize};
 
 use crate::component::ComponentId;
 use crate::error::Result;
-use crate::moves::refit::{MAX_ROWS, Outcome, Refit};
-use crate::moves::{Kind, Move, MoveState, Payload, Planning, Report, RowCopies, RunShape, Settling, Visited};
+use crate::moves::refit::{MAX_ROWS, Refit, RefitOutcome};
+use crate::moves::{Move, MoveKind, MoveState, Payload, Planning, Report, RowCopies, RunShape, Settling, Visited};
 use crate::parameters::Parameters;
-use crate::registry::{DefaultValue, Entry, Kind as Values, Parameter};
+use crate::registry::{DefaultValue, Entry, Parameter, ParameterKind as Values};
 use crate::simd::Scalar;
 
-const KIND: Kind = Kind::new("delete");
+const KIND: MoveKind = MoveKind::new("delete");
 
 /// How deletes are made.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -82,7 +82,7 @@ impl Delete {
 }
 
 impl<F: Scalar> Move<F> for Delete {
-    fn kind(&self) -> Kind {
+    fn kind(&self) -> MoveKind {
         KIND
     }
 
@@ -145,13 +145,13 @@ impl<F: Scalar> Move<F> for Delete {
         let (mut gain, mut accepted, mut no_gain, mut too_many) = (0.0, 0, 0, crowded.len());
         for &id in &candidates {
             match refit.try_without(memo, edits, id, &mut copies)? {
-                Outcome::Accepted(one) => {
+                RefitOutcome::Accepted(one) => {
                     (gain, accepted) = (gain + one, accepted + 1);
                     state.forget(id);
                     continue;
                 }
-                Outcome::NoGain => no_gain += 1,
-                Outcome::TooManyRows => too_many += 1,
+                RefitOutcome::NoGain => no_gain += 1,
+                RefitOutcome::TooManyRows => too_many += 1,
             }
             state.memory(&KIND).failed(id, counts[&id], *pass);
         }

@@ -8,14 +8,14 @@ use crate::component::{ComponentId, Edit, EditLog, position};
 use crate::error::Result;
 use crate::memo::Memo;
 use crate::moves::judge::choices;
-use crate::moves::{Judge, Kind, Move, MoveState, Part, Planning, Report, RunShape, Settling, is_gain};
+use crate::moves::{Judge, Move, MoveKind, MoveState, Part, Planning, Report, RunShape, Settling, is_gain};
 use crate::parallel::{Cancel, map, try_map};
 use crate::parameters::Parameters;
 use crate::registry::Entry;
 use crate::simd::Scalar;
 use crate::suffstats::Summary;
 
-const KIND: Kind = Kind::new("merge");
+const KIND: MoveKind = MoveKind::new("merge");
 /// Maximum number of pairs whose gaps are kept, per component: the best of a pass are among them.
 const PAIRS_PER_COMPONENT: usize = 4;
 /// Passes after which pairs are ranked again where the list of components has not changed.
@@ -57,7 +57,7 @@ impl Ranking {
 }
 
 impl<F: Scalar> Move<F> for Merge {
-    fn kind(&self) -> Kind {
+    fn kind(&self) -> MoveKind {
         KIND
     }
 
@@ -119,11 +119,11 @@ fn rank<F: Scalar>(
         for b in a + 1..k {
             let both = judge.gain(parts[a].with(&parts[b]).sufficient())?;
             let choices = choices(parts[a].count, parts[b].count);
-            row.push(Pair { a, b, both, ratio: both - gains[a] - gains[b], choices });
+            row.push(MergePair { a, b, both, ratio: both - gains[a] - gains[b], choices });
         }
         Ok(row)
     })?;
-    let mut pairs: Vec<Pair> = rows.into_iter().flatten().collect();
+    let mut pairs: Vec<MergePair> = rows.into_iter().flatten().collect();
     pairs.sort_by(|x, y| (y.ratio + y.choices).total_cmp(&(x.ratio + x.choices)).then((x.a, x.b).cmp(&(y.a, y.b))));
     let id = |at: usize| total.ids[at];
     let mut listed: BTreeMap<ComponentId, usize> = BTreeMap::new();
@@ -154,7 +154,7 @@ fn rank<F: Scalar>(
 }
 
 /// Two components and what they would be together.
-struct Pair {
+struct MergePair {
     a: usize,
     b: usize,
     both: f64,

@@ -7,7 +7,7 @@ pub mod split;
 
 use crate::error::{Error, Result};
 use crate::likelihood::Conjugate;
-use crate::moves::{Kind, Move, Subsample};
+use crate::moves::{Move, MoveKind, Subsample};
 use crate::objective::Objective;
 use crate::parameters::Parameters;
 use crate::process::Weights;
@@ -62,7 +62,7 @@ macro_rules! registry {
 // Rows are dealt to parts before pairs are merged, and components are deleted last.
 registry!(birth::Birth, split::Split, merge::Merge, delete::Delete);
 
-impl Kind {
+impl MoveKind {
     /// The kind of that name, if a move of the registry has it.
     pub fn from_name(name: &str) -> Option<Self> {
         Moves::all().list::<f64>().iter().map(|one| one.kind()).find(|kind| kind.name() == name)
@@ -170,10 +170,10 @@ mod tests {
         assert_eq!(all.len(), ENTRIES.len());
         for (one, entry) in all.into_iter().zip(ENTRIES) {
             assert_eq!(one.kind().name(), entry.name.to_lowercase());
-            assert_eq!(Kind::from_name(one.kind().name()), Some(one.kind()));
+            assert_eq!(MoveKind::from_name(one.kind().name()), Some(one.kind()));
             assert_eq!(one.subsample().is_some(), entry.support(Feature::Growth).is_some());
         }
-        assert_eq!(Kind::from_name("Birth"), None);
+        assert_eq!(MoveKind::from_name("Birth"), None);
     }
 
     #[test]
@@ -183,8 +183,8 @@ mod tests {
         for name in ["Merge", "Split"] {
             moves.add(name, &Parameters::default()).expect("defaults");
         }
-        let kinds: Vec<Kind> = moves.list::<f64>().iter().map(|one| one.kind()).collect();
-        assert_eq!(kinds, ["split", "merge"].map(Kind::new));
+        let kinds: Vec<MoveKind> = moves.list::<f64>().iter().map(|one| one.kind()).collect();
+        assert_eq!(kinds, ["split", "merge"].map(MoveKind::new));
         assert!(moves.grow() && moves.name().starts_with("[Split"), "{}", moves.name());
         assert!(moves.add("Swap", &Parameters::default()).is_err());
     }

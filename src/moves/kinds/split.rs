@@ -1,14 +1,14 @@
 //! Splits: two halves in the place of a component (mathematics 4.8).
 
 use crate::error::Result;
-use crate::moves::create::Start;
-use crate::moves::{Kind, Move, Planning, Report, Settling, Subsample};
+use crate::moves::create::PartsStart;
+use crate::moves::{Move, MoveKind, Planning, Report, Settling, Subsample};
 use crate::parameters::Parameters;
-use crate::registry::{DefaultValue, Entry, Feature, Kind as Values, Parameter, Support};
+use crate::registry::{DefaultValue, Entry, Feature, Parameter, ParameterKind as Values, Support};
 use crate::rng::{Choices, Purpose, stream};
 use crate::simd::Scalar;
 
-const KIND: Kind = Kind::new("split");
+const KIND: MoveKind = MoveKind::new("split");
 
 /// How splits are made.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -34,7 +34,7 @@ impl Split {
 }
 
 impl<F: Scalar> Move<F> for Split {
-    fn kind(&self) -> Kind {
+    fn kind(&self) -> MoveKind {
         KIND
     }
 
@@ -50,7 +50,7 @@ impl<F: Scalar> Move<F> for Split {
         for _ in 0..self.candidates.min(planning.room(2)).min(ready.len()) {
             let counts: Vec<f64> = ready.iter().map(|&(_, k)| planning.total().counts[k]).collect();
             let (id, k) = ready.remove(generator.choose(&counts));
-            chosen.push((id, k, Start::Bisector));
+            chosen.push((id, k, PartsStart::Bisector));
         }
         planning.create(&KIND, &chosen, false)
     }

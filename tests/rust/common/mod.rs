@@ -52,7 +52,7 @@ pub fn specification(likelihood: &str, process: &str, k: usize) -> Specification
         likelihood: Named { name: likelihood.into(), parameters: Parameters::default() },
         process: Named { name: process.into(), parameters },
         objective: Objective::Variational,
-        holes: false,
+        missing: false,
     }
 }
 

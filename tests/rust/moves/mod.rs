@@ -11,7 +11,7 @@ use std::collections::BTreeMap;
 
 use proptest::prelude::*;
 use stickbreak::data::ArrayBatches;
-use stickbreak::moves::{Birth, Delete, Kind, Merge, Moves, Split};
+use stickbreak::moves::{Birth, Delete, Merge, MoveKind, Moves, Split};
 use stickbreak::responsibilities::Sparsity;
 
 use self::problem::{CASES, Case, Problem};
@@ -30,7 +30,7 @@ fn moves_of(bits: u8) -> Moves {
 }
 
 /// Runs passes, one a set of moves, from `k` components; returns how many moves of each kind were accepted.
-fn run(case: Case, setting: Setting, k: usize, n_clusters: usize, passes: &[Moves]) -> BTreeMap<Kind, usize> {
+fn run(case: Case, setting: Setting, k: usize, n_clusters: usize, passes: &[Moves]) -> BTreeMap<MoveKind, usize> {
     let n = 240;
     let problem = Problem::new(case, n, 4, n_clusters, setting.seed);
     let rows = problem.rows();
@@ -62,7 +62,7 @@ fn gains_and_summaries_are_those_of_the_responsibilities() {
                 *accepted.entry(kind).or_insert(0) += n;
             }
         }
-        for kind in ["birth", "split", "merge", "delete"].map(Kind::new) {
+        for kind in ["birth", "split", "merge", "delete"].map(MoveKind::new) {
             assert!(accepted[&kind] > 0, "{case:?} {setting:?}: {accepted:?}");
         }
     }

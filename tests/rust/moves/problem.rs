@@ -15,7 +15,7 @@ use crate::common::{clustered, generator, specification};
 pub enum Form {
     Dense,
     /// One value of ten is missing.
-    Holes,
+    Missing,
     /// In compressed sparse rows.
     Sparse,
 }
@@ -36,14 +36,14 @@ pub const CASES: [Case; 14] = [
     case("Gaussian", "DirichletProcess gamma", Form::Dense, false),
     case("Gaussian", "PitmanYor", Form::Dense, true),
     case("ZeroMeanGaussian", "DirichletProcess", Form::Dense, true),
-    case("DiagonalGaussian", "DirichletProcess", Form::Holes, false),
+    case("DiagonalGaussian", "DirichletProcess", Form::Missing, false),
     case("DiagonalGaussian", "DirichletProcess tail", Form::Dense, true),
     case("SphericalGaussian", "DirichletProcess gamma", Form::Dense, true),
     case("KnownCovarianceGaussian", "PitmanYor", Form::Dense, false),
     case("Multinomial", "DirichletProcess", Form::Sparse, true),
     case("Multinomial", "DirichletProcess tail", Form::Dense, false),
-    case("Bernoulli", "DirichletProcess", Form::Holes, true),
-    case("Poisson", "DirichletProcess", Form::Holes, false),
+    case("Bernoulli", "DirichletProcess", Form::Missing, true),
+    case("Poisson", "DirichletProcess", Form::Missing, false),
     case("Poisson", "DirichletProcess gamma", Form::Sparse, true),
 ];
 
@@ -73,7 +73,7 @@ impl Problem {
             "Bernoulli" => bits(n, dimension, n_clusters, seed),
             _ => clustered(n, dimension, n_clusters, seed),
         };
-        if case.form == Form::Holes {
+        if case.form == Form::Missing {
             for row in values.chunks_exact_mut(dimension) {
                 // The first value stays, so that no row is missing altogether.
                 row[1..].iter_mut().filter(|_| random.random::<f64>() < 0.1).for_each(|value| *value = f64::NAN);
@@ -81,7 +81,7 @@ impl Problem {
         }
         let weights = case.weighted.then(|| (0..n).map(|row| [1.0, 0.5, 2.0, 0.0, 3.25][row * 7 % 5]).collect());
         let mut specification = Specification {
-            holes: case.form == Form::Holes,
+            missing: case.form == Form::Missing,
             ..specification(case.likelihood, case.process, n_clusters)
         };
         if case.likelihood == "KnownCovarianceGaussian" {
@@ -91,7 +91,7 @@ impl Problem {
         let asked = demands(case.likelihood).expect("a name of the registry");
         let weights: Option<Vec<f64>> = weights;
         let rows = TableRows { rows: &dense, weights: weights.as_deref() };
-        let data = moments(&rows, asked.needs, &asked.domain.into(), specification.holes, &Cancel::default())
+        let data = moments(&rows, asked.needs, &asked.domain.into(), specification.missing, &Cancel::default())
             .expect("rows of its domain");
         // Sparse rows are taken as they are.
         let origin = if case.form == Form::Sparse { vec![0.0; dimension] } else { data.mean.clone() };

@@ -13,7 +13,7 @@ use stickbreak::local_step::{Assign, ByScore, FromTable, Keep, LocalStep, RawSco
 use stickbreak::memo::Memo;
 use stickbreak::model::Model;
 use stickbreak::moves::delete::CandidateRows;
-use stickbreak::moves::{Bag, Kind, MoveState, Moves, Plan, Report, Round, RowCopies};
+use stickbreak::moves::{Bag, MoveKind, MoveState, Moves, Plan, Report, Round, RowCopies};
 use stickbreak::parallel::Cancel;
 use stickbreak::responsibilities::Sparsity;
 use stickbreak::special::ln_beta;
@@ -21,8 +21,8 @@ use stickbreak::suffstats::Summary;
 
 use super::taps::{All, Count, Shares, Watch};
 
-const BIRTH: Kind = Kind::new("birth");
-const DELETE: Kind = Kind::new("delete");
+const BIRTH: MoveKind = MoveKind::new("birth");
+const DELETE: MoveKind = MoveKind::new("delete");
 
 /// What is told to a run.
 #[derive(Debug, Clone, Copy)]
@@ -164,7 +164,7 @@ impl<'a> Replay<'a> {
             Ok(()) => assert!(round.is_planned(&state, self.pass)),
             Err(error) => {
                 assert!(matches!(error, Error::Cancelled), "{error}");
-                // Holes are NaN, which is not equal to itself.
+                // Missing are NaN, which is not equal to itself.
                 assert!(format!("{state:?}") == format!("{:?}", self.state), "another state");
                 assert_eq!(edits.version(), self.edits.version());
                 assert_eq!(memo.total(), self.memo.total());
@@ -316,7 +316,7 @@ impl<'a> Replay<'a> {
         let reports = round.settle(&mut self.state, &mut self.memo, &mut self.edits, self.pass).expect("definite");
         let log = self.edits.since(version).to_vec();
         let fresh = self.adoption.as_ref().map_or(&[][..], |adoption| &adoption.fresh).to_vec();
-        let mut gains: BTreeMap<Kind, (usize, f64)> = BTreeMap::new();
+        let mut gains: BTreeMap<MoveKind, (usize, f64)> = BTreeMap::new();
         if let Some(Adoption { table, bound, .. }) = &mut self.adoption {
             // Only where all is as it was does a round say what the order is.
             if matches!(log.last(), Some(Edit::Reorder { .. })) {
@@ -341,7 +341,7 @@ impl<'a> Replay<'a> {
                         }
                     }
                     // Merges of fresh components belong to their births.
-                    if fresh.contains(keep) || fresh.contains(gone) { (BIRTH, 0) } else { (Kind::new("merge"), 1) }
+                    if fresh.contains(keep) || fresh.contains(gone) { (BIRTH, 0) } else { (MoveKind::new("merge"), 1) }
                 }
                 Edit::Delete { id } => {
                     self.refit(&round, &ids, *id);
@@ -371,7 +371,7 @@ impl<'a> Replay<'a> {
 
     /// Puts groups of parts in the place of their targets: as many groups as there are new components, and the target's
     /// own.
-    fn split(&mut self, plan: &Plan, new: &[ComponentId]) -> (Kind, usize) {
+    fn split(&mut self, plan: &Plan, new: &[ComponentId]) -> (MoveKind, usize) {
         let of_new = plan.proposals.iter().filter(|proposal| proposal.parts.ids.iter().any(|id| new.contains(id)));
         let mut accepted = (BIRTH, 0);
         for proposal in of_new {

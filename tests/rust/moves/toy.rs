@@ -14,7 +14,7 @@ use stickbreak::global_step::Globals;
 use stickbreak::local_step::Keep;
 use stickbreak::memo::Memo;
 use stickbreak::moves::{
-    Kind, Merge, Move, MoveState, Moves, Part, Payload, Plan, Planning, Report, Round, RunShape, Settling, Visited,
+    Merge, Move, MoveKind, MoveState, Moves, Part, Payload, Plan, Planning, Report, Round, RunShape, Settling, Visited,
     is_gain,
 };
 use stickbreak::parallel::Cancel;
@@ -24,7 +24,7 @@ use stickbreak::simd::Scalar;
 use super::problem::{CASES, Problem};
 use super::replay::start;
 
-const KIND: Kind = Kind::new("fold");
+const KIND: MoveKind = MoveKind::new("fold");
 
 struct Fold;
 
@@ -34,7 +34,7 @@ type Pair = (ComponentId, ComponentId);
 type Overlap = u64;
 
 impl<F: Scalar> Move<F> for Fold {
-    fn kind(&self) -> Kind {
+    fn kind(&self) -> MoveKind {
         KIND
     }
 

@@ -6,7 +6,7 @@ use crate::suffstats::Summary;
 
 /// What a visit does to the total.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub enum Schedule {
+pub enum Algorithm {
     /// The new summary takes the place of the batch's last one (Hughes & Sudderth 2013, section 3; mathematics 4.3).
     Memoized,
     /// The total moves towards the batch's summary, scaled to all data, by `(t + delay)^-decay` of the way at visit t =
@@ -19,7 +19,7 @@ pub enum Schedule {
     },
 }
 
-impl Schedule {
+impl Algorithm {
     /// Whether the total is an estimate, which has no bound.
     pub fn estimates(self) -> bool {
         matches!(self, Self::Stochastic { .. })
@@ -33,7 +33,7 @@ impl Schedule {
         }
     }
 
-    /// The schedule and its settings in words.
+    /// The algorithm and its settings in words.
     pub fn name(self) -> String {
         match self {
             Self::Memoized => "memoized".into(),
