@@ -369,6 +369,20 @@ def check_sizes(root: Path) -> Iterator[str]:
             yield f"{path}: {n_lines} lines without tests, more than {MAX_LINES}"
 
 
+TYPE_DECLARATION = re.compile(r"^(?:pub(?:\([a-z]+\))? )?(?:struct|enum|trait|type) ([A-Z]\w+)", re.MULTILINE)
+
+
+def check_type_names(root: Path) -> Iterator[str]:
+    """Each type has a name of its own."""
+    homes: dict[str, str] = {}
+    for file in rust_files(root, "src", "crates"):
+        for match in TYPE_DECLARATION.finditer(file.code):
+            name, line = match.group(1), file.code.count("\n", 0, match.start()) + 1
+            if home := homes.get(name):
+                yield f"{file.path}:{line}: there is a type `{name}` in {home} already; one word has one meaning"
+            homes.setdefault(name, file.path)
+
+
 def check_version(root: Path) -> Iterator[str]:
     """The version stands in the workspace's Cargo.toml and nowhere else."""
     project = tomllib.loads((root / "pyproject.toml").read_text(encoding="utf-8"))["project"]
@@ -415,6 +429,7 @@ CHECKS = (
     check_printing,
     check_numerics,
     check_sizes,
+    check_type_names,
     check_version,
     check_target_cpu,
     check_changelog,

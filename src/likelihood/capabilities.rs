@@ -35,8 +35,8 @@ pub trait Likelihood<F: Scalar>: Conjugate {
         None
     }
 
-    /// Draws of rows.
-    fn draws(&self) -> Option<&dyn Draws> {
+    /// RowDraws of rows.
+    fn draws(&self) -> Option<&dyn RowDraws> {
         None
     }
 
@@ -178,8 +178,8 @@ pub struct Draw<'a> {
     pub all: Sufficient<'a>,
 }
 
-/// Draws from a component.
-pub trait Draws {
+/// RowDraws from a component.
+pub trait RowDraws {
     /// One row drawn from the posterior predictive or at point estimates, in the data's own units.
     ///
     /// # Errors
@@ -278,7 +278,7 @@ impl<F: Scalar> dyn Likelihood<F> + '_ {
         imputation.predictive_moments(component)
     }
 
-    /// As [`Draws::draw`].
+    /// As [`RowDraws::draw`].
     ///
     /// # Errors
     /// As there.
@@ -329,7 +329,7 @@ macro_rules! capabilities {
         }
     };
     (@ draws) => {
-        fn draws(&self) -> Option<&dyn crate::likelihood::Draws> {
+        fn draws(&self) -> Option<&dyn crate::likelihood::RowDraws> {
             Some(self)
         }
     };

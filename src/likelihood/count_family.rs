@@ -7,8 +7,8 @@ use crate::data::{Allowed, Moments, Needs, RowBlock};
 use crate::error::Result;
 use crate::likelihood::counts::{LEAST, Tallied, Tally};
 use crate::likelihood::{
-    AtPoint, Conjugate, Density, Draw, Draws, Estimate, Frame, FromParameters, Imputation, Likelihood, PointEstimates,
-    Scores, Urn, urn,
+    AtPoint, Conjugate, Density, Draw, Estimate, Frame, FromParameters, Imputation, Likelihood, PointEstimates,
+    RowDraws, Scores, Urn, urn,
 };
 use crate::objective::Objective;
 use crate::parallel::map;
@@ -79,7 +79,7 @@ pub trait CountFamily: FromParameters + Debug + Send + Sync + 'static {
     fn memo(&self, _own: Tallied<'_>) -> f64 {
         0.0
     }
-    /// See [`Draws::draw`].
+    /// See [`RowDraws::draw`].
     fn draw(&self, own: Tallied<'_>, from: Draw<'_>, generator: &mut Generator) -> Result<Vec<f64>>;
 }
 
@@ -222,7 +222,7 @@ impl<M: CountFamily> Imputation for Counts<M> {
     }
 }
 
-impl<M: CountFamily> Draws for Counts<M> {
+impl<M: CountFamily> RowDraws for Counts<M> {
     fn draw(&self, component: Sufficient<'_>, from: Draw<'_>, generator: &mut Generator) -> Result<Vec<f64>> {
         self.family.draw(self.tally.of(component), from, generator)
     }
@@ -257,7 +257,7 @@ impl<F: Scalar, M: CountFamily> Likelihood<F> for Counts<M> {
         M::ENTRY.support(Feature::Missing).map(|_| self as &dyn Imputation)
     }
 
-    fn draws(&self) -> Option<&dyn Draws> {
+    fn draws(&self) -> Option<&dyn RowDraws> {
         Some(self)
     }
 

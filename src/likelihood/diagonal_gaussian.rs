@@ -12,8 +12,8 @@ use crate::likelihood::gamma;
 use crate::likelihood::urn;
 use crate::likelihood::wishart::LEAST_SHARE;
 use crate::likelihood::{
-    AtPoint, Conjugate, Density, Draw, Draws, Estimate, Frame, FromParameters, Imputation, PointEstimates, Scores, Urn,
-    capabilities,
+    AtPoint, Conjugate, Density, Draw, Estimate, Frame, FromParameters, Imputation, PointEstimates, RowDraws, Scores,
+    Urn, capabilities,
 };
 use crate::objective::Objective;
 use crate::parallel::map;
@@ -432,7 +432,7 @@ impl Imputation for DiagonalGaussian {
     }
 }
 
-impl Draws for DiagonalGaussian {
+impl RowDraws for DiagonalGaussian {
     fn draw(&self, component: Sufficient<'_>, from: Draw<'_>, generator: &mut Generator) -> Result<Vec<f64>> {
         if let Some(estimate) = from.estimate {
             let points = self.points(component, estimate).into_iter().zip(&self.frame.origin);

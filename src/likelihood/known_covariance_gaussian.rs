@@ -12,7 +12,7 @@ use crate::data::{Domain, Moments, Needs, RowBlock};
 use crate::error::{Error, Result};
 use crate::likelihood::wishart::check_positive_definite;
 use crate::likelihood::{
-    AtPoint, Conjugate, Density, Draw, Draws, Estimate, Frame, FromParameters, PointEstimates, Scores, Urn,
+    AtPoint, Conjugate, Density, Draw, Estimate, Frame, FromParameters, PointEstimates, RowDraws, Scores, Urn,
     capabilities,
 };
 use crate::linalg::{cholesky, invert_lower, log_determinant_from_cholesky, symmetric_eigen};
@@ -330,7 +330,7 @@ impl PointEstimates for KnownCovarianceGaussian {
     }
 }
 
-impl Draws for KnownCovarianceGaussian {
+impl RowDraws for KnownCovarianceGaussian {
     fn draw(&self, component: Sufficient<'_>, from: Draw<'_>, generator: &mut Generator) -> Result<Vec<f64>> {
         let own = match from.estimate {
             None => self.posterior(component),

@@ -33,7 +33,7 @@ use crate::suffstats::Sufficient;
 
 pub use bernoulli::Bernoulli;
 pub use capabilities::{
-    AtPoint, Density, Draw, Draws, Estimate, Imputation, Likelihood, Metric, PointEstimates, Scores, Seeding,
+    AtPoint, Density, Draw, Estimate, Imputation, Likelihood, Metric, PointEstimates, RowDraws, Scores, Seeding,
 };
 pub use categorical::Categorical;
 pub use diagonal_gaussian::DiagonalGaussian;

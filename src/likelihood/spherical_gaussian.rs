@@ -19,7 +19,8 @@ use crate::likelihood::gamma;
 use crate::likelihood::no_marginal;
 use crate::likelihood::wishart::LEAST_SHARE;
 use crate::likelihood::{
-    AtPoint, Conjugate, Density, Draw, Draws, Estimate, Frame, FromParameters, Likelihood, PointEstimates, Scores, Urn,
+    AtPoint, Conjugate, Density, Draw, Estimate, Frame, FromParameters, Likelihood, PointEstimates, RowDraws, Scores,
+    Urn,
 };
 use crate::objective::Objective;
 use crate::parallel::map;
@@ -376,7 +377,7 @@ impl<F: Scalar> Likelihood<F> for SphericalGaussian {
         Some(self)
     }
 
-    fn draws(&self) -> Option<&dyn Draws> {
+    fn draws(&self) -> Option<&dyn RowDraws> {
         Some(self)
     }
 
@@ -475,7 +476,7 @@ impl PointEstimates for SphericalGaussian {
     }
 }
 
-impl Draws for SphericalGaussian {
+impl RowDraws for SphericalGaussian {
     fn draw(&self, component: Sufficient<'_>, from: Draw<'_>, generator: &mut Generator) -> Result<Vec<f64>> {
         let of_point = from.estimate.map(|estimate| self.point(component, estimate));
         let (mean, variance) = if let Some(SphericalPoint { mean, precision, .. }) = of_point {

@@ -7,7 +7,7 @@ use crate::error::{Error, Result};
 use crate::likelihood::diagonal_gaussian::RIDGE;
 use crate::likelihood::normal_wishart::NormalWishart;
 use crate::likelihood::{
-    AtPoint, Conjugate, Density, Draw, Draws, Estimate, Likelihood, Metric, PointEstimates, Scores, Seeding, Urn,
+    AtPoint, Conjugate, Density, Draw, Estimate, Likelihood, Metric, PointEstimates, RowDraws, Scores, Seeding, Urn,
 };
 use crate::linalg::{add_moments, cholesky, packed_len, unpack};
 use crate::objective::Objective;
@@ -271,7 +271,7 @@ impl<M: NormalWishartModel> Seeding for M {
     }
 }
 
-impl<M: NormalWishartModel> Draws for M {
+impl<M: NormalWishartModel> RowDraws for M {
     fn draw(&self, component: Sufficient<'_>, from: Draw<'_>, generator: &mut Generator) -> Result<Vec<f64>> {
         let row = match from.estimate {
             None => self.posterior(component)?.draw(generator)?,
@@ -297,7 +297,7 @@ impl<F: Scalar, M: NormalWishartModel> Likelihood<F> for M {
         Some(self)
     }
 
-    fn draws(&self) -> Option<&dyn Draws> {
+    fn draws(&self) -> Option<&dyn RowDraws> {
         Some(self)
     }
 

@@ -133,6 +133,7 @@ BREACHES = {
     "scipy": ("python/stickbreak/__init__.py", "from scipy.special import psi\n", "`scipy.special.psi` computes"),
     "math": ("python/stickbreak/__init__.py", "math.lgamma(2.0)\n", "`math.lgamma` computes"),
     "matrix product": ("python/stickbreak/__init__.py", "rows @ rows\n", "`@` computes"),
+    "a type of the same name": ("src/real.rs", "enum Error {}\n", "there is a type `Error` in src/error.rs already"),
     "long Rust file": ("src/data.rs", "// line\n" * 500, "more than 500"),
     "long Python file": ("scripts/tool.py", "# line\n" * 500, "scripts/tool.py: 501 lines"),
     "version in a crate": ("crates/python/Cargo.toml", '[package]\nversion = "1.0.0"\n', "version.workspace = true"),
