@@ -93,6 +93,17 @@ def algorithms(moves: Any, n: int, k: int) -> list[Any]:
     ]
 
 
+def rounding_of(likelihood: str, rows: np.ndarray) -> float:
+    """How much of the bound is rounding, in nats, where the mean is not taken from the rows.
+
+    Log determinants of second moments about zero lose digits by their condition number: far from zero, nearly all.
+    """
+    if likelihood != "zero_mean" or np.abs(rows.mean(0)).max() < 1e3 * rows.std(0).max():
+        return 0.0
+    exact = rows.astype(np.float64)
+    return len(rows) * float(np.finfo(np.float64).eps * np.linalg.cond(exact.T @ exact))
+
+
 @every_set
 @every_likelihood
 @pytest.mark.parametrize("make", DATA)
@@ -103,7 +114,7 @@ def test_degenerate(likelihood: str, make: Callable[[], np.ndarray], k: int, mov
     model = sb.Mixture(likelihood=LIKELIHOODS[likelihood](), process=sb.DirichletProcess())
     for algorithm in algorithms(moves, len(rows), k):
         fit = sb.fit(model, rows, algorithm, n_components=k, progress=False)
-        assert_sound(fit, rows, len(rows), exact=rows.dtype == np.float64)
+        assert_sound(fit, rows, len(rows), exact=rows.dtype == np.float64, rounding=rounding_of(likelihood, rows))
 
 
 @every_set
