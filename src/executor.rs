@@ -32,8 +32,8 @@ pub trait Executor {
     /// Number of batches.
     fn n_batches(&self) -> usize;
 
-    /// Replays the edits that the batch's local state has not seen, runs its local step under `globals`, and looks for what
-    /// `plan` names.
+    /// Replays the edits that the batch's local state has not seen, runs its local step under `globals`, and looks for
+    /// what `plan` names.
     ///
     /// # Errors
     /// [`Error::Source`] where the batch cannot be loaded; [`Error::Cancelled`]; [`Error::Numerical`].
@@ -77,8 +77,8 @@ pub struct InProcess<'a, F: Scalar> {
     finder: Finder<'a, F>,
 }
 
-/// Bounds are kept in batches of at least so many rows a column: what they spare must be worth more than to measure how the
-/// components have moved.
+/// Minimum number of rows a column in a batch with distance bounds. What they spare must be worth more than measuring
+/// how the components have moved.
 const ROWS_PER_COLUMN: usize = 400;
 
 impl<'a, F: Scalar> InProcess<'a, F> {
@@ -137,7 +137,8 @@ impl<'a, F: Scalar> InProcess<'a, F> {
     /// Whether a visit keeps bounds: a function of sizes and arguments only.
     fn keeps_bounds(&self, units: &RowUnits<'_, F>, scorer: &dyn Scorer<F>, width: usize) -> bool {
         let (n, d, k) = (units.len(), units.dimension(), scorer.n_components());
-        // Every batch has its own, but one is visited at a time; two states of the components are there to tell their drift.
+        // Every batch has its own, but one is visited at a time; two states of the components are there to tell their
+        // drift.
         let at_rest = self.states.len() * Bounds::bytes_for(n, 0, k);
         let in_a_visit = Bounds::bytes_for(n, chunk_rows(width, d), k) - Bounds::bytes_for(n, 0, k);
         let components = 2 * k * d * d * size_of::<f64>();

@@ -29,12 +29,12 @@ pub enum Purpose {
 
 /// The stream of `purpose` and `index` (a pass, a chain) under `seed`.
 pub fn stream(seed: u64, purpose: Purpose, index: u64) -> Generator {
-    Generator::seed_from_u64(name(seed, [purpose as u64, index]))
+    Generator::seed_from_u64(key(seed, [purpose as u64, index]))
 }
 
 /// A hash of (seed, path). Keeping the rows with the smallest keys gives a uniform sample that does not depend on
 /// visiting order.
-pub fn name(seed: u64, path: impl IntoIterator<Item = u64>) -> u64 {
+pub fn key(seed: u64, path: impl IntoIterator<Item = u64>) -> u64 {
     path.into_iter().fold(seed, |state, step| mix(state ^ mix(step.wrapping_add(0x9e37_79b9_7f4a_7c15))))
 }
 

@@ -94,7 +94,7 @@ def is_integer(value: object) -> bool:
 
 
 def positive(argument: str, value: object, *, decades: int = 300) -> float:
-    """Return `value` as a float within so many decades of 1; its reciprocal and gamma function have logarithms."""
+    """Return `value` as a float within a number of decades of 1; its reciprocal and gamma function have logarithms."""
     allowed = f"a number from 1e-{decades} to 1e{decades}"
     if not (is_integer(value) or isinstance(value, float | np.floating)):
         raise invalid_type(argument, describe(value), allowed)

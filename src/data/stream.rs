@@ -145,7 +145,7 @@ fn changed(error: Error) -> Error {
 fn room<F>(n: usize, d: usize) -> Result<Vec<F>> {
     let mut values = Vec::new();
     values.try_reserve_exact(n.saturating_mul(d)).map_err(|_| {
-        Error::invalid("batches", format!("so few that one has {n} rows"), "so many that one of them fits in memory")
+        Error::invalid("batches", format!("batches of {n} rows"), "more batches, each small enough for memory")
     })?;
     Ok(values)
 }

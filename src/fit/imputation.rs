@@ -18,8 +18,8 @@ fn most_probable(probabilities: impl Iterator<Item = f64>) -> (f64, f64) {
 }
 
 impl Fitted {
-    /// Mean and variance of every missing value; of the others the values themselves, and 0. Both (n, D). Of codes the most
-    /// probable one, and the probability of the others.
+    /// Mean and variance of every missing value; of the others the values themselves, and 0. Both (n, D). Of codes the
+    /// most probable one, and the probability of the others.
     ///
     /// # Errors
     /// [`crate::Error::NotSupported`] for a likelihood that allows no missing values; as [`Fitted::evaluate`].

@@ -46,8 +46,8 @@ pub struct Job<'a, F: Scalar> {
 /// Fits a mixture by one run: from its start, or from the checkpoint of an earlier run.
 ///
 /// # Errors
-/// [`crate::Error::InvalidArgument`] and [`crate::Error::Checkpoint`] before any work starts; [`crate::Error::Numerical`];
-/// [`crate::Error::Cancelled`] where there is no state to return yet.
+/// [`crate::Error::InvalidArgument`] and [`crate::Error::Checkpoint`] before any work starts;
+/// [`crate::Error::Numerical`]; [`crate::Error::Cancelled`] where there is no state to return yet.
 pub fn fit<F: Scalar>(
     job: &Job<'_, F>,
     checkpoint: Option<&[u8]>,

@@ -1,4 +1,5 @@
-//! What a run has before its first visit: sizes, the model with every parameter filled in, batches, and the first position.
+//! What a run has before its first visit: sizes, the model with every parameter filled in, batches, and the first
+//! position.
 
 use crate::component::{ComponentId, EditLog};
 use crate::data::{BatchSource, Dataset, Demands, Moments, moments};
@@ -13,7 +14,7 @@ use crate::likelihood;
 use crate::model::{Model, Specification};
 use crate::moves::{Bag, Move, Round};
 use crate::parallel::Cancel;
-use crate::rng::{Purpose, name};
+use crate::rng::{Purpose, key};
 use crate::simd::Scalar;
 
 /// A run that has not begun.
@@ -57,7 +58,8 @@ impl<'a, F: Scalar> Prepared<'a, F> {
         let source = rows.batches(sizes.batches, settings.shuffle.then_some(settings.seed), data.fingerprint)?;
         let specification = specification.resolve(&data)?;
         rows.watch(specification.allowed()?, specification.missing);
-        // The origin is a number of the data's own type, so that taking it from a row is exact to the last bit of the row.
+        // The origin is a number of the data's own type, so that taking it from a row is exact to the last bit of the
+        // row.
         let origin = data.mean.iter().map(|&value| F::from_f64(value).to_f64()).collect();
         let model = specification.build::<F>(origin)?;
         settings.moves.check(model.likelihood.as_ref(), model.process.as_ref(), model.objective)?;
@@ -160,24 +162,24 @@ impl<'a, F: Scalar> Prepared<'a, F> {
 fn first_rows<F: Scalar>(rows: &dyn Dataset<F>, settings: &Settings) -> Result<Bag> {
     let most = settings.moves.subsample().max_rows;
     let has_mass = |row: usize| rows.weights().is_none_or(|weights| weights[row] > 0.0);
-    let mut named: Vec<(u64, u32)> = Vec::new();
+    let mut keyed: Vec<(u64, u32)> = Vec::new();
     let mut last = u64::MAX;
     for row in (0..rows.n_rows()).filter(|&row| has_mass(row)) {
-        let own = name(settings.seed, [Purpose::Collection as u64, u64::MAX, row as u64]);
+        let own = key(settings.seed, [Purpose::Collection as u64, u64::MAX, row as u64]);
         if own <= last {
-            named.push((own, row as u32));
+            keyed.push((own, row as u32));
         }
         // Sorted out now and then, so that memory does not grow with the data.
-        if named.len() >= 2 * most {
-            named.sort_unstable();
-            named.truncate(most);
-            last = named[most - 1].0;
+        if keyed.len() >= 2 * most {
+            keyed.sort_unstable();
+            keyed.truncate(most);
+            last = keyed[most - 1].0;
         }
     }
-    named.sort_unstable();
-    named.truncate(most);
-    named.sort_unstable_by_key(|(_, row)| *row);
-    let (keys, own): (Vec<_>, Vec<_>) = named.into_iter().unzip();
+    keyed.sort_unstable();
+    keyed.truncate(most);
+    keyed.sort_unstable_by_key(|(_, row)| *row);
+    let (keys, own): (Vec<_>, Vec<_>) = keyed.into_iter().unzip();
     let units = rows.pick(&own)?;
     let mut bag = Bag { keys, ..Bag::default() };
     bag.rows.extend(&units, &(0..units.len() as u32).collect::<Vec<_>>());

@@ -1,4 +1,5 @@
-//! What a user asks of a fit besides its model and its data: one value, from the specification of an algorithm to the loop.
+//! What a user asks of a fit besides its model and its data: one value, from the specification of an algorithm to the
+//! loop.
 
 use crate::error::{Error, Result};
 use crate::executor::LocalOptions;

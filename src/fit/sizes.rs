@@ -41,8 +41,8 @@ impl Sizes {
     }
 }
 
-/// The number that the user asks for, else the process's own, else that of the start, else 1 where it can grow, else 50 or
-/// the number of rows.
+/// The number that the user asks for, else the process's own, else that of the start, else 1 where it can grow, else 50
+/// or the number of rows.
 fn n_components(specification: &Specification, init: &Init<'_>, settings: &Settings, n: usize) -> Result<usize> {
     let (own, asked) = (specification.weights()?.n_components(), settings.n_components);
     if let Some(asked) = asked {

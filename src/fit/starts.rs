@@ -70,8 +70,8 @@ struct Ended {
 
 impl<F: Scalar> Job<'_, F> {
     /// Fits from each of the starts and keeps the highest bound. Where nothing says how many components there are at
-    /// first, and they can grow, every second start is wide, and comes after the others. A stop from outside, or a source
-    /// that fails, ends all starts: the best fit so far is returned and says why.
+    /// first, and they can grow, every second start is wide, and comes after the others. A stop from outside, or a
+    /// source that fails, ends all starts: the best fit so far is returned and says why.
     ///
     /// # Errors
     /// As [`fit`], where no start has ended.
@@ -273,7 +273,9 @@ mod tests {
 
     proptest! {
         #[test]
-        fn every_seed_has_its_turn_and_wide_starts_come_last(n in 1_usize..12, in_turn in any::<bool>(), grows in any::<bool>()) {
+        fn every_seed_has_its_turn_and_wide_starts_come_last(
+            n in 1_usize..12, in_turn in any::<bool>(), grows in any::<bool>(),
+        ) {
             let seeds: Vec<u64> = (0..n as u64).collect();
             let rounds = with_job(grows, |job| job.rounds(Starts { seeds: &seeds, in_turn })).expect("a process");
             let made: Vec<(u64, bool)> =

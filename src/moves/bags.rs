@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use crate::component::ComponentId;
 use crate::data::Sample;
 use crate::moves::{Move, Visited};
-use crate::rng::name as key;
+use crate::rng::key;
 use crate::simd::Scalar;
 
 /// Which rows parts of a component are made of.

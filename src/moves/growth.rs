@@ -6,7 +6,7 @@ use crate::error::Result;
 use crate::moves::create::{Creation, PartsStart};
 use crate::moves::{Collect, MoveKind, MoveState, Planning, Proposal, Report, Round, Settling, parts};
 use crate::parallel::try_map;
-use crate::rng::{Purpose, name as key, stream};
+use crate::rng::{Purpose, key, stream};
 use crate::simd::Scalar;
 use crate::suffstats::Summary;
 

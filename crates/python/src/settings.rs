@@ -15,7 +15,8 @@ use crate::errors::to_python;
 use crate::specification::{GivenPair, read};
 use crate::state::FitState;
 
-/// The settings of an algorithm, a number of components to start from, one seed for each start, and a number of threads.
+/// The settings of an algorithm, a number of components to start from, one seed for each start, and a number of
+/// threads.
 #[derive(FromPyObject)]
 #[pyo3(from_item_all)]
 pub struct GivenSettings<'py> {

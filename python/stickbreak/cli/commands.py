@@ -28,7 +28,7 @@ def program() -> None:
         stickbreak score model.safetensors new.csv
 
     Every command has its own --help. Exit codes: 0 done, 1 the data, the model or the computation failed, 2 wrong
-    usage, 130 interrupted by Ctrl-C, 141 nobody reads the output any more.
+    usage, 130 interrupted by Ctrl-C, 141 broken pipe.
     """
 
 

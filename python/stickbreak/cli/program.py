@@ -27,7 +27,7 @@ class ExitCode(IntEnum):
     INTERRUPTED = 130
     """Ctrl-C, as the shell counts it."""
     CLOSED_PIPE = 141
-    """Nobody reads the output any more, as the shell counts it."""
+    """Broken pipe, with the exit code of a shell."""
 
 
 class Program(click.Group):

@@ -122,7 +122,8 @@ def parameter_options(*bases: type[Specification], besides: Container[str]) -> D
 def made(kind: type[T], given: Mapping[str, Any]) -> T:
     """Return an instance of `kind` with those of the given parameters that it has."""
     own = {field.name: given.get(field.name) for field in fields(kind)}  # type: ignore[arg-type]
-    missing = [field.name for field in fields(kind) if _is_required(field) and own[field.name] is None]  # type: ignore[arg-type]
+    required = [field.name for field in fields(kind) if _is_required(field)]  # type: ignore[arg-type]
+    missing = [name for name in required if own[name] is None]
     if missing:
         raise click.BadOptionUsage(option(missing[0]), f"{kebab(kind.__name__)} needs {option(missing[0])}")
     return kind(**{name: value for name, value in own.items() if value is not None})

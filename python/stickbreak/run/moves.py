@@ -170,7 +170,7 @@ class Delete(Move):
     _name: ClassVar[str] = "Delete"
 
 
-# Those of a fit for which nobody says any.
+# The default moves of a fit.
 USUAL: tuple[Move, ...] = (Birth(), Merge(), Delete())
 
 

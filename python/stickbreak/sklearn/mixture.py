@@ -159,7 +159,7 @@ class BayesianMixture(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Density
             missing=self.missing,
             progress=checks.flag("verbose", self.verbose),
         )
-        # `Stochastic` makes as many passes as it is told to, and knows no bound on the way.
+        # `Stochastic` makes a fixed number of passes, without a bound on the way.
         judged = found.stop_reason is StopReason.MAX_PASSES and not isinstance(self.algorithm, Stochastic)
         if judged and found.history:
             warnings.warn(
@@ -377,7 +377,7 @@ class BayesianMixture(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Density
         return bool(getattr(self.likelihood, "_accepts_sparse", False))
 
     def _algorithm(self) -> Full | Memoized | Stochastic | None:
-        """Return the algorithm: where nobody says one, a number of components is one to keep."""
+        """Return the algorithm; without one, a given number of components is kept."""
         return Memoized() if self.algorithm is None and self.n_components is not None else self.algorithm
 
     def _model(self) -> Mixture:

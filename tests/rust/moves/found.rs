@@ -4,7 +4,7 @@ use proptest::prelude::*;
 use stickbreak::component::{ComponentId, EditLog};
 use stickbreak::data::{Csr, CsrRows, DenseRows, RowUnits, Rows, Sample};
 use stickbreak::moves::{Bag, RowCopies};
-use stickbreak::rng::{Purpose, name as key, permutation, stream};
+use stickbreak::rng::{Purpose, key, permutation, stream};
 use stickbreak::suffstats::{PairGaps, Summary};
 
 const D: usize = 3;
