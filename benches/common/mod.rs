@@ -1,5 +1,7 @@
 //! What the benches of the engine share: rates as fractions of the machine's peak, and a state to measure.
 
+#![allow(clippy::missing_panics_doc, reason = "a bench that cannot run should panic")]
+
 mod of_peak;
 
 use rand_distr::{Distribution, StandardNormal};

@@ -80,8 +80,11 @@ mod tests {
     use crate::parameters::Value;
     use crate::registry::Feature;
 
+    /// A parameter and a word of it.
+    type Chosen = Option<(&'static str, &'static str)>;
+
     /// All processes, with each of their words in turn.
-    fn all() -> Vec<(Entry, Option<(&'static str, &'static str)>, Arc<dyn Process>)> {
+    fn all() -> Vec<(Entry, Chosen, Arc<dyn Process>)> {
         let required = Parameters::from_pairs([("n_components", Value::Number(3.0)), ("discount", Value::Number(0.3))]);
         let mut built = Vec::new();
         for entry in ENTRIES {

@@ -215,6 +215,6 @@ fn chunks_hold_whole_groups() {
     };
     let mut ends = Ends::default();
     let summary = step.run(&nodes, None, &mut [&mut ends]).expect("finite").summary;
-    assert!(ends.0.len() > 2 && ends.0.iter().all(|end| *end as usize % group == 0), "{:?}", ends.0);
+    assert!(ends.0.len() > 2 && ends.0.iter().all(|end| (*end as usize).is_multiple_of(group)), "{:?}", ends.0);
     assert_eq!(summary.counts, [n as f64, 0.0, 0.0, 0.0]);
 }

@@ -15,6 +15,10 @@ use crate::special::{digamma, log_sum_exp};
 
 const N: usize = 7;
 
+/// A name and a function of log u and the log mass.
+type Statistic<'a> = (&'a str, &'a dyn Fn(f64, f64) -> f64);
+
+#[allow(clippy::needless_pass_by_value, reason = "callers make them in place")]
 fn law(name: &str, parameters: Parameters) -> Arc<dyn Partitions> {
     build(name, &parameters).expect("valid").partitions().expect("a law of partitions")
 }
@@ -330,7 +334,7 @@ fn an_update_leaves_the_law_of_auxiliary_values_unchanged() {
             state.auxiliary.map(|own| (own.log_u, own.log_mass)).expect("it stays")
         })
         .collect();
-    let statistics: [(&str, &dyn Fn(f64, f64) -> f64); 4] = [
+    let statistics: [Statistic<'_>; 4] = [
         ("log u", &|log_u, _| log_u),
         ("log mass", &|_, mass| mass),
         ("their product", &|log_u, mass| log_u * mass),
