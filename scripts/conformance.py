@@ -19,7 +19,7 @@ import tempfile
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal, get_args, get_origin
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -93,10 +93,9 @@ def processes() -> tuple[Choice, ...]:
     """All processes: every truncation, with a number for the concentration and with a prior."""
     choices = []
     for kind in Process.__subclasses__():
-        fields = {field.name: field for field in dataclasses.fields(kind)}
-        truncation = fields["truncation"].type if "truncation" in fields else None
-        words = get_args(truncation) if get_origin(truncation) is Literal else (None,)
-        priors: list[Any] = [each for each in get_args(fields["concentration"].type) if dataclasses.is_dataclass(each)]
+        rules = kind._entry["parameters"]
+        words = rules["truncation"]["words"] if "truncation" in rules else [None]
+        priors = [sb.Gamma] if rules["concentration"]["kind"] == "number or gamma" else []
         for prior in (None, *priors):
             for word in words:
                 options: dict[str, Any] = {} if word is None else {"truncation": word}
@@ -202,7 +201,7 @@ def fit_cell(
     start, kinds = (N_COMPONENTS, ()) if moves is None else MOVES[moves]
     prior, chosen = make_process(process), algorithm(objective, sparsity, kinds, max_passes)
     # A process with a number of its own should be refused for something else.
-    start = prior._fixed_n_components or start
+    start = getattr(prior, "n_components", start)
     for seed in range(MOST_DRAWS):
         model = sb.Mixture(likelihood=make_likelihood(likelihood, rows, seed), process=prior)
         try:

@@ -34,17 +34,6 @@ impl Parameters {
         Self(pairs.into_iter().map(|(name, value)| (name.to_owned(), value)).collect())
     }
 
-    /// Refuses names that are not in `known`.
-    ///
-    /// # Errors
-    /// [`Error::InvalidArgument`] naming the first unknown one.
-    pub fn only(&self, known: &[&str]) -> Result<()> {
-        match self.0.keys().find(|name| !known.contains(&name.as_str())) {
-            None => Ok(()),
-            Some(name) => Err(Error::invalid(name, "given", format!("one of the parameters {}", known.join(", ")))),
-        }
-    }
-
     /// The number called `name`, `None` where it is absent.
     ///
     /// # Errors
@@ -55,14 +44,6 @@ impl Parameters {
             Some(Value::Number(value)) if value.is_finite() => Ok(Some(*value)),
             Some(other) => Err(Error::invalid(name, other, "a finite number")),
         }
-    }
-
-    /// As [`Parameters::number`], and positive.
-    ///
-    /// # Errors
-    /// Also where it is not in [`Range::POSITIVE`].
-    pub fn positive(&self, name: &str) -> Result<Option<f64>> {
-        self.number_within(name, Range::POSITIVE)
     }
 
     /// As [`Parameters::number`], and in a range.
@@ -132,20 +113,15 @@ impl Parameters {
         }
     }
 
-    /// Refuses names that `entry` does not have.
-    ///
-    /// # Errors
-    /// [`Error::InvalidArgument`] naming the first unknown one.
-    pub fn only_of(&self, entry: &Entry) -> Result<()> {
-        self.only(&entry.parameters.iter().map(|parameter| parameter.name).collect::<Vec<_>>())
-    }
-
     /// Checks each parameter by itself against its description, and refuses unknown ones.
     ///
     /// # Errors
     /// [`Error::InvalidArgument`] naming the first that is wrong.
     pub fn check(&self, entry: &Entry) -> Result<()> {
-        self.only_of(entry)?;
+        let known: Vec<&str> = entry.parameters.iter().map(|parameter| parameter.name).collect();
+        if let Some(name) = self.0.keys().find(|name| !known.contains(&name.as_str())) {
+            return Err(Error::invalid(name, "given", format!("one of the parameters {}", known.join(", "))));
+        }
         for parameter in entry.parameters {
             let name = parameter.name;
             let given = self.0.get(name).unwrap_or(&Value::Absent);
@@ -159,7 +135,7 @@ impl Parameters {
                     self.given(parameter).map(drop)
                 }
                 ParameterKind::NumberOrGamma(_) | ParameterKind::Vector => self.vector(name).map(drop),
-                ParameterKind::NumberOrVector(_) => self.positives(name, None).map(drop),
+                ParameterKind::NumberOrVector(range) => self.numbers(name, None, range).map(drop),
                 ParameterKind::NumberOrMatrix(_) | ParameterKind::Matrix => self.square(name).map(drop),
                 ParameterKind::Integer { .. } => self.integer(parameter).map(drop),
                 ParameterKind::Word(_) => self.word(parameter).map(drop),
@@ -185,18 +161,22 @@ impl Parameters {
         }
     }
 
-    /// One number for all columns, or a vector with one for each, all as [`Parameters::positive`] has them.
+    /// One number for all columns, or a vector with one for each, all in [`Range::POSITIVE`].
     ///
     /// # Errors
     /// [`Error::InvalidArgument`] where it is something else, or a vector of another length than `d`, if that is known.
     pub fn positives(&self, name: &str, d: Option<usize>) -> Result<Option<Vec<f64>>> {
+        self.numbers(name, d, Range::POSITIVE)
+    }
+
+    fn numbers(&self, name: &str, d: Option<usize>, range: Range) -> Result<Option<Vec<f64>>> {
         let values = match self.0.get(name) {
             Some(Value::Array { .. }) => self.vector(name)?.map(<[f64]>::to_vec),
             _ => self.number(name)?.map(|value| vec![value; d.unwrap_or(1)]),
         };
         let Some(values) = values else { return Ok(None) };
         for &value in &values {
-            within(name, value, Range::POSITIVE)?;
+            within(name, value, range)?;
         }
         match d {
             Some(d) if values.len() != d => {
@@ -341,12 +321,47 @@ mod tests {
 
     #[test]
     fn positive_numbers_have_limits() {
-        let of = |value: f64| Parameters::from_pairs([("x", Value::Number(value))]).positive("x");
+        let of = |value: f64| Parameters::from_pairs([("x", Value::Number(value))]).number_within("x", Range::POSITIVE);
         for refused in [0.0, -1.0, 5e-324, 1e-301, 1e301, f64::NAN, f64::INFINITY] {
             assert!(of(refused).is_err(), "{refused}");
         }
         for taken in [1e-300, 1.0, 1e300] {
             assert_eq!(of(taken), Ok(Some(taken)));
         }
+    }
+
+    /// One value that each kind of parameter refuses, and one that it takes.
+    #[test]
+    fn parameters_are_checked_by_their_kind() {
+        let word = |word: &str| Value::Text(word.to_owned());
+        let (two, half) = (vector(vec![1.0, 2.0]), Value::Number(0.5));
+        let (square, flat) = (table(2, vec![1.0; 4]), table(2, vec![1.0; 6]));
+        for (kind, refused, taken) in [
+            (ParameterKind::Number(Range::half_open(0.0, 1.0)), Value::Number(1.0), half.clone()),
+            (ParameterKind::NumberOrGamma(Range::POSITIVE), square.clone(), two.clone()),
+            (ParameterKind::NumberOrVector(Range::POSITIVE), vector(vec![1.0, -2.0]), two.clone()),
+            (ParameterKind::NumberOrMatrix(Range::POSITIVE), flat.clone(), square.clone()),
+            (ParameterKind::Vector, half.clone(), two),
+            (ParameterKind::Matrix, flat, square),
+            (ParameterKind::integer_from(1), half, Value::Number(3.0)),
+            (ParameterKind::Word(&["a", "b"]), word("c"), word("b")),
+            (ParameterKind::Flag, Value::Number(2.0), Value::Number(0.0)),
+        ] {
+            let default = if matches!(kind, ParameterKind::Word(_)) {
+                DefaultValue::Word("a")
+            } else {
+                DefaultValue::Number(1.0)
+            };
+            let parameters: &'static [Parameter] = Box::leak(Box::new([Parameter::new("x", kind, default)]));
+            let entry = Entry { parameters, ..Entry::new("Any") };
+            let check = |name: &str, value: &Value| Parameters::from_pairs([(name, value.clone())]).check(&entry);
+            assert!(check("x", &refused).is_err(), "{kind:?} {refused}");
+            assert_eq!(check("x", &taken), Ok(()), "{kind:?}");
+            assert_eq!(check("x", &Value::Absent), Ok(()), "{kind:?}");
+            assert!(check("y", &taken).is_err_and(|error| error.to_string().contains("parameters x")));
+        }
+        let required = [Parameter::new("x", ParameterKind::Vector, DefaultValue::Required)];
+        let entry = Entry { parameters: Box::leak(Box::new(required)), ..Entry::new("Any") };
+        assert!(Parameters::default().check(&entry).is_err());
     }
 }

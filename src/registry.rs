@@ -231,5 +231,5 @@ impl Range {
 
 /// A limit in few characters.
 fn shown(limit: f64) -> String {
-    if limit == 0.0 || (1e-3..1e6).contains(&limit.abs()) { limit.to_string() } else { format!("{limit:e}") }
+    if limit == 0.0 || (1e-3..1e9).contains(&limit.abs()) { limit.to_string() } else { format!("{limit:e}") }
 }

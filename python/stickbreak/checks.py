@@ -4,8 +4,8 @@ import difflib
 import math
 import operator
 import reprlib
-from collections.abc import Sequence
-from typing import TypeVar
+from collections.abc import Mapping, Sequence
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -15,8 +15,6 @@ T = TypeVar("T")
 
 # What the core can count.
 LARGEST = 2**63 - 1
-# The core numbers components in 32 bits.
-MAX_COMPONENTS = 2**32 - 2
 # More are of no use, and starting thousands takes longer than most fits.
 MAX_THREADS = 1024
 
@@ -93,14 +91,14 @@ def is_integer(value: object) -> bool:
     return isinstance(value, int | np.integer) and not isinstance(value, bool | np.timedelta64)
 
 
-def positive(argument: str, value: object, *, decades: int = 300) -> float:
-    """Return `value` as a float within a number of decades of 1; its reciprocal and gamma function have logarithms."""
-    allowed = f"a number from 1e-{decades} to 1e{decades}"
+def within(argument: str, value: object, rule: Mapping[str, Any]) -> float:
+    """Return `value` as a float in the closed range of a parameter of the registry."""
     if not (is_integer(value) or isinstance(value, float | np.floating)):
-        raise invalid_type(argument, describe(value), allowed)
+        raise invalid_type(argument, describe(value), rule["allowed"])
     number = float_or_inf(value)  # type: ignore[arg-type]
-    if not float(f"1e-{decades}") <= number <= float(f"1e{decades}"):
-        raise invalid_argument(argument, str(number), allowed)
+    least, greatest = rule["range"]
+    if not least <= number <= greatest:
+        raise invalid_argument(argument, str(number), rule["allowed"])
     return number
 
 

@@ -14,6 +14,7 @@ use crate::likelihood;
 use crate::model::{Model, Specification};
 use crate::moves::{Bag, Move, Round};
 use crate::parallel::Cancel;
+use crate::registry::Feature;
 use crate::rng::{Purpose, key};
 use crate::simd::Scalar;
 
@@ -196,8 +197,8 @@ pub(super) fn check_form(specification: &Specification, sparse: bool, demands: D
         return refuse("data", "a sparse array", "zeros are values like any other to it", "a dense array");
     }
     if specification.missing && !demands.missing {
-        let allowed = "DiagonalGaussian, Bernoulli, Categorical or Poisson, or data without missing values";
-        return refuse("missing", "missing=\"marginalize\"", "it would not be exact", allowed);
+        let allowed = format!("{}, or data without missing values", likelihood::supporting(Feature::Missing));
+        return refuse("missing", "missing=\"marginalize\"", "it would not be exact", &allowed);
     }
     if specification.missing && sparse {
         let reason = "what it does not store is zero, not missing";

@@ -4,9 +4,10 @@ use std::iter::Sum;
 
 use crate::data::RowBlock;
 use crate::error::{Error, Result};
-use crate::likelihood::{Conjugate, Urn};
+use crate::likelihood::{Conjugate, Urn, supporting};
 use crate::objective::Objective;
 use crate::parameters::Parameters;
+use crate::registry::Feature;
 use crate::rng::Generator;
 use crate::scoring::{Codes, Scorer};
 use crate::simd::Scalar;
@@ -272,7 +273,7 @@ impl<F: Scalar> dyn Likelihood<F> + '_ {
     pub fn predictive_moments(&self, component: Sufficient<'_>) -> Result<(Vec<f64>, Vec<f64>)> {
         let Some(imputation) = self.imputation() else {
             let reason = "its predictive distribution of a value depends on the other columns of the row";
-            let allowed = "DiagonalGaussian, Bernoulli, Categorical or Poisson";
+            let allowed = supporting(Feature::Missing);
             return Err(Error::not_supported("likelihood", "imputation for this likelihood", reason, allowed));
         };
         imputation.predictive_moments(component)

@@ -216,6 +216,16 @@ registry!(
     ZeroMeanGaussian,
 );
 
+/// The names of the likelihoods that support a feature, as a choice in an error message.
+pub fn supporting(feature: Feature) -> String {
+    let all = ENTRIES.iter().filter(|entry| entry.support(feature).is_some());
+    let names: Vec<&str> = all.map(|entry| entry.name).collect();
+    match names.split_last() {
+        Some((last, others)) if !others.is_empty() => format!("{} or {last}", others.join(", ")),
+        _ => names.concat(),
+    }
+}
+
 fn asked(entry: &Entry, needs: Needs) -> Demands {
     Demands {
         domain: entry.domain.unwrap_or(Domain::Real),

@@ -85,7 +85,7 @@ def test_every_kind_of_move_is_made() -> None:
     suitable = [
         likelihood
         for likelihood in LIKELIHOODS
-        if conformance.make_likelihood(likelihood, conformance.make_rows(likelihood), 0)._takes_moves
+        if conformance.make_likelihood(likelihood, conformance.make_rows(likelihood), 0)._supports("moves")
     ]
     for likelihood in suitable:
         for moves in conformance.MOVES:

@@ -8,6 +8,7 @@ from typing import Any, Literal, get_args, get_origin
 import numpy as np
 import pytest
 from numpy.typing import ArrayLike
+from scipy import sparse
 
 import stickbreak as sb
 from stickbreak import _core
@@ -90,3 +91,25 @@ def test_every_word_is_known(name: str, field: str, rule: dict[str, Any]) -> Non
             assert getattr(made(name, entry, **{field: word}), field) == word
         except sb.NotSupported as error:  # it is known, and refused with the reason
             assert error.argument == field  # noqa: PT017
+
+
+def test_the_hint_for_sparse_rows_names_the_likelihoods_that_take_them() -> None:
+    """A text of Python that the core does not write."""
+    taking = {name for name, entry in REGISTRY["likelihoods"].items() if "sparse" in entry["supports"]}
+    model = sb.Mixture(likelihood=sb.Gaussian(), process=sb.DirichletProcess())
+    with pytest.raises(sb.InvalidType, match="which take it as it is") as caught:
+        sb.fit(model, sparse.csr_array(np.eye(3)))
+    assert {name for name in REGISTRY["likelihoods"] if name in str(caught.value)} == taking
+
+
+@pytest.mark.parametrize("likelihood", [sb.Gaussian(), sb.SphericalGaussian(base="product")])
+@pytest.mark.parametrize("process", [sb.DirichletProcess(), sb.DirichletProcess(truncation="stick")])
+def test_usual_moves_are_those_that_the_core_takes(likelihood: Any, process: Any) -> None:
+    rows = np.random.default_rng(0).standard_normal((20, 2))
+    mixture = sb.Mixture(likelihood=likelihood, process=process)
+    moves = sb.Memoized(moves=(sb.Birth(),), max_passes=1)
+    if mixture._takes_moves:
+        assert sb.fit(mixture, rows, moves, progress=False).n_components > 0
+    else:
+        with pytest.raises(sb.NotSupported, match="a move with"):
+            sb.fit(mixture, rows, moves, progress=False)

@@ -48,7 +48,11 @@ fn parameter<'py>(py: Python<'py>, parameter: &Parameter) -> PyResult<Bound<'py,
     dict.set_item("required", parameter.default == DefaultValue::Required)?;
     match parameter.default {
         DefaultValue::Required | DefaultValue::Data => dict.set_item("default", py.None())?,
-        DefaultValue::Number(number) => dict.set_item("default", number)?,
+        DefaultValue::Number(number) => match parameter.kind {
+            ParameterKind::Integer { .. } => dict.set_item("default", number as u64)?,
+            ParameterKind::Flag => dict.set_item("default", number == 1.0)?,
+            _ => dict.set_item("default", number)?,
+        },
         DefaultValue::Word(word) => dict.set_item("default", word)?,
     }
     match parameter.kind {

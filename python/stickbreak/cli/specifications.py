@@ -7,10 +7,9 @@ import re
 from collections.abc import Callable, Container, Iterable, Mapping
 from dataclasses import MISSING, Field, fields
 from inspect import getdoc
-from typing import Any, Generic, TypeVar, get_args
+from typing import Any, Generic, TypeVar
 
 import click
-from numpy.typing import ArrayLike
 
 from stickbreak import checks
 from stickbreak.cli.options import read_values
@@ -122,8 +121,7 @@ def parameter_options(*bases: type[Specification], besides: Container[str]) -> D
 def made(kind: type[T], given: Mapping[str, Any]) -> T:
     """Return an instance of `kind` with those of the given parameters that it has."""
     own = {field.name: given.get(field.name) for field in fields(kind)}  # type: ignore[arg-type]
-    required = [field.name for field in fields(kind) if _is_required(field)]  # type: ignore[arg-type]
-    missing = [name for name in required if own[name] is None]
+    missing = [name for name, value in own.items() if value is None and _is_required(kind, name)]
     if missing:
         raise click.BadOptionUsage(option(missing[0]), f"{kebab(kind.__name__)} needs {option(missing[0])}")
     return kind(**{name: value for name, value in own.items() if value is not None})
@@ -159,22 +157,24 @@ def _initials(name: str) -> str | None:
     return "".join(word[0] for word in words) if len(words) > 1 else None
 
 
-def _is_required(field: "Field[Any]") -> bool:
-    return field.default is MISSING and field.default_factory is MISSING
+def _is_required(kind: type[Any], name: str) -> bool:
+    return next(field.default is MISSING for field in fields(kind) if field.name == name)
 
 
 def _type(owned: list[tuple[type[Specification], "Field[Any]"]]) -> Any:
-    # A parameter of several classes has the type that takes the values of all.
-    field = max((field for _, field in owned), key=lambda field: len(get_args(field.type)))
-    kinds = set(get_args(field.type)) or {field.type}
-    if isinstance(field.default, bool):
-        return click.BOOL
-    if isinstance(field.default, str):
-        return click.STRING
-    if int in kinds and float not in kinds:
-        return click.INT
-    # Everything array-like takes plain floats too.
-    return Numbers() if kinds.issuperset(get_args(ArrayLike)) else click.FLOAT
+    # A parameter of several classes has the type that takes the values of all: `Numbers` takes numbers too.
+    kinds = {kind._entry["parameters"][field.name]["kind"] for kind, field in owned}
+    return next(type_ for known, type_ in _TYPES if kinds <= known)
+
+
+_NUMBER = {"number", "number or gamma"}
+_TYPES: tuple[tuple[set[str], Any], ...] = (
+    ({"flag"}, click.BOOL),
+    ({"word"}, click.STRING),
+    ({"integer"}, click.INT),
+    (_NUMBER, click.FLOAT),
+    (_NUMBER | {"number or vector", "number or matrix", "vector", "matrix"}, Numbers()),
+)
 
 
 def _help(owned: list[tuple[type[Specification], "Field[Any]"]]) -> str:

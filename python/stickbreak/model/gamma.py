@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import Self
 
-from stickbreak import checks
+from stickbreak import _core, checks
 
 
 @dataclass(frozen=True)
@@ -43,8 +43,8 @@ class Gamma:
     rate: float
 
     def __post_init__(self) -> None:
-        for name in ("shape", "rate"):
-            object.__setattr__(self, name, checks.positive(name, getattr(self, name), decades=200))
+        for name, rule in _core.registry()["priors"]["Gamma"]["parameters"].items():
+            object.__setattr__(self, name, checks.within(name, getattr(self, name), rule))
 
     @classmethod
     def _of_posterior(cls, shape: float, rate: float) -> Self:

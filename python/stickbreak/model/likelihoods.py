@@ -16,17 +16,16 @@ from stickbreak.model.specification import Specification
 class Likelihood(Specification):
     """Base of all observation models."""
 
+    _family: ClassVar[str] = "likelihoods"
     # What its rows look like, by the names of `stickbreak.testing.generators.DOMAINS`.
-    _domain: ClassVar[str] = "real"
+    _domain: ClassVar[str]
     # Whether they may come as a sparse array.
-    _accepts_sparse: ClassVar[bool] = False
-    # Whether `missing="marginalize"` is exact for it.
-    _accepts_missing: ClassVar[bool] = False
+    _accepts_sparse: ClassVar[bool]
 
-    @property
-    def _takes_moves(self) -> bool:
-        """Whether it has a closed marginal likelihood, by which moves are judged."""
-        return True
+    def __init_subclass__(cls) -> None:
+        super().__init_subclass__()
+        cls._domain = cls._entry["domain"]
+        cls._accepts_sparse = "sparse" in cls._entry["supports"]
 
     def _check(self) -> None:
         _core.check_likelihood(*self._to_core())
@@ -70,8 +69,6 @@ class Gaussian(Likelihood):
     >>> sb.Gaussian(dof=5) == sb.Gaussian(dof=5.0)
     True
     """
-
-    _name: ClassVar[str] = "Gaussian"
 
     mean: ArrayLike | None = None
     _: KW_ONLY
@@ -120,9 +117,6 @@ class ZeroMeanGaussian(Likelihood):
     ZeroMeanGaussian(dof=4.0, scale=[[1.0, 0.0], [0.0, 1.0]])
     """
 
-    _name: ClassVar[str] = "ZeroMeanGaussian"
-    _domain: ClassVar[str] = "centred"
-
     dof: float | None = None
     _: KW_ONLY
     scale: ArrayLike | None = None
@@ -166,9 +160,6 @@ class DiagonalGaussian(Likelihood):
     >>> sb.DiagonalGaussian(shape=2, rate=[0.5, 1.0])
     DiagonalGaussian(shape=2.0, rate=[0.5, 1.0])
     """
-
-    _name: ClassVar[str] = "DiagonalGaussian"
-    _accepts_missing: ClassVar[bool] = True
 
     mean: ArrayLike | None = None
     _: KW_ONLY
@@ -223,18 +214,12 @@ class SphericalGaussian(Likelihood):
     SphericalGaussian(mean_precision=0.5, base='product')
     """
 
-    _name: ClassVar[str] = "SphericalGaussian"
-
     mean: ArrayLike | None = None
     _: KW_ONLY
     mean_precision: float | None = None
     shape: float | None = None
     rate: float | None = None
     base: Literal["conjugate", "product"] = "conjugate"
-
-    @property
-    def _takes_moves(self) -> bool:
-        return self.base == "conjugate"
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -272,8 +257,6 @@ class KnownCovarianceGaussian(Likelihood):
     >>> sb.KnownCovarianceGaussian([[2, 0], [0, 1]], mean_precision=0.5)
     KnownCovarianceGaussian(covariance=[[2.0, 0.0], [0.0, 1.0]], mean_precision=0.5)
     """
-
-    _name: ClassVar[str] = "KnownCovarianceGaussian"
 
     covariance: ArrayLike
     _: KW_ONLY
@@ -314,10 +297,6 @@ class Multinomial(Likelihood):
     Multinomial(pseudo_counts=0.5, coefficient=True)
     """
 
-    _name: ClassVar[str] = "Multinomial"
-    _domain: ClassVar[str] = "counts"
-    _accepts_sparse: ClassVar[bool] = True
-
     pseudo_counts: ArrayLike | None = None
     _: KW_ONLY
     coefficient: bool = True
@@ -352,11 +331,6 @@ class Bernoulli(Likelihood):
     >>> sb.Bernoulli(successes=0.5, failures=0.5)
     Bernoulli(successes=0.5, failures=0.5)
     """
-
-    _name: ClassVar[str] = "Bernoulli"
-    _domain: ClassVar[str] = "binary"
-    _accepts_sparse: ClassVar[bool] = True
-    _accepts_missing: ClassVar[bool] = True
 
     successes: ArrayLike | None = None
     _: KW_ONLY
@@ -398,10 +372,6 @@ class Categorical(Likelihood):
     Categorical(levels=[2.0, 3.0])
     """
 
-    _name: ClassVar[str] = "Categorical"
-    _domain: ClassVar[str] = "codes"
-    _accepts_missing: ClassVar[bool] = True
-
     pseudo_counts: ArrayLike | None = None
     _: KW_ONLY
     levels: ArrayLike | None = None
@@ -437,11 +407,6 @@ class Poisson(Likelihood):
     >>> sb.Poisson(shape=2, rate=1)
     Poisson(shape=2.0, rate=1.0)
     """
-
-    _name: ClassVar[str] = "Poisson"
-    _domain: ClassVar[str] = "counts"
-    _accepts_sparse: ClassVar[bool] = True
-    _accepts_missing: ClassVar[bool] = True
 
     shape: ArrayLike | None = None
     _: KW_ONLY

@@ -44,4 +44,4 @@ class Mixture:
     @property
     def _takes_moves(self) -> bool:
         """Whether the number of components can change while it is fitted; the core refuses moves with the others."""
-        return self.likelihood._takes_moves and self.process._takes_moves
+        return self.likelihood._supports("moves") and self.process._supports("moves")

@@ -15,18 +15,10 @@ from stickbreak.model.specification import Specification
 class Process(Specification):
     """Base of all priors on weights."""
 
+    _family: ClassVar[str] = "processes"
+
     def _check(self) -> None:
         _core.check_process(*self._to_core())
-
-    @property
-    def _fixed_n_components(self) -> int | None:
-        """The process's own number of components; None where the data decide."""
-        return getattr(self, "n_components", None)
-
-    @property
-    def _takes_moves(self) -> bool:
-        """Whether bounds of different numbers of components compare, by which moves are judged."""
-        return self._fixed_n_components is None and getattr(self, "truncation", "nested") != "stick"
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -75,8 +67,6 @@ class DirichletProcess(Process):
     DirichletProcess(concentration=Gamma(shape=1.0, rate=1.0), truncation='stick')
     """
 
-    _name: ClassVar[str] = "DirichletProcess"
-
     concentration: float | Gamma = 1.0
     _: KW_ONLY
     truncation: Literal["nested", "stick", "tail"] = "nested"
@@ -111,8 +101,6 @@ class FiniteDirichlet(Process):
     >>> sb.FiniteDirichlet(n_components=10)
     FiniteDirichlet(n_components=10, concentration=1.0)
     """
-
-    _name: ClassVar[str] = "FiniteDirichlet"
 
     n_components: int
     _: KW_ONLY
@@ -157,8 +145,6 @@ class PitmanYor(Process):
     >>> sb.PitmanYor(0.3, concentration=2)
     PitmanYor(discount=0.3, concentration=2.0, truncation='nested')
     """
-
-    _name: ClassVar[str] = "PitmanYor"
 
     discount: float
     _: KW_ONLY

@@ -1,15 +1,14 @@
-"""What the specifications of likelihoods and processes share; a new one adds its fields and its name."""
+"""Base of likelihoods, processes and moves. What a parameter may be is read from the registry of the core."""
 
 import math
 import numbers
-from collections.abc import Mapping
-from dataclasses import Field, dataclass, fields
-from typing import Any, ClassVar, Literal, Self, get_args, get_origin
+from dataclasses import dataclass, fields
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
-from stickbreak import checks
+from stickbreak import _core, checks
 from stickbreak.errors import NotSupported
 from stickbreak.io.arrays import numeric
 from stickbreak.model.gamma import Gamma
@@ -17,30 +16,46 @@ from stickbreak.model.gamma import Gamma
 _LARGEST_ARRAY_SHOWN = 9
 
 
+# What the core says of likelihoods, processes, moves and priors, by family and name.
+REGISTRY: dict[str, Any] = _core.registry()
+
+
 @dataclass(frozen=True, eq=False, repr=False)
 class Specification:
     """A frozen, checked set of named parameters that the core knows under `_name`.
 
     Arrays are copied to read-only float64, so that what was checked stays what is used. Subclasses are
-    dataclasses with the same three options; the kind of a field follows from its annotation: one of the words of a
-    `Literal`, a flag, an integer, a number, a number or its `Gamma` prior, else an array of numbers.
+    dataclasses with the same three options. Their fields are the parameters of their entry in the registry; a test
+    compares names, types and defaults.
     """
 
+    # The part of the registry that the class is in.
+    _family: ClassVar[str]
+    # Its name there: that of the class, unless it says otherwise.
     _name: ClassVar[str]
-    # The least value of an integer, where it is not one.
-    _least: ClassVar[Mapping[str, int]] = {}
-    # What a number may be, in the words of the core, where its range is the same for all data.
-    _range: ClassVar[Mapping[str, str]] = {}
+    _entry: ClassVar[dict[str, Any]]
+
+    def __init_subclass__(cls) -> None:
+        super().__init_subclass__()
+        if "_family" in cls.__dict__:  # the base of a family
+            return
+        if "_name" not in cls.__dict__:
+            cls._name = cls.__name__
+        cls._entry = REGISTRY[cls._family][cls._name]
 
     def __post_init__(self) -> None:
         for field in fields(self):
-            object.__setattr__(self, field.name, self._converted(field, getattr(self, field.name)))
+            rule = self._entry["parameters"][field.name]
+            object.__setattr__(self, field.name, _converted(field.name, getattr(self, field.name), rule))
         self._check()
 
-    def _converted(self, field: "Field[Any]", value: object) -> str | int | float | Gamma | NDArray[np.float64] | None:
-        if field.name in self._range:
-            return _number(field.name, value, self._range[field.name])
-        return _converted(field, value, self._least.get(field.name, 1))
+    def _supports(self, feature: str) -> bool:
+        """Whether it has this feature of the registry, with the parameters that it has."""
+        supports = self._entry["supports"]
+        if feature not in supports:
+            return False
+        unless = supports[feature]
+        return unless is None or getattr(self, unless[0]) != unless[1]
 
     def _check(self) -> None:
         """Ask the core whether the parameters are allowed."""
@@ -58,7 +73,8 @@ class Specification:
         for kind in cls.__subclasses__():
             if kind._name == name:
                 # All are needed: a default in the place of one that a file lacks would be another model.
-                return kind(**{field.name: _from_core(field, parameters[field.name]) for field in fields(kind)})
+                rules = kind._entry["parameters"]
+                return kind(**{field: _from_core(parameters[field], rule) for field, rule in rules.items()})
         known = [kind._name for kind in cls.__subclasses__()]
         hint = checks.did_you_mean(name, known) or f"it knows {', '.join(known)}"
         raise NotSupported(f"this version of stickbreak knows no {cls.__name__.lower()} called {name!r}; {hint}")
@@ -84,18 +100,6 @@ def _remade(kind: type[Specification], parameters: dict[str, Any]) -> Specificat
     return kind(**parameters)
 
 
-def _is_integer(field: "Field[Any]") -> bool:
-    return field.type in (int, "int")
-
-
-def _is_flag(field: "Field[Any]") -> bool:
-    return field.type in (bool, "bool")
-
-
-def _may_have_prior(field: "Field[Any]") -> bool:
-    return Gamma in get_args(field.type)
-
-
 def _to_core(value: Any) -> Any:
     # A prior of a number travels as the array of its two parameters, a flag as 0 or 1.
     if isinstance(value, Gamma):
@@ -103,41 +107,49 @@ def _to_core(value: Any) -> Any:
     return float(value) if isinstance(value, bool) else value
 
 
-def _from_core(field: "Field[Any]", value: Any) -> Any:
-    if _is_flag(field):  # the core keeps every number as a float
+def _from_core(value: Any, rule: dict[str, Any]) -> Any:
+    if rule["kind"] == "flag":  # the core keeps every number as a float
         return bool(value)
-    if _is_integer(field):
+    if rule["kind"] == "integer":
         return int(value)
-    if _may_have_prior(field) and isinstance(value, np.ndarray) and value.shape == (2,):
+    if rule["kind"] == "number or gamma" and isinstance(value, np.ndarray) and value.shape == (2,):
         return Gamma(*value.tolist())
     return value
 
 
 def _converted(
-    field: "Field[Any]", value: object, least: int
+    argument: str, value: object, rule: dict[str, Any]
 ) -> str | int | float | Gamma | NDArray[np.float64] | None:
-    if (value is None and field.default is None) or (isinstance(value, Gamma) and _may_have_prior(field)):
+    kind, follows_data = rule["kind"], not rule["required"] and rule["default"] is None
+    if (value is None and follows_data) or (isinstance(value, Gamma) and kind == "number or gamma"):
         return value
-    if get_origin(field.type) is Literal:
-        return checks.word(field.name, value, get_args(field.type))
-    if _is_flag(field):
-        return checks.flag(field.name, value)
-    if _is_integer(field):
-        return checks.integer(field.name, value, minimum=least, maximum=checks.MAX_COMPONENTS)
-    allowed = "a number" if field.type in (float, float | None) else "an array of numbers"
-    if field.default is None:
+    if kind == "word":
+        return checks.word(argument, value, rule["words"])
+    if kind == "flag":
+        return checks.flag(argument, value)
+    if kind == "integer":
+        least, greatest = rule["range"]
+        return checks.integer(argument, value, minimum=least, maximum=greatest)
+    if kind == "number" and rule["default"] is not None:
+        return _number(argument, value, rule["allowed"])
+    return _number_or_array(argument, value, kind, follows_data)
+
+
+def _number_or_array(argument: str, value: object, kind: str, follows_data: bool) -> float | NDArray[np.float64]:
+    allowed = "a number" if kind == "number" else "an array of numbers"
+    if follows_data:
         allowed += ", or None"
-    if _may_have_prior(field):
+    if kind == "number or gamma":
         allowed = "a number, or a Gamma prior"
     if isinstance(value, bool | np.bool_ | np.timedelta64):
-        raise checks.invalid_type(field.name, checks.describe(value), allowed)
+        raise checks.invalid_type(argument, checks.describe(value), allowed)
     if isinstance(value, numbers.Real):
         return checks.float_or_inf(value)  # type: ignore[arg-type]
-    array = np.array(numeric(value, field.name, allowed), dtype=np.float64, order="C")
+    array = np.array(numeric(value, argument, allowed), dtype=np.float64, order="C")
     if array.ndim == 0:
         return float(array)
-    if _may_have_prior(field):
-        raise checks.invalid_argument(field.name, f"an array of shape {array.shape}", allowed)
+    if kind == "number or gamma":
+        raise checks.invalid_argument(argument, f"an array of shape {array.shape}", allowed)
     array.flags.writeable = False
     return array
 

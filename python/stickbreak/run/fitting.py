@@ -167,7 +167,6 @@ def fit(
     """
     checks.instance("model", model, Mixture, "a Mixture")
     marginalizes = checks.word("missing", missing, ("error", "marginalize")) == "marginalize"
-    _check_missing(model, marginalizes)
     callbacks = _callbacks(callbacks)
     if progress is not None:
         progress = checks.flag("progress", progress)
@@ -226,16 +225,6 @@ def _checkpoint_file(checkpoint: object, seeds: list[int]) -> CheckpointFile | N
         return None
     checked = checks.instance("checkpoint", checkpoint, Checkpoint, "a Checkpoint(path), or None")
     return CheckpointFile(checked, seeds[0], len(seeds))
-
-
-def _check_missing(model: Mixture, marginalizes: bool) -> None:
-    if marginalizes and not model.likelihood._accepts_missing:
-        raise checks.not_supported(
-            "missing",
-            f'missing="marginalize" for {type(model.likelihood).__name__}',
-            "it would not be exact",
-            "DiagonalGaussian, Bernoulli, Categorical or Poisson, or data without missing values",
-        )
 
 
 def _callbacks(callbacks: object) -> list[Callback]:

@@ -3,7 +3,6 @@
 To add a move, add one class here: its fields are the names that the core knows.
 """
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import ClassVar, Literal
 
@@ -14,6 +13,8 @@ from stickbreak.model.specification import Specification
 
 class Move(Specification):
     """Base of all moves."""
+
+    _family: ClassVar[str] = "moves"
 
     def _check(self) -> None:
         _core.check_move(*self._to_core())
@@ -76,10 +77,6 @@ class Birth(Move):
     threshold: float = 0.1
     fresh: int = 10
 
-    _name: ClassVar[str] = "Birth"
-    _least: ClassVar[Mapping[str, int]] = {"max_subsample": 4, "fresh": 2}
-    _range: ClassVar[Mapping[str, str]] = {"threshold": "a number from 0 on, below 1"}
-
 
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)
 class Split(Move):
@@ -113,8 +110,6 @@ class Split(Move):
 
     candidates: int = 10
 
-    _name: ClassVar[str] = "Split"
-
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Merge(Move):
@@ -136,8 +131,6 @@ class Merge(Move):
     >>> sb.Merge()
     Merge()
     """
-
-    _name: ClassVar[str] = "Merge"
 
 
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)
@@ -166,8 +159,6 @@ class Delete(Move):
     """
 
     candidates: int = 10
-
-    _name: ClassVar[str] = "Delete"
 
 
 # The default moves of a fit.

@@ -30,7 +30,7 @@ macro_rules! registry {
         impl Registered {
             fn new(name: &str, parameters: &Parameters) -> Result<Self> {
                 $(if name == $name::ENTRY.name {
-                    parameters.only_of(&$name::ENTRY)?;
+                    parameters.check(&$name::ENTRY)?;
                     return $name::new(parameters).map(Self::$name);
                 })*
                 Err(Error::unknown("moves", name, ENTRIES.iter().map(|entry| entry.name)))
