@@ -219,7 +219,6 @@ def _algorithm(rng: Generator) -> Call:
         "sparsity": _one_of(rng, None, "auto", 1, 2, 3),
         "margin": None,
         "bounds_memory": _one_of(rng, 1, 2**20),
-        "units": None,
         "moves": (),
         "max_passes": int(rng.integers(0, 5)),
         "tol": _one_of(rng, 0.0, 1e-6, 1),

@@ -138,7 +138,6 @@ def with_process(process: Any) -> sb.Mixture:
 
 
 NOT_SUPPORTED: list[Maker] = [
-    lambda: sb.Full(units=object()),
     lambda: sb.Stochastic(10, moves=(sb.Birth(),)),
     *(
         lambda move=move, model=model: run(algorithm=sb.Memoized(moves=(move,)), model=model)

@@ -48,7 +48,6 @@ def test_defaults_of_the_algorithms() -> None:
         assert algorithm.objective is None
         assert algorithm.sparsity == "auto"
         assert algorithm.margin == 20.0
-        assert algorithm.units is None
         assert algorithm.moves == ()
         assert algorithm.max_passes == 100
         assert algorithm.tol == 1e-6

@@ -21,7 +21,6 @@ class Algorithm:
     sparsity: int | Literal["auto"] | None = "auto"
     margin: float | None = 20.0
     bounds_memory: int = 128 * MEBIBYTE
-    units: None = None
     moves: tuple[Move, ...] = ()
     max_passes: int = 100
     tol: float = 1e-6
@@ -34,9 +33,6 @@ class Algorithm:
         if self.margin is not None:
             self._set("margin", checks.non_negative("margin", self.margin))
         self._set("bounds_memory", checks.integer("bounds_memory", self.bounds_memory, minimum=0))
-        if self.units is not None:
-            found = f"{checks.describe(self.units)} as units"
-            raise checks.not_supported("units", found, "this version works on single rows only", "None")
         self._check_moves()
         self._set("max_passes", checks.integer("max_passes", self.max_passes, minimum=0))
         self._set("tol", checks.non_negative("tol", self.tol))
@@ -101,8 +97,6 @@ class Full(Algorithm):
         D**2`` for the components. Where that is not enough it goes without them, as it does with fewer than 40
         columns, fewer than 400 rows a column in a batch, a margin of None, or all components kept; with 0 it computes
         every score to the end. The fitted model is the same.
-    units : None
-        Single rows; the only value in this version.
     moves : sequence
         Changes of the number of components between passes: at most one each of `Birth`, `Split`, `Merge` and `Delete`.
         They need the objective "variational" and a bound by which numbers of components compare, so `fit` refuses them
@@ -150,7 +144,7 @@ class Memoized(Algorithm):
         Whether rows go to batches by a permutation, which depends on the seed and the number of rows only, and every
         pass visits the batches in a fresh random order. Otherwise a batch is a run of consecutive rows, and every pass
         takes the batches in the order of the data.
-    objective, sparsity, margin, bounds_memory, units, moves, max_passes, tol
+    objective, sparsity, margin, bounds_memory, moves, max_passes, tol
         As in `Full`.
 
     Raises
@@ -215,7 +209,7 @@ class Stochastic(Algorithm):
     shuffle : bool
         As in `Memoized`. Without it batches are runs of consecutive rows in the order of the data, which should then be
         in random order.
-    objective, sparsity, margin, bounds_memory, units, max_passes
+    objective, sparsity, margin, bounds_memory, max_passes
         As in `Full`.
     moves : sequence
         Always empty: moves are judged by the exact bound, which is not known here.
