@@ -32,23 +32,24 @@ def fit(case: Case, algorithm: object = START, **options: object) -> sb.Fit:
 @every_likelihood
 @every_process
 def test_it_is_the_oracle_for_one_order(likelihood: str, process: str) -> None:
-    """The order is the engine's own secret; five rows have 120, and one of them fits.
+    """The order is the engine's own secret; of all orders of four or five rows one fits.
 
     In a finite mixture, where no prior tells components apart, the first rows have one to themselves.
     """
-    case = make_case(11, n=5, dimension=2, n_components=3, likelihood=likelihood, process=process)
+    n = 5 if likelihood == "categorical" else 4  # with fewer rows of codes two orders are hardly two
+    case = make_case(11, n=n, dimension=2, n_components=3, likelihood=likelihood, process=process)
     own = fit(case, sb.Full(max_passes=0, margin=None), seed=1)
     n_single = 3 if process == "finite" else 0
     results = [
         engines.sequential_start(case.rows, case.mixture, 3, order, n_single=n_single)
-        for order in itertools.permutations(range(5))
+        for order in itertools.permutations(range(n))
     ]
     gaps = [np.abs(own.counts - each.sum(0)[:3]).max() for each in results]
     best = int(np.argmin(gaps))
     assert gaps[best] < 1e-8
     assert sorted(gaps)[-1] > 1e-6, "orders should differ"
     expected = oracle.global_step(case.rows, results[best], case.mixture)
-    for natural, other in zip(globals_of(own, 5.0).naturals, expected.naturals, strict=True):
+    for natural, other in zip(globals_of(own, float(n)).naturals, expected.naturals, strict=True):
         np.testing.assert_allclose(natural, other, rtol=1e-7, atol=1e-8)
 
 
