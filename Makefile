@@ -42,9 +42,9 @@ test: $(STAMPS)/dev checked ## all tests but the slow and the long ones
 	$(PYTEST)
 
 .PHONY: test-moves
-test-moves: $(STAMPS)/dev checked ## the tests of moves, after an edit in src/moves
+test-moves: $(STAMPS)/dev checked ## the tests of moves; with MOVE=delete those of one and of all together
 	$(CARGO_TEST) moves::
-	$(PYTEST) tests/moves
+	$(PYTEST) tests/moves $(if $(MOVE),-k "$(MOVE) or all")
 
 .PHONY: test-slow
 test-slow: $(STAMPS)/dev checked ## the slow tests: all combinations, real data, many rows

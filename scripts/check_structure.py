@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from check_citations import check_citations
-from check_lengths import RUST_BLANKED
+from check_lengths import RUST_BLANKED, check_lengths
 from python_floors import check_python_floors
 
 # Floors of src/, lowest first. A module may use lower floors and, on its own floor, only modules to its left.
@@ -429,6 +429,7 @@ CHECKS = (
     check_printing,
     check_numerics,
     check_sizes,
+    check_lengths,
     check_type_names,
     check_version,
     check_target_cpu,
