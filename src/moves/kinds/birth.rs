@@ -9,7 +9,7 @@ use crate::moves::adoption::{self, Adoption};
 use crate::moves::create::PartsStart;
 use crate::moves::{Move, MoveKind, MoveState, Planning, Report, RunShape, Settling, Subsample};
 use crate::parameters::Parameters;
-use crate::registry::{DefaultValue, Entry, Feature, Parameter, ParameterKind as Values, Range, Support};
+use crate::registry::{DefaultValue, Entry, Feature, Parameter, ParameterKind, Range, Support};
 use crate::simd::Scalar;
 
 const KIND: MoveKind = MoveKind::new("birth");
@@ -28,15 +28,19 @@ pub struct Birth {
     pub fresh: usize,
 }
 
-const ADOPTION: Parameter = Parameter::new("adoption", Values::Word(&["split", "pass"]), DefaultValue::Word("split"));
-const MAX_SUBSAMPLE: Parameter =
-    Parameter::new("max_subsample", Values::integer_from(4), DefaultValue::Number(Subsample::DEFAULT.max_rows as f64));
+const ADOPTION: Parameter =
+    Parameter::new("adoption", ParameterKind::Word(&["split", "pass"]), DefaultValue::Word("split"));
+const MAX_SUBSAMPLE: Parameter = Parameter::new(
+    "max_subsample",
+    ParameterKind::integer_from(4),
+    DefaultValue::Number(Subsample::DEFAULT.max_rows as f64),
+);
 const THRESHOLD: Parameter = Parameter::new(
     "threshold",
-    Values::Number(Range::half_open(0.0, 1.0)),
+    ParameterKind::Number(Range::half_open(0.0, 1.0)),
     DefaultValue::Number(Subsample::DEFAULT.threshold),
 );
-const FRESH: Parameter = Parameter::new("fresh", Values::integer_from(2), DefaultValue::Number(10.0));
+const FRESH: Parameter = Parameter::new("fresh", ParameterKind::integer_from(2), DefaultValue::Number(10.0));
 
 /// What births remember.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]

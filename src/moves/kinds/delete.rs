@@ -12,7 +12,7 @@ use crate::error::Result;
 use crate::moves::refit::{MAX_ROWS, Refit, RefitOutcome};
 use crate::moves::{Move, MoveKind, MoveState, Payload, Planning, Report, RowCopies, RunShape, Settling, Visited};
 use crate::parameters::Parameters;
-use crate::registry::{DefaultValue, Entry, Parameter, ParameterKind as Values};
+use crate::registry::{DefaultValue, Entry, Parameter, ParameterKind};
 use crate::simd::Scalar;
 
 const KIND: MoveKind = MoveKind::new("delete");
@@ -24,7 +24,7 @@ pub struct Delete {
     pub candidates: usize,
 }
 
-const CANDIDATES: Parameter = Parameter::new("candidates", Values::integer_from(1), DefaultValue::Number(10.0));
+const CANDIDATES: Parameter = Parameter::new("candidates", ParameterKind::integer_from(1), DefaultValue::Number(10.0));
 
 /// Delete candidates, the smallest first.
 type Candidates = Vec<ComponentId>;

@@ -4,7 +4,7 @@ use crate::error::Result;
 use crate::moves::create::PartsStart;
 use crate::moves::{Move, MoveKind, Planning, Report, Settling, Subsample};
 use crate::parameters::Parameters;
-use crate::registry::{DefaultValue, Entry, Feature, Parameter, ParameterKind as Values, Support};
+use crate::registry::{DefaultValue, Entry, Feature, Parameter, ParameterKind, Support};
 use crate::rng::{Choices, Purpose, stream};
 use crate::simd::Scalar;
 
@@ -17,7 +17,7 @@ pub struct Split {
     pub candidates: usize,
 }
 
-const CANDIDATES: Parameter = Parameter::new("candidates", Values::integer_from(1), DefaultValue::Number(10.0));
+const CANDIDATES: Parameter = Parameter::new("candidates", ParameterKind::integer_from(1), DefaultValue::Number(10.0));
 
 impl Split {
     /// The description for the registry.
