@@ -8,7 +8,7 @@ use pulp::{Simd, WithSimd};
 use crate::data::RowBlock;
 use crate::error::Result;
 use crate::local_step::gather::Gather;
-use crate::local_step::order::Order;
+use crate::local_step::order::{Order, Places};
 use crate::local_step::{BLOCK, Keep, LocalStep, Read, Units};
 use crate::parallel::{blocks, for_each, map, try_map_with};
 use crate::responsibilities::Responsibilities;
@@ -33,20 +33,23 @@ pub(super) struct Pairs {
 }
 
 impl Pairs {
-    /// A counting sort of a chunk, `k` counting the tail; pairs and units that carry nothing are left out.
-    pub(super) fn sort(&mut self, responsibilities: &Responsibilities, masses: &[f64], k: usize) {
+    /// A counting sort of a chunk, `k` counting the tail; pairs and units that carry nothing are left out. `places` are
+    /// those of the units among the responsibilities.
+    pub(super) fn sort(&mut self, responsibilities: &Responsibilities, places: Places<'_>, masses: &[f64], k: usize) {
         let Self { units, values, starts, weighted } = self;
         *weighted = masses.iter().any(|&mass| mass != 1.0);
         starts.clear();
         starts.resize(k + 1, 0);
-        for_each_carried(responsibilities, masses, |_, component, _| starts[component + 1] += 1);
+        // To count, pairs are best read as they lie; whose mass is zero is known by unit.
+        let counted = if *weighted { places } else { Places::default() };
+        for_each_carried(responsibilities, counted, masses, |_, component, _| starts[component + 1] += 1);
         for component in 0..k {
             starts[component + 1] += starts[component];
         }
         let mut next = starts.clone();
         units.resize(starts[k], 0);
         values.resize(starts[k], 0.0);
-        for_each_carried(responsibilities, masses, |unit, component, value| {
+        for_each_carried(responsibilities, places, masses, |unit, component, value| {
             let at = &mut next[component];
             (units[*at], values[*at]) = (unit, value);
             *at += 1;
@@ -65,6 +68,8 @@ pub(super) struct ChunkUnits<'a, F: Scalar> {
     pub rows: RowBlock<'a, F>,
     /// Where each unit of the chunk stands among them.
     pub order: &'a Order,
+    /// Where it stands among the responsibilities.
+    pub places: Places<'a>,
 }
 
 /// Adds a chunk to a summary.
@@ -98,7 +103,8 @@ pub(super) fn accumulate<F: Scalar>(
     if let Some(log_weight) = step.assign.tail_log_weight() {
         let tail = pairs.starts[summary.n_components()]..;
         let tail = pairs.units[tail.clone()].iter().copied().zip(pairs.values[tail].iter().copied());
-        let rest = add_tail(tail, masses, log_weight, &responsibilities.log_normalizers, summary);
+        let rest =
+            add_tail(tail, masses, log_weight, |unit| responsibilities.log_normalizers[chunk.places.of(unit)], summary);
         summary.log_base_measure += base_measure(step, chunk, &rest);
     } else {
         summary.log_base_measure += base_measure(step, chunk, masses);
@@ -118,8 +124,9 @@ fn base_measure<F: Scalar>(step: &LocalStep<'_, F>, chunk: ChunkUnits<'_, F>, ma
         let read = Read { units: &chunk.order.units[range.clone()], block: chunk.rows.slice(range, d), places: &[] };
         chunk.units.log_base_measures(step.likelihood, read, out);
     });
+    let places = chunk.order.places();
     let of_units = masses.iter().enumerate().filter(|(_, mass)| **mass > 0.0);
-    of_units.map(|(unit, mass)| mass * values[chunk.order.place(unit)]).sum()
+    of_units.map(|(unit, mass)| mass * values[places.of(unit)]).sum()
 }
 
 /// Adds the pairs of the tail, and returns the masses without the tail's part, which are those that base measures
@@ -129,7 +136,7 @@ fn add_tail(
     pairs: impl Iterator<Item = (u32, f64)>,
     masses: &[f64],
     log_weight: f64,
-    log_normalizers: &[f64],
+    log_normalizer: impl Fn(usize) -> f64,
     summary: &mut Summary,
 ) -> Vec<f64> {
     let mut rest = masses.to_vec();
@@ -140,17 +147,23 @@ fn add_tail(
         rest[unit] -= share;
         tail.count += share;
         tail.entropy -= share * log;
-        tail.expected_log_likelihood += share * (log + log_normalizers[unit] - log_weight);
+        tail.expected_log_likelihood += share * (log + log_normalizer(unit) - log_weight);
     }
     rest
 }
 
-/// Calls `take` with the unit, the component and the value of every pair that carries something, in order.
-fn for_each_carried(responsibilities: &Responsibilities, masses: &[f64], mut take: impl FnMut(u32, usize, f64)) {
+/// Calls `take` with the unit, the component and the value of every pair that carries something, in the order of units.
+fn for_each_carried(
+    responsibilities: &Responsibilities,
+    places: Places<'_>,
+    masses: &[f64],
+    mut take: impl FnMut(u32, usize, f64),
+) {
     let Responsibilities { width, components, values, .. } = responsibilities;
-    let pairs = components.chunks_exact(*width).zip(values.chunks_exact(*width));
-    for (unit, ((components, values), &mass)) in (0..).zip(pairs.zip(masses)) {
-        for (&component, &value) in components.iter().zip(values) {
+    for (unit, &mass) in (0..).zip(masses) {
+        let first = places.of(unit as usize) * width;
+        let pairs = components[first..][..*width].iter().zip(&values[first..][..*width]);
+        for (&component, &value) in pairs {
             if value > 0.0 && mass > 0.0 {
                 take(unit, component as usize, value);
             }
@@ -194,7 +207,7 @@ fn sum_piece<F: Scalar>(
         total.entropy += entropy;
         let PieceSpace { places, units: numbers, weights, gather, .. } = work;
         places.clear();
-        places.extend(units.iter().map(|&unit| chunk.order.place(unit as usize) as u32));
+        places.extend(units.iter().map(|&unit| chunk.order.places().of(unit as usize) as u32));
         numbers.clear();
         numbers.extend(units.iter().map(|&unit| chunk.first + unit));
         let read = Read { units: numbers, block: chunk.rows, places };

@@ -32,7 +32,7 @@ pub use assign::{Assign, BlockMut, ByScore, FromLabels, FromPairs, FromTable, Li
 pub use bounds::Bounds;
 use bounds::Known;
 pub use gather::Gather;
-use order::Order;
+use order::{Order, Places};
 pub use state::{LocalState, Memory};
 pub use tap::{Chunk, Tap};
 pub use units::{Read, Units};
@@ -138,22 +138,27 @@ impl<F: Scalar> LocalStep<'_, F> {
             let mut values = vec![0; known.as_ref().map_or(0, |known| known.drifts.len() * order.units.len())];
             evaluated +=
                 self.assign_chunk(units, &order, &mut read, &mut responsibilities, known.as_ref(), &mut values)?;
-            order.restore(&mut responsibilities, &mut scored);
+            // Only taps and gaps need responsibilities in the order of rows; sums find them where they are.
+            let is_restored = !taps.is_empty() || self.keep == Keep::SummaryAndGaps;
+            if is_restored {
+                order.restore(&mut responsibilities, &mut scored);
+            }
+            let places = if is_restored { Places::default() } else { order.places() };
             let list: Vec<u32> = (range.start as u32..range.end as u32).collect();
             let masses = units.masses(&list);
-            log_normalizer +=
-                masses.iter().zip(&responsibilities.log_normalizers).map(|(mass, value)| mass * value).sum::<f64>();
+            let of_unit = |(unit, mass): (usize, &f64)| mass * responsibilities.log_normalizers[places.of(unit)];
+            log_normalizer += masses.iter().enumerate().map(of_unit).sum::<f64>();
             tap::show(taps, units, &list, &responsibilities)?;
             if self.keep != Keep::Nothing {
-                pairs.sort(&responsibilities, &masses, n_columns);
+                pairs.sort(&responsibilities, places, &masses, n_columns);
                 let mut numbers = Vec::new();
                 let rows = units.rows(&order.units, &read, &mut numbers);
-                let chunk = ChunkUnits { units, first: range.start as u32, rows, order: &order };
+                let chunk = ChunkUnits { units, first: range.start as u32, rows, order: &order, places };
                 accumulate::accumulate(self, chunk, &masses, &responsibilities, &pairs, &mut summary)?;
             }
             if let Some(state) = state.as_deref_mut() {
                 for (at, best) in best[range.clone()].iter_mut().enumerate() {
-                    *best = self.ids.get(responsibilities.best(at) as usize).copied();
+                    *best = self.ids.get(responsibilities.best(places.of(at)) as usize).copied();
                 }
                 if let Some(bounds) = state.bounds_mut() {
                     bounds.put(index, range.start, order.units, self.ids, values);

@@ -20,6 +20,18 @@ pub(super) struct Order {
     pub places: Vec<u32>,
 }
 
+/// Where the units of a chunk stand.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct Places<'a>(&'a [u32]);
+
+impl Places<'_> {
+    /// Where unit `unit` of the chunk stands.
+    #[inline]
+    pub fn of(self, unit: usize) -> usize {
+        self.0.get(unit).map_or(unit, |&place| place as usize)
+    }
+}
+
 impl Order {
     /// A counting sort by the last best component; units without one stay behind all others, in their own order.
     pub fn new(units: Range<usize>, state: Option<&LocalState>, ids: &[ComponentId]) -> Self {
@@ -54,9 +66,9 @@ impl Order {
         sorted
     }
 
-    /// Where unit `unit` of the chunk stands.
-    pub fn place(&self, unit: usize) -> usize {
-        self.places.get(unit).map_or(unit, |&place| place as usize)
+    /// Where the units stand.
+    pub fn places(&self) -> Places<'_> {
+        Places(&self.places)
     }
 
     /// Puts responsibilities that stand in this order into the units' own; `space` holds them afterwards as they were.
