@@ -229,7 +229,7 @@ impl<F: Scalar> dyn Likelihood<F> + '_ {
         }
     }
 
-    /// The negative of the part of [`gain`](Self::gain) that does not depend on the responsibilities: the divergence
+    /// The negative of the part of `gain` that does not depend on the responsibilities: the divergence
     /// from the prior, minus the log prior of a point estimate, or nothing.
     ///
     /// # Errors

@@ -49,7 +49,7 @@ impl DirichletProcess {
     /// From the parameters of [`DirichletProcess::ENTRY`].
     ///
     /// # Errors
-    /// [`Error::InvalidArgument`] naming the parameter, [`Error::NotSupported`] for a tail under a prior of the
+    /// [`crate::Error::InvalidArgument`] naming the parameter, [`crate::Error::NotSupported`] for a tail under a prior of the
     /// concentration.
     pub fn new(parameters: &Parameters) -> Result<Self> {
         parameters.check(&Self::ENTRY)?;

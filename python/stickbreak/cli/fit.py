@@ -24,6 +24,7 @@ from stickbreak.cli.summary import described, facts
 from stickbreak.io import datafiles
 from stickbreak.model.likelihoods import Likelihood
 from stickbreak.model.processes import Process
+from stickbreak.model.specification import REGISTRY
 from stickbreak.run.algorithms import Algorithm, Memoized, Stochastic
 from stickbreak.run.moves import USUAL, Move, usual_moves
 
@@ -64,6 +65,12 @@ class NumberOr(click.ParamType):  # type: ignore[type-arg]
         except ValueError:
             noun = "an integer" if self._kind is int else "a number"
             self.fail(f"{value!r} is neither {noun} nor {' nor '.join(map(repr, self._words))}", param, ctx)
+
+
+# Likelihoods that can do without the missing values of a row.
+_MARGINALISING = ", ".join(
+    kebab(name) for name, entry in REGISTRY["likelihoods"].items() if "missing" in entry["supports"]
+)
 
 
 @click.command(cls=Command, short_help="Fit a mixture to the rows of a data file.")
@@ -193,7 +200,7 @@ class NumberOr(click.ParamType):  # type: ignore[type-arg]
     metavar="WORD",
     show_default=True,
     help="What to do with nan in .npy and .npz files: error, or marginalize, by which a row counts with what "
-    "it has (diagonal-gaussian, bernoulli, poisson).",
+    f"it has ({_MARGINALISING}).",
 )
 @threads_option
 @weight_options

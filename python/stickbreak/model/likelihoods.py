@@ -346,7 +346,8 @@ class Categorical(Likelihood):
 
     Column d holds codes from 0 to one less than its number of levels. The order of codes means nothing. Values may be
     missing (``fit(missing="marginalize")``), which leaves out their column; in categorical columns of a pandas data
-    frame, which are read by their codes, a missing value is NaN too. A code that is negative, fractional or beyond the
+    frame, which are read by their codes, a missing value is NaN too. The codes are those of each frame: give all frames
+    the same categories in the same order. A code that is negative, fractional or beyond the
     levels is an error that names its column.
 
     Parameters

@@ -98,10 +98,18 @@ def _number(value: float) -> str:
     return f"{value:.4g}"
 
 
+def _is_symmetric(parameter: NDArray[np.float64]) -> bool:
+    # Two sums of the same products may differ in their last bits.
+    square = parameter.shape[0] == parameter.shape[1]
+    return square and bool((abs(parameter - parameter.T) <= 1e-9 * abs(parameter).max()).all())
+
+
 def _shown(parameter: NDArray[np.float64]) -> str:
-    """Return a few words for a parameter of one component: its first numbers, of a matrix those on the diagonal."""
+    """Return a few words for a parameter of one component: its first numbers, of a covariance those on the diagonal."""
     if parameter.ndim == 0:
         return _number(parameter.item())
+    if parameter.ndim == 2 and not _is_symmetric(parameter):
+        return f"{parameter.shape[0]} x {parameter.shape[1]} numbers"
     numbers = parameter if parameter.ndim == 1 else parameter.diagonal()
     shown = [_number(number) for number in numbers[:_MOST_NUMBERS].tolist()]
     if len(numbers) > _MOST_NUMBERS:

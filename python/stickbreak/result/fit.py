@@ -362,10 +362,11 @@ class Fit(Fitted):
         Returns
         -------
         values : ndarray of float64, shape (n, D)
-            What is there stays as it is. Expected counts and flags are not rounded.
+            What is there stays as it is. Expected counts and flags are not rounded. A missing code of `Categorical` is
+            the most probable one.
         variances : ndarray of float64, shape (n, D)
-            Predictive variances of the missing values, infinite where there is none; 0 for the others. Only with
-            `return_variance`.
+            Predictive variances of the missing values, infinite where there is none; 0 for the others. For a code it is
+            the probability of all other codes. Only with `return_variance`.
 
         Raises
         ------

@@ -68,9 +68,10 @@ class Fitted:
         """Posterior parameters of the components by the names of the likelihood's arguments, read-only.
 
         Each array has K as its first axis and is in the units of the data: for a `Gaussian` mean (K, D),
-        mean_precision (K,), dof (K,) and scale (K, D, D), where E[precision] = dof * inverse(scale). Under
-        stick-breaking priors they stand in falling order of `counts`, which is where the bound is highest (but under
-        ``truncation="stick"`` with a concentration above 1, where another one may have to be the last).
+        mean_precision (K,), dof (K,) and scale (K, D, D), where E[precision] = dof * inverse(scale). For `Categorical`
+        pseudo_counts has the shape (K, D, L), L being the largest number of levels; it is zero beyond those of a
+        column. Under stick-breaking priors they stand in falling order of `counts`, which is where the bound is highest
+        (but under ``truncation="stick"`` with a concentration above 1, where another one may have to be the last).
         """
         return dict(self._components)
 
