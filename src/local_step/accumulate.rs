@@ -24,34 +24,46 @@ const GATHERED: usize = 256;
 /// The (unit, responsibility) pairs of a chunk, sorted by component and then by unit; those of the tail are the last.
 #[derive(Default)]
 pub(super) struct Pairs {
-    units: Vec<u32>,
+    /// Where the unit of each pair stands among the rows of the chunk.
+    rows: Vec<u32>,
     values: Vec<f64>,
     /// Where each component begins; one more at the end.
     starts: Vec<usize>,
-    /// Whether some mass is not one.
-    weighted: bool,
+    /// The masses by row, where some mass is not one.
+    masses: Option<Vec<f64>>,
 }
 
 impl Pairs {
     /// A counting sort of a chunk, `k` counting the tail; pairs and units that carry nothing are left out. `places` are
-    /// those of the units among the responsibilities.
-    pub(super) fn sort(&mut self, responsibilities: &Responsibilities, places: Places<'_>, masses: &[f64], k: usize) {
-        let Self { units, values, starts, weighted } = self;
-        *weighted = masses.iter().any(|&mass| mass != 1.0);
+    /// those of the units among the responsibilities, `order` among the rows.
+    pub(super) fn sort(
+        &mut self,
+        responsibilities: &Responsibilities,
+        places: Places<'_>,
+        order: &Order,
+        of_units: &[f64],
+        k: usize,
+    ) {
+        let Self { rows, values, starts, masses } = self;
+        *masses = of_units.iter().any(|&mass| mass != 1.0).then(|| {
+            let mut by_row = vec![0.0; of_units.len()];
+            of_units.iter().enumerate().for_each(|(unit, &mass)| by_row[order.places().of(unit)] = mass);
+            by_row
+        });
         starts.clear();
         starts.resize(k + 1, 0);
         // To count, pairs are best read as they lie; whose mass is zero is known by unit.
-        let counted = if *weighted { places } else { Places::default() };
-        for_each_carried(responsibilities, counted, masses, |_, component, _| starts[component + 1] += 1);
+        let counted = if masses.is_some() { places } else { Places::default() };
+        for_each_carried(responsibilities, counted, of_units, |_, component, _| starts[component + 1] += 1);
         for component in 0..k {
             starts[component + 1] += starts[component];
         }
         let mut next = starts.clone();
-        units.resize(starts[k], 0);
+        rows.resize(starts[k], 0);
         values.resize(starts[k], 0.0);
-        for_each_carried(responsibilities, places, masses, |unit, component, value| {
+        for_each_carried(responsibilities, places, of_units, |unit, component, value| {
             let at = &mut next[component];
-            (units[*at], values[*at]) = (unit, value);
+            (rows[*at], values[*at]) = (order.places().of(unit as usize) as u32, value);
             *at += 1;
         });
     }
@@ -90,7 +102,7 @@ pub(super) fn accumulate<F: Scalar>(
         .collect();
     let sums = try_map_with(pieces.len(), PieceSpace::default, |work, index| {
         step.cancel.check()?;
-        Ok(sum_piece(step, chunk, masses, pairs, pieces[index].1.clone(), work))
+        Ok(sum_piece(step, chunk, pairs, pieces[index].1.clone(), work))
     })?;
     let p = summary.n_statistics;
     for ((k, _), piece) in pieces.iter().zip(sums) {
@@ -102,7 +114,8 @@ pub(super) fn accumulate<F: Scalar>(
     summary.mass += sum(masses);
     if let Some(log_weight) = step.assign.tail_log_weight() {
         let tail = pairs.starts[summary.n_components()]..;
-        let tail = pairs.units[tail.clone()].iter().copied().zip(pairs.values[tail].iter().copied());
+        let unit = |&row: &u32| chunk.order.units[row as usize] - chunk.first;
+        let tail = pairs.rows[tail.clone()].iter().map(unit).zip(pairs.values[tail].iter().copied());
         let rest =
             add_tail(tail, masses, log_weight, |unit| responsibilities.log_normalizers[chunk.places.of(unit)], summary);
         summary.log_base_measure += base_measure(step, chunk, &rest);
@@ -180,9 +193,6 @@ struct PieceSum {
 /// Space of one task.
 #[derive(Default)]
 struct PieceSpace {
-    /// Where the units stand among the rows of the chunk, and their numbers.
-    places: Vec<u32>,
-    units: Vec<u32>,
     weights: Vec<f64>,
     /// `-weight ln r`, nats.
     entropies: Vec<f64>,
@@ -192,25 +202,20 @@ struct PieceSpace {
 fn sum_piece<F: Scalar>(
     step: &LocalStep<'_, F>,
     chunk: ChunkUnits<'_, F>,
-    masses: &[f64],
     pairs: &Pairs,
     piece: Range<usize>,
     work: &mut PieceSpace,
 ) -> PieceSum {
     let mut total = PieceSum { count: 0.0, entropy: 0.0, statistics: vec![0.0; step.likelihood.n_statistics()] };
-    let masses = pairs.weighted.then_some(masses);
+    let masses = pairs.masses.as_deref();
     for range in blocks(piece.len(), GATHERED) {
         let range = piece.start + range.start..piece.start + range.end;
-        let (units, values) = (&pairs.units[range.clone()], &pairs.values[range]);
-        let (count, entropy) = Instructions::widest().run(Weigh { masses, units, values, into: work });
+        let (rows, values) = (&pairs.rows[range.clone()], &pairs.values[range]);
+        let (count, entropy) = Instructions::widest().run(Weigh { masses, rows, values, into: work });
         total.count += count;
         total.entropy += entropy;
-        let PieceSpace { places, units: numbers, weights, gather, .. } = work;
-        places.clear();
-        places.extend(units.iter().map(|&unit| chunk.order.places().of(unit as usize) as u32));
-        numbers.clear();
-        numbers.extend(units.iter().map(|&unit| chunk.first + unit));
-        let read = Read { units: numbers, block: chunk.rows, places };
+        let PieceSpace { weights, gather, .. } = work;
+        let read = Read { units: &chunk.order.units, block: chunk.rows, places: rows };
         chunk.units.add_statistics(step.likelihood, read, weights, &mut total.statistics, gather);
     }
     total
@@ -218,9 +223,9 @@ fn sum_piece<F: Scalar>(
 
 /// Fills in weights and entropies and returns their sums; compiled for each instruction set.
 struct Weigh<'a> {
-    /// Where all are one, none are given.
+    /// By row; where all are one, none are given.
     masses: Option<&'a [f64]>,
-    units: &'a [u32],
+    rows: &'a [u32],
     values: &'a [f64],
     into: &'a mut PieceSpace,
 }
@@ -231,16 +236,16 @@ impl WithSimd for Weigh<'_> {
     #[allow(clippy::inline_always, reason = "compiled once for each instruction set")]
     #[inline(always)]
     fn with_simd<S: Simd>(self, _: S) -> (f64, f64) {
-        let Self { masses, units, values, into } = self;
-        into.weights.resize(units.len(), 0.0);
+        let Self { masses, rows, values, into } = self;
+        into.weights.resize(rows.len(), 0.0);
         if let Some(masses) = masses {
-            for ((weight, &unit), value) in into.weights.iter_mut().zip(units).zip(values) {
-                *weight = masses[unit as usize] * value;
+            for ((weight, &row), value) in into.weights.iter_mut().zip(rows).zip(values) {
+                *weight = masses[row as usize] * value;
             }
         } else {
             into.weights.copy_from_slice(values);
         }
-        into.entropies.resize(units.len(), 0.0);
+        into.entropies.resize(rows.len(), 0.0);
         for ((entropy, weight), &value) in into.entropies.iter_mut().zip(&into.weights).zip(values) {
             *entropy = -weight * ln_of_positive(value);
         }

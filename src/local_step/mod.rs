@@ -150,7 +150,7 @@ impl<F: Scalar> LocalStep<'_, F> {
             log_normalizer += masses.iter().enumerate().map(of_unit).sum::<f64>();
             tap::show(taps, units, &list, &responsibilities)?;
             if self.keep != Keep::Nothing {
-                pairs.sort(&responsibilities, places, &masses, n_columns);
+                pairs.sort(&responsibilities, places, &order, &masses, n_columns);
                 let mut numbers = Vec::new();
                 let rows = units.rows(&order.units, &read, &mut numbers);
                 let chunk = ChunkUnits { units, first: range.start as u32, rows, order: &order, places };

@@ -88,11 +88,11 @@ pub trait Units<F: Scalar>: Sync {
 /// Units whose rows have been read.
 #[derive(Debug, Clone, Copy)]
 pub struct Read<'a, F> {
-    /// The numbers of the units.
+    /// The numbers of the units of the rows.
     pub units: &'a [u32],
-    /// Rows that were read, theirs among them.
+    /// Rows that were read.
     pub block: RowBlock<'a, F>,
-    /// Where each of the units stands among the rows; empty where the rows are theirs.
+    /// Which of the rows, and of the units, are meant; empty for all.
     pub places: &'a [u32],
 }
 

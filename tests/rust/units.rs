@@ -90,8 +90,8 @@ impl Units<f64> for Nodes {
         _: &mut Gather,
     ) {
         let p = statistics.len();
-        for (&unit, weight) in read.units.iter().zip(weights) {
-            let own = &self.statistics[unit as usize * p..][..p];
+        for (&place, weight) in read.places.iter().zip(weights) {
+            let own = &self.statistics[read.units[place as usize] as usize * p..][..p];
             statistics.iter_mut().zip(own).for_each(|(sum, value)| *sum += weight * value);
         }
     }
