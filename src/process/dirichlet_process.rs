@@ -49,8 +49,8 @@ impl DirichletProcess {
     /// From the parameters of [`DirichletProcess::ENTRY`].
     ///
     /// # Errors
-    /// [`crate::Error::InvalidArgument`] naming the parameter, [`crate::Error::NotSupported`] for a tail under a prior of the
-    /// concentration.
+    /// [`crate::Error::InvalidArgument`] naming the parameter, [`crate::Error::NotSupported`] for a tail under a prior
+    /// of the concentration.
     pub fn new(parameters: &Parameters) -> Result<Self> {
         parameters.check(&Self::ENTRY)?;
         let concentration = Concentration::new(parameters)?;
