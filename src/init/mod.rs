@@ -43,7 +43,7 @@ pub enum Init<'a> {
 
 impl Init<'_> {
     /// The number of components that the start of `n` rows has; of labels the least that holds them all, and `None`
-    /// where the start makes as many as it is asked for.
+    /// where the start can make any number.
     ///
     /// # Errors
     /// [`Error::InvalidArgument`] where there is not a label, or a row of responsibilities, for every row.

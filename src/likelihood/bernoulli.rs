@@ -60,7 +60,7 @@ impl Beta {
         Column::line(success - failure, failure)
     }
 
-    /// Minus the divergence of a row's smoothed mean, but for the row's own part (mathematics 5.2).
+    /// Minus the divergence of a row's smoothed mean, without the row's own part (mathematics 5.2).
     fn divergence(self, prior: Self) -> Column {
         let (success, failure) = log_odds(self.mean());
         let total = prior.total() + 1.0;

@@ -49,7 +49,7 @@ pub trait CountFamily: FromParameters + Debug + Send + Sync + 'static {
     fn column_at(point: f64) -> Column {
         Column::line(point.max(LEAST).ln(), 0.0)
     }
-    /// Minus the divergence of a row's smoothed statistics, but for [`CountFamily::row_divergence`]: a constant and
+    /// Minus the divergence of a row's smoothed statistics, without [`CountFamily::row_divergence`]: a constant and
     /// (D,).
     fn divergence(&self, own: Tallied<'_>) -> (f64, Vec<Column>);
     /// The part of minus the divergence that depends on the row alone.

@@ -82,7 +82,7 @@ impl NormalGamma {
         Column::square(self.shape / self.rate, self.mean, constant)
     }
 
-    /// Minus the divergence of a row's smoothed moments, but for half the logarithm of its variance (mathematics 5.2):
+    /// Minus the divergence of a row's smoothed moments, without half the logarithm of its variance (mathematics 5.2):
     /// `KL(N(m_n, v_n) || N(m, v))` with `v_n = (b_0 + kappa_0 / (kappa_0 + 1) u^2 / 2) / (a_0 + 1/2)`,
     /// `m_n = m_0 + u / (kappa_0 + 1)`, `u = x - m_0`, where the two squares in u are completed to one.
     fn divergence(self, prior: Self) -> Column {

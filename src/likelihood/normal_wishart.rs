@@ -225,7 +225,7 @@ impl NormalWishart {
         }
     }
 
-    /// Minus the divergence of a row's smoothed moments from this component's, but for the term of
+    /// Minus the divergence of a row's smoothed moments from this component's, without the term of
     /// [`NormalWishart::divergence_row_term`] (mathematics 5.2): `KL(N(m_n, S_n) || N(m, B / nu))` with
     /// `S_n = (B_0 + u u^T / (1 + 1/kappa_0)) / (nu_0 + 1)`, `m_n = m_0 + u / (kappa_0 + 1)`, `u = x - m_0`, where
     /// the two squares in u are completed to one.

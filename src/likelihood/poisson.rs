@@ -39,7 +39,7 @@ impl Rate {
         Column::line(theta.max(LEAST).ln(), -theta)
     }
 
-    /// Minus the divergence of a row's smoothed mean, but for the row's own part (mathematics 5.2).
+    /// Minus the divergence of a row's smoothed mean, without the row's own part (mathematics 5.2).
     fn divergence(self, prior: Self) -> Column {
         let (theta, total) = (self.mean(), prior.rate + 1.0);
         Column::line(theta.ln() / total, prior.shape * theta.ln() / total - theta)
