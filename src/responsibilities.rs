@@ -221,6 +221,7 @@ impl<F: Scalar> WithSimd for Normalize<'_, F> {
             2 => slots.write::<2>(components, values),
             4 => slots.write::<4>(components, values),
             8 => slots.write::<8>(components, values),
+            16 => slots.write::<16>(components, values),
             _ => slots.write_one_by_one(*width, components, values),
         }
         Ok(())
@@ -343,15 +344,19 @@ impl Responsibilities {
     /// The component with the largest responsibility of unit `unit`; the lower one of equals.
     pub fn best(&self, unit: usize) -> u32 {
         let slots = unit * self.width..(unit + 1) * self.width;
-        let (components, values) = (&self.components[slots.clone()], &self.values[slots]);
-        let (mut best, mut leader) = (components[0], values[0]);
-        for (&component, &value) in components.iter().zip(values).skip(1) {
-            if value > leader || (value == leader && component < best) {
-                (best, leader) = (component, value);
-            }
-        }
-        best
+        best_of(&self.components[slots.clone()], &self.values[slots])
     }
+}
+
+/// The component with the largest responsibility of one unit; the lower one of equals.
+pub(crate) fn best_of(components: &[u32], values: &[f64]) -> u32 {
+    let (mut best, mut leader) = (components[0], values[0]);
+    for (&component, &value) in components.iter().zip(values).skip(1) {
+        if value > leader || (value == leader && component < best) {
+            (best, leader) = (component, value);
+        }
+    }
+    best
 }
 
 /// The error of a row without any finite log weight: it is not finite itself, or too far away.

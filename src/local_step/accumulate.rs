@@ -35,7 +35,7 @@ pub(super) struct Pairs {
 
 impl Pairs {
     /// A counting sort of a chunk, `k` counting the tail; pairs and units that carry nothing are left out. `places` are
-    /// those of the units among the responsibilities, `order` among the rows.
+    /// those of the units among the responsibilities, which may descend; `order` has those among the rows.
     pub(super) fn sort(
         &mut self,
         responsibilities: &Responsibilities,
@@ -43,6 +43,7 @@ impl Pairs {
         order: &Order,
         of_units: &[f64],
         k: usize,
+        descends: bool,
     ) {
         let Self { rows, values, starts, masses } = self;
         *masses = of_units.iter().any(|&mass| mass != 1.0).then(|| {
@@ -54,14 +55,14 @@ impl Pairs {
         starts.resize(k + 1, 0);
         // To count, pairs are best read as they lie; whose mass is zero is known by unit.
         let counted = if masses.is_some() { places } else { Places::default() };
-        for_each_carried(responsibilities, counted, of_units, |_, component, _| starts[component + 1] += 1);
+        for_each_carried(responsibilities, counted, of_units, descends, |_, component, _| starts[component + 1] += 1);
         for component in 0..k {
             starts[component + 1] += starts[component];
         }
         let mut next = starts.clone();
         rows.resize(starts[k], 0);
         values.resize(starts[k], 0.0);
-        for_each_carried(responsibilities, places, of_units, |unit, component, value| {
+        for_each_carried(responsibilities, places, of_units, descends, |unit, component, value| {
             let at = &mut next[component];
             (rows[*at], values[*at]) = (order.places().of(unit as usize) as u32, value);
             *at += 1;
@@ -170,6 +171,7 @@ fn for_each_carried(
     responsibilities: &Responsibilities,
     places: Places<'_>,
     masses: &[f64],
+    descends: bool,
     mut take: impl FnMut(u32, usize, f64),
 ) {
     let Responsibilities { width, components, values, .. } = responsibilities;
@@ -179,6 +181,8 @@ fn for_each_carried(
         for (&component, &value) in pairs {
             if value > 0.0 && mass > 0.0 {
                 take(unit, component as usize, value);
+            } else if descends {
+                break;
             }
         }
     }

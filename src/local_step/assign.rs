@@ -40,6 +40,11 @@ pub trait Assign<F: Scalar>: Sync {
         None
     }
 
+    /// Whether the responsibilities of every unit descend, so that the first is the best and none follows a zero.
+    fn descends(&self) -> bool {
+        false
+    }
+
     /// Fills in a block of `listed` units, which has the centred `rows`.
     ///
     /// # Errors
@@ -77,6 +82,11 @@ impl<F: Scalar> Assign<F> for ByScore<'_, F> {
 
     fn tail_log_weight(&self) -> Option<f64> {
         self.tail
+    }
+
+    // Where all are kept, they stand in the order of the components.
+    fn descends(&self) -> bool {
+        self.width < self.scorer.n_components()
     }
 
     fn assign(
@@ -117,6 +127,10 @@ pub struct OfShares<'a, F: Scalar> {
 impl<F: Scalar> Assign<F> for OfShares<'_, F> {
     fn width(&self) -> usize {
         self.deal.width
+    }
+
+    fn descends(&self) -> bool {
+        self.deal.descends()
     }
 
     fn assign(

@@ -21,7 +21,7 @@ use crate::component::ComponentId;
 use crate::error::Result;
 use crate::likelihood::Likelihood;
 use crate::parallel::{Cancel, for_each_with};
-use crate::responsibilities::{Responsibilities, TopL};
+use crate::responsibilities::{Responsibilities, TopL, best_of};
 use crate::scoring::{PairBounds, Scratch};
 use crate::simd::Scalar;
 use crate::suffstats::Summary;
@@ -60,6 +60,14 @@ pub enum Keep {
     Summary,
     /// The same, and the merge-entropy gap of every pair that shares a unit.
     SummaryAndGaps,
+}
+
+/// What is filled in of a chunk, in the order in which its units are scored.
+struct ChunkMut<'a, F> {
+    read: &'a mut [F],
+    responsibilities: &'a mut Responsibilities,
+    /// The best component of each, if they are wanted.
+    leaders: &'a mut [u32],
 }
 
 /// One local step, ready to run over any units.
@@ -129,15 +137,18 @@ impl<F: Scalar> LocalStep<'_, F> {
         let mut evaluated = 0;
         let mut pairs = Pairs::default();
         let mut best = vec![None; if state.is_some() { units.len() } else { 0 }];
+        let mut leaders: Vec<u32> = Vec::new();
         for (index, range) in chunks(units, size).enumerate() {
             read.resize(range.len() * units.n_values(), F::ZERO);
             responsibilities.resize(range.len());
-            let order = Order::new(range.clone(), state.as_deref(), self.ids);
+            let last = state.as_deref().filter(|_| order::pays(n_columns, d));
+            let order = Order::new(range.clone(), last, self.ids);
             let bounds = state.as_deref().and_then(LocalState::bounds);
             let known = bounds.map(|bounds| bounds.known(index, range.clone(), self.ids));
             let mut values = vec![0; known.as_ref().map_or(0, |known| known.drifts.len() * order.units.len())];
-            evaluated +=
-                self.assign_chunk(units, &order, &mut read, &mut responsibilities, known.as_ref(), &mut values)?;
+            leaders.resize(if state.is_some() { range.len() } else { 0 }, 0);
+            let out = ChunkMut { read: &mut read, responsibilities: &mut responsibilities, leaders: &mut leaders };
+            evaluated += self.assign_chunk(units, &order, out, known.as_ref(), &mut values)?;
             // Only taps and gaps need responsibilities in the order of rows; sums find them where they are.
             let is_restored = !taps.is_empty() || self.keep == Keep::SummaryAndGaps;
             if is_restored {
@@ -150,15 +161,15 @@ impl<F: Scalar> LocalStep<'_, F> {
             log_normalizer += masses.iter().enumerate().map(of_unit).sum::<f64>();
             tap::show(taps, units, &list, &responsibilities)?;
             if self.keep != Keep::Nothing {
-                pairs.sort(&responsibilities, places, &order, &masses, n_columns);
+                pairs.sort(&responsibilities, places, &order, &masses, n_columns, self.assign.descends());
                 let mut numbers = Vec::new();
                 let rows = units.rows(&order.units, &read, &mut numbers);
                 let chunk = ChunkUnits { units, first: range.start as u32, rows, order: &order, places };
                 accumulate::accumulate(self, chunk, &masses, &responsibilities, &pairs, &mut summary)?;
             }
             if let Some(state) = state.as_deref_mut() {
-                for (at, best) in best[range.clone()].iter_mut().enumerate() {
-                    *best = self.ids.get(responsibilities.best(places.of(at)) as usize).copied();
+                for (&unit, &leader) in order.units.iter().zip(&leaders) {
+                    best[unit as usize] = self.ids.get(leader as usize).copied();
                 }
                 if let Some(bounds) = state.bounds_mut() {
                     bounds.put(index, range.start, order.units, self.ids, values);
@@ -176,8 +187,7 @@ impl<F: Scalar> LocalStep<'_, F> {
         &self,
         units: &dyn Units<F>,
         order: &Order,
-        read: &mut [F],
-        responsibilities: &mut Responsibilities,
+        out: ChunkMut<'_, F>,
         known: Option<&Known<'_>>,
         values: &mut [u16],
     ) -> Result<usize> {
@@ -185,7 +195,8 @@ impl<F: Scalar> LocalStep<'_, F> {
             Some(_) => (order.units.len() / BOUNDED_BLOCKS).next_multiple_of(F::GROUP).clamp(BLOCK, BOUNDED_BLOCK),
             None => BLOCK,
         };
-        let (n_values, width) = (units.n_values(), responsibilities.width);
+        let ChunkMut { read, responsibilities, leaders } = out;
+        let (n_values, width, descends) = (units.n_values(), responsibilities.width, self.assign.descends());
         let origin: Vec<F> = self.likelihood.origin().iter().map(|&value| F::from_f64(value)).collect();
         let outs = responsibilities
             .components
@@ -197,24 +208,38 @@ impl<F: Scalar> LocalStep<'_, F> {
         let n_bounds = known.map_or(0, |known| block * known.drifts.len());
         let mut values = values.chunks_mut(n_bounds.max(1));
         let mut read = read.chunks_mut((block * n_values).max(1));
+        let mut leaders = leaders.chunks_mut(block);
         let items: Vec<_> = outs
             .zip(lists)
-            .map(|(outs, lists)| (((read.next().unwrap_or_default(), outs), lists), values.next().unwrap_or_default()))
+            .map(|items| {
+                let space = (read.next().unwrap_or_default(), values.next().unwrap_or_default());
+                (items, space, leaders.next().unwrap_or_default())
+            })
             .collect();
-        for_each_with(items, Space::default, |space, (((read, outs), ((listed, leads), n_evaluated)), values)| {
-            self.cancel.check()?;
-            let ((components, values_of), log_normalizers) = outs;
-            let listed = Listed { units: listed, leads };
-            units.read(listed.units, &origin, read);
-            let mut numbers = Vec::new();
-            let rows = units.rows(listed.units, read, &mut numbers);
-            let bounds = known.map(|known| {
-                known.copy(listed.units, values);
-                PairBounds { values, drifts: &known.drifts }
-            });
-            let out = BlockMut { components, values: values_of, log_normalizers, n_evaluated, bounds };
-            self.assign.assign(units, listed, rows, out, space)
-        })?;
+        for_each_with(
+            items,
+            Space::default,
+            |space, ((outs, ((listed, leads), n_evaluated)), (read, values), leaders)| {
+                self.cancel.check()?;
+                let ((components, values_of), log_normalizers) = outs;
+                let listed = Listed { units: listed, leads };
+                units.read(listed.units, &origin, read);
+                let mut numbers = Vec::new();
+                let rows = units.rows(listed.units, read, &mut numbers);
+                let bounds = known.map(|known| {
+                    known.copy(listed.units, values);
+                    PairBounds { values, drifts: &known.drifts }
+                });
+                let (of, to) = (&mut *components, &mut *values_of);
+                let out = BlockMut { components: of, values: to, log_normalizers, n_evaluated, bounds };
+                self.assign.assign(units, listed, rows, out, space)?;
+                let pairs = components.chunks_exact(width).zip(values_of.chunks_exact(width));
+                for (leader, (components, values)) in leaders.iter_mut().zip(pairs) {
+                    *leader = if descends { components[0] } else { best_of(components, values) };
+                }
+                Ok(())
+            },
+        )?;
         Ok(n_evaluated.iter().sum())
     }
 }

@@ -10,6 +10,11 @@ use crate::parallel::for_each;
 use crate::responsibilities::Responsibilities;
 use crate::scoring::NO_LEAD;
 
+/// Whether an order pays: of few components in few columns, all are scored sooner than units are sorted.
+pub(super) fn pays(n_components: usize, dimension: usize) -> bool {
+    n_components > 32 || dimension > 4
+}
+
 /// Units of a chunk in the order in which they are scored.
 pub(super) struct Order {
     /// Their numbers.
