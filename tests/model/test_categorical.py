@@ -4,12 +4,14 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+import polars as pl
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 import stickbreak as sb
+from stickbreak.sklearn import BayesianMixture
 from stickbreak.testing import algorithms
 
 Array = NDArray[np.float64]
@@ -118,6 +120,27 @@ def test_categories_are_read_by_their_codes() -> None:
     np.testing.assert_array_equal(found.predict(frame), expected.predict(rows))
     with pytest.raises(sb.InvalidArgument, match="row 4, column 0"):
         sb.fit(model(), frame, n_components=3, **QUIET)
+
+
+def test_the_estimator_reads_categories_and_keeps_their_names() -> None:
+    rows = codes(5, 120, [3, 4])[0]
+    names = np.array(["red", "green", "blue"], dtype=object)
+    colours = pd.Categorical(names[rows[:, 0].astype(int)], categories=names)
+    frame = pd.DataFrame({"colour": colours, "size": rows[:, 1].astype(int)})
+    mixture = BayesianMixture(likelihood=sb.Categorical(), n_components=3, random_state=0)
+    labels = mixture.fit_predict(frame)
+    assert list(mixture.feature_names_in_) == ["colour", "size"]
+    np.testing.assert_array_equal(labels, mixture.fit_predict(rows))
+
+
+def test_a_column_of_text_is_named() -> None:
+    frame = pd.DataFrame({"colour": pd.Categorical(["red", "blue"]), "name": ["a", "b"]})
+    with pytest.raises(sb.InvalidType, match="column 'name' has the dtype"):
+        sb.fit(model(), frame)
+    with pytest.raises(sb.InvalidType, match="column 'colour' has the dtype category"):
+        sb.fit(sb.Mixture(sb.Gaussian()), frame)
+    with pytest.raises(sb.InvalidType, match="column 'name' has the dtype String"):
+        sb.fit(model(), pl.DataFrame({"flag": [True, False], "name": ["a", "b"]}))
 
 
 def test_a_missing_code_is_the_most_probable_one() -> None:

@@ -112,7 +112,7 @@ def rows(
     if likelihood is not None and likelihood._accepts_sparse and _is_sparse(value):
         return _sparse_rows(value, argument, n_columns, minimum)
     if likelihood is not None and likelihood._domain == "codes":
-        value = _with_codes(value)
+        value = with_codes(value)
     array = numeric(value, argument, _ROWS_ALLOWED)
     if array.ndim != 2:
         hint = _hint_on_rank(array, argument, n_columns)
@@ -315,8 +315,19 @@ def numeric(value: object, argument: str, allowed: str) -> NDArray[Any]:
 def _describe_values(value: object, array: NDArray[Any]) -> str:
     if array.ndim == 0:
         return describe(value)
+    for name, dtype in zip(getattr(value, "columns", ()), getattr(value, "dtypes", ()), strict=False):
+        if not _holds_numbers(dtype):
+            return f"{describe(value)} whose column {str(name)!r} has the dtype {dtype}"
     holder = "an array" if isinstance(value, np.ndarray) else describe(value)
     return f"{holder} with values of dtype {array.dtype}"
+
+
+def _holds_numbers(dtype: Any) -> bool:
+    """Return whether a column of this dtype, of pandas or of Polars, holds real numbers."""
+    is_numeric = getattr(dtype, "is_numeric", None)
+    if is_numeric is not None:
+        return bool(is_numeric()) or str(dtype) == "Boolean"
+    return getattr(dtype, "kind", "O") in _NUMBERS
 
 
 def _as_array(value: Any, argument: str, allowed: str) -> NDArray[Any]:
@@ -343,19 +354,21 @@ def _is_pandas_table_of_numbers(value: object) -> bool:
     return (
         pandas is not None
         and isinstance(value, pandas.DataFrame)
-        and all(column.kind in _NUMBERS for column in value.dtypes)
+        and all(map(_holds_numbers, value.dtypes))
     )
 
 
-def _with_codes(value: Any) -> Any:
+def with_codes(value: Any) -> Any:
     """Return a pandas table with the codes of its categories, NaN where there is none; anything else as it is."""
     pandas = sys.modules.get("pandas")
     if pandas is None or not isinstance(value, pandas.DataFrame):
         return value
     names = [isinstance(column, pandas.CategoricalDtype) for column in value.dtypes]
-    known = [name or column.kind in _NUMBERS for name, column in zip(names, value.dtypes, strict=True)]
-    if not any(names) or not all(known):
+    known = [name or _holds_numbers(column) for name, column in zip(names, value.dtypes, strict=True)]
+    if not any(names):
         return value
+    if not all(known):
+        return value.loc[:, [not name for name in names]]  # to be refused for one of these
     rows = np.empty(value.shape)
     for at, name in enumerate(names):
         column = value.iloc[:, at]
@@ -364,7 +377,7 @@ def _with_codes(value: Any) -> Any:
             rows[:, at] = np.where(codes < 0, np.nan, codes)
         else:
             rows[:, at] = column.to_numpy(np.float64, na_value=np.nan)
-    return rows
+    return pandas.DataFrame(rows, index=value.index, columns=value.columns)
 
 
 def _is_sparse(value: object) -> bool:

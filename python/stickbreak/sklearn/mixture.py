@@ -388,7 +388,7 @@ class BayesianMixture(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Density
         """Return rows as the core reads them, after what scikit-learn asks of rows; the first ones set the columns."""
         rows: DenseRows = validate_data(
             self,
-            X,
+            arrays.with_codes(X) if getattr(self.likelihood, "_domain", None) == "codes" else X,
             reset=first,
             accept_sparse="csr" if self._accepts_sparse() else False,
             dtype=[np.float64, np.float32],
