@@ -57,7 +57,7 @@ pub trait Executor {
 pub struct LocalOptions {
     /// Components kept a unit.
     pub sparsity: Sparsity,
-    /// Nats below the best from which on a component is not kept.
+    /// Drop components whose log weight is more than this many nats below the row's best.
     pub margin: Option<f64>,
     /// Bytes that may be spent on bounds that spare scores; with 0 every score is computed to its end.
     pub bounds_memory: usize,

@@ -342,7 +342,7 @@ mod tests {
     /// The gaps of a batch stay valid when fresh components are appended: before its next visit none of its units
     /// belongs to them (mathematics 4.6.3, number 5).
     #[test]
-    fn fresh_components_have_no_gaps_where_nobody_has_met_them() {
+    fn fresh_components_have_no_gaps_before_a_visit_scores_them() {
         let [old, other, fresh] = [0, 1, 2].map(ComponentId);
         let with_gap = |gap: f64| {
             let mut own = summary([2.0, 2.0]);

@@ -136,7 +136,7 @@ pub struct Summary {
 }
 
 impl Summary {
-    /// The summary of no unit at all; `gaps` says whether pair gaps are kept.
+    /// The summary of no unit at all; `gaps`: whether pair gaps are kept.
     pub fn empty(ids: Vec<ComponentId>, n_statistics: usize, gaps: bool) -> Self {
         let k = ids.len();
         Self {

@@ -6,7 +6,7 @@ class StickbreakError(Exception):
 
 
 class _ArgumentError(StickbreakError):
-    """An error that says which argument, what it was, and what it may be.
+    """An error that names the argument, the value found and the values allowed.
 
     Parameters
     ----------

@@ -66,7 +66,7 @@ pub trait Observer {
     fn on_batch(&mut self, pass: usize, done: usize, n_batches: usize);
     /// A pass is complete; `true` ends the run.
     fn on_pass(&mut self, record: &Record) -> bool;
-    /// Whether it wants a checkpoint now; `last` says that the run has ended.
+    /// Whether it wants a checkpoint now; `last`: whether the run has ended.
     fn wants_checkpoint(&mut self, _last: bool) -> bool {
         false
     }

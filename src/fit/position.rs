@@ -10,7 +10,7 @@ use crate::local_step::Work;
 use crate::memo::Memo;
 use crate::moves::MoveState;
 
-/// Everything that changes while a run goes on, but for the local states, which live with the executor.
+/// Everything that changes while a run goes on, except the local states, which live with the executor.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct Position {
     /// The pass it is in.
@@ -22,7 +22,7 @@ pub struct Position {
     /// Time that earlier runs took.
     #[serde(skip)]
     pub seconds: f64,
-    /// The first pass made wholly by this run. What a file says of the passes before may be anything.
+    /// The first pass made wholly by this run. The passes before it, read from a file, may hold anything.
     #[serde(skip)]
     pub first_own: usize,
     /// One record for every complete pass.

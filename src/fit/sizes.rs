@@ -5,7 +5,7 @@ use crate::fit::settings::Settings;
 use crate::init::Init;
 use crate::model::Specification;
 
-/// Components where nothing else says how many and there are no births to find more.
+/// Number of components where nothing else gives one and there are no births to find more.
 const DEFAULT_COMPONENTS: usize = 50;
 
 /// Components that can be told apart while they are scored: whole numbers that float32 holds.

@@ -50,7 +50,7 @@ impl<'a, F: Scalar> Judge<'a, F> {
         Self { model }
     }
 
-    /// What a component adds to the bound but for weights and entropies, nats; nothing if it has no units.
+    /// What a component adds to the bound, without weights and entropies, nats; 0 if it has no units.
     pub fn gain(&self, component: Sufficient<'_>) -> Result<f64> {
         self.model.likelihood.gain(component, self.model.objective)
     }

@@ -5,7 +5,7 @@
 //! the same responsibilities. So at its end sums over batches are exact, every move is judged by them, and no visit is
 //! made for a move alone. It is the same for data in memory and for streams.
 //!
-//! A move is one file: a type that implements [`Move`]. It says what visits look for, what they find and how it is
+//! A move is one file: a type that implements [`Move`]. It defines what visits look for, what they find and how it is
 //! judged. To add one, write that file in `kinds/`, add it to the registry there and a dataclass in Python. What moves
 //! share are services that they ask for in the plan: parts of components to which rows are dealt (`growth.rs`,
 //! `deal.rs`), rows to make parts of (`bags.rs`), gaps of pairs (`gaps.rs`), and a memory of failures (`memory.rs`).

@@ -22,7 +22,7 @@ struct Level {
     /// Positions of the parts of each group; the largest group is the first.
     groups: Vec<Vec<usize>>,
     counts: Vec<f64>,
-    /// The change of the bound but for the weights, nats.
+    /// The change of the bound without that of the weights, nats.
     gain: f64,
     /// The largest term of it.
     largest: f64,
@@ -208,7 +208,7 @@ fn best<F: Scalar>(
 struct Group {
     parts: Vec<usize>,
     part: Part,
-    /// What it adds to the bound but for weights and entropies.
+    /// What it adds to the bound, without weights and entropies.
     gain: f64,
 }
 

@@ -83,7 +83,7 @@ pub struct Found {
 }
 
 impl Found {
-    /// Whether visits that follow this plan can have found this, but for what only moves can tell.
+    /// Whether visits that follow this plan can have found this. What only moves can tell is left out.
     pub(super) fn fits(&self, plan: &Plan, n_statistics: usize, n_batches: usize) -> bool {
         let parts = self.parts.iter().all(|batch| {
             let mut pairs = batch.iter().zip(&plan.proposals);

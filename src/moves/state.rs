@@ -41,8 +41,8 @@ impl MoveState {
         self.found.bags.insert(id, bag);
     }
 
-    /// Whether this can be the state of a run with the components `ids`, but for what only moves can tell: what is read
-    /// from a file may be anything.
+    /// Whether this can be the state of a run with the components `ids`, for a state that was read from a file. What
+    /// only moves can tell is left out.
     pub fn fits(&self, ids: &[ComponentId], n_statistics: usize, n_batches: usize) -> bool {
         self.plan.fits(ids, n_statistics) && self.found.fits(&self.plan, n_statistics, n_batches)
     }

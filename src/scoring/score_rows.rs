@@ -49,7 +49,7 @@ impl<F: Scalar> WithSimd for ScoreRows<'_, '_, F> {
 
 #[allow(clippy::inline_always, reason = "compiled once for each instruction set")]
 impl<F: Scalar> QuadraticScorer<F> {
-    /// Every pair, but for those that are abandoned.
+    /// Every pair except those that are abandoned.
     #[inline(always)]
     fn score_all<S: Simd>(
         &self,
@@ -217,7 +217,7 @@ fn lead_of<F: Scalar>(leads: &[u32], group: usize) -> Option<usize> {
     }
 }
 
-/// Adds the components that are alive, but for the lead.
+/// Adds the components that are alive, except the lead.
 #[allow(clippy::inline_always, reason = "compiled once for each instruction set")]
 #[inline(always)]
 fn push_alive(alive: &[u8], lead: u32, row: u32, pairs: &mut Vec<(u32, u32)>) {

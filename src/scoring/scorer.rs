@@ -184,7 +184,7 @@ pub trait Scorer<F: Scalar>: Send + Sync {
     /// Number of components.
     fn n_components(&self) -> usize;
 
-    /// Offers the log weights of all rows and components to the sink, but for those that are found not to be kept
+    /// Offers the log weights of all rows and components to the sink, except those that are found not to be kept
     /// before they are complete, or, from `bounds`, which are brought up to date, before they are begun.
     fn score_rows(
         &self,

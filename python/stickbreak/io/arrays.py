@@ -351,11 +351,7 @@ def _as_array(value: Any, argument: str, allowed: str) -> NDArray[Any]:
 def _is_pandas_table_of_numbers(value: object) -> bool:
     """Return whether NumPy reads numbers as objects here: beside booleans, and in nullable columns, pandas says so."""
     pandas = sys.modules.get("pandas")
-    return (
-        pandas is not None
-        and isinstance(value, pandas.DataFrame)
-        and all(map(_holds_numbers, value.dtypes))
-    )
+    return pandas is not None and isinstance(value, pandas.DataFrame) and all(map(_holds_numbers, value.dtypes))
 
 
 def with_codes(value: Any) -> Any:

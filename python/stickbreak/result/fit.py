@@ -246,7 +246,7 @@ class Fit(Fitted):
         X : array_like of shape (n, D)
             The rows.
         sparse : bool
-            Whether to keep only as many components a row as the fit did, normalised among themselves.
+            Whether to keep at most L components a row, normalised, where L is the `sparsity` of the fit.
         tail : bool
             Whether to add a last column for all components beyond K, which a fit under ``truncation="tail"`` gives
             responsibilities too. Otherwise those of the K components are normalised among themselves.

@@ -28,7 +28,7 @@ class Checkpoint:
 
     If the file exists, the fit goes on from it, and ends with the same bits as one that was never stopped; so the same
     call, made again after a crash, finishes the work, and made again after the end returns the result. The data, their
-    weights and order, the model and all settings must be those that the file was written for, but for `max_passes`,
+    weights and order, the model and all settings must be those that the file was written for, except `max_passes`,
     `tol`, `threads`, `progress` and `callbacks`: a fit may go on for longer; of several starts (`n_init`) only the one
     that was under way does, and those that had ended stay as they were. Otherwise `CheckpointError` is raised
     and the file is left as it is. Use a path for one fit at a time.
@@ -80,7 +80,7 @@ class Resumed:
     Parameters
     ----------
     index : int
-        The run it was written in; 0 but for fits with several starts.
+        The run it was written in; 0 except in fits with several starts.
     run : bytes, optional
         The state of that run; None where there is no file.
     best : FitState, optional

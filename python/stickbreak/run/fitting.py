@@ -68,15 +68,16 @@ def fit(
     data : array_like of shape (n, D), callable, or path
         The rows: an array, a memory map, a pandas, Polars or Arrow table, or nested lists; at least two rows. float32
         and float64 are used as they are, float16 becomes float32, integers and booleans become float64, which a
-        `ConversionWarning` says once. float32 is scored in float32; counts, entropies and the bound are float64 always.
-        Data larger than memory are a memory map, a function without arguments that returns an iterator of blocks of
-        rows, or the path of a Parquet file, which needs PyArrow. Of the last two one batch and one block are in memory
-        at a time; they are read again in every pass, must bring the same rows each time, and need ``shuffle=False``.
+        `ConversionWarning` reports once. float32 is scored in float32; counts, entropies and the bound are always
+        float64. Data larger than memory are a memory map, a function without arguments that returns an iterator of
+        blocks of rows, or the path of a Parquet file, which needs PyArrow. Of the last two one batch and one block are
+        in memory at a time. They are read again in every pass, must bring the same rows each time, and need
+        ``shuffle=False``.
     algorithm : Full, Memoized or Stochastic, optional
         How to maximise. Default: ``Memoized(moves=(Birth(), Merge(), Delete()))``, which finds the number of
         components, or ``Memoized()`` where the model takes no moves: `FiniteDirichlet`, ``truncation="stick"``,
         ``SphericalGaussian(base="product")``; with ``shuffle=False`` for data that are read in blocks. An algorithm
-        that is given has the moves that it says, by itself none.
+        that is given has the moves that it names, by itself none.
     n_components : int, optional
         K, the number of components to start from, 1 to n; only moves change it later. Default: the process's own
         number, else that of `init`, else 1 with `Birth` or `Split` among the moves, else the smaller of 50 and n.
@@ -102,10 +103,10 @@ def fit(
         Weights of the rows, at least 0, of a sum from 1e-100 to 1e12. Weight 2 means two equal rows with the same
         responsibilities.
     missing : {"error", "marginalize"}
-        What to do with missing values (NaN): raise an error, or let each row count with the values that it has, which
+        What to do with missing values (NaN): raise an error, or let each row count with the values that it has. That
         is exact for `DiagonalGaussian`, `Bernoulli`, `Categorical` and `Poisson`, and refused (NotSupported) for the
-        others and for
-        sparse arrays. Rows without any value have no part in the fit, which an `EmptyRowsWarning` says.
+        others and for sparse arrays. Rows without any value have no part in the fit, which an `EmptyRowsWarning`
+        reports.
     progress : bool, optional
         Whether to show a progress bar on stderr. Default: on a terminal, after two seconds.
     callbacks : iterable of callables
@@ -123,7 +124,7 @@ def fit(
     Raises
     ------
     InvalidType
-        An argument has the wrong type; the error's `argument` says which.
+        An argument has the wrong type; the error's `argument` names it.
     InvalidArgument
         An argument has a value that is not allowed, among them NaN or infinity in `data`.
     NotSupported

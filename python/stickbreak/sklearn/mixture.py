@@ -313,7 +313,7 @@ class BayesianMixture(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Density
         X : ndarray of float64, shape (n_samples, D)
             Independent rows.
         y : ndarray of int64, shape (n_samples,)
-            What `predict` says of each of them. The component that a row was drawn from is not always the most
+            What `predict` returns for them. The component that a row was drawn from is not always the most
             probable one, and a row from the left-over weight of a `DirichletProcess` has none.
         """
         fitted = self._fitted()

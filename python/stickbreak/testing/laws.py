@@ -85,7 +85,7 @@ def check_recomputed_elbo(
 
     - one more pass of `Full` from the fit reports the bound of that table, or, where that is higher, of the table with
       its columns in falling order of their sums;
-    - so does a start from the table with many batches, but for the order;
+    - so does a start from the table with many batches, except for the order;
     - the bound of the fit, `Fit.evaluate` on its data and the bound of the table stand in this order, because each is
       the last one maximised over one more factor.
 
