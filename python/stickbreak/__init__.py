@@ -40,6 +40,7 @@ from stickbreak.model.likelihoods import (
 )
 from stickbreak.model.mixture import Mixture
 from stickbreak.model.processes import DirichletProcess, FiniteDirichlet, PitmanYor
+from stickbreak.result.combining import Clusters, Join
 from stickbreak.result.fit import Fit
 from stickbreak.result.history import MoveReport, Record, StopReason
 from stickbreak.result.labelling import LabelShare, label_shares
@@ -55,6 +56,7 @@ __all__ = [
     "Categorical",
     "Checkpoint",
     "CheckpointError",
+    "Clusters",
     "ConversionWarning",
     "Delete",
     "DiagonalGaussian",
@@ -68,6 +70,7 @@ __all__ = [
     "InternalError",
     "InvalidArgument",
     "InvalidType",
+    "Join",
     "KnownCovarianceGaussian",
     "LabelShare",
     "Memoized",

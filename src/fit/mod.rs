@@ -1,6 +1,7 @@
 //! The run: from data and a specification to a fitted mixture.
 
 mod algorithm;
+mod clusters;
 mod engine;
 mod fitted;
 mod history;
@@ -22,8 +23,9 @@ use crate::parallel::Cancel;
 use crate::simd::Scalar;
 
 pub use algorithm::Algorithm;
+pub use clusters::{Join, Joins};
 pub use engine::{Engine, Run};
-pub use fitted::Fitted;
+pub use fitted::{Assigned, Fitted};
 pub use history::{Observer, Record, StopReason};
 pub use position::{Identity, Position};
 pub use settings::{Cut, Settings};

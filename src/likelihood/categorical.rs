@@ -7,7 +7,7 @@ use crate::likelihood::counts::{Tallied, Tally};
 use crate::likelihood::multinomial::Words;
 use crate::likelihood::{AtPoint, Draw, Estimate, Frame, FromParameters};
 use crate::parameters::{Parameters, vector};
-use crate::registry::{DefaultValue, Entry, Feature, Parameter, ParameterKind, Range, Support};
+use crate::registry::{DefaultValue, Entry, Feature, Parameter, ParameterKind::NumberOrVector, Range, Support};
 use crate::rng::{Choices, Generator};
 use crate::scoring::{Codes, Column, RowFunction};
 
@@ -37,12 +37,8 @@ impl FromParameters for Levels {
         faces: &["scores", "points", "imputation", "draws", "urn"],
         supports: &[Support::always(Feature::Missing), Support::always(Feature::Moves)],
         parameters: &[
-            Parameter::new("pseudo_counts", ParameterKind::NumberOrVector(Range::POSITIVE), DefaultValue::Data),
-            Parameter::new(
-                "levels",
-                ParameterKind::NumberOrVector(Range::closed(1.0, MOST_LEVELS as f64)),
-                DefaultValue::Data,
-            ),
+            Parameter::new("pseudo_counts", NumberOrVector(Range::POSITIVE), DefaultValue::Data),
+            Parameter::new("levels", NumberOrVector(Range::closed(1.0, MOST_LEVELS as f64)), DefaultValue::Data),
         ],
         ..Entry::new("Categorical")
     };

@@ -44,12 +44,12 @@ impl Codes {
         self.starts.windows(2).map(|pair| pair[0] as usize..pair[1] as usize)
     }
 
-    /// The levels that a row has; a missing value has none.
+    /// The levels that a row has. A missing value has none. Nor has any other value that is no level of its column:
+    /// rows are checked before a fit, but an array may change during it.
     pub fn levels<'a, F: Scalar>(&'a self, row: &'a [F]) -> impl Iterator<Item = u32> + 'a {
-        row.iter().zip(self.starts.windows(2)).filter(|(x, _)| !x.is_nan()).map(|(x, pair)| {
-            let level = pair[0] + x.to_f64() as u32;
-            debug_assert!(level < pair[1], "a code beyond the levels is refused before it is scored");
-            level
+        row.iter().zip(self.starts.windows(2)).filter_map(|(x, pair)| {
+            let code = x.to_f64();
+            (code >= 0.0 && code < f64::from(pair[1] - pair[0])).then(|| pair[0] + code as u32)
         })
     }
 

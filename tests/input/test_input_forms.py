@@ -190,7 +190,7 @@ def test_what_is_wrong_with_a_polars_table_is_said(rows: np.ndarray) -> None:
         (frame.with_columns(c=polars.lit("x")), sb.InvalidType, "DataFrame"),
         (frame.lazy(), sb.InvalidType, "collect"),
         (frame.select([]), sb.InvalidArgument, "column"),
-        (frame["a"], sb.InvalidArgument, "reshape"),
+        (frame["a"], sb.InvalidArgument, "to_frame"),
     ]:
         with pytest.raises(kind) as caught:
             bits(wrong, rows)

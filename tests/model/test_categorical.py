@@ -133,6 +133,24 @@ def test_the_estimator_reads_categories_and_keeps_their_names() -> None:
     np.testing.assert_array_equal(labels, mixture.fit_predict(rows))
 
 
+@pytest.mark.parametrize("code", [3.0, 1e300, -1.0, 0.5, np.inf])
+def test_codes_that_change_during_a_fit_never_reach_another_column(code: float) -> None:
+    rows = codes(7, 60, [3, 3, 3])[0]
+
+    def change(_: sb.Record) -> None:
+        rows[:, 0] = code
+
+    fit = sb.fit(model(), rows, sb.Full(max_passes=4, tol=0), n_components=2, callbacks=[change], **QUIET)
+    prior = np.zeros((2, 3, 3)) + 0.5
+    counts = (fit.components["pseudo_counts"] - prior).sum(axis=(0, 2))
+    np.testing.assert_allclose(counts, [60.0 if code == 0.5 else 0.0, 60.0, 60.0])
+
+
+def test_a_series_is_told_how_to_become_a_table() -> None:
+    with pytest.raises(sb.InvalidArgument, match=r"data\.to_frame\(\)"):
+        sb.fit(model(), pd.Series([0, 1, 1]))
+
+
 def test_a_column_of_text_is_named() -> None:
     frame = pd.DataFrame({"colour": pd.Categorical(["red", "blue"]), "name": ["a", "b"]})
     with pytest.raises(sb.InvalidType, match="column 'name' has the dtype"):

@@ -5,7 +5,7 @@ use pyo3::exceptions::PyKeyError;
 use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyDict};
 use stickbreak::component::ComponentId;
-use stickbreak::fit::{Fitted, Limits, StopReason};
+use stickbreak::fit::{Fitted, Joins, Limits, StopReason};
 use stickbreak::local_step::Keep;
 use stickbreak::model::Objective;
 use stickbreak::process::Concentration;
@@ -210,6 +210,31 @@ impl FitState {
             self.fitted.assign(&view, width, tail, cancel)
         }))?;
         Ok((table(py, assigned.components, width)?, table(py, assigned.values, width)?))
+    }
+
+    /// The joins of components into clusters: the entropy before them, (one, other, gap, overlap) of each, and the
+    /// cluster of each component.
+    #[allow(clippy::type_complexity)]
+    fn joins<'py>(
+        &self,
+        py: Python<'py>,
+        rows: AnyRows<'_>,
+        weights: Option<PyReadonlyArray1<'_, f64>>,
+        n_clusters: Option<usize>,
+        threads: Option<usize>,
+    ) -> PyResult<(f64, Vec<(usize, usize, f64, f64)>, Bound<'py, PyArray1<i64>>)> {
+        let width = self.width(Some(self.fitted.sparsity), false)?;
+        let weights = self::weights(weights.as_ref())?;
+        let (joins, groups) = with_rows!(&rows, |view| run_quietly(py, threads, |cancel| {
+            let assigned = self.fitted.assign(&view, width, false, cancel)?;
+            let n = assigned.log_normalizers.len();
+            let masses = weights.map_or_else(|| vec![1.0; n], <[f64]>::to_vec);
+            let joins = Joins::new(&assigned, &masses, self.fitted.summary.n_components(), cancel)?;
+            let groups = joins.groups(n_clusters)?;
+            Ok((joins, groups))
+        }))?;
+        let list = joins.joins.iter().map(|join| (join.clusters.0, join.clusters.1, join.gap, join.overlap)).collect();
+        Ok((joins.entropy, list, vector(py, groups)))
     }
 
     fn log_predictive<'py>(

@@ -115,7 +115,7 @@ def rows(
         value = with_codes(value)
     array = numeric(value, argument, _ROWS_ALLOWED)
     if array.ndim != 2:
-        hint = _hint_on_rank(array, argument, n_columns)
+        hint = _hint_on_rank(array, argument, n_columns, hasattr(value, "to_frame"))
         raise invalid_argument(argument, f"of shape {array.shape}", _ROWS_ALLOWED, hint)
     _check_shape(array.shape, argument, n_columns, minimum)
     single = array.dtype.kind == "f" and array.dtype.itemsize <= 4
@@ -207,12 +207,12 @@ def _check_held(array: NDArray[Any], argument: str) -> None:
         raise invalid_argument(argument, f"with the value {int(array.max())}", "whole numbers from 0 to 2^53")
 
 
-def _hint_on_rank(array: NDArray[Any], argument: str, n_columns: int | None) -> str:
+def _hint_on_rank(array: NDArray[Any], argument: str, n_columns: int | None, is_column: bool) -> str:
     if array.ndim != 1 or array.size == 0:
         return ""
     if n_columns == array.size:
         return f"for a single row write {argument}.reshape(1, -1)"
-    return f"for a single column write {argument}.reshape(-1, 1)"
+    return f"for a single column write {argument}.{'to_frame()' if is_column else 'reshape(-1, 1)'}"
 
 
 def say_converted(found: np.dtype[Any], wanted: np.dtype[Any]) -> None:

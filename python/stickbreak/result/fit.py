@@ -7,11 +7,11 @@ from numpy.typing import ArrayLike, NDArray
 
 from stickbreak import checks
 from stickbreak.io import arrays
-from stickbreak.result import comparing, display, responsibilities
-from stickbreak.result.fitted import Fitted
+from stickbreak.result import combining, comparing, display, responsibilities
+from stickbreak.result.imputing import Imputing
 
 
-class Fit(Fitted):
+class Fit(Imputing):
     """A fitted mixture, as `fit` and `load` return it. It does not change, and it does not hold the data.
 
     K is the number of components, D the number of columns, n the number of rows. All logarithms are natural, so
@@ -330,110 +330,71 @@ class Fit(Fitted):
             return self._state.log_plug_in(self._rows(X), checks.threads(threads))
         return self._state.log_predictive(self._rows(X), checks.threads(threads))
 
-    @overload
-    def impute(
-        self, X: ArrayLike, *, return_variance: Literal[False] = False, threads: int | None = None
-    ) -> NDArray[np.float64]: ...
+    def combine(
+        self,
+        X: ArrayLike,
+        *,
+        n_clusters: int | None = None,
+        sample_weight: ArrayLike | None = None,
+        threads: int | None = None,
+    ) -> combining.Clusters:
+        r"""Join components that overlap into clusters.
 
-    @overload
-    def impute(
-        self, X: ArrayLike, *, return_variance: Literal[True], threads: int | None = None
-    ) -> tuple[NDArray[np.float64], NDArray[np.float64]]: ...
+        A cluster that is no Gaussian is fitted by several components, whose rows have responsibilities for more than
+        one of them. The join of clusters a and b removes the entropy
 
-    def impute(
-        self, X: ArrayLike, *, return_variance: bool = False, threads: int | None = None
-    ) -> NDArray[np.float64] | tuple[NDArray[np.float64], NDArray[np.float64]]:
-        r"""Return rows with each missing value replaced by its expectation given the values that the row has.
+        .. math:: G_{ab} = \sum_n \omega_n \{h(r_{na}) + h(r_{nb}) - h(r_{na} + r_{nb})\}, \quad h(r) = -r \log r
 
-        .. math:: E[x_d \mid x_o] = \sum_k r_k \mu_{kd}, \quad r_k \propto E_q[w_k] \, p(x_o \mid \lambda_k)
-
-        with the predictive mean :math:`\mu_{kd}` of component k; the prior has the left-over weight. For a fit with
-        ``missing="marginalize"``. Expectations understate the spread of values; `sample_missing` does not.
+        ([1]_, section 3). The pair whose gap is the largest share of what it would be if no row told the two apart,
+        :math:`N_a \log(1 + N_b / N_a) + N_b \log(1 + N_a / N_b)`, is joined first.
 
         Parameters
         ----------
         X : array_like of shape (n, D)
-            The rows, dense; NaN where a value is missing.
-        return_variance : bool
-            Whether to return the variances too.
+            The rows, those of the fit or a sample of them.
+        n_clusters : int, optional
+            The number of clusters, from 1 to that of the components with rows. Default: joins are made up to the
+            largest fall of the overlap, to a tenth or less from at least 0.01; without such a fall, as long as the
+            overlap is at least 0.15. `Clusters.joins` has the overlaps.
+        sample_weight : array_like of shape (n,), optional
+            Weights of the rows, at least 0, not all zero.
         threads : int, optional
             The number of threads.
 
         Returns
         -------
-        values : ndarray of float64, shape (n, D)
-            What is there stays as it is. Expected counts and flags are not rounded. A missing code of `Categorical` is
-            the most probable one.
-        variances : ndarray of float64, shape (n, D)
-            Predictive variances of the missing values, infinite where there is none; 0 for the others. For a code it is
-            the probability of all other codes. Only with `return_variance`.
+        Clusters
+            Which component belongs to which cluster, what each join removes of the entropy, and `predict`.
 
         Raises
         ------
         InvalidType, InvalidArgument
             An argument is not as described.
-        NotSupported
-            The fit does not allow missing values.
+
+        References
+        ----------
+        .. [1] Baudry, J.-P., Raftery, A. E., Celeux, G., Lo, K. and Gottardo, R. (2010). Combining mixture components
+               for clustering. Journal of Computational and Graphical Statistics 19.
 
         Examples
         --------
         >>> import numpy as np
         >>> import stickbreak as sb
         >>> rng = np.random.default_rng(0)
-        >>> X = np.repeat([[0.0, 0.0], [9.0, 9.0]], 50, axis=0) + rng.normal(size=(100, 2))
-        >>> X[0, 1] = np.nan
-        >>> model = sb.Mixture(likelihood=sb.DiagonalGaussian())
-        >>> fit = sb.fit(model, X, n_components=2, missing="marginalize")
-        >>> bool(abs(fit.impute(X)[0, 1]) < 1)
-        True
+        >>> squares = rng.uniform(-1, 1, size=(2000, 2)) + np.repeat([[0.0, 0.0], [4.0, 0.0]], 1000, axis=0)
+        >>> fit = sb.fit(sb.Mixture(likelihood=sb.Gaussian()), squares)
+        >>> clusters = fit.combine(squares)
+        >>> fit.n_occupied > 2, clusters.n_clusters
+        (True, 2)
+        >>> labels = clusters.predict(squares)
         """
-        self._check_missing("impute")
-        both = self._state.impute(self._rows(X), checks.threads(threads))
-        return both if checks.flag("return_variance", return_variance) else both[0]
-
-    def sample_missing(self, X: ArrayLike, *, seed: int = 0, threads: int | None = None) -> NDArray[np.float64]:
-        """Return rows with each missing value drawn from its predictive distribution given the values the row has.
-
-        Several draws, with several seeds, make a multiple imputation.
-
-        Parameters
-        ----------
-        X : array_like of shape (n, D)
-            The rows, dense; NaN where a value is missing.
-        seed : int
-            Decides the draw; 0 to 2**64 - 1.
-        threads : int, optional
-            The number of threads.
-
-        Returns
-        -------
-        ndarray of float64, shape (n, D)
-            What is there stays as it is.
-
-        Raises
-        ------
-        InvalidType, InvalidArgument
-            An argument is not as described.
-        NotSupported
-            The fit does not allow missing values.
-
-        Examples
-        --------
-        >>> import numpy as np
-        >>> import stickbreak as sb
-        >>> X = np.random.default_rng(0).integers(2, size=(100, 3)).astype(float)
-        >>> X[0, 1] = np.nan
-        >>> fit = sb.fit(sb.Mixture(likelihood=sb.Bernoulli()), X, n_components=2, missing="marginalize")
-        >>> bool(fit.sample_missing(X)[0, 1] in (0, 1))
-        True
-        """
-        self._check_missing("sample_missing")
-        return self._state.sample_missing(self._rows(X), checks.seed(seed), checks.threads(threads))
-
-    def _check_missing(self, what: str) -> None:
-        if self._state.missing != "marginalize":
-            reason = "it was fitted to data without missing values"
-            raise checks.not_supported("missing", f"{what} of this fit", reason, 'fit(..., missing="marginalize")')
+        if n_clusters is not None:
+            n_clusters = checks.integer("n_clusters", n_clusters, minimum=1)
+        rows = self._rows(X)
+        weights = arrays.sample_weights(sample_weight, rows.shape[0])
+        entropy, joins, groups = self._state.joins(rows, weights, n_clusters, checks.threads(threads))
+        made = tuple(combining.Join((one, other), gap, overlap) for one, other, gap, overlap in joins)
+        return combining.Clusters(groups, entropy, made, self)
 
     def sample(self, n: int, *, seed: int = 0) -> NDArray[np.float64]:
         """Draw rows from the posterior predictive distribution, the density of `log_predictive`.

@@ -1,0 +1,118 @@
+"""Missing values of new rows under a fit: their means, and draws of them."""
+
+from typing import Literal, overload
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from stickbreak import checks
+from stickbreak.result.fitted import Fitted
+
+
+class Imputing(Fitted):
+    """A fit that fills in missing values."""
+
+    @overload
+    def impute(
+        self, X: ArrayLike, *, return_variance: Literal[False] = False, threads: int | None = None
+    ) -> NDArray[np.float64]: ...
+
+    @overload
+    def impute(
+        self, X: ArrayLike, *, return_variance: Literal[True], threads: int | None = None
+    ) -> tuple[NDArray[np.float64], NDArray[np.float64]]: ...
+
+    def impute(
+        self, X: ArrayLike, *, return_variance: bool = False, threads: int | None = None
+    ) -> NDArray[np.float64] | tuple[NDArray[np.float64], NDArray[np.float64]]:
+        r"""Return rows with each missing value replaced by its expectation given the values that the row has.
+
+        .. math:: E[x_d \mid x_o] = \sum_k r_k \mu_{kd}, \quad r_k \propto E_q[w_k] \, p(x_o \mid \lambda_k)
+
+        with the predictive mean :math:`\mu_{kd}` of component k; the prior has the left-over weight. For a fit with
+        ``missing="marginalize"``. Expectations understate the spread of values; `sample_missing` does not.
+
+        Parameters
+        ----------
+        X : array_like of shape (n, D)
+            The rows, dense; NaN where a value is missing.
+        return_variance : bool
+            Whether to return the variances too.
+        threads : int, optional
+            The number of threads.
+
+        Returns
+        -------
+        values : ndarray of float64, shape (n, D)
+            What is there stays as it is. Expected counts and flags are not rounded. A missing code of `Categorical` is
+            the most probable one.
+        variances : ndarray of float64, shape (n, D)
+            Predictive variances of the missing values, infinite where there is none; 0 for the others. For a code it is
+            the probability of all other codes. Only with `return_variance`.
+
+        Raises
+        ------
+        InvalidType, InvalidArgument
+            An argument is not as described.
+        NotSupported
+            The fit does not allow missing values.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> import stickbreak as sb
+        >>> rng = np.random.default_rng(0)
+        >>> X = np.repeat([[0.0, 0.0], [9.0, 9.0]], 50, axis=0) + rng.normal(size=(100, 2))
+        >>> X[0, 1] = np.nan
+        >>> model = sb.Mixture(likelihood=sb.DiagonalGaussian())
+        >>> fit = sb.fit(model, X, n_components=2, missing="marginalize")
+        >>> bool(abs(fit.impute(X)[0, 1]) < 1)
+        True
+        """
+        self._check_missing("impute")
+        both = self._state.impute(self._rows(X), checks.threads(threads))
+        return both if checks.flag("return_variance", return_variance) else both[0]
+
+    def sample_missing(self, X: ArrayLike, *, seed: int = 0, threads: int | None = None) -> NDArray[np.float64]:
+        """Return rows with each missing value drawn from its predictive distribution given the values the row has.
+
+        Several draws, with several seeds, make a multiple imputation.
+
+        Parameters
+        ----------
+        X : array_like of shape (n, D)
+            The rows, dense; NaN where a value is missing.
+        seed : int
+            Decides the draw; 0 to 2**64 - 1.
+        threads : int, optional
+            The number of threads.
+
+        Returns
+        -------
+        ndarray of float64, shape (n, D)
+            What is there stays as it is.
+
+        Raises
+        ------
+        InvalidType, InvalidArgument
+            An argument is not as described.
+        NotSupported
+            The fit does not allow missing values.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> import stickbreak as sb
+        >>> X = np.random.default_rng(0).integers(2, size=(100, 3)).astype(float)
+        >>> X[0, 1] = np.nan
+        >>> fit = sb.fit(sb.Mixture(likelihood=sb.Bernoulli()), X, n_components=2, missing="marginalize")
+        >>> bool(fit.sample_missing(X)[0, 1] in (0, 1))
+        True
+        """
+        self._check_missing("sample_missing")
+        return self._state.sample_missing(self._rows(X), checks.seed(seed), checks.threads(threads))
+
+    def _check_missing(self, what: str) -> None:
+        if self._state.missing != "marginalize":
+            reason = "it was fitted to data without missing values"
+            raise checks.not_supported("missing", f"{what} of this fit", reason, 'fit(..., missing="marginalize")')
