@@ -134,3 +134,11 @@ def test_bad_arguments_are_named(arguments: dict[str, Any], error: type[Exceptio
     fit = sb.fit(MODEL, X, init=np.repeat([0, 1, 2], 50), progress=False)
     with pytest.raises(error, match=text):
         fit.combine(X, **arguments)
+
+
+def test_rows_are_needed() -> None:
+    X = np.random.default_rng(0).normal(size=(50, 2))
+    fit = sb.fit(MODEL, X, progress=False)
+    with pytest.raises(sb.InvalidArgument, match="at least 1 rows"):
+        fit.combine(X[:0])
+    assert fit.combine(X[:1]).n_clusters == 1

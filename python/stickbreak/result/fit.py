@@ -390,7 +390,7 @@ class Fit(Imputing):
         """
         if n_clusters is not None:
             n_clusters = checks.integer("n_clusters", n_clusters, minimum=1)
-        rows = self._rows(X)
+        rows = self._rows(X, minimum=1)
         weights = arrays.sample_weights(sample_weight, rows.shape[0])
         entropy, joins, groups = self._state.joins(rows, weights, n_clusters, checks.threads(threads))
         made = tuple(combining.Join((one, other), gap, overlap) for one, other, gap, overlap in joins)

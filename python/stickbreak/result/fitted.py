@@ -197,9 +197,9 @@ class Fitted:
     def __reduce__(self) -> tuple[Any, ...]:
         return type(self)._from_parts, self._to_parts()
 
-    def _rows(self, X: object) -> arrays.Rows:
+    def _rows(self, X: object, minimum: int = 0) -> arrays.Rows:
         kind = type(self.model.likelihood)
-        return arrays.rows(X, likelihood=kind, n_columns=self._state.dimension, minimum=0)
+        return arrays.rows(X, likelihood=kind, n_columns=self._state.dimension, minimum=minimum)
 
 
 def _read_only(array: NDArray[np.float64]) -> NDArray[np.float64]:
