@@ -57,8 +57,8 @@ impl Joins {
         Ok(Self { entropy, joins, counts, occupied })
     }
 
-    /// The cluster of each component, from 0 for the largest, or -1 for components without rows, for `n` clusters or,
-    /// without a number, for as many as the overlaps advise.
+    /// The cluster of each component, from 0 for the largest, or -1 for components without rows, for `n` clusters, or,
+    /// without `n`, for the number that the overlaps give (`number_of_joins`).
     ///
     /// # Errors
     /// [`Error::InvalidArgument`] for more clusters than components.
