@@ -67,7 +67,8 @@ pub struct LocalOptions {
 
 /// Runs every batch in this process, on the pool of threads it is called from.
 pub struct InProcess<'a, F: Scalar> {
-    model: &'a Model<F>,
+    /// With the base measure of the last visit.
+    model: Model<F>,
     source: &'a dyn BatchSource<F>,
     options: LocalOptions,
     cancel: Cancel,
@@ -87,7 +88,7 @@ impl<'a, F: Scalar> InProcess<'a, F> {
     /// # Errors
     /// [`Error::NotSupported`] for a source that does not know its number of batches or cannot be read again.
     pub fn new(
-        model: &'a Model<F>,
+        model: &Model<F>,
         source: &'a dyn BatchSource<F>,
         options: LocalOptions,
         cancel: Cancel,
@@ -101,7 +102,7 @@ impl<'a, F: Scalar> InProcess<'a, F> {
             )
         })?;
         Ok(Self {
-            model,
+            model: model.clone(),
             source,
             options,
             cancel,
@@ -184,7 +185,10 @@ impl<'a, F: Scalar> InProcess<'a, F> {
         edits: &EditLog,
         taps: &mut [&mut dyn Tap],
     ) -> Result<Outcome> {
-        let scorer = globals.scorer(self.model)?;
+        if globals.base != self.model.base.parameters {
+            self.model = self.model.with_base(globals.base.clone())?;
+        }
+        let scorer = globals.scorer(&self.model)?;
         let width = self.options.sparsity.clamp(scorer.n_components());
         self.states[batch].replay(edits);
         self.drift(&globals.ids, scorer.as_ref());
@@ -228,7 +232,7 @@ impl<F: Scalar> Executor for InProcess<'_, F> {
         let mut seen = Seen::default();
         let Outcome { mut summary, work, .. } = self.local_step(batch, &units, globals, edits, &mut [&mut seen])?;
         let look = Look {
-            model: self.model,
+            model: &self.model,
             plan,
             batch,
             units: &units,

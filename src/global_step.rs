@@ -6,6 +6,7 @@ use crate::component::ComponentId;
 use crate::error::{Error, Result};
 use crate::likelihood::Density;
 use crate::model::Model;
+use crate::parameters::Parameters;
 use crate::process::Allocation;
 use crate::scoring::Scorer;
 use crate::simd::Scalar;
@@ -25,6 +26,8 @@ pub struct Globals {
     pub statistics: Vec<f64>,
     /// q of the weights.
     pub allocation: Allocation,
+    /// Parameters of the base measure.
+    pub base: Parameters,
 }
 
 impl Globals {
@@ -41,6 +44,7 @@ impl Globals {
             allocation: model.allocate(summary),
             counts,
             statistics: summary.statistics.clone(),
+            base: model.base.parameters.clone(),
         }
     }
 

@@ -9,6 +9,7 @@ pub mod component;
 pub mod data;
 pub mod elbo;
 pub mod error;
+pub mod evidence;
 pub mod executor;
 pub mod fit;
 pub mod global_step;

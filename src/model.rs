@@ -5,8 +5,9 @@ use std::sync::Arc;
 use crate::data::{Allowed, Moments};
 use crate::error::{Error, Result};
 use crate::likelihood::{self, Frame, Likelihood};
-use crate::parameters::Parameters;
+use crate::parameters::{Parameters, Value};
 use crate::process::{self, Allocation, Weights};
+use crate::registry::{PRIOR, RESOLUTION};
 use crate::simd::Scalar;
 use crate::suffstats::Summary;
 
@@ -21,6 +22,17 @@ pub struct Named {
     pub parameters: Parameters,
 }
 
+impl Named {
+    /// Names the parameters of a likelihood that files of earlier versions do not have.
+    pub fn add_absent(&mut self) {
+        for entry in likelihood::ENTRIES.iter().filter(|entry| entry.name == self.name) {
+            for parameter in [PRIOR, RESOLUTION].iter().filter(|one| entry.parameters.contains(one)) {
+                self.parameters.0.entry(parameter.name.to_owned()).or_insert(Value::Absent);
+            }
+        }
+    }
+}
+
 /// A mixture as the user specified it, or with all parameters filled in.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Specification {
@@ -32,6 +44,17 @@ pub struct Specification {
     pub objective: Objective,
     /// Whether rows may have missing values (NaN).
     pub missing: bool,
+    /// What is estimated of the base measure, once the data are known; nothing where it stays as it is.
+    pub estimated: Option<Estimated>,
+}
+
+/// What is estimated of a base measure (mathematics 7).
+#[derive(Debug, Clone, PartialEq)]
+pub struct Estimated {
+    /// Names of the parameters.
+    pub free: Vec<String>,
+    /// All parameters as the rule has them: where estimation started, and what guards it.
+    pub start: Parameters,
 }
 
 impl Specification {
@@ -40,8 +63,41 @@ impl Specification {
     /// # Errors
     /// [`crate::Error::InvalidArgument`] naming the parameter.
     pub fn resolve(&self, data: &Moments) -> Result<Self> {
-        let parameters = likelihood::resolve(&self.likelihood.name, &self.likelihood.parameters, data)?;
-        Ok(Self { likelihood: Named { name: self.likelihood.name.clone(), parameters }, ..self.clone() })
+        let Named { name, parameters: given } = &self.likelihood;
+        let mut parameters = likelihood::resolve(name, given, data)?;
+        parameters.0.insert(PRIOR.name.to_owned(), given.0.get(PRIOR.name).cloned().unwrap_or(Value::Absent));
+        let free = if self.can_estimate()? { likelihood::estimated(name, given) } else { Vec::new() };
+        let estimated = (!free.is_empty()).then(|| Estimated { free, start: parameters.clone() });
+        Ok(Self { likelihood: Named { name: name.clone(), parameters }, estimated, ..self.clone() })
+    }
+
+    /// The specification with other parameters of its likelihood.
+    #[must_use]
+    pub fn with_base(&self, parameters: Parameters) -> Self {
+        Self { likelihood: Named { name: self.likelihood.name.clone(), parameters }, ..self.clone() }
+    }
+
+    /// Sets what is estimated, as a file has it: names, and the values of these that estimation started from.
+    ///
+    /// # Errors
+    /// [`Error::InvalidArgument`] for names that cannot be estimated, or values that are no parameters.
+    pub fn set_estimated(&mut self, free: Vec<String>, values: Parameters) -> Result<()> {
+        let Named { name, parameters } = &self.likelihood;
+        let known = likelihood::estimated(name, &Parameters::default());
+        if let Some(other) = free.iter().find(|other| !known.contains(other) || values.is_absent(other)) {
+            return Err(Error::invalid("estimated", format!("{other:?}"), format!("among {}", known.join(", "))));
+        }
+        let mut start = parameters.clone();
+        start.0.extend(values.0);
+        likelihood::check(name, &start)?;
+        self.estimated = Some(Estimated { free, start });
+        Ok(())
+    }
+
+    /// Whether base measures can be estimated: what is maximised is then a bound that all terms of which can be
+    /// computed again under another base measure. That of a tail cannot.
+    fn can_estimate(&self) -> Result<bool> {
+        Ok(self.objective == Objective::Variational && !self.weights()?.has_tail())
     }
 
     /// The values that rows may have.
@@ -58,12 +114,18 @@ impl Specification {
     /// As [`Specification::resolve`].
     pub fn build<F: Scalar>(&self, origin: Vec<f64>) -> Result<Model<F>> {
         let frame = Frame { origin, missing: self.missing };
-        let likelihood: Arc<dyn Likelihood<F>> =
-            likelihood::build(&self.likelihood.name, &self.likelihood.parameters, frame)?;
+        let Named { name, parameters } = &self.likelihood;
+        let likelihood: Arc<dyn Likelihood<F>> = likelihood::build(name, parameters, frame.clone())?;
         if self.objective == Objective::Map {
             likelihood.check_mode()?;
         }
-        Ok(Model { likelihood, process: self.weights()?, objective: self.objective })
+        let base = BaseMeasure {
+            frame,
+            likelihood: name.clone(),
+            parameters: parameters.clone(),
+            estimated: self.estimated.clone(),
+        };
+        Ok(Model { likelihood, process: self.weights()?, objective: self.objective, base: Arc::new(base) })
     }
 
     /// The process as a prior on weights that serves the objective.
@@ -90,6 +152,17 @@ impl Specification {
     }
 }
 
+/// The base measure of a model: its likelihood in words.
+#[derive(Debug, Clone, PartialEq)]
+pub struct BaseMeasure {
+    likelihood: String,
+    frame: Frame,
+    /// All parameters.
+    pub parameters: Parameters,
+    /// What is estimated of them.
+    pub estimated: Option<Estimated>,
+}
+
 /// A mixture ready to compute with rows of type `F`.
 #[derive(Debug, Clone)]
 pub struct Model<F: Scalar> {
@@ -99,9 +172,20 @@ pub struct Model<F: Scalar> {
     pub process: Arc<dyn Weights>,
     /// What is maximised.
     pub objective: Objective,
+    /// The base measure.
+    pub base: Arc<BaseMeasure>,
 }
 
 impl<F: Scalar> Model<F> {
+    /// The same model with other parameters of its base measure.
+    ///
+    /// # Errors
+    /// [`Error::InvalidArgument`] where they are none.
+    pub fn with_base(&self, parameters: Parameters) -> Result<Self> {
+        let likelihood = likelihood::build(&self.base.likelihood, &parameters, self.base.frame.clone())?;
+        Ok(Self { likelihood, base: Arc::new(BaseMeasure { parameters, ..(*self.base).clone() }), ..self.clone() })
+    }
+
     /// The optimal q of the weights given a summary.
     pub fn allocate(&self, summary: &Summary) -> Allocation {
         // Counts of emptied components may be left below zero by the rounding of sums and differences.

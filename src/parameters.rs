@@ -2,12 +2,14 @@
 
 use std::collections::BTreeMap;
 
+use serde::{Deserialize, Serialize};
+
 use crate::error::{Error, Result};
 use crate::real::Plain;
 use crate::registry::{DefaultValue, Entry, Parameter, ParameterKind, Range};
 
 /// The value of one parameter.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub enum Value {
     /// Not given: follows the data.
     Absent,
@@ -25,7 +27,7 @@ pub enum Value {
 }
 
 /// Parameters by name.
-#[derive(Debug, Clone, PartialEq, Default)]
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 pub struct Parameters(pub BTreeMap<String, Value>);
 
 impl Parameters {
@@ -86,16 +88,15 @@ impl Parameters {
         Err(Error::invalid(parameter.name, Value::Number(value), allowed))
     }
 
-    /// The word called `parameter`, or its default.
+    /// The word called `parameter`, or its default; empty where it is absent and may be.
     ///
     /// # Errors
     /// [`Error::InvalidArgument`] where it is something else or not one of its words.
     pub fn word<'a>(&'a self, parameter: &Parameter) -> Result<&'a str> {
-        let (ParameterKind::Word(words), DefaultValue::Word(usual)) = (parameter.kind, parameter.default) else {
-            unreachable!("{} is a word", parameter.name)
-        };
+        let ParameterKind::Word(words) = parameter.kind else { unreachable!("{} is a word", parameter.name) };
+        let usual = if let DefaultValue::Word(usual) = parameter.default { usual } else { "" };
         let word = self.text(parameter.name, usual)?;
-        if words.contains(&word) {
+        if words.contains(&word) || (word.is_empty() && parameter.default == DefaultValue::Data) {
             return Ok(word);
         }
         let known: Vec<String> = words.iter().map(|known| format!("{known:?}")).collect();
@@ -135,7 +136,7 @@ impl Parameters {
                     self.given(parameter).map(drop)
                 }
                 ParameterKind::NumberOrGamma(_) | ParameterKind::Vector => self.vector(name).map(drop),
-                ParameterKind::NumberOrVector(range) => self.numbers(name, None, range).map(drop),
+                ParameterKind::NumberOrVector(_) => self.numbers(parameter, None).map(drop),
                 ParameterKind::NumberOrMatrix(_) | ParameterKind::Matrix => self.square(name).map(drop),
                 ParameterKind::Integer { .. } => self.integer(parameter).map(drop),
                 ParameterKind::Word(_) => self.word(parameter).map(drop),
@@ -161,15 +162,37 @@ impl Parameters {
         }
     }
 
+    /// Whether there is no value called `name`.
+    pub fn is_absent(&self, name: &str) -> bool {
+        matches!(self.0.get(name), None | Some(Value::Absent))
+    }
+
+    /// These with the values of `others` in the place of their own.
+    #[must_use]
+    pub fn with<const N: usize>(&self, others: [(&str, Value); N]) -> Self {
+        let mut all = self.clone();
+        all.0.extend(Self::from_pairs(others).0);
+        all
+    }
+
     /// One number for all columns, or a vector with one for each, all in [`Range::POSITIVE`].
     ///
     /// # Errors
     /// [`Error::InvalidArgument`] where it is something else, or a vector of another length than `d`, if that is known.
     pub fn positives(&self, name: &str, d: Option<usize>) -> Result<Option<Vec<f64>>> {
-        self.numbers(name, d, Range::POSITIVE)
+        self.numbers_within(name, d, Range::POSITIVE)
     }
 
-    fn numbers(&self, name: &str, d: Option<usize>, range: Range) -> Result<Option<Vec<f64>>> {
+    /// The same of a parameter with a range of its own.
+    ///
+    /// # Errors
+    /// As [`Parameters::positives`].
+    pub fn numbers(&self, parameter: &Parameter, d: Option<usize>) -> Result<Option<Vec<f64>>> {
+        let range = parameter.kind.range().unwrap_or(Range::POSITIVE);
+        self.numbers_within(parameter.name, d, range)
+    }
+
+    fn numbers_within(&self, name: &str, d: Option<usize>, range: Range) -> Result<Option<Vec<f64>>> {
         let values = match self.0.get(name) {
             Some(Value::Array { .. }) => self.vector(name)?.map(<[f64]>::to_vec),
             _ => self.number(name)?.map(|value| vec![value; d.unwrap_or(1)]),

@@ -100,6 +100,9 @@ pub enum DefaultValue {
     Required,
     /// It follows the data.
     Data,
+    /// It follows the data at first, and is then estimated by evidence (mathematics 7), unless [`PRIOR`] says
+    /// otherwise.
+    Evidence,
     /// A number, which may be whole, or a flag.
     Number(f64),
     /// A word.
@@ -158,6 +161,16 @@ impl Parameter {
         Self { name, kind, default }
     }
 }
+
+/// Whether the base measure is estimated. Absent, it is.
+pub const PRIOR: Parameter = Parameter::new("prior", ParameterKind::Word(&["rule"]), DefaultValue::Data);
+
+/// The width of the cells to which the values of each column are rounded (mathematics 7.5); 0 for none.
+pub const RESOLUTION: Parameter = Parameter::new(
+    "resolution",
+    ParameterKind::NumberOrVector(Range { least: 0.0, greatest: 1e150, below: false }),
+    DefaultValue::Data,
+);
 
 /// Largest integer parameter: components are numbered in 32 bits, and the last two numbers are reserved.
 pub const LARGEST_INTEGER: u32 = u32::MAX - 1;

@@ -27,6 +27,8 @@ pub struct Moments {
     pub covariance: Vec<f64>,
     /// The largest value of each column, (D,); only of codes, otherwise empty.
     pub largest: Vec<f64>,
+    /// The width of the cells to which the values of each column are rounded, (D,); 0 where there are none.
+    pub resolution: Vec<f64>,
     /// A number that tells these rows and weights, in this order, from others.
     pub fingerprint: u64,
 }
@@ -78,7 +80,8 @@ pub fn moments<F: Scalar>(
         }
     };
     let Means { n_rows, mass, mean, largest, fingerprint, .. } = means;
-    Ok(Moments { n_rows, mass, mean, variance, covariance, largest, fingerprint })
+    let resolution = vec![0.0; d];
+    Ok(Moments { n_rows, mass, mean, variance, covariance, largest, resolution, fingerprint })
 }
 
 /// What the first reading finds.

@@ -6,6 +6,7 @@ use std::time::Instant;
 use crate::component::Edit;
 use crate::elbo;
 use crate::error::{Error, Result};
+use crate::evidence;
 use crate::executor::Executor;
 use crate::fit::history::{Observer, Record, StopReason};
 use crate::fit::position::{Identity, Position};
@@ -16,14 +17,15 @@ use crate::memo::Memo;
 use crate::model::Model;
 use crate::moves::{Plan, Report, Round};
 use crate::parallel::Cancel;
+use crate::parameters::Parameters;
 use crate::rng::{Purpose, permutation, stream};
 use crate::simd::Scalar;
 use crate::suffstats::Summary;
 
 /// What a run needs besides the batches.
 pub struct Engine<'a, F: Scalar> {
-    /// The model.
-    pub model: &'a Model<F>,
+    /// The model, with the base measure of the pass.
+    pub model: Model<F>,
     /// What a checkpoint of this run says of it.
     pub identity: &'a Identity,
     /// How it is run.
@@ -41,6 +43,8 @@ pub struct Run {
     pub summary: Summary,
     /// Its bound, nats; NaN where it does not cover all data.
     pub elbo: f64,
+    /// Parameters of its base measure.
+    pub base: Parameters,
     /// One record a pass.
     pub history: Vec<Record>,
     /// Why it ended.
@@ -57,7 +61,7 @@ impl<F: Scalar> Engine<'_, F> {
     /// # Errors
     /// [`Error::Numerical`]; [`Error::Source`] where no pass was completed.
     pub fn run(
-        &self,
+        mut self,
         executor: &mut dyn Executor,
         mut position: Position,
         observer: &mut dyn Observer,
@@ -66,6 +70,10 @@ impl<F: Scalar> Engine<'_, F> {
         let mut error = None;
         if let Some(round) = &self.round {
             round.check(&position.moves, &position.memo.total().ids)?;
+        }
+        if position.base != self.model.base.parameters {
+            let failed = |_| Error::Checkpoint { message: "it is damaged: its base measure".to_owned() };
+            self.adopt(self.model.with_base(position.base.clone()).map_err(failed)?);
         }
         if position.pass == 0 && position.done == 0 && self.settings.max_passes > 0 {
             self.reorder(&mut position)?;
@@ -90,7 +98,8 @@ impl<F: Scalar> Engine<'_, F> {
             }
             self.reorder(&mut position)?;
             let reports = self.move_on(&mut position)?;
-            let record = self.record(&position, reports)?;
+            let gain = self.raise_evidence(&mut position);
+            let record = self.record(&position, reports, gain)?;
             position.history.push(record.clone());
             (position.pass, position.done, position.work) = (position.pass + 1, 0, Work::default());
             if observer.on_pass(&record) {
@@ -115,10 +124,14 @@ impl<F: Scalar> Engine<'_, F> {
         };
         let estimate = |position: Position, stop_reason, error| {
             let summary = position.memo.total().clone();
-            Ok(Run { summary, elbo: f64::NAN, history: position.history, stop_reason, error })
+            let Position { base, history, .. } = position;
+            Ok(Run { summary, elbo: f64::NAN, base, history, stop_reason, error })
         };
         match closed {
-            Ok((summary, elbo)) => Ok(Run { summary, elbo, history: position.history, stop_reason, error }),
+            Ok((summary, elbo)) => {
+                let Position { base, history, .. } = position;
+                Ok(Run { summary, elbo, base, history, stop_reason, error })
+            }
             Err(Error::Cancelled) => estimate(position, StopReason::Interrupted, None),
             Err(failure @ Error::Source { .. }) => estimate(position, StopReason::SourceError, Some(failure)),
             Err(failure) => Err(failure),
@@ -134,7 +147,7 @@ impl<F: Scalar> Engine<'_, F> {
         cancel: &Cancel,
     ) -> Result<(Summary, f64)> {
         let n_batches = executor.n_batches();
-        let globals = Globals::new(self.model, position.memo.total(), (position.pass * n_batches) as u64);
+        let globals = Globals::new(&self.model, position.memo.total(), (position.pass * n_batches) as u64);
         let mut total = Summary::empty(globals.ids.clone(), position.memo.total().n_statistics, true);
         for batch in 0..n_batches {
             cancel.check()?;
@@ -144,7 +157,7 @@ impl<F: Scalar> Engine<'_, F> {
         if let Some(edit) = self.falling(&total)? {
             total.apply(&edit)?;
         }
-        let elbo = elbo::collapsed(self.model, &total)?.total();
+        let elbo = elbo::collapsed(&self.model, &total)?.total();
         Ok((total, elbo))
     }
 
@@ -157,12 +170,36 @@ impl<F: Scalar> Engine<'_, F> {
         Ok(reports)
     }
 
+    /// Raises the base measure to its evidence under what the pass has found (mathematics 7.1). Returns the gain, nats.
+    fn raise_evidence(&mut self, position: &mut Position) -> f64 {
+        let memo = &position.memo;
+        if !memo.is_complete() && !self.settings.algorithm.estimates() {
+            return 0.0;
+        }
+        let Some((model, gain)) = evidence::raise(&self.model, memo.total()) else { return 0.0 };
+        position.base = model.base.parameters.clone();
+        // What was no gain under another base measure may be one now.
+        if gain > memo.total().n_components() as f64 {
+            position.moves.end_waits();
+        }
+        self.adopt(model);
+        gain
+    }
+
+    fn adopt(&mut self, model: Model<F>) {
+        if let Some(round) = &mut self.round {
+            round.model = model.clone();
+        }
+        self.model = model;
+    }
+
     /// Why no further pass is made, if none is.
     fn ended(&self, position: &mut Position) -> Option<StopReason> {
         // The start may give a row more components than the local step will, so its bound is nothing to compare the
         // first one with. NaN stands for a pass that has nothing to compare with.
         if let [.., before, last] = position.history.as_slice() {
-            let gain = (last.elbo - before.elbo) / position.memo.mass_visited().max(1.0);
+            let gain = (last.objective - before.objective).max(last.base_measure_gain);
+            let gain = gain / position.memo.mass_visited().max(1.0);
             let total = position.memo.total();
             let is_small = self.settings.tol > 0.0 && gain < self.settings.tol;
             let Position { moves, pass, .. } = position;
@@ -196,7 +233,7 @@ impl<F: Scalar> Engine<'_, F> {
         for &batch in &order[position.done..] {
             cancel.check()?;
             let visits = pass * n_batches + position.done;
-            let globals = Globals::new(self.model, position.memo.total(), visits as u64);
+            let globals = Globals::new(&self.model, position.memo.total(), visits as u64);
             let visit = executor.visit(batch as usize, &globals, &position.edits, &position.moves.plan)?;
             if let Some(round) = &self.round {
                 round.take(&mut position.moves, batch as usize, visit.findings)?;
@@ -262,23 +299,26 @@ impl<F: Scalar> Engine<'_, F> {
     }
 
     fn bound(&self, memo: &Memo) -> Result<f64> {
-        if memo.is_complete() { Ok(elbo::collapsed(self.model, memo.total())?.total()) } else { Ok(f64::NAN) }
+        if memo.is_complete() { Ok(elbo::collapsed(&self.model, memo.total())?.total()) } else { Ok(f64::NAN) }
     }
 
-    fn record(&self, position: &Position, moves: Vec<Report>) -> Result<Record> {
+    fn record(&self, position: &Position, moves: Vec<Report>, base_measure_gain: f64) -> Result<Record> {
         let elbo = self.bound(&position.memo)?;
+        let objective = elbo + evidence::guard(&self.model)?;
         let before = position.history.get(position.first_own..).and_then(<[Record]>::last);
-        let before = before.map_or(f64::NAN, |last| last.elbo);
+        let before = before.map_or(f64::NAN, |last| last.objective);
         // float32 scores may cost the last digits.
         let total = position.memo.total();
         let n_columns = total.n_components() + usize::from(self.model.process.has_tail());
         let dropped = self.settings.local.margin.map_or(0.0, |margin| total.mass * n_columns as f64 * (-margin).exp());
-        let fell = F::NAME == "float64" && elbo < before - dropped - 1e-8 * (1.0 + before.abs());
-        debug_assert!(!fell, "the bound fell from {before} to {elbo}");
+        let fell = F::NAME == "float64" && objective < before - dropped - 1e-8 * (1.0 + before.abs());
+        debug_assert!(!fell, "the objective fell from {before} to {objective}");
         Ok(Record {
             index: position.pass,
             seconds: position.seconds + self.started.elapsed().as_secs_f64(),
             elbo,
+            objective,
+            base_measure_gain,
             n_components: position.memo.total().n_components(),
             proposed: moves.iter().map(|report| report.proposed).sum(),
             accepted: moves.iter().map(|report| report.accepted).sum(),

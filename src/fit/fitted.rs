@@ -6,6 +6,7 @@ use crate::component::ComponentId;
 use crate::data::{RowUnits, Rows, check_rows};
 use crate::elbo::collapsed;
 use crate::error::{Error, Result};
+use crate::evidence;
 use crate::fit::history::{Record, StopReason};
 use crate::fit::prepare::check_form;
 use crate::fit::sizes::check_numbers;
@@ -86,6 +87,14 @@ impl Fitted {
         self.specification.build(self.origin.clone())
     }
 
+    /// The bound and the guard of the base measure (mathematics 7.1): what fits of the same data are compared by, nats.
+    ///
+    /// # Errors
+    /// As [`Fitted::model`], and [`Error::Numerical`].
+    pub fn objective(&self) -> Result<f64> {
+        Ok(self.elbo + evidence::guard(&self.model::<f64>()?)?)
+    }
+
     /// Checks that the parts fit together and that every component has a posterior: what a file must pass before it
     /// is believed.
     ///
@@ -142,6 +151,7 @@ impl Fitted {
             return Err(format(format!("the bound is nan, but the fit ended by {}", self.stop_reason.name())));
         }
         let bound = collapsed(&model, summary).map_err(|error| format(error.to_string()))?.total();
+        evidence::guard(&model).map_err(|error| format(error.to_string()))?;
         let close = (bound - self.elbo).abs() <= 1e-6 * (1.0 + bound.abs());
         if !bound.is_finite() || !(close || self.elbo.is_nan()) {
             return Err(format(format!("the bound of the summary is {}, not {}", Plain(bound), Plain(self.elbo))));

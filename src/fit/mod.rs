@@ -63,7 +63,7 @@ pub fn fit<F: Scalar>(
         Some(bytes) => prepared.resume(bytes, &mut executor)?,
         None => prepared.start()?,
     };
-    let (model, identity) = (&prepared.model, &prepared.identity);
+    let (model, identity) = (prepared.model.clone(), &prepared.identity);
     let engine = Engine { model, identity, round: prepared.round(), settings: job.settings, started };
     let run = engine.run(&mut executor, position, observer, cancel)?;
     Ok(prepared.finish(run))

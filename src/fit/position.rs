@@ -9,6 +9,7 @@ use crate::fit::history::Record;
 use crate::local_step::Work;
 use crate::memo::Memo;
 use crate::moves::MoveState;
+use crate::parameters::Parameters;
 
 /// Everything that changes while a run goes on, except the local states, which live with the executor.
 #[derive(Debug, Clone, Serialize, Deserialize)]
@@ -27,6 +28,8 @@ pub struct Position {
     pub first_own: usize,
     /// One record for every complete pass.
     pub history: Vec<Record>,
+    /// Parameters of the base measure.
+    pub base: Parameters,
     /// What the batches contributed.
     pub memo: Memo,
     /// All edits of the list of components.
@@ -37,7 +40,7 @@ pub struct Position {
 
 impl Position {
     /// Before the first visit.
-    pub fn first(memo: Memo, edits: EditLog) -> Self {
+    pub fn first(memo: Memo, edits: EditLog, base: Parameters) -> Self {
         Self {
             pass: 0,
             done: 0,
@@ -45,6 +48,7 @@ impl Position {
             seconds: 0.0,
             first_own: 0,
             history: Vec::new(),
+            base,
             memo,
             edits,
             moves: MoveState::default(),
@@ -126,7 +130,7 @@ mod tests {
         (start.counts, start.mass) = (vec![3.0, 1.0], 4.0);
         let mut memo = Memo::starting_from(start.clone(), 2, 4.0);
         memo.replace(1, start.scale(0.5)).expect("the same components");
-        Position { done: 1, ..Position::first(memo, edits) }
+        Position { done: 1, ..Position::first(memo, edits, Parameters::default()) }
     }
 
     struct Nothing;

@@ -81,7 +81,7 @@ impl<'a, F: Scalar> Prepared<'a, F> {
     pub(super) fn round(&self) -> Option<Round<'_, F>> {
         let settings = self.job.settings;
         (!self.moves.is_empty()).then_some(Round {
-            model: &self.model,
+            model: self.model.clone(),
             moves: &self.moves,
             sparsity: settings.local.sparsity,
             margin: settings.local.margin,
@@ -117,7 +117,7 @@ impl<'a, F: Scalar> Prepared<'a, F> {
         if settings.algorithm.estimates() {
             memo = memo.into_estimate(self.mass);
         }
-        let mut position = Position::first(memo, edits);
+        let mut position = Position::first(memo, edits, self.model.base.parameters.clone());
         if k == 1 && settings.moves.grow() {
             position.moves.start_from(ComponentId(0), first_rows(rows, settings)?);
         }
@@ -146,7 +146,7 @@ impl<'a, F: Scalar> Prepared<'a, F> {
         let n_more = self.sizes.columns - self.sizes.components;
         Fitted {
             origin: self.model.likelihood.origin().to_vec(),
-            specification: self.specification.clone(),
+            specification: self.specification.with_base(run.base),
             n_rows: self.n_rows,
             sparsity: local.sparsity.clamp(run.summary.n_components() + n_more),
             margin: local.margin,

@@ -69,7 +69,7 @@ struct Ended {
 }
 
 impl<F: Scalar> Job<'_, F> {
-    /// Fits from each of the starts and keeps the highest bound. Where nothing says how many components there are at
+    /// Fits from each of the starts and keeps the highest objective. Where nothing says how many components there are at
     /// first, and they can grow, every second start is wide, and comes after the others. A stop from outside, or a
     /// source that fails, ends all starts: the best fit so far is returned and says why.
     ///
@@ -169,7 +169,7 @@ impl Standing {
                     self.n_wide = Some(n_wide(first));
                 }
                 for fit in fits {
-                    self.keep(fit);
+                    self.keep(fit)?;
                 }
                 (stop, error)
             }
@@ -182,12 +182,17 @@ impl Standing {
         self.best.take().map(|best| Some(Fitted { stop_reason, error, ..best })).ok_or(Error::Cancelled)
     }
 
-    /// Keeps a fit with a higher bound than all before; one without a bound is the best only where there is no other.
-    fn keep(&mut self, fit: Fitted) {
-        let bound = |fit: &Fitted| if fit.elbo.is_nan() { f64::NEG_INFINITY } else { fit.elbo };
-        if self.best.as_ref().is_none_or(|best| bound(&fit) > bound(best)) {
+    /// Keeps a fit with a higher objective than all before; one without is the best only where there is no other.
+    fn keep(&mut self, fit: Fitted) -> Result<()> {
+        let value = |fit: &Fitted| Ok(fit.objective().map(|value| if value.is_nan() { f64::NEG_INFINITY } else { value })?);
+        let is_best = match &self.best {
+            Some(best) => value(&fit)? > value(best)?,
+            None => true,
+        };
+        if is_best {
             self.best = Some(fit);
         }
+        Ok(())
     }
 }
 
@@ -225,6 +230,7 @@ mod tests {
             process: named("DirichletProcess"),
             objective: Objective::Variational,
             missing: false,
+            estimated: None,
         };
         let mut settings = Settings { n_components: Some(4), max_passes: 5, ..Settings::default() };
         if grows {

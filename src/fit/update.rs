@@ -94,8 +94,8 @@ impl Fitted {
         earlier.ids = edits.components()?;
         let settings = Settings { local, max_passes: limits.max_passes, tol: limits.tol, ..Settings::default() };
         let identity = Identity::default();
-        let engine = Engine { model: &model, identity: &identity, round: None, settings: &settings, started };
-        let run = engine.run(&mut executor, Position::first(Memo::beside(earlier, 1), edits), &mut (), cancel)?;
+        let engine = Engine { model: model.clone(), identity: &identity, round: None, settings: &settings, started };
+        let run = engine.run(&mut executor, Position::first(Memo::beside(earlier, 1), edits, model.base.parameters.clone()), &mut (), cancel)?;
         if run.history.is_empty() {
             return Err(Error::Cancelled);
         }
@@ -107,7 +107,8 @@ impl Fitted {
             record
         }));
         let (summary, elbo, stop_reason) = (run.summary, run.elbo, run.stop_reason);
-        Ok(Self { n_rows, summary, elbo, history, stop_reason, error: run.error, ..self.clone() })
+        let specification = self.specification.with_base(run.base);
+        Ok(Self { specification, n_rows, summary, elbo, history, stop_reason, error: run.error, ..self.clone() })
     }
 }
 

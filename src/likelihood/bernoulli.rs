@@ -4,14 +4,16 @@ use rand::RngExt;
 
 use crate::data::{Domain, Moments, Needs};
 use crate::error::{Error, Result};
+use crate::likelihood::count_evidence::{PSEUDO_COUNTS, dirichlet_divergence};
 use crate::likelihood::count_family::{CountFamily, Counts};
+use crate::likelihood::evidence::{GUARD, largest_at};
 use crate::likelihood::counts::{LEAST, Tallied, Tally};
-use crate::likelihood::{AtPoint, Draw, Estimate, Frame, FromParameters};
+use crate::likelihood::{AtPoint, Draw, Estimate, Frame, FromParameters, Given};
 use crate::parameters::{Parameters, Value, table, vector};
-use crate::registry::{DefaultValue, Entry, Feature, Parameter, ParameterKind, Range, Support};
+use crate::registry::{DefaultValue, Entry, Feature, PRIOR, Parameter, ParameterKind, Range, Support};
 use crate::rng::Generator;
 use crate::scoring::{Column, RowFunction};
-use crate::special::{digamma, ln_beta, ln_gamma_difference, x_ln_x};
+use crate::special::{digamma, digamma_difference, ln_beta, ln_gamma_difference, x_ln_x};
 
 /// p_d ~ Beta(`successes_d`, `failures_d`), x_d ~ Bernoulli(p_d). Statistics: sum x, and with missing values the count
 /// of each column.
@@ -89,18 +91,81 @@ impl Betas {
     }
 }
 
+/// What a column of a component counts, or several that count the same under the same prior.
+#[derive(Debug, Clone, Copy)]
+struct Cell {
+    column: usize,
+    s: f64,
+    f: f64,
+    times: f64,
+}
+
+/// A cell as one of its two pseudo-counts sees it: its own count, and that of both.
+struct Side {
+    column: usize,
+    own: f64,
+    sum: f64,
+    times: f64,
+}
+
+impl Side {
+    fn of(cell: &Cell) -> Self {
+        Self { column: cell.column, own: 0.0, sum: 0.0, times: cell.times }
+    }
+}
+
+impl Betas {
+    /// All columns of all components. Columns without a one are taken together where all have the same prior, so that
+    /// there are no more cells than ones and components.
+    fn cells(&self, own: &[Tallied<'_>]) -> Vec<Cell> {
+        let is_shared = self.0.iter().all(|prior| *prior == self.0[0]);
+        let mut cells = Vec::new();
+        for own in own {
+            let mut without = Cell { column: 0, s: 0.0, f: 0.0, times: 0.0 };
+            for (column, (n, s)) in columns(*own).enumerate() {
+                let cell = Cell { column, s, f: n - s, times: 1.0 };
+                if !is_shared || s > 0.0 {
+                    cells.push(cell);
+                } else if without.times > 0.0 && without.f != n {
+                    // Columns with other counts: values are missing.
+                    cells.push(cell);
+                } else {
+                    without = Cell { times: without.times + 1.0, ..cell };
+                }
+            }
+            cells.push(without);
+        }
+        cells.retain(|cell| cell.times > 0.0);
+        cells
+    }
+}
+
+/// The pseudo-count of one side of the largest evidence, the same for all columns; `others` are those of the other side.
+fn largest_side(now: f64, start: f64, others: &[f64], cells: impl Iterator<Item = Side>) -> f64 {
+    let cells: Vec<Side> = cells.collect();
+    largest_at(now, PSEUDO_COUNTS, |value| {
+        let cell = |cell: &Side| {
+            let both = value + others[cell.column];
+            cell.times * (digamma_difference(value, cell.own) - digamma_difference(both, cell.sum))
+        };
+        let guard = |other: &f64| digamma(start) - digamma(start + other) - digamma(value) + digamma(value + other);
+        cells.iter().map(cell).sum::<f64>() + GUARD * others.iter().map(guard).sum::<f64>()
+    })
+}
+
 impl FromParameters for Betas {
     const ENTRY: Entry = Entry {
         domain: Some(Domain::Binary),
-        faces: &["scores", "points", "imputation", "draws", "urn"],
+        faces: &["scores", "points", "imputation", "draws", "urn", "evidence"],
         supports: &[
             Support::always(Feature::Sparse),
             Support::always(Feature::Missing),
             Support::always(Feature::Moves),
         ],
         parameters: &[
-            Parameter::new("successes", ParameterKind::NumberOrVector(Range::POSITIVE), DefaultValue::Data),
-            Parameter::new("failures", ParameterKind::NumberOrVector(Range::POSITIVE), DefaultValue::Data),
+            Parameter::new("successes", ParameterKind::NumberOrVector(Range::POSITIVE), DefaultValue::Evidence),
+            Parameter::new("failures", ParameterKind::NumberOrVector(Range::POSITIVE), DefaultValue::Evidence),
+            PRIOR,
         ],
         ..Entry::new("Bernoulli")
     };
@@ -199,6 +264,32 @@ impl CountFamily for Betas {
         let prior = self.0.clone();
         let at_zero = prior.iter().map(|prior| prior.smoothed_entropy(0.0)).sum();
         RowFunction::new(move |row| row.sum(at_zero, |column, x| prior[column].smoothed_entropy(x)))
+    }
+
+    fn divergence_of(&self, start: &Self) -> f64 {
+        let pair = |own: &Beta| [own.successes, own.failures];
+        self.0.iter().zip(&start.0).map(|(own, start)| dirichlet_divergence(&pair(start), &pair(own))).sum()
+    }
+
+    /// One pair of pseudo-counts for all columns (mathematics 7.4).
+    fn estimate(&self, own: &[Tallied<'_>], start: &Self, given: &Given<'_>) -> Parameters {
+        let cells = self.cells(own);
+        let (mut columns, mut found) = (self.0.clone(), given.parameters.clone());
+        let d = columns.len();
+        if given.is_free("successes") {
+            let side = |cell: &Cell| Side { own: cell.s, sum: cell.s + cell.f, ..Side::of(cell) };
+            let others: Vec<f64> = columns.iter().map(|own| own.failures).collect();
+            let value = largest_side(columns[0].successes, start.0[0].successes, &others, cells.iter().map(side));
+            columns.iter_mut().for_each(|own| own.successes = value);
+            found = found.with([("successes", vector(vec![value; d]))]);
+        }
+        if given.is_free("failures") {
+            let side = |cell: &Cell| Side { own: cell.f, sum: cell.s + cell.f, ..Side::of(cell) };
+            let others: Vec<f64> = columns.iter().map(|own| own.successes).collect();
+            let value = largest_side(columns[0].failures, start.0[0].failures, &others, cells.iter().map(side));
+            found = found.with([("failures", vector(vec![value; d]))]);
+        }
+        found
     }
 
     fn draw(&self, own: Tallied<'_>, from: Draw<'_>, generator: &mut Generator) -> Result<Vec<f64>> {

@@ -4,7 +4,7 @@ use std::iter::Sum;
 
 use crate::data::RowBlock;
 use crate::error::{Error, Result};
-use crate::likelihood::{Conjugate, Urn, supporting};
+use crate::likelihood::{Conjugate, Evidence, Urn, supporting};
 use crate::objective::Objective;
 use crate::parameters::Parameters;
 use crate::registry::Feature;
@@ -38,6 +38,11 @@ pub trait Likelihood<F: Scalar>: Conjugate {
 
     /// RowDraws of rows.
     fn draws(&self) -> Option<&dyn RowDraws> {
+        None
+    }
+
+    /// The base measure as a function of its components.
+    fn evidence(&self) -> Option<&dyn Evidence> {
         None
     }
 
@@ -326,6 +331,11 @@ macro_rules! capabilities {
     };
     (@ urn) => {
         fn urn(&self) -> Option<&dyn crate::likelihood::Urn> {
+            Some(self)
+        }
+    };
+    (@ evidence) => {
+        fn evidence(&self) -> Option<&dyn crate::likelihood::Evidence> {
             Some(self)
         }
     };

@@ -2,12 +2,13 @@
 
 use crate::data::{Allowed, Domain, MOST_LEVELS, Moments, Needs};
 use crate::error::Result;
+use crate::likelihood::count_evidence::{SharedCounts, pseudo_count};
 use crate::likelihood::count_family::{CountFamily, Counts};
 use crate::likelihood::counts::{Tallied, Tally};
 use crate::likelihood::multinomial::Words;
-use crate::likelihood::{AtPoint, Draw, Estimate, Frame, FromParameters};
+use crate::likelihood::{AtPoint, Draw, Estimate, Frame, FromParameters, Given};
 use crate::parameters::{Parameters, vector};
-use crate::registry::{DefaultValue, Entry, Feature, Parameter, ParameterKind::NumberOrVector, Range, Support};
+use crate::registry::{DefaultValue, Entry, Feature, PRIOR, Parameter, ParameterKind::NumberOrVector, Range, Support};
 use crate::rng::{Choices, Generator};
 use crate::scoring::{Codes, Column, RowFunction};
 
@@ -34,11 +35,12 @@ impl Levels {
 impl FromParameters for Levels {
     const ENTRY: Entry = Entry {
         domain: Some(Domain::Codes),
-        faces: &["scores", "points", "imputation", "draws", "urn"],
+        faces: &["scores", "points", "imputation", "draws", "urn", "evidence"],
         supports: &[Support::always(Feature::Missing), Support::always(Feature::Moves)],
         parameters: &[
-            Parameter::new("pseudo_counts", NumberOrVector(Range::POSITIVE), DefaultValue::Data),
+            Parameter::new("pseudo_counts", NumberOrVector(Range::POSITIVE), DefaultValue::Evidence),
             Parameter::new("levels", NumberOrVector(Range::closed(1.0, MOST_LEVELS as f64)), DefaultValue::Data),
+            PRIOR,
         ],
         ..Entry::new("Categorical")
     };
@@ -111,6 +113,18 @@ impl CountFamily for Levels {
     fn row_divergence(&self) -> RowFunction {
         let columns: Vec<f64> = self.columns.iter().flat_map(Words::row_divergence_of_one).collect();
         RowFunction::new(move |row| row.sum(0.0, |level, x| x * columns[level]))
+    }
+
+    fn divergence_of(&self, start: &Self) -> f64 {
+        self.columns.iter().zip(&start.columns).map(|(own, start)| own.divergence_of(start)).sum()
+    }
+
+    /// One pseudo-count for all levels of all columns (mathematics 7.4).
+    fn estimate(&self, own: &[Tallied<'_>], start: &Self, given: &Given<'_>) -> Parameters {
+        let column = |range: std::ops::Range<usize>| SharedCounts::of(range.len(), own.iter().map(|own| own.part(range.clone())));
+        let columns: Vec<SharedCounts> = self.codes.ranges().map(column).collect();
+        let found = pseudo_count(self.columns[0].pseudo_count(), start.columns[0].pseudo_count(), &columns);
+        given.parameters.with([("pseudo_counts", vector(vec![found; columns.len()]))])
     }
 
     fn draw(&self, own: Tallied<'_>, from: Draw<'_>, generator: &mut Generator) -> Result<Vec<f64>> {

@@ -7,8 +7,8 @@ use crate::data::{Allowed, Moments, Needs, RowBlock};
 use crate::error::Result;
 use crate::likelihood::counts::{LEAST, Tallied, Tally};
 use crate::likelihood::{
-    AtPoint, Conjugate, Density, Draw, Estimate, Frame, FromParameters, Imputation, Likelihood, PointEstimates,
-    RowDraws, Scores, Urn, urn,
+    AtPoint, Conjugate, Density, Draw, Estimate, Evidence, Frame, FromParameters, Given, Imputation, Likelihood,
+    PointEstimates, RowDraws, Scores, Urn, urn,
 };
 use crate::objective::Objective;
 use crate::parallel::map;
@@ -79,6 +79,10 @@ pub trait CountFamily: FromParameters + Debug + Send + Sync + 'static {
     fn memo(&self, _own: Tallied<'_>) -> f64 {
         0.0
     }
+    /// See [`crate::likelihood::Evidence::divergence_of`].
+    fn divergence_of(&self, start: &Self) -> f64;
+    /// See [`crate::likelihood::Evidence::estimate`]; `own` are the components that have rows.
+    fn estimate(&self, own: &[Tallied<'_>], start: &Self, given: &Given<'_>) -> Parameters;
     /// See [`RowDraws::draw`].
     fn draw(&self, own: Tallied<'_>, from: Draw<'_>, generator: &mut Generator) -> Result<Vec<f64>>;
 }
@@ -91,6 +95,14 @@ pub struct Counts<M> {
 }
 
 impl<M: CountFamily> Counts<M> {
+    pub(super) fn tally(&self) -> &Tally {
+        &self.tally
+    }
+
+    pub(super) fn family(&self) -> &M {
+        &self.family
+    }
+
     fn packed(&self, own: Tallied<'_>, density: Density) -> (f64, Vec<Column>) {
         let at = |estimate| (0.0, self.family.points(own, estimate).into_iter().map(M::column_at).collect());
         match density {
@@ -258,6 +270,10 @@ impl<F: Scalar, M: CountFamily> Likelihood<F> for Counts<M> {
     }
 
     fn draws(&self) -> Option<&dyn RowDraws> {
+        Some(self)
+    }
+
+    fn evidence(&self) -> Option<&dyn Evidence> {
         Some(self)
     }
 

@@ -125,6 +125,11 @@ impl<'a> Tallied<'a> {
         Tallied { count: self.count, sums: &self.sums[range], counts: &[] }
     }
 
+    /// Whether no value is missing.
+    pub fn has_all(self) -> bool {
+        self.counts.is_empty()
+    }
+
     /// Count and sum of a column; what rounding has left below zero is zero.
     pub fn column(self, column: usize) -> (f64, f64) {
         (self.counts.get(column).copied().unwrap_or(self.count).max(0.0), self.sums[column].max(0.0))

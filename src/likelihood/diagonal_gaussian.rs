@@ -10,7 +10,7 @@ use crate::error::{Error, Result};
 use crate::likelihood::counts::check_presence;
 use crate::likelihood::gamma;
 use crate::likelihood::urn;
-use crate::likelihood::wishart::LEAST_SHARE;
+use crate::likelihood::wishart::{LEAST_SHARE, resolution, resolved_resolution};
 use crate::likelihood::{
     AtPoint, Conjugate, Density, Draw, Estimate, Frame, FromParameters, Imputation, PointEstimates, RowDraws, Scores,
     Urn, capabilities,
@@ -18,7 +18,9 @@ use crate::likelihood::{
 use crate::objective::Objective;
 use crate::parallel::map;
 use crate::parameters::{Parameters, Value, table, vector};
-use crate::registry::{DefaultValue, Entry, Feature, Parameter, ParameterKind, Range, Support};
+use crate::registry::{
+    DefaultValue, Entry, Feature, PRIOR, Parameter, ParameterKind, RESOLUTION, Range, Support,
+};
 use crate::rng::Generator;
 use crate::scoring::{Column, ColumnScorer, Columns, Curve, Row, RowFunction, RowScorer, Scorer};
 use crate::simd::{Lines, Scalar};
@@ -36,11 +38,13 @@ pub struct DiagonalGaussian {
 
 /// The distribution of mean and precision of one column; the mean is relative to the origin.
 #[derive(Debug, Clone, Copy, PartialEq)]
-struct NormalGamma {
-    kappa: f64,
-    mean: f64,
-    shape: f64,
-    rate: f64,
+pub(super) struct NormalGamma {
+    pub(super) kappa: f64,
+    pub(super) mean: f64,
+    pub(super) shape: f64,
+    pub(super) rate: f64,
+    /// Variance of the rows about the means of the cells to which they are rounded.
+    rounding: f64,
 }
 
 impl NormalGamma {
@@ -56,7 +60,8 @@ impl NormalGamma {
             kappa,
             mean: self.mean + n / kappa * away,
             shape: self.shape + 0.5 * n,
-            rate: self.rate + 0.5 * (scatter + self.kappa * n / kappa * away * away),
+            rate: self.rate + 0.5 * (scatter + self.kappa * n / kappa * away * away + n * self.rounding),
+            rounding: self.rounding,
         }
     }
 
@@ -78,8 +83,10 @@ impl NormalGamma {
 
     /// E log p(x).
     fn expected(self) -> Column {
-        let constant = 0.5 * (digamma(self.shape) - self.rate.ln() - (2.0 * PI).ln() - self.kappa.recip());
-        Column::square(self.shape / self.rate, self.mean, constant)
+        let precision = self.shape / self.rate;
+        let rounded = precision * self.rounding;
+        let constant = 0.5 * (digamma(self.shape) - self.rate.ln() - (2.0 * PI).ln() - self.kappa.recip() - rounded);
+        Column::square(precision, self.mean, constant)
     }
 
     /// Minus the divergence of a row's smoothed moments, without half the logarithm of its variance (mathematics 5.2):
@@ -117,8 +124,8 @@ impl NormalGamma {
 
 /// What is known of one column of a component.
 #[derive(Debug, Clone, Copy)]
-struct ColumnSums {
-    count: f64,
+pub(super) struct ColumnSums {
+    pub(super) count: f64,
     sum: f64,
     squares: f64,
 }
@@ -134,7 +141,16 @@ struct ColumnPoint {
 }
 
 impl DiagonalGaussian {
-    fn sums<'a>(&self, component: Sufficient<'a>) -> impl Iterator<Item = ColumnSums> + use<'a> {
+    pub(super) fn frame(&self) -> &Frame {
+        &self.frame
+    }
+
+    /// The base measures of all columns.
+    pub(super) fn prior(&self) -> &[NormalGamma] {
+        &self.prior
+    }
+
+    pub(super) fn sums<'a>(&self, component: Sufficient<'a>) -> impl Iterator<Item = ColumnSums> + use<'a> {
         let d = self.prior.len();
         let (sums, rest) = component.statistics.split_at(d);
         let (squares, counts) = rest.split_at(d);
@@ -145,7 +161,7 @@ impl DiagonalGaussian {
         })
     }
 
-    fn posterior(&self, component: Sufficient<'_>) -> Vec<NormalGamma> {
+    pub(super) fn posterior(&self, component: Sufficient<'_>) -> Vec<NormalGamma> {
         let columns = self.sums(component).zip(&self.prior);
         columns.map(|(own, prior)| prior.posterior(own.count, own.sum, own.squares)).collect()
     }
@@ -179,13 +195,15 @@ pub(super) const RIDGE: f64 = 1e-6;
 impl FromParameters for DiagonalGaussian {
     const ENTRY: Entry = Entry {
         domain: Some(Domain::Real),
-        faces: &["scores", "points", "imputation", "draws", "urn"],
+        faces: &["scores", "points", "imputation", "draws", "urn", "evidence"],
         supports: &[Support::always(Feature::Missing), Support::always(Feature::Moves)],
         parameters: &[
             Parameter::new("mean", ParameterKind::Vector, DefaultValue::Data),
-            Parameter::new("mean_precision", ParameterKind::Number(Range::POSITIVE), DefaultValue::Data),
-            Parameter::new("shape", ParameterKind::Number(Range::SURENESS), DefaultValue::Data),
-            Parameter::new("rate", ParameterKind::NumberOrVector(Range::POSITIVE), DefaultValue::Data),
+            Parameter::new("mean_precision", ParameterKind::Number(Range::POSITIVE), DefaultValue::Evidence),
+            Parameter::new("shape", ParameterKind::Number(Range::SURENESS), DefaultValue::Evidence),
+            Parameter::new("rate", ParameterKind::NumberOrVector(Range::POSITIVE), DefaultValue::Evidence),
+            RESOLUTION,
+            PRIOR,
         ],
         ..Entry::new("DiagonalGaussian")
     };
@@ -225,6 +243,7 @@ impl FromParameters for DiagonalGaussian {
             ("mean_precision", Value::Number(parameters.number("mean_precision")?.unwrap_or(0.1))),
             ("shape", Value::Number(shape)),
             ("rate", vector(rate)),
+            (RESOLUTION.name, resolved_resolution(parameters, data)?),
         ]))
     }
 
@@ -235,7 +254,14 @@ impl FromParameters for DiagonalGaussian {
         let kappa = Parameters::required("mean_precision", parameters.number("mean_precision")?)?;
         let shape = Parameters::required("shape", parameters.number("shape")?)?;
         let rate = Parameters::required("rate", parameters.positives("rate", Some(d))?)?;
-        let column = |j: usize| NormalGamma { kappa, mean: mean[j] - frame.origin[j], shape, rate: rate[j] };
+        let rounding = resolution(parameters, d)?;
+        let column = |j: usize| NormalGamma {
+            kappa,
+            mean: mean[j] - frame.origin[j],
+            shape,
+            rate: rate[j],
+            rounding: rounding[j].powi(2) / 12.0,
+        };
         Ok(Self { prior: (0..d).map(column).collect(), frame })
     }
 }
@@ -317,7 +343,7 @@ impl Conjugate for DiagonalGaussian {
     }
 }
 
-capabilities!(DiagonalGaussian: scores, points, imputation, draws, urn);
+capabilities!(DiagonalGaussian: scores, points, imputation, draws, urn, evidence);
 
 impl Urn for DiagonalGaussian {
     /// A Student t by column.

@@ -5,12 +5,15 @@ use crate::data::{Domain, Moments, Needs};
 use crate::error::{Error, Result};
 use crate::likelihood::normal_wishart::NormalWishart;
 use crate::likelihood::wishart::{
-    NormalWishartModel, check_dof, check_scale, check_scale_beside, default_scale, dofs, scales, survives_beside,
+    NormalWishartModel, check_dof, check_scale, check_scale_beside, default_scale, dofs, resolved_resolution, rounding,
+    scales, survives_beside,
 };
 use crate::likelihood::{Frame, FromParameters};
 use crate::linalg::unpack;
 use crate::parameters::{Parameters, Value, table, vector};
-use crate::registry::{DefaultValue, Entry, Feature, Parameter, ParameterKind, Range, Support};
+use crate::registry::{
+    DefaultValue, Entry, Feature, PRIOR, Parameter, ParameterKind, RESOLUTION, Range, Support,
+};
 use crate::suffstats::Sufficient;
 
 /// x | mu, Lambda ~ N(mu, Lambda^-1); Lambda ~ W(dof, scale^-1); mu | Lambda ~ N(mean, (`mean_precision` Lambda)^-1).
@@ -20,19 +23,22 @@ pub struct Gaussian {
     origin: Vec<f64>,
     /// B_0, column-major.
     scale: Vec<f64>,
+    rounding: Vec<f64>,
     prior: NormalWishart,
 }
 
 impl FromParameters for Gaussian {
     const ENTRY: Entry = Entry {
         domain: Some(Domain::Real),
-        faces: &["scores", "points", "seeding", "draws", "urn"],
+        faces: &["scores", "points", "seeding", "draws", "urn", "evidence"],
         supports: &[Support::always(Feature::Moves)],
         parameters: &[
             Parameter::new("mean", ParameterKind::Vector, DefaultValue::Data),
-            Parameter::new("mean_precision", ParameterKind::Number(Range::POSITIVE), DefaultValue::Data),
-            Parameter::new("dof", ParameterKind::Number(Range::SURENESS), DefaultValue::Data),
-            Parameter::new("scale", ParameterKind::Matrix, DefaultValue::Data),
+            Parameter::new("mean_precision", ParameterKind::Number(Range::POSITIVE), DefaultValue::Evidence),
+            Parameter::new("dof", ParameterKind::Number(Range::SURENESS), DefaultValue::Evidence),
+            Parameter::new("scale", ParameterKind::Matrix, DefaultValue::Evidence),
+            RESOLUTION,
+            PRIOR,
         ],
         ..Entry::new("Gaussian")
     };
@@ -71,6 +77,7 @@ impl FromParameters for Gaussian {
                     None => table(d, default_scale(d, &data.covariance)),
                 },
             ),
+            (RESOLUTION.name, resolved_resolution(parameters, data)?),
         ]);
         for (name, size) in
             [("mean", complete.vector("mean")?.map(<[f64]>::len)), ("scale", complete.square("scale")?.map(|s| s.0))]
@@ -98,7 +105,8 @@ impl FromParameters for Gaussian {
         }
         let relative = mean.iter().zip(&origin).map(|(m, o)| m - o).collect();
         let prior = NormalWishart::new(dof, kappa.recip(), relative, scale.to_vec())?;
-        Ok(Self { origin, scale: scale.to_vec(), prior })
+        let rounding = rounding(parameters, d)?;
+        Ok(Self { origin, scale: scale.to_vec(), rounding, prior })
     }
 }
 
@@ -132,8 +140,12 @@ impl NormalWishartModel for Gaussian {
         self.origin.len()
     }
 
+    fn rounding(&self) -> &[f64] {
+        &self.rounding
+    }
+
     /// Mathematics 1a: kappa = kappa_0 + N, nu = nu_0 + N, m = (kappa_0 m_0 + s) / kappa,
-    /// B = B_0 + C + kappa_0 N / kappa (xbar - m_0)(xbar - m_0)^T with the centred scatter C.
+    /// B = B_0 + C + kappa_0 N / kappa (xbar - m_0)(xbar - m_0)^T with the centred scatter C, that of rounding in it.
     fn posterior(&self, component: Sufficient<'_>) -> Result<NormalWishart> {
         let (n, d) = (component.count, self.origin.len());
         if n <= f64::MIN_POSITIVE {
@@ -152,6 +164,7 @@ impl NormalWishartModel for Gaussian {
                     self.scale[j * d + i] - n * average[i] * average[j] + kappa_0 * n / kappa * away[i] * away[j];
             }
         }
+        scale.iter_mut().zip(&self.rounding).for_each(|(to, own)| *to += n * own);
         NormalWishart::new(self.prior.dof + n, kappa.recip(), mean, scale)
     }
 

@@ -10,16 +10,17 @@ use rand_distr::StandardNormal;
 
 use crate::data::{Domain, Moments, Needs, RowBlock};
 use crate::error::{Error, Result};
+use crate::likelihood::evidence::{MeanTerm, mean_divergence, mean_precision};
 use crate::likelihood::wishart::check_positive_definite;
 use crate::likelihood::{
-    AtPoint, Conjugate, Density, Draw, Estimate, Frame, FromParameters, PointEstimates, RowDraws, Scores, Urn,
-    capabilities,
+    AtPoint, Conjugate, Density, Draw, Estimate, Evidence, Frame, FromParameters, Given, PointEstimates, RowDraws, Scores,
+    Urn, capabilities,
 };
 use crate::linalg::{cholesky, invert_lower, log_determinant_from_cholesky, symmetric_eigen};
 use crate::objective::Objective;
 use crate::parallel::map;
 use crate::parameters::{Parameters, Value, table, vector};
-use crate::registry::{DefaultValue, Entry, Feature, Parameter, ParameterKind, Range, Support};
+use crate::registry::{DefaultValue, Entry, Feature, PRIOR, Parameter, ParameterKind, Range, Support};
 use crate::rng::Generator;
 use crate::scoring::{Column, ColumnScorer, Columns, Curve, Scorer};
 use crate::simd::{Lines, Scalar};
@@ -127,12 +128,13 @@ impl KnownCovarianceGaussian {
 impl FromParameters for KnownCovarianceGaussian {
     const ENTRY: Entry = Entry {
         domain: Some(Domain::Real),
-        faces: &["scores", "points", "draws", "urn"],
+        faces: &["scores", "points", "draws", "urn", "evidence"],
         supports: &[Support::always(Feature::Moves)],
         parameters: &[
             Parameter::new("covariance", ParameterKind::Matrix, DefaultValue::Required),
             Parameter::new("mean", ParameterKind::Vector, DefaultValue::Data),
-            Parameter::new("mean_precision", ParameterKind::NumberOrMatrix(Range::POSITIVE), DefaultValue::Data),
+            Parameter::new("mean_precision", ParameterKind::NumberOrMatrix(Range::POSITIVE), DefaultValue::Evidence),
+            PRIOR,
         ],
         ..Entry::new("KnownCovarianceGaussian")
     };
@@ -268,7 +270,33 @@ impl Conjugate for KnownCovarianceGaussian {
     }
 }
 
-capabilities!(KnownCovarianceGaussian: scores, points, draws, urn);
+capabilities!(KnownCovarianceGaussian: scores, points, draws, urn, evidence);
+
+impl Evidence for KnownCovarianceGaussian {
+    fn divergence_of(&self, start: &Parameters) -> Result<f64> {
+        // The means are the same, and only precisions that are multiples of the known one are estimated.
+        let start = Self::build(start, self.frame.clone())?;
+        let columns = start.precisions.iter().zip(&self.precisions);
+        Ok(columns.map(|(own, new)| mean_divergence(1.0, *own, *new, 0.0)).sum())
+    }
+
+    /// Mathematics 7.3.
+    fn estimate(&self, given: &Given<'_>) -> Result<Parameters> {
+        let (columns, start) = (self.mean.len() as f64, Self::build(given.start, self.frame.clone())?);
+        let occupied = given.occupied();
+        if occupied.is_empty() || !given.is_free("mean_precision") {
+            return Ok(given.parameters.clone());
+        }
+        let term = |own: &Sufficient<'_>| {
+            let sums = times(&self.map, own.statistics);
+            let slope = sums.iter().zip(&self.mean).map(|(s, m)| (s / own.count - m).powi(2)).sum();
+            MeanTerm { n: own.count, columns, slope, curve: 0.0 }
+        };
+        let terms: Vec<MeanTerm> = occupied.iter().map(term).collect();
+        let precision = mean_precision(self.precisions[0], start.precisions[0], columns, &terms);
+        Ok(given.parameters.with([("mean_precision", Value::Number(precision))]))
+    }
+}
 
 impl Urn for KnownCovarianceGaussian {}
 

@@ -6,9 +6,12 @@
 mod bernoulli;
 mod capabilities;
 mod categorical;
+mod count_evidence;
 mod count_family;
 mod counts;
+mod diagonal_evidence;
 mod diagonal_gaussian;
+mod evidence;
 mod gamma;
 mod gaussian;
 mod known_covariance_gaussian;
@@ -18,6 +21,7 @@ mod poisson;
 mod spherical_gaussian;
 mod urn;
 mod wishart;
+mod wishart_evidence;
 mod wishart_urn;
 mod zero_mean_gaussian;
 
@@ -27,7 +31,7 @@ use std::sync::Arc;
 use crate::data::{Allowed, Demands, Domain, Moments, Needs, RowBlock};
 use crate::error::{Error, Result};
 use crate::parameters::Parameters;
-use crate::registry::{Entry, Feature};
+use crate::registry::{DefaultValue, Entry, Feature, PRIOR, Parameter};
 use crate::simd::{Lines, Scalar};
 use crate::suffstats::Sufficient;
 
@@ -37,6 +41,7 @@ pub use capabilities::{
 };
 pub use categorical::Categorical;
 pub use diagonal_gaussian::DiagonalGaussian;
+pub use evidence::{Evidence, GUARD, Given};
 pub use gaussian::Gaussian;
 pub use known_covariance_gaussian::KnownCovarianceGaussian;
 pub use multinomial::Multinomial;
@@ -216,6 +221,13 @@ registry!(
     ZeroMeanGaussian,
 );
 
+/// Names of the parameters of a likelihood that are left to evidence (mathematics 7).
+pub fn estimated(name: &str, given: &Parameters) -> Vec<String> {
+    let all = ENTRIES.iter().filter(|entry| entry.name == name).flat_map(|entry| entry.parameters);
+    let is_free = |one: &&Parameter| one.default == DefaultValue::Evidence && given.is_absent(one.name);
+    if given.is_absent(PRIOR.name) { all.filter(is_free).map(|one| one.name.to_owned()).collect() } else { Vec::new() }
+}
+
 /// The names of the likelihoods that support a feature, as a choice in an error message.
 pub fn supporting(feature: Feature) -> String {
     let all = ENTRIES.iter().filter(|entry| entry.support(feature).is_some());
@@ -284,6 +296,7 @@ mod tests {
                 ("imputation", usual.imputation().is_some()),
                 ("draws", usual.draws().is_some()),
                 ("urn", usual.urn().is_some()),
+                ("evidence", usual.evidence().is_some()),
             ];
             let found: Vec<&str> = faces.iter().filter(|(_, has)| *has).map(|(face, _)| *face).collect();
             assert_eq!(found, entry.faces, "{}", entry.name);

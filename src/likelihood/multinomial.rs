@@ -4,12 +4,13 @@ use rand_distr::{Binomial, Distribution};
 
 use crate::data::{Domain, Moments, Needs};
 use crate::error::{Error, Result};
+use crate::likelihood::count_evidence::{SharedCounts, dirichlet_divergence, pseudo_count};
 use crate::likelihood::count_family::{CountFamily, Counts};
 use crate::likelihood::counts::{LEAST, Tallied, Tally};
 use crate::likelihood::gamma;
-use crate::likelihood::{AtPoint, Draw, Estimate, Frame, FromParameters};
+use crate::likelihood::{AtPoint, Draw, Estimate, Frame, FromParameters, Given};
 use crate::parameters::{Parameters, Value, table, vector};
-use crate::registry::{DefaultValue, Entry, Feature, Parameter, ParameterKind, Range, Support};
+use crate::registry::{DefaultValue, Entry, Feature, PRIOR, Parameter, ParameterKind, Range, Support};
 use crate::rng::Generator;
 use crate::scoring::{Column, Row, RowFunction, RowScorer};
 use crate::special::{digamma, ln_factorial, ln_gamma, ln_gamma_difference, x_ln_x};
@@ -46,6 +47,11 @@ impl Words {
         vec![-(words as f64 - 1.0) * x_ln_x(b / total) - x_ln_x((b + 1.0) / total); words]
     }
 
+    /// The pseudo-count of every column, where it is the same.
+    pub fn pseudo_count(&self) -> f64 {
+        self.pseudo_counts[0]
+    }
+
     /// beta_0 + S, and the sum of it.
     pub fn posterior(&self, own: Tallied<'_>) -> (Vec<f64>, f64) {
         let beta: Vec<f64> = self.pseudo_counts.iter().zip(own.sums).map(|(b, s)| b + s.max(0.0)).collect();
@@ -59,11 +65,12 @@ const COEFFICIENT: Parameter = Parameter::new("coefficient", ParameterKind::Flag
 impl FromParameters for Words {
     const ENTRY: Entry = Entry {
         domain: Some(Domain::Counts),
-        faces: &["scores", "points", "draws", "urn"],
+        faces: &["scores", "points", "draws", "urn", "evidence"],
         supports: &[Support::always(Feature::Sparse), Support::always(Feature::Moves)],
         parameters: &[
-            Parameter::new("pseudo_counts", ParameterKind::NumberOrVector(Range::POSITIVE), DefaultValue::Data),
+            Parameter::new("pseudo_counts", ParameterKind::NumberOrVector(Range::POSITIVE), DefaultValue::Evidence),
             COEFFICIENT,
+            PRIOR,
         ],
         ..Entry::new("Multinomial")
     };
@@ -194,6 +201,18 @@ impl CountFamily for Words {
     /// The number of words.
     fn memo(&self, own: Tallied<'_>) -> f64 {
         own.sums.iter().sum::<f64>().max(0.0)
+    }
+
+    fn divergence_of(&self, start: &Self) -> f64 {
+        dirichlet_divergence(&start.pseudo_counts, &self.pseudo_counts)
+    }
+
+    /// One pseudo-count for all columns (mathematics 7.4).
+    fn estimate(&self, own: &[Tallied<'_>], start: &Self, given: &Given<'_>) -> Parameters {
+        let d = self.pseudo_counts.len();
+        let counts = SharedCounts::of(d, own.iter().copied());
+        let found = pseudo_count(self.pseudo_count(), start.pseudo_count(), &[counts]);
+        given.parameters.with([("pseudo_counts", vector(vec![found; d]))])
     }
 
     /// A row of the average length.

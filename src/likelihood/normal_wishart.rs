@@ -166,6 +166,18 @@ impl NormalWishart {
         self.inverse_factor().iter().map(|x| x * x).sum()
     }
 
+    /// `nu / 2 tr(B^-1 D)` for the covariance D of rounding: what E log p loses in a cell (mathematics 7.5).
+    pub fn cost_of_rounding(&self, covariance: &[f64]) -> f64 {
+        let d = self.dimension();
+        if covariance.is_empty() {
+            return 0.0;
+        }
+        // tr(L^-1 D L^-T).
+        let half = self.solve_lower_matrix(covariance);
+        let turned: Vec<f64> = (0..d * d).map(|at| half[at % d * d + at / d]).collect();
+        0.5 * self.dof * self.solve_lower_matrix(&turned).iter().step_by(d + 1).sum::<f64>()
+    }
+
     /// What multiplies B^-1 in a point estimate of the precision, from the posterior (mathematics 1.8): its mean, or
     /// the joint mode in mean and precision.
     pub fn times(&self, estimate: Estimate) -> f64 {

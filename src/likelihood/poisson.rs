@@ -6,13 +6,15 @@ use crate::data::{Domain, Moments, Needs};
 use crate::error::{Error, Result};
 use crate::likelihood::count_family::{CountFamily, Counts};
 use crate::likelihood::counts::{LEAST, Tallied, Tally};
+use crate::likelihood::evidence::{GUARD, SHAPES, gamma_divergence, largest_at};
 use crate::likelihood::gamma;
-use crate::likelihood::{AtPoint, Draw, Estimate, Frame, FromParameters};
+use crate::likelihood::{AtPoint, Draw, Estimate, Frame, FromParameters, Given};
+use crate::parallel::map;
 use crate::parameters::{Parameters, Value, table, vector};
-use crate::registry::{DefaultValue, Entry, Feature, Parameter, ParameterKind, Range, Support};
+use crate::registry::{DefaultValue, Entry, Feature, PRIOR, Parameter, ParameterKind, Range, Support};
 use crate::rng::Generator;
 use crate::scoring::{Column, Row, RowFunction, RowScorer};
-use crate::special::{digamma, ln_factorial, ln_gamma_difference, x_ln_x};
+use crate::special::{digamma, digamma_difference, ln_factorial, ln_gamma_difference, x_ln_x};
 
 /// theta_d ~ Gamma(`shape_d`, rate), x_d ~ Poisson(theta_d). Statistics: sum x, and with missing values the count of
 /// each column.
@@ -61,15 +63,16 @@ impl Rate {
 impl FromParameters for Rates {
     const ENTRY: Entry = Entry {
         domain: Some(Domain::Counts),
-        faces: &["scores", "points", "imputation", "draws", "urn"],
+        faces: &["scores", "points", "imputation", "draws", "urn", "evidence"],
         supports: &[
             Support::always(Feature::Sparse),
             Support::always(Feature::Missing),
             Support::always(Feature::Moves),
         ],
         parameters: &[
-            Parameter::new("shape", ParameterKind::NumberOrVector(Range::POSITIVE), DefaultValue::Data),
-            Parameter::new("rate", ParameterKind::Number(Range::POSITIVE), DefaultValue::Data),
+            Parameter::new("shape", ParameterKind::NumberOrVector(Range::POSITIVE), DefaultValue::Evidence),
+            Parameter::new("rate", ParameterKind::Number(Range::POSITIVE), DefaultValue::Evidence),
+            PRIOR,
         ],
         ..Entry::new("Poisson")
     };
@@ -207,6 +210,50 @@ impl CountFamily for Rates {
             Rate { shape: prior.shape + s, rate: prior.rate + n }.log_predictive(x)
         };
         row.sum_of(self.0.len(), column)
+    }
+
+    fn divergence_of(&self, start: &Self) -> f64 {
+        let columns = self.0.iter().zip(&start.0);
+        columns.map(|(own, start)| gamma_divergence((start.shape, start.rate), (own.shape, own.rate))).sum()
+    }
+
+    /// A shape for each column, then the rate that they share (mathematics 7.4).
+    fn estimate(&self, own: &[Tallied<'_>], start: &Self, given: &Given<'_>) -> Parameters {
+        let mut found = given.parameters.clone();
+        let mut shapes: Vec<f64> = self.0.iter().map(|prior| prior.shape).collect();
+        let rate = self.0[0].rate;
+        if given.is_free("shape") {
+            shapes = map(shapes.len(), |column| {
+                let cells: Vec<(f64, f64)> = own.iter().map(|own| own.column(column)).collect();
+                let rows: f64 = cells.iter().map(|(n, _)| (n / rate).ln_1p()).sum();
+                let guard = digamma(start.0[column].shape) - start.0[column].rate.ln() + rate.ln();
+                largest_at(shapes[column], SHAPES, |shape| {
+                    let seen = cells.iter().filter(|(_, s)| *s > 0.0);
+                    seen.map(|(_, s)| digamma_difference(shape, *s)).sum::<f64>() - rows
+                        + GUARD * (guard - digamma(shape))
+                })
+            });
+            found = found.with([("shape", vector(shapes.clone()))]);
+        }
+        if given.is_free("rate") {
+            let of_shapes: f64 = shapes.iter().sum();
+            let cells: Vec<(f64, f64)> = if own.iter().all(|own| own.has_all()) {
+                let whole = |own: &Tallied<'_>| (own.column(0).0, of_shapes + own.columns().map(|(_, s)| s).sum::<f64>());
+                own.iter().map(whole).collect()
+            } else {
+                let each = |own: &Tallied<'_>| {
+                    own.columns().zip(&shapes).map(|((n, s), shape)| (n, shape + s)).collect::<Vec<_>>()
+                };
+                own.iter().flat_map(each).collect()
+            };
+            let guard: f64 = start.0.iter().map(|prior| prior.shape / prior.rate).sum();
+            let number = own.len() as f64 + GUARD;
+            let value = largest_at(rate, SHAPES, |rate| {
+                number * of_shapes / rate - cells.iter().map(|(n, a)| a / (rate + n)).sum::<f64>() - GUARD * guard
+            });
+            found = found.with([("rate", Value::Number(value))]);
+        }
+        found
     }
 
     fn draw(&self, own: Tallied<'_>, from: Draw<'_>, generator: &mut Generator) -> Result<Vec<f64>> {

@@ -5,6 +5,7 @@
 //! The product is conjugate in each factor alone: q(mu) q(lambda) is found by turns. It has no closed marginal
 //! likelihood; in its place stands the bound of a component by itself.
 
+mod evidence;
 mod product;
 
 use std::f64::consts::PI;
@@ -17,15 +18,17 @@ use crate::error::{Error, Result};
 use crate::likelihood::diagonal_gaussian::RIDGE;
 use crate::likelihood::gamma;
 use crate::likelihood::no_marginal;
-use crate::likelihood::wishart::LEAST_SHARE;
+use crate::likelihood::wishart::{LEAST_SHARE, resolution, resolved_resolution};
 use crate::likelihood::{
-    AtPoint, Conjugate, Density, Draw, Estimate, Frame, FromParameters, Likelihood, PointEstimates, RowDraws, Scores,
-    Urn,
+    AtPoint, Conjugate, Density, Draw, Estimate, Evidence, Frame, FromParameters, Likelihood, PointEstimates, RowDraws,
+    Scores, Urn,
 };
 use crate::objective::Objective;
 use crate::parallel::map;
 use crate::parameters::{Parameters, Value, table, vector};
-use crate::registry::{DefaultValue, Entry, Feature, Parameter, ParameterKind, Range, Support};
+use crate::registry::{
+    DefaultValue, Entry, Feature, PRIOR, Parameter, ParameterKind, RESOLUTION, Range, Support,
+};
 use crate::rng::Generator;
 use crate::scoring::{Column, ColumnScorer, Columns, Curve, RowFunction, RowScorer, Scorer};
 use crate::simd::{Lines, Scalar};
@@ -57,6 +60,8 @@ struct SphericalPosterior {
     kappa: f64,
     shape: f64,
     rate: f64,
+    /// Variance of the rows about the means of the cells to which they are rounded, of all columns together.
+    rounding: f64,
 }
 
 /// A point estimate.
@@ -83,7 +88,8 @@ impl SphericalGaussian {
         let (sums, square) = component.statistics.split_at(self.prior.mean.len());
         let n = component.count;
         let squares: f64 = sums.iter().map(|s| s * s).sum();
-        Centred { n, sums, scatter: if n < 1e-12 { 0.0 } else { (square[0] - squares / n).max(0.0) } }
+        let scatter = |n: f64| (square[0] - squares / n).max(0.0) + n * self.prior.rounding;
+        Centred { n, sums, scatter: if n < 1e-12 { 0.0 } else { scatter(n) } }
     }
 
     fn posterior(&self, component: Sufficient<'_>) -> SphericalPosterior {
@@ -96,7 +102,7 @@ impl SphericalGaussian {
     }
 
     fn conjugate(&self, own: &Centred<'_>) -> SphericalPosterior {
-        let SphericalPosterior { mean, kappa: kappa_0, shape, rate } = &self.prior;
+        let SphericalPosterior { mean, kappa: kappa_0, shape, rate, rounding } = &self.prior;
         let kappa = kappa_0 + own.n;
         let away = |(s, m): (&f64, &f64)| s / own.n - m;
         let distance: f64 = own.sums.iter().zip(mean).map(away).map(|away| away * away).sum();
@@ -105,6 +111,7 @@ impl SphericalGaussian {
             kappa,
             shape: shape + 0.5 * own.n * self.d(),
             rate: rate + 0.5 * (own.scatter + kappa_0 * own.n / kappa * distance),
+            rounding: *rounding,
         }
     }
 
@@ -215,8 +222,9 @@ impl SphericalGaussian {
             Density::PlugIn(estimate) => of_point(estimate, false),
             _ => {
                 let own = self.posterior(component);
-                let constant = 0.5 * (d * (digamma(own.shape) - own.rate.ln() - (2.0 * PI).ln()) - self.spread(&own));
                 let precision = own.shape / own.rate;
+                let spread = self.spread(&own) + precision * own.rounding;
+                let constant = 0.5 * (d * (digamma(own.shape) - own.rate.ln() - (2.0 * PI).ln()) - spread);
                 (constant, own.mean.iter().map(|&m| Column::square(precision, m, 0.0)).collect())
             }
         }
@@ -229,14 +237,16 @@ const BASE: Parameter =
 impl FromParameters for SphericalGaussian {
     const ENTRY: Entry = Entry {
         domain: Some(Domain::Real),
-        faces: &["scores", "points", "draws", "urn"],
+        faces: &["scores", "points", "draws", "urn", "evidence"],
         supports: &[Support { feature: Feature::Moves, unless: Some((BASE.name, "product")) }],
         parameters: &[
             Parameter::new("mean", ParameterKind::Vector, DefaultValue::Data),
-            Parameter::new("mean_precision", ParameterKind::Number(Range::POSITIVE), DefaultValue::Data),
-            Parameter::new("shape", ParameterKind::Number(Range::SURENESS), DefaultValue::Data),
-            Parameter::new("rate", ParameterKind::Number(Range::POSITIVE), DefaultValue::Data),
+            Parameter::new("mean_precision", ParameterKind::Number(Range::POSITIVE), DefaultValue::Evidence),
+            Parameter::new("shape", ParameterKind::Number(Range::SURENESS), DefaultValue::Evidence),
+            Parameter::new("rate", ParameterKind::Number(Range::POSITIVE), DefaultValue::Evidence),
             BASE,
+            RESOLUTION,
+            PRIOR,
         ],
         ..Entry::new("SphericalGaussian")
     };
@@ -277,6 +287,7 @@ impl FromParameters for SphericalGaussian {
             ("shape", Value::Number(shape)),
             ("rate", Value::Number(rate)),
             ("base", Value::Text(parameters.word(&BASE)?.to_owned())),
+            (RESOLUTION.name, resolved_resolution(parameters, data)?),
         ]))
     }
 
@@ -289,6 +300,7 @@ impl FromParameters for SphericalGaussian {
             kappa: number("mean_precision")?,
             shape: number("shape")?,
             rate: number("rate")?,
+            rounding: resolution(parameters, frame.origin.len())?.iter().map(|width| width * width / 12.0).sum(),
         };
         Ok(Self { frame, base: base(parameters)?, prior })
     }
@@ -378,6 +390,10 @@ impl<F: Scalar> Likelihood<F> for SphericalGaussian {
     }
 
     fn draws(&self) -> Option<&dyn RowDraws> {
+        Some(self)
+    }
+
+    fn evidence(&self) -> Option<&dyn Evidence> {
         Some(self)
     }
 

@@ -7,12 +7,14 @@ use crate::error::{Error, Result};
 use crate::likelihood::diagonal_gaussian::RIDGE;
 use crate::likelihood::normal_wishart::NormalWishart;
 use crate::likelihood::{
-    AtPoint, Conjugate, Density, Draw, Estimate, Likelihood, Metric, PointEstimates, RowDraws, Scores, Seeding, Urn,
+    AtPoint, Conjugate, Density, Draw, Estimate, Evidence, FromParameters, Likelihood, Metric, PointEstimates, RowDraws,
+    Scores, Seeding, Urn,
 };
 use crate::linalg::{add_moments, cholesky, packed_len, unpack};
 use crate::objective::Objective;
 use crate::parallel::try_map;
 use crate::parameters::{Parameters, Value, table, vector};
+use crate::registry::RESOLUTION;
 use crate::rng::Generator;
 use crate::scoring::{Quadratic, QuadraticScorer, Scorer};
 use crate::simd::{Lines, Scalar};
@@ -79,14 +81,39 @@ pub fn default_scale(d: usize, covariance: &[f64]) -> Vec<f64> {
     scale
 }
 
+/// The covariance of a uniform distribution in cells of the given widths, one a column, (D, D); empty where all are 0.
+pub fn rounding(parameters: &Parameters, d: usize) -> Result<Vec<f64>> {
+    let widths = resolution(parameters, d)?;
+    if widths.iter().all(|width| *width == 0.0) {
+        return Ok(Vec::new());
+    }
+    let mut covariance = vec![0.0; d * d];
+    covariance.iter_mut().step_by(d + 1).zip(widths).for_each(|(to, width)| *to = width * width / 12.0);
+    Ok(covariance)
+}
+
+/// The widths of the cells of all columns, (D,); 0 where the parameter is absent.
+pub fn resolution(parameters: &Parameters, d: usize) -> Result<Vec<f64>> {
+    Ok(parameters.numbers(&RESOLUTION, Some(d))?.unwrap_or_else(|| vec![0.0; d]))
+}
+
+/// The parameter of that name once the data are known: as it is given, or of the grids that their columns are on.
+pub fn resolved_resolution(parameters: &Parameters, data: &Moments) -> Result<Value> {
+    let d = data.dimension();
+    Ok(vector(parameters.numbers(&RESOLUTION, Some(d))?.unwrap_or_else(|| data.resolution.clone())))
+}
+
 /// A likelihood whose components have a (Normal-)Wishart posterior; all else follows from these few answers.
-pub trait NormalWishartModel: std::fmt::Debug + Send + Sync {
+pub trait NormalWishartModel: FromParameters + std::fmt::Debug + Send + Sync {
     /// What is taken from every row, (D,).
     fn origin(&self) -> &[f64];
     /// The base measure.
     fn prior(&self) -> &NormalWishart;
     /// Length of the sum of x in front of the packed sum of x x^T: D, or 0 where the mean is known.
     fn n_sums(&self) -> usize;
+    /// Covariance of the rows about the means of the cells to which they are rounded (mathematics 7.5), (D, D); empty
+    /// where they are not.
+    fn rounding(&self) -> &[f64];
     /// The posterior of a component.
     fn posterior(&self, component: Sufficient<'_>) -> Result<NormalWishart>;
     /// Mean and scatter about it, the estimates of the largest likelihood, as if they were a posterior of as many
@@ -145,7 +172,10 @@ fn quadratic<M: NormalWishartModel>(
         Ok(at.at_precision(times, if blurred { blur } else { 0.0 }, log_weight))
     };
     match density {
-        Density::Expected(Objective::Variational) => Ok(model.posterior(component)?.expected(log_weight)),
+        Density::Expected(Objective::Variational) => {
+            let own = model.posterior(component)?;
+            Ok(own.expected(log_weight - own.cost_of_rounding(model.rounding())))
+        }
         Density::Expected(Objective::Map) => of_point(Estimate::Mode, true),
         Density::Expected(Objective::Ml) => of_point(Estimate::MaximumLikelihood, true),
         Density::PlugIn(estimate) => of_point(estimate, false),
@@ -298,6 +328,10 @@ impl<F: Scalar, M: NormalWishartModel> Likelihood<F> for M {
     }
 
     fn draws(&self) -> Option<&dyn RowDraws> {
+        Some(self)
+    }
+
+    fn evidence(&self) -> Option<&dyn Evidence> {
         Some(self)
     }
 

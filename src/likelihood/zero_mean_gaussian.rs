@@ -5,12 +5,15 @@ use crate::data::{Domain, Moments, Needs};
 use crate::error::{Error, Result};
 use crate::likelihood::normal_wishart::NormalWishart;
 use crate::likelihood::wishart::{
-    NormalWishartModel, check_dof, check_scale, check_scale_beside, default_scale, dofs, scales, survives_beside,
+    NormalWishartModel, check_dof, check_scale, check_scale_beside, default_scale, dofs, resolved_resolution, rounding,
+    scales, survives_beside,
 };
 use crate::likelihood::{Frame, FromParameters};
 use crate::linalg::unpack;
 use crate::parameters::{Parameters, Value, table};
-use crate::registry::{DefaultValue, Entry, Feature, Parameter, ParameterKind, Range, Support};
+use crate::registry::{
+    DefaultValue, Entry, Feature, PRIOR, Parameter, ParameterKind, RESOLUTION, Range, Support,
+};
 use crate::suffstats::Sufficient;
 
 /// x | Lambda ~ N(0, Lambda^-1); Lambda ~ W(dof, scale^-1). Statistics: the packed lower triangle of sum x x^T.
@@ -21,17 +24,20 @@ pub struct ZeroMeanGaussian {
     origin: Vec<f64>,
     /// B_0, column-major.
     scale: Vec<f64>,
+    rounding: Vec<f64>,
     prior: NormalWishart,
 }
 
 impl FromParameters for ZeroMeanGaussian {
     const ENTRY: Entry = Entry {
         domain: Some(Domain::Centred),
-        faces: &["scores", "points", "seeding", "draws", "urn"],
+        faces: &["scores", "points", "seeding", "draws", "urn", "evidence"],
         supports: &[Support::always(Feature::Moves)],
         parameters: &[
-            Parameter::new("dof", ParameterKind::Number(Range::SURENESS), DefaultValue::Data),
-            Parameter::new("scale", ParameterKind::Matrix, DefaultValue::Data),
+            Parameter::new("dof", ParameterKind::Number(Range::SURENESS), DefaultValue::Evidence),
+            Parameter::new("scale", ParameterKind::Matrix, DefaultValue::Evidence),
+            RESOLUTION,
+            PRIOR,
         ],
         ..Entry::new("ZeroMeanGaussian")
     };
@@ -64,6 +70,7 @@ impl FromParameters for ZeroMeanGaussian {
         let complete = Parameters::from_pairs([
             ("dof", Value::Number(parameters.number("dof")?.unwrap_or(d as f64 + 2.0))),
             ("scale", table(d, scale)),
+            (RESOLUTION.name, resolved_resolution(parameters, data)?),
         ]);
         Self::check(&complete)?;
         Ok(complete)
@@ -79,7 +86,8 @@ impl FromParameters for ZeroMeanGaussian {
             return Err(Error::invalid("scale", format!("of size {d}"), format!("of size {}", origin.len())));
         }
         let prior = NormalWishart::new(dof, 0.0, vec![0.0; d], scale.to_vec())?;
-        Ok(Self { origin: vec![0.0; d], scale: scale.to_vec(), prior })
+        let rounding = rounding(parameters, d)?;
+        Ok(Self { origin: vec![0.0; d], scale: scale.to_vec(), rounding, prior })
     }
 }
 
@@ -96,10 +104,15 @@ impl NormalWishartModel for ZeroMeanGaussian {
         0
     }
 
-    /// Mathematics 1b: nu = nu_0 + N, B = B_0 + S.
+    fn rounding(&self) -> &[f64] {
+        &self.rounding
+    }
+
+    /// Mathematics 1b: nu = nu_0 + N, B = B_0 + S, that of rounding in it.
     fn posterior(&self, component: Sufficient<'_>) -> Result<NormalWishart> {
         let mut scale = unpack(self.origin.len(), component.statistics);
         scale.iter_mut().zip(&self.scale).for_each(|(s, b)| *s += b);
+        scale.iter_mut().zip(&self.rounding).for_each(|(s, own)| *s += component.count * own);
         NormalWishart::new(self.prior.dof + component.count, 0.0, self.origin.clone(), scale)
     }
 

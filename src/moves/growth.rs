@@ -65,7 +65,7 @@ impl<F: Scalar> Planning<'_, '_, F> {
     pub(super) fn create(&mut self, kind: &MoveKind, chosen: &[Chosen], join: bool) -> Result<()> {
         self.candidates.retain(|(id, _)| chosen.iter().all(|(other, ..)| other != id));
         let (round, total) = (self.round, self.memo.total());
-        let creation = Creation { model: round.model, total, sparsity: round.sparsity, join, cancel: round.cancel };
+        let creation = Creation { model: &round.model, total, sparsity: round.sparsity, join, cancel: round.cancel };
         let max_rows = round.subsample().max_rows;
         let created = try_map(chosen.len(), |at| {
             let (id, k, start) = chosen[at];

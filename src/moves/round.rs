@@ -17,8 +17,8 @@ use crate::suffstats::Summary;
 
 /// What the moves of a run need.
 pub struct Round<'a, F: Scalar> {
-    /// The model.
-    pub model: &'a Model<F>,
+    /// The model, with the base measure of the pass.
+    pub model: Model<F>,
     /// The moves, in the order in which they plan and settle.
     pub moves: &'a [&'a dyn Move<F>],
     /// Components kept a unit.
@@ -141,7 +141,7 @@ impl<F: Scalar> Round<'_, F> {
     ) -> Result<Vec<Report>> {
         let mut settling = Settling {
             round: self,
-            judge: Judge::new(self.model),
+            judge: Judge::new(&self.model),
             pass,
             memo,
             edits,
@@ -192,7 +192,7 @@ impl<F: Scalar> Round<'_, F> {
             return true;
         }
         state.last_round = Some(pass);
-        state.memories.values_mut().for_each(Failures::clear);
+        state.end_waits();
         false
     }
 }

@@ -52,6 +52,11 @@ impl MoveState {
         self.memories.entry(kind.clone()).or_default()
     }
 
+    /// Components that were tried without success may be tried again.
+    pub fn end_waits(&mut self) {
+        self.memories.values_mut().for_each(Failures::clear);
+    }
+
     /// A component has become another one.
     pub fn forget(&mut self, id: ComponentId) {
         self.memories.values_mut().for_each(|memory| memory.forget(id));

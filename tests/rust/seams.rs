@@ -219,8 +219,10 @@ fn run_watched(
     let memo = Memo::starting_from(start, executor.n_batches(), N as f64);
     let identity = Identity::default();
     let settings = Settings { max_passes: passes, shuffle, seed: 5, ..Settings::default() };
+    let model = model.clone();
+    let position = Position::first(memo, edits, model.base.parameters.clone());
     let engine = Engine { model, identity: &identity, round: None, settings: &settings, started: Instant::now() };
-    engine.run(&mut executor, Position::first(memo, edits), observer, cancel)
+    engine.run(&mut executor, position, observer, cancel)
 }
 
 #[test]

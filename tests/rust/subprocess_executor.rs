@@ -174,7 +174,7 @@ fn start(model: &Model<f64>, rows: &[f64], k: usize) -> Position {
     let globals = globals_of_rows(model, rows, D, k);
     let mut start = Summary::empty(edits.components().expect("one append"), model.likelihood.n_statistics(), false);
     (start.counts, start.statistics) = (globals.counts, globals.statistics);
-    Position::first(Memo::starting_from(start, BATCHES, N as f64), edits)
+    Position::first(Memo::starting_from(start, BATCHES, N as f64), edits, model.base.parameters.clone())
 }
 
 fn moves() -> Moves {
@@ -193,7 +193,7 @@ fn run(
     let cancel = Cancel::default();
     let moves = moves.list();
     let round = (!moves.is_empty()).then_some(Round {
-        model,
+        model: model.clone(),
         moves: &moves,
         sparsity: OPTIONS.sparsity,
         margin: OPTIONS.margin,
@@ -202,6 +202,7 @@ fn run(
         cancel: &cancel,
     });
     let settings = Settings { max_passes: PASSES, shuffle: true, seed: 2, ..Settings::default() };
+    let model = model.clone();
     let engine = Engine { model, round, identity: &identity, settings: &settings, started: Instant::now() };
     engine.run(executor, position, observer, &cancel).expect("a fit")
 }

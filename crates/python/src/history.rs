@@ -13,6 +13,8 @@ pub fn record_to_dict<'py>(py: Python<'py>, record: &Record) -> PyResult<Bound<'
     dict.set_item("index", record.index)?;
     dict.set_item("seconds", record.seconds)?;
     dict.set_item("elbo", record.elbo)?;
+    dict.set_item("objective", record.objective)?;
+    dict.set_item("base_measure_gain", record.base_measure_gain)?;
     dict.set_item("n_components", record.n_components)?;
     dict.set_item("proposed", record.proposed)?;
     dict.set_item("accepted", record.accepted)?;
@@ -56,10 +58,14 @@ fn report_from_dict(dict: &Bound<'_, PyDict>) -> PyResult<Report> {
 
 /// A record from what a file holds.
 pub fn record_from_dict(dict: &Bound<'_, PyDict>) -> PyResult<Record> {
+    let elbo = field(dict, "elbo")?;
     Ok(Record {
         index: field(dict, "index")?,
         seconds: field(dict, "seconds")?,
-        elbo: field(dict, "elbo")?,
+        elbo,
+        // Files of earlier versions have neither: no base measure was estimated.
+        objective: optional(dict, "objective")?.unwrap_or(elbo),
+        base_measure_gain: optional(dict, "base_measure_gain")?.unwrap_or(0.0),
         n_components: field(dict, "n_components")?,
         proposed: field(dict, "proposed")?,
         accepted: field(dict, "accepted")?,

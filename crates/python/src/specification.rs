@@ -105,6 +105,7 @@ pub fn specification(
     Ok(Specification {
         objective,
         missing,
+        estimated: None,
         likelihood: Named { name: likelihood.0.clone(), parameters: read(&likelihood.1)? },
         process: Named { name: process.0.clone(), parameters: read(&process.1)? },
     })

@@ -7,7 +7,8 @@ use pyo3::types::{PyBool, PyDict};
 use stickbreak::component::ComponentId;
 use stickbreak::fit::{Fitted, Joins, Limits, StopReason};
 use stickbreak::local_step::Keep;
-use stickbreak::model::Objective;
+use stickbreak::model::{Estimated, Objective};
+use stickbreak::parameters::{Parameters, Value};
 use stickbreak::process::Concentration;
 use stickbreak::suffstats::{PairGaps, Summary, Tail};
 use stickbreak::{Error, Result};
@@ -17,7 +18,7 @@ use crate::errors::to_python;
 use crate::history::{record_from_dict, record_to_dict};
 use crate::panics::caught;
 use crate::run::run_quietly;
-use crate::specification::{GivenPair, specification, write};
+use crate::specification::{GivenPair, read, specification, write};
 
 /// A fitted mixture.
 #[pyclass(frozen, module = "stickbreak._core")]
@@ -135,6 +136,12 @@ impl FitState {
     #[getter]
     fn elbo(&self) -> f64 {
         self.fitted.elbo
+    }
+
+    /// The bound and the guard of the base measure.
+    #[getter]
+    fn objective_value(&self) -> PyResult<f64> {
+        done(|| self.fitted.objective())
     }
 
     #[getter]
@@ -351,6 +358,22 @@ impl FitState {
             }
             header.set_item(format!("{role}_parameters"), plain)?;
         }
+        if let Some(Estimated { free, start }) = &fitted.specification.estimated {
+            let numbers = PyDict::new(py);
+            for name in free {
+                let own = Parameters(start.0.iter().filter(|(other, _)| *other == name).map(clone_pair).collect());
+                for (name, value) in write(py, &own)? {
+                    if value.hasattr("dtype")? {
+                        arrays.set_item(format!("start.{name}"), value)?;
+                    } else {
+                        numbers.set_item(name, value)?;
+                    }
+                }
+            }
+            // What is estimated, and the numbers and arrays that it started from.
+            header.set_item("estimated", free)?;
+            header.set_item("start_parameters", numbers)?;
+        }
         Ok((header, arrays))
     }
 
@@ -376,7 +399,12 @@ impl FitState {
             Some("marginalize") => true,
             Some(other) => return Err(format_error(format!("missing is {other:?}"))),
         };
-        let specification = specification(&pair("likelihood")?, &pair("process")?, objective, missing)?;
+        let mut specification = specification(&pair("likelihood")?, &pair("process")?, objective, missing)?;
+        specification.likelihood.add_absent();
+        if let Some(free) = optional::<Vec<String>>(header, "estimated")? {
+            let start = start_parameters(header, arrays)?;
+            specification.set_estimated(free, start).map_err(|error| format_error(error.to_string()))?;
+        }
         let numbers = |name: &str| -> PyResult<Vec<f64>> {
             let array: PyReadonlyArray1<'_, f64> = field(arrays, name)?;
             Ok(array.as_array().iter().copied().collect())
@@ -440,6 +468,21 @@ pub(crate) fn field<'py, T: FromPyObjectOwned<'py>>(dict: &Bound<'py, PyDict>, n
     }
     let outcome: PyResult<T> = value.extract().map_err(Into::into);
     outcome.map_err(|error| format_error(format!("{name}: {error}")))
+}
+
+/// Parameters that estimation started from.
+fn start_parameters(header: &Bound<'_, PyDict>, arrays: &Bound<'_, PyDict>) -> PyResult<Parameters> {
+    let parameters = item(header, "start_parameters")?.cast_into::<PyDict>()?.copy()?;
+    for (name, array) in arrays {
+        if let Some(own) = name.extract::<String>()?.strip_prefix("start.") {
+            parameters.set_item(own, array)?;
+        }
+    }
+    read(&parameters)
+}
+
+fn clone_pair((name, value): (&String, &Value)) -> (String, Value) {
+    (name.clone(), value.clone())
 }
 
 /// The number of rows, which the core counts in 32 bits.

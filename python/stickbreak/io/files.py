@@ -62,8 +62,8 @@ class Kind:
     one_writer: bool
 
 
-MODEL = Kind("model file", "stickbreak-model", 1, 1, ModelFileError, one_writer=False)
-CHECKPOINT = Kind("checkpoint", "stickbreak-checkpoint", 2, 2, CheckpointError, one_writer=True)
+MODEL = Kind("model file", "stickbreak-model", 2, 1, ModelFileError, one_writer=False)
+CHECKPOINT = Kind("checkpoint", "stickbreak-checkpoint", 3, 3, CheckpointError, one_writer=True)
 
 
 def write(path: str | os.PathLike[str], header: Header, arrays: Arrays, kind: Kind = MODEL) -> None:

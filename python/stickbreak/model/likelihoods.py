@@ -53,6 +53,13 @@ class Gaussian(Likelihood):
         column means (weighted sums divided by the total weight). The ridge keeps it definite where the covariance
         of the data is singular. `fit` refuses a scale below 2e-13 of the variance of a column, or of its squared
         distance from `mean`: float64 would lose it beside them.
+    resolution : float or array_like of shape (D,), optional
+        Width of the cells to which the values of each column are rounded, in the units of the data; 0 for none. Where
+        it is above 0 the model is one of cells: no column is worth more for being rounded. Default: the smallest gap
+        between two values of a column, or 0 where it has more than 4096 of them.
+    prior : {None, "rule"}, optional
+        None: the parameters above that are estimated start from their defaults and are then raised to their evidence,
+        between passes. "rule": they stay at their defaults.
 
     Raises
     ------
@@ -75,6 +82,8 @@ class Gaussian(Likelihood):
     mean_precision: float | None = None
     dof: float | None = None
     scale: ArrayLike | None = None
+    resolution: ArrayLike | None = None
+    prior: Literal["rule"] | None = None
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -97,6 +106,13 @@ class ZeroMeanGaussian(Likelihood):
         :math:`B_0`, symmetric positive definite: the inverse scale matrix of the Wishart distribution, in squared
         units of the data. Default: cov + 1e-3 tr(cov) / D I, where cov is the covariance of the data about the
         column means (weighted sums divided by the total weight).
+    resolution : float or array_like of shape (D,), optional
+        Width of the cells to which the values of each column are rounded, in the units of the data; 0 for none. Where
+        it is above 0 the model is one of cells: no column is worth more for being rounded. Default: the smallest gap
+        between two values of a column, or 0 where it has more than 4096 of them.
+    prior : {None, "rule"}, optional
+        None: the parameters above that are estimated start from their defaults and are then raised to their evidence,
+        between passes. "rule": they stay at their defaults.
 
     Raises
     ------
@@ -120,6 +136,8 @@ class ZeroMeanGaussian(Likelihood):
     dof: float | None = None
     _: KW_ONLY
     scale: ArrayLike | None = None
+    resolution: ArrayLike | None = None
+    prior: Literal["rule"] | None = None
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -146,6 +164,13 @@ class DiagonalGaussian(Likelihood):
         variance of each column and the mean over columns; with one column and the default shape this is the default
         of `Gaussian`. `fit` refuses a rate below 2e-13 of the variance of a column, or of its squared distance from
         `mean`.
+    resolution : float or array_like of shape (D,), optional
+        Width of the cells to which the values of each column are rounded, in the units of the data; 0 for none. Where
+        it is above 0 the model is one of cells: no column is worth more for being rounded. Default: the smallest gap
+        between two values of a column, or 0 where it has more than 4096 of them.
+    prior : {None, "rule"}, optional
+        None: the parameters above that are estimated start from their defaults and are then raised to their evidence,
+        between passes. "rule": they stay at their defaults.
 
     Raises
     ------
@@ -166,6 +191,8 @@ class DiagonalGaussian(Likelihood):
     mean_precision: float | None = None
     shape: float | None = None
     rate: ArrayLike | None = None
+    resolution: ArrayLike | None = None
+    prior: Literal["rule"] | None = None
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -194,6 +221,13 @@ class SphericalGaussian(Likelihood):
         :math:`b_0 > 0`, in squared units of the data. Default: half of 1.001 times the mean variance of the columns.
     base : {"conjugate", "product"}
         The base measure.
+    resolution : float or array_like of shape (D,), optional
+        Width of the cells to which the values of each column are rounded, in the units of the data; 0 for none. Where
+        it is above 0 the model is one of cells: no column is worth more for being rounded. Default: the smallest gap
+        between two values of a column, or 0 where it has more than 4096 of them.
+    prior : {None, "rule"}, optional
+        None: the parameters above that are estimated start from their defaults and are then raised to their evidence,
+        between passes. "rule": they stay at their defaults.
 
     Raises
     ------
@@ -220,6 +254,8 @@ class SphericalGaussian(Likelihood):
     shape: float | None = None
     rate: float | None = None
     base: Literal["conjugate", "product"] = "conjugate"
+    resolution: ArrayLike | None = None
+    prior: Literal["rule"] | None = None
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -238,6 +274,9 @@ class KnownCovarianceGaussian(Likelihood):
     mean_precision : float or array_like of shape (D, D), optional
         :math:`\kappa_0 > 0`, how many rows the prior mean is worth, or :math:`P_0`, symmetric positive definite, the
         precision matrix of the base measure. Default: 0.1.
+    prior : {None, "rule"}, optional
+        None: the parameters above that are estimated start from their defaults and are then raised to their evidence,
+        between passes. "rule": they stay at their defaults.
 
     Raises
     ------
@@ -262,6 +301,7 @@ class KnownCovarianceGaussian(Likelihood):
     _: KW_ONLY
     mean: ArrayLike | None = None
     mean_precision: ArrayLike | None = None
+    prior: Literal["rule"] | None = None
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -282,6 +322,9 @@ class Multinomial(Likelihood):
         Whether densities are those of counts, with the multinomial coefficient
         :math:`(\sum x_v)! / \prod x_v!`; otherwise of one sequence of words. It shifts every bound and density by a
         constant of the data and changes nothing else.
+    prior : {None, "rule"}, optional
+        None: the parameters above that are estimated start from their defaults and are then raised to their evidence,
+        between passes. "rule": they stay at their defaults.
 
     Raises
     ------
@@ -300,6 +343,7 @@ class Multinomial(Likelihood):
     pseudo_counts: ArrayLike | None = None
     _: KW_ONLY
     coefficient: bool = True
+    prior: Literal["rule"] | None = None
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -317,6 +361,9 @@ class Bernoulli(Likelihood):
         :math:`a_0 > 0`. Default: 1.
     failures : float or array_like of shape (D,), optional
         :math:`b_0 > 0`. Default: 1.
+    prior : {None, "rule"}, optional
+        None: the parameters above that are estimated start from their defaults and are then raised to their evidence,
+        between passes. "rule": they stay at their defaults.
 
     Raises
     ------
@@ -335,6 +382,7 @@ class Bernoulli(Likelihood):
     successes: ArrayLike | None = None
     _: KW_ONLY
     failures: ArrayLike | None = None
+    prior: Literal["rule"] | None = None
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -358,6 +406,9 @@ class Categorical(Likelihood):
     levels : int or array_like of int, shape (D,), optional
         The number of levels of each column, at most 2**20. Default: the largest code of the column plus one. Give it
         where later rows may have codes that the fitted rows lack.
+    prior : {None, "rule"}, optional
+        None: the parameters above that are estimated start from their defaults and are then raised to their evidence,
+        between passes. "rule": they stay at their defaults.
 
     Raises
     ------
@@ -376,6 +427,7 @@ class Categorical(Likelihood):
     pseudo_counts: ArrayLike | None = None
     _: KW_ONLY
     levels: ArrayLike | None = None
+    prior: Literal["rule"] | None = None
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -394,6 +446,9 @@ class Poisson(Likelihood):
         the column.
     rate : float, optional
         :math:`b_0 > 0`: how many rows the prior is worth. Default: 1.
+    prior : {None, "rule"}, optional
+        None: the parameters above that are estimated start from their defaults and are then raised to their evidence,
+        between passes. "rule": they stay at their defaults.
 
     Raises
     ------
@@ -412,3 +467,4 @@ class Poisson(Likelihood):
     shape: ArrayLike | None = None
     _: KW_ONLY
     rate: float | None = None
+    prior: Literal["rule"] | None = None

@@ -101,6 +101,14 @@ class Fitted:
         return self._state.elbo
 
     @property
+    def objective(self) -> float:
+        """What fits of the same data are compared by, in nats: `elbo`, and the guard of a base measure that is estimated.
+
+        Equal to `elbo` where no parameter of the base measure is estimated.
+        """
+        return self._state.objective_value
+
+    @property
     def bound(self) -> str:
         """What `elbo` is: a name of the bound. Values of different kinds must not be compared; `compare` refuses to.
 

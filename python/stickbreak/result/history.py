@@ -60,6 +60,11 @@ class Record:
         Time since the fit began, or since this start of several.
     elbo : float
         The bound at the end of the pass, in nats; nan until every batch has been visited once.
+    objective : float
+        What every pass raises, in nats: the bound, and the guard of a base measure that is estimated (mathematics 7).
+        Equal to `elbo` where none is.
+    base_measure_gain : float
+        What estimating the base measure anew at the end of the pass raised `objective` by, in nats.
     n_components : int
         The number of components at the end of the pass.
     proposed : int
@@ -86,6 +91,8 @@ class Record:
     index: int
     seconds: float
     elbo: float
+    objective: float
+    base_measure_gain: float
     n_components: int
     proposed: int
     accepted: int

@@ -138,7 +138,7 @@ impl<F: Scalar> Move<F> for Birth {
         let max_rows = planning.round.subsample().max_rows;
         let mass = |target| planning.bags[target].smallest(max_rows).rows.masses().iter().sum();
         let masses: Vec<f64> = proposals.iter().map(|proposal| mass(&proposal.target)).collect();
-        let adoption = Adoption::begin(planning.round.model, planning.memo, planning.edits, proposals, &masses)?;
+        let adoption = Adoption::begin(&planning.round.model, planning.memo, planning.edits, proposals, &masses)?;
         planning.fresh = adoption.ids();
         planning.state.own.get_mut::<BirthState>(&KIND)?.adoption = Some(adoption);
         Ok(())

@@ -141,7 +141,7 @@ impl<F: Scalar> Move<F> for Delete {
         let (crowded, candidates): (Candidates, Candidates) = alone.partition(|id| crowded.contains(id));
         let counts = settling.counts();
         let Settling { round, judge, memo, edits, state, pass, .. } = settling;
-        let refit = Refit { model: round.model, sparsity: round.sparsity, margin: round.margin, judge };
+        let refit = Refit { model: &round.model, sparsity: round.sparsity, margin: round.margin, judge };
         let (mut gain, mut accepted, mut no_gain, mut too_many) = (0.0, 0, 0, crowded.len());
         for &id in &candidates {
             match refit.try_without(memo, edits, id, &mut copies)? {

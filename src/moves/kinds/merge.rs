@@ -72,7 +72,7 @@ impl<F: Scalar> Move<F> for Merge {
             // Where fresh components have begun to compete there is no way back.
             let never = Cancel::default();
             let cancel = if planning.fresh.is_empty() { planning.round.cancel } else { &never };
-            let judge = Judge::new(planning.round.model);
+            let judge = Judge::new(&planning.round.model);
             let pairs = rank(&judge, planning.total(), &planning.fresh, cancel)?;
             *planning.state.own.get_mut(&KIND)? = Ranking { pass, ids, pairs };
         }

@@ -49,6 +49,7 @@ pub fn specification(likelihood: &str, process: &str, k: usize) -> Specification
         parameters.0.insert(name.into(), value);
     }
     Specification {
+        estimated: None,
         likelihood: Named { name: likelihood.into(), parameters: Parameters::default() },
         process: Named { name: process.into(), parameters },
         objective: Objective::Variational,

@@ -89,7 +89,7 @@ fn run(case: Case, n_batches: usize, options: LocalOptions, bits: u8, seed: u64,
     let moves = moves_of(bits);
     let moves = moves.list();
     let round = (!moves.is_empty()).then_some(Round {
-        model: &problem.model,
+        model: problem.model.clone(),
         moves: &moves,
         sparsity: options.sparsity,
         margin: options.margin,
@@ -98,11 +98,12 @@ fn run(case: Case, n_batches: usize, options: LocalOptions, bits: u8, seed: u64,
         cancel: &cancel,
     });
     let settings = Settings { local: options, max_passes: PASSES, shuffle: true, seed, ..Settings::default() };
-    let (model, identity) = (&problem.model, &Identity::default());
+    let (model, identity) = (problem.model.clone(), &Identity::default());
+    let base = model.base.parameters.clone();
     let engine = Engine { model, identity, round, settings: &settings, started: Instant::now() };
     let inner = InProcess::new(&problem.model, &source, options, cancel.clone()).expect("batches that can be replayed");
     let mut executor = Forgetful { inner, forgets, visits: 0 };
-    engine.run(&mut executor, Position::first(memo, edits), &mut Silent, &cancel).expect("finite rows")
+    engine.run(&mut executor, Position::first(memo, edits, base), &mut Silent, &cancel).expect("finite rows")
 }
 
 /// Everything but the time and the work it took.

@@ -116,7 +116,7 @@ impl<'a> Replay<'a> {
         let cancel = self.cancel.clone();
         let moves = moves.list();
         let round = Round {
-            model: self.model,
+            model: self.model.clone(),
             moves: &moves,
             sparsity: self.setting.sparsity,
             margin: self.setting.margin,
@@ -160,7 +160,7 @@ impl<'a> Replay<'a> {
     fn interrupt_plan(&self, round: &Round<'_, f64>) {
         let interrupted = interrupt();
         let (mut state, mut memo, mut edits) = (self.state.clone(), self.memo.clone(), self.edits.clone());
-        match (Round { cancel: &interrupted, ..*round }).plan(&mut state, &mut memo, &mut edits, self.pass) {
+        match (Round { cancel: &interrupted, model: round.model.clone(), ..*round }).plan(&mut state, &mut memo, &mut edits, self.pass) {
             Ok(()) => assert!(round.is_planned(&state, self.pass)),
             Err(error) => {
                 assert!(matches!(error, Error::Cancelled), "{error}");
@@ -312,7 +312,7 @@ impl<'a> Replay<'a> {
         let mut ids = self.memo.total().ids.clone();
         // An interrupt waits until all is judged.
         let interrupted = interrupt();
-        let round = Round { cancel: &interrupted, ..*round };
+        let round = Round { cancel: &interrupted, model: round.model.clone(), ..*round };
         let reports = round.settle(&mut self.state, &mut self.memo, &mut self.edits, self.pass).expect("definite");
         let log = self.edits.since(version).to_vec();
         let fresh = self.adoption.as_ref().map_or(&[][..], |adoption| &adoption.fresh).to_vec();

@@ -176,10 +176,11 @@ impl Setting<'_> {
             let labels: Vec<u32> = (0..N as u32).map(|row| row % 4 + row / 4 % 2 * 4).collect();
             let edits = EditLog::with_components(8);
             let start = start(model, rows.as_ref(), None, &edits.components()?, &labels);
-            Position::first(Memo::starting_from(start, BATCHES, N as f64), edits)
+            Position::first(Memo::starting_from(start, BATCHES, N as f64), edits, model.base.parameters.clone())
         };
         let (seed, sparsity, margin) = (3, self.sparsity, None);
-        let round = Round { model, moves: self.moves, sparsity, margin, seed, n_batches: BATCHES, cancel: &cancel };
+        let model = model.clone();
+        let round = Round { model: model.clone(), moves: self.moves, sparsity, margin, seed, n_batches: BATCHES, cancel: &cancel };
         let settings = Settings { max_passes: 8, shuffle: true, seed, ..Settings::default() };
         let (identity, round) = (&Identity::default(), Some(round));
         let engine = Engine { model, identity, round, settings: &settings, started: Instant::now() };

@@ -1,0 +1,74 @@
+//! The base measure raised to its evidence, between passes (mathematics 7).
+
+use crate::elbo;
+use crate::error::Result;
+use crate::likelihood::{GUARD, Given};
+use crate::model::Model;
+use crate::parallel::try_map;
+use crate::simd::Scalar;
+use crate::suffstats::Summary;
+
+/// Updates of the base measure at most between two passes.
+const TURNS: usize = 3;
+/// An update that gains less than this, in nats a component, is the last of its turn.
+const LEAST_GAIN: f64 = 1e-3;
+
+/// The term that keeps an estimated base measure from the infinities, in nats: 0 at the start, otherwise below
+/// (mathematics 7.1).
+///
+/// # Errors
+/// [`crate::Error::Numerical`].
+pub fn guard<F: Scalar>(model: &Model<F>) -> Result<f64> {
+    match (&model.base.estimated, model.likelihood.evidence()) {
+        (Some(estimated), Some(evidence)) => Ok(-GUARD * evidence.divergence_of(&estimated.start)?),
+        _ => Ok(0.0),
+    }
+}
+
+/// What rises in every step: the bound and the guard, nats.
+///
+/// # Errors
+/// As [`elbo::collapsed`].
+pub fn objective<F: Scalar>(model: &Model<F>, summary: &Summary) -> Result<f64> {
+    Ok(elbo::collapsed(model, summary)?.total() + guard(model)?)
+}
+
+/// The part of the objective that depends on the base measure.
+fn of_base<F: Scalar>(model: &Model<F>, summary: &Summary) -> Result<f64> {
+    let gains = try_map(summary.n_components(), |k| model.likelihood.log_marginal(summary.component(k)))?;
+    Ok(gains.iter().sum::<f64>() + guard(model)?)
+}
+
+/// The model with a base measure of more evidence under the responsibilities as they are, and what that gains, nats;
+/// nothing where none was found.
+pub fn raise<F: Scalar>(model: &Model<F>, summary: &Summary) -> Option<(Model<F>, f64)> {
+    model.base.estimated.as_ref()?;
+    let mut now = of_base(model, summary).ok()?;
+    let before = now;
+    let mut best = None;
+    for _ in 0..TURNS {
+        let current = best.as_ref().unwrap_or(model);
+        // An update whose numbers fail is none: the base measure may always stay as it is.
+        let Some((next, value)) = step(current, summary) else { break };
+        if value.is_nan() || value <= now {
+            break;
+        }
+        let gain = value - now;
+        (now, best) = (value, Some(next));
+        if gain < LEAST_GAIN * summary.n_components() as f64 {
+            break;
+        }
+    }
+    best.map(|model| (model, now - before))
+}
+
+fn step<F: Scalar>(model: &Model<F>, summary: &Summary) -> Option<(Model<F>, f64)> {
+    let estimated = model.base.estimated.as_ref()?;
+    let components = summary.components();
+    let (parameters, start) = (&model.base.parameters, &estimated.start);
+    let given = Given { components: &components, parameters, start, free: &estimated.free };
+    let found = model.likelihood.evidence()?.estimate(&given).ok()?;
+    let next = model.with_base(found).ok()?;
+    let value = of_base(&next, summary).ok()?;
+    Some((next, value))
+}

@@ -1,0 +1,78 @@
+//! The base measure estimated by evidence (mathematics 7.3).
+
+use crate::error::Result;
+use crate::likelihood::evidence::{
+    Evidence, FLOOR, GUARD, GammaMoments, Given, MeanTerm, gamma_divergence, mean_divergence, mean_precision, shape,
+};
+use crate::likelihood::FromParameters;
+use crate::likelihood::spherical_gaussian::{Base, SphericalGaussian};
+use crate::parameters::{Parameters, Value};
+use crate::suffstats::Sufficient;
+
+impl SphericalGaussian {
+    /// The precision of the prior mean under the conjugate base measure.
+    fn conjugate_precision(&self, occupied: &[Sufficient<'_>], start: &Self) -> f64 {
+        let term = |component: &Sufficient<'_>| {
+            let (centred, own) = (self.centred(*component), self.posterior(*component));
+            let away = |(s, m): (&f64, &f64)| (s / centred.n - m).powi(2);
+            let distance: f64 = centred.sums.iter().zip(&self.prior.mean).map(away).sum();
+            let curve = distance / (2.0 * self.prior.rate + centred.scatter);
+            MeanTerm { n: centred.n, columns: self.d(), slope: 2.0 * own.shape * curve, curve }
+        };
+        let terms: Vec<MeanTerm> = occupied.iter().map(term).collect();
+        mean_precision(self.prior.kappa, start.prior.kappa, self.d(), &terms)
+    }
+
+    /// The same under the product, by moment matching.
+    fn product_precision(&self, occupied: &[Sufficient<'_>], start: &Self) -> f64 {
+        let variance = |component: &Sufficient<'_>| {
+            let own = self.posterior(*component);
+            let distance: f64 = own.mean.iter().zip(&self.prior.mean).map(|(m, m_0)| (m - m_0).powi(2)).sum();
+            self.d() / own.kappa + distance
+        };
+        let sum = occupied.iter().map(variance).sum::<f64>() + GUARD * self.d() / start.prior.kappa;
+        (occupied.len() as f64 + GUARD) * self.d() / sum
+    }
+}
+
+impl Evidence for SphericalGaussian {
+    fn divergence_of(&self, start: &Parameters) -> Result<f64> {
+        let (start, own) = (Self::build(start, self.frame.clone())?.prior, &self.prior);
+        let precision = if self.base == Base::Conjugate { start.shape / start.rate } else { 1.0 };
+        let distance: f64 = start.mean.iter().zip(&own.mean).map(|(a, b)| (a - b).powi(2)).sum();
+        Ok(gamma_divergence((start.shape, start.rate), (own.shape, own.rate))
+            + mean_divergence(self.d(), start.kappa, own.kappa, precision * distance))
+    }
+
+    fn estimate(&self, given: &Given<'_>) -> Result<Parameters> {
+        let (occupied, mut found) = (given.occupied(), given.parameters.clone());
+        if occupied.is_empty() {
+            return Ok(found);
+        }
+        let start = Self::build(given.start, self.frame.clone())?;
+        let mut model = Self::build(&found, self.frame.clone())?;
+        if given.is_free("mean_precision") {
+            let precision = match self.base {
+                Base::Conjugate => model.conjugate_precision(&occupied, &start),
+                Base::Product => model.product_precision(&occupied, &start),
+            };
+            found = found.with([("mean_precision", Value::Number(precision))]);
+            model = Self::build(&found, self.frame.clone())?;
+        }
+        let mut moments = GammaMoments::of_start(start.prior.shape, start.prior.rate);
+        for own in occupied.iter().map(|component| model.posterior(*component)) {
+            moments.add(own.shape, own.rate);
+        }
+        let (rate_is_free, rate) = (given.is_free("rate"), model.prior.rate);
+        let mut a = model.prior.shape;
+        if given.is_free("shape") {
+            a = shape(a, &[moments], (!rate_is_free).then_some(&[rate][..]));
+            found = found.with([("shape", Value::Number(a))]);
+        }
+        if rate_is_free {
+            let rate = moments.rate(a).max(2.0 * FLOOR * a * start.prior.rate);
+            found = found.with([("rate", Value::Number(rate))]);
+        }
+        Ok(found)
+    }
+}
