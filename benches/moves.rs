@@ -47,7 +47,7 @@ fn plan<F: Scalar>(bench: &mut Bench, sizes: Sizes, name: &str, found: bool, ope
     let moves = moves.list();
     let cancel = Cancel::default();
     let round = Round {
-        model: &mixture.model,
+        model: mixture.model.clone(),
         moves: &moves,
         sparsity: Sparsity::Limited(sizes.width),
         margin: Some(20.0),

@@ -97,6 +97,7 @@ impl<'a, F: Scalar> State<'a, F> {
         let named = |name: &str| Named { name: name.into(), parameters: Parameters::default() };
         let objective = Objective::Variational;
         let specification = Specification {
+            estimated: None,
             likelihood: named("Gaussian"),
             process: named("DirichletProcess"),
             objective,

@@ -103,9 +103,12 @@ proptest! {
         let model = model("Gaussian", "DirichletProcess tail", k, &rows, d);
         let mut globals = globals_of_rows(&model, &rows, d, k);
         let mut summary = Summary::empty(globals.ids.clone(), model.likelihood.n_statistics(), true);
-        for version in 1..400 {
-            summary = step(&model, &globals, &rows, None, k + 1, None).summary;
+        for version in 1..20_000 {
+            let before = std::mem::replace(&mut summary, step(&model, &globals, &rows, None, k + 1, None).summary);
             globals = Globals::new(&model, &summary, version);
+            if distance(&before.counts, &summary.counts) < 1e-12 {
+                break;
+            }
         }
         let general = step(&model, &globals, &rows, None, k + 1, None).log_normalizer
             - globals.divergence(&model).expect("definite");
