@@ -34,7 +34,7 @@ def assert_sound(fit: sb.Fit, rows: Any, mass: float, *, exact: bool = True, rou
 
     `exact` is for float64; the bound may fall by `rounding`, in nats.
     """
-    bounds = np.array([record.elbo for record in fit.history])
+    bounds = np.array([record.objective for record in fit.history])
     assert np.isfinite(bounds).all()
     slack = 1e-9 if exact else 1e-6
     # What the margin drops is at most n K exp(-20) a pass.

@@ -198,10 +198,11 @@ impl<F: Scalar> Engine<'_, F> {
         // The start may give a row more components than the local step will, so its bound is nothing to compare the
         // first one with. NaN stands for a pass that has nothing to compare with.
         if let [.., before, last] = position.history.as_slice() {
-            let gain = (last.objective - before.objective).max(last.base_measure_gain);
-            let gain = gain / position.memo.mass_visited().max(1.0);
+            let per_mass = |gain: f64| gain / position.memo.mass_visited().max(1.0);
+            let gain = per_mass(last.objective - before.objective);
+            let is_settled = per_mass(last.base_measure_gain) < self.settings.tol;
             let total = position.memo.total();
-            let is_small = self.settings.tol > 0.0 && gain < self.settings.tol;
+            let is_small = self.settings.tol > 0.0 && gain < self.settings.tol && is_settled;
             let Position { moves, pass, .. } = position;
             let is_exhausted = |round: &Round<'_, F>| round.is_exhausted(moves, total, &last.moves, *pass);
             if is_small && self.round.as_ref().is_none_or(is_exhausted) {

@@ -103,6 +103,10 @@ impl Fitted {
     pub fn check(&self) -> Result<()> {
         let format = |message: String| Error::Format { message };
         let (summary, k) = (&self.summary, self.summary.n_components());
+        let named = &self.specification.likelihood;
+        if let Some(name) = likelihood::missing(&named.name, &named.parameters) {
+            return Err(format(format!("the likelihood has no parameter {name}")));
+        }
         if self.origin.is_empty() || self.origin.iter().any(|value| !value.is_finite()) {
             return Err(format("the origin is not a vector of finite numbers".into()));
         }

@@ -221,6 +221,12 @@ registry!(
     ZeroMeanGaussian,
 );
 
+/// The first parameter of a likelihood that is not named at all, not even as absent.
+pub fn missing(name: &str, given: &Parameters) -> Option<&'static str> {
+    let mut all = ENTRIES.iter().filter(|entry| entry.name == name).flat_map(|entry| entry.parameters);
+    all.find(|one| !given.0.contains_key(one.name)).map(|one| one.name)
+}
+
 /// Names of the parameters of a likelihood that are left to evidence (mathematics 7).
 pub fn estimated(name: &str, given: &Parameters) -> Vec<String> {
     let all = ENTRIES.iter().filter(|entry| entry.name == name).flat_map(|entry| entry.parameters);

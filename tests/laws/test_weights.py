@@ -109,9 +109,9 @@ def test_convergence_counts_weight_not_rows() -> None:
         options = {"init": np.arange(400) % 3, "sample_weight": np.full(400, weight), "progress": False}
         fit = sb.fit(model, rows, sb.Full(tol=1e-4, max_passes=2000), **options)
         assert fit.stop_reason is sb.StopReason.CONVERGED
-        gain = fit.history[-1].elbo - fit.history[-2].elbo
+        gain = fit.history[-1].objective - fit.history[-2].objective
         assert gain / (400 * weight) < 1e-4
-        before = np.diff([record.elbo for record in fit.history])[:-1] / (400 * weight)
+        before = np.diff([record.objective for record in fit.history])[:-1] / (400 * weight)
         assert (before >= 1e-4).all()
         return len(fit.history)
 

@@ -30,7 +30,7 @@ def default_likelihood(name: str, rows: Array) -> Any:
 
 
 def assert_sound(fit: sb.Fit, rows: Array, total: float) -> None:
-    bounds = np.array([record.elbo for record in fit.history])
+    bounds = np.array([record.objective for record in fit.history])
     assert np.isfinite(bounds).all()
     slack = 1e-9 * (1.0 + np.abs(bounds[1:]) + total * rows.shape[1])
     assert (np.diff(bounds) >= -slack).all()
@@ -168,7 +168,7 @@ def test_extreme_concentrations(process: str, concentration: float) -> None:
     case = make_case(7, process=process, concentration=concentration)
     for algorithm in (passes(10), passes(10, 1)):
         fit = fit_from(case, algorithm)
-        bounds = np.array([record.elbo for record in fit.history])
+        bounds = np.array([record.objective for record in fit.history])
         assert np.isfinite(bounds).all()
         slack = 1e-9 * (np.abs(bounds[1:]) + case.scale)
         assert (np.diff(bounds) >= -slack).all()

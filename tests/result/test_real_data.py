@@ -19,7 +19,7 @@ def best(rows: np.ndarray, n_components: int, **options: object) -> sb.Fit:
 
 
 def never_falls(fit: sb.Fit, tolerance: float) -> bool:
-    bounds = np.array([record.elbo for record in fit.history])
+    bounds = np.array([record.objective for record in fit.history])
     return bool((np.diff(bounds) >= -tolerance * np.abs(bounds[1:])).all())
 
 

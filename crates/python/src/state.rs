@@ -400,7 +400,10 @@ impl FitState {
             Some(other) => return Err(format_error(format!("missing is {other:?}"))),
         };
         let mut specification = specification(&pair("likelihood")?, &pair("process")?, objective, missing)?;
-        specification.likelihood.add_absent();
+        // Files of earlier versions have no word of the prior.
+        if specification.likelihood.parameters.0.get("prior").is_none() {
+            specification.likelihood.add_absent();
+        }
         if let Some(free) = optional::<Vec<String>>(header, "estimated")? {
             let start = start_parameters(header, arrays)?;
             specification.set_estimated(free, start).map_err(|error| format_error(error.to_string()))?;

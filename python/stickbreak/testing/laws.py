@@ -73,7 +73,8 @@ def check_monotone_bound(
     fit = _fit(model, rows, algorithm or Full(max_passes=10, tol=0.0), options)
     tolerance = bound_tolerance(fit, rows, options.get("sample_weight"))
     for before, after in zip(fit.history, fit.history[1:], strict=False):
-        require_not_below(f"the bound after pass {after.index}", after.elbo, before.elbo, tolerance)
+        message = f"the objective after pass {after.index}"
+        require_not_below(message, after.objective, before.objective, tolerance)
 
 
 def check_recomputed_elbo(

@@ -1,0 +1,227 @@
+"""Base measures estimated by evidence: at the end of a fit no other base measure has more (mathematics 7)."""
+
+import dataclasses
+from typing import Any
+
+import numpy as np
+import pytest
+from scipy import integrate, optimize, stats
+
+import stickbreak as sb
+from kinds import LIKELIHOODS, kind_of_likelihood, make_rows
+from oracles.models import Array, Likelihood
+from stickbreak.model.specification import REGISTRY
+from stickbreak.testing.generators import positive_definite
+from stickbreak.testing.local_step import responsibilities_of
+
+GUARD = 0.001
+# Parameters of which all columns share one value.
+SHARED = ("pseudo_counts", "successes", "failures")
+KINDS = [
+    "gaussian",
+    "zero_mean_gaussian",
+    "diagonal",
+    "spherical",
+    "spherical_product",
+    "known_covariance",
+    "multinomial",
+    "bernoulli",
+    "categorical",
+    "poisson",
+]
+
+
+def default(kind: str, dimension: int, **given: Any) -> Any:
+    """A likelihood of this kind with its default parameters."""
+    arguments: dict[str, Any] = {}
+    if kind == "known_covariance":
+        arguments["covariance"] = positive_definite(np.random.default_rng(5), dimension)
+    if kind == "spherical_product":
+        arguments["base"] = "product"
+    if "resolution" in REGISTRY["likelihoods"][LIKELIHOODS[kind].public]["parameters"]:
+        arguments["resolution"] = 0
+    return getattr(sb, LIKELIHOODS[kind].public)(**(arguments | given))
+
+
+def free(likelihood: Any) -> list[str]:
+    """The parameters that evidence decides."""
+    rules = REGISTRY["likelihoods"][type(likelihood).__name__]["parameters"]
+    return [name for name, rule in rules.items() if rule["estimated"]]
+
+
+def to_oracle(likelihood: Any) -> Likelihood:
+    return LIKELIHOODS[kind_of_likelihood(likelihood)].to_oracle(likelihood)
+
+
+class Objective:
+    """The part of the objective that depends on the base measure, as a function of free numbers."""
+
+    def __init__(self, fit: sb.Fit, start: Any, rows: Array) -> None:
+        self.likelihood, self.names = fit.model.likelihood, free(fit.model.likelihood)
+        self.start = to_oracle(start)
+        table = responsibilities_of(fit, rows)
+        self.sums = table.T @ to_oracle(self.likelihood).sufficient_statistics(rows)
+
+    def of(self, likelihood: Any) -> float:
+        """The evidence and the guard of a base measure."""
+        own = to_oracle(likelihood)
+        guard = GUARD * own.kl(self.start.prior_natural)
+        return float(sum(own.gain(statistics) for statistics in self.sums) - guard)
+
+    def pack(self) -> Array:
+        parts = []
+        for name in self.names:
+            value = np.asarray(getattr(self.likelihood, name))
+            if name == "dof":
+                parts.append(np.log(np.atleast_1d(value - self.dimension + 1)))
+            elif name == "scale":
+                factor = np.linalg.cholesky(value / self.likelihood.dof)
+                below = np.tril_indices(self.dimension, -1)
+                parts += [np.log(np.diag(factor)), factor[below]]
+            else:
+                parts.append(np.log(np.atleast_1d(value)[:1] if name in SHARED else np.atleast_1d(value)))
+        return np.concatenate(parts)
+
+    @property
+    def dimension(self) -> int:
+        return len(self.likelihood.scale)
+
+    def unpack(self, packed: Array) -> Any:
+        found: dict[str, Any] = {}
+        values = list(packed)
+
+        def take(number: int) -> Array:
+            taken = np.array(values[:number])
+            del values[:number]
+            return taken
+
+        for name in self.names:
+            size = 1 if name in SHARED else np.size(getattr(self.likelihood, name))
+            if name == "dof":
+                found[name] = float(np.exp(take(1)[0]) + self.dimension - 1)
+            elif name == "scale":
+                factor = np.diag(np.exp(take(self.dimension)))
+                factor[np.tril_indices(self.dimension, -1)] = take(self.dimension * (self.dimension - 1) // 2)
+                found[name] = factor @ factor.T * found.get("dof", self.likelihood.dof)
+            else:
+                value = np.exp(take(size))
+                found[name] = float(value[0]) if size == 1 else value
+        return dataclasses.replace(self.likelihood, **found)
+
+
+def fitted(kind: str, seed: int, **given: Any) -> tuple[sb.Fit, Any, Array]:
+    """A fit that has settled, the likelihood by the rule, and the rows."""
+    rng = np.random.default_rng(seed)
+    rows = make_rows(kind if kind != "spherical_product" else "spherical", rng, 300, 3, 6)
+    likelihood = default(kind, 3, **given)
+    algorithm = sb.Full(moves=(), sparsity=None, margin=None, max_passes=3000, tol=1e-12)
+    fit = sb.fit(sb.Mixture(likelihood=likelihood), rows, algorithm, init="kmeans++", n_components=6, seed=seed)
+    ruled = sb.Mixture(likelihood=dataclasses.replace(likelihood, prior="rule"))
+    start = sb.fit(ruled, rows, sb.Full(max_passes=0, moves=()), init=np.zeros(300, int))
+    return fit, start.model.likelihood, rows
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("seed", [0, 1])
+def test_no_other_base_measure_has_more_evidence(kind: str, seed: int) -> None:
+    fit, start, rows = fitted(kind, seed)
+    objective = Objective(fit, start, rows)
+    here = objective.of(fit.model.likelihood)
+    packed = objective.pack()
+    best = optimize.minimize(lambda packed: -objective.of(objective.unpack(packed)), packed, method="BFGS")
+    assert -best.fun <= here + 1e-6 * (1 + abs(here)), objective.unpack(best.x)
+    # It is far from where it started, so there was something to find.
+    assert here > objective.of(start) + 1.0
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_the_objective_is_the_bound_and_the_guard(kind: str) -> None:
+    fit, start, _ = fitted(kind, 2)
+    guard = GUARD * to_oracle(fit.model.likelihood).kl(to_oracle(start).prior_natural)
+    assert fit.objective == pytest.approx(fit.elbo - guard, abs=1e-7 * (1 + guard))
+    assert fit.history[-1].objective == pytest.approx(fit.objective, rel=1e-12)
+    rises = np.diff([record.objective for record in fit.history])
+    assert (rises >= -1e-9 * abs(fit.elbo)).all()
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_what_is_given_stays_and_the_rest_is_best(kind: str) -> None:
+    names = free(default(kind, 3))
+    for name in names if len(names) > 1 else []:
+        value = {"dof": 7.5, "scale": np.diag([0.5, 1.0, 2.0])}.get(name, 0.7)
+        fit, start, rows = fitted(kind, 3, **{name: value})
+        assert np.array_equal(np.broadcast_to(value, np.shape(getattr(fit.model.likelihood, name))), getattr(fit.model.likelihood, name))
+        objective = Objective(fit, start, rows)
+        objective.names.remove(name)
+        here = objective.of(fit.model.likelihood)
+        best = optimize.minimize(lambda packed: -objective.of(objective.unpack(packed)), objective.pack(), method="BFGS")
+        assert -best.fun <= here + 1e-6 * (1 + abs(here)), (name, objective.unpack(best.x))
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_the_rule_and_point_estimates_estimate_nothing(kind: str) -> None:
+    fit, start, rows = fitted(kind, 4, prior="rule")
+    assert fit.model.likelihood == start
+    assert fit.objective == fit.elbo
+    assert all(record.base_measure_gain == 0 for record in fit.history)
+    by_points = sb.Mixture(likelihood=default(kind, 3), objective="ml")
+    points = sb.fit(by_points, rows, sb.Full(moves=(), max_passes=5), init="kmeans++", n_components=3)
+    assert dataclasses.replace(points.model.likelihood, prior="rule") == start
+
+
+@pytest.mark.parametrize("kind", ["gaussian", "diagonal", "poisson"])
+def test_a_saved_fit_goes_on_estimating(kind: str, tmp_path: Any) -> None:
+    fit, _, rows = fitted(kind, 5)
+    fit.save(tmp_path / "fit.sbk")
+    loaded = sb.load(tmp_path / "fit.sbk")
+    assert (loaded.objective, loaded.model.likelihood) == (fit.objective, fit.model.likelihood)
+    more = make_rows(kind, np.random.default_rng(6), 200, 3, 3)
+    updated, again = fit.update(more, max_passes=3), loaded.update(more, max_passes=3)
+    assert updated.elbo == again.elbo
+    assert updated.model.likelihood == again.model.likelihood != fit.model.likelihood
+
+
+def test_one_component_has_a_finite_base_measure() -> None:
+    rows = np.random.default_rng(0).standard_normal((50, 2))
+    fit = sb.fit(sb.Mixture(likelihood=sb.Gaussian()), rows, sb.Full(moves=(), max_passes=500), n_components=1)
+    own = fit.model.likelihood
+    assert own.mean_precision < (1 + GUARD) * 0.1 / GUARD
+    assert own.dof < 1e9
+    ruled = sb.fit(sb.Mixture(likelihood=sb.Gaussian(prior="rule")), rows, sb.Full(moves=()), n_components=1)
+    new = np.random.default_rng(1).standard_normal((4000, 2))
+    assert fit.score(new) > ruled.score(new) - 0.1
+
+
+@pytest.mark.parametrize("likelihood", [sb.Gaussian, sb.DiagonalGaussian, sb.SphericalGaussian])
+def test_the_bound_of_rounded_rows_is_one_of_their_cells(likelihood: Any) -> None:
+    """log p of the cells over their volumes, by quadrature: one column, one component, four rows."""
+    given = {"Gaussian": {"dof": 3.0, "scale": [[2.0]]}}.get(likelihood.__name__, {"shape": 1.5, "rate": 1.0})
+    model = likelihood(mean=[0.0], mean_precision=0.5, resolution=1.0, **given)
+    rows = np.array([[0.0], [1.0], [1.0], [3.0]])
+    fit = sb.fit(sb.Mixture(likelihood=model), rows, sb.Full(moves=()), n_components=1)
+
+    def cells(mean: float, precision: float) -> float:
+        sd = precision**-0.5
+        share = stats.norm.cdf(rows + 0.5, mean, sd) - stats.norm.cdf(rows - 0.5, mean, sd)
+        prior = stats.gamma.pdf(precision, 1.5) * stats.norm.pdf(mean, 0.0, (0.5 * precision) ** -0.5)
+        return float(share.prod() * prior)
+
+    evidence, _ = integrate.dblquad(cells, 1e-9, 30.0, -10.0, 10.0, epsabs=1e-12)
+    assert fit.elbo <= np.log(evidence) + 1e-9
+    assert fit.elbo > np.log(evidence) - 0.2
+    jittered = np.random.default_rng(0).uniform(-0.5, 0.5, (20_000, 4, 1)) + rows
+    sharp = to_oracle(dataclasses.replace(model, resolution=0.0))
+    assert fit.elbo <= np.log(evidence) and fit.elbo <= max(sharp.log_marginal(one) for one in jittered[:200])
+
+
+def test_columns_on_a_grid_do_not_reward_points() -> None:
+    """Flags and rounded columns: what is estimated stays away from zero, and clusters are found."""
+    rng = np.random.default_rng(0)
+    labels = rng.integers(3, size=600)
+    rows = rng.normal(size=(3, 4))[labels] * 4 + rng.normal(size=(600, 4))
+    rows = np.column_stack([np.round(rows, 1), rng.integers(2, size=600)])
+    fit = sb.fit(sb.Mixture(likelihood=sb.Gaussian()), rows)
+    own = fit.model.likelihood
+    assert np.allclose(own.resolution, [0.1, 0.1, 0.1, 0.1, 1.0])
+    assert np.linalg.eigvalsh(own.scale).min() > 0
+    assert fit.n_components <= 6
