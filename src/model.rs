@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use crate::data::{Allowed, Moments};
+use crate::data::{Allowed, Coordinates, Moments};
 use crate::error::{Error, Result};
 use crate::likelihood::{self, Frame, Likelihood};
 use crate::parameters::Parameters;
@@ -44,6 +44,16 @@ impl Specification {
         Ok(Self { likelihood: Named { name: self.likelihood.name.clone(), parameters }, ..self.clone() })
     }
 
+    /// The specification for rows in coordinates.
+    ///
+    /// # Errors
+    /// [`crate::Error::InvalidArgument`] naming a parameter of another size than the data.
+    pub fn in_coordinates(&self, coordinates: &Coordinates) -> Result<Self> {
+        let Named { name, parameters } = &self.likelihood;
+        let parameters = likelihood::in_coordinates(name, parameters, coordinates)?;
+        Ok(Self { likelihood: Named { name: name.clone(), parameters }, ..self.clone() })
+    }
+
     /// The values that rows may have.
     ///
     /// # Errors
@@ -63,7 +73,20 @@ impl Specification {
         if self.objective == Objective::Map {
             likelihood.check_mode()?;
         }
-        Ok(Model { likelihood, process: self.weights()?, objective: self.objective })
+        Ok(Model { likelihood, process: self.weights()?, objective: self.objective, log_volume: 0.0, log_jacobian: 0.0 })
+    }
+
+    /// The model for rows less `origin` in coordinates, whose bound is in the data's units.
+    ///
+    /// # Errors
+    /// As [`Specification::resolve`].
+    pub fn build_in<F: Scalar>(&self, origin: Vec<f64>, coordinates: &Coordinates) -> Result<Model<F>> {
+        let Named { name, parameters } = &self.likelihood;
+        let log_jacobian = match self.objective {
+            Objective::Map => likelihood::log_jacobian(name, parameters, coordinates)?,
+            Objective::Variational | Objective::Ml => 0.0,
+        };
+        Ok(Model { log_volume: coordinates.log_volume(), log_jacobian, ..self.build(origin)? })
     }
 
     /// The process as a prior on weights that serves the objective.
@@ -99,6 +122,11 @@ pub struct Model<F: Scalar> {
     pub process: Arc<dyn Weights>,
     /// What is maximised.
     pub objective: Objective,
+    /// Log of the volume of the data that the unit of volume of the rows fills: what a log density of the rows has too
+    /// much, a row. The bound counts it; scores do not.
+    pub log_volume: f64,
+    /// What the log density of a component's point estimate gains in the data's units.
+    pub log_jacobian: f64,
 }
 
 impl<F: Scalar> Model<F> {

@@ -1,7 +1,7 @@
 //! Full mean and full covariance with a Normal-Wishart base measure (mathematics 1a; Hughes & Sudderth 2013, section
 //! 2).
 
-use crate::data::{Domain, Moments, Needs};
+use crate::data::{Domain, Freedom, Moments, Needs};
 use crate::error::{Error, Result};
 use crate::likelihood::normal_wishart::NormalWishart;
 use crate::likelihood::wishart::{
@@ -10,7 +10,7 @@ use crate::likelihood::wishart::{
 use crate::likelihood::{Frame, FromParameters};
 use crate::linalg::unpack;
 use crate::parameters::{Parameters, Value, table, vector};
-use crate::registry::{DefaultValue, Entry, Feature, Parameter, ParameterKind, Range, Support};
+use crate::registry::{DefaultValue, Entry, Feature, Measure, Measured, Parameter, ParameterKind, Range, Support};
 use crate::suffstats::Sufficient;
 
 /// x | mu, Lambda ~ N(mu, Lambda^-1); Lambda ~ W(dof, scale^-1); mu | Lambda ~ N(mean, (`mean_precision` Lambda)^-1).
@@ -26,6 +26,13 @@ pub struct Gaussian {
 impl FromParameters for Gaussian {
     const ENTRY: Entry = Entry {
         domain: Some(Domain::Real),
+        freedom: Freedom::Subspace,
+        measures: &[
+            Measured::always("mean", Measure::Place),
+            Measured::always("dof", Measure::Dof),
+            Measured::always("scale", Measure::Products),
+            Measured::always("covariance", Measure::Products),
+        ],
         faces: &["scores", "points", "seeding", "draws", "urn"],
         supports: &[Support::always(Feature::Moves)],
         parameters: &[
@@ -155,7 +162,7 @@ impl NormalWishartModel for Gaussian {
         NormalWishart::new(self.prior.dof + n, kappa.recip(), mean, scale)
     }
 
-    fn most_likely(&self, component: Sufficient<'_>, blur: f64) -> Result<NormalWishart> {
+    fn most_likely(&self, component: Sufficient<'_>, blur: &[f64]) -> Result<NormalWishart> {
         let (n, d) = (component.count, self.origin.len());
         let (sums, packed) = component.statistics.split_at(d);
         let mean: Vec<f64> = sums.iter().map(|s| s / n).collect();
@@ -164,7 +171,7 @@ impl NormalWishartModel for Gaussian {
             for i in 0..d {
                 scatter[j * d + i] -= n * mean[i] * mean[j];
             }
-            scatter[j * d + j] += n * blur;
+            scatter[j * d + j] += n * blur[j];
         }
         NormalWishart::new(n, n.recip(), mean, scatter)
     }

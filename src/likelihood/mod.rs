@@ -16,6 +16,7 @@ mod multinomial;
 mod normal_wishart;
 mod poisson;
 mod spherical_gaussian;
+mod units;
 mod urn;
 mod wishart;
 mod wishart_urn;
@@ -42,6 +43,7 @@ pub use known_covariance_gaussian::KnownCovarianceGaussian;
 pub use multinomial::Multinomial;
 pub use poisson::Poisson;
 pub use spherical_gaussian::SphericalGaussian;
+pub use units::{components_of_data, fixes_directions, in_coordinates, log_jacobian, of_data};
 pub use urn::Urn;
 pub use zero_mean_gaussian::ZeroMeanGaussian;
 
@@ -67,6 +69,9 @@ pub trait FromParameters: Sized {
 
     /// Moments of the data that its defaults need.
     const NEEDS: Needs;
+
+    /// Whether it needs the resolution of columns.
+    const RESOLUTION: bool = false;
 
     /// The values that rows may have, given complete parameters.
     ///
@@ -197,7 +202,7 @@ macro_rules! registry {
         /// Where there is none of that name.
         pub fn demands(name: &str) -> Result<Demands> {
             $(if name == <$likelihood>::ENTRY.name {
-                return Ok(asked(&<$likelihood>::ENTRY, <$likelihood>::NEEDS));
+                return Ok(asked(&<$likelihood>::ENTRY, <$likelihood>::NEEDS, <$likelihood>::RESOLUTION));
             })*
             Err(unknown(name))
         }
@@ -226,10 +231,19 @@ pub fn supporting(feature: Feature) -> String {
     }
 }
 
-fn asked(entry: &Entry, needs: Needs) -> Demands {
+/// The description of the likelihood called `name`.
+///
+/// # Errors
+/// Where there is none of that name.
+pub fn entry(name: &str) -> Result<&'static Entry> {
+    ENTRIES.iter().find(|entry| entry.name == name).ok_or_else(|| unknown(name))
+}
+
+fn asked(entry: &Entry, needs: Needs, resolution: bool) -> Demands {
     Demands {
         domain: entry.domain.unwrap_or(Domain::Real),
         needs,
+        resolution,
         sparse: entry.support(Feature::Sparse).is_some(),
         missing: entry.support(Feature::Missing).is_some(),
     }

@@ -12,7 +12,7 @@ use std::f64::consts::PI;
 use rand::RngExt;
 use rand_distr::StandardNormal;
 
-use crate::data::{Domain, Moments, Needs, RowBlock};
+use crate::data::{Domain, Freedom, Moments, Needs, RowBlock};
 use crate::error::{Error, Result};
 use crate::likelihood::diagonal_gaussian::RIDGE;
 use crate::likelihood::gamma;
@@ -25,7 +25,7 @@ use crate::likelihood::{
 use crate::objective::Objective;
 use crate::parallel::map;
 use crate::parameters::{Parameters, Value, table, vector};
-use crate::registry::{DefaultValue, Entry, Feature, Parameter, ParameterKind, Range, Support};
+use crate::registry::{DefaultValue, Entry, Feature, Measure, Measured, Parameter, ParameterKind, Range, Support};
 use crate::rng::Generator;
 use crate::scoring::{Column, ColumnScorer, Columns, Curve, RowFunction, RowScorer, Scorer};
 use crate::simd::{Lines, Scalar};
@@ -229,6 +229,13 @@ const BASE: Parameter =
 impl FromParameters for SphericalGaussian {
     const ENTRY: Entry = Entry {
         domain: Some(Domain::Real),
+        freedom: Freedom::Common,
+        measures: &[
+            Measured::always("mean", Measure::Place),
+            Measured { name: "mean_precision", measure: Measure::InverseSquare, only: Some((BASE.name, "product")) },
+            Measured::always("rate", Measure::Square),
+            Measured::always("variance", Measure::Square),
+        ],
         faces: &["scores", "points", "draws", "urn"],
         supports: &[Support { feature: Feature::Moves, unless: Some((BASE.name, "product")) }],
         parameters: &[

@@ -1,10 +1,13 @@
 //! The state of a fit: what `stickbreak.Fit` is made of.
 
+use std::sync::Arc;
+
 use numpy::{PyArray1, PyArray2, PyReadonlyArray1, PyReadonlyArray2, PyUntypedArrayMethods};
 use pyo3::exceptions::PyKeyError;
 use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyDict};
 use stickbreak::component::ComponentId;
+use stickbreak::data::Coordinates;
 use stickbreak::fit::{Fitted, Joins, Limits, StopReason};
 use stickbreak::local_step::Keep;
 use stickbreak::model::Objective;
@@ -18,6 +21,10 @@ use crate::history::{record_from_dict, record_to_dict};
 use crate::panics::caught;
 use crate::run::run_quietly;
 use crate::specification::{GivenPair, specification, write};
+
+/// The arrays of a file that hold coordinates.
+const COORDINATES: [&str; 4] =
+    ["coordinates.units", "coordinates.centre", "coordinates.spreads", "coordinates.slopes"];
 
 /// A fitted mixture.
 #[pyclass(frozen, module = "stickbreak._core")]
@@ -46,8 +53,8 @@ fn done<T>(work: impl FnOnce() -> Result<T>) -> PyResult<T> {
 impl FitState {
     #[getter]
     fn likelihood<'py>(&self, py: Python<'py>) -> PyResult<GivenPair<'py>> {
-        let named = &self.fitted.specification.likelihood;
-        Ok((named.name.clone(), write(py, &named.parameters)?))
+        let name = &self.fitted.specification.likelihood.name;
+        Ok((name.clone(), write(py, &done(|| self.fitted.parameters())?)?))
     }
 
     #[getter]
@@ -73,7 +80,43 @@ impl FitState {
 
     #[getter]
     fn dimension(&self) -> usize {
-        self.fitted.origin.len()
+        self.fitted.n_data_columns()
+    }
+
+    /// Constant columns, columns that follow from others, and an orthonormal basis of the directions that are left.
+    #[getter]
+    fn support<'py>(&self, py: Python<'py>) -> PyResult<(Vec<usize>, Vec<usize>, Bound<'py, PyArray2<f64>>)> {
+        let own = &self.fitted.coordinates;
+        let dependents = own.dependents().iter().map(|dependent| dependent.column).collect();
+        Ok((own.constants(), dependents, table(py, own.basis(), own.rank())?))
+    }
+
+    /// The columns of `support` that the model does not see, without the basis.
+    #[getter]
+    fn lost_columns(&self) -> (Vec<usize>, Vec<usize>) {
+        let own = &self.fitted.coordinates;
+        (own.constants(), own.dependents().iter().map(|dependent| dependent.column).collect())
+    }
+
+    /// Whether the rows of the fit were too few to span all columns.
+    #[getter]
+    fn lacks_rows(&self) -> bool {
+        self.fitted.lacks_rows
+    }
+
+    /// Number of rows of positive weight off the subspace of the fit, and the columns in which they are off.
+    fn strays(
+        &self,
+        py: Python<'_>,
+        rows: AnyRows<'_>,
+        weights: Option<PyReadonlyArray1<'_, f64>>,
+        threads: Option<usize>,
+    ) -> PyResult<(usize, Vec<usize>)> {
+        let weights = self::weights(weights.as_ref())?;
+        let off = with_rows!(&rows, |view| run_quietly(py, threads, |cancel| {
+            self.fitted.strays(&view, weights, cancel)
+        }))?;
+        Ok((off.units.len(), off.columns.into_iter().collect()))
     }
 
     #[getter]
@@ -274,7 +317,7 @@ impl FitState {
     ) -> PyResult<(Bound<'py, PyArray2<f64>>, Bound<'py, PyArray2<f64>>)> {
         let (means, variances) =
             with_rows!(&rows, |view| run_quietly(py, threads, |cancel| self.fitted.impute(&view, cancel)))?;
-        let d = self.fitted.origin.len();
+        let d = self.fitted.n_data_columns();
         Ok((table(py, means, d)?, table(py, variances, d)?))
     }
 
@@ -288,12 +331,12 @@ impl FitState {
         let values = with_rows!(&rows, |view| run_quietly(py, threads, |cancel| {
             self.fitted.sample_missing(&view, seed, cancel)
         }))?;
-        table(py, values, self.fitted.origin.len())
+        table(py, values, self.fitted.n_data_columns())
     }
 
     fn sample<'py>(&self, py: Python<'py>, n: usize, seed: u64) -> PyResult<Bound<'py, PyArray2<f64>>> {
         let rows = run_quietly(py, Some(1), |_| self.fitted.sample(n, seed))?;
-        table(py, rows, self.fitted.origin.len())
+        table(py, rows, self.fitted.n_data_columns())
     }
 
     fn summary<'py>(
@@ -334,6 +377,14 @@ impl FitState {
         header.set_item("history", self.history(py)?)?;
         let arrays = PyDict::new(py);
         arrays.set_item("origin", vector(py, fitted.origin.clone()))?;
+        let own = &fitted.coordinates;
+        for (name, values) in COORDINATES.into_iter().zip(own.to_parts()) {
+            if name == COORDINATES[3] {
+                arrays.set_item(name, table(py, values, own.rank())?)?;
+            } else {
+                arrays.set_item(name, vector(py, values))?;
+            }
+        }
         arrays.set_item("counts", vector(py, fitted.summary.counts.clone()))?;
         arrays.set_item("entropies", vector(py, fitted.summary.entropies.clone()))?;
         arrays.set_item("statistics", table(py, fitted.summary.statistics.clone(), fitted.summary.n_statistics)?)?;
@@ -382,6 +433,16 @@ impl FitState {
             Ok(array.as_array().iter().copied().collect())
         };
         let origin = numbers("origin")?;
+        // Files of the first version have none.
+        let coordinates = if arrays.contains(COORDINATES[0])? {
+            let slopes: PyReadonlyArray2<'_, f64> = field(arrays, COORDINATES[3])?;
+            let slopes: Vec<f64> = slopes.as_array().iter().copied().collect();
+            let [units, centre, spreads] = [0, 1, 2].map(|at| numbers(COORDINATES[at]));
+            let (units, centre, spreads) = (units?, centre?, spreads?);
+            done(|| Coordinates::from_parts(&units, &centre, &spreads, &slopes))?
+        } else {
+            Coordinates::identity(origin.len())
+        };
         let counts = numbers("counts")?;
         let statistics: PyReadonlyArray2<'_, f64> = field(arrays, "statistics")?;
         // A table without rows takes no room in a file, however wide it says it is.
@@ -402,6 +463,8 @@ impl FitState {
         let stop: String = field(header, "stop_reason")?;
         let history: Vec<Bound<'_, PyDict>> = field(header, "history")?;
         let fitted = Fitted {
+            coordinates: Arc::new(coordinates),
+            lacks_rows: false,
             specification,
             origin,
             n_rows: n_rows(header)?,
