@@ -234,9 +234,10 @@ fn strays_of<F: Scalar>(rows: &dyn Dataset<F>, coordinates: &Coordinates, cancel
 
 /// The error for rows that vary where those of an earlier fit did not.
 pub(super) fn off_support(argument: &str, columns: &BTreeSet<usize>) -> Error {
-    let columns: Vec<String> = columns.iter().map(ToString::to_string).collect();
-    let found = format!("rows off the subspace of the fit: in it column {} follows from the others", columns.join(", "));
-    Error::invalid(argument, found, "rows on the subspace of the fit; make a new fit of all rows")
+    let names: Vec<String> = columns.iter().map(ToString::to_string).collect();
+    let are = if names.len() == 1 { "column" } else { "columns" };
+    let found = format!("off it in {are} {}, which were constant or followed from the others", names.join(", "));
+    Error::invalid(argument, found, "on the subspace of the earlier fit, or fitted anew together with its rows")
 }
 
 /// A random choice of all rows: what the first parts of a single component are made of.

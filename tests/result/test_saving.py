@@ -195,7 +195,7 @@ def test_wrong_files(rows: np.ndarray, tmp_path: Path) -> None:
         "longer": content + b"\0" * 8,
         "header_only": content[: 8 + length],
         "huge_length": (2**62).to_bytes(8, "little") + content[8:],
-        "newer": content.replace(b'"version":"1"', b'"version":"9"'),
+        "newer": content.replace(b'"version":"2"', b'"version":"9"'),
     }
     for name, replaced in wrong.items():
         path = tmp_path / name

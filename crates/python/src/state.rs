@@ -434,8 +434,12 @@ impl FitState {
         };
         let origin = numbers("origin")?;
         // Files of the first version have none.
-        let coordinates = if arrays.contains(COORDINATES[0])? {
+        let has_coordinates = COORDINATES.into_iter().map(|name| arrays.contains(name)).collect::<PyResult<Vec<_>>>()?;
+        let coordinates = if has_coordinates.contains(&true) {
             let slopes: PyReadonlyArray2<'_, f64> = field(arrays, COORDINATES[3])?;
+            if slopes.shape()[1] != origin.len() {
+                return Err(format_error(format!("slopes in {} columns", slopes.shape()[1])));
+            }
             let slopes: Vec<f64> = slopes.as_array().iter().copied().collect();
             let [units, centre, spreads] = [0, 1, 2].map(|at| numbers(COORDINATES[at]));
             let (units, centre, spreads) = (units?, centre?, spreads?);
