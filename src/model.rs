@@ -73,7 +73,13 @@ impl Specification {
         if self.objective == Objective::Map {
             likelihood.check_mode()?;
         }
-        Ok(Model { likelihood, process: self.weights()?, objective: self.objective, log_volume: 0.0, log_jacobian: 0.0 })
+        Ok(Model {
+            likelihood,
+            process: self.weights()?,
+            objective: self.objective,
+            log_volume: 0.0,
+            log_jacobian: 0.0,
+        })
     }
 
     /// The model for rows less `origin` in coordinates, whose bound is in the data's units.

@@ -146,15 +146,7 @@ pub enum DefaultValue {
 impl Entry {
     /// An entry without anything but a name, to be filled in.
     pub const fn new(name: &'static str) -> Self {
-        Self {
-            name,
-            domain: None,
-            freedom: Freedom::Fixed,
-            measures: &[],
-            faces: &[],
-            supports: &[],
-            parameters: &[],
-        }
+        Self { name, domain: None, freedom: Freedom::Fixed, measures: &[], faces: &[], supports: &[], parameters: &[] }
     }
 
     /// Each of its parameters that is a word, with each of its words.

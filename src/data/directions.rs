@@ -16,13 +16,13 @@ const CONSTANT: (f64, f64) = (1.0 / (1_u64 << 40) as f64, 1.0 / (1_u64 << 20) as
 const NULL: (f64, f64) = (1e-9, 1e-8);
 /// Means this many standard deviations from zero cost digits.
 const FAR: f64 = 1e3;
-/// A column stays if the columns before it leave this share of its variance. The first number that leaves enough columns
-/// counts.
+/// A column stays if the columns before it leave this share of its variance. The first share that leaves enough
+/// columns counts.
 const LEFT: [f64; 5] = [1e-2, 1e-4, 1e-6, 1e-8, 0.0];
 
 /// The coordinates that moments ask for.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Found {
+pub struct Informative {
     /// The coordinates.
     pub coordinates: Coordinates,
     /// Whether rows are so few that they do not span all columns; no column depends on others for that.
@@ -34,11 +34,11 @@ pub struct Found {
 ///
 /// # Errors
 /// [`crate::Error::Numerical`] for correlations without eigenvalues.
-pub fn informative<F: Real>(data: &Moments, freedom: Freedom, about_zero: bool) -> Result<Found> {
+pub fn informative<F: Real>(data: &Moments, freedom: Freedom, about_zero: bool) -> Result<Informative> {
     let whole = Coordinates::in_units(data, freedom, about_zero);
     let single = F::NAME == "float32";
     if !matches!(freedom, Freedom::Columns | Freedom::Subspace) {
-        return Ok(Found { coordinates: whole, lacks_rows: false });
+        return Ok(Informative { coordinates: whole, lacks_rows: false });
     }
     let share = if single { CONSTANT.1 } else { CONSTANT.0 };
     let is_constant = |j: usize| {
@@ -47,7 +47,7 @@ pub fn informative<F: Real>(data: &Moments, freedom: Freedom, about_zero: bool) 
     };
     let varying: Vec<usize> = (0..data.dimension()).filter(|&j| !is_constant(j)).collect();
     if varying.is_empty() {
-        return Ok(Found { coordinates: whole, lacks_rows: false });
+        return Ok(Informative { coordinates: whole, lacks_rows: false });
     }
     let (mut lacks_rows, mut kept) = (false, varying.clone());
     if freedom == Freedom::Subspace {
@@ -71,7 +71,7 @@ pub fn informative<F: Real>(data: &Moments, freedom: Freedom, about_zero: bool) 
     let point = |j: usize| if about_zero && !is_constant(j) { 0.0 } else { data.mean[j] };
     let centre = (0..data.dimension()).map(|j| if data.least[j] == data.most[j] { data.least[j] } else { point(j) });
     let coordinates = whole.restricted(&kept, centre.collect(), dependents);
-    Ok(Found { coordinates, lacks_rows })
+    Ok(Informative { coordinates, lacks_rows })
 }
 
 /// Moments of columns in units of their standard deviations: about the means, or about zero.

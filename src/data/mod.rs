@@ -15,7 +15,7 @@ pub use batches::{ArrayBatches, BatchSource, CallbackBatches, whole};
 use batches::{batch_range, cut_fingerprint};
 pub use coordinates::{Coordinates, Dependent, Freedom, SeenBatches, SeenRows};
 pub use dataset::{Dataset, TableRows};
-pub use directions::{Found, Strays, informative, strays};
+pub use directions::{Informative, Strays, informative, strays};
 pub use domain::{Allowed, Demands, Domain, MOST_LEVELS, Needs, check_rows};
 pub use moments::{Moments, moments, moments_and_resolution};
 pub use rows::{Csr, CsrRows, DenseRows, RowBlock, RowUnits, Rows, SparseRows, copy_rows};

@@ -122,8 +122,8 @@ pub fn moments_and_resolution<F: Scalar>(
     Vec::<f64>::new().try_reserve_exact(room.saturating_mul(d)).map_err(|_| {
         Error::invalid("data", format!("{d} columns"), format!("of so few columns that {what} fit in memory"))
     })?;
-    let wanted = Wanted { rows: if needs == Needs::Covariance { d + 2 } else { 0 }, resolution };
-    let means = Means::of(data, wanted, allowed, missing, cancel)?;
+    let sought = Sought { rows: if needs == Needs::Covariance { d + 2 } else { 0 }, resolution };
+    let means = Means::of(data, sought, allowed, missing, cancel)?;
     let (variance, covariance) = match needs {
         Needs::Means => (Vec::new(), Vec::new()),
         Needs::Variances => {
@@ -139,24 +139,12 @@ pub fn moments_and_resolution<F: Scalar>(
         }
     };
     let Means { n_rows, mass, mean, largest, least, most, n_distinct, resolution, fingerprint, .. } = means;
-    Ok(Moments {
-        n_rows,
-        mass,
-        mean,
-        variance,
-        covariance,
-        largest,
-        least,
-        most,
-        n_distinct,
-        resolution,
-        fingerprint,
-    })
+    Ok(Moments { n_rows, mass, mean, variance, covariance, largest, least, most, n_distinct, resolution, fingerprint })
 }
 
 /// What the first reading looks for beside sums.
 #[derive(Clone, Copy)]
-struct Wanted {
+struct Sought {
     /// Distinct rows, at most.
     rows: usize,
     /// The resolution of columns.
@@ -189,9 +177,9 @@ struct FirstReading<F> {
     /// Of codes only.
     largest: Vec<f64>,
     extremes: Extremes,
-    /// Hashes of distinct rows of positive weight, at most as many as are wanted.
+    /// Hashes of distinct rows of positive weight, at most as many as are sought.
     rows: BTreeSet<u64>,
-    n_rows_wanted: usize,
+    n_rows_sought: usize,
     distinct: Distinct,
     fingerprint: u64,
 }
@@ -225,7 +213,7 @@ impl Extremes {
 impl Means {
     fn of<F: Scalar>(
         data: &dyn Dataset<F>,
-        wanted: Wanted,
+        sought: Sought,
         allowed: &Allowed,
         missing: bool,
         cancel: &Cancel,
@@ -240,8 +228,8 @@ impl Means {
             largest: vec![0.0; if allowed.is_codes() { d } else { 0 }],
             extremes: Extremes::new(if data.is_sparse() { 0 } else { d }),
             rows: BTreeSet::new(),
-            n_rows_wanted: wanted.rows,
-            distinct: Distinct::new(d, wanted.resolution),
+            n_rows_sought: sought.rows,
+            distinct: Distinct::new(d, sought.resolution),
             fingerprint: d as u64,
         };
         data.for_each_slab(BLOCK, &mut |units| match units.csr() {
@@ -281,7 +269,7 @@ impl<F: Scalar> FirstReading<F> {
         cancel: &Cancel,
     ) -> Result<()> {
         let d = units.dimension();
-        let n_rows_wanted = if self.rows.len() < self.n_rows_wanted { self.n_rows_wanted } else { 0 };
+        let n_rows_sought = if self.rows.len() < self.n_rows_sought { self.n_rows_sought } else { 0 };
         let distinct = &self.distinct;
         let pivot: &[F] = self.pivot.get_or_insert_with(|| {
             let mut pivot = vec![F::ZERO; d];
@@ -322,7 +310,7 @@ impl<F: Scalar> FirstReading<F> {
                     }
                     if weight > 0.0 {
                         extremes.add_row(row);
-                        if seen.len() < n_rows_wanted {
+                        if seen.len() < n_rows_sought {
                             seen.insert(fingerprint(0, row.iter().map(|value| value.to_f64().to_bits())));
                         }
                     }
@@ -334,7 +322,7 @@ impl<F: Scalar> FirstReading<F> {
             self.extremes.add(&extremes);
             self.distinct.add(values);
             for row in seen {
-                if self.rows.len() < self.n_rows_wanted {
+                if self.rows.len() < self.n_rows_sought {
                     self.rows.insert(row);
                 }
             }

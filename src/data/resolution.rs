@@ -57,7 +57,9 @@ impl Distinct {
 
 fn sorted(mut values: Vec<f64>) -> Vec<f64> {
     // Minus zero is zero.
-    values.iter_mut().for_each(|value| *value += 0.0);
+    for value in &mut values {
+        *value += 0.0;
+    }
     values.sort_unstable_by(f64::total_cmp);
     values.dedup();
     values

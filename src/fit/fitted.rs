@@ -210,12 +210,7 @@ impl Fitted {
     ///
     /// # Errors
     /// [`Error::InvalidArgument`] for another number of columns; [`Error::Cancelled`].
-    pub fn strays<F: Scalar>(
-        &self,
-        rows: &dyn Rows<F>,
-        weights: Option<&[f64]>,
-        cancel: &Cancel,
-    ) -> Result<Strays> {
+    pub fn strays<F: Scalar>(&self, rows: &dyn Rows<F>, weights: Option<&[f64]>, cancel: &Cancel) -> Result<Strays> {
         self.check_columns(rows)?;
         strays(&RowUnits::all(rows, weights), &self.coordinates, cancel)
     }
@@ -299,7 +294,9 @@ impl Fitted {
             return Ok(None);
         }
         let mut own = weights.map_or_else(|| vec![1.0; rows.n_rows()], <[f64]>::to_vec);
-        off.iter().for_each(|&row| own[row] = 0.0);
+        for row in off {
+            own[row] = 0.0;
+        }
         if own.iter().any(|&weight| weight > 0.0) {
             return Ok(Some(own));
         }
@@ -382,7 +379,9 @@ impl Fitted {
         let mut log_normalizers = Vec::with_capacity(rows.n_rows());
         let mut tap = Normalizers(&mut log_normalizers);
         self.local_step(rows, None, &scored, &mut [&mut tap], cancel)?;
-        log_normalizers.iter_mut().for_each(|value| *value -= model.log_volume);
+        for value in &mut log_normalizers {
+            *value -= model.log_volume;
+        }
         for row in self.strays(rows, None, cancel)?.units {
             log_normalizers[row] = f64::NEG_INFINITY;
         }

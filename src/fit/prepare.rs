@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use crate::component::{ComponentId, EditLog};
 use crate::data::{
-    BatchSource, Coordinates, Dataset, Demands, Domain, Found, Freedom, Moments, SeenBatches, SeenRows, Strays,
+    BatchSource, Coordinates, Dataset, Demands, Domain, Freedom, Informative, Moments, SeenBatches, SeenRows, Strays,
     informative, moments_and_resolution, strays,
 };
 use crate::error::{Error, Result};
@@ -68,7 +68,7 @@ impl<'a, F: Scalar> Prepared<'a, F> {
         }
         let sizes = Sizes::new(specification, init, settings, n)?;
         let source = rows.batches(sizes.batches, settings.shuffle.then_some(settings.seed), data.fingerprint)?;
-        let Found { coordinates, lacks_rows } = seen(job, &data, cancel)?;
+        let Informative { coordinates, lacks_rows } = seen(job, &data, cancel)?;
         let coordinates = Arc::new(coordinates);
         let source = Box::new(SeenBatches { source, coordinates: Arc::clone(&coordinates) });
         let own = data.seen_through(&coordinates);
@@ -191,9 +191,9 @@ impl<'a, F: Scalar> Prepared<'a, F> {
 }
 
 /// The coordinates in which a job sees its rows: those of the fit that it starts from, else what the moments ask for.
-fn seen<F: Scalar>(job: &Job<'_, F>, data: &Moments, cancel: &Cancel) -> Result<Found> {
+fn seen<F: Scalar>(job: &Job<'_, F>, data: &Moments, cancel: &Cancel) -> Result<Informative> {
     let Named { name, parameters } = &job.specification.likelihood;
-    let found = |coordinates| Found { coordinates, lacks_rows: false };
+    let found = |coordinates| Informative { coordinates, lacks_rows: false };
     if let Init::Summary { coordinates, .. } = job.init {
         if coordinates.n_columns() != data.dimension() {
             return Err(Error::invalid("init", "a fit of another likelihood or dimension", "a fit of this one"));

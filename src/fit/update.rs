@@ -85,7 +85,8 @@ impl Fitted {
         if !off.is_empty() {
             return Err(off_support("X_new", &off));
         }
-        let source = SeenBatches { source: Box::new(whole(rows, weights)?), coordinates: Arc::clone(&self.coordinates) };
+        let source =
+            SeenBatches { source: Box::new(whole(rows, weights)?), coordinates: Arc::clone(&self.coordinates) };
         let local = LocalOptions {
             sparsity: Sparsity::Limited(self.sparsity),
             margin: self.margin,

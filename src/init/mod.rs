@@ -82,7 +82,11 @@ impl Init<'_> {
                 let tail = summary.tail.unwrap_or_default();
                 let own = summary.counts.iter().chain([&tail.count]).chain(&summary.statistics).chain(*origin);
                 let map = coordinates.to_parts();
-                if coordinates.is_identity() { of_numbers(5, own) } else { of_numbers(5, own.chain(map.iter().flatten())) }
+                if coordinates.is_identity() {
+                    of_numbers(5, own)
+                } else {
+                    of_numbers(5, own.chain(map.iter().flatten()))
+                }
             }
         }
     }

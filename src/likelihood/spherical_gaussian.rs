@@ -268,11 +268,8 @@ impl FromParameters for SphericalGaussian {
         };
         if rate < LEAST_SHARE * data.mean_variance() {
             let found = "so small that float64 loses it beside the scatter of the data";
-            return Err(Error::invalid(
-                "rate",
-                found,
-                format!("at least {LEAST_SHARE:.0e} of the variance of a column"),
-            ));
+            let allowed = format!("at least {LEAST_SHARE:.0e} of the variance of a column");
+            return Err(Error::invalid("rate", found, allowed));
         }
         if mean.iter().zip(&data.mean).any(|(m, x)| rate < LEAST_SHARE * (m - x).powi(2)) {
             let found = "so far from the data that float64 loses `rate` beside the distance";

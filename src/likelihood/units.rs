@@ -35,8 +35,8 @@ pub fn fixes_directions(name: &str, given: &Parameters) -> Result<bool> {
     Ok(measured(entry(name)?, given, given).any(|(measured, _)| fixes(measured.measure)))
 }
 
-/// What the log density of one component's parameters gains where they are those of the data's columns: the logarithm of
-/// a Jacobian.
+/// What the log density of one component's parameters gains where they are those of the data's columns: the logarithm
+/// of a Jacobian.
 ///
 /// # Errors
 /// [`Error::InvalidArgument`] for an unknown likelihood.

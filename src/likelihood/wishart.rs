@@ -69,8 +69,8 @@ pub fn check_scale_beside(data: &Moments, scale: &[f64]) -> Result<()> {
     Err(Error::invalid("scale", found, format!("at least {LEAST_SHARE:.0e} of the variance of every column")))
 }
 
-/// The default scale: second moments of the data plus a ridge of 1e-3 of each of their own, so that it follows the units
-/// of every column. A column of equal values takes the ridge of the mean square, 1e-3 where all are equal.
+/// The default scale: second moments of the data plus a ridge of 1e-3 of each of their own, so that it follows the
+/// units of every column. A column of equal values takes the ridge of the mean square, 1e-3 where all are equal.
 pub fn default_scale(d: usize, moments: &[f64]) -> Vec<f64> {
     let squares: Vec<f64> = moments.iter().step_by(d + 1).copied().collect();
     let mut scale = moments.to_vec();

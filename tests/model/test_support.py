@@ -5,9 +5,9 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from test_units import blobs, same_partition
 
 import stickbreak as sb
-from test_units import blobs, same_partition
 
 FULL = sb.Mixture(likelihood=sb.Gaussian())
 
@@ -91,8 +91,9 @@ def test_rows_off_the_subspace() -> None:
     assert np.isneginf(densities).tolist() == [True, True, False, False, False]
     for ask in (fit.predict, fit.predict_proba):
         with pytest.warns(sb.SupportWarning, match="projected") as caught:
-            np.testing.assert_array_equal(ask(off), ask(rows[:5]))
-        assert len(caught) == 2 - (ask is not None)
+            projected = ask(off)
+        assert len(caught) == 1
+        np.testing.assert_array_equal(projected, ask(rows[:5]))
     with pytest.warns(sb.SupportWarning, match="2 rows lie off"):
         assert fit.evaluate(off) == pytest.approx(fit.evaluate(off[2:]), rel=1e-12)
     weights = np.array([0.0, 0.0, 1.0, 1.0, 1.0])
@@ -127,7 +128,7 @@ def test_what_is_given_is_not_taken_away() -> None:
 
 def test_too_few_rows_span_no_subspace() -> None:
     rows = np.random.default_rng(0).standard_normal((12, 30))
-    with pytest.warns(sb.SupportWarning, match="12 rows do not span 30 columns"):
+    with pytest.warns(sb.SupportWarning, match="too few different rows to span 30 columns"):
         fit = sb.fit(FULL, rows, progress=False)
     assert (fit.support.rank, np.isfinite(fit.elbo)) == (30, True)
     assert fitted(np.repeat(rows, 3, axis=0)).support.rank == 30

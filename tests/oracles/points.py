@@ -85,7 +85,10 @@ class FullPoints(Points):
 
     def most_likely(self, rows: Array, weights: Array, ridge: Any) -> Point:
         covariance = np.atleast_2d(np.cov(rows.T, aweights=weights, ddof=0))
-        return {"mean": weighted_mean(rows, weights), "covariance": covariance + np.diag(ridge * np.ones(len(covariance)))}
+        return {
+            "mean": weighted_mean(rows, weights),
+            "covariance": covariance + np.diag(ridge * np.ones(len(covariance))),
+        }
 
     def ridge(self) -> Any:
         dof, _, _, scale = self.likelihood.decode(self.likelihood.prior_natural)

@@ -7,24 +7,21 @@ use pyo3::exceptions::PyKeyError;
 use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyDict};
 use stickbreak::component::ComponentId;
-use stickbreak::data::Coordinates;
 use stickbreak::fit::{Fitted, Joins, Limits, StopReason};
 use stickbreak::local_step::Keep;
 use stickbreak::model::Objective;
 use stickbreak::process::Concentration;
-use stickbreak::suffstats::{PairGaps, Summary, Tail};
+use stickbreak::suffstats::{Summary, Tail};
 use stickbreak::{Error, Result};
 
 use crate::arrays::{AnyRows, at_least_one, table, vector, weights, with_rows};
+use crate::coordinates::{read_coordinates, write_coordinates};
 use crate::errors::to_python;
 use crate::history::{record_from_dict, record_to_dict};
 use crate::panics::caught;
 use crate::run::run_quietly;
 use crate::specification::{GivenPair, specification, write};
-
-/// The arrays of a file that hold coordinates.
-const COORDINATES: [&str; 4] =
-    ["coordinates.units", "coordinates.centre", "coordinates.spreads", "coordinates.slopes"];
+use crate::summary::summary_to_dict;
 
 /// A fitted mixture.
 #[pyclass(frozen, module = "stickbreak._core")]
@@ -83,22 +80,19 @@ impl FitState {
         self.fitted.n_data_columns()
     }
 
-    /// Constant columns, columns that follow from others, and an orthonormal basis of the directions that are left.
-    #[getter]
-    fn support<'py>(&self, py: Python<'py>) -> PyResult<(Vec<usize>, Vec<usize>, Bound<'py, PyArray2<f64>>)> {
-        let own = &self.fitted.coordinates;
-        let dependents = own.dependents().iter().map(|dependent| dependent.column).collect();
-        Ok((own.constants(), dependents, table(py, own.basis(), own.rank())?))
-    }
-
-    /// The columns of `support` that the model does not see, without the basis.
+    /// Constant columns, and columns that follow from others.
     #[getter]
     fn lost_columns(&self) -> (Vec<usize>, Vec<usize>) {
         let own = &self.fitted.coordinates;
         (own.constants(), own.dependents().iter().map(|dependent| dependent.column).collect())
     }
 
-    /// Whether the rows of the fit were too few to span all columns.
+    /// An orthonormal basis of the other directions, (D, r).
+    #[getter]
+    fn basis<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyArray2<f64>>> {
+        table(py, self.fitted.coordinates.basis(), self.fitted.coordinates.rank())
+    }
+
     #[getter]
     fn lacks_rows(&self) -> bool {
         self.fitted.lacks_rows
@@ -377,14 +371,7 @@ impl FitState {
         header.set_item("history", self.history(py)?)?;
         let arrays = PyDict::new(py);
         arrays.set_item("origin", vector(py, fitted.origin.clone()))?;
-        let own = &fitted.coordinates;
-        for (name, values) in COORDINATES.into_iter().zip(own.to_parts()) {
-            if name == COORDINATES[3] {
-                arrays.set_item(name, table(py, values, own.rank())?)?;
-            } else {
-                arrays.set_item(name, vector(py, values))?;
-            }
-        }
+        write_coordinates(&fitted.coordinates, &arrays)?;
         arrays.set_item("counts", vector(py, fitted.summary.counts.clone()))?;
         arrays.set_item("entropies", vector(py, fitted.summary.entropies.clone()))?;
         arrays.set_item("statistics", table(py, fitted.summary.statistics.clone(), fitted.summary.n_statistics)?)?;
@@ -433,20 +420,7 @@ impl FitState {
             Ok(array.as_array().iter().copied().collect())
         };
         let origin = numbers("origin")?;
-        // Files of the first version have none.
-        let has_coordinates = COORDINATES.into_iter().map(|name| arrays.contains(name)).collect::<PyResult<Vec<_>>>()?;
-        let coordinates = if has_coordinates.contains(&true) {
-            let slopes: PyReadonlyArray2<'_, f64> = field(arrays, COORDINATES[3])?;
-            if slopes.shape()[1] != origin.len() {
-                return Err(format_error(format!("slopes in {} columns", slopes.shape()[1])));
-            }
-            let slopes: Vec<f64> = slopes.as_array().iter().copied().collect();
-            let [units, centre, spreads] = [0, 1, 2].map(|at| numbers(COORDINATES[at]));
-            let (units, centre, spreads) = (units?, centre?, spreads?);
-            done(|| Coordinates::from_parts(&units, &centre, &spreads, &slopes))?
-        } else {
-            Coordinates::identity(origin.len())
-        };
+        let coordinates = read_coordinates(arrays, origin.len())?;
         let counts = numbers("counts")?;
         let statistics: PyReadonlyArray2<'_, f64> = field(arrays, "statistics")?;
         // A table without rows takes no room in a file, however wide it says it is.
@@ -523,28 +497,4 @@ pub(crate) fn format_error(message: String) -> PyErr {
 
 fn item<'py>(dict: &Bound<'py, PyDict>, name: &str) -> PyResult<Bound<'py, PyAny>> {
     dict.get_item(name)?.ok_or_else(|| PyKeyError::new_err(name.to_owned()))
-}
-
-fn summary_to_dict(py: Python<'_>, summary: Summary, log_normalizer: f64) -> PyResult<Bound<'_, PyDict>> {
-    let dict = PyDict::new(py);
-    let gaps = match &summary.gaps {
-        PairGaps::Unknown => None,
-        PairGaps::Known(gaps) | PairGaps::Listed(gaps) => {
-            let pairs = PyDict::new(py);
-            for (&(a, b), gap) in gaps {
-                pairs.set_item((a.0, b.0), gap)?;
-            }
-            Some(pairs)
-        }
-    };
-    dict.set_item("pair_gaps", gaps)?;
-    dict.set_item("counts", vector(py, summary.counts))?;
-    dict.set_item("entropies", vector(py, summary.entropies))?;
-    dict.set_item("statistics", table(py, summary.statistics, summary.n_statistics)?)?;
-    let tail = summary.tail.map(|tail| vec![tail.count, tail.entropy, tail.expected_log_likelihood]);
-    dict.set_item("tail", tail.map(|tail| vector(py, tail)))?;
-    dict.set_item("mass", summary.mass)?;
-    dict.set_item("log_base_measure", summary.log_base_measure)?;
-    dict.set_item("log_normalizer", log_normalizer)?;
-    Ok(dict)
 }

@@ -48,8 +48,8 @@ def score(
     """Say how well MODEL foretells the rows of DATA: the mean log predictive density, in nats a row.
 
     The higher, the better; it depends on the units of the data. To compare models, score rows that none of them was
-    fitted to. With weights the mean is weighted. Rows without any value, or off the subspace of the fit, are left out of
-    it.
+    fitted to. With weights the mean is weighted. Rows without any value, or off the subspace of the fit, are left
+    out.
 
     \b
     Example:

@@ -51,8 +51,8 @@ class Gaussian(Likelihood):
         :math:`B_0`, symmetric positive definite: the inverse scale matrix of the Wishart distribution, in squared
         units of the data. Default: cov + 1e-3 diag(cov), where cov is the covariance of the data about the
         column means (weighted sums divided by the total weight). It follows the units of each column. With a scale
-        that is given, constant and dependent columns stay in the model. `fit` refuses a scale below 2e-13 of the variance of a column, or of its squared
-        distance from `mean`: float64 would lose it beside them.
+        that is given, constant and dependent columns stay in the model. `fit` refuses a scale below 2e-13 of the
+        variance of a column, or of its squared distance from `mean`: float64 would lose it beside them.
 
     Raises
     ------

@@ -59,8 +59,8 @@ class Fit(Imputing):
             `other` is not a fit.
         InvalidArgument
             A fit has no bound (its `elbo` is nan); `other` has another kind of bound, or was fitted to another number
-            of rows or columns, another sum of weights or another `support`; or both are "map" and have different kinds of likelihoods or
-            processes, whose densities are per unit of different parameters.
+            of rows or columns, another sum of weights or another `support`; or both are "map" and have different kinds
+            of likelihoods or processes, whose densities are per unit of different parameters.
 
         Examples
         --------

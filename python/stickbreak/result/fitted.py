@@ -71,9 +71,9 @@ class Fitted:
         Each array has K as its first axis and is in the units of the data: for a `Gaussian` mean (K, D),
         mean_precision (K,), dof (K,) and scale (K, D, D), where E[precision] = dof * inverse(scale). For `Categorical`
         pseudo_counts has the shape (K, D, L), L being the largest number of levels; it is zero beyond those of a
-        column. In directions outside `support` scale, rate and covariance are zero; dof is that of `Support.rank`
-        columns. Under stick-breaking priors they stand in falling order of `counts`, which is where the bound is highest
-        (but under ``truncation="stick"`` with a concentration above 1, where another one may have to be the last).
+        column. In directions outside `support` scale and rate are zero; dof is that of `Support.rank` columns. Under
+        stick-breaking priors they stand in falling order of `counts`, which is where the bound is highest (but under
+        ``truncation="stick"`` with a concentration above 1, where another one may have to be the last).
         """
         return dict(self._components)
 

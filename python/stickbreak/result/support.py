@@ -54,7 +54,7 @@ class Support:
 
 def of(state: FitState) -> Support:
     """Return the support of a fit."""
-    constant, dependent, basis = state.support
+    (constant, dependent), basis = state.lost_columns, state.basis
     basis.flags.writeable = False
     return Support(basis.shape[1], tuple(constant), tuple(dependent), basis)
 
@@ -77,8 +77,8 @@ def warn_of_fit(state: FitState) -> None:
         warnings.warn(text, SupportWarning, stacklevel=3)
     elif state.lacks_rows:
         text = (
-            f"{state.n_rows} rows do not span {state.dimension} columns, so covariances follow their prior in some "
-            "directions; DiagonalGaussian needs fewer rows"
+            f"there are too few different rows to span {state.dimension} columns, so in some directions covariances "
+            "are those of the prior; use more rows, or DiagonalGaussian"
         )
         warnings.warn(text, SupportWarning, stacklevel=3)
 
