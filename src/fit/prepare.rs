@@ -203,14 +203,13 @@ fn seen<F: Scalar>(job: &Job<'_, F>, data: &Moments, cancel: &Cancel) -> Result<
     }
     let entry = likelihood::entry(name)?;
     let about_zero = entry.domain == Some(Domain::Centred);
-    if likelihood::fixes_directions(name, parameters)? {
-        let own = Coordinates::in_units(data, entry.freedom, about_zero);
-        return Ok(found(if job.specification.missing { own.without_units() } else { own }));
-    }
     let mut own = informative::<F>(data, entry.freedom, about_zero)?;
     // A few rows off the subspace add little to the moments, but have no density on it.
     if !own.coordinates.dependents().is_empty() && !strays_of(job.rows, &own.coordinates, cancel)?.units.is_empty() {
         own = informative::<F>(data, Freedom::Columns, about_zero)?;
+    }
+    if likelihood::fills_directions(name, parameters, &own.coordinates)? {
+        own = found(Coordinates::in_units(data, entry.freedom, about_zero));
     }
     if job.specification.missing {
         // How much of the volume a row fills would depend on which of its values are there.

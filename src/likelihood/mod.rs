@@ -43,7 +43,7 @@ pub use known_covariance_gaussian::KnownCovarianceGaussian;
 pub use multinomial::Multinomial;
 pub use poisson::Poisson;
 pub use spherical_gaussian::SphericalGaussian;
-pub use units::{components_of_data, fixes_directions, in_coordinates, log_jacobian, of_data};
+pub use units::{components_of_data, fills_directions, in_coordinates, log_jacobian, of_data};
 pub use urn::Urn;
 pub use zero_mean_gaussian::ZeroMeanGaussian;
 

@@ -1,6 +1,6 @@
 //! Parameters and estimates in the data's columns and in coordinates, by the measures of the registry.
 
-use crate::data::Coordinates;
+use crate::data::{Coordinates, Dependent};
 use crate::error::{Error, Result};
 use crate::likelihood::entry;
 use crate::parameters::{Parameters, Value, table, vector};
@@ -9,6 +9,8 @@ use crate::registry::{Entry, Measure, Measured};
 /// What a shown matrix or vector of squares has in directions in which the data do not vary, as a share of what it has
 /// elsewhere: it stays positive, and may be given as a parameter again.
 const SHOWN: f64 = 1e-9;
+/// The same of a given one, at most, where it leaves a direction out.
+const THIN: f64 = 1e-6;
 
 /// The measures of the parameters that are there, with their values.
 fn measured<'a>(
@@ -26,13 +28,34 @@ fn measured<'a>(
     })
 }
 
-/// Whether given parameters say how the data vary in every direction.
+/// Whether given parameters let rows vary in a direction that coordinates leave out. What [`of_data`] shows does not.
 ///
 /// # Errors
 /// [`Error::InvalidArgument`] for an unknown likelihood.
-pub fn fixes_directions(name: &str, given: &Parameters) -> Result<bool> {
-    let fixes = |measure| matches!(measure, Measure::Products | Measure::Squares);
-    Ok(measured(entry(name)?, given, given).any(|(measured, _)| fixes(measured.measure)))
+pub fn fills_directions(name: &str, given: &Parameters, coordinates: &Coordinates) -> Result<bool> {
+    let d = coordinates.n_columns();
+    let fills = |(own, value): (&Measured, &Value)| match (own.measure, value) {
+        (Measure::Squares, Value::Array { data, .. }) if data.len() == d => is_filled(data, coordinates, 0),
+        (Measure::Products, Value::Array { data, .. }) if data.len() == d * d => is_filled(data, coordinates, d),
+        (measure, _) => matches!(measure, Measure::Squares | Measure::Products),
+    };
+    Ok(measured(entry(name)?, given, given).any(fills))
+}
+
+/// Whether squares are more than next to nothing where columns do not stay; `stride` as in `fill`.
+fn is_filled(squares: &[f64], coordinates: &Coordinates, stride: usize) -> bool {
+    let own: f64 = coordinates.kept().iter().map(|j| squares[j * (stride + 1)]).sum();
+    let mean = own / coordinates.rank() as f64;
+    let constant = |j: usize| squares[j * (stride + 1)] > THIN * mean;
+    let dependent = |own: &Dependent| {
+        let mut along = vec![0.0; stride];
+        own.slopes.iter().zip(coordinates.kept()).for_each(|(slope, &p)| along[p] = -slope);
+        along[own.column] = 1.0;
+        let product = |row: &[f64]| row.iter().zip(&along).map(|(value, x)| value * x).sum::<f64>();
+        let square: f64 = squares.chunks_exact(stride).zip(&along).map(|(row, x)| x * product(row)).sum();
+        square > THIN * squares[own.column * (stride + 1)]
+    };
+    coordinates.constants().into_iter().any(constant) || coordinates.dependents().iter().any(dependent)
 }
 
 /// What the log density of one component's parameters gains where they are those of the data's columns: the logarithm

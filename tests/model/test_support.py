@@ -126,6 +126,18 @@ def test_what_is_given_is_not_taken_away() -> None:
         assert sb.fit(sb.Mixture(likelihood=own), rows, n_components=3, progress=False).support.rank == 4
 
 
+@pytest.mark.parametrize("own", [sb.Gaussian, sb.ZeroMeanGaussian, sb.DiagonalGaussian])
+def test_the_shown_model_leaves_the_same_out(own: type) -> None:
+    rows = np.column_stack([blobs() * [1e-3, 1.0, 50.0], np.full(400, 7.0)])
+    rows = rows if own is sb.DiagonalGaussian else np.column_stack([rows, rows[:, :3] @ [1.0, 2.0, -3.0]])
+    algorithm = sb.Full(max_passes=3)
+    fit = fitted(rows, own(), algorithm=algorithm, n_components=5)
+    again = fitted(rows, fit.model.likelihood, algorithm=algorithm, n_components=5)
+    assert (again.support.constant, again.support.dependent) == (fit.support.constant, fit.support.dependent)
+    assert again.elbo == pytest.approx(fit.elbo, rel=1e-12)
+    assert again.model == fit.model
+
+
 def test_too_few_rows_span_no_subspace() -> None:
     rows = np.random.default_rng(0).standard_normal((12, 30))
     with pytest.warns(sb.SupportWarning, match="too few different rows to span 30 columns"):

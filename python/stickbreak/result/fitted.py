@@ -85,8 +85,8 @@ class Fitted:
     def model(self) -> Mixture:
         """The model with every parameter that followed the data filled in.
 
-        In directions outside `support` its scale or rate is 1e-9 of what it is elsewhere, so that it can be given to
-        another fit; dof counts all columns.
+        In directions outside `support` its scale or rate is 1e-9 of what it is elsewhere: it can be given to another
+        fit, which leaves the same directions out. dof counts all columns.
         """
         return self._model
 
