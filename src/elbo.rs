@@ -10,7 +10,7 @@ use crate::suffstats::Summary;
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Elbo {
     /// sum_k c(lambda_0 + S_k) - c(lambda_0), plus sum_n log h(x_n); for units in a tail, E_p log p(x_n) times their
-    /// responsibility for it.
+    /// responsibility for it. In the data's units.
     pub data: f64,
     /// L*(N) of the process.
     pub allocation: f64,
@@ -35,7 +35,9 @@ pub fn collapsed<F: Scalar>(model: &Model<F>, summary: &Summary) -> Result<Elbo>
     })?;
     let tail = summary.tail.unwrap_or_default();
     let elbo = Elbo {
-        data: gains.iter().sum::<f64>() + summary.log_base_measure + tail.expected_log_likelihood,
+        data: gains.iter().sum::<f64>() + summary.log_base_measure + tail.expected_log_likelihood
+            - summary.mass * model.log_volume
+            + model.log_jacobian * summary.n_components() as f64,
         allocation: model.allocate(summary).bound,
         entropy: summary.entropies.iter().sum::<f64>() + tail.entropy,
     };

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use crate::data::{Allowed, Moments};
+use crate::data::{Allowed, Coordinates, Moments};
 use crate::error::{Error, Result};
 use crate::likelihood::{self, Frame, Likelihood};
 use crate::parameters::{Parameters, Value};
@@ -64,11 +64,27 @@ impl Specification {
     /// [`crate::Error::InvalidArgument`] naming the parameter.
     pub fn resolve(&self, data: &Moments) -> Result<Self> {
         let Named { name, parameters: given } = &self.likelihood;
+        self.check_resolution()?;
         let mut parameters = likelihood::resolve(name, given, data)?;
         parameters.0.insert(PRIOR.name.to_owned(), given.0.get(PRIOR.name).cloned().unwrap_or(Value::Absent));
         let free = if self.can_estimate()? { likelihood::estimated(name, given) } else { Vec::new() };
         let estimated = (!free.is_empty()).then(|| Estimated { free, start: parameters.clone() });
         Ok(Self { likelihood: Named { name: name.clone(), parameters }, estimated, ..self.clone() })
+    }
+
+    /// Whether the resolution of columns follows the data: where it is not given, in a bound over distributions.
+    pub fn seeks_resolution(&self) -> bool {
+        self.objective == Objective::Variational && self.likelihood.parameters.is_absent(RESOLUTION.name)
+    }
+
+    /// Refuses cells with point estimates, whose density is that of a row.
+    fn check_resolution(&self) -> Result<()> {
+        let given = self.likelihood.parameters.numbers(&RESOLUTION, None)?.unwrap_or_default();
+        if self.objective == Objective::Variational || given.iter().all(|width| *width == 0.0) {
+            return Ok(());
+        }
+        let found = format!("a resolution with objective={:?}", self.objective.name());
+        Err(Error::not_supported("resolution", found, "a point estimate is of rows, not of cells", "resolution=0"))
     }
 
     /// The specification with other parameters of its likelihood.
@@ -100,6 +116,16 @@ impl Specification {
         Ok(self.objective == Objective::Variational && !self.weights()?.has_tail())
     }
 
+    /// The specification for rows in coordinates.
+    ///
+    /// # Errors
+    /// [`crate::Error::InvalidArgument`] naming a parameter of another size than the data.
+    pub fn in_coordinates(&self, coordinates: &Coordinates) -> Result<Self> {
+        let Named { name, parameters } = &self.likelihood;
+        let parameters = likelihood::in_coordinates(name, parameters, coordinates)?;
+        Ok(Self { likelihood: Named { name: name.clone(), parameters }, ..self.clone() })
+    }
+
     /// The values that rows may have.
     ///
     /// # Errors
@@ -125,7 +151,27 @@ impl Specification {
             parameters: parameters.clone(),
             estimated: self.estimated.clone(),
         };
-        Ok(Model { likelihood, process: self.weights()?, objective: self.objective, base: Arc::new(base) })
+        Ok(Model {
+            likelihood,
+            process: self.weights()?,
+            objective: self.objective,
+            log_volume: 0.0,
+            log_jacobian: 0.0,
+            base: Arc::new(base),
+        })
+    }
+
+    /// The model for rows less `origin` in coordinates, whose bound is in the data's units.
+    ///
+    /// # Errors
+    /// As [`Specification::resolve`].
+    pub fn build_in<F: Scalar>(&self, origin: Vec<f64>, coordinates: &Coordinates) -> Result<Model<F>> {
+        let Named { name, parameters } = &self.likelihood;
+        let log_jacobian = match self.objective {
+            Objective::Map => likelihood::log_jacobian(name, parameters, coordinates)?,
+            Objective::Variational | Objective::Ml => 0.0,
+        };
+        Ok(Model { log_volume: coordinates.log_volume(), log_jacobian, ..self.build(origin)? })
     }
 
     /// The process as a prior on weights that serves the objective.
@@ -172,6 +218,11 @@ pub struct Model<F: Scalar> {
     pub process: Arc<dyn Weights>,
     /// What is maximised.
     pub objective: Objective,
+    /// Log of the volume of the data that the unit of volume of the rows fills: what a log density of the rows has too
+    /// much, a row. The bound counts it; scores do not.
+    pub log_volume: f64,
+    /// What the log density of a component's point estimate gains in the data's units.
+    pub log_jacobian: f64,
     /// The base measure.
     pub base: Arc<BaseMeasure>,
 }

@@ -3,7 +3,7 @@
 //!
 //! Core, binding, command line and tests read these entries, so that no rule stands twice.
 
-use crate::data::Domain;
+use crate::data::{Domain, Freedom};
 
 /// The description of one likelihood, process, move or prior.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -12,6 +12,10 @@ pub struct Entry {
     pub name: &'static str,
     /// Values that rows may have, for a likelihood.
     pub domain: Option<Domain>,
+    /// What of the data's columns it lets go of, for a likelihood.
+    pub freedom: Freedom,
+    /// Its parameters and estimates that have a unit.
+    pub measures: &'static [Measured],
     /// Optional parts of its trait that it has.
     pub faces: &'static [&'static str],
     /// What it can do.
@@ -40,6 +44,39 @@ pub enum Feature {
     Moves,
     /// A move: it can raise the number of components.
     Growth,
+}
+
+/// A parameter or an estimate of a likelihood that has a unit.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Measured {
+    /// Its name.
+    pub name: &'static str,
+    /// How it changes with the units of the columns.
+    pub measure: Measure,
+    /// The parameter and its word with which it has the unit, where it is not always.
+    pub only: Option<(&'static str, &'static str)>,
+}
+
+/// How a value changes with the units of the columns.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Measure {
+    /// A point: a number for each column.
+    Place,
+    /// A length for each column, or one for all.
+    Lengths,
+    /// A square for each column, or one for all.
+    Squares,
+    /// A number without a unit for each column, where it is not one for all.
+    Shared,
+    /// One square for all columns, where they have a common unit.
+    Square,
+    /// One reciprocal of a square.
+    InverseSquare,
+    /// Products of columns, (D, D).
+    Products,
+    /// Degrees of freedom of a distribution of products: one less for each column that the model does not see, by the
+    /// law of a part of a Wishart matrix's inverse.
+    Dof,
 }
 
 /// A parameter.
@@ -112,7 +149,7 @@ pub enum DefaultValue {
 impl Entry {
     /// An entry without anything but a name, to be filled in.
     pub const fn new(name: &'static str) -> Self {
-        Self { name, domain: None, faces: &[], supports: &[], parameters: &[] }
+        Self { name, domain: None, freedom: Freedom::Fixed, measures: &[], faces: &[], supports: &[], parameters: &[] }
     }
 
     /// Each of its parameters that is a word, with each of its words.
@@ -140,6 +177,13 @@ impl Support {
     /// Whether it is not there with a parameter of this name and word.
     pub fn fails(self, chosen: Option<(&str, &str)>) -> bool {
         self.unless.is_some() && self.unless == chosen
+    }
+}
+
+impl Measured {
+    /// With all parameters.
+    pub const fn always(name: &'static str, measure: Measure) -> Self {
+        Self { name, measure, only: None }
     }
 }
 

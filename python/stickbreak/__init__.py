@@ -25,6 +25,7 @@ from stickbreak.errors import (
     SourceError,
     StepSizeWarning,
     StickbreakError,
+    SupportWarning,
 )
 from stickbreak.model.gamma import Gamma
 from stickbreak.model.likelihoods import (
@@ -45,6 +46,7 @@ from stickbreak.result.fit import Fit
 from stickbreak.result.history import MoveReport, Record, StopReason
 from stickbreak.result.labelling import LabelShare, label_shares
 from stickbreak.result.loading import load
+from stickbreak.result.support import Support
 from stickbreak.run.algorithms import Full, Memoized, Stochastic
 from stickbreak.run.checkpoints import Checkpoint
 from stickbreak.run.fitting import fit
@@ -91,6 +93,8 @@ __all__ = [
     "StickbreakError",
     "Stochastic",
     "StopReason",
+    "Support",
+    "SupportWarning",
     "ZeroMeanGaussian",
     "__version__",
     "fit",

@@ -132,5 +132,16 @@ class StepSizeWarning(UserWarning):
     """
 
 
+class SupportWarning(UserWarning):
+    """Columns are constant or follow from others, or rows lie off the subspace of a fit; see `Support`.
+
+    Examples
+    --------
+    >>> import warnings
+    >>> import stickbreak as sb
+    >>> warnings.simplefilter("ignore", sb.SupportWarning)
+    """
+
+
 class InternalError(StickbreakError):
     """An invariant of stickbreak itself does not hold: a bug of ours, please report it."""

@@ -138,6 +138,8 @@ pub struct Demands {
     pub domain: Domain,
     /// Moments that are needed.
     pub needs: Needs,
+    /// Whether the resolution of columns is needed.
+    pub resolution: bool,
     /// Whether rows may be sparse.
     pub sparse: bool,
     /// Whether rows may have missing values, which are left out.

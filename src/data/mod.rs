@@ -1,18 +1,23 @@
 //! Rows, the units made of them, and where batches of units come from.
 
 mod batches;
+mod coordinates;
 mod dataset;
+mod directions;
 mod domain;
 mod moments;
+mod resolution;
 mod rows;
 mod sample;
 mod stream;
 
 pub use batches::{ArrayBatches, BatchSource, CallbackBatches, whole};
 use batches::{batch_range, cut_fingerprint};
+pub use coordinates::{Coordinates, Dependent, Freedom, SeenBatches, SeenRows};
 pub use dataset::{Dataset, TableRows};
+pub use directions::{Informative, Strays, informative, strays};
 pub use domain::{Allowed, Demands, Domain, MOST_LEVELS, Needs, check_rows};
-pub use moments::{Moments, moments};
+pub use moments::{Moments, moments, moments_and_resolution};
 pub use rows::{Csr, CsrRows, DenseRows, RowBlock, RowUnits, Rows, SparseRows, copy_rows};
 pub use sample::Sample;
 pub use stream::{BlockReader, Blocks, Stream};

@@ -1,6 +1,10 @@
 //! The first two moments of the data: what default hyper-parameters and centring need.
 
-use crate::data::{Allowed, Csr, Dataset, Needs, RowUnits};
+use std::collections::BTreeSet;
+use std::ops::Range;
+
+use crate::data::resolution::Distinct;
+use crate::data::{Allowed, Coordinates, Csr, Dataset, Needs, RowUnits};
 use crate::error::{Error, Result};
 use crate::hash::fingerprint;
 use crate::linalg::{add_moments, packed_len, unpack};
@@ -11,6 +15,8 @@ use crate::simd::{Lines, Scalar};
 const LEAST_SQUARE: f64 = f64::MIN_POSITIVE / f64::EPSILON;
 /// Rows handled at a time.
 const BLOCK: usize = 1024;
+/// Blocks after which a continuous column is known as one.
+const FIRST_BLOCKS: usize = 8;
 
 /// Weighted moments of a table.
 #[derive(Debug, Clone, PartialEq)]
@@ -27,7 +33,13 @@ pub struct Moments {
     pub covariance: Vec<f64>,
     /// The largest value of each column, (D,); only of codes, otherwise empty.
     pub largest: Vec<f64>,
-    /// The width of the cells to which the values of each column are rounded, (D,); 0 where there are none.
+    /// The least value of each column in rows of positive weight, (D,); empty for sparse rows.
+    pub least: Vec<f64>,
+    /// The largest one, (D,); empty for sparse rows.
+    pub most: Vec<f64>,
+    /// Number of distinct rows of positive weight, counted up to D + 2, where the covariance is needed; otherwise 0.
+    pub n_distinct: usize,
+    /// The step of a rounded column, 0 for a continuous one, (D,); zeros where no likelihood asks for it.
     pub resolution: Vec<f64>,
     /// A number that tells these rows and weights, in this order, from others.
     pub fingerprint: u64,
@@ -37,6 +49,37 @@ impl Moments {
     /// Number of columns.
     pub fn dimension(&self) -> usize {
         self.mean.len()
+    }
+
+    /// The moments of the rows in coordinates.
+    #[must_use]
+    pub fn seen_through(&self, coordinates: &Coordinates) -> Self {
+        if coordinates.is_identity() {
+            return self.clone();
+        }
+        let lower = |values: &[f64], power| {
+            if values.is_empty() { Vec::new() } else { coordinates.lower(values, power) }
+        };
+        Self {
+            mean: lower(&self.mean, 1),
+            variance: lower(&self.variance, 2),
+            covariance: if self.covariance.is_empty() {
+                Vec::new()
+            } else {
+                coordinates.lower_matrix(&self.covariance)
+            },
+            largest: self.largest.clone(),
+            least: lower(&self.least, 1),
+            most: lower(&self.most, 1),
+            resolution: lower(&self.resolution, 1),
+            ..*self
+        }
+    }
+
+    /// Second moments about zero, (D, D), where the covariance is known.
+    pub fn about_zero(&self) -> Vec<f64> {
+        let d = self.dimension();
+        self.covariance.iter().enumerate().map(|(at, own)| own + self.mean[at / d] * self.mean[at % d]).collect()
     }
 
     /// Mean of the column variances.
@@ -58,13 +101,29 @@ pub fn moments<F: Scalar>(
     missing: bool,
     cancel: &Cancel,
 ) -> Result<Moments> {
+    moments_and_resolution(data, needs, false, allowed, missing, cancel)
+}
+
+/// The same, with the resolution of columns where `resolution` asks for it.
+///
+/// # Errors
+/// As [`moments`].
+pub fn moments_and_resolution<F: Scalar>(
+    data: &dyn Dataset<F>,
+    needs: Needs,
+    resolution: bool,
+    allowed: &Allowed,
+    missing: bool,
+    cancel: &Cancel,
+) -> Result<Moments> {
     let d = data.n_columns();
     let (room, what) = if needs == Needs::Covariance { (4 * d, "D x D matrices") } else { (8, "single rows") };
     // The argument is called `data` where moments are taken: in `fit`.
     Vec::<f64>::new().try_reserve_exact(room.saturating_mul(d)).map_err(|_| {
         Error::invalid("data", format!("{d} columns"), format!("of so few columns that {what} fit in memory"))
     })?;
-    let means = Means::of(data, allowed, missing, cancel)?;
+    let sought = Sought { rows: if needs == Needs::Covariance { d + 2 } else { 0 }, resolution };
+    let means = Means::of(data, sought, allowed, missing, cancel)?;
     let (variance, covariance) = match needs {
         Needs::Means => (Vec::new(), Vec::new()),
         Needs::Variances => {
@@ -79,9 +138,17 @@ pub fn moments<F: Scalar>(
             (covariance.iter().step_by(d + 1).copied().collect(), covariance)
         }
     };
-    let Means { n_rows, mass, mean, largest, fingerprint, .. } = means;
-    let resolution = vec![0.0; d];
-    Ok(Moments { n_rows, mass, mean, variance, covariance, largest, resolution, fingerprint })
+    let Means { n_rows, mass, mean, largest, least, most, n_distinct, resolution, fingerprint, .. } = means;
+    Ok(Moments { n_rows, mass, mean, variance, covariance, largest, least, most, n_distinct, resolution, fingerprint })
+}
+
+/// What the first reading looks for beside sums.
+#[derive(Clone, Copy)]
+struct Sought {
+    /// Distinct rows, at most.
+    rows: usize,
+    /// The resolution of columns.
+    resolution: bool,
 }
 
 /// What the first reading finds.
@@ -92,6 +159,10 @@ struct Means {
     masses: Vec<f64>,
     mean: Vec<f64>,
     largest: Vec<f64>,
+    least: Vec<f64>,
+    most: Vec<f64>,
+    n_distinct: usize,
+    resolution: Vec<f64>,
     fingerprint: u64,
 }
 
@@ -105,11 +176,48 @@ struct FirstReading<F> {
     absent: Vec<f64>,
     /// Of codes only.
     largest: Vec<f64>,
+    extremes: Extremes,
+    /// Hashes of distinct rows of positive weight, at most as many as are sought.
+    rows: BTreeSet<u64>,
+    n_rows_sought: usize,
+    distinct: Distinct,
     fingerprint: u64,
 }
 
+/// The least and the largest value of each column.
+struct Extremes {
+    least: Vec<f64>,
+    most: Vec<f64>,
+}
+
+impl Extremes {
+    fn new(d: usize) -> Self {
+        Self { least: vec![f64::INFINITY; d], most: vec![f64::NEG_INFINITY; d] }
+    }
+
+    fn add(&mut self, other: &Self) {
+        self.least.iter_mut().zip(&other.least).for_each(|(own, value)| *own = own.min(*value));
+        self.most.iter_mut().zip(&other.most).for_each(|(own, value)| *own = own.max(*value));
+    }
+
+    /// Missing values are none.
+    fn add_row<F: Scalar>(&mut self, row: &[F]) {
+        for ((least, most), value) in self.least.iter_mut().zip(&mut self.most).zip(row) {
+            let value = value.to_f64();
+            *least = least.min(value);
+            *most = most.max(value);
+        }
+    }
+}
+
 impl Means {
-    fn of<F: Scalar>(data: &dyn Dataset<F>, allowed: &Allowed, missing: bool, cancel: &Cancel) -> Result<Self> {
+    fn of<F: Scalar>(
+        data: &dyn Dataset<F>,
+        sought: Sought,
+        allowed: &Allowed,
+        missing: bool,
+        cancel: &Cancel,
+    ) -> Result<Self> {
         let d = data.n_columns();
         let mut total = FirstReading {
             n_rows: 0,
@@ -118,35 +226,57 @@ impl Means {
             sums: vec![0.0; d],
             absent: vec![0.0; d],
             largest: vec![0.0; if allowed.is_codes() { d } else { 0 }],
+            extremes: Extremes::new(if data.is_sparse() { 0 } else { d }),
+            rows: BTreeSet::new(),
+            n_rows_sought: sought.rows,
+            distinct: Distinct::new(d, sought.resolution),
             fingerprint: d as u64,
         };
         data.for_each_slab(BLOCK, &mut |units| match units.csr() {
             Some(table) => total.add_sparse(units, table, allowed, cancel),
             None => total.add(units, allowed, missing, cancel),
         })?;
-        let FirstReading { n_rows, pivot, mass, sums: mut mean, absent, largest, fingerprint } = total;
+        let FirstReading { n_rows, pivot, mass, sums: mut mean, absent, largest, extremes, rows, distinct, .. } = total;
         let masses: Vec<f64> = absent.iter().map(|absent| mass - absent).collect();
         let pivot = pivot.unwrap_or_else(|| vec![F::ZERO; d]);
         for ((value, zero), &mass) in mean.iter_mut().zip(pivot).zip(&masses) {
             *value = zero.to_f64() + if mass > 0.0 { *value / mass } else { 0.0 };
         }
-        Ok(Self { n_rows, mass, masses, mean, largest, fingerprint })
+        let (Extremes { least, most }, n_distinct, fingerprint) = (extremes, rows.len(), total.fingerprint);
+        let resolution = distinct.resolution::<F>(&masses);
+        Ok(Self { n_rows, mass, masses, mean, largest, least, most, n_distinct, resolution, fingerprint })
     }
 }
 
 impl<F: Scalar> FirstReading<F> {
     fn add(&mut self, units: &RowUnits<'_, F>, allowed: &Allowed, missing: bool, cancel: &Cancel) -> Result<()> {
-        let d = units.dimension();
-        if units.is_empty() {
-            return Ok(());
+        let ranges: Vec<_> = blocks(units.len(), BLOCK).collect();
+        // A few blocks tell of most columns that they are continuous, and then no more of them is sorted.
+        let (first, others) = ranges.split_at(FIRST_BLOCKS.min(ranges.len()));
+        for ranges in [first, others].into_iter().filter(|ranges| !ranges.is_empty()) {
+            self.add_blocks(units, ranges, allowed, missing, cancel)?;
         }
+        self.n_rows += units.len();
+        Ok(())
+    }
+
+    fn add_blocks(
+        &mut self,
+        units: &RowUnits<'_, F>,
+        ranges: &[Range<usize>],
+        allowed: &Allowed,
+        missing: bool,
+        cancel: &Cancel,
+    ) -> Result<()> {
+        let d = units.dimension();
+        let n_rows_sought = if self.rows.len() < self.n_rows_sought { self.n_rows_sought } else { 0 };
+        let distinct = &self.distinct;
         let pivot: &[F] = self.pivot.get_or_insert_with(|| {
             let mut pivot = vec![F::ZERO; d];
             units.read(0..1, &vec![F::ZERO; d], &mut pivot);
             pivot.iter_mut().filter(|value| value.is_nan()).for_each(|value| *value = F::ZERO);
             pivot
         });
-        let ranges: Vec<_> = blocks(units.len(), BLOCK).collect();
         let parts = try_map_with(
             ranges.len(),
             || vec![F::ZERO; BLOCK * d],
@@ -155,6 +285,8 @@ impl<F: Scalar> FirstReading<F> {
                 let range = ranges[index].clone();
                 let rows = &mut rows[..range.len() * d];
                 units.read(range.clone(), &vec![F::ZERO; d], rows);
+                let values = distinct.of_block(rows, |row| units.mass(range.start + row));
+                let (mut extremes, mut seen) = (Extremes::new(d), BTreeSet::new());
                 let (mut mass, mut sums, mut print) = (0.0, vec![0.0; d], 0);
                 let mut absent = vec![0.0; if missing { d } else { 0 }];
                 let mut largest = vec![0.0; if allowed.is_codes() { d } else { 0 }];
@@ -176,18 +308,30 @@ impl<F: Scalar> FirstReading<F> {
                     for (largest, value) in largest.iter_mut().zip(row) {
                         *largest = value.to_f64().max(*largest);
                     }
+                    if weight > 0.0 {
+                        extremes.add_row(row);
+                        if seen.len() < n_rows_sought {
+                            seen.insert(fingerprint(0, row.iter().map(|value| value.to_f64().to_bits())));
+                        }
+                    }
                 }
-                Ok((mass, sums, absent, largest, print))
+                Ok(((mass, sums, absent, largest, print), (extremes, seen, values)))
             },
         )?;
-        for (mass, sums, absent, largest, print) in parts {
+        for ((mass, sums, absent, largest, print), (extremes, seen, values)) in parts {
+            self.extremes.add(&extremes);
+            self.distinct.add(values);
+            for row in seen {
+                if self.rows.len() < self.n_rows_sought {
+                    self.rows.insert(row);
+                }
+            }
             self.mass += mass;
             self.fingerprint = fingerprint(self.fingerprint, [print]);
             self.sums.iter_mut().zip(sums).for_each(|(total, sum)| *total += sum);
             self.absent.iter_mut().zip(absent).for_each(|(total, part)| *total += part);
             self.largest.iter_mut().zip(largest).for_each(|(total, part)| *total = part.max(*total));
         }
-        self.n_rows += units.len();
         Ok(())
     }
 

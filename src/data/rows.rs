@@ -2,7 +2,9 @@
 
 use std::borrow::Cow;
 use std::ops::Range;
+use std::sync::Arc;
 
+use crate::data::Coordinates;
 use crate::error::{Error, Result};
 use crate::real::Real;
 
@@ -211,6 +213,8 @@ pub struct RowUnits<'a, F: Real> {
     table: Table<'a, F>,
     selection: Selection<'a>,
     weights: Option<Cow<'a, [f64]>>,
+    /// What is read of the rows, where it is not the rows as they are.
+    coordinates: Option<Arc<Coordinates>>,
 }
 
 impl<'a, F: Real> RowUnits<'a, F> {
@@ -225,6 +229,7 @@ impl<'a, F: Real> RowUnits<'a, F> {
             table: Table::Borrowed(rows),
             selection: Selection::Range(range.start, range.len()),
             weights: weights.map(Cow::Borrowed),
+            coordinates: None,
         }
     }
 
@@ -234,13 +239,15 @@ impl<'a, F: Real> RowUnits<'a, F> {
             table: Table::Borrowed(rows),
             selection: Selection::List(list.into()),
             weights: weights.map(Cow::Borrowed),
+            coordinates: None,
         }
     }
 
     /// Rows that the units own, as a source that makes its blocks hands them over.
     pub fn owned(rows: Box<dyn Rows<F> + 'a>, weights: Option<Vec<f64>>) -> Self {
         let n = rows.n_rows();
-        Self { table: Table::Owned(rows), selection: Selection::Range(0, n), weights: weights.map(Cow::Owned) }
+        let (selection, weights) = (Selection::Range(0, n), weights.map(Cow::Owned));
+        Self { table: Table::Owned(rows), selection, weights, coordinates: None }
     }
 
     /// Consecutive rows of a table that the units own; `weights` has one entry a row of the whole table.
@@ -249,6 +256,31 @@ impl<'a, F: Real> RowUnits<'a, F> {
             table: Table::Owned(rows),
             selection: Selection::Range(range.start, range.len()),
             weights: weights.map(Cow::Borrowed),
+            coordinates: None,
+        }
+    }
+
+    /// The same units in coordinates.
+    #[must_use]
+    pub fn seen_through(self, coordinates: &Arc<Coordinates>) -> Self {
+        Self { coordinates: (!coordinates.is_identity()).then(|| Arc::clone(coordinates)), ..self }
+    }
+
+    /// The same units of a table that belongs to these.
+    pub fn borrowed(&self) -> RowUnits<'_, F> {
+        let selection = match &self.selection {
+            Selection::Range(first, n) => Selection::Range(*first, *n),
+            Selection::List(list) => Selection::List(Cow::Borrowed(list)),
+        };
+        self.chosen(selection)
+    }
+
+    fn chosen<'b>(&'b self, selection: Selection<'b>) -> RowUnits<'b, F> {
+        RowUnits {
+            table: Table::Borrowed(self.table()),
+            selection,
+            weights: self.weights.as_deref().map(Cow::Borrowed),
+            coordinates: self.coordinates.clone(),
         }
     }
 
@@ -279,7 +311,7 @@ impl<'a, F: Real> RowUnits<'a, F> {
 
     /// Number of columns.
     pub fn dimension(&self) -> usize {
-        self.table().n_columns()
+        self.coordinates.as_ref().map_or_else(|| self.table().n_columns(), |coordinates| coordinates.rank())
     }
 
     /// The number of unit `unit` in the table it comes from.
@@ -314,17 +346,17 @@ impl<'a, F: Real> RowUnits<'a, F> {
     /// The units named by `list`.
     pub fn select(&self, list: &[u32]) -> RowUnits<'_, F> {
         let rows: Vec<u32> = list.iter().map(|&unit| self.row_number(unit as usize) as u32).collect();
-        RowUnits {
-            table: Table::Borrowed(self.table()),
-            selection: Selection::List(rows.into()),
-            weights: self.weights.as_deref().map(Cow::Borrowed),
-        }
+        self.chosen(Selection::List(rows.into()))
     }
 
     /// Copies the rows of `units` into `out`, each less `origin`.
     pub fn read(&self, units: impl IntoIterator<Item = usize>, origin: &[F], out: &mut [F]) {
         let rows: Vec<usize> = units.into_iter().map(|unit| self.row_number(unit)).collect();
         let out = &mut out[..rows.len() * origin.len()];
+        if let Some(coordinates) = &self.coordinates {
+            coordinates.read(rows.len(), |out| self.table().read_rows(&rows, out), origin, out);
+            return;
+        }
         self.table().read_rows(&rows, out);
         // Short origins are repeated: a loop over two columns would cost more than the copy.
         let origins = origin.repeat(64_usize.div_ceil(origin.len()));

@@ -1,9 +1,11 @@
 //! A fitted mixture and what can be asked of it.
 
+use std::sync::Arc;
+
 use rand::RngExt;
 
 use crate::component::ComponentId;
-use crate::data::{RowUnits, Rows, check_rows};
+use crate::data::{Coordinates, RowUnits, Rows, Strays, check_rows, strays};
 use crate::elbo::collapsed;
 use crate::error::{Error, Result};
 use crate::evidence;
@@ -13,7 +15,7 @@ use crate::fit::sizes::check_numbers;
 use crate::global_step::Globals;
 use crate::likelihood::{self, Density, Draw, Estimate};
 use crate::local_step::{ByScore, Chunk, Keep, LocalStep, Outcome, Tap};
-use crate::model::{Model, Objective, Specification};
+use crate::model::{Model, Named, Objective, Specification};
 use crate::parallel::Cancel;
 use crate::parameters::Parameters;
 use crate::process::Allocation;
@@ -26,9 +28,13 @@ use crate::suffstats::{Sufficient, Summary};
 /// The result of a fit, independent of the type of the rows.
 #[derive(Debug, Clone)]
 pub struct Fitted {
+    /// What the model sees of the rows. The specification, the origin and the summary are in these coordinates.
+    pub coordinates: Arc<Coordinates>,
+    /// Whether the rows were too few to span all columns.
+    pub lacks_rows: bool,
     /// The specification with all parameters filled in.
     pub specification: Specification,
-    /// What statistics are relative to, (D,).
+    /// What statistics are relative to, (r,).
     pub origin: Vec<f64>,
     /// Rows it was fitted to.
     pub n_rows: usize,
@@ -84,7 +90,22 @@ impl Fitted {
     /// # Errors
     /// [`Error::InvalidArgument`] where the stored parameters are not valid, as in a damaged file.
     pub fn model<F: Scalar>(&self) -> Result<Model<F>> {
-        self.specification.build(self.origin.clone())
+        self.specification.build_in(self.origin.clone(), &self.coordinates)
+    }
+
+    /// The parameters of the likelihood in the data's columns and units. Where columns do not stay they are positive
+    /// there, but only just.
+    ///
+    /// # Errors
+    /// As [`Fitted::model`].
+    pub fn parameters(&self) -> Result<Parameters> {
+        let Named { name, parameters } = &self.specification.likelihood;
+        likelihood::of_data(name, parameters, &self.coordinates)
+    }
+
+    /// Number of columns of the data.
+    pub fn n_data_columns(&self) -> usize {
+        self.coordinates.n_columns()
     }
 
     /// The bound and the guard of the base measure (mathematics 7.1): what fits of the same data are compared by, nats.
@@ -109,6 +130,9 @@ impl Fitted {
         }
         if self.origin.is_empty() || self.origin.iter().any(|value| !value.is_finite()) {
             return Err(format("the origin is not a vector of finite numbers".into()));
+        }
+        if self.origin.len() != self.coordinates.rank() || !self.coordinates.log_volume().is_finite() {
+            return Err(format("the coordinates do not fit the origin, or have no volume".into()));
         }
         let model = self.model::<f64>().map_err(|error| format(error.to_string()))?;
         if model.likelihood.origin() != self.origin {
@@ -188,7 +212,30 @@ impl Fitted {
     /// # Errors
     /// As [`Fitted::model`], and [`Error::Numerical`].
     pub fn components(&self) -> Result<Parameters> {
-        self.model::<f64>()?.likelihood.posterior_parameters(&self.summary.components())
+        self.of_data(&self.model::<f64>()?.likelihood.posterior_parameters(&self.summary.components())?)
+    }
+
+    fn of_data(&self, own: &Parameters) -> Result<Parameters> {
+        let Named { name, parameters } = &self.specification.likelihood;
+        likelihood::components_of_data(name, parameters, own, &self.coordinates)
+    }
+
+    /// The rows off the subspace on which the fit has a density.
+    ///
+    /// # Errors
+    /// [`Error::InvalidArgument`] for another number of columns; [`Error::Cancelled`].
+    pub fn strays<F: Scalar>(&self, rows: &dyn Rows<F>, weights: Option<&[f64]>, cancel: &Cancel) -> Result<Strays> {
+        self.check_columns(rows)?;
+        strays(&RowUnits::all(rows, weights), &self.coordinates, cancel)
+    }
+
+    fn check_columns<F: Scalar>(&self, rows: &dyn Rows<F>) -> Result<()> {
+        let d = self.n_data_columns();
+        if rows.n_columns() == d {
+            return Ok(());
+        }
+        let found = format!("an array with {} columns", rows.n_columns());
+        Err(Error::invalid("X", found, format!("an array with {d} columns, as the fit had")))
     }
 
     /// One dense or sparse local step over new rows; the components stay as they are.
@@ -200,12 +247,8 @@ impl Fitted {
         taps: &mut [&mut dyn Tap],
         cancel: &Cancel,
     ) -> Result<Outcome> {
-        let d = self.origin.len();
         check_numbers("X", rows.n_rows())?;
-        if rows.n_columns() != d {
-            let found = format!("an array with {} columns", rows.n_columns());
-            return Err(Error::invalid("X", found, format!("an array with {d} columns, as the fit had")));
-        }
+        self.check_columns(rows)?;
         let demands = likelihood::demands(&self.specification.likelihood.name)?;
         let missing = self.specification.missing;
         check_form(&self.specification, rows.csr().is_some(), demands)?;
@@ -226,11 +269,12 @@ impl Fitted {
             keep: scored.keep,
             cancel,
         };
-        step.run(&RowUnits::all(rows, weights), None, taps)
+        step.run(&RowUnits::all(rows, weights).seen_through(&self.coordinates), None, taps)
     }
 
     /// The general form of the bound (mathematics 0) on these rows under the components as they are, nats: the
-    /// responsibilities are optimal given the components, so the data part is the sum of log normalisers.
+    /// responsibilities are optimal given the components, so the data part is the sum of log normalisers. Rows off the
+    /// subspace of the fit are left out.
     ///
     /// # Errors
     /// [`Error::InvalidArgument`] for another number of columns; [`Error::Numerical`]; [`Error::Cancelled`].
@@ -240,12 +284,37 @@ impl Fitted {
         let scorer = globals.scorer(&model)?;
         let (tail, width, margin) = (globals.allocation.tail_log_weight, self.sparsity, self.margin);
         let scored = Scored { model: &model, scorer: scorer.as_ref(), tail, width, margin, keep: Keep::Nothing };
+        let on_subspace = self.weights_on_subspace(rows, weights, cancel)?;
+        let weights = on_subspace.as_deref().or(weights);
         let outcome = self.local_step(rows, weights, &scored, &mut [], cancel)?;
-        let bound = outcome.log_normalizer - globals.divergence(&model)?;
+        let mass = RowUnits::all(rows, weights).total_mass();
+        let bound = outcome.log_normalizer - mass * model.log_volume - globals.divergence(&model)?
+            + model.log_jacobian * self.summary.n_components() as f64;
         if bound.is_finite() {
             return Ok(bound);
         }
         Err(Error::numerical(None, format!("the bound of these rows is {bound}; rescale the data or leave rows out")))
+    }
+
+    /// The weights with zeros for rows off the subspace, where there are any.
+    fn weights_on_subspace<F: Scalar>(
+        &self,
+        rows: &dyn Rows<F>,
+        weights: Option<&[f64]>,
+        cancel: &Cancel,
+    ) -> Result<Option<Vec<f64>>> {
+        let off = self.strays(rows, weights, cancel)?.units;
+        if off.is_empty() {
+            return Ok(None);
+        }
+        let mut own = weights.map_or_else(|| vec![1.0; rows.n_rows()], <[f64]>::to_vec);
+        for row in off {
+            own[row] = 0.0;
+        }
+        if own.iter().any(|&weight| weight > 0.0) {
+            return Ok(Some(own));
+        }
+        Err(Error::invalid("X", "all off the subspace of the fit", "with a row on the subspace of the fit"))
     }
 
     /// The summary that one local step makes of these rows.
@@ -324,6 +393,12 @@ impl Fitted {
         let mut log_normalizers = Vec::with_capacity(rows.n_rows());
         let mut tap = Normalizers(&mut log_normalizers);
         self.local_step(rows, None, &scored, &mut [&mut tap], cancel)?;
+        for value in &mut log_normalizers {
+            *value -= model.log_volume;
+        }
+        for row in self.strays(rows, None, cancel)?.units {
+            log_normalizers[row] = f64::NEG_INFINITY;
+        }
         Ok(log_normalizers)
     }
 
@@ -332,7 +407,8 @@ impl Fitted {
     /// # Errors
     /// As [`Fitted::model`], and [`Error::Numerical`].
     pub fn point_estimates(&self) -> Result<Parameters> {
-        self.model::<f64>()?.likelihood.point_estimates(&self.summary.components(), self.estimate())
+        let likelihood = self.model::<f64>()?.likelihood;
+        self.of_data(&likelihood.point_estimates(&self.summary.components(), self.estimate())?)
     }
 
     /// The point estimates of the objective; of a posterior its means.
@@ -383,13 +459,14 @@ impl Fitted {
         let estimate = (self.specification.objective != Objective::Variational).then(|| self.estimate());
         let all = Sufficient { count: components.iter().map(|component| component.count).sum(), statistics: &sums };
         let mut rows = Vec::new();
-        let size = n.saturating_mul(self.origin.len());
+        let size = n.saturating_mul(self.n_data_columns());
         rows.try_reserve_exact(size).map_err(|_| Error::invalid("n", n, "so few rows that they fit in memory"))?;
         for _ in 0..n {
             let k = generator.choose(&weights);
             let component = components.get(k).copied().unwrap_or_else(|| nothing.component(0));
             let mut own = stream(generator.random(), Purpose::Draws, 1);
-            rows.extend(model.likelihood.draw(component, Draw { estimate, all }, &mut own)?);
+            let row = model.likelihood.draw(component, Draw { estimate, all }, &mut own)?;
+            rows.extend(self.coordinates.raise(&row));
         }
         Ok(rows)
     }

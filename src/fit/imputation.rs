@@ -27,10 +27,15 @@ impl Fitted {
         let model = self.model::<F>()?;
         let nothing = vec![0.0; self.summary.n_statistics];
         let components = self.components_and_prior(&nothing);
-        let moments = try_map(components.len(), |k| model.likelihood.predictive_moments(components[k]))?;
+        let moments = try_map(components.len(), |k| {
+            let (mean, variance) = model.likelihood.predictive_moments(components[k])?;
+            // Moments of levels are those of flags, more than one a column.
+            let own = &self.coordinates;
+            Ok(if own.is_identity() { (mean, variance) } else { (own.raise(&mean), own.raise_by(&variance, 2)) })
+        })?;
         let codes = model.likelihood.imputation().and_then(|imputation| imputation.codes());
         let levels: Option<Vec<_>> = codes.map(|codes| codes.ranges().collect());
-        let d = self.origin.len();
+        let d = self.n_data_columns();
         // It checks the rows: sparse ones may be too many to be written out.
         let shares = self.predictive_shares(&model, rows, cancel)?;
         let (mut values, mut variances) = (in_double(rows), vec![0.0; rows.n_rows() * d]);
@@ -66,7 +71,7 @@ impl Fitted {
         let components = self.components_and_prior(&nothing);
         // Rows with missing values have no total.
         let from = Draw { estimate: None, all: components[components.len() - 1] };
-        let d = self.origin.len();
+        let d = self.n_data_columns();
         let shares = self.predictive_shares(&model, rows, cancel)?;
         let mut values = in_double(rows);
         for (row, own) in values.chunks_exact_mut(d).enumerate() {
@@ -77,6 +82,7 @@ impl Fitted {
             let slot = row * shares.width + generator.choose(&shares.values[row * shares.width..][..shares.width]);
             // Given the component its columns are independent, so what the row has says no more of them.
             let drawn = model.likelihood.draw(components[shares.components[slot] as usize], from, &mut generator)?;
+            let drawn = self.coordinates.raise(&drawn);
             own.iter_mut().zip(drawn).filter(|(value, _)| value.is_nan()).for_each(|(value, x)| *value = x);
         }
         Ok(values)

@@ -1,8 +1,14 @@
 //! What a run has before its first visit: sizes, the model with every parameter filled in, batches, and the first
 //! position.
 
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
 use crate::component::{ComponentId, EditLog};
-use crate::data::{BatchSource, Dataset, Demands, Moments, moments};
+use crate::data::{
+    BatchSource, Coordinates, Dataset, Demands, Domain, Freedom, Informative, Moments, SeenBatches, SeenRows, Strays,
+    informative, moments_and_resolution, strays,
+};
 use crate::error::{Error, Result};
 use crate::executor::{Executor, InProcess};
 use crate::fit::position::{Identity, Position};
@@ -11,9 +17,10 @@ use crate::fit::sizes::Sizes;
 use crate::fit::{Fitted, Job, Run};
 use crate::init::{Beginning, Init};
 use crate::likelihood;
-use crate::model::{Model, Specification};
+use crate::model::{Model, Named, Specification};
 use crate::moves::{Bag, Move, Round};
 use crate::parallel::Cancel;
+use crate::parameters::Parameters;
 use crate::registry::Feature;
 use crate::rng::{Purpose, key};
 use crate::simd::Scalar;
@@ -22,7 +29,11 @@ use crate::simd::Scalar;
 pub(super) struct Prepared<'a, F: Scalar> {
     job: &'a Job<'a, F>,
     cancel: &'a Cancel,
-    /// The specification with all parameters filled in.
+    /// What the model sees of the rows.
+    coordinates: Arc<Coordinates>,
+    /// Whether the rows are too few to span all columns.
+    lacks_rows: bool,
+    /// The specification with all parameters filled in, for rows in coordinates.
     specification: Specification,
     source: Box<dyn BatchSource<F> + 'a>,
     sizes: Sizes,
@@ -50,23 +61,42 @@ impl<'a, F: Scalar> Prepared<'a, F> {
         let demands = likelihood::demands(&specification.likelihood.name)?;
         check_form(specification, rows.is_sparse(), demands)?;
         rows.watch(specification.allowed()?, specification.missing);
-        let data = moments(rows, demands.needs, &specification.allowed()?, specification.missing, cancel)?;
+        let (allowed, missing) = (specification.allowed()?, specification.missing);
+        let sought = demands.resolution && specification.seeks_resolution();
+        let data = moments_and_resolution(rows, demands.needs, sought, &allowed, missing, cancel)?;
         let n = data.n_rows;
         if n < 2 && !rows.can_seek() {
             return Err(Error::invalid("data", format!("{n} rows"), "at least two rows"));
         }
         let sizes = Sizes::new(specification, init, settings, n)?;
         let source = rows.batches(sizes.batches, settings.shuffle.then_some(settings.seed), data.fingerprint)?;
-        let specification = specification.resolve(&data)?;
+        let Informative { coordinates, lacks_rows } = seen(job, &data, cancel)?;
+        let coordinates = Arc::new(coordinates);
+        let source = Box::new(SeenBatches { source, coordinates: Arc::clone(&coordinates) });
+        let own = data.seen_through(&coordinates);
+        let specification = specification.in_coordinates(&coordinates)?.resolve(&own)?;
         rows.watch(specification.allowed()?, specification.missing);
         // The origin is a number of the data's own type, so that taking it from a row is exact to the last bit of the
         // row.
-        let origin = data.mean.iter().map(|&value| F::from_f64(value).to_f64()).collect();
-        let model = specification.build::<F>(origin)?;
+        let origin = own.mean.iter().map(|&value| F::from_f64(value).to_f64()).collect();
+        let model: Model<F> = specification.build_in(origin, &coordinates)?;
         settings.moves.check(model.likelihood.as_ref(), model.process.as_ref(), model.objective)?;
         let identity = identity::<F>(&data, source.n_batches(), &specification, init, settings, sizes);
         let moves = settings.moves.list();
-        Ok(Self { job, cancel, specification, source, sizes, n_rows: n, mass: data.mass, model, identity, moves })
+        Ok(Self {
+            job,
+            cancel,
+            coordinates,
+            lacks_rows,
+            specification,
+            source,
+            sizes,
+            n_rows: n,
+            mass: data.mass,
+            model,
+            identity,
+            moves,
+        })
     }
 
     /// An executor of the batches in this process.
@@ -99,9 +129,10 @@ impl<'a, F: Scalar> Prepared<'a, F> {
         let Job { rows, init, settings, .. } = *self.job;
         let k = self.sizes.components;
         let edits = EditLog::with_components(k);
+        let rows = SeenRows { rows, coordinates: &self.coordinates };
         let beginning = Beginning {
             model: &self.model,
-            data: rows,
+            data: &rows,
             source: self.source.as_ref(),
             ids: &edits.components()?,
             keep: settings.local.keep,
@@ -117,11 +148,24 @@ impl<'a, F: Scalar> Prepared<'a, F> {
         if settings.algorithm.estimates() {
             memo = memo.into_estimate(self.mass);
         }
-        let mut position = Position::first(memo, edits, self.model.base.parameters.clone());
+        let mut position = Position::first(memo, edits, self.first_base());
         if k == 1 && settings.moves.grow() {
-            position.moves.start_from(ComponentId(0), first_rows(rows, settings)?);
+            position.moves.start_from(ComponentId(0), first_rows(&rows, settings)?);
         }
         Ok(position)
+    }
+
+    /// The base measure of the first pass: of the fit that it starts from, as far as that is estimated, or that of the
+    /// rule.
+    fn first_base(&self) -> Parameters {
+        let mut base = self.model.base.parameters.clone();
+        let Init::Summary { specification, .. } = self.job.init else { return base };
+        let free = self.specification.estimated.iter().flat_map(|estimated| &estimated.free);
+        for name in free.filter(|_| specification.likelihood.name == self.specification.likelihood.name) {
+            base.0
+                .extend(specification.likelihood.parameters.0.get_key_value(name).map(|(n, v)| (n.clone(), v.clone())));
+        }
+        base
     }
 
     /// The position that a checkpoint holds. Its local states go to the executor.
@@ -145,6 +189,8 @@ impl<'a, F: Scalar> Prepared<'a, F> {
         let local = self.job.settings.local;
         let n_more = self.sizes.columns - self.sizes.components;
         Fitted {
+            coordinates: Arc::clone(&self.coordinates),
+            lacks_rows: self.lacks_rows,
             origin: self.model.likelihood.origin().to_vec(),
             specification: self.specification.with_base(run.base),
             n_rows: self.n_rows,
@@ -157,6 +203,55 @@ impl<'a, F: Scalar> Prepared<'a, F> {
             error: run.error,
         }
     }
+}
+
+/// The coordinates in which a job sees its rows: those of the fit that it starts from, else what the moments ask for.
+fn seen<F: Scalar>(job: &Job<'_, F>, data: &Moments, cancel: &Cancel) -> Result<Informative> {
+    let Named { name, parameters } = &job.specification.likelihood;
+    let found = |coordinates| Informative { coordinates, lacks_rows: false };
+    if let Init::Summary { coordinates, .. } = job.init {
+        if coordinates.n_columns() != data.dimension() {
+            return Err(Error::invalid("init", "a fit of another likelihood or dimension", "a fit of this one"));
+        }
+        let off = strays_of(job.rows, coordinates, cancel)?.columns;
+        return if off.is_empty() { Ok(found((*coordinates).clone())) } else { Err(off_support("data", &off)) };
+    }
+    let entry = likelihood::entry(name)?;
+    let about_zero = entry.domain == Some(Domain::Centred);
+    let mut own = informative::<F>(data, entry.freedom, about_zero)?;
+    // A few rows off the subspace add little to the moments, but have no density on it.
+    if !own.coordinates.dependents().is_empty() && !strays_of(job.rows, &own.coordinates, cancel)?.units.is_empty() {
+        own = informative::<F>(data, Freedom::Columns, about_zero)?;
+    }
+    if likelihood::fills_directions(name, parameters, &own.coordinates)? {
+        own = found(Coordinates::in_units(data, entry.freedom, about_zero));
+    }
+    if job.specification.missing {
+        // How much of the volume a row fills would depend on which of its values are there.
+        own.coordinates = own.coordinates.without_units();
+    }
+    Ok(own)
+}
+
+fn strays_of<F: Scalar>(rows: &dyn Dataset<F>, coordinates: &Coordinates, cancel: &Cancel) -> Result<Strays> {
+    let mut all = Strays::default();
+    if !coordinates.is_full() {
+        rows.for_each_slab(1024, &mut |units| {
+            let own = strays(units, coordinates, cancel)?;
+            all.units.extend(own.units);
+            all.columns.extend(own.columns);
+            Ok(())
+        })?;
+    }
+    Ok(all)
+}
+
+/// The error for rows that vary where those of an earlier fit did not.
+pub(super) fn off_support(argument: &str, columns: &BTreeSet<usize>) -> Error {
+    let names: Vec<String> = columns.iter().map(ToString::to_string).collect();
+    let are = if names.len() == 1 { "column" } else { "columns" };
+    let found = format!("off it in {are} {}, which were constant or followed from the others", names.join(", "));
+    Error::invalid(argument, found, "on the subspace of the earlier fit, or fitted anew together with its rows")
 }
 
 /// A random choice of all rows: what the first parts of a single component are made of.

@@ -1,15 +1,16 @@
 //! New data for a fit: one more batch of a memoized run (mathematics 4.3).
 
+use std::sync::Arc;
 use std::time::Instant;
 
 use crate::component::EditLog;
-use crate::data::{Moments, Needs, Rows, TableRows, moments, whole};
+use crate::data::{Moments, Needs, RowUnits, Rows, SeenBatches, TableRows, moments, strays, whole};
 use crate::error::{Error, Result};
 use crate::executor::{InProcess, LocalOptions};
 use crate::fit::Fitted;
 use crate::fit::engine::Engine;
 use crate::fit::position::{Identity, Position};
-use crate::fit::prepare::check_form;
+use crate::fit::prepare::{check_form, off_support};
 use crate::fit::settings::Settings;
 use crate::fit::sizes::check_numbers;
 use crate::likelihood::{self, Conjugate};
@@ -79,8 +80,13 @@ impl Fitted {
         let needs = demands.needs.min(Needs::Variances);
         let allowed = self.specification.allowed()?;
         let data = moments(&table, needs, &allowed, self.specification.missing, cancel).map_err(of_new_rows)?;
-        check_near(model.likelihood.as_ref(), &data)?;
-        let source = whole(rows, weights)?;
+        check_near(model.likelihood.as_ref(), &data.seen_through(&self.coordinates))?;
+        let off = strays(&RowUnits::all(rows, weights), &self.coordinates, cancel)?.columns;
+        if !off.is_empty() {
+            return Err(off_support("X_new", &off));
+        }
+        let source =
+            SeenBatches { source: Box::new(whole(rows, weights)?), coordinates: Arc::clone(&self.coordinates) };
         let local = LocalOptions {
             sparsity: Sparsity::Limited(self.sparsity),
             margin: self.margin,
@@ -95,7 +101,12 @@ impl Fitted {
         let settings = Settings { local, max_passes: limits.max_passes, tol: limits.tol, ..Settings::default() };
         let identity = Identity::default();
         let engine = Engine { model: model.clone(), identity: &identity, round: None, settings: &settings, started };
-        let run = engine.run(&mut executor, Position::first(Memo::beside(earlier, 1), edits, model.base.parameters.clone()), &mut (), cancel)?;
+        let run = engine.run(
+            &mut executor,
+            Position::first(Memo::beside(earlier, 1), edits, model.base.parameters.clone()),
+            &mut (),
+            cancel,
+        )?;
         if run.history.is_empty() {
             return Err(Error::Cancelled);
         }

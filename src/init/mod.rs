@@ -4,13 +4,13 @@ mod kmeans;
 mod sequential;
 
 use crate::component::ComponentId;
-use crate::data::{BatchSource, Dataset};
+use crate::data::{BatchSource, Coordinates, Dataset};
 use crate::error::{Error, Result};
 use crate::hash::{fingerprint, of_numbers};
 use crate::likelihood::Likelihood;
 use crate::local_step::{Assign, FromLabels, FromTable, Keep, LocalStep};
 use crate::memo::Memo;
-use crate::model::Model;
+use crate::model::{Model, Specification};
 use crate::parallel::Cancel;
 use crate::rng::{Generator, Purpose, stream};
 use crate::simd::Scalar;
@@ -38,6 +38,10 @@ pub enum Init<'a> {
         summary: &'a Summary,
         /// The origin.
         origin: &'a [f64],
+        /// Its model, in these coordinates.
+        specification: &'a Specification,
+        /// The coordinates that all are in.
+        coordinates: &'a Coordinates,
     },
 }
 
@@ -76,9 +80,15 @@ impl Init<'_> {
             Self::Sequential => 6,
             Self::Labels(labels) => fingerprint(3, labels.iter().map(|&label| u64::from(label))),
             Self::Table(values) => of_numbers(4, *values),
-            Self::Summary { summary, origin } => {
+            Self::Summary { summary, origin, coordinates, .. } => {
                 let tail = summary.tail.unwrap_or_default();
-                of_numbers(5, summary.counts.iter().chain([&tail.count]).chain(&summary.statistics).chain(*origin))
+                let own = summary.counts.iter().chain([&tail.count]).chain(&summary.statistics).chain(*origin);
+                let map = coordinates.to_parts();
+                if coordinates.is_identity() {
+                    of_numbers(5, own)
+                } else {
+                    of_numbers(5, own.chain(map.iter().flatten()))
+                }
             }
         }
     }
@@ -160,7 +170,7 @@ impl<F: Scalar> Beginning<'_, F> {
                     Memo::starting_from(summary, n_batches, self.mass)
                 })
             }
-            Init::Summary { summary, origin } => {
+            Init::Summary { summary, origin, .. } => {
                 let likelihood = self.likelihood();
                 if summary.n_statistics != likelihood.n_statistics() || origin.len() != likelihood.dimension() {
                     return Err(Error::invalid(

@@ -121,7 +121,9 @@ impl CountFamily for Levels {
 
     /// One pseudo-count for all levels of all columns (mathematics 7.4).
     fn estimate(&self, own: &[Tallied<'_>], start: &Self, given: &Given<'_>) -> Parameters {
-        let column = |range: std::ops::Range<usize>| SharedCounts::of(range.len(), own.iter().map(|own| own.part(range.clone())));
+        let column = |range: std::ops::Range<usize>| {
+            SharedCounts::of(range.len(), own.iter().map(|own| own.part(range.clone())))
+        };
         let columns: Vec<SharedCounts> = self.codes.ranges().map(column).collect();
         let found = pseudo_count(self.columns[0].pseudo_count(), start.columns[0].pseudo_count(), &columns);
         given.parameters.with([("pseudo_counts", vector(vec![found; columns.len()]))])

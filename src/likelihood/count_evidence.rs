@@ -1,10 +1,10 @@
 //! Base measures of counts and flags estimated by evidence (mathematics 7.4): what the families share.
 
 use crate::error::Result;
+use crate::likelihood::Frame;
 use crate::likelihood::count_family::{CountFamily, Counts};
 use crate::likelihood::counts::Tallied;
 use crate::likelihood::evidence::{Evidence, GUARD, Given, largest_at};
-use crate::likelihood::Frame;
 use crate::parallel::map;
 use crate::parameters::Parameters;
 use crate::registry::Range;

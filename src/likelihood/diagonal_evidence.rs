@@ -70,11 +70,8 @@ impl Evidence for DiagonalGaussian {
             start.prior().iter().map(|own| GammaMoments::of_start(own.shape, own.rate)).collect();
         columns(&model, &occupied).for_each(|(j, _, own)| moments[j].add(own.shape, own.rate));
         let rates: Vec<f64> = model.prior().iter().map(|own| own.rate).collect();
-        let a = if shape_is_free {
-            shape(now.shape, &moments, (!rate_is_free).then_some(&rates[..]))
-        } else {
-            now.shape
-        };
+        let a =
+            if shape_is_free { shape(now.shape, &moments, (!rate_is_free).then_some(&rates[..])) } else { now.shape };
         found = found.with([("shape", Value::Number(a))]);
         if rate_is_free {
             let rate = |(own, start): (&GammaMoments, &NormalGamma)| own.rate(a).max(2.0 * FLOOR * a * start.rate);

@@ -5,12 +5,12 @@ use std::f64::consts::PI;
 use rand::RngExt;
 use rand_distr::StandardNormal;
 
-use crate::data::{Domain, Moments, Needs, RowBlock};
+use crate::data::{Domain, Freedom, Moments, Needs, RowBlock};
 use crate::error::{Error, Result};
 use crate::likelihood::counts::check_presence;
 use crate::likelihood::gamma;
 use crate::likelihood::urn;
-use crate::likelihood::wishart::{LEAST_SHARE, resolution, resolved_resolution};
+use crate::likelihood::wishart::{LEAST_SHARE, resolution, resolved_resolution, ridge};
 use crate::likelihood::{
     AtPoint, Conjugate, Density, Draw, Estimate, Frame, FromParameters, Imputation, PointEstimates, RowDraws, Scores,
     Urn, capabilities,
@@ -19,7 +19,7 @@ use crate::objective::Objective;
 use crate::parallel::map;
 use crate::parameters::{Parameters, Value, table, vector};
 use crate::registry::{
-    DefaultValue, Entry, Feature, PRIOR, Parameter, ParameterKind, RESOLUTION, Range, Support,
+    DefaultValue, Entry, Feature, Measure, Measured, PRIOR, Parameter, ParameterKind, RESOLUTION, Range, Support,
 };
 use crate::rng::Generator;
 use crate::scoring::{Column, ColumnScorer, Columns, Curve, Row, RowFunction, RowScorer, Scorer};
@@ -195,6 +195,15 @@ pub(super) const RIDGE: f64 = 1e-6;
 impl FromParameters for DiagonalGaussian {
     const ENTRY: Entry = Entry {
         domain: Some(Domain::Real),
+        freedom: Freedom::Columns,
+        measures: &[
+            Measured::always("mean", Measure::Place),
+            Measured::always("mean_precision", Measure::Shared),
+            Measured::always("shape", Measure::Shared),
+            Measured::always("rate", Measure::Squares),
+            Measured::always("variance", Measure::Squares),
+            Measured::always(RESOLUTION.name, Measure::Lengths),
+        ],
         faces: &["scores", "points", "imputation", "draws", "urn", "evidence"],
         supports: &[Support::always(Feature::Missing), Support::always(Feature::Moves)],
         parameters: &[
@@ -220,11 +229,9 @@ impl FromParameters for DiagonalGaussian {
         let d = data.dimension();
         let shape = parameters.number("shape")?.unwrap_or(1.5);
         // With shape 3/2 that of `Gaussian` for one column.
-        let mean_variance = data.mean_variance();
-        let ridge = if mean_variance > 0.0 { 1e-3 * mean_variance } else { 1e-3 };
         let rate = parameters
             .positives("rate", Some(d))?
-            .unwrap_or_else(|| data.variance.iter().map(|variance| 0.5 * (variance + ridge)).collect());
+            .unwrap_or_else(|| data.variance.iter().map(|&own| 0.5 * (own + ridge(own, &data.variance))).collect());
         if let Some(j) = (0..d).find(|&j| rate[j] < LEAST_SHARE * data.variance[j]) {
             let found = format!("so small in column {j} that float64 loses it beside the scatter of the data");
             return Err(Error::invalid(

@@ -1,7 +1,7 @@
 //! Full mean and full covariance with a Normal-Wishart base measure (mathematics 1a; Hughes & Sudderth 2013, section
 //! 2).
 
-use crate::data::{Domain, Moments, Needs};
+use crate::data::{Domain, Freedom, Moments, Needs};
 use crate::error::{Error, Result};
 use crate::likelihood::normal_wishart::NormalWishart;
 use crate::likelihood::wishart::{
@@ -12,7 +12,7 @@ use crate::likelihood::{Frame, FromParameters};
 use crate::linalg::unpack;
 use crate::parameters::{Parameters, Value, table, vector};
 use crate::registry::{
-    DefaultValue, Entry, Feature, PRIOR, Parameter, ParameterKind, RESOLUTION, Range, Support,
+    DefaultValue, Entry, Feature, Measure, Measured, PRIOR, Parameter, ParameterKind, RESOLUTION, Range, Support,
 };
 use crate::suffstats::Sufficient;
 
@@ -30,6 +30,14 @@ pub struct Gaussian {
 impl FromParameters for Gaussian {
     const ENTRY: Entry = Entry {
         domain: Some(Domain::Real),
+        freedom: Freedom::Subspace,
+        measures: &[
+            Measured::always("mean", Measure::Place),
+            Measured::always("dof", Measure::Dof),
+            Measured::always("scale", Measure::Products),
+            Measured::always("covariance", Measure::Products),
+            Measured::always(RESOLUTION.name, Measure::Lengths),
+        ],
         faces: &["scores", "points", "seeding", "draws", "urn", "evidence"],
         supports: &[Support::always(Feature::Moves)],
         parameters: &[
@@ -168,7 +176,7 @@ impl NormalWishartModel for Gaussian {
         NormalWishart::new(self.prior.dof + n, kappa.recip(), mean, scale)
     }
 
-    fn most_likely(&self, component: Sufficient<'_>, blur: f64) -> Result<NormalWishart> {
+    fn most_likely(&self, component: Sufficient<'_>, blur: &[f64]) -> Result<NormalWishart> {
         let (n, d) = (component.count, self.origin.len());
         let (sums, packed) = component.statistics.split_at(d);
         let mean: Vec<f64> = sums.iter().map(|s| s / n).collect();
@@ -177,7 +185,7 @@ impl NormalWishartModel for Gaussian {
             for i in 0..d {
                 scatter[j * d + i] -= n * mean[i] * mean[j];
             }
-            scatter[j * d + j] += n * blur;
+            scatter[j * d + j] += n * blur[j];
         }
         NormalWishart::new(n, n.recip(), mean, scatter)
     }

@@ -13,8 +13,8 @@ use crate::error::{Error, Result};
 use crate::likelihood::evidence::{MeanTerm, mean_divergence, mean_precision};
 use crate::likelihood::wishart::check_positive_definite;
 use crate::likelihood::{
-    AtPoint, Conjugate, Density, Draw, Estimate, Evidence, Frame, FromParameters, Given, PointEstimates, RowDraws, Scores,
-    Urn, capabilities,
+    AtPoint, Conjugate, Density, Draw, Estimate, Evidence, Frame, FromParameters, Given, PointEstimates, RowDraws,
+    Scores, Urn, capabilities,
 };
 use crate::linalg::{cholesky, invert_lower, log_determinant_from_cholesky, symmetric_eigen};
 use crate::objective::Objective;

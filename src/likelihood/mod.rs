@@ -19,6 +19,7 @@ mod multinomial;
 mod normal_wishart;
 mod poisson;
 mod spherical_gaussian;
+mod units;
 mod urn;
 mod wishart;
 mod wishart_evidence;
@@ -31,7 +32,7 @@ use std::sync::Arc;
 use crate::data::{Allowed, Demands, Domain, Moments, Needs, RowBlock};
 use crate::error::{Error, Result};
 use crate::parameters::Parameters;
-use crate::registry::{DefaultValue, Entry, Feature, PRIOR, Parameter};
+use crate::registry::{DefaultValue, Entry, Feature, PRIOR, Parameter, RESOLUTION};
 use crate::simd::{Lines, Scalar};
 use crate::suffstats::Sufficient;
 
@@ -47,6 +48,7 @@ pub use known_covariance_gaussian::KnownCovarianceGaussian;
 pub use multinomial::Multinomial;
 pub use poisson::Poisson;
 pub use spherical_gaussian::SphericalGaussian;
+pub use units::{components_of_data, fills_directions, in_coordinates, log_jacobian, of_data};
 pub use urn::Urn;
 pub use zero_mean_gaussian::ZeroMeanGaussian;
 
@@ -244,10 +246,19 @@ pub fn supporting(feature: Feature) -> String {
     }
 }
 
+/// The description of the likelihood called `name`.
+///
+/// # Errors
+/// Where there is none of that name.
+pub fn entry(name: &str) -> Result<&'static Entry> {
+    ENTRIES.iter().find(|entry| entry.name == name).ok_or_else(|| unknown(name))
+}
+
 fn asked(entry: &Entry, needs: Needs) -> Demands {
     Demands {
         domain: entry.domain.unwrap_or(Domain::Real),
         needs,
+        resolution: entry.parameters.contains(&RESOLUTION),
         sparse: entry.support(Feature::Sparse).is_some(),
         missing: entry.support(Feature::Missing).is_some(),
     }

@@ -142,10 +142,14 @@ impl NormalWishart {
         mean + wishart
     }
 
-    /// log p(x) at the point mean m and precision `times B^-1`, of a covariance blurred by `blur`.
-    pub fn at_precision(&self, times: f64, blur: f64, log_weight: f64) -> Quadratic {
+    /// log p(x) at the point mean m and precision `times B^-1`, of a covariance whose diagonal is blurred by `blur`, if
+    /// by anything.
+    pub fn at_precision(&self, times: f64, blur: &[f64], log_weight: f64) -> Quadratic {
         let d = self.dimension() as f64;
-        let blurred = if blur > 0.0 { blur * times * self.trace_of_inverse() } else { 0.0 };
+        let inverse = if blur.is_empty() { Vec::new() } else { self.inverse_factor() };
+        let columns = inverse.chunks_exact(self.dimension()).zip(blur);
+        // The columns of the inverse of L: a diagonal entry of B^-1 = L^-T L^-1 is the square of one.
+        let blurred = times * columns.map(|(column, own)| own * column.iter().map(|x| x * x).sum::<f64>()).sum::<f64>();
         let constant = 0.5 * (self.log_determinant_at(times) - d * (2.0 * PI).ln() - blurred) + log_weight;
         Quadratic {
             factor: self.inverse_factor(),

@@ -238,7 +238,8 @@ impl CountFamily for Rates {
         if given.is_free("rate") {
             let of_shapes: f64 = shapes.iter().sum();
             let cells: Vec<(f64, f64)> = if own.iter().all(|own| own.has_all()) {
-                let whole = |own: &Tallied<'_>| (own.column(0).0, of_shapes + own.columns().map(|(_, s)| s).sum::<f64>());
+                let whole =
+                    |own: &Tallied<'_>| (own.column(0).0, of_shapes + own.columns().map(|(_, s)| s).sum::<f64>());
                 own.iter().map(whole).collect()
             } else {
                 let each = |own: &Tallied<'_>| {

@@ -13,7 +13,7 @@ use std::f64::consts::PI;
 use rand::RngExt;
 use rand_distr::StandardNormal;
 
-use crate::data::{Domain, Moments, Needs, RowBlock};
+use crate::data::{Domain, Freedom, Moments, Needs, RowBlock};
 use crate::error::{Error, Result};
 use crate::likelihood::diagonal_gaussian::RIDGE;
 use crate::likelihood::gamma;
@@ -27,7 +27,7 @@ use crate::objective::Objective;
 use crate::parallel::map;
 use crate::parameters::{Parameters, Value, table, vector};
 use crate::registry::{
-    DefaultValue, Entry, Feature, PRIOR, Parameter, ParameterKind, RESOLUTION, Range, Support,
+    DefaultValue, Entry, Feature, Measure, Measured, PRIOR, Parameter, ParameterKind, RESOLUTION, Range, Support,
 };
 use crate::rng::Generator;
 use crate::scoring::{Column, ColumnScorer, Columns, Curve, RowFunction, RowScorer, Scorer};
@@ -237,6 +237,14 @@ const BASE: Parameter =
 impl FromParameters for SphericalGaussian {
     const ENTRY: Entry = Entry {
         domain: Some(Domain::Real),
+        freedom: Freedom::Common,
+        measures: &[
+            Measured::always("mean", Measure::Place),
+            Measured { name: "mean_precision", measure: Measure::InverseSquare, only: Some((BASE.name, "product")) },
+            Measured::always("rate", Measure::Square),
+            Measured::always("variance", Measure::Square),
+            Measured::always(RESOLUTION.name, Measure::Lengths),
+        ],
         faces: &["scores", "points", "draws", "urn", "evidence"],
         supports: &[Support { feature: Feature::Moves, unless: Some((BASE.name, "product")) }],
         parameters: &[
@@ -271,11 +279,8 @@ impl FromParameters for SphericalGaussian {
         };
         if rate < LEAST_SHARE * data.mean_variance() {
             let found = "so small that float64 loses it beside the scatter of the data";
-            return Err(Error::invalid(
-                "rate",
-                found,
-                format!("at least {LEAST_SHARE:.0e} of the variance of a column"),
-            ));
+            let allowed = format!("at least {LEAST_SHARE:.0e} of the variance of a column");
+            return Err(Error::invalid("rate", found, allowed));
         }
         if mean.iter().zip(&data.mean).any(|(m, x)| rate < LEAST_SHARE * (m - x).powi(2)) {
             let found = "so far from the data that float64 loses `rate` beside the distance";

@@ -7,8 +7,8 @@ use crate::error::{Error, Result};
 use crate::likelihood::diagonal_gaussian::RIDGE;
 use crate::likelihood::normal_wishart::NormalWishart;
 use crate::likelihood::{
-    AtPoint, Conjugate, Density, Draw, Estimate, Evidence, FromParameters, Likelihood, Metric, PointEstimates, RowDraws,
-    Scores, Seeding, Urn,
+    AtPoint, Conjugate, Density, Draw, Estimate, Evidence, FromParameters, Likelihood, Metric, PointEstimates,
+    RowDraws, Scores, Seeding, Urn,
 };
 use crate::linalg::{add_moments, cholesky, packed_len, unpack};
 use crate::objective::Objective;
@@ -71,13 +71,13 @@ pub fn check_scale_beside(data: &Moments, scale: &[f64]) -> Result<()> {
     Err(Error::invalid("scale", found, format!("at least {LEAST_SHARE:.0e} of the variance of every column")))
 }
 
-/// The default scale: the covariance of the data plus a ridge of 1e-3 of its mean variance. Mean-removed image
-/// patches have a singular covariance, so the ridge matters; where all rows are equal it is 1e-3 by itself.
-pub fn default_scale(d: usize, covariance: &[f64]) -> Vec<f64> {
-    let trace: f64 = covariance.iter().step_by(d + 1).sum();
-    let ridge = if trace > 0.0 { 1e-3 * trace / d as f64 } else { 1e-3 };
-    let mut scale = covariance.to_vec();
-    scale.iter_mut().step_by(d + 1).for_each(|value| *value += ridge);
+/// The default scale: second moments of the data plus a ridge of 1e-3 of each of their own, so that it follows the
+/// units of every column. A column of equal values takes the ridge of the mean square, 1e-3 where all are equal.
+pub fn default_scale(d: usize, moments: &[f64]) -> Vec<f64> {
+    let squares: Vec<f64> = moments.iter().step_by(d + 1).copied().collect();
+    let mut scale = moments.to_vec();
+    let ridges = squares.iter().map(|&square| ridge(square, &squares));
+    scale.iter_mut().step_by(d + 1).zip(ridges).for_each(|(value, ridge)| *value += ridge);
     scale
 }
 
@@ -103,6 +103,12 @@ pub fn resolved_resolution(parameters: &Parameters, data: &Moments) -> Result<Va
     Ok(vector(parameters.numbers(&RESOLUTION, Some(d))?.unwrap_or_else(|| data.resolution.clone())))
 }
 
+/// The ridge of a column whose mean square is `own`, beside those of all columns.
+pub fn ridge(own: f64, squares: &[f64]) -> f64 {
+    let mean = squares.iter().sum::<f64>() / squares.len() as f64;
+    1e-3 * [own, mean].into_iter().find(|&square| square > 0.0).unwrap_or(1.0)
+}
+
 /// A likelihood whose components have a (Normal-)Wishart posterior; all else follows from these few answers.
 pub trait NormalWishartModel: FromParameters + std::fmt::Debug + Send + Sync {
     /// What is taken from every row, (D,).
@@ -117,8 +123,8 @@ pub trait NormalWishartModel: FromParameters + std::fmt::Debug + Send + Sync {
     /// The posterior of a component.
     fn posterior(&self, component: Sufficient<'_>) -> Result<NormalWishart>;
     /// Mean and scatter about it, the estimates of the largest likelihood, as if they were a posterior of as many
-    /// degrees of freedom as there are rows; `blur` times those are added to the diagonal of the scatter.
-    fn most_likely(&self, component: Sufficient<'_>, blur: f64) -> Result<NormalWishart>;
+    /// degrees of freedom as there are rows; `blur` times those, by column, is added to the diagonal of the scatter.
+    fn most_likely(&self, component: Sufficient<'_>, blur: &[f64]) -> Result<NormalWishart>;
     /// See [`Conjugate::posterior_parameters`].
     fn parameters(&self, posteriors: &[NormalWishart]) -> Parameters;
     /// See [`Conjugate::rebase`].
@@ -137,27 +143,25 @@ pub fn scales(posteriors: &[NormalWishart]) -> Value {
     Value::Array { shape: vec![posteriors.len(), d, d], data }
 }
 
-/// A point estimate: the mean, the matrix B and what multiplies its inverse, and a variance that is added to every
-/// column.
+/// A point estimate: the mean, the matrix B and what multiplies its inverse, and a variance that is added to each
+/// column, if any is.
 struct MatrixPoint {
     at: NormalWishart,
     times: f64,
-    blur: f64,
+    blur: Vec<f64>,
 }
 
 /// Of a component; without rows that of the prior stands for the largest likelihood, which has none.
 fn point<M: NormalWishartModel>(model: &M, component: Sufficient<'_>, estimate: Estimate) -> Result<MatrixPoint> {
     if estimate == Estimate::MaximumLikelihood && component.count >= 1e-12 {
         let prior = model.prior();
-        let d = prior.dimension();
-        let trace: f64 =
-            prior.factor.chunks_exact(d).enumerate().flat_map(|(j, column)| &column[j..]).map(|x| x * x).sum();
-        let blur = RIDGE * trace / (prior.dof * d as f64);
-        let at = model.most_likely(component, blur)?;
+        let diagonal = prior.scale().into_iter().step_by(prior.dimension() + 1);
+        let blur: Vec<f64> = diagonal.map(|square| RIDGE * square / prior.dof).collect();
+        let at = model.most_likely(component, &blur)?;
         return Ok(MatrixPoint { times: at.dof, at, blur });
     }
     let at = model.posterior(component)?;
-    Ok(MatrixPoint { times: at.times(estimate), at, blur: 0.0 })
+    Ok(MatrixPoint { times: at.times(estimate), at, blur: Vec::new() })
 }
 
 /// The packed form of one density.
@@ -169,7 +173,7 @@ fn quadratic<M: NormalWishartModel>(
 ) -> Result<Quadratic> {
     let of_point = |estimate, blurred| {
         let MatrixPoint { at, times, blur } = point(model, component, estimate)?;
-        Ok(at.at_precision(times, if blurred { blur } else { 0.0 }, log_weight))
+        Ok(at.at_precision(times, if blurred { &blur } else { &[] }, log_weight))
     };
     match density {
         Density::Expected(Objective::Variational) => {
@@ -241,7 +245,7 @@ impl<M: NormalWishartModel> PointEstimates for M {
         let d = at.dimension();
         let (n, m) = (component.count, &at.mean);
         let (sums, packed) = component.statistics.split_at(self.n_sums());
-        // sum r (x - m)(x - m)^T + n blur I, and the trace of its product with B^-1.
+        // sum r (x - m)(x - m)^T + n diag(blur), and the trace of its product with B^-1.
         let mut scatter = unpack(d, packed);
         for j in 0..d {
             for i in 0..d {
@@ -249,7 +253,7 @@ impl<M: NormalWishartModel> PointEstimates for M {
                     scatter[j * d + i] += n * m[i] * m[j] - sums[i] * m[j] - m[i] * sums[j];
                 }
             }
-            scatter[j * d + j] += n * blur;
+            scatter[j * d + j] += n * blur.get(j).unwrap_or(&0.0);
         }
         let half = at.solve_lower_matrix(&scatter);
         let turned: Vec<f64> = (0..d * d).map(|at| half[at % d * d + at / d]).collect();

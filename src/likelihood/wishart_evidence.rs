@@ -1,10 +1,10 @@
 //! (Normal-)Wishart base measures estimated by evidence (mathematics 7.2).
 
 use crate::error::Result;
+use crate::likelihood::Frame;
 use crate::likelihood::evidence::{Evidence, FLOOR, GUARD, Given, MeanTerm, largest_at, mean_precision};
 use crate::likelihood::normal_wishart::NormalWishart;
 use crate::likelihood::wishart::NormalWishartModel;
-use crate::likelihood::Frame;
 use crate::linalg::{cholesky, log_determinant_from_cholesky, symmetric_eigen};
 use crate::parallel::try_map;
 use crate::parameters::{Parameters, Value, table};

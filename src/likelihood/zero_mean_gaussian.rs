@@ -1,7 +1,7 @@
 //! Mean zero and full covariance with a Wishart base measure (mathematics 1b; the image patches of Hughes & Sudderth
 //! 2013).
 
-use crate::data::{Domain, Moments, Needs};
+use crate::data::{Domain, Freedom, Moments, Needs};
 use crate::error::{Error, Result};
 use crate::likelihood::normal_wishart::NormalWishart;
 use crate::likelihood::wishart::{
@@ -12,7 +12,7 @@ use crate::likelihood::{Frame, FromParameters};
 use crate::linalg::unpack;
 use crate::parameters::{Parameters, Value, table};
 use crate::registry::{
-    DefaultValue, Entry, Feature, PRIOR, Parameter, ParameterKind, RESOLUTION, Range, Support,
+    DefaultValue, Entry, Feature, Measure, Measured, PRIOR, Parameter, ParameterKind, RESOLUTION, Range, Support,
 };
 use crate::suffstats::Sufficient;
 
@@ -31,6 +31,13 @@ pub struct ZeroMeanGaussian {
 impl FromParameters for ZeroMeanGaussian {
     const ENTRY: Entry = Entry {
         domain: Some(Domain::Centred),
+        freedom: Freedom::Subspace,
+        measures: &[
+            Measured::always("dof", Measure::Dof),
+            Measured::always("scale", Measure::Products),
+            Measured::always("covariance", Measure::Products),
+            Measured::always(RESOLUTION.name, Measure::Lengths),
+        ],
         faces: &["scores", "points", "seeding", "draws", "urn", "evidence"],
         supports: &[Support::always(Feature::Moves)],
         parameters: &[
@@ -56,7 +63,7 @@ impl FromParameters for ZeroMeanGaussian {
         let d = data.dimension();
         let (size, scale) = match parameters.square("scale")? {
             Some((size, values)) => (size, values.to_vec()),
-            None => (d, default_scale(d, &data.covariance)),
+            None => (d, default_scale(d, &data.about_zero())),
         };
         if size != d {
             let allowed = format!("of size {d}, the number of columns of the data");
@@ -116,10 +123,10 @@ impl NormalWishartModel for ZeroMeanGaussian {
         NormalWishart::new(self.prior.dof + component.count, 0.0, self.origin.clone(), scale)
     }
 
-    fn most_likely(&self, component: Sufficient<'_>, blur: f64) -> Result<NormalWishart> {
+    fn most_likely(&self, component: Sufficient<'_>, blur: &[f64]) -> Result<NormalWishart> {
         let d = self.origin.len();
         let mut scatter = unpack(d, component.statistics);
-        scatter.iter_mut().step_by(d + 1).for_each(|value| *value += component.count * blur);
+        scatter.iter_mut().step_by(d + 1).zip(blur).for_each(|(value, own)| *value += component.count * own);
         NormalWishart::new(component.count, 0.0, self.origin.clone(), scatter)
     }
 

@@ -8,6 +8,9 @@ import pytest
 import stickbreak as sb
 from cases import LIKELIHOODS, LikelihoodName, clustered_rows
 
+# What the model does not see is the subject of tests/model/test_support.py.
+pytestmark = pytest.mark.filterwarnings("ignore::stickbreak.SupportWarning")
+
 RNG = np.random.default_rng
 
 

@@ -11,6 +11,9 @@ import stickbreak as sb
 from cases import clustered_rows
 from growing import assert_sound, every_set
 
+# What the model does not see is the subject of tests/model/test_support.py.
+pytestmark = pytest.mark.filterwarnings("ignore::stickbreak.SupportWarning")
+
 RNG = np.random.default_rng
 
 

@@ -85,14 +85,17 @@ class FullPoints(Points):
 
     def most_likely(self, rows: Array, weights: Array, ridge: Any) -> Point:
         covariance = np.atleast_2d(np.cov(rows.T, aweights=weights, ddof=0))
-        return {"mean": weighted_mean(rows, weights), "covariance": covariance + ridge * np.eye(len(covariance))}
+        return {
+            "mean": weighted_mean(rows, weights),
+            "covariance": covariance + np.diag(ridge * np.ones(len(covariance))),
+        }
 
     def ridge(self) -> Any:
         dof, _, _, scale = self.likelihood.decode(self.likelihood.prior_natural)
-        return RIDGE * np.trace(scale) / (dof * len(scale))
+        return RIDGE * np.diag(scale) / dof
 
     def blur(self, point: Point, ridge: Any) -> float:
-        return float(ridge / 2 * np.trace(np.linalg.inv(point["covariance"])))
+        return float((ridge * np.diag(np.linalg.inv(point["covariance"]))).sum() / 2)
 
 
 class ZeroMeanPoints(Points):
@@ -118,14 +121,14 @@ class ZeroMeanPoints(Points):
 
     def most_likely(self, rows: Array, weights: Array, ridge: Any) -> Point:
         second = (rows * weights[:, None]).T @ rows / weights.sum()
-        return {"covariance": second + ridge * np.eye(len(second))}
+        return {"covariance": second + np.diag(ridge * np.ones(len(second)))}
 
     def ridge(self) -> Any:
         dof, scale = self.likelihood.decode(self.likelihood.prior_natural)
-        return RIDGE * np.trace(scale) / (dof * len(scale))
+        return RIDGE * np.diag(scale) / dof
 
     def blur(self, point: Point, ridge: Any) -> float:
-        return float(ridge / 2 * np.trace(np.linalg.inv(point["covariance"])))
+        return float((ridge * np.diag(np.linalg.inv(point["covariance"]))).sum() / 2)
 
 
 class DiagonalPoints(Points):

@@ -19,6 +19,9 @@ import patch_rows
 import sparse_mixtures
 import stickbreak as sb
 
+# Pixels of a patch less their mean have the sum zero.
+pytestmark = pytest.mark.filterwarnings("ignore::stickbreak.SupportWarning")
+
 
 @pytest.fixture(autouse=True)
 def results(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:

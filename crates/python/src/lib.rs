@@ -2,6 +2,7 @@
 
 mod arrays;
 mod blocks;
+mod coordinates;
 mod errors;
 mod fit;
 mod history;
@@ -12,6 +13,7 @@ mod run;
 mod settings;
 mod specification;
 mod state;
+mod summary;
 mod watcher;
 
 use pyo3::prelude::*;

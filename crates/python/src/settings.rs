@@ -116,7 +116,9 @@ impl GivenStart<'_> {
             GivenStart::Table(table) => Ok(Init::Table(table.as_slice()?)),
             GivenStart::State(state) => {
                 let fitted = state.fitted();
-                Ok(Init::Summary { summary: &fitted.summary, origin: &fitted.origin })
+                let (summary, origin) = (&fitted.summary, &fitted.origin);
+                let specification = &fitted.specification;
+                Ok(Init::Summary { summary, origin, specification, coordinates: &fitted.coordinates })
             }
         }
     }

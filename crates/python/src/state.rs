@@ -1,5 +1,7 @@
 //! The state of a fit: what `stickbreak.Fit` is made of.
 
+use std::sync::Arc;
+
 use numpy::{PyArray1, PyArray2, PyReadonlyArray1, PyReadonlyArray2, PyUntypedArrayMethods};
 use pyo3::exceptions::PyKeyError;
 use pyo3::prelude::*;
@@ -10,15 +12,17 @@ use stickbreak::local_step::Keep;
 use stickbreak::model::{Estimated, Objective};
 use stickbreak::parameters::{Parameters, Value};
 use stickbreak::process::Concentration;
-use stickbreak::suffstats::{PairGaps, Summary, Tail};
+use stickbreak::suffstats::{Summary, Tail};
 use stickbreak::{Error, Result};
 
 use crate::arrays::{AnyRows, at_least_one, table, vector, weights, with_rows};
+use crate::coordinates::{read_coordinates, write_coordinates};
 use crate::errors::to_python;
 use crate::history::{record_from_dict, record_to_dict};
 use crate::panics::caught;
 use crate::run::run_quietly;
 use crate::specification::{GivenPair, read, specification, write};
+use crate::summary::summary_to_dict;
 
 /// A fitted mixture.
 #[pyclass(frozen, module = "stickbreak._core")]
@@ -47,8 +51,8 @@ fn done<T>(work: impl FnOnce() -> Result<T>) -> PyResult<T> {
 impl FitState {
     #[getter]
     fn likelihood<'py>(&self, py: Python<'py>) -> PyResult<GivenPair<'py>> {
-        let named = &self.fitted.specification.likelihood;
-        Ok((named.name.clone(), write(py, &named.parameters)?))
+        let name = &self.fitted.specification.likelihood.name;
+        Ok((name.clone(), write(py, &done(|| self.fitted.parameters())?)?))
     }
 
     #[getter]
@@ -74,7 +78,40 @@ impl FitState {
 
     #[getter]
     fn dimension(&self) -> usize {
-        self.fitted.origin.len()
+        self.fitted.n_data_columns()
+    }
+
+    /// Constant columns, and columns that follow from others.
+    #[getter]
+    fn lost_columns(&self) -> (Vec<usize>, Vec<usize>) {
+        let own = &self.fitted.coordinates;
+        (own.constants(), own.dependents().iter().map(|dependent| dependent.column).collect())
+    }
+
+    /// An orthonormal basis of the other directions, (D, r).
+    #[getter]
+    fn basis<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyArray2<f64>>> {
+        table(py, self.fitted.coordinates.basis(), self.fitted.coordinates.rank())
+    }
+
+    #[getter]
+    fn lacks_rows(&self) -> bool {
+        self.fitted.lacks_rows
+    }
+
+    /// Number of rows of positive weight off the subspace of the fit, and the columns in which they are off.
+    fn strays(
+        &self,
+        py: Python<'_>,
+        rows: AnyRows<'_>,
+        weights: Option<PyReadonlyArray1<'_, f64>>,
+        threads: Option<usize>,
+    ) -> PyResult<(usize, Vec<usize>)> {
+        let weights = self::weights(weights.as_ref())?;
+        let off = with_rows!(&rows, |view| run_quietly(py, threads, |cancel| {
+            self.fitted.strays(&view, weights, cancel)
+        }))?;
+        Ok((off.units.len(), off.columns.into_iter().collect()))
     }
 
     #[getter]
@@ -281,7 +318,7 @@ impl FitState {
     ) -> PyResult<(Bound<'py, PyArray2<f64>>, Bound<'py, PyArray2<f64>>)> {
         let (means, variances) =
             with_rows!(&rows, |view| run_quietly(py, threads, |cancel| self.fitted.impute(&view, cancel)))?;
-        let d = self.fitted.origin.len();
+        let d = self.fitted.n_data_columns();
         Ok((table(py, means, d)?, table(py, variances, d)?))
     }
 
@@ -295,12 +332,12 @@ impl FitState {
         let values = with_rows!(&rows, |view| run_quietly(py, threads, |cancel| {
             self.fitted.sample_missing(&view, seed, cancel)
         }))?;
-        table(py, values, self.fitted.origin.len())
+        table(py, values, self.fitted.n_data_columns())
     }
 
     fn sample<'py>(&self, py: Python<'py>, n: usize, seed: u64) -> PyResult<Bound<'py, PyArray2<f64>>> {
         let rows = run_quietly(py, Some(1), |_| self.fitted.sample(n, seed))?;
-        table(py, rows, self.fitted.origin.len())
+        table(py, rows, self.fitted.n_data_columns())
     }
 
     fn summary<'py>(
@@ -341,6 +378,7 @@ impl FitState {
         header.set_item("history", self.history(py)?)?;
         let arrays = PyDict::new(py);
         arrays.set_item("origin", vector(py, fitted.origin.clone()))?;
+        write_coordinates(&fitted.coordinates, &arrays)?;
         arrays.set_item("counts", vector(py, fitted.summary.counts.clone()))?;
         arrays.set_item("entropies", vector(py, fitted.summary.entropies.clone()))?;
         arrays.set_item("statistics", table(py, fitted.summary.statistics.clone(), fitted.summary.n_statistics)?)?;
@@ -413,6 +451,7 @@ impl FitState {
             Ok(array.as_array().iter().copied().collect())
         };
         let origin = numbers("origin")?;
+        let coordinates = read_coordinates(arrays, origin.len())?;
         let counts = numbers("counts")?;
         let statistics: PyReadonlyArray2<'_, f64> = field(arrays, "statistics")?;
         // A table without rows takes no room in a file, however wide it says it is.
@@ -433,6 +472,8 @@ impl FitState {
         let stop: String = field(header, "stop_reason")?;
         let history: Vec<Bound<'_, PyDict>> = field(header, "history")?;
         let fitted = Fitted {
+            coordinates: Arc::new(coordinates),
+            lacks_rows: false,
             specification,
             origin,
             n_rows: n_rows(header)?,
@@ -502,28 +543,4 @@ pub(crate) fn format_error(message: String) -> PyErr {
 
 fn item<'py>(dict: &Bound<'py, PyDict>, name: &str) -> PyResult<Bound<'py, PyAny>> {
     dict.get_item(name)?.ok_or_else(|| PyKeyError::new_err(name.to_owned()))
-}
-
-fn summary_to_dict(py: Python<'_>, summary: Summary, log_normalizer: f64) -> PyResult<Bound<'_, PyDict>> {
-    let dict = PyDict::new(py);
-    let gaps = match &summary.gaps {
-        PairGaps::Unknown => None,
-        PairGaps::Known(gaps) | PairGaps::Listed(gaps) => {
-            let pairs = PyDict::new(py);
-            for (&(a, b), gap) in gaps {
-                pairs.set_item((a.0, b.0), gap)?;
-            }
-            Some(pairs)
-        }
-    };
-    dict.set_item("pair_gaps", gaps)?;
-    dict.set_item("counts", vector(py, summary.counts))?;
-    dict.set_item("entropies", vector(py, summary.entropies))?;
-    dict.set_item("statistics", table(py, summary.statistics, summary.n_statistics)?)?;
-    let tail = summary.tail.map(|tail| vec![tail.count, tail.entropy, tail.expected_log_likelihood]);
-    dict.set_item("tail", tail.map(|tail| vector(py, tail)))?;
-    dict.set_item("mass", summary.mass)?;
-    dict.set_item("log_base_measure", summary.log_base_measure)?;
-    dict.set_item("log_normalizer", log_normalizer)?;
-    Ok(dict)
 }

@@ -14,7 +14,7 @@ from stickbreak.cli.options import (
 )
 from stickbreak.cli.output import check_table_place, print_facts, print_json, write_table
 from stickbreak.cli.program import Command, rows_of
-from stickbreak.io.arrays import rows_without_values, sample_weights, without_empty_rows
+from stickbreak.io.arrays import rows_without_values, sample_weights, with_density, without_empty_rows
 from stickbreak.result.loading import load
 
 
@@ -48,7 +48,8 @@ def score(
     """Say how well MODEL foretells the rows of DATA: the mean log predictive density, in nats a row.
 
     The higher, the better; it depends on the units of the data. To compare models, score rows that none of them was
-    fitted to. With weights the mean is weighted. Rows without any value are left out of it.
+    fitted to. With weights the mean is weighted. Rows without any value, or off the subspace of the fit, are left
+    out.
 
     \b
     Example:
@@ -65,7 +66,9 @@ def score(
             sample_weight = without_empty_rows(sample_weight, rows_without_values(table), "data", "mean")
         densities = fit.log_predictive(table, threads=threads)
         bound = fit.evaluate(table, sample_weight=sample_weight, threads=threads) if elbo else None
-    mean = densities.mean() if sample_weight is None else (sample_weight * densities).sum() / sample_weight.sum()
+        # Rows off the subspace of the fit have none; their number is told.
+        dense, sample_weight = with_density(densities, sample_weight, "data")
+    mean = dense.mean() if sample_weight is None else (sample_weight * dense).sum() / sample_weight.sum()
     if rows is not None:
         write_table(rows, ["log_predictive"], densities, key="log_predictive")
     found = {"mean_log_predictive": float(mean), "n_rows": len(table)}

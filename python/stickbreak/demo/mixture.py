@@ -1,6 +1,7 @@
 """The mixture of the demo, and how well the patches of one photograph foretell those of another."""
 
 import sys
+import warnings
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -33,19 +34,22 @@ def fit_patches(rows: Patches, settings: Settings) -> sb.Fit:
     """Fit the mixture of the demo, telling of the progress; Ctrl-C ends it with the state reached."""
     n_components = min(settings.n_components, len(rows))
     on_terminal = sys.stderr is not None and sys.stderr.isatty()
-    return sb.fit(
-        sb.Mixture(likelihood=sb.ZeroMeanGaussian(), process=sb.DirichletProcess(concentration=1.0)),
-        rows,
-        sb.Memoized(
-            sparsity=settings.sparsity, max_passes=settings.max_passes, moves=(sb.Birth(), sb.Merge(), sb.Delete())
-        ),
-        n_components=n_components,
-        init=contrast_strata(rows, n_components),
-        seed=settings.seed,
-        threads=settings.threads,
-        progress=on_terminal,
-        callbacks=() if on_terminal else (_tell,),
-    )
+    with warnings.catch_warnings():
+        # Pixels of a patch less their mean have the sum zero: the last one follows from the others.
+        warnings.simplefilter("ignore", sb.SupportWarning)
+        return sb.fit(
+            sb.Mixture(likelihood=sb.ZeroMeanGaussian(), process=sb.DirichletProcess(concentration=1.0)),
+            rows,
+            sb.Memoized(
+                sparsity=settings.sparsity, max_passes=settings.max_passes, moves=(sb.Birth(), sb.Merge(), sb.Delete())
+            ),
+            n_components=n_components,
+            init=contrast_strata(rows, n_components),
+            seed=settings.seed,
+            threads=settings.threads,
+            progress=on_terminal,
+            callbacks=() if on_terminal else (_tell,),
+        )
 
 
 def score(log_densities: NDArray[np.float64]) -> Score:

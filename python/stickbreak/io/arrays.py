@@ -201,6 +201,19 @@ def without_empty_rows(
     return weights
 
 
+def with_density(
+    log_densities: NDArray[np.float64], weights: NDArray[np.float64] | None, argument: str
+) -> tuple[NDArray[np.float64], NDArray[np.float64] | None]:
+    """Return the log densities that are not minus infinity, with their weights."""
+    finite = np.isfinite(log_densities)
+    if finite.all():
+        return log_densities, weights
+    weights = weights if weights is None else weights[finite]
+    if not finite.any() or (weights is not None and not weights.any()):
+        raise invalid_argument(argument, "off the subspace of the fit in every row", "rows on the subspace of the fit")
+    return log_densities[finite], weights
+
+
 def _check_held(array: NDArray[Any], argument: str) -> None:
     """Refuse whole numbers that float64 would round to another one."""
     if array.dtype.itemsize == 8 and array.size and int(array.max()) > _LARGEST_COUNT:

@@ -31,6 +31,7 @@ Arrays = dict[str, NDArray[Any]]
 _LONGEST_STEM = 200
 # The arrays of a model file, beside the parameters.
 _STATE_ARRAYS = ("counts", "statistics", "entropies", "origin")
+_PREFIXES = ("likelihood.", "process.", "coordinates.")
 
 
 @dataclass(frozen=True)
@@ -245,5 +246,5 @@ def check_kinds(state: object, state_arrays: Arrays) -> None:
             if isinstance(value, bool) or not isinstance(value, int | float | str | None):
                 raise invalid_type(f"{role}.{name}", describe(value), "a number or a word")
     for name, array in state_arrays.items():
-        if (name in _STATE_ARRAYS or name.startswith(("likelihood.", "process."))) and array.dtype != np.float64:
+        if (name in _STATE_ARRAYS or name.startswith(_PREFIXES)) and array.dtype != np.float64:
             raise invalid_type(name, describe(array), "an array of float64")

@@ -49,10 +49,10 @@ class Gaussian(Likelihood):
         holds what rows add; for a covariance that is known use `KnownCovarianceGaussian`. Default: D + 2.
     scale : array_like of shape (D, D), optional
         :math:`B_0`, symmetric positive definite: the inverse scale matrix of the Wishart distribution, in squared
-        units of the data. Default: cov + 1e-3 tr(cov) / D I, where cov is the covariance of the data about the
-        column means (weighted sums divided by the total weight). The ridge keeps it definite where the covariance
-        of the data is singular. `fit` refuses a scale below 2e-13 of the variance of a column, or of its squared
-        distance from `mean`: float64 would lose it beside them.
+        units of the data. Default: cov + 1e-3 diag(cov), where cov is the covariance of the data about the
+        column means (weighted sums divided by the total weight). It follows the units of each column. With a scale
+        that is given, constant and dependent columns stay in the model. `fit` refuses a scale below 2e-13 of the
+        variance of a column, or of its squared distance from `mean`: float64 would lose it beside them.
     resolution : float or array_like of shape (D,), optional
         Width of the cells to which the values of each column are rounded, in the units of the data; 0 for none. Where
         it is above 0 the model is one of cells: no column is worth more for being rounded. Default: the smallest gap
@@ -95,7 +95,7 @@ class ZeroMeanGaussian(Likelihood):
 
     The model for data such as image patches whose own mean was removed [1]_. The data are not centred, so it is not for
     data far from zero: `fit` refuses a mean whose square is more than about 5e12 times what `scale` gives a column,
-    beside which float64 would lose it; use `Gaussian` there.
+    beside which float64 would lose it; use `Gaussian` there. The default scale is never refused: it has the mean in it.
 
     Parameters
     ----------
@@ -104,8 +104,9 @@ class ZeroMeanGaussian(Likelihood):
         holds what rows add. Default: D + 2.
     scale : array_like of shape (D, D), optional
         :math:`B_0`, symmetric positive definite: the inverse scale matrix of the Wishart distribution, in squared
-        units of the data. Default: cov + 1e-3 tr(cov) / D I, where cov is the covariance of the data about the
-        column means (weighted sums divided by the total weight).
+        units of the data. Default: M + 1e-3 diag(M), where M are the second moments of the data about zero
+        (weighted sums divided by the total weight). With a scale that is given, constant and dependent columns stay
+        in the model.
     resolution : float or array_like of shape (D,), optional
         Width of the cells to which the values of each column are rounded, in the units of the data; 0 for none. Where
         it is above 0 the model is one of cells: no column is worth more for being rounded. Default: the smallest gap
@@ -160,9 +161,9 @@ class DiagonalGaussian(Likelihood):
     shape : float, optional
         :math:`a_0 > 0`, at most 1e9, beside which float64 still holds what rows add. Default: 1.5.
     rate : float or array_like of shape (D,), optional
-        :math:`b_0 > 0`, in squared units of the data. Default: half of (variance + 1e-3 mean variance), with the
-        variance of each column and the mean over columns; with one column and the default shape this is the default
-        of `Gaussian`. `fit` refuses a rate below 2e-13 of the variance of a column, or of its squared distance from
+        :math:`b_0 > 0`, in squared units of the data. Default: half of 1.001 times the variance of each column; with
+        one column and the default shape this is the default of `Gaussian`. With a rate that is given, constant columns
+        stay in the model. `fit` refuses a rate below 2e-13 of the variance of a column, or of its squared distance from
         `mean`.
     resolution : float or array_like of shape (D,), optional
         Width of the cells to which the values of each column are rounded, in the units of the data; 0 for none. Where

@@ -32,3 +32,6 @@ def _compared(one: Fitted, other: Fitted) -> Iterator[tuple[str, object, object]
             yield f"the {role}", type(getattr(one.model, role)).__name__, type(getattr(other.model, role)).__name__
     for name in ("n_rows", "dimension"):
         yield name, getattr(one._state, name), getattr(other._state, name)
+    own, others = one._state.lost_columns, other._state.lost_columns
+    for at, name in enumerate(("constant", "dependent")):
+        yield f"the {name} columns", own[at], others[at]

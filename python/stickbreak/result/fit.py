@@ -7,7 +7,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from stickbreak import checks
 from stickbreak.io import arrays
-from stickbreak.result import combining, comparing, display, responsibilities
+from stickbreak.result import combining, comparing, display, responsibilities, support
 from stickbreak.result.imputing import Imputing
 
 
@@ -59,8 +59,8 @@ class Fit(Imputing):
             `other` is not a fit.
         InvalidArgument
             A fit has no bound (its `elbo` is nan); `other` has another kind of bound, or was fitted to another number
-            of rows or columns or another sum of weights; or both are "map" and have different kinds of likelihoods or
-            processes, whose densities are per unit of different parameters.
+            of rows or columns, another sum of weights or another `support`; or both are "map" and have different kinds
+            of likelihoods or processes, whose densities are per unit of different parameters.
 
         Examples
         --------
@@ -91,7 +91,8 @@ class Fit(Imputing):
         Parameters
         ----------
         X : array_like of shape (n, D)
-            The rows. Where values may be missing, rows without any are left out, as `fit` leaves them out.
+            The rows. Where values may be missing, rows without any are left out, as `fit` leaves them out. Rows off
+            `support` are left out too, which a `SupportWarning` reports.
         sample_weight : array_like of shape (n,), optional
             Weights of the rows, at least 0, not all zero.
         threads : int, optional
@@ -105,7 +106,8 @@ class Fit(Imputing):
         Raises
         ------
         InvalidType, InvalidArgument
-            `X`, `sample_weight` or `threads` is not as described, or no row of positive weight has a value.
+            `X`, `sample_weight` or `threads` is not as described, no row of positive weight has a value, or none lies
+            on `support`.
 
         Examples
         --------
@@ -121,7 +123,9 @@ class Fit(Imputing):
         weights = arrays.sample_weights(sample_weight, rows.shape[0])
         if self._state.missing == "marginalize":
             weights = arrays.without_empty_rows(weights, arrays.rows_without_values(rows), "X", "bound")
-        return self._state.evaluate(rows, weights, checks.threads(threads))
+        threads = checks.threads(threads)
+        support.warn_of_rows(self._state, rows, "they have no part in the bound", threads, weights)
+        return self._state.evaluate(rows, weights, threads)
 
     def update(
         self,
@@ -165,8 +169,8 @@ class Fit(Imputing):
         Raises
         ------
         InvalidType, InvalidArgument
-            An argument is not as described, or the new rows lie so far from those of the fit that float64 cannot
-            hold both.
+            An argument is not as described; the new rows lie so far from those of the fit that float64 cannot hold
+            both; or some lie off its `support`.
         NotSupported
             The `elbo` of this fit is nan: some of its rows have no responsibilities yet.
         NumericalError
@@ -222,7 +226,7 @@ class Fit(Imputing):
         >>> bool((fit.predict(X) == fit.predict_proba(X).argmax(axis=1)).all())
         True
         """
-        return self._state.predict(self._rows(X), checks.threads(threads))
+        return self._state.predict(*self._projected(X, threads))
 
     @overload
     def predict_proba(
@@ -280,7 +284,8 @@ class Fit(Imputing):
             reason = 'only fits under truncation="tail" give the components beyond K any rows'
             raise checks.not_supported("tail", "tail=True for this fit", reason, "tail=False")
         form = responsibilities.sparse if checks.flag("sparse", sparse) else responsibilities.dense
-        return form(self._state, self._rows(X), tail, checks.threads(threads))
+        rows, threads = self._projected(X, threads)
+        return form(self._state, rows, tail, threads)
 
     def log_predictive(self, X: ArrayLike, *, plug_in: bool = False, threads: int | None = None) -> NDArray[np.float64]:
         r"""Return the log posterior predictive density of each row.
@@ -303,7 +308,8 @@ class Fit(Imputing):
         Returns
         -------
         ndarray of float64, shape (n,)
-            Log densities in nats, in the units of the data; of the values that are there where some are missing.
+            Log densities in nats, in the units of the data; of the values that are there where some are missing. Rows
+            off `support` have minus infinity, which a `SupportWarning` reports.
 
         Raises
         ------
@@ -326,9 +332,11 @@ class Fit(Imputing):
         >>> bool(near > far)
         True
         """
-        if checks.flag("plug_in", plug_in) or self._state.objective != "variational":
-            return self._state.log_plug_in(self._rows(X), checks.threads(threads))
-        return self._state.log_predictive(self._rows(X), checks.threads(threads))
+        is_plug_in = checks.flag("plug_in", plug_in) or self._state.objective != "variational"
+        rows, threads = self._rows(X), checks.threads(threads)
+        support.warn_of_rows(self._state, rows, "their log density is minus infinity", threads)
+        density = self._state.log_plug_in if is_plug_in else self._state.log_predictive
+        return density(rows, threads)
 
     def combine(
         self,
@@ -427,6 +435,12 @@ class Fit(Imputing):
         (4, 2)
         """
         return self._state.sample(checks.integer("n", n, minimum=0), checks.seed(seed))
+
+    def _projected(self, X: object, threads: object) -> tuple[arrays.Rows, int | None]:
+        """Return rows and threads, and warn of rows whose responsibilities are those of their projection."""
+        rows, checked = self._rows(X), checks.threads(threads)
+        support.warn_of_rows(self._state, rows, "they are projected onto it", checked, stacklevel=4)
+        return rows, checked
 
     def __repr__(self) -> str:
         return display.line(self)

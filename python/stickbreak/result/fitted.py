@@ -15,6 +15,7 @@ from stickbreak.model.gamma import Gamma
 from stickbreak.model.likelihoods import Likelihood
 from stickbreak.model.mixture import Mixture
 from stickbreak.model.processes import Process
+from stickbreak.result import support
 from stickbreak.result.history import Record, StopReason
 
 
@@ -70,8 +71,9 @@ class Fitted:
         Each array has K as its first axis and is in the units of the data: for a `Gaussian` mean (K, D),
         mean_precision (K,), dof (K,) and scale (K, D, D), where E[precision] = dof * inverse(scale). For `Categorical`
         pseudo_counts has the shape (K, D, L), L being the largest number of levels; it is zero beyond those of a
-        column. Under stick-breaking priors they stand in falling order of `counts`, which is where the bound is highest
-        (but under ``truncation="stick"`` with a concentration above 1, where another one may have to be the last).
+        column. In directions outside `support` scale and rate are zero; dof is that of `Support.rank` columns. Under
+        stick-breaking priors they stand in falling order of `counts`, which is where the bound is highest (but under
+        ``truncation="stick"`` with a concentration above 1, where another one may have to be the last).
         """
         return dict(self._components)
 
@@ -81,7 +83,11 @@ class Fitted:
 
     @property
     def model(self) -> Mixture:
-        """The model with every parameter that followed the data filled in."""
+        """The model with every parameter that followed the data filled in.
+
+        In directions outside `support` its scale or rate is 1e-9 of what it is elsewhere: it can be given to another
+        fit, which leaves the same directions out. dof counts all columns.
+        """
         return self._model
 
     @property
@@ -89,6 +95,15 @@ class Fitted:
         """The concentration of the process; where it had a `Gamma` prior, its `Gamma` posterior."""
         found = self._state.concentration
         return Gamma._of_posterior(*found) if isinstance(found, tuple) else found
+
+    @cached_property
+    def support(self) -> support.Support:
+        """The directions in which the rows of the fit vary: all, but for constant and dependent columns.
+
+        `elbo` and log densities are then those of the r-dimensional volume of a subspace, in the units of the data;
+        they compare between fits of the same support only.
+        """
+        return support.of(self._state)
 
     @property
     def elbo(self) -> float:

@@ -13,6 +13,7 @@ from stickbreak.io import arrays, streams
 from stickbreak.model.mixture import Mixture
 from stickbreak.result.fit import Fit
 from stickbreak.result.history import Record
+from stickbreak.result.support import warn_of_fit
 from stickbreak.run.algorithms import Algorithm, Full, Memoized, Stochastic
 from stickbreak.run.checkpoints import Checkpoint, CheckpointFile
 from stickbreak.run.initialisation import start
@@ -60,6 +61,12 @@ def fit(
     Under stick-breaking priors (`DirichletProcess`, `PitmanYor`) the bound wants components in falling order of their
     counts, and after every pass they are put into it, so component k of the fit is not label k of `init`. With
     ``max_passes=0`` they stay where they were. The order of a `FiniteDirichlet` never changes.
+
+    Columns are divided by powers of two near their standard deviations before anything else (one for all columns where
+    the likelihood has one variance), so results do not depend on the units of the data, to the last bit where units
+    differ by powers of two. `Gaussian`, `ZeroMeanGaussian` and `DiagonalGaussian` do not see constant columns, and the
+    first two no column that is an affine function of others, unless their scale or rate is given; a `SupportWarning`
+    names them, and `Fit.support` has the directions that are left.
 
     Parameters
     ----------
@@ -126,7 +133,8 @@ def fit(
     InvalidType
         An argument has the wrong type; the error's `argument` names it.
     InvalidArgument
-        An argument has a value that is not allowed, among them NaN or infinity in `data`.
+        An argument has a value that is not allowed, among them NaN or infinity in `data`, and an earlier fit as `init`
+        of data off its `support`.
     NotSupported
         The request is for something that this version, model or algorithm does not serve, such as moves of a model
         that takes none.
@@ -209,6 +217,7 @@ def fit(
         raise error if file is None or error is observer.exception else file.refused(error) from None
     finally:
         observer.close()
+    warn_of_fit(state)
     return Fit(state)
 
 

@@ -289,13 +289,14 @@ class BayesianMixture(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Density
         Returns
         -------
         float
-            Nats a row; more is better.
+            Nats a row; more is better. Rows off `Fit.support` are left out; a `SupportWarning` has their number.
         """
         rows = self._validated(X)
         log_densities = self._fitted().log_predictive(rows, threads=self.threads)
         weights = arrays.sample_weights(sample_weight, len(log_densities))
         if self._allows_nan():
             weights = arrays.without_empty_rows(weights, arrays.rows_without_values(rows), "X", "score")
+        log_densities, weights = arrays.with_density(log_densities, weights, "X")
         if weights is None:
             return float(log_densities.mean())
         return float((log_densities * weights).sum() / weights.sum())

@@ -45,5 +45,7 @@ def summary_of(
 def size_of_statistics(fit: Fit, rows: DenseRows, weights: NDArray[np.float64]) -> float:
     """Return the sum of absolute values of what rows add to first and second moments about the origin of the fit."""
     _, parts = fit._state.to_parts()
-    largest = np.abs(rows.astype(np.float64) - parts["origin"]).max(axis=1)
+    units = parts["coordinates.units"]
+    seen = rows[:, units > 0].astype(np.float64) / units[units > 0]
+    largest = np.abs(seen - parts["origin"]).max(axis=1)
     return float((weights * (largest + largest**2)).sum())

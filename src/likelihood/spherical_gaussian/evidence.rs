@@ -1,10 +1,10 @@
 //! The base measure estimated by evidence (mathematics 7.3).
 
 use crate::error::Result;
+use crate::likelihood::FromParameters;
 use crate::likelihood::evidence::{
     Evidence, FLOOR, GUARD, GammaMoments, Given, MeanTerm, gamma_divergence, mean_divergence, mean_precision, shape,
 };
-use crate::likelihood::FromParameters;
 use crate::likelihood::spherical_gaussian::{Base, SphericalGaussian};
 use crate::parameters::{Parameters, Value};
 use crate::suffstats::Sufficient;

@@ -160,7 +160,9 @@ impl<'a> Replay<'a> {
     fn interrupt_plan(&self, round: &Round<'_, f64>) {
         let interrupted = interrupt();
         let (mut state, mut memo, mut edits) = (self.state.clone(), self.memo.clone(), self.edits.clone());
-        match (Round { cancel: &interrupted, model: round.model.clone(), ..*round }).plan(&mut state, &mut memo, &mut edits, self.pass) {
+        match (Round { cancel: &interrupted, model: round.model.clone(), ..*round })
+            .plan(&mut state, &mut memo, &mut edits, self.pass)
+        {
             Ok(()) => assert!(round.is_planned(&state, self.pass)),
             Err(error) => {
                 assert!(matches!(error, Error::Cancelled), "{error}");

@@ -180,7 +180,15 @@ impl Setting<'_> {
         };
         let (seed, sparsity, margin) = (3, self.sparsity, None);
         let model = model.clone();
-        let round = Round { model: model.clone(), moves: self.moves, sparsity, margin, seed, n_batches: BATCHES, cancel: &cancel };
+        let round = Round {
+            model: model.clone(),
+            moves: self.moves,
+            sparsity,
+            margin,
+            seed,
+            n_batches: BATCHES,
+            cancel: &cancel,
+        };
         let settings = Settings { max_passes: 8, shuffle: true, seed, ..Settings::default() };
         let (identity, round) = (&Identity::default(), Some(round));
         let engine = Engine { model, identity, round, settings: &settings, started: Instant::now() };

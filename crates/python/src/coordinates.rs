@@ -1,0 +1,46 @@
+//! Coordinates of a fit as arrays of a file.
+
+use numpy::{PyReadonlyArray1, PyReadonlyArray2, PyUntypedArrayMethods};
+use pyo3::prelude::*;
+use pyo3::types::PyDict;
+use stickbreak::data::Coordinates;
+
+use crate::arrays::{table, vector};
+use crate::errors::to_python;
+use crate::state::{field, format_error};
+
+const VECTORS: [&str; 3] = ["coordinates.units", "coordinates.centre", "coordinates.spreads"];
+const SLOPES: &str = "coordinates.slopes";
+
+/// Adds the arrays of coordinates.
+pub fn write_coordinates(own: &Coordinates, arrays: &Bound<'_, PyDict>) -> PyResult<()> {
+    let py = arrays.py();
+    let [units, centre, spreads, slopes] = own.to_parts();
+    for (name, values) in VECTORS.into_iter().zip([units, centre, spreads]) {
+        arrays.set_item(name, vector(py, values))?;
+    }
+    arrays.set_item(SLOPES, table(py, slopes, own.rank())?)
+}
+
+/// The coordinates of `rank` columns that the arrays hold; those of files of the first version are the columns.
+pub fn read_coordinates(arrays: &Bound<'_, PyDict>, rank: usize) -> PyResult<Coordinates> {
+    let mut any = arrays.contains(SLOPES)?;
+    for name in VECTORS {
+        any |= arrays.contains(name)?;
+    }
+    if !any {
+        return Ok(Coordinates::identity(rank));
+    }
+    let slopes: PyReadonlyArray2<'_, f64> = field(arrays, SLOPES)?;
+    // A table without rows takes no room in a file, however wide it says it is.
+    if slopes.shape()[1] != rank {
+        return Err(format_error(format!("slopes in {} columns", slopes.shape()[1])));
+    }
+    let slopes: Vec<f64> = slopes.as_array().iter().copied().collect();
+    let numbers = |name: &str| -> PyResult<Vec<f64>> {
+        let array: PyReadonlyArray1<'_, f64> = field(arrays, name)?;
+        Ok(array.as_array().iter().copied().collect())
+    };
+    let [units, centre, spreads] = VECTORS.map(numbers);
+    Coordinates::from_parts(&units?, &centre?, &spreads?, &slopes).map_err(|error| to_python(&error))
+}

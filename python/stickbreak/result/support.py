@@ -1,0 +1,114 @@
+"""The support of a fit: the directions in which its rows vary."""
+
+import warnings
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from stickbreak._core import FitState
+from stickbreak.errors import SupportWarning
+from stickbreak.io import arrays
+
+_MOST_COLUMNS = 10
+
+
+@dataclass(frozen=True, eq=False)
+class Support:
+    """The affine subspace on which a fit has its density.
+
+    It has all D directions unless a column of the data was constant, or was an affine function of other columns. Such
+    columns say nothing of the clusters, and the model does not see them.
+
+    Parameters
+    ----------
+    rank : int
+        r: the number of directions, the dimension of the subspace.
+    constant : tuple of int
+        The constant columns.
+    dependent : tuple of int
+        The columns that are affine functions of the others.
+    basis : ndarray of float64, shape (D, r)
+        Orthonormal directions of the subspace in the data's columns, read-only.
+
+    Examples
+    --------
+    >>> import warnings
+    >>> import numpy as np
+    >>> import stickbreak as sb
+    >>> X = np.random.default_rng(0).normal(size=(100, 2))
+    >>> X = np.column_stack([X, X[:, 0] + X[:, 1], np.ones(100)])
+    >>> with warnings.catch_warnings():
+    ...     warnings.simplefilter("ignore", sb.SupportWarning)
+    ...     fit = sb.fit(sb.Mixture(likelihood=sb.Gaussian()), X)
+    >>> fit.support.rank, fit.support.constant, fit.support.dependent, fit.support.basis.shape
+    (2, (3,), (2,), (4, 2))
+    """
+
+    rank: int
+    constant: tuple[int, ...]
+    dependent: tuple[int, ...]
+    basis: NDArray[np.float64]
+
+
+def of(state: FitState) -> Support:
+    """Return the support of a fit."""
+    (constant, dependent), basis = state.lost_columns, state.basis
+    basis.flags.writeable = False
+    return Support(basis.shape[1], tuple(constant), tuple(dependent), basis)
+
+
+def is_whole(state: FitState) -> bool:
+    """Whether the model sees every column."""
+    return not any(state.lost_columns)
+
+
+def warn_of_fit(state: FitState) -> None:
+    """Warn of columns that the model does not see, or of too few rows."""
+    constant, dependent = state.lost_columns
+    parts = []
+    if constant:
+        parts.append(f"{_columns(constant)} {_verb(constant, 'is')} constant")
+    if dependent:
+        parts.append(f"{_columns(dependent)} {_verb(dependent, 'follows')} from the others")
+    if parts:
+        text = f"{' and '.join(parts)}; the model does not see such columns, because they say nothing of clusters"
+        warnings.warn(text, SupportWarning, stacklevel=3)
+    elif state.lacks_rows:
+        text = (
+            f"there are too few different rows to span {state.dimension} columns, so in some directions covariances "
+            "are those of the prior; use more rows, or DiagonalGaussian"
+        )
+        warnings.warn(text, SupportWarning, stacklevel=3)
+
+
+def warn_of_rows(
+    state: FitState,
+    rows: arrays.Rows,
+    what: str,
+    threads: int | None,
+    weights: NDArray[np.float64] | None = None,
+    *,
+    stacklevel: int = 3,
+) -> None:
+    """Warn of rows off the subspace of a fit, and of `what` becomes of them."""
+    if is_whole(state):
+        return
+    number, columns = state.strays(rows, weights, threads)
+    if number > 0:
+        lie = "1 row lies" if number == 1 else f"{number} rows lie"
+        text = f"{lie} off the subspace of the fit in {_columns(columns)}; {what}"
+        warnings.warn(text, SupportWarning, stacklevel=stacklevel)
+
+
+def _columns(numbers: Sequence[int]) -> str:
+    shown = [str(number) for number in numbers[:_MOST_COLUMNS]]
+    more = len(numbers) - len(shown)
+    return f"column{'' if len(numbers) == 1 else 's'} {', '.join(shown)}{f' and {more} more' if more else ''}"
+
+
+def _verb(numbers: Sequence[int], singular: str) -> str:
+    if len(numbers) == 1:
+        return singular
+    return "are" if singular == "is" else singular.removesuffix("s")

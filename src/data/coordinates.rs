@@ -1,0 +1,426 @@
+//! Coordinates: the affine map from the data's columns to those that a model sees.
+//!
+//! A column is divided by its unit, a power of two, so no digit is lost. A constant column is left out. So is a column
+//! that is an affine function of others: the rows lie on a subspace, and the columns that stay are coordinates on it.
+
+use std::sync::Arc;
+
+use crate::data::{BatchSource, Dataset, Moments, RowUnits};
+use crate::error::{Error, Result};
+use crate::linalg::{cholesky, solve_lower};
+use crate::real::Real;
+
+/// What of its columns a likelihood lets go of without becoming another model.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Freedom {
+    /// Nothing: columns stay as they are.
+    Fixed,
+    /// One unit for all columns.
+    Common,
+    /// A unit for each column, and constant columns.
+    Columns,
+    /// A unit for each column, constant columns, and columns that depend on others.
+    Subspace,
+}
+
+/// A column that is an affine function of the columns that stay.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Dependent {
+    /// Which column.
+    pub column: usize,
+    /// Its standard deviation.
+    pub spread: f64,
+    /// What it gains for each unit of the data in each column that stays, (r,).
+    pub slopes: Vec<f64>,
+}
+
+/// The map `y = x[kept] / unit`, and the columns that follow from y. D is the number of columns of x, r that of y.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Coordinates {
+    /// The columns that stay, ascending, (r,).
+    kept: Vec<usize>,
+    /// A power of two for each, (r,).
+    units: Vec<f64>,
+    /// The value of a constant column, else a point on the subspace, (D,).
+    centre: Vec<f64>,
+    /// Columns that depend on others, ascending.
+    dependents: Vec<Dependent>,
+}
+
+/// The largest distance from the subspace of a row that lies on it, in standard deviations of a column.
+const OFF_SUBSPACE: f64 = 1e-3;
+/// The same of a constant column, as a share of its value, or absolute near zero.
+const OFF_CONSTANT: f64 = 1e-6;
+
+/// The power of two that is nearest to a standard deviation, by its ratio; 1 where that is zero.
+fn unit(variance: f64) -> f64 {
+    if variance < f64::MIN_POSITIVE || !variance.is_finite() {
+        return 1.0;
+    }
+    let exponent = ((variance.to_bits() >> 52) & 0x7ff) as i32 - 1023;
+    2_f64.powi((exponent + 1).div_euclid(2))
+}
+
+impl Coordinates {
+    /// The columns as they are.
+    pub fn identity(n_columns: usize) -> Self {
+        Self {
+            kept: (0..n_columns).collect(),
+            units: vec![1.0; n_columns],
+            centre: vec![0.0; n_columns],
+            dependents: Vec::new(),
+        }
+    }
+
+    /// All columns of the data, in units of their standard deviations, or of their root mean squares `about_zero`.
+    pub fn in_units(data: &Moments, freedom: Freedom, about_zero: bool) -> Self {
+        let own = Self::identity(data.dimension());
+        let units = match freedom {
+            Freedom::Fixed => return own,
+            Freedom::Common => vec![unit(data.mean_variance()); own.kept.len()],
+            Freedom::Columns | Freedom::Subspace => {
+                let square = |j: usize| data.variance[j] + if about_zero { data.mean[j].powi(2) } else { 0.0 };
+                own.kept.iter().map(|&j| unit(square(j))).collect()
+            }
+        };
+        Self { units, ..own }
+    }
+
+    /// The same columns in the data's units.
+    #[must_use]
+    pub fn without_units(self) -> Self {
+        Self { units: vec![1.0; self.kept.len()], ..self }
+    }
+
+    /// These coordinates with fewer columns.
+    #[must_use]
+    pub(super) fn restricted(self, kept: &[usize], centre: Vec<f64>, dependents: Vec<Dependent>) -> Self {
+        let units = kept.iter().map(|&j| self.units[j]).collect();
+        Self { kept: kept.to_vec(), units, centre, dependents }
+    }
+
+    /// The parts of a file.
+    ///
+    /// # Errors
+    /// [`Error::Format`] for parts that make no map: files are not trusted.
+    pub fn from_parts(units: &[f64], centre: &[f64], spreads: &[f64], slopes: &[f64]) -> Result<Self> {
+        let format = |message: &str| Err(Error::Format { message: format!("coordinates: {message}") });
+        let d = units.len();
+        if d == 0 || centre.len() != d || spreads.len() != d {
+            return format("they are not of one size");
+        }
+        let numbers = || units.iter().chain(centre).chain(spreads).chain(slopes);
+        if numbers().any(|value| !value.is_finite()) || units.iter().chain(spreads).any(|&value| value < 0.0) {
+            return format("a number is not finite, or negative");
+        }
+        if units.iter().any(|&value| value > 0.0 && (!value.is_normal() || value.to_bits() << 12 != 0)) {
+            return format("a unit is no power of two");
+        }
+        let kept: Vec<usize> = (0..d).filter(|&j| units[j] > 0.0).collect();
+        let columns: Vec<usize> = (0..d).filter(|&j| units[j] == 0.0 && spreads[j] > 0.0).collect();
+        if kept.is_empty() || slopes.len() != kept.len() * columns.len() {
+            return format("the slopes do not fit the columns");
+        }
+        let own = |(at, &column): (usize, &usize)| Dependent {
+            column,
+            spread: spreads[column],
+            slopes: slopes[at * kept.len()..][..kept.len()].to_vec(),
+        };
+        let dependents = columns.iter().enumerate().map(own).collect();
+        let units = kept.iter().map(|&j| units[j]).collect();
+        Ok(Self { kept, units, centre: centre.to_vec(), dependents })
+    }
+
+    /// Units, zero where a column does not stay, (D,); a point on the subspace, (D,); spreads of dependent columns,
+    /// zero elsewhere, (D,); and the slopes of these, one row a column: what [`Coordinates::from_parts`] takes.
+    pub fn to_parts(&self) -> [Vec<f64>; 4] {
+        let d = self.n_columns();
+        let (mut units, mut spreads) = (vec![0.0; d], vec![0.0; d]);
+        self.kept.iter().zip(&self.units).for_each(|(&j, &unit)| units[j] = unit);
+        self.dependents.iter().for_each(|own| spreads[own.column] = own.spread);
+        let slopes = self.dependents.iter().flat_map(|own| own.slopes.iter().copied()).collect();
+        [units, self.centre.clone(), spreads, slopes]
+    }
+
+    /// D: number of columns of the data.
+    pub fn n_columns(&self) -> usize {
+        self.centre.len()
+    }
+
+    /// r: number of columns that a model sees.
+    pub fn rank(&self) -> usize {
+        self.kept.len()
+    }
+
+    /// The columns that stay, ascending.
+    pub fn kept(&self) -> &[usize] {
+        &self.kept
+    }
+
+    /// The columns that depend on others, ascending.
+    pub fn dependents(&self) -> &[Dependent] {
+        &self.dependents
+    }
+
+    /// The constant columns, ascending.
+    pub fn constants(&self) -> Vec<usize> {
+        let follows = |j: &usize| self.dependents.iter().any(|own| own.column == *j);
+        (0..self.n_columns()).filter(|j| self.kept.binary_search(j).is_err() && !follows(j)).collect()
+    }
+
+    /// Whether every column stays.
+    pub fn is_full(&self) -> bool {
+        self.rank() == self.n_columns()
+    }
+
+    /// Whether nothing is mapped.
+    pub fn is_identity(&self) -> bool {
+        self.is_full() && self.units.iter().all(|&unit| unit == 1.0)
+    }
+
+    /// The one unit of all columns.
+    pub fn common_unit(&self) -> f64 {
+        self.units[0]
+    }
+
+    /// (D,) numbers of columns as those of the columns that stay, each divided by a power of its unit, (r,).
+    pub fn lower(&self, values: &[f64], power: i32) -> Vec<f64> {
+        self.kept.iter().zip(&self.units).map(|(&j, unit)| values[j] / unit.powi(power)).collect()
+    }
+
+    /// The same of a (D, D) matrix: each entry divided by two units, (r, r).
+    pub fn lower_matrix(&self, matrix: &[f64]) -> Vec<f64> {
+        let d = self.n_columns();
+        let of = |(&i, u): (&usize, &f64)| {
+            let row = &matrix[i * d..][..d];
+            self.kept.iter().zip(&self.units).map(|(&j, v)| row[j] / u / v).collect::<Vec<f64>>()
+        };
+        self.kept.iter().zip(&self.units).flat_map(of).collect()
+    }
+
+    /// A row in the data's columns, (D,).
+    pub fn raise(&self, row: &[f64]) -> Vec<f64> {
+        let mut out = self.centre.clone();
+        for ((&j, unit), y) in self.kept.iter().zip(&self.units).zip(row) {
+            out[j] = unit * y;
+        }
+        for own in &self.dependents {
+            let slopes = own.slopes.iter().zip(&self.kept);
+            out[own.column] += slopes.map(|(slope, &p)| slope * (out[p] - self.centre[p])).sum::<f64>();
+        }
+        out
+    }
+
+    /// Numbers by column, (r,), times a power of their units; 0 for columns that do not stay, (D,).
+    pub fn raise_by(&self, values: &[f64], power: i32) -> Vec<f64> {
+        let mut out = vec![0.0; self.n_columns()];
+        for ((&j, unit), value) in self.kept.iter().zip(&self.units).zip(values) {
+            out[j] = value * unit.powi(power);
+        }
+        out
+    }
+
+    /// `A B A^T` of a symmetric (r, r) matrix, (D, D).
+    pub fn raise_matrix(&self, matrix: &[f64]) -> Vec<f64> {
+        let (d, r) = (self.n_columns(), self.rank());
+        let mut out = vec![0.0; d * d];
+        for (a, (&i, u)) in self.kept.iter().zip(&self.units).enumerate() {
+            for (b, (&j, v)) in self.kept.iter().zip(&self.units).enumerate() {
+                out[i * d + j] = matrix[a * r + b] * u * v;
+            }
+        }
+        for own in &self.dependents {
+            let along = |out: &[f64], j: usize| -> f64 {
+                own.slopes.iter().zip(&self.kept).map(|(slope, &p)| slope * out[p * d + j]).sum()
+            };
+            // What it has in common with the columns before it, which are complete, and then with itself.
+            for j in (0..d).filter(|&j| j != own.column).chain([own.column]) {
+                let value = along(&out, j);
+                out[own.column * d + j] = value;
+                out[j * d + own.column] = value;
+            }
+        }
+        out
+    }
+
+    /// Sum of the logarithms of the units.
+    pub fn log_units(&self) -> f64 {
+        self.units.iter().map(|unit| unit.log2()).sum::<f64>() * std::f64::consts::LN_2
+    }
+
+    /// Log of the volume of the data's columns that the unit of volume of y fills on the subspace: `1/2 log |A^T A|`.
+    pub fn log_volume(&self) -> f64 {
+        let of_units = self.log_units();
+        if self.dependents.is_empty() {
+            return of_units;
+        }
+        let (lengths, factor) = self.gram();
+        let r = self.rank();
+        of_units + (0..r).map(|p| (lengths[p] * factor[p * (r + 1)]).ln()).sum::<f64>()
+    }
+
+    /// For each column that stays the length of its direction on the subspace, in data's units of that column, and the
+    /// Cholesky factor of the cosines between these directions, column-major.
+    fn gram(&self) -> (Vec<f64>, Vec<f64>) {
+        let r = self.rank();
+        let mut gram = vec![0.0; r * r];
+        if self.dependents.is_empty() {
+            gram.iter_mut().step_by(r + 1).for_each(|value| *value = 1.0);
+            return (vec![1.0; r], gram);
+        }
+        let squares = |p: usize| 1.0 + self.dependents.iter().map(|own| own.slopes[p].powi(2)).sum::<f64>();
+        let lengths: Vec<f64> = (0..r).map(|p| squares(p).sqrt()).collect();
+        for p in 0..r {
+            for q in 0..=p {
+                let own = f64::from(u8::from(p == q));
+                let sum = own + self.dependents.iter().map(|own| own.slopes[p] * own.slopes[q]).sum::<f64>();
+                gram[q * r + p] = sum / lengths[p] / lengths[q];
+            }
+        }
+        // A Gram matrix with a unit in each direction has a factor, unless a file holds slopes of any size.
+        if cholesky(r, &mut gram).is_err() {
+            gram.fill(f64::NAN);
+        }
+        (lengths, gram)
+    }
+
+    /// An orthonormal basis of the directions of the subspace, (D, r) in row-major order.
+    pub fn basis(&self) -> Vec<f64> {
+        let (d, r) = (self.n_columns(), self.rank());
+        let (lengths, factor) = self.gram();
+        let mut basis = vec![0.0; d * r];
+        let mut solve = |column: usize, direction: Vec<f64>| {
+            let mut row: Vec<f64> = direction.iter().zip(&lengths).map(|(value, length)| value / length).collect();
+            solve_lower(r, &factor, &mut row);
+            basis[column * r..][..r].copy_from_slice(&row);
+        };
+        for (p, &column) in self.kept.iter().enumerate() {
+            solve(column, (0..r).map(|q| f64::from(u8::from(p == q))).collect());
+        }
+        for own in &self.dependents {
+            solve(own.column, own.slopes.clone());
+        }
+        basis
+    }
+
+    /// The columns in which a row of the data lies off the subspace; missing values lie on it.
+    pub fn strays(&self, row: &[f64]) -> Vec<usize> {
+        if self.is_full() {
+            return Vec::new();
+        }
+        let mut off: Vec<usize> = Vec::new();
+        for j in self.constants() {
+            if (row[j] - self.centre[j]).abs() > OFF_CONSTANT * self.centre[j].abs().max(1.0) {
+                off.push(j);
+            }
+        }
+        for own in &self.dependents {
+            let slopes = own.slopes.iter().zip(&self.kept);
+            let away: f64 = slopes.map(|(slope, &p)| slope * (row[p] - self.centre[p])).sum();
+            if (row[own.column] - self.centre[own.column] - away).abs() > OFF_SUBSPACE * own.spread {
+                off.push(own.column);
+            }
+        }
+        off.sort_unstable();
+        off
+    }
+
+    /// Copies rows as a model sees them to `out`, each less `origin`; `read` copies them as they are.
+    pub(super) fn read<F: Real>(&self, n: usize, read: impl FnOnce(&mut [F]), origin: &[F], out: &mut [F]) {
+        let (d, r) = (self.n_columns(), self.rank());
+        let factors: Vec<f64> = self.units.iter().map(|unit| unit.recip()).collect();
+        let seen = |value: F, factor: f64, zero: F| F::from_f64(value.to_f64() * factor) - zero;
+        if self.is_full() {
+            read(out);
+            // Short rows are repeated: a loop over two columns would cost more than the copy.
+            let times = 64_usize.div_ceil(d);
+            let (factors, origins) = (factors.repeat(times), origin.repeat(times));
+            for values in out.chunks_mut(origins.len()) {
+                for ((value, &factor), &zero) in values.iter_mut().zip(&factors).zip(&origins) {
+                    *value = seen(*value, factor, zero);
+                }
+            }
+            return;
+        }
+        let mut whole = vec![F::ZERO; n * d];
+        read(&mut whole);
+        for (row, out) in whole.chunks_exact(d).zip(out.chunks_exact_mut(r)) {
+            for (((out, &j), &factor), &zero) in out.iter_mut().zip(&self.kept).zip(&factors).zip(origin) {
+                *out = seen(row[j], factor, zero);
+            }
+        }
+    }
+}
+
+/// A dataset as a model sees it.
+pub struct SeenRows<'a, F: Real> {
+    /// The data.
+    pub rows: &'a dyn Dataset<F>,
+    /// How they are seen.
+    pub coordinates: &'a Arc<Coordinates>,
+}
+
+impl<F: Real> Dataset<F> for SeenRows<'_, F> {
+    fn n_columns(&self) -> usize {
+        self.coordinates.rank()
+    }
+
+    fn n_rows(&self) -> usize {
+        self.rows.n_rows()
+    }
+
+    fn weights(&self) -> Option<&[f64]> {
+        self.rows.weights()
+    }
+
+    fn for_each_slab(&self, multiple: usize, take: &mut dyn FnMut(&RowUnits<'_, F>) -> Result<()>) -> Result<()> {
+        self.rows.for_each_slab(multiple, &mut |units| take(&units.borrowed().seen_through(self.coordinates)))
+    }
+
+    fn pick(&self, rows: &[u32]) -> Result<RowUnits<'_, F>> {
+        Ok(self.rows.pick(rows)?.seen_through(self.coordinates))
+    }
+
+    fn batches(&self, n_batches: usize, shuffle: Option<u64>, content: u64) -> Result<Box<dyn BatchSource<F> + '_>> {
+        let source = self.rows.batches(n_batches, shuffle, content)?;
+        Ok(Box::new(SeenBatches { source, coordinates: Arc::clone(self.coordinates) }))
+    }
+
+    fn can_seek(&self) -> bool {
+        self.rows.can_seek()
+    }
+
+    fn is_sparse(&self) -> bool {
+        self.rows.is_sparse()
+    }
+}
+
+/// Batches as a model sees them.
+pub struct SeenBatches<'a, F: Real> {
+    /// The batches of the data.
+    pub source: Box<dyn BatchSource<F> + 'a>,
+    /// How they are seen.
+    pub coordinates: Arc<Coordinates>,
+}
+
+impl<F: Real> BatchSource<F> for SeenBatches<'_, F> {
+    fn dimension(&self) -> usize {
+        self.coordinates.rank()
+    }
+
+    fn n_batches(&self) -> Option<usize> {
+        self.source.n_batches()
+    }
+
+    fn load(&self, batch: usize) -> Result<RowUnits<'_, F>> {
+        Ok(self.source.load(batch)?.seen_through(&self.coordinates))
+    }
+
+    fn can_replay(&self) -> bool {
+        self.source.can_replay()
+    }
+
+    fn fingerprint(&self) -> u64 {
+        self.source.fingerprint()
+    }
+}

@@ -1,0 +1,205 @@
+//! The directions in which data vary: what of their columns a likelihood needs.
+
+use std::collections::BTreeSet;
+
+use crate::data::coordinates::{Coordinates, Dependent, Freedom};
+use crate::data::{Moments, RowUnits};
+use crate::error::Result;
+use crate::linalg::{cholesky, solve_lower, symmetric_eigen};
+use crate::parallel::{Cancel, blocks, try_map_with};
+use crate::real::Real;
+
+/// Standard deviation of a constant column, at most, as a share of its largest value: in float64, and in float32.
+const CONSTANT: (f64, f64) = (1.0 / (1_u64 << 40) as f64, 1.0 / (1_u64 << 20) as f64);
+/// Eigenvalue of the correlations in a direction that the data do not have, at most: of exact numbers, and of numbers
+/// that float32, or a mean far from zero, has rounded.
+const NULL: (f64, f64) = (1e-9, 1e-8);
+/// Means this many standard deviations from zero cost digits.
+const FAR: f64 = 1e3;
+/// A column stays if the columns before it leave this share of its variance. The first share that leaves enough
+/// columns counts.
+const LEFT: [f64; 5] = [1e-2, 1e-4, 1e-6, 1e-8, 0.0];
+
+/// The coordinates that moments ask for.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Informative {
+    /// The coordinates.
+    pub coordinates: Coordinates,
+    /// Whether rows are so few that they do not span all columns; no column depends on others for that.
+    pub lacks_rows: bool,
+}
+
+/// Finds the units of columns, constant columns, and columns that depend on others. `about_zero`: the model's rows have
+/// the mean zero.
+///
+/// # Errors
+/// [`crate::Error::Numerical`] for correlations without eigenvalues.
+pub fn informative<F: Real>(data: &Moments, freedom: Freedom, about_zero: bool) -> Result<Informative> {
+    let whole = Coordinates::in_units(data, freedom, about_zero);
+    let single = F::NAME == "float32";
+    if !matches!(freedom, Freedom::Columns | Freedom::Subspace) {
+        return Ok(Informative { coordinates: whole, lacks_rows: false });
+    }
+    let share = if single { CONSTANT.1 } else { CONSTANT.0 };
+    let is_constant = |j: usize| {
+        let (least, most) = (data.least[j], data.most[j]);
+        least == most || (least <= most && data.variance[j] <= (share * least.abs().max(most.abs())).powi(2))
+    };
+    let varying: Vec<usize> = (0..data.dimension()).filter(|&j| !is_constant(j)).collect();
+    if varying.is_empty() {
+        return Ok(Informative { coordinates: whole, lacks_rows: false });
+    }
+    let (mut lacks_rows, mut kept) = (false, varying.clone());
+    if freedom == Freedom::Subspace {
+        let correlations = Correlations::of(data, &varying, about_zero);
+        let rank = correlations.rank(single)?;
+        // As many rows span as many directions at most, less one where a mean is free.
+        let most = data.n_distinct - usize::from(!about_zero && data.n_distinct > 0);
+        lacks_rows = rank < varying.len() && rank >= most;
+        if rank < varying.len() && !lacks_rows {
+            kept = correlations.independent(rank).into_iter().map(|at| varying[at]).collect();
+        }
+    }
+    let dependents = varying.iter().filter(|j| !kept.contains(j)).copied();
+    let dependents: Vec<usize> = dependents.collect();
+    let slopes = if dependents.is_empty() { Vec::new() } else { slopes(data, &kept, &dependents, about_zero) };
+    let dependents: Vec<Dependent> = dependents
+        .into_iter()
+        .zip(slopes)
+        .map(|(column, slopes)| Dependent { column, spread: data.variance[column].sqrt(), slopes })
+        .collect();
+    let point = |j: usize| if about_zero && !is_constant(j) { 0.0 } else { data.mean[j] };
+    let centre = (0..data.dimension()).map(|j| if data.least[j] == data.most[j] { data.least[j] } else { point(j) });
+    let coordinates = whole.restricted(&kept, centre.collect(), dependents);
+    Ok(Informative { coordinates, lacks_rows })
+}
+
+/// Moments of columns in units of their standard deviations: about the means, or about zero.
+struct Correlations {
+    d: usize,
+    /// (d, d).
+    values: Vec<f64>,
+    /// Whether a mean is far from zero.
+    far: bool,
+}
+
+impl Correlations {
+    fn of(data: &Moments, columns: &[usize], about_zero: bool) -> Self {
+        let (d, all) = (columns.len(), data.dimension());
+        let spread: Vec<f64> = columns.iter().map(|&j| data.variance[j].sqrt()).collect();
+        let mean: Vec<f64> = columns.iter().zip(&spread).map(|(&j, s)| data.mean[j] / s).collect();
+        let mut values = vec![0.0; d * d];
+        for a in 0..d {
+            for b in 0..d {
+                let about = if about_zero { mean[a] * mean[b] } else { 0.0 };
+                values[a * d + b] = data.covariance[columns[a] * all + columns[b]] / spread[a] / spread[b] + about;
+            }
+        }
+        Self { d, values, far: mean.iter().any(|mean| mean.abs() > FAR) }
+    }
+
+    /// Number of directions that the data have.
+    fn rank(&self, single: bool) -> Result<usize> {
+        let least = if single || self.far { NULL.1 } else { NULL.0 };
+        let (values, _) = symmetric_eigen(self.d, &self.values)?;
+        Ok(values.iter().filter(|value| **value > least).count().max(1))
+    }
+
+    /// That many columns on which the others depend, ascending: the first ones, as far as each varies given those
+    /// before it.
+    fn independent(&self, rank: usize) -> Vec<usize> {
+        let d = self.d;
+        let mut left: Vec<f64> = self.values.iter().step_by(d + 1).copied().collect();
+        let mut factor: Vec<Vec<f64>> = Vec::new();
+        let mut chosen: Vec<usize> = Vec::new();
+        for share in LEFT {
+            for j in 0..d {
+                if chosen.len() == rank || chosen.contains(&j) || left[j] <= share * self.values[j * (d + 1)] {
+                    continue;
+                }
+                let pivot = left[j].sqrt();
+                let along = |i: usize| {
+                    let known: f64 = factor.iter().map(|column| column[i] * column[j]).sum();
+                    (self.values[i * d + j] - known) / pivot
+                };
+                let column: Vec<f64> = (0..d).map(along).collect();
+                left.iter_mut().zip(&column).for_each(|(left, value)| *left -= value * value);
+                factor.push(column);
+                chosen.push(j);
+            }
+        }
+        chosen.sort_unstable();
+        chosen
+    }
+}
+
+/// For each dependent column its slopes in the columns that stay.
+fn slopes(data: &Moments, kept: &[usize], dependents: &[usize], about_zero: bool) -> Vec<Vec<f64>> {
+    let all: Vec<usize> = kept.iter().chain(dependents).copied().collect();
+    let (d, r) = (all.len(), kept.len());
+    let correlations = Correlations::of(data, &all, about_zero).values;
+    let mut factor: Vec<f64> = (0..r * r).map(|at| correlations[at / r * d + at % r]).collect();
+    if cholesky(r, &mut factor).is_err() {
+        factor.fill(f64::NAN);
+    }
+    let of = |at: usize| {
+        let mut solved = correlations[(r + at) * d..][..r].to_vec();
+        solve_lower(r, &factor, &mut solved);
+        // L^T a = y, from the last.
+        for p in (0..r).rev() {
+            let later: f64 = (p + 1..r).map(|q| factor[p * r + q] * solved[q]).sum();
+            solved[p] = (solved[p] - later) / factor[p * (r + 1)];
+        }
+        let spread = |j: usize| data.variance[j].sqrt();
+        solved.iter().zip(kept).map(|(slope, &p)| slope * (spread(dependents[at]) / spread(p))).collect()
+    };
+    (0..dependents.len()).map(of).collect()
+}
+
+/// Rows off the subspace of coordinates.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Strays {
+    /// Positions of the rows among the units, ascending.
+    pub units: Vec<usize>,
+    /// The columns in which some row is off.
+    pub columns: BTreeSet<usize>,
+}
+
+/// Finds the rows of positive mass that lie off the subspace of coordinates.
+///
+/// # Errors
+/// [`crate::Error::Cancelled`].
+pub fn strays<F: Real>(units: &RowUnits<'_, F>, coordinates: &Coordinates, cancel: &Cancel) -> Result<Strays> {
+    let mut all = Strays::default();
+    if coordinates.is_full() {
+        return Ok(all);
+    }
+    let d = coordinates.n_columns();
+    let ranges: Vec<_> = blocks(units.len(), 1024).collect();
+    let parts = try_map_with(
+        ranges.len(),
+        || vec![F::ZERO; 1024 * d],
+        |rows, index| {
+            cancel.check()?;
+            let range = ranges[index].clone();
+            let rows = &mut rows[..range.len() * d];
+            units.read(range.clone(), &vec![F::ZERO; d], rows);
+            let mut own = Strays::default();
+            let mut wide = vec![0.0; d];
+            for (unit, row) in range.zip(rows.chunks_exact(d)).filter(|(unit, _)| units.mass(*unit) > 0.0) {
+                wide.iter_mut().zip(row).for_each(|(to, value)| *to = value.to_f64());
+                let off = coordinates.strays(&wide);
+                if !off.is_empty() {
+                    own.units.push(unit);
+                    own.columns.extend(off);
+                }
+            }
+            Ok(own)
+        },
+    )?;
+    for part in parts {
+        all.units.extend(part.units);
+        all.columns.extend(part.columns);
+    }
+    Ok(all)
+}

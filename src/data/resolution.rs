@@ -1,0 +1,137 @@
+//! The resolution of columns: the step of their values, where these are rounded.
+
+use crate::real::Real;
+
+/// Columns with more distinct values than this are continuous.
+const MOST_VALUES: usize = 4096;
+
+/// The distinct values of each column, as far as they are few.
+#[derive(Debug, Clone)]
+pub(super) struct Distinct {
+    /// Ascending; `None` for a continuous column.
+    columns: Vec<Option<Vec<f64>>>,
+}
+
+impl Distinct {
+    /// No value of any of `d` columns yet; none are looked for unless `wanted`.
+    pub(super) fn new(d: usize, wanted: bool) -> Self {
+        Self { columns: vec![wanted.then(Vec::new); d] }
+    }
+
+    /// The values of columns that may still have few, among rows of positive weight.
+    pub(super) fn of_block<F: Real>(&self, rows: &[F], weights: impl Fn(usize) -> f64) -> Self {
+        let d = self.columns.len();
+        let heavy: Vec<usize> = if self.columns.iter().any(Option::is_some) {
+            (0..rows.len() / d).filter(|&row| weights(row) > 0.0).collect()
+        } else {
+            Vec::new()
+        };
+        let of = |(j, known): (usize, &Option<Vec<f64>>)| {
+            known.as_ref()?;
+            let values = heavy.iter().map(|&row| rows[row * d + j].to_f64());
+            Some(sorted(values.filter(|value| value.is_finite()).collect()))
+        };
+        Self { columns: self.columns.iter().enumerate().map(of).collect() }
+    }
+
+    /// The values of both. A union does not depend on the order of its parts, nor does whether it is too large.
+    pub(super) fn add(&mut self, other: Self) {
+        for (own, other) in self.columns.iter_mut().zip(other.columns) {
+            let union = own.take().zip(other).map(|(own, other)| merged(own, other));
+            *own = union.filter(|values| values.len() <= MOST_VALUES);
+        }
+    }
+
+    /// For each column the smallest gap between values, beyond what rounding to `F` leaves; 0 without one, and where no
+    /// value is there twice, as in data that were never rounded, (D,). `masses`: of the values of each column.
+    pub(super) fn resolution<F: Real>(&self, masses: &[f64]) -> Vec<f64> {
+        let share = if F::NAME == "float32" { 1e-6 } else { 1e-9 };
+        let of = |values: &Vec<f64>| {
+            let largest = values.iter().fold(0.0_f64, |largest, value| largest.max(value.abs()));
+            let gaps = values.windows(2).map(|pair| pair[1] - pair[0]).filter(|gap| *gap > share * largest);
+            let least = gaps.fold(f64::INFINITY, f64::min);
+            if least.is_finite() { least } else { 0.0 }
+        };
+        let has_ties = |(values, mass): &(&Vec<f64>, f64)| *mass > values.len() as f64;
+        let columns = self.columns.iter().zip(masses);
+        columns
+            .map(|(column, &mass)| {
+                column.as_ref().map(|own| (own, mass)).filter(has_ties).map_or(0.0, |(own, _)| of(own))
+            })
+            .collect()
+    }
+}
+
+fn sorted(mut values: Vec<f64>) -> Vec<f64> {
+    // Minus zero is zero.
+    for value in &mut values {
+        *value += 0.0;
+    }
+    values.sort_unstable_by(f64::total_cmp);
+    values.dedup();
+    values
+}
+
+/// Two ascending lists as one.
+fn merged(own: Vec<f64>, other: Vec<f64>) -> Vec<f64> {
+    if own.is_empty() {
+        return other;
+    }
+    if other.iter().all(|value| own.binary_search_by(|probe| probe.total_cmp(value)).is_ok()) {
+        return own;
+    }
+    sorted([own, other].concat())
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn found(blocks: &[Vec<f64>]) -> f64 {
+        let mut all = Distinct::new(1, true);
+        for block in blocks {
+            let part = all.of_block(block, |_| 1.0);
+            all.add(part);
+        }
+        all.resolution::<f64>(&[f64::INFINITY])[0]
+    }
+
+    proptest! {
+        /// The order and the cut of the values make no difference.
+        #[test]
+        fn it_is_the_step(
+            step in prop::sample::select(vec![0.25, 0.5, 1.0, 2.0]),
+            counts in prop::collection::vec(-50_i32..50, 1..300),
+            size in 1_usize..40,
+        ) {
+            let values: Vec<f64> = counts.iter().map(|&count| step * f64::from(count)).collect();
+            let blocks: Vec<Vec<f64>> = values.chunks(size).map(<[f64]>::to_vec).collect();
+            let whole = found(&[values]);
+            prop_assert_eq!(found(&blocks), whole);
+            let backwards: Vec<Vec<f64>> = blocks.into_iter().rev().collect();
+            prop_assert_eq!(found(&backwards), whole);
+            prop_assert!(whole == 0.0 || (whole >= step && whole % step == 0.0));
+        }
+    }
+
+    #[test]
+    fn continuous_columns_have_none() {
+        let values: Vec<f64> = (0..5000).map(|at| (f64::from(at) * 0.7).sin()).collect();
+        assert_eq!(found(&values.chunks(1024).map(<[f64]>::to_vec).collect::<Vec<_>>()), 0.0);
+        assert!(found(&[values[..4000].to_vec()]) > 0.0);
+    }
+
+    #[test]
+    fn rounding_is_no_gap() {
+        assert_eq!(found(&[vec![1.0, 1.0 + 1e-12, 3.0, f64::NAN]]), 3.0 - (1.0 + 1e-12));
+        let single = Distinct::new(1, true).of_block(&[1.0_f32, 1.000_000_1, 3.0], |_| 1.0);
+        assert_eq!(single.resolution::<f32>(&[4.0]), [3.0 - f64::from(1.000_000_1_f32)]);
+        // Rows without weight do not count.
+        let heavy = Distinct::new(1, true).of_block(&[1.0, 1.5, 2.0], |row| f64::from(u8::from(row != 1)));
+        assert_eq!(heavy.resolution::<f64>(&[4.0]), [1.0]);
+        // Nor do columns in which no value is there twice.
+        assert_eq!(heavy.resolution::<f64>(&[2.0]), [0.0]);
+    }
+}

@@ -1,0 +1,213 @@
+//! Parameters and estimates in the data's columns and in coordinates, by the measures of the registry.
+
+use crate::data::{Coordinates, Dependent};
+use crate::error::{Error, Result};
+use crate::likelihood::entry;
+use crate::parameters::{Parameters, Value, table, vector};
+use crate::registry::{Entry, Measure, Measured};
+
+/// What a shown matrix or vector of squares has in directions in which the data do not vary, as a share of what it has
+/// elsewhere: it stays positive, and may be given as a parameter again.
+const SHOWN: f64 = 1e-9;
+/// The same of a given one, at most, where it leaves a direction out.
+const THIN: f64 = 1e-6;
+
+/// The measures of the parameters that are there, with their values.
+fn measured<'a>(
+    entry: &'a Entry,
+    chosen: &'a Parameters,
+    values: &'a Parameters,
+) -> impl Iterator<Item = (&'a Measured, &'a Value)> {
+    let holds = |measured: &&Measured| match measured.only {
+        None => true,
+        Some((name, word)) => matches!(chosen.0.get(name), Some(Value::Text(own)) if own == word),
+    };
+    entry.measures.iter().filter(holds).filter_map(|measured| {
+        let value = values.0.get(measured.name).filter(|value| **value != Value::Absent)?;
+        Some((measured, value))
+    })
+}
+
+/// Whether given parameters let rows vary in a direction that coordinates leave out. What [`of_data`] shows does not.
+///
+/// # Errors
+/// [`Error::InvalidArgument`] for an unknown likelihood.
+pub fn fills_directions(name: &str, given: &Parameters, coordinates: &Coordinates) -> Result<bool> {
+    let d = coordinates.n_columns();
+    let fills = |(own, value): (&Measured, &Value)| match (own.measure, value) {
+        (Measure::Squares, Value::Array { data, .. }) if data.len() == d => is_filled(data, coordinates, 0),
+        (Measure::Products, Value::Array { data, .. }) if data.len() == d * d => is_filled(data, coordinates, d),
+        (measure, _) => matches!(measure, Measure::Squares | Measure::Products),
+    };
+    Ok(measured(entry(name)?, given, given).any(fills))
+}
+
+/// Whether squares are more than next to nothing where columns do not stay; `stride` as in `fill`.
+fn is_filled(squares: &[f64], coordinates: &Coordinates, stride: usize) -> bool {
+    let own: f64 = coordinates.kept().iter().map(|j| squares[j * (stride + 1)]).sum();
+    let mean = own / coordinates.rank() as f64;
+    let constant = |j: usize| squares[j * (stride + 1)] > THIN * mean;
+    let dependent = |own: &Dependent| {
+        let mut along = vec![0.0; stride];
+        own.slopes.iter().zip(coordinates.kept()).for_each(|(slope, &p)| along[p] = -slope);
+        along[own.column] = 1.0;
+        let product = |row: &[f64]| row.iter().zip(&along).map(|(value, x)| value * x).sum::<f64>();
+        let square: f64 = squares.chunks_exact(stride).zip(&along).map(|(row, x)| x * product(row)).sum();
+        square > THIN * squares[own.column * (stride + 1)]
+    };
+    coordinates.constants().into_iter().any(constant) || coordinates.dependents().iter().any(dependent)
+}
+
+/// What the log density of one component's parameters gains where they are those of the data's columns: the logarithm
+/// of a Jacobian.
+///
+/// # Errors
+/// [`Error::InvalidArgument`] for an unknown likelihood.
+pub fn log_jacobian(name: &str, chosen: &Parameters, coordinates: &Coordinates) -> Result<f64> {
+    let entry = entry(name)?;
+    let (volume, r) = (coordinates.log_units(), coordinates.rank() as f64);
+    let of = |(own, _): (&Measured, &Value)| match own.measure {
+        _ if !entry.parameters.iter().any(|parameter| parameter.name == own.name) => 0.0,
+        Measure::Place => -volume,
+        Measure::Products => (r + 1.0) * volume,
+        Measure::Squares => 2.0 * volume,
+        Measure::Square => 2.0 * volume / r,
+        _ => 0.0,
+    };
+    Ok(measured(entry, chosen, chosen).map(of).sum())
+}
+
+/// Parameters as the user gave them for rows in coordinates.
+///
+/// # Errors
+/// [`Error::InvalidArgument`] naming a parameter that does not have the size of the data.
+pub fn in_coordinates(name: &str, given: &Parameters, coordinates: &Coordinates) -> Result<Parameters> {
+    let entry = entry(name)?;
+    if coordinates.is_identity() {
+        return Ok(given.clone());
+    }
+    let d = coordinates.n_columns();
+    let n_lost = (d - coordinates.rank()) as f64;
+    let power = coordinates.common_unit().powi(2);
+    let mut all = given.clone();
+    for (Measured { name, measure, .. }, value) in measured(entry, given, given) {
+        let squares = i32::from(*measure == Measure::Squares) + 1;
+        let own = match (measure, value) {
+            (Measure::Place, _) => given.vector_of(name, d)?.map(|values| vector(coordinates.lower(values, 1))),
+            (Measure::Lengths | Measure::Squares, Value::Number(number)) => {
+                Some(if *number == 0.0 { value.clone() } else { vector(coordinates.lower(&vec![*number; d], squares)) })
+            }
+            (Measure::Lengths | Measure::Squares, Value::Array { shape, data }) if shape == &[d] => {
+                Some(vector(coordinates.lower(data, squares)))
+            }
+            (Measure::Lengths | Measure::Squares, Value::Array { shape, .. }) if shape.len() == 1 => {
+                let allowed = format!("a number or of size {d}, the number of columns of the data");
+                return Err(Error::invalid(*name, format!("of size {}", shape[0]), allowed));
+            }
+            (Measure::Square, Value::Number(number)) => Some(Value::Number(number / power)),
+            (Measure::InverseSquare, Value::Number(number)) => Some(Value::Number(number * power)),
+            (Measure::Products, _) => match given.square(name)? {
+                Some((size, _)) if size != d => {
+                    let allowed = format!("of size {d}, the number of columns of the data");
+                    return Err(Error::invalid(*name, format!("of size {size}"), allowed));
+                }
+                Some((_, data)) => Some(table(coordinates.rank(), coordinates.lower_matrix(data))),
+                None => None,
+            },
+            (Measure::Dof, Value::Number(number)) => Some(Value::Number(number - n_lost)),
+            // A word, or what the likelihood refuses.
+            _ => None,
+        };
+        if let Some(own) = own {
+            all.0.insert((*name).to_owned(), own);
+        }
+    }
+    Ok(all)
+}
+
+/// Complete parameters for rows in coordinates as those of the data's columns: what [`in_coordinates`] takes.
+///
+/// # Errors
+/// [`Error::InvalidArgument`] for an unknown likelihood.
+pub fn of_data(name: &str, own: &Parameters, coordinates: &Coordinates) -> Result<Parameters> {
+    let entry = entry(name)?;
+    let n_lost = (coordinates.n_columns() - coordinates.rank()) as f64;
+    let mut all = raised(entry, own, own, coordinates);
+    for (Measured { name, measure, .. }, value) in measured(entry, own, own) {
+        match (measure, all.0.get_mut(*name), value) {
+            (Measure::Dof, Some(Value::Number(shown)), Value::Number(number)) => *shown = number + n_lost,
+            (Measure::Products, Some(Value::Array { data, .. }), _) => fill(data, coordinates, coordinates.n_columns()),
+            (Measure::Squares, Some(Value::Array { data, .. }), _) => fill(data, coordinates, 0),
+            _ => {}
+        }
+    }
+    Ok(all)
+}
+
+/// Makes squares positive where columns do not stay; `stride`: the size of a matrix that has them on its diagonal.
+fn fill(squares: &mut [f64], coordinates: &Coordinates, stride: usize) {
+    let own: f64 = coordinates.kept().iter().map(|j| squares[j * (stride + 1)]).sum();
+    let mean = own / coordinates.rank() as f64;
+    for j in coordinates.constants() {
+        squares[j * (stride + 1)] = SHOWN * mean;
+    }
+    for dependent in coordinates.dependents() {
+        squares[dependent.column * (stride + 1)] *= 1.0 + SHOWN;
+    }
+}
+
+/// Parameters or estimates of K components in coordinates as those of the data's columns; `chosen`: the parameters of
+/// the likelihood. Matrices are singular where columns do not stay.
+///
+/// # Errors
+/// [`Error::InvalidArgument`] for an unknown likelihood.
+pub fn components_of_data(
+    name: &str,
+    chosen: &Parameters,
+    own: &Parameters,
+    coordinates: &Coordinates,
+) -> Result<Parameters> {
+    Ok(raised(entry(name)?, chosen, own, coordinates))
+}
+
+fn raised(entry: &Entry, chosen: &Parameters, own: &Parameters, coordinates: &Coordinates) -> Parameters {
+    let mut all = own.clone();
+    if coordinates.is_identity() {
+        return all;
+    }
+    let (d, r) = (coordinates.n_columns(), coordinates.rank());
+    let power = coordinates.common_unit().powi(2);
+    for (Measured { name, measure, .. }, value) in measured(entry, chosen, own) {
+        let each = |factor: f64| match value {
+            Value::Number(number) => Value::Number(number * factor),
+            Value::Array { shape, data } => {
+                Value::Array { shape: shape.clone(), data: data.iter().map(|value| value * factor).collect() }
+            }
+            other => other.clone(),
+        };
+        let by_axes = |axes: usize, raise: &dyn Fn(&[f64]) -> Vec<f64>| match value {
+            Value::Array { shape, data } => {
+                let mut shape = shape.clone();
+                let first = shape.len().saturating_sub(axes);
+                shape[first..].fill(d);
+                let size = r.pow(axes as u32);
+                Value::Array { shape, data: data.chunks_exact(size).flat_map(raise).collect() }
+            }
+            other => other.clone(),
+        };
+        let raised = match measure {
+            Measure::Place => by_axes(1, &|row| coordinates.raise(row)),
+            Measure::Lengths => by_axes(1, &|row| coordinates.raise_by(row, 1)),
+            Measure::Squares => by_axes(1, &|row| coordinates.raise_by(row, 2)),
+            Measure::Products => by_axes(2, &|matrix| coordinates.raise_matrix(matrix)),
+            Measure::Square => each(power),
+            Measure::InverseSquare => each(power.recip()),
+            Measure::Shared if matches!(value, Value::Array { shape, .. } if shape.len() == 2) => {
+                by_axes(1, &|row| coordinates.raise_by(row, 0))
+            }
+            Measure::Dof | Measure::Shared => continue,
+        };
+        all.0.insert((*name).to_owned(), raised);
+    }
+    all
+}
