@@ -45,6 +45,8 @@ pub struct Coordinates {
     centre: Vec<f64>,
     /// Columns that depend on others, ascending.
     dependents: Vec<Dependent>,
+    /// The other columns, ascending.
+    constants: Vec<usize>,
 }
 
 /// The largest distance from the subspace of a row that lies on it, in standard deviations of a column.
@@ -69,7 +71,14 @@ impl Coordinates {
             units: vec![1.0; n_columns],
             centre: vec![0.0; n_columns],
             dependents: Vec::new(),
+            constants: Vec::new(),
         }
+    }
+
+    fn of(kept: Vec<usize>, units: Vec<f64>, centre: Vec<f64>, dependents: Vec<Dependent>) -> Self {
+        let follows = |j: &usize| dependents.iter().any(|own| own.column == *j);
+        let constants = (0..centre.len()).filter(|j| kept.binary_search(j).is_err() && !follows(j)).collect();
+        Self { kept, units, centre, dependents, constants }
     }
 
     /// All columns of the data, in units of their standard deviations, or of their root mean squares `about_zero`.
@@ -96,7 +105,7 @@ impl Coordinates {
     #[must_use]
     pub(super) fn restricted(self, kept: &[usize], centre: Vec<f64>, dependents: Vec<Dependent>) -> Self {
         let units = kept.iter().map(|&j| self.units[j]).collect();
-        Self { kept: kept.to_vec(), units, centre, dependents }
+        Self::of(kept.to_vec(), units, centre, dependents)
     }
 
     /// The parts of a file.
@@ -128,7 +137,7 @@ impl Coordinates {
         };
         let dependents = columns.iter().enumerate().map(own).collect();
         let units = kept.iter().map(|&j| units[j]).collect();
-        Ok(Self { kept, units, centre: centre.to_vec(), dependents })
+        Ok(Self::of(kept, units, centre.to_vec(), dependents))
     }
 
     /// Units, zero where a column does not stay, (D,); a point on the subspace, (D,); spreads of dependent columns,
@@ -163,9 +172,8 @@ impl Coordinates {
     }
 
     /// The constant columns, ascending.
-    pub fn constants(&self) -> Vec<usize> {
-        let follows = |j: &usize| self.dependents.iter().any(|own| own.column == *j);
-        (0..self.n_columns()).filter(|j| self.kept.binary_search(j).is_err() && !follows(j)).collect()
+    pub fn constants(&self) -> &[usize] {
+        &self.constants
     }
 
     /// Whether every column stays.
@@ -309,7 +317,7 @@ impl Coordinates {
             return Vec::new();
         }
         let mut off: Vec<usize> = Vec::new();
-        for j in self.constants() {
+        for &j in &self.constants {
             if (row[j] - self.centre[j]).abs() > OFF_CONSTANT * self.centre[j].abs().max(1.0) {
                 off.push(j);
             }

@@ -203,3 +203,76 @@ pub fn strays<F: Real>(units: &RowUnits<'_, F>, coordinates: &Coordinates, cance
     }
     Ok(all)
 }
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::data::{DenseRows, Domain, Needs, TableRows, moments_and_resolution};
+
+    fn seen(values: &[f64], d: usize) -> (Moments, Coordinates) {
+        let rows = DenseRows::new(values, d);
+        let table = TableRows { rows: &rows, weights: None };
+        let (domain, cancel) = (Domain::Real.into(), Cancel::default());
+        let data = moments_and_resolution(&table, Needs::Covariance, true, &domain, false, &cancel).expect("finite");
+        let found = informative::<f64>(&data, Freedom::Subspace, false).expect("finite");
+        (data, found.coordinates)
+    }
+
+    proptest! {
+        /// A constant, two columns, their sum and a copy: rows come back, parts too, and powers of two move no bit.
+        #[test]
+        fn rows_come_back(
+            raw in prop::collection::vec((-3.0_f64..3.0, -3.0_f64..3.0), 8..40),
+            power in -40_i32..40,
+        ) {
+            let row = |&(x, y): &(f64, f64)| [7.0, x, x + 2.0 * y, y, 1.0 - 3.0 * x];
+            let values: Vec<f64> = raw.iter().flat_map(row).collect();
+            let (data, own) = seen(&values, 5);
+            prop_assume!(data.variance[1].min(data.variance[3]) > 0.1 && own.rank() == 2);
+            prop_assert_eq!(own.constants(), [0]);
+            for row in values.chunks_exact(5) {
+                let back = own.raise(&own.lower(row, 1));
+                prop_assert!(own.strays(row).is_empty());
+                for (a, b) in back.iter().zip(row) {
+                    prop_assert!((a - b).abs() < 1e-12 * (1.0 + b.abs()), "{back:?} {row:?}");
+                }
+                let off = [row[0], row[1], row[2], row[3], row[4] + 1.0];
+                prop_assert_eq!(own.strays(&off).len(), if own.kept().contains(&4) { 2 } else { 1 });
+            }
+            let basis = own.basis();
+            for p in 0..2 {
+                for q in 0..2 {
+                    let product: f64 = (0..5).map(|j| basis[j * 2 + p] * basis[j * 2 + q]).sum();
+                    prop_assert!((product - f64::from(u8::from(p == q))).abs() < 1e-14);
+                }
+            }
+            let [units, centre, spreads, slopes] = own.to_parts();
+            prop_assert_eq!(Coordinates::from_parts(&units, &centre, &spreads, &slopes), Ok(own.clone()));
+            let scaled: Vec<f64> = values.iter().map(|value| value * 2_f64.powi(power)).collect();
+            let (larger, other) = seen(&scaled, 5);
+            prop_assert_eq!(&larger.seen_through(&other).covariance, &data.seen_through(&own).covariance);
+            prop_assert_eq!(other.kept(), own.kept());
+            let away = other.log_volume() - own.log_volume() - 2.0 * f64::from(power) * std::f64::consts::LN_2;
+            prop_assert!(away.abs() < 1e-12 * (1.0 + f64::from(power).abs()));
+        }
+    }
+
+    #[test]
+    fn few_rows_leave_nothing_out() {
+        let values: Vec<f64> = (0..40).map(|at| (f64::from(at * at) * 1.7).sin()).collect();
+        let (data, own) = seen(&values, 10);
+        assert!((data.n_distinct, own.rank()) == (4, 10));
+        assert_eq!(seen(&[values.clone(), values].concat(), 10).1.rank(), 10);
+    }
+
+    #[test]
+    fn moments_know_the_range_and_the_resolution() {
+        let (data, own) = seen(&[0.0, 64.0, 1.0, 32.0, 3.0, 16.0, 2.0, 48.0, 4.0, 100.0], 2);
+        assert_eq!((data.least.clone(), data.most.clone()), (vec![0.0, 16.0], vec![4.0, 100.0]));
+        assert_eq!(data.resolution, [1.0, 16.0]);
+        assert_eq!(data.seen_through(&own).resolution, [0.5, 0.5]);
+        assert_eq!(own.to_parts()[0], [2.0, 32.0]);
+    }
+}

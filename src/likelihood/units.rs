@@ -55,7 +55,7 @@ fn is_filled(squares: &[f64], coordinates: &Coordinates, stride: usize) -> bool 
         let square: f64 = squares.chunks_exact(stride).zip(&along).map(|(row, x)| x * product(row)).sum();
         square > THIN * squares[own.column * (stride + 1)]
     };
-    coordinates.constants().into_iter().any(constant) || coordinates.dependents().iter().any(dependent)
+    coordinates.constants().iter().any(|&j| constant(j)) || coordinates.dependents().iter().any(dependent)
 }
 
 /// What the log density of one component's parameters gains where they are those of the data's columns: the logarithm
@@ -148,7 +148,7 @@ pub fn of_data(name: &str, own: &Parameters, coordinates: &Coordinates) -> Resul
 fn fill(squares: &mut [f64], coordinates: &Coordinates, stride: usize) {
     let own: f64 = coordinates.kept().iter().map(|j| squares[j * (stride + 1)]).sum();
     let mean = own / coordinates.rank() as f64;
-    for j in coordinates.constants() {
+    for &j in coordinates.constants() {
         squares[j * (stride + 1)] = SHOWN * mean;
     }
     for dependent in coordinates.dependents() {

@@ -85,7 +85,7 @@ impl FitState {
     #[getter]
     fn lost_columns(&self) -> (Vec<usize>, Vec<usize>) {
         let own = &self.fitted.coordinates;
-        (own.constants(), own.dependents().iter().map(|dependent| dependent.column).collect())
+        (own.constants().to_vec(), own.dependents().iter().map(|dependent| dependent.column).collect())
     }
 
     /// An orthonormal basis of the other directions, (D, r).
