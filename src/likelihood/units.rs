@@ -28,13 +28,15 @@ fn measured<'a>(
     })
 }
 
-/// Whether given parameters let rows vary in a direction that coordinates leave out. What [`of_data`] shows does not.
+/// Whether given parameters let rows vary in every direction, or in one that coordinates leave out. What [`of_data`]
+/// shows does not.
 ///
 /// # Errors
 /// [`Error::InvalidArgument`] for an unknown likelihood.
 pub fn fills_directions(name: &str, given: &Parameters, coordinates: &Coordinates) -> Result<bool> {
     let d = coordinates.n_columns();
     let fills = |(own, value): (&Measured, &Value)| match (own.measure, value) {
+        (Measure::Squares | Measure::Products, _) if coordinates.is_full() => true,
         (Measure::Squares, Value::Array { data, .. }) if data.len() == d => is_filled(data, coordinates, 0),
         (Measure::Products, Value::Array { data, .. }) if data.len() == d * d => is_filled(data, coordinates, d),
         (measure, _) => matches!(measure, Measure::Squares | Measure::Products),

@@ -14,6 +14,9 @@ from cases import Case, fit_from, make_case, passes, replaced
 from kinds import LIKELIHOODS, PROCESSES, every_likelihood, every_process, make_process, make_rows, public
 from oracles.models import Array
 
+# What the model does not see is the subject of test_support.py.
+pytestmark = pytest.mark.filterwarnings("ignore::stickbreak.SupportWarning")
+
 REAL = [name for name, kind in LIKELIHOODS.items() if kind.domain == "real"]
 COUNTS = [name for name, kind in LIKELIHOODS.items() if kind.domain != "real"]
 
