@@ -23,7 +23,7 @@ FLOORS: tuple[tuple[str, ...], ...] = (
     ("special", "linalg"),
     ("component", "data", "responsibilities", "suffstats", "memo"),
     ("objective", "registry", "parameters", "scoring", "likelihood", "process", "model"),
-    ("elbo", "local_step", "global_step", "init"),
+    ("elbo", "evidence", "local_step", "global_step", "init"),
     ("moves",),
     ("executor", "fit"),
 )

@@ -1,4 +1,4 @@
-//! The base measure raised to its evidence, between passes (mathematics 7).
+//! The base measure raised to its evidence, between passes (mathematics 10).
 
 use crate::elbo;
 use crate::error::Result;
@@ -14,7 +14,7 @@ const TURNS: usize = 3;
 const LEAST_GAIN: f64 = 1e-3;
 
 /// The term that keeps an estimated base measure from the infinities, in nats: 0 at the start, otherwise below
-/// (mathematics 7.1).
+/// (mathematics 10.1).
 ///
 /// # Errors
 /// [`crate::Error::Numerical`].

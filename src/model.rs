@@ -48,7 +48,7 @@ pub struct Specification {
     pub estimated: Option<Estimated>,
 }
 
-/// What is estimated of a base measure (mathematics 7).
+/// What is estimated of a base measure (mathematics 10).
 #[derive(Debug, Clone, PartialEq)]
 pub struct Estimated {
     /// Names of the parameters.

@@ -137,7 +137,7 @@ pub enum DefaultValue {
     Required,
     /// It follows the data.
     Data,
-    /// It follows the data at first, and is then estimated by evidence (mathematics 7), unless [`PRIOR`] says
+    /// It follows the data at first, and is then estimated by evidence (mathematics 10), unless [`PRIOR`] says
     /// otherwise.
     Evidence,
     /// A number, which may be whole, or a flag.
@@ -209,7 +209,7 @@ impl Parameter {
 /// Whether the base measure is estimated. Absent, it is.
 pub const PRIOR: Parameter = Parameter::new("prior", ParameterKind::Word(&["rule"]), DefaultValue::Data);
 
-/// The width of the cells to which the values of each column are rounded (mathematics 7.5); 0 for none.
+/// The width of the cells to which the values of each column are rounded (mathematics 10.5); 0 for none.
 pub const RESOLUTION: Parameter = Parameter::new(
     "resolution",
     ParameterKind::NumberOrVector(Range { least: 0.0, greatest: 1e150, below: false }),

@@ -170,7 +170,7 @@ impl<F: Scalar> Engine<'_, F> {
         Ok(reports)
     }
 
-    /// Raises the base measure to its evidence under what the pass has found (mathematics 7.1). Returns the gain, nats.
+    /// Raises the base measure to its evidence under what the pass has found (mathematics 10.1). The gain, nats.
     fn raise_evidence(&mut self, position: &mut Position) -> f64 {
         let memo = &position.memo;
         if !memo.is_complete() && !self.settings.algorithm.estimates() {

@@ -108,7 +108,7 @@ impl Fitted {
         self.coordinates.n_columns()
     }
 
-    /// The bound and the guard of the base measure (mathematics 7.1): what fits of the same data are compared by, nats.
+    /// The bound and the guard of the base measure (mathematics 10.1), by which fits of the same data compare, nats.
     ///
     /// # Errors
     /// As [`Fitted::model`], and [`Error::Numerical`].

@@ -13,7 +13,7 @@ pub struct Record {
     pub seconds: f64,
     /// The bound after the pass, nats; NaN until every batch has been visited.
     pub elbo: f64,
-    /// The bound and the guard of the base measure: what every pass raises (mathematics 7.1), nats.
+    /// The bound and the guard of the base measure: what every pass raises (mathematics 10.1), nats.
     pub objective: f64,
     /// What the update of the base measure after the pass gained of it, nats.
     pub base_measure_gain: f64,

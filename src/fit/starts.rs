@@ -69,7 +69,7 @@ struct Ended {
 }
 
 impl<F: Scalar> Job<'_, F> {
-    /// Fits from each of the starts and keeps the highest objective. Where nothing says how many components there are at
+    /// Fits from each start and keeps the highest objective. Where nothing says how many components there are at
     /// first, and they can grow, every second start is wide, and comes after the others. A stop from outside, or a
     /// source that fails, ends all starts: the best fit so far is returned and says why.
     ///

@@ -7,7 +7,7 @@ use crate::error::{Error, Result};
 use crate::likelihood::count_evidence::{PSEUDO_COUNTS, dirichlet_divergence};
 use crate::likelihood::count_family::{CountFamily, Counts};
 use crate::likelihood::counts::{LEAST, Tallied, Tally};
-use crate::likelihood::evidence::{GUARD, largest_at};
+use crate::likelihood::evidence::{GUARD, maximum_at};
 use crate::likelihood::{AtPoint, Draw, Estimate, Frame, FromParameters, Given};
 use crate::parameters::{Parameters, Value, table, vector};
 use crate::registry::{DefaultValue, Entry, Feature, PRIOR, Parameter, ParameterKind, Range, Support};
@@ -140,10 +140,10 @@ impl Betas {
     }
 }
 
-/// The pseudo-count of one side of the largest evidence, the same for all columns; `others` are those of the other side.
-fn largest_side(now: f64, start: f64, others: &[f64], cells: impl Iterator<Item = Side>) -> f64 {
+/// The pseudo-count of one side of the largest evidence, the same for all columns; `others`: those of the other side.
+fn best_side(now: f64, start: f64, others: &[f64], cells: impl Iterator<Item = Side>) -> f64 {
     let cells: Vec<Side> = cells.collect();
-    largest_at(now, PSEUDO_COUNTS, |value| {
+    maximum_at(now, PSEUDO_COUNTS, |value| {
         let cell = |cell: &Side| {
             let both = value + others[cell.column];
             cell.times * (digamma_difference(value, cell.own) - digamma_difference(both, cell.sum))
@@ -271,7 +271,7 @@ impl CountFamily for Betas {
         self.0.iter().zip(&start.0).map(|(own, start)| dirichlet_divergence(&pair(start), &pair(own))).sum()
     }
 
-    /// One pair of pseudo-counts for all columns (mathematics 7.4).
+    /// One pair of pseudo-counts for all columns (mathematics 10.4).
     fn estimate(&self, own: &[Tallied<'_>], start: &Self, given: &Given<'_>) -> Parameters {
         let cells = self.cells(own);
         let (mut columns, mut found) = (self.0.clone(), given.parameters.clone());
@@ -279,14 +279,14 @@ impl CountFamily for Betas {
         if given.is_free("successes") {
             let side = |cell: &Cell| Side { own: cell.s, sum: cell.s + cell.f, ..Side::of(cell) };
             let others: Vec<f64> = columns.iter().map(|own| own.failures).collect();
-            let value = largest_side(columns[0].successes, start.0[0].successes, &others, cells.iter().map(side));
+            let value = best_side(columns[0].successes, start.0[0].successes, &others, cells.iter().map(side));
             columns.iter_mut().for_each(|own| own.successes = value);
             found = found.with([("successes", vector(vec![value; d]))]);
         }
         if given.is_free("failures") {
             let side = |cell: &Cell| Side { own: cell.f, sum: cell.s + cell.f, ..Side::of(cell) };
             let others: Vec<f64> = columns.iter().map(|own| own.successes).collect();
-            let value = largest_side(columns[0].failures, start.0[0].failures, &others, cells.iter().map(side));
+            let value = best_side(columns[0].failures, start.0[0].failures, &others, cells.iter().map(side));
             found = found.with([("failures", vector(vec![value; d]))]);
         }
         found

@@ -119,7 +119,7 @@ impl CountFamily for Levels {
         self.columns.iter().zip(&start.columns).map(|(own, start)| own.divergence_of(start)).sum()
     }
 
-    /// One pseudo-count for all levels of all columns (mathematics 7.4).
+    /// One pseudo-count for all levels of all columns (mathematics 10.4).
     fn estimate(&self, own: &[Tallied<'_>], start: &Self, given: &Given<'_>) -> Parameters {
         let column = |range: std::ops::Range<usize>| {
             SharedCounts::of(range.len(), own.iter().map(|own| own.part(range.clone())))

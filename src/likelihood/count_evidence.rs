@@ -1,10 +1,10 @@
-//! Base measures of counts and flags estimated by evidence (mathematics 7.4): what the families share.
+//! Base measures of counts and flags estimated by evidence (mathematics 10.4): what the families share.
 
 use crate::error::Result;
 use crate::likelihood::Frame;
 use crate::likelihood::count_family::{CountFamily, Counts};
 use crate::likelihood::counts::Tallied;
-use crate::likelihood::evidence::{Evidence, GUARD, Given, largest_at};
+use crate::likelihood::evidence::{Evidence, GUARD, Given, maximum_at};
 use crate::parallel::map;
 use crate::parameters::Parameters;
 use crate::registry::Range;
@@ -78,5 +78,5 @@ pub fn pseudo_count(now: f64, start: f64, groups: &[SharedCounts]) -> f64 {
         };
         groups.iter().map(group).sum()
     };
-    largest_at(now, PSEUDO_COUNTS, derivative)
+    maximum_at(now, PSEUDO_COUNTS, derivative)
 }

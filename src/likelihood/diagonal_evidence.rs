@@ -1,4 +1,4 @@
-//! Normal-gamma base measures of independent columns estimated by evidence (mathematics 7.3).
+//! Normal-gamma base measures of independent columns estimated by evidence (mathematics 10.3).
 
 use crate::error::Result;
 use crate::likelihood::FromParameters;

@@ -1,5 +1,5 @@
-//! Base measures estimated by the evidence of the components that share them (mathematics 7): what the families have in
-//! common.
+//! Base measures estimated by the evidence of the components that share them (mathematics 10): what the families have
+//! in common.
 
 use crate::error::Result;
 use crate::parameters::Parameters;
@@ -7,11 +7,11 @@ use crate::registry::Range;
 use crate::special::{digamma, ln_gamma};
 use crate::suffstats::Sufficient;
 
-/// How many components the base measure of the start counts for (mathematics 7.1).
+/// How many components the base measure of the start counts for (mathematics 10.1).
 pub const GUARD: f64 = 0.001;
 /// A component of fewer rows says nothing of the base measure.
 const LEAST_COUNT: f64 = 1e-6;
-/// Estimated scales stay above this fraction of that of the start times their degrees of freedom (mathematics 7.4).
+/// Estimated scales stay above this fraction of that of the start times their degrees of freedom (mathematics 10.6).
 pub const FLOOR: f64 = 1e-6;
 /// Range of estimated shapes and pseudo-counts.
 pub const SHAPES: Range = Range::closed(1e-6, 1e9);
@@ -59,7 +59,7 @@ impl<'a> Given<'a> {
 
 /// Where a function of x is largest within a range, found outwards from `from`, by the sign of its derivative (with
 /// respect to x or ln x), which is taken to change once.
-pub fn largest_at(from: f64, range: Range, mut derivative: impl FnMut(f64) -> f64) -> f64 {
+pub fn maximum_at(from: f64, range: Range, mut derivative: impl FnMut(f64) -> f64) -> f64 {
     let (least, greatest) = (range.least.ln(), range.greatest.ln());
     let mut near = from.ln().clamp(least, greatest);
     let mut at_near = derivative(near.exp());
@@ -98,7 +98,7 @@ pub fn largest_at(from: f64, range: Range, mut derivative: impl FnMut(f64) -> f6
 }
 
 /// What a component, or one of its columns, says of the precision of the prior mean: with `t = kappa_0 n / (kappa_0 +
-/// n)` its log marginal likelihood falls by `slope / (1 + curve t)` for each unit of t (mathematics 7.2).
+/// n)` its log marginal likelihood falls by `slope / (1 + curve t)` for each unit of t (mathematics 10.2).
 #[derive(Debug, Clone, Copy)]
 pub struct MeanTerm {
     /// Rows.
@@ -122,7 +122,7 @@ pub fn mean_precision(now: f64, start: f64, columns: f64, terms: &[MeanTerm]) ->
         terms.iter().map(term).sum::<f64>() - 0.5 * GUARD * columns * (start.recip() - kappa.recip())
     };
     let most = (terms.len() as f64 + GUARD) * start / GUARD;
-    largest_at(now, Range::closed(1e-9, most), derivative)
+    maximum_at(now, Range::closed(1e-9, most), derivative)
 }
 
 /// Sums over posteriors Gamma(a, b) that share a base measure, and over the start as [`GUARD`] of one.
@@ -163,11 +163,11 @@ pub fn shape(now: f64, moments: &[GammaMoments], rates: Option<&[f64]>) -> f64 {
     match rates {
         None => {
             let mean_excess = moments.iter().map(excess).sum::<f64>() / number;
-            largest_at(now, SHAPES, |shape| log_less_digamma(shape) - mean_excess)
+            maximum_at(now, SHAPES, |shape| log_less_digamma(shape) - mean_excess)
         }
         Some(rates) => {
             let target = moments.iter().zip(rates).map(|(own, rate)| own.number * rate.ln() + own.log).sum::<f64>();
-            largest_at(now, SHAPES, |shape| target / number - digamma(shape))
+            maximum_at(now, SHAPES, |shape| target / number - digamma(shape))
         }
     }
 }
@@ -196,14 +196,14 @@ mod tests {
     #[test]
     fn the_largest_is_found_from_anywhere_and_at_the_ends() {
         for from in [1e-8, 1.0, 37.0, 1e8] {
-            let found = largest_at(from, SHAPES, |x| 40.0_f64.ln() - x.ln());
+            let found = maximum_at(from, SHAPES, |x| 40.0_f64.ln() - x.ln());
             assert!((found / 40.0 - 1.0).abs() < 1e-8, "{from} {found}");
-            let shape = largest_at(from, SHAPES, |x| log_less_digamma(x) - log_less_digamma(3.7));
+            let shape = maximum_at(from, SHAPES, |x| log_less_digamma(x) - log_less_digamma(3.7));
             assert!((shape / 3.7 - 1.0).abs() < 1e-8, "{from} {shape}");
         }
-        assert!((largest_at(1.0, SHAPES, |_| 1.0) / 1e9 - 1.0).abs() < 1e-9);
-        assert!((largest_at(1.0, SHAPES, |_| -1.0) / 1e-6 - 1.0).abs() < 1e-9);
-        assert_eq!(largest_at(2.0, SHAPES, |x| if x > 2.0 { f64::NAN } else { 1.0 }), 2.0);
+        assert!((maximum_at(1.0, SHAPES, |_| 1.0) / 1e9 - 1.0).abs() < 1e-9);
+        assert!((maximum_at(1.0, SHAPES, |_| -1.0) / 1e-6 - 1.0).abs() < 1e-9);
+        assert_eq!(maximum_at(2.0, SHAPES, |x| if x > 2.0 { f64::NAN } else { 1.0 }), 2.0);
     }
 
     #[test]

@@ -280,7 +280,7 @@ impl Evidence for KnownCovarianceGaussian {
         Ok(columns.map(|(own, new)| mean_divergence(1.0, *own, *new, 0.0)).sum())
     }
 
-    /// Mathematics 7.3.
+    /// Mathematics 10.3.
     fn estimate(&self, given: &Given<'_>) -> Result<Parameters> {
         let (columns, start) = (self.mean.len() as f64, Self::build(given.start, self.frame.clone())?);
         let occupied = given.occupied();

@@ -229,7 +229,7 @@ pub fn missing(name: &str, given: &Parameters) -> Option<&'static str> {
     all.find(|one| !given.0.contains_key(one.name)).map(|one| one.name)
 }
 
-/// Names of the parameters of a likelihood that are left to evidence (mathematics 7).
+/// Names of the parameters of a likelihood that are left to evidence (mathematics 10).
 pub fn estimated(name: &str, given: &Parameters) -> Vec<String> {
     let all = ENTRIES.iter().filter(|entry| entry.name == name).flat_map(|entry| entry.parameters);
     let is_free = |one: &&Parameter| one.default == DefaultValue::Evidence && given.is_absent(one.name);

@@ -207,7 +207,7 @@ impl CountFamily for Words {
         dirichlet_divergence(&start.pseudo_counts, &self.pseudo_counts)
     }
 
-    /// One pseudo-count for all columns (mathematics 7.4).
+    /// One pseudo-count for all columns (mathematics 10.4).
     fn estimate(&self, own: &[Tallied<'_>], start: &Self, given: &Given<'_>) -> Parameters {
         let d = self.pseudo_counts.len();
         let counts = SharedCounts::of(d, own.iter().copied());

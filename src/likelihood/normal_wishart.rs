@@ -170,7 +170,7 @@ impl NormalWishart {
         self.inverse_factor().iter().map(|x| x * x).sum()
     }
 
-    /// `nu / 2 tr(B^-1 D)` for the covariance D of rounding: what E log p loses in a cell (mathematics 7.5).
+    /// `nu / 2 tr(B^-1 D)` for the covariance D of rounding: what E log p loses in a cell (mathematics 10.5).
     pub fn cost_of_rounding(&self, covariance: &[f64]) -> f64 {
         let d = self.dimension();
         if covariance.is_empty() {

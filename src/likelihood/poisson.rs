@@ -6,7 +6,7 @@ use crate::data::{Domain, Moments, Needs};
 use crate::error::{Error, Result};
 use crate::likelihood::count_family::{CountFamily, Counts};
 use crate::likelihood::counts::{LEAST, Tallied, Tally};
-use crate::likelihood::evidence::{GUARD, SHAPES, gamma_divergence, largest_at};
+use crate::likelihood::evidence::{GUARD, SHAPES, gamma_divergence, maximum_at};
 use crate::likelihood::gamma;
 use crate::likelihood::{AtPoint, Draw, Estimate, Frame, FromParameters, Given};
 use crate::parallel::map;
@@ -217,7 +217,7 @@ impl CountFamily for Rates {
         columns.map(|(own, start)| gamma_divergence((start.shape, start.rate), (own.shape, own.rate))).sum()
     }
 
-    /// A shape for each column, then the rate that they share (mathematics 7.4).
+    /// A shape for each column, then the rate that they share (mathematics 10.4).
     fn estimate(&self, own: &[Tallied<'_>], start: &Self, given: &Given<'_>) -> Parameters {
         let mut found = given.parameters.clone();
         let mut shapes: Vec<f64> = self.0.iter().map(|prior| prior.shape).collect();
@@ -227,7 +227,7 @@ impl CountFamily for Rates {
                 let cells: Vec<(f64, f64)> = own.iter().map(|own| own.column(column)).collect();
                 let rows: f64 = cells.iter().map(|(n, _)| (n / rate).ln_1p()).sum();
                 let guard = digamma(start.0[column].shape) - start.0[column].rate.ln() + rate.ln();
-                largest_at(shapes[column], SHAPES, |shape| {
+                maximum_at(shapes[column], SHAPES, |shape| {
                     let seen = cells.iter().filter(|(_, s)| *s > 0.0);
                     seen.map(|(_, s)| digamma_difference(shape, *s)).sum::<f64>() - rows
                         + GUARD * (guard - digamma(shape))
@@ -249,7 +249,7 @@ impl CountFamily for Rates {
             };
             let guard: f64 = start.0.iter().map(|prior| prior.shape / prior.rate).sum();
             let number = own.len() as f64 + GUARD;
-            let value = largest_at(rate, SHAPES, |rate| {
+            let value = maximum_at(rate, SHAPES, |rate| {
                 number * of_shapes / rate - cells.iter().map(|(n, a)| a / (rate + n)).sum::<f64>() - GUARD * guard
             });
             found = found.with([("rate", Value::Number(value))]);

@@ -1,8 +1,8 @@
-//! (Normal-)Wishart base measures estimated by evidence (mathematics 7.2).
+//! (Normal-)Wishart base measures estimated by evidence (mathematics 10.2).
 
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::likelihood::Frame;
-use crate::likelihood::evidence::{Evidence, FLOOR, GUARD, Given, MeanTerm, largest_at, mean_precision};
+use crate::likelihood::evidence::{Evidence, FLOOR, GUARD, Given, MeanTerm, maximum_at, mean_precision};
 use crate::likelihood::normal_wishart::NormalWishart;
 use crate::likelihood::wishart::NormalWishartModel;
 use crate::linalg::{cholesky, log_determinant_from_cholesky, symmetric_eigen};
@@ -96,7 +96,7 @@ impl PrecisionMoments {
 /// a new component then has at least one.
 fn dof_at(now: f64, d: usize, mut derivative: impl FnMut(f64) -> f64) -> f64 {
     let least = d as f64 - 1.0;
-    let found = largest_at(now - least, Range::closed(1.0, 1e9), |above| derivative(0.5 * (least + above)));
+    let found = maximum_at(now - least, Range::closed(1.0, 1e9), |above| derivative(0.5 * (least + above)));
     (least + found).min(1e9)
 }
 
@@ -110,7 +110,7 @@ fn log_less_digamma(d: usize, y: f64) -> f64 {
 }
 
 fn decompose(d: usize, matrix: &mut [f64]) -> Result<()> {
-    let failed = |_| crate::Error::numerical(None, "the precisions of all components together are not definite");
+    let failed = |_| Error::numerical(None, "the precisions of all components together are not definite");
     cholesky(d, matrix).map_err(failed)
 }
 
@@ -123,7 +123,7 @@ fn inverse(d: usize, matrix: &[f64]) -> Result<Vec<f64>> {
 }
 
 /// The scale with eigenvalues of at least [`FLOOR`] times nu_0 in the metric of that of the start: the largest evidence
-/// among such scales (mathematics 7.4).
+/// among such scales (mathematics 10.6).
 fn above_floor(d: usize, mut scale: Vec<f64>, dof: f64, start: &NormalWishart) -> Result<Vec<f64>> {
     let floor = FLOOR * dof;
     let of_start = start.scale();

@@ -1,4 +1,4 @@
-"""Base measures estimated by evidence: at the end of a fit no other base measure has more (mathematics 7)."""
+"""Base measures estimated by evidence: at the end of a fit no other base measure has more (mathematics 10)."""
 
 import dataclasses
 from typing import Any
@@ -68,6 +68,10 @@ class Objective:
         guard = GUARD * own.kl(self.start.prior_natural)
         return float(sum(own.gain(statistics) for statistics in self.sums) - guard)
 
+    def best(self) -> Any:
+        """The best base measure that a general method finds from here, its sign turned."""
+        return optimize.minimize(lambda packed: -self.of(self.unpack(packed)), self.pack(), method="BFGS")
+
     def pack(self) -> Array:
         parts = []
         for name in self.names:
@@ -127,8 +131,7 @@ def test_no_other_base_measure_has_more_evidence(kind: str, seed: int) -> None:
     fit, start, rows = fitted(kind, seed)
     objective = Objective(fit, start, rows)
     here = objective.of(fit.model.likelihood)
-    packed = objective.pack()
-    best = optimize.minimize(lambda packed: -objective.of(objective.unpack(packed)), packed, method="BFGS")
+    best = objective.best()
     assert -best.fun <= here + 1e-6 * (1 + abs(here)), objective.unpack(best.x)
     # It is far from where it started, so there was something to find.
     assert here > objective.of(start) + 1.0
@@ -150,11 +153,13 @@ def test_what_is_given_stays_and_the_rest_is_best(kind: str) -> None:
     for name in names if len(names) > 1 else []:
         value = {"dof": 7.5, "scale": np.diag([0.5, 1.0, 2.0])}.get(name, 0.7)
         fit, start, rows = fitted(kind, 3, **{name: value})
-        assert np.array_equal(np.broadcast_to(value, np.shape(getattr(fit.model.likelihood, name))), getattr(fit.model.likelihood, name))
+        assert np.array_equal(
+            np.broadcast_to(value, np.shape(getattr(fit.model.likelihood, name))), getattr(fit.model.likelihood, name)
+        )
         objective = Objective(fit, start, rows)
         objective.names.remove(name)
         here = objective.of(fit.model.likelihood)
-        best = optimize.minimize(lambda packed: -objective.of(objective.unpack(packed)), objective.pack(), method="BFGS")
+        best = objective.best()
         assert -best.fun <= here + 1e-6 * (1 + abs(here)), (name, objective.unpack(best.x))
 
 
@@ -171,7 +176,7 @@ def test_the_rule_and_point_estimates_estimate_nothing(kind: str) -> None:
 
 @pytest.mark.parametrize("kind", ["gaussian", "diagonal", "poisson"])
 def test_a_saved_fit_goes_on_estimating(kind: str, tmp_path: Any) -> None:
-    fit, _, rows = fitted(kind, 5)
+    fit, _, _ = fitted(kind, 5)
     fit.save(tmp_path / "fit.sbk")
     loaded = sb.load(tmp_path / "fit.sbk")
     assert (loaded.objective, loaded.model.likelihood) == (fit.objective, fit.model.likelihood)
@@ -209,9 +214,6 @@ def test_the_bound_of_rounded_rows_is_one_of_their_cells(likelihood: Any) -> Non
     evidence, _ = integrate.dblquad(cells, 1e-9, 30.0, -10.0, 10.0, epsabs=1e-12)
     assert fit.elbo <= np.log(evidence) + 1e-9
     assert fit.elbo > np.log(evidence) - 0.2
-    jittered = np.random.default_rng(0).uniform(-0.5, 0.5, (20_000, 4, 1)) + rows
-    sharp = to_oracle(dataclasses.replace(model, resolution=0.0))
-    assert fit.elbo <= np.log(evidence) and fit.elbo <= max(sharp.log_marginal(one) for one in jittered[:200])
 
 
 def test_columns_on_a_grid_do_not_reward_points() -> None:

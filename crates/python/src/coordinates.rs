@@ -7,7 +7,7 @@ use stickbreak::data::Coordinates;
 
 use crate::arrays::{table, vector};
 use crate::errors::to_python;
-use crate::state::{field, format_error};
+use crate::fields::{field, format_error};
 
 const VECTORS: [&str; 3] = ["coordinates.units", "coordinates.centre", "coordinates.spreads"];
 const SLOPES: &str = "coordinates.slopes";

@@ -5,7 +5,7 @@ use pyo3::types::PyDict;
 use stickbreak::fit::Record;
 use stickbreak::moves::{MoveKind, Report};
 
-use crate::state::{field, format_error, optional};
+use crate::fields::{field, format_error, optional};
 
 /// A record as Python sees it.
 pub fn record_to_dict<'py>(py: Python<'py>, record: &Record) -> PyResult<Bound<'py, PyDict>> {

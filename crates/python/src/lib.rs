@@ -4,6 +4,8 @@ mod arrays;
 mod blocks;
 mod coordinates;
 mod errors;
+mod estimated;
+mod fields;
 mod fit;
 mod history;
 mod instructions;

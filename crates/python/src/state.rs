@@ -3,25 +3,25 @@
 use std::sync::Arc;
 
 use numpy::{PyArray1, PyArray2, PyReadonlyArray1, PyReadonlyArray2, PyUntypedArrayMethods};
-use pyo3::exceptions::PyKeyError;
 use pyo3::prelude::*;
-use pyo3::types::{PyBool, PyDict};
+use pyo3::types::PyDict;
+use stickbreak::Result;
 use stickbreak::component::ComponentId;
 use stickbreak::fit::{Fitted, Joins, Limits, StopReason};
 use stickbreak::local_step::Keep;
-use stickbreak::model::{Estimated, Objective};
-use stickbreak::parameters::{Parameters, Value};
+use stickbreak::model::Objective;
 use stickbreak::process::Concentration;
 use stickbreak::suffstats::{Summary, Tail};
-use stickbreak::{Error, Result};
 
 use crate::arrays::{AnyRows, at_least_one, table, vector, weights, with_rows};
 use crate::coordinates::{read_coordinates, write_coordinates};
 use crate::errors::to_python;
+use crate::estimated::{read_estimated, write_estimated};
+use crate::fields::{field, format_error, item, n_rows, optional};
 use crate::history::{record_from_dict, record_to_dict};
 use crate::panics::caught;
 use crate::run::run_quietly;
-use crate::specification::{GivenPair, read, specification, write};
+use crate::specification::{GivenPair, specification, write};
 use crate::summary::summary_to_dict;
 
 /// A fitted mixture.
@@ -396,22 +396,7 @@ impl FitState {
             }
             header.set_item(format!("{role}_parameters"), plain)?;
         }
-        if let Some(Estimated { free, start }) = &fitted.specification.estimated {
-            let numbers = PyDict::new(py);
-            for name in free {
-                let own = Parameters(start.0.iter().filter(|(other, _)| *other == name).map(clone_pair).collect());
-                for (name, value) in write(py, &own)? {
-                    if value.hasattr("dtype")? {
-                        arrays.set_item(format!("start.{name}"), value)?;
-                    } else {
-                        numbers.set_item(name, value)?;
-                    }
-                }
-            }
-            // What is estimated, and the numbers and arrays that it started from.
-            header.set_item("estimated", free)?;
-            header.set_item("start_parameters", numbers)?;
-        }
+        write_estimated(py, &fitted.specification, &header, &arrays)?;
         Ok((header, arrays))
     }
 
@@ -438,14 +423,7 @@ impl FitState {
             Some(other) => return Err(format_error(format!("missing is {other:?}"))),
         };
         let mut specification = specification(&pair("likelihood")?, &pair("process")?, objective, missing)?;
-        // Files of earlier versions have no word of the prior.
-        if specification.likelihood.parameters.0.get("prior").is_none() {
-            specification.likelihood.add_absent();
-        }
-        if let Some(free) = optional::<Vec<String>>(header, "estimated")? {
-            let start = start_parameters(header, arrays)?;
-            specification.set_estimated(free, start).map_err(|error| format_error(error.to_string()))?;
-        }
+        read_estimated(&mut specification, header, arrays)?;
         let numbers = |name: &str| -> PyResult<Vec<f64>> {
             let array: PyReadonlyArray1<'_, f64> = field(arrays, name)?;
             Ok(array.as_array().iter().copied().collect())
@@ -497,50 +475,4 @@ impl FitState {
         let k = if tail { done(|| self.fitted.n_columns())? } else { self.fitted.summary.n_components() };
         Ok(at_least_one("sparsity", sparsity.unwrap_or(k))?.min(k))
     }
-}
-
-/// A value of the header that files of other versions may lack.
-pub(crate) fn optional<'py, T: FromPyObjectOwned<'py>>(header: &Bound<'py, PyDict>, name: &str) -> PyResult<Option<T>> {
-    if header.contains(name)? { field(header, name) } else { Ok(None) }
-}
-
-/// A value of the header or an array of a file. Nothing in them is true or false, which Python counts as numbers.
-pub(crate) fn field<'py, T: FromPyObjectOwned<'py>>(dict: &Bound<'py, PyDict>, name: &str) -> PyResult<T> {
-    let value = item(dict, name)?;
-    if value.is_instance_of::<PyBool>() {
-        return Err(format_error(format!("{name} is true or false")));
-    }
-    let outcome: PyResult<T> = value.extract().map_err(Into::into);
-    outcome.map_err(|error| format_error(format!("{name}: {error}")))
-}
-
-/// Parameters that estimation started from.
-fn start_parameters(header: &Bound<'_, PyDict>, arrays: &Bound<'_, PyDict>) -> PyResult<Parameters> {
-    let parameters = item(header, "start_parameters")?.cast_into::<PyDict>()?.copy()?;
-    for (name, array) in arrays {
-        if let Some(own) = name.extract::<String>()?.strip_prefix("start.") {
-            parameters.set_item(own, array)?;
-        }
-    }
-    read(&parameters)
-}
-
-fn clone_pair((name, value): (&String, &Value)) -> (String, Value) {
-    (name.clone(), value.clone())
-}
-
-/// The number of rows, which the core counts in 32 bits.
-fn n_rows(header: &Bound<'_, PyDict>) -> PyResult<usize> {
-    match field::<u32>(header, "n_rows")? {
-        0 => Err(format_error("a fit of no rows".into())),
-        n => Ok(n as usize),
-    }
-}
-
-pub(crate) fn format_error(message: String) -> PyErr {
-    to_python(&Error::Format { message })
-}
-
-fn item<'py>(dict: &Bound<'py, PyDict>, name: &str) -> PyResult<Bound<'py, PyAny>> {
-    dict.get_item(name)?.ok_or_else(|| PyKeyError::new_err(name.to_owned()))
 }

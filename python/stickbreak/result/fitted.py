@@ -117,7 +117,7 @@ class Fitted:
 
     @property
     def objective(self) -> float:
-        """What fits of the same data are compared by, in nats: `elbo`, and the guard of a base measure that is estimated.
+        """What fits of the same data compare by, in nats: `elbo`, and the guard of a base measure that is estimated.
 
         Equal to `elbo` where no parameter of the base measure is estimated.
         """

@@ -61,7 +61,7 @@ class Record:
     elbo : float
         The bound at the end of the pass, in nats; nan until every batch has been visited once.
     objective : float
-        What every pass raises, in nats: the bound, and the guard of a base measure that is estimated (mathematics 7).
+        What every pass raises, in nats: the bound, and the guard of a base measure that is estimated (mathematics 10).
         Equal to `elbo` where none is.
     base_measure_gain : float
         What estimating the base measure anew at the end of the pass raised `objective` by, in nats.

@@ -1,4 +1,4 @@
-//! The base measure estimated by evidence (mathematics 7.3).
+//! The base measure estimated by evidence (mathematics 10.3).
 
 use crate::error::Result;
 use crate::likelihood::FromParameters;

@@ -1,0 +1,39 @@
+//! Values of a file's header and its arrays, by name.
+
+use pyo3::exceptions::PyKeyError;
+use pyo3::prelude::*;
+use pyo3::types::{PyBool, PyDict};
+use stickbreak::Error;
+
+use crate::errors::to_python;
+
+/// A value of the header that files of other versions may lack.
+pub(crate) fn optional<'py, T: FromPyObjectOwned<'py>>(header: &Bound<'py, PyDict>, name: &str) -> PyResult<Option<T>> {
+    if header.contains(name)? { field(header, name) } else { Ok(None) }
+}
+
+/// A value of the header or an array of a file. Nothing in them is true or false, which Python counts as numbers.
+pub(crate) fn field<'py, T: FromPyObjectOwned<'py>>(dict: &Bound<'py, PyDict>, name: &str) -> PyResult<T> {
+    let value = item(dict, name)?;
+    if value.is_instance_of::<PyBool>() {
+        return Err(format_error(format!("{name} is true or false")));
+    }
+    let outcome: PyResult<T> = value.extract().map_err(Into::into);
+    outcome.map_err(|error| format_error(format!("{name}: {error}")))
+}
+
+/// The number of rows, which the core counts in 32 bits.
+pub(crate) fn n_rows(header: &Bound<'_, PyDict>) -> PyResult<usize> {
+    match field::<u32>(header, "n_rows")? {
+        0 => Err(format_error("a fit of no rows".into())),
+        n => Ok(n as usize),
+    }
+}
+
+pub(crate) fn format_error(message: String) -> PyErr {
+    to_python(&Error::Format { message })
+}
+
+pub(crate) fn item<'py>(dict: &Bound<'py, PyDict>, name: &str) -> PyResult<Bound<'py, PyAny>> {
+    dict.get_item(name)?.ok_or_else(|| PyKeyError::new_err(name.to_owned()))
+}
