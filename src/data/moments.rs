@@ -243,7 +243,7 @@ impl Means {
             *value = zero.to_f64() + if mass > 0.0 { *value / mass } else { 0.0 };
         }
         let (Extremes { least, most }, n_distinct, fingerprint) = (extremes, rows.len(), total.fingerprint);
-        let resolution = distinct.resolution::<F>(&masses);
+        let resolution = distinct.resolution::<F>();
         Ok(Self { n_rows, mass, masses, mean, largest, least, most, n_distinct, resolution, fingerprint })
     }
 }

@@ -5,17 +5,28 @@ use crate::real::Real;
 /// Columns with more distinct values than this are continuous.
 const MOST_VALUES: usize = 4096;
 
+/// A column is on a grid where, on average, more rows than this share a value. Two would be those of data that are
+/// given twice.
+const ROWS_PER_VALUE: usize = 2;
+
 /// The distinct values of each column, as far as they are few.
 #[derive(Debug, Clone)]
 pub(super) struct Distinct {
-    /// Ascending; `None` for a continuous column.
-    columns: Vec<Option<Vec<f64>>>,
+    /// `None` for a continuous column.
+    columns: Vec<Option<Values>>,
+}
+
+/// Distinct values, ascending, and how many rows have them.
+#[derive(Debug, Clone, Default)]
+struct Values {
+    own: Vec<f64>,
+    n_rows: usize,
 }
 
 impl Distinct {
     /// No value of any of `d` columns yet; none are looked for unless `wanted`.
     pub(super) fn new(d: usize, wanted: bool) -> Self {
-        Self { columns: vec![wanted.then(Vec::new); d] }
+        Self { columns: vec![wanted.then(Values::default); d] }
     }
 
     /// The values of columns that may still have few, among rows of positive weight.
@@ -26,10 +37,11 @@ impl Distinct {
         } else {
             Vec::new()
         };
-        let of = |(j, known): (usize, &Option<Vec<f64>>)| {
+        let of = |(j, known): (usize, &Option<Values>)| {
             known.as_ref()?;
             let values = heavy.iter().map(|&row| rows[row * d + j].to_f64());
-            Some(sorted(values.filter(|value| value.is_finite()).collect()))
+            let values: Vec<f64> = values.filter(|value| value.is_finite()).collect();
+            Some(Values { n_rows: values.len(), own: sorted(values) })
         };
         Self { columns: self.columns.iter().enumerate().map(of).collect() }
     }
@@ -37,28 +49,26 @@ impl Distinct {
     /// The values of both. A union does not depend on the order of its parts, nor does whether it is too large.
     pub(super) fn add(&mut self, other: Self) {
         for (own, other) in self.columns.iter_mut().zip(other.columns) {
-            let union = own.take().zip(other).map(|(own, other)| merged(own, other));
-            *own = union.filter(|values| values.len() <= MOST_VALUES);
+            let union = own
+                .take()
+                .zip(other)
+                .map(|(own, other)| Values { n_rows: own.n_rows + other.n_rows, own: merged(own.own, other.own) });
+            *own = union.filter(|values| values.own.len() <= MOST_VALUES);
         }
     }
 
-    /// For each column the smallest gap between values, beyond what rounding to `F` leaves; 0 without one, and where no
-    /// value is there twice, as in data that were never rounded, (D,). `masses`: of the values of each column.
-    pub(super) fn resolution<F: Real>(&self, masses: &[f64]) -> Vec<f64> {
+    /// For each column that is on a grid the smallest gap between values, beyond what rounding to `F` leaves; 0 for the
+    /// others, (D,).
+    pub(super) fn resolution<F: Real>(&self) -> Vec<f64> {
         let share = if F::NAME == "float32" { 1e-6 } else { 1e-9 };
-        let of = |values: &Vec<f64>| {
-            let largest = values.iter().fold(0.0_f64, |largest, value| largest.max(value.abs()));
-            let gaps = values.windows(2).map(|pair| pair[1] - pair[0]).filter(|gap| *gap > share * largest);
+        let of = |Values { own, .. }: &Values| {
+            let largest = own.iter().fold(0.0_f64, |largest, value| largest.max(value.abs()));
+            let gaps = own.windows(2).map(|pair| pair[1] - pair[0]).filter(|gap| *gap > share * largest);
             let least = gaps.fold(f64::INFINITY, f64::min);
             if least.is_finite() { least } else { 0.0 }
         };
-        let has_ties = |(values, mass): &(&Vec<f64>, f64)| *mass > values.len() as f64;
-        let columns = self.columns.iter().zip(masses);
-        columns
-            .map(|(column, &mass)| {
-                column.as_ref().map(|own| (own, mass)).filter(has_ties).map_or(0.0, |(own, _)| of(own))
-            })
-            .collect()
+        let is_grid = |values: &&Values| values.n_rows > ROWS_PER_VALUE * values.own.len();
+        self.columns.iter().map(|column| column.as_ref().filter(is_grid).map_or(0.0, of)).collect()
     }
 }
 
@@ -89,13 +99,14 @@ mod tests {
 
     use super::*;
 
+    /// Of values of which each is there three times.
     fn found(blocks: &[Vec<f64>]) -> f64 {
         let mut all = Distinct::new(1, true);
-        for block in blocks {
+        for block in blocks.iter().chain(blocks).chain(blocks) {
             let part = all.of_block(block, |_| 1.0);
             all.add(part);
         }
-        all.resolution::<f64>(&[f64::INFINITY])[0]
+        all.resolution::<f64>()[0]
     }
 
     proptest! {
@@ -126,12 +137,14 @@ mod tests {
     #[test]
     fn rounding_is_no_gap() {
         assert_eq!(found(&[vec![1.0, 1.0 + 1e-12, 3.0, f64::NAN]]), 3.0 - (1.0 + 1e-12));
-        let single = Distinct::new(1, true).of_block(&[1.0_f32, 1.000_000_1, 3.0], |_| 1.0);
-        assert_eq!(single.resolution::<f32>(&[4.0]), [3.0 - f64::from(1.000_000_1_f32)]);
+        let single = Distinct::new(1, true).of_block(&[1.0_f32, 1.000_000_1, 3.0].repeat(3), |_| 1.0);
+        assert_eq!(single.resolution::<f32>(), [3.0 - f64::from(1.000_000_1_f32)]);
         // Rows without weight do not count.
-        let heavy = Distinct::new(1, true).of_block(&[1.0, 1.5, 2.0], |row| f64::from(u8::from(row != 1)));
-        assert_eq!(heavy.resolution::<f64>(&[4.0]), [1.0]);
-        // Nor do columns in which no value is there twice.
-        assert_eq!(heavy.resolution::<f64>(&[2.0]), [0.0]);
+        let rows = [1.0, 1.5, 2.0].repeat(3);
+        let heavy = Distinct::new(1, true).of_block(&rows, |row| f64::from(u8::from(row % 3 != 1)));
+        assert_eq!(heavy.resolution::<f64>(), [1.0]);
+        // Data that are given twice are on no grid.
+        let twice = Distinct::new(1, true).of_block(&rows[..6], |_| 1.0);
+        assert_eq!(twice.resolution::<f64>(), [0.0]);
     }
 }

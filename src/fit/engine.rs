@@ -312,7 +312,8 @@ impl<F: Scalar> Engine<'_, F> {
         let total = position.memo.total();
         let n_columns = total.n_components() + usize::from(self.model.process.has_tail());
         let dropped = self.settings.local.margin.map_or(0.0, |margin| total.mass * n_columns as f64 * (-margin).exp());
-        let fell = F::NAME == "float64" && objective < before - dropped - 1e-8 * (1.0 + before.abs());
+        let lost = 1e-8 * (1.0 + before.abs()) + evidence::rounding(&self.model, total);
+        let fell = F::NAME == "float64" && objective < before - dropped - lost;
         debug_assert!(!fell, "the objective fell from {before} to {objective}");
         Ok(Record {
             index: position.pass,

@@ -4,7 +4,8 @@ use crate::error::Result;
 use crate::likelihood::FromParameters;
 use crate::likelihood::diagonal_gaussian::{DiagonalGaussian, NormalGamma};
 use crate::likelihood::evidence::{
-    Evidence, FLOOR, GammaMoments, Given, MeanTerm, gamma_divergence, mean_divergence, mean_precision, shape,
+    Evidence, GammaMoments, Given, MeanTerm, dual_rate, gamma_divergence, least_rate, mean_divergence, mean_precision,
+    shape,
 };
 use crate::parameters::{Parameters, Value, vector};
 use crate::suffstats::Sufficient;
@@ -63,7 +64,7 @@ impl Evidence for DiagonalGaussian {
             return Ok(found);
         }
         if rate_is_free {
-            found = found.with([("rate", vector(dual_rates(&model, &occupied)))]);
+            found = found.with([("rate", vector(dual_rates(&model, &occupied, start.prior())))]);
             model = Self::build(&found, self.frame().clone())?;
         }
         let mut moments: Vec<GammaMoments> =
@@ -74,7 +75,7 @@ impl Evidence for DiagonalGaussian {
             if shape_is_free { shape(now.shape, &moments, (!rate_is_free).then_some(&rates[..])) } else { now.shape };
         found = found.with([("shape", Value::Number(a))]);
         if rate_is_free {
-            let rate = |(own, start): (&GammaMoments, &NormalGamma)| own.rate(a).max(2.0 * FLOOR * a * start.rate);
+            let rate = |(own, start): (&GammaMoments, &NormalGamma)| own.rate(a).max(least_rate(a, start.rate));
             found = found.with([("rate", vector(moments.iter().zip(start.prior()).map(rate).collect()))]);
         }
         Ok(found)
@@ -82,7 +83,7 @@ impl Evidence for DiagonalGaussian {
 }
 
 /// The rates by the other bound in the columns where components have few rows beside the shape; elsewhere as they are.
-fn dual_rates(model: &DiagonalGaussian, occupied: &[Sufficient<'_>]) -> Vec<f64> {
+fn dual_rates(model: &DiagonalGaussian, occupied: &[Sufficient<'_>], start: &[NormalGamma]) -> Vec<f64> {
     let prior = model.prior();
     // By column: rows, components, and sum 2 a (b_0 - b_0^2 / b).
     let mut sums = vec![(0.0, 0.0, 0.0); prior.len()];
@@ -92,8 +93,8 @@ fn dual_rates(model: &DiagonalGaussian, occupied: &[Sufficient<'_>]) -> Vec<f64>
         sums[j].1 += 1.0;
         sums[j].2 += 2.0 * own.shape * rate * (own.rate - rate) / own.rate;
     }
-    let rate = |(own, (n, number, sum)): (&NormalGamma, (f64, f64, f64))| {
-        if n > 0.0 && n < 2.0 * own.shape * number { sum / n } else { own.rate }
+    let rate = |((own, start), sums): ((&NormalGamma, &NormalGamma), (f64, f64, f64))| {
+        dual_rate((own.shape, own.rate), (start.shape, start.rate), sums)
     };
-    prior.iter().zip(sums).map(rate).collect()
+    prior.iter().zip(start).zip(sums).map(rate).collect()
 }

@@ -13,8 +13,10 @@ pub const GUARD: f64 = 0.001;
 const LEAST_COUNT: f64 = 1e-6;
 /// Estimated scales stay above this fraction of that of the start times their degrees of freedom (mathematics 10.6).
 pub const FLOOR: f64 = 1e-6;
-/// Range of estimated shapes and pseudo-counts.
+/// Range of estimated shapes of rates.
 pub const SHAPES: Range = Range::closed(1e-6, 1e9);
+/// Range of estimated shapes of precisions, which are half of the degrees of freedom: at least one of these.
+const PRECISION_SHAPES: Range = Range::closed(0.5, 5e8);
 
 /// The base measure of a likelihood as a function of its components. Parameters are complete, in the data's units.
 pub trait Evidence {
@@ -97,6 +99,28 @@ pub fn maximum_at(from: f64, range: Range, mut derivative: impl FnMut(f64) -> f6
     near.exp()
 }
 
+/// The positive root of `p b^2 + m b = q`, for p > 0 and q >= 0.
+pub fn dual_root(m: f64, p: f64, q: f64) -> f64 {
+    let root = (m * m + 4.0 * p * q).sqrt();
+    if m > 0.0 { 2.0 * q / (m + root) } else { (root - m) / (2.0 * p) }
+}
+
+/// The rate of a Gamma base measure by the other bound, which is quick where components have few values beside twice the
+/// shape; elsewhere as it is. `n`: values of `number` components, `sum`: of their `2 a (b_0 - b_0^2 / b)`.
+pub fn dual_rate((a, b): (f64, f64), start: (f64, f64), (n, number, sum): (f64, f64, f64)) -> f64 {
+    if n <= 0.0 || n >= 2.0 * a * number {
+        return b;
+    }
+    // As the scales of matrices, with nu = 2 a and B = 2 b.
+    let scale = dual_root(n - 2.0 * GUARD * a, GUARD * start.0 / start.1, 2.0 * sum);
+    (0.5 * scale).max(least_rate(a, start.1))
+}
+
+/// The least rate under a shape, from that of the start (mathematics 10.6).
+pub fn least_rate(shape: f64, start: f64) -> f64 {
+    2.0 * FLOOR * shape * start
+}
+
 /// What a component, or one of its columns, says of the precision of the prior mean: with `t = kappa_0 n / (kappa_0 +
 /// n)` its log marginal likelihood falls by `slope / (1 + curve t)` for each unit of t (mathematics 10.2).
 #[derive(Debug, Clone, Copy)]
@@ -163,11 +187,11 @@ pub fn shape(now: f64, moments: &[GammaMoments], rates: Option<&[f64]>) -> f64 {
     match rates {
         None => {
             let mean_excess = moments.iter().map(excess).sum::<f64>() / number;
-            maximum_at(now, SHAPES, |shape| log_less_digamma(shape) - mean_excess)
+            maximum_at(now, PRECISION_SHAPES, |shape| log_less_digamma(shape) - mean_excess)
         }
         Some(rates) => {
             let target = moments.iter().zip(rates).map(|(own, rate)| own.number * rate.ln() + own.log).sum::<f64>();
-            maximum_at(now, SHAPES, |shape| target / number - digamma(shape))
+            maximum_at(now, PRECISION_SHAPES, |shape| target / number - digamma(shape))
         }
     }
 }

@@ -2,7 +2,7 @@
 
 use crate::error::{Error, Result};
 use crate::likelihood::Frame;
-use crate::likelihood::evidence::{Evidence, FLOOR, GUARD, Given, MeanTerm, maximum_at, mean_precision};
+use crate::likelihood::evidence::{Evidence, FLOOR, GUARD, Given, MeanTerm, dual_root, maximum_at, mean_precision};
 use crate::likelihood::normal_wishart::NormalWishart;
 use crate::likelihood::wishart::NormalWishartModel;
 use crate::linalg::{cholesky, log_determinant_from_cholesky, symmetric_eigen};
@@ -122,30 +122,41 @@ fn inverse(d: usize, matrix: &[f64]) -> Result<Vec<f64>> {
     Ok(sum.mean)
 }
 
-/// The scale with eigenvalues of at least [`FLOOR`] times nu_0 in the metric of that of the start: the largest evidence
-/// among such scales (mathematics 10.6).
-fn above_floor(d: usize, mut scale: Vec<f64>, dof: f64, start: &NormalWishart) -> Result<Vec<f64>> {
-    let floor = FLOOR * dof;
-    let of_start = start.scale();
-    let mut rest: Vec<f64> = scale.iter().zip(&of_start).map(|(b, v)| b - floor * v).collect();
-    if cholesky(d, &mut rest).is_ok() {
-        return Ok(scale);
-    }
-    // L^-1 B L^-T with the factor L of the start.
-    let half = start.solve_lower_matrix(&scale);
+/// Eigenvalues and eigenvectors of `F^-1 M F^-T` with the factor F of the scale of the start: M in its metric.
+fn seen_from(start: &NormalWishart, matrix: &[f64]) -> Result<(Vec<f64>, Vec<f64>)> {
+    let d = start.dimension();
+    let half = start.solve_lower_matrix(matrix);
     let turned: Vec<f64> = (0..d * d).map(|at| half[at % d * d + at / d]).collect();
-    let (values, vectors) = symmetric_eigen(d, &start.solve_lower_matrix(&turned))?;
-    scale.fill(0.0);
+    symmetric_eigen(d, &start.solve_lower_matrix(&turned))
+}
+
+/// The matrix of these eigenvalues in that metric.
+fn of_eigen(start: &NormalWishart, values: &[f64], vectors: &[f64]) -> Vec<f64> {
+    let d = start.dimension();
+    let mut matrix = vec![0.0; d * d];
     for (value, vector) in values.iter().zip(vectors.chunks_exact(d)) {
         let lifted: Vec<f64> =
             (0..d).map(|i| (0..=i).map(|j| start.factor[j * d + i] * vector[j]).sum::<f64>()).collect();
         for j in 0..d {
             for i in 0..d {
-                scale[j * d + i] += value.max(floor) * lifted[i] * lifted[j];
+                matrix[j * d + i] += value * lifted[i] * lifted[j];
             }
         }
     }
-    Ok(scale)
+    matrix
+}
+
+/// The scale with eigenvalues of at least [`FLOOR`] times nu_0 in the metric of that of the start: the largest evidence
+/// among such scales (mathematics 10.6).
+fn above_floor(d: usize, scale: Vec<f64>, dof: f64, start: &NormalWishart) -> Result<Vec<f64>> {
+    let floor = FLOOR * dof;
+    let mut rest: Vec<f64> = scale.iter().zip(start.scale()).map(|(b, v)| b - floor * v).collect();
+    if cholesky(d, &mut rest).is_ok() {
+        return Ok(scale);
+    }
+    let (mut values, vectors) = seen_from(start, &scale)?;
+    values.iter_mut().for_each(|value| *value = value.max(floor));
+    Ok(of_eigen(start, &values, &vectors))
 }
 
 /// The model with other parameters of its base measure.
@@ -192,7 +203,8 @@ impl<M: NormalWishartModel> Evidence for M {
         let mut moments = PrecisionMoments::of(&model, &occupied)?;
         let n: f64 = occupied.iter().map(|own| own.count).sum();
         if scale_is_free && n < model.prior().dof * occupied.len() as f64 {
-            found = found.with([("scale", table(d, dual_scale(&model, &moments, &occupied, n)))]);
+            let scale = dual_scale(&model, &moments, start.prior(), &occupied)?;
+            found = found.with([("scale", table(d, scale))]);
             model = rebuilt(self, &found)?;
             moments = PrecisionMoments::of(&model, &occupied)?;
         }
@@ -214,20 +226,27 @@ impl<M: NormalWishartModel> Evidence for M {
     }
 }
 
-/// The scale by the other bound, which is quick where components have few rows beside nu_0: `1/N sum nu (B_0 - B_0 B^-1
-/// B_0)`.
+/// The scale by the other bound, which is quick where components have few rows beside nu_0: the solution of `B P B + m B
+/// = Q` with `Q = sum nu (B_0 - B_0 B^-1 B_0)`, `m = N - tau nu_0` and `P = tau nu_p B_p^-1` of the guard.
 fn dual_scale<M: NormalWishartModel>(
     model: &M,
     moments: &PrecisionMoments,
+    start: &NormalWishart,
     occupied: &[Sufficient<'_>],
-    n: f64,
-) -> Vec<f64> {
+) -> Result<Vec<f64>> {
     let prior = model.prior();
     let (d, scale) = (prior.dimension(), prior.scale());
     let dofs: f64 = occupied.iter().map(|own| prior.dof + own.count).sum();
     let half = product(d, &scale, &moments.mean);
     let both = product(d, &half, &scale);
-    symmetric(d, scale.iter().zip(&both).map(|(b, bmb)| (dofs * b - bmb) / n).collect())
+    let q: Vec<f64> = scale.iter().zip(&both).map(|(b, bmb)| dofs * b - bmb).collect();
+    let (mut values, vectors) = seen_from(start, &symmetric(d, q))?;
+    let n: f64 = occupied.iter().map(|own| own.count).sum();
+    let of_guard = GUARD * start.dof;
+    for value in &mut values {
+        *value = dual_root(n - GUARD * prior.dof, of_guard, value.max(0.0)).max(FLOOR * prior.dof);
+    }
+    Ok(symmetric(d, of_eigen(start, &values, &vectors)))
 }
 
 /// `a b` of two column-major matrices.

@@ -98,7 +98,8 @@ def assert_sound(fit: sb.Fit, rows: np.ndarray, total: float) -> None:
     """Everything finite, the bound monotone, the masses right."""
     bounds = np.array([record.objective for record in fit.history])
     assert np.isfinite(bounds).all()
-    assert (np.diff(bounds) >= -1e-9 * (1.0 + np.abs(bounds[1:]))).all()
+    # Scales that are estimated may lose digits in directions without scatter.
+    assert (np.diff(bounds) >= -1e-7 * (1.0 + np.abs(bounds[1:]))).all()
     assert fit.counts.sum() == pytest.approx(total, rel=1e-9)
     for values in (*fit.components.values(), fit.weights, fit.log_predictive(rows), fit.predict_proba(rows)):
         assert np.isfinite(values).all()

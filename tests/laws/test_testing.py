@@ -213,7 +213,7 @@ def test_a_falling_bound_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
     history = sb.Fit.history.fget
     monkeypatch.setattr(sb.Fit, "history", property(lambda fit: history(fit)[::-1]))
     message = raised(testing.check_monotone_bound)
-    assert "the bound after pass" in message
+    assert "the objective after pass" in message
     assert "allowed" in message
     assert "1e-09 of the terms of the bound" in message
 

@@ -113,7 +113,8 @@ def test_a_fit_goes_on_in_its_own_coordinates() -> None:
     fit = fitted(rows)
     for model in (FULL, fit.model):
         again = fitted(rows, model.likelihood, init=fit)
-        assert again.elbo == pytest.approx(fit.elbo, rel=1e-6)
+        # The base measure is estimated a little further.
+        assert again.elbo == pytest.approx(fit.elbo, rel=1e-5)
         assert again.support.dependent == fit.support.dependent
 
 
@@ -131,7 +132,7 @@ def test_the_shown_model_leaves_the_same_out(own: type) -> None:
     rows = np.column_stack([blobs() * [1e-3, 1.0, 50.0], np.full(400, 7.0)])
     rows = rows if own is sb.DiagonalGaussian else np.column_stack([rows, rows[:, :3] @ [1.0, 2.0, -3.0]])
     algorithm = sb.Full(max_passes=3)
-    fit = fitted(rows, own(), algorithm=algorithm, n_components=5)
+    fit = fitted(rows, own(prior="rule"), algorithm=algorithm, n_components=5)
     again = fitted(rows, fit.model.likelihood, algorithm=algorithm, n_components=5)
     assert (again.support.constant, again.support.dependent) == (fit.support.constant, fit.support.dependent)
     assert again.elbo == pytest.approx(fit.elbo, rel=1e-12)

@@ -1,5 +1,6 @@
 """Units of columns: other units and another origin change nothing but units."""
 
+import dataclasses
 from collections.abc import Callable
 
 import numpy as np
@@ -81,7 +82,8 @@ def test_the_shown_model_is_the_model(name: str) -> None:
     """What `Fit.model` shows, given as parameters, is the same model to the last bit."""
     rows = blobs() * ([1e-3, 5.0, 1e4] if LIKELIHOODS[name][1] else 300.0)
     algorithm = sb.Full(max_passes=4)
-    fit = sb.fit(sb.Mixture(likelihood=LIKELIHOODS[name][0]()), rows, algorithm, n_components=5, progress=False)
+    ruled = dataclasses.replace(LIKELIHOODS[name][0](), prior="rule")
+    fit = sb.fit(sb.Mixture(likelihood=ruled), rows, algorithm, n_components=5, progress=False)
     again = sb.fit(fit.model, rows, algorithm, n_components=5, progress=False)
     assert (again.elbo, again.model) == (fit.elbo, fit.model)
 

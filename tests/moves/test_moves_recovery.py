@@ -188,7 +188,7 @@ def test_clusters_that_hide_in_each_other() -> None:
     grid = 2.0 * np.stack(np.meshgrid(*[np.arange(3.0)] * 3), axis=-1).reshape(-1, 3)
     labels = rng.integers(len(grid), size=50_000)
     rows = grid[labels] + rng.standard_normal((50_000, 3))
-    model = sb.Mixture(likelihood=sb.Gaussian(), process=sb.DirichletProcess())
+    model = sb.Mixture(likelihood=sb.Gaussian(prior="rule"), process=sb.DirichletProcess())
     grown = sb.fit(model, rows, sb.Memoized(max_passes=30, moves=MOVES["births"]), progress=False)
     true = sb.fit(model, rows, sb.Memoized(max_passes=15), init=labels, progress=False)
     assert grown.elbo > true.elbo

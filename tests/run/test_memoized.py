@@ -212,7 +212,7 @@ def test_shuffled_batches_are_spread_over_the_rows() -> None:
     """Sorted rows: runs see one cluster each and go astray early, a permutation does not."""
     rng = np.random.default_rng(7)
     rows = np.sort(rng.normal(0.0, 1.0, (2000, 1)) + rng.choice([-4.0, 0.0, 4.0], (2000, 1)), axis=0)
-    model = sb.Mixture(likelihood=sb.Gaussian(), process=sb.DirichletProcess())
+    model = sb.Mixture(likelihood=sb.Gaussian(prior="rule"), process=sb.DirichletProcess())
 
     def first_bound(shuffle: bool) -> float:
         algorithm = sb.Memoized(batches=10, shuffle=shuffle, max_passes=1, tol=0.0)

@@ -3,9 +3,10 @@
 use crate::error::Result;
 use crate::likelihood::FromParameters;
 use crate::likelihood::evidence::{
-    Evidence, FLOOR, GUARD, GammaMoments, Given, MeanTerm, gamma_divergence, mean_divergence, mean_precision, shape,
+    Evidence, GUARD, GammaMoments, Given, MeanTerm, dual_rate, gamma_divergence, least_rate, mean_divergence,
+    mean_precision, shape,
 };
-use crate::likelihood::spherical_gaussian::{Base, SphericalGaussian};
+use crate::likelihood::spherical_gaussian::{Base, SphericalGaussian, SphericalPosterior};
 use crate::parameters::{Parameters, Value};
 use crate::suffstats::Sufficient;
 
@@ -21,6 +22,16 @@ impl SphericalGaussian {
         };
         let terms: Vec<MeanTerm> = occupied.iter().map(term).collect();
         mean_precision(self.prior.kappa, start.prior.kappa, self.d(), &terms)
+    }
+
+    /// The rate by the bound that is quick for few rows.
+    fn dual_rate(&self, occupied: &[Sufficient<'_>], start: &Self) -> f64 {
+        let rate = self.prior.rate;
+        let sum = |own: SphericalPosterior| 2.0 * own.shape * rate * (own.rate - rate) / own.rate;
+        let sums: f64 = occupied.iter().map(|component| sum(self.posterior(*component))).sum();
+        let n: f64 = occupied.iter().map(|own| own.count * self.d()).sum();
+        let of_start = (start.prior.shape, start.prior.rate);
+        dual_rate((self.prior.shape, rate), of_start, (n, occupied.len() as f64, sums))
     }
 
     /// The same under the product, by moment matching.
@@ -59,6 +70,11 @@ impl Evidence for SphericalGaussian {
             found = found.with([("mean_precision", Value::Number(precision))]);
             model = Self::build(&found, self.frame.clone())?;
         }
+        if given.is_free("rate") && self.base == Base::Conjugate {
+            let rate = model.dual_rate(&occupied, &start);
+            found = found.with([("rate", Value::Number(rate))]);
+            model = Self::build(&found, self.frame.clone())?;
+        }
         let mut moments = GammaMoments::of_start(start.prior.shape, start.prior.rate);
         for own in occupied.iter().map(|component| model.posterior(*component)) {
             moments.add(own.shape, own.rate);
@@ -70,7 +86,7 @@ impl Evidence for SphericalGaussian {
             found = found.with([("shape", Value::Number(a))]);
         }
         if rate_is_free {
-            let rate = moments.rate(a).max(2.0 * FLOOR * a * start.prior.rate);
+            let rate = moments.rate(a).max(least_rate(a, start.prior.rate));
             found = found.with([("rate", Value::Number(rate))]);
         }
         Ok(found)
