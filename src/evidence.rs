@@ -1,9 +1,11 @@
 //! The base measure raised to its evidence, between passes (mathematics 10).
 
 use crate::error::Result;
-use crate::likelihood::{FLOOR, GUARD, Given};
+use crate::likelihood::{GUARD, Given};
+use crate::linalg::cholesky;
 use crate::model::Model;
 use crate::parallel::try_map;
+use crate::parameters::Parameters;
 use crate::simd::Scalar;
 use crate::suffstats::Summary;
 
@@ -24,12 +26,22 @@ pub fn guard<F: Scalar>(model: &Model<F>) -> Result<f64> {
     }
 }
 
-/// What the log determinants of estimated scales lose to rounding, nats. They may fall to [`FLOOR`] of those of the
-/// start, which have a ridge of 1e-3 in directions without scatter.
+/// What the log determinants of estimated scales may lose to rounding, nats: a scatter that is the difference of
+/// squares has an error of their rounding, which counts beside the smallest variance that the scale allows.
 pub fn rounding<F: Scalar>(model: &Model<F>, summary: &Summary) -> f64 {
-    let (d, k) = (model.likelihood.dimension() as f64, summary.n_components() as f64);
-    let is_estimated = model.base.estimated.is_some();
-    if is_estimated { f64::EPSILON / (1e-3 * FLOOR) * d * (summary.mass + k * (d + 2.0)) } else { 0.0 }
+    let Some(estimated) = &model.base.estimated else { return 0.0 };
+    let scale = |parameters: &Parameters| parameters.square("scale").ok().flatten().map(|(d, own)| (d, own.to_vec()));
+    let (Some((d, mut own)), Some((_, start))) = (scale(&model.base.parameters), scale(&estimated.start)) else {
+        return 0.0;
+    };
+    if cholesky(d, &mut own).is_err() {
+        return f64::INFINITY;
+    }
+    let share = |j: usize| start[j * (d + 1)] / own[j * (d + 1)].powi(2);
+    let worst = (0..d).map(share).fold(1.0, f64::max);
+    let dof = model.base.parameters.number("dof").ok().flatten().unwrap_or(0.0);
+    let dofs = summary.mass + summary.n_components() as f64 * dof;
+    f64::EPSILON * worst * d as f64 * (1.0 + summary.mass) * dofs
 }
 
 /// The part of the objective that depends on the base measure.

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::ops::Range;
 
-use crate::data::resolution::Distinct;
+use crate::data::resolution::{Distinct, MOST_ROWS};
 use crate::data::{Allowed, Coordinates, Csr, Dataset, Needs, RowUnits};
 use crate::error::{Error, Result};
 use crate::hash::fingerprint;
@@ -37,7 +37,7 @@ pub struct Moments {
     pub least: Vec<f64>,
     /// The largest one, (D,); empty for sparse rows.
     pub most: Vec<f64>,
-    /// Number of distinct rows of positive weight, counted up to D + 2, where the covariance is needed; otherwise 0.
+    /// Number of distinct rows of positive weight, counted as far as anything depends on it.
     pub n_distinct: usize,
     /// The step of a rounded column, 0 for a continuous one, (D,); zeros where no likelihood asks for it.
     pub resolution: Vec<f64>,
@@ -122,7 +122,8 @@ pub fn moments_and_resolution<F: Scalar>(
     Vec::<f64>::new().try_reserve_exact(room.saturating_mul(d)).map_err(|_| {
         Error::invalid("data", format!("{d} columns"), format!("of so few columns that {what} fit in memory"))
     })?;
-    let sought = Sought { rows: if needs == Needs::Covariance { d + 2 } else { 0 }, resolution };
+    let of_rank = if needs == Needs::Covariance { d + 2 } else { 0 };
+    let sought = Sought { rows: of_rank.max(if resolution { MOST_ROWS } else { 0 }), resolution };
     let means = Means::of(data, sought, allowed, missing, cancel)?;
     let (variance, covariance) = match needs {
         Needs::Means => (Vec::new(), Vec::new()),
@@ -243,7 +244,7 @@ impl Means {
             *value = zero.to_f64() + if mass > 0.0 { *value / mass } else { 0.0 };
         }
         let (Extremes { least, most }, n_distinct, fingerprint) = (extremes, rows.len(), total.fingerprint);
-        let resolution = distinct.resolution::<F>();
+        let resolution = distinct.resolution::<F>(if d > 1 { n_distinct } else { n_rows });
         Ok(Self { n_rows, mass, masses, mean, largest, least, most, n_distinct, resolution, fingerprint })
     }
 }

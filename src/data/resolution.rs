@@ -5,9 +5,11 @@ use crate::real::Real;
 /// Columns with more distinct values than this are continuous.
 const MOST_VALUES: usize = 4096;
 
-/// A column is on a grid where, on average, more rows than this share a value. Two would be those of data that are
-/// given twice.
+/// A column is on a grid where, on average, more different rows than this share a value: rows of a table that is given
+/// several times are not different.
 const ROWS_PER_VALUE: usize = 2;
+/// More different rows than this need not be counted.
+pub(super) const MOST_ROWS: usize = ROWS_PER_VALUE * MOST_VALUES + 1;
 
 /// The distinct values of each column, as far as they are few.
 #[derive(Debug, Clone)]
@@ -58,8 +60,8 @@ impl Distinct {
     }
 
     /// For each column that is on a grid the smallest gap between values, beyond what rounding to `F` leaves; 0 for the
-    /// others, (D,).
-    pub(super) fn resolution<F: Real>(&self) -> Vec<f64> {
+    /// others, (D,). `n_distinct`: how many different rows there are; of a single column, which cannot tell, of all.
+    pub(super) fn resolution<F: Real>(&self, n_distinct: usize) -> Vec<f64> {
         let share = if F::NAME == "float32" { 1e-6 } else { 1e-9 };
         let of = |Values { own, .. }: &Values| {
             let largest = own.iter().fold(0.0_f64, |largest, value| largest.max(value.abs()));
@@ -67,7 +69,7 @@ impl Distinct {
             let least = gaps.fold(f64::INFINITY, f64::min);
             if least.is_finite() { least } else { 0.0 }
         };
-        let is_grid = |values: &&Values| values.n_rows > ROWS_PER_VALUE * values.own.len();
+        let is_grid = |values: &&Values| values.n_rows.min(n_distinct) > ROWS_PER_VALUE * values.own.len();
         self.columns.iter().map(|column| column.as_ref().filter(is_grid).map_or(0.0, of)).collect()
     }
 }
@@ -106,7 +108,7 @@ mod tests {
             let part = all.of_block(block, |_| 1.0);
             all.add(part);
         }
-        all.resolution::<f64>()[0]
+        all.resolution::<f64>(usize::MAX)[0]
     }
 
     proptest! {
@@ -138,13 +140,14 @@ mod tests {
     fn rounding_is_no_gap() {
         assert_eq!(found(&[vec![1.0, 1.0 + 1e-12, 3.0, f64::NAN]]), 3.0 - (1.0 + 1e-12));
         let single = Distinct::new(1, true).of_block(&[1.0_f32, 1.000_000_1, 3.0].repeat(3), |_| 1.0);
-        assert_eq!(single.resolution::<f32>(), [3.0 - f64::from(1.000_000_1_f32)]);
+        assert_eq!(single.resolution::<f32>(9), [3.0 - f64::from(1.000_000_1_f32)]);
         // Rows without weight do not count.
         let rows = [1.0, 1.5, 2.0].repeat(3);
         let heavy = Distinct::new(1, true).of_block(&rows, |row| f64::from(u8::from(row % 3 != 1)));
-        assert_eq!(heavy.resolution::<f64>(), [1.0]);
+        assert_eq!(heavy.resolution::<f64>(9), [1.0]);
+        assert_eq!(heavy.resolution::<f64>(4), [0.0]);
         // Data that are given twice are on no grid.
         let twice = Distinct::new(1, true).of_block(&rows[..6], |_| 1.0);
-        assert_eq!(twice.resolution::<f64>(), [0.0]);
+        assert_eq!(twice.resolution::<f64>(6), [0.0]);
     }
 }

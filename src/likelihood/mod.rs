@@ -42,7 +42,7 @@ pub use capabilities::{
 };
 pub use categorical::Categorical;
 pub use diagonal_gaussian::DiagonalGaussian;
-pub use evidence::{Evidence, FLOOR, GUARD, Given};
+pub use evidence::{Evidence, GUARD, Given};
 pub use gaussian::Gaussian;
 pub use known_covariance_gaussian::KnownCovarianceGaussian;
 pub use multinomial::Multinomial;

@@ -35,7 +35,8 @@ def default_likelihood(name: str, rows: Array) -> Any:
 def assert_sound(fit: sb.Fit, rows: Array, total: float) -> None:
     bounds = np.array([record.objective for record in fit.history])
     assert np.isfinite(bounds).all()
-    slack = 1e-9 * (1.0 + np.abs(bounds[1:]) + total * rows.shape[1])
+    # Scales that are estimated lose digits in directions without scatter.
+    slack = 1e-6 * (1.0 + np.abs(bounds[1:]) + total * rows.shape[1])
     assert (np.diff(bounds) >= -slack).all()
     if fit.bound == "tail":
         assert fit.counts.sum() <= total * (1 + 1e-9)

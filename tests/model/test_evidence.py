@@ -208,7 +208,8 @@ def test_the_bound_of_rounded_rows_is_one_of_their_cells(likelihood: Any) -> Non
     given = {"Gaussian": {"dof": 3.0, "scale": [[2.0]]}}.get(likelihood.__name__, {"shape": 1.5, "rate": 1.0})
     model = likelihood(mean=[0.0], mean_precision=0.5, resolution=0.25, **given)
     rows = np.array([[0.0], [1.0], [1.0], [3.0]])
-    fit = sb.fit(sb.Mixture(likelihood=model), rows, sb.Full(moves=()), n_components=1)
+    only = sb.Mixture(likelihood=model, process=sb.FiniteDirichlet(n_components=1))
+    fit = sb.fit(only, rows, sb.Full(moves=()))
 
     def cells(mean: float, precision: float) -> float:
         sd = precision**-0.5

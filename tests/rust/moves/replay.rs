@@ -7,6 +7,7 @@ use stickbreak::component::{ComponentId, Edit, EditLog};
 use stickbreak::data::{ArrayBatches, BatchSource, RowUnits, Rows, Sample};
 use stickbreak::elbo::collapsed;
 use stickbreak::error::Error;
+use stickbreak::evidence;
 use stickbreak::executor::{Executor, InProcess, LocalOptions};
 use stickbreak::global_step::Globals;
 use stickbreak::local_step::{Assign, ByScore, FromTable, Keep, LocalStep, RawScores, Tap};
@@ -42,7 +43,8 @@ struct Adoption {
 }
 
 pub struct Replay<'a> {
-    model: &'a Model<f64>,
+    /// With the base measure of the pass.
+    model: Model<f64>,
     rows: &'a dyn Rows<f64>,
     weights: Option<&'a [f64]>,
     source: &'a ArrayBatches<'a, f64>,
@@ -88,7 +90,7 @@ impl<'a> Replay<'a> {
         }
         let mass = units.total_mass();
         Self {
-            model,
+            model: model.clone(),
             rows,
             weights,
             source,
@@ -107,7 +109,7 @@ impl<'a> Replay<'a> {
     }
 
     pub fn bound(&self) -> f64 {
-        collapsed(self.model, self.memo.total()).expect("definite").total()
+        collapsed(&self.model, self.memo.total()).expect("definite").total()
     }
 
     /// One pass with these moves. Everything that follows from sums is compared with what follows from the
@@ -152,8 +154,22 @@ impl<'a> Replay<'a> {
             }
             Some(_) => {}
         }
+        self.raise_evidence();
         self.pass += 1;
         reports
+    }
+
+    /// Between passes the base measure follows its evidence, and the objective rises by what was said.
+    fn raise_evidence(&mut self) {
+        let Some((model, gain)) = evidence::raise(&self.model, self.memo.total()).filter(|_| self.memo.is_complete())
+        else {
+            return;
+        };
+        let objective = |replay: &Self| replay.bound() + evidence::guard(&replay.model).expect("definite");
+        let before = objective(self);
+        self.model = model;
+        self.assert_near(objective(self) - before, gain, "what the base measure gained");
+        assert!(gain >= 0.0);
     }
 
     /// An interrupt leaves all as it was, or comes too late.
@@ -198,7 +214,7 @@ impl<'a> Replay<'a> {
         if before.is_some() {
             let mut alone = self.memo.clone();
             alone.deflate().expect("the same components");
-            let [old, new] = [&known, alone.total()].map(|total| collapsed(self.model, total).expect("definite"));
+            let [old, new] = [&known, alone.total()].map(|total| collapsed(&self.model, total).expect("definite"));
             self.assert_near(new.data + new.entropy, old.data + old.entropy, "empty components");
             // Under a tail, or a prior on the concentration, one more stick has its price (mathematics 7, number 11).
             assert!(new.allocation <= old.allocation + 1e-9 * (1.0 + old.allocation.abs()));
@@ -212,12 +228,12 @@ impl<'a> Replay<'a> {
         memo.deflate().expect("the same components");
         assert!(memo.is_complete());
         self.check_gaps(memo.total());
-        collapsed(self.model, memo.total()).expect("definite").total()
+        collapsed(&self.model, memo.total()).expect("definite").total()
     }
 
     fn visit(&mut self, round: &Round<'_, f64>, batch: usize, at: usize) {
         let version = (self.pass * self.setting.n_batches + at) as u64;
-        let globals = Globals::new(self.model, self.memo.total(), version);
+        let globals = Globals::new(&self.model, self.memo.total(), version);
         let visit = self.executor.visit(batch, &globals, &self.edits, &self.state.plan).expect("finite");
         let mut n_kept = vec![0; self.table.len()];
         let (mut watch, mut count) = (Watch { ids: &globals.ids, rows: &mut self.table }, Count(&mut n_kept));
@@ -248,7 +264,7 @@ impl<'a> Replay<'a> {
             self.deal(&units, &room, proposal.target, &proposal.parts);
             let shares = self.shares_of_parts(proposal.target);
             let ids = &proposal.parts.ids;
-            let sums = run(self.model, &units, ids, &values_of(&units, ids, &shares), &self.cancel);
+            let sums = run(&self.model, &units, ids, &values_of(&units, ids, &shares), &self.cancel);
             assert_same(parts, &sums, "parts of a batch");
             assert_same_gaps(parts, &units, &shares);
         }
@@ -262,9 +278,9 @@ impl<'a> Replay<'a> {
     /// exponentials, where there is room, and else to the first of them.
     fn deal(&mut self, units: &RowUnits<'_, f64>, room: &[Vec<ComponentId>], target: ComponentId, parts: &Globals) {
         let mut scores = vec![Vec::new(); self.table.len()];
-        let scorer = parts.scorer_without_tail(self.model).expect("definite");
+        let scorer = parts.scorer_without_tail(&self.model).expect("definite");
         let raw = RawScores { scorer: scorer.as_ref() };
-        let unused = LocalStep { keep: Keep::Nothing, ..step(self.model, &parts.ids, &raw, &self.cancel) };
+        let unused = LocalStep { keep: Keep::Nothing, ..step(&self.model, &parts.ids, &raw, &self.cancel) };
         unused.run(units, None, &mut [&mut All(&mut scores)]).expect("finite");
         for row in (0..units.len()).map(|unit| units.row_number(unit)) {
             let Some(&share) = self.table[row].get(&target) else { continue };
@@ -380,7 +396,7 @@ impl<'a> Replay<'a> {
             let heads: Vec<_> = proposal.parts.ids.iter().filter(|id| new.contains(id)).copied().collect();
             let units = RowUnits::all(self.rows, self.weights);
             let of_parts = self.shares_of_parts(proposal.target);
-            let groups = groups(self.model, &units, &proposal.parts.ids, &of_parts, heads.len() + 1, &self.cancel);
+            let groups = groups(&self.model, &units, &proposal.parts.ids, &of_parts, heads.len() + 1, &self.cancel);
             for (shares, of_parts) in self.table.iter_mut().zip(&of_parts).filter(|(_, own)| !own.is_empty()) {
                 shares.remove(&proposal.target).expect("a row of the target");
                 for group in &groups {
@@ -406,14 +422,14 @@ impl<'a> Replay<'a> {
         let all = RowUnits::all(self.rows, self.weights);
         let (mine, theirs) = (all.select(&own), all.select(&others));
         let shares: Vec<f64> = own.iter().map(|&row| self.table[row as usize].values().sum()).collect();
-        let mut rest = run(self.model, &theirs, &left, &values_of(&theirs, &left, &self.table), &self.cancel);
+        let mut rest = run(&self.model, &theirs, &left, &values_of(&theirs, &left, &self.table), &self.cancel);
         rest.tail = self.memo.total().tail;
         self.table.iter_mut().for_each(|shares| shares.retain(|id, _| *id != gone));
         for turn in 0..2 {
-            let mut current = run(self.model, &mine, &left, &values_of(&mine, &left, &self.table), &self.cancel);
+            let mut current = run(&self.model, &mine, &left, &values_of(&mine, &left, &self.table), &self.cancel);
             current.add(&rest).expect("the same components");
-            let globals = Globals::new(self.model, &current, turn);
-            let scorer = globals.scorer_without_tail(self.model).expect("definite");
+            let globals = Globals::new(&self.model, &current, turn);
+            let scorer = globals.scorer_without_tail(&self.model).expect("definite");
             let deal = ByScore {
                 scorer: scorer.as_ref(),
                 tail: None,
@@ -423,7 +439,7 @@ impl<'a> Replay<'a> {
                 row_terms: false,
             };
             let mut watch = Watch { ids: &left, rows: &mut self.table };
-            step(self.model, &left, &deal, &self.cancel).run(&mine, None, &mut [&mut watch]).expect("finite");
+            step(&self.model, &left, &deal, &self.cancel).run(&mine, None, &mut [&mut watch]).expect("finite");
             for (&row, share) in own.iter().zip(&shares) {
                 self.table[row as usize].values_mut().for_each(|value| *value *= share);
             }
@@ -456,7 +472,7 @@ impl<'a> Replay<'a> {
             let units = self.source.load(batch).expect("in memory");
             let found = self.memo.batch(batch).expect("visited");
             let expected =
-                run(self.model, &units, &found.ids, &values_of(&units, &found.ids, &self.table), &self.cancel);
+                run(&self.model, &units, &found.ids, &values_of(&units, &found.ids, &self.table), &self.cancel);
             assert_same(found, &expected, "a batch");
             sum.add(found).expect("the same components");
         }
@@ -472,13 +488,13 @@ impl<'a> Replay<'a> {
     /// The bound of the responsibilities, with the components in the order of their counts. A tail is as it was.
     fn bound_from_scratch(&self, ids: &[ComponentId]) -> f64 {
         let units = RowUnits::all(self.rows, self.weights);
-        let mut summary = run(self.model, &units, ids, &values_of(&units, ids, &self.table), &self.cancel);
+        let mut summary = run(&self.model, &units, ids, &values_of(&units, ids, &self.table), &self.cancel);
         let total = self.memo.total();
         (summary.tail, summary.log_base_measure, summary.mass) = (total.tail, total.log_base_measure, total.mass);
         if let Some(order) = falling(&summary) {
             summary.apply(&order).expect("a permutation");
         }
-        collapsed(self.model, &summary).expect("definite").total()
+        collapsed(&self.model, &summary).expect("definite").total()
     }
 
     fn reorder(&mut self) {
