@@ -105,8 +105,8 @@ pub fn dual_root(m: f64, p: f64, q: f64) -> f64 {
     if m > 0.0 { 2.0 * q / (m + root) } else { (root - m) / (2.0 * p) }
 }
 
-/// The rate of a Gamma base measure by the other bound, which is quick where components have few values beside twice the
-/// shape; elsewhere as it is. `n`: values of `number` components, `sum`: of their `2 a (b_0 - b_0^2 / b)`.
+/// The rate of a Gamma base measure by the other bound, which is quick where components have few values beside twice
+/// the shape; elsewhere as it is. `n`: values of `number` components, `sum`: of their `2 a (b_0 - b_0^2 / b)`.
 pub fn dual_rate((a, b): (f64, f64), start: (f64, f64), (n, number, sum): (f64, f64, f64)) -> f64 {
     if n <= 0.0 || n >= 2.0 * a * number {
         return b;

@@ -226,8 +226,8 @@ impl<M: NormalWishartModel> Evidence for M {
     }
 }
 
-/// The scale by the other bound, which is quick where components have few rows beside nu_0: the solution of `B P B + m B
-/// = Q` with `Q = sum nu (B_0 - B_0 B^-1 B_0)`, `m = N - tau nu_0` and `P = tau nu_p B_p^-1` of the guard.
+/// The scale by the other bound, which is quick where components have few rows beside nu_0: the solution of `B P B + m
+/// B = Q` with `Q = sum nu (B_0 - B_0 B^-1 B_0)`, `m = N - tau nu_0` and `P = tau nu_p B_p^-1` of the guard.
 fn dual_scale<M: NormalWishartModel>(
     model: &M,
     moments: &PrecisionMoments,
