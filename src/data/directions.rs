@@ -269,10 +269,11 @@ mod tests {
 
     #[test]
     fn moments_know_the_range_and_the_resolution() {
-        let (data, own) = seen(&[0.0, 64.0, 1.0, 32.0, 3.0, 16.0, 2.0, 48.0, 4.0, 100.0], 2);
-        assert_eq!((data.least.clone(), data.most.clone()), (vec![0.0, 16.0], vec![4.0, 100.0]));
+        let pairs = [0.0, 1.0, 3.0].into_iter().flat_map(|x| [16.0, 32.0, 64.0].into_iter().flat_map(move |y| [x, y]));
+        let (data, own) = seen(&pairs.collect::<Vec<_>>(), 2);
+        assert_eq!((data.least.clone(), data.most.clone()), (vec![0.0, 16.0], vec![3.0, 64.0]));
         assert_eq!(data.resolution, [1.0, 16.0]);
-        assert_eq!(data.seen_through(&own).resolution, [0.5, 0.5]);
-        assert_eq!(own.to_parts()[0], [2.0, 32.0]);
+        assert_eq!(data.seen_through(&own).resolution, [1.0, 1.0]);
+        assert_eq!(own.to_parts()[0], [1.0, 16.0]);
     }
 }

@@ -184,8 +184,8 @@ impl Standing {
 
     /// Keeps a fit with a higher objective than all before; one without is the best only where there is no other.
     fn keep(&mut self, fit: Fitted) -> Result<()> {
-        let value =
-            |fit: &Fitted| Ok(fit.objective().map(|value| if value.is_nan() { f64::NEG_INFINITY } else { value })?);
+        let or_least = |value: f64| if value.is_nan() { f64::NEG_INFINITY } else { value };
+        let value = |fit: &Fitted| fit.objective().map(or_least);
         let is_best = match &self.best {
             Some(best) => value(&fit)? > value(best)?,
             None => true,

@@ -280,7 +280,9 @@ impl CountFamily for Betas {
             let side = |cell: &Cell| Side { own: cell.s, sum: cell.s + cell.f, ..Side::of(cell) };
             let others: Vec<f64> = columns.iter().map(|own| own.failures).collect();
             let value = best_side(columns[0].successes, start.0[0].successes, &others, cells.iter().map(side));
-            columns.iter_mut().for_each(|own| own.successes = value);
+            for own in &mut columns {
+                own.successes = value;
+            }
             found = found.with([("successes", vector(vec![value; d]))]);
         }
         if given.is_free("failures") {

@@ -73,8 +73,7 @@ pub fn maximum_at(from: f64, range: Range, mut derivative: impl FnMut(f64) -> f6
             return near.exp();
         }
         let at_far = derivative(far.exp());
-        // Also where it is not a number: nothing is found there.
-        if !(direction * at_far > 0.0) {
+        if at_far.is_nan() || direction * at_far <= 0.0 {
             break (far, at_far);
         }
         (near, at_near, step) = (far, at_far, 2.0 * step);

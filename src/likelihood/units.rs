@@ -116,6 +116,10 @@ pub fn in_coordinates(name: &str, given: &Parameters, coordinates: &Coordinates)
                 Some((_, data)) => Some(table(coordinates.rank(), coordinates.lower_matrix(data))),
                 None => None,
             },
+            (Measure::Dof, Value::Number(number)) if *number <= d as f64 - 1.0 => {
+                let allowed = format!("greater than D - 1 = {}", d - 1);
+                return Err(Error::invalid(*name, value, allowed));
+            }
             (Measure::Dof, Value::Number(number)) => Some(Value::Number(number - n_lost)),
             // A word, or what the likelihood refuses.
             _ => None,

@@ -155,7 +155,9 @@ fn above_floor(d: usize, scale: Vec<f64>, dof: f64, start: &NormalWishart) -> Re
         return Ok(scale);
     }
     let (mut values, vectors) = seen_from(start, &scale)?;
-    values.iter_mut().for_each(|value| *value = value.max(floor));
+    for value in &mut values {
+        *value = value.max(floor);
+    }
     Ok(of_eigen(start, &values, &vectors))
 }
 
@@ -220,7 +222,7 @@ impl<M: NormalWishartModel> Evidence for M {
         }
         if scale_is_free {
             let scale = above_floor(d, moments.scale(dof, d)?, dof, start.prior())?;
-            found = found.with([("scale", table(d, symmetric(d, scale)))]);
+            found = found.with([("scale", table(d, symmetric(d, &scale)))]);
         }
         Ok(found)
     }
@@ -240,13 +242,13 @@ fn dual_scale<M: NormalWishartModel>(
     let half = product(d, &scale, &moments.mean);
     let both = product(d, &half, &scale);
     let q: Vec<f64> = scale.iter().zip(&both).map(|(b, bmb)| dofs * b - bmb).collect();
-    let (mut values, vectors) = seen_from(start, &symmetric(d, q))?;
+    let (mut values, vectors) = seen_from(start, &symmetric(d, &q))?;
     let n: f64 = occupied.iter().map(|own| own.count).sum();
     let of_guard = GUARD * start.dof;
     for value in &mut values {
         *value = dual_root(n - GUARD * prior.dof, of_guard, value.max(0.0)).max(FLOOR * prior.dof);
     }
-    Ok(symmetric(d, of_eigen(start, &values, &vectors)))
+    Ok(symmetric(d, &of_eigen(start, &values, &vectors)))
 }
 
 /// `a b` of two column-major matrices.
@@ -261,6 +263,6 @@ fn product(d: usize, a: &[f64], b: &[f64]) -> Vec<f64> {
 }
 
 /// The mean of a matrix and its transpose.
-fn symmetric(d: usize, matrix: Vec<f64>) -> Vec<f64> {
+fn symmetric(d: usize, matrix: &[f64]) -> Vec<f64> {
     (0..d * d).map(|at| 0.5 * (matrix[at] + matrix[at % d * d + at / d])).collect()
 }

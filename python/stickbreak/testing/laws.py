@@ -5,6 +5,7 @@ takes a model, rows and an algorithm, makes the fits it needs, and compares numb
 the package: none needs to know a formula, so each holds of every likelihood and process.
 """
 
+import warnings
 from collections.abc import Sequence
 from typing import Any, TypedDict, Unpack
 
@@ -12,6 +13,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from stickbreak import checks
+from stickbreak.errors import SupportWarning
 from stickbreak.io import arrays
 from stickbreak.io.arrays import DenseRows
 from stickbreak.model.mixture import Mixture
@@ -373,7 +375,10 @@ def check_laws(
 def _fit(
     model: Mixture, rows: DenseRows, algorithm: Full | Memoized, options: FitOptions, threads: int | None = None
 ) -> Fit:
-    return run(model, rows, algorithm, threads=threads, progress=False, **options)
+    with warnings.catch_warnings():
+        # Rows are awkward on purpose.
+        warnings.simplefilter("ignore", SupportWarning)
+        return run(model, rows, algorithm, threads=threads, progress=False, **options)
 
 
 def _evaluated(fit: Fit, rows: DenseRows, weights: ArrayLike | None) -> float:

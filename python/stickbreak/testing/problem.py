@@ -92,13 +92,16 @@ def problems(
 
     Examples
     --------
+    >>> import warnings
     >>> from hypothesis import given, settings
     >>> import stickbreak as sb
     >>> from stickbreak.testing import problems
     >>> @settings(max_examples=5)
     ... @given(problems(kinds=["duplicates", "collinear"]))
     ... def test_weights_have_sum_one(problem):
-    ...     fit = sb.fit(problem.model, problem.X, problem.algorithm, **problem.options)
+    ...     with warnings.catch_warnings():
+    ...         warnings.simplefilter("ignore", sb.SupportWarning)
+    ...         fit = sb.fit(problem.model, problem.X, problem.algorithm, **problem.options)
     ...     assert abs(fit.weights.sum() + fit.leftover_weight - 1) < 1e-12
     >>> test_weights_have_sum_one()
     """
