@@ -215,7 +215,7 @@ def test_a_falling_bound_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
     message = raised(testing.check_monotone_bound)
     assert "the objective after pass" in message
     assert "allowed" in message
-    assert "1e-09 of the terms of the bound" in message
+    assert "1e-06 of the terms of the bound" in message
 
 
 def test_a_bound_that_is_no_number_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
