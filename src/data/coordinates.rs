@@ -28,7 +28,7 @@ pub enum Freedom {
 pub struct Dependent {
     /// Which column.
     pub column: usize,
-    /// Its standard deviation.
+    /// Its standard deviation, or what most rows have of it where a few rows make most of it.
     pub spread: f64,
     /// What it gains for each unit of the data in each column that stays, (r,).
     pub slopes: Vec<f64>,
@@ -331,6 +331,16 @@ impl Coordinates {
         }
         off.sort_unstable();
         off
+    }
+
+    /// Narrows the spread of dependent columns to what `spread` says of a column, where that is less.
+    #[must_use]
+    pub fn narrowed(mut self, spread: impl Fn(usize) -> f64) -> Self {
+        for own in &mut self.dependents {
+            let typical = spread(own.column);
+            own.spread = if typical > 0.0 { own.spread.min(typical) } else { own.spread };
+        }
+        self
     }
 
     /// Copies rows as a model sees them to `out`, each less `origin`; `read` copies them as they are.

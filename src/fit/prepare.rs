@@ -6,8 +6,8 @@ use std::sync::Arc;
 
 use crate::component::{ComponentId, EditLog};
 use crate::data::{
-    BatchSource, Coordinates, Dataset, Demands, Domain, Freedom, Informative, Moments, SeenBatches, SeenRows, Strays,
-    informative, moments_and_resolution, strays,
+    BatchSource, Coordinates, Dataset, Demands, Domain, Freedom, Informative, Moments, RowUnits, SeenBatches, SeenRows,
+    Strays, informative, moments_and_resolution, strays,
 };
 use crate::error::{Error, Result};
 use crate::executor::{Executor, InProcess};
@@ -24,6 +24,9 @@ use crate::parameters::Parameters;
 use crate::registry::Feature;
 use crate::rng::{Purpose, key};
 use crate::simd::Scalar;
+
+/// Rows that tell how far most rows spread.
+const FIRST_ROWS: usize = 4096;
 
 /// A run that has not begun.
 pub(super) struct Prepared<'a, F: Scalar> {
@@ -219,6 +222,11 @@ fn seen<F: Scalar>(job: &Job<'_, F>, data: &Moments, cancel: &Cancel) -> Result<
     let entry = likelihood::entry(name)?;
     let about_zero = entry.domain == Some(Domain::Centred);
     let mut own = informative::<F>(data, entry.freedom, about_zero)?;
+    if !own.coordinates.dependents().is_empty() && job.rows.can_seek() {
+        // Beside a row far from all others any two columns depend on each other.
+        let first = job.rows.pick(&(0..job.rows.n_rows().min(FIRST_ROWS) as u32).collect::<Vec<_>>())?;
+        own.coordinates = own.coordinates.narrowed(|column| typical_spread(&first, column));
+    }
     // A few rows off the subspace add little to the moments, but have no density on it.
     if !own.coordinates.dependents().is_empty() && !strays_of(job.rows, &own.coordinates, cancel)?.units.is_empty() {
         own = informative::<F>(data, Freedom::Columns, about_zero)?;
@@ -231,6 +239,21 @@ fn seen<F: Scalar>(job: &Job<'_, F>, data: &Moments, cancel: &Cancel) -> Result<
         own.coordinates = own.coordinates.without_units();
     }
     Ok(own)
+}
+
+/// The median distance from the median of a column, as a standard deviation; 0 where most values are equal.
+fn typical_spread<F: Scalar>(units: &RowUnits<'_, F>, column: usize) -> f64 {
+    let (n, d) = (units.len(), units.dimension());
+    let mut rows = vec![F::ZERO; n * d];
+    units.read(0..n, &vec![F::ZERO; d], &mut rows);
+    let median = |mut values: Vec<f64>| {
+        values.sort_unstable_by(f64::total_cmp);
+        values.get(values.len() / 2).copied().unwrap_or(0.0)
+    };
+    let values: Vec<f64> = rows.chunks_exact(d).map(|row| row[column].to_f64()).filter(|x| !x.is_nan()).collect();
+    let centre = median(values.clone());
+    // Of a normal distribution.
+    1.4826 * median(values.into_iter().map(|x| (x - centre).abs()).collect())
 }
 
 fn strays_of<F: Scalar>(rows: &dyn Dataset<F>, coordinates: &Coordinates, cancel: &Cancel) -> Result<Strays> {

@@ -199,3 +199,10 @@ def test_missing_values_and_constant_columns() -> None:
     np.testing.assert_allclose(variances[:, 3], 0.0, atol=1e-12)
     assert (fit.sample_missing(rows)[:, 3] == 7.0).all()
     assert fit.components["mean_precision"].shape == (fit.n_components, 4)
+
+
+def test_a_row_far_from_all_others_makes_no_column_dependent() -> None:
+    """Its moments alone say that one column is a multiple of the other."""
+    rows = np.random.default_rng(0).normal(np.repeat([[0.0, 0.0], [10.0, 0.0]], 200, axis=0))
+    rows[3] = 1e8
+    assert sb.fit(FULL, rows, progress=False).support.rank == 2
