@@ -228,10 +228,12 @@ impl FromParameters for DiagonalGaussian {
         Self::check(parameters)?;
         let d = data.dimension();
         let shape = parameters.number("shape")?.unwrap_or(1.5);
-        // With shape 3/2 that of `Gaussian` for one column.
+        // With shape 3/2 that of `Gaussian` for one column; however sure the prior is, the precision that it expects is
+        // the same.
+        let rule = |own: f64| shape / 3.0 * (own + ridge(own, &data.variance));
         let rate = parameters
             .positives("rate", Some(d))?
-            .unwrap_or_else(|| data.variance.iter().map(|&own| 0.5 * (own + ridge(own, &data.variance))).collect());
+            .unwrap_or_else(|| data.variance.iter().map(|&own| rule(own)).collect());
         if let Some(j) = (0..d).find(|&j| rate[j] < LEAST_SHARE * data.variance[j]) {
             let found = format!("so small in column {j} that float64 loses it beside the scatter of the data");
             return Err(Error::invalid(

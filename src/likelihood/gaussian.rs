@@ -74,15 +74,16 @@ impl FromParameters for Gaussian {
 
     fn resolve(parameters: &Parameters, data: &Moments) -> Result<Parameters> {
         let d = data.dimension();
+        let dof = parameters.number("dof")?.unwrap_or(d as f64 + 2.0);
         let complete = Parameters::from_pairs([
             ("mean", vector(parameters.vector("mean")?.map_or_else(|| data.mean.clone(), <[f64]>::to_vec))),
             ("mean_precision", Value::Number(parameters.number("mean_precision")?.unwrap_or(0.1))),
-            ("dof", Value::Number(parameters.number("dof")?.unwrap_or(d as f64 + 2.0))),
+            ("dof", Value::Number(dof)),
             (
                 "scale",
                 match parameters.square("scale")? {
                     Some((size, values)) => table(size, values.to_vec()),
-                    None => table(d, default_scale(d, &data.covariance)),
+                    None => table(d, default_scale(d, &data.covariance, dof)),
                 },
             ),
             (RESOLUTION.name, resolved_resolution(parameters, data)?),

@@ -266,7 +266,7 @@ impl FromParameters for SphericalGaussian {
         let variance = if data.mean_variance() > 0.0 { data.mean_variance() } else { 1.0 };
         let ridge = 1e-3 * variance;
         let shape = parameters.number("shape")?.unwrap_or(1.5);
-        let rate = parameters.number("rate")?.unwrap_or(0.5 * (data.mean_variance() + ridge));
+        let rate = parameters.number("rate")?.unwrap_or(shape / 3.0 * (data.mean_variance() + ridge));
         let mean = parameters.vector_of("mean", d)?.map_or_else(|| data.mean.clone(), <[f64]>::to_vec);
         let precision = match (parameters.number("mean_precision")?, base(parameters)?) {
             (Some(precision), _) => precision,

@@ -73,11 +73,14 @@ pub fn check_scale_beside(data: &Moments, scale: &[f64]) -> Result<()> {
 
 /// The default scale: second moments of the data plus a ridge of 1e-3 of each of their own, so that it follows the
 /// units of every column. A column of equal values takes the ridge of the mean square, 1e-3 where all are equal.
-pub fn default_scale(d: usize, moments: &[f64]) -> Vec<f64> {
+pub fn default_scale(d: usize, moments: &[f64], dof: f64) -> Vec<f64> {
     let squares: Vec<f64> = moments.iter().step_by(d + 1).copied().collect();
     let mut scale = moments.to_vec();
     let ridges = squares.iter().map(|&square| ridge(square, &squares));
     scale.iter_mut().step_by(d + 1).zip(ridges).for_each(|(value, ridge)| *value += ridge);
+    // However sure the prior is, the precision that it expects is the same.
+    let times = dof / (d as f64 + 2.0);
+    scale.iter_mut().for_each(|value| *value *= times);
     scale
 }
 

@@ -61,9 +61,10 @@ impl FromParameters for ZeroMeanGaussian {
 
     fn resolve(parameters: &Parameters, data: &Moments) -> Result<Parameters> {
         let d = data.dimension();
+        let dof = parameters.number("dof")?.unwrap_or(d as f64 + 2.0);
         let (size, scale) = match parameters.square("scale")? {
             Some((size, values)) => (size, values.to_vec()),
-            None => (d, default_scale(d, &data.about_zero())),
+            None => (d, default_scale(d, &data.about_zero(), dof)),
         };
         if size != d {
             let allowed = format!("of size {d}, the number of columns of the data");
@@ -75,7 +76,7 @@ impl FromParameters for ZeroMeanGaussian {
             return Err(Error::invalid("data", found, "near zero for its scatter, or modelled by `Gaussian`"));
         }
         let complete = Parameters::from_pairs([
-            ("dof", Value::Number(parameters.number("dof")?.unwrap_or(d as f64 + 2.0))),
+            ("dof", Value::Number(dof)),
             ("scale", table(d, scale)),
             (RESOLUTION.name, resolved_resolution(parameters, data)?),
         ]);

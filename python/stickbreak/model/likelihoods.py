@@ -49,10 +49,10 @@ class Gaussian(Likelihood):
         holds what rows add; for a covariance that is known use `KnownCovarianceGaussian`. Default: D + 2.
     scale : array_like of shape (D, D), optional
         :math:`B_0`, symmetric positive definite: the inverse scale matrix of the Wishart distribution, in squared
-        units of the data. Default: cov + 1e-3 diag(cov), where cov is the covariance of the data about the
-        column means (weighted sums divided by the total weight). It follows the units of each column. With a scale
-        that is given, constant and dependent columns stay in the model. `fit` refuses a scale below 2e-13 of the
-        variance of a column, or of its squared distance from `mean`: float64 would lose it beside them.
+        units of the data. Default: cov + 1e-3 diag(cov), times dof / (D + 2), where cov is the covariance of the data
+        about the column means (weighted sums divided by the total weight). It follows the units of each column. With
+        a scale that is given, constant and dependent columns stay in the model. `fit` refuses a scale below 2e-13 of
+        the variance of a column, or of its squared distance from `mean`: float64 would lose it beside them.
     resolution : float or array_like of shape (D,), optional
         Width of the cells to which the values of each column are rounded, in the units of the data; 0 for none. Where
         it is above 0 the model is one of cells: no column is worth more for being rounded. Default: the smallest gap
@@ -104,9 +104,9 @@ class ZeroMeanGaussian(Likelihood):
         holds what rows add. Default: D + 2.
     scale : array_like of shape (D, D), optional
         :math:`B_0`, symmetric positive definite: the inverse scale matrix of the Wishart distribution, in squared
-        units of the data. Default: M + 1e-3 diag(M), where M are the second moments of the data about zero
-        (weighted sums divided by the total weight). With a scale that is given, constant and dependent columns stay
-        in the model.
+        units of the data. Default: M + 1e-3 diag(M), times dof / (D + 2), where M are the second moments of the data
+        about zero (weighted sums divided by the total weight). With a scale that is given, constant and dependent
+        columns stay in the model.
     resolution : float or array_like of shape (D,), optional
         Width of the cells to which the values of each column are rounded, in the units of the data; 0 for none. Where
         it is above 0 the model is one of cells: no column is worth more for being rounded. Default: the smallest gap
@@ -161,10 +161,10 @@ class DiagonalGaussian(Likelihood):
     shape : float, optional
         :math:`a_0 > 0`, at most 1e9, beside which float64 still holds what rows add. Default: 1.5.
     rate : float or array_like of shape (D,), optional
-        :math:`b_0 > 0`, in squared units of the data. Default: half of 1.001 times the variance of each column; with
-        one column and the default shape this is the default of `Gaussian`. With a rate that is given, constant columns
-        stay in the model. `fit` refuses a rate below 2e-13 of the variance of a column, or of its squared distance from
-        `mean`.
+        :math:`b_0 > 0`, in squared units of the data. Default: shape / 3 times 1.001 times the variance of each
+        column; with one column and the default shape this is the default of `Gaussian`. With a rate that is given,
+        constant columns stay in the model. `fit` refuses a rate below 2e-13 of the variance of a column, or of its
+        squared distance from `mean`.
     resolution : float or array_like of shape (D,), optional
         Width of the cells to which the values of each column are rounded, in the units of the data; 0 for none. Where
         it is above 0 the model is one of cells: no column is worth more for being rounded. Default: the smallest gap
@@ -219,7 +219,8 @@ class SphericalGaussian(Likelihood):
     shape : float, optional
         :math:`a_0 > 0`, at most 1e9, beside which float64 still holds what rows add. Default: 1.5.
     rate : float, optional
-        :math:`b_0 > 0`, in squared units of the data. Default: half of 1.001 times the mean variance of the columns.
+        :math:`b_0 > 0`, in squared units of the data. Default: shape / 3 times 1.001 times the mean variance of
+        the columns.
     base : {"conjugate", "product"}
         The base measure.
     resolution : float or array_like of shape (D,), optional
