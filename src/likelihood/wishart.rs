@@ -80,8 +80,7 @@ pub fn default_scale(d: usize, moments: &[f64], dof: f64) -> Vec<f64> {
     scale.iter_mut().step_by(d + 1).zip(ridges).for_each(|(value, ridge)| *value += ridge);
     // However sure the prior is, the precision that it expects is the same.
     let times = dof / (d as f64 + 2.0);
-    scale.iter_mut().for_each(|value| *value *= times);
-    scale
+    scale.into_iter().map(|value| value * times).collect()
 }
 
 /// The covariance of a uniform distribution in cells of the given widths, one a column, (D, D); empty where all are 0.
