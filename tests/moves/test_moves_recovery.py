@@ -172,7 +172,7 @@ def test_nine_clusters_that_overlap(seed: int) -> None:
     rng = np.random.default_rng(seed)
     labels = rng.integers(9, size=20_000)
     rows = rng.normal(size=(20_000, 2)) + 2.5 * np.stack(np.divmod(labels, 3), axis=1)
-    model = sb.Mixture(likelihood=sb.DiagonalGaussian())
+    model = sb.Mixture(likelihood=sb.DiagonalGaussian(prior="rule"))
     grown, pruned = (sb.fit(model, rows, n_components=k, seed=seed, progress=False) for k in (1, 20))
     one, told = (sb.fit(model, rows, sb.Memoized(), init=init, progress=False) for init in (0 * labels, labels))
     assert_sound(grown, rows, len(rows))
