@@ -27,7 +27,7 @@ ROWS_OF_HDBSCAN = 20_000
 
 
 def sample(rows: Array, size: int) -> NDArray[np.intp]:
-    """Indices of a random subset, of all rows where there are no more than `size`."""
+    """Pick `size` rows at random, or all if there are fewer; return their indices."""
     if len(rows) <= size:
         return np.arange(len(rows))
     return np.sort(np.random.default_rng(0).choice(len(rows), size=size, replace=False))

@@ -122,7 +122,7 @@ def print_summary(files: list[Results]) -> None:
 
 
 def print_aris(title: str, file: Results) -> None:
-    """Over the sets that have the values of all methods of which there are any, and of those that have starts too."""
+    """Average over the sets that every method ran on, and again over those that also have starts."""
     methods = {
         "default": of_seeds("ari"),
         "joined": of_seeds("combined_ari"),

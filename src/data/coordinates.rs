@@ -10,7 +10,7 @@ use crate::error::{Error, Result};
 use crate::linalg::{cholesky, solve_lower};
 use crate::real::Real;
 
-/// What of its columns a likelihood lets go of without becoming another model.
+/// Which changes of its columns leave a likelihood the same model.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Freedom {
     /// Nothing: columns stay as they are.

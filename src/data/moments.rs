@@ -178,7 +178,7 @@ struct FirstReading<F> {
     /// Of codes only.
     largest: Vec<f64>,
     extremes: Extremes,
-    /// Hashes of distinct rows of positive weight, at most as many as are sought.
+    /// Hashes of the different rows of positive weight, up to `n_rows_sought` of them.
     rows: BTreeSet<u64>,
     n_rows_sought: usize,
     distinct: Distinct,

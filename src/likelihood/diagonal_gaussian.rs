@@ -43,7 +43,7 @@ pub(super) struct NormalGamma {
     pub(super) mean: f64,
     pub(super) shape: f64,
     pub(super) rate: f64,
-    /// Variance of the rows about the means of the cells to which they are rounded.
+    /// Variance of a value within the cell to which it is rounded.
     rounding: f64,
 }
 

@@ -205,8 +205,7 @@ pub fn gamma_divergence((a, b): (f64, f64), (a0, b0): (f64, f64)) -> f64 {
     (a - a0) * digamma(a) - ln_gamma(a) + ln_gamma(a0) + a0 * (b / b0).ln() + a * (b0 - b) / b
 }
 
-/// KL(N(m, v / kappa) || N(m_0, v / kappa_0)) of means of the same v in so many columns; `distance` is `|m - m_0|^2 /
-/// v`.
+/// KL(N(m, v / kappa I) || N(m_0, v / kappa_0 I)), nats, in this many columns. `distance` is `|m - m_0|^2 / v`.
 pub fn mean_divergence(columns: f64, kappa: f64, kappa_0: f64, distance: f64) -> f64 {
     let ratio = kappa_0 / kappa;
     0.5 * columns * (ratio - 1.0 - ratio.ln()) + 0.5 * kappa_0 * distance

@@ -56,7 +56,7 @@ struct SphericalPosterior {
     kappa: f64,
     shape: f64,
     rate: f64,
-    /// Variance of the rows about the means of the cells to which they are rounded, of all columns together.
+    /// Variance of a row within the cell to which it is rounded, summed over columns.
     rounding: f64,
 }
 

@@ -119,7 +119,7 @@ pub trait NormalWishartModel: FromParameters + std::fmt::Debug + Send + Sync {
     fn prior(&self) -> &NormalWishart;
     /// Length of the sum of x in front of the packed sum of x x^T: D, or 0 where the mean is known.
     fn n_sums(&self) -> usize;
-    /// Covariance of the rows about the means of the cells to which they are rounded (mathematics 10.5), (D, D); empty
+    /// Covariance of a row within the cell to which it is rounded (mathematics 10.5), (D, D); empty
     /// where they are not.
     fn rounding(&self) -> &[f64];
     /// The posterior of a component.

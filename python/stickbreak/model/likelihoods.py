@@ -56,7 +56,7 @@ class Gaussian(Likelihood):
     resolution : float or array_like of shape (D,), optional
         Width of the cells to which the values of each column are rounded, in the units of the data; 0 for none. Where
         it is above 0 the model is one of cells: no column is worth more for being rounded. Default: the smallest gap
-        between two values of a column in which more than two rows share a value on average, otherwise 0.
+        between two values of a column in which more than two different rows share a value, on average; otherwise 0.
     prior : {None, "rule"}, optional
         None: the parameters above that are estimated start from their defaults and are then raised to their evidence,
         between passes. "rule": they stay at their defaults.
@@ -110,7 +110,7 @@ class ZeroMeanGaussian(Likelihood):
     resolution : float or array_like of shape (D,), optional
         Width of the cells to which the values of each column are rounded, in the units of the data; 0 for none. Where
         it is above 0 the model is one of cells: no column is worth more for being rounded. Default: the smallest gap
-        between two values of a column in which more than two rows share a value on average, otherwise 0.
+        between two values of a column in which more than two different rows share a value, on average; otherwise 0.
     prior : {None, "rule"}, optional
         None: the parameters above that are estimated start from their defaults and are then raised to their evidence,
         between passes. "rule": they stay at their defaults.
@@ -168,7 +168,7 @@ class DiagonalGaussian(Likelihood):
     resolution : float or array_like of shape (D,), optional
         Width of the cells to which the values of each column are rounded, in the units of the data; 0 for none. Where
         it is above 0 the model is one of cells: no column is worth more for being rounded. Default: the smallest gap
-        between two values of a column in which more than two rows share a value on average, otherwise 0.
+        between two values of a column in which more than two different rows share a value, on average; otherwise 0.
     prior : {None, "rule"}, optional
         None: the parameters above that are estimated start from their defaults and are then raised to their evidence,
         between passes. "rule": they stay at their defaults.
@@ -226,7 +226,7 @@ class SphericalGaussian(Likelihood):
     resolution : float or array_like of shape (D,), optional
         Width of the cells to which the values of each column are rounded, in the units of the data; 0 for none. Where
         it is above 0 the model is one of cells: no column is worth more for being rounded. Default: the smallest gap
-        between two values of a column in which more than two rows share a value on average, otherwise 0.
+        between two values of a column in which more than two different rows share a value, on average; otherwise 0.
     prior : {None, "rule"}, optional
         None: the parameters above that are estimated start from their defaults and are then raised to their evidence,
         between passes. "rule": they stay at their defaults.

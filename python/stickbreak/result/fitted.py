@@ -98,7 +98,7 @@ class Fitted:
 
     @cached_property
     def support(self) -> support.Support:
-        """The directions in which the rows of the fit vary: all, but for constant and dependent columns.
+        """The directions in which the rows of the fit vary. Constant and dependent columns add none.
 
         `elbo` and log densities are then those of the r-dimensional volume of a subspace, in the units of the data;
         they compare between fits of the same support only.
