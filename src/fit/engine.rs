@@ -162,10 +162,15 @@ impl<F: Scalar> Engine<'_, F> {
     }
 
     /// Judges what the visits of the pass have found for moves.
-    fn move_on(&self, position: &mut Position) -> Result<Vec<Report>> {
+    fn move_on(&mut self, position: &mut Position) -> Result<Vec<Report>> {
         let Some(round) = &self.round else { return Ok(Vec::new()) };
         let Position { moves, memo, edits, pass, .. } = position;
-        let reports = round.settle(moves, memo, edits, *pass)?;
+        let (reports, ahead) = round.settle(moves, memo, edits, *pass)?;
+        if let Some(model) = ahead {
+            position.base = model.base.parameters.clone();
+            position.moves.end_waits();
+            self.adopt(model);
+        }
         self.reorder(position)?;
         Ok(reports)
     }

@@ -8,7 +8,8 @@
 //! A move is one file: a type that implements [`Move`]. It defines what visits look for, what they find and how it is
 //! judged. To add one, write that file in `kinds/`, add it to the registry there and a dataclass in Python. What moves
 //! share are services that they ask for in the plan: parts of components to which rows are dealt (`growth.rs`,
-//! `deal.rs`), rows to make parts of (`bags.rs`), gaps of pairs (`gaps.rs`), and a memory of failures (`memory.rs`).
+//! `deal.rs`), rows to make parts of (`bags.rs`), gaps of pairs (`gaps.rs`), a memory of failures (`memory.rs`), and
+//! the base measure that edits lead to (`lookahead.rs`).
 
 mod adoption;
 mod bags;
@@ -19,6 +20,7 @@ mod growth;
 mod judge;
 mod kinds;
 mod look;
+mod lookahead;
 mod memory;
 mod parts;
 mod payload;

@@ -40,4 +40,9 @@ impl<F: Scalar> Planning<'_, '_, F> {
     pub fn is_last_round(&self) -> bool {
         self.state.last_round == Some(self.pass)
     }
+
+    /// Whether edits may be judged under the base measure that they lead to.
+    pub fn looks_ahead(&self) -> bool {
+        self.is_last_round() && self.round.estimates()
+    }
 }

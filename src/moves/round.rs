@@ -44,6 +44,11 @@ impl<F: Scalar> Round<'_, F> {
         Subsample::of(self.moves)
     }
 
+    /// Whether the base measure is estimated.
+    pub(super) fn estimates(&self) -> bool {
+        self.model.base.estimated.is_some()
+    }
+
     /// Refuses a state that cannot be that of such a run: what is read from a file may be anything.
     ///
     /// # Errors
@@ -128,7 +133,7 @@ impl<F: Scalar> Round<'_, F> {
     }
 
     /// Judges all that was found in `pass` and carries out what raises the bound, move by move. It is not to be
-    /// interrupted: half of it would be no valid state.
+    /// interrupted: half of it would be no valid state. The model, where moves have changed its base measure.
     ///
     /// # Errors
     /// [`Error::Numerical`].
@@ -138,7 +143,8 @@ impl<F: Scalar> Round<'_, F> {
         memo: &mut Memo,
         edits: &mut EditLog,
         pass: usize,
-    ) -> Result<Vec<Report>> {
+    ) -> Result<(Vec<Report>, Option<Model<F>>)> {
+        let looks_ahead = self.estimates() && state.last_round == Some(pass);
         let mut settling = Settling {
             round: self,
             judge: Judge::new(&self.model),
@@ -149,19 +155,23 @@ impl<F: Scalar> Round<'_, F> {
             owner: BTreeMap::new(),
             touched: BTreeSet::new(),
             fresh: BTreeSet::new(),
+            looks_ahead,
+            ahead: None,
             undone: false,
         };
         let mut reports = Vec::new();
         for one in self.moves {
-            reports.push(one.settle(&mut settling)?);
-            if settling.undone {
+            let report = one.settle(&mut settling)?;
+            settling.looks_ahead &= report.accepted == 0;
+            reports.push(report);
+            if settling.undone || settling.ahead.is_some() {
                 break;
             }
         }
-        let owner = settling.owner;
+        let Settling { owner, ahead, .. } = settling;
         self.keep_bags(state, memo.total(), &owner);
         memo.drop_gaps();
-        Ok(reports)
+        Ok((reports, ahead))
     }
 
     /// Leaves of what was found the rows for the next parts, under the components that there are now.
@@ -188,7 +198,8 @@ impl<F: Scalar> Round<'_, F> {
         if state.last_round == Some(pass) || self.has_untried(state, total, pass) {
             return false;
         }
-        if state.last_round.is_some() || state.memories.values().all(Failures::is_empty) {
+        let nothing_failed = state.memories.values().all(Failures::is_empty) && !self.estimates();
+        if state.last_round.is_some() || nothing_failed {
             return true;
         }
         state.last_round = Some(pass);

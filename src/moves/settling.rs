@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use crate::component::{ComponentId, EditLog};
 use crate::memo::Memo;
+use crate::model::Model;
 use crate::moves::{Judge, MoveState, Round};
 use crate::simd::Scalar;
 
@@ -27,6 +28,10 @@ pub struct Settling<'s, 'a, F: Scalar> {
     pub touched: BTreeSet<ComponentId>,
     /// Components that were appended for this pass and have been settled.
     pub fresh: BTreeSet<ComponentId>,
+    /// Whether edits may be judged under the base measure that they lead to: nothing else is left to try.
+    pub looks_ahead: bool,
+    /// The model with that base measure, where such edits were carried out. No move comes after them in the pass.
+    pub ahead: Option<Model<F>>,
     /// Whether the pass has been undone, so that what its visits found belongs to responsibilities that are gone.
     pub undone: bool,
 }

@@ -194,6 +194,25 @@ def test_clusters_that_hide_in_each_other() -> None:
     assert grown.elbo > true.elbo
 
 
+def test_clusters_that_flags_cut_in_two_are_joined() -> None:
+    """Three one-hot flags that say nothing about five clusters. This start finds ten halves of them, and under the base
+    measure of halves no merge alone is a gain; all together are one under the base measure that they lead to.
+    """
+    rng = np.random.default_rng(4)
+    means, labels = 15 + 3 * rng.normal(size=(5, 4)), rng.integers(5, size=1000)
+    flags = np.eye(3)[np.random.default_rng(1).integers(3, size=1000)]
+    rows = np.column_stack([means[labels] + rng.normal(size=(1000, 4)), flags])
+    with pytest.warns(sb.SupportWarning):
+        fit = sb.fit(sb.Mixture(sb.Gaussian()), rows, seed=0, progress=False)
+    assert adjusted_rand_score(labels, fit.predict(rows)) > 0.95
+    numbers = [record.n_components for record in fit.history]
+    together = [at for at in range(1, len(numbers)) if numbers[at] <= numbers[at - 1] - 4]
+    assert together, numbers
+    for at in together:
+        before, after = fit.history[at - 1 : at + 1]
+        assert after.objective - before.objective >= sum(moves.gain for moves in after.moves) > 0
+
+
 @pytest.mark.parametrize("likelihood", [sb.Gaussian, sb.ZeroMeanGaussian, sb.DiagonalGaussian, sb.SphericalGaussian])
 def test_one_row_unlike_all_others(likelihood: Any) -> None:
     rows = np.random.default_rng(0).standard_normal((4000, 2))

@@ -81,7 +81,7 @@ impl Birth {
         let is_own = |(a, b): &&_| fresh.contains(a) || fresh.contains(b);
         let own: Vec<_> = settling.state.plan.pairs.iter().filter(is_own).copied().collect();
         let merged = merge::merge(&settling.judge, settling.memo, settling.edits, &own, &settling.touched)?;
-        settling.owner.extend(merged.accepted.iter().map(|&(keep, gone, _)| (gone, keep)));
+        settling.owner.extend(merged.accepted.iter().map(|&(keep, gone)| (gone, keep)));
         settling.undone = adoption.restore(&settling.judge, settling.memo, settling.edits)?;
         let (total, state) = (settling.memo.total(), &mut *settling.state);
         let mut accepted = 0;

@@ -7,7 +7,9 @@ use serde::{Deserialize, Serialize};
 use crate::component::{ComponentId, Edit, EditLog, position};
 use crate::error::Result;
 use crate::memo::Memo;
+use crate::model::Model;
 use crate::moves::judge::choices;
+use crate::moves::lookahead::{Ahead, look_ahead};
 use crate::moves::{Judge, Move, MoveKind, MoveState, Part, Planning, Report, RunShape, Settling, is_gain};
 use crate::parallel::{Cancel, map, try_map};
 use crate::parameters::Parameters;
@@ -20,6 +22,9 @@ const KIND: MoveKind = MoveKind::new("merge");
 const PAIRS_PER_COMPONENT: usize = 4;
 /// Passes after which pairs are ranked again where the list of components has not changed.
 const RANK_AGAIN: usize = 5;
+
+/// Two components. In a pair to merge the first lives on.
+type IdPair = (ComponentId, ComponentId);
 
 /// Merges have no parameters.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
@@ -46,7 +51,7 @@ struct Ranking {
     /// The components then, in the order of their identities.
     ids: Vec<ComponentId>,
     /// The pairs, the smaller identity first.
-    pairs: Vec<(ComponentId, ComponentId)>,
+    pairs: Vec<IdPair>,
 }
 
 impl Ranking {
@@ -73,7 +78,7 @@ impl<F: Scalar> Move<F> for Merge {
             let never = Cancel::default();
             let cancel = if planning.fresh.is_empty() { planning.round.cancel } else { &never };
             let judge = Judge::new(&planning.round.model);
-            let pairs = rank(&judge, planning.total(), &planning.fresh, cancel)?;
+            let pairs = rank(&judge, planning, cancel)?;
             *planning.state.own.get_mut(&KIND)? = Ranking { pass, ids, pairs };
         }
         let ranking: &Ranking = planning.state.own.get_mut(&KIND)?;
@@ -84,13 +89,19 @@ impl<F: Scalar> Move<F> for Merge {
     fn settle(&self, settling: &mut Settling<'_, '_, F>) -> Result<Report> {
         let ranking: &mut Ranking = settling.state.own.get_mut(&KIND)?;
         ranking.pairs.retain(|(a, b)| !settling.fresh.contains(a) && !settling.fresh.contains(b));
-        let merged = merge(&settling.judge, settling.memo, settling.edits, &ranking.pairs, &settling.touched)?;
-        for &(keep, gone, _) in &merged.accepted {
+        let pairs = &ranking.pairs;
+        let mut merged = merge(&settling.judge, settling.memo, settling.edits, pairs, &settling.touched)?;
+        if merged.accepted.is_empty() && settling.looks_ahead {
+            let (accepted, ahead) = merge_together(&settling.round.model, settling.memo, settling.edits, pairs)?;
+            merged.overlap -= accepted.len();
+            (merged.accepted, merged.gain) = (accepted, ahead.as_ref().map_or(0.0, |ahead| ahead.gain));
+            settling.ahead = ahead.map(|ahead| ahead.model);
+        }
+        for &(keep, gone) in &merged.accepted {
             settling.merged(keep, gone);
         }
-        let gain = merged.accepted.iter().fold(0.0, |sum, (_, _, gain)| sum + gain);
         let refused = [("they overlap too much", merged.overlap), ("another move took one", merged.taken)];
-        Ok(Report::new(KIND, merged.proposed, merged.accepted.len(), gain, refused))
+        Ok(Report::new(KIND, merged.proposed, merged.accepted.len(), merged.gain, refused))
     }
 
     fn fits(&self, state: &MoveState, _: &RunShape<'_>) -> bool {
@@ -101,13 +112,9 @@ impl<F: Scalar> Move<F> for Merge {
 /// The pairs whose merge would raise the bound if their merge-entropy gap were zero, smaller identity first. A gap is
 /// never below zero, so no other pair can be merged. At most four times as many as there are components, the most
 /// likely first. Also the best four of each `fresh` component, whatever they promise: rows that are counted twice make
-/// it look more distinct than it is.
-fn rank<F: Scalar>(
-    judge: &Judge<'_, F>,
-    total: &Summary,
-    fresh: &BTreeSet<ComponentId>,
-    cancel: &Cancel,
-) -> Result<Vec<(ComponentId, ComponentId)>> {
+/// it look more distinct than it is. Where the base measure may change, the likely ones also if they promise no gain.
+fn rank<F: Scalar>(judge: &Judge<'_, F>, planning: &Planning<'_, '_, F>, cancel: &Cancel) -> Result<Vec<IdPair>> {
+    let (total, fresh, looks_ahead) = (planning.total(), &planning.fresh, planning.looks_ahead());
     let k = total.n_components();
     let tail = total.tail.map_or(0.0, |tail| tail.count);
     let before = judge.allocation(total.counts.clone(), tail);
@@ -135,7 +142,8 @@ fn rank<F: Scalar>(
             let change = || judge.allocation(joined(&total.counts, pair.a, pair.b), tail) - before;
             let is_tried = left > 0;
             left = left.saturating_sub(1);
-            is_tried && is_gain(pair.ratio + change(), [pair.both, gains[pair.a], gains[pair.b]])
+            let is_gain = || is_gain(pair.ratio + change(), [pair.both, gains[pair.a], gains[pair.b]]);
+            is_tried && (looks_ahead || is_gain())
         } else {
             for &id in &own {
                 *listed.entry(id).or_insert(0) += 1;
@@ -173,12 +181,73 @@ fn joined(counts: &[f64], a: usize, b: usize) -> Vec<f64> {
 #[derive(Default)]
 pub(in crate::moves) struct Merged {
     pub proposed: usize,
-    /// (component that lives on, component that ended, gain).
-    pub accepted: Vec<(ComponentId, ComponentId, f64)>,
+    /// What was merged.
+    pub accepted: Vec<IdPair>,
+    /// What they gained together, nats.
+    pub gain: f64,
     /// Pairs that overlap too much: the gap was more than the rest of the gain.
     pub overlap: usize,
     /// Pairs of which another move had taken a component.
     pub taken: usize,
+}
+
+/// A pair whose gap is known, smaller identity first.
+struct Judged {
+    pair: IdPair,
+    /// The change of the bound without that of the weights, nats.
+    change: f64,
+    /// The terms of it.
+    terms: [f64; 3],
+}
+
+/// Judges the listed pairs whose gaps are known.
+fn judged<F: Scalar>(judge: &Judge<'_, F>, total: &Summary, pairs: &[IdPair]) -> Result<Vec<Judged>> {
+    let known: Vec<_> = pairs.iter().filter_map(|&(a, b)| Some((a, b, total.gaps.get(a, b)?))).collect();
+    try_map(known.len(), |at| {
+        let (a, b, gap) = known[at];
+        let (x, y) = (Part::of(total, position(&total.ids, a)?), Part::of(total, position(&total.ids, b)?));
+        let terms = [judge.gain(x.with(&y).sufficient())?, judge.gain(x.sufficient())?, judge.gain(y.sufficient())?];
+        Ok(Judged { pair: (a, b), change: terms[0] - terms[1] - terms[2] - gap, terms })
+    })
+}
+
+/// Merges those of the listed pairs that together raise the objective under the base measure that they lead to: the
+/// most promising ones, each component once. Returns them.
+fn merge_together<F: Scalar>(
+    model: &Model<F>,
+    memo: &mut Memo,
+    edits: &mut EditLog,
+    pairs: &[IdPair],
+) -> Result<(Vec<IdPair>, Option<Ahead<F>>)> {
+    let (total, judge) = (memo.total(), Judge::new(model));
+    let tail = total.tail.map_or(0.0, |tail| tail.count);
+    let mut promised = judged(&judge, total, pairs)?;
+    for Judged { pair: (a, b), change, .. } in &mut promised {
+        *change += judge.allocation(joined(&total.counts, position(&total.ids, *a)?, position(&total.ids, *b)?), tail);
+    }
+    promised.sort_by(|x, y| y.change.total_cmp(&x.change).then(x.pair.cmp(&y.pair)));
+    let mut taken = BTreeSet::new();
+    let mut merges = Vec::new();
+    for Judged { pair: (keep, gone), .. } in promised {
+        if !taken.contains(&keep) && !taken.contains(&gone) {
+            taken.extend([keep, gone]);
+            merges.push((keep, gone));
+        }
+    }
+    let edit = |&(keep, gone): &_| Edit::Merge { keep, gone };
+    let after = |n: usize| {
+        let mut after = total.clone();
+        merges[..n].iter().try_for_each(|pair| after.apply(&edit(pair)))?;
+        Ok(after)
+    };
+    let ahead = look_ahead(model, total, merges.len(), after)?;
+    merges.truncate(ahead.as_ref().map_or(0, |ahead| ahead.n_edits));
+    let all: Vec<Edit> = merges.iter().map(edit).collect();
+    memo.apply_all(&all)?;
+    for edit in all {
+        edits.push(edit);
+    }
+    Ok((merges, ahead))
 }
 
 /// Merges of the listed pairs those that raise the bound, the best first, each component once; `touched` had their
@@ -190,32 +259,26 @@ pub(in crate::moves) fn merge<F: Scalar>(
     judge: &Judge<'_, F>,
     memo: &mut Memo,
     edits: &mut EditLog,
-    pairs: &[(ComponentId, ComponentId)],
+    pairs: &[IdPair],
     touched: &BTreeSet<ComponentId>,
 ) -> Result<Merged> {
     let mut outcome = Merged { proposed: pairs.len(), ..Merged::default() };
     let mut touched = touched.clone();
     let total = memo.total().clone();
-    let known: Vec<_> = pairs.iter().filter_map(|&(a, b)| Some((a, b, total.gaps.get(a, b)?))).collect();
-    outcome.taken = pairs.len() - known.len();
-    let mut left = try_map(known.len(), |at| {
-        let (a, b, gap) = known[at];
-        let (x, y) = (Part::of(&total, position(&total.ids, a)?), Part::of(&total, position(&total.ids, b)?));
-        let terms = [judge.gain(x.with(&y).sufficient())?, judge.gain(x.sufficient())?, judge.gain(y.sufficient())?];
-        Ok((a, b, terms[0] - terms[1] - terms[2] - gap, terms))
-    })?;
+    let mut left = judged(judge, &total, pairs)?;
+    outcome.taken = pairs.len() - left.len();
     let tail = total.tail.map_or(0.0, |tail| tail.count);
     let (mut ids, mut counts) = (total.ids.clone(), total.counts.clone());
     let mut merges = Vec::new();
     loop {
         let before = judge.allocation(counts.clone(), tail);
         let n = left.len();
-        left.retain(|(a, b, _, _)| !touched.contains(a) && !touched.contains(b));
+        left.retain(|Judged { pair: (a, b), .. }| !touched.contains(a) && !touched.contains(b));
         outcome.taken += n - left.len();
         // Each merge changes the weights, and so what all others gain.
         let places: BTreeMap<ComponentId, usize> = ids.iter().copied().zip(0..).collect();
         let gains = map(left.len(), |at| {
-            let (a, b, change, terms) = left[at];
+            let Judged { pair: (a, b), change, terms } = left[at];
             let (a, b) = (places[&a].min(places[&b]), places[&a].max(places[&b]));
             let gain = change + judge.allocation(joined(&counts, a, b), tail) - before;
             is_gain(gain, terms).then_some((gain, a, b))
@@ -233,8 +296,9 @@ pub(in crate::moves) fn merge<F: Scalar>(
         ids[a] = keep;
         ids.remove(b);
         touched.extend([keep, gone]);
-        left.retain(|(x, y, _, _)| [*x, *y] != [keep, gone] && [*x, *y] != [gone, keep]);
-        outcome.accepted.push((keep, gone, gain));
+        left.retain(|one| one.pair != (keep, gone) && one.pair != (gone, keep));
+        outcome.accepted.push((keep, gone));
+        outcome.gain += gain;
         merges.push(Edit::Merge { keep, gone });
     }
     outcome.overlap = left.len();

@@ -29,8 +29,11 @@ fn moves_of(bits: u8) -> Moves {
     all.into_iter().filter(|(bit, _)| bits & bit > 0).fold(Moves::default(), |moves, (_, one)| moves.with(one))
 }
 
-/// Runs passes, one a set of moves, from `k` components; returns how many moves of each kind were accepted.
-fn run(case: Case, setting: Setting, k: usize, n_clusters: usize, passes: &[Moves]) -> BTreeMap<MoveKind, usize> {
+/// How many moves of each kind were accepted, and the kinds that were judged under the base measure that they led to.
+type Outcome = (BTreeMap<MoveKind, usize>, Vec<MoveKind>);
+
+/// Runs passes, one a set of moves, from `k` components.
+fn run(case: Case, setting: Setting, k: usize, n_clusters: usize, passes: &[Moves]) -> Outcome {
     let n = 240;
     let problem = Problem::new(case, n, 4, n_clusters, setting.seed);
     let rows = problem.rows();
@@ -45,7 +48,7 @@ fn run(case: Case, setting: Setting, k: usize, n_clusters: usize, passes: &[Move
             *accepted.entry(report.kind).or_insert(0) += report.accepted;
         }
     }
-    accepted
+    (accepted, replay.ahead)
 }
 
 /// Every likelihood and process with moves, every form of rows: births from one component, splits from one, merges and
@@ -58,7 +61,7 @@ fn gains_and_summaries_are_those_of_the_responsibilities() {
         let setting = Setting { n_batches: 1 + at % 4, sparsity, margin, seed: at as u64 };
         let mut accepted = BTreeMap::new();
         for (k, bits) in [(1, 1), (1, 2), (12, 4), (12, 8), (2, 15), (1, 16), (3, 30)] {
-            for (kind, n) in run(case, setting, k, 4, &[moves_of(bits); 5]) {
+            for (kind, n) in run(case, setting, k, 4, &[moves_of(bits); 5]).0 {
                 *accepted.entry(kind).or_insert(0) += n;
             }
         }
@@ -66,6 +69,21 @@ fn gains_and_summaries_are_those_of_the_responsibilities() {
             assert!(accepted[&kind] > 0, "{case:?} {setting:?}: {accepted:?}");
         }
     }
+}
+
+/// Where nothing else is left to try, merges are judged under the base measure that they lead to.
+#[test]
+fn merges_gain_what_they_say_under_another_base_measure() {
+    let mut n = 0;
+    for case in CASES.into_iter().filter(|case| ["PitmanYor", "DirichletProcess gamma"].contains(&case.process)) {
+        for seed in 0..12 {
+            let setting = Setting { n_batches: 2, sparsity: Sparsity::Dense, margin: None, seed };
+            let (_, ahead) = run(case, setting, 1, 6, &[moves_of(5); 25]);
+            assert!(ahead.iter().all(|kind| *kind == MoveKind::new("merge")));
+            n += ahead.len();
+        }
+    }
+    assert!(n > 0);
 }
 
 proptest! {

@@ -62,6 +62,8 @@ pub struct Replay<'a> {
     dealt: Vec<BTreeMap<ComponentId, Shares>>,
     /// Where fresh components compete for all rows of the pass.
     adoption: Option<Adoption>,
+    /// The kinds that were judged under the base measure that they led to.
+    pub ahead: Vec<MoveKind>,
 }
 
 impl<'a> Replay<'a> {
@@ -105,6 +107,7 @@ impl<'a> Replay<'a> {
             dealt: vec![BTreeMap::new(); table.len()],
             table,
             adoption: None,
+            ahead: Vec::new(),
         }
     }
 
@@ -126,7 +129,7 @@ impl<'a> Replay<'a> {
             n_batches: self.setting.n_batches,
             cancel: &cancel,
         };
-        let before = self.memo.is_complete().then(|| self.bound());
+        let (before, guard) = (self.memo.is_complete().then(|| self.bound()), self.guard());
         assert!(!round.is_planned(&self.state, self.pass));
         self.dealt.iter_mut().for_each(BTreeMap::clear);
         self.plan(&round, before);
@@ -135,7 +138,7 @@ impl<'a> Replay<'a> {
         }
         self.memo.resum().expect("same components");
         self.reorder();
-        let swept = self.check_sweep();
+        let swept = self.check_sweep() + self.guard();
         let reports = self.settle(&round);
         self.reorder();
         self.check_memo();
@@ -143,8 +146,9 @@ impl<'a> Replay<'a> {
         assert!(reports.iter().all(|report| report.accepted <= report.proposed && report.gain >= 0.0), "{reports:?}");
         match self.adoption.take() {
             None => {
-                self.assert_near(self.bound() - swept, gain, "what the moves gained");
+                self.assert_near(self.bound() + self.guard() - swept, gain, "what the moves gained");
                 if let Some(before) = before.filter(|_| self.setting.margin.is_none()) {
+                    let before = before + guard;
                     assert!(swept >= before - 1e-9 * (1.0 + before.abs()), "a sweep: from {before} to {swept}");
                 }
             }
@@ -156,7 +160,15 @@ impl<'a> Replay<'a> {
         }
         self.raise_evidence();
         self.pass += 1;
+        // Where nothing is left to try, all is tried once more in the next pass.
+        let round = Round { model: self.model.clone(), ..round };
+        round.is_exhausted(&mut self.state, self.memo.total(), &reports, self.pass);
         reports
+    }
+
+    /// What keeps the base measure from the infinities, nats.
+    fn guard(&self) -> f64 {
+        evidence::guard(&self.model).expect("definite")
     }
 
     /// Between passes the base measure follows its evidence, and the objective rises by what was said.
@@ -165,7 +177,7 @@ impl<'a> Replay<'a> {
         else {
             return;
         };
-        let objective = |replay: &Self| replay.bound() + evidence::guard(&replay.model).expect("definite");
+        let objective = |replay: &Self| replay.bound() + replay.guard();
         let before = objective(self);
         self.model = model;
         self.assert_near(objective(self) - before, gain, "what the base measure gained");
@@ -331,7 +343,9 @@ impl<'a> Replay<'a> {
         // An interrupt waits until all is judged.
         let interrupted = interrupt();
         let round = Round { cancel: &interrupted, model: round.model.clone(), ..*round };
-        let reports = round.settle(&mut self.state, &mut self.memo, &mut self.edits, self.pass).expect("definite");
+        let objective = self.bound_from_scratch(&ids) + self.guard();
+        let (reports, ahead) =
+            round.settle(&mut self.state, &mut self.memo, &mut self.edits, self.pass).expect("definite");
         let log = self.edits.since(version).to_vec();
         let fresh = self.adoption.as_ref().map_or(&[][..], |adoption| &adoption.fresh).to_vec();
         let mut gains: BTreeMap<MoveKind, (usize, f64)> = BTreeMap::new();
@@ -370,6 +384,16 @@ impl<'a> Replay<'a> {
             edit.apply_to(&mut ids).expect("an edit that the memo took");
             let sum = gains.entry(kind.0).or_default();
             *sum = (sum.0 + kind.1, sum.1 + self.bound_from_scratch(&ids) - before);
+        }
+        // What is judged under another base measure is all that is done in a pass.
+        if let Some(model) = ahead {
+            assert_eq!(gains.len(), 1);
+            self.model = model;
+            let gain = self.bound_from_scratch(&ids) + self.guard() - objective;
+            for (kind, sum) in &mut gains {
+                sum.1 = gain;
+                self.ahead.push(kind.clone());
+            }
         }
         // Where no bound is known, or no fresh component is left, what the pass gained is not called theirs.
         let not_theirs =

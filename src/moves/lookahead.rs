@@ -1,0 +1,56 @@
+//! Edits of the list of components judged under the base measure that they lead to (mathematics 10.7).
+
+use crate::error::Result;
+use crate::evidence;
+use crate::model::Model;
+use crate::moves::{Judge, is_gain};
+use crate::simd::Scalar;
+use crate::suffstats::Summary;
+
+/// The first of some edits that are a gain together.
+pub(super) struct Ahead<F: Scalar> {
+    /// Their number.
+    pub n_edits: usize,
+    /// The model with the base measure that they lead to.
+    pub model: Model<F>,
+    /// What both gain, nats.
+    pub gain: f64,
+}
+
+/// Of the first 1, 2, 4, ..., `n_edits` edits those that raise the objective most, together with the base measure
+/// estimated after them, and more than that of `total` alone would; `after` gives the components after so many.
+///
+/// # Errors
+/// Those of `after`; [`crate::Error::Numerical`].
+pub(super) fn look_ahead<F: Scalar>(
+    model: &Model<F>,
+    total: &Summary,
+    n_edits: usize,
+    after: impl Fn(usize) -> Result<Summary>,
+) -> Result<Option<Ahead<F>>> {
+    let before = objective(model, total)?;
+    let alone = raised(model, total).map_or(before, |(_, objective)| objective);
+    let mut best = None;
+    let mut most = alone;
+    let doubled = std::iter::successors(Some(1), |n| Some(2 * n)).take_while(|n| *n < n_edits);
+    for n in doubled.chain((n_edits > 0).then_some(n_edits)) {
+        let Some((model, objective)) = raised(model, &after(n)?) else { continue };
+        if objective > most && is_gain(objective - alone, [alone]) {
+            most = objective;
+            best = Some(Ahead { n_edits: n, model, gain: objective - before });
+        }
+    }
+    Ok(best)
+}
+
+/// The model with the base measure raised for these components, and the objective then. `None` where it cannot be
+/// computed.
+fn raised<F: Scalar>(model: &Model<F>, total: &Summary) -> Option<(Model<F>, f64)> {
+    let model = evidence::raise(model, total).map_or_else(|| model.clone(), |(model, _)| model);
+    let objective = objective(&model, total).ok()?;
+    Some((model, objective))
+}
+
+fn objective<F: Scalar>(model: &Model<F>, total: &Summary) -> Result<f64> {
+    Ok(Judge::new(model).bound(total)? + evidence::guard(model)?)
+}
