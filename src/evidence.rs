@@ -73,6 +73,35 @@ pub fn raise<F: Scalar>(model: &Model<F>, summary: &Summary) -> Option<(Model<F>
     best.map(|model| (model, now - before))
 }
 
+/// Parameters that say how sure a base measure is of the widths of components.
+const SURENESS: [&str; 2] = ["dof", "shape"];
+/// Parameters that say how near to its mean it expects components.
+const NEARNESS: [&str; 1] = ["mean_precision"];
+
+/// The model with a base measure as wide as the components are, but no surer of that than at the start, nor of where
+/// they lie.
+///
+/// One estimated from few components may be sure that all are like these: then it speaks against every part of them.
+///
+/// # Errors
+/// [`crate::Error::InvalidArgument`] for values that are no parameters, which would be a bug.
+pub fn unsure<F: Scalar>(model: &Model<F>, summary: &Summary) -> Result<Model<F>> {
+    let Some(estimated) = &model.base.estimated else { return Ok(model.clone()) };
+    let free = estimated.free.iter().filter(|name| !SURENESS.contains(&name.as_str())).cloned().collect();
+    let start = model.with_base(estimated.start.clone())?;
+    let found = raise(&start.estimating(free), summary).map_or(start, |(found, _)| found);
+    let mut parameters = found.base.parameters.clone();
+    for name in NEARNESS {
+        let [own, first] = [&parameters, &estimated.start].map(|all| all.number(name).ok().flatten());
+        if own > first {
+            parameters
+                .0
+                .extend(estimated.start.0.get_key_value(name).map(|(name, value)| (name.clone(), value.clone())));
+        }
+    }
+    model.with_base(parameters)
+}
+
 fn step<F: Scalar>(model: &Model<F>, summary: &Summary) -> Option<(Model<F>, f64)> {
     let estimated = model.base.estimated.as_ref()?;
     let components = summary.components();

@@ -237,6 +237,13 @@ impl<F: Scalar> Model<F> {
         Ok(Self { likelihood, base: Arc::new(BaseMeasure { parameters, ..(*self.base).clone() }), ..self.clone() })
     }
 
+    /// The same model, of whose base measure no more is estimated than `free`.
+    #[must_use]
+    pub fn estimating(&self, free: Vec<String>) -> Self {
+        let estimated = self.base.estimated.clone().map(|estimated| Estimated { free, ..estimated });
+        Self { base: Arc::new(BaseMeasure { estimated, ..(*self.base).clone() }), ..self.clone() }
+    }
+
     /// The optimal q of the weights given a summary.
     pub fn allocate(&self, summary: &Summary) -> Allocation {
         // Counts of emptied components may be left below zero by the rounding of sums and differences.

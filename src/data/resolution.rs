@@ -8,6 +8,8 @@ const MOST_VALUES: usize = 4096;
 /// A column is on a grid where, on average, more different rows than this share a value: rows of a table that is given
 /// several times are not different.
 const ROWS_PER_VALUE: usize = 2;
+/// A step is so many times as large as what rounding leaves, or it is not told from it.
+const LARGE: f64 = 1000.0;
 /// More different rows than this need not be counted.
 pub(super) const MOST_ROWS: usize = ROWS_PER_VALUE * MOST_VALUES + 1;
 
@@ -60,15 +62,18 @@ impl Distinct {
     }
 
     /// For each column that is on a grid the smallest gap between values, beyond what rounding to `F` leaves; 0 for the
-    /// others, (D,). `n_distinct` is the number of different rows. In a table of one column these are its
-    /// values, so there it is the number of all rows.
+    /// others, and where the two cannot be told apart, (D,). `n_distinct` is the number of different rows. In a table of
+    /// one column these are its values, so there it is the number of all rows.
     pub(super) fn resolution<F: Real>(&self, n_distinct: usize) -> Vec<f64> {
-        let share = if F::NAME == "float32" { 1e-6 } else { 1e-9 };
+        let share = if F::NAME == "float32" { 1e-6 } else { 1e-12 };
         let of = |Values { own, .. }: &Values| {
             let largest = own.iter().fold(0.0_f64, |largest, value| largest.max(value.abs()));
-            let gaps = own.windows(2).map(|pair| pair[1] - pair[0]).filter(|gap| *gap > share * largest);
-            let least = gaps.fold(f64::INFINITY, f64::min);
-            if least.is_finite() { least } else { 0.0 }
+            let gaps = || own.windows(2).map(|pair| pair[1] - pair[0]);
+            let is_rounding = |gap: &f64| *gap <= share * largest;
+            let noise = gaps().filter(is_rounding).fold(0.0, f64::max);
+            let least = gaps().filter(|gap| !is_rounding(gap)).fold(f64::INFINITY, f64::min);
+            // Where both are alike, the step itself may be lost in the rounding of large values.
+            if least.is_finite() && least > LARGE * noise { least } else { 0.0 }
         };
         let is_grid = |values: &&Values| values.n_rows.min(n_distinct) > ROWS_PER_VALUE * values.own.len();
         self.columns.iter().map(|column| column.as_ref().filter(is_grid).map_or(0.0, of)).collect()
@@ -135,6 +140,23 @@ mod tests {
         let values: Vec<f64> = (0..5000).map(|at| (f64::from(at) * 0.7).sin()).collect();
         assert_eq!(found(&values.chunks(1024).map(<[f64]>::to_vec).collect::<Vec<_>>()), 0.0);
         assert!(found(&[values[..4000].to_vec()]) > 0.0);
+    }
+
+    #[test]
+    fn a_step_that_is_lost_in_the_rounding_of_large_values_is_not_told() {
+        let of = |values: Vec<f32>| {
+            let mut all = Distinct::new(1, true);
+            for block in [&values; 3] {
+                let part = all.of_block(block.as_slice(), |_| 1.0);
+                all.add(part);
+            }
+            all.resolution::<f32>(usize::MAX)[0]
+        };
+        // Metres north of the equator, by halves, in two towns.
+        let rows: Vec<f32> = (0..40).map(|i| 5.4e6 + 0.5 * (i % 20) as f32 + 19.0 * (i / 20) as f32).collect();
+        assert_eq!(of(rows.clone()), 0.0);
+        let doubles: Vec<f64> = rows.into_iter().map(f64::from).collect();
+        assert_eq!(found(&[doubles]), 0.5);
     }
 
     #[test]

@@ -10,6 +10,7 @@ use crate::data::{
     Strays, informative, moments_and_resolution, strays,
 };
 use crate::error::{Error, Result};
+use crate::evidence;
 use crate::executor::{Executor, InProcess};
 use crate::fit::position::{Identity, Position};
 use crate::fit::settings::Settings;
@@ -17,6 +18,7 @@ use crate::fit::sizes::Sizes;
 use crate::fit::{Fitted, Job, Run};
 use crate::init::{Beginning, Init};
 use crate::likelihood;
+use crate::memo::Memo;
 use crate::model::{Model, Named, Specification};
 use crate::moves::{Bag, Move, Round};
 use crate::parallel::Cancel;
@@ -151,7 +153,8 @@ impl<'a, F: Scalar> Prepared<'a, F> {
         if settings.algorithm.estimates() {
             memo = memo.into_estimate(self.mass);
         }
-        let mut position = Position::first(memo, edits, self.first_base());
+        let base = self.first_base(&memo);
+        let mut position = Position::first(memo, edits, base);
         if k == 1 && settings.moves.grow() {
             position.moves.start_from(ComponentId(0), first_rows(&rows, settings)?);
         }
@@ -160,8 +163,14 @@ impl<'a, F: Scalar> Prepared<'a, F> {
 
     /// The base measure of the first pass: of the fit that it starts from, as far as that is estimated, or that of the
     /// rule.
-    fn first_base(&self) -> Parameters {
+    fn first_base(&self, memo: &Memo) -> Parameters {
         let mut base = self.model.base.parameters.clone();
+        let Job { init, settings, .. } = self.job;
+        // Moves of the first pass must not undo what was given because the rule hides it.
+        let may_undo = settings.max_passes > 0 && !settings.moves.is_empty() && !memo.is_estimate();
+        if may_undo && matches!(init, Init::Labels(_) | Init::Table(_)) {
+            return evidence::raise(&self.model, memo.total()).map_or(base, |(model, _)| model.base.parameters.clone());
+        }
         let Init::Summary { specification, .. } = self.job.init else { return base };
         let free = self.specification.estimated.iter().flat_map(|estimated| &estimated.free);
         for name in free.filter(|_| specification.likelihood.name == self.specification.likelihood.name) {

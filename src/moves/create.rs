@@ -3,6 +3,7 @@
 use crate::component::{ComponentId, Edit};
 use crate::data::RowUnits;
 use crate::error::Result;
+use crate::evidence;
 use crate::global_step::Globals;
 use crate::likelihood::Metric;
 use crate::local_step::{Assign, ByScore, FromLabels, Keep, LocalStep};
@@ -13,7 +14,7 @@ use crate::parallel::Cancel;
 use crate::responsibilities::Sparsity;
 use crate::rng::Choices;
 use crate::simd::Scalar;
-use crate::suffstats::{Sufficient, Summary};
+use crate::suffstats::{PairGaps, Sufficient, Summary};
 
 /// Maximum number of turns of local and global steps on the subsample.
 const ITERATIONS: usize = 20;
@@ -41,6 +42,8 @@ pub(super) struct Creation<'a, F: Scalar> {
     pub sparsity: Sparsity,
     /// Whether parts that are not worth it are joined at once, because nothing does so later.
     pub join: bool,
+    /// Whether parts that are not worth it are returned, to be judged under the base measure that they lead to.
+    pub ahead: bool,
     pub cancel: &'a Cancel,
 }
 
@@ -90,10 +93,28 @@ impl<F: Scalar> Creation<'_, F> {
         let mut summary = self.run(units, &ids, &FromLabels { labels: &labels }, Keep::Summary)?;
         let all = summary.mass;
         let least = MIN_ROWS * all / units.len() as f64;
+        let mut screen = Screen::default();
+        let mut model = self.model.clone();
         for iteration in 0..ITERATIONS {
             tidy(&mut summary, least)?;
-            let globals = Globals::new(self.model, &summary, iteration as u64);
-            let next = self.deal(units, &globals, globals.n_components(), Keep::Summary)?;
+            if self.ahead {
+                model = evidence::unsure(&model, &summary)?;
+            }
+            let globals = Globals::new(&model, &summary, iteration as u64);
+            let (width, keep) = if Screen::looks_after(iteration) {
+                (most_parts(self.sparsity), Keep::SummaryAndGaps)
+            } else {
+                (globals.n_components(), Keep::Summary)
+            };
+            let mut next = self.deal(units, &model, &globals, width, keep)?;
+            if Screen::looks_after(iteration) && !self.ahead {
+                let judge = Judge::new(&model);
+                let gain = parts::grouping(&judge, self.total, place, &next)?.map_or(0.0, |grouping| grouping.gain);
+                if screen.is_hopeless(iteration, gain) {
+                    return Ok(None);
+                }
+            }
+            next.gaps = PairGaps::Unknown;
             let moved: f64 = next.counts.iter().zip(&summary.counts).map(|(a, b)| (a - b).abs()).sum();
             summary = next;
             if moved <= SETTLED * all {
@@ -101,14 +122,17 @@ impl<F: Scalar> Creation<'_, F> {
             }
         }
         tidy(&mut summary, least)?;
-        let globals = Globals::new(self.model, &summary, ITERATIONS as u64);
+        let globals = Globals::new(&model, &summary, ITERATIONS as u64);
         if globals.n_components() < 2 {
             return Ok(None);
         }
         // As a visit deals them where every row has a free slot.
-        let dealt = self.deal(units, &globals, most_parts(self.sparsity), Keep::SummaryAndGaps)?;
-        let judge = Judge::new(self.model);
-        let Some(groups) = parts::grouping(&judge, self.total, place, &dealt)? else { return Ok(None) };
+        let dealt = self.deal(units, &model, &globals, most_parts(self.sparsity), Keep::SummaryAndGaps)?;
+        let judge = Judge::new(&model);
+        let grouping = parts::grouping(&judge, self.total, place, &dealt)?;
+        let Some(parts::Grouping { groups, .. }) = grouping.filter(|grouping| grouping.is_gain || self.ahead) else {
+            return Ok(None);
+        };
         if !self.join {
             return Ok(Some(globals));
         }
@@ -140,8 +164,15 @@ impl<F: Scalar> Creation<'_, F> {
     }
 
     /// A local step over the subsample that keeps the best `width` parts of each row.
-    fn deal(&self, units: &RowUnits<'_, F>, parts: &Globals, width: usize, keep: Keep) -> Result<Summary> {
-        let scorer = parts.scorer_without_tail(self.model)?;
+    fn deal(
+        &self,
+        units: &RowUnits<'_, F>,
+        model: &Model<F>,
+        parts: &Globals,
+        width: usize,
+        keep: Keep,
+    ) -> Result<Summary> {
+        let scorer = parts.scorer_without_tail(model)?;
         let deal = ByScore {
             scorer: scorer.as_ref(),
             tail: None,
@@ -157,6 +188,34 @@ impl<F: Scalar> Creation<'_, F> {
         let likelihood = self.model.likelihood.as_ref();
         let step = LocalStep { likelihood, ids, assign, keep, cancel: self.cancel };
         step.run(units, None, &mut []).map(|outcome| outcome.summary)
+    }
+}
+
+/// Gives parts up that are far from being worth it. Of 6,000 births on real and generated data none that became a gain
+/// would have been given up by these numbers, and from eight columns on they spare two turns in three.
+#[derive(Default)]
+struct Screen {
+    /// The turn after which it looked last, and the gain then.
+    last: Option<(usize, f64)>,
+}
+
+impl Screen {
+    /// Nats that parts may be short of a gain.
+    const SHORT: f64 = 50.0;
+    /// Share of the turns left in which a gain may go on growing as fast.
+    const LEFT: f64 = 0.5;
+
+    /// Whether it looks after this turn: after the first, second, fourth, ...
+    fn looks_after(turn: usize) -> bool {
+        (turn + 1).is_power_of_two()
+    }
+
+    /// Whether parts that gain so much after this turn are given up.
+    fn is_hopeless(&mut self, turn: usize, gain: f64) -> bool {
+        let Some((before, earlier)) = self.last.replace((turn, gain)) else { return false };
+        let rise = ((gain - earlier) / (turn - before) as f64).max(0.0);
+        let turns = Self::LEFT * (ITERATIONS - 1 - turn) as f64;
+        gain < -Self::SHORT && gain + turns * rise < 0.0
     }
 }
 

@@ -3,15 +3,22 @@
 
 use crate::component::ComponentId;
 use crate::error::Result;
+use crate::evidence;
 use crate::moves::create::{Creation, PartsStart};
+use crate::moves::parts::Verdict;
 use crate::moves::{Collect, MoveKind, MoveState, Planning, Proposal, Report, Round, Settling, parts};
 use crate::parallel::try_map;
 use crate::rng::{Purpose, key, stream};
 use crate::simd::Scalar;
 use crate::suffstats::Summary;
 
+/// Share of a component that is as good as all of it: rows that belong to it a little are not copied.
+const ALL: f64 = 0.9;
 /// Minimum number of rows of a component that is split.
 const MIN_ROWS: usize = 2;
+/// Up to so many components, those that are split in the last round are judged under the base measure that their parts
+/// lead to. One estimated from more is no longer that of these few.
+pub(super) const FEW: usize = 16;
 /// Maximum number of components that a move tries in a pass, the largest first.
 const MAX_TARGETS: usize = 100;
 /// Maximum number of rows to copy for parts in a pass, of all components together.
@@ -65,7 +72,9 @@ impl<F: Scalar> Planning<'_, '_, F> {
     pub(super) fn create(&mut self, kind: &MoveKind, chosen: &[Chosen], join: bool) -> Result<()> {
         self.candidates.retain(|(id, _)| chosen.iter().all(|(other, ..)| other != id));
         let (round, total) = (self.round, self.memo.total());
-        let creation = Creation { model: &round.model, total, sparsity: round.sparsity, join, cancel: round.cancel };
+        let ahead = self.looks_ahead() && !join && total.n_components() <= FEW;
+        let model = if ahead { &evidence::unsure(&round.model, total)? } else { &round.model };
+        let creation = Creation { model, total, sparsity: round.sparsity, join, ahead, cancel: round.cancel };
         let max_rows = round.subsample().max_rows;
         let created = try_map(chosen.len(), |at| {
             let (id, k, start) = chosen[at];
@@ -74,10 +83,12 @@ impl<F: Scalar> Planning<'_, '_, F> {
             creation.parts(k, &self.bags[&id].smallest(max_rows), start, &mut generator)
         })?;
         for (&(target, k, _), parts) in chosen.iter().zip(created) {
+            let mass: f64 = self.bags[&target].rows.masses().iter().sum();
+            let thorough = mass >= ALL * total.counts[k];
             if let Some(parts) = parts {
-                self.plan.proposals.push(Proposal { kind: kind.clone(), target, parts });
+                self.plan.proposals.push(Proposal { kind: kind.clone(), target, parts, thorough });
             } else {
-                self.state.memory(kind).failed(target, total.counts[k], self.pass);
+                self.state.memory(kind).failed(target, total.counts[k], self.pass, thorough);
                 self.state.refuse_early(kind, "no split improved the bound", 1);
             }
         }
@@ -109,25 +120,27 @@ impl<F: Scalar> Settling<'_, '_, F> {
             self.state.plan.proposals.iter().cloned().enumerate().filter(|(_, one)| one.kind == *kind).unzip();
         let take = |batch: &mut Vec<Summary>| places.iter().map(|&at| std::mem::take(&mut batch[at])).collect();
         let parts: Vec<Vec<Summary>> = self.state.found.parts.iter_mut().map(take).collect();
-        let settled = parts::settle(&self.judge, self.memo, self.edits, &proposals, &parts, most)?;
+        let looks_ahead = self.looks_ahead && counts.len() <= FEW;
+        let settle = parts::Settle { model: &self.round.model, proposals: &proposals, parts: &parts, most };
+        let (settled, ahead) = settle.run(self.memo, self.edits, looks_ahead)?;
+        self.ahead = ahead;
         self.owner.extend(settled.owner);
-        for ((proposal, gain), &is_worth) in proposals.iter().zip(&settled.gains).zip(&settled.is_worth) {
+        for (proposal, verdict) in proposals.iter().zip(&settled.verdicts) {
             let target = proposal.target;
-            match gain {
-                Some(_) => self.state.forget(target),
+            match verdict {
+                Verdict::Accepted => self.state.forget(target),
                 // A better one went first; this one's turn may come.
-                None if is_worth => {}
-                None => refuse(self.state, proposal, counts[&target], self.pass),
+                Verdict::Later => {}
+                Verdict::NoGain => refuse(self.state, proposal, counts[&target], self.pass),
             }
             if proposal.parts.ids.iter().any(|part| self.owner.get(part).is_some_and(|id| *id != target)) {
                 self.touched.insert(target);
             }
         }
-        let accepted = settled.gains.iter().flatten().count();
-        let later = settled.is_worth.iter().filter(|is_worth| **is_worth).count() - accepted;
-        let gain = settled.gains.iter().flatten().fold(0.0, |sum, gain| sum + gain);
-        let refused = [("no gain", proposals.len() - accepted - later), ("another one gained more", later)];
-        Ok(self.state.with_early_refusals(Report::new(kind.clone(), proposals.len(), accepted, gain, refused)))
+        let number = |wanted| settled.verdicts.iter().filter(|verdict| **verdict == wanted).count();
+        let refused = [("no gain", number(Verdict::NoGain)), ("another one gained more", number(Verdict::Later))];
+        let report = Report::new(kind.clone(), proposals.len(), number(Verdict::Accepted), settled.gain, refused);
+        Ok(self.state.with_early_refusals(report))
     }
 }
 
@@ -137,7 +150,7 @@ fn refuse(state: &mut MoveState, proposal: &Proposal, count: f64, pass: usize) {
     if proposal.parts.ids.len() > 2 {
         memory.try_second(proposal.target);
     } else {
-        memory.failed(proposal.target, count, pass);
+        memory.failed(proposal.target, count, pass, proposal.thorough);
     }
 }
 

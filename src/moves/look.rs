@@ -145,7 +145,13 @@ impl<'a, F: Scalar> Finder<'a, F> {
         let packed = match self.packed.take() {
             Some(packed) if packed.version == plan.version && packed.scorers.len() == n => packed,
             _ => {
-                let scorers = try_map(n, |at| plan.proposals[at].parts.scorer_without_tail(model))?;
+                let scorers = try_map(n, |at| {
+                    let parts = &plan.proposals[at].parts;
+                    // They may have been made under another base measure than that of the pass.
+                    let is_same = parts.base == model.base.parameters;
+                    let own = if is_same { model } else { &model.with_base(parts.base.clone())? };
+                    parts.scorer_without_tail(own)
+                })?;
                 Packed { version: plan.version, scorers }
             }
         };

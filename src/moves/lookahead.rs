@@ -7,6 +7,9 @@ use crate::moves::{Judge, is_gain};
 use crate::simd::Scalar;
 use crate::suffstats::Summary;
 
+/// Times that the base measure is raised, as between two passes.
+const TIMES: usize = 3;
+
 /// The first of some edits that are a gain together.
 pub(super) struct Ahead<F: Scalar> {
     /// Their number.
@@ -19,11 +22,13 @@ pub(super) struct Ahead<F: Scalar> {
 
 /// Of the first 1, 2, 4, ..., `n_edits` edits those that raise the objective most, together with the base measure
 /// estimated after them, and more than that of `total` alone would; `after` gives the components after so many.
+/// Estimation begins with the base measure of `from`.
 ///
 /// # Errors
 /// Those of `after`; [`crate::Error::Numerical`].
 pub(super) fn look_ahead<F: Scalar>(
     model: &Model<F>,
+    from: &Model<F>,
     total: &Summary,
     n_edits: usize,
     after: impl Fn(usize) -> Result<Summary>,
@@ -34,7 +39,7 @@ pub(super) fn look_ahead<F: Scalar>(
     let mut most = alone;
     let doubled = std::iter::successors(Some(1), |n| Some(2 * n)).take_while(|n| *n < n_edits);
     for n in doubled.chain((n_edits > 0).then_some(n_edits)) {
-        let Some((model, objective)) = raised(model, &after(n)?) else { continue };
+        let Some((model, objective)) = raised(from, &after(n)?) else { continue };
         if objective > most && is_gain(objective - alone, [alone]) {
             most = objective;
             best = Some(Ahead { n_edits: n, model, gain: objective - before });
@@ -46,7 +51,11 @@ pub(super) fn look_ahead<F: Scalar>(
 /// The model with the base measure raised for these components, and the objective then. `None` where it cannot be
 /// computed.
 fn raised<F: Scalar>(model: &Model<F>, total: &Summary) -> Option<(Model<F>, f64)> {
-    let model = evidence::raise(model, total).map_or_else(|| model.clone(), |(model, _)| model);
+    let mut model = model.clone();
+    for _ in 0..TIMES {
+        let Some((next, _)) = evidence::raise(&model, total) else { break };
+        model = next;
+    }
     let objective = objective(&model, total).ok()?;
     Some((model, objective))
 }

@@ -10,12 +10,16 @@ use crate::component::ComponentId;
 const BACKOFF: usize = 5;
 /// Relative change of its count after which a component may be tried again at once.
 const CHANGED: f64 = 0.1;
+/// Relative change of its count up to which a component is the same.
+const SAME: f64 = 1e-3;
 
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 struct Failure {
     times: u32,
     pass: usize,
     count: f64,
+    /// Whether all rows of the component were looked at.
+    thorough: bool,
 }
 
 /// The failures of one kind of move.
@@ -35,10 +39,17 @@ impl Failures {
         })
     }
 
-    /// Remembers a failure.
-    pub fn failed(&mut self, id: ComponentId, count: f64, pass: usize) {
+    /// Remembers a failure, and whether all rows of the component were looked at.
+    pub fn failed(&mut self, id: ComponentId, count: f64, pass: usize, thorough: bool) {
         let times = self.failures.get(&id).map_or(0, |failure| failure.times) + 1;
-        self.failures.insert(id, Failure { times, pass, count });
+        self.failures.insert(id, Failure { times, pass, count, thorough });
+    }
+
+    /// Forgets failures but those where all rows were looked at of a component that has stayed the same; `count` is
+    /// what each has.
+    pub fn forget_changed(&mut self, count: impl Fn(ComponentId) -> f64) {
+        self.failures
+            .retain(|&id, failure| failure.thorough && (count(id) - failure.count).abs() <= SAME * failure.count);
     }
 
     /// Remembers to try a component in the second way next.
@@ -84,7 +95,7 @@ mod tests {
         let mut memory = Failures::default();
         assert!(memory.is_ready(ID, 100.0, 0) && memory.is_empty());
         for (pass, wait) in [(0, 5), (5, 10), (15, 20)] {
-            memory.failed(ID, 100.0, pass);
+            memory.failed(ID, 100.0, pass, true);
             assert!(!memory.is_ready(ID, 100.0, pass + wait - 1));
             assert!(memory.is_ready(ID, 100.0, pass + wait));
         }
@@ -94,7 +105,7 @@ mod tests {
     #[test]
     fn another_count_makes_another_component() {
         let mut memory = Failures::default();
-        memory.failed(ID, 100.0, 3);
+        memory.failed(ID, 100.0, 3, true);
         assert!(!memory.is_ready(ID, 110.0, 4) && !memory.is_ready(ID, 90.0, 4));
         assert!(memory.is_ready(ID, 110.1, 4) && memory.is_ready(ID, 89.9, 4));
         memory.forget(ID);
@@ -102,9 +113,20 @@ mod tests {
     }
 
     #[test]
+    fn the_last_round_tries_again_what_was_not_looked_at_or_has_changed() {
+        let all = [1, 2, 3].map(ComponentId);
+        let mut memory = Failures::default();
+        for (id, thorough) in all.into_iter().zip([true, false, true]) {
+            memory.failed(id, 100.0, 4, thorough);
+        }
+        memory.forget_changed(|id| if id == all[2] { 100.2 } else { 100.05 });
+        assert_eq!(all.map(|id| memory.is_ready(id, 100.05, 5)), [false, true, true]);
+    }
+
+    #[test]
     fn many_failures_overflow_nothing() {
         let mut memory = Failures::default();
-        (0..200).for_each(|pass| memory.failed(ID, 1.0, pass));
+        (0..200).for_each(|pass| memory.failed(ID, 1.0, pass, true));
         assert!(!memory.is_ready(ID, 1.0, 1000));
     }
 }

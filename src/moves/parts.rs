@@ -10,128 +10,251 @@ use std::collections::BTreeMap;
 
 use crate::component::{ComponentId, Edit, EditLog, position};
 use crate::error::{Error, Result};
+use crate::evidence;
 use crate::memo::Memo;
+use crate::model::Model;
 use crate::moves::judge::choices;
+use crate::moves::lookahead::{Ahead, look_ahead};
 use crate::moves::{Judge, Part, Proposal, is_gain};
 use crate::parallel::try_map;
 use crate::simd::Scalar;
 use crate::suffstats::Summary;
+
+/// Times that groupings are chosen under the base measure that the last ones led to.
+const TURNS: usize = 3;
 
 /// A way to group the parts of a target.
 struct Level {
     /// Positions of the parts of each group; the largest group is the first.
     groups: Vec<Vec<usize>>,
     counts: Vec<f64>,
+    /// Merge-entropy gaps of all pairs of groups, nats.
+    gaps: f64,
     /// The change of the bound without that of the weights, nats.
     gain: f64,
     /// The largest term of it.
     largest: f64,
 }
 
+impl Level {
+    /// `whole` and `gains` are what the target and each group add to the bound, without weights and entropies.
+    fn judge(&mut self, whole: f64, gains: &[f64]) {
+        self.gain = gains.iter().sum::<f64>() - whole + self.gaps;
+        self.largest = gains.iter().fold(whole.abs(), |largest, gain| largest.max(gain.abs()));
+    }
+}
+
 /// A proposal whose parts all batches have been dealt to.
 struct Candidate<'a> {
     at: usize,
     proposal: &'a Proposal,
+    /// The position of its target.
+    place: usize,
+    /// What its parts have of all batches.
+    parts: Summary,
     levels: Vec<Level>,
+}
+
+impl Candidate<'_> {
+    /// Judges the groupings there are by another judge.
+    fn judge_again<F: Scalar>(&mut self, judge: &Judge<'_, F>, total: &Summary) -> Result<()> {
+        let whole = judge.gain(total.component(self.place))?;
+        for level in &mut self.levels {
+            let ids = components(self.proposal, level);
+            let groups = grouped(std::slice::from_ref(&self.parts), &[(0, ids, level.groups.clone())])?;
+            let gains = try_map(groups.n_components(), |k| judge.gain(groups.component(k)))?;
+            level.judge(whole, &gains);
+        }
+        Ok(())
+    }
+}
+
+/// What becomes of a proposal.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Verdict {
+    /// It was carried out.
+    Accepted,
+    /// It would have been a gain by itself, but others were better.
+    Later,
+    /// It is no gain.
+    NoGain,
 }
 
 /// The outcome for the proposals of a pass.
 pub(super) struct Settled {
-    /// By proposal, the gain of those that were accepted, nats.
-    pub gains: Vec<Option<f64>>,
-    /// By proposal, whether it would have been a gain by itself.
-    pub is_worth: Vec<bool>,
+    /// By proposal.
+    pub verdicts: Vec<Verdict>,
+    /// What those that were accepted gained together, nats.
+    pub gain: f64,
     /// The component that each part now belongs to.
     pub owner: BTreeMap<ComponentId, ComponentId>,
 }
 
-/// Judges every proposal by itself and carries out those that raise the bound, the best first: of each the grouping of
-/// its parts that gains most. `parts` has, by batch and by proposal, what was dealt. At most `most` are carried out.
-pub(super) fn settle<F: Scalar>(
-    judge: &Judge<'_, F>,
-    memo: &mut Memo,
-    edits: &mut EditLog,
-    proposals: &[Proposal],
-    parts: &[Vec<Summary>],
-    most: usize,
-) -> Result<Settled> {
-    let total = memo.total();
-    let mut settled =
-        Settled { gains: vec![None; proposals.len()], is_worth: vec![false; proposals.len()], owner: BTreeMap::new() };
-    let candidates = try_map(proposals.len(), |at| {
-        let proposal = &proposals[at];
-        let mut sum = Summary::empty(proposal.parts.ids.clone(), total.n_statistics, true);
-        for batch in parts {
-            sum.add(&batch[at])?;
-        }
-        let target = position(&total.ids, proposal.target)?;
-        Ok(Candidate { at, proposal, levels: levels(judge, &Part::of(total, target), &sum)? })
-    })?;
-    let tail = total.tail.map_or(0.0, |tail| tail.count);
-    let mut counts = total.counts.clone();
-    let mut places: BTreeMap<ComponentId, usize> = total.ids.iter().copied().zip(0..).collect();
-    let mut before = judge.allocation(counts.clone(), tail);
-    let mut left: Vec<(f64, Candidate<'_>)> = Vec::new();
-    for candidate in candidates {
-        let place = places[&candidate.proposal.target];
-        if let Some((_, gain)) = best(judge, &candidate.levels, &counts, place, before, tail) {
-            settled.is_worth[candidate.at] = true;
-            left.push((gain, candidate));
-        }
-    }
-    left.sort_by(|a, b| b.0.total_cmp(&a.0).then(a.1.at.cmp(&b.1.at)));
-    let mut new = Vec::new();
-    let mut accepted = Vec::new();
-    for (_, candidate) in left.into_iter().take(most) {
-        // What was accepted before it has changed the weights.
-        let place = places[&candidate.proposal.target];
-        let Some((level, gain)) = best(judge, &candidate.levels, &counts, place, before, tail) else { continue };
-        let level = &candidate.levels[level];
-        counts[place] = level.counts[0];
-        counts.extend_from_slice(&level.counts[1..]);
-        before = judge.allocation(counts.clone(), tail);
-        let ids = owners(&candidate, level, &mut settled.owner);
-        for &id in &ids[1..] {
-            places.insert(id, places.len());
-            new.push(id);
-        }
-        settled.gains[candidate.at] = Some(gain);
-        accepted.push((candidate.at, ids, level.groups.clone()));
-    }
-    for (at, proposal) in proposals.iter().enumerate() {
-        if settled.gains[at].is_none() {
-            settled.owner.extend(proposal.parts.ids.iter().map(|&part| (part, proposal.target)));
-        }
-    }
-    if !new.is_empty() {
-        let edit = Edit::Append { ids: new };
-        memo.apply(&edit)?;
-        edits.push(edit);
-        let dealt: Vec<Summary> = parts.iter().map(|batch| grouped(batch, &accepted)).collect::<Result<_>>()?;
-        memo.put(&dealt)?;
-    }
-    Ok(settled)
+/// Judges the proposals of a pass.
+pub(super) struct Settle<'a, F: Scalar> {
+    /// The model of the pass.
+    pub model: &'a Model<F>,
+    /// What was proposed.
+    pub proposals: &'a [Proposal],
+    /// By batch and by proposal, what was dealt.
+    pub parts: &'a [Vec<Summary>],
+    /// Maximum number of proposals that are carried out.
+    pub most: usize,
 }
 
-/// The components of the groups of a level: the first keeps the target's identity, each other one has that of a part of
-/// it.
+/// The proposals to carry out, by position in a list of candidates and by level, and what they gain together, nats.
+#[derive(Default)]
+struct Choice {
+    chosen: Vec<(usize, usize)>,
+    gain: f64,
+}
+
+impl<'a, F: Scalar> Settle<'a, F> {
+    /// Judges every proposal by itself and carries out those that raise the bound, the best first: of each the grouping
+    /// of its parts that gains most. Where there are none and `looks_ahead`, those that together raise the objective
+    /// under the base measure that they lead to, which is returned.
+    pub fn run(&self, memo: &mut Memo, edits: &mut EditLog, looks_ahead: bool) -> Result<(Settled, Option<Model<F>>)> {
+        let n = self.proposals.len();
+        let mut settled = Settled { verdicts: vec![Verdict::NoGain; n], gain: 0.0, owner: BTreeMap::new() };
+        let mut candidates = try_map(n, |at| self.candidate(memo.total(), at))?;
+        let mut choice = self.by_themselves(memo.total(), &candidates, &mut settled.verdicts);
+        let mut ahead = None;
+        if choice.chosen.is_empty() && looks_ahead && n > 0 {
+            (choice, ahead) = self.together(memo.total(), &mut candidates)?;
+        }
+        settled.gain = choice.gain;
+        let (mut new, mut accepted) = (Vec::new(), Vec::new());
+        for &(at, level) in &choice.chosen {
+            let candidate = &candidates[at];
+            let level = &candidate.levels[level];
+            let ids = owners(candidate, level, &mut settled.owner);
+            new.extend_from_slice(&ids[1..]);
+            settled.verdicts[candidate.at] = Verdict::Accepted;
+            accepted.push((candidate.at, ids, level.groups.clone()));
+        }
+        for (proposal, verdict) in self.proposals.iter().zip(&settled.verdicts) {
+            if *verdict != Verdict::Accepted {
+                settled.owner.extend(proposal.parts.ids.iter().map(|&part| (part, proposal.target)));
+            }
+        }
+        if !new.is_empty() {
+            let edit = Edit::Append { ids: new };
+            memo.apply(&edit)?;
+            edits.push(edit);
+            let dealt: Vec<Summary> =
+                self.parts.iter().map(|batch| grouped(batch, &accepted)).collect::<Result<_>>()?;
+            memo.put(&dealt)?;
+        }
+        Ok((settled, ahead))
+    }
+
+    fn candidate(&self, total: &Summary, at: usize) -> Result<Candidate<'a>> {
+        let proposal = &self.proposals[at];
+        let mut parts = Summary::empty(proposal.parts.ids.clone(), total.n_statistics, true);
+        for batch in self.parts {
+            parts.add(&batch[at])?;
+        }
+        let place = position(&total.ids, proposal.target)?;
+        let levels = levels(&Judge::new(self.model), &Part::of(total, place), &parts)?;
+        Ok(Candidate { at, proposal, place, parts, levels })
+    }
+
+    /// The proposals that raise the bound, the best first.
+    fn by_themselves(&self, total: &Summary, candidates: &[Candidate<'_>], verdicts: &mut [Verdict]) -> Choice {
+        let judge = Judge::new(self.model);
+        let tail = total.tail.map_or(0.0, |tail| tail.count);
+        let mut counts = total.counts.clone();
+        let mut before = judge.allocation(counts.clone(), tail);
+        let mut left: Vec<(f64, usize)> = Vec::new();
+        for (at, Candidate { levels, place, .. }) in candidates.iter().enumerate() {
+            if let Some(Best { gain, is_gain: true, .. }) = best(&judge, levels, &counts, *place, before, tail) {
+                verdicts[candidates[at].at] = Verdict::Later;
+                left.push((gain, at));
+            }
+        }
+        left.sort_by(|a, b| b.0.total_cmp(&a.0).then(a.1.cmp(&b.1)));
+        let mut choice = Choice::default();
+        for (_, at) in left.into_iter().take(self.most) {
+            // What was accepted before it has changed the weights.
+            let Candidate { levels, place, .. } = &candidates[at];
+            let best = best(&judge, levels, &counts, *place, before, tail);
+            let Some(Best { level, gain, is_gain: true }) = best else { continue };
+            counts[*place] = levels[level].counts[0];
+            counts.extend_from_slice(&levels[level].counts[1..]);
+            before = judge.allocation(counts.clone(), tail);
+            choice.chosen.push((at, level));
+            choice.gain += gain;
+        }
+        choice
+    }
+
+    /// The proposals that are a gain together, under the base measure that they lead to. How fine the parts of each are
+    /// grouped is chosen under an unsure base measure, and then again under the one found.
+    fn together(&self, total: &Summary, candidates: &mut [Candidate<'_>]) -> Result<(Choice, Option<Model<F>>)> {
+        let unsure = evidence::unsure(self.model, total)?;
+        let tail = total.tail.map_or(0.0, |tail| tail.count);
+        let mut best_so_far: Option<(Choice, Ahead<F>)> = None;
+        for turn in 0..TURNS {
+            let judge = Judge::new(best_so_far.as_ref().map_or(&unsure, |(_, ahead)| &ahead.model));
+            let before = judge.allocation(total.counts.clone(), tail);
+            let mut promised = Vec::new();
+            for (at, candidate) in candidates.iter_mut().enumerate() {
+                if turn > 0 {
+                    candidate.judge_again(&judge, total)?;
+                } else {
+                    candidate.levels = levels(&judge, &Part::of(total, candidate.place), &candidate.parts)?;
+                }
+                let best = best(&judge, &candidate.levels, &total.counts, candidate.place, before, tail);
+                promised.extend(best.map(|best| (best.gain, at, best.level)));
+            }
+            promised.sort_by(|a, b| b.0.total_cmp(&a.0).then(a.1.cmp(&b.1)));
+            promised.truncate(self.most);
+            let chosen: Vec<(usize, usize)> = promised.into_iter().map(|(_, at, level)| (at, level)).collect();
+            let after = |n: usize| edited(total, candidates, &chosen[..n]);
+            let Some(ahead) = look_ahead(self.model, &unsure, total, chosen.len(), after)? else { break };
+            if best_so_far.as_ref().is_some_and(|(_, best)| best.gain >= ahead.gain) {
+                break;
+            }
+            best_so_far = Some((Choice { chosen: chosen[..ahead.n_edits].to_vec(), gain: ahead.gain }, ahead));
+        }
+        Ok(best_so_far.map_or_else(Default::default, |(choice, ahead)| (choice, Some(ahead.model))))
+    }
+}
+
+/// What all components have where the chosen candidates, each at a level, have been carried out.
+fn edited(total: &Summary, candidates: &[Candidate<'_>], chosen: &[(usize, usize)]) -> Result<Summary> {
+    let mut after = total.clone();
+    for &(at, level) in chosen {
+        let Candidate { proposal, parts, levels, .. } = &candidates[at];
+        let ids = components(proposal, &levels[level]);
+        after.apply(&Edit::Append { ids: ids[1..].to_vec() })?;
+        after.put(&grouped(std::slice::from_ref(parts), &[(0, ids, levels[level].groups.clone())])?)?;
+    }
+    Ok(after)
+}
+
+/// The components of the groups of a level, and by part the one that it belongs to.
 fn owners(
     candidate: &Candidate<'_>,
     level: &Level,
     owner: &mut BTreeMap<ComponentId, ComponentId>,
 ) -> Vec<ComponentId> {
-    let parts = &candidate.proposal.parts.ids;
-    let mut ids = Vec::with_capacity(level.groups.len());
-    for (at, group) in level.groups.iter().enumerate() {
-        let id = if at == 0 { candidate.proposal.target } else { parts[group[0]] };
-        owner.extend(group.iter().map(|&part| (parts[part], id)));
-        ids.push(id);
+    let Proposal { target, parts, .. } = candidate.proposal;
+    let ids = components(candidate.proposal, level);
+    for (group, &id) in level.groups.iter().zip(&ids) {
+        owner.extend(group.iter().map(|&part| (parts.ids[part], id)));
     }
     // Parts that nothing was dealt to.
-    for &part in parts {
-        owner.entry(part).or_insert(candidate.proposal.target);
+    for &part in &parts.ids {
+        owner.entry(part).or_insert(*target);
     }
     ids
+}
+
+/// The components that the groups of a level become: the first is the target, each other one has a part's identity.
+fn components(proposal: &Proposal, level: &Level) -> Vec<ComponentId> {
+    let others = level.groups.iter().skip(1).map(|group| proposal.parts.ids[group[0]]);
+    std::iter::once(proposal.target).chain(others).collect()
 }
 
 /// A proposal, the components that its groups become, and the parts of each group.
@@ -159,14 +282,24 @@ fn gap(parts: &Summary, a: usize, b: usize) -> Result<f64> {
     parts.gaps.get(a, b).ok_or_else(|| Error::invalid("parts", format!("{a:?} and {b:?}"), "parts whose gap is known"))
 }
 
-/// How the parts of the component at `place` are best grouped, where two groups or more are better than one; `parts` is
-/// what was dealt to them, of all rows or of a subsample that stands for them.
+/// Two groups or more of the parts of a component.
+pub(super) struct Grouping {
+    /// The parts of each group.
+    pub groups: Vec<Vec<usize>>,
+    /// The change of the bound, nats.
+    pub gain: f64,
+    /// Whether it is more than rounding.
+    pub is_gain: bool,
+}
+
+/// How the parts of the component at `place` are best grouped; `parts` is what was dealt to them, of all rows or of a
+/// subsample that stands for them. `None` where there is one part only.
 pub(super) fn grouping<F: Scalar>(
     judge: &Judge<'_, F>,
     total: &Summary,
     place: usize,
     parts: &Summary,
-) -> Result<Option<Vec<Vec<usize>>>> {
+) -> Result<Option<Grouping>> {
     let mut whole = Part { count: 0.0, statistics: vec![0.0; parts.n_statistics] };
     for k in 0..parts.n_components() {
         whole = whole.with(&Part::of(parts, k));
@@ -178,10 +311,19 @@ pub(super) fn grouping<F: Scalar>(
     counts[place] = whole.count;
     let before = judge.allocation(counts.clone(), tail);
     let best = best(judge, &levels, &counts, place, before, tail);
-    Ok(best.map(|(level, _)| levels.swap_remove(level).groups))
+    Ok(best.map(|Best { level, gain, is_gain }| Grouping { groups: levels.swap_remove(level).groups, gain, is_gain }))
 }
 
-/// The level that gains most, and its gain, if it is one.
+/// The level that gains most.
+struct Best {
+    level: usize,
+    /// The change of the bound, nats.
+    gain: f64,
+    /// Whether it is more than rounding.
+    is_gain: bool,
+}
+
+/// The level that gains most; `before` is what the weights add to the bound as they are.
 fn best<F: Scalar>(
     judge: &Judge<'_, F>,
     levels: &[Level],
@@ -189,19 +331,16 @@ fn best<F: Scalar>(
     place: usize,
     before: f64,
     tail: f64,
-) -> Option<(usize, f64)> {
-    let mut best: Option<(usize, f64)> = None;
-    for (at, level) in levels.iter().enumerate() {
+) -> Option<Best> {
+    let of = |(at, level): (usize, &Level)| {
         let mut counts = counts.to_vec();
         counts[place] = level.counts[0];
         counts.extend_from_slice(&level.counts[1..]);
-        let after = judge.allocation(counts, tail);
-        let gain = level.gain + after - before;
-        if is_gain(gain, [level.largest, before]) && best.is_none_or(|(_, other)| gain > other) {
-            best = Some((at, gain));
-        }
-    }
-    best
+        let gain = level.gain + judge.allocation(counts, tail) - before;
+        Best { level: at, gain, is_gain: is_gain(gain, [level.largest, before]) }
+    };
+    // The first of equals.
+    levels.iter().enumerate().map(of).reduce(|best, other| if other.gain > best.gain { other } else { best })
 }
 
 /// Some parts of a target.
@@ -245,13 +384,16 @@ fn levels<F: Scalar>(judge: &Judge<'_, F>, target: &Part, parts: &Summary) -> Re
     while alive.len() > 1 {
         let mut own: Vec<usize> = alive.clone();
         own.sort_by(|&a, &b| groups[b].part.count.total_cmp(&groups[a].part.count).then(a.cmp(&b)));
-        levels.push(Level {
+        let mut level = Level {
             groups: own.iter().map(|&group| groups[group].parts.clone()).collect(),
             counts: own.iter().map(|&group| groups[group].part.count).collect(),
-            gain: own.iter().map(|&group| groups[group].gain).sum::<f64>() - whole
-                + pairs.values().map(|pair| pair.gap).sum::<f64>(),
-            largest: own.iter().fold(whole.abs(), |largest, &group| largest.max(groups[group].gain.abs())),
-        });
+            gaps: pairs.values().map(|pair| pair.gap).sum(),
+            gain: 0.0,
+            largest: 0.0,
+        };
+        let gains: Vec<f64> = own.iter().map(|&group| groups[group].gain).collect();
+        level.judge(whole, &gains);
+        levels.push(level);
         let mut best = (f64::NEG_INFINITY, 0, 0);
         for (&(a, b), pair) in &pairs {
             // Without the weights a large part, which each cut makes much tighter, would be joined last.

@@ -33,6 +33,8 @@ pub struct Proposal {
     pub target: ComponentId,
     /// The parts, under identities that will be theirs if they are accepted.
     pub parts: Globals,
+    /// Whether they were made of all rows of the component.
+    pub thorough: bool,
 }
 
 impl Plan {

@@ -43,6 +43,6 @@ impl<F: Scalar> Planning<'_, '_, F> {
 
     /// Whether edits may be judged under the base measure that they lead to.
     pub fn looks_ahead(&self) -> bool {
-        self.is_last_round() && self.round.estimates()
+        self.state.is_in_last_round(self.pass) && self.round.estimates()
     }
 }

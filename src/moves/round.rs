@@ -6,6 +6,7 @@ use crate::component::{ComponentId, EditLog, position};
 use crate::error::{Error, Result};
 use crate::memo::Memo;
 use crate::model::Model;
+use crate::moves::growth::FEW;
 use crate::moves::{
     Bag, Failures, Findings, Judge, Move, MoveKind, MoveState, Plan, Planning, Proposal, Report, RunShape, Settling,
     Subsample,
@@ -144,7 +145,7 @@ impl<F: Scalar> Round<'_, F> {
         edits: &mut EditLog,
         pass: usize,
     ) -> Result<(Vec<Report>, Option<Model<F>>)> {
-        let looks_ahead = self.estimates() && state.last_round == Some(pass);
+        let looks_ahead = self.estimates() && state.is_in_last_round(pass);
         let mut settling = Settling {
             round: self,
             judge: Judge::new(&self.model),
@@ -203,7 +204,12 @@ impl<F: Scalar> Round<'_, F> {
             return true;
         }
         state.last_round = Some(pass);
-        state.end_waits();
+        // Under another base measure the same may come to something else.
+        if self.estimates() && total.n_components() <= FEW {
+            state.end_waits();
+        } else {
+            state.end_waits_of_changed(total);
+        }
         false
     }
 }

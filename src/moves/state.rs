@@ -6,6 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::component::ComponentId;
 use crate::moves::{Bag, Failures, Found, MoveKind, Payloads, Plan, Report};
+use crate::suffstats::Summary;
 
 /// Where the moves of a run stand.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
@@ -18,7 +19,7 @@ pub struct MoveState {
     pub(super) memories: BTreeMap<MoveKind, Failures>,
     /// By kind and reason, components that were given up before the visits, since the last report.
     pub(super) early: BTreeMap<MoveKind, BTreeMap<String, usize>>,
-    /// The pass in which everything is tried once more, before the run ends.
+    /// The first of the passes in which everything is tried once more, before the run ends.
     pub(super) last_round: Option<usize>,
     /// What else moves remember.
     pub own: Payloads,
@@ -55,6 +56,19 @@ impl MoveState {
     /// Components that were tried without success may be tried again.
     pub fn end_waits(&mut self) {
         self.memories.values_mut().for_each(Failures::clear);
+    }
+
+    /// Whether `pass` is one of those in which everything is tried once more: rows for parts are collected in the first.
+    pub(super) fn is_in_last_round(&self, pass: usize) -> bool {
+        self.last_round.is_some_and(|first| pass >= first)
+    }
+
+    /// Components that were tried without success may be tried again before the run ends, where that may come to
+    /// something else: not all rows were looked at, or the component has changed.
+    pub(super) fn end_waits_of_changed(&mut self, total: &Summary) {
+        let counts: BTreeMap<ComponentId, f64> = total.ids.iter().copied().zip(total.counts.iter().copied()).collect();
+        let count = |id| counts.get(&id).copied().unwrap_or(0.0);
+        self.memories.values_mut().for_each(|memory| memory.forget_changed(count));
     }
 
     /// A component has become another one.

@@ -213,6 +213,34 @@ def test_clusters_that_flags_cut_in_two_are_joined() -> None:
         assert after.objective - before.objective >= sum(moves.gain for moves in after.moves) > 0
 
 
+@pytest.mark.parametrize("n", [50, 100])
+def test_two_clusters_of_few_rows_in_many_columns(n: int) -> None:
+    """Under a base measure as wide as both no part of the one component is a gain by itself."""
+    rng = np.random.default_rng(1)
+    labels = np.repeat([0, 1], n)
+    rows = rng.normal(scale=5, size=(2, 20))[labels] + rng.normal(size=(2 * n, 20))
+    fit = sb.fit(sb.Mixture(sb.Gaussian()), rows, progress=False)
+    assert adjusted_rand_score(labels, fit.predict(rows)) == 1.0
+
+
+def test_clusters_in_two_groups_far_apart() -> None:
+    """The estimate of two wide components is sure that all are like these two."""
+    rng = np.random.default_rng(0)
+    labels = np.repeat(np.arange(8), 500)
+    corners = np.array([(x + far, y) for far in (0, 200) for x in (0, 6) for y in (0, 6)])
+    rows = corners[labels] + rng.normal(size=(4000, 2))
+    fit = sb.fit(sb.Mixture(sb.Gaussian()), rows, progress=False)
+    assert adjusted_rand_score(labels, fit.predict(rows)) > 0.98
+
+
+def test_labels_are_not_joined_before_the_base_measure_knows_of_them() -> None:
+    """The rule hides clusters of fewer rows than the variance of the data over their own."""
+    labels = np.repeat(np.arange(8), 50)
+    rows = (12.0 * labels + np.random.default_rng(0).normal(size=400))[:, None]
+    fit = sb.fit(sb.Mixture(sb.Gaussian()), rows, init=labels, progress=False)
+    assert adjusted_rand_score(labels, fit.predict(rows)) == 1.0
+
+
 @pytest.mark.parametrize("likelihood", [sb.Gaussian, sb.ZeroMeanGaussian, sb.DiagonalGaussian, sb.SphericalGaussian])
 def test_one_row_unlike_all_others(likelihood: Any) -> None:
     rows = np.random.default_rng(0).standard_normal((4000, 2))

@@ -96,7 +96,7 @@ def fit(
         because nothing would ever tell them apart otherwise); integer labels of shape (n,), from 0; responsibilities of
         shape (n, K), rows with sum one; or an earlier fit with the same likelihood and columns.
     n_init : int
-        How many times to start, with different seeds (the first is `seed`); the fit with the highest ELBO is kept.
+        How many times to start, with different seeds (the first is `seed`); the fit with the highest objective is kept.
         Where the number of components grows and neither `n_components` nor `init` says how many there are at first,
         every second start has, once the others are done, ``2 K + 10`` of them, K being what the first one found: where
         clusters overlap, moves find from many what they miss from one.

@@ -90,7 +90,7 @@ impl Birth {
                 accepted += 1;
                 state.forget(*target);
             } else if let Ok(at) = position(&total.ids, *target) {
-                state.memory(&KIND).failed(*target, total.counts[at], settling.pass);
+                state.memory(&KIND).failed(*target, total.counts[at], settling.pass, false);
             }
         }
         let gain = match adoption.bound() {

@@ -153,10 +153,10 @@ impl<F: Scalar> Move<F> for Delete {
                 RefitOutcome::NoGain => no_gain += 1,
                 RefitOutcome::TooManyRows => too_many += 1,
             }
-            state.memory(&KIND).failed(id, counts[&id], *pass);
+            state.memory(&KIND).failed(id, counts[&id], *pass, true);
         }
         for id in &crowded {
-            state.memory(&KIND).failed(*id, counts[id], *pass);
+            state.memory(&KIND).failed(*id, counts[id], *pass, true);
         }
         let taken = wanted.len() - candidates.len() - crowded.len();
         let refused = [("no gain", no_gain), ("too many rows", too_many), ("another move took it", taken)];

@@ -240,7 +240,7 @@ fn merge_together<F: Scalar>(
         merges[..n].iter().try_for_each(|pair| after.apply(&edit(pair)))?;
         Ok(after)
     };
-    let ahead = look_ahead(model, total, merges.len(), after)?;
+    let ahead = look_ahead(model, model, total, merges.len(), after)?;
     merges.truncate(ahead.as_ref().map_or(0, |ahead| ahead.n_edits));
     let all: Vec<Edit> = merges.iter().map(edit).collect();
     memo.apply_all(&all)?;

@@ -290,7 +290,8 @@ impl<'a> Replay<'a> {
     /// exponentials, where there is room, and else to the first of them.
     fn deal(&mut self, units: &RowUnits<'_, f64>, room: &[Vec<ComponentId>], target: ComponentId, parts: &Globals) {
         let mut scores = vec![Vec::new(); self.table.len()];
-        let scorer = parts.scorer_without_tail(&self.model).expect("definite");
+        let own = self.model.with_base(parts.base.clone()).expect("a base measure");
+        let scorer = parts.scorer_without_tail(&own).expect("definite");
         let raw = RawScores { scorer: scorer.as_ref() };
         let unused = LocalStep { keep: Keep::Nothing, ..step(&self.model, &parts.ids, &raw, &self.cancel) };
         unused.run(units, None, &mut [&mut All(&mut scores)]).expect("finite");
@@ -344,6 +345,7 @@ impl<'a> Replay<'a> {
         let interrupted = interrupt();
         let round = Round { cancel: &interrupted, model: round.model.clone(), ..*round };
         let objective = self.bound_from_scratch(&ids) + self.guard();
+        let unsure = evidence::unsure(&self.model, self.memo.total()).expect("definite");
         let (reports, ahead) =
             round.settle(&mut self.state, &mut self.memo, &mut self.edits, self.pass).expect("definite");
         let log = self.edits.since(version).to_vec();
@@ -365,7 +367,10 @@ impl<'a> Replay<'a> {
         for edit in log {
             let before = self.bound_from_scratch(&ids);
             let kind = match &edit {
-                Edit::Append { ids: new } => self.split(&plan, new),
+                Edit::Append { ids: new } => {
+                    let model = if ahead.is_some() { unsure.clone() } else { self.model.clone() };
+                    self.split(&model, &plan, new)
+                }
                 Edit::Merge { keep, gone } => {
                     for shares in &mut self.table {
                         if let Some(value) = shares.remove(gone) {
@@ -413,14 +418,14 @@ impl<'a> Replay<'a> {
 
     /// Puts groups of parts in the place of their targets: as many groups as there are new components, and the target's
     /// own.
-    fn split(&mut self, plan: &Plan, new: &[ComponentId]) -> (MoveKind, usize) {
+    fn split(&mut self, model: &Model<f64>, plan: &Plan, new: &[ComponentId]) -> (MoveKind, usize) {
         let of_new = plan.proposals.iter().filter(|proposal| proposal.parts.ids.iter().any(|id| new.contains(id)));
         let mut accepted = (BIRTH, 0);
         for proposal in of_new {
             let heads: Vec<_> = proposal.parts.ids.iter().filter(|id| new.contains(id)).copied().collect();
             let units = RowUnits::all(self.rows, self.weights);
             let of_parts = self.shares_of_parts(proposal.target);
-            let groups = groups(&self.model, &units, &proposal.parts.ids, &of_parts, heads.len() + 1, &self.cancel);
+            let groups = groups(model, &units, &proposal.parts.ids, &of_parts, heads.len() + 1, &self.cancel);
             for (shares, of_parts) in self.table.iter_mut().zip(&of_parts).filter(|(_, own)| !own.is_empty()) {
                 shares.remove(&proposal.target).expect("a row of the target");
                 for group in &groups {

@@ -93,7 +93,7 @@ impl<F: Scalar> Move<F> for Fold {
             settling.merged(keep, gone);
             return Ok(Report::new(KIND, 1, 1, gain, []));
         }
-        settling.state.memory(&KIND).failed(keep, x.count, settling.pass);
+        settling.state.memory(&KIND).failed(keep, x.count, settling.pass, true);
         let shared = usize::from(settling.state.found.own.take::<Overlap>(&KIND)? > 0);
         Ok(Report::new(KIND, 1, 0, 0.0, [("they share rows", shared), ("they are apart", 1 - shared)]))
     }
