@@ -11,7 +11,7 @@ import json
 import math
 import os
 import uuid
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -24,6 +24,7 @@ from safetensors.numpy import save
 
 from stickbreak.checks import describe, instance, invalid_type
 from stickbreak.errors import CheckpointError, ModelFileError
+from stickbreak.io.tensors import Described, Tensors
 
 Header = dict[str, Any]
 Arrays = dict[str, NDArray[Any]]
@@ -103,7 +104,8 @@ def replacing(target: Path, *, one_writer: bool = False) -> Iterator[Path]:
     target : Path
         The file to make or to replace.
     one_writer : bool
-        As in `Kind`.
+        Whether nobody else writes to it now. What a killed process left is then overwritten; otherwise each writing
+        has a temporary file of its own.
 
     Yields
     ------
@@ -148,28 +150,42 @@ def read(path: str | os.PathLike[str], kind: Kind = MODEL) -> tuple[Header, Arra
         # What the system refuses, safetensors takes for no such file.
         with file_path.open("rb"):
             pass
+        # It checks the layout and the sizes, and reads no array.
         with safe_open(file_path, framework="numpy") as file:
             metadata = _metadata(file.metadata(), file_path, kind)
-            arrays: Arrays = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
-        # Files of other programs may come without one.
-        if metadata.get("checksum", None) not in (None, checksum(metadata["header"], arrays)):
-            raise kind.error(f"{file_path}: the {kind.noun} is damaged: its checksum does not fit its content")
         header = json.loads(metadata["header"], object_hook=_from_json)
+        if not isinstance(header, dict):
+            raise kind.error(f"{file_path}: the header of the {kind.noun} is damaged")
+        with Tensors(file_path) as tensors:
+            # Files of other programs may come without one.
+            if metadata.get("checksum") not in (None, _digest(metadata["header"], tensors.described())):
+                raise kind.error(f"{file_path}: the {kind.noun} is damaged: its checksum does not fit its content")
+            arrays = tensors.arrays()
     except OSError as error:
         raise kind.error(f"{file_path}: cannot be read: {error.strerror or error}") from error
     except (KeyError, TypeError, ValueError, OverflowError, RecursionError, SafetensorError) as error:
         raise kind.error(f"{file_path}: not a {kind.noun}, or damaged: {said(error)}") from error
-    if not isinstance(header, dict):
-        raise kind.error(f"{file_path}: the header of the {kind.noun} is damaged")
     return header, arrays
 
 
 def checksum(header: str, arrays: Arrays) -> str:
     """Return the checksum of a file with this header, as it stands in the metadata, and these arrays."""
+    return _digest(
+        header,
+        (
+            Described(name, array.dtype, array.shape, [np.ascontiguousarray(array).data])
+            for name, array in sorted(arrays.items())
+        ),
+    )
+
+
+def _digest(header: str, arrays: Iterable[Described]) -> str:
+    """Return the checksum of a header and of arrays in the order of their names."""
     digest = hashlib.blake2b(header.encode(), digest_size=16)
-    for name, array in sorted(arrays.items()):
-        digest.update(f"\n{name} {array.dtype.str} {array.shape}\n".encode())
-        digest.update(np.ascontiguousarray(array).data)
+    for array in arrays:
+        digest.update(f"\n{array.name} {array.dtype.str} {array.shape}\n".encode())
+        for piece in array.pieces:
+            digest.update(piece)
     return digest.hexdigest()
 
 
