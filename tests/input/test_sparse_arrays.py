@@ -11,6 +11,7 @@ import pytest
 from scipy import sparse
 
 import stickbreak as sb
+from stickbreak.sklearn import BayesianMixture
 
 RNG = np.random.default_rng(0)
 COUNTS = RNG.poisson(0.7, size=(40, 6)).astype(float)
@@ -103,3 +104,12 @@ def test_values_at_one_column_add_up_whatever_flag_is_set(form: str) -> None:
 
     assert run(table).elbo == run(sparse.csr_array(2.0 * COUNTS)).elbo
     np.testing.assert_array_equal(table.data, before)
+
+
+def test_the_estimator_of_scikit_learn_looks_first() -> None:
+    table = sparse.csc_array(COUNTS)
+    table.indptr[2] = 10**9
+    with pytest.raises(sb.InvalidArgument) as caught:
+        BayesianMixture(likelihood=sb.Poisson()).fit(table)
+    assert caught.value.argument == "X"
+    assert "`indptr`" in caught.value.found

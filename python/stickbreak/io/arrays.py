@@ -162,6 +162,11 @@ def _sparse_rows(value: Any, argument: str, n_columns: int | None, minimum: int)
     )
 
 
+def with_whole_parts(value: Any, argument: str) -> Any:
+    """Return a sparse table in compressed rows, after a look at its parts; anything else as it is."""
+    return compressed_rows(value, argument) if _is_sparse(value) and value.ndim == 2 else value
+
+
 def rows_without_values(rows: Rows) -> NDArray[np.bool_]:
     """Return which rows are all NaN, shape (n,)."""
     if isinstance(rows, SparseRows):
