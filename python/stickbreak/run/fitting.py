@@ -2,6 +2,7 @@
 
 import os
 from collections.abc import Callable, Iterable
+from contextlib import nullcontext
 from typing import Any
 
 import numpy as np
@@ -221,42 +222,43 @@ def run_fit(
     seeds = _seeds(seed, checks.integer("n_init", n_init, minimum=1, maximum=10_000))
     threads = checks.threads(threads)
     file = _checkpoint_file(checkpoint, seeds)
-    stream = streams.stream(data, type(model.likelihood))
-    chosen = _algorithm(algorithm, model, in_blocks=stream is not None)
-    rows: arrays.Rows | arrays.BlockSource
-    if stream is None:
-        rows = table = arrays.rows(data, "data", likelihood=type(model.likelihood), minimum=2)
-        n_rows, n_columns = rows.shape
-    else:
-        rows, n_rows, n_columns = stream.for_core, None, stream.n_columns
-    beginning = start(init, model, n_rows, n_columns, missing)
-    if n_components is not None:
-        n_components = checks.integer("n_components", n_components, minimum=1, maximum=n_rows, or_else=["None"])
-    weights = arrays.sample_weights(sample_weight, n_rows)
-    if marginalizes:
-        empty = arrays.rows_without_values(table) if stream is None else stream.rows_without_values()
-        weights = arrays.without_empty_rows(weights, empty, "data")
-    resumed = None if file is None else file.read(n_rows)
-    observer = Observer(callbacks, progress_bar(progress, chosen.max_passes, n_init), file, resumed)
-    try:
-        state = _core.fit(
-            rows,
-            weights,
-            specification={
-                "likelihood": model.likelihood._to_core(),
-                "process": model.process._to_core(),
-                "objective": chosen.objective or "variational",
-                "missing": marginalizes,
-            },
-            settings=chosen._to_core(n_components, seeds, threads),
-            init=beginning,
-            observer=observer,
-        )
-    except CheckpointError as error:
-        raise error if file is None or error is observer.exception else file.refused(error) from None
-    finally:
-        observer.close()
-    return chosen, Fit(state)
+    with file or nullcontext():
+        stream = streams.stream(data, type(model.likelihood))
+        chosen = _algorithm(algorithm, model, in_blocks=stream is not None)
+        rows: arrays.Rows | arrays.BlockSource
+        if stream is None:
+            rows = table = arrays.rows(data, "data", likelihood=type(model.likelihood), minimum=2)
+            n_rows, n_columns = rows.shape
+        else:
+            rows, n_rows, n_columns = stream.for_core, None, stream.n_columns
+        beginning = start(init, model, n_rows, n_columns, missing)
+        if n_components is not None:
+            n_components = checks.integer("n_components", n_components, minimum=1, maximum=n_rows, or_else=["None"])
+        weights = arrays.sample_weights(sample_weight, n_rows)
+        if marginalizes:
+            empty = arrays.rows_without_values(table) if stream is None else stream.rows_without_values()
+            weights = arrays.without_empty_rows(weights, empty, "data")
+        resumed = None if file is None else file.read(n_rows)
+        observer = Observer(callbacks, progress_bar(progress, chosen.max_passes, n_init), file, resumed)
+        try:
+            state = _core.fit(
+                rows,
+                weights,
+                specification={
+                    "likelihood": model.likelihood._to_core(),
+                    "process": model.process._to_core(),
+                    "objective": chosen.objective or "variational",
+                    "missing": marginalizes,
+                },
+                settings=chosen._to_core(n_components, seeds, threads),
+                init=beginning,
+                observer=observer,
+            )
+        except CheckpointError as error:
+            raise error if file is None or error is observer.exception else file.refused(error) from None
+        finally:
+            observer.close()
+        return chosen, Fit(state)
 
 
 def _algorithm(algorithm: object, model: Mixture, *, in_blocks: bool) -> Algorithm:
