@@ -280,7 +280,7 @@ mod tests {
             let mut values: Vec<f64> = (0..2000).map(|i| (batch * i) as f64).collect();
             // Zeros of the other sign are no change, the last value of batch 1 is one.
             let load = loads.fetch_add(1, Ordering::Relaxed);
-            values[0] = if load % 2 == 0 { 0.0 } else { -0.0 };
+            values[0] = if load.is_multiple_of(2) { 0.0 } else { -0.0 };
             values[1999] += if batch == 1 && load > 3 { 1e-9 } else { 0.0 };
             Ok(RowUnits::owned(Box::new(DenseRows::new(values, 2)), None))
         });
