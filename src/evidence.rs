@@ -4,7 +4,7 @@ use crate::error::Result;
 use crate::likelihood::{GUARD, Given};
 use crate::linalg::cholesky;
 use crate::model::Model;
-use crate::parallel::try_map;
+use crate::parallel::{map, try_map};
 use crate::parameters::Parameters;
 use crate::simd::Scalar;
 use crate::suffstats::Summary;
@@ -26,9 +26,15 @@ pub fn guard<F: Scalar>(model: &Model<F>) -> Result<f64> {
     }
 }
 
-/// What the log determinants of estimated scales may lose to rounding, nats: a scatter that is the difference of
-/// squares has an error of their rounding, which counts beside the smallest variance that the scale allows.
+/// What the bound may lose to rounding beyond its last digits, nats.
 pub fn rounding<F: Scalar>(model: &Model<F>, summary: &Summary) -> f64 {
+    let of_marginals = map(summary.n_components(), |k| model.likelihood.rounding_of_marginal(summary.component(k)));
+    of_marginals.iter().sum::<f64>() + of_scale(model, summary)
+}
+
+/// What the log determinants of estimated scales may lose: a scatter that is the difference of squares has an error of
+/// their rounding, which counts beside the smallest variance that the scale allows.
+fn of_scale<F: Scalar>(model: &Model<F>, summary: &Summary) -> f64 {
     let Some(estimated) = &model.base.estimated else { return 0.0 };
     let scale = |parameters: &Parameters| parameters.square("scale").ok().flatten().map(|(d, own)| (d, own.to_vec()));
     let (Some((d, mut own)), Some((_, start))) = (scale(&model.base.parameters), scale(&estimated.start)) else {

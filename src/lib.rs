@@ -29,6 +29,7 @@ pub mod real;
 pub mod registry;
 pub mod responsibilities;
 pub mod rng;
+pub mod room;
 pub mod scoring;
 pub mod simd;
 pub mod special;

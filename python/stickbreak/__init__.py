@@ -14,6 +14,7 @@ A model says what the data are made of, an algorithm says how to find it, and `f
 from stickbreak._core import __version__
 from stickbreak.errors import (
     CheckpointError,
+    ConvergenceWarning,
     ConversionWarning,
     EmptyRowsWarning,
     InternalError,
@@ -59,6 +60,7 @@ __all__ = [
     "Checkpoint",
     "CheckpointError",
     "Clusters",
+    "ConvergenceWarning",
     "ConversionWarning",
     "Delete",
     "DiagonalGaussian",

@@ -94,6 +94,19 @@ class NumericalError(StickbreakError):
         self.component = component
 
 
+class ConvergenceWarning(UserWarning):
+    """A fit has made all the passes that its algorithm allows, and has not converged.
+
+    `Stochastic`, and algorithms with ``tol=0``, make a fixed number of passes and never warn.
+
+    Examples
+    --------
+    >>> import warnings
+    >>> import stickbreak as sb
+    >>> warnings.simplefilter("ignore", sb.ConvergenceWarning)
+    """
+
+
 class ConversionWarning(UserWarning):
     """Data are copied because the core reads only float32 and float64.
 

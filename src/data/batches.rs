@@ -1,6 +1,7 @@
 //! Where batches come from.
 
 use std::ops::Range;
+use std::sync::{Mutex, PoisonError};
 
 use crate::data::{RowUnits, Rows};
 use crate::error::{Error, Result};
@@ -112,11 +113,56 @@ impl<F: Real> BatchSource<F> for ArrayBatches<'_, F> {
     }
 }
 
+/// Rows of a batch that are fingerprinted together.
+const PRINTED_TOGETHER: usize = 256;
+
+/// Fingerprints of batches that are loaded anew in every pass, which must bring the same values every time.
+#[derive(Debug)]
+pub(super) struct Prints(Mutex<Vec<Option<u64>>>);
+
+impl Prints {
+    /// Of batches that have not been loaded yet.
+    pub(super) fn new(n_batches: usize) -> Self {
+        Self(Mutex::new(vec![None; n_batches]))
+    }
+
+    /// Compares a batch with what it was when it was first loaded.
+    ///
+    /// # Errors
+    /// [`Error::Source`] where it has other values now.
+    pub(super) fn check<F: Real>(&self, batch: usize, units: &RowUnits<'_, F>) -> Result<()> {
+        let found = print_of(units);
+        let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if known[batch].get_or_insert(found) == &found {
+            return Ok(());
+        }
+        let message = "it has other values than when it was read first; every reading must bring the same rows";
+        Err(Error::Source { batch: Some(batch), message: message.into() })
+    }
+}
+
+/// The fingerprint of the values of a batch. Zeros of either sign are the same, and so are all NaN.
+fn print_of<F: Real>(units: &RowUnits<'_, F>) -> u64 {
+    let (n, d) = (units.len(), units.dimension());
+    let (zeros, mut values) = (vec![F::ZERO; d], vec![F::ZERO; PRINTED_TOGETHER * d]);
+    let bits = |value: &F| match value.to_f64() {
+        value if value.is_nan() => f64::NAN.to_bits(),
+        value => (value + 0.0).to_bits(),
+    };
+    (0..n).step_by(PRINTED_TOGETHER).fold(n as u64, |print, first| {
+        let rows = first..n.min(first + PRINTED_TOGETHER);
+        let values = &mut values[..rows.len() * d];
+        units.read(rows, &zeros, values);
+        fingerprint(print, values.iter().map(bits))
+    })
+}
+
 /// Batches that a function makes on demand.
 pub struct CallbackBatches<G> {
     dimension: usize,
     n_batches: usize,
     load: G,
+    prints: Prints,
 }
 
 impl<G> CallbackBatches<G> {
@@ -125,7 +171,7 @@ impl<G> CallbackBatches<G> {
     where
         G: Fn(usize) -> Result<RowUnits<'static, F>> + Send + Sync,
     {
-        Self { dimension, n_batches, load }
+        Self { dimension, n_batches, load, prints: Prints::new(n_batches) }
     }
 }
 
@@ -141,6 +187,7 @@ impl<F: Real, G: Fn(usize) -> Result<RowUnits<'static, F>> + Send + Sync> BatchS
     fn load(&self, batch: usize) -> Result<RowUnits<'_, F>> {
         let units = (self.load)(batch)?;
         if units.dimension() == self.dimension {
+            self.prints.check(batch, &units)?;
             Ok(units)
         } else {
             Err(Error::Source {
@@ -223,5 +270,22 @@ mod tests {
         });
         assert_eq!(source.load(0).expect("three columns").len(), 2);
         assert!(matches!(source.load(1), Err(Error::Source { batch: Some(1), .. })));
+    }
+
+    #[test]
+    fn a_callback_source_of_other_values_is_an_error() {
+        use std::sync::atomic::{AtomicUsize, Ordering};
+        let loads = AtomicUsize::new(0);
+        let source = CallbackBatches::new(2, 3, |batch| {
+            let mut values: Vec<f64> = (0..2000).map(|i| (batch * i) as f64).collect();
+            // Zeros of the other sign are no change, the last value of batch 1 is one.
+            let load = loads.fetch_add(1, Ordering::Relaxed);
+            values[0] = if load.is_multiple_of(2) { 0.0 } else { -0.0 };
+            values[1999] += if batch == 1 && load > 3 { 1e-9 } else { 0.0 };
+            Ok(RowUnits::owned(Box::new(DenseRows::new(values, 2)), None))
+        });
+        assert!((0..3).chain(0..1).all(|batch| source.load(batch).is_ok()));
+        assert!(matches!(source.load(1), Err(Error::Source { batch: Some(1), .. })));
+        assert!(source.load(2).is_ok());
     }
 }

@@ -12,7 +12,7 @@ mod sample;
 mod stream;
 
 pub use batches::{ArrayBatches, BatchSource, CallbackBatches, whole};
-use batches::{batch_range, cut_fingerprint};
+use batches::{Prints, batch_range, cut_fingerprint};
 pub use coordinates::{Coordinates, Dependent, Freedom, SeenBatches, SeenRows};
 pub use dataset::{Dataset, TableRows};
 pub use directions::{Informative, Strays, informative, strays};

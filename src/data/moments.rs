@@ -9,6 +9,7 @@ use crate::error::{Error, Result};
 use crate::hash::fingerprint;
 use crate::linalg::{add_moments, packed_len, unpack};
 use crate::parallel::{Cancel, blocks, try_map_with};
+use crate::room::check_room;
 use crate::simd::{Lines, Scalar};
 
 /// The smallest sum or mean of squares that keeps its digits: the loss to subnormal numbers is below its rounding.
@@ -119,7 +120,7 @@ pub fn moments_and_resolution<F: Scalar>(
     let d = data.n_columns();
     let (room, what) = if needs == Needs::Covariance { (4 * d, "D x D matrices") } else { (8, "single rows") };
     // The argument is called `data` where moments are taken: in `fit`.
-    Vec::<f64>::new().try_reserve_exact(room.saturating_mul(d)).map_err(|_| {
+    check_room(room.saturating_mul(d), |_| {
         Error::invalid("data", format!("{d} columns"), format!("of so few columns that {what} fit in memory"))
     })?;
     let of_rank = if needs == Needs::Covariance { d + 2 } else { 0 };

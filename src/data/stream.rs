@@ -3,7 +3,9 @@
 use std::ops::Range;
 use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 
-use crate::data::{Allowed, BatchSource, Dataset, DenseRows, RowUnits, Rows, batch_range, check_rows, cut_fingerprint};
+use crate::data::{
+    Allowed, BatchSource, Dataset, DenseRows, Prints, RowUnits, Rows, batch_range, check_rows, cut_fingerprint,
+};
 use crate::error::{Error, Result};
 use crate::parallel::Cancel;
 use crate::real::Real;
@@ -233,7 +235,7 @@ impl<F: Real> Dataset<F> for Stream<'_, F> {
             return Err(Error::invalid("batches", n_batches, format!("between 1 and the number of rows, {n}")));
         }
         let fingerprint = cut_fingerprint(content, n, self.n_columns(), n_batches, shuffle);
-        Ok(Box::new(StreamBatches { stream: self, n_batches, fingerprint }))
+        Ok(Box::new(StreamBatches { stream: self, n_batches, fingerprint, prints: Prints::new(n_batches) }))
     }
 
     fn watch(&self, allowed: Allowed, missing: bool) {
@@ -289,6 +291,7 @@ struct StreamBatches<'a, F: Real> {
     stream: &'a Stream<'a, F>,
     n_batches: usize,
     fingerprint: u64,
+    prints: Prints,
 }
 
 impl<F: Real> BatchSource<F> for StreamBatches<'_, F> {
@@ -310,6 +313,7 @@ impl<F: Real> BatchSource<F> for StreamBatches<'_, F> {
         let window = Window::new(range.start, values, self.dimension());
         let units = RowUnits::window(Box::new(window), self.stream.weights, range);
         self.stream.check(&units).map_err(named)?;
+        self.prints.check(batch, &units)?;
         Ok(units)
     }
 

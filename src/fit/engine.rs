@@ -208,6 +208,9 @@ impl<F: Scalar> Engine<'_, F> {
             let is_settled = per_mass(last.base_measure_gain) < self.settings.tol;
             let total = position.memo.total();
             let is_small = self.settings.tol > 0.0 && gain < self.settings.tol && is_settled;
+            // A bound that falls has not settled, unless it falls by no more than can be told.
+            let is_small =
+                is_small && (gain > -self.settings.tol || !self.fell(before.objective, last.objective, total));
             let Position { moves, pass, .. } = position;
             let is_exhausted = |round: &Round<'_, F>| round.is_exhausted(moves, total, &last.moves, *pass);
             if is_small && self.round.as_ref().is_none_or(is_exhausted) {
@@ -308,18 +311,24 @@ impl<F: Scalar> Engine<'_, F> {
         if memo.is_complete() { Ok(elbo::collapsed(&self.model, memo.total())?.total()) } else { Ok(f64::NAN) }
     }
 
+    /// Whether the objective fell by more than rounding and what a margin drops.
+    fn fell(&self, before: f64, now: f64, total: &Summary) -> bool {
+        let n_columns = total.n_components() + usize::from(self.model.process.has_tail());
+        let dropped = self.settings.local.margin.map_or(0.0, |margin| total.mass * n_columns as f64 * (-margin).exp());
+        // float32 scores may cost more of the last digits.
+        let digits = if F::NAME == "float64" { 1e-8 } else { 1e-6 };
+        now < before - dropped - digits * (1.0 + before.abs()) - evidence::rounding(&self.model, total)
+    }
+
     fn record(&self, position: &Position, moves: Vec<Report>, base_measure_gain: f64) -> Result<Record> {
         let elbo = self.bound(&position.memo)?;
         let objective = elbo + evidence::guard(&self.model)?;
         let before = position.history.get(position.first_own..).and_then(<[Record]>::last);
         let before = before.map_or(f64::NAN, |last| last.objective);
-        // float32 scores may cost the last digits.
-        let total = position.memo.total();
-        let n_columns = total.n_components() + usize::from(self.model.process.has_tail());
-        let dropped = self.settings.local.margin.map_or(0.0, |margin| total.mass * n_columns as f64 * (-margin).exp());
-        let lost = 1e-8 * (1.0 + before.abs()) + evidence::rounding(&self.model, total);
-        let fell = F::NAME == "float64" && objective < before - dropped - lost;
-        debug_assert!(!fell, "the objective fell from {before} to {objective}");
+        debug_assert!(
+            F::NAME != "float64" || !self.fell(before, objective, position.memo.total()),
+            "the objective fell from {before} to {objective}"
+        );
         Ok(Record {
             index: position.pass,
             seconds: position.seconds + self.started.elapsed().as_secs_f64(),

@@ -21,6 +21,7 @@ use crate::parameters::Parameters;
 use crate::process::Allocation;
 use crate::real::Plain;
 use crate::rng::{Choices, Purpose, stream};
+use crate::room::check_room;
 use crate::scoring::Scorer;
 use crate::simd::Scalar;
 use crate::suffstats::{Sufficient, Summary};
@@ -426,6 +427,11 @@ impl Fitted {
         scored: &Scored<'_, F>,
         cancel: &Cancel,
     ) -> Result<Assigned> {
+        // A component and a number in each place, and a log normaliser a row.
+        check_room(rows.n_rows().saturating_mul(2 * scored.width + 1), |size| {
+            let found = format!("of {} rows, for which {} components take {size}", rows.n_rows(), scored.width);
+            Error::invalid("X", found, "of so few rows at a time that their responsibilities fit in memory")
+        })?;
         let mut all = Assigned { width: scored.width, ..Assigned::default() };
         let mut tap = CollectArrays {
             components: &mut all.components,

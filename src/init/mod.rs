@@ -13,10 +13,14 @@ use crate::memo::Memo;
 use crate::model::{Model, Specification};
 use crate::parallel::Cancel;
 use crate::rng::{Generator, Purpose, stream};
+use crate::room::check_room;
 use crate::simd::Scalar;
 use crate::suffstats::Summary;
 
 pub use kmeans::{Seeder, smoothed_kmeans};
+
+/// Summaries that exist beside those of the batches: the total, that of a visit, and the packed components.
+const OTHER_SUMMARIES: usize = 6;
 
 /// A start, as the user names it.
 #[derive(Debug, Clone)]
@@ -128,6 +132,16 @@ pub struct Beginning<'a, F: Scalar> {
 }
 
 impl<F: Scalar> Beginning<'_, F> {
+    /// Refuses so many components that the summaries of the batches, and the few that a visit needs besides, have no
+    /// room.
+    fn check_room(&self, k: usize, n_batches: usize) -> Result<()> {
+        let of_one = k.saturating_mul(self.likelihood().n_statistics() + 2);
+        check_room(of_one.saturating_mul(n_batches.saturating_add(OTHER_SUMMARIES)), |size| {
+            let found = format!("{k}, whose statistics in {n_batches} batches take {size}");
+            Error::invalid("n_components", found, "so few, with these columns and batches, that they fit in memory")
+        })
+    }
+
     /// The memo from which the first global step is made. Where the start gives every row its responsibilities the
     /// memo is complete, and its bound is that of all data.
     ///
@@ -135,11 +149,8 @@ impl<F: Scalar> Beginning<'_, F> {
     /// [`Error::Cancelled`]; [`Error::Numerical`]; [`Error::InvalidArgument`] for a start that does not fit.
     pub fn memo(&self, init: &Init<'_>) -> Result<Memo> {
         let k = self.ids.len();
-        let room = k.saturating_mul(self.likelihood().n_statistics());
-        Vec::<f64>::new().try_reserve_exact(room).map_err(|_| {
-            Error::invalid("n_components", k, "so few that their statistics, about K D^2 / 2 numbers, fit in memory")
-        })?;
         let n_batches = self.source.n_batches().unwrap_or(1);
+        self.check_room(k, if self.by_batch { n_batches } else { 0 })?;
         match init {
             Init::Labels(labels) => self.given(&FromLabels { labels }),
             Init::Table(values) => self.given(&FromTable { values, n_components: k }),

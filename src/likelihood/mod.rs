@@ -116,6 +116,10 @@ pub trait Conjugate: Debug + Send + Sync {
     /// # Errors
     /// [`Error::Numerical`] where the posterior has no Cholesky factor.
     fn log_marginal(&self, component: Sufficient<'_>) -> Result<f64>;
+    /// What [`Conjugate::log_marginal`] may lose to rounding, nats.
+    fn rounding_of_marginal(&self, _: Sufficient<'_>) -> f64 {
+        0.0
+    }
     /// Posterior parameters of all components in the data's own units, by the names of the specification.
     ///
     /// # Errors

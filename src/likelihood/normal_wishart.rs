@@ -77,6 +77,16 @@ impl NormalWishart {
         ln_multivariate_gamma(d, half) + half * d as f64 * LN_2 - half * self.log_determinant
     }
 
+    /// What the log determinant in [`Self::wishart_cumulant`] may lose to rounding, nats. A square on the diagonal of
+    /// the factor is what is left of an entry of B, whose last digits are lost. It is little where rows of mean zero
+    /// lie far out.
+    pub fn rounding_of_cumulant(&self) -> f64 {
+        let d = self.dimension();
+        let square = |i: usize, k: usize| self.factor[k * d + i].powi(2);
+        let shares = (0..d).map(|i| (0..=i).map(|k| square(i, k)).sum::<f64>() / square(i, i));
+        f64::EPSILON * self.dof * shares.sum::<f64>()
+    }
+
     /// ln(kappa_0 / kappa) of prior and posterior; 0 for a mean known exactly.
     pub fn ln_kappa_ratio(&self, prior: &Self) -> f64 {
         if prior.inverse_kappa > 0.0 { (self.inverse_kappa / prior.inverse_kappa).ln() } else { 0.0 }

@@ -7,6 +7,7 @@
 
 mod evidence;
 mod points;
+mod predictive;
 mod product;
 
 use std::f64::consts::PI;
@@ -16,6 +17,7 @@ use crate::error::{Error, Result};
 use crate::likelihood::diagonal_gaussian::RIDGE;
 use crate::likelihood::gamma;
 use crate::likelihood::no_marginal;
+use crate::likelihood::spherical_gaussian::predictive::ProductPredictive;
 use crate::likelihood::wishart::{LEAST_SHARE, resolution, resolved_resolution};
 use crate::likelihood::{
     Conjugate, Density, Estimate, Evidence, Frame, FromParameters, Likelihood, PointEstimates, RowDraws, Scores, Urn,
@@ -28,7 +30,7 @@ use crate::registry::{
 };
 use crate::scoring::{Column, ColumnScorer, Columns, Curve, RowFunction, RowScorer, Scorer};
 use crate::simd::{Lines, Scalar};
-use crate::special::{digamma, ln_gamma_difference, log_sum_exp};
+use crate::special::{digamma, ln_gamma_difference};
 use crate::suffstats::Sufficient;
 
 /// The base measure of mean and precision.
@@ -188,19 +190,8 @@ impl SphericalGaussian {
             let constant = ln_gamma_difference(shape, 0.5 * d) + 0.5 * d * (scale / PI).ln();
             return Box::new(move |square| constant - (shape + 0.5 * d) * (scale * square).ln_1p());
         }
-        // An integral over lambda, whose logarithm has a smooth density that vanishes fast on both sides.
-        let nodes: Vec<(f64, f64)> = gamma::nodes(shape, rate)
-            .into_iter()
-            .map(|(log_weight, lambda)| {
-                let precision = (lambda.recip() + kappa.recip()).recip();
-                (log_weight + 0.5 * d * (precision / (2.0 * PI)).ln(), precision)
-            })
-            .collect();
-        Box::new(move |square| {
-            let terms: Vec<f64> =
-                nodes.iter().map(|(constant, precision)| constant - 0.5 * precision * square).collect();
-            log_sum_exp(&terms)
-        })
+        let integral = ProductPredictive::new(d, shape, rate, kappa);
+        Box::new(move |square| integral.at(square))
     }
 
     fn columns(&self, component: Sufficient<'_>, density: Density) -> (f64, Vec<Column>) {

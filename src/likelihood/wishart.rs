@@ -208,6 +208,10 @@ impl<M: NormalWishartModel> Conjugate for M {
         Ok(self.posterior(component)?.cumulant_above(self.prior()))
     }
 
+    fn rounding_of_marginal(&self, component: Sufficient<'_>) -> f64 {
+        self.posterior(component).map_or(f64::INFINITY, |own| own.rounding_of_cumulant())
+    }
+
     fn posterior_parameters(&self, components: &[Sufficient<'_>]) -> Result<Parameters> {
         let posterior = |k: usize| self.posterior(components[k]).map_err(|error| error.of_component(k));
         Ok(self.parameters(&try_map(components.len(), posterior)?))

@@ -24,6 +24,8 @@ use crate::suffstats::Summary;
 
 /// Turns of local and global steps over the rows of the component.
 const TURNS: usize = 2;
+/// What rounding leaves of the sum of a row's responsibilities, at most.
+const ROUNDING: f64 = 1e-12;
 /// Maximum number of rows that may have a responsibility for the component.
 pub(super) const MAX_ROWS: usize = 10_000;
 
@@ -220,6 +222,10 @@ impl<F: Scalar> Refit<'_, F> {
         rest.apply(&Edit::Delete { id: gone })?;
         rest.counts.iter_mut().for_each(|count| *count = count.max(0.0));
         let shares: Vec<f64> = before.values.chunks_exact(before.width).map(|values| values.iter().sum()).collect();
+        // A tail keeps its place among those of the row: with one more the next visit could only lower the bound.
+        let taken_by_tail = usize::from(total.tail.is_some() && shares.iter().any(|&share| share < 1.0 - ROUNDING));
+        let places = self.sparsity.clamp(total.n_components() + taken_by_tail);
+        let width = places.saturating_sub(taken_by_tail).clamp(1, rest.n_components());
         let mut pairs = RowPairs::default();
         // They begin with what they have of these rows already.
         let mut given = taken.clone();
@@ -232,7 +238,7 @@ impl<F: Scalar> Refit<'_, F> {
             let deal = ByScore {
                 scorer: scorer.as_ref(),
                 tail: None,
-                width: self.sparsity.clamp(rest.n_components()),
+                width,
                 margin: self.margin,
                 abandon: true,
                 row_terms: false,

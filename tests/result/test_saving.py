@@ -2,9 +2,11 @@
 
 import copy
 import json
+import os
 import pickle
 import subprocess
 import sys
+import tracemalloc
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -370,3 +372,37 @@ def test_models_survive_pickling() -> None:
         assert copy.deepcopy(model) == model
     for algorithm in ALGORITHMS:
         assert pickle.loads(pickle.dumps(algorithm)) == algorithm
+
+
+def test_a_damaged_file_is_refused_before_there_is_memory_for_it(tmp_path: Path) -> None:
+    """The checksum is that of the file, read a piece at a time."""
+    path, n_bytes = tmp_path / "m.safetensors", 32 << 20
+    files.write(path, {"some": "header"}, {"statistics": np.zeros((4, n_bytes // 32)), "counts": np.ones(4)})
+    with path.open("r+b") as file:
+        file.seek(-1, os.SEEK_END)
+        file.write(b"\x01")
+    tracemalloc.start()
+    try:
+        with pytest.raises(sb.ModelFileError, match="damaged: its checksum does not fit its content"):
+            sb.load(path)
+        _, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert peak < n_bytes / 8
+
+
+def test_arrays_of_every_type_and_shape_come_back(tmp_path: Path) -> None:
+    types = ["?", "i1", "u1", "i2", "u2", "f2", "i4", "u4", "f4", "i8", "u8", "f8"]
+    arrays = {name: np.arange(6).reshape(2, 3).astype(name) for name in types}
+    arrays |= {
+        "scalar": np.float64(3.0).reshape(()),
+        "none": np.zeros((0, 5)),
+        "turned": np.arange(6.0).reshape(2, 3).T,
+    }
+    files.write(tmp_path / "m", {"a": 1}, arrays)
+    header, found = files.read(tmp_path / "m")
+    assert header == {"a": 1}
+    assert found.keys() == arrays.keys()
+    for name, array in arrays.items():
+        assert found[name].dtype == array.dtype
+        np.testing.assert_array_equal(found[name], array)

@@ -4,6 +4,7 @@ import dataclasses
 import json
 import os
 import random
+import shutil
 import subprocess
 import sys
 import time
@@ -277,8 +278,7 @@ def test_a_checkpoint_that_fails_later_does_not_end_the_fit(tmp_path: Path) -> N
 
     def remove(record: sb.Record) -> None:
         if record.index == 1:
-            path.unlink()
-            folder.rmdir()
+            shutil.rmtree(folder)
 
     with pytest.warns(RuntimeWarning, match="goes on without a checkpoint") as warnings:
         result = fit(sb.Checkpoint(path, every_seconds=10**9), callbacks=[remove])
@@ -336,3 +336,55 @@ def test_killed_runs_equal_the_uninterrupted_one(kills: int, tmp_path: Path) -> 
         assert resumed == whole
         assert os.listdir(tmp_path) == [path.name]
         path.unlink()
+
+
+PROGRAM_OF_A_WRITER = """
+import sys, time
+import numpy as np
+import stickbreak as sb
+
+rows = np.random.default_rng(0).normal(size=(200, 2))
+def wait(record):
+    print("running", flush=True)
+    sys.stdin.readline()
+sb.fit(
+    sb.Mixture(likelihood=sb.Gaussian()), rows, sb.Full(max_passes=2, tol=0.0), n_components=2, progress=False,
+    checkpoint=sb.Checkpoint(sys.argv[1], every_seconds=0), callbacks=[wait],
+)
+"""
+
+
+def test_another_process_may_not_write_to_the_same_path(tmp_path: Path) -> None:
+    path = tmp_path / "fit.checkpoint"
+    command = [sys.executable, "-c", PROGRAM_OF_A_WRITER, str(path)]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as writer:
+        assert writer.stdout is not None
+        assert writer.stdout.readline() == "running\n"
+        before = sorted(os.listdir(tmp_path))
+        with pytest.raises(sb.CheckpointError, match="another fit that is running writes to this checkpoint"):
+            fit(sb.Checkpoint(path))
+        assert sorted(os.listdir(tmp_path)) == before
+        # The lock of a process that was killed is no lock.
+        writer.kill()
+        writer.wait()
+    path.unlink()
+    whole = fit(sb.Checkpoint(path))
+    assert same(whole, fit())
+    assert os.listdir(tmp_path) == [path.name]
+
+
+def test_a_second_fit_of_this_process_is_refused_while_the_first_runs(tmp_path: Path) -> None:
+    path, refused = tmp_path / "fit.checkpoint", []
+
+    def start_another(record: sb.Record) -> None:
+        with pytest.raises(sb.CheckpointError) as caught:
+            fit(sb.Checkpoint(path))
+        refused.append(str(caught.value))
+
+    whole = fit(sb.Checkpoint(path), callbacks=[start_another])
+    assert len(refused) == len(whole.history)
+    assert same(whole, fit())
+    # And not after it has ended, or failed before it began.
+    with pytest.raises(sb.InvalidArgument):
+        fit(sb.Checkpoint(path), n_components=10**6)
+    assert same(whole, fit(sb.Checkpoint(path)))

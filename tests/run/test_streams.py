@@ -430,3 +430,53 @@ def test_values_that_turn_wrong_in_an_early_reading(likelihood: Any, wrong: floa
     # The last reading may be one that no fit of this family makes.
     assert all(re.search(words, text) for text in ended[:2])
     assert all(text == "None" or re.search(words, text) for text in ended[2:])
+
+
+@pytest.mark.parametrize("algorithm", [sb.Memoized(batches=4, shuffle=False), sb.Full()])
+def test_a_source_that_brings_other_values_is_a_source_error(algorithm: Any) -> None:
+    """Every reading after the first three has another last row of the third batch."""
+    begun = itertools.count()
+
+    def read() -> Iterator[np.ndarray]:
+        rows = ROWS.copy()
+        if (reading := next(begun)) > 6:
+            rows[N // 2 + 100, 1] += 1e-9 * reading
+        return iter(np.array_split(rows, 7))
+
+    changed = fit(read, algorithm, n_components=3)
+    assert changed.stop_reason is sb.StopReason.SOURCE_ERROR
+    assert len(changed.history) > 0
+    batch = 2 if isinstance(algorithm, sb.Memoized) else 0
+    assert changed.error is not None
+    assert f"at batch {batch}: it has other values than when it was read first" in str(changed.error)
+    assert np.isclose(changed.elbo, changed.history[-1].elbo, rtol=1e-3)
+
+
+def test_a_source_of_random_values_never_converges() -> None:
+    rng = np.random.default_rng(0)
+
+    def read() -> Iterator[np.ndarray]:
+        return iter(rng.normal(size=(5, 1000, 3)))
+
+    try:
+        changed = fit(read, sb.Memoized(batches=2, shuffle=False), n_components=3)
+    except sb.SourceError as error:
+        assert "other values than when it was read first" in str(error)  # noqa: PT017
+    else:
+        assert changed.stop_reason is sb.StopReason.SOURCE_ERROR
+
+
+def test_missing_values_and_signed_zeros_are_no_change() -> None:
+    begun = itertools.count()
+    rows = ROWS.copy()
+    rows[5, 1] = np.nan
+    rows[:, 0] = np.round(rows[:, 0])
+
+    def read() -> Iterator[np.ndarray]:
+        sign = -1.0 if next(begun) % 2 else 1.0
+        own = np.where(rows == 0.0, sign * 0.0, rows)
+        own[5, 1] = sign * np.nan
+        return iter([own])
+
+    model = sb.Mixture(likelihood=sb.DiagonalGaussian())
+    assert fit(read, model=model, missing="marginalize").stop_reason is sb.StopReason.MAX_PASSES

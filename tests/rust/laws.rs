@@ -180,7 +180,7 @@ proptest! {
         let fitted = fit(&job, None, &mut (), &Cancel::default())
             .expect("well-behaved data");
         for pair in fitted.history.windows(2) {
-            prop_assert!(pair[1].elbo >= pair[0].elbo - 1e-9 * pair[0].elbo.abs());
+            prop_assert!(pair[1].objective >= pair[0].objective - 1e-9 * pair[0].objective.abs());
         }
         prop_assert_eq!(fitted.history.len(), 8);
     }

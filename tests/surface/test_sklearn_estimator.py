@@ -120,8 +120,8 @@ def test_parameters_are_those_of_fit(rows: np.ndarray, monkeypatch: pytest.Monke
         seen.update(options, model=model, data=data, algorithm=algorithm)
         return original(model, data, algorithm, **options)
 
-    original = fitting.fit
-    monkeypatch.setattr(fitting, "fit", spy)
+    original = fitting.run_fit
+    monkeypatch.setattr(fitting, "run_fit", spy)
     likelihood, process = sb.ZeroMeanGaussian(dof=5.0), sb.DirichletProcess(2.0)
     algorithm = sb.Full(max_passes=0)
     start, weights = np.arange(300) % 3, np.full(300, 2.0)
@@ -176,13 +176,13 @@ def test_number_of_components(rows: np.ndarray) -> None:
 def test_data_are_not_copied(rows: np.ndarray, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Float rows of any order reach the core where they lie: data may be as large as memory, or a memory map."""
     given: list[Any] = []
-    original = fitting.fit
+    original = fitting.run_fit
 
     def spy(model: object, data: object, *rest: Any, **options: Any) -> object:
         given.append(data)
         return original(model, data, *rest, **options)
 
-    monkeypatch.setattr(fitting, "fit", spy)
+    monkeypatch.setattr(fitting, "run_fit", spy)
     np.save(tmp_path / "rows.npy", rows)
     mapped = np.load(tmp_path / "rows.npy", mmap_mode="r")
     for data in [rows, np.asfortranarray(rows), rows.astype(np.float32), rows[::2], mapped]:
@@ -286,12 +286,13 @@ def test_random_state(rows: np.ndarray) -> None:
 
 def test_interrupted_fit_keeps_its_state(rows: np.ndarray, monkeypatch: pytest.MonkeyPatch) -> None:
     """A search over parameters must end at Ctrl-C, and what was reached must not be lost."""
-    original = fitting.fit
+    original = fitting.run_fit
 
-    def interrupted(*arguments: Any, **options: Any) -> sb.Fit:
-        return sb.Fit(original(*arguments, **options)._state, stop_reason=sb.StopReason.INTERRUPTED)
+    def interrupted(*arguments: Any, **options: Any) -> tuple[Any, sb.Fit]:
+        algorithm, found = original(*arguments, **options)
+        return algorithm, sb.Fit(found._state, stop_reason=sb.StopReason.INTERRUPTED)
 
-    monkeypatch.setattr(fitting, "fit", interrupted)
+    monkeypatch.setattr(fitting, "run_fit", interrupted)
     mixture = quick()
     with pytest.raises(KeyboardInterrupt):
         mixture.fit(rows)
@@ -391,7 +392,7 @@ def test_sparse_rows_are_left_to_fit(rows: np.ndarray, monkeypatch: pytest.Monke
         raise sb.NotSupported("this is far enough")
 
     monkeypatch.setattr(sb.Gaussian, "_accepts_sparse", True)
-    monkeypatch.setattr(fitting, "fit", spy)
+    monkeypatch.setattr(fitting, "run_fit", spy)
     for form in [sparse.csr_array, sparse.csc_array, sparse.coo_matrix]:
         with pytest.raises(sb.NotSupported):
             quick(likelihood=sb.Gaussian()).fit(form(rows))

@@ -13,7 +13,7 @@ import click
 
 from stickbreak.cli.output import print_json
 from stickbreak.cli.wording import in_options
-from stickbreak.errors import InvalidArgument, InvalidType, NotSupported, StickbreakError
+from stickbreak.errors import ConvergenceWarning, InvalidArgument, InvalidType, NotSupported, StickbreakError
 
 
 class ExitCode(IntEnum):
@@ -45,6 +45,8 @@ class Program(click.Group):
         _replace_closed_streams()
         with warnings.catch_warnings():
             warnings.showwarning = _tell_warning
+            # What is printed of a fit says how it ended.
+            warnings.simplefilter("ignore", ConvergenceWarning)
             try:
                 code = self._run(args, prog_name, **extra)
             except BrokenPipeError:

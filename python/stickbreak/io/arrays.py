@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from stickbreak.checks import describe, invalid_argument, invalid_type
 from stickbreak.errors import ConversionWarning, EmptyRowsWarning
+from stickbreak.io.compressed import compressed_rows
 
 _NUMBERS = "biuf"  # NumPy's kinds of real numbers, booleans included
 _ROWS_ALLOWED = "an array or table of real numbers, of shape (n, D)"
@@ -150,16 +151,7 @@ def _sparse_rows(value: Any, argument: str, n_columns: int | None, minimum: int)
         raise invalid_argument(argument, f"of shape {value.shape}", f"of at most {_MOST_SPARSE_COLUMNS} columns")
     if value.dtype.kind not in _NUMBERS:
         raise invalid_type(argument, f"a sparse array with values of dtype {value.dtype}", _ROWS_ALLOWED)
-    table = value.tocsr()
-    try:
-        table.check_format(full_check=True)
-    except ValueError as error:
-        raise invalid_argument(
-            argument, f"a sparse array whose parts do not fit together ({error})", "whole"
-        ) from error
-    if not table.has_canonical_format:
-        table = table.copy()
-        table.sum_duplicates()
+    table = compressed_rows(value, argument)
     if table.dtype.kind in "iu":
         _check_held(table.data, argument)
     single = table.dtype.kind == "f" and table.dtype.itemsize <= 4
@@ -168,6 +160,11 @@ def _sparse_rows(value: Any, argument: str, n_columns: int | None, minimum: int)
     return SparseRows(
         np.require(table.indptr, dtype=np.uint64, requirements=["C", "A"]), columns, values, value.shape[1]
     )
+
+
+def with_whole_parts(value: Any, argument: str) -> Any:
+    """Return a sparse table in compressed rows, after a look at its parts; anything else as it is."""
+    return compressed_rows(value, argument) if _is_sparse(value) and value.ndim == 2 else value
 
 
 def rows_without_values(rows: Rows) -> NDArray[np.bool_]:

@@ -11,7 +11,7 @@ import json
 import math
 import os
 import uuid
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -24,6 +24,8 @@ from safetensors.numpy import save
 
 from stickbreak.checks import describe, instance, invalid_type
 from stickbreak.errors import CheckpointError, ModelFileError
+from stickbreak.io.locks import Held, Lock
+from stickbreak.io.tensors import Described, Tensors
 
 Header = dict[str, Any]
 Arrays = dict[str, NDArray[Any]]
@@ -50,9 +52,6 @@ class Kind:
         The lowest version that is read.
     error : type
         What is raised where such a file cannot be read or written.
-    one_writer : bool
-        Whether only one process at a time writes to a path. What a killed process left is then overwritten;
-        otherwise each writing has a temporary file of its own.
     """
 
     noun: str
@@ -60,14 +59,15 @@ class Kind:
     version: int
     oldest: int
     error: type[ModelFileError] | type[CheckpointError]
-    one_writer: bool
 
 
-MODEL = Kind("model file", "stickbreak-model", 2, 1, ModelFileError, one_writer=False)
-CHECKPOINT = Kind("checkpoint", "stickbreak-checkpoint", 3, 3, CheckpointError, one_writer=True)
+MODEL = Kind("model file", "stickbreak-model", 2, 1, ModelFileError)
+CHECKPOINT = Kind("checkpoint", "stickbreak-checkpoint", 3, 3, CheckpointError)
 
 
-def write(path: str | os.PathLike[str], header: Header, arrays: Arrays, kind: Kind = MODEL) -> None:
+def write(
+    path: str | os.PathLike[str], header: Header, arrays: Arrays, kind: Kind = MODEL, *, one_writer: bool = False
+) -> None:
     """Write a file; an existing one is replaced only once the new one is complete and on the disk.
 
     Raises
@@ -88,7 +88,7 @@ def write(path: str | os.PathLike[str], header: Header, arrays: Arrays, kind: Ki
         "checksum": checksum(text, tensors),
     }
     try:
-        with replacing(target, one_writer=kind.one_writer) as part:
+        with replacing(target, one_writer=one_writer) as part:
             part.write_bytes(save(tensors, metadata))
     except (OSError, SafetensorError) as error:
         raise kind.error(f"{path}: the {kind.noun} cannot be written: {error}") from error
@@ -103,7 +103,8 @@ def replacing(target: Path, *, one_writer: bool = False) -> Iterator[Path]:
     target : Path
         The file to make or to replace.
     one_writer : bool
-        As in `Kind`.
+        Whether nobody else writes to it now. What a killed process left is then overwritten; otherwise each writing
+        has a temporary file of its own.
 
     Yields
     ------
@@ -120,15 +121,31 @@ def replacing(target: Path, *, one_writer: bool = False) -> Iterator[Path]:
         part.unlink(missing_ok=True)
 
 
-def check_writable(path: str | os.PathLike[str], kind: Kind = MODEL) -> None:
+def check_writable(path: str | os.PathLike[str], kind: Kind = MODEL, *, one_writer: bool = False) -> None:
     """Raise the error that `write` would raise for this path, as far as it can be known beforehand."""
-    part = _part(_target(path, kind), kind.one_writer)
+    part = _part(_target(path, kind), one_writer)
     try:
         with part.open("ab"):
             pass
         part.unlink()
     except OSError as error:
         raise kind.error(f"{path}: the {kind.noun} cannot be written: {error}") from error
+
+
+def lock(path: str | os.PathLike[str], kind: Kind) -> Lock:
+    """Take the lock of a path, for as long as files are written to it.
+
+    Raises
+    ------
+    ModelFileError, CheckpointError
+        Somebody else has it, or the path cannot be a file.
+    """
+    try:
+        return Lock(_beside(_target(path, kind), ".lock"))
+    except Held as error:
+        raise kind.error(
+            f"{path}: another fit that is running writes to this {kind.noun}; give another path"
+        ) from error
 
 
 def read(path: str | os.PathLike[str], kind: Kind = MODEL) -> tuple[Header, Arrays]:
@@ -148,28 +165,42 @@ def read(path: str | os.PathLike[str], kind: Kind = MODEL) -> tuple[Header, Arra
         # What the system refuses, safetensors takes for no such file.
         with file_path.open("rb"):
             pass
+        # It checks the layout and the sizes, and reads no array.
         with safe_open(file_path, framework="numpy") as file:
             metadata = _metadata(file.metadata(), file_path, kind)
-            arrays: Arrays = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
-        # Files of other programs may come without one.
-        if metadata.get("checksum", None) not in (None, checksum(metadata["header"], arrays)):
-            raise kind.error(f"{file_path}: the {kind.noun} is damaged: its checksum does not fit its content")
         header = json.loads(metadata["header"], object_hook=_from_json)
+        if not isinstance(header, dict):
+            raise kind.error(f"{file_path}: the header of the {kind.noun} is damaged")
+        with Tensors(file_path) as tensors:
+            # Files of other programs may come without one.
+            if metadata.get("checksum") not in (None, _digest(metadata["header"], tensors.described())):
+                raise kind.error(f"{file_path}: the {kind.noun} is damaged: its checksum does not fit its content")
+            arrays = tensors.arrays()
     except OSError as error:
         raise kind.error(f"{file_path}: cannot be read: {error.strerror or error}") from error
     except (KeyError, TypeError, ValueError, OverflowError, RecursionError, SafetensorError) as error:
         raise kind.error(f"{file_path}: not a {kind.noun}, or damaged: {said(error)}") from error
-    if not isinstance(header, dict):
-        raise kind.error(f"{file_path}: the header of the {kind.noun} is damaged")
     return header, arrays
 
 
 def checksum(header: str, arrays: Arrays) -> str:
     """Return the checksum of a file with this header, as it stands in the metadata, and these arrays."""
+    return _digest(
+        header,
+        (
+            Described(name, array.dtype, array.shape, [np.ascontiguousarray(array).data])
+            for name, array in sorted(arrays.items())
+        ),
+    )
+
+
+def _digest(header: str, arrays: Iterable[Described]) -> str:
+    """Return the checksum of a header and of arrays in the order of their names."""
     digest = hashlib.blake2b(header.encode(), digest_size=16)
-    for name, array in sorted(arrays.items()):
-        digest.update(f"\n{name} {array.dtype.str} {array.shape}\n".encode())
-        digest.update(np.ascontiguousarray(array).data)
+    for array in arrays:
+        digest.update(f"\n{array.name} {array.dtype.str} {array.shape}\n".encode())
+        for piece in array.pieces:
+            digest.update(piece)
     return digest.hexdigest()
 
 
@@ -199,10 +230,15 @@ def _target(path: object, kind: Kind) -> Path:
 def _part(target: Path, one_writer: bool) -> Path:
     """Return the name under which a file is written before it takes its place."""
     own = "" if one_writer else f".{os.getpid()}.{uuid.uuid4().hex}"
+    return _beside(target, f"{own}.part")
+
+
+def _beside(target: Path, ending: str) -> Path:
+    """Return the name of a hidden file in the same folder."""
     name = os.fsencode(target.name)
     # File systems end names at 255 bytes; a name near that leaves no room for what is added.
     stem = target.name if len(name) <= _LONGEST_STEM else hashlib.blake2b(name, digest_size=16).hexdigest()
-    return target.with_name(f".{stem}{own}.part")
+    return target.with_name(f".{stem}{ending}")
 
 
 def _metadata(metadata: dict[str, str] | None, path: Path, kind: Kind) -> dict[str, str]:

@@ -9,6 +9,7 @@ in arrays whose names begin with "best.", as in a model file.
 import warnings
 from dataclasses import KW_ONLY, dataclass
 from pathlib import Path
+from types import TracebackType
 from typing import Any
 
 import numpy as np
@@ -31,7 +32,10 @@ class Checkpoint:
     weights and order, the model and all settings must be those that the file was written for, except `max_passes`,
     `tol`, `threads`, `progress` and `callbacks`: a fit may go on for longer; of several starts (`n_init`) only the one
     that was under way does, and those that had ended stay as they were. Otherwise `CheckpointError` is raised
-    and the file is left as it is. Use a path for one fit at a time.
+    and the file is left as it is.
+
+    A path is for one fit at a time: while a fit runs, another one with the same path is refused by a `CheckpointError`,
+    in this process or in another one on this machine.
 
     The state is written when the start has been made, after the first batch that ends `every_seconds` after the last
     writing, and at the end, also where Ctrl-C or a callback ends the fit. If it cannot be written later on, a warning
@@ -110,7 +114,7 @@ class CheckpointFile:
     Raises
     ------
     CheckpointError
-        The file cannot be written.
+        The file cannot be written, or another fit writes to it.
     """
 
     def __init__(self, checkpoint: Checkpoint, seed: int, n_init: int) -> None:
@@ -121,7 +125,19 @@ class CheckpointFile:
         self._best: FitState | None = None
         self._n_wide: int | None = None
         self._failed = False
-        files.check_writable(self._path, files.CHECKPOINT)
+        # First of all: what is done below would disturb another fit.
+        self._lock = files.lock(self._path, files.CHECKPOINT)
+        try:
+            files.check_writable(self._path, files.CHECKPOINT, one_writer=self._lock.is_held)
+        except BaseException:
+            self._lock.release()
+            raise
+
+    def __enter__(self) -> "CheckpointFile":
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+        self._lock.release()
 
     def read(self, n_rows: int | None) -> Resumed:
         """Return what the file holds; `n_rows` is None for data that are read in blocks.
@@ -164,7 +180,7 @@ class CheckpointFile:
             header["best"], of_best = Fit(self._best)._to_parts()
             arrays |= {_PREFIX + name: array for name, array in of_best.items()}
         try:
-            files.write(self._path, header, arrays, files.CHECKPOINT)
+            files.write(self._path, header, arrays, files.CHECKPOINT, one_writer=self._lock.is_held)
         except CheckpointError as error:
             if not self._failed:
                 self._failed = True

@@ -2,6 +2,7 @@
 
 import os
 from collections.abc import Callable, Iterable
+from contextlib import nullcontext
 from typing import Any
 
 import numpy as np
@@ -16,6 +17,7 @@ from stickbreak.result.history import Record
 from stickbreak.result.support import warn_of_fit
 from stickbreak.run.algorithms import Algorithm, Full, Memoized, Stochastic
 from stickbreak.run.checkpoints import Checkpoint, CheckpointFile
+from stickbreak.run.converging import warn_of_passes
 from stickbreak.run.initialisation import start
 from stickbreak.run.moves import usual_moves
 from stickbreak.run.observing import Callback, Observer
@@ -56,7 +58,8 @@ def fit(
     KeyboardInterrupt is raised.
 
     A fit that ends with `stop_reason` MAX_PASSES, not CONVERGED, has made all the passes that its algorithm allows, 100
-    by default, while its bound still rose or moves were left to try (`Stochastic` always ends so). No warning says it.
+    by default, while its bound still rose or moves were left to try (`Stochastic` always ends so). A
+    `ConvergenceWarning` has the last rise; ``sb.fit(model, data, algorithm, init=fit)`` goes on from there.
 
     Under stick-breaking priors (`DirichletProcess`, `PitmanYor`) the bound wants components in falling order of their
     counts, and after every pass they are put into it, so component k of the fit is not label k of `init`. With
@@ -139,11 +142,11 @@ def fit(
         The request is for something that this version, model or algorithm does not serve, such as moves of a model
         that takes none.
     CheckpointError
-        The file of `checkpoint` cannot be written, is damaged, or was written for other data or settings; it is left as
-        it is.
+        The file of `checkpoint` cannot be written, is written to by another fit, is damaged, or was written for other
+        data or settings; it is left as it is.
     SourceError
-        Data read in blocks could not be read before a pass was complete; later on the fit is returned as it was then,
-        with the error in `Fit.error`.
+        Data read in blocks could not be read, or were not the same in every reading, before a pass was complete; later
+        on the fit is returned as it was then, with the error in `Fit.error`.
     NumericalError
         A computation left the range of floating-point numbers.
 
@@ -174,6 +177,43 @@ def fit(
     >>> len(set(labels[:100])), len(set(labels[100:])), bool(labels[0] != labels[100])
     (1, 1, True)
     """
+    chosen, found = run_fit(
+        model,
+        data,
+        algorithm,
+        n_components=n_components,
+        init=init,
+        n_init=n_init,
+        seed=seed,
+        threads=threads,
+        sample_weight=sample_weight,
+        missing=missing,
+        progress=progress,
+        callbacks=callbacks,
+        checkpoint=checkpoint,
+    )
+    warn_of_fit(found._state)
+    warn_of_passes(found, chosen)
+    return found
+
+
+def run_fit(
+    model: Mixture,
+    data: ArrayLike | Callable[[], Iterable[ArrayLike]] | str | os.PathLike[str],
+    algorithm: Full | Memoized | Stochastic | None,
+    *,
+    n_components: int | None,
+    init: str | ArrayLike | Fit,
+    n_init: int,
+    seed: int,
+    threads: int | None,
+    sample_weight: ArrayLike | None,
+    missing: str,
+    progress: bool | None,
+    callbacks: Iterable[Callable[[Record], object]] = (),
+    checkpoint: Checkpoint | None = None,
+) -> tuple[Algorithm, Fit]:
+    """Do what `fit` does without its warnings at the end; return the algorithm as well."""
     checks.instance("model", model, Mixture, "a Mixture")
     marginalizes = checks.word("missing", missing, ("error", "marginalize")) == "marginalize"
     callbacks = _callbacks(callbacks)
@@ -182,43 +222,43 @@ def fit(
     seeds = _seeds(seed, checks.integer("n_init", n_init, minimum=1, maximum=10_000))
     threads = checks.threads(threads)
     file = _checkpoint_file(checkpoint, seeds)
-    stream = streams.stream(data, type(model.likelihood))
-    chosen = _algorithm(algorithm, model, in_blocks=stream is not None)
-    rows: arrays.Rows | arrays.BlockSource
-    if stream is None:
-        rows = table = arrays.rows(data, "data", likelihood=type(model.likelihood), minimum=2)
-        n_rows, n_columns = rows.shape
-    else:
-        rows, n_rows, n_columns = stream.for_core, None, stream.n_columns
-    beginning = start(init, model, n_rows, n_columns, missing)
-    if n_components is not None:
-        n_components = checks.integer("n_components", n_components, minimum=1, maximum=n_rows, or_else=["None"])
-    weights = arrays.sample_weights(sample_weight, n_rows)
-    if marginalizes:
-        empty = arrays.rows_without_values(table) if stream is None else stream.rows_without_values()
-        weights = arrays.without_empty_rows(weights, empty, "data")
-    resumed = None if file is None else file.read(n_rows)
-    observer = Observer(callbacks, progress_bar(progress, chosen.max_passes, n_init), file, resumed)
-    try:
-        state = _core.fit(
-            rows,
-            weights,
-            specification={
-                "likelihood": model.likelihood._to_core(),
-                "process": model.process._to_core(),
-                "objective": chosen.objective or "variational",
-                "missing": marginalizes,
-            },
-            settings=chosen._to_core(n_components, seeds, threads),
-            init=beginning,
-            observer=observer,
-        )
-    except CheckpointError as error:
-        raise error if file is None or error is observer.exception else file.refused(error) from None
-    finally:
-        observer.close()
-    warn_of_fit(state)
-    return Fit(state)
+    with file or nullcontext():
+        stream = streams.stream(data, type(model.likelihood))
+        chosen = _algorithm(algorithm, model, in_blocks=stream is not None)
+        rows: arrays.Rows | arrays.BlockSource
+        if stream is None:
+            rows = table = arrays.rows(data, "data", likelihood=type(model.likelihood), minimum=2)
+            n_rows, n_columns = rows.shape
+        else:
+            rows, n_rows, n_columns = stream.for_core, None, stream.n_columns
+        beginning = start(init, model, n_rows, n_columns, missing)
+        if n_components is not None:
+            n_components = checks.integer("n_components", n_components, minimum=1, maximum=n_rows, or_else=["None"])
+        weights = arrays.sample_weights(sample_weight, n_rows)
+        if marginalizes:
+            empty = arrays.rows_without_values(table) if stream is None else stream.rows_without_values()
+            weights = arrays.without_empty_rows(weights, empty, "data")
+        resumed = None if file is None else file.read(n_rows)
+        observer = Observer(callbacks, progress_bar(progress, chosen.max_passes, n_init), file, resumed)
+        try:
+            state = _core.fit(
+                rows,
+                weights,
+                specification={
+                    "likelihood": model.likelihood._to_core(),
+                    "process": model.process._to_core(),
+                    "objective": chosen.objective or "variational",
+                    "missing": marginalizes,
+                },
+                settings=chosen._to_core(n_components, seeds, threads),
+                init=beginning,
+                observer=observer,
+            )
+        except CheckpointError as error:
+            raise error if file is None or error is observer.exception else file.refused(error) from None
+        finally:
+            observer.close()
+        return chosen, Fit(state)
 
 
 def _algorithm(algorithm: object, model: Mixture, *, in_blocks: bool) -> Algorithm:

@@ -19,8 +19,10 @@ from stickbreak.model.mixture import Mixture
 from stickbreak.model.processes import DirichletProcess, Process
 from stickbreak.result.fit import Fit
 from stickbreak.result.history import StopReason
+from stickbreak.result.support import warn_of_fit
 from stickbreak.run import fitting
 from stickbreak.run.algorithms import Full, Memoized, Stochastic
+from stickbreak.run.converging import ran_out
 
 
 class BayesianMixture(ClassNamePrefixFeaturesOutMixin, TransformerMixin, DensityMixin, BaseEstimator):
@@ -146,7 +148,7 @@ class BayesianMixture(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Density
             A parameter of the estimator, `X` or `sample_weight` is not as described.
         """
         rows = self._validated(X, first=True)
-        found = fitting.fit(
+        algorithm, found = fitting.run_fit(
             self._model(),
             rows,
             self._algorithm(),
@@ -159,14 +161,10 @@ class BayesianMixture(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Density
             missing=self.missing,
             progress=checks.flag("verbose", self.verbose),
         )
-        # `Stochastic` makes a fixed number of passes, without a bound on the way.
-        judged = found.stop_reason is StopReason.MAX_PASSES and not isinstance(self.algorithm, Stochastic)
-        if judged and found.history:
-            warnings.warn(
-                f"the bound still rose after {len(found.history)} passes; raise max_passes or tol of the algorithm",
-                ConvergenceWarning,
-                stacklevel=2,
-            )
+        warn_of_fit(found._state)
+        text = ran_out(found, algorithm)
+        if text is not None:
+            warnings.warn(text, ConvergenceWarning, stacklevel=2)
         return self._keep(found)
 
     def partial_fit(self, X: ArrayLike, y: object = None, sample_weight: ArrayLike | None = None) -> Self:
@@ -387,6 +385,8 @@ class BayesianMixture(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Density
 
     def _validated(self, X: ArrayLike, *, first: bool = False) -> DenseRows:
         """Return rows as the core reads them, after what scikit-learn asks of rows; the first ones set the columns."""
+        if self._accepts_sparse():
+            X = arrays.with_whole_parts(X, "X")
         rows: DenseRows = validate_data(
             self,
             arrays.with_codes(X) if getattr(self.likelihood, "_domain", None) == "codes" else X,

@@ -1,0 +1,121 @@
+"""Sparse arrays of SciPy as checked compressed rows.
+
+Anyone may write to the parts of a sparse array, and SciPy's C routines read them without a look at their bounds. So
+every part is checked here before SciPy touches it, and what SciPy remembers of an array is not believed.
+"""
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from stickbreak.checks import describe, invalid_argument
+from stickbreak.errors import InvalidArgument
+
+
+def compressed_rows(table: Any, argument: str) -> Any:
+    """Return a two-dimensional sparse array as a CSR one: in each row the columns ascend, and values at one add up.
+
+    Parameters
+    ----------
+    table : sparse array
+        Of any format; it is left as it is.
+    argument : str
+        Under which name the user gave it.
+
+    Raises
+    ------
+    InvalidArgument
+        Its parts do not fit together.
+    """
+    if table.format == "dok":
+        table = table.tocoo()
+    _check_parts(table, argument)
+    rows = table.tocsr()
+    _check_parts(rows, argument)
+    # A new array around the same parts, which remembers nothing: the user may have written to them, or set a flag.
+    rows = type(rows)((rows.data, rows.indices, rows.indptr), shape=rows.shape, copy=False)
+    if not rows.has_canonical_format:
+        rows = rows.copy()
+        rows.sum_duplicates()
+    return rows
+
+
+def _check_parts(table: Any, argument: str) -> None:
+    n_rows, n_columns = table.shape
+    if table.format == "csr":
+        _check_compressed(table, (n_rows, n_columns), argument)
+    elif table.format == "csc":
+        _check_compressed(table, (n_columns, n_rows), argument)
+    elif table.format == "bsr":
+        if np.ndim(table.data) != 3:
+            raise _broken(table, "data", f"is {describe(table.data)}", "has three dimensions", argument)
+        height, width = table.data.shape[1:]
+        if min(height, width) == 0 or n_rows % height or n_columns % width:
+            raise _broken(table, "data", f"is {describe(table.data)}", "has blocks that tile the shape", argument)
+        _check_compressed(table, (n_rows // height, n_columns // width), argument, n_dimensions=3)
+    elif table.format == "coo":
+        for name, numbers, n in zip(("row", "col"), table.coords, table.shape, strict=True):
+            _check_whole(table, name, numbers, argument)
+            if len(numbers) != len(table.data):
+                raise _broken(table, name, f"has {len(numbers)} numbers", f"has {len(table.data)} numbers", argument)
+            _check_range(table, name, numbers, n, argument)
+    elif table.format == "dia":
+        _check_whole(table, "offsets", table.offsets, argument)
+        if np.ndim(table.data) != 2 or len(table.offsets) != len(table.data):
+            raise _broken(
+                table,
+                "offsets",
+                f"has {len(table.offsets)} numbers",
+                f"has {len(table.data)} numbers",
+                argument,
+            )
+    elif table.format == "lil":
+        lengths = [(len(columns), len(values)) for columns, values in zip(table.rows, table.data, strict=True)]
+        if len(lengths) != n_rows or any(columns != values for columns, values in lengths):
+            raise _broken(
+                table, "rows", "has lists of other lengths than `data`", "has lists of the same lengths", argument
+            )
+
+
+def _check_compressed(table: Any, shape: tuple[int, int], argument: str, n_dimensions: int = 1) -> None:
+    """Check the parts of an array of compressed lines; `shape` is the number of lines and the length of each."""
+    for name in ("indptr", "indices"):
+        _check_whole(table, name, getattr(table, name), argument)
+    indptr, indices, data = table.indptr, table.indices, table.data
+    if np.ndim(data) != n_dimensions:
+        raise _broken(table, "data", f"is {describe(data)}", f"has {n_dimensions} dimensions", argument)
+    if len(indptr) != shape[0] + 1:
+        raise _broken(table, "indptr", f"has {len(indptr)} numbers", f"has {shape[0] + 1}", argument)
+    if indptr[0] != 0:
+        raise _broken(table, "indptr", f"begins with {indptr[0]}", "begins with 0", argument)
+    # Compared, not subtracted: differences of unsigned numbers are never negative.
+    falls = indptr[1:] < indptr[:-1]
+    if falls.any():
+        at = int(falls.argmax())
+        raise _broken(table, "indptr", f"falls from {indptr[at]} to {indptr[at + 1]}", "never falls", argument)
+    most = min(len(indices), len(data))
+    if indptr[-1] > most:
+        raise _broken(table, "indptr", f"ends with {indptr[-1]}", f"ends with at most {most}", argument)
+    _check_range(table, "indices", indices[: int(indptr[-1])], shape[1], argument)
+
+
+def _check_whole(table: Any, name: str, numbers: Any, argument: str) -> None:
+    if not isinstance(numbers, np.ndarray) or numbers.ndim != 1 or numbers.dtype.kind not in "iu":
+        raise _broken(table, name, f"is {describe(numbers)}", "is a vector of integers", argument)
+
+
+def _check_range(table: Any, name: str, numbers: NDArray[Any], n: int, argument: str) -> None:
+    if len(numbers) == 0:
+        return
+    for number in (numbers.min(), numbers.max()):
+        if not 0 <= number < n:
+            raise _broken(table, name, f"has the number {number}", f"has numbers from 0 to {n - 1}", argument)
+
+
+def _broken(table: Any, part: str, found: str, allowed: str, argument: str) -> InvalidArgument:
+    return invalid_argument(
+        argument,
+        f"a {type(table).__name__} whose parts do not fit together: `{part}` {found}",
+        f"a sparse array whose `{part}` {allowed}",
+    )

@@ -1,0 +1,96 @@
+"""Locks: a file that only one fit at a time may hold, in this process or in another one on this machine.
+
+The system lets go of the lock when the process ends, however it ends, so nothing stale is left behind.
+"""
+
+import os
+import sys
+from contextlib import suppress
+from pathlib import Path
+
+
+class Held(Exception):
+    """Somebody else holds the lock."""
+
+
+class Lock:
+    """The lock of a path, taken when it is made.
+
+    Where the file system has no locks, or the folder cannot be written to, `is_held` is False.
+
+    Parameters
+    ----------
+    path : Path
+        The file to make, beside the one that is meant; it is removed at the end.
+
+    Raises
+    ------
+    Held
+        Somebody else has it.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._file: int | None = None
+        while self._file is None:
+            try:
+                file = os.open(path, os.O_RDWR | os.O_CREAT, 0o666)
+            except OSError:
+                return
+            try:
+                _lock(file)
+                # The last holder may have removed the file between the two.
+                if os.path.samestat(os.fstat(file), path.stat()):
+                    self._file = file
+            except BlockingIOError as error:
+                raise Held from error
+            except FileNotFoundError:
+                pass
+            except OSError:
+                path.unlink(missing_ok=True)
+                return
+            finally:
+                if self._file is None:
+                    os.close(file)
+
+    @property
+    def is_held(self) -> bool:
+        """Whether nobody else can have it now."""
+        return self._file is not None
+
+    def release(self) -> None:
+        """Let go of it; a second time does nothing."""
+        if self._file is None:
+            return
+        file, self._file = self._file, None
+        if sys.platform != "win32":  # which removes no open file
+            self._path.unlink(missing_ok=True)
+        # A process that was forked meanwhile has the same open file: closing it here alone would not let go.
+        _unlock(file)
+        os.close(file)
+        if sys.platform == "win32":
+            # The next holder may have it open.
+            with suppress(OSError):
+                self._path.unlink()
+
+
+if sys.platform == "win32":
+    import msvcrt
+
+    def _lock(file: int) -> None:
+        try:
+            msvcrt.locking(file, msvcrt.LK_NBLCK, 1)
+        except PermissionError as error:
+            raise BlockingIOError from error
+
+    def _unlock(file: int) -> None:
+        msvcrt.locking(file, msvcrt.LK_UNLCK, 1)
+
+else:
+    import fcntl
+
+    def _lock(file: int) -> None:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+
+    def _unlock(file: int) -> None:
+        fcntl.flock(file, fcntl.LOCK_UN)

@@ -1,0 +1,50 @@
+"""What does not fit in memory is refused before the work begins; a refused allocation would end the process."""
+
+import subprocess
+import sys
+import textwrap
+
+import pytest
+
+PROGRAM = """
+    import resource
+    import numpy as np
+    import stickbreak as sb
+
+    resource.setrlimit(resource.RLIMIT_AS, (3 << 30, 3 << 30))
+    rows = np.random.default_rng(0).normal(size=(400, {columns}))
+    model = sb.Mixture(likelihood=sb.{likelihood}())
+    try:
+        {call}
+    except (sb.InvalidArgument, MemoryError) as error:
+        print(getattr(error, "argument", "memory"), error)
+"""
+
+
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="limits the address space")
+@pytest.mark.parametrize(
+    ("likelihood", "columns", "call", "argument", "words"),
+    [
+        (
+            "Gaussian",
+            300,
+            "sb.fit(model, rows, sb.Memoized(batches=100, max_passes=1), n_components=200)",
+            "n_components",
+            "200, whose statistics in 100 batches take about 7.7 GB",
+        ),
+        (
+            "DiagonalGaussian",
+            2,
+            "f = sb.fit(model, rows, sb.Full(max_passes=1), n_components=300, missing='marginalize');"
+            "f.impute(np.broadcast_to(rows[:1], (10**6, 2)))",
+            "X",
+            "1000000 rows, for which 301 components take about 4.8 GB",
+        ),
+    ],
+)
+def test_too_much_is_refused(likelihood: str, columns: int, call: str, argument: str, words: str) -> None:
+    program = textwrap.dedent(PROGRAM).format(likelihood=likelihood, columns=columns, call=call)
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=120)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.startswith(argument), done.stdout
+    assert words in done.stdout
