@@ -10,10 +10,11 @@ use crate::elbo::collapsed;
 use crate::error::{Error, Result};
 use crate::evidence;
 use crate::fit::history::{Record, StopReason};
+use crate::fit::packed::{Packed, Packs, Scores};
 use crate::fit::prepare::check_form;
 use crate::fit::sizes::check_numbers;
 use crate::global_step::Globals;
-use crate::likelihood::{self, Density, Draw, Estimate};
+use crate::likelihood::{self, Draw, Estimate};
 use crate::local_step::{ByScore, Chunk, Keep, LocalStep, Outcome, Tap};
 use crate::model::{Model, Named, Objective, Specification};
 use crate::parallel::Cancel;
@@ -52,6 +53,8 @@ pub struct Fitted {
     pub stop_reason: StopReason,
     /// What the source said, for [`StopReason::SourceError`].
     pub error: Option<Error>,
+    /// The components as predictions read them. Whoever changes another field starts from a clone, which has none.
+    pub packs: Packs,
 }
 
 /// Copies responsibilities into whole arrays.
@@ -279,16 +282,14 @@ impl Fitted {
     /// # Errors
     /// [`Error::InvalidArgument`] for another number of columns; [`Error::Numerical`]; [`Error::Cancelled`].
     pub fn evaluate<F: Scalar>(&self, rows: &dyn Rows<F>, weights: Option<&[f64]>, cancel: &Cancel) -> Result<f64> {
-        let model = self.model::<F>()?;
-        let globals = self.globals(&model);
-        let scorer = globals.scorer(&model)?;
-        let (tail, width, margin) = (globals.allocation.tail_log_weight, self.sparsity, self.margin);
-        let scored = Scored { model: &model, scorer: scorer.as_ref(), tail, width, margin, keep: Keep::Nothing };
+        let (Packed { model, allocation, .. }, scorer) = (self.packed()?, self.scorer(Scores::WithTail)?);
+        let (tail, width, margin) = (allocation.tail_log_weight, self.sparsity, self.margin);
+        let scored = Scored { model, scorer, tail, width, margin, keep: Keep::Nothing };
         let on_subspace = self.weights_on_subspace(rows, weights, cancel)?;
         let weights = on_subspace.as_deref().or(weights);
         let outcome = self.local_step(rows, weights, &scored, &mut [], cancel)?;
         let mass = RowUnits::all(rows, weights).total_mass();
-        let bound = outcome.log_normalizer - mass * model.log_volume - globals.divergence(&model)?
+        let bound = outcome.log_normalizer - mass * model.log_volume - self.divergence::<F>()?
             + model.log_jacobian * self.summary.n_components() as f64;
         if bound.is_finite() {
             return Ok(bound);
@@ -329,10 +330,8 @@ impl Fitted {
         keep: Keep,
         cancel: &Cancel,
     ) -> Result<Outcome> {
-        let model = self.model::<F>()?;
-        let globals = self.globals(&model);
-        let (scorer, tail) = (globals.scorer(&model)?, globals.allocation.tail_log_weight);
-        let scored = Scored { model: &model, scorer: scorer.as_ref(), tail, width, margin: None, keep };
+        let (Packed { model, allocation, .. }, scorer) = (self.packed()?, self.scorer(Scores::WithTail)?);
+        let scored = Scored { model, scorer, tail: allocation.tail_log_weight, width, margin: None, keep };
         self.local_step(rows, weights, &scored, &mut [], cancel)
     }
 
@@ -348,11 +347,10 @@ impl Fitted {
         with_tail: bool,
         cancel: &Cancel,
     ) -> Result<Assigned> {
-        let model = self.model::<F>()?;
-        let globals = self.globals(&model);
-        let scorer = if with_tail { globals.scorer(&model)? } else { globals.scorer_without_tail(&model)? };
-        let tail = globals.allocation.tail_log_weight.filter(|_| with_tail);
-        let scored = Scored { model: &model, scorer: scorer.as_ref(), tail, width, margin: None, keep: Keep::Nothing };
+        let Packed { model, allocation, .. } = self.packed()?;
+        let scorer = self.scorer(if with_tail { Scores::WithTail } else { Scores::Components })?;
+        let tail = allocation.tail_log_weight.filter(|_| with_tail);
+        let scored = Scored { model, scorer, tail, width, margin: None, keep: Keep::Nothing };
         self.collect(rows, &scored, cancel)
     }
 
@@ -362,9 +360,7 @@ impl Fitted {
     /// # Errors
     /// As [`Fitted::evaluate`].
     pub fn log_predictive<F: Scalar>(&self, rows: &dyn Rows<F>, cancel: &Cancel) -> Result<Vec<f64>> {
-        let model = self.model::<F>()?;
-        let scorer = self.globals(&model).predictive_scorer(&model)?;
-        self.log_normalizers(rows, &model, scorer.as_ref(), cancel)
+        self.log_normalizers(rows, Scores::Predictive, cancel)
     }
 
     /// Log density of every row at point estimates of the components, whose weights sum to one, nats.
@@ -372,22 +368,11 @@ impl Fitted {
     /// # Errors
     /// As [`Fitted::evaluate`].
     pub fn log_plug_in<F: Scalar>(&self, rows: &dyn Rows<F>, cancel: &Cancel) -> Result<Vec<f64>> {
-        let model = self.model::<F>()?;
-        let globals = self.globals(&model);
-        let weights = &globals.allocation.expected_weights;
-        let total: f64 = weights.iter().sum();
-        let log_weights: Vec<f64> = weights.iter().map(|weight| (weight / total).ln()).collect();
-        let scorer = model.likelihood.scorer(&globals.components(), &log_weights, Density::PlugIn(self.estimate()))?;
-        self.log_normalizers(rows, &model, scorer.as_ref(), cancel)
+        self.log_normalizers(rows, Scores::PlugIn, cancel)
     }
 
-    fn log_normalizers<F: Scalar>(
-        &self,
-        rows: &dyn Rows<F>,
-        model: &Model<F>,
-        scorer: &dyn Scorer<F>,
-        cancel: &Cancel,
-    ) -> Result<Vec<f64>> {
+    fn log_normalizers<F: Scalar>(&self, rows: &dyn Rows<F>, scores: Scores, cancel: &Cancel) -> Result<Vec<f64>> {
+        let (model, scorer) = (&self.packed::<F>()?.model, self.scorer(scores)?);
         let width = scorer.n_components();
         let scored = Scored { model, scorer, tail: None, width, margin: None, keep: Keep::Nothing };
         let mut log_normalizers = Vec::with_capacity(rows.n_rows());
@@ -412,7 +397,7 @@ impl Fitted {
     }
 
     /// The point estimates of the objective; of a posterior its means.
-    fn estimate(&self) -> Estimate {
+    pub(super) fn estimate(&self) -> Estimate {
         match self.specification.objective {
             Objective::Variational => Estimate::Mean,
             Objective::Map => Estimate::Mode,

@@ -3,6 +3,7 @@
 use crate::data::Rows;
 use crate::error::Result;
 use crate::fit::fitted::{Assigned, Fitted, Scored};
+use crate::fit::packed::Scores;
 use crate::likelihood::Draw;
 use crate::local_step::Keep;
 use crate::model::Model;
@@ -97,9 +98,9 @@ impl Fitted {
 
     /// The responsibilities of all components and, behind them, of the left-over weight, under the predictive.
     fn predictive_shares<F: Scalar>(&self, model: &Model<F>, rows: &dyn Rows<F>, cancel: &Cancel) -> Result<Assigned> {
-        let scorer = self.globals(model).predictive_scorer(model)?;
+        let scorer = self.scorer(Scores::Predictive)?;
         let width = scorer.n_components();
-        let scored = Scored { model, scorer: scorer.as_ref(), tail: None, width, margin: None, keep: Keep::Nothing };
+        let scored = Scored { model, scorer, tail: None, width, margin: None, keep: Keep::Nothing };
         self.collect(rows, &scored, cancel)
     }
 }

@@ -14,7 +14,7 @@ use crate::executor::{Executor, InProcess};
 use crate::fit::position::{Identity, Position};
 use crate::fit::settings::Settings;
 use crate::fit::sizes::Sizes;
-use crate::fit::{Fitted, Job, Run};
+use crate::fit::{Fitted, Job, Packs, Run};
 use crate::init::{Beginning, Init};
 use crate::likelihood;
 use crate::model::{Model, Named, Specification};
@@ -204,6 +204,7 @@ impl<'a, F: Scalar> Prepared<'a, F> {
             history: run.history,
             stop_reason: run.stop_reason,
             error: run.error,
+            packs: Packs::default(),
         }
     }
 }

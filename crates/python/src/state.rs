@@ -7,7 +7,7 @@ use pyo3::prelude::*;
 use pyo3::types::PyDict;
 use stickbreak::Result;
 use stickbreak::component::ComponentId;
-use stickbreak::fit::{Fitted, Joins, Limits, StopReason};
+use stickbreak::fit::{Fitted, Joins, Limits, Packs, StopReason};
 use stickbreak::local_step::Keep;
 use stickbreak::model::Objective;
 use stickbreak::process::Concentration;
@@ -464,6 +464,7 @@ impl FitState {
             stop_reason: StopReason::from_name(&stop)
                 .ok_or_else(|| format_error(format!("unknown stop reason {stop:?}")))?,
             error: None,
+            packs: Packs::default(),
         };
         done(|| fitted.check())?;
         Ok(Self { fitted })
