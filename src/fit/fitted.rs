@@ -2,8 +2,6 @@
 
 use std::sync::Arc;
 
-use rand::RngExt;
-
 use crate::component::ComponentId;
 use crate::data::{Coordinates, RowUnits, Rows, Strays, check_rows, strays};
 use crate::elbo::collapsed;
@@ -14,17 +12,16 @@ use crate::fit::packed::{Packed, Packs, Scores};
 use crate::fit::prepare::check_form;
 use crate::fit::sizes::check_numbers;
 use crate::global_step::Globals;
-use crate::likelihood::{self, Draw, Estimate};
+use crate::likelihood::{self, Estimate};
 use crate::local_step::{ByScore, Chunk, Keep, LocalStep, Outcome, Tap};
 use crate::model::{Model, Named, Objective, Specification};
 use crate::parallel::Cancel;
 use crate::parameters::Parameters;
 use crate::process::Allocation;
 use crate::real::Plain;
-use crate::rng::{Choices, Purpose, stream};
 use crate::scoring::Scorer;
 use crate::simd::Scalar;
-use crate::suffstats::{Sufficient, Summary};
+use crate::suffstats::Summary;
 
 /// The result of a fit, independent of the type of the rows.
 #[derive(Debug, Clone)]
@@ -419,41 +416,6 @@ impl Fitted {
         };
         self.local_step(rows, None, scored, &mut [&mut tap], cancel)?;
         Ok(all)
-    }
-
-    /// `n` rows drawn from the posterior predictive, or at the point estimates of the objective, (n, D), in the data's
-    /// units.
-    ///
-    /// # Errors
-    /// As [`Fitted::model`], and [`Error::Numerical`].
-    pub fn sample(&self, n: usize, seed: u64) -> Result<Vec<f64>> {
-        let model = self.model::<f64>()?;
-        let globals = self.globals(&model);
-        let nothing = Summary::empty(vec![ComponentId(0)], self.summary.n_statistics, false);
-        let mut weights = globals.allocation.expected_weights.clone();
-        // The weights of point estimates sum to one, as in their density.
-        if self.specification.objective == Objective::Variational {
-            weights.push(globals.allocation.leftover);
-        }
-        let mut generator = stream(seed, Purpose::Draws, 0);
-        let components = globals.components();
-        let mut sums = vec![0.0; self.summary.n_statistics];
-        for component in &components {
-            sums.iter_mut().zip(component.statistics).for_each(|(sum, value)| *sum += value);
-        }
-        let estimate = (self.specification.objective != Objective::Variational).then(|| self.estimate());
-        let all = Sufficient { count: components.iter().map(|component| component.count).sum(), statistics: &sums };
-        let mut rows = Vec::new();
-        let size = n.saturating_mul(self.n_data_columns());
-        rows.try_reserve_exact(size).map_err(|_| Error::invalid("n", n, "so few rows that they fit in memory"))?;
-        for _ in 0..n {
-            let k = generator.choose(&weights);
-            let component = components.get(k).copied().unwrap_or_else(|| nothing.component(0));
-            let mut own = stream(generator.random(), Purpose::Draws, 1);
-            let row = model.likelihood.draw(component, Draw { estimate, all }, &mut own)?;
-            rows.extend(self.coordinates.raise(&row));
-        }
-        Ok(rows)
     }
 }
 

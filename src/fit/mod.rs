@@ -9,6 +9,7 @@ mod imputation;
 mod packed;
 mod position;
 mod prepare;
+mod sampling;
 mod settings;
 mod sizes;
 mod starts;

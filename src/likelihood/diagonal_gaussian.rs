@@ -3,7 +3,7 @@
 use std::f64::consts::PI;
 
 use rand::RngExt;
-use rand_distr::StandardNormal;
+use rand_distr::{Distribution, StandardNormal};
 
 use crate::data::{Domain, Freedom, Moments, Needs, RowBlock};
 use crate::error::{Error, Result};
@@ -12,8 +12,8 @@ use crate::likelihood::gamma;
 use crate::likelihood::urn;
 use crate::likelihood::wishart::{LEAST_SHARE, resolution, resolved_resolution, ridge};
 use crate::likelihood::{
-    AtPoint, Conjugate, Density, Draw, Estimate, Frame, FromParameters, Imputation, PointEstimates, RowDraws, Scores,
-    Urn, capabilities,
+    AtPoint, Conjugate, Density, Draw, Estimate, Frame, FromParameters, Imputation, PointEstimates, RowDraws,
+    RowSource, Scores, Urn, capabilities, row_by_row,
 };
 use crate::objective::Objective;
 use crate::parallel::map;
@@ -21,7 +21,6 @@ use crate::parameters::{Parameters, Value, table, vector};
 use crate::registry::{
     DefaultValue, Entry, Feature, Measure, Measured, PRIOR, Parameter, ParameterKind, RESOLUTION, Range, Support,
 };
-use crate::rng::Generator;
 use crate::scoring::{Column, ColumnScorer, Columns, Curve, Row, RowFunction, RowScorer, Scorer};
 use crate::simd::{Lines, Scalar};
 use crate::special::{digamma, ln_gamma_difference};
@@ -468,23 +467,29 @@ impl Imputation for DiagonalGaussian {
 }
 
 impl RowDraws for DiagonalGaussian {
-    fn draw(&self, component: Sufficient<'_>, from: Draw<'_>, generator: &mut Generator) -> Result<Vec<f64>> {
+    fn source(&self, component: Sufficient<'_>, from: Draw<'_>) -> Result<RowSource<'_>> {
+        let d = self.frame.origin.len();
         if let Some(estimate) = from.estimate {
             let points = self.points(component, estimate).into_iter().zip(&self.frame.origin);
-            let draw = |(ColumnPoint { mean, precision, .. }, origin): (ColumnPoint, &f64)| {
-                origin + mean + generator.sample::<f64, _>(StandardNormal) / precision.sqrt()
-            };
-            return Ok(points.map(draw).collect());
+            let column = |(point, origin): (ColumnPoint, &f64)| (origin + point.mean, point.precision.sqrt().recip());
+            let columns: Vec<(f64, f64)> = points.map(column).collect();
+            return Ok(row_by_row(d, move |row, generator| {
+                for (to, (centre, deviation)) in row.iter_mut().zip(&columns) {
+                    *to = centre + deviation * generator.sample::<f64, _>(StandardNormal);
+                }
+            }));
         }
-        let posterior = self.posterior(component);
-        let columns = posterior.iter().zip(&self.frame.origin);
-        columns
-            .map(|(own, origin)| {
-                let precision = gamma::draw(own.shape, own.rate, generator)?;
-                let z: f64 = generator.sample(StandardNormal);
-                Ok(origin + own.mean + z * ((1.0 + own.kappa.recip()) / precision).sqrt())
-            })
-            .collect()
+        let posterior = self.posterior(component).into_iter().zip(&self.frame.origin);
+        let column = |(own, origin): (NormalGamma, &f64)| {
+            Ok((origin + own.mean, 1.0 + own.kappa.recip(), gamma::distribution(own.shape, own.rate)?))
+        };
+        let columns: Vec<_> = posterior.map(column).collect::<Result<_>>()?;
+        Ok(row_by_row(d, move |row, generator| {
+            for (to, (centre, spread, precision)) in row.iter_mut().zip(&columns) {
+                let precision = precision.sample(generator);
+                *to = centre + generator.sample::<f64, _>(StandardNormal) * (spread / precision).sqrt();
+            }
+        }))
     }
 }
 

@@ -335,8 +335,14 @@ impl FitState {
         table(py, values, self.fitted.n_data_columns())
     }
 
-    fn sample<'py>(&self, py: Python<'py>, n: usize, seed: u64) -> PyResult<Bound<'py, PyArray2<f64>>> {
-        let rows = run_quietly(py, Some(1), |_| self.fitted.sample(n, seed))?;
+    fn sample<'py>(
+        &self,
+        py: Python<'py>,
+        n: usize,
+        seed: u64,
+        threads: Option<usize>,
+    ) -> PyResult<Bound<'py, PyArray2<f64>>> {
+        let rows = run_quietly(py, threads, |cancel| self.fitted.sample(n, seed, cancel))?;
         table(py, rows, self.fitted.n_data_columns())
     }
 
