@@ -79,6 +79,34 @@ impl Choices for Generator {
     }
 }
 
+/// Weights to choose by again and again.
+#[derive(Debug, Clone)]
+pub struct Chances {
+    /// Sums of the weights up to each index.
+    sums: Vec<f64>,
+    /// The last index of positive weight.
+    last: usize,
+}
+
+impl Chances {
+    /// From weights, finite, not negative and not all zero.
+    pub fn new(weights: &[f64]) -> Self {
+        let mut sum = 0.0;
+        let sums = weights.iter().map(|weight| {
+            sum += weight;
+            sum
+        });
+        Self { sums: sums.collect(), last: weights.iter().rposition(|&weight| weight > 0.0).unwrap_or(0) }
+    }
+
+    /// An index, drawn with probability proportional to its weight.
+    pub fn choose(&self, generator: &mut Generator) -> usize {
+        let at = generator.random::<f64>() * self.sums[self.last];
+        // Rounding can reach the total itself.
+        self.sums.partition_point(|&sum| sum <= at).min(self.last)
+    }
+}
+
 /// Every continuous random draw of a sampler goes through here, beside its discrete ones.
 pub trait Draws: Choices {
     /// A number between 0 and 1, neither of which it is.
@@ -131,13 +159,18 @@ mod tests {
     fn choices_follow_their_weights() {
         // 40 000 draws: a frequency is further than 5 standard errors from its probability once in 1.7 million.
         let weights = [0.0, 1.0, 0.0, 3.0, 0.0];
-        let mut generator = stream(3, Purpose::Start, 0);
-        let mut hits = [0.0; 5];
-        for _ in 0..40_000 {
-            hits[generator.choose(&weights)] += 1.0 / 40_000.0;
+        let chances = Chances::new(&weights);
+        let once = |generator: &mut Generator| generator.choose(&weights);
+        let again = |generator: &mut Generator| chances.choose(generator);
+        for choose in [&once as &dyn Fn(&mut Generator) -> usize, &again] {
+            let mut generator = stream(3, Purpose::Start, 0);
+            let mut hits = [0.0; 5];
+            for _ in 0..40_000 {
+                hits[choose(&mut generator)] += 1.0 / 40_000.0;
+            }
+            assert_eq!(hits[0] + hits[2] + hits[4], 0.0);
+            assert!((hits[3] - 0.75_f64).abs() < 5.0 * (0.75_f64 * 0.25 / 40_000.0).sqrt());
         }
-        assert_eq!(hits[0] + hits[2] + hits[4], 0.0);
-        assert!((hits[3] - 0.75_f64).abs() < 5.0 * (0.75_f64 * 0.25 / 40_000.0).sqrt());
     }
 
     /// 40 000 draws each: the mean is further than 5 standard errors from digamma once in 1.7 million.

@@ -208,7 +208,14 @@ impl Coordinates {
 
     /// A row in the data's columns, (D,).
     pub fn raise(&self, row: &[f64]) -> Vec<f64> {
-        let mut out = self.centre.clone();
+        let mut out = vec![0.0; self.n_columns()];
+        self.raise_to(row, &mut out);
+        out
+    }
+
+    /// The same, written to `out`, (D,).
+    pub fn raise_to(&self, row: &[f64], out: &mut [f64]) {
+        out.copy_from_slice(&self.centre);
         for ((&j, unit), y) in self.kept.iter().zip(&self.units).zip(row) {
             out[j] = unit * y;
         }
@@ -216,7 +223,6 @@ impl Coordinates {
             let slopes = own.slopes.iter().zip(&self.kept);
             out[own.column] += slopes.map(|(slope, &p)| slope * (out[p] - self.centre[p])).sum::<f64>();
         }
-        out
     }
 
     /// Numbers by column, (r,), times a power of their units; 0 for columns that do not stay, (D,).

@@ -62,8 +62,8 @@ impl Distinct {
     }
 
     /// For each column that is on a grid the smallest gap between values, beyond what rounding to `F` leaves; 0 for the
-    /// others, and where the two cannot be told apart, (D,). `n_distinct` is the number of different rows. In a table of
-    /// one column these are its values, so there it is the number of all rows.
+    /// others, and where the two cannot be told apart, (D,). `n_distinct` is the number of different rows. In a table
+    /// of one column these are its values, so there it is the number of all rows.
     pub(super) fn resolution<F: Real>(&self, n_distinct: usize) -> Vec<f64> {
         let share = if F::NAME == "float32" { 1e-6 } else { 1e-12 };
         let of = |Values { own, .. }: &Values| {

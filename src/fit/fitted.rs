@@ -2,29 +2,27 @@
 
 use std::sync::Arc;
 
-use rand::RngExt;
-
 use crate::component::ComponentId;
 use crate::data::{Coordinates, RowUnits, Rows, Strays, check_rows, strays};
 use crate::elbo::collapsed;
 use crate::error::{Error, Result};
 use crate::evidence;
 use crate::fit::history::{Record, StopReason};
+use crate::fit::packed::{PackedFit, Packs, ScoreKind};
 use crate::fit::prepare::check_form;
 use crate::fit::sizes::check_numbers;
 use crate::global_step::Globals;
-use crate::likelihood::{self, Density, Draw, Estimate};
+use crate::likelihood::{self, Estimate};
 use crate::local_step::{ByScore, Chunk, Keep, LocalStep, Outcome, Tap};
 use crate::model::{Model, Named, Objective, Specification};
 use crate::parallel::Cancel;
 use crate::parameters::Parameters;
 use crate::process::Allocation;
 use crate::real::Plain;
-use crate::rng::{Choices, Purpose, stream};
 use crate::room::check_room;
 use crate::scoring::Scorer;
 use crate::simd::Scalar;
-use crate::suffstats::{Sufficient, Summary};
+use crate::suffstats::Summary;
 
 /// The result of a fit, independent of the type of the rows.
 #[derive(Debug, Clone)]
@@ -53,6 +51,8 @@ pub struct Fitted {
     pub stop_reason: StopReason,
     /// What the source said, for [`StopReason::SourceError`].
     pub error: Option<Error>,
+    /// The components as predictions read them. Whoever changes another field starts from a clone, which has none.
+    pub packs: Packs,
 }
 
 /// Copies responsibilities into whole arrays.
@@ -280,16 +280,14 @@ impl Fitted {
     /// # Errors
     /// [`Error::InvalidArgument`] for another number of columns; [`Error::Numerical`]; [`Error::Cancelled`].
     pub fn evaluate<F: Scalar>(&self, rows: &dyn Rows<F>, weights: Option<&[f64]>, cancel: &Cancel) -> Result<f64> {
-        let model = self.model::<F>()?;
-        let globals = self.globals(&model);
-        let scorer = globals.scorer(&model)?;
-        let (tail, width, margin) = (globals.allocation.tail_log_weight, self.sparsity, self.margin);
-        let scored = Scored { model: &model, scorer: scorer.as_ref(), tail, width, margin, keep: Keep::Nothing };
+        let (PackedFit { model, allocation, .. }, scorer) = (self.packed()?, self.scorer(ScoreKind::WithTail)?);
+        let (tail, width, margin) = (allocation.tail_log_weight, self.sparsity, self.margin);
+        let scored = Scored { model, scorer, tail, width, margin, keep: Keep::Nothing };
         let on_subspace = self.weights_on_subspace(rows, weights, cancel)?;
         let weights = on_subspace.as_deref().or(weights);
         let outcome = self.local_step(rows, weights, &scored, &mut [], cancel)?;
         let mass = RowUnits::all(rows, weights).total_mass();
-        let bound = outcome.log_normalizer - mass * model.log_volume - globals.divergence(&model)?
+        let bound = outcome.log_normalizer - mass * model.log_volume - self.divergence::<F>()?
             + model.log_jacobian * self.summary.n_components() as f64;
         if bound.is_finite() {
             return Ok(bound);
@@ -330,10 +328,8 @@ impl Fitted {
         keep: Keep,
         cancel: &Cancel,
     ) -> Result<Outcome> {
-        let model = self.model::<F>()?;
-        let globals = self.globals(&model);
-        let (scorer, tail) = (globals.scorer(&model)?, globals.allocation.tail_log_weight);
-        let scored = Scored { model: &model, scorer: scorer.as_ref(), tail, width, margin: None, keep };
+        let (PackedFit { model, allocation, .. }, scorer) = (self.packed()?, self.scorer(ScoreKind::WithTail)?);
+        let scored = Scored { model, scorer, tail: allocation.tail_log_weight, width, margin: None, keep };
         self.local_step(rows, weights, &scored, &mut [], cancel)
     }
 
@@ -349,11 +345,10 @@ impl Fitted {
         with_tail: bool,
         cancel: &Cancel,
     ) -> Result<Assigned> {
-        let model = self.model::<F>()?;
-        let globals = self.globals(&model);
-        let scorer = if with_tail { globals.scorer(&model)? } else { globals.scorer_without_tail(&model)? };
-        let tail = globals.allocation.tail_log_weight.filter(|_| with_tail);
-        let scored = Scored { model: &model, scorer: scorer.as_ref(), tail, width, margin: None, keep: Keep::Nothing };
+        let PackedFit { model, allocation, .. } = self.packed()?;
+        let scorer = self.scorer(if with_tail { ScoreKind::WithTail } else { ScoreKind::Components })?;
+        let tail = allocation.tail_log_weight.filter(|_| with_tail);
+        let scored = Scored { model, scorer, tail, width, margin: None, keep: Keep::Nothing };
         self.collect(rows, &scored, cancel)
     }
 
@@ -363,9 +358,7 @@ impl Fitted {
     /// # Errors
     /// As [`Fitted::evaluate`].
     pub fn log_predictive<F: Scalar>(&self, rows: &dyn Rows<F>, cancel: &Cancel) -> Result<Vec<f64>> {
-        let model = self.model::<F>()?;
-        let scorer = self.globals(&model).predictive_scorer(&model)?;
-        self.log_normalizers(rows, &model, scorer.as_ref(), cancel)
+        self.log_normalizers(rows, ScoreKind::Predictive, cancel)
     }
 
     /// Log density of every row at point estimates of the components, whose weights sum to one, nats.
@@ -373,22 +366,11 @@ impl Fitted {
     /// # Errors
     /// As [`Fitted::evaluate`].
     pub fn log_plug_in<F: Scalar>(&self, rows: &dyn Rows<F>, cancel: &Cancel) -> Result<Vec<f64>> {
-        let model = self.model::<F>()?;
-        let globals = self.globals(&model);
-        let weights = &globals.allocation.expected_weights;
-        let total: f64 = weights.iter().sum();
-        let log_weights: Vec<f64> = weights.iter().map(|weight| (weight / total).ln()).collect();
-        let scorer = model.likelihood.scorer(&globals.components(), &log_weights, Density::PlugIn(self.estimate()))?;
-        self.log_normalizers(rows, &model, scorer.as_ref(), cancel)
+        self.log_normalizers(rows, ScoreKind::PlugIn, cancel)
     }
 
-    fn log_normalizers<F: Scalar>(
-        &self,
-        rows: &dyn Rows<F>,
-        model: &Model<F>,
-        scorer: &dyn Scorer<F>,
-        cancel: &Cancel,
-    ) -> Result<Vec<f64>> {
+    fn log_normalizers<F: Scalar>(&self, rows: &dyn Rows<F>, scores: ScoreKind, cancel: &Cancel) -> Result<Vec<f64>> {
+        let (model, scorer) = (&self.packed::<F>()?.model, self.scorer(scores)?);
         let width = scorer.n_components();
         let scored = Scored { model, scorer, tail: None, width, margin: None, keep: Keep::Nothing };
         let mut log_normalizers = Vec::with_capacity(rows.n_rows());
@@ -413,7 +395,7 @@ impl Fitted {
     }
 
     /// The point estimates of the objective; of a posterior its means.
-    fn estimate(&self) -> Estimate {
+    pub(super) fn estimate(&self) -> Estimate {
         match self.specification.objective {
             Objective::Variational => Estimate::Mean,
             Objective::Map => Estimate::Mode,
@@ -441,44 +423,9 @@ impl Fitted {
         self.local_step(rows, None, scored, &mut [&mut tap], cancel)?;
         Ok(all)
     }
-
-    /// `n` rows drawn from the posterior predictive, or at the point estimates of the objective, (n, D), in the data's
-    /// units.
-    ///
-    /// # Errors
-    /// As [`Fitted::model`], and [`Error::Numerical`].
-    pub fn sample(&self, n: usize, seed: u64) -> Result<Vec<f64>> {
-        let model = self.model::<f64>()?;
-        let globals = self.globals(&model);
-        let nothing = Summary::empty(vec![ComponentId(0)], self.summary.n_statistics, false);
-        let mut weights = globals.allocation.expected_weights.clone();
-        // The weights of point estimates sum to one, as in their density.
-        if self.specification.objective == Objective::Variational {
-            weights.push(globals.allocation.leftover);
-        }
-        let mut generator = stream(seed, Purpose::Draws, 0);
-        let components = globals.components();
-        let mut sums = vec![0.0; self.summary.n_statistics];
-        for component in &components {
-            sums.iter_mut().zip(component.statistics).for_each(|(sum, value)| *sum += value);
-        }
-        let estimate = (self.specification.objective != Objective::Variational).then(|| self.estimate());
-        let all = Sufficient { count: components.iter().map(|component| component.count).sum(), statistics: &sums };
-        let mut rows = Vec::new();
-        let size = n.saturating_mul(self.n_data_columns());
-        rows.try_reserve_exact(size).map_err(|_| Error::invalid("n", n, "so few rows that they fit in memory"))?;
-        for _ in 0..n {
-            let k = generator.choose(&weights);
-            let component = components.get(k).copied().unwrap_or_else(|| nothing.component(0));
-            let mut own = stream(generator.random(), Purpose::Draws, 1);
-            let row = model.likelihood.draw(component, Draw { estimate, all }, &mut own)?;
-            rows.extend(self.coordinates.raise(&row));
-        }
-        Ok(rows)
-    }
 }
 
-/// Packed components and what to do with their scores.
+/// PackedFit components and what to do with their scores.
 pub(super) struct Scored<'a, F: Scalar> {
     pub model: &'a Model<F>,
     pub scorer: &'a dyn Scorer<F>,

@@ -3,6 +3,7 @@
 use crate::data::Rows;
 use crate::error::Result;
 use crate::fit::fitted::{Assigned, Fitted, Scored};
+use crate::fit::packed::ScoreKind;
 use crate::likelihood::Draw;
 use crate::local_step::Keep;
 use crate::model::Model;
@@ -73,7 +74,7 @@ impl Fitted {
         let from = Draw { estimate: None, all: components[components.len() - 1] };
         let d = self.n_data_columns();
         let shares = self.predictive_shares(&model, rows, cancel)?;
-        let mut values = in_double(rows);
+        let (mut values, mut drawn) = (in_double(rows), vec![0.0; self.origin.len()]);
         for (row, own) in values.chunks_exact_mut(d).enumerate() {
             if !own.iter().any(|value| value.is_nan()) {
                 continue;
@@ -81,7 +82,8 @@ impl Fitted {
             let mut generator = stream(seed, Purpose::Draws, row as u64);
             let slot = row * shares.width + generator.choose(&shares.values[row * shares.width..][..shares.width]);
             // Given the component its columns are independent, so what the row has says no more of them.
-            let drawn = model.likelihood.draw(components[shares.components[slot] as usize], from, &mut generator)?;
+            let source = model.likelihood.row_source(components[shares.components[slot] as usize], from)?;
+            source(&mut drawn, &mut generator);
             let drawn = self.coordinates.raise(&drawn);
             own.iter_mut().zip(drawn).filter(|(value, _)| value.is_nan()).for_each(|(value, x)| *value = x);
         }
@@ -89,17 +91,21 @@ impl Fitted {
     }
 
     /// All components, and last what has no rows: the prior.
-    fn components_and_prior<'a>(&'a self, nothing: &'a [f64]) -> Vec<Sufficient<'a>> {
+    pub(super) fn components_and_prior<'a>(&'a self, nothing: &'a [f64]) -> Vec<Sufficient<'a>> {
         let mut components = self.summary.components();
+        // Rounding of sums and differences may leave an emptied component below zero.
+        for component in &mut components {
+            component.count = component.count.max(0.0);
+        }
         components.push(Sufficient { count: 0.0, statistics: nothing });
         components
     }
 
     /// The responsibilities of all components and, behind them, of the left-over weight, under the predictive.
     fn predictive_shares<F: Scalar>(&self, model: &Model<F>, rows: &dyn Rows<F>, cancel: &Cancel) -> Result<Assigned> {
-        let scorer = self.globals(model).predictive_scorer(model)?;
+        let scorer = self.scorer(ScoreKind::Predictive)?;
         let width = scorer.n_components();
-        let scored = Scored { model, scorer: scorer.as_ref(), tail: None, width, margin: None, keep: Keep::Nothing };
+        let scored = Scored { model, scorer, tail: None, width, margin: None, keep: Keep::Nothing };
         self.collect(rows, &scored, cancel)
     }
 }

@@ -15,7 +15,7 @@ use crate::executor::{Executor, InProcess};
 use crate::fit::position::{Identity, Position};
 use crate::fit::settings::Settings;
 use crate::fit::sizes::Sizes;
-use crate::fit::{Fitted, Job, Run};
+use crate::fit::{Fitted, Job, Packs, Run};
 use crate::init::{Beginning, Init};
 use crate::likelihood;
 use crate::memo::Memo;
@@ -213,6 +213,7 @@ impl<'a, F: Scalar> Prepared<'a, F> {
             history: run.history,
             stop_reason: run.stop_reason,
             error: run.error,
+            packs: Packs::default(),
         }
     }
 }

@@ -8,10 +8,9 @@ use crate::likelihood::count_evidence::{PSEUDO_COUNTS, dirichlet_divergence};
 use crate::likelihood::count_family::{CountFamily, Counts};
 use crate::likelihood::counts::{LEAST, Tallied, Tally};
 use crate::likelihood::evidence::{GUARD, maximum_at};
-use crate::likelihood::{AtPoint, Draw, Estimate, Frame, FromParameters, Given};
+use crate::likelihood::{AtPoint, Draw, Estimate, Frame, FromParameters, Given, RowSource, row_by_row};
 use crate::parameters::{Parameters, Value, table, vector};
 use crate::registry::{DefaultValue, Entry, Feature, PRIOR, Parameter, ParameterKind, Range, Support};
-use crate::rng::Generator;
 use crate::scoring::{Column, RowFunction};
 use crate::special::{digamma, digamma_difference, ln_beta, ln_gamma_difference, x_ln_x};
 
@@ -294,10 +293,14 @@ impl CountFamily for Betas {
         found
     }
 
-    fn draw(&self, own: Tallied<'_>, from: Draw<'_>, generator: &mut Generator) -> Result<Vec<f64>> {
+    fn source(&self, own: Tallied<'_>, from: Draw<'_>) -> Result<RowSource<'_>> {
         // The expected probability is all that a single row sees.
-        let columns = self.points(own, from.estimate.unwrap_or(Estimate::Mean)).into_iter();
-        Ok(columns.map(|p| f64::from(u8::from(generator.random::<f64>() < p))).collect())
+        let columns = self.points(own, from.estimate.unwrap_or(Estimate::Mean));
+        Ok(row_by_row(columns.len(), move |row, generator| {
+            for (to, p) in row.iter_mut().zip(&columns) {
+                *to = f64::from(u8::from(generator.random::<f64>() < *p));
+            }
+        }))
     }
 }
 
@@ -306,17 +309,19 @@ mod tests {
     use super::*;
     use crate::likelihood::gamma;
     use crate::rng::{Purpose, stream};
+    use rand_distr::Distribution;
 
     /// E[p] and E ln p by draws p = g / (g + h).
     #[test]
     fn expectations_are_those_of_a_beta_distribution() {
         let own = Beta { successes: 2.5, failures: 1.25 };
+        let [successes, failures] =
+            [own.successes, own.failures].map(|a| gamma::distribution(a, 1.0).expect("allowed"));
         let mut generator = stream(3, Purpose::Draws, 0);
         let n = 200_000;
         let (mut mean, mut log) = (0.0, 0.0);
         for _ in 0..n {
-            let g = gamma::draw(own.successes, 1.0, &mut generator).expect("allowed");
-            let h = gamma::draw(own.failures, 1.0, &mut generator).expect("allowed");
+            let (g, h) = (successes.sample(&mut generator), failures.sample(&mut generator));
             mean += g / (g + h) / f64::from(n);
             log += (g / (g + h)).ln() / f64::from(n);
         }

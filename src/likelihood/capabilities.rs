@@ -184,13 +184,22 @@ pub struct Draw<'a> {
     pub all: Sufficient<'a>,
 }
 
-/// RowDraws from a component.
+/// Fills rows, (n, D), with draws from one component, in the data's own units.
+pub type RowSource<'a> = Box<dyn Fn(&mut [f64], &mut Generator) + Send + Sync + 'a>;
+
+/// A source that draws one row of `d` values after another.
+pub fn row_by_row<'a>(d: usize, draw: impl Fn(&mut [f64], &mut Generator) + Send + Sync + 'a) -> RowSource<'a> {
+    Box::new(move |rows, generator| rows.chunks_exact_mut(d).for_each(|row| draw(row, generator)))
+}
+
+/// Rows drawn from components.
 pub trait RowDraws {
-    /// One row drawn from the posterior predictive or at point estimates, in the data's own units.
+    /// Independent rows of the posterior predictive, or at point estimates. What follows from the component alone is
+    /// computed here, once.
     ///
     /// # Errors
     /// As [`Conjugate::log_marginal`].
-    fn draw(&self, component: Sufficient<'_>, from: Draw<'_>, generator: &mut Generator) -> Result<Vec<f64>>;
+    fn source(&self, component: Sufficient<'_>, from: Draw<'_>) -> Result<RowSource<'_>>;
 }
 
 /// What callers ask of a likelihood; a capability that it has not got is an [`Error::NotSupported`].
@@ -284,13 +293,13 @@ impl<F: Scalar> dyn Likelihood<F> + '_ {
         imputation.predictive_moments(component)
     }
 
-    /// As [`RowDraws::draw`].
+    /// As [`RowDraws::source`].
     ///
     /// # Errors
     /// As there.
-    pub fn draw(&self, component: Sufficient<'_>, from: Draw<'_>, generator: &mut Generator) -> Result<Vec<f64>> {
+    pub fn row_source(&self, component: Sufficient<'_>, from: Draw<'_>) -> Result<RowSource<'_>> {
         let missing = || absent("sampling of rows", "it cannot draw them");
-        self.draws().ok_or_else(missing)?.draw(component, from, generator)
+        self.draws().ok_or_else(missing)?.source(component, from)
     }
 
     fn required_scores(&self) -> Result<&dyn Scores<F>> {

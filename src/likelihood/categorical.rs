@@ -6,10 +6,10 @@ use crate::likelihood::count_evidence::{SharedCounts, pseudo_count};
 use crate::likelihood::count_family::{CountFamily, Counts};
 use crate::likelihood::counts::{Tallied, Tally};
 use crate::likelihood::multinomial::Words;
-use crate::likelihood::{AtPoint, Draw, Estimate, Frame, FromParameters, Given};
+use crate::likelihood::{AtPoint, Draw, Estimate, Frame, FromParameters, Given, RowSource, row_by_row};
 use crate::parameters::{Parameters, vector};
 use crate::registry::{DefaultValue, Entry, Feature, PRIOR, Parameter, ParameterKind::NumberOrVector, Range, Support};
-use crate::rng::{Choices, Generator};
+use crate::rng::Chances;
 use crate::scoring::{Codes, Column, RowFunction};
 
 /// phi_d ~ Dir(`pseudo_counts_d`, for each of `levels_d`), x_d ~ phi_d. Statistics: the number of rows by level.
@@ -129,8 +129,13 @@ impl CountFamily for Levels {
         given.parameters.with([("pseudo_counts", vector(vec![found; columns.len()]))])
     }
 
-    fn draw(&self, own: Tallied<'_>, from: Draw<'_>, generator: &mut Generator) -> Result<Vec<f64>> {
+    fn source(&self, own: Tallied<'_>, from: Draw<'_>) -> Result<RowSource<'_>> {
         let points = self.points(own, from.estimate.unwrap_or(Estimate::Mean));
-        Ok(self.codes.ranges().map(|levels| generator.choose(&points[levels]) as f64).collect())
+        let columns: Vec<Chances> = self.codes.ranges().map(|levels| Chances::new(&points[levels])).collect();
+        Ok(row_by_row(columns.len(), move |row, generator| {
+            for (to, levels) in row.iter_mut().zip(&columns) {
+                *to = levels.choose(generator) as f64;
+            }
+        }))
     }
 }

@@ -8,13 +8,12 @@ use crate::error::Result;
 use crate::likelihood::counts::{LEAST, Tallied, Tally};
 use crate::likelihood::{
     AtPoint, Conjugate, Density, Draw, Estimate, Evidence, Frame, FromParameters, Given, Imputation, Likelihood,
-    PointEstimates, RowDraws, Scores, Urn, urn,
+    PointEstimates, RowDraws, RowSource, Scores, Urn, urn,
 };
 use crate::objective::Objective;
 use crate::parallel::map;
 use crate::parameters::Parameters;
 use crate::registry::{Entry, Feature};
-use crate::rng::Generator;
 use crate::scoring::{CodeScorer, Codes, Column, ColumnScorer, Columns, Curve, Row, RowFunction, RowScorer, Scorer};
 use crate::simd::{Lines, Scalar};
 use crate::suffstats::Sufficient;
@@ -83,8 +82,8 @@ pub trait CountFamily: FromParameters + Debug + Send + Sync + 'static {
     fn divergence_of(&self, start: &Self) -> f64;
     /// See [`crate::likelihood::Evidence::estimate`]; `own` are the components that have rows.
     fn estimate(&self, own: &[Tallied<'_>], start: &Self, given: &Given<'_>) -> Parameters;
-    /// See [`RowDraws::draw`].
-    fn draw(&self, own: Tallied<'_>, from: Draw<'_>, generator: &mut Generator) -> Result<Vec<f64>>;
+    /// See [`RowDraws::source`].
+    fn source(&self, own: Tallied<'_>, from: Draw<'_>) -> Result<RowSource<'_>>;
 }
 
 /// A likelihood of a family of counts.
@@ -235,8 +234,8 @@ impl<M: CountFamily> Imputation for Counts<M> {
 }
 
 impl<M: CountFamily> RowDraws for Counts<M> {
-    fn draw(&self, component: Sufficient<'_>, from: Draw<'_>, generator: &mut Generator) -> Result<Vec<f64>> {
-        self.family.draw(self.tally.of(component), from, generator)
+    fn source(&self, component: Sufficient<'_>, from: Draw<'_>) -> Result<RowSource<'_>> {
+        self.family.source(self.tally.of(component), from)
     }
 }
 

@@ -3,7 +3,7 @@
 use std::f64::consts::PI;
 
 use rand::RngExt;
-use rand_distr::StandardNormal;
+use rand_distr::{Distribution, StandardNormal};
 
 use crate::data::{Domain, Freedom, Moments, Needs, RowBlock};
 use crate::error::{Error, Result};
@@ -12,8 +12,8 @@ use crate::likelihood::gamma;
 use crate::likelihood::urn;
 use crate::likelihood::wishart::{LEAST_SHARE, resolution, resolved_resolution, ridge};
 use crate::likelihood::{
-    AtPoint, Conjugate, Density, Draw, Estimate, Frame, FromParameters, Imputation, PointEstimates, RowDraws, Scores,
-    Urn, capabilities,
+    AtPoint, Conjugate, Density, Draw, Estimate, Frame, FromParameters, Imputation, PointEstimates, RowDraws,
+    RowSource, Scores, Urn, capabilities, row_by_row,
 };
 use crate::objective::Objective;
 use crate::parallel::map;
@@ -21,7 +21,6 @@ use crate::parameters::{Parameters, Value, table, vector};
 use crate::registry::{
     DefaultValue, Entry, Feature, Measure, Measured, PRIOR, Parameter, ParameterKind, RESOLUTION, Range, Support,
 };
-use crate::rng::Generator;
 use crate::scoring::{Column, ColumnScorer, Columns, Curve, Row, RowFunction, RowScorer, Scorer};
 use crate::simd::{Lines, Scalar};
 use crate::special::{digamma, ln_gamma_difference};
@@ -468,32 +467,33 @@ impl Imputation for DiagonalGaussian {
 }
 
 impl RowDraws for DiagonalGaussian {
-    fn draw(&self, component: Sufficient<'_>, from: Draw<'_>, generator: &mut Generator) -> Result<Vec<f64>> {
+    fn source(&self, component: Sufficient<'_>, from: Draw<'_>) -> Result<RowSource<'_>> {
+        let origin = &self.frame.origin;
         if let Some(estimate) = from.estimate {
-            let points = self.points(component, estimate).into_iter().zip(&self.frame.origin);
-            let draw = |(ColumnPoint { mean, precision, .. }, origin): (ColumnPoint, &f64)| {
-                origin + mean + generator.sample::<f64, _>(StandardNormal) / precision.sqrt()
-            };
-            return Ok(points.map(draw).collect());
+            let column = |(one, at): (ColumnPoint, &f64)| (at + one.mean, one.precision.sqrt().recip());
+            let columns: Vec<_> = self.points(component, estimate).into_iter().zip(origin).map(column).collect();
+            return Ok(row_by_row(origin.len(), move |row, generator| {
+                let draw = |(at, sd): &(f64, f64)| at + sd * generator.sample::<f64, _>(StandardNormal);
+                row.iter_mut().zip(columns.iter().map(draw)).for_each(|(to, value)| *to = value);
+            }));
         }
-        let posterior = self.posterior(component);
-        let columns = posterior.iter().zip(&self.frame.origin);
-        columns
-            .map(|(own, origin)| {
-                let precision = gamma::draw(own.shape, own.rate, generator)?;
-                let z: f64 = generator.sample(StandardNormal);
-                Ok(origin + own.mean + z * ((1.0 + own.kappa.recip()) / precision).sqrt())
-            })
-            .collect()
+        let column = |(own, at): (NormalGamma, &f64)| {
+            Ok((at + own.mean, 1.0 + own.kappa.recip(), gamma::distribution(own.shape, own.rate)?))
+        };
+        let columns: Vec<_> = self.posterior(component).into_iter().zip(origin).map(column).collect::<Result<_>>()?;
+        Ok(row_by_row(origin.len(), move |row, generator| {
+            for (to, (at, spread, precision)) in row.iter_mut().zip(&columns) {
+                *to = at + (spread / precision.sample(generator)).sqrt() * generator.sample::<f64, _>(StandardNormal);
+            }
+        }))
     }
 }
 
 impl DiagonalGaussian {
     /// log p(x) at point estimates; `blurred` as the objective has it.
     fn of_points(&self, component: Sufficient<'_>, estimate: Estimate, blurred: bool) -> Vec<Column> {
-        let column = |ColumnPoint { mean, precision, blur }: ColumnPoint| {
-            let blur = if blurred { precision * blur } else { 0.0 };
-            Column::square(precision, mean, 0.5 * (precision.ln() - (2.0 * PI).ln() - blur))
+        let column = |ColumnPoint { mean, precision: t, blur }: ColumnPoint| {
+            Column::square(t, mean, 0.5 * (t.ln() - (2.0 * PI).ln() - if blurred { t * blur } else { 0.0 }))
         };
         self.points(component, estimate).into_iter().map(column).collect()
     }

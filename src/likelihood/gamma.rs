@@ -1,9 +1,8 @@
 //! The gamma distribution of shape a and rate b, which several families have as base measure of a precision or a rate.
 
-use rand_distr::{Distribution, Gamma};
+use rand_distr::Gamma;
 
 use crate::error::{Error, Result};
-use crate::rng::Generator;
 use crate::special::{digamma, ln_gamma, ln_gamma_difference};
 
 /// KL(Gamma(a0 + da, b0 + db) || Gamma(a0, b0)), mathematics 1c; in terms of what the data add, because beside a large
@@ -23,11 +22,10 @@ pub fn log_density(x: f64, a: f64, b: f64) -> f64 {
     a * b.ln() - ln_gamma(a) + (a - 1.0) * x.ln() - b * x
 }
 
-/// A draw.
-pub fn draw(a: f64, b: f64, generator: &mut Generator) -> Result<f64> {
-    let gamma = Gamma::new(a, b.recip())
-        .map_err(|_| Error::numerical(None, format!("a gamma distribution of shape {a:e} and rate {b:e}")))?;
-    Ok(gamma.sample(generator))
+/// The distribution, to draw from.
+pub fn distribution(a: f64, b: f64) -> Result<Gamma<f64>> {
+    Gamma::new(a, b.recip())
+        .map_err(|_| Error::numerical(None, format!("a gamma distribution of shape {a:e} and rate {b:e}")))
 }
 
 #[cfg(test)]

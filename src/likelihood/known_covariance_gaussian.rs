@@ -14,14 +14,13 @@ use crate::likelihood::evidence::{MeanTerm, mean_divergence, mean_precision};
 use crate::likelihood::wishart::check_positive_definite;
 use crate::likelihood::{
     AtPoint, Conjugate, Density, Draw, Estimate, Evidence, Frame, FromParameters, Given, PointEstimates, RowDraws,
-    Scores, Urn, capabilities,
+    RowSource, Scores, Urn, capabilities, row_by_row,
 };
 use crate::linalg::{cholesky, invert_lower, log_determinant_from_cholesky, symmetric_eigen};
 use crate::objective::Objective;
 use crate::parallel::map;
 use crate::parameters::{Parameters, Value, table, vector};
 use crate::registry::{DefaultValue, Entry, Feature, PRIOR, Parameter, ParameterKind, Range, Support};
-use crate::rng::Generator;
 use crate::scoring::{Column, ColumnScorer, Columns, Curve, Scorer};
 use crate::simd::{Lines, Scalar};
 use crate::suffstats::Sufficient;
@@ -359,7 +358,7 @@ impl PointEstimates for KnownCovarianceGaussian {
 }
 
 impl RowDraws for KnownCovarianceGaussian {
-    fn draw(&self, component: Sufficient<'_>, from: Draw<'_>, generator: &mut Generator) -> Result<Vec<f64>> {
+    fn source(&self, component: Sufficient<'_>, from: Draw<'_>) -> Result<RowSource<'_>> {
         let own = match from.estimate {
             None => self.posterior(component),
             Some(estimate) => MeanPosterior {
@@ -367,9 +366,12 @@ impl RowDraws for KnownCovarianceGaussian {
                 mean: self.point(component, estimate),
             },
         };
-        let columns = own.mean.iter().zip(&own.precisions);
-        let mapped: Vec<f64> =
-            columns.map(|(m, p)| m + (1.0 + p.recip()).sqrt() * generator.sample::<f64, _>(StandardNormal)).collect();
-        Ok(self.unmapped(&mapped))
+        let deviations: Vec<f64> = own.precisions.iter().map(|p| (1.0 + p.recip()).sqrt()).collect();
+        Ok(row_by_row(self.mean.len(), move |row, generator| {
+            let columns = own.mean.iter().zip(&deviations);
+            let mapped: Vec<f64> =
+                columns.map(|(m, deviation)| m + deviation * generator.sample::<f64, _>(StandardNormal)).collect();
+            row.copy_from_slice(&self.unmapped(&mapped));
+        }))
     }
 }

@@ -38,7 +38,8 @@ use crate::suffstats::Sufficient;
 
 pub use bernoulli::Bernoulli;
 pub use capabilities::{
-    AtPoint, Density, Draw, Estimate, Imputation, Likelihood, Metric, PointEstimates, RowDraws, Scores, Seeding,
+    AtPoint, Density, Draw, Estimate, Imputation, Likelihood, Metric, PointEstimates, RowDraws, RowSource, Scores,
+    Seeding,
 };
 pub use categorical::Categorical;
 pub use diagonal_gaussian::DiagonalGaussian;
@@ -52,7 +53,7 @@ pub use units::{components_of_data, fills_directions, in_coordinates, log_jacobi
 pub use urn::Urn;
 pub use zero_mean_gaussian::ZeroMeanGaussian;
 
-use capabilities::capabilities;
+use capabilities::{capabilities, row_by_row};
 
 /// How a likelihood is described by parameters: checked when the specification is made, completed when the data
 /// are known.

@@ -8,7 +8,7 @@ use crate::likelihood::count_evidence::{SharedCounts, dirichlet_divergence, pseu
 use crate::likelihood::count_family::{CountFamily, Counts};
 use crate::likelihood::counts::{LEAST, Tallied, Tally};
 use crate::likelihood::gamma;
-use crate::likelihood::{AtPoint, Draw, Estimate, Frame, FromParameters, Given};
+use crate::likelihood::{AtPoint, Draw, Estimate, Frame, FromParameters, Given, RowSource, row_by_row};
 use crate::parameters::{Parameters, Value, table, vector};
 use crate::registry::{DefaultValue, Entry, Feature, PRIOR, Parameter, ParameterKind, Range, Support};
 use crate::rng::Generator;
@@ -216,26 +216,32 @@ impl CountFamily for Words {
     }
 
     /// A row of the average length.
-    fn draw(&self, own: Tallied<'_>, from: Draw<'_>, generator: &mut Generator) -> Result<Vec<f64>> {
+    fn source(&self, own: Tallied<'_>, from: Draw<'_>) -> Result<RowSource<'_>> {
         let words: f64 = from.all.statistics.iter().sum();
-        let mut left = (words / from.all.count.max(1e-12)).round().max(0.0) as u64;
-        let phi = if let Some(estimate) = from.estimate {
-            self.points(own, estimate)
-        } else {
-            let draws = self.posterior(own).0.into_iter().map(|b| gamma::draw(b, 1.0, generator));
-            draws.collect::<Result<_>>()?
-        };
-        let mut mass: f64 = phi.iter().sum();
-        let mut row = Vec::with_capacity(phi.len());
-        for p in phi {
-            // The remaining words are drawn with the remaining probability.
-            let share = if mass > 0.0 { (p / mass).clamp(0.0, 1.0) } else { 0.0 };
-            let count = Binomial::new(left, share).map_or(0, |binomial| binomial.sample(generator));
-            row.push(count as f64);
-            left -= count;
-            mass -= p;
+        let n_words = (words / from.all.count.max(1e-12)).round().max(0.0) as u64;
+        if let Some(estimate) = from.estimate {
+            let phi = self.points(own, estimate);
+            return Ok(row_by_row(phi.len(), move |row, generator| deal_words(n_words, &phi, row, generator)));
         }
-        Ok(row)
+        let gammas = self.posterior(own).0.into_iter().map(|b| gamma::distribution(b, 1.0));
+        let gammas: Vec<_> = gammas.collect::<Result<_>>()?;
+        Ok(row_by_row(gammas.len(), move |row, generator| {
+            let phi: Vec<f64> = gammas.iter().map(|gamma| gamma.sample(generator)).collect();
+            deal_words(n_words, &phi, row, generator);
+        }))
+    }
+}
+
+/// Draws the counts of words with probabilities proportional to `phi`.
+fn deal_words(n_words: u64, phi: &[f64], row: &mut [f64], generator: &mut Generator) {
+    let (mut left, mut mass) = (n_words, phi.iter().sum::<f64>());
+    for (to, p) in row.iter_mut().zip(phi) {
+        // The remaining words are drawn with the remaining probability.
+        let share = if mass > 0.0 { (p / mass).clamp(0.0, 1.0) } else { 0.0 };
+        let count = Binomial::new(left, share).map_or(0, |binomial| binomial.sample(generator));
+        *to = count as f64;
+        left -= count;
+        mass -= p;
     }
 }
 

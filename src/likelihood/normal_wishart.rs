@@ -9,8 +9,8 @@ use rand::RngExt;
 use rand_distr::{ChiSquared, Distribution, StandardNormal};
 
 use crate::error::{Error, Result};
-use crate::likelihood::Estimate;
-use crate::linalg::{cholesky, invert_lower, log_determinant_from_cholesky, solve_lower};
+use crate::likelihood::{Estimate, RowSource};
+use crate::linalg::{LANES, LowerMatrix, cholesky, invert_lower, log_determinant_from_cholesky, solve_lower};
 use crate::rng::Generator;
 use crate::scoring::{Link, Quadratic};
 use crate::special::{ln_gamma, ln_multivariate_gamma, multivariate_digamma};
@@ -291,21 +291,42 @@ impl NormalWishart {
         }
     }
 
-    /// A row of the predictive, relative to the origin: `m + L z sqrt((1 + 1/kappa) / chi^2)`, `chi^2` with
-    /// nu - D + 1 degrees of freedom.
-    pub fn draw(&self, generator: &mut Generator) -> Result<Vec<f64>> {
-        let d = self.dimension();
-        let dof = self.dof - d as f64 + 1.0;
+    /// Rows of the predictive: `m + L z sqrt((1 + 1/kappa) / chi^2)`, `chi^2` with nu - D + 1 degrees of freedom.
+    pub fn predictive_rows(&self, origin: &[f64]) -> Result<RowSource<'static>> {
+        let (dof, spread) = (self.dof - self.dimension() as f64 + 1.0, 1.0 + self.inverse_kappa);
         let chi_squared = ChiSquared::new(dof)
             .map_err(|_| Error::numerical(None, format!("a predictive with {dof} degrees of freedom")))?;
-        let scale = ((1.0 + self.inverse_kappa) / chi_squared.sample(generator)).sqrt();
-        Ok(self.draw_with(scale, generator))
+        Ok(self.scaled_rows(origin, move |generator| (spread / chi_squared.sample(generator)).sqrt()))
     }
 
-    /// `m + scale L z`.
-    pub fn draw_with(&self, scale: f64, generator: &mut Generator) -> Vec<f64> {
+    /// Rows `m + scale L z`.
+    pub fn normal_rows(&self, scale: f64, origin: &[f64]) -> RowSource<'static> {
+        self.scaled_rows(origin, move |_| scale)
+    }
+
+    fn scaled_rows(
+        &self,
+        origin: &[f64],
+        scale: impl Fn(&mut Generator) -> f64 + Send + Sync + 'static,
+    ) -> RowSource<'static> {
         let d = self.dimension();
-        let z: Vec<f64> = (0..d).map(|_| generator.sample(StandardNormal)).collect();
-        (0..d).map(|i| self.mean[i] + scale * (0..=i).map(|j| self.factor[j * d + i] * z[j]).sum::<f64>()).collect()
+        let centre: Vec<f64> = self.mean.iter().zip(origin).map(|(m, o)| m + o).collect();
+        let factor = LowerMatrix::new(d, &self.factor);
+        Box::new(move |rows, generator| {
+            let (mut scales, mut vectors) = ([0.0; LANES], vec![[0.0; LANES]; d]);
+            for group in rows.chunks_mut(LANES * d) {
+                for (lane, own) in scales.iter_mut().enumerate().take(group.len() / d) {
+                    *own = scale(generator);
+                    for column in &mut vectors {
+                        column[lane] = generator.sample(StandardNormal);
+                    }
+                }
+                factor.multiply(&mut vectors);
+                for ((lane, row), scale) in group.chunks_exact_mut(d).enumerate().zip(scales) {
+                    let values = centre.iter().zip(&vectors);
+                    row.iter_mut().zip(values).for_each(|(to, (centre, column))| *to = centre + scale * column[lane]);
+                }
+            }
+        })
     }
 }

@@ -8,7 +8,7 @@ use crate::likelihood::count_family::{CountFamily, Counts};
 use crate::likelihood::counts::{LEAST, Tallied, Tally};
 use crate::likelihood::evidence::{GUARD, SHAPES, gamma_divergence, maximum_at};
 use crate::likelihood::gamma;
-use crate::likelihood::{AtPoint, Draw, Estimate, Frame, FromParameters, Given};
+use crate::likelihood::{AtPoint, Draw, Estimate, Frame, FromParameters, Given, RowSource, row_by_row};
 use crate::parallel::map;
 use crate::parameters::{Parameters, Value, table, vector};
 use crate::registry::{DefaultValue, Entry, Feature, PRIOR, Parameter, ParameterKind, Range, Support};
@@ -257,15 +257,25 @@ impl CountFamily for Rates {
         found
     }
 
-    fn draw(&self, own: Tallied<'_>, from: Draw<'_>, generator: &mut Generator) -> Result<Vec<f64>> {
-        let rates = if let Some(estimate) = from.estimate {
-            self.points(own, estimate)
-        } else {
-            let draws = self.posterior(own).into_iter().map(|own| gamma::draw(own.shape, own.rate, generator));
-            draws.collect::<Result<_>>()?
-        };
-        // A rate of zero gives no count.
-        let count = |theta| rand_distr::Poisson::new(theta).map_or(0.0, |poisson| poisson.sample(generator));
-        Ok(rates.into_iter().map(count).collect())
+    fn source(&self, own: Tallied<'_>, from: Draw<'_>) -> Result<RowSource<'_>> {
+        if let Some(estimate) = from.estimate {
+            let rates = self.points(own, estimate);
+            return Ok(row_by_row(rates.len(), move |row, generator| {
+                row.iter_mut().zip(&rates).for_each(|(to, &rate)| *to = count(rate, generator));
+            }));
+        }
+        let rates = self.posterior(own).into_iter().map(|own| gamma::distribution(own.shape, own.rate));
+        let rates: Vec<_> = rates.collect::<Result<_>>()?;
+        Ok(row_by_row(rates.len(), move |row, generator| {
+            for (to, rate) in row.iter_mut().zip(&rates) {
+                let rate = rate.sample(generator);
+                *to = count(rate, generator);
+            }
+        }))
     }
+}
+
+/// A count of this rate; a rate of zero gives none.
+fn count(rate: f64, generator: &mut Generator) -> f64 {
+    rand_distr::Poisson::new(rate).map_or(0.0, |poisson| poisson.sample(generator))
 }

@@ -8,14 +8,13 @@ use crate::likelihood::diagonal_gaussian::RIDGE;
 use crate::likelihood::normal_wishart::NormalWishart;
 use crate::likelihood::{
     AtPoint, Conjugate, Density, Draw, Estimate, Evidence, FromParameters, Likelihood, Metric, PointEstimates,
-    RowDraws, Scores, Seeding, Urn,
+    RowDraws, RowSource, Scores, Seeding, Urn,
 };
 use crate::linalg::{add_moments, cholesky, packed_len, unpack};
 use crate::objective::Objective;
 use crate::parallel::try_map;
 use crate::parameters::{Parameters, Value, table, vector};
 use crate::registry::RESOLUTION;
-use crate::rng::Generator;
 use crate::scoring::{Quadratic, QuadraticScorer, Scorer};
 use crate::simd::{Lines, Scalar};
 use crate::suffstats::Sufficient;
@@ -312,15 +311,11 @@ impl<M: NormalWishartModel> Seeding for M {
 }
 
 impl<M: NormalWishartModel> RowDraws for M {
-    fn draw(&self, component: Sufficient<'_>, from: Draw<'_>, generator: &mut Generator) -> Result<Vec<f64>> {
-        let row = match from.estimate {
-            None => self.posterior(component)?.draw(generator)?,
-            Some(estimate) => {
-                let MatrixPoint { at, times, .. } = point(self, component, estimate)?;
-                at.draw_with(times.sqrt().recip(), generator)
-            }
-        };
-        Ok(row.iter().zip(NormalWishartModel::origin(self)).map(|(x, o)| x + o).collect())
+    fn source(&self, component: Sufficient<'_>, from: Draw<'_>) -> Result<RowSource<'_>> {
+        let origin = NormalWishartModel::origin(self);
+        let Some(estimate) = from.estimate else { return self.posterior(component)?.predictive_rows(origin) };
+        let MatrixPoint { at, times, .. } = point(self, component, estimate)?;
+        Ok(at.normal_rows(times.sqrt().recip(), origin))
     }
 }
 

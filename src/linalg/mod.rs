@@ -5,6 +5,7 @@
 mod cholesky;
 mod eigen;
 mod few_columns;
+mod lower_product;
 mod rank_one;
 mod scatter;
 mod singular;
@@ -13,6 +14,7 @@ mod testing;
 
 pub use cholesky::{NotPositiveDefinite, cholesky, invert_lower, log_determinant_from_cholesky, solve_lower};
 pub use eigen::symmetric_eigen;
+pub use lower_product::{LANES, LowerMatrix};
 pub use rank_one::{downdate_packed, log_determinant_packed, pack_lower, squared_length_packed, update_packed};
 pub use scatter::{add_moments, packed_len, unpack};
 pub use singular::{divide_lower, least_singular_value};

@@ -58,7 +58,7 @@ impl MoveState {
         self.memories.values_mut().for_each(Failures::clear);
     }
 
-    /// Whether `pass` is one of those in which everything is tried once more: rows for parts are collected in the first.
+    /// Whether everything is tried once more in `pass`. Rows for parts are collected in the first of such passes.
     pub(super) fn is_in_last_round(&self, pass: usize) -> bool {
         self.last_round.is_some_and(|first| pass >= first)
     }

@@ -88,6 +88,19 @@ def test_seed_decides_batches_too(rows: np.ndarray) -> None:
     assert bound(1) != bound(2)
 
 
+@pytest.mark.parametrize("n", [1, 4096, 4097, 20_000])
+def test_threads_of_a_sample(rows: np.ndarray, n: int) -> None:
+    """Of several blocks, with rows from the prior among them."""
+    for likelihood in (sb.Gaussian(), sb.DiagonalGaussian(), sb.SphericalGaussian()):
+        process = sb.DirichletProcess(concentration=500.0)
+        model = sb.Mixture(likelihood=likelihood, process=process)
+        fit = sb.fit(model, rows, sb.Full(max_passes=1), n_components=9, progress=False)
+        drawn = [fit.sample(n, seed=4, threads=threads) for threads in (1, 2, 3, None)]
+        assert drawn[0].shape == (n, 5)
+        assert len(np.unique(drawn[0], axis=0)) == n
+        assert all(other.tobytes() == drawn[0].tobytes() for other in drawn)
+
+
 def test_sample_depends_on_its_seed_only(rows: np.ndarray) -> None:
     model = model_of("gaussian", "dirichlet_process")
     fit = sb.fit(model, rows, sb.Full(max_passes=1), n_components=9, progress=False)

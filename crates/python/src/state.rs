@@ -7,7 +7,7 @@ use pyo3::prelude::*;
 use pyo3::types::PyDict;
 use stickbreak::Result;
 use stickbreak::component::ComponentId;
-use stickbreak::fit::{Fitted, Joins, Limits, StopReason};
+use stickbreak::fit::{Fitted, Joins, Limits, Packs, StopReason};
 use stickbreak::local_step::Keep;
 use stickbreak::model::Objective;
 use stickbreak::process::Concentration;
@@ -335,8 +335,14 @@ impl FitState {
         table(py, values, self.fitted.n_data_columns())
     }
 
-    fn sample<'py>(&self, py: Python<'py>, n: usize, seed: u64) -> PyResult<Bound<'py, PyArray2<f64>>> {
-        let rows = run_quietly(py, Some(1), |_| self.fitted.sample(n, seed))?;
+    fn sample<'py>(
+        &self,
+        py: Python<'py>,
+        n: usize,
+        seed: u64,
+        threads: Option<usize>,
+    ) -> PyResult<Bound<'py, PyArray2<f64>>> {
+        let rows = run_quietly(py, threads, |cancel| self.fitted.sample(n, seed, cancel))?;
         table(py, rows, self.fitted.n_data_columns())
     }
 
@@ -464,6 +470,7 @@ impl FitState {
             stop_reason: StopReason::from_name(&stop)
                 .ok_or_else(|| format_error(format!("unknown stop reason {stop:?}")))?,
             error: None,
+            packs: Packs::default(),
         };
         done(|| fitted.check())?;
         Ok(Self { fitted })

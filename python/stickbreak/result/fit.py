@@ -404,7 +404,7 @@ class Fit(Imputing):
         made = tuple(combining.Join((one, other), gap, overlap) for one, other, gap, overlap in joins)
         return combining.Clusters(groups, entropy, made, self)
 
-    def sample(self, n: int, *, seed: int = 0) -> NDArray[np.float64]:
+    def sample(self, n: int, *, seed: int = 0, threads: int | None = None) -> NDArray[np.float64]:
         """Draw rows from the posterior predictive distribution, the density of `log_predictive`.
 
         Parameters
@@ -413,6 +413,8 @@ class Fit(Imputing):
             The number of rows.
         seed : int
             Decides the draw; 0 to 2**64 - 1.
+        threads : int, optional
+            The number of threads.
 
         Returns
         -------
@@ -422,7 +424,7 @@ class Fit(Imputing):
         Raises
         ------
         InvalidType, InvalidArgument
-            `n` or `seed` is not as described.
+            `n`, `seed` or `threads` is not as described.
 
         Examples
         --------
@@ -434,7 +436,7 @@ class Fit(Imputing):
         >>> fit.sample(4, seed=1).shape
         (4, 2)
         """
-        return self._state.sample(checks.integer("n", n, minimum=0), checks.seed(seed))
+        return self._state.sample(checks.integer("n", n, minimum=0), checks.seed(seed), checks.threads(threads))
 
     def _projected(self, X: object, threads: object) -> tuple[arrays.Rows, int | None]:
         """Return rows and threads, and warn of rows whose responsibilities are those of their projection."""

@@ -317,7 +317,7 @@ class BayesianMixture(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Density
         """
         fitted = self._fitted()
         n_samples = checks.integer("n_samples", n_samples, minimum=1)
-        rows = fitted.sample(n_samples, seed=_seed(self.random_state))
+        rows = fitted.sample(n_samples, seed=_seed(self.random_state), threads=self.threads)
         return rows, fitted.predict(rows, threads=self.threads)
 
     @property

@@ -3,12 +3,12 @@
 use std::f64::consts::PI;
 
 use rand::RngExt;
-use rand_distr::StandardNormal;
+use rand_distr::{Distribution, StandardNormal};
 
 use crate::error::{Error, Result};
 use crate::likelihood::gamma;
 use crate::likelihood::spherical_gaussian::{Base, SphericalGaussian, SphericalPoint};
-use crate::likelihood::{AtPoint, Draw, Estimate, PointEstimates, RowDraws};
+use crate::likelihood::{AtPoint, Draw, Estimate, PointEstimates, RowDraws, RowSource, row_by_row};
 use crate::parameters::{Parameters, Value, table, vector};
 use crate::rng::Generator;
 use crate::suffstats::Sufficient;
@@ -54,20 +54,40 @@ impl PointEstimates for SphericalGaussian {
 }
 
 impl RowDraws for SphericalGaussian {
-    fn draw(&self, component: Sufficient<'_>, from: Draw<'_>, generator: &mut Generator) -> Result<Vec<f64>> {
-        let of_point = from.estimate.map(|estimate| self.point(component, estimate));
-        let (mean, variance) = if let Some(SphericalPoint { mean, precision, .. }) = of_point {
-            (mean, precision.recip())
-        } else {
-            let own = self.posterior(component);
-            let precision = gamma::draw(own.shape, own.rate, generator)?;
-            let variance = match self.base {
-                Base::Conjugate => (1.0 + own.kappa.recip()) / precision,
-                Base::Product => precision.recip() + own.kappa.recip(),
+    fn source(&self, component: Sufficient<'_>, from: Draw<'_>) -> Result<RowSource<'_>> {
+        if let Some(estimate) = from.estimate {
+            let SphericalPoint { mean, precision, .. } = self.point(component, estimate);
+            let deviation = precision.sqrt().recip();
+            return Ok(self.rows_around(&mean, move |_| deviation));
+        }
+        let own = self.posterior(component);
+        let (precision, of_mean) = (gamma::distribution(own.shape, own.rate)?, own.kappa.recip());
+        let base = self.base;
+        let deviation = move |generator: &mut Generator| {
+            let precision = precision.sample(generator);
+            let variance = match base {
+                Base::Conjugate => (1.0 + of_mean) / precision,
+                Base::Product => precision.recip() + of_mean,
             };
-            (own.mean, variance)
+            variance.sqrt()
         };
-        let means = mean.iter().zip(&self.frame.origin);
-        Ok(means.map(|(m, o)| o + m + variance.sqrt() * generator.sample::<f64, _>(StandardNormal)).collect())
+        Ok(self.rows_around(&own.mean, deviation))
+    }
+}
+
+impl SphericalGaussian {
+    /// Rows about a mean, each with a deviation of its own.
+    fn rows_around(
+        &self,
+        mean: &[f64],
+        deviation: impl Fn(&mut Generator) -> f64 + Send + Sync + 'static,
+    ) -> RowSource<'static> {
+        let centre: Vec<f64> = mean.iter().zip(&self.frame.origin).map(|(m, o)| o + m).collect();
+        row_by_row(centre.len(), move |row, generator| {
+            let deviation = deviation(generator);
+            for (to, centre) in row.iter_mut().zip(&centre) {
+                *to = centre + deviation * generator.sample::<f64, _>(StandardNormal);
+            }
+        })
     }
 }

@@ -1,0 +1,116 @@
+//! The components of a fit in the form that the kernels read, made once for all predictions.
+
+use std::any::Any;
+use std::fmt;
+use std::sync::OnceLock;
+
+use crate::error::Result;
+use crate::fit::fitted::Fitted;
+use crate::global_step::Globals;
+use crate::likelihood::Density;
+use crate::model::Model;
+use crate::process::Allocation;
+use crate::scoring::Scorer;
+use crate::simd::Scalar;
+
+/// PackedFit components, by the type of the rows. They follow from the fit and change no bit of a result, so a clone
+/// starts without them and files do not hold them.
+#[derive(Default)]
+pub struct Packs {
+    single: OnceLock<PackedFit<f32>>,
+    double: OnceLock<PackedFit<f64>>,
+}
+
+impl Packs {
+    fn of<F: Scalar>(&self) -> Option<&OnceLock<PackedFit<F>>> {
+        let own: [&dyn Any; 2] = [&self.single, &self.double];
+        own.into_iter().find_map(<dyn Any>::downcast_ref)
+    }
+}
+
+impl Clone for Packs {
+    fn clone(&self) -> Self {
+        Self::default()
+    }
+}
+
+impl fmt::Debug for Packs {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Packs").finish_non_exhaustive()
+    }
+}
+
+/// What a scorer computes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum ScoreKind {
+    /// E log w_k + E log p(x | phi_k).
+    Components,
+    /// The same, and last the tail, if there is one.
+    WithTail,
+    /// The posterior predictive; last the prior with the left-over weight, if there is any.
+    Predictive,
+    /// Densities at point estimates, whose weights sum to one.
+    PlugIn,
+}
+
+/// The components for rows of type `F`.
+pub(super) struct PackedFit<F: Scalar> {
+    /// The model.
+    pub model: Model<F>,
+    /// q of the weights.
+    pub allocation: Allocation,
+    /// One for each of [`ScoreKind`].
+    scorers: [OnceLock<Box<dyn Scorer<F>>>; 4],
+    divergence: OnceLock<f64>,
+}
+
+impl Fitted {
+    /// The model and q of the weights.
+    pub(super) fn packed<F: Scalar>(&self) -> Result<&PackedFit<F>> {
+        let Some(place) = self.packs.of::<F>() else { unreachable!("rows are of f32 or f64") };
+        made(place, || {
+            let model = self.model::<F>()?;
+            let allocation = model.allocate(&self.summary);
+            Ok(PackedFit { model, allocation, scorers: Default::default(), divergence: OnceLock::new() })
+        })
+    }
+
+    /// The components packed for these scores.
+    pub(super) fn scorer<F: Scalar>(&self, scores: ScoreKind) -> Result<&dyn Scorer<F>> {
+        let packed = self.packed::<F>()?;
+        let model = &packed.model;
+        let scorer = made(&packed.scorers[scores as usize], || {
+            let globals = self.globals(model);
+            match scores {
+                ScoreKind::Components => globals.scorer_without_tail(model),
+                ScoreKind::WithTail => globals.scorer(model),
+                ScoreKind::Predictive => globals.predictive_scorer(model),
+                ScoreKind::PlugIn => self.plug_in(&globals, model),
+            }
+        })?;
+        Ok(scorer.as_ref())
+    }
+
+    /// KL(q || p) of all global factors, nats.
+    pub(super) fn divergence<F: Scalar>(&self) -> Result<f64> {
+        let packed = self.packed::<F>()?;
+        made(&packed.divergence, || self.globals(&packed.model).divergence(&packed.model)).copied()
+    }
+
+    fn plug_in<F: Scalar>(&self, globals: &Globals, model: &Model<F>) -> Result<Box<dyn Scorer<F>>> {
+        let weights = &globals.allocation.expected_weights;
+        let total: f64 = weights.iter().sum();
+        let log_weights: Vec<f64> = weights.iter().map(|weight| (weight / total).ln()).collect();
+        model.likelihood.scorer(&globals.components(), &log_weights, Density::PlugIn(self.estimate()))
+    }
+}
+
+/// The value of a place, computed on first use. Two threads that come at once both compute it, to the same bits; none
+/// holds a lock meanwhile, so that neither waits for the other's pool.
+fn made<T>(place: &OnceLock<T>, make: impl FnOnce() -> Result<T>) -> Result<&T> {
+    if let Some(value) = place.get() {
+        return Ok(value);
+    }
+    let value = make()?;
+    Ok(place.get_or_init(|| value))
+}
