@@ -13,16 +13,16 @@ use crate::process::Allocation;
 use crate::scoring::Scorer;
 use crate::simd::Scalar;
 
-/// Packed components, by the type of the rows. They follow from the fit and change no bit of a result, so a clone
+/// PackedFit components, by the type of the rows. They follow from the fit and change no bit of a result, so a clone
 /// starts without them and files do not hold them.
 #[derive(Default)]
 pub struct Packs {
-    single: OnceLock<Packed<f32>>,
-    double: OnceLock<Packed<f64>>,
+    single: OnceLock<PackedFit<f32>>,
+    double: OnceLock<PackedFit<f64>>,
 }
 
 impl Packs {
-    fn of<F: Scalar>(&self) -> Option<&OnceLock<Packed<F>>> {
+    fn of<F: Scalar>(&self) -> Option<&OnceLock<PackedFit<F>>> {
         let own: [&dyn Any; 2] = [&self.single, &self.double];
         own.into_iter().find_map(<dyn Any>::downcast_ref)
     }
@@ -42,7 +42,7 @@ impl fmt::Debug for Packs {
 
 /// What a scorer computes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Scores {
+pub(super) enum Prediction {
     /// E log w_k + E log p(x | phi_k).
     Components,
     /// The same, and last the tail, if there is one.
@@ -54,38 +54,38 @@ pub(super) enum Scores {
 }
 
 /// The components for rows of type `F`.
-pub(super) struct Packed<F: Scalar> {
+pub(super) struct PackedFit<F: Scalar> {
     /// The model.
     pub model: Model<F>,
     /// q of the weights.
     pub allocation: Allocation,
-    /// One for each of [`Scores`].
+    /// One for each of [`Prediction`].
     scorers: [OnceLock<Box<dyn Scorer<F>>>; 4],
     divergence: OnceLock<f64>,
 }
 
 impl Fitted {
     /// The model and q of the weights.
-    pub(super) fn packed<F: Scalar>(&self) -> Result<&Packed<F>> {
+    pub(super) fn packed<F: Scalar>(&self) -> Result<&PackedFit<F>> {
         let Some(place) = self.packs.of::<F>() else { unreachable!("rows are of f32 or f64") };
         made(place, || {
             let model = self.model::<F>()?;
             let allocation = model.allocate(&self.summary);
-            Ok(Packed { model, allocation, scorers: Default::default(), divergence: OnceLock::new() })
+            Ok(PackedFit { model, allocation, scorers: Default::default(), divergence: OnceLock::new() })
         })
     }
 
     /// The components packed for these scores.
-    pub(super) fn scorer<F: Scalar>(&self, scores: Scores) -> Result<&dyn Scorer<F>> {
+    pub(super) fn scorer<F: Scalar>(&self, prediction: Prediction) -> Result<&dyn Scorer<F>> {
         let packed = self.packed::<F>()?;
         let model = &packed.model;
-        let scorer = made(&packed.scorers[scores as usize], || {
+        let scorer = made(&packed.scorers[prediction as usize], || {
             let globals = self.globals(model);
-            match scores {
-                Scores::Components => globals.scorer_without_tail(model),
-                Scores::WithTail => globals.scorer(model),
-                Scores::Predictive => globals.predictive_scorer(model),
-                Scores::PlugIn => self.plug_in(&globals, model),
+            match prediction {
+                Prediction::Components => globals.scorer_without_tail(model),
+                Prediction::WithTail => globals.scorer(model),
+                Prediction::Predictive => globals.predictive_scorer(model),
+                Prediction::PlugIn => self.plug_in(&globals, model),
             }
         })?;
         Ok(scorer.as_ref())

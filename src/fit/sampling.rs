@@ -2,7 +2,7 @@
 
 use crate::error::{Error, Result};
 use crate::fit::fitted::Fitted;
-use crate::fit::packed::Packed;
+use crate::fit::packed::PackedFit;
 use crate::likelihood::{Draw, RowSource};
 use crate::model::Objective;
 use crate::parallel::{Cancel, blocks, for_each_with, map, try_map};
@@ -15,7 +15,7 @@ const BLOCK: usize = 4096;
 const AT_ONCE: usize = 256;
 
 /// A block: the component of each row, and the stream that goes on behind the choice of components.
-struct Chosen {
+struct ChosenBlock {
     components: Vec<u32>,
     generator: Generator,
 }
@@ -31,7 +31,7 @@ impl Fitted {
         let size = n.saturating_mul(d);
         let too_many = |_| Error::invalid("n", n, "so few rows that they fit in memory");
         Vec::<f64>::new().try_reserve_exact(size).map_err(too_many)?;
-        let Packed { model, allocation, .. } = self.packed::<f64>()?;
+        let PackedFit { model, allocation, .. } = self.packed::<f64>()?;
         let is_posterior = self.specification.objective == Objective::Variational;
         let mut weights = allocation.expected_weights.clone();
         // The weights of point estimates sum to one, as in their density.
@@ -43,7 +43,7 @@ impl Fitted {
         let chosen = map(ranges.len(), |block| {
             let mut generator = stream(seed, Purpose::Draws, block as u64);
             let components = ranges[block].clone().map(|_| chances.choose(&mut generator) as u32).collect();
-            Chosen { components, generator }
+            ChosenBlock { components, generator }
         });
         let nothing = vec![0.0; self.summary.n_statistics];
         let components = self.components_and_prior(&nothing);
@@ -69,9 +69,9 @@ impl Fitted {
     }
 
     /// Draws the rows of a block, one component after another.
-    fn fill_block(&self, rows: &mut [f64], block: Chosen, sources: &[Option<RowSource<'_>>], scratch: &mut [f64]) {
+    fn fill_block(&self, rows: &mut [f64], block: ChosenBlock, sources: &[Option<RowSource<'_>>], scratch: &mut [f64]) {
         let (d, r) = (self.n_data_columns(), self.origin.len());
-        let Chosen { components, mut generator } = block;
+        let ChosenBlock { components, mut generator } = block;
         let mut places = vec![Vec::new(); sources.len()];
         components.iter().enumerate().for_each(|(row, &k)| places[k as usize].push(row));
         for (source, places) in sources.iter().zip(&places) {

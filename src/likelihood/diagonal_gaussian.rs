@@ -13,7 +13,7 @@ use crate::likelihood::urn;
 use crate::likelihood::wishart::{LEAST_SHARE, resolution, resolved_resolution, ridge};
 use crate::likelihood::{
     AtPoint, Conjugate, Density, Draw, Estimate, Frame, FromParameters, Imputation, PointEstimates, RowDraws,
-    RowSource, Scores, Urn, capabilities, row_by_row,
+    RowSource, Scores, Urn, capabilities, normal_columns, row_by_row,
 };
 use crate::objective::Objective;
 use crate::parallel::map;
@@ -468,23 +468,17 @@ impl Imputation for DiagonalGaussian {
 
 impl RowDraws for DiagonalGaussian {
     fn source(&self, component: Sufficient<'_>, from: Draw<'_>) -> Result<RowSource<'_>> {
-        let d = self.frame.origin.len();
         if let Some(estimate) = from.estimate {
             let points = self.points(component, estimate).into_iter().zip(&self.frame.origin);
             let column = |(point, origin): (ColumnPoint, &f64)| (origin + point.mean, point.precision.sqrt().recip());
-            let columns: Vec<(f64, f64)> = points.map(column).collect();
-            return Ok(row_by_row(d, move |row, generator| {
-                for (to, (centre, deviation)) in row.iter_mut().zip(&columns) {
-                    *to = centre + deviation * generator.sample::<f64, _>(StandardNormal);
-                }
-            }));
+            return Ok(normal_columns(points.map(column).collect()));
         }
         let posterior = self.posterior(component).into_iter().zip(&self.frame.origin);
         let column = |(own, origin): (NormalGamma, &f64)| {
             Ok((origin + own.mean, 1.0 + own.kappa.recip(), gamma::distribution(own.shape, own.rate)?))
         };
         let columns: Vec<_> = posterior.map(column).collect::<Result<_>>()?;
-        Ok(row_by_row(d, move |row, generator| {
+        Ok(row_by_row(columns.len(), move |row, generator| {
             for (to, (centre, spread, precision)) in row.iter_mut().zip(&columns) {
                 let precision = precision.sample(generator);
                 *to = centre + generator.sample::<f64, _>(StandardNormal) * (spread / precision).sqrt();

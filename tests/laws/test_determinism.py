@@ -96,7 +96,8 @@ def test_threads_of_a_sample(rows: np.ndarray, n: int) -> None:
         model = sb.Mixture(likelihood=likelihood, process=process)
         fit = sb.fit(model, rows, sb.Full(max_passes=1), n_components=9, progress=False)
         drawn = [fit.sample(n, seed=4, threads=threads) for threads in (1, 2, 3, None)]
-        assert drawn[0].shape == (n, 5) and len(np.unique(drawn[0], axis=0)) == n
+        assert drawn[0].shape == (n, 5)
+        assert len(np.unique(drawn[0], axis=0)) == n
         assert all(other.tobytes() == drawn[0].tobytes() for other in drawn)
 
 
