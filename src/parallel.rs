@@ -1,6 +1,7 @@
 //! The only place that starts parallel work: fixed blocks, results in block order, so that no number depends
 //! on the number of threads.
 
+use std::cell::Cell;
 use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -72,6 +73,23 @@ pub fn side_by_side<T: Send>(n: usize, task: impl Fn(usize) -> T + Sync) -> Resu
     Ok(results.into_iter().map(|(_, result)| result).collect())
 }
 
+thread_local! {
+    /// Whether this thread does all work by itself.
+    static ALONE: Cell<bool> = const { Cell::new(false) };
+}
+
+/// Runs `work` on this thread alone, without a pool: what takes less time than a thread takes to start.
+pub fn alone<T>(work: impl FnOnce() -> T) -> T {
+    struct Reset(bool);
+    impl Drop for Reset {
+        fn drop(&mut self) {
+            ALONE.set(self.0);
+        }
+    }
+    let _reset = Reset(ALONE.replace(true));
+    work()
+}
+
 /// The ranges of at most `size` that cut `0..n`, in order.
 pub fn blocks(n: usize, size: usize) -> impl ExactSizeIterator<Item = Range<usize>> + Clone {
     (0..n.div_ceil(size)).map(move |i| i * size..n.min((i + 1) * size))
@@ -79,6 +97,9 @@ pub fn blocks(n: usize, size: usize) -> impl ExactSizeIterator<Item = Range<usiz
 
 /// `task(0), ..., task(n - 1)` in parallel, the results in order.
 pub fn map<T: Send>(n: usize, task: impl Fn(usize) -> T + Sync + Send) -> Vec<T> {
+    if ALONE.get() {
+        return (0..n).map(task).collect();
+    }
     (0..n).into_par_iter().map(task).collect()
 }
 
@@ -89,6 +110,9 @@ pub fn try_map<T: Send>(n: usize, task: impl Fn(usize) -> Result<T> + Sync + Sen
 
 /// Calls `task` on every item in parallel.
 pub fn for_each<I: Send>(items: Vec<I>, task: impl Fn(I) + Sync + Send) {
+    if ALONE.get() {
+        return items.into_iter().for_each(task);
+    }
     items.into_par_iter().for_each(task);
 }
 
@@ -98,6 +122,10 @@ pub fn for_each_with<I: Send, W: Send>(
     scratch: impl Fn() -> W + Sync + Send,
     task: impl Fn(&mut W, I) -> Result<()> + Sync + Send,
 ) -> Result<()> {
+    if ALONE.get() {
+        let mut own = scratch();
+        return items.into_iter().try_for_each(|item| task(&mut own, item));
+    }
     let outcomes: Vec<Result<()>> = items.into_par_iter().map_init(scratch, |work, item| task(work, item)).collect();
     outcomes.into_iter().collect()
 }
@@ -108,6 +136,10 @@ pub fn try_map_with<T: Send, W: Send>(
     scratch: impl Fn() -> W + Sync + Send,
     task: impl Fn(&mut W, usize) -> Result<T> + Sync + Send,
 ) -> Result<Vec<T>> {
+    if ALONE.get() {
+        let mut own = scratch();
+        return (0..n).map(|index| task(&mut own, index)).collect();
+    }
     let outcomes: Vec<Result<T>> = (0..n).into_par_iter().map_init(scratch, |work, index| task(work, index)).collect();
     outcomes.into_iter().collect()
 }
@@ -126,6 +158,15 @@ mod tests {
     fn the_first_failing_index_is_reported() {
         let outcome = try_map(100, |i| if i >= 40 { Err(Error::invalid("i", i, "below 40")) } else { Ok(i) });
         assert_eq!(outcome, Err(Error::invalid("i", 40, "below 40")));
+    }
+
+    #[test]
+    fn work_alone_stays_on_its_thread_even_after_a_panic() {
+        let own = std::thread::current().id();
+        let threads = || map(100, |_| std::thread::current().id());
+        assert!(alone(threads).into_iter().all(|id| id == own));
+        assert!(std::panic::catch_unwind(|| alone(|| panic!("as tasks may"))).is_err());
+        assert!(!ALONE.get());
     }
 
     #[test]

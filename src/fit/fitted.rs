@@ -8,7 +8,7 @@ use crate::elbo::collapsed;
 use crate::error::{Error, Result};
 use crate::evidence;
 use crate::fit::history::{Record, StopReason};
-use crate::fit::packed::{PackedFit, Packs, ScoreKind};
+use crate::fit::packed::{PackedFit, Packs, Prediction};
 use crate::fit::prepare::check_form;
 use crate::fit::sizes::check_numbers;
 use crate::global_step::Globals;
@@ -280,7 +280,7 @@ impl Fitted {
     /// # Errors
     /// [`Error::InvalidArgument`] for another number of columns; [`Error::Numerical`]; [`Error::Cancelled`].
     pub fn evaluate<F: Scalar>(&self, rows: &dyn Rows<F>, weights: Option<&[f64]>, cancel: &Cancel) -> Result<f64> {
-        let (PackedFit { model, allocation, .. }, scorer) = (self.packed()?, self.scorer(ScoreKind::WithTail)?);
+        let (PackedFit { model, allocation, .. }, scorer) = (self.packed()?, self.scorer(Prediction::WithTail)?);
         let (tail, width, margin) = (allocation.tail_log_weight, self.sparsity, self.margin);
         let scored = Scored { model, scorer, tail, width, margin, keep: Keep::Nothing };
         let on_subspace = self.weights_on_subspace(rows, weights, cancel)?;
@@ -328,7 +328,7 @@ impl Fitted {
         keep: Keep,
         cancel: &Cancel,
     ) -> Result<Outcome> {
-        let (PackedFit { model, allocation, .. }, scorer) = (self.packed()?, self.scorer(ScoreKind::WithTail)?);
+        let (PackedFit { model, allocation, .. }, scorer) = (self.packed()?, self.scorer(Prediction::WithTail)?);
         let scored = Scored { model, scorer, tail: allocation.tail_log_weight, width, margin: None, keep };
         self.local_step(rows, weights, &scored, &mut [], cancel)
     }
@@ -346,7 +346,7 @@ impl Fitted {
         cancel: &Cancel,
     ) -> Result<Assigned> {
         let PackedFit { model, allocation, .. } = self.packed()?;
-        let scorer = self.scorer(if with_tail { ScoreKind::WithTail } else { ScoreKind::Components })?;
+        let scorer = self.scorer(if with_tail { Prediction::WithTail } else { Prediction::Components })?;
         let tail = allocation.tail_log_weight.filter(|_| with_tail);
         let scored = Scored { model, scorer, tail, width, margin: None, keep: Keep::Nothing };
         self.collect(rows, &scored, cancel)
@@ -358,7 +358,7 @@ impl Fitted {
     /// # Errors
     /// As [`Fitted::evaluate`].
     pub fn log_predictive<F: Scalar>(&self, rows: &dyn Rows<F>, cancel: &Cancel) -> Result<Vec<f64>> {
-        self.log_normalizers(rows, ScoreKind::Predictive, cancel)
+        self.log_normalizers(rows, Prediction::Predictive, cancel)
     }
 
     /// Log density of every row at point estimates of the components, whose weights sum to one, nats.
@@ -366,11 +366,16 @@ impl Fitted {
     /// # Errors
     /// As [`Fitted::evaluate`].
     pub fn log_plug_in<F: Scalar>(&self, rows: &dyn Rows<F>, cancel: &Cancel) -> Result<Vec<f64>> {
-        self.log_normalizers(rows, ScoreKind::PlugIn, cancel)
+        self.log_normalizers(rows, Prediction::PlugIn, cancel)
     }
 
-    fn log_normalizers<F: Scalar>(&self, rows: &dyn Rows<F>, scores: ScoreKind, cancel: &Cancel) -> Result<Vec<f64>> {
-        let (model, scorer) = (&self.packed::<F>()?.model, self.scorer(scores)?);
+    fn log_normalizers<F: Scalar>(
+        &self,
+        rows: &dyn Rows<F>,
+        prediction: Prediction,
+        cancel: &Cancel,
+    ) -> Result<Vec<f64>> {
+        let (model, scorer) = (&self.packed::<F>()?.model, self.scorer(prediction)?);
         let width = scorer.n_components();
         let scored = Scored { model, scorer, tail: None, width, margin: None, keep: Keep::Nothing };
         let mut log_normalizers = Vec::with_capacity(rows.n_rows());

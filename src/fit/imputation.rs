@@ -3,7 +3,7 @@
 use crate::data::Rows;
 use crate::error::Result;
 use crate::fit::fitted::{Assigned, Fitted, Scored};
-use crate::fit::packed::ScoreKind;
+use crate::fit::packed::Prediction;
 use crate::likelihood::Draw;
 use crate::local_step::Keep;
 use crate::model::Model;
@@ -103,7 +103,7 @@ impl Fitted {
 
     /// The responsibilities of all components and, behind them, of the left-over weight, under the predictive.
     fn predictive_shares<F: Scalar>(&self, model: &Model<F>, rows: &dyn Rows<F>, cancel: &Cancel) -> Result<Assigned> {
-        let scorer = self.scorer(ScoreKind::Predictive)?;
+        let scorer = self.scorer(Prediction::Predictive)?;
         let width = scorer.n_components();
         let scored = Scored { model, scorer, tail: None, width, margin: None, keep: Keep::Nothing };
         self.collect(rows, &scored, cancel)

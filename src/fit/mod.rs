@@ -29,7 +29,7 @@ pub use clusters::{Join, Joins};
 pub use engine::{Engine, Run};
 pub use fitted::{Assigned, Fitted};
 pub use history::{Observer, Record, StopReason};
-pub use packed::Packs;
+pub use packed::{Packs, Prediction};
 pub use position::{Identity, Position};
 pub use settings::{Cut, Settings};
 pub use starts::{Resumed, Standing, Starts, Watcher};

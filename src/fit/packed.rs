@@ -4,6 +4,7 @@ use std::any::Any;
 use std::fmt;
 use std::sync::OnceLock;
 
+use crate::data::Rows;
 use crate::error::Result;
 use crate::fit::fitted::Fitted;
 use crate::global_step::Globals;
@@ -40,9 +41,12 @@ impl fmt::Debug for Packs {
     }
 }
 
+/// Multiply-adds that take less time than threads take to start.
+const QUICK: usize = 1 << 22;
+
 /// What a scorer computes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum ScoreKind {
+pub enum Prediction {
     /// E log w_k + E log p(x | phi_k).
     Components,
     /// The same, and last the tail, if there is one.
@@ -59,12 +63,20 @@ pub(super) struct PackedFit<F: Scalar> {
     pub model: Model<F>,
     /// q of the weights.
     pub allocation: Allocation,
-    /// One for each of [`ScoreKind`].
+    /// One for each of [`Prediction`].
     scorers: [OnceLock<Box<dyn Scorer<F>>>; 4],
     divergence: OnceLock<f64>,
 }
 
 impl Fitted {
+    /// Whether a prediction of these rows takes less time than threads take to start: the components are packed, and
+    /// the rows few.
+    pub fn is_quick<F: Scalar>(&self, rows: &dyn Rows<F>, prediction: Prediction) -> bool {
+        let packed = self.packs.of::<F>().and_then(OnceLock::get);
+        let is_packed = packed.is_some_and(|packed| packed.scorers[prediction as usize].get().is_some());
+        is_packed && rows.n_rows().saturating_mul(self.summary.statistics.len()) <= QUICK
+    }
+
     /// The model and q of the weights.
     pub(super) fn packed<F: Scalar>(&self) -> Result<&PackedFit<F>> {
         let Some(place) = self.packs.of::<F>() else { unreachable!("rows are of f32 or f64") };
@@ -76,16 +88,16 @@ impl Fitted {
     }
 
     /// The components packed for these scores.
-    pub(super) fn scorer<F: Scalar>(&self, scores: ScoreKind) -> Result<&dyn Scorer<F>> {
+    pub(super) fn scorer<F: Scalar>(&self, prediction: Prediction) -> Result<&dyn Scorer<F>> {
         let packed = self.packed::<F>()?;
         let model = &packed.model;
-        let scorer = made(&packed.scorers[scores as usize], || {
+        let scorer = made(&packed.scorers[prediction as usize], || {
             let globals = self.globals(model);
-            match scores {
-                ScoreKind::Components => globals.scorer_without_tail(model),
-                ScoreKind::WithTail => globals.scorer(model),
-                ScoreKind::Predictive => globals.predictive_scorer(model),
-                ScoreKind::PlugIn => self.plug_in(&globals, model),
+            match prediction {
+                Prediction::Components => globals.scorer_without_tail(model),
+                Prediction::WithTail => globals.scorer(model),
+                Prediction::Predictive => globals.predictive_scorer(model),
+                Prediction::PlugIn => self.plug_in(&globals, model),
             }
         })?;
         Ok(scorer.as_ref())

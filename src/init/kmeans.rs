@@ -1,25 +1,29 @@
-//! Bregman k-means++ on smoothed statistics (mathematics 5.2; Ackermann & Bloemer 2009).
+//! K-means++ in the divergence of the likelihood, with swaps (mathematics 5.2; Ackermann & Bloemer 2009).
 //!
-//! A single row has a singular covariance, so rows are compared with centres through smoothed statistics,
-//! lambda_0 + T(x) against the average lambda_0 + S_k / N_k over the cluster's rows. (Against lambda_0 + S_k a large,
-//! tight cluster would be far from every one of its own rows. For a Gaussian with a free mean the average is not the
-//! centre of least total divergence; that one, tried on digits, led to a lower bound.) Seeds are drawn with probability
-//! proportional to the divergence from the nearest seed, and a few Lloyd steps follow.
+//! Rows are compared with centres through smoothed statistics, lambda_0 + T(x) against the average lambda_0 + S_k / N_k
+//! over the cluster's rows. (Against lambda_0 + S_k a large, tight cluster would be far from each of its own rows.)
+//! Gaussians with a free mean compare rows with means instead: docs/decisions/kmeans-start.md. Seeds are drawn with
+//! probability proportional to the divergence from the nearest seed, swaps replace those that other rows do better
+//! without, and a few Lloyd steps follow.
 
 use crate::component::ComponentId;
 use crate::data::RowUnits;
 use crate::error::Result;
+use crate::init::swaps::Seeds;
 use crate::init::{Beginning, with_mass};
-use crate::likelihood::{Density, Likelihood};
+use crate::likelihood::{Density, Likelihood, Metric};
 use crate::local_step::{ByScore, Chunk, Keep, LocalStep, OneEach, RawScores, Tap};
 use crate::parallel::Cancel;
 use crate::rng::{Choices, Generator};
 use crate::simd::Scalar;
-use crate::suffstats::Summary;
+use crate::suffstats::{Sufficient, Summary};
 
 /// Seeding looks at this many rows, or 50 a component if that is more: the seeds of a subsample are as good.
 const SUBSAMPLE: usize = 10_000;
 const SUBSAMPLE_PER_COMPONENT: usize = 50;
+/// Trials to swap a seed: these, and as many more a component.
+const TRIALS: usize = 20;
+const TRIALS_PER_COMPONENT: usize = 2;
 /// Lloyd steps after seeding.
 const LLOYD_STEPS: usize = 5;
 
@@ -54,7 +58,7 @@ impl Tap for SeenScores {
     }
 }
 
-/// Seeds and Lloyd steps on at most 10000 rows (50 a component if more).
+/// Seeds, swaps and Lloyd steps on at most 10000 rows (50 a component if more).
 ///
 /// # Errors
 /// [`crate::Error::Cancelled`]; [`crate::Error::Numerical`].
@@ -74,8 +78,12 @@ pub fn smoothed_kmeans<F: Scalar>(begin: &Beginning<'_, F>, generator: &mut Gene
     };
     let units = begin.data.pick(&sample)?;
     let seeding = begin.seeding();
-    let seeds = seeding.seed_rows(&units, generator)?;
-    let (summary, labels) = seeding.settle(&units, &seeds, LLOYD_STEPS)?;
+    let mut seeds = seeding.seeds(&units, generator)?;
+    // The rows of other likelihoods have not been found to gain by swaps, and their divergences cost more.
+    if seeding.by_distance()? {
+        seeding.swap_seeds(&units, &mut seeds, TRIALS + TRIALS_PER_COMPONENT * k, generator)?;
+    }
+    let (summary, labels) = seeding.settle(&units, &seeds.rows, LLOYD_STEPS)?;
     if whole {
         // Rows without mass carry nothing, with any label.
         let mut all = vec![0; n];
@@ -96,6 +104,13 @@ pub struct Seeder<'a, F: Scalar> {
 }
 
 impl<F: Scalar> Seeder<'_, F> {
+    /// Whether the divergence is a distance between rows and means.
+    fn by_distance(&self) -> Result<bool> {
+        let nothing = vec![0.0; self.likelihood.n_statistics()];
+        let metric = self.likelihood.metric(Sufficient { count: 0.0, statistics: &nothing })?;
+        Ok(matches!(metric, Metric::Columns(_)))
+    }
+
     /// A summary with one unit a component, each of mass 1.
     pub(super) fn singles(&self, units: &RowUnits<'_, F>, rows: &[u32]) -> Result<Summary> {
         let step = LocalStep {
@@ -151,9 +166,19 @@ impl<F: Scalar> Seeder<'_, F> {
     }
 
     /// Divergences of every unit from each of a few rows, (n, rows).
-    fn divergences(&self, units: &RowUnits<'_, F>, rows: &[u32]) -> Result<Vec<f64>> {
-        let centres = self.singles(units, rows)?;
-        let scorer = self.likelihood.scorer(&centres.components(), &vec![0.0; rows.len()], Density::Divergence)?;
+    pub(super) fn divergences(&self, units: &RowUnits<'_, F>, rows: &[u32]) -> Result<Vec<f64>> {
+        let mut distances = self.divergences_from(units, &self.singles(units, rows)?)?;
+        for (at, &row) in rows.iter().enumerate() {
+            // Rounding leaves a tiny divergence; a seed must not be drawn again because of it.
+            distances[row as usize * rows.len() + at] = 0.0;
+        }
+        Ok(distances)
+    }
+
+    /// Divergences of every unit from each centre, (n, K).
+    pub(super) fn divergences_from(&self, units: &RowUnits<'_, F>, centres: &Summary) -> Result<Vec<f64>> {
+        let zeros = vec![0.0; centres.n_components()];
+        let scorer = self.likelihood.scorer(&centres.components(), &zeros, Density::Divergence)?;
         let step = LocalStep {
             likelihood: self.likelihood,
             ids: &centres.ids,
@@ -163,13 +188,7 @@ impl<F: Scalar> Seeder<'_, F> {
         };
         let mut scores = SeenScores::default();
         step.run(units, None, &mut [&mut scores])?;
-        let mut distances = scores.0;
-        for (at, distance) in distances.iter_mut().enumerate() {
-            // Rounding leaves a tiny divergence; a seed must not be drawn again because of it.
-            let itself = at / rows.len() == rows[at % rows.len()] as usize;
-            *distance = if itself { 0.0 } else { (-*distance).max(0.0) };
-        }
-        Ok(distances)
+        Ok(scores.0.into_iter().map(|score| (-score).max(0.0)).collect())
     }
 
     /// K seeds: the first by mass, each further one by mass x divergence from the nearest seed so far, the best of
@@ -178,26 +197,29 @@ impl<F: Scalar> Seeder<'_, F> {
     /// # Errors
     /// [`crate::Error::Cancelled`]; [`crate::Error::Numerical`].
     pub fn seed_rows(&self, units: &RowUnits<'_, F>, choices: &mut dyn Choices) -> Result<Vec<u32>> {
+        self.seeds(units, choices).map(|seeds| seeds.rows)
+    }
+
+    fn seeds(&self, units: &RowUnits<'_, F>, choices: &mut dyn Choices) -> Result<Seeds> {
         let k = self.ids.len();
         let masses: Vec<f64> = (0..units.len()).map(|unit| units.mass(unit)).collect();
         let n_trials = 2 + (k as f64).ln() as usize;
-        let mut seeds = vec![choices.choose(&masses) as u32];
-        let mut nearest = self.divergences(units, &seeds)?;
-        while seeds.len() < k {
-            let potential: Vec<f64> = masses.iter().zip(&nearest).map(|(mass, d)| mass * d).collect();
+        let mut seeds = Seeds::of(masses.clone());
+        let first = choices.choose(&masses) as u32;
+        seeds.push(first, self.divergences(units, &[first])?.into_iter());
+        while seeds.rows.len() < k {
+            let potential = seeds.potential();
             // Fewer distinct rows than components: all that is left to do is to repeat some.
             let weights = if potential.iter().sum::<f64>() > 0.0 { &potential } else { &masses };
             let trials: Vec<u32> = (0..n_trials).map(|_| choices.choose(weights) as u32).collect();
             let distances = self.divergences(units, &trials)?;
             let mut left = vec![0.0; n_trials];
-            for ((row, &so_far), &mass) in distances.chunks_exact(n_trials).zip(&nearest).zip(&masses) {
+            for ((row, so_far), &mass) in distances.chunks_exact(n_trials).zip(seeds.distances()).zip(&masses) {
                 left.iter_mut().zip(row).for_each(|(left, &distance)| *left += mass * distance.min(so_far));
             }
             // The first of equals.
             let best = (1..n_trials).fold(0, |best, trial| if left[trial] < left[best] { trial } else { best });
-            seeds.push(trials[best]);
-            let chosen = distances.iter().skip(best).step_by(n_trials);
-            nearest.iter_mut().zip(chosen).for_each(|(so_far, &distance)| *so_far = distance.min(*so_far));
+            seeds.push(trials[best], distances.into_iter().skip(best).step_by(n_trials));
         }
         Ok(seeds)
     }

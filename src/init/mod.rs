@@ -2,6 +2,7 @@
 
 mod kmeans;
 mod sequential;
+mod swaps;
 
 use crate::component::ComponentId;
 use crate::data::{BatchSource, Coordinates, Dataset};

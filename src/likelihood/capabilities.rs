@@ -2,6 +2,9 @@
 
 use std::iter::Sum;
 
+use rand::RngExt;
+use rand_distr::StandardNormal;
+
 use crate::data::RowBlock;
 use crate::error::{Error, Result};
 use crate::likelihood::{Conjugate, Evidence, Urn, supporting};
@@ -190,6 +193,15 @@ pub type RowSource<'a> = Box<dyn Fn(&mut [f64], &mut Generator) + Send + Sync + 
 /// A source that draws one row of `d` values after another.
 pub fn row_by_row<'a>(d: usize, draw: impl Fn(&mut [f64], &mut Generator) + Send + Sync + 'a) -> RowSource<'a> {
     Box::new(move |rows, generator| rows.chunks_exact_mut(d).for_each(|row| draw(row, generator)))
+}
+
+/// A source of independent normal columns, (centre, deviation) each.
+pub fn normal_columns<'a>(columns: Vec<(f64, f64)>) -> RowSource<'a> {
+    row_by_row(columns.len(), move |row, generator| {
+        for (to, (centre, deviation)) in row.iter_mut().zip(&columns) {
+            *to = centre + deviation * generator.sample::<f64, _>(StandardNormal);
+        }
+    })
 }
 
 /// Rows drawn from components.

@@ -13,7 +13,7 @@ use crate::likelihood::urn;
 use crate::likelihood::wishart::{LEAST_SHARE, resolution, resolved_resolution, ridge};
 use crate::likelihood::{
     AtPoint, Conjugate, Density, Draw, Estimate, Frame, FromParameters, Imputation, PointEstimates, RowDraws,
-    RowSource, Scores, Urn, capabilities, row_by_row,
+    RowSource, Scores, Urn, capabilities, normal_columns, row_by_row,
 };
 use crate::objective::Objective;
 use crate::parallel::map;
@@ -468,22 +468,20 @@ impl Imputation for DiagonalGaussian {
 
 impl RowDraws for DiagonalGaussian {
     fn source(&self, component: Sufficient<'_>, from: Draw<'_>) -> Result<RowSource<'_>> {
-        let origin = &self.frame.origin;
         if let Some(estimate) = from.estimate {
-            let column = |(one, at): (ColumnPoint, &f64)| (at + one.mean, one.precision.sqrt().recip());
-            let columns: Vec<_> = self.points(component, estimate).into_iter().zip(origin).map(column).collect();
-            return Ok(row_by_row(origin.len(), move |row, generator| {
-                let draw = |(at, sd): &(f64, f64)| at + sd * generator.sample::<f64, _>(StandardNormal);
-                row.iter_mut().zip(columns.iter().map(draw)).for_each(|(to, value)| *to = value);
-            }));
+            let points = self.points(component, estimate).into_iter().zip(&self.frame.origin);
+            let column = |(point, origin): (ColumnPoint, &f64)| (origin + point.mean, point.precision.sqrt().recip());
+            return Ok(normal_columns(points.map(column).collect()));
         }
-        let column = |(own, at): (NormalGamma, &f64)| {
-            Ok((at + own.mean, 1.0 + own.kappa.recip(), gamma::distribution(own.shape, own.rate)?))
+        let posterior = self.posterior(component).into_iter().zip(&self.frame.origin);
+        let column = |(own, origin): (NormalGamma, &f64)| {
+            Ok((origin + own.mean, 1.0 + own.kappa.recip(), gamma::distribution(own.shape, own.rate)?))
         };
-        let columns: Vec<_> = self.posterior(component).into_iter().zip(origin).map(column).collect::<Result<_>>()?;
-        Ok(row_by_row(origin.len(), move |row, generator| {
-            for (to, (at, spread, precision)) in row.iter_mut().zip(&columns) {
-                *to = at + (spread / precision.sample(generator)).sqrt() * generator.sample::<f64, _>(StandardNormal);
+        let columns: Vec<_> = posterior.map(column).collect::<Result<_>>()?;
+        Ok(row_by_row(columns.len(), move |row, generator| {
+            for (to, (centre, spread, precision)) in row.iter_mut().zip(&columns) {
+                let precision = precision.sample(generator);
+                *to = centre + generator.sample::<f64, _>(StandardNormal) * (spread / precision).sqrt();
             }
         }))
     }
@@ -492,8 +490,9 @@ impl RowDraws for DiagonalGaussian {
 impl DiagonalGaussian {
     /// log p(x) at point estimates; `blurred` as the objective has it.
     fn of_points(&self, component: Sufficient<'_>, estimate: Estimate, blurred: bool) -> Vec<Column> {
-        let column = |ColumnPoint { mean, precision: t, blur }: ColumnPoint| {
-            Column::square(t, mean, 0.5 * (t.ln() - (2.0 * PI).ln() - if blurred { t * blur } else { 0.0 }))
+        let column = |ColumnPoint { mean, precision, blur }: ColumnPoint| {
+            let blur = if blurred { precision * blur } else { 0.0 };
+            Column::square(precision, mean, 0.5 * (precision.ln() - (2.0 * PI).ln() - blur))
         };
         self.points(component, estimate).into_iter().map(column).collect()
     }

@@ -53,7 +53,7 @@ pub use units::{components_of_data, fills_directions, in_coordinates, log_jacobi
 pub use urn::Urn;
 pub use zero_mean_gaussian::ZeroMeanGaussian;
 
-use capabilities::{capabilities, row_by_row};
+use capabilities::{capabilities, normal_columns, row_by_row};
 
 /// How a likelihood is described by parameters: checked when the specification is made, completed when the data
 /// are known.

@@ -251,40 +251,33 @@ impl NormalWishart {
         }
     }
 
-    /// Minus the divergence of a row's smoothed moments from this component's, without the term of
-    /// [`NormalWishart::divergence_row_term`] (mathematics 5.2): `KL(N(m_n, S_n) || N(m, B / nu))` with
-    /// `S_n = (B_0 + u u^T / (1 + 1/kappa_0)) / (nu_0 + 1)`, `m_n = m_0 + u / (kappa_0 + 1)`, `u = x - m_0`, where
-    /// the two squares in u are completed to one.
+    /// Minus the divergence of a row's smoothed covariance from this component's, for a known mean, without the term of
+    /// [`NormalWishart::divergence_row_term`] (mathematics 5.2): `KL(N(0, S_n) || N(0, B / nu))` with
+    /// `S_n = (B_0 + x x^T) / (nu_0 + 1)`.
     pub fn divergence(&self, prior: &Self) -> Quadratic {
         let d = self.dimension() as f64;
         let row_dof = prior.dof + 1.0;
-        let from_scatter = 1.0 / ((1.0 + prior.inverse_kappa) * row_dof);
-        let shrinkage = prior.inverse_kappa / (1.0 + prior.inverse_kappa);
-        let curvature = from_scatter + shrinkage * shrinkage;
-        let away = self.difference(prior);
-        let centre = prior.mean.iter().zip(&away).map(|(m0, w)| m0 + shrinkage / curvature * w).collect();
-        let rest = self.dof * (from_scatter / curvature) * self.squared_length(&away);
         let constant = -0.5
-            * (self.dof * self.trace_of_prior(prior) / row_dof + rest - prior.log_determinant
+            * (self.dof * self.trace_of_prior(prior) / row_dof - prior.log_determinant
                 + d * row_dof.ln()
                 + self.log_determinant
                 - d * self.dof.ln()
                 - d);
         Quadratic {
             factor: self.inverse_factor(),
-            scale: (self.dof * curvature).sqrt(),
-            centre,
+            scale: (self.dof / row_dof).sqrt(),
+            centre: self.mean.clone(),
             constant,
             link: Link::Gaussian,
         }
     }
 
-    /// What every divergence of a row has in common, `-1/2 ln(1 + |u|^2_(B_0) / (1 + 1/kappa_0))`: to be taken from
-    /// the scores of [`NormalWishart::divergence`]. `self` is the prior.
+    /// What every divergence of a row has in common, `-1/2 ln(1 + |x|^2_(B_0))`: to be taken from the scores of
+    /// [`NormalWishart::divergence`]. `self` is the prior.
     pub fn divergence_row_term(&self) -> Quadratic {
         Quadratic {
             factor: self.inverse_factor(),
-            scale: (1.0 + self.inverse_kappa).recip().sqrt(),
+            scale: 1.0,
             centre: self.mean.clone(),
             constant: 0.0,
             link: Link::StudentT { half: 0.5 },

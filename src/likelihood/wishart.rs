@@ -15,7 +15,7 @@ use crate::objective::Objective;
 use crate::parallel::try_map;
 use crate::parameters::{Parameters, Value, table, vector};
 use crate::registry::RESOLUTION;
-use crate::scoring::{Quadratic, QuadraticScorer, Scorer};
+use crate::scoring::{Column, ColumnScorer, Columns, Curve, Quadratic, QuadraticScorer, Scorer};
 use crate::simd::{Lines, Scalar};
 use crate::suffstats::Sufficient;
 
@@ -189,6 +189,25 @@ fn quadratic<M: NormalWishartModel>(
     }
 }
 
+/// Half the squared distances of rows from the means of components, each column in units of the prior's scale: the
+/// divergence of k-means++ for a free mean (mathematics 5.2).
+fn distances_of_means<M: NormalWishartModel>(
+    model: &M,
+    components: &[Sufficient<'_>],
+    log_weights: &[f64],
+) -> Vec<Columns> {
+    let (d, prior) = (model.n_sums(), model.prior());
+    let precisions: Vec<f64> = prior.scale().into_iter().step_by(d + 1).map(f64::recip).collect();
+    let pack = |(component, &constant): (&Sufficient<'_>, &f64)| {
+        let mean = |j: usize| {
+            if component.count > 0.0 { component.statistics[j] / component.count } else { prior.mean[j] }
+        };
+        let columns = precisions.iter().enumerate().map(|(j, &precision)| Column::square(precision, mean(j), 0.0));
+        Columns { constant, columns: columns.collect() }
+    };
+    components.iter().zip(log_weights).map(pack).collect()
+}
+
 impl<M: NormalWishartModel> Conjugate for M {
     fn n_statistics(&self) -> usize {
         self.n_sums() + packed_len(NormalWishartModel::origin(self).len())
@@ -228,6 +247,10 @@ impl<F: Scalar, M: NormalWishartModel> Scores<F> for M {
         log_weights: &[f64],
         density: Density,
     ) -> Result<Box<dyn Scorer<F>>> {
+        if density == Density::Divergence && self.n_sums() > 0 {
+            let packed = distances_of_means(self, components, log_weights);
+            return Ok(Box::new(ColumnScorer::new(Curve::Square, packed, false)));
+        }
         let packed: Vec<Quadratic> = try_map(components.len(), |k| {
             quadratic(self, components[k], log_weights[k], density).map_err(|error| error.of_component(k))
         })?;

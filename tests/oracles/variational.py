@@ -155,7 +155,14 @@ def elbo_of_responsibilities(
 
 # ------------------------------------------------------------------------------------- starts and predictions
 def kmeans_divergence(rows: Array, likelihood: NormalWishart | ZeroMeanWishart, naturals: Sequence[Array]) -> Array:
-    """D(x_n, centre_j), shape (n, J): KL(N_n || N_j) between smoothed plug-in Gaussians (mathematics 5.2)."""
+    """D(x_n, centre_j), shape (n, J): KL(N_n || N_j) between smoothed plug-in Gaussians, or with a free mean half the
+    squared distance from the mean of the centre's rows, in units of the prior's scale (mathematics 5.2).
+    """
+    if isinstance(likelihood, NormalWishart):
+        own = np.array([natural - likelihood.prior_natural for natural in naturals])
+        means = own[:, 2 : 2 + rows.shape[1]] / own[:, 1:2]
+        squares = np.diag(likelihood.decode(likelihood.prior_natural)[3])
+        return np.asarray(0.5 * ((rows[:, None] - means) ** 2 / squares).sum(axis=2))
     points = [likelihood.plug_in_moments(likelihood.prior_natural + t) for t in likelihood.sufficient_statistics(rows)]
     centres = [likelihood.plug_in_moments(natural) for natural in naturals]
     return np.array([[gaussian_kl(*point, *centre) for centre in centres] for point in points])

@@ -169,7 +169,7 @@ def test_number_of_components(rows: np.ndarray) -> None:
     assert quick(n_components=7, algorithm=patient).fit(rows).n_components_ == 7
     moving = quick(n_components=7, algorithm=sb.Memoized(moves=(sb.Merge(), sb.Delete()))).fit(rows)
     assert moving.n_components_ < 7
-    finite = quick(n_components=None, process=sb.FiniteDirichlet(5)).fit(rows)
+    finite = quick(n_components=None, process=sb.FiniteDirichlet(5), algorithm=patient).fit(rows)
     assert finite.n_components_ == 5
 
 

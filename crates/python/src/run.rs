@@ -5,7 +5,7 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::time::Duration;
 
 use pyo3::prelude::*;
-use stickbreak::parallel::{Cancel, with_threads};
+use stickbreak::parallel::{Cancel, alone, with_threads};
 use stickbreak::{Error, Result};
 
 use crate::errors::to_python;
@@ -92,6 +92,22 @@ fn attend<E: Send>(
             }
             Err(RecvTimeoutError::Disconnected) => return raised,
         }
+    }
+}
+
+/// Runs work that has nothing to show: where it is quick, on this thread, for a thread takes longer to start.
+pub fn run_soon<T: Send>(
+    py: Python<'_>,
+    threads: Option<usize>,
+    is_quick: bool,
+    work: impl FnOnce(&Cancel) -> Result<T> + Send,
+) -> PyResult<T> {
+    if !is_quick {
+        return run_quietly(py, threads, work);
+    }
+    match py.detach(|| catch_unwind(AssertUnwindSafe(|| alone(|| work(&Cancel::default()))))) {
+        Ok(outcome) => outcome.map_err(|error| to_python(&error)),
+        Err(panic) => Err(panics::to_python(panic.as_ref())),
     }
 }
 

@@ -7,7 +7,7 @@ use pyo3::prelude::*;
 use pyo3::types::PyDict;
 use stickbreak::Result;
 use stickbreak::component::ComponentId;
-use stickbreak::fit::{Fitted, Joins, Limits, Packs, StopReason};
+use stickbreak::fit::{Fitted, Joins, Limits, Packs, Prediction, StopReason};
 use stickbreak::local_step::Keep;
 use stickbreak::model::Objective;
 use stickbreak::process::Concentration;
@@ -20,7 +20,7 @@ use crate::estimated::{read_estimated, write_estimated};
 use crate::fields::{field, format_error, item, n_rows, optional};
 use crate::history::{record_from_dict, record_to_dict};
 use crate::panics::caught;
-use crate::run::run_quietly;
+use crate::run::{run_quietly, run_soon};
 use crate::specification::{GivenPair, specification, write};
 use crate::summary::summary_to_dict;
 
@@ -209,7 +209,10 @@ impl FitState {
         threads: Option<usize>,
     ) -> PyResult<f64> {
         let weights = self::weights(weights.as_ref())?;
-        with_rows!(&rows, |view| run_quietly(py, threads, |cancel| self.fitted.evaluate(&view, weights, cancel)))
+        with_rows!(&rows, |view| {
+            let is_quick = self.fitted.is_quick(&view, Prediction::WithTail);
+            run_soon(py, threads, is_quick, |cancel| self.fitted.evaluate(&view, weights, cancel))
+        })
     }
 
     fn update(
@@ -235,8 +238,10 @@ impl FitState {
         rows: AnyRows<'_>,
         threads: Option<usize>,
     ) -> PyResult<Bound<'py, PyArray1<i64>>> {
-        let assigned =
-            with_rows!(&rows, |view| run_quietly(py, threads, |cancel| self.fitted.assign(&view, 1, false, cancel)))?;
+        let assigned = with_rows!(&rows, |view| {
+            let is_quick = self.fitted.is_quick(&view, Prediction::Components);
+            run_soon(py, threads, is_quick, |cancel| self.fitted.assign(&view, 1, false, cancel))
+        })?;
         Ok(vector(py, assigned.components))
     }
 
@@ -250,9 +255,11 @@ impl FitState {
         threads: Option<usize>,
     ) -> PyResult<(Bound<'py, PyArray2<i64>>, Bound<'py, PyArray2<f64>>)> {
         let width = self.width(sparsity, tail)?;
-        let assigned = with_rows!(&rows, |view| run_quietly(py, threads, |cancel| {
-            self.fitted.assign(&view, width, tail, cancel)
-        }))?;
+        let prediction = if tail { Prediction::WithTail } else { Prediction::Components };
+        let assigned = with_rows!(&rows, |view| {
+            let is_quick = self.fitted.is_quick(&view, prediction);
+            run_soon(py, threads, is_quick, |cancel| self.fitted.assign(&view, width, tail, cancel))
+        })?;
         Ok((table(py, assigned.components, width)?, table(py, assigned.values, width)?))
     }
 
@@ -287,8 +294,10 @@ impl FitState {
         rows: AnyRows<'_>,
         threads: Option<usize>,
     ) -> PyResult<Bound<'py, PyArray1<f64>>> {
-        let values =
-            with_rows!(&rows, |view| run_quietly(py, threads, |cancel| self.fitted.log_predictive(&view, cancel)))?;
+        let values = with_rows!(&rows, |view| {
+            let is_quick = self.fitted.is_quick(&view, Prediction::Predictive);
+            run_soon(py, threads, is_quick, |cancel| self.fitted.log_predictive(&view, cancel))
+        })?;
         Ok(vector(py, values))
     }
 
@@ -298,8 +307,10 @@ impl FitState {
         rows: AnyRows<'_>,
         threads: Option<usize>,
     ) -> PyResult<Bound<'py, PyArray1<f64>>> {
-        let values =
-            with_rows!(&rows, |view| run_quietly(py, threads, |cancel| self.fitted.log_plug_in(&view, cancel)))?;
+        let values = with_rows!(&rows, |view| {
+            let is_quick = self.fitted.is_quick(&view, Prediction::PlugIn);
+            run_soon(py, threads, is_quick, |cancel| self.fitted.log_plug_in(&view, cancel))
+        })?;
         Ok(vector(py, values))
     }
 

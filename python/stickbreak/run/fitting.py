@@ -92,7 +92,8 @@ def fit(
         K, the number of components to start from, 1 to n; only moves change it later. Default: the process's own
         number, else that of `init`, else 1 with `Birth` or `Split` among the moves, else the smaller of 50 and n.
     init : {"kmeans++", "random", "sequential"}, array_like or Fit
-        Where to start: seeds spread over the data by k-means++ on the Bregman divergence of the likelihood [4]_;
+        Where to start: seeds spread over the data by k-means++ on the divergence of the likelihood [4]_ (for `Gaussian`
+        the distance from means), and swapped where that is better [5]_;
         random rows as seeds; the rows one after another in random order, each with the responsibilities that it has
         under the components made of the rows before it [1]_ (of more than 1000 rows, blocks of ``ceil(n / 1000)``
         share a step; under a process that treats all components alike each of the first K rows has one to itself,
@@ -160,6 +161,8 @@ def fit(
            arXiv:1609.07521.
     .. [4] Ackermann, M. R. and Blömer, J. (2009). Coresets and approximate clustering for Bregman divergences. ACM-SIAM
            Symposium on Discrete Algorithms.
+    .. [5] Lattanzi, S. and Sohler, C. (2019). A better k-means++ algorithm via local search. International Conference
+           on Machine Learning.
 
     Examples
     --------
