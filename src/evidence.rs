@@ -81,8 +81,8 @@ pub fn raise<F: Scalar>(model: &Model<F>, summary: &Summary) -> Option<(Model<F>
 
 /// Parameters that say how sure a base measure is of the widths of components.
 const SURENESS: [&str; 2] = ["dof", "shape"];
-/// Parameters that say how near to its mean it expects components.
-const NEARNESS: [&str; 1] = ["mean_precision"];
+/// The parameter that says how near to its mean it expects components.
+const NEARNESS: &str = "mean_precision";
 
 /// The model with a base measure as wide as the components are, but no surer of that than at the start, nor of where
 /// they lie.
@@ -97,13 +97,9 @@ pub fn unsure<F: Scalar>(model: &Model<F>, summary: &Summary) -> Result<Model<F>
     let start = model.with_base(estimated.start.clone())?;
     let found = raise(&start.estimating(free), summary).map_or(start, |(found, _)| found);
     let mut parameters = found.base.parameters.clone();
-    for name in NEARNESS {
-        let [own, first] = [&parameters, &estimated.start].map(|all| all.number(name).ok().flatten());
-        if own > first {
-            parameters
-                .0
-                .extend(estimated.start.0.get_key_value(name).map(|(name, value)| (name.clone(), value.clone())));
-        }
+    let [own, first] = [&parameters, &estimated.start].map(|all| all.number(NEARNESS).ok().flatten());
+    if let Some(value) = estimated.start.0.get(NEARNESS).filter(|_| own > first) {
+        parameters.0.insert(NEARNESS.to_owned(), value.clone());
     }
     model.with_base(parameters)
 }

@@ -8,7 +8,7 @@ const MOST_VALUES: usize = 4096;
 /// A column is on a grid where, on average, more different rows than this share a value: rows of a table that is given
 /// several times are not different.
 const ROWS_PER_VALUE: usize = 2;
-/// A step is so many times as large as what rounding leaves, or it is not told from it.
+/// A gap counts as a step only if it is this many times the largest gap left by rounding.
 const LARGE: f64 = 1000.0;
 /// More different rows than this need not be counted.
 pub(super) const MOST_ROWS: usize = ROWS_PER_VALUE * MOST_VALUES + 1;

@@ -51,7 +51,8 @@ pub struct Fitted {
     pub stop_reason: StopReason,
     /// What the source said, for [`StopReason::SourceError`].
     pub error: Option<Error>,
-    /// The components as predictions read them. Whoever changes another field starts from a clone, which has none.
+    /// Packed components for predictions. They hold for the other fields as they are: to change one, start from a
+    /// clone, which has no packed components.
     pub packs: Packs,
 }
 

@@ -133,8 +133,7 @@ pub struct Beginning<'a, F: Scalar> {
 }
 
 impl<F: Scalar> Beginning<'_, F> {
-    /// Refuses so many components that the summaries of the batches, and the few that a visit needs besides, have no
-    /// room.
+    /// Refuses a number of components whose summaries, one a batch and a few for a visit, do not fit in memory.
     fn check_room(&self, k: usize, n_batches: usize) -> Result<()> {
         let of_one = k.saturating_mul(self.likelihood().n_statistics() + 2);
         check_room(of_one.saturating_mul(n_batches.saturating_add(OTHER_SUMMARIES)), |size| {

@@ -14,7 +14,7 @@ use crate::parallel::Cancel;
 use crate::responsibilities::Sparsity;
 use crate::rng::Choices;
 use crate::simd::Scalar;
-use crate::suffstats::{PairGaps, Sufficient, Summary};
+use crate::suffstats::{Sufficient, Summary};
 
 /// Maximum number of turns of local and global steps on the subsample.
 const ITERATIONS: usize = 20;
@@ -106,7 +106,7 @@ impl<F: Scalar> Creation<'_, F> {
             } else {
                 (globals.n_components(), Keep::Summary)
             };
-            let mut next = self.deal(units, &model, &globals, width, keep)?;
+            let next = self.deal(units, &model, &globals, width, keep)?;
             if Screen::looks_after(iteration) && !self.ahead {
                 let judge = Judge::new(&model);
                 let gain = parts::grouping(&judge, self.total, place, &next)?.map_or(0.0, |grouping| grouping.gain);
@@ -114,7 +114,6 @@ impl<F: Scalar> Creation<'_, F> {
                     return Ok(None);
                 }
             }
-            next.gaps = PairGaps::Unknown;
             let moved: f64 = next.counts.iter().zip(&summary.counts).map(|(a, b)| (a - b).abs()).sum();
             summary = next;
             if moved <= SETTLED * all {
@@ -191,8 +190,8 @@ impl<F: Scalar> Creation<'_, F> {
     }
 }
 
-/// Gives parts up that are far from being worth it. Of 6,000 births on real and generated data none that became a gain
-/// would have been given up by these numbers, and from eight columns on they spare two turns in three.
+/// Gives up parts that are far from a gain. The two numbers were chosen on 6,482 sets of parts from real and generated
+/// data: of the 1,013 that ended as a gain none is given up, and from eight columns on two turns in three are spared.
 #[derive(Default)]
 struct Screen {
     /// The turn after which it looked last, and the gain then.

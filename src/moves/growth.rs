@@ -16,8 +16,8 @@ use crate::suffstats::Summary;
 const ALL: f64 = 0.9;
 /// Minimum number of rows of a component that is split.
 const MIN_ROWS: usize = 2;
-/// Up to so many components, those that are split in the last round are judged under the base measure that their parts
-/// lead to. One estimated from more is no longer that of these few.
+/// Maximum number of components with which births of the last round are judged under the base measure that they lead
+/// to. With more, the base measure follows so many shapes that a birth hardly changes it.
 pub(super) const FEW: usize = 16;
 /// Maximum number of components that a move tries in a pass, the largest first.
 const MAX_TARGETS: usize = 100;

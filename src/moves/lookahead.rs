@@ -7,7 +7,7 @@ use crate::moves::{Judge, is_gain};
 use crate::simd::Scalar;
 use crate::suffstats::Summary;
 
-/// Times that the base measure is raised, as between two passes.
+/// How often the base measure is raised. Once is what follows a pass; edits change more at a time.
 const TIMES: usize = 3;
 
 /// The first of some edits that are a gain together.
@@ -20,9 +20,9 @@ pub(super) struct Ahead<F: Scalar> {
     pub gain: f64,
 }
 
-/// Of the first 1, 2, 4, ..., `n_edits` edits those that raise the objective most, together with the base measure
-/// estimated after them, and more than that of `total` alone would; `after` gives the components after so many.
-/// Estimation begins with the base measure of `from`.
+/// Tries the first 1, 2, 4, ..., `n_edits` edits, each time with the base measure estimated after them, and returns the
+/// number with the highest objective. `None` where estimating the base measure for `total` as it is gains as much.
+/// `after(n)` is the summary after the first n edits; estimation starts from the base measure of `from`.
 ///
 /// # Errors
 /// Those of `after`; [`crate::Error::Numerical`].

@@ -292,8 +292,8 @@ pub(super) struct Grouping {
     pub is_gain: bool,
 }
 
-/// How the parts of the component at `place` are best grouped; `parts` is what was dealt to them, of all rows or of a
-/// subsample that stands for them. `None` where there is one part only.
+/// The best grouping of the parts of the component at `place`, or `None` if it has one part only. `parts` sums what was
+/// dealt to them, of all rows or of a weighted subsample.
 pub(super) fn grouping<F: Scalar>(
     judge: &Judge<'_, F>,
     total: &Summary,

@@ -103,8 +103,8 @@ def replacing(target: Path, *, one_writer: bool = False) -> Iterator[Path]:
     target : Path
         The file to make or to replace.
     one_writer : bool
-        Whether nobody else writes to it now. What a killed process left is then overwritten; otherwise each writing
-        has a temporary file of its own.
+        Whether this is the only writer of the file. Then the temporary file has a fixed name, and one that a killed
+        process left is overwritten; otherwise every write makes a temporary file of its own.
 
     Yields
     ------

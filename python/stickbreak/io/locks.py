@@ -55,7 +55,7 @@ class Lock:
 
     @property
     def is_held(self) -> bool:
-        """Whether nobody else can have it now."""
+        """Whether this object holds the lock."""
         return self._file is not None
 
     def release(self) -> None:
