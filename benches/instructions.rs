@@ -76,7 +76,7 @@ fn scores<F: Scalar>(d: usize) -> Work {
     let (rows, scorer) = block::<F>(d);
     let (mut sink, mut scratch) = (TopL::default(), Scratch::default());
     Box::new(move || {
-        sink.reset(ROWS, WIDTH, COMPONENTS, None, false);
+        sink.reset(ROWS, WIDTH, COMPONENTS, None, false, false);
         scorer.score_rows(Block { rows: RowBlock::Dense(&rows), leads: &[] }, None, &mut sink, &mut scratch);
     })
 }
@@ -85,7 +85,7 @@ fn scores<F: Scalar>(d: usize) -> Work {
 fn all_scores<F: Scalar>() -> Lines<F> {
     let (rows, scorer) = block::<F>(16);
     let mut sink = TopL::default();
-    sink.reset(ROWS, COMPONENTS, COMPONENTS, None, false);
+    sink.reset(ROWS, COMPONENTS, COMPONENTS, None, false, false);
     scorer.score_rows(Block { rows: RowBlock::Dense(&rows), leads: &[] }, None, &mut sink, &mut Scratch::default());
     let mut scores = Lines::default();
     scores.reset(ROWS * COMPONENTS, F::ZERO);
@@ -114,7 +114,7 @@ impl<F: Scalar> WithSimd for Offer<'_, F> {
 }
 
 fn offer<F: Scalar>(sink: &mut TopL<F>, scores: &[F]) {
-    sink.reset(ROWS, WIDTH, COMPONENTS, None, false);
+    sink.reset(ROWS, WIDTH, COMPONENTS, None, false, false);
     Instructions::widest().run(Offer(sink, scores));
 }
 

@@ -43,13 +43,15 @@ class OnlyOne:
 ONLY_ONE: tuple[OnlyOne, ...] = (
     OnlyOne(
         subject="top-L selection",
-        home="src/responsibilities.rs",
+        home="src/responsibilities/top_l.rs",
         suspects=(
             r"\bselect_nth_unstable",
             r"\bBinaryHeap\b",
             r"\bfn\s+\w*(top_l|top_k|largest|select_top)\w*",
             r"\.sort\w*_by\w*\([^;]*\b(scores?|log_weights|responsibilit\w+)\b",
         ),
+        # The rows with the smallest keys.
+        also=("src/moves/bags.rs",),
     ),
     OnlyOne(
         subject="summary accumulation",

@@ -103,6 +103,14 @@ pub fn map<T: Send>(n: usize, task: impl Fn(usize) -> T + Sync + Send) -> Vec<T>
     (0..n).into_par_iter().map(task).collect()
 }
 
+/// `task` of every item in parallel, the results in order.
+pub fn map_all<I: Send, T: Send>(items: Vec<I>, task: impl Fn(I) -> T + Sync + Send) -> Vec<T> {
+    if ALONE.get() {
+        return items.into_iter().map(task).collect();
+    }
+    items.into_par_iter().map(task).collect()
+}
+
 /// As [`map`] for tasks that can fail; the error is that of the first failing index, whichever failed first.
 pub fn try_map<T: Send>(n: usize, task: impl Fn(usize) -> Result<T> + Sync + Send) -> Result<Vec<T>> {
     map(n, task).into_iter().collect()

@@ -45,12 +45,16 @@ pub fn informative<F: Real>(data: &Moments, freedom: Freedom, about_zero: bool) 
         let (least, most) = (data.least[j], data.most[j]);
         least == most || (least <= most && data.variance[j] <= (share * least.abs().max(most.abs())).powi(2))
     };
-    let varying: Vec<usize> = (0..data.dimension()).filter(|&j| !is_constant(j)).collect();
+    let mut varying: Vec<usize> = (0..data.dimension()).filter(|&j| !is_constant(j)).collect();
+    if varying.is_empty() && about_zero {
+        // Equal rows span one direction about zero; more would leave a scale that rounding alone decides.
+        varying.extend((0..data.dimension()).find(|&j| data.least[j] == data.most[j] && data.mean[j] != 0.0));
+    }
     if varying.is_empty() {
         return Ok(Informative { coordinates: whole, lacks_rows: false });
     }
     let (mut lacks_rows, mut kept) = (false, varying.clone());
-    if freedom == Freedom::Subspace {
+    if freedom == Freedom::Subspace && varying.len() > 1 {
         let correlations = Correlations::of(data, &varying, about_zero);
         let rank = correlations.rank(single)?;
         // As many rows span as many directions at most, less one where a mean is free.

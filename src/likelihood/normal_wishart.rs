@@ -15,6 +15,9 @@ use crate::rng::Generator;
 use crate::scoring::{Link, Quadratic};
 use crate::special::{ln_gamma, ln_multivariate_gamma, multivariate_digamma};
 
+/// Rows whose products are added one after another, before blocks are.
+const ADDED: f64 = 256.0;
+
 /// Parameters of one component, prior or posterior.
 #[derive(Debug, Clone, PartialEq)]
 pub struct NormalWishart {
@@ -79,12 +82,12 @@ impl NormalWishart {
 
     /// What the log determinant in [`Self::wishart_cumulant`] may lose to rounding, nats. A square on the diagonal of
     /// the factor is what is left of an entry of B, whose last digits are lost. It is little where rows of mean zero
-    /// lie far out.
+    /// lie far out. Rows are added in blocks of [`ADDED`], so the error of an entry is a walk of that many steps.
     pub fn rounding_of_cumulant(&self) -> f64 {
         let d = self.dimension();
         let square = |i: usize, k: usize| self.factor[k * d + i].powi(2);
         let shares = (0..d).map(|i| (0..=i).map(|k| square(i, k)).sum::<f64>() / square(i, i));
-        f64::EPSILON * self.dof * shares.sum::<f64>()
+        0.5 * self.dof * f64::EPSILON * ADDED.sqrt() * shares.sum::<f64>()
     }
 
     /// ln(kappa_0 / kappa) of prior and posterior; 0 for a mean known exactly.

@@ -9,6 +9,7 @@ use crate::data::RowBlock;
 use crate::error::Result;
 use crate::local_step::gather::Gather;
 use crate::local_step::order::{Order, Places};
+use crate::local_step::pairs::Pairs;
 use crate::local_step::{BLOCK, Keep, LocalStep, Read, Units};
 use crate::parallel::{blocks, for_each, map, try_map_with};
 use crate::responsibilities::Responsibilities;
@@ -20,55 +21,6 @@ use crate::suffstats::Summary;
 const PIECE: usize = 8192;
 /// Rows gathered and multiplied at a time: what a core keeps in its cache.
 const GATHERED: usize = 256;
-
-/// The (unit, responsibility) pairs of a chunk, sorted by component and then by unit; those of the tail are the last.
-#[derive(Default)]
-pub(super) struct Pairs {
-    /// Where the unit of each pair stands among the rows of the chunk.
-    rows: Vec<u32>,
-    values: Vec<f64>,
-    /// Where each component begins; one more at the end.
-    starts: Vec<usize>,
-    /// The masses by row, where some mass is not one.
-    masses: Option<Vec<f64>>,
-}
-
-impl Pairs {
-    /// A counting sort of a chunk, `k` counting the tail; pairs and units that carry nothing are left out. `places` are
-    /// those of the units among the responsibilities, which may descend; `order` has those among the rows.
-    pub(super) fn sort(
-        &mut self,
-        responsibilities: &Responsibilities,
-        places: Places<'_>,
-        order: &Order,
-        of_units: &[f64],
-        k: usize,
-        descends: bool,
-    ) {
-        let Self { rows, values, starts, masses } = self;
-        *masses = of_units.iter().any(|&mass| mass != 1.0).then(|| {
-            let mut by_row = vec![0.0; of_units.len()];
-            of_units.iter().enumerate().for_each(|(unit, &mass)| by_row[order.places().of(unit)] = mass);
-            by_row
-        });
-        starts.clear();
-        starts.resize(k + 1, 0);
-        // To count, pairs are best read as they lie; whose mass is zero is known by unit.
-        let counted = if masses.is_some() { places } else { Places::default() };
-        for_each_carried(responsibilities, counted, of_units, descends, |_, component, _| starts[component + 1] += 1);
-        for component in 0..k {
-            starts[component + 1] += starts[component];
-        }
-        let mut next = starts.clone();
-        rows.resize(starts[k], 0);
-        values.resize(starts[k], 0.0);
-        for_each_carried(responsibilities, places, of_units, descends, |unit, component, value| {
-            let at = &mut next[component];
-            (rows[*at], values[*at]) = (order.places().of(unit as usize) as u32, value);
-            *at += 1;
-        });
-    }
-}
 
 /// The units of a chunk as they were scored.
 #[derive(Clone, Copy)]
@@ -95,15 +47,12 @@ pub(super) fn accumulate<F: Scalar>(
     pairs: &Pairs,
     summary: &mut Summary,
 ) -> Result<()> {
-    let pieces: Vec<(usize, Range<usize>)> = (0..summary.n_components())
-        .flat_map(|k| {
-            let start = pairs.starts[k];
-            blocks(pairs.starts[k + 1] - start, PIECE).map(move |r| (k, start + r.start..start + r.end))
-        })
-        .collect();
+    let pieces: Vec<(usize, Range<usize>)> =
+        (0..summary.n_components()).flat_map(|k| blocks(pairs.count(k), PIECE).map(move |range| (k, range))).collect();
     let sums = try_map_with(pieces.len(), PieceSpace::default, |work, index| {
         step.cancel.check()?;
-        Ok(sum_piece(step, chunk, pairs, pieces[index].1.clone(), work))
+        let (component, range) = &pieces[index];
+        Ok(sum_piece(step, chunk, pairs, *component, range.clone(), work))
     })?;
     let p = summary.n_statistics;
     for ((k, _), piece) in pieces.iter().zip(sums) {
@@ -114,9 +63,9 @@ pub(super) fn accumulate<F: Scalar>(
     }
     summary.mass += sum(masses);
     if let Some(log_weight) = step.assign.tail_log_weight() {
-        let tail = pairs.starts[summary.n_components()]..;
         let unit = |&row: &u32| chunk.order.units[row as usize] - chunk.first;
-        let tail = pairs.rows[tail.clone()].iter().map(unit).zip(pairs.values[tail].iter().copied());
+        let own = pairs.of(summary.n_components());
+        let tail = own.flat_map(|(rows, values)| rows.iter().map(unit).zip(values.iter().copied()));
         let rest =
             add_tail(tail, masses, log_weight, |unit| responsibilities.log_normalizers[chunk.places.of(unit)], summary);
         summary.log_base_measure += base_measure(step, chunk, &rest);
@@ -124,7 +73,7 @@ pub(super) fn accumulate<F: Scalar>(
         summary.log_base_measure += base_measure(step, chunk, masses);
     }
     if step.keep == Keep::SummaryAndGaps {
-        add_gaps(responsibilities, masses, summary);
+        add_gaps(responsibilities, chunk.places, masses, summary);
     }
     Ok(())
 }
@@ -166,28 +115,6 @@ fn add_tail(
     rest
 }
 
-/// Calls `take` with the unit, the component and the value of every pair that carries something, in the order of units.
-fn for_each_carried(
-    responsibilities: &Responsibilities,
-    places: Places<'_>,
-    masses: &[f64],
-    descends: bool,
-    mut take: impl FnMut(u32, usize, f64),
-) {
-    let Responsibilities { width, components, values, .. } = responsibilities;
-    for (unit, &mass) in (0..).zip(masses) {
-        let first = places.of(unit as usize) * width;
-        let pairs = components[first..][..*width].iter().zip(&values[first..][..*width]);
-        for (&component, &value) in pairs {
-            if value > 0.0 && mass > 0.0 {
-                take(unit, component as usize, value);
-            } else if descends {
-                break;
-            }
-        }
-    }
-}
-
 struct PieceSum {
     count: f64,
     entropy: f64,
@@ -197,8 +124,9 @@ struct PieceSum {
 /// Space of one task.
 #[derive(Default)]
 struct PieceSpace {
+    rows: Vec<u32>,
+    values: Vec<f64>,
     weights: Vec<f64>,
-    /// `-weight ln r`, nats.
     entropies: Vec<f64>,
     gather: Gather,
 }
@@ -207,6 +135,7 @@ fn sum_piece<F: Scalar>(
     step: &LocalStep<'_, F>,
     chunk: ChunkUnits<'_, F>,
     pairs: &Pairs,
+    component: usize,
     piece: Range<usize>,
     work: &mut PieceSpace,
 ) -> PieceSum {
@@ -214,11 +143,11 @@ fn sum_piece<F: Scalar>(
     let masses = pairs.masses.as_deref();
     for range in blocks(piece.len(), GATHERED) {
         let range = piece.start + range.start..piece.start + range.end;
-        let (rows, values) = (&pairs.rows[range.clone()], &pairs.values[range]);
-        let (count, entropy) = Instructions::widest().run(Weigh { masses, rows, values, into: work });
+        let PieceSpace { rows, values, weights, entropies, gather } = work;
+        pairs.copy(component, range, rows, values);
+        let (count, entropy) = Instructions::widest().run(Weigh { masses, rows, values, weights, entropies });
         total.count += count;
         total.entropy += entropy;
-        let PieceSpace { weights, gather, .. } = work;
         let read = Read { units: &chunk.order.units, block: chunk.rows, places: rows };
         chunk.units.add_statistics(step.likelihood, read, weights, &mut total.statistics, gather);
     }
@@ -231,7 +160,9 @@ struct Weigh<'a> {
     masses: Option<&'a [f64]>,
     rows: &'a [u32],
     values: &'a [f64],
-    into: &'a mut PieceSpace,
+    weights: &'a mut Vec<f64>,
+    /// `-weight ln r`, nats.
+    entropies: &'a mut Vec<f64>,
 }
 
 impl WithSimd for Weigh<'_> {
@@ -240,20 +171,20 @@ impl WithSimd for Weigh<'_> {
     #[allow(clippy::inline_always, reason = "compiled once for each instruction set")]
     #[inline(always)]
     fn with_simd<S: Simd>(self, _: S) -> (f64, f64) {
-        let Self { masses, rows, values, into } = self;
-        into.weights.resize(rows.len(), 0.0);
+        let Self { masses, rows, values, weights, entropies } = self;
+        weights.resize(rows.len(), 0.0);
         if let Some(masses) = masses {
-            for ((weight, &row), value) in into.weights.iter_mut().zip(rows).zip(values) {
+            for ((weight, &row), value) in weights.iter_mut().zip(rows).zip(values) {
                 *weight = masses[row as usize] * value;
             }
         } else {
-            into.weights.copy_from_slice(values);
+            weights.copy_from_slice(values);
         }
-        into.entropies.resize(rows.len(), 0.0);
-        for ((entropy, weight), &value) in into.entropies.iter_mut().zip(&into.weights).zip(values) {
+        entropies.resize(rows.len(), 0.0);
+        for ((entropy, weight), &value) in entropies.iter_mut().zip(&*weights).zip(values) {
             *entropy = -weight * ln_of_positive(value);
         }
-        (sum(&into.weights), sum(&into.entropies))
+        (sum(weights), sum(entropies))
     }
 }
 
@@ -268,14 +199,15 @@ pub fn pair_gap(p: f64, q: f64) -> f64 {
     if p > 0.0 && q > 0.0 { lost(p, q) + lost(q, p) } else { 0.0 }
 }
 
-fn add_gaps(responsibilities: &Responsibilities, masses: &[f64], summary: &mut Summary) {
+fn add_gaps(responsibilities: &Responsibilities, places: Places<'_>, masses: &[f64], summary: &mut Summary) {
     let width = responsibilities.width;
     let ranges: Vec<_> = blocks(masses.len(), BLOCK).collect();
     let parts = map(ranges.len(), |index| {
         let mut gaps = BTreeMap::new();
         for unit in ranges[index].clone() {
-            for a in unit * width..(unit + 1) * width {
-                for b in a + 1..(unit + 1) * width {
+            let first = places.of(unit) * width;
+            for a in first..first + width {
+                for b in a + 1..first + width {
                     let gap = masses[unit] * pair_gap(responsibilities.values[a], responsibilities.values[b]);
                     let pair = (responsibilities.components[a], responsibilities.components[b]);
                     // Nothing is ever merged with the tail.

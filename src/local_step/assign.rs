@@ -3,7 +3,7 @@
 use crate::data::RowBlock;
 use crate::error::Result;
 use crate::local_step::{Space, Units};
-use crate::responsibilities::no_finite_weight;
+use crate::responsibilities::{TopL, no_finite_weight};
 use crate::scoring::{Block, PairBounds, Scorer};
 use crate::simd::Scalar;
 
@@ -40,8 +40,8 @@ pub trait Assign<F: Scalar>: Sync {
         None
     }
 
-    /// Whether the responsibilities of every unit descend, so that the first is the best and none follows a zero.
-    fn descends(&self) -> bool {
+    /// Whether, of the responsibilities of every unit, the first is the best and none follows a zero.
+    fn is_compact(&self) -> bool {
         false
     }
 
@@ -84,9 +84,8 @@ impl<F: Scalar> Assign<F> for ByScore<'_, F> {
         self.tail
     }
 
-    // Where all are kept, they stand in the order of the components.
-    fn descends(&self) -> bool {
-        self.width < self.scorer.n_components()
+    fn is_compact(&self) -> bool {
+        TopL::<F>::is_compact(self.width, self.scorer.n_components(), self.margin)
     }
 
     fn assign(
@@ -97,7 +96,9 @@ impl<F: Scalar> Assign<F> for ByScore<'_, F> {
         out: BlockMut<'_>,
         space: &mut Space<F>,
     ) -> Result<()> {
-        space.sink.reset(out.log_normalizers.len(), self.width, self.scorer.n_components(), self.margin, self.abandon);
+        let (n, k) = (out.log_normalizers.len(), self.scorer.n_components());
+        // Whether there are bounds this time must make no difference.
+        space.sink.reset(n, self.width, k, self.margin, self.abandon, self.scorer.uses_bounds());
         let block = Block { rows, leads: listed.leads };
         units.score(self.scorer, listed.units, block, out.bounds, &mut space.sink, &mut space.scratch);
         *out.n_evaluated = space.sink.n_evaluated;
@@ -129,8 +130,8 @@ impl<F: Scalar> Assign<F> for OfShares<'_, F> {
         self.deal.width
     }
 
-    fn descends(&self) -> bool {
-        self.deal.descends()
+    fn is_compact(&self) -> bool {
+        self.deal.is_compact()
     }
 
     fn assign(
@@ -207,7 +208,7 @@ impl<F: Scalar> Assign<F> for RawScores<'_, F> {
         space: &mut Space<F>,
     ) -> Result<()> {
         let k = self.scorer.n_components();
-        space.sink.reset(out.log_normalizers.len(), k, k, None, false);
+        space.sink.reset(out.log_normalizers.len(), k, k, None, false, false);
         let block = Block { rows, leads: &[] };
         units.score(self.scorer, listed.units, block, None, &mut space.sink, &mut space.scratch);
         out.log_normalizers.fill(0.0);

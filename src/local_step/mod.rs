@@ -9,6 +9,7 @@ mod assign;
 mod bounds;
 mod gather;
 mod order;
+mod pairs;
 mod state;
 mod tap;
 mod units;
@@ -26,15 +27,16 @@ use crate::scoring::{PairBounds, Scratch};
 use crate::simd::Scalar;
 use crate::suffstats::Summary;
 
+use accumulate::ChunkUnits;
 pub use accumulate::pair_gap;
-use accumulate::{ChunkUnits, Pairs};
 pub use assign::{Assign, BlockMut, ByScore, FromLabels, FromPairs, FromTable, Listed, OfShares, OneEach, RawScores};
 pub use bounds::Bounds;
 use bounds::Known;
 pub use gather::Gather;
 use order::{Order, Places};
+use pairs::{Pairs, Sorting};
 pub use state::{LocalState, Memory};
-pub use tap::{Chunk, Tap};
+pub use tap::{Chunk, OwnOrder, Tap};
 pub use units::{Read, Units};
 
 /// Rows scored together: they and one band of products stay in the second-level cache.
@@ -149,8 +151,8 @@ impl<F: Scalar> LocalStep<'_, F> {
             leaders.resize(if state.is_some() { range.len() } else { 0 }, 0);
             let out = ChunkMut { read: &mut read, responsibilities: &mut responsibilities, leaders: &mut leaders };
             evaluated += self.assign_chunk(units, &order, out, known.as_ref(), &mut values)?;
-            // Only taps and gaps need responsibilities in the order of rows; sums find them where they are.
-            let is_restored = !taps.is_empty() || self.keep == Keep::SummaryAndGaps;
+            // Most taps need responsibilities in the order of rows; sums find them where they are.
+            let is_restored = taps.iter().any(|tap| tap.needs_order());
             if is_restored {
                 order.restore(&mut responsibilities, &mut scored);
             }
@@ -159,13 +161,15 @@ impl<F: Scalar> LocalStep<'_, F> {
             let masses = units.masses(&list);
             let of_unit = |(unit, mass): (usize, &f64)| mass * responsibilities.log_normalizers[places.of(unit)];
             log_normalizer += masses.iter().enumerate().map(of_unit).sum::<f64>();
-            tap::show(taps, units, &list, &responsibilities)?;
+            tap::show(taps, units, &list, &responsibilities, places)?;
             if self.keep != Keep::Nothing {
-                pairs.sort(&responsibilities, places, &order, &masses, n_columns, self.assign.descends());
+                let (responsibilities, order, masses) = (&responsibilities, &order, &masses);
+                let is_compact = self.assign.is_compact();
+                pairs.sort(Sorting { responsibilities, places, order, masses, k: n_columns, is_compact });
                 let mut numbers = Vec::new();
                 let rows = units.rows(&order.units, &read, &mut numbers);
-                let chunk = ChunkUnits { units, first: range.start as u32, rows, order: &order, places };
-                accumulate::accumulate(self, chunk, &masses, &responsibilities, &pairs, &mut summary)?;
+                let chunk = ChunkUnits { units, first: range.start as u32, rows, order, places };
+                accumulate::accumulate(self, chunk, masses, responsibilities, &pairs, &mut summary)?;
             }
             if let Some(state) = state.as_deref_mut() {
                 for (&unit, &leader) in order.units.iter().zip(&leaders) {
@@ -196,7 +200,7 @@ impl<F: Scalar> LocalStep<'_, F> {
             None => BLOCK,
         };
         let ChunkMut { read, responsibilities, leaders } = out;
-        let (n_values, width, descends) = (units.n_values(), responsibilities.width, self.assign.descends());
+        let (n_values, width, is_compact) = (units.n_values(), responsibilities.width, self.assign.is_compact());
         let origin: Vec<F> = self.likelihood.origin().iter().map(|&value| F::from_f64(value)).collect();
         let outs = responsibilities
             .components
@@ -235,7 +239,7 @@ impl<F: Scalar> LocalStep<'_, F> {
                 self.assign.assign(units, listed, rows, out, space)?;
                 let pairs = components.chunks_exact(width).zip(values_of.chunks_exact(width));
                 for (leader, (components, values)) in leaders.iter_mut().zip(pairs) {
-                    *leader = if descends { components[0] } else { best_of(components, values) };
+                    *leader = if is_compact { components[0] } else { best_of(components, values) };
                 }
                 Ok(())
             },

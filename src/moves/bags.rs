@@ -7,7 +7,9 @@ use serde::{Deserialize, Serialize};
 
 use crate::component::ComponentId;
 use crate::data::Sample;
+use crate::moves::seen::Grouped;
 use crate::moves::{Move, Visited};
+use crate::parallel::{map, map_all};
 use crate::rng::key;
 use crate::simd::Scalar;
 
@@ -64,9 +66,9 @@ impl Bag {
         }
     }
 
-    /// The `max_rows` rows with the smallest keys.
+    /// The `max_rows` rows with the smallest keys, by key where there are as many.
     pub fn smallest(&self, max_rows: usize) -> Cow<'_, Self> {
-        if self.keys.len() <= max_rows {
+        if self.keys.len() < max_rows {
             return Cow::Borrowed(self);
         }
         let mut order: Vec<usize> = (0..self.keys.len()).collect();
@@ -82,30 +84,95 @@ impl Bag {
     }
 }
 
+/// The smallest keys that one pass has seen: rows with larger ones are in no bag at its end and need not be copied.
+#[derive(Debug, Default)]
+pub(super) struct SmallestKeys {
+    /// Of which plan.
+    version: u64,
+    /// By component or part, at most as many as it may have rows.
+    keys: HashMap<ComponentId, Vec<u64>>,
+}
+
+impl SmallestKeys {
+    /// The largest key that can still be among those of a component.
+    fn limit(&self, id: ComponentId, max_rows: usize) -> u64 {
+        let all = self.keys.get(&id).filter(|keys| keys.len() == max_rows);
+        all.and_then(|keys| keys.iter().max().copied()).unwrap_or(u64::MAX)
+    }
+}
+
+/// A row with its key.
+type Keyed = (u64, u32);
+
 /// Copies rows of every component that the plan names, and of every part.
-pub(super) fn collect<F: Scalar>(visited: &Visited<'_, F>) -> BTreeMap<ComponentId, Bag> {
-    let (look, seen) = (visited.look, visited.look.seen);
+pub(super) fn collect<F: Scalar>(visited: &Visited<'_, F>, smallest: &mut SmallestKeys) -> BTreeMap<ComponentId, Bag> {
+    let (look, dealt) = (visited.look, &visited.dealt);
     let Some(wanted) = &look.plan.collect else { return BTreeMap::new() };
-    let parts = look.plan.proposals.iter().flat_map(|proposal| &proposal.parts.ids);
-    let mut rows: HashMap<ComponentId, Vec<(u64, u32)>> =
-        wanted.ids.iter().chain(parts).map(|&id| (id, Vec::new())).collect();
-    for (at, (label, &value)) in visited.dealt.labels.iter().zip(&seen.values).enumerate() {
-        if value > wanted.threshold
-            && let Some(list) = rows.get_mut(label)
-        {
-            let unit = seen.units[at / seen.width];
-            list.push((key(wanted.seed, [look.batch as u64, u64::from(unit)]), unit));
+    if smallest.version != look.plan.version {
+        *smallest = SmallestKeys { version: look.plan.version, keys: HashMap::new() };
+    }
+    let key_of = |unit: u32| key(wanted.seed, [look.batch as u64, u64::from(unit)]);
+    // Of targets their parts are wanted.
+    let mut limits = vec![None; look.ids.len() + 1];
+    for id in &wanted.ids {
+        if let Some(&place) = visited.places.get(id).filter(|place| dealt.target(**place).is_none()) {
+            limits[place as usize] = Some(smallest.limit(*id, wanted.max_rows));
         }
     }
-    let filled = rows.into_iter().filter(|(_, list)| !list.is_empty());
-    filled
-        .map(|(id, mut list)| {
-            list.sort_unstable();
-            list.truncate(wanted.max_rows);
-            let (keys, own): (Vec<_>, Vec<_>) = list.into_iter().unzip();
-            let mut rows = Sample::default();
-            look.units.copy_into(&own, &mut rows);
-            (id, Bag { rows, keys })
-        })
-        .collect()
+    let blocks = look.seen.blocks();
+    let by_block = map(blocks.len(), |at| {
+        let mut entries: Vec<(usize, Keyed)> = Vec::new();
+        for (unit, components, values) in blocks[at].units() {
+            for (&component, _) in components.iter().zip(values).filter(|(_, value)| **value > wanted.threshold) {
+                if let Some(limit) = limits[component as usize] {
+                    let key = key_of(unit as u32);
+                    if key <= limit {
+                        entries.push((component as usize, (key, unit as u32)));
+                    }
+                }
+            }
+        }
+        Grouped::new(&entries, limits.len())
+    });
+    let whole = (0..look.ids.len()).filter(|&place| limits[place].is_some());
+    let whole = map_all(whole.collect(), |place| {
+        let rows = by_block.iter().flat_map(|block| block.of(place)).copied();
+        vec![(look.ids[place], rows.collect::<Vec<Keyed>>())]
+    });
+    let parts = map_all(look.plan.proposals.iter().zip(&dealt.lists).collect(), |(proposal, lists)| {
+        let ids = &proposal.parts.ids;
+        let mut rows: BTreeMap<ComponentId, Vec<Keyed>> = BTreeMap::new();
+        for list in lists {
+            for (at, &unit) in list.units.iter().enumerate().filter(|(at, _)| list.shares[*at] > wanted.threshold) {
+                rows.entry(list.best(at, ids)).or_default().push((key_of(unit), unit));
+            }
+        }
+        rows.into_iter().collect()
+    });
+    let lists: Vec<_> = whole.into_iter().chain(parts).flatten().filter(|(_, rows)| !rows.is_empty()).collect();
+    let bags = map_all(lists, |(id, mut rows)| {
+        let mut keys: Vec<u64> = smallest.keys.get(&id).cloned().unwrap_or_default();
+        keys.extend(rows.iter().map(|(key, _)| *key));
+        leave_smallest(&mut keys, wanted.max_rows);
+        let limit = keys.iter().max().copied().unwrap_or(0);
+        rows.retain(|(key, _)| *key <= limit);
+        rows.sort_unstable();
+        let (own, units): (Vec<_>, Vec<_>) = rows.into_iter().unzip();
+        let mut rows = Sample::default();
+        look.units.copy_into(&units, &mut rows);
+        (id, keys, Bag { rows, keys: own })
+    });
+    let mut collected = BTreeMap::new();
+    for (id, keys, bag) in bags {
+        smallest.keys.insert(id, keys);
+        collected.insert(id, bag);
+    }
+    collected
+}
+
+fn leave_smallest(keys: &mut Vec<u64>, number: usize) {
+    if keys.len() > number {
+        keys.select_nth_unstable(number);
+        keys.truncate(number);
+    }
 }

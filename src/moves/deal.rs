@@ -11,9 +11,10 @@ use std::collections::HashMap;
 use crate::component::ComponentId;
 use crate::error::Result;
 use crate::local_step::{ByScore, Keep, LocalStep, OfShares};
-use crate::moves::look::TAIL;
-use crate::moves::{Look, Seen};
-use crate::parallel::try_map;
+use crate::moves::refit::RowPairs;
+use crate::moves::seen::Grouped;
+use crate::moves::{Look, Plan};
+use crate::parallel::{map, try_map};
 use crate::responsibilities::Sparsity;
 use crate::scoring::Scorer;
 use crate::simd::Scalar;
@@ -32,14 +33,51 @@ pub(super) fn most_parts(sparsity: Sparsity) -> usize {
 pub(super) struct Dealt {
     /// By proposal.
     pub parts: Vec<Summary>,
-    /// By pair of the visit its component, or the part that has most of it.
-    pub labels: Vec<ComponentId>,
-    /// By pair that two parts share: the responsibility of each. Only where moves look for something of their own.
-    pub halves: HashMap<usize, [(ComponentId, f64); 2]>,
+    /// By proposal, the units of its target: those without a free slot, and those with one.
+    pub lists: Vec<[List; 2]>,
+    /// By position of a component, the proposal that it is the target of.
+    targets: Vec<Option<usize>>,
 }
 
-/// Pairs of a visit that are dealt to the parts of one proposal: those of rows without a free slot, and those with one.
-type PairLists = [Vec<usize>; 2];
+/// Units whose responsibilities for a target are dealt to its parts.
+#[derive(Default)]
+pub(super) struct List {
+    /// Their numbers, ascending.
+    pub units: Vec<u32>,
+    /// What they have of the target.
+    pub shares: Vec<f64>,
+    dealt: RowPairs,
+}
+
+impl Dealt {
+    /// The proposal that a component is the target of.
+    pub fn target(&self, component: u32) -> Option<usize> {
+        self.targets.get(component as usize).copied().flatten()
+    }
+
+    /// What a unit has of the parts of a proposal.
+    pub fn pairs(&self, plan: &Plan, proposal: usize, unit: u32) -> impl Iterator<Item = (ComponentId, f64)> {
+        let ids = &plan.proposals[proposal].parts.ids;
+        let places = self.lists[proposal].iter().find_map(|list| Some((list, list.units.binary_search(&unit).ok()?)));
+        places.into_iter().flat_map(|(list, at)| list.pairs(at, ids))
+    }
+}
+
+impl List {
+    /// The part that has most of the `at`-th unit.
+    pub fn best(&self, at: usize, parts: &[ComponentId]) -> ComponentId {
+        let (components, values) = self.dealt.row(at);
+        parts[components[usize::from(values.len() > 1 && values[1] > values[0])] as usize]
+    }
+
+    /// What parts have of the `at`-th unit: all of its share, if it is one.
+    fn pairs(&self, at: usize, parts: &[ComponentId]) -> impl Iterator<Item = (ComponentId, f64)> {
+        let (components, values) = self.dealt.row(at);
+        let is_one = values.iter().filter(|value| **value > 0.0).count() < 2;
+        let pairs = components.iter().zip(values).filter(|(_, value)| **value > 0.0);
+        pairs.map(move |(&k, &value)| (parts[k as usize], if is_one { self.shares[at] } else { value }))
+    }
+}
 
 /// Deals each target's responsibilities to its parts (mathematics 4.6.2).
 pub(super) fn deal<F: Scalar>(
@@ -48,85 +86,70 @@ pub(super) fn deal<F: Scalar>(
     places: &HashMap<ComponentId, u32>,
 ) -> Result<Dealt> {
     let proposals = &look.plan.proposals;
-    let lists = lists(look, places);
-    let dealt = try_map(proposals.len(), |at| {
-        let [hard, soft] = &lists[at];
-        let (mut summary, one) = deal_one(look, scorers, at, hard, 1)?;
-        let (divided, two) = deal_one(look, scorers, at, soft, most_parts(look.sparsity))?;
-        summary.add(&divided)?;
-        Ok((summary, [one, two]))
-    })?;
-
-    let label = |&component: &u32| look.ids.get(component as usize).copied().unwrap_or(TAIL);
-    let mut labels: Vec<ComponentId> = look.seen.components.iter().map(label).collect();
-    let (mut parts, mut halves) = (Vec::with_capacity(dealt.len()), HashMap::new());
-    for ((summary, seen), (lists, proposal)) in dealt.into_iter().zip(lists.iter().zip(proposals)) {
-        for (list, seen) in lists.iter().zip(seen) {
-            let own = seen.components.chunks(seen.width.max(1)).zip(seen.values.chunks(seen.width.max(1)));
-            for (&pair, (components, values)) in list.iter().zip(own) {
-                let id = |slot: usize| proposal.parts.ids[components[slot] as usize];
-                let best = usize::from(values.len() > 1 && values[1] > values[0]);
-                labels[pair] = id(best);
-                if !look.plan.wanted.is_empty() && values.len() > 1 && values[1 - best] > 0.0 {
-                    halves.insert(pair, [0, 1].map(|slot| (id(slot), values[slot])));
-                }
-            }
-        }
-        parts.push(summary);
-    }
-    Ok(Dealt { parts, labels, halves })
-}
-
-/// By proposal, the pairs of its target.
-fn lists<F: Scalar>(look: &Look<'_, F>, places: &HashMap<ComponentId, u32>) -> Vec<PairLists> {
-    let (seen, proposals) = (look.seen, &look.plan.proposals);
-    let mut of_place = vec![usize::MAX; look.ids.len() + 1];
+    let mut targets = vec![None; look.ids.len() + 1];
     for (at, proposal) in proposals.iter().enumerate() {
         if let Some(&place) = places.get(&proposal.target) {
-            of_place[place as usize] = at;
+            targets[place as usize] = Some(at);
         }
     }
-    let mut lists: Vec<PairLists> = vec![Default::default(); proposals.len()];
-    let most = look.sparsity.clamp(usize::MAX);
-    let width = seen.width.max(1);
-    let mut targets = Vec::new();
-    for (row, (components, values)) in seen.components.chunks(width).zip(seen.values.chunks(width)).enumerate() {
-        let own = components.iter().zip(values).enumerate().filter(|(_, (_, value))| **value > 0.0);
-        targets.clear();
-        targets.extend(own.map(|(slot, (&component, _))| (slot, of_place[component as usize])));
-        let room = most.saturating_sub(targets.len());
-        targets.retain(|&(_, at)| at < proposals.len());
-        // Free slots are for the largest responsibilities.
-        targets.sort_by(|a, b| values[b.0].total_cmp(&values[a.0]).then(a.1.cmp(&b.1)));
-        for (rank, &(slot, at)) in targets.iter().enumerate() {
-            lists[at][usize::from(rank < room)].push(row * width + slot);
-        }
-    }
-    lists
+    let blocks = list(look, &targets);
+    let dealt = try_map(proposals.len(), |at| {
+        let one = |soft: usize, width: usize| {
+            let of_blocks = || blocks.iter().flat_map(|block| block.of(2 * at + soft));
+            let (units, shares) = of_blocks().copied().unzip();
+            deal_one(look, scorers[at].as_ref(), at, List { units, shares, ..List::default() }, width)
+        };
+        let ((mut summary, hard), (divided, soft)) = (one(0, 1)?, one(1, most_parts(look.sparsity))?);
+        summary.add(&divided)?;
+        Ok((summary, [hard, soft]))
+    })?;
+    let (parts, lists) = dealt.into_iter().unzip();
+    Ok(Dealt { parts, lists, targets })
 }
 
-/// What the parts of the proposal at `at` have of the listed pairs, each pair dealt to `width` parts.
+/// By block and by twice the proposal, units and their responsibilities for the target: those of units without a free
+/// slot, and behind them those with one.
+fn list<F: Scalar>(look: &Look<'_, F>, targets: &[Option<usize>]) -> Vec<Grouped<(u32, f64)>> {
+    let n_proposals = look.plan.proposals.len();
+    let blocks = if n_proposals == 0 { &[] } else { look.seen.blocks() };
+    let most = look.sparsity.clamp(usize::MAX);
+    map(blocks.len(), |at| {
+        let (mut entries, mut own) = (Vec::new(), Vec::new());
+        for (unit, components, values) in blocks[at].units() {
+            let all = components.iter().zip(values);
+            own.clear();
+            own.extend(all.filter_map(|(&component, &value)| Some((targets[component as usize]?, value))));
+            let room = most.saturating_sub(values.len());
+            // Free slots are for the largest responsibilities.
+            if own.len() > room {
+                own.sort_by(|a, b| b.1.total_cmp(&a.1).then(a.0.cmp(&b.0)));
+            }
+            let ranked = own.iter().enumerate();
+            entries
+                .extend(ranked.map(|(rank, &(at, value))| (2 * at + usize::from(rank < room), (unit as u32, value))));
+        }
+        Grouped::new(&entries, 2 * n_proposals)
+    })
+}
+
+/// What the parts of the proposal at `at` have of the listed units, each dealt to `width` parts.
 fn deal_one<F: Scalar>(
     look: &Look<'_, F>,
-    scorers: &[Box<dyn Scorer<F>>],
+    scorer: &dyn Scorer<F>,
     at: usize,
-    list: &[usize],
+    list: List,
     width: usize,
-) -> Result<(Summary, Seen)> {
-    let seen = look.seen;
-    let rows: Vec<u32> = list.iter().map(|&pair| seen.units[pair / seen.width]).collect();
-    let shares: Vec<f64> = list.iter().map(|&pair| seen.values[pair]).collect();
-    let scorer = scorers[at].as_ref();
+) -> Result<(Summary, List)> {
     let width = width.min(scorer.n_components());
     let deal = ByScore { scorer, tail: None, width, margin: Some(MARGIN), abandon: true, row_terms: false };
     let step = LocalStep {
         likelihood: look.model.likelihood.as_ref(),
         ids: &look.plan.proposals[at].parts.ids,
-        assign: &OfShares { deal, shares: &shares },
+        assign: &OfShares { deal, shares: &list.shares },
         keep: Keep::SummaryAndGaps,
         cancel: look.cancel,
     };
-    let mut dealt = Seen::default();
-    let outcome = step.run(look.units.select(&rows).as_ref(), None, &mut [&mut dealt])?;
-    Ok((outcome.summary, dealt))
+    let mut dealt = RowPairs::default();
+    let outcome = step.run(look.units.select(&list.units).as_ref(), None, &mut [&mut dealt])?;
+    Ok((outcome.summary, List { dealt, ..list }))
 }

@@ -80,10 +80,11 @@ impl<F: Scalar> Planning<'_, '_, F> {
             let (id, k, start) = chosen[at];
             let seed = key(self.pass as u64, [u64::from(id.0)]);
             let mut generator = stream(round.seed, Purpose::Creation, seed);
-            creation.parts(k, &self.bags[&id].smallest(max_rows), start, &mut generator)
+            let rows = self.bags[&id].smallest(max_rows);
+            let mass: f64 = rows.rows.masses().iter().sum();
+            Ok((creation.parts(k, &rows, start, &mut generator)?, mass))
         })?;
-        for (&(target, k, _), parts) in chosen.iter().zip(created) {
-            let mass: f64 = self.bags[&target].rows.masses().iter().sum();
+        for (&(target, k, _), (parts, mass)) in chosen.iter().zip(created) {
             let thorough = mass >= ALL * total.counts[k];
             if let Some(parts) = parts {
                 self.plan.proposals.push(Proposal { kind: kind.clone(), target, parts, thorough });

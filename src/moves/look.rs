@@ -1,45 +1,20 @@
 //! What a visit does for moves beside its local step. It all hangs on the responsibilities of this very visit, which is
 //! why sums over the batches of a pass are exact at its end.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::HashMap;
 
 use crate::component::ComponentId;
 use crate::error::{Error, Result};
-use crate::local_step::{Chunk, Tap, Units};
+use crate::local_step::Units;
 use crate::model::Model;
+use crate::moves::bags::SmallestKeys;
 use crate::moves::deal::{Dealt, deal};
-use crate::moves::{Findings, Move, Moves, Payloads, Plan, bags, gaps};
+use crate::moves::{Findings, Move, Moves, Payloads, Plan, Seen, bags, gaps};
 use crate::parallel::{Cancel, try_map};
 use crate::responsibilities::Sparsity;
 use crate::scoring::Scorer;
 use crate::simd::Scalar;
 use crate::suffstats::Summary;
-
-/// What stands for the tail among labels.
-pub(super) const TAIL: ComponentId = ComponentId(u32::MAX);
-
-/// All responsibilities of a local step.
-#[derive(Default)]
-pub struct Seen {
-    /// The units.
-    pub units: Vec<u32>,
-    /// Pairs of a unit.
-    pub width: usize,
-    /// By pair, the position of the component; the tail comes after all of them.
-    pub components: Vec<u32>,
-    /// By pair, the responsibility; 0 where a unit has fewer components.
-    pub values: Vec<f64>,
-}
-
-impl Tap for Seen {
-    fn observe(&mut self, chunk: &Chunk<'_>) -> Result<()> {
-        self.units.extend_from_slice(chunk.units);
-        self.width = chunk.responsibilities.width;
-        self.components.extend_from_slice(&chunk.responsibilities.components);
-        self.values.extend_from_slice(&chunk.responsibilities.values);
-        Ok(())
-    }
-}
 
 /// A visit, and what to look for in it.
 pub struct Look<'a, F: Scalar> {
@@ -71,17 +46,14 @@ pub struct Visited<'a, F: Scalar> {
 }
 
 impl<F: Scalar> Visited<'_, F> {
-    /// The responsibilities of the `at`-th unit seen, of parts in the place of targets. The tail is not among them.
-    pub fn responsibilities(&self, at: usize) -> Vec<(ComponentId, f64)> {
-        let (seen, dealt) = (self.look.seen, &self.dealt);
-        let mut pairs = Vec::with_capacity(seen.width);
-        for pair in at * seen.width..(at + 1) * seen.width {
-            match dealt.halves.get(&pair) {
-                Some(halves) => pairs.extend(halves),
-                None if seen.values[pair] > 0.0 && dealt.labels[pair] != TAIL => {
-                    pairs.push((dealt.labels[pair], seen.values[pair]));
-                }
-                None => {}
+    /// The responsibilities of a unit, of parts in the place of targets. The tail is not among them.
+    pub fn responsibilities(&self, unit: usize) -> Vec<(ComponentId, f64)> {
+        let mut pairs = Vec::new();
+        for (component, value) in self.look.seen.pairs(unit) {
+            let Some(&id) = self.look.ids.get(component as usize) else { continue };
+            match self.dealt.target(component) {
+                Some(proposal) => pairs.extend(self.dealt.pairs(self.look.plan, proposal, unit as u32)),
+                None => pairs.push((id, value)),
             }
         }
         pairs
@@ -100,11 +72,13 @@ pub struct Finder<'a, F: Scalar> {
     others: &'a [&'a dyn Move<F>],
     /// Of the last plan.
     packed: Option<Packed<F>>,
+    /// Of the pass.
+    smallest: SmallestKeys,
 }
 
 impl<F: Scalar> Default for Finder<'_, F> {
     fn default() -> Self {
-        Self { registered: Moves::all(), others: &[], packed: None }
+        Self { registered: Moves::all(), others: &[], packed: None, smallest: SmallestKeys::default() }
     }
 }
 
@@ -124,9 +98,9 @@ impl<'a, F: Scalar> Finder<'a, F> {
         let dealt = deal(look, scorers, &places)?;
         let mut visited = Visited { look, places, dealt };
         if !look.plan.pairs.is_empty() {
-            summary.gaps = gaps::gaps(&visited);
+            summary.gaps = gaps::gaps(&visited)?;
         }
-        let bags = if look.plan.collect.is_some() { bags::collect(&visited) } else { BTreeMap::new() };
+        let bags = bags::collect(&visited, &mut self.smallest);
         let registered = self.registered.list::<F>();
         let mut own = Payloads::default();
         for (kind, wanted) in &look.plan.wanted.0 {

@@ -29,6 +29,7 @@ mod planning;
 mod refit;
 mod round;
 mod seeding;
+mod seen;
 mod settling;
 mod state;
 
@@ -42,13 +43,14 @@ use crate::simd::Scalar;
 pub use bags::{Bag, Collect, Subsample};
 pub use judge::{Judge, Part, is_gain};
 pub use kinds::*;
-pub use look::{Finder, Look, Seen, Visited};
+pub use look::{Finder, Look, Visited};
 pub use memory::Failures;
 pub use payload::{Content, Payload, Payloads};
 pub use plan::{Findings, Found, Plan, Proposal};
 pub use planning::Planning;
 pub use refit::RowCopies;
 pub use round::Round;
+pub use seen::Seen;
 pub use settling::Settling;
 pub use state::{MoveState, RunShape};
 

@@ -17,7 +17,7 @@ use crate::local_step::{Assign, ByScore, Chunk, FromPairs, Keep, LocalStep, OfSh
 use crate::memo::Memo;
 use crate::model::Model;
 use crate::moves::{Judge, Visited, is_gain};
-use crate::parallel::{Cancel, try_map};
+use crate::parallel::{Cancel, map, try_map};
 use crate::responsibilities::Sparsity;
 use crate::simd::Scalar;
 use crate::suffstats::Summary;
@@ -42,13 +42,12 @@ pub struct RowCopies {
 
 impl RowCopies {
     /// Copies of the listed units of a visit.
-    pub(super) fn of<F: Scalar>(visited: &Visited<'_, F>, list: &[usize]) -> Self {
+    pub(super) fn of<F: Scalar>(visited: &Visited<'_, F>, units: &[u32]) -> Self {
         let look = visited.look;
-        let units: Vec<u32> = list.iter().map(|&at| look.seen.units[at]).collect();
         let mut rows = Sample::default();
-        look.units.copy_into(&units, &mut rows);
-        let responsibilities = list.iter().map(|&at| visited.responsibilities(at)).collect();
-        Self { rows, batches: vec![look.batch as u32; list.len()], responsibilities }
+        look.units.copy_into(units, &mut rows);
+        let responsibilities = map(units.len(), |at| visited.responsibilities(units[at] as usize));
+        Self { rows, batches: vec![look.batch as u32; units.len()], responsibilities }
     }
 
     /// Adds copies of other rows.
@@ -116,13 +115,19 @@ pub(super) enum RefitOutcome {
 
 /// Responsibilities as pairs, `width` a row.
 #[derive(Default)]
-struct RowPairs {
+pub(super) struct RowPairs {
     width: usize,
     components: Vec<u32>,
     values: Vec<f64>,
 }
 
 impl RowPairs {
+    /// The positions of the components of a row, and their responsibilities.
+    pub fn row(&self, row: usize) -> (&[u32], &[f64]) {
+        let own = row * self.width..(row + 1) * self.width;
+        (&self.components[own.clone()], &self.values[own])
+    }
+
     fn assign(&self) -> FromPairs<'_> {
         FromPairs { width: self.width, components: &self.components, values: &self.values }
     }

@@ -11,7 +11,7 @@ use crate::moves::{
     Bag, Failures, Findings, Judge, Move, MoveKind, MoveState, Plan, Planning, Proposal, Report, RunShape, Settling,
     Subsample,
 };
-use crate::parallel::Cancel;
+use crate::parallel::{Cancel, for_each};
 use crate::responsibilities::Sparsity;
 use crate::simd::Scalar;
 use crate::suffstats::Summary;
@@ -120,10 +120,13 @@ impl<F: Scalar> Round<'_, F> {
         let MoveState { plan, found, .. } = state;
         found.parts.resize(self.n_batches, Vec::new());
         found.parts[batch] = findings.parts;
-        for (id, bag) in findings.bags {
-            let max_rows = plan.collect.as_ref().map_or(0, |collect| collect.max_rows);
-            found.bags.entry(id).or_default().merge(bag, max_rows);
+        let max_rows = plan.collect.as_ref().map_or(0, |collect| collect.max_rows);
+        let mut bags = findings.bags;
+        for id in bags.keys() {
+            found.bags.entry(*id).or_default();
         }
+        let pairs = found.bags.iter_mut().filter_map(|(id, all)| Some((all, bags.remove(id)?)));
+        for_each(pairs.collect(), |(all, bag): (&mut Bag, Bag)| all.merge(bag, max_rows));
         for (kind, payload) in findings.own.0 {
             let one = self.moves.iter().find(|one| one.kind() == kind);
             let (Some(one), Some(wanted)) = (one, plan.wanted.find(&kind)) else { continue };

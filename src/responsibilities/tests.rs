@@ -2,7 +2,10 @@
 
 use proptest::prelude::*;
 
+use pulp::{Simd, WithSimd};
+
 use super::*;
+use crate::simd::{Instructions, Scalar};
 
 struct Offers<'a>(&'a mut TopL<f64>, &'a [Vec<f64>]);
 
@@ -21,9 +24,15 @@ impl WithSimd for Offers<'_> {
     }
 }
 
-fn try_select(set: Instructions, scores: &[Vec<f64>], width: usize) -> std::result::Result<Responsibilities, usize> {
+fn try_select(
+    set: Instructions,
+    scores: &[Vec<f64>],
+    width: usize,
+    margin: Option<f64>,
+    sorts: bool,
+) -> std::result::Result<Responsibilities, usize> {
     let mut sink = TopL::default();
-    sink.reset(scores.len(), width, scores[0].len(), None, true);
+    sink.reset(scores.len(), width, scores[0].len(), margin, true, sorts);
     set.run(Offers(&mut sink, scores));
     let mut out = Responsibilities::zeros(scores.len(), width);
     sink.normalize(&mut out.components, &mut out.values, &mut out.log_normalizers)?;
@@ -31,19 +40,21 @@ fn try_select(set: Instructions, scores: &[Vec<f64>], width: usize) -> std::resu
 }
 
 /// The same with every instruction set.
-fn select(scores: &[Vec<f64>], width: usize) -> Responsibilities {
-    let found = try_select(Instructions::Portable, scores, width).expect("finite");
+fn select(scores: &[Vec<f64>], width: usize, margin: Option<f64>, sorts: bool) -> Responsibilities {
+    let found = try_select(Instructions::Portable, scores, width, margin, sorts).expect("finite");
     for set in Instructions::available() {
-        assert_eq!(try_select(set, scores, width).as_ref(), Ok(&found), "{set:?}");
+        assert_eq!(try_select(set, scores, width, margin, sorts).as_ref(), Ok(&found), "{set:?}");
     }
     found
 }
 
 /// The same by sorting: the plain way that the sink must agree with.
-fn by_sorting(row: &[f64], width: usize) -> (Vec<(u32, f64)>, f64) {
+fn by_sorting(row: &[f64], width: usize, margin: Option<f64>) -> (Vec<(u32, f64)>, f64) {
     let mut order: Vec<usize> = (0..row.len()).collect();
     order.sort_by(|&a, &b| row[b].partial_cmp(&row[a]).expect("finite").then(a.cmp(&b)));
     order.truncate(width);
+    let best = row[order[0]];
+    order.retain(|&k| row[k] >= best - margin.unwrap_or(f64::INFINITY));
     let total: f64 = order.iter().map(|&k| (row[k] - row[order[0]]).exp()).sum();
     let mut pairs: Vec<_> = order.iter().map(|&k| (k as u32, (row[k] - row[order[0]]).exp() / total)).collect();
     pairs.sort_by_key(|pair| pair.0);
@@ -53,26 +64,35 @@ fn by_sorting(row: &[f64], width: usize) -> (Vec<(u32, f64)>, f64) {
 proptest! {
     #[test]
     fn the_sink_keeps_what_sorting_keeps(
-        scores in (1_usize..11).prop_flat_map(|k| prop::collection::vec(
+        scores in (1_usize..24).prop_flat_map(|k| prop::collection::vec(
             prop::collection::vec((-4_i32..4).prop_map(|x| f64::from(x) * 0.7), k), 1..30)),
-        width in 1_usize..11,
+        width in 1_usize..24,
+        margin in prop_oneof![Just(None), Just(Some(600.0)), Just(Some(20.0)), Just(Some(2.0)), Just(Some(0.0))],
+        sorts in any::<bool>(),
     ) {
         // Few distinct values, so that ties are common.
-        let width = width.min(scores[0].len());
-        let found = select(&scores, width);
+        let k = scores[0].len();
+        let width = width.min(k);
+        let found = select(&scores, width, margin, sorts);
         for (unit, row) in scores.iter().enumerate() {
-            let (pairs, log_normalizer) = by_sorting(row, width);
+            let (pairs, log_normalizer) = by_sorting(row, width, margin);
             let slots = unit * width..(unit + 1) * width;
+            let values = &found.values[slots.clone()];
             let mut ours: Vec<_> =
-                slots.map(|slot| (found.components[slot], found.values[slot])).collect();
+                slots.map(|slot| (found.components[slot], found.values[slot])).filter(|pair| pair.1 > 0.0).collect();
+            let best = (0..row.len()).fold(0, |a, b| if row[b] > row[a] { b } else { a });
+            prop_assert_eq!(found.best(unit) as usize, best);
+            if TopL::<f64>::is_compact(width, k, margin) {
+                prop_assert_eq!(ours[0].0 as usize, best);
+                prop_assert!(values[ours.len()..].iter().all(|&value| value == 0.0));
+            }
             ours.sort_by_key(|pair| pair.0);
+            prop_assert_eq!(ours.len(), pairs.len());
             for (mine, theirs) in ours.iter().zip(&pairs) {
                 prop_assert_eq!(mine.0, theirs.0);
                 prop_assert!((mine.1 - theirs.1).abs() < 1e-14);
             }
             prop_assert!((found.log_normalizers[unit] - log_normalizer).abs() < 1e-13);
-            let best = (0..row.len()).fold(0, |a, b| if row[b] > row[a] { b } else { a });
-            prop_assert_eq!(found.best(unit) as usize, best);
         }
     }
 
@@ -89,16 +109,16 @@ proptest! {
             .filter(|mask| mask.count_ones() as usize <= width)
             .map(value)
             .fold(f64::NEG_INFINITY, f64::max);
-        let found = select(std::slice::from_ref(&row), width);
+        let found = select(std::slice::from_ref(&row), width, None, false);
         prop_assert!((found.log_normalizers[0] - best).abs() < 1e-12);
     }
 }
 
 #[test]
 fn a_row_without_a_finite_weight_is_reported() {
-    for width in [1, 2] {
+    for (width, margin) in [(1, None), (2, None), (2, Some(20.0))] {
         let scores = [vec![0.0, 0.0], vec![f64::NAN, f64::NEG_INFINITY], vec![1.0, 1.0]];
-        assert_eq!(try_select(Instructions::widest(), &scores, width), Err(1));
+        assert_eq!(try_select(Instructions::widest(), &scores, width, margin, false), Err(1));
     }
 }
 

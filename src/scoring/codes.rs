@@ -136,7 +136,7 @@ mod tests {
         let lines = lines.with_row_terms(RowFunction::new(|row| row.total()));
         let scorer = CodeScorer::new(codes, lines);
         let (mut sink, mut terms) = (TopL::default(), [0.0; 4]);
-        sink.reset(4, 2, 2, None, false);
+        sink.reset(4, 2, 2, None, false, false);
         let block = Block { rows: RowBlock::Dense(&rows), leads: &[] };
         scorer.score_rows(block, None, &mut sink, &mut Scratch::default());
         let mut out = Responsibilities::zeros(4, 2);

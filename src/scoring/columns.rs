@@ -359,7 +359,7 @@ mod tests {
     fn scores<F: Scalar>(scorer: &ColumnScorer<F>, rows: RowBlock<'_, F>, n: usize) -> Vec<f64> {
         let k = scorer.n_components();
         let mut sink = TopL::default();
-        sink.reset(n, k, k, None, false);
+        sink.reset(n, k, k, None, false, false);
         scorer.score_rows(Block { rows, leads: &[] }, None, &mut sink, &mut Scratch::default());
         let mut out = Responsibilities::zeros(n, k);
         sink.normalize(&mut out.components, &mut out.values, &mut out.log_normalizers).expect("finite");

@@ -234,7 +234,7 @@ mod tests {
     ) -> (Responsibilities, usize) {
         let n = block.rows.dense().len() / scorer.factors.dimension();
         let mut sink = TopL::default();
-        sink.reset(n, width, scorer.n_components(), margin, true);
+        sink.reset(n, width, scorer.n_components(), margin, true, true);
         scorer.score_rows(block, None, &mut sink, &mut Scratch::default());
         let mut out = Responsibilities::zeros(n, width);
         sink.normalize(&mut out.components, &mut out.values, &mut out.log_normalizers).expect("finite");
@@ -276,7 +276,7 @@ mod tests {
                 let block = Block { rows: RowBlock::Dense(&rows), leads: &leads };
                 let (expected, _) = kept(&scorer, block, self.width, Some(self.margin));
                 let mut sink = TopL::default();
-                sink.reset(n, self.width, k, Some(self.margin), true);
+                sink.reset(n, self.width, k, Some(self.margin), true, true);
                 let bounds = PairBounds { values: &mut values, drifts: &drifts };
                 scorer.score_rows(block, Some(bounds), &mut sink, &mut Scratch::default());
                 let mut found = Responsibilities::zeros(n, self.width);
@@ -357,7 +357,7 @@ mod tests {
             for set in Instructions::available() {
                 let scorer = QuadraticScorer::<f64>::with_instructions(set, d, components.clone(), None);
                 let mut all = TopL::default();
-                all.reset(n, k, k, None, false);
+                all.reset(n, k, k, None, false, false);
                 let block = Block { rows: RowBlock::Dense(&rows), leads: &[] };
                 scorer.score_rows(block, None, &mut all, &mut Scratch::default());
                 let block = Block { rows: RowBlock::Dense(&rows), leads: &leads };

@@ -41,6 +41,17 @@ def test_constant_columns_change_nothing(own: type, n_constant: int) -> None:
     assert (fit.sample(20)[:, 1] == -1.5).all()
 
 
+@pytest.mark.parametrize("row", [[3.0, 3.0], [0.0, -2.0, 5.0]])
+def test_equal_rows_have_one_direction_about_zero(row: list[float]) -> None:
+    rows = np.tile(row, (40, 1))
+    first = int(np.flatnonzero(row)[0])
+    fit, alone = fitted(rows, sb.ZeroMeanGaussian()), fitted(rows[:, [first]], sb.ZeroMeanGaussian())
+    assert (fit.support.rank, fit.support.dependent) == (1, ())
+    assert fit.support.constant == tuple(j for j in range(len(row)) if j != first)
+    assert fit.elbo == pytest.approx(alone.elbo, rel=1e-12)
+    np.testing.assert_allclose(fit.log_predictive(rows), alone.log_predictive(rows[:, [first]]), rtol=1e-12)
+
+
 def test_copies_change_nothing_but_the_volume() -> None:
     rows = blobs()
     plain = sb.fit(FULL, rows, progress=False)

@@ -11,6 +11,7 @@ use crate::component::ComponentId;
 use crate::error::Result;
 use crate::moves::refit::{MAX_ROWS, Refit, RefitOutcome};
 use crate::moves::{Move, MoveKind, MoveState, Payload, Planning, Report, RowCopies, RunShape, Settling, Visited};
+use crate::parallel::map;
 use crate::parameters::Parameters;
 use crate::registry::{DefaultValue, Entry, Parameter, ParameterKind};
 use crate::simd::Scalar;
@@ -34,21 +35,26 @@ type Candidates = Vec<ComponentId>;
 pub struct CandidateRows {
     /// The rows.
     pub copies: RowCopies,
+    /// How many each candidate has.
+    pub n_rows: BTreeMap<ComponentId, usize>,
     /// Delete candidates skipped because too many rows share them.
     pub crowded: BTreeSet<ComponentId>,
 }
 
 impl CandidateRows {
-    /// Skips candidates that too many rows share, and drops rows that only they needed.
-    fn drop_crowded(&mut self, candidates: &Candidates) {
-        let n_crowded = self.crowded.len();
-        let mut rows: BTreeMap<ComponentId, usize> = candidates.iter().map(|&id| (id, 0)).collect();
-        for (id, _) in self.copies.responsibilities.iter().flatten() {
-            rows.entry(*id).and_modify(|n| *n += 1);
+    /// Adds what another batch has. Skips candidates that too many rows share, and drops rows that only they needed.
+    fn append(&mut self, other: Self) {
+        self.copies.append(other.copies);
+        for (id, n) in other.n_rows {
+            *self.n_rows.entry(id).or_default() += n;
         }
-        self.crowded.extend(rows.iter().filter(|(_, n)| **n > MAX_ROWS).map(|(id, _)| *id));
+        let n_crowded = self.crowded.len();
+        self.crowded.extend(other.crowded);
+        self.crowded.extend(self.n_rows.iter().filter(|(_, n)| **n > MAX_ROWS).map(|(id, _)| *id));
         if self.crowded.len() > n_crowded {
-            self.copies.keep_rows_of(|id| rows.contains_key(id) && !self.crowded.contains(id));
+            let Self { copies, n_rows, crowded } = self;
+            n_rows.retain(|id, _| !crowded.contains(id));
+            copies.keep_rows_of(|id| n_rows.contains_key(id));
         }
     }
 }
@@ -95,43 +101,43 @@ impl<F: Scalar> Move<F> for Delete {
     }
 
     fn look(&self, wanted: &Payload, visited: &Visited<'_, F>) -> Result<Option<Payload>> {
-        let (look, seen) = (visited.look, visited.look.seen);
-        let mut n_rows = vec![0; look.ids.len() + 1];
-        let pairs = seen.components.iter().zip(&seen.values).filter(|(_, value)| **value > 0.0);
-        pairs.for_each(|(&component, _)| n_rows[component as usize] += 1);
-        let mut is_wanted = vec![false; look.ids.len() + 1];
+        let (n_places, blocks) = (visited.look.ids.len() + 1, visited.look.seen.blocks());
+        let by_block = map(blocks.len(), |at| {
+            let mut n_rows = vec![0; n_places];
+            blocks[at].components.iter().for_each(|&component| n_rows[component as usize] += 1);
+            n_rows
+        });
+        let mut is_wanted = vec![false; n_places];
         let mut found = CandidateRows::default();
         for id in wanted.get::<Candidates>()?.iter() {
             let Some(&place) = visited.places.get(id) else { continue };
-            is_wanted[place as usize] = n_rows[place as usize] <= MAX_ROWS;
-            if !is_wanted[place as usize] {
+            let n_rows = by_block.iter().map(|n_rows| n_rows[place as usize]).sum();
+            is_wanted[place as usize] = n_rows <= MAX_ROWS;
+            if n_rows <= MAX_ROWS {
+                found.n_rows.insert(*id, n_rows);
+            } else {
                 found.crowded.insert(*id);
             }
         }
-        let width = seen.width.max(1);
-        let mut listed = Vec::new();
-        for (at, (components, values)) in seen.components.chunks(width).zip(seen.values.chunks(width)).enumerate() {
-            if components.iter().zip(values).any(|(&component, &value)| value > 0.0 && is_wanted[component as usize]) {
-                listed.push(at);
-            }
-        }
-        found.copies = RowCopies::of(visited, &listed);
+        let listed = map(blocks.len(), |at| {
+            let has_wanted = |components: &[u32]| components.iter().any(|&component| is_wanted[component as usize]);
+            let units = blocks[at].units().filter(|(_, components, _)| has_wanted(components));
+            units.map(|(unit, ..)| unit as u32).collect::<Vec<_>>()
+        });
+        found.copies = RowCopies::of(visited, &listed.concat());
         Ok(Some(Payload::new(found)))
     }
 
-    fn take(&self, wanted: &Payload, found: Option<Payload>, findings: Payload) -> Result<Payload> {
+    fn take(&self, _: &Payload, found: Option<Payload>, findings: Payload) -> Result<Payload> {
         let mut all = found.map_or_else(|| Ok(CandidateRows::default()), Payload::into_value)?;
-        let CandidateRows { copies, crowded } = findings.into_value()?;
-        all.copies.append(copies);
-        all.crowded.extend(crowded);
-        all.drop_crowded(wanted.get::<Candidates>()?.as_ref());
+        all.append(findings.into_value()?);
         Ok(Payload::new(all))
     }
 
     /// Tries the candidates one after another; whatever raises the bound is carried out at once.
     fn settle(&self, settling: &mut Settling<'_, '_, F>) -> Result<Report> {
         let wanted: Candidates = settling.state.plan.wanted.take(&KIND)?;
-        let CandidateRows { mut copies, crowded } = settling.state.found.own.take(&KIND)?;
+        let CandidateRows { mut copies, crowded, .. } = settling.state.found.own.take(&KIND)?;
         copies.resolve(&settling.owner);
         // What parts were proposed for may be tried again at once.
         for target in settling.state.plan.targets() {

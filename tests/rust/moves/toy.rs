@@ -58,7 +58,7 @@ impl<F: Scalar> Move<F> for Fold {
             let ids: Vec<ComponentId> = visited.responsibilities(*at).into_iter().map(|(id, _)| id).collect();
             ids.contains(&a) && ids.contains(&b)
         };
-        let overlap = (0..visited.look.seen.units.len()).filter(has_both).count() as Overlap;
+        let overlap = (0..visited.look.seen.n_units()).filter(has_both).count() as Overlap;
         Ok(Some(Payload::new(overlap)))
     }
 

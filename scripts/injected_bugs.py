@@ -1,0 +1,258 @@
+"""Does the test suite see realistic mistakes? Injects them one at a time and says which test caught which.
+
+A copy of the committed sources gets all mistakes of `BUGS`, each behind a switch, and is built once. Then the tests run
+once without a mistake, which they must pass, and once with each, up to the first failure. So no switch is in what is
+released. A mistake whose place has changed is an error here: bring its text up to date.
+
+python scripts/injected_bugs.py [NUMBER ...] [--folder FOLDER] [--tests PATH ...]
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import re
+import subprocess
+import sys
+import time
+from dataclasses import dataclass
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+SWITCH = "STICKBREAK_INJECTED_BUG"
+
+MODULE = f"""//! Mistakes for `scripts/injected_bugs.py`.
+
+/// Whether this mistake is switched on.
+pub fn is(number: usize) -> bool {{
+    static NUMBER: std::sync::OnceLock<usize> = std::sync::OnceLock::new();
+    let read = || std::env::var("{SWITCH}").ok().and_then(|number| number.parse().ok()).unwrap_or(0);
+    *NUMBER.get_or_init(read) == number
+}}
+"""
+
+
+@dataclass(frozen=True)
+class Bug:
+    """A mistake: `find`, which stands once in `file`, becomes `replace`."""
+
+    number: int
+    what: str
+    file: str
+    find: str
+    replace: str
+
+
+def bug(number: int) -> str:
+    return f"crate::injected::is({number})"
+
+
+BUGS = (
+    Bug(
+        1,
+        "sign of the term of the means in the divergence of a Normal-Wishart",
+        "src/likelihood/normal_wishart.rs",
+        "+ 0.5 * self.dof / prior.inverse_kappa * self",
+        f"+ (if {bug(1)} {{ -0.5 }} else {{ 0.5 }}) * self.dof / prior.inverse_kappa * self",
+    ),
+    Bug(
+        2,
+        "the first pair of every piece after the first is lost",
+        "src/local_step/accumulate.rs",
+        "    for range in blocks(piece.len(), GATHERED) {",
+        f"    let piece = if {bug(2)} && piece.start > 0 {{ piece.start + 1..piece.end }} else {{ piece }};\n"
+        "    for range in blocks(piece.len(), GATHERED) {",
+    ),
+    Bug(
+        3,
+        "the old summary of a batch is not subtracted",
+        "src/memo.rs",
+        "(Some(old), _) => self.total.sub(old)?,",
+        f"(Some(_), _) if {bug(3)} => {{}}\n            (Some(old), _) => self.total.sub(old)?,",
+    ),
+    Bug(
+        4,
+        "digamma of a slightly wrong argument for the weight of the tail",
+        "src/process/tail.rs",
+        "digamma(1.0 + concentration);",
+        f"digamma((if {bug(4)} {{ 1.001 }} else {{ 1.0 }}) + concentration);",
+    ),
+    Bug(
+        5,
+        "the gap of a pair that is merged times 0.9",
+        "src/moves/kinds/merge.rs",
+        "terms[0] - terms[1] - terms[2] - gap,",
+        f"terms[0] - terms[1] - terms[2] - (if {bug(5)} {{ 0.9 }} else {{ 1.0 }}) * gap,",
+    ),
+    Bug(
+        6,
+        "gaps of pairs without the masses of rows",
+        "src/moves/gaps.rs",
+        "*sum += units.mass(unit) * pair_gap(p, q);",
+        f"*sum += (if {bug(6)} {{ 1.0 }} else {{ units.mass(unit) }}) * pair_gap(p, q);",
+    ),
+    Bug(
+        7,
+        "sizes of pieces depend on the number of threads",
+        "src/local_step/accumulate.rs",
+        "blocks(pairs.count(k), PIECE)",
+        f"blocks(pairs.count(k), if {bug(7)} {{ PIECE / rayon::current_num_threads() }} else {{ PIECE }})",
+    ),
+    Bug(
+        8,
+        "drifts are 2 % too short",
+        "src/scoring/drift.rs",
+        "let displacement = later.scale *",
+        f"let displacement = (if {bug(8)} {{ 0.98 }} else {{ 1.0 }}) * later.scale *",
+    ),
+    Bug(
+        9,
+        "missing values of new rows are read as 0",
+        "src/fit/update.rs",
+        "        let started = Instant::now();\n        let n_rows",
+        "        let filled = Filled(rows);\n"
+        f"        let rows: &dyn Rows<F> = if {bug(9)} {{ &filled }} else {{ rows }};\n"
+        "        let started = Instant::now();\n        let n_rows",
+    ),
+    Bug(
+        10,
+        "a run that goes on forgets what moves have tried in vain",
+        "src/fit/position.rs",
+        "        position.seconds = seconds;\n",
+        "        position.seconds = seconds;\n"
+        f"        if {bug(10)} {{\n            position.moves.end_waits();\n        }}\n",
+    ),
+    Bug(
+        11,
+        "the step size is off by one visit",
+        "src/fit/algorithm.rs",
+        "(visit as f64 + 1.0 + delay)",
+        f"(visit as f64 + (if {bug(11)} {{ 2.0 }} else {{ 1.0 }}) + delay)",
+    ),
+    Bug(
+        12,
+        "components are deleted 0.5 nats too early",
+        "src/moves/refit.rs",
+        "    Ok(is_gain(gain, [before",
+        f"    let gain = gain + if {bug(12)} {{ 0.5 }} else {{ 0.0 }};\n    Ok(is_gain(gain, [before",
+    ),
+    Bug(
+        13,
+        "bounds of distances make no allowance for rounding",
+        "src/scoring/bounds.rs",
+        "        let share = (d + 4) as f64 * F::EPSILON.to_f64();\n",
+        f"        if {bug(13)} {{\n            return Self {{ slope: 0.0, intercept: 0.0, share: 0.0 }};\n        }}\n"
+        "        let share = (d + 4) as f64 * F::EPSILON.to_f64();\n",
+    ),
+    Bug(
+        14,
+        "drifts are forgotten where components have another order",
+        "src/local_step/bounds.rs",
+        "column.map_or(Drift::ANY, |at| chunk.drifts[at])",
+        f"column.map_or(Drift::ANY, |at| if {bug(14)} {{ Drift::NONE }} else {{ chunk.drifts[at] }})",
+    ),
+    Bug(
+        15,
+        "k-means++ ignores the masses of rows",
+        "src/init/kmeans.rs",
+        "(0..units.len()).map(|unit| units.mass(unit)).collect();",
+        f"(0..units.len()).map(|unit| if {bug(15)} {{ 1.0 }} else {{ units.mass(unit) }}).collect();",
+    ),
+    Bug(
+        16,
+        "the last batch is one row short",
+        "src/data/batches.rs",
+        "    cut(n, n_batches, b)..cut(n, n_batches, b + 1)\n",
+        f"    let short = usize::from({bug(16)} && b + 1 == n_batches);\n"
+        "    cut(n, n_batches, b)..cut(n, n_batches, b + 1) - short\n",
+    ),
+)
+
+FILLED = """
+/// Rows with 0 for what is missing.
+struct Filled<'a, F>(&'a dyn Rows<F>);
+
+impl<F: Scalar> Rows<F> for Filled<'_, F> {
+    fn n_rows(&self) -> usize {
+        self.0.n_rows()
+    }
+
+    fn n_columns(&self) -> usize {
+        self.0.n_columns()
+    }
+
+    fn read_row(&self, row: usize, out: &mut [F]) {
+        self.0.read_row(row, out);
+        out.iter_mut().filter(|value| value.is_nan()).for_each(|value| *value = F::ZERO);
+    }
+}
+"""
+
+
+def make_copy(folder: Path) -> None:
+    """Puts the committed sources, with all mistakes, into `folder`; what was built there stays."""
+    folder.mkdir(parents=True, exist_ok=True)
+    archive = subprocess.run(["git", "archive", "HEAD"], cwd=ROOT, check=True, capture_output=True).stdout
+    # tar leaves files that are newer than the commit looking old, so that cargo would not build them again.
+    subprocess.run(["tar", "--extract", "--touch"], cwd=folder, check=True, input=archive)
+    texts = {one.file: (folder / one.file).read_text(encoding="utf-8") for one in BUGS}
+    for one in BUGS:
+        if texts[one.file].count(one.find) != 1:
+            raise SystemExit(f"bug {one.number}: its text does not stand once in {one.file}")
+        texts[one.file] = texts[one.file].replace(one.find, one.replace)
+    texts["src/fit/update.rs"] += FILLED
+    texts["src/lib.rs"] = (folder / "src/lib.rs").read_text(encoding="utf-8") + "\nmod injected;\n"
+    texts["src/injected.rs"] = MODULE
+    for name, text in texts.items():
+        (folder / name).write_text(text, encoding="utf-8")
+
+
+def run(command: list[str], folder: Path, number: int = 0) -> subprocess.CompletedProcess[str]:
+    environment = {**os.environ, SWITCH: str(number), "RAYON_NUM_THREADS": "1", "PYO3_BUILD_EXTENSION_MODULE": "1"}
+    environment |= {"PYTHONPATH": str(folder / "python"), "PYO3_PYTHON": sys.executable}
+    # Moves are tried with bounds that panics betray; what counts is that some test fails.
+    return subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, check=False)
+
+
+def first_failure(folder: Path, tests: list[str], number: int) -> str | None:
+    """The first test that fails with a mistake; tests of the core come first."""
+    core = run(["cargo", "test", "--package", "stickbreak"], folder, number)
+    if core.returncode:
+        found = re.search(r"^test (\S+) \.\.\. FAILED", core.stdout, re.MULTILINE)
+        return found.group(1) if found else core.stderr.strip().splitlines()[-1]
+    pytest = [sys.executable, "-m", "pytest", "-q", "-x", "--numprocesses", "auto", "--dist", "loadfile", *tests]
+    package = run(pytest, folder, number)
+    if package.returncode == 0:
+        return None
+    found = re.search(r"^(?:FAILED|ERROR) (\S+)", package.stdout, re.MULTILINE)
+    return found.group(1) if found else package.stdout[-2000:]
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("numbers", nargs="*", type=int, help="mistakes; default: all of them")
+    parser.add_argument("--folder", type=Path, default=ROOT / "target" / "injected-bugs", help="where the copy goes")
+    parser.add_argument("--tests", nargs="+", default=["tests"], help="what pytest runs")
+    parser.add_argument("--unchecked", action="store_true", help="do not run the tests without a mistake first")
+    options = parser.parse_args()
+    make_copy(options.folder)
+    built = run(["cargo", "build", "--package", "stickbreak-python"], options.folder)
+    if built.returncode:
+        raise SystemExit(built.stderr)
+    library = options.folder / "target" / "debug" / "lib_core.so"
+    (options.folder / "python" / "stickbreak" / "_core.abi3.so").write_bytes(library.read_bytes())
+    if not options.unchecked and (failure := first_failure(options.folder, options.tests, 0)):
+        raise SystemExit(f"without a mistake: {failure}")
+    missed = 0
+    for one in BUGS:
+        if options.numbers and one.number not in options.numbers:
+            continue
+        begun = time.monotonic()
+        failure = first_failure(options.folder, options.tests, one.number)
+        missed += failure is None
+        print(f"{one.number:3} {one.what}: {failure or 'NOT SEEN'} ({time.monotonic() - begun:.0f} s)", flush=True)
+    raise SystemExit(f"{missed} not seen" if missed else 0)
+
+
+if __name__ == "__main__":
+    main()

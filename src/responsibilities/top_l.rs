@@ -1,0 +1,419 @@
+//! From scores to responsibilities: the components that a row keeps, and their shares.
+
+use pulp::{Simd, WithSimd};
+
+use crate::responsibilities::near::{NearList, RowBests};
+use crate::simd::{Instructions, Lines, Scalar};
+use crate::special::{exp_of_nonpositive, ln_of_positive};
+
+/// Collects the `L` best components of each row of one block, in any order in which a scorer offers them.
+///
+/// Maximising `sum_k r_k W_k - r_k ln r_k` over simplex rows with at most `L` non-zeros keeps the `L` largest
+/// weights and normalises them (Hughes & Sudderth 2016, Eq. 8 and Alg. 1; mathematics 3.1). Ties go to the lower
+/// component.
+///
+/// Rows stand side by side, filled up to whole groups: a vector of them goes through the list of the kept at once.
+#[derive(Debug, Default)]
+pub struct TopL<F> {
+    /// Rows, with those that fill up the last group.
+    n_padded: usize,
+    width: usize,
+    n_components: usize,
+    collects: Collects,
+    /// (width or K, rows), as [`Collects`] says.
+    scores: Lines<F>,
+    /// The numbers of their components, which a float holds exactly.
+    components: Lines<F>,
+    /// The best scores so far and the numbers of their components, (rows,), and lists of those near them; for
+    /// [`Collects::Near`].
+    best: Lines<F>,
+    leads: Lines<F>,
+    near: NearList<F>,
+    /// Responsibilities, (width, rows), totals of exponentials and best scores, (rows,) each.
+    weights: Lines<f64>,
+    /// Drop components whose log weight is more than this many nats below the row's best.
+    margin: f64,
+    /// Whether scores that will not be kept may be given up; never where all are kept.
+    abandon: bool,
+    /// Pairs of a row and a component whose score was computed.
+    pub n_evaluated: usize,
+}
+
+/// Marks a slot that no component has taken.
+pub(super) const FREE: f64 = -1.0;
+
+/// How the scores of a row are collected.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+enum Collects {
+    /// The `L` best, descending, sorted as they come.
+    #[default]
+    Best,
+    /// All, in the order of the components.
+    All,
+    /// All, of which those within the margin are listed at the end.
+    Near,
+}
+
+/// Lists are made of at most this many components.
+const MOST_COMPONENTS: usize = 128;
+/// Fewer slots than this are filled faster by sorting.
+const FEW_SLOTS: usize = 8;
+/// Within this many nats no share is rounded to 0.
+const MOST_NATS: f64 = 600.0;
+
+impl Collects {
+    fn new(width: usize, n_components: usize, margin: Option<f64>, sorts: bool) -> Self {
+        match width < n_components {
+            true if width < FEW_SLOTS || sorts => Self::Best,
+            _ if lists(n_components, margin) => Self::Near,
+            true => Self::Best,
+            false => Self::All,
+        }
+    }
+}
+
+fn lists(n_components: usize, margin: Option<f64>) -> bool {
+    n_components <= MOST_COMPONENTS && margin.is_some_and(|margin| margin <= MOST_NATS)
+}
+
+impl<F: Scalar> TopL<F> {
+    /// Makes room for `n_rows` rows that keep `width` of `n_components` components, and of these the ones that are at
+    /// most `margin` nats below the best; says whether scores that will not be kept may be given up.
+    ///
+    /// With `sorts`, lists of fewer than all are sorted as scores come: where blocks are so large that the scores of
+    /// all components would leave the cache.
+    pub fn reset(
+        &mut self,
+        n_rows: usize,
+        width: usize,
+        n_components: usize,
+        margin: Option<f64>,
+        abandon: bool,
+        sorts: bool,
+    ) {
+        self.n_padded = n_rows.next_multiple_of(F::GROUP);
+        (self.width, self.n_components) = (width, n_components);
+        self.collects = Collects::new(width, n_components, margin, sorts);
+        self.abandon = abandon && self.collects != Collects::All;
+        self.margin = margin.unwrap_or(f64::INFINITY);
+        self.clear();
+    }
+
+    /// Forgets what was offered.
+    pub fn clear(&mut self) {
+        self.n_evaluated = 0;
+        if self.collects == Collects::Near {
+            self.scores.reset(self.n_padded * self.n_components, F::NEG_INFINITY);
+            self.best.reset(self.n_padded, F::NEG_INFINITY);
+            self.leads.reset(self.n_padded, F::from_f64(FREE));
+            return;
+        }
+        self.scores.reset(self.n_padded * self.width, F::NEG_INFINITY);
+        self.components.reset(self.n_padded * self.width, F::from_f64(FREE));
+    }
+
+    /// Whether, of every row that keeps so many components, the best stands first and none follows one that carries
+    /// nothing.
+    pub fn is_compact(width: usize, n_components: usize, margin: Option<f64>) -> bool {
+        width < n_components || lists(n_components, margin)
+    }
+
+    /// Whether scores that will not be kept may be given up.
+    pub fn drops(&self) -> bool {
+        self.abandon
+    }
+
+    /// The score in one slot of one row; the slot is the component where all are collected.
+    pub fn score(&self, row: usize, slot: usize) -> F {
+        self.scores[slot * self.n_padded + row]
+    }
+
+    /// Fills in what a score must reach to be kept, for each row of a group; returns whether others may be given up. To
+    /// be called inside [`Instructions::run`].
+    ///
+    /// # Panics
+    /// If `out` has not room for a group.
+    #[allow(clippy::inline_always, reason = "compiled once for each instruction set")]
+    #[inline(always)]
+    pub fn least<S: Simd>(&self, simd: S, group: usize, out: &mut [F]) -> bool {
+        if !self.abandon {
+            return false;
+        }
+        let margin = F::splat(simd, F::from_f64(self.margin));
+        let first = group * F::GROUP;
+        if self.collects == Collects::Near {
+            let best: &[F::Vector<S>] = bytemuck::cast_slice(&self.best[first..][..F::GROUP]);
+            let out: &mut [F::Vector<S>] = bytemuck::cast_slice_mut(out);
+            out.iter_mut().zip(best).for_each(|(out, &best)| *out = F::minus(simd, best, margin));
+            return true;
+        }
+        let best: &[F::Vector<S>] = bytemuck::cast_slice(&self.scores[first..][..F::GROUP]);
+        let last: &[F::Vector<S>] =
+            bytemuck::cast_slice(&self.scores[(self.width - 1) * self.n_padded + first..][..F::GROUP]);
+        let out: &mut [F::Vector<S>] = bytemuck::cast_slice_mut(out);
+        for ((out, &best), &last) in out.iter_mut().zip(best).zip(last) {
+            let near = F::minus(simd, best, margin);
+            *out = F::select(simd, F::greater(simd, near, last), near, last);
+        }
+        true
+    }
+
+    /// What a score must reach to be kept, for one row.
+    #[allow(clippy::inline_always, reason = "compiled once for each instruction set")]
+    #[inline(always)]
+    pub fn least_of(&self, row: usize) -> F {
+        if self.collects == Collects::Near {
+            return self.best[row] - F::from_f64(self.margin);
+        }
+        let near = self.scores[row] - F::from_f64(self.margin);
+        let last = self.scores[(self.width - 1) * self.n_padded + row];
+        if near > last { near } else { last }
+    }
+
+    /// The same for listed rows, and infinity behind the last one of them.
+    #[allow(clippy::inline_always, reason = "compiled once for each instruction set")]
+    #[inline(always)]
+    pub fn least_listed(&self, list: &[u32], out: &mut [F]) {
+        out.fill(F::INFINITY);
+        for (out, &row) in out.iter_mut().zip(list) {
+            *out = self.least_of(row as usize);
+        }
+    }
+
+    /// Offers the scores of one component for listed rows.
+    #[allow(clippy::inline_always, reason = "compiled once for each instruction set")]
+    #[inline(always)]
+    pub fn offer_listed(&mut self, component: usize, list: &[u32], scores: &[F]) {
+        let (n, plain) = (self.n_padded, pulp::Scalar::new());
+        if self.collects == Collects::Near {
+            for (&row, &score) in list.iter().zip(scores) {
+                let row = row as usize;
+                let (best, lead) = (&mut self.best[row], &mut self.leads[row]);
+                if score > *best || (score == *best && F::from_f64(component as f64) < *lead) {
+                    (*best, *lead) = (score, F::from_f64(component as f64));
+                }
+                self.scores[component * n + row] = score;
+            }
+            return;
+        }
+        let number = F::from_f64(component as f64);
+        let last = (self.width - 1) * n;
+        for (&row, &score) in list.iter().zip(scores) {
+            let row = row as usize;
+            if score >= self.scores[last + row] {
+                let kept: &mut [F::Vector<pulp::Scalar>] = bytemuck::cast_slice_mut(&mut self.scores[row..]);
+                let numbers: &mut [F::Vector<pulp::Scalar>] = bytemuck::cast_slice_mut(&mut self.components[row..]);
+                insert::<_, F>(plain, F::splat(plain, score), F::splat(plain, number), kept, numbers, n);
+            }
+        }
+    }
+
+    /// Offers the scores of one component for a group of rows. To be called inside [`Instructions::run`].
+    ///
+    /// # Panics
+    /// If there is not a score for every row of the group.
+    #[allow(clippy::inline_always, reason = "compiled once for each instruction set")]
+    #[inline(always)]
+    pub fn offer<S: Simd>(&mut self, simd: S, component: usize, group: usize, scores: &[F]) {
+        let first = group * F::GROUP;
+        let number = F::from_f64(component as f64);
+        if self.collects != Collects::Best {
+            let slot = component * self.n_padded + first;
+            self.scores[slot..][..F::GROUP].copy_from_slice(scores);
+            if self.collects == Collects::All {
+                self.components[slot..][..F::GROUP].fill(number);
+                return;
+            }
+            let number = F::splat(simd, number);
+            let best: &mut [F::Vector<S>] = bytemuck::cast_slice_mut(&mut self.best[first..][..F::GROUP]);
+            let leads: &mut [F::Vector<S>] = bytemuck::cast_slice_mut(&mut self.leads[first..][..F::GROUP]);
+            for ((best, lead), &score) in best.iter_mut().zip(leads).zip(bytemuck::cast_slice(scores)) {
+                let before = F::both(simd, F::equal(simd, score, *best), F::greater(simd, *lead, number));
+                let leads = F::either(simd, F::greater(simd, score, *best), before);
+                *best = F::select(simd, leads, score, *best);
+                *lead = F::select(simd, leads, number, *lead);
+            }
+            return;
+        }
+        let number = F::splat(simd, number);
+        let kept: &mut [F::Vector<S>] = bytemuck::cast_slice_mut(&mut self.scores[first..]);
+        let numbers: &mut [F::Vector<S>] = bytemuck::cast_slice_mut(&mut self.components[first..]);
+        let scores: &[F::Vector<S>] = bytemuck::cast_slice(scores);
+        let stride = self.n_padded / (F::GROUP / scores.len());
+        let last = (self.width - 1) * stride;
+        for (at, &score) in scores.iter().enumerate() {
+            if F::any(simd, F::at_least(simd, score, kept[last + at])) {
+                insert::<S, F>(simd, score, number, &mut kept[at..], &mut numbers[at..], stride);
+            }
+        }
+    }
+
+    /// Normalises every row in `f64`: pairs into `components` and `values` (`L` a row), the log-sum-exp of the kept
+    /// weights into `log_normalizers`.
+    ///
+    /// # Errors
+    /// The position of the first row in which no component has a finite weight.
+    pub fn normalize(
+        &mut self,
+        components: &mut [u32],
+        values: &mut [f64],
+        log_normalizers: &mut [f64],
+    ) -> std::result::Result<(), usize> {
+        Instructions::widest().run(Normalize { sink: self, components, values, log_normalizers })
+    }
+}
+
+/// [`TopL::normalize`], to be compiled for each instruction set.
+struct Normalize<'a, F> {
+    sink: &'a mut TopL<F>,
+    components: &'a mut [u32],
+    values: &'a mut [f64],
+    log_normalizers: &'a mut [f64],
+}
+
+impl<F: Scalar> WithSimd for Normalize<'_, F> {
+    type Output = std::result::Result<(), usize>;
+
+    #[allow(clippy::inline_always, reason = "compiled once for each instruction set")]
+    #[inline(always)]
+    fn with_simd<S: Simd>(self, simd: S) -> Self::Output {
+        let Self { sink, components, values, log_normalizers } = self;
+        let TopL { n_padded, width, collects, scores, components: numbers, weights, margin, .. } = sink;
+        let (found, leads, near) = (&sink.best, &sink.leads, &mut sink.near);
+        let (n, n_rows, margin) = (*n_padded, log_normalizers.len(), F::from_f64(*margin));
+        weights.resize((*width + 2) * n);
+        let (weights, totals) = weights.split_at_mut(*width * n);
+        let (totals, best) = totals.split_at_mut(n);
+        totals.fill(0.0);
+        best.fill(f64::NEG_INFINITY);
+        let leaders = match collects {
+            Collects::Best => &scores[..n],
+            Collects::All => &**scores,
+            Collects::Near => &**found,
+        };
+        for scores in leaders.chunks_exact(n) {
+            for (best, score) in best.iter_mut().zip(scores) {
+                let score = score.to_f64();
+                *best = if score > *best { score } else { *best };
+            }
+        }
+        if let Some(row) = best[..n_rows].iter().position(|best| !best.is_finite()) {
+            return Err(row);
+        }
+        let (n_slots, scores, numbers) = if *collects == Collects::Near {
+            let best = RowBests { n_rows, scores: found, numbers: leads };
+            let n_slots = near.list(simd, scores, best, *width, margin);
+            (n_slots, &near.scores, &near.numbers)
+        } else {
+            (*width, &*scores, &*numbers)
+        };
+        for (weights, scores) in weights.chunks_exact_mut(n).zip(scores.chunks_exact(n)).take(n_slots) {
+            for (((weight, total), &score), best) in weights.iter_mut().zip(&mut *totals).zip(scores).zip(&*best) {
+                // Rounded as in `least`, so that it does not matter who dropped it. A NaN carries nothing.
+                let near = score >= F::from_f64(*best) - margin;
+                *weight = if near { exp_of_nonpositive(score.to_f64() - best) } else { 0.0 };
+                *total += *weight;
+            }
+        }
+        for ((log_normalizer, best), total) in log_normalizers.iter_mut().zip(&*best).zip(&*totals) {
+            *log_normalizer = best + ln_of_positive(*total);
+        }
+        for total in &mut *totals {
+            *total = 1.0 / *total;
+        }
+        if n_slots < *width {
+            components.fill(0);
+            values.fill(0.0);
+        }
+        let slots = Slots { n, width: *width, numbers, weights, shares: totals };
+        match n_slots {
+            1 => slots.write::<1>(components, values),
+            2 => slots.write::<2>(components, values),
+            4 => slots.write::<4>(components, values),
+            8 => slots.write::<8>(components, values),
+            16 => slots.write::<16>(components, values),
+            _ => slots.write_one_by_one(n_slots, components, values),
+        }
+        Ok(())
+    }
+}
+
+/// What a block of rows keeps, slot by slot; each slot has `n` rows.
+struct Slots<'a, F> {
+    n: usize,
+    /// Pairs a row, of which the first are written.
+    width: usize,
+    numbers: &'a [F],
+    weights: &'a [f64],
+    /// What makes a weight a responsibility, one a row.
+    shares: &'a [f64],
+}
+
+#[allow(clippy::inline_always, reason = "compiled once for each instruction set")]
+impl<F: Scalar> Slots<'_, F> {
+    /// Writes them row by row; a fixed number of slots lets the compiler do so with vectors.
+    #[inline(always)]
+    fn write<const W: usize>(&self, components: &mut [u32], values: &mut [f64]) {
+        let rows = values.len() / self.width;
+        let weights: [&[f64]; W] = std::array::from_fn(|slot| &self.weights[slot * self.n..][..rows]);
+        let numbers: [&[F]; W] = std::array::from_fn(|slot| &self.numbers[slot * self.n..][..rows]);
+        let shares = &self.shares[..rows];
+        let own = components.chunks_exact_mut(self.width).zip(values.chunks_exact_mut(self.width));
+        for (row, (components, values)) in own.enumerate() {
+            let (components, values) = (&mut components[..W], &mut values[..W]);
+            for slot in 0..W {
+                values[slot] = weights[slot][row] * shares[row];
+                components[slot] = position(numbers[slot][row]);
+            }
+        }
+    }
+
+    #[inline(always)]
+    fn write_one_by_one(&self, n_slots: usize, components: &mut [u32], values: &mut [f64]) {
+        let width = self.width;
+        for slot in 0..n_slots {
+            let weights = self.weights[slot * self.n..].iter().zip(self.shares);
+            for (value, (weight, share)) in values[slot..].iter_mut().step_by(width).zip(weights) {
+                *value = weight * share;
+            }
+            let numbers = &self.numbers[slot * self.n..];
+            for (component, &number) in components[slot..].iter_mut().step_by(width).zip(numbers) {
+                *component = position(number);
+            }
+        }
+    }
+}
+
+/// The position that a number of a component stands for; the first where no component has taken the slot.
+#[allow(clippy::inline_always, reason = "compiled once for each instruction set")]
+#[inline(always)]
+fn position<F: Scalar>(number: F) -> u32 {
+    /// Added to a whole number it leaves it in the lowest bits; unlike a checked conversion, vectors can do that.
+    const TO_WHOLE: f64 = 4_503_599_627_370_496.0;
+    let number = number.to_f64();
+    ((if number > 0.0 { number } else { 0.0 }) + TO_WHOLE).to_bits() as u32
+}
+
+/// Puts the scores that beat the last ones into the descending lists, whose slots are `stride` vectors apart.
+// only-one: top-L selection
+#[allow(clippy::inline_always, reason = "compiled once for each instruction set")]
+#[inline(always)]
+pub(super) fn insert<S: Simd, F: Scalar>(
+    simd: S,
+    mut score: F::Vector<S>,
+    mut number: F::Vector<S>,
+    scores: &mut [F::Vector<S>],
+    numbers: &mut [F::Vector<S>],
+    stride: usize,
+) {
+    // From the first slot that is beaten everything moves down by one, which sorted lists make beaten in turn.
+    for (kept, kept_number) in scores.iter_mut().step_by(stride).zip(numbers.iter_mut().step_by(stride)) {
+        let before = F::both(simd, F::equal(simd, score, *kept), F::greater(simd, *kept_number, number));
+        let moved = F::either(simd, F::greater(simd, score, *kept), before);
+        let (old, old_number) = (*kept, *kept_number);
+        *kept = F::select(simd, moved, score, old);
+        *kept_number = F::select(simd, moved, number, old_number);
+        score = F::select(simd, moved, old, score);
+        number = F::select(simd, moved, old_number, number);
+    }
+}
