@@ -32,8 +32,8 @@ use crate::simd::{Lines, Scalar};
 use crate::suffstats::Sufficient;
 
 /// x | mu ~ N(mu, covariance); mu ~ N(mean, covariance / `mean_precision`), or N(mean, `mean_precision`^-1) where that
-/// is a matrix. Statistics: sum x; with missing values sum A x and the lower triangle of sum A, column by column, with A
-/// the known precision of the columns that a row has.
+/// is a matrix. Statistics: sum x; with missing values sum A x and the lower triangle of sum A, column by column, with
+/// A the known precision of the columns that a row has.
 #[derive(Debug)]
 pub struct KnownCovarianceGaussian {
     frame: Frame,

@@ -90,7 +90,7 @@ impl WithMissing {
             let solved = pattern.solved(&own);
             pattern.columns.iter().zip(solved).for_each(|(&j, value)| sums[j] += weight * value);
             last = match last {
-                Some((before, sum)) if Arc::ptr_eq(&before, &pattern) => Some((before, sum + weight)),
+                Some((before, sum)) if before.columns == pattern.columns => Some((before, sum + weight)),
                 before => {
                     before.iter().for_each(|(pattern, weight)| add_precision(d, pattern, *weight, matrix));
                     Some((pattern, weight))

@@ -35,7 +35,7 @@ pub struct Case {
 }
 
 /// Every likelihood and every process with moves at least once, every form of rows that a likelihood takes.
-pub const CASES: [Case; 16] = [
+pub const CASES: [Case; 18] = [
     case("Gaussian", "DirichletProcess", Form::Dense, false),
     case("Gaussian", "DirichletProcess tail", Form::Dense, true),
     case("Gaussian", "DirichletProcess gamma", Form::Dense, false),
@@ -45,6 +45,8 @@ pub const CASES: [Case; 16] = [
     case("DiagonalGaussian", "DirichletProcess tail", Form::Dense, true),
     case("SphericalGaussian", "DirichletProcess gamma", Form::Dense, true),
     case("KnownCovarianceGaussian", "PitmanYor", Form::Dense, false),
+    case("SphericalGaussian", "DirichletProcess", Form::Missing, true),
+    case("KnownCovarianceGaussian", "DirichletProcess gamma", Form::Missing, false),
     case("Multinomial", "DirichletProcess", Form::Sparse, true),
     case("Multinomial", "DirichletProcess tail", Form::Dense, false),
     case("Bernoulli", "DirichletProcess", Form::Missing, true),
