@@ -245,16 +245,12 @@ impl<F: Scalar, M: CountFamily> Scores<F> for Counts<M> {
     ) -> Option<SparseScorer<F>> {
         let form = self.separate().filter(|_| objective == Objective::Variational)?;
         let own: Vec<_> = components.iter().map(|component| self.tally.of(*component)).collect();
-        match earlier.filter(|(scorer, _)| scorer.has(own.len())) {
-            Some((scorer, changed)) => {
-                let slope = |k: usize, column: usize| form.slope(column, own[k].sums[column]);
-                Some(scorer.updated(&shared(form, &own, log_weights), changed, slope))
-            }
-            None => {
-                let table = table(form, &own, log_weights);
-                Some(SparseScorer::new(self.tally.origin.len(), table, self.family.log_base()))
-            }
+        if let Some((scorer, changed)) = earlier.filter(|(scorer, _)| scorer.has(own.len())) {
+            let slope = |k: usize, column: usize| form.slope(column, own[k].sums[column]);
+            return Some(scorer.updated(&shared(form, &own, log_weights), changed, slope));
         }
+        let table = table(form, &own, log_weights);
+        Some(SparseScorer::new(self.tally.origin.len(), table, self.family.log_base()))
     }
 
     fn divergence_from_prior(&self, component: Sufficient<'_>) -> Result<f64> {

@@ -153,7 +153,9 @@ fn sum_piece<F: Scalar>(
         total.entropy += entropy;
         let read = Read { units: &chunk.order.units, block: chunk.rows, places: rows };
         if let Some(RowBlock::Sparse(SparseRows { table, numbers })) = sparse {
-            rows.iter().for_each(|&row| sums.mark(table.row(numbers[row as usize] as usize).0));
+            for &row in &*rows {
+                sums.mark(table.row(numbers[row as usize] as usize).0);
+            }
         }
         chunk.units.add_statistics(step.likelihood, read, weights, sums.all(), gather);
     }

@@ -91,9 +91,11 @@ impl RowFunction {
 pub struct RowScorer {
     dimension: usize,
     n_components: usize,
-    /// Writes the log densities of a range of components.
-    f: Box<dyn Fn(Range<usize>, Row<'_>, &mut [f64]) + Send + Sync>,
+    f: OfComponents,
 }
+
+/// Writes the log densities of a row under a range of components.
+type OfComponents = Box<dyn Fn(Range<usize>, Row<'_>, &mut [f64]) + Send + Sync>;
 
 impl RowScorer {
     /// `f(k, row)` for `n_components` components.

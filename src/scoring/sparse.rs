@@ -335,7 +335,7 @@ mod tests {
             }
         }
         // Only what has changed is computed again, to the bits of a new table.
-        let differs = |k: usize, column: usize| (k + column) % 3 == 0;
+        let differs = |k: usize, column: usize| (k + column).is_multiple_of(3);
         let changed: Vec<Vec<u32>> =
             (0..k).map(|k| (0..d as u32).filter(|&column| differs(k, column as usize)).collect()).collect();
         let mixed = |k: usize, column: usize| case.slopes[usize::from(differs(k, column))][k * d + column];

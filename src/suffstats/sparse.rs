@@ -178,7 +178,9 @@ impl SparseSum {
 
     /// Says that something is added to these columns.
     pub fn mark(&mut self, columns: &[u32]) {
-        columns.iter().for_each(|&column| self.marks[column as usize / 64] |= 1 << (column % 64));
+        for &column in columns {
+            self.marks[column as usize / 64] |= 1 << (column % 64);
+        }
     }
 
     /// The sums. `marked`: only marked ones were added to, and the work goes by these.

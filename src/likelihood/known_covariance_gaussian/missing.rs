@@ -92,12 +92,16 @@ impl WithMissing {
             last = match last {
                 Some((before, sum)) if before.columns == pattern.columns => Some((before, sum + weight)),
                 before => {
-                    before.iter().for_each(|(pattern, weight)| add_precision(d, pattern, *weight, matrix));
+                    if let Some((pattern, weight)) = before {
+                        add_precision(d, &pattern, weight, matrix);
+                    }
                     Some((pattern, weight))
                 }
             };
         }
-        last.iter().for_each(|(pattern, weight)| add_precision(d, pattern, *weight, matrix));
+        if let Some((pattern, weight)) = last {
+            add_precision(d, &pattern, weight, matrix);
+        }
     }
 
     /// sum r A x and sum r A of a component.
@@ -305,7 +309,7 @@ impl WithMissing {
     }
 
     /// Draws of N(mean + origin, spread); columns without variance are as they are.
-    pub fn source(&self, mean: Vec<f64>, spread: &[f64], origin: &[f64]) -> Result<RowSource<'static>> {
+    pub fn source(&self, mean: &[f64], spread: &[f64], origin: &[f64]) -> Result<RowSource<'static>> {
         let d = self.d();
         let free: Vec<usize> = (0..d).filter(|&j| spread[j * (d + 1)] > 0.0).collect();
         let mut factor = part(d, spread, &free);
@@ -348,16 +352,11 @@ impl KnownCovarianceGaussian {
         component: Sufficient<'_>,
         from: Draw<'_>,
     ) -> Result<RowSource<'static>> {
-        match from.estimate {
-            Some(estimate) => {
-                own.source(own.point(component, estimate)?, own.patterns.covariance(), &self.frame.origin)
-            }
-            None => {
-                let posterior = own.posterior(component)?;
-                let spread = own.predictive_covariance(&posterior);
-                own.source(posterior.mean, &spread, &self.frame.origin)
-            }
+        if let Some(estimate) = from.estimate {
+            return own.source(&own.point(component, estimate)?, own.patterns.covariance(), &self.frame.origin);
         }
+        let posterior = own.posterior(component)?;
+        own.source(&posterior.mean, &own.predictive_covariance(&posterior), &self.frame.origin)
     }
 }
 
@@ -381,7 +380,7 @@ impl Imputation for KnownCovarianceGaussian {
     fn source_given(&self, component: Sufficient<'_>, row: &[f64]) -> Result<Option<RowSource<'_>>> {
         let Some(own) = &self.missing else { return Ok(None) };
         let (mean, spread) = own.given(component, row)?;
-        own.source(mean, &spread, &self.frame.origin).map(|source| Some(source as RowSource<'_>))
+        own.source(&mean, &spread, &self.frame.origin).map(|source| Some(source as RowSource<'_>))
     }
 }
 

@@ -59,6 +59,17 @@ impl SphericalPosterior {
     }
 }
 
+impl Centred<'_> {
+    /// sum over columns of N_d (mean of the rows - m_d)^2.
+    pub(super) fn squares_about(&self, mean: &[f64]) -> f64 {
+        let columns = self.sums.iter().zip(self.counts).zip(mean).filter(|((_, n), _)| **n >= 1e-12);
+        columns.map(|((s, n), m)| n * (s / n - m).powi(2)).sum()
+    }
+}
+
+/// A log density of a row, or of the columns that it has, under a component.
+type OfRow = Box<dyn Fn(&SphericalPosterior, Row<'_>) -> f64 + Send + Sync>;
+
 impl SphericalGaussian {
     /// The sum over columns of a function of kappa.
     pub(super) fn sum_over_columns(&self, own: &SphericalPosterior, f: impl Fn(f64) -> f64) -> f64 {
@@ -92,12 +103,6 @@ impl SphericalGaussian {
         found
     }
 
-    /// sum over columns of N_d (mean of the rows - m_d)^2.
-    pub(super) fn squares_about(&self, own: &Centred<'_>, mean: &[f64]) -> f64 {
-        let columns = own.sums.iter().zip(own.counts).zip(mean).filter(|((_, n), _)| **n >= 1e-12);
-        columns.map(|((s, n), m)| n * (s / n - m).powi(2)).sum()
-    }
-
     /// The point of largest likelihood; a column without values has the mean of the posterior.
     pub(super) fn likeliest(&self, own: &Centred<'_>, posterior: SphericalPosterior) -> SphericalPoint {
         let blur = RIDGE * self.prior.rate / self.prior.shape;
@@ -123,7 +128,7 @@ impl SphericalGaussian {
         density: Density,
     ) -> Box<dyn Scorer<F>> {
         let (d, k) = (self.prior.mean.len(), components.len());
-        let by_row = |f: Box<dyn Fn(&SphericalPosterior, Row<'_>) -> f64 + Send + Sync>| {
+        let by_row = |f: OfRow| {
             let parts: Vec<_> = components.iter().map(|component| self.posterior(*component)).collect();
             let log_weights = log_weights.to_vec();
             Box::new(RowScorer::new(d, k, move |k, row| log_weights[k] + f(&parts[k], row)))

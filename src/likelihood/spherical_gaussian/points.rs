@@ -21,7 +21,7 @@ impl PointEstimates for SphericalGaussian {
         let average = |s: &f64| if own.n < 1e-12 { 0.0 } else { s / own.n };
         let (values, beyond) = if self.frame.missing {
             let values: f64 = own.counts.iter().sum();
-            (values, self.squares_about(&own, &mean) + values * blur)
+            (values, own.squares_about(&mean) + values * blur)
         } else {
             let distance: f64 = own.sums.iter().zip(&mean).map(|(s, m)| (average(s) - m).powi(2)).sum();
             (own.n * d, own.n * (distance + d * blur))
