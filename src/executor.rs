@@ -7,12 +7,12 @@ use crate::component::{ComponentId, EditLog};
 use crate::data::{BatchSource, RowUnits};
 use crate::error::{Error, Result};
 use crate::global_step::Globals;
-use crate::local_step::{Bounds, ByScore, Keep, LocalState, LocalStep, Outcome, Tap, Work, chunk_rows};
+use crate::local_step::{Bounds, ByScore, Keep, LocalState, LocalStep, Outcome, Tap, Units, Work, chunk_rows};
 use crate::model::Model;
 use crate::moves::{Finder, Findings, Look, Move, Plan, Seen};
 use crate::parallel::{Cancel, map};
 use crate::responsibilities::Sparsity;
-use crate::scoring::Scorer;
+use crate::scoring::{Scorer, SparseScorer};
 use crate::simd::Scalar;
 use crate::suffstats::Summary;
 
@@ -75,6 +75,8 @@ pub struct InProcess<'a, F: Scalar> {
     states: Vec<LocalState>,
     /// The components of the last visit, while bounds are kept.
     last: Option<(Vec<ComponentId>, Box<dyn Scorer<F>>)>,
+    /// The components of the last visit of sparse rows, packed, and their version.
+    sparse: Option<(u64, SparseScorer<F>)>,
     finder: Finder<'a, F>,
 }
 
@@ -108,6 +110,7 @@ impl<'a, F: Scalar> InProcess<'a, F> {
             cancel,
             states: vec![LocalState::default(); n_batches],
             last: None,
+            sparse: None,
             finder: Finder::default(),
         })
     }
@@ -123,8 +126,9 @@ impl<'a, F: Scalar> InProcess<'a, F> {
         &self.states[batch]
     }
 
-    /// Drops the cache of a batch, which changes no result.
+    /// Drops the cache of a batch and what the last visit packed, which changes no result.
     pub fn forget(&mut self, batch: usize) {
+        self.sparse = None;
         self.states[batch].forget();
     }
 
@@ -187,19 +191,21 @@ impl<'a, F: Scalar> InProcess<'a, F> {
     ) -> Result<Outcome> {
         if globals.base != self.model.base.parameters {
             self.model = self.model.with_base(globals.base.clone())?;
+            self.sparse = None;
+            self.states.iter_mut().for_each(|state| *state.log_base_measure_mut() = None);
         }
-        let scorer = globals.scorer(&self.model)?;
+        let (version, packed) = (globals.version, self.pack(units, globals)?);
+        let scorer = packed.scorer();
         let width = self.options.sparsity.clamp(scorer.n_components());
         self.states[batch].replay(edits);
-        self.drift(&globals.ids, scorer.as_ref());
+        self.drift(&globals.ids, scorer);
         let bounds = self.states[batch].bounds_mut().take();
-        *self.states[batch].bounds_mut() =
-            self.keeps_bounds(units, scorer.as_ref(), width).then(|| bounds.unwrap_or_default());
+        *self.states[batch].bounds_mut() = self.keeps_bounds(units, scorer, width).then(|| bounds.unwrap_or_default());
         let step = LocalStep {
             likelihood: self.model.likelihood.as_ref(),
             ids: &globals.ids,
             assign: &ByScore {
-                scorer: scorer.as_ref(),
+                scorer,
                 tail: globals.allocation.tail_log_weight,
                 width,
                 margin: self.options.margin,
@@ -210,10 +216,42 @@ impl<'a, F: Scalar> InProcess<'a, F> {
             keep: self.options.keep,
             cancel: &self.cancel,
         };
-        let outcome = step.run(units, Some(&mut self.states[batch]), taps);
-        let any_bounds = self.states.iter().any(|state| state.bounds().is_some());
-        self.last = any_bounds.then(|| (globals.ids.clone(), scorer));
+        let outcome = step.run_compact(units, Some(&mut self.states[batch]), taps);
+        match packed {
+            VisitScorer::Sparse(scorer) => self.sparse = Some((version, scorer)),
+            VisitScorer::Any(scorer) => {
+                let any_bounds = self.states.iter().any(|state| state.bounds().is_some());
+                self.last = any_bounds.then(|| (globals.ids.clone(), scorer));
+            }
+        }
         outcome
+    }
+
+    /// The components, packed for these units. What the last visit packed is brought up to date where that is enough.
+    fn pack(&mut self, units: &RowUnits<'_, F>, globals: &Globals) -> Result<VisitScorer<F>> {
+        if units.is_sparse() {
+            let since = globals.changes.as_ref().map(|changes| changes.since);
+            let last = self.sparse.take().filter(|(version, _)| Some(*version) == since).map(|(_, scorer)| scorer);
+            if let Some(scorer) = globals.sparse_scorer(&self.model, last)? {
+                return Ok(VisitScorer::Sparse(scorer));
+            }
+        }
+        globals.scorer(&self.model).map(VisitScorer::Any)
+    }
+}
+
+/// The components of a visit, packed.
+enum VisitScorer<F: Scalar> {
+    Any(Box<dyn Scorer<F>>),
+    Sparse(SparseScorer<F>),
+}
+
+impl<F: Scalar> VisitScorer<F> {
+    fn scorer(&self) -> &dyn Scorer<F> {
+        match self {
+            Self::Any(scorer) => scorer.as_ref(),
+            Self::Sparse(scorer) => scorer,
+        }
     }
 }
 

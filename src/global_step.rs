@@ -5,10 +5,11 @@ use serde::{Deserialize, Serialize};
 use crate::component::ComponentId;
 use crate::error::{Error, Result};
 use crate::likelihood::Density;
+use crate::memo::{Changes, Memo};
 use crate::model::Model;
 use crate::parameters::Parameters;
 use crate::process::Allocation;
-use crate::scoring::Scorer;
+use crate::scoring::{Scorer, SparseScorer};
 use crate::simd::Scalar;
 use crate::suffstats::{Sufficient, Summary};
 
@@ -28,11 +29,23 @@ pub struct Globals {
     pub allocation: Allocation,
     /// Parameters of the base measure.
     pub base: Parameters,
+    /// What has changed of the statistics since those of an earlier version, where that is known.
+    pub changes: Option<Changes>,
 }
 
 impl Globals {
     /// The optimal globals given a summary: lambda_k = lambda_0 + S_k and q of the weights (mathematics 4).
     pub fn new<F: Scalar>(model: &Model<F>, summary: &Summary, version: u64) -> Self {
+        Self::with_statistics(model, summary, summary.statistics.clone(), version)
+    }
+
+    /// The globals of the total of a memo, which lends its statistics until [`Memo::take_back`]: no visit copies them.
+    pub fn lent<F: Scalar>(model: &Model<F>, memo: &mut Memo, version: u64) -> Self {
+        let (statistics, changes) = memo.lend(version);
+        Self { changes, ..Self::with_statistics(model, memo.total(), statistics, version) }
+    }
+
+    fn with_statistics<F: Scalar>(model: &Model<F>, summary: &Summary, statistics: Vec<f64>, version: u64) -> Self {
         let mass = summary.counts.iter().sum::<f64>();
         // Counts of emptied components may be left below zero by the rounding of sums and differences.
         let counts: Vec<f64> =
@@ -43,8 +56,9 @@ impl Globals {
             ids: summary.ids.clone(),
             allocation: model.allocate(summary),
             counts,
-            statistics: summary.statistics.clone(),
+            statistics,
             base: model.base.parameters.clone(),
+            changes: None,
         }
     }
 
@@ -69,12 +83,35 @@ impl Globals {
     /// # Errors
     /// [`Error::Numerical`] naming the component that has no Cholesky factor.
     pub fn scorer<F: Scalar>(&self, model: &Model<F>) -> Result<Box<dyn Scorer<F>>> {
-        let Some(tail) = self.allocation.tail_log_weight else { return self.scorer_without_tail(model) };
         let nothing = vec![0.0; model.likelihood.n_statistics()];
-        let mut components = self.components();
-        components.push(Sufficient { count: 0.0, statistics: &nothing });
-        let log_weights = [&self.allocation.expected_log_weights[..], &[tail]].concat();
+        let (components, log_weights) = self.with_tail(&nothing);
         model.likelihood.scorer(&components, &log_weights, Density::Expected(model.objective))
+    }
+
+    /// The same for sparse rows alone, or `None` for a likelihood that scores them as others. `earlier` was packed of
+    /// the globals that [`Globals::changes`] go back to; then only what has changed is computed, to the same bits.
+    ///
+    /// # Errors
+    /// As [`Globals::scorer`].
+    pub fn sparse_scorer<F: Scalar>(
+        &self,
+        model: &Model<F>,
+        earlier: Option<SparseScorer<F>>,
+    ) -> Result<Option<SparseScorer<F>>> {
+        let nothing = vec![0.0; model.likelihood.n_statistics()];
+        let (components, log_weights) = self.with_tail(&nothing);
+        let earlier = earlier.zip(self.changes.as_ref().map(|changes| &changes.columns[..]));
+        model.likelihood.sparse_scorer(&components, &log_weights, model.objective, earlier)
+    }
+
+    /// All components and their expected log weights; last the tail, if there is one.
+    fn with_tail<'a>(&'a self, nothing: &'a [f64]) -> (Vec<Sufficient<'a>>, Vec<f64>) {
+        let (mut components, mut log_weights) = (self.components(), self.allocation.expected_log_weights.clone());
+        if let Some(tail) = self.allocation.tail_log_weight {
+            components.push(Sufficient { count: 0.0, statistics: nothing });
+            log_weights.push(tail);
+        }
+        (components, log_weights)
     }
 
     /// The components alone, packed for the local step.

@@ -1,10 +1,14 @@
 //! The memo: what every batch contributed at its last visit, and the total (Hughes & Sudderth 2013, section 3).
 
+mod changes;
+
 use serde::{Deserialize, Serialize};
 
 use crate::component::{ComponentId, Edit};
 use crate::error::Result;
 use crate::suffstats::{PairGaps, Summary};
+
+pub use changes::Changes;
 
 /// Summaries by batch and their total. Totals are additive, so a visit is a subtraction and an addition.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -20,6 +24,9 @@ pub struct Memo {
     twice: Option<Summary>,
     /// Set if no summaries of batches are kept.
     estimate: Option<RunningEstimate>,
+    /// What visits have changed of the total since it was lent; `None` if anything may have changed.
+    #[serde(skip)]
+    changes: Option<Changes>,
 }
 
 /// An estimated total, without summaries of batches.
@@ -36,13 +43,17 @@ impl Memo {
     /// fraction of `start` stands for it, so that a component without units in the first batches is not lost.
     pub fn starting_from(start: Summary, n_batches: usize, mass: f64) -> Self {
         let batches = vec![None; n_batches];
-        Self { batches, total: start.clone(), start: Some((start, mass)), earlier: None, twice: None, estimate: None }
+        Self { start: Some((start.clone(), mass)), ..Self::of(batches, start) }
     }
 
     /// A memo of `n_batches` batches of new data, added to the summary of an earlier fit.
     pub fn beside(earlier: Summary, n_batches: usize) -> Self {
         let batches = vec![None; n_batches];
-        Self { batches, total: earlier.clone(), start: None, earlier: Some(earlier), twice: None, estimate: None }
+        Self { earlier: Some(earlier.clone()), ..Self::of(batches, earlier) }
+    }
+
+    fn of(batches: Vec<Option<Summary>>, total: Summary) -> Self {
+        Self { batches, total, start: None, earlier: None, twice: None, estimate: None, changes: None }
     }
 
     /// A memo in which every batch has its summary.
@@ -50,9 +61,10 @@ impl Memo {
     /// # Errors
     /// Where the summaries do not have the same components.
     pub fn complete(batches: Vec<Summary>) -> Result<Self> {
-        let total = batches.first().map_or_else(|| Summary::empty(Vec::new(), 0, true), emptied);
+        let empty = |like: &Summary| Summary::empty(like.ids.clone(), like.n_statistics, true);
+        let total = batches.first().map_or_else(Summary::default, empty);
         let batches = batches.into_iter().map(Some).collect();
-        let mut memo = Self { batches, total, start: None, earlier: None, twice: None, estimate: None };
+        let mut memo = Self::of(batches, total);
         memo.resum()?;
         Ok(memo)
     }
@@ -67,6 +79,11 @@ impl Memo {
     /// The sum over batches.
     pub fn total(&self) -> &Summary {
         &self.total
+    }
+
+    /// The sum over batches, of which nothing else is needed any more.
+    pub fn into_total(self) -> Summary {
+        self.total
     }
 
     /// Whether every batch has been visited, so that the total is that of all data.
@@ -90,17 +107,41 @@ impl Memo {
         self.batches[batch].as_ref()
     }
 
+    /// Takes the statistics of the total out, for the globals called `version`, with what visits have changed of them
+    /// since they were lent before, if no more has changed. [`Memo::take_back`] has to follow.
+    pub fn lend(&mut self, version: u64) -> (Vec<f64>, Option<Changes>) {
+        let changes = self.changes.replace(Changes::none(version, self.total.n_components()));
+        (std::mem::take(&mut self.total.statistics), changes)
+    }
+
+    /// Puts back what was lent.
+    pub fn take_back(&mut self, statistics: Vec<f64>) {
+        self.total.statistics = statistics;
+    }
+
+    fn total_mut(&mut self) -> &mut Summary {
+        self.changes = None;
+        &mut self.total
+    }
+
     /// Replaces the summary of a batch.
     ///
     /// # Errors
     /// Where it does not have the same components.
     pub fn replace(&mut self, batch: usize, summary: Summary) -> Result<()> {
+        let changes = self.changes.take();
         match (&self.batches[batch], &self.start) {
-            (Some(old), _) => self.total.sub(old)?,
-            (None, Some((start, mass))) => self.total.sub(&start.scale(summary.mass / mass))?,
-            (None, None) => {}
+            (Some(old), _) => {
+                let changed = self.total.exchange(old, &summary)?;
+                self.changes = changes.zip(changed).map(|(changes, changed)| changes.and(&changed));
+            }
+            (None, start) => {
+                if let Some((start, mass)) = start {
+                    self.total.sub(&start.scale(summary.mass / mass))?;
+                }
+                self.total.add(&summary)?;
+            }
         }
-        self.total.add(&summary)?;
         self.batches[batch] = Some(summary);
         if self.start.is_some() && self.batches.iter().all(Option::is_some) {
             self.start = None;
@@ -119,7 +160,7 @@ impl Memo {
         self.estimate = Some(RunningEstimate { mass, exact: false });
         // A batch without mass has no information about the data.
         if summary.mass > 0.0 {
-            self.total = self.total.scale(1.0 - rate);
+            *self.total_mut() = self.total.scale(1.0 - rate);
             self.total.add(&summary.scale(rate * mass / summary.mass))?;
         }
         Ok(())
@@ -131,7 +172,7 @@ impl Memo {
     /// Where the summaries do not have the same components.
     pub fn resum(&mut self) -> Result<()> {
         if self.start.is_none() && self.estimate.is_none() {
-            let mut total = emptied(&self.total);
+            let mut total = std::mem::take(self.total_mut()).emptied();
             for summary in self.earlier.iter().chain(&self.twice).chain(self.batches.iter().flatten()) {
                 total.add(summary)?;
             }
@@ -162,9 +203,13 @@ impl Memo {
             .all(|rows| rows.ids.iter().all(|id| ids.contains(id)) && rows.fits(&rows.ids, n_statistics));
         let n_remembered = if self.is_estimate() { 0 } else { n_batches };
         let all = summaries.all(|summary| summary.fits(ids, n_statistics));
+        // Only what batches contribute is added up alone, and may be sparse.
+        let whole = [Some(&self.total), self.start.as_ref().map(|(start, _)| start), self.earlier.as_ref()];
+        let dense = whole.into_iter().flatten().all(|summary| summary.sparse.is_none());
         mass && complete
             && twice
             && all
+            && dense
             && self.total.fits(ids, n_statistics)
             && self.batches.len() == n_remembered
             && self.estimate.is_none_or(|estimate| estimate.mass > 0.0)
@@ -184,7 +229,7 @@ impl Memo {
         if self.is_estimate() {
             return Ok(true);
         }
-        let mut sum = emptied(&self.total);
+        let mut sum = self.total.clone().emptied();
         for summary in summaries() {
             sum.add(summary)?;
         }
@@ -222,7 +267,7 @@ impl Memo {
     /// # Errors
     /// As [`Summary::add`].
     pub fn inflate(&mut self, rows: Summary) -> Result<()> {
-        self.total.add(&rows)?;
+        self.total_mut().add(&rows)?;
         self.twice = Some(rows);
         Ok(())
     }
@@ -235,7 +280,7 @@ impl Memo {
         match self.twice.take() {
             None => Ok(()),
             // Before all batches have been visited there is no exact sum.
-            Some(rows) if self.start.is_some() => self.total.sub(&rows),
+            Some(rows) if self.start.is_some() => self.total_mut().sub(&rows),
             Some(_) => self.resum(),
         }
     }
@@ -265,15 +310,10 @@ impl Memo {
                 let rest = self.start.iter_mut().map(|(start, _)| start).chain(&mut self.earlier);
                 rest.into_iter().try_for_each(|summary| summary.apply(edit))?;
             }
-            self.total.apply(edit)?;
+            self.total_mut().apply(edit)?;
         }
         self.resum()
     }
-}
-
-/// A summary of no units with the components of `like`; whether gaps are known follows from what is added.
-fn emptied(like: &Summary) -> Summary {
-    Summary::empty(like.ids.clone(), like.n_statistics, true)
 }
 
 #[cfg(test)]

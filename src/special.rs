@@ -180,6 +180,24 @@ pub fn ln_gamma_difference(a: f64, delta: f64) -> f64 {
         - below
 }
 
+/// `ln Gamma(a + n) - ln Gamma(a)` as [`ln_gamma_difference`], with one logarithm for all factors `(a + n) / a` of
+/// small `a`: for many sums of counts. Below one, where that would cost digits, it is that function.
+pub fn ln_rising_factorial(a: f64, n: f64) -> f64 {
+    // Sixteen of these factors do not overflow.
+    if !((1.0..1e12).contains(&n) && a > 1e-30) {
+        return ln_gamma_difference(a, n);
+    }
+    let (mut base, mut above, mut below) = (a, 1.0, 1.0);
+    while base < ASYMPTOTIC {
+        above *= base + n;
+        below *= base;
+        base += 1.0;
+    }
+    let end = base + n;
+    (base - 0.5) * ln_ratio(base, n) + n * (end.ln() - 1.0) + stirling_correction_difference(base, n)
+        - (above / below).ln()
+}
+
 /// `ln((a + delta) / a)`.
 #[inline]
 fn ln_ratio(a: f64, delta: f64) -> f64 {

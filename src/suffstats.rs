@@ -1,11 +1,19 @@
 //! The one summary: what a batch remembers, a worker sends, a checkpoint stores and a merge adds up.
 
+mod gaps;
+mod sparse;
+
+use std::borrow::Cow;
 use std::collections::{BTreeMap, HashMap};
 
 use serde::{Deserialize, Serialize};
 
 use crate::component::{ComponentId, Edit, position, unknown};
 use crate::error::{Error, Result};
+use crate::parallel::{for_each, map_all};
+
+pub use gaps::PairGaps;
+pub use sparse::{NonZeros, SparseStatistics, SparseSum, Sums};
 
 /// What belongs to one component: its expected count and statistics, in the layout of the likelihood.
 #[derive(Debug, Clone, Copy)]
@@ -14,91 +22,6 @@ pub struct Sufficient<'a> {
     pub count: f64,
     /// Expected statistics S_k without the constants that pair with the count.
     pub statistics: &'a [f64],
-}
-
-/// Merge-entropy gaps G_ab = H_a + H_b - H_ab of the pairs that share a unit (mathematics 4.4).
-#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
-pub enum PairGaps {
-    /// Not kept.
-    #[default]
-    Unknown,
-    /// By pair, smaller identity first. A pair that is not listed shares no unit: its gap is exactly zero.
-    /// NaN stands for a pair whose gap a merge made unknown.
-    Known(BTreeMap<(ComponentId, ComponentId), f64>),
-    /// Of listed pairs only; the others are unknown.
-    Listed(BTreeMap<(ComponentId, ComponentId), f64>),
-}
-
-impl PairGaps {
-    /// The gap of a pair, `None` where it is not known.
-    pub fn get(&self, a: ComponentId, b: ComponentId) -> Option<f64> {
-        match self {
-            Self::Unknown => None,
-            Self::Known(gaps) => Some(gaps.get(&ordered(a, b)).copied().unwrap_or(0.0)).filter(|gap| !gap.is_nan()),
-            Self::Listed(gaps) => gaps.get(&ordered(a, b)).copied().filter(|gap| !gap.is_nan()),
-        }
-    }
-
-    /// The pairs that have an entry.
-    fn listed_mut(&mut self) -> Option<&mut BTreeMap<(ComponentId, ComponentId), f64>> {
-        match self {
-            Self::Unknown => None,
-            Self::Known(gaps) | Self::Listed(gaps) => Some(gaps),
-        }
-    }
-
-    /// Adds `gap` to a pair, if gaps are kept.
-    pub fn add_pair(&mut self, a: ComponentId, b: ComponentId, gap: f64) {
-        if let Some(gaps) = self.listed_mut() {
-            *gaps.entry(ordered(a, b)).or_insert(0.0) += gap;
-        }
-    }
-
-    fn combine(&mut self, other: &Self, sign: f64) {
-        match (&mut *self, other) {
-            (Self::Known(mine), Self::Known(theirs)) => {
-                for (&pair, &gap) in theirs {
-                    *mine.entry(pair).or_insert(0.0) += sign * gap;
-                }
-            }
-            // A pair that is missing on either side is unknown.
-            (mine, theirs) => {
-                let ((_, Self::Listed(listed)) | (Self::Listed(listed), Self::Known(_))) = (&*mine, theirs) else {
-                    return *self = Self::Unknown;
-                };
-                let sum = |&(a, b): &(ComponentId, ComponentId)| Some(mine.get(a, b)? + sign * theirs.get(a, b)?);
-                *mine = Self::Listed(listed.keys().filter_map(|pair| Some((*pair, sum(pair)?))).collect());
-            }
-        }
-    }
-
-    fn merge(&mut self, keep: ComponentId, gone: ComponentId) {
-        match self {
-            Self::Unknown => {}
-            Self::Known(gaps) => {
-                let is_touched = |(a, b): &(_, _)| [*a, *b].iter().any(|id| *id == keep || *id == gone);
-                let touched: Vec<_> = gaps.keys().copied().filter(is_touched).collect();
-                for (a, b) in touched {
-                    let shared = gaps.remove(&(a, b)) != Some(0.0);
-                    let other = if a == keep || a == gone { b } else { a };
-                    if shared && other != keep && other != gone {
-                        gaps.insert(ordered(keep, other), f64::NAN);
-                    }
-                }
-            }
-            Self::Listed(_) => [keep, gone].into_iter().for_each(|id| self.delete(id)),
-        }
-    }
-
-    fn delete(&mut self, id: ComponentId) {
-        if let Some(gaps) = self.listed_mut() {
-            gaps.retain(|(a, b), _| *a != id && *b != id);
-        }
-    }
-}
-
-fn ordered(a: ComponentId, b: ComponentId) -> (ComponentId, ComponentId) {
-    if a < b { (a, b) } else { (b, a) }
 }
 
 /// The infinite tail of a process that gives it responsibilities (mathematics 2c).
@@ -121,8 +44,10 @@ pub struct Summary {
     pub n_statistics: usize,
     /// N_k, (K,).
     pub counts: Vec<f64>,
-    /// S_k, (K, `n_statistics`).
+    /// S_k, (K, `n_statistics`); nothing where `sparse` has them.
     pub statistics: Vec<f64>,
+    /// S_k by their non-zeros. Summaries that are only added up may have this layout: those of batches.
+    pub sparse: Option<SparseStatistics>,
     /// H_k, (K,), nats.
     pub entropies: Vec<f64>,
     /// Merge-entropy gaps.
@@ -144,12 +69,43 @@ impl Summary {
             n_statistics,
             counts: vec![0.0; k],
             statistics: vec![0.0; k * n_statistics],
+            sparse: None,
             entropies: vec![0.0; k],
             gaps: if gaps { PairGaps::Known(BTreeMap::new()) } else { PairGaps::Unknown },
             tail: None,
             mass: 0.0,
             log_base_measure: 0.0,
         }
+    }
+
+    /// The summary of no unit at all with the components of a summary that has all statistics. Gaps are kept.
+    #[must_use]
+    pub fn emptied(mut self) -> Self {
+        self.statistics.fill(0.0);
+        let statistics = std::mem::take(&mut self.statistics);
+        Self { n_statistics: self.n_statistics, statistics, ..Self::empty(self.ids, 0, true) }
+    }
+
+    /// The same with its statistics by their non-zeros.
+    pub fn empty_sparse(ids: Vec<ComponentId>, n_statistics: usize, gaps: bool) -> Self {
+        let sparse = Some(SparseStatistics::zeros(ids.len()));
+        Self { n_statistics, sparse, ..Self::empty(ids, 0, gaps) }
+    }
+
+    /// The same summary with all statistics, zeros among them.
+    #[must_use]
+    pub fn into_dense(mut self) -> Self {
+        if let Some(sparse) = self.sparse.take() {
+            self.statistics = sparse.to_dense(self.n_statistics);
+        }
+        self
+    }
+
+    /// The same summary in the smaller layout, if it has its non-zeros.
+    #[must_use]
+    pub fn compact(self) -> Self {
+        let n = self.ids.len() * self.n_statistics;
+        if self.sparse.as_ref().is_some_and(|sparse| sparse.is_smaller_than(n)) { self } else { self.into_dense() }
     }
 
     /// Number of components.
@@ -168,7 +124,11 @@ impl Summary {
         let tail = [&tail.count, &tail.entropy, &tail.expected_log_likelihood];
         mine == theirs
             && self.n_statistics == n_statistics
-            && (self.counts.len(), self.entropies.len(), self.statistics.len()) == (k, k, k * n_statistics)
+            && (self.counts.len(), self.entropies.len()) == (k, k)
+            && match &self.sparse {
+                None => self.statistics.len() == k * n_statistics,
+                Some(sparse) => self.statistics.is_empty() && sparse.fits(k, n_statistics),
+            }
             && values
                 .into_iter()
                 .flatten()
@@ -177,7 +137,7 @@ impl Summary {
                 .all(|value| value.is_finite())
     }
 
-    /// Count and statistics of the component at `k`.
+    /// Count and statistics of the component at `k`, of a summary that has all statistics.
     pub fn component(&self, k: usize) -> Sufficient<'_> {
         Sufficient { count: self.counts[k], statistics: &self.statistics[k * self.n_statistics..][..self.n_statistics] }
     }
@@ -204,10 +164,27 @@ impl Summary {
     }
 
     fn combine(&mut self, other: &Self, sign: f64) -> Result<()> {
-        let p = self.n_statistics;
+        let from = self.combine_all_but_statistics(other, sign)?;
+        if let (None, Some(sparse)) = (&self.sparse, &other.sparse) {
+            let own = self.statistics.chunks_exact_mut(self.n_statistics.max(1)).zip(from);
+            let items = own.filter_map(|(own, from)| Some((own, &sparse.components[from?])));
+            for_each(items.collect(), |(own, theirs): (&mut [f64], &NonZeros)| theirs.add_to(own, sign));
+            return Ok(());
+        }
+        for (to, from) in from.into_iter().enumerate() {
+            if let Some(from) = from {
+                self.add_statistics(to, other, from, sign);
+            }
+        }
+        Ok(())
+    }
+
+    /// Adds what is not statistics. Of each component, which one of `other` it is.
+    fn combine_all_but_statistics(&mut self, other: &Self, sign: f64) -> Result<Vec<Option<usize>>> {
         // A batch keeps the order of its last visit, which is that of the total until components are reordered.
         let places: Option<HashMap<_, _>> = (!self.ids.starts_with(&other.ids))
             .then(|| self.ids.iter().enumerate().map(|(at, &id)| (id, at)).collect());
+        let mut from = vec![None; self.n_components()];
         for (k, &id) in other.ids.iter().enumerate() {
             let at = match &places {
                 None => k,
@@ -215,8 +192,7 @@ impl Summary {
             };
             self.counts[at] += sign * other.counts[k];
             self.entropies[at] += sign * other.entropies[k];
-            let theirs = &other.statistics[k * p..][..p];
-            self.statistics[at * p..][..p].iter_mut().zip(theirs).for_each(|(sum, value)| *sum += sign * value);
+            from[at] = Some(k);
         }
         self.gaps.combine(&other.gaps, sign);
         if let Some(theirs) = other.tail {
@@ -227,16 +203,68 @@ impl Summary {
         }
         self.mass += sign * other.mass;
         self.log_base_measure += sign * other.log_base_measure;
-        Ok(())
+        Ok(from)
+    }
+
+    /// Subtracts `old` and adds `new`, to the bits of [`Summary::sub`] and [`Summary::add`]. By component, which
+    /// statistics that has changed, ascending, where both have their non-zeros.
+    ///
+    /// # Errors
+    /// As [`Summary::add`].
+    pub fn exchange(&mut self, old: &Self, new: &Self) -> Result<Option<Vec<Vec<u32>>>> {
+        let (Some(old_sparse), Some(new_sparse), None) = (&old.sparse, &new.sparse, &self.sparse) else {
+            self.sub(old)?;
+            return self.add(new).map(|()| None);
+        };
+        let from_old = self.combine_all_but_statistics(old, -1.0)?;
+        let from_new = self.combine_all_but_statistics(new, 1.0)?;
+        let nothing = NonZeros::default();
+        let own = self.statistics.chunks_exact_mut(self.n_statistics.max(1)).zip(from_old.into_iter().zip(from_new));
+        Ok(Some(map_all(own.collect(), |(own, (from_old, from_new))| {
+            let old = from_old.map_or(&nothing, |k| &old_sparse.components[k]);
+            let new = from_new.map_or(&nothing, |k| &new_sparse.components[k]);
+            NonZeros::exchange(own, old, new)
+        })))
     }
 
     /// Adds what `other` has of its component at `from` to the one at `to`.
     pub fn add_component(&mut self, to: usize, other: &Self, from: usize) {
-        let p = self.n_statistics;
         self.counts[to] += other.counts[from];
         self.entropies[to] += other.entropies[from];
-        let theirs = &other.statistics[from * p..][..p];
-        self.statistics[to * p..][..p].iter_mut().zip(theirs).for_each(|(sum, value)| *sum += value);
+        self.add_statistics(to, other, from, 1.0);
+    }
+
+    /// Adds statistics to the component at `k`.
+    pub fn add_sums(&mut self, k: usize, sums: &Sums) {
+        let p = self.n_statistics;
+        match (&mut self.sparse, sums) {
+            (Some(mine), Sums::NonZeros(theirs)) => mine.components[k].add(theirs, 1.0),
+            (Some(mine), Sums::All(theirs)) => mine.components[k].add(&NonZeros::of(theirs), 1.0),
+            (None, Sums::NonZeros(theirs)) => theirs.add_to(&mut self.statistics[k * p..][..p], 1.0),
+            (None, Sums::All(theirs)) => {
+                self.statistics[k * p..][..p].iter_mut().zip(theirs).for_each(|(sum, value)| *sum += value);
+            }
+        }
+    }
+
+    fn add_statistics(&mut self, to: usize, other: &Self, from: usize, sign: f64) {
+        let p = self.n_statistics;
+        match (&mut self.sparse, &other.sparse) {
+            (None, Some(theirs)) => theirs.components[from].add_to(&mut self.statistics[to * p..][..p], sign),
+            (None, None) => {
+                let theirs = &other.statistics[from * p..][..p];
+                self.statistics[to * p..][..p].iter_mut().zip(theirs).for_each(|(sum, value)| *sum += sign * value);
+            }
+            (Some(mine), _) => mine.components[to].add(&other.non_zeros(from), sign),
+        }
+    }
+
+    /// The statistics of the component at `k` that are not zero.
+    fn non_zeros(&self, k: usize) -> Cow<'_, NonZeros> {
+        match &self.sparse {
+            Some(sparse) => Cow::Borrowed(&sparse.components[k]),
+            None => Cow::Owned(NonZeros::of(self.component(k).statistics)),
+        }
     }
 
     /// Replaces the components of `other`, all of which are known here. Their gaps become unknown.
@@ -249,7 +277,14 @@ impl Summary {
             let at = position(&self.ids, id)?;
             self.counts[at] = other.counts[k];
             self.entropies[at] = other.entropies[k];
-            self.statistics[at * p..][..p].copy_from_slice(&other.statistics[k * p..][..p]);
+            match (&mut self.sparse, &other.sparse) {
+                (Some(mine), _) => mine.components[at] = other.non_zeros(k).into_owned(),
+                (None, None) => self.statistics[at * p..][..p].copy_from_slice(&other.statistics[k * p..][..p]),
+                (None, Some(theirs)) => {
+                    self.statistics[at * p..][..p].fill(0.0);
+                    theirs.components[k].add_to(&mut self.statistics[at * p..][..p], 1.0);
+                }
+            }
             self.gaps.delete(id);
         }
         Ok(())
@@ -258,10 +293,16 @@ impl Summary {
     /// The summary of the same units with all masses multiplied by `factor`.
     #[must_use]
     pub fn scale(&self, factor: f64) -> Self {
-        let mut scaled = Self::empty(self.ids.clone(), self.n_statistics, false);
+        let mut scaled = Self::empty(self.ids.clone(), 0, false);
+        scaled.n_statistics = self.n_statistics;
         scaled.tail = self.tail;
         scaled.counts = self.counts.iter().map(|x| factor * x).collect();
         scaled.statistics = self.statistics.iter().map(|x| factor * x).collect();
+        let scale = |own: &NonZeros| own.scaled(factor);
+        scaled.sparse = self
+            .sparse
+            .as_ref()
+            .map(|sparse| SparseStatistics { components: sparse.components.iter().map(scale).collect() });
         scaled.entropies = self.entropies.iter().map(|x| factor * x).collect();
         scaled.gaps = self.gaps.clone();
         scaled.gaps.listed_mut().into_iter().flatten().for_each(|(_, gap)| *gap *= factor);
@@ -275,7 +316,7 @@ impl Summary {
         scaled
     }
 
-    /// Scales each component to one unit; an empty component stays empty.
+    /// Scales each component of a summary that has all statistics to one unit; an empty component stays empty.
     #[must_use]
     pub fn averages(mut self) -> Self {
         let statistics = self.statistics.chunks_exact_mut(self.n_statistics);
@@ -300,7 +341,10 @@ impl Summary {
             Edit::Append { ids } => {
                 self.counts.resize(self.counts.len() + ids.len(), 0.0);
                 self.entropies.resize(self.entropies.len() + ids.len(), 0.0);
-                self.statistics.resize(self.statistics.len() + ids.len() * self.n_statistics, 0.0);
+                match &mut self.sparse {
+                    Some(sparse) => sparse.components.resize(self.ids.len(), NonZeros::default()),
+                    None => self.statistics.resize(self.ids.len() * self.n_statistics, 0.0),
+                }
             }
             Edit::Merge { keep, gone } => {
                 let Some(gap) = self.gaps.get(*keep, *gone) else {
@@ -310,8 +354,16 @@ impl Summary {
                 let (a, b) = (position(&before, *keep)?, position(&before, *gone)?);
                 self.counts[a] += self.counts[b];
                 self.entropies[a] += self.entropies[b] - gap;
-                for i in 0..self.n_statistics {
-                    self.statistics[a * self.n_statistics + i] += self.statistics[b * self.n_statistics + i];
+                match &mut self.sparse {
+                    Some(sparse) => {
+                        let gone = std::mem::take(&mut sparse.components[b]);
+                        sparse.components[a].add(&gone, 1.0);
+                    }
+                    None => {
+                        for i in 0..self.n_statistics {
+                            self.statistics[a * self.n_statistics + i] += self.statistics[b * self.n_statistics + i];
+                        }
+                    }
                 }
                 self.remove(b);
                 self.gaps.merge(*keep, *gone);
@@ -325,7 +377,13 @@ impl Summary {
                 let p = self.n_statistics;
                 self.counts = from.iter().map(|&k| self.counts[k]).collect();
                 self.entropies = from.iter().map(|&k| self.entropies[k]).collect();
-                self.statistics = from.iter().flat_map(|&k| self.statistics[k * p..][..p].to_vec()).collect();
+                match &mut self.sparse {
+                    Some(sparse) => {
+                        let take = |&k: &usize| std::mem::take(&mut sparse.components[k]);
+                        sparse.components = from.iter().map(take).collect();
+                    }
+                    None => permute(&mut self.statistics, p, &from),
+                }
             }
         }
         Ok(())
@@ -334,6 +392,41 @@ impl Summary {
     fn remove(&mut self, k: usize) {
         self.counts.remove(k);
         self.entropies.remove(k);
-        self.statistics.drain(k * self.n_statistics..(k + 1) * self.n_statistics);
+        match &mut self.sparse {
+            Some(sparse) => drop(sparse.components.remove(k)),
+            None => drop(self.statistics.drain(k * self.n_statistics..(k + 1) * self.n_statistics)),
+        }
+    }
+}
+
+/// Puts the pieces of `p` numbers into the order of `from`, in place: a total may be most of the memory of a run.
+fn permute(values: &mut [f64], p: usize, from: &[usize]) {
+    let mut is_done = vec![false; from.len()];
+    for first in 0..from.len() {
+        let mut at = first;
+        while !std::mem::replace(&mut is_done[at], true) && from[at] != first {
+            let next = from[at];
+            let (low, high) = (at.min(next), at.max(next));
+            let (head, tail) = values.split_at_mut(high * p);
+            head[low * p..][..p].swap_with_slice(&mut tail[..p]);
+            at = next;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    proptest! {
+        #[test]
+        fn pieces_come_into_the_asked_order(order in Just((0_usize..9).collect::<Vec<_>>()).prop_shuffle()) {
+            let mut values: Vec<f64> = (0..27).map(f64::from).collect();
+            let expected: Vec<f64> = order.iter().flat_map(|&k| values[3 * k..][..3].to_vec()).collect();
+            permute(&mut values, 3, &order);
+            prop_assert_eq!(values, expected);
+        }
     }
 }

@@ -128,6 +128,7 @@ LIKELIHOODS: dict[str, LikelihoodKind] = {
         "SphericalGaussian",
         draw_spherical,
         lambda own: gaussians.SphericalNormalGamma(own.mean, own.mean_precision, own.shape, own.rate),
+        with_holes=lambda own: missing.MissingSpherical(own.mean, own.mean_precision, own.shape, own.rate),
     ),
     "spherical_product": LikelihoodKind(
         "SphericalGaussian",
@@ -138,11 +139,13 @@ LIKELIHOODS: dict[str, LikelihoodKind] = {
         "KnownCovarianceGaussian",
         draw_known,
         lambda own: gaussians.KnownCovariance(own.covariance, own.mean, own.mean_precision),
+        with_holes=lambda own: missing.MissingKnown(own.covariance, own.mean, own.mean_precision),
     ),
     "known_covariance_general": LikelihoodKind(
         "KnownCovarianceGaussian",
         draw_known_general,
         lambda own: gaussians.KnownCovarianceGeneral(own.covariance, own.mean, own.mean_precision),
+        with_holes=lambda own: missing.MissingKnown(own.covariance, own.mean, own.mean_precision),
     ),
     "multinomial": LikelihoodKind(
         "Multinomial",
@@ -246,6 +249,10 @@ PROCESSES: dict[str, ProcessKind] = {
 }
 
 MARGINALISING = [name for name, kind in LIKELIHOODS.items() if kind.with_holes]
+# Whose columns say nothing of each other, given the component.
+OF_COLUMNS = [name for name in MARGINALISING if not name.startswith("known_covariance")]
+# Nor do they share a parameter.
+OF_SEPARATE_COLUMNS = [name for name in OF_COLUMNS if name != "spherical"]
 
 every_likelihood = pytest.mark.parametrize("likelihood", LIKELIHOODS)
 every_process = pytest.mark.parametrize("process", PROCESSES)

@@ -414,8 +414,8 @@ impl<F: Real> Dataset<F> for SeenRows<'_, F> {
         self.rows.can_seek()
     }
 
-    fn is_sparse(&self) -> bool {
-        self.rows.is_sparse()
+    fn n_stored(&self) -> Option<usize> {
+        self.rows.n_stored()
     }
 }
 

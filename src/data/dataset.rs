@@ -41,9 +41,14 @@ pub trait Dataset<F: Real>: Send + Sync {
     /// Whether rows can be read in any order.
     fn can_seek(&self) -> bool;
 
+    /// Number of values that all rows together store, where they are sparse.
+    fn n_stored(&self) -> Option<usize> {
+        None
+    }
+
     /// Whether rows are sparse.
     fn is_sparse(&self) -> bool {
-        false
+        self.n_stored().is_some()
     }
 }
 
@@ -84,7 +89,7 @@ impl<F: Real> Dataset<F> for TableRows<'_, F> {
         true
     }
 
-    fn is_sparse(&self) -> bool {
-        self.rows.csr().is_some()
+    fn n_stored(&self) -> Option<usize> {
+        self.rows.csr().map(|table| table.values.len())
     }
 }

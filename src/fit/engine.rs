@@ -118,18 +118,18 @@ impl<F: Scalar> Engine<'_, F> {
         }
         let ended = matches!(stop_reason, StopReason::MaxPasses | StopReason::Callback);
         let closed = if ended && self.settings.algorithm.estimates() && position.pass > 0 {
-            self.close(executor, &position, observer, cancel)
+            self.close(executor, &position, observer, cancel).map(|(summary, elbo)| (Some(summary), elbo))
         } else {
-            Ok((position.memo.total().clone(), self.bound(&position.memo)?))
+            Ok((None, self.bound(&position.memo)?))
         };
         let estimate = |position: Position, stop_reason, error| {
-            let summary = position.memo.total().clone();
-            let Position { base, history, .. } = position;
-            Ok(Run { summary, elbo: f64::NAN, base, history, stop_reason, error })
+            let Position { base, history, memo, .. } = position;
+            Ok(Run { summary: memo.into_total(), elbo: f64::NAN, base, history, stop_reason, error })
         };
         match closed {
             Ok((summary, elbo)) => {
-                let Position { base, history, .. } = position;
+                let Position { base, history, memo, .. } = position;
+                let summary = summary.unwrap_or_else(|| memo.into_total());
                 Ok(Run { summary, elbo, base, history, stop_reason, error })
             }
             Err(Error::Cancelled) => estimate(position, StopReason::Interrupted, None),
@@ -242,8 +242,10 @@ impl<F: Scalar> Engine<'_, F> {
         for &batch in &order[position.done..] {
             cancel.check()?;
             let visits = pass * n_batches + position.done;
-            let globals = Globals::new(&self.model, position.memo.total(), visits as u64);
-            let visit = executor.visit(batch as usize, &globals, &position.edits, &position.moves.plan)?;
+            let globals = Globals::lent(&self.model, &mut position.memo, visits as u64);
+            let visit = executor.visit(batch as usize, &globals, &position.edits, &position.moves.plan);
+            position.memo.take_back(globals.statistics);
+            let visit = visit?;
             if let Some(round) = &self.round {
                 round.take(&mut position.moves, batch as usize, visit.findings)?;
             }
@@ -283,7 +285,8 @@ impl<F: Scalar> Engine<'_, F> {
                 break;
             }
             let edit = Edit::Reorder { order: order.iter().map(|&at| total.ids[at]).collect() };
-            let mut sorted = total.clone();
+            let mut sorted = Summary::empty(total.ids.clone(), 0, false);
+            (sorted.counts, sorted.tail) = (total.counts.clone(), total.tail);
             sorted.apply(&edit)?;
             // The order of a point estimate makes no difference but that of rounding.
             if self.model.allocate(&sorted).bound >= before - 1e-12 * before.abs() {

@@ -1,6 +1,6 @@
 //! Missing values of new rows, from the posterior predictive given what a row has (mathematics 6.2).
 
-use crate::data::Rows;
+use crate::data::{RowUnits, Rows};
 use crate::error::Result;
 use crate::fit::fitted::{Assigned, Fitted, Scored};
 use crate::fit::packed::Prediction;
@@ -40,14 +40,19 @@ impl Fitted {
         // It checks the rows: sparse ones may be too many to be written out.
         let shares = self.predictive_shares(&model, rows, cancel)?;
         let (mut values, mut variances) = (in_double(rows), vec![0.0; rows.n_rows() * d]);
+        let mut given = GivenRows::new(self, &model, rows);
         for row in 0..rows.n_rows() {
             let own = row * shares.width..(row + 1) * shares.width;
             let (numbers, shares) = (&shares.components[own.clone()], &shares.values[own]);
+            let has_missing = values[row * d..][..d].iter().any(|value| value.is_nan());
+            let own_moments = if has_missing { given.moments(row, &components, numbers, shares)? } else { Vec::new() };
             for column in (0..d).filter(|column| values[row * d + column].is_nan()).collect::<Vec<_>>() {
                 let mixed = |at: usize| {
                     let (mut mean, mut square) = (0.0, 0.0);
-                    for (&k, share) in numbers.iter().zip(shares).filter(|(_, share)| **share > 0.0) {
-                        let (m, v) = (moments[k as usize].0[at], moments[k as usize].1[at]);
+                    let all = numbers.iter().zip(shares).enumerate().filter(|(_, (_, share))| **share > 0.0);
+                    for (slot, (&k, share)) in all {
+                        let of = own_moments.get(slot).unwrap_or(&moments[k as usize]);
+                        let (m, v) = (of.0[at], of.1[at]);
                         mean += share * m;
                         square += share * (v + m * m);
                     }
@@ -75,14 +80,18 @@ impl Fitted {
         let d = self.n_data_columns();
         let shares = self.predictive_shares(&model, rows, cancel)?;
         let (mut values, mut drawn) = (in_double(rows), vec![0.0; self.origin.len()]);
+        let mut given = GivenRows::new(self, &model, rows);
         for (row, own) in values.chunks_exact_mut(d).enumerate() {
             if !own.iter().any(|value| value.is_nan()) {
                 continue;
             }
             let mut generator = stream(seed, Purpose::Draws, row as u64);
             let slot = row * shares.width + generator.choose(&shares.values[row * shares.width..][..shares.width]);
-            // Given the component its columns are independent, so what the row has says no more of them.
-            let source = model.likelihood.row_source(components[shares.components[slot] as usize], from)?;
+            let component = components[shares.components[slot] as usize];
+            let imputation = model.likelihood.imputation();
+            let of_row = imputation.map(|own| own.source_given(component, given.read(row))).transpose()?.flatten();
+            // Where columns are independent given the component, what the row has says no more of them.
+            let source = of_row.map_or_else(|| model.likelihood.row_source(component, from), Ok)?;
             source(&mut drawn, &mut generator);
             let drawn = self.coordinates.raise(&drawn);
             own.iter_mut().zip(drawn).filter(|(value, _)| value.is_nan()).for_each(|(value, x)| *value = x);
@@ -107,6 +116,60 @@ impl Fitted {
         let width = scorer.n_components();
         let scored = Scored { model, scorer, tail: None, width, margin: None, keep: Keep::Nothing };
         self.collect(rows, &scored, cancel)
+    }
+}
+
+/// Rows as the likelihood sees them, one at a time.
+struct GivenRows<'a, F: Scalar> {
+    fitted: &'a Fitted,
+    model: &'a Model<F>,
+    units: RowUnits<'a, F>,
+    origin: Vec<F>,
+    row: Vec<F>,
+    wide: Vec<f64>,
+}
+
+impl<'a, F: Scalar> GivenRows<'a, F> {
+    fn new(fitted: &'a Fitted, model: &'a Model<F>, rows: &'a dyn Rows<F>) -> Self {
+        let origin: Vec<F> = fitted.origin.iter().map(|&value| F::from_f64(value)).collect();
+        let units = RowUnits::all(rows, None).seen_through(&fitted.coordinates);
+        Self { fitted, model, units, row: vec![F::ZERO; origin.len()], wide: Vec::new(), origin }
+    }
+
+    /// The values of a row less the origin.
+    fn read(&mut self, row: usize) -> &[f64] {
+        self.units.read([row], &self.origin, &mut self.row);
+        self.wide.clear();
+        self.wide.extend(self.row.iter().map(|value| value.to_f64()));
+        &self.wide
+    }
+
+    /// Mean and variance of every column given the row, for each of its components that has a share; none where the
+    /// row says nothing of them.
+    fn moments(
+        &mut self,
+        row: usize,
+        components: &[Sufficient<'_>],
+        numbers: &[i64],
+        shares: &[f64],
+    ) -> Result<Vec<(Vec<f64>, Vec<f64>)>> {
+        let Some(imputation) = self.model.likelihood.imputation() else { return Ok(Vec::new()) };
+        let fitted = self.fitted;
+        let row = self.read(row);
+        let mut all = Vec::new();
+        for (&k, &share) in numbers.iter().zip(shares) {
+            if share <= 0.0 {
+                all.push((Vec::new(), Vec::new()));
+                continue;
+            }
+            let Some((mean, variance)) = imputation.moments_given(components[k as usize], row)? else {
+                return Ok(Vec::new());
+            };
+            let own = &fitted.coordinates;
+            let is_same = own.is_identity();
+            all.push(if is_same { (mean, variance) } else { (own.raise(&mean), own.raise_by(&variance, 2)) });
+        }
+        Ok(all)
     }
 }
 

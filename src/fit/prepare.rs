@@ -22,7 +22,7 @@ use crate::memo::Memo;
 use crate::model::{Model, Named, Specification};
 use crate::moves::{Bag, Move, Round};
 use crate::parallel::Cancel;
-use crate::parameters::Parameters;
+use crate::parameters::{Parameters, Value};
 use crate::registry::Feature;
 use crate::rng::{Purpose, key};
 use crate::simd::Scalar;
@@ -59,9 +59,11 @@ impl<'a, F: Scalar> Prepared<'a, F> {
     /// [`Error::Cancelled`].
     pub(super) fn new(job: &'a Job<'a, F>, cancel: &'a Cancel) -> Result<Self> {
         let Job { specification, rows, init, settings } = *job;
+        // A batch of sparse rows should hold at least as many values as there are columns.
+        let most_batches = rows.n_stored().map_or(usize::MAX, |n_stored| n_stored / rows.n_columns());
         // A stream has to be read before its rows are counted.
         if rows.can_seek() {
-            Sizes::new(specification, init, settings, rows.n_rows())?;
+            Sizes::new(specification, init, settings, rows.n_rows(), most_batches)?;
         }
         let demands = likelihood::demands(&specification.likelihood.name)?;
         check_form(specification, rows.is_sparse(), demands)?;
@@ -73,7 +75,7 @@ impl<'a, F: Scalar> Prepared<'a, F> {
         if n < 2 && !rows.can_seek() {
             return Err(Error::invalid("data", format!("{n} rows"), "at least two rows"));
         }
-        let sizes = Sizes::new(specification, init, settings, n)?;
+        let sizes = Sizes::new(specification, init, settings, n, most_batches)?;
         let source = rows.batches(sizes.batches, settings.shuffle.then_some(settings.seed), data.fingerprint)?;
         let Informative { coordinates, lacks_rows } = seen(job, &data, cancel)?;
         let coordinates = Arc::new(coordinates);
@@ -327,6 +329,16 @@ pub(super) fn check_form(specification: &Specification, sparse: bool, demands: D
     if specification.missing && !demands.missing {
         let allowed = format!("{}, or data without missing values", likelihood::supporting(Feature::Missing));
         return refuse("missing", "missing=\"marginalize\"", "it would not be exact", &allowed);
+    }
+    let named = likelihood::entry(&specification.likelihood.name)?.support(Feature::Missing);
+    let given = &specification.likelihood.parameters.0;
+    let is_chosen = |(name, word): &(&str, &str)| given.get(*name) == Some(&Value::Text((*word).to_owned()));
+    if let Some((name, word)) = named.and_then(|support| support.unless).filter(is_chosen)
+        && specification.missing
+    {
+        let found = format!("missing=\"marginalize\" for {}({name}={word:?})", specification.likelihood.name);
+        let allowed = format!("another {name}, or data without missing values");
+        return Err(Error::not_supported("missing", found, "it would not be exact", allowed));
     }
     if specification.missing && sparse {
         let reason = "what it does not store is zero, not missing";

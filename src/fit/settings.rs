@@ -51,7 +51,7 @@ impl Default for Settings {
 /// Into how many batches rows are cut.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Cut {
-    /// One for every 5000 rows, at most 20.
+    /// One for every 5000 rows, at most 20; sparse rows in so few that each holds as many values as there are columns.
     Auto,
     /// This many.
     Number(usize),
@@ -60,11 +60,11 @@ pub enum Cut {
 }
 
 impl Cut {
-    /// The number of batches of `n` rows.
+    /// The number of batches of `n` rows; `most` is for [`Cut::Auto`].
     ///
     /// # Errors
     /// [`Error::InvalidArgument`] for no batches, batches of no rows, or more of either than there are rows.
-    pub(super) fn n_batches(self, n: usize) -> Result<usize> {
+    pub(super) fn n_batches(self, n: usize, most: usize) -> Result<usize> {
         let checked = |argument: &str, number: usize| {
             if (1..=n).contains(&number) {
                 return Ok(number);
@@ -72,7 +72,7 @@ impl Cut {
             Err(Error::invalid(argument, number, format!("at most {n}, the number of rows")))
         };
         match self {
-            Self::Auto => Ok((n / 5000).clamp(1, 20)),
+            Self::Auto => Ok((n / 5000).min(most).clamp(1, 20)),
             Self::Number(batches) => checked("batches", batches),
             Self::Size(size) => checked("batch_size", size).map(|size| n.div_ceil(size)),
         }

@@ -23,11 +23,17 @@ pub(super) struct Sizes {
 }
 
 impl Sizes {
-    /// The numbers of components and of batches of `n` rows.
+    /// The numbers of components and of batches of `n` rows; `most_batches` is for those that the user leaves open.
     ///
     /// # Errors
     /// [`Error::InvalidArgument`] for those that do not go with the number of rows, or with each other.
-    pub(super) fn new(specification: &Specification, init: &Init<'_>, settings: &Settings, n: usize) -> Result<Self> {
+    pub(super) fn new(
+        specification: &Specification,
+        init: &Init<'_>,
+        settings: &Settings,
+        n: usize,
+        most_batches: usize,
+    ) -> Result<Self> {
         if n == 0 {
             return Err(Error::invalid("data", "0 rows", "at least one row"));
         }
@@ -37,7 +43,7 @@ impl Sizes {
             settings.local.sparsity.check(components)?;
         }
         let columns = components + usize::from(specification.weights()?.has_tail());
-        Ok(Self { components, columns, batches: settings.batches.n_batches(n)? })
+        Ok(Self { components, columns, batches: settings.batches.n_batches(n, most_batches)? })
     }
 }
 

@@ -220,7 +220,7 @@ impl<F: Scalar> Beginning<'_, F> {
         let n_batches = self.source.n_batches().unwrap_or(1);
         let mut batches: Vec<Summary> = Vec::new();
         for batch in 0..n_batches {
-            let summary = step.run(&self.source.load(batch)?, None, &mut [])?.summary;
+            let summary = step.run_compact(&self.source.load(batch)?, None, &mut [])?.summary;
             match batches.last_mut().filter(|_| !self.by_batch) {
                 Some(sum) => sum.add(&summary)?,
                 None => batches.push(summary),

@@ -12,7 +12,7 @@ use crate::objective::Objective;
 use crate::parameters::Parameters;
 use crate::registry::Feature;
 use crate::rng::Generator;
-use crate::scoring::{Codes, Scorer};
+use crate::scoring::{Codes, Scorer, SparseScorer};
 use crate::simd::Scalar;
 use crate::suffstats::Sufficient;
 
@@ -81,6 +81,18 @@ pub trait Scores<F: Scalar> {
         log_weights: &[f64],
         density: Density,
     ) -> Result<Box<dyn Scorer<F>>>;
+
+    /// Packs components for sparse rows alone, where that is less work than [`Scores::scorer`]. Since `earlier` only
+    /// the statistics have changed that stand beside it, by component and column; the bits are those of a new one.
+    fn sparse_scorer(
+        &self,
+        _components: &[Sufficient<'_>],
+        _log_weights: &[f64],
+        _objective: Objective,
+        _earlier: Option<(SparseScorer<F>, &[Vec<u32>])>,
+    ) -> Option<SparseScorer<F>> {
+        None
+    }
 
     /// KL(q(phi_k) || p(phi_k)), nats.
     ///
@@ -163,14 +175,30 @@ pub trait Seeding {
     fn metric(&self, component: Sufficient<'_>) -> Result<Metric>;
 }
 
-/// Moments of missing values, for a likelihood whose rows may have some: there they do not depend on the other columns
-/// of the row.
+/// Moments of missing values, for a likelihood whose rows may have some.
 pub trait Imputation {
     /// Mean and variance of every column of the posterior predictive, in the data's own units.
     ///
     /// # Errors
     /// As [`Conjugate::log_marginal`].
     fn predictive_moments(&self, component: Sufficient<'_>) -> Result<(Vec<f64>, Vec<f64>)>;
+
+    /// The same given the values of a row, less the origin, NaN where one is missing; `None` where they say nothing of
+    /// the others.
+    ///
+    /// # Errors
+    /// As [`Conjugate::log_marginal`].
+    fn moments_given(&self, _component: Sufficient<'_>, _row: &[f64]) -> Result<Option<(Vec<f64>, Vec<f64>)>> {
+        Ok(None)
+    }
+
+    /// Rows of the posterior predictive given the values of a row, as [`Imputation::moments_given`].
+    ///
+    /// # Errors
+    /// As [`Conjugate::log_marginal`].
+    fn source_given(&self, _component: Sufficient<'_>, _row: &[f64]) -> Result<Option<RowSource<'_>>> {
+        Ok(None)
+    }
 
     /// The levels of each column, for rows of codes: moments are then those of the levels' flags.
     fn codes(&self) -> Option<&Codes> {
@@ -232,6 +260,20 @@ impl<F: Scalar> dyn Likelihood<F> + '_ {
         density: Density,
     ) -> Result<Box<dyn Scorer<F>>> {
         self.required_scores()?.scorer(components, log_weights, density)
+    }
+
+    /// As [`Scores::sparse_scorer`].
+    ///
+    /// # Errors
+    /// [`Error::NotSupported`] without scores.
+    pub fn sparse_scorer(
+        &self,
+        components: &[Sufficient<'_>],
+        log_weights: &[f64],
+        objective: Objective,
+        earlier: Option<(SparseScorer<F>, &[Vec<u32>])>,
+    ) -> Result<Option<SparseScorer<F>>> {
+        Ok(self.required_scores()?.sparse_scorer(components, log_weights, objective, earlier))
     }
 
     /// As [`Scores::log_base_measures`]; zero without scores, where no row is ever scored.

@@ -14,7 +14,10 @@ use crate::objective::Objective;
 use crate::parallel::map;
 use crate::parameters::Parameters;
 use crate::registry::{Entry, Feature};
-use crate::scoring::{CodeScorer, Codes, Column, ColumnScorer, Columns, Curve, Row, RowFunction, RowScorer, Scorer};
+use crate::scoring::{
+    CodeScorer, Codes, Column, ColumnScorer, Columns, Curve, Row, RowFunction, RowScorer, Scorer, Shared, SparseScorer,
+    SparseTable,
+};
 use crate::simd::{Lines, Scalar};
 use crate::suffstats::Sufficient;
 
@@ -44,6 +47,11 @@ pub trait CountFamily: FromParameters + Debug + Send + Sync + 'static {
     fn posterior_parameters(&self, components: &[Tallied<'_>], tally: &Tally) -> Parameters;
     /// E log p(x) without the base measure, (D,).
     fn expected(&self, own: Tallied<'_>) -> Vec<Column>;
+    /// E log p(x) without the base measure as `constant + sum_j x_j (slope_j - common)`, where each slope follows from
+    /// the sum of its own column alone, if it has that form.
+    fn separate(&self) -> Option<&dyn Separate> {
+        None
+    }
     /// log p(x) at a point estimate, without the base measure. The default is of a probability for each unit of x.
     fn column_at(point: f64) -> Column {
         Column::line(point.max(LEAST).ln(), 0.0)
@@ -86,6 +94,14 @@ pub trait CountFamily: FromParameters + Debug + Send + Sync + 'static {
     fn source(&self, own: Tallied<'_>, from: Draw<'_>) -> Result<RowSource<'_>>;
 }
 
+/// E log p(x) of a family in which the statistics of a column say all that the slope of the column needs.
+pub trait Separate: Sync {
+    /// The slope of a column by its sum.
+    fn slope(&self, column: usize, sum: f64) -> f64;
+    /// What the columns share.
+    fn shared(&self, own: Tallied<'_>) -> Shared;
+}
+
 /// A likelihood of a family of counts.
 #[derive(Debug)]
 pub struct Counts<M> {
@@ -100,6 +116,11 @@ impl<M: CountFamily> Counts<M> {
 
     pub(super) fn family(&self) -> &M {
         &self.family
+    }
+
+    /// The form of sparse rows in which a slope follows from the sum of its column, where the family has one.
+    fn separate(&self) -> Option<&dyn Separate> {
+        if self.tally.missing || self.tally.codes.is_some() { None } else { self.family.separate() }
     }
 
     fn packed(&self, own: Tallied<'_>, density: Density) -> (f64, Vec<Column>) {
@@ -151,6 +172,10 @@ impl<M: CountFamily> Conjugate for Counts<M> {
         self.tally.accumulate(rows, weights, statistics);
     }
 
+    fn is_by_column(&self) -> bool {
+        !self.tally.missing && self.tally.codes.is_none()
+    }
+
     fn log_marginal(&self, component: Sufficient<'_>) -> Result<f64> {
         Ok(self.family.log_marginal(self.tally.of(component)))
     }
@@ -163,6 +188,20 @@ impl<M: CountFamily> Conjugate for Counts<M> {
     fn check_statistics(&self, components: &[Sufficient<'_>]) -> Result<()> {
         self.tally.check(components, M::FLAGS || self.tally.codes.is_some())
     }
+}
+
+/// What the columns of each component share, with its log weight.
+fn shared(form: &dyn Separate, own: &[Tallied<'_>], log_weights: &[f64]) -> Vec<Shared> {
+    map(own.len(), |k| {
+        let Shared { constant, common } = form.shared(own[k]);
+        Shared { constant: log_weights[k] + constant, common }
+    })
+}
+
+fn table<F: Scalar>(form: &dyn Separate, own: &[Tallied<'_>], log_weights: &[f64]) -> SparseTable<F> {
+    let dimension = own.first().map_or(0, |own| own.sums.len());
+    let slope = |k: usize, column: usize| form.slope(column, own[k].sums[column]);
+    SparseTable::new(dimension, &shared(form, own, log_weights), slope)
 }
 
 impl<F: Scalar, M: CountFamily> Scores<F> for Counts<M> {
@@ -182,7 +221,9 @@ impl<F: Scalar, M: CountFamily> Scores<F> for Counts<M> {
             let (constant, columns) = self.packed(own[k], density);
             Columns { constant: log_weights[k] + constant, columns }
         });
-        let scorer = ColumnScorer::new(Curve::Line, packed, self.tally.missing).and_sparse();
+        let expected = density == Density::Expected(Objective::Variational);
+        let table = self.separate().filter(|_| expected).map(|form| table(form, &own, log_weights));
+        let scorer = ColumnScorer::new(Curve::Line, packed, self.tally.missing).and_sparse(table);
         let terms =
             if density == Density::Divergence { Some(self.family.row_divergence()) } else { self.family.log_base() };
         let scorer = match terms {
@@ -193,6 +234,23 @@ impl<F: Scalar, M: CountFamily> Scores<F> for Counts<M> {
             Some(codes) => Ok(Box::new(CodeScorer::new(codes.clone(), scorer))),
             None => Ok(Box::new(scorer)),
         }
+    }
+
+    fn sparse_scorer(
+        &self,
+        components: &[Sufficient<'_>],
+        log_weights: &[f64],
+        objective: Objective,
+        earlier: Option<(SparseScorer<F>, &[Vec<u32>])>,
+    ) -> Option<SparseScorer<F>> {
+        let form = self.separate().filter(|_| objective == Objective::Variational)?;
+        let own: Vec<_> = components.iter().map(|component| self.tally.of(*component)).collect();
+        if let Some((scorer, changed)) = earlier.filter(|(scorer, _)| scorer.has(own.len())) {
+            let slope = |k: usize, column: usize| form.slope(column, own[k].sums[column]);
+            return Some(scorer.updated(&shared(form, &own, log_weights), changed, slope));
+        }
+        let table = table(form, &own, log_weights);
+        Some(SparseScorer::new(self.tally.origin.len(), table, self.family.log_base()))
     }
 
     fn divergence_from_prior(&self, component: Sufficient<'_>) -> Result<f64> {

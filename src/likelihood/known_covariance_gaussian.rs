@@ -1,9 +1,14 @@
 //! A known covariance and an unknown mean (mathematics 1d; the first experiment of Blei & Jordan 2006).
 //!
 //! Rows are mapped to `y = R x` with `R^T R` the precision and, at the same time, `R^T diag(p) R` the prior precision
-//! of the mean: there every column stands for itself, with variance 1 and prior precision `p_j`.
+//! of the mean: there every column stands for itself, with variance 1 and prior precision `p_j`. Rows with missing
+//! values are not mapped, which would mix columns that are there with others (mathematics 1.7).
+
+mod missing;
+mod patterns;
 
 use std::f64::consts::PI;
+use std::sync::Arc;
 
 use rand::RngExt;
 use rand_distr::StandardNormal;
@@ -11,12 +16,13 @@ use rand_distr::StandardNormal;
 use crate::data::{Domain, Moments, Needs, RowBlock};
 use crate::error::{Error, Result};
 use crate::likelihood::evidence::{MeanTerm, mean_divergence, mean_precision};
+use crate::likelihood::known_covariance_gaussian::missing::WithMissing;
 use crate::likelihood::wishart::check_positive_definite;
 use crate::likelihood::{
     AtPoint, Conjugate, Density, Draw, Estimate, Evidence, Frame, FromParameters, Given, PointEstimates, RowDraws,
     RowSource, Scores, Urn, capabilities, row_by_row,
 };
-use crate::linalg::{cholesky, invert_lower, log_determinant_from_cholesky, symmetric_eigen};
+use crate::linalg::{cholesky, invert_lower, log_determinant_from_cholesky, packed_len, symmetric_eigen};
 use crate::objective::Objective;
 use crate::parallel::map;
 use crate::parameters::{Parameters, Value, table, vector};
@@ -26,7 +32,8 @@ use crate::simd::{Lines, Scalar};
 use crate::suffstats::Sufficient;
 
 /// x | mu ~ N(mu, covariance); mu ~ N(mean, covariance / `mean_precision`), or N(mean, `mean_precision`^-1) where that
-/// is a matrix. Statistics: sum x.
+/// is a matrix. Statistics: sum x; with missing values sum A x and the lower triangle of sum A, column by column, with
+/// A the known precision of the columns that a row has.
 #[derive(Debug)]
 pub struct KnownCovarianceGaussian {
     frame: Frame,
@@ -42,6 +49,8 @@ pub struct KnownCovarianceGaussian {
     precisions: Vec<f64>,
     /// R (mean - origin), (D,).
     mean: Vec<f64>,
+    /// The same model of rows that may have missing values.
+    missing: Option<Arc<WithMissing>>,
 }
 
 /// The mean of a component in mapped columns: precisions and means.
@@ -62,6 +71,15 @@ fn times(matrix: &[f64], vector: &[f64]) -> Vec<f64> {
 /// `a * b` of two column-major (D, D) matrices.
 fn product(d: usize, a: &[f64], b: &[f64]) -> Vec<f64> {
     b.chunks_exact(d).flat_map(|column| times(a, column)).collect()
+}
+
+/// `R^T diag(precisions) R`.
+fn general_precision(d: usize, map: &[f64], precisions: &[f64]) -> Vec<f64> {
+    let mut scaled = map.to_vec();
+    for column in scaled.chunks_exact_mut(d) {
+        column.iter_mut().zip(precisions).for_each(|(value, p)| *value *= p);
+    }
+    product(d, &transposed(d, map), &scaled)
 }
 
 /// The transpose of a (D, D) matrix.
@@ -127,8 +145,8 @@ impl KnownCovarianceGaussian {
 impl FromParameters for KnownCovarianceGaussian {
     const ENTRY: Entry = Entry {
         domain: Some(Domain::Real),
-        faces: &["scores", "points", "draws", "urn", "evidence"],
-        supports: &[Support::always(Feature::Moves)],
+        faces: &["scores", "points", "imputation", "draws", "urn", "evidence"],
+        supports: &[Support::always(Feature::Missing), Support::always(Feature::Moves)],
         parameters: &[
             Parameter::new("covariance", ParameterKind::Matrix, DefaultValue::Required),
             Parameter::new("mean", ParameterKind::Vector, DefaultValue::Data),
@@ -215,13 +233,19 @@ impl FromParameters for KnownCovarianceGaussian {
         let relative: Vec<f64> = mean.iter().zip(&frame.origin).map(|(m, o)| m - o).collect();
         let scaled = !matches!(parameters.0.get("mean_precision"), Some(Value::Array { .. }));
         let mean = times(&map, &relative);
-        Ok(Self { frame, scaled, map, inverse, log_determinant, precisions, mean })
+        let missing = frame.missing.then(|| {
+            let prior = general_precision(d, &map, &precisions);
+            let of_prior = log_determinant + precisions.iter().map(|p| p.ln()).sum::<f64>();
+            Arc::new(WithMissing::new(covariance.to_vec(), prior, relative, of_prior))
+        });
+        Ok(Self { frame, scaled, map, inverse, log_determinant, precisions, mean, missing })
     }
 }
 
 impl Conjugate for KnownCovarianceGaussian {
     fn n_statistics(&self) -> usize {
-        self.mean.len()
+        let d = self.mean.len();
+        if self.missing.is_some() { d + packed_len(d) } else { d }
     }
 
     fn origin(&self) -> &[f64] {
@@ -229,12 +253,18 @@ impl Conjugate for KnownCovarianceGaussian {
     }
 
     fn accumulate(&self, rows: RowBlock<'_, f64>, weights: &[f64], statistics: &mut [f64], _: &mut Lines<f64>) {
+        if let Some(own) = &self.missing {
+            return own.accumulate(rows.dense(), weights, statistics);
+        }
         for (row, &weight) in rows.dense().chunks_exact(statistics.len()).zip(weights) {
             statistics.iter_mut().zip(row).for_each(|(sum, x)| *sum += weight * x);
         }
     }
 
     fn log_marginal(&self, component: Sufficient<'_>) -> Result<f64> {
+        if let Some(own) = &self.missing {
+            return own.log_marginal(component);
+        }
         // c = 1/2 sum {P m^2 - ln P}, as differences that do not cancel for a component near the prior mean.
         let own = self.posterior(component);
         let columns = own.precisions.iter().zip(&own.mean).zip(&self.precisions).zip(&self.mean);
@@ -245,19 +275,15 @@ impl Conjugate for KnownCovarianceGaussian {
 
     fn posterior_parameters(&self, components: &[Sufficient<'_>]) -> Result<Parameters> {
         let d = self.mean.len();
+        if let Some(own) = &self.missing {
+            return self.general_parameters(own, components);
+        }
         let all: Vec<MeanPosterior> = components.iter().map(|component| self.posterior(*component)).collect();
         let means = all.iter().flat_map(|own| self.unmapped(&own.mean)).collect();
         let precisions = if self.scaled {
             vector(all.iter().map(|own| own.precisions[0]).collect())
         } else {
-            // R^T diag(P) R.
-            let of = |own: &MeanPosterior| {
-                let mut scaled = self.map.clone();
-                scaled.chunks_exact_mut(d).for_each(|column| {
-                    column.iter_mut().zip(&own.precisions).for_each(|(value, p)| *value *= p);
-                });
-                product(d, &transposed(d, &self.map), &scaled)
-            };
+            let of = |own: &MeanPosterior| general_precision(d, &self.map, &own.precisions);
             Value::Array { shape: vec![all.len(), d, d], data: all.iter().flat_map(of).collect() }
         };
         Ok(Parameters::from_pairs([("mean", table(d, means)), ("mean_precision", precisions)]))
@@ -265,11 +291,14 @@ impl Conjugate for KnownCovarianceGaussian {
 
     fn rebase(&self, component: Sufficient<'_>, origin: &[f64]) -> Result<Vec<f64>> {
         let shifts = origin.iter().zip(&self.frame.origin).map(|(old, new)| old - new);
+        if let Some(own) = &self.missing {
+            return Ok(own.moved(component, &shifts.collect::<Vec<f64>>()));
+        }
         Ok(component.statistics.iter().zip(shifts).map(|(sum, shift)| sum + component.count * shift).collect())
     }
 }
 
-capabilities!(KnownCovarianceGaussian: scores, points, draws, urn, evidence);
+capabilities!(KnownCovarianceGaussian: scores, points, imputation, draws, urn, evidence);
 
 impl Evidence for KnownCovarianceGaussian {
     fn divergence_of(&self, start: &Parameters) -> Result<f64> {
@@ -291,7 +320,13 @@ impl Evidence for KnownCovarianceGaussian {
             let slope = sums.iter().zip(&self.mean).map(|(s, m)| (s / own.count - m).powi(2)).sum();
             MeanTerm { n: own.count, columns, slope, curve: 0.0 }
         };
-        let terms: Vec<MeanTerm> = occupied.iter().map(term).collect();
+        let terms: Vec<MeanTerm> = match &self.missing {
+            None => occupied.iter().map(term).collect(),
+            Some(own) => {
+                let of = occupied.iter().map(|component| own.mean_terms(*component));
+                of.collect::<Result<Vec<_>>>()?.into_iter().flatten().collect()
+            }
+        };
         let precision = mean_precision(self.precisions[0], start.precisions[0], columns, &terms);
         Ok(given.parameters.with([("mean_precision", Value::Number(precision))]))
     }
@@ -306,6 +341,9 @@ impl<F: Scalar> Scores<F> for KnownCovarianceGaussian {
         log_weights: &[f64],
         density: Density,
     ) -> Result<Box<dyn Scorer<F>>> {
+        if let Some(own) = &self.missing {
+            return Ok(Box::new(own.scorer(components, log_weights, density)?));
+        }
         let constant = if density == Density::Divergence { 0.0 } else { self.log_constant() };
         let packed = map(components.len(), |k| Columns {
             constant: log_weights[k] + constant,
@@ -315,6 +353,9 @@ impl<F: Scalar> Scores<F> for KnownCovarianceGaussian {
     }
 
     fn divergence_from_prior(&self, component: Sufficient<'_>) -> Result<f64> {
+        if let Some(own) = &self.missing {
+            return own.divergence_from_prior(component);
+        }
         let own = self.posterior(component);
         let columns = own.precisions.iter().zip(&own.mean).zip(&self.precisions).zip(&self.mean);
         let column = |(((p, m), p_0), m_0): (((&f64, &f64), &f64), &f64)| {
@@ -328,6 +369,10 @@ impl<F: Scalar> Scores<F> for KnownCovarianceGaussian {
         let d = self.mean.len();
         for (row, out) in rows.dense().chunks_exact(d).zip(out) {
             let row: Vec<f64> = row.iter().map(|x| x.to_f64()).collect();
+            if let Some(own) = &self.missing {
+                *out = own.log_base_measure(&row);
+                continue;
+            }
             let square: f64 = times(&self.map, &row).iter().map(|y| y * y).sum();
             *out = self.log_constant() - 0.5 * square;
         }
@@ -336,6 +381,10 @@ impl<F: Scalar> Scores<F> for KnownCovarianceGaussian {
 
 impl PointEstimates for KnownCovarianceGaussian {
     fn at_point(&self, component: Sufficient<'_>, estimate: Estimate) -> Result<AtPoint> {
+        if let Some(own) = &self.missing {
+            let (log_likelihood, log_prior) = own.at_point(component, &own.point(component, estimate)?);
+            return Ok(AtPoint { log_likelihood, log_prior });
+        }
         let means = self.point(component, estimate);
         let sums = times(&self.map, component.statistics);
         // Of the mean in the data's own columns.
@@ -352,13 +401,20 @@ impl PointEstimates for KnownCovarianceGaussian {
     }
 
     fn point_estimates(&self, components: &[Sufficient<'_>], estimate: Estimate) -> Result<Parameters> {
-        let means = components.iter().flat_map(|component| self.unmapped(&self.point(*component, estimate)));
-        Ok(Parameters::from_pairs([("mean", table(self.mean.len(), means.collect()))]))
+        let of = |component: &Sufficient<'_>| match &self.missing {
+            None => Ok(self.unmapped(&self.point(*component, estimate))),
+            Some(own) => own.point(*component, estimate).map(|mean| self.with_origin(&mean)),
+        };
+        let means: Vec<Vec<f64>> = components.iter().map(of).collect::<Result<_>>()?;
+        Ok(Parameters::from_pairs([("mean", table(self.mean.len(), means.concat()))]))
     }
 }
 
 impl RowDraws for KnownCovarianceGaussian {
     fn source(&self, component: Sufficient<'_>, from: Draw<'_>) -> Result<RowSource<'_>> {
+        if let Some(own) = &self.missing {
+            return self.general_source(own, component, from);
+        }
         let own = match from.estimate {
             None => self.posterior(component),
             Some(estimate) => MeanPosterior {

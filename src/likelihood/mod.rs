@@ -111,6 +111,10 @@ pub trait Conjugate: Debug + Send + Sync {
     /// are: where their covariance is nearly singular (patches whose own mean was removed), sums in `f32` are
     /// indefinite.
     fn accumulate(&self, rows: RowBlock<'_, f64>, weights: &[f64], statistics: &mut [f64], space: &mut Lines<f64>);
+    /// Whether the statistics of a sparse row are zero but in the columns that it stores.
+    fn is_by_column(&self) -> bool {
+        false
+    }
     /// c(lambda_0 + S) - c(lambda_0): log marginal likelihood of the component's units without their base
     /// measure (mathematics 1.0), nats.
     ///

@@ -5,15 +5,16 @@ use rand_distr::{Binomial, Distribution};
 use crate::data::{Domain, Moments, Needs};
 use crate::error::{Error, Result};
 use crate::likelihood::count_evidence::{SharedCounts, dirichlet_divergence, pseudo_count};
-use crate::likelihood::count_family::{CountFamily, Counts};
+use crate::likelihood::count_family::{CountFamily, Counts, Separate};
 use crate::likelihood::counts::{LEAST, Tallied, Tally};
 use crate::likelihood::gamma;
 use crate::likelihood::{AtPoint, Draw, Estimate, Frame, FromParameters, Given, RowSource, row_by_row};
 use crate::parameters::{Parameters, Value, table, vector};
 use crate::registry::{DefaultValue, Entry, Feature, PRIOR, Parameter, ParameterKind, Range, Support};
 use crate::rng::Generator;
-use crate::scoring::{Column, Row, RowFunction, RowScorer};
-use crate::special::{digamma, ln_factorial, ln_gamma, ln_gamma_difference, x_ln_x};
+use crate::scoring::{Column, Row, RowFunction, RowScorer, Shared};
+use crate::simd::sum;
+use crate::special::{digamma, ln_factorial, ln_gamma, ln_gamma_difference, ln_rising_factorial, x_ln_x};
 
 /// phi ~ Dir(`pseudo_counts`), x ~ Mult(phi) given its total. Statistics: sum x.
 pub type Multinomial = Counts<Words>;
@@ -104,7 +105,7 @@ impl CountFamily for Words {
     fn log_marginal(&self, own: Tallied<'_>) -> f64 {
         let words: f64 = own.sums.iter().sum();
         let seen = self.pseudo_counts.iter().zip(own.sums).filter(|(_, s)| **s > 0.0);
-        let gains: f64 = seen.map(|(b, s)| ln_gamma_difference(*b, *s)).sum();
+        let gains: f64 = seen.map(|(b, s)| ln_rising_factorial(*b, *s)).sum();
         gains - ln_gamma_difference(self.total, words.max(0.0))
     }
 
@@ -156,6 +157,10 @@ impl CountFamily for Words {
         let (beta, total) = self.posterior(own);
         let of_total = digamma(total);
         beta.iter().map(|b| Column::line(digamma(*b) - of_total, 0.0)).collect()
+    }
+
+    fn separate(&self) -> Option<&dyn Separate> {
+        Some(self)
     }
 
     /// `-sum (b_0 + x) ln(share of it / phi)`.
@@ -229,6 +234,16 @@ impl CountFamily for Words {
             let phi: Vec<f64> = gammas.iter().map(|gamma| gamma.sample(generator)).collect();
             deal_words(n_words, &phi, row, generator);
         }))
+    }
+}
+
+impl Separate for Words {
+    fn slope(&self, column: usize, sum: f64) -> f64 {
+        digamma(self.pseudo_counts[column] + sum.max(0.0))
+    }
+
+    fn shared(&self, own: Tallied<'_>) -> Shared {
+        Shared { constant: 0.0, common: digamma(self.total + sum(own.sums).max(0.0)) }
     }
 }
 

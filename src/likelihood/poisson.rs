@@ -4,7 +4,7 @@ use rand_distr::Distribution;
 
 use crate::data::{Domain, Moments, Needs};
 use crate::error::{Error, Result};
-use crate::likelihood::count_family::{CountFamily, Counts};
+use crate::likelihood::count_family::{CountFamily, Counts, Separate};
 use crate::likelihood::counts::{LEAST, Tallied, Tally};
 use crate::likelihood::evidence::{GUARD, SHAPES, gamma_divergence, maximum_at};
 use crate::likelihood::gamma;
@@ -13,7 +13,7 @@ use crate::parallel::map;
 use crate::parameters::{Parameters, Value, table, vector};
 use crate::registry::{DefaultValue, Entry, Feature, PRIOR, Parameter, ParameterKind, Range, Support};
 use crate::rng::Generator;
-use crate::scoring::{Column, Row, RowFunction, RowScorer};
+use crate::scoring::{Column, Row, RowFunction, RowScorer, Shared};
 use crate::special::{digamma, digamma_difference, ln_factorial, ln_gamma_difference, x_ln_x};
 
 /// theta_d ~ Gamma(`shape_d`, rate), x_d ~ Poisson(theta_d). Statistics: sum x, and with missing values the count of
@@ -169,6 +169,10 @@ impl CountFamily for Rates {
         self.posterior(own).into_iter().map(expected).collect()
     }
 
+    fn separate(&self) -> Option<&dyn Separate> {
+        Some(self)
+    }
+
     fn column_at(point: f64) -> Column {
         Rate::column(point)
     }
@@ -272,6 +276,19 @@ impl CountFamily for Rates {
                 *to = count(rate, generator);
             }
         }))
+    }
+}
+
+impl Separate for Rates {
+    fn slope(&self, column: usize, sum: f64) -> f64 {
+        digamma(self.0[column].shape + sum.max(0.0))
+    }
+
+    /// All columns have the same rate.
+    fn shared(&self, own: Tallied<'_>) -> Shared {
+        let rate = self.0[0].rate + own.column(0).0;
+        let shapes: f64 = own.columns().zip(&self.0).map(|((_, s), prior)| prior.shape + s).sum();
+        Shared { constant: -shapes / rate, common: rate.ln() }
     }
 }
 

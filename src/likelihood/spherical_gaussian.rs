@@ -4,8 +4,12 @@
 //!
 //! The product is conjugate in each factor alone: q(mu) q(lambda) is found by turns. It has no closed marginal
 //! likelihood; in its place stands the bound of a component by itself.
+//!
+//! With missing values every column has its own count, and so its own kappa (mathematics 1.7).
 
+mod densities;
 mod evidence;
+mod missing;
 mod points;
 mod predictive;
 mod product;
@@ -14,23 +18,23 @@ use std::f64::consts::PI;
 
 use crate::data::{Domain, Freedom, Moments, Needs, RowBlock};
 use crate::error::{Error, Result};
+use crate::likelihood::counts::check_presence;
 use crate::likelihood::diagonal_gaussian::RIDGE;
 use crate::likelihood::gamma;
 use crate::likelihood::no_marginal;
-use crate::likelihood::spherical_gaussian::predictive::ProductPredictive;
 use crate::likelihood::wishart::{LEAST_SHARE, resolution, resolved_resolution};
 use crate::likelihood::{
-    Conjugate, Density, Estimate, Evidence, Frame, FromParameters, Likelihood, PointEstimates, RowDraws, Scores, Urn,
+    Conjugate, Density, Estimate, Evidence, Frame, FromParameters, Imputation, Likelihood, PointEstimates, RowDraws,
+    Scores, Urn,
 };
-use crate::objective::Objective;
 use crate::parallel::map;
 use crate::parameters::{Parameters, Value, table, vector};
 use crate::registry::{
     DefaultValue, Entry, Feature, Measure, Measured, PRIOR, Parameter, ParameterKind, RESOLUTION, Range, Support,
 };
-use crate::scoring::{Column, ColumnScorer, Columns, Curve, RowFunction, RowScorer, Scorer};
+use crate::scoring::{ColumnScorer, Columns, Curve, RowFunction, RowScorer, Scorer};
 use crate::simd::{Lines, Scalar};
-use crate::special::{digamma, ln_gamma_difference};
+use crate::special::digamma;
 use crate::suffstats::Sufficient;
 
 /// The base measure of mean and precision.
@@ -42,12 +46,15 @@ enum Base {
     Product,
 }
 
-/// x ~ N(mu, I / lambda), lambda ~ Gamma(shape, rate). Statistics: sum x, sum |x|^2.
+/// x ~ N(mu, I / lambda), lambda ~ Gamma(shape, rate). Statistics: sum x, sum |x|^2, and with missing values the count
+/// of each column.
 #[derive(Debug)]
 pub struct SphericalGaussian {
     frame: Frame,
     base: Base,
     prior: SphericalPosterior,
+    /// Variance of a value within the cell to which it is rounded, (D,).
+    rounding: Vec<f64>,
 }
 
 /// The distribution of mean and precision; the mean is relative to the origin.
@@ -56,6 +63,8 @@ struct SphericalPosterior {
     mean: Vec<f64>,
     /// kappa under the conjugate base measure, the precision of the mean itself under the product.
     kappa: f64,
+    /// kappa by column, where values may be missing; empty where it is the same in all.
+    kappas: Vec<f64>,
     shape: f64,
     rate: f64,
     /// Variance of a row within the cell to which it is rounded, summed over columns.
@@ -75,6 +84,8 @@ struct Centred<'a> {
     n: f64,
     sums: &'a [f64],
     scatter: f64,
+    /// Rows that have a value, by column; empty where all have.
+    counts: &'a [f64],
 }
 
 impl SphericalGaussian {
@@ -83,30 +94,36 @@ impl SphericalGaussian {
     }
 
     fn centred<'a>(&self, component: Sufficient<'a>) -> Centred<'a> {
-        let (sums, square) = component.statistics.split_at(self.prior.mean.len());
+        let (sums, rest) = component.statistics.split_at(self.prior.mean.len());
+        let (square, counts) = rest.split_at(1);
+        if self.frame.missing {
+            return self.centred_columns(component.count, sums, square[0], counts);
+        }
         let n = component.count;
         let squares: f64 = sums.iter().map(|s| s * s).sum();
         let scatter = |n: f64| (square[0] - squares / n).max(0.0) + n * self.prior.rounding;
-        Centred { n, sums, scatter: if n < 1e-12 { 0.0 } else { scatter(n) } }
+        Centred { n, sums, scatter: if n < 1e-12 { 0.0 } else { scatter(n) }, counts }
     }
 
     fn posterior(&self, component: Sufficient<'_>) -> SphericalPosterior {
         let own = self.centred(component);
         match self.base {
             _ if own.n < 1e-12 => self.prior.clone(),
+            Base::Conjugate if self.frame.missing => self.conjugate_columns(&own),
             Base::Conjugate => self.conjugate(&own),
             Base::Product => self.product(&own),
         }
     }
 
     fn conjugate(&self, own: &Centred<'_>) -> SphericalPosterior {
-        let SphericalPosterior { mean, kappa: kappa_0, shape, rate, rounding } = &self.prior;
+        let SphericalPosterior { mean, kappa: kappa_0, shape, rate, rounding, .. } = &self.prior;
         let kappa = kappa_0 + own.n;
         let away = |(s, m): (&f64, &f64)| s / own.n - m;
         let distance: f64 = own.sums.iter().zip(mean).map(away).map(|away| away * away).sum();
         SphericalPosterior {
             mean: own.sums.iter().zip(mean).map(|(s, m)| m + own.n / kappa * away((s, m))).collect(),
             kappa,
+            kappas: Vec::new(),
             shape: shape + 0.5 * own.n * self.d(),
             rate: rate + 0.5 * (own.scatter + kappa_0 * own.n / kappa * distance),
             rounding: *rounding,
@@ -133,10 +150,14 @@ impl SphericalGaussian {
     }
 
     fn divergence(&self, own: &SphericalPosterior) -> f64 {
-        let (prior, ratio) = (&self.prior, self.prior.kappa / own.kappa);
+        let prior = &self.prior;
         let distance: f64 = own.mean.iter().zip(&prior.mean).map(|(a, b)| (a - b).powi(2)).sum();
         let precision = if self.base == Base::Conjugate { own.shape / own.rate } else { 1.0 };
-        0.5 * self.d() * (ratio - 1.0 - ratio.ln())
+        let of_ratio = |kappa: f64| {
+            let ratio = prior.kappa / kappa;
+            ratio - 1.0 - ratio.ln()
+        };
+        0.5 * self.sum_over_columns(own, of_ratio)
             + 0.5 * prior.kappa * precision * distance
             + gamma::divergence((prior.shape, prior.rate), (own.shape - prior.shape, own.rate - prior.rate))
     }
@@ -145,6 +166,7 @@ impl SphericalGaussian {
         let own = self.centred(component);
         let posterior = self.posterior(component);
         match estimate {
+            Estimate::MaximumLikelihood if self.frame.missing && own.n >= 1e-12 => self.likeliest(&own, posterior),
             Estimate::MaximumLikelihood if own.n >= 1e-12 => {
                 let blur = RIDGE * self.prior.rate / self.prior.shape;
                 let variance = own.scatter / (own.n * self.d()) + blur;
@@ -156,64 +178,6 @@ impl SphericalGaussian {
             }
             Estimate::Mode => self.product_mode(&own, posterior),
             _ => SphericalPoint { precision: posterior.shape / posterior.rate, mean: posterior.mean, blur: 0.0 },
-        }
-    }
-
-    /// The conjugate family of the same variances: rows are compared with centres in it.
-    fn twin(&self) -> SphericalPosterior {
-        let variance = if self.base == Base::Product { self.prior.rate / self.prior.shape } else { 1.0 };
-        SphericalPosterior { kappa: self.prior.kappa * variance, ..self.prior.clone() }
-    }
-
-    /// As in the diagonal family, with one variance (mathematics 5.2).
-    fn divergence_columns(&self, component: Sufficient<'_>) -> (f64, Vec<Column>) {
-        let (d, prior) = (self.d(), self.twin());
-        let own = Self { frame: self.frame.clone(), base: Base::Conjugate, prior: prior.clone() }.posterior(component);
-        let row_shape = prior.shape + 0.5 * d;
-        let shrinkage = (prior.kappa + 1.0).recip();
-        let curvature = 0.5 * d * prior.kappa * shrinkage / row_shape + shrinkage * shrinkage;
-        let variance = own.rate / own.shape;
-        let columns = own.mean.iter().zip(&prior.mean).map(|(m, m_0)| {
-            let away = m - m_0;
-            let rest = away * away * (1.0 - shrinkage * shrinkage / curvature);
-            Column::square(curvature / variance, m_0 + shrinkage / curvature * away, -0.5 * rest / variance)
-        });
-        let constant = -0.5 * d * (prior.rate / row_shape / variance + variance.ln() - 1.0);
-        (constant, columns.collect())
-    }
-
-    /// log p(x | lambda) without its weight as a function of |x - m|^2.
-    fn predictive(&self, own: &SphericalPosterior) -> Box<dyn Fn(f64) -> f64 + Send + Sync> {
-        let (d, SphericalPosterior { kappa, shape, rate, .. }) = (self.d(), own.clone());
-        if self.base == Base::Conjugate {
-            let scale = kappa / (kappa + 1.0) / (2.0 * rate);
-            let constant = ln_gamma_difference(shape, 0.5 * d) + 0.5 * d * (scale / PI).ln();
-            return Box::new(move |square| constant - (shape + 0.5 * d) * (scale * square).ln_1p());
-        }
-        let integral = ProductPredictive::new(d, shape, rate, kappa);
-        Box::new(move |square| integral.at(square))
-    }
-
-    fn columns(&self, component: Sufficient<'_>, density: Density) -> (f64, Vec<Column>) {
-        let d = self.d();
-        let of_point = |estimate, blurred| {
-            let SphericalPoint { mean, precision, blur } = self.point(component, estimate);
-            let blur = if blurred { precision * blur } else { 0.0 };
-            let columns = mean.iter().map(|&m| Column::square(precision, m, 0.0)).collect();
-            (0.5 * d * (precision.ln() - (2.0 * PI).ln() - blur), columns)
-        };
-        match density {
-            Density::Divergence => self.divergence_columns(component),
-            Density::Expected(Objective::Map) => of_point(Estimate::Mode, true),
-            Density::Expected(Objective::Ml) => of_point(Estimate::MaximumLikelihood, true),
-            Density::PlugIn(estimate) => of_point(estimate, false),
-            _ => {
-                let own = self.posterior(component);
-                let precision = own.shape / own.rate;
-                let spread = self.spread(&own) + precision * own.rounding;
-                let constant = 0.5 * (d * (digamma(own.shape) - own.rate.ln() - (2.0 * PI).ln()) - spread);
-                (constant, own.mean.iter().map(|&m| Column::square(precision, m, 0.0)).collect())
-            }
         }
     }
 }
@@ -232,8 +196,11 @@ impl FromParameters for SphericalGaussian {
             Measured::always("variance", Measure::Square),
             Measured::always(RESOLUTION.name, Measure::Lengths),
         ],
-        faces: &["scores", "points", "draws", "urn", "evidence"],
-        supports: &[Support { feature: Feature::Moves, unless: Some((BASE.name, "product")) }],
+        faces: &["scores", "points", "imputation", "draws", "urn", "evidence"],
+        supports: &[
+            Support { feature: Feature::Missing, unless: Some((BASE.name, "product")) },
+            Support { feature: Feature::Moves, unless: Some((BASE.name, "product")) },
+        ],
         parameters: &[
             Parameter::new("mean", ParameterKind::Vector, DefaultValue::Data),
             Parameter::new("mean_precision", ParameterKind::Number(Range::POSITIVE), DefaultValue::Evidence),
@@ -287,14 +254,26 @@ impl FromParameters for SphericalGaussian {
         Self::check(parameters)?;
         let mean = Parameters::required("mean", parameters.vector_of("mean", frame.origin.len())?)?;
         let number = |name| Parameters::required(name, parameters.number(name)?);
+        let rounding: Vec<f64> =
+            resolution(parameters, frame.origin.len())?.iter().map(|width| width * width / 12.0).collect();
         let prior = SphericalPosterior {
             mean: mean.iter().zip(&frame.origin).map(|(m, o)| m - o).collect(),
             kappa: number("mean_precision")?,
+            kappas: Vec::new(),
             shape: number("shape")?,
             rate: number("rate")?,
-            rounding: resolution(parameters, frame.origin.len())?.iter().map(|width| width * width / 12.0).sum(),
+            rounding: rounding.iter().sum(),
         };
-        Ok(Self { frame, base: base(parameters)?, prior })
+        let base = base(parameters)?;
+        if frame.missing && base == Base::Product {
+            return Err(Error::not_supported(
+                "missing",
+                "missing=\"marginalize\" for SphericalGaussian(base=\"product\")",
+                "it would not be exact",
+                "another base, or data without missing values",
+            ));
+        }
+        Ok(Self { frame, base, prior, rounding })
     }
 }
 
@@ -304,7 +283,8 @@ fn base(parameters: &Parameters) -> Result<Base> {
 
 impl Conjugate for SphericalGaussian {
     fn n_statistics(&self) -> usize {
-        self.prior.mean.len() + 1
+        let d = self.prior.mean.len();
+        if self.frame.missing { 2 * d + 1 } else { d + 1 }
     }
 
     fn origin(&self) -> &[f64] {
@@ -313,6 +293,9 @@ impl Conjugate for SphericalGaussian {
 
     fn accumulate(&self, rows: RowBlock<'_, f64>, weights: &[f64], statistics: &mut [f64], _: &mut Lines<f64>) {
         let d = self.prior.mean.len();
+        if self.frame.missing {
+            return missing::accumulate(d, rows.dense(), weights, statistics);
+        }
         let (sums, square) = statistics.split_at_mut(d);
         for (row, &weight) in rows.dense().chunks_exact(d).zip(weights) {
             let mut squares = 0.0;
@@ -338,7 +321,7 @@ impl Conjugate for SphericalGaussian {
                 gamma::cumulant_above(
                     (self.prior.shape, self.prior.rate),
                     (own.shape - self.prior.shape, own.rate - self.prior.rate),
-                ) + 0.5 * self.d() * (self.prior.kappa / own.kappa).ln()
+                ) + 0.5 * self.sum_over_columns(&own, |kappa| (self.prior.kappa / kappa).ln())
             }
             Base::Product => self.expected_log_likelihood(&own, &self.centred(component)) - self.divergence(&own),
         })
@@ -350,7 +333,7 @@ impl Conjugate for SphericalGaussian {
         let means = all.iter().flat_map(|own| own.mean.iter().zip(&self.frame.origin).map(|(m, o)| m + o)).collect();
         Ok(Parameters::from_pairs([
             ("mean", table(self.prior.mean.len(), means)),
-            ("mean_precision", of(|own| own.kappa)),
+            ("mean_precision", if self.frame.missing { self.kappas_of(&all) } else { of(|own| own.kappa) }),
             ("shape", of(|own| own.shape)),
             ("rate", of(|own| own.rate)),
         ]))
@@ -360,15 +343,21 @@ impl Conjugate for SphericalGaussian {
         let d = self.prior.mean.len();
         let mut moved = component.statistics.to_vec();
         for j in 0..d {
+            let count = component.statistics.get(d + 1 + j).copied().unwrap_or(component.count);
             let shift = origin[j] - self.frame.origin[j];
             if self.prior.rate < LEAST_SHARE * shift * shift {
                 let found = "a fit of data so far from these that float64 cannot hold it there";
                 return Err(Error::invalid("init", found, "a fit of data like these"));
             }
-            moved[j] += component.count * shift;
-            moved[d] += shift * (2.0 * component.statistics[j] + component.count * shift);
+            moved[j] += count * shift;
+            moved[d] += shift * (2.0 * component.statistics[j] + count * shift);
         }
         Ok(moved)
+    }
+
+    fn check_statistics(&self, components: &[Sufficient<'_>]) -> Result<()> {
+        let first = self.prior.mean.len() + 1;
+        check_presence(components.iter().map(|own| (own.count, &own.statistics[first..])))
     }
 }
 
@@ -379,6 +368,10 @@ impl<F: Scalar> Likelihood<F> for SphericalGaussian {
 
     fn points(&self) -> Option<&dyn PointEstimates> {
         Some(self)
+    }
+
+    fn imputation(&self) -> Option<&dyn Imputation> {
+        if self.base == Base::Conjugate { Some(self) } else { None }
     }
 
     fn draws(&self) -> Option<&dyn RowDraws> {
@@ -405,6 +398,9 @@ impl<F: Scalar> Scores<F> for SphericalGaussian {
         density: Density,
     ) -> Result<Box<dyn Scorer<F>>> {
         let k = components.len();
+        if self.frame.missing {
+            return Ok(self.scorer_with_missing(components, log_weights, density));
+        }
         if density == Density::Predictive {
             let (d, log_weights) = (self.prior.mean.len(), log_weights.to_vec());
             let parts: Vec<_> = components
@@ -439,7 +435,12 @@ impl<F: Scalar> Scores<F> for SphericalGaussian {
         Ok(self.divergence(&self.posterior(component)))
     }
 
-    fn log_base_measures(&self, _: RowBlock<'_, F>, out: &mut [f64]) {
+    fn log_base_measures(&self, rows: RowBlock<'_, F>, out: &mut [f64]) {
         out.fill(-0.5 * self.d() * (2.0 * PI).ln());
+        if self.frame.missing {
+            for (row, out) in rows.dense().chunks_exact(self.prior.mean.len()).zip(out) {
+                *out = -0.5 * (2.0 * PI).ln() * row.iter().filter(|x| !x.is_nan()).count() as f64;
+            }
+        }
     }
 }

@@ -5,7 +5,7 @@ use std::ops::Range;
 
 use pulp::{Simd, WithSimd};
 
-use crate::data::RowBlock;
+use crate::data::{RowBlock, SparseRows};
 use crate::error::Result;
 use crate::local_step::gather::Gather;
 use crate::local_step::order::{Order, Places};
@@ -15,7 +15,7 @@ use crate::parallel::{blocks, for_each, map, try_map_with};
 use crate::responsibilities::Responsibilities;
 use crate::simd::{Instructions, Scalar, sum};
 use crate::special::ln_of_positive;
-use crate::suffstats::Summary;
+use crate::suffstats::{SparseSum, Summary, Sums};
 
 /// Pairs of one task: a large component is cut into this many, so that threads can share it.
 const PIECE: usize = 8192;
@@ -35,6 +35,8 @@ pub(super) struct ChunkUnits<'a, F: Scalar> {
     pub order: &'a Order,
     /// Where it stands among the responsibilities.
     pub places: Places<'a>,
+    /// The sum of masses times log base measures over all units, if it is known.
+    pub base: Option<f64>,
 }
 
 /// Adds a chunk to a summary.
@@ -54,12 +56,10 @@ pub(super) fn accumulate<F: Scalar>(
         let (component, range) = &pieces[index];
         Ok(sum_piece(step, chunk, pairs, *component, range.clone(), work))
     })?;
-    let p = summary.n_statistics;
     for ((k, _), piece) in pieces.iter().zip(sums) {
         summary.counts[*k] += piece.count;
         summary.entropies[*k] += piece.entropy;
-        let statistics = &mut summary.statistics[k * p..][..p];
-        statistics.iter_mut().zip(piece.statistics).for_each(|(sum, value)| *sum += value);
+        summary.add_sums(*k, &piece.statistics);
     }
     summary.mass += sum(masses);
     if let Some(log_weight) = step.assign.tail_log_weight() {
@@ -69,7 +69,7 @@ pub(super) fn accumulate<F: Scalar>(
         let rest =
             add_tail(tail, masses, log_weight, |unit| responsibilities.log_normalizers[chunk.places.of(unit)], summary);
         summary.log_base_measure += base_measure(step, chunk, &rest);
-    } else {
+    } else if chunk.base.is_none() {
         summary.log_base_measure += base_measure(step, chunk, masses);
     }
     if step.keep == Keep::SummaryAndGaps {
@@ -118,7 +118,7 @@ fn add_tail(
 struct PieceSum {
     count: f64,
     entropy: f64,
-    statistics: Vec<f64>,
+    statistics: Sums,
 }
 
 /// Space of one task.
@@ -129,6 +129,7 @@ struct PieceSpace {
     weights: Vec<f64>,
     entropies: Vec<f64>,
     gather: Gather,
+    sums: SparseSum,
 }
 
 fn sum_piece<F: Scalar>(
@@ -139,18 +140,26 @@ fn sum_piece<F: Scalar>(
     piece: Range<usize>,
     work: &mut PieceSpace,
 ) -> PieceSum {
-    let mut total = PieceSum { count: 0.0, entropy: 0.0, statistics: vec![0.0; step.likelihood.n_statistics()] };
+    let mut total = PieceSum { count: 0.0, entropy: 0.0, statistics: Sums::default() };
+    let sparse = step.sums_by_non_zeros(chunk.units).then_some(chunk.rows);
+    work.sums.reserve(step.likelihood.n_statistics());
     let masses = pairs.masses.as_deref();
     for range in blocks(piece.len(), GATHERED) {
         let range = piece.start + range.start..piece.start + range.end;
-        let PieceSpace { rows, values, weights, entropies, gather } = work;
+        let PieceSpace { rows, values, weights, entropies, gather, sums } = work;
         pairs.copy(component, range, rows, values);
         let (count, entropy) = Instructions::widest().run(Weigh { masses, rows, values, weights, entropies });
         total.count += count;
         total.entropy += entropy;
         let read = Read { units: &chunk.order.units, block: chunk.rows, places: rows };
-        chunk.units.add_statistics(step.likelihood, read, weights, &mut total.statistics, gather);
+        if let Some(RowBlock::Sparse(SparseRows { table, numbers })) = sparse {
+            for &row in &*rows {
+                sums.mark(table.row(numbers[row as usize] as usize).0);
+            }
+        }
+        chunk.units.add_statistics(step.likelihood, read, weights, sums.all(), gather);
     }
+    total.statistics = work.sums.take(sparse.is_some());
     total
 }
 

@@ -117,9 +117,23 @@ impl<F: Scalar> LocalStep<'_, F> {
     /// Runs over all units, updates the local state and shows every tap every chunk, in order.
     ///
     /// # Errors
+    /// As [`LocalStep::run_compact`].
+    pub fn run(
+        &self,
+        units: &dyn Units<F>,
+        state: Option<&mut LocalState>,
+        taps: &mut [&mut dyn Tap],
+    ) -> Result<Outcome> {
+        let outcome = self.run_compact(units, state, taps)?;
+        Ok(Outcome { summary: outcome.summary.into_dense(), ..outcome })
+    }
+
+    /// As [`LocalStep::run`]. The summary of sparse units has its non-zeros, where that is smaller.
+    ///
+    /// # Errors
     /// [`crate::Error::Cancelled`]; [`crate::Error::Numerical`] for a row without any finite log weight; what a
     /// tap returns.
-    pub fn run(
+    pub fn run_compact(
         &self,
         units: &dyn Units<F>,
         mut state: Option<&mut LocalState>,
@@ -127,12 +141,14 @@ impl<F: Scalar> LocalStep<'_, F> {
     ) -> Result<Outcome> {
         let gaps = self.keep == Keep::SummaryAndGaps;
         let n_statistics = self.likelihood.n_statistics();
-        let mut summary = Summary::empty(self.ids.to_vec(), n_statistics, gaps);
+        let empty = if self.sums_by_non_zeros(units) { Summary::empty_sparse } else { Summary::empty };
+        let mut summary = empty(self.ids.to_vec(), n_statistics, gaps);
         let mut log_normalizer = 0.0;
         let d = units.dimension();
         let width = self.assign.width();
         let n_columns = self.ids.len() + usize::from(self.assign.tail_log_weight().is_some());
-        let size = chunk_rows(width, d);
+        // What is not read needs no room.
+        let size = chunk_rows(width, if units.is_sparse() { 1 } else { d });
         let mut read: Vec<F> = Vec::new();
         let mut responsibilities = Responsibilities::zeros(size.min(units.len()), width);
         let mut scored = Responsibilities::zeros(0, width);
@@ -140,6 +156,9 @@ impl<F: Scalar> LocalStep<'_, F> {
         let mut pairs = Pairs::default();
         let mut best = vec![None; if state.is_some() { units.len() } else { 0 }];
         let mut leaders: Vec<u32> = Vec::new();
+        // With a tail, base measures belong to what it leaves of each mass.
+        let has_tail = self.assign.tail_log_weight().is_some();
+        let base = state.as_deref_mut().and_then(|state| *state.log_base_measure_mut()).filter(|_| !has_tail);
         for (index, range) in chunks(units, size).enumerate() {
             read.resize(range.len() * units.n_values(), F::ZERO);
             responsibilities.resize(range.len());
@@ -168,7 +187,7 @@ impl<F: Scalar> LocalStep<'_, F> {
                 pairs.sort(Sorting { responsibilities, places, order, masses, k: n_columns, is_compact });
                 let mut numbers = Vec::new();
                 let rows = units.rows(&order.units, &read, &mut numbers);
-                let chunk = ChunkUnits { units, first: range.start as u32, rows, order, places };
+                let chunk = ChunkUnits { units, first: range.start as u32, rows, order, places, base };
                 accumulate::accumulate(self, chunk, masses, responsibilities, &pairs, &mut summary)?;
             }
             if let Some(state) = state.as_deref_mut() {
@@ -180,11 +199,21 @@ impl<F: Scalar> LocalStep<'_, F> {
                 }
             }
         }
+        if let Some(base) = base {
+            summary.log_base_measure = base;
+        }
         if let Some(state) = state {
+            *state.log_base_measure_mut() =
+                Some(summary.log_base_measure).filter(|_| !has_tail && self.keep != Keep::Nothing);
             state.remember(best);
         }
         let work = Work { pairs: units.len() * n_columns, evaluated };
-        Ok(Outcome { summary, log_normalizer, work })
+        Ok(Outcome { summary: summary.compact(), log_normalizer, work })
+    }
+
+    /// Whether units add to the statistics of the columns alone that they store.
+    fn sums_by_non_zeros(&self, units: &dyn Units<F>) -> bool {
+        units.is_sparse() && self.likelihood.is_by_column()
     }
 
     fn assign_chunk(

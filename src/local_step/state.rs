@@ -23,6 +23,8 @@ pub(crate) struct Cache {
     last_best: Vec<Option<ComponentId>>,
     /// Distance bounds, where they are kept.
     pub bounds: Option<Bounds>,
+    /// Sum over units of mass x log base measure, nats: it depends on the units alone while the base measure stays.
+    pub log_base_measure: Option<f64>,
 }
 
 /// What the results of a visit depend on. It is saved, and follows the edits.
@@ -43,6 +45,10 @@ impl LocalState {
     /// Drops the cache.
     pub fn forget(&mut self) {
         self.cache = Cache::default();
+    }
+
+    pub(crate) fn log_base_measure_mut(&mut self) -> &mut Option<f64> {
+        &mut self.cache.log_base_measure
     }
 
     pub(crate) fn bounds(&self) -> Option<&Bounds> {

@@ -38,6 +38,11 @@ pub trait Units<F: Scalar>: Sync {
         self.len().min(first + size)
     }
 
+    /// Whether the rows by which units are scored are sparse.
+    fn is_sparse(&self) -> bool {
+        false
+    }
+
     /// How many values of a unit [`Units::read`] copies.
     fn n_values(&self) -> usize;
 
@@ -115,6 +120,10 @@ impl<F: Scalar> Units<F> for RowUnits<'_, F> {
 
     fn masses(&self, list: &[u32]) -> Vec<f64> {
         self.masses(list)
+    }
+
+    fn is_sparse(&self) -> bool {
+        self.csr().is_some()
     }
 
     // Sparse rows are read where they lie.

@@ -150,6 +150,6 @@ fn deal_one<F: Scalar>(
         cancel: look.cancel,
     };
     let mut dealt = RowPairs::default();
-    let outcome = step.run(look.units.select(&list.units).as_ref(), None, &mut [&mut dealt])?;
+    let outcome = step.run_compact(look.units.select(&list.units).as_ref(), None, &mut [&mut dealt])?;
     Ok((outcome.summary, List { dealt, ..list }))
 }

@@ -263,7 +263,9 @@ type Accepted = (usize, Vec<ComponentId>, Vec<Vec<usize>>);
 /// What the groups of the accepted proposals have of one batch.
 fn grouped(batch: &[Summary], accepted: &[Accepted]) -> Result<Summary> {
     let ids = accepted.iter().flat_map(|(_, ids, _)| ids.iter().copied()).collect();
-    let mut dealt = Summary::empty(ids, batch.first().map_or(0, |parts| parts.n_statistics), false);
+    let is_sparse = batch.iter().any(|parts| parts.sparse.is_some());
+    let empty = if is_sparse { Summary::empty_sparse } else { Summary::empty };
+    let mut dealt = empty(ids, batch.first().map_or(0, |parts| parts.n_statistics), false);
     let groups = accepted.iter().flat_map(|(at, _, groups)| groups.iter().map(|group| (*at, group)));
     for (k, (at, group)) in groups.enumerate() {
         for (slot, &part) in group.iter().enumerate() {

@@ -297,8 +297,8 @@ impl<F: Scalar> Refit<'_, F> {
         let likelihood = self.model.likelihood.as_ref();
         let step = LocalStep { likelihood, ids, assign, keep: Keep::Summary, cancel: &never };
         let mut summary = match tap {
-            Some(tap) => step.run(units, None, &mut [tap])?.summary,
-            None => step.run(units, None, &mut [])?.summary,
+            Some(tap) => step.run_compact(units, None, &mut [tap])?.summary,
+            None => step.run_compact(units, None, &mut [])?.summary,
         };
         (summary.mass, summary.log_base_measure) = (0.0, 0.0);
         Ok(summary)

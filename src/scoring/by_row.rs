@@ -2,6 +2,7 @@
 //! row alone. They are asked once in a while, not in every pass.
 
 use std::any::Any;
+use std::ops::Range;
 
 use pulp::{Simd, WithSimd};
 
@@ -90,8 +91,11 @@ impl RowFunction {
 pub struct RowScorer {
     dimension: usize,
     n_components: usize,
-    f: Box<dyn Fn(usize, Row<'_>) -> f64 + Send + Sync>,
+    f: OfComponents,
 }
+
+/// Writes the log densities of a row under a range of components.
+type OfComponents = Box<dyn Fn(Range<usize>, Row<'_>, &mut [f64]) + Send + Sync>;
 
 impl RowScorer {
     /// `f(k, row)` for `n_components` components.
@@ -99,6 +103,17 @@ impl RowScorer {
         dimension: usize,
         n_components: usize,
         f: impl Fn(usize, Row<'_>) -> f64 + Send + Sync + 'static,
+    ) -> Self {
+        Self::of_rows(dimension, n_components, move |components, row, out| {
+            components.zip(out).for_each(|(k, out)| *out = f(k, row));
+        })
+    }
+
+    /// `f(components, row, out)` writes the values of a range of components, for what components share of a row.
+    pub fn of_rows(
+        dimension: usize,
+        n_components: usize,
+        f: impl Fn(Range<usize>, Row<'_>, &mut [f64]) + Send + Sync + 'static,
     ) -> Self {
         Self { dimension, n_components, f: Box::new(f) }
     }
@@ -114,10 +129,11 @@ impl<F: Scalar> Scorer<F> for RowScorer {
         let mut offer = |group: usize, scores: &Lines<F>| Instructions::widest().run(Offer { group, scores, sink });
         let scores = &mut scratch.scores;
         scores.reset(k * F::GROUP, F::ZERO);
-        let mut n = 0;
+        let (mut n, mut own) = (0, vec![0.0; k]);
         each_row(block.rows, self.dimension, |number, row| {
-            for (component, score) in scores[number % F::GROUP..].iter_mut().step_by(F::GROUP).enumerate() {
-                *score = F::from_f64((self.f)(component, row));
+            (self.f)(0..k, row, &mut own);
+            for (&value, score) in own.iter().zip(scores[number % F::GROUP..].iter_mut().step_by(F::GROUP)) {
+                *score = F::from_f64(value);
             }
             n = number + 1;
             if n % F::GROUP == 0 {
@@ -132,7 +148,9 @@ impl<F: Scalar> Scorer<F> for RowScorer {
 
     fn score_component(&self, component: usize, rows: &[F], out: &mut [F]) {
         each_row(RowBlock::Dense(rows), self.dimension, |number, row| {
-            out[number] = F::from_f64((self.f)(component, row));
+            let mut one = [0.0];
+            (self.f)(component..component + 1, row, &mut one);
+            out[number] = F::from_f64(one[0]);
         });
     }
 

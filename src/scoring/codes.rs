@@ -132,7 +132,7 @@ mod tests {
             columns: (0..5).map(|level| Column::line(k + 0.25 * f64::from(level), 0.0)).collect(),
         };
         let rows = [1.0, 2.0, f64::NAN, 0.0, 0.0, 1.0, f64::NAN, f64::NAN];
-        let lines = ColumnScorer::new(Curve::Line, vec![component(0.0), component(1.0)], true).and_sparse();
+        let lines = ColumnScorer::new(Curve::Line, vec![component(0.0), component(1.0)], true).and_sparse(None);
         let lines = lines.with_row_terms(RowFunction::new(|row| row.total()));
         let scorer = CodeScorer::new(codes, lines);
         let (mut sink, mut terms) = (TopL::default(), [0.0; 4]);

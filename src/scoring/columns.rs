@@ -10,7 +10,7 @@ use crate::responsibilities::TopL;
 use crate::scoring::PairBounds;
 use crate::scoring::by_row::RowFunction;
 use crate::scoring::scorer::{Block, Scorer, Scratch, Tile};
-use crate::scoring::sparse::SparseTable;
+use crate::scoring::sparse::{Shared, SparseTable};
 use crate::simd::{Instructions, Lines, Scalar, VECTORS};
 
 /// Components that a kernel works on together: with three vectors of rows they fill a good half of the registers.
@@ -126,12 +126,15 @@ impl<F: Scalar> ColumnScorer<F> {
         &self.components[component]
     }
 
-    /// Ready for sparse rows too.
+    /// Ready for sparse rows too: by a table of their own, or by these slopes.
     #[must_use]
-    pub fn and_sparse(mut self) -> Self {
+    pub fn and_sparse(mut self, table: Option<SparseTable<F>>) -> Self {
         debug_assert!(self.curve == Curve::Line, "a value of zero must cost nothing");
-        let slope = |k: usize, column: usize| self.components[k].columns[column].slope;
-        self.sparse = Some(SparseTable::new(self.dimension, self.totals.clone(), slope));
+        self.sparse = Some(table.unwrap_or_else(|| {
+            let shared = |total: &F| Shared { constant: total.to_f64(), common: 0.0 };
+            let shared: Vec<Shared> = self.totals.iter().map(shared).collect();
+            SparseTable::new(self.dimension, &shared, |k, column| self.components[k].columns[column].slope)
+        }));
         self
     }
 

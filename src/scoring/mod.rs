@@ -19,3 +19,4 @@ pub use columns::{Column, ColumnScorer, Columns, Curve};
 pub use drift::Drift;
 pub use quadratic::{Link, Quadratic, QuadraticScorer};
 pub use scorer::{Block, NO_LEAD, Scorer, Scratch};
+pub use sparse::{Shared, SparseScorer, SparseTable};

@@ -1,32 +1,165 @@
 //! Lines over sparse rows: only stored values are looked at. The slopes of all components stand side by side, column by
 //! column, so that one value meets all components in a few vectors.
 
+use std::any::Any;
+
 use pulp::{Simd, WithSimd};
 
-use crate::data::SparseRows;
+use crate::data::{Csr, RowBlock, SparseRows};
+use crate::parallel::for_each;
 use crate::responsibilities::TopL;
-use crate::scoring::scorer::Scratch;
-use crate::simd::{Instructions, Lines, Scalar};
+use crate::scoring::PairBounds;
+use crate::scoring::by_row::RowFunction;
+use crate::scoring::scorer::{Block, Scorer, Scratch};
+use crate::simd::{Instructions, Lines, Scalar, VECTORS};
+
+/// Vectors of components whose scores of a row stay in registers.
+const TOGETHER: usize = 8;
+/// Columns whose slopes one task computes.
+const COLUMNS: usize = 512;
+
+/// What the score of a row is in a component, but for its slopes: `constant + sum_j x_j (slope_j - common)`.
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
+pub struct Shared {
+    /// The score of a row of zeros, nats.
+    pub constant: f64,
+    /// What is taken from every slope. As long as only this changes, the table of slopes stays.
+    pub common: f64,
+}
 
 /// Slopes of all components.
 pub struct SparseTable<F> {
-    /// The score of a row of zeros, by component.
-    totals: Vec<F>,
-    /// (D, K).
-    slopes: Vec<F>,
+    n_components: usize,
+    /// Numbers of a column: the components, filled up to whole vectors.
+    stride: usize,
+    /// The scores of a row of zeros, by component.
+    constants: Lines<F>,
+    /// What is taken from every slope, by component.
+    commons: Lines<F>,
+    /// (D, stride).
+    slopes: Lines<F>,
 }
 
 impl<F: Scalar> SparseTable<F> {
-    /// `slope(k, column)` and the score of a row of zeros, by component.
-    pub fn new(dimension: usize, totals: Vec<F>, slope: impl Fn(usize, usize) -> f64) -> Self {
-        let k = totals.len();
-        let slopes = (0..dimension * k).map(|at| F::from_f64(slope(at % k, at / k))).collect();
-        Self { totals, slopes }
+    /// `slope(k, column)`, and what else the score of a row is made of.
+    pub fn new(dimension: usize, shared: &[Shared], slope: impl Fn(usize, usize) -> f64 + Sync) -> Self {
+        let k = shared.len();
+        let stride = k.next_multiple_of(F::GROUP / VECTORS);
+        let mut slopes = Lines::default();
+        slopes.reset(dimension * stride, F::ZERO);
+        let blocks = (0..).step_by(COLUMNS).zip(slopes.chunks_mut(COLUMNS * stride.max(1)));
+        for_each(blocks.collect(), |(first, block): (usize, &mut [F])| {
+            for (column, slopes) in (first..).zip(block.chunks_exact_mut(stride)) {
+                slopes.iter_mut().take(k).enumerate().for_each(|(k, to)| *to = F::from_f64(slope(k, column)));
+            }
+        });
+        let mut table =
+            Self { n_components: k, stride, constants: Lines::default(), commons: Lines::default(), slopes };
+        table.share(shared);
+        table
+    }
+
+    fn share(&mut self, shared: &[Shared]) {
+        self.constants.reset(self.stride, F::ZERO);
+        self.commons.reset(self.stride, F::ZERO);
+        for ((constant, common), own) in self.constants.iter_mut().zip(&mut *self.commons).zip(shared) {
+            (*constant, *common) = (F::from_f64(own.constant), F::from_f64(own.common));
+        }
+    }
+
+    /// Computes the slopes of `columns`, by component, again.
+    fn update(&mut self, shared: &[Shared], columns: &[Vec<u32>], slope: impl Fn(usize, usize) -> f64 + Sync) {
+        let stride = self.stride;
+        let blocks = (0..).step_by(COLUMNS).zip(self.slopes.chunks_mut(COLUMNS * stride.max(1)));
+        for_each(blocks.collect(), |(first, block): (usize, &mut [F])| {
+            for (k, columns) in columns.iter().enumerate() {
+                let after = &columns[columns.partition_point(|&column| (column as usize) < first)..];
+                for &column in after.iter().take_while(|&&column| (column as usize) < first + COLUMNS) {
+                    block[(column as usize - first) * stride + k] = F::from_f64(slope(k, column as usize));
+                }
+            }
+        });
+        self.share(shared);
     }
 
     /// Offers the scores of all rows and components.
     pub fn score_rows(&self, rows: SparseRows<'_, F>, sink: &mut TopL<F>, scratch: &mut Scratch<F>) {
         Instructions::widest().run(ScoreSparse { table: self, rows, sink, scratch });
+    }
+
+    fn score(&self, component: usize, row: &[F]) -> F {
+        let slopes = self.slopes.chunks_exact(self.stride).map(|slopes| slopes[component]);
+        let common = self.commons[component].to_f64();
+        let terms = row.iter().zip(slopes).map(|(x, slope)| x.to_f64() * (slope.to_f64() - common));
+        F::from_f64(self.constants[component].to_f64() + terms.sum::<f64>())
+    }
+}
+
+/// Components packed for sparse rows alone. It is brought up to date where statistics have changed.
+pub struct SparseScorer<F> {
+    dimension: usize,
+    table: SparseTable<F>,
+    row_terms: Option<RowFunction>,
+}
+
+impl<F: Scalar> SparseScorer<F> {
+    /// Of a table, with what depends on the row alone.
+    pub fn new(dimension: usize, table: SparseTable<F>, row_terms: Option<RowFunction>) -> Self {
+        Self { dimension, table, row_terms }
+    }
+
+    /// Whether it has so many components.
+    pub fn has(&self, n_components: usize) -> bool {
+        self.table.n_components == n_components
+    }
+
+    /// The scorer of components that differ in `columns` alone, listed by component, and in what is shared: to the bits
+    /// of a new one.
+    #[must_use]
+    pub fn updated(
+        mut self,
+        shared: &[Shared],
+        columns: &[Vec<u32>],
+        slope: impl Fn(usize, usize) -> f64 + Sync,
+    ) -> Self {
+        self.table.update(shared, columns, slope);
+        self
+    }
+}
+
+impl<F: Scalar> Scorer<F> for SparseScorer<F> {
+    fn n_components(&self) -> usize {
+        self.table.n_components
+    }
+
+    fn score_rows(&self, block: Block<'_, F>, _: Option<PairBounds<'_>>, sink: &mut TopL<F>, scratch: &mut Scratch<F>) {
+        match block.rows {
+            RowBlock::Sparse(rows) => self.table.score_rows(rows, sink, scratch),
+            RowBlock::Dense(values) => {
+                let n = values.len() / self.dimension;
+                let columns: Vec<u32> = (0..n).flat_map(|_| 0..self.dimension as u32).collect();
+                let starts: Vec<u64> = (0..=n).map(|row| (row * self.dimension) as u64).collect();
+                let numbers: Vec<u32> = (0..n as u32).collect();
+                let table = Csr { starts: &starts, columns: &columns, values };
+                self.table.score_rows(SparseRows { table, numbers: &numbers }, sink, scratch);
+            }
+        }
+    }
+
+    fn add_row_terms(&self, rows: RowBlock<'_, F>, out: &mut [f64]) {
+        if let Some(terms) = &self.row_terms {
+            terms.add(rows, self.dimension, out);
+        }
+    }
+
+    fn score_component(&self, component: usize, rows: &[F], out: &mut [F]) {
+        for (out, row) in out.iter_mut().zip(rows.chunks_exact(self.dimension)) {
+            *out = self.table.score(component, row);
+        }
+    }
+
+    fn as_any(&self) -> &dyn Any {
+        self
     }
 }
 
@@ -44,15 +177,26 @@ impl<F: Scalar> WithSimd for ScoreSparse<'_, F> {
     #[inline(always)]
     fn with_simd<S: Simd>(self, simd: S) {
         let Self { table, rows, sink, scratch } = self;
-        let k = table.totals.len();
+        let k = table.n_components;
+        let lanes = size_of::<F::Vector<S>>() / size_of::<F>();
         let (all, own) = (&mut scratch.scores, &mut scratch.common);
         all.reset(k * F::GROUP, F::ZERO);
-        own.resize(k);
+        own.resize(table.stride);
         for (group, numbers) in rows.numbers.chunks(F::GROUP).enumerate() {
             for (lane, (columns, values)) in (SparseRows { numbers, ..rows }).iter().enumerate() {
-                own.copy_from_slice(&table.totals);
-                for (&column, &value) in columns.iter().zip(values) {
-                    add_scaled::<S, F>(simd, value, &table.slopes[column as usize * k..][..k], own);
+                for first in (0..table.stride).step_by(TOGETHER * lanes) {
+                    let row = StoredRow { columns, values, first };
+                    let own = &mut own[first..];
+                    match (table.stride - first) / lanes {
+                        1 => score_row::<S, F, 1>(simd, table, row, own),
+                        2 => score_row::<S, F, 2>(simd, table, row, own),
+                        3 => score_row::<S, F, 3>(simd, table, row, own),
+                        4 => score_row::<S, F, 4>(simd, table, row, own),
+                        5 => score_row::<S, F, 5>(simd, table, row, own),
+                        6 => score_row::<S, F, 6>(simd, table, row, own),
+                        7 => score_row::<S, F, 7>(simd, table, row, own),
+                        _ => score_row::<S, F, TOGETHER>(simd, table, row, own),
+                    }
                 }
                 for (score, &value) in all[lane..].iter_mut().step_by(F::GROUP).zip(&**own) {
                     *score = value;
@@ -64,23 +208,42 @@ impl<F: Scalar> WithSimd for ScoreSparse<'_, F> {
     }
 }
 
-/// `sums += value * slopes`.
+/// A row, and the first of the components it is scored under.
+#[derive(Clone, Copy)]
+struct StoredRow<'a, F> {
+    columns: &'a [u32],
+    values: &'a [F],
+    first: usize,
+}
+
+/// The scores of a row in `N` vectors of components.
 #[allow(clippy::inline_always, reason = "compiled once for each instruction set")]
 #[inline(always)]
-fn add_scaled<S: Simd, F: Scalar>(simd: S, value: F, slopes: &[F], sums: &mut [F]) {
-    let lanes = size_of::<F::Vector<S>>() / size_of::<F>();
-    let whole = slopes.len() / lanes * lanes;
-    let (slopes, rest_slopes) = slopes.split_at(whole);
-    let (sums, rest) = sums.split_at_mut(whole);
-    let vector = F::splat(simd, value);
-    for (sums, slopes) in sums.chunks_exact_mut(lanes).zip(slopes.chunks_exact(lanes)) {
-        let sum: F::Vector<S> = bytemuck::pod_read_unaligned(bytemuck::cast_slice(sums));
-        let slope: F::Vector<S> = bytemuck::pod_read_unaligned(bytemuck::cast_slice(slopes));
-        let sum = F::mul_add(simd, vector, slope, sum);
-        sums.copy_from_slice(bytemuck::cast_slice(std::slice::from_ref(&sum)));
+fn score_row<S: Simd, F: Scalar, const N: usize>(
+    simd: S,
+    table: &SparseTable<F>,
+    row: StoredRow<'_, F>,
+    out: &mut [F],
+) {
+    let StoredRow { columns, values, first } = row;
+    let width = N * (size_of::<F::Vector<S>>() / size_of::<F>());
+    let constants: &[F::Vector<S>] = bytemuck::cast_slice(&table.constants[first..][..width]);
+    let commons: &[F::Vector<S>] = bytemuck::cast_slice(&table.commons[first..][..width]);
+    let mut sums: [F::Vector<S>; N] = std::array::from_fn(|vector| constants[vector]);
+    let mut total = F::ZERO;
+    for (&column, &value) in columns.iter().zip(values) {
+        let slopes = &table.slopes[column as usize * table.stride + first..][..width];
+        let slopes: &[F::Vector<S>] = bytemuck::cast_slice(slopes);
+        let x = F::splat(simd, value);
+        for vector in 0..N {
+            sums[vector] = F::mul_add(simd, x, slopes[vector], sums[vector]);
+        }
+        total += value;
     }
-    for (sum, &slope) in rest.iter_mut().zip(rest_slopes) {
-        *sum += value * slope;
+    let minus = F::splat(simd, F::ZERO - total);
+    let out: &mut [F::Vector<S>] = bytemuck::cast_slice_mut(&mut out[..width]);
+    for vector in 0..N {
+        out[vector] = F::mul_add(simd, minus, commons[vector], sums[vector]);
     }
 }
 
@@ -90,5 +253,105 @@ fn add_scaled<S: Simd, F: Scalar>(simd: S, value: F, slopes: &[F], sums: &mut [F
 pub fn offer_all<S: Simd, F: Scalar>(simd: S, scores: &Lines<F>, group: usize, sink: &mut TopL<F>) {
     for (component, scores) in scores.chunks_exact(F::GROUP).enumerate() {
         sink.offer(simd, component, group, scores);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::responsibilities::Responsibilities;
+
+    #[derive(Debug, Clone)]
+    struct Case {
+        d: usize,
+        shared: Vec<Shared>,
+        /// (K, D), before and after a change.
+        slopes: [Vec<f64>; 2],
+        rows: Vec<f64>,
+    }
+
+    fn case() -> impl Strategy<Value = Case> {
+        // More than the vectors that stay in registers, and more than the columns of a task.
+        let sizes = prop_oneof![(1_usize..12, 1_usize..200), (500_usize..700, 1_usize..4)];
+        sizes.prop_flat_map(|(d, k)| {
+            let shared = (-9.0_f64..9.0, -9.0_f64..9.0).prop_map(|(constant, common)| Shared { constant, common });
+            let slopes = || prop::collection::vec(-9.0_f64..9.0, k * d);
+            let value = prop_oneof![3 => Just(0.0), 1 => (1_u8..9).prop_map(f64::from)];
+            (prop::collection::vec(shared, k), slopes(), slopes(), prop::collection::vec(value, 30 * d))
+                .prop_map(move |(shared, a, b, rows)| Case { d, shared, slopes: [a, b], rows })
+        })
+    }
+
+    fn table<F: Scalar>(case: &Case, at: usize) -> SparseTable<F> {
+        SparseTable::new(case.d, &case.shared, |k, column| case.slopes[at][k * case.d + column])
+    }
+
+    /// The log weights of all rows and components.
+    fn scores<F: Scalar>(scorer: &SparseScorer<F>, rows: RowBlock<'_, F>, n: usize) -> Vec<f64> {
+        let k = scorer.n_components();
+        let mut sink = TopL::default();
+        sink.reset(n, k, k, None, false, false);
+        scorer.score_rows(Block { rows, leads: &[] }, None, &mut sink, &mut Scratch::default());
+        let mut out = Responsibilities::zeros(n, k);
+        sink.normalize(&mut out.components, &mut out.values, &mut out.log_normalizers).expect("finite");
+        (0..n * k).map(|at| sink.score(at / k, at % k).to_f64()).collect()
+    }
+
+    fn check<F: Scalar>(case: &Case, tolerance: f64) -> std::result::Result<(), TestCaseError> {
+        let (d, k) = (case.d, case.shared.len());
+        let values: Vec<F> = case.rows.iter().map(|&x| F::from_f64(x)).collect();
+        let (mut starts, mut columns, mut stored) = (vec![0], Vec::new(), Vec::new());
+        for row in values.chunks_exact(d) {
+            for (column, &value) in (0..).zip(row).filter(|(_, value)| value.to_f64() != 0.0) {
+                columns.push(column);
+                stored.push(value);
+            }
+            starts.push(stored.len() as u64);
+        }
+        let csr = Csr { starts: &starts, columns: &columns, values: &stored };
+        let numbers: Vec<u32> = (0..30).collect();
+        let sparse = RowBlock::Sparse(SparseRows { table: csr, numbers: &numbers });
+        let scorer = SparseScorer::<F>::new(d, table(case, 0), None);
+        let found = scores(&scorer, sparse, 30);
+        let dense = scores(&scorer, RowBlock::Dense(&values), 30);
+        for (row, x) in values.chunks_exact(d).enumerate() {
+            let total: f64 = x.iter().map(|x| x.to_f64()).sum();
+            for (k_at, own) in case.shared.iter().enumerate() {
+                let slopes = &case.slopes[0][k_at * d..][..d];
+                let products = x.iter().zip(slopes).map(|(x, slope)| x.to_f64() * slope).sum::<f64>();
+                let expected = own.constant + products - total * own.common;
+                let near = |found: f64| (found - expected).abs() <= tolerance * (1.0 + 9.0 * total);
+                prop_assert!(
+                    near(found[row * k + k_at]) && near(dense[row * k + k_at]),
+                    "{} {}",
+                    found[row * k + k_at],
+                    expected
+                );
+                let mut one = [F::ZERO];
+                scorer.score_component(k_at, x, &mut one);
+                prop_assert!(near(one[0].to_f64()));
+            }
+        }
+        // Only what has changed is computed again, to the bits of a new table.
+        let differs = |k: usize, column: usize| (k + column).is_multiple_of(3);
+        let changed: Vec<Vec<u32>> =
+            (0..k).map(|k| (0..d as u32).filter(|&column| differs(k, column as usize)).collect()).collect();
+        let mixed = |k: usize, column: usize| case.slopes[usize::from(differs(k, column))][k * d + column];
+        let updated = scorer.updated(&case.shared, &changed, mixed);
+        let fresh = SparseScorer::new(d, SparseTable::new(d, &case.shared, mixed), None);
+        prop_assert_eq!(scores(&updated, sparse, 30), scores(&fresh, sparse, 30));
+        Ok(())
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(48))]
+
+        #[test]
+        fn scores_equal_the_plain_loop_and_updates_a_new_table(case in case()) {
+            check::<f64>(&case, 1e-12)?;
+            check::<f32>(&case, 1e-5)?;
+        }
     }
 }

@@ -8,7 +8,7 @@ import pytest
 from scipy import integrate, optimize, stats
 
 import stickbreak as sb
-from kinds import LIKELIHOODS, kind_of_likelihood, make_rows
+from kinds import LIKELIHOODS, kind_of_likelihood, make_rows, with_holes
 from oracles.models import Array, Likelihood
 from stickbreak.model.specification import REGISTRY
 from stickbreak.testing.generators import positive_definite
@@ -30,6 +30,9 @@ KINDS = [
     "poisson",
 ]
 
+# Of these, those that are tried with missing values too.
+HOLED = ["diagonal", "spherical", "known_covariance", "bernoulli", "poisson"]
+
 
 def default(kind: str, dimension: int, **given: Any) -> Any:
     """A likelihood of this kind with its default parameters."""
@@ -49,8 +52,12 @@ def free(likelihood: Any) -> list[str]:
     return [name for name, rule in rules.items() if rule["estimated"]]
 
 
-def to_oracle(likelihood: Any) -> Likelihood:
-    return LIKELIHOODS[kind_of_likelihood(likelihood)].to_oracle(likelihood)
+def to_oracle(likelihood: Any, *, with_missing: bool = False) -> Likelihood:
+    kind = LIKELIHOODS[kind_of_likelihood(likelihood)]
+    if with_missing:
+        assert kind.with_holes is not None
+        return kind.with_holes(likelihood)
+    return kind.to_oracle(likelihood)
 
 
 class Objective:
@@ -58,13 +65,15 @@ class Objective:
 
     def __init__(self, fit: sb.Fit, start: Any, rows: Array) -> None:
         self.likelihood, self.names = fit.model.likelihood, free(fit.model.likelihood)
-        self.start = to_oracle(start)
+        self.with_missing = bool(np.isnan(rows).any())
+        self.start = to_oracle(start, with_missing=self.with_missing)
         table = responsibilities_of(fit, rows)
-        self.sums = table.T @ to_oracle(self.likelihood).sufficient_statistics(rows)
+        own = to_oracle(self.likelihood, with_missing=self.with_missing)
+        self.sums = table.T @ own.sufficient_statistics(rows)
 
     def of(self, likelihood: Any) -> float:
         """The evidence and the guard of a base measure."""
-        own = to_oracle(likelihood)
+        own = to_oracle(likelihood, with_missing=self.with_missing)
         guard = GUARD * own.kl(self.start.prior_natural)
         return float(sum(own.gain(statistics) for statistics in self.sums) - guard)
 
@@ -118,22 +127,25 @@ class Objective:
         return dataclasses.replace(self.likelihood, **found)
 
 
-def fitted(kind: str, seed: int, **given: Any) -> tuple[sb.Fit, Any, Array]:
+def fitted(kind: str, seed: int, *, missing: bool = False, **given: Any) -> tuple[sb.Fit, Any, Array]:
     """A fit that has settled, the likelihood by the rule, and the rows."""
     rng = np.random.default_rng(seed)
     rows = make_rows(kind if kind != "spherical_product" else "spherical", rng, 300, 3, 6)
+    rows = with_holes(rng, rows) if missing else rows
     likelihood = default(kind, 3, **given)
     algorithm = sb.Full(moves=(), sparsity=None, margin=None, max_passes=3000, tol=1e-12)
-    fit = sb.fit(sb.Mixture(likelihood=likelihood), rows, algorithm, init="kmeans++", n_components=6, seed=seed)
+    word = "marginalize" if missing else "error"
+    model = sb.Mixture(likelihood=likelihood)
+    fit = sb.fit(model, rows, algorithm, init="kmeans++", n_components=6, seed=seed, missing=word)
     ruled = sb.Mixture(likelihood=dataclasses.replace(likelihood, prior="rule"))
-    start = sb.fit(ruled, rows, sb.Full(max_passes=0, moves=()), init=np.zeros(300, int))
+    start = sb.fit(ruled, rows, sb.Full(max_passes=0, moves=()), init=np.zeros(300, int), missing=word)
     return fit, start.model.likelihood, rows
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize(("kind", "missing"), [*((kind, False) for kind in KINDS), *((kind, True) for kind in HOLED)])
 @pytest.mark.parametrize("seed", [0, 1])
-def test_no_other_base_measure_has_more_evidence(kind: str, seed: int) -> None:
-    fit, start, rows = fitted(kind, seed)
+def test_no_other_base_measure_has_more_evidence(kind: str, missing: bool, seed: int) -> None:
+    fit, start, rows = fitted(kind, seed, missing=missing)
     objective = Objective(fit, start, rows)
     here = objective.of(fit.model.likelihood)
     best = objective.best()

@@ -3,7 +3,8 @@
 Only observed entries enter a density; everything else is as in `models`.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from typing import Any
 
 import numpy as np
 from scipy import stats
@@ -32,14 +33,26 @@ class MissingLikelihood(Likelihood):
         """v_kd of mathematics 6.2."""
         raise NotImplementedError
 
-    def mixed(self, responsibilities: Array, naturals: Sequence[Array]) -> tuple[Array, Array]:
-        """Values and variances of all entries, had they been missing."""
-        means = np.array([self.predictive_mean(each) for each in naturals])
-        variances = np.array([self.predictive_variance(each) for each in naturals])
-        mean = responsibilities @ means
+    def conditional(self, natural: Array, rows: Array) -> tuple[Array, Array]:
+        """Means and variances of the entries given what each row has; the default is of independent columns."""
+        shape = rows.shape
+        mean, variance = self.predictive_mean(natural), self.predictive_variance(natural)
+        return np.broadcast_to(mean, shape), np.broadcast_to(variance, shape)
+
+    def of_column(self, natural: Array, column: int) -> Array:
+        """The natural parameters of one column."""
+        return natural.reshape(-1, self.dimension)[:, column]
+
+    def mixed(self, responsibilities: Array, naturals: Sequence[Array], rows: Array) -> tuple[Array, Array]:
+        """Values and variances of all entries, where they are missing."""
+        moments = [self.conditional(each, rows) for each in naturals]
+        means = np.stack([mean for mean, _ in moments], axis=1)
+        variances = np.stack([variance for _, variance in moments], axis=1)
+        shares = responsibilities[:, :, None]
+        mean = (shares * means).sum(1)
         # A column of weight zero must not turn an infinite variance into NaN.
-        second = np.where(responsibilities[:, :, None] > 0, variances + means**2, 0.0)
-        return mean, (responsibilities[:, :, None] * second).sum(1) - mean**2
+        second = np.where(shares > 0, variances + means**2, 0.0)
+        return mean, (shares * second).sum(1) - mean**2
 
 
 class MissingDiagonal(MissingLikelihood):
@@ -106,6 +119,168 @@ class MissingDiagonal(MissingLikelihood):
         return np.asarray(variance)
 
 
+class MissingSpherical(MissingLikelihood):
+    """Normal columns of one variance, each with its own count (mathematics 1.7).
+
+    natural = [kappa_d, kappa_d m_d, a, b + sum kappa_d m_d^2 / 2], T(x) = M [1, x], |o| / 2, sum x^2 / 2.
+    """
+
+    log_base_measure = MissingDiagonal.log_base_measure
+
+    def __init__(self, mean: Array, mean_precision: float, shape: float, rate: float) -> None:
+        self.dimension = len(mean)
+        spread = np.full(self.dimension, float(mean_precision))
+        self.prior_natural = self.encode(shape, spread, np.asarray(mean, float), rate)
+
+    @staticmethod
+    def encode(shape: float, mean_precision: Array, mean: Array, rate: float) -> Array:
+        total = mean_precision * mean
+        return np.concatenate([mean_precision, total, [shape, rate + total @ mean / 2]])
+
+    def decode(self, natural: Array) -> tuple[float, Array, Array, float]:
+        """shape, mean_precision (D,), mean (D,), rate."""
+        mean_precision, total = natural[:-2].reshape(2, self.dimension)
+        mean = total / mean_precision
+        return float(natural[-2]), mean_precision, mean, float(natural[-1] - total @ mean / 2)
+
+    def natural(self, **component: Array) -> Array:
+        shape, rate = float(component["shape"]), float(component["rate"])
+        return self.encode(shape, component["mean_precision"], component["mean"], rate)
+
+    def of_column(self, natural: Array, column: int) -> Array:
+        return super().of_column(natural[:-2], column)
+
+    def sufficient_statistics(self, rows: Array) -> Array:
+        mask, filled = observed(rows)
+        return np.hstack([mask, filled, mask.sum(1, keepdims=True) / 2, (filled**2).sum(1, keepdims=True) / 2])
+
+    def log_normaliser(self, natural: Array) -> float:
+        shape, mean_precision, _, rate = self.decode(natural)
+        return float(gammaln(shape) - shape * np.log(rate) + 0.5 * (LOG_2PI - np.log(mean_precision)).sum())
+
+    def expected_log_likelihood(self, natural: Array, rows: Array) -> Array:
+        mask, filled = observed(rows)
+        shape, mean_precision, mean, rate = self.decode(natural)
+        constant = digamma(shape) - np.log(rate) - LOG_2PI - 1 / mean_precision
+        return np.asarray(0.5 * (mask * (constant - shape / rate * (filled - mean) ** 2)).sum(1))
+
+    def log_predictive(self, natural: Array, rows: Array) -> Array:
+        """A multivariate Student t of the columns that a row has."""
+        shape, mean_precision, mean, rate = self.decode(natural)
+        found = np.zeros(len(rows))
+        for at, row in enumerate(rows):
+            own = ~np.isnan(row)
+            if own.any():
+                scale = np.diag(rate / shape * (1 + 1 / mean_precision[own]))
+                found[at] = stats.multivariate_t.logpdf(row[own], mean[own], scale, 2 * shape)
+        return found
+
+    def kl(self, natural: Array) -> float:
+        shape, mean_precision, mean, rate = self.decode(natural)
+        prior_shape, prior_precision, prior_mean, prior_rate = self.decode(self.prior_natural)
+        shift = prior_precision / 2 * shape / rate * (mean - prior_mean) ** 2
+        own = gamma_kl(*map(np.asarray, (shape, rate, prior_shape, prior_rate)))
+        return float((precision_kl(mean_precision, prior_precision) + shift).sum() + own)
+
+    def predictive_mean(self, natural: Array) -> Array:
+        return self.decode(natural)[2]
+
+    def conditional(self, natural: Array, rows: Array) -> tuple[Array, Array]:
+        """The values of a row are those of a component whose precision they have updated."""
+        mask, filled = observed(rows)
+        shape, mean_precision, mean, rate = self.decode(natural)
+        new_shape = shape + mask.sum(1) / 2
+        new_rate = rate + (mask * mean_precision / (mean_precision + 1) * (filled - mean) ** 2).sum(1) / 2
+        with np.errstate(divide="ignore"):
+            variance = new_rate / np.maximum(new_shape - 1, 0.0)
+        return np.broadcast_to(mean, rows.shape), variance[:, None] * (1 + 1 / mean_precision)
+
+
+class MissingKnown(MissingLikelihood):
+    """A known covariance: mu ~ N(m, P^-1) with a general P (mathematics 1.7).
+
+    natural = [P row by row, P m], T(x) = [A row by row, A x] with A the inverse of the covariance of what is seen.
+    """
+
+    def __init__(self, covariance: Array, mean: Array, mean_precision: Any) -> None:
+        self.covariance, self.dimension = np.asarray(covariance, float), len(mean)
+        prior = np.asarray(mean_precision, float)
+        self.prior_natural = self.encode(prior if prior.ndim else prior * np.linalg.inv(self.covariance), mean)
+
+    @staticmethod
+    def encode(mean_precision: Array, mean: Array) -> Array:
+        return np.concatenate([mean_precision.ravel(), mean_precision @ mean])
+
+    def decode(self, natural: Array) -> tuple[Array, Array]:
+        """mean_precision (D, D), mean (D,)."""
+        mean_precision = natural[: self.dimension**2].reshape(self.dimension, self.dimension)
+        return mean_precision, np.linalg.solve(mean_precision, natural[self.dimension**2 :])
+
+    def natural(self, **component: Array) -> Array:
+        return self.encode(component["mean_precision"], component["mean"])
+
+    def of_column(self, natural: Array, column: int) -> Array:
+        matrix = natural.reshape(self.dimension + 1, self.dimension)
+        return np.append(matrix[column], matrix[-1, column])
+
+    def seen(self, rows: Array) -> Iterator[tuple[Array, Array, Array]]:
+        """The columns that each row has, A in all columns, and the row with zeros."""
+        for row in rows:
+            own = np.flatnonzero(~np.isnan(row))
+            precision = np.zeros_like(self.covariance)
+            precision[np.ix_(own, own)] = np.linalg.inv(self.covariance[np.ix_(own, own)])
+            yield own, precision, np.nan_to_num(row)
+
+    def log_constant(self, own: Array) -> float:
+        return -0.5 * (len(own) * LOG_2PI + float(np.linalg.slogdet(self.covariance[np.ix_(own, own)])[1]))
+
+    def sufficient_statistics(self, rows: Array) -> Array:
+        return np.array([np.append(precision, precision @ row) for _, precision, row in self.seen(rows)])
+
+    def log_base_measure(self, rows: Array) -> Array:
+        return np.array([self.log_constant(own) - row @ precision @ row / 2 for own, precision, row in self.seen(rows)])
+
+    def log_normaliser(self, natural: Array) -> float:
+        mean_precision, mean = self.decode(natural)
+        constant = self.dimension * LOG_2PI - np.linalg.slogdet(mean_precision)[1]
+        return float(0.5 * (mean @ mean_precision @ mean + constant))
+
+    def expected_log_likelihood(self, natural: Array, rows: Array) -> Array:
+        mean_precision, mean = self.decode(natural)
+        spread = np.linalg.inv(mean_precision)
+        return np.array(
+            [
+                self.log_constant(own) - 0.5 * (np.trace(precision @ spread) + (row - mean) @ precision @ (row - mean))
+                for own, precision, row in self.seen(rows)
+            ]
+        )
+
+    def log_predictive(self, natural: Array, rows: Array) -> Array:
+        mean_precision, mean = self.decode(natural)
+        spread = self.covariance + np.linalg.inv(mean_precision)
+        found = np.zeros(len(rows))
+        for at, (own, _, row) in enumerate(self.seen(rows)):
+            if len(own):
+                found[at] = stats.multivariate_normal.logpdf(row[own], mean[own], spread[np.ix_(own, own)])
+        return found
+
+    def kl(self, natural: Array) -> float:
+        (mean_precision, mean), (prior, prior_mean) = self.decode(natural), self.decode(self.prior_natural)
+        trace = np.trace(np.linalg.solve(mean_precision, prior)) - self.dimension
+        log_ratio = np.linalg.slogdet(mean_precision)[1] - np.linalg.slogdet(prior)[1]
+        return float(0.5 * (trace + (mean - prior_mean) @ prior @ (mean - prior_mean) + log_ratio))
+
+    def conditional(self, natural: Array, rows: Array) -> tuple[Array, Array]:
+        mean_precision, mean = self.decode(natural)
+        spread = self.covariance + np.linalg.inv(mean_precision)
+        means, variances = np.empty_like(rows), np.empty_like(rows)
+        for at, (own, _, row) in enumerate(self.seen(rows)):
+            gain = spread[:, own] @ np.linalg.inv(spread[np.ix_(own, own)])
+            means[at] = mean + gain @ (row - mean)[own]
+            variances[at] = np.diag(spread - gain @ spread[own])
+        return means, variances
+
+
 class MissingBernoulli(MissingLikelihood):
     """natural = [a_d, b_d], T(x) = M [x, 1 - x] (mathematics 1.7)."""
 
@@ -158,7 +333,10 @@ class MissingBernoulli(MissingLikelihood):
 class MissingCategorical(discrete.Categorical, MissingLikelihood):
     """A missing code is the most probable one, and its variance the probability of the others (mathematics 6.2)."""
 
-    def mixed(self, responsibilities: Array, naturals: Sequence[Array]) -> tuple[Array, Array]:
+    def of_column(self, natural: Array, column: int) -> Array:
+        return self.columns(natural)[column]
+
+    def mixed(self, responsibilities: Array, naturals: Sequence[Array], rows: Array) -> tuple[Array, Array]:
         mixtures = responsibilities @ np.array([self.probabilities(each) for each in naturals])
         columns = np.split(mixtures, np.cumsum(self.levels)[:-1], axis=1)
         modes = np.column_stack([column.argmax(1) for column in columns]).astype(float)
@@ -229,6 +407,6 @@ def imputed(rows: Array, mixture: Specification, state: Globals) -> tuple[Array,
     likelihood = mixture.likelihood
     assert isinstance(likelihood, MissingLikelihood)
     responsibilities, naturals = predictive_responsibilities(rows, mixture, state)
-    mean, variance = likelihood.mixed(responsibilities, naturals)
+    mean, variance = likelihood.mixed(responsibilities, naturals, rows)
     absent = np.isnan(rows)
     return np.where(absent, mean, rows), np.where(absent, variance, 0.0)

@@ -48,8 +48,9 @@ def test_an_empty_row_gets_the_mean_of_all(likelihood: str) -> None:
     own = case.mixture.likelihood
     assert isinstance(own, missing.MissingLikelihood)
     naturals = [*globals_of(fit, with_missing=True).naturals, own.prior_natural]
-    expected, _ = own.mixed(np.append(fit.weights, fit.leftover_weight)[None], naturals)
-    found = fit.impute(np.full((2, case.rows.shape[1]), np.nan))
+    empty = np.full((2, case.rows.shape[1]), np.nan)
+    expected, _ = own.mixed(np.append(fit.weights, fit.leftover_weight)[None], naturals, empty[:1])
+    found = fit.impute(empty)
     np.testing.assert_allclose(found, np.tile(expected, (2, 1)), rtol=1e-10)
 
 
@@ -59,9 +60,9 @@ def test_one_component_gives_its_own_mean(likelihood: str) -> None:
     fit = fit_from(case, START, missing="marginalize")
     own = case.mixture.likelihood
     assert isinstance(own, missing.MissingLikelihood)
-    mean, _ = own.mixed(np.ones((1, 1)), globals_of(fit, with_missing=True).naturals)
     absent = np.isnan(case.rows)
-    np.testing.assert_allclose(fit.impute(case.rows)[absent], np.tile(mean, (len(absent), 1))[absent], rtol=1e-10)
+    mean, _ = own.mixed(np.ones((len(absent), 1)), globals_of(fit, with_missing=True).naturals, case.rows)
+    np.testing.assert_allclose(fit.impute(case.rows)[absent], mean[absent], rtol=1e-10)
 
 
 @every_marginalising

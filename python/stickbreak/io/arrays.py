@@ -156,7 +156,10 @@ def _sparse_rows(value: Any, argument: str, n_columns: int | None, minimum: int)
         _check_held(table.data, argument)
     single = table.dtype.kind == "f" and table.dtype.itemsize <= 4
     values = np.require(table.data, dtype=np.float32 if single else np.float64, requirements=["C", "A"])
-    columns = np.require(table.indices, dtype=np.uint32, requirements=["C", "A"])
+    indices = table.indices
+    # Columns are never negative, so these bytes stay as they are.
+    indices = indices.view(np.uint32) if indices.dtype == np.int32 else indices
+    columns = np.require(indices, dtype=np.uint32, requirements=["C", "A"])
     return SparseRows(
         np.require(table.indptr, dtype=np.uint64, requirements=["C", "A"]), columns, values, value.shape[1]
     )

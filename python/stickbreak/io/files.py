@@ -62,7 +62,7 @@ class Kind:
 
 
 MODEL = Kind("model file", "stickbreak-model", 2, 1, ModelFileError)
-CHECKPOINT = Kind("checkpoint", "stickbreak-checkpoint", 3, 3, CheckpointError)
+CHECKPOINT = Kind("checkpoint", "stickbreak-checkpoint", 4, 4, CheckpointError)
 
 
 def write(

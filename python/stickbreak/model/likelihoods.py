@@ -209,6 +209,8 @@ class SphericalGaussian(Likelihood):
     The product base measure is conjugate to each factor alone: the components are found by turns over
     :math:`q(\mu) q(\lambda)` until they settle, and there is no closed marginal likelihood.
 
+    Under the conjugate base measure values may be missing (``fit(missing="marginalize")``).
+
     Parameters
     ----------
     mean : array_like of shape (D,), optional
@@ -266,6 +268,9 @@ class KnownCovarianceGaussian(Likelihood):
 
     .. math:: x \mid \mu \sim N(\mu, \Sigma), \quad \mu \sim N(m_0, \Sigma / \kappa_0)
               \ \text{ or }\ \mu \sim N(m_0, P_0^{-1})
+
+    Values may be missing (``fit(missing="marginalize")``). Components then have precision matrices of their means,
+    ``mean_precision`` of shape (K, D, D), also where the base measure has one number.
 
     Parameters
     ----------

@@ -29,8 +29,8 @@ class Imputing(Fitted):
 
         .. math:: E[x_d \mid x_o] = \sum_k r_k \mu_{kd}, \quad r_k \propto E_q[w_k] \, p(x_o \mid \lambda_k)
 
-        with the predictive mean :math:`\mu_{kd}` of component k; the prior has the left-over weight. For a fit with
-        ``missing="marginalize"``. Expectations understate the spread of values; `sample_missing` does not.
+        with the predictive mean :math:`\mu_{kd}` of component k given the row; the prior has the left-over weight. For
+        a fit with ``missing="marginalize"``. Expectations understate the spread of values; `sample_missing` does not.
 
         Parameters
         ----------

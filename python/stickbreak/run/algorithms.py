@@ -139,7 +139,8 @@ class Memoized(Algorithm):
     Parameters
     ----------
     batches : "auto" or int
-        The number of batches, from 1 to the number of rows; "auto" is one for every 5000 rows, from 1 to 20.
+        The number of batches, from 1 to the number of rows; "auto" is one for every 5000 rows, from 1 to 20. A sparse
+        table is cut into so few that the average batch has at least as many non-zeros as there are columns.
     shuffle : bool
         Whether rows go to batches by a permutation, which depends on the seed and the number of rows only, and every
         pass visits the batches in a fresh random order. Otherwise a batch is a run of consecutive rows, and every pass

@@ -115,9 +115,9 @@ def fit(
         responsibilities.
     missing : {"error", "marginalize"}
         What to do with missing values (NaN): raise an error, or let each row count with the values that it has. That
-        is exact for `DiagonalGaussian`, `Bernoulli`, `Categorical` and `Poisson`, and refused (NotSupported) for the
-        others and for sparse arrays. Rows without any value have no part in the fit, which an `EmptyRowsWarning`
-        reports.
+        is exact for `DiagonalGaussian`, `SphericalGaussian` with ``base="conjugate"``, `KnownCovarianceGaussian`,
+        `Bernoulli`, `Categorical` and `Poisson`, and refused (NotSupported) for the others and for sparse arrays. Rows
+        without any value have no part in the fit, which an `EmptyRowsWarning` reports.
     progress : bool, optional
         Whether to show a progress bar on stderr. Default: on a terminal, after two seconds.
     callbacks : iterable of callables

@@ -3,16 +3,20 @@
 use crate::error::Result;
 use crate::likelihood::FromParameters;
 use crate::likelihood::evidence::{
-    Evidence, GUARD, GammaMoments, Given, MeanTerm, dual_rate, gamma_divergence, least_rate, mean_divergence,
-    mean_precision, shape,
+    Evidence, GUARD, GammaMoments, Given, MeanTerm, dual_rate, gamma_divergence, least_rate, maximum_at,
+    mean_divergence, mean_precision, shape,
 };
-use crate::likelihood::spherical_gaussian::{Base, SphericalGaussian, SphericalPosterior};
+use crate::likelihood::spherical_gaussian::{Base, Centred, SphericalGaussian, SphericalPosterior};
 use crate::parameters::{Parameters, Value};
+use crate::registry::Range;
 use crate::suffstats::Sufficient;
 
 impl SphericalGaussian {
     /// The precision of the prior mean under the conjugate base measure.
     fn conjugate_precision(&self, occupied: &[Sufficient<'_>], start: &Self) -> f64 {
+        if self.frame.missing {
+            return self.precision_by_columns(occupied, start);
+        }
         let term = |component: &Sufficient<'_>| {
             let (centred, own) = (self.centred(*component), self.posterior(*component));
             let away = |(s, m): (&f64, &f64)| (s / centred.n - m).powi(2);
@@ -24,12 +28,40 @@ impl SphericalGaussian {
         mean_precision(self.prior.kappa, start.prior.kappa, self.d(), &terms)
     }
 
+    /// The same where each column has a count of its own: the derivative of the log marginal likelihoods, in which
+    /// `t_d = kappa_0 N_d / (kappa_0 + N_d)` of all columns meet in one rate.
+    fn precision_by_columns(&self, occupied: &[Sufficient<'_>], start: &Self) -> f64 {
+        let (d, of_start) = (self.d(), start.prior.kappa);
+        let centred: Vec<_> = occupied.iter().map(|component| self.centred(*component)).collect();
+        let term = |own: &Centred<'_>, kappa: f64| {
+            let (mut values, mut squares, mut pulled, mut gain) = (0.0, 0.0, 0.0, 0.0);
+            for (n, away) in self.away(own) {
+                let share = n / (kappa + n);
+                values += n;
+                squares += kappa * share * away * away;
+                pulled += share * share * away * away;
+                gain += share / kappa;
+            }
+            let (shape, rate) = (self.prior.shape + 0.5 * values, self.prior.rate + 0.5 * (own.scatter + squares));
+            0.5 * (gain - shape / rate * pulled)
+        };
+        let most = (occupied.len() as f64 + GUARD) * of_start / GUARD;
+        maximum_at(self.prior.kappa, Range::closed(1e-9, most), |kappa| {
+            centred.iter().map(|own| term(own, kappa)).sum::<f64>()
+                - 0.5 * GUARD * d * (of_start.recip() - kappa.recip())
+        })
+    }
+
     /// The rate by the bound that is quick for few rows.
     fn dual_rate(&self, occupied: &[Sufficient<'_>], start: &Self) -> f64 {
         let rate = self.prior.rate;
         let sum = |own: SphericalPosterior| 2.0 * own.shape * rate * (own.rate - rate) / own.rate;
         let sums: f64 = occupied.iter().map(|component| sum(self.posterior(*component))).sum();
-        let n: f64 = occupied.iter().map(|own| own.count * self.d()).sum();
+        let values = |own: &Sufficient<'_>| match self.centred(*own).counts {
+            [] => own.count * self.d(),
+            counts => counts.iter().sum(),
+        };
+        let n: f64 = occupied.iter().map(values).sum();
         let of_start = (start.prior.shape, start.prior.rate);
         dual_rate((self.prior.shape, rate), of_start, (n, occupied.len() as f64, sums))
     }

@@ -19,12 +19,18 @@ impl PointEstimates for SphericalGaussian {
             (self.centred(component), self.point(component, estimate));
         let (d, prior) = (self.d(), &self.prior);
         let average = |s: &f64| if own.n < 1e-12 { 0.0 } else { s / own.n };
-        let distance: f64 = own.sums.iter().zip(&mean).map(|(s, m)| (average(s) - m).powi(2)).sum();
-        let scatter = own.scatter + own.n * (distance + d * blur);
+        let (values, beyond) = if self.frame.missing {
+            let values: f64 = own.counts.iter().sum();
+            (values, own.squares_about(&mean) + values * blur)
+        } else {
+            let distance: f64 = own.sums.iter().zip(&mean).map(|(s, m)| (average(s) - m).powi(2)).sum();
+            (own.n * d, own.n * (distance + d * blur))
+        };
+        let scatter = own.scatter + beyond;
         let kappa = if self.base == Base::Conjugate { prior.kappa * precision } else { prior.kappa };
         let from_prior: f64 = mean.iter().zip(&prior.mean).map(|(a, b)| (a - b).powi(2)).sum();
         Ok(AtPoint {
-            log_likelihood: 0.5 * (own.n * d * precision.ln() - precision * scatter),
+            log_likelihood: 0.5 * (values * precision.ln() - precision * scatter),
             log_prior: gamma::log_density(precision, prior.shape, prior.rate)
                 + 0.5 * (d * (kappa / (2.0 * PI)).ln() - kappa * from_prior),
         })
@@ -61,6 +67,9 @@ impl RowDraws for SphericalGaussian {
             return Ok(self.rows_around(&mean, move |_| deviation));
         }
         let own = self.posterior(component);
+        if self.frame.missing {
+            return self.source_of(&own);
+        }
         let (precision, of_mean) = (gamma::distribution(own.shape, own.rate)?, own.kappa.recip());
         let base = self.base;
         let deviation = move |generator: &mut Generator| {

@@ -8,7 +8,7 @@ const ROUNDS: usize = 1000;
 impl SphericalGaussian {
     /// By turns until nothing moves; each turn raises the bound.
     pub(super) fn product(&self, own: &Centred<'_>) -> SphericalPosterior {
-        let SphericalPosterior { mean: m_0, kappa: p_0, shape, rate, rounding } = &self.prior;
+        let SphericalPosterior { mean: m_0, kappa: p_0, shape, rate, rounding, .. } = &self.prior;
         let shape_n = shape + 0.5 * own.n * self.d();
         let mut precision = shape_n / (rate + 0.5 * own.scatter);
         let mut found = self.prior.clone();
@@ -17,7 +17,8 @@ impl SphericalGaussian {
             let mean: Vec<f64> = own.sums.iter().zip(m_0).map(|(s, m)| (p_0 * m + precision * s) / kappa).collect();
             let distance: f64 = own.sums.iter().zip(&mean).map(|(s, m)| (s / own.n - m).powi(2)).sum();
             let rate_n = rate + 0.5 * (own.scatter + own.n * distance + own.n * self.d() / kappa);
-            found = SphericalPosterior { mean, kappa, shape: shape_n, rate: rate_n, rounding: *rounding };
+            let kappas = Vec::new();
+            found = SphericalPosterior { mean, kappa, kappas, shape: shape_n, rate: rate_n, rounding: *rounding };
             let next = shape_n / rate_n;
             let settled = (next - precision).abs() <= 1e-14 * next;
             precision = next;

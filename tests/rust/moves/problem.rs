@@ -18,7 +18,12 @@ pub enum Form {
     Missing,
     /// In compressed sparse rows.
     Sparse,
+    /// The same with so many columns that a batch has values in few of them: its summary keeps its non-zeros.
+    Rare,
 }
+
+/// Columns of [`Form::Rare`] for each column of other forms.
+const RARE: usize = 250;
 
 /// A likelihood, a process and the form of the rows.
 #[derive(Debug, Clone, Copy)]
@@ -30,7 +35,7 @@ pub struct Case {
 }
 
 /// Every likelihood and every process with moves at least once, every form of rows that a likelihood takes.
-pub const CASES: [Case; 14] = [
+pub const CASES: [Case; 18] = [
     case("Gaussian", "DirichletProcess", Form::Dense, false),
     case("Gaussian", "DirichletProcess tail", Form::Dense, true),
     case("Gaussian", "DirichletProcess gamma", Form::Dense, false),
@@ -40,11 +45,15 @@ pub const CASES: [Case; 14] = [
     case("DiagonalGaussian", "DirichletProcess tail", Form::Dense, true),
     case("SphericalGaussian", "DirichletProcess gamma", Form::Dense, true),
     case("KnownCovarianceGaussian", "PitmanYor", Form::Dense, false),
+    case("SphericalGaussian", "DirichletProcess", Form::Missing, true),
+    case("KnownCovarianceGaussian", "DirichletProcess gamma", Form::Missing, false),
     case("Multinomial", "DirichletProcess", Form::Sparse, true),
     case("Multinomial", "DirichletProcess tail", Form::Dense, false),
     case("Bernoulli", "DirichletProcess", Form::Missing, true),
     case("Poisson", "DirichletProcess", Form::Missing, false),
     case("Poisson", "DirichletProcess gamma", Form::Sparse, true),
+    case("Multinomial", "DirichletProcess", Form::Rare, false),
+    case("Poisson", "DirichletProcess tail", Form::Rare, true),
 ];
 
 const fn case(likelihood: &'static str, process: &'static str, form: Form, weighted: bool) -> Case {
@@ -68,7 +77,10 @@ pub struct Problem {
 impl Problem {
     pub fn new(case: Case, n: usize, dimension: usize, n_clusters: usize, seed: u64) -> Self {
         let mut random = generator(seed + 1);
+        let is_sparse = matches!(case.form, Form::Sparse | Form::Rare);
+        let dimension = if case.form == Form::Rare { RARE * dimension } else { dimension };
         let mut values = match case.likelihood {
+            _ if case.form == Form::Rare => rare(n, dimension, n_clusters, seed),
             "Multinomial" | "Poisson" => counts(n, dimension, n_clusters, seed),
             "Bernoulli" => bits(n, dimension, n_clusters, seed),
             _ => clustered(n, dimension, n_clusters, seed),
@@ -94,9 +106,9 @@ impl Problem {
         let data = moments(&rows, asked.needs, &asked.domain.into(), specification.missing, &Cancel::default())
             .expect("rows of its domain");
         // Sparse rows are taken as they are.
-        let origin = if case.form == Form::Sparse { vec![0.0; dimension] } else { data.mean.clone() };
+        let origin = if is_sparse { vec![0.0; dimension] } else { data.mean.clone() };
         let model = specification.resolve(&data).expect("defaults").build(origin).expect("defaults");
-        let table = if case.form == Form::Sparse { compressed(&values, dimension) } else { Table::Dense(values) };
+        let table = if is_sparse { compressed(&values, dimension) } else { Table::Dense(values) };
         Self { table, weights, model, dimension }
     }
 
@@ -125,6 +137,19 @@ fn counts(n: usize, d: usize, k: usize, seed: u64) -> Vec<f64> {
     let row = |row: usize| &rates[row % k * d..][..d];
     let rates: Vec<f64> = (0..n).flat_map(|at| row(at).to_vec()).collect();
     rates.into_iter().map(|rate| random.sample(Poisson::new(rate).expect("positive"))).collect()
+}
+
+/// Five words a row, four of them among the few of its cluster.
+fn rare(n: usize, d: usize, k: usize, seed: u64) -> Vec<f64> {
+    let mut random = generator(seed);
+    let mut values = vec![0.0; n * d];
+    for (row, values) in values.chunks_exact_mut(d).enumerate() {
+        for word in 0..5 {
+            let own = 12 * (row % k) + random.random_range(0..12_usize);
+            values[if word > 0 { own % d } else { random.random_range(0..d) }] += 1.0;
+        }
+    }
+    values
 }
 
 /// Bits that are set with probabilities 0.05, 0.5 or 0.95.

@@ -253,8 +253,8 @@ impl<'a> Replay<'a> {
         let seen = self.watch.visit_with_taps(batch, &globals, &self.edits, taps).expect("finite");
         // To look on behalf of moves changes nothing.
         assert_eq!(
-            (&visit.summary.counts, &visit.summary.statistics),
-            (&seen.summary.counts, &seen.summary.statistics)
+            (&visit.summary.counts, &visit.summary.statistics, &visit.summary.sparse),
+            (&seen.summary.counts, &seen.summary.statistics, &seen.summary.sparse)
         );
         assert_eq!((&visit.summary.entropies, visit.summary.tail), (&seen.summary.entropies, seen.summary.tail));
 
@@ -453,6 +453,9 @@ impl<'a> Replay<'a> {
         let shares: Vec<f64> = own.iter().map(|&row| self.table[row as usize].values().sum()).collect();
         let mut rest = run(&self.model, &theirs, &left, &values_of(&theirs, &left, &self.table), &self.cancel);
         rest.tail = self.memo.total().tail;
+        // A tail keeps its place among those of a row.
+        let taken_by_tail = usize::from(rest.tail.is_some() && shares.iter().any(|share| *share < 1.0 - 1e-9));
+        let n_places = round.sparsity.clamp(ids.len() + taken_by_tail) - taken_by_tail;
         self.table.iter_mut().for_each(|shares| shares.retain(|id, _| *id != gone));
         for turn in 0..2 {
             let mut current = run(&self.model, &mine, &left, &values_of(&mine, &left, &self.table), &self.cancel);
@@ -462,7 +465,7 @@ impl<'a> Replay<'a> {
             let deal = ByScore {
                 scorer: scorer.as_ref(),
                 tail: None,
-                width: round.sparsity.clamp(left.len()),
+                width: n_places.clamp(1, left.len()),
                 margin: round.margin,
                 abandon: false,
                 row_terms: false,
@@ -666,6 +669,7 @@ fn ln_choose(n: f64, k: f64) -> f64 {
 /// Counts, statistics and entropies by identity, but for rounding.
 fn assert_same(found: &Summary, expected: &Summary, what: &str) {
     assert_eq!(found.ids.len(), expected.ids.len(), "{what}");
+    let (found, expected) = (&found.clone().into_dense(), &expected.clone().into_dense());
     let p = found.n_statistics;
     let scale = |values: &[f64]| values.iter().fold(1.0_f64, |largest, value| largest.max(value.abs()));
     let sizes = [scale(&expected.counts), scale(&expected.entropies), scale(&expected.statistics)];
