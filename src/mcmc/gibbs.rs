@@ -1,0 +1,73 @@
+//! Collapsed Gibbs sampling (Neal 2000, algorithm 3): each row in turn leaves its cluster and joins one drawn from its
+//! conditional given all other rows.
+
+use crate::error::{Error, Result};
+use crate::mcmc::samplers::{SUBSET, check_subset, subset};
+use crate::mcmc::{ChainState, Info, Sampler, Turn};
+use crate::parameters::Parameters;
+use crate::registry::Entry;
+use crate::special::exp_of_nonpositive;
+
+/// Visits all rows in order, or a uniform subset. The choice of rows does not depend on the state, so every sweep
+/// leaves the posterior as it is.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct CollapsedGibbs {
+    /// Rows that a sweep visits, drawn anew each time; all where it is `None`.
+    pub subset: Option<usize>,
+}
+
+/// Rows between two looks at the flag that asks to stop.
+const BETWEEN_LOOKS: usize = 256;
+
+impl CollapsedGibbs {
+    /// The description for the registry.
+    pub const ENTRY: Entry = Entry { parameters: &[SUBSET], ..Entry::new("CollapsedGibbs") };
+
+    /// From the parameters of [`CollapsedGibbs::ENTRY`].
+    ///
+    /// # Errors
+    /// [`crate::Error::InvalidArgument`] naming the parameter.
+    pub fn new(parameters: &Parameters) -> Result<Self> {
+        let known: Vec<&str> = Self::ENTRY.parameters.iter().map(|parameter| parameter.name).collect();
+        if let Some(name) = parameters.0.keys().find(|name| !known.contains(&name.as_str())) {
+            return Err(Error::invalid(name, "given", format!("one of the parameters {}", known.join(", "))));
+        }
+        Ok(Self { subset: subset(parameters)? })
+    }
+}
+
+impl Sampler for CollapsedGibbs {
+    fn step(&self, state: &mut ChainState, turn: &mut Turn<'_>) -> Result<Vec<Info>> {
+        let n = turn.target.n_rows();
+        let rows = match self.subset {
+            None => (0..n as u32).collect(),
+            Some(size) => turn.draws.subset(n, size),
+        };
+        let mut weights = Vec::new();
+        let mut n_moved = 0;
+        for (visit, &row) in rows.iter().enumerate() {
+            if visit % BETWEEN_LOOKS == 0 {
+                turn.cancel.check()?;
+            }
+            n_moved += u64::from(visit_row(state, turn, row, &mut weights)?);
+        }
+        Ok(vec![Info { name: "gibbs", proposed: rows.len() as u64, accepted: n_moved }])
+    }
+
+    fn check(&self, n_rows: usize) -> Result<()> {
+        check_subset(self.subset, n_rows)
+    }
+}
+
+/// Draws the cluster of one row from its conditional; whether the partition changed.
+fn visit_row(state: &mut ChainState, turn: &mut Turn<'_>, row: u32, weights: &mut Vec<f64>) -> Result<bool> {
+    state.take_out(turn.target, row)?;
+    state.weigh(turn.target, row, weights)?;
+    let most = weights.iter().copied().fold(f64::NEG_INFINITY, f64::max);
+    if !most.is_finite() {
+        return Err(Error::numerical(None, format!("no cluster has a finite density of row {row}; rescale the data")));
+    }
+    weights.iter_mut().for_each(|weight| *weight = exp_of_nonpositive(*weight - most));
+    let choice = turn.draws.choose(weights);
+    state.put_in(turn.target, row, choice)
+}
