@@ -48,10 +48,13 @@ from stickbreak.result.history import MoveReport, Record, StopReason
 from stickbreak.result.labelling import LabelShare, label_shares
 from stickbreak.result.loading import load
 from stickbreak.result.support import Support
+from stickbreak.result.trace import Draw, Trace
 from stickbreak.run.algorithms import Full, Memoized, Stochastic
 from stickbreak.run.checkpoints import Checkpoint
 from stickbreak.run.fitting import fit
 from stickbreak.run.moves import Birth, Delete, Merge, Split
+from stickbreak.run.samplers import CollapsedGibbs, SplitMerge
+from stickbreak.run.sampling import sample
 
 __all__ = [
     "Bernoulli",
@@ -60,11 +63,13 @@ __all__ = [
     "Checkpoint",
     "CheckpointError",
     "Clusters",
+    "CollapsedGibbs",
     "ConvergenceWarning",
     "ConversionWarning",
     "Delete",
     "DiagonalGaussian",
     "DirichletProcess",
+    "Draw",
     "EmptyRowsWarning",
     "FiniteDirichlet",
     "Fit",
@@ -91,15 +96,18 @@ __all__ = [
     "SourceError",
     "SphericalGaussian",
     "Split",
+    "SplitMerge",
     "StepSizeWarning",
     "StickbreakError",
     "Stochastic",
     "StopReason",
     "Support",
     "SupportWarning",
+    "Trace",
     "ZeroMeanGaussian",
     "__version__",
     "fit",
     "label_shares",
     "load",
+    "sample",
 ]

@@ -12,7 +12,7 @@ use crate::rng::{Purpose, key, stream};
 
 /// How long chains run, and what they keep.
 #[derive(Debug, Clone, Copy)]
-pub struct Plan {
+pub struct ChainPlan {
     /// Draws that each chain keeps.
     pub draws: usize,
     /// Sweeps before the first draw.
@@ -27,7 +27,7 @@ pub struct Plan {
     pub limit: Option<Duration>,
 }
 
-impl Plan {
+impl ChainPlan {
     /// Sweeps of one chain.
     pub fn n_sweeps(&self) -> usize {
         self.warmup.saturating_add(self.draws.saturating_mul(self.thin))
@@ -58,7 +58,7 @@ pub struct Sweep {
 }
 
 /// Sees one chain from outside.
-pub trait Observer {
+pub trait ChainObserver {
     /// Whether it wants to see a sweep that makes no draw.
     fn wants_sweep(&mut self) -> bool {
         false
@@ -76,17 +76,17 @@ pub trait Observer {
 }
 
 /// Sees nothing.
-impl Observer for () {}
+impl ChainObserver for () {}
 
 /// Makes the observer of each chain.
-pub trait Watcher: Sync {
+pub trait ChainWatcher: Sync {
     /// The observer of a chain.
-    fn observer(&self, chain: usize) -> Box<dyn Observer + '_>;
+    fn observer(&self, chain: usize) -> Box<dyn ChainObserver + '_>;
 }
 
 /// Watches nothing.
-impl Watcher for () {
-    fn observer(&self, _chain: usize) -> Box<dyn Observer + '_> {
+impl ChainWatcher for () {
+    fn observer(&self, _chain: usize) -> Box<dyn ChainObserver + '_> {
         Box::new(())
     }
 }
@@ -130,19 +130,19 @@ pub struct Sampling<'a> {
     /// The labels that chains start from, one a row.
     pub labels: &'a [u32],
     /// How long.
-    pub plan: Plan,
+    pub plan: ChainPlan,
     /// When the chains began.
     pub started: Instant,
 }
 
 impl Sampling<'_> {
-    /// Runs all chains; `partitions` takes their labels, (chains, draws, n). A chain that is interrupted, or runs out of
-    /// time, returns the draws that it has.
+    /// Runs all chains; `partitions` takes their labels, (chains, draws, n). A chain that is interrupted, or runs out
+    /// of time, returns the draws that it has.
     ///
     /// # Errors
     /// [`Error::InvalidArgument`] before any sweep; [`Error::Numerical`]; [`Error::Cancelled`] where some chain has no
     /// draw yet.
-    pub fn run(&self, partitions: &mut [i32], watcher: &dyn Watcher, cancel: &Cancel) -> Result<Vec<ChainDraws>> {
+    pub fn run(&self, partitions: &mut [i32], watcher: &dyn ChainWatcher, cancel: &Cancel) -> Result<Vec<ChainDraws>> {
         let n = self.target.n_rows();
         self.sampler.check(n)?;
         let start = ChainState::new(self.target, self.labels)?;
@@ -186,7 +186,7 @@ struct ChainRun<'a> {
 
 impl ChainRun<'_> {
     /// Sweeps until the plan is done or something stops it.
-    fn sweep_on(mut self, mut state: ChainState, observer: &mut dyn Observer) -> Result<ChainDraws> {
+    fn sweep_on(mut self, mut state: ChainState, observer: &mut dyn ChainObserver) -> Result<ChainDraws> {
         let plan = self.sampling.plan;
         let mut sweep = 0;
         // only-one: loop over sweeps
@@ -225,7 +225,7 @@ impl ChainRun<'_> {
     }
 
     /// Keeps the draw that the sweep makes, and tells of the sweep; whether an observer asks to stop.
-    fn report(&mut self, state: &ChainState, index: usize, observer: &mut dyn Observer) -> Result<bool> {
+    fn report(&mut self, state: &ChainState, index: usize, observer: &mut dyn ChainObserver) -> Result<bool> {
         let (target, draw) = (self.sampling.target, self.sampling.plan.draw_of(index));
         if draw.is_none() && !observer.wants_sweep() {
             return Ok(false);

@@ -15,7 +15,7 @@ mod split_merge;
 mod table;
 mod target;
 
-pub use chain::{ChainDraws, Observer, Plan, Sampling, Sweep, Watcher};
+pub use chain::{ChainDraws, ChainObserver, ChainPlan, ChainWatcher, Sampling, Sweep};
 pub use clusters::{ChainState, Clusters};
 pub use diagnostics::{effective_sample_size, split_r_hat};
 pub use gibbs::CollapsedGibbs;
@@ -23,7 +23,7 @@ pub use predictive::{Predictive, Weighed, log_predictive, predict};
 pub use prepare::{Grounds, Start};
 pub use samplers::{ENTRIES, Info, Sampler, Turn, build};
 pub use split_merge::SplitMerge;
-pub use table::Table;
+pub use table::RowTable;
 pub use target::Target;
 
 #[cfg(test)]

@@ -9,7 +9,7 @@ const UNDEALT: u8 = 2;
 
 /// Two clusters, each with an anchor that never leaves it, and rows that are dealt to either.
 #[derive(Debug, Clone)]
-pub(super) struct Pair {
+pub(super) struct TwoClusters {
     /// Caches of both, one after another.
     caches: Vec<f64>,
     sizes: [usize; 2],
@@ -18,7 +18,7 @@ pub(super) struct Pair {
     sides: Vec<u8>,
 }
 
-impl Pair {
+impl TwoClusters {
     /// Two clusters of one anchor each; no row is dealt yet.
     ///
     /// # Errors
@@ -52,7 +52,7 @@ impl Pair {
     /// Deals every row to either side with equal probability.
     ///
     /// # Errors
-    /// As [`Pair::new`].
+    /// As [`TwoClusters::new`].
     pub fn deal_at_random(&mut self, turn: &mut Turn<'_>) -> Result<()> {
         for at in 0..self.rows.len() {
             let side = turn.draws.pick(2);
@@ -66,7 +66,7 @@ impl Pair {
     /// dealt, nats.
     ///
     /// # Errors
-    /// As [`Pair::new`]; [`crate::Error::Cancelled`].
+    /// As [`TwoClusters::new`]; [`crate::Error::Cancelled`].
     pub fn scan(&mut self, turn: &mut Turn<'_>, process: &ProcessState, forced: Option<&[u8]>) -> Result<f64> {
         let mut log_probability = 0.0;
         for at in 0..self.rows.len() {

@@ -1,7 +1,7 @@
 //! What draws say of new rows: the posterior predictive density, and the cluster that a row would join.
 
 use crate::error::{Error, Result};
-use crate::mcmc::{Table, Target};
+use crate::mcmc::{RowTable, Target};
 use crate::parallel::{Cancel, try_map};
 use crate::process::Occupancy;
 use crate::scoring::Row;
@@ -76,7 +76,7 @@ impl Weighed {
 ///
 /// # Errors
 /// As [`Weighed::new`]; [`Error::Cancelled`].
-pub fn log_predictive(target: &Target, draws: &[Predictive<'_>], new: &Table, cancel: &Cancel) -> Result<Vec<f64>> {
+pub fn log_predictive(target: &Target, draws: &[Predictive<'_>], new: &RowTable, cancel: &Cancel) -> Result<Vec<f64>> {
     let mut totals = vec![f64::NEG_INFINITY; new.n_rows()];
     for some in draws.chunks(AT_ONCE) {
         let scored = try_map(some.len(), |at| {
@@ -97,7 +97,7 @@ pub fn log_predictive(target: &Target, draws: &[Predictive<'_>], new: &Table, ca
 ///
 /// # Errors
 /// As [`Weighed::new`]; [`Error::Cancelled`].
-pub fn predict(target: &Target, draw: Predictive<'_>, new: &Table, cancel: &Cancel) -> Result<Vec<i64>> {
+pub fn predict(target: &Target, draw: Predictive<'_>, new: &RowTable, cancel: &Cancel) -> Result<Vec<i64>> {
     let clusters = Weighed::new(target, draw)?;
     try_map(new.n_rows(), |row| {
         cancel.check()?;

@@ -7,7 +7,7 @@ use crate::error::{Error, Result};
 use crate::fit::{Job, Settings, check_form, seen};
 use crate::init::Init;
 use crate::likelihood::{self, Frame};
-use crate::mcmc::{Table, Target};
+use crate::mcmc::{RowTable, Target};
 use crate::model::{Named, Specification};
 use crate::parallel::Cancel;
 use crate::parameters::{Parameters, Value};
@@ -90,13 +90,13 @@ impl Grounds {
         let Named { name, parameters } = &self.specification.likelihood;
         let frame = Frame { origin: self.origin.clone(), missing: self.specification.missing };
         let likelihood = likelihood::build::<f64>(name, parameters, frame)?;
-        let table = Table::new(rows, &self.coordinates, likelihood.origin());
+        let table = RowTable::new(rows, &self.coordinates, likelihood.origin());
         Target::new(likelihood, self.specification.partitions()?, table, self.coordinates.log_volume())
     }
 
     /// New rows as a target sees them.
-    pub fn table<F: Scalar>(&self, target: &Target, rows: &dyn Rows<F>) -> Table {
-        Table::new(rows, &self.coordinates, target.likelihood.origin())
+    pub fn table<F: Scalar>(&self, target: &Target, rows: &dyn Rows<F>) -> RowTable {
+        RowTable::new(rows, &self.coordinates, target.likelihood.origin())
     }
 
     /// Checks new rows; those that lie off the subspace on which the model has a density.

@@ -1,7 +1,7 @@
 //! Split-merge moves: restricted Gibbs proposals (Jain & Neal 2004) and sequential allocation (Dahl 2005).
 
 use crate::error::Result;
-use crate::mcmc::pair::Pair;
+use crate::mcmc::pair::TwoClusters;
 use crate::mcmc::samplers::{SUBSET, check_subset, subset};
 use crate::mcmc::{ChainState, CollapsedGibbs, Info, Sampler, Turn};
 use crate::parameters::Parameters;
@@ -10,7 +10,7 @@ use crate::registry::{DefaultValue, Entry, Parameter, ParameterKind};
 
 /// How rows are dealt to the two parts of a split.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Proposal {
+enum Dealing {
     /// At random, then by this many restricted Gibbs scans, then by one more, whose probability counts.
     Restricted(usize),
     /// Once, one row after another.
@@ -20,7 +20,7 @@ enum Proposal {
 /// A sweep: one split or merge of the clusters of two random rows, then collapsed Gibbs steps.
 #[derive(Debug, Clone, Copy)]
 pub struct SplitMerge {
-    proposal: Proposal,
+    proposal: Dealing,
     gibbs: CollapsedGibbs,
 }
 
@@ -39,11 +39,8 @@ impl SplitMerge {
     /// [`crate::Error::InvalidArgument`] naming the parameter.
     pub fn new(parameters: &Parameters) -> Result<Self> {
         let scans = parameters.integer(&SCANS)?;
-        let proposal = if parameters.word(&PROPOSAL)? == "sequential" {
-            Proposal::Sequential
-        } else {
-            Proposal::Restricted(scans)
-        };
+        let proposal =
+            if parameters.word(&PROPOSAL)? == "sequential" { Dealing::Sequential } else { Dealing::Restricted(scans) };
         Ok(Self { proposal, gibbs: CollapsedGibbs { subset: subset(parameters)? } })
     }
 
@@ -65,7 +62,7 @@ impl SplitMerge {
         rows.retain(|&row| row != first && row != second);
         // One random order for the whole move: forward and reverse proposals need orders of the same law.
         turn.draws.shuffle(&mut rows);
-        let mut pair = Pair::new(turn, [first, second], rows)?;
+        let mut pair = TwoClusters::new(turn, [first, second], rows)?;
         self.launch(&mut pair, state, turn)?;
         let is_split = slots[0] == slots[1];
         let info = &mut infos[usize::from(!is_split)];
@@ -81,8 +78,8 @@ impl SplitMerge {
 
     /// Brings the pair to where the last scan starts. Its law depends on the rows and the anchors only, so it cancels
     /// in the ratio of proposals.
-    fn launch(&self, pair: &mut Pair, state: &ChainState, turn: &mut Turn<'_>) -> Result<()> {
-        let Proposal::Restricted(scans) = self.proposal else { return Ok(()) };
+    fn launch(&self, pair: &mut TwoClusters, state: &ChainState, turn: &mut Turn<'_>) -> Result<()> {
+        let Dealing::Restricted(scans) = self.proposal else { return Ok(()) };
         pair.deal_at_random(turn)?;
         for _ in 0..scans {
             pair.scan(turn, &state.process, None)?;
@@ -105,7 +102,7 @@ impl Sampler for SplitMerge {
 }
 
 /// Proposes to split the cluster of a slot; `second` is the anchor of the part that leaves.
-fn split(pair: &mut Pair, slot: u32, second: u32, state: &mut ChainState, turn: &mut Turn<'_>) -> Result<bool> {
+fn split(pair: &mut TwoClusters, slot: u32, second: u32, state: &mut ChainState, turn: &mut Turn<'_>) -> Result<bool> {
     let log_proposal = pair.scan(turn, &state.process, None)?;
     let urn = turn.target.urn();
     let log_likelihood = urn.log_marginal_likelihood(pair.cache(0))? + urn.log_marginal_likelihood(pair.cache(1))?
@@ -120,7 +117,7 @@ fn split(pair: &mut Pair, slot: u32, second: u32, state: &mut ChainState, turn: 
 }
 
 /// Proposes to merge the clusters of two slots.
-fn merge(pair: &mut Pair, slots: [u32; 2], state: &mut ChainState, turn: &mut Turn<'_>) -> Result<bool> {
+fn merge(pair: &mut TwoClusters, slots: [u32; 2], state: &mut ChainState, turn: &mut Turn<'_>) -> Result<bool> {
     let sides = pair.sides_of(state, slots[1]);
     let log_proposal = pair.scan(turn, &state.process, Some(&sides))?;
     let (target, urn) = (turn.target, turn.target.urn());

@@ -8,7 +8,7 @@ use crate::simd::Scalar;
 
 /// Rows that are read one at a time, in any order.
 #[derive(Debug, Clone)]
-pub struct Table {
+pub struct RowTable {
     n_rows: usize,
     dimension: usize,
     /// Values of all rows; of sparse rows those that are stored.
@@ -17,7 +17,7 @@ pub struct Table {
     sparse: Option<(Vec<usize>, Vec<u32>)>,
 }
 
-impl Table {
+impl RowTable {
     /// The rows of a table as coordinates and `origin` show them.
     pub fn new<F: Scalar>(rows: &dyn Rows<F>, coordinates: &Arc<Coordinates>, origin: &[f64]) -> Self {
         let (n_rows, dimension) = (rows.n_rows(), origin.len());

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use crate::error::{Error, Result};
 use crate::likelihood::{Likelihood, Urn};
-use crate::mcmc::Table;
+use crate::mcmc::RowTable;
 use crate::process::Partitions;
 
 /// A model with the rows that it is sampled for. Nothing in it changes while chains run.
@@ -14,7 +14,7 @@ pub struct Target {
     /// The law of partitions.
     pub process: Arc<dyn Partitions>,
     /// The rows.
-    pub table: Table,
+    pub table: RowTable,
     /// What a log density of the rows has too much, a row: log of the volume that their unit of volume fills.
     pub log_volume: f64,
     /// The cache of a cluster without rows.
@@ -31,7 +31,7 @@ impl Target {
     pub fn new(
         likelihood: Arc<dyn Likelihood<f64>>,
         process: Arc<dyn Partitions>,
-        table: Table,
+        table: RowTable,
         log_volume: f64,
     ) -> Result<Self> {
         let Some(urn) = likelihood.urn() else {

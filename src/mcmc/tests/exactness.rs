@@ -149,7 +149,7 @@ fn deviation(sampler: &Step<'_>, change: impl Fn(&mut Off)) -> f64 {
     compare(&transitions(&wrong, &states, sampler), &exact).invariance
 }
 
-/// Negative controls: an allocation weight or a factor of the ratio that is 1 % off is seen by nine orders of magnitude.
+/// Negative controls: an allocation weight or a factor of the ratio that is 1 % off is seen.
 #[test]
 fn small_mistakes_are_seen() {
     let whole = |state: &mut ChainState, turn: &mut Turn<'_>| gibbs(None).step(state, turn).map(drop);

@@ -7,15 +7,15 @@ use crate::error::Error;
 use crate::mcmc::tests::cases::{POINTS, dirichlet, finite, gaussian, points, posterior, specification, words};
 use crate::mcmc::tests::paths::partitions;
 use crate::mcmc::{
-    ChainDraws, ChainState, CollapsedGibbs, Grounds, Observer, Plan, Predictive, Sampler, Sampling, Start, Sweep,
-    Table, Target, Watcher, log_predictive, predict,
+    ChainDraws, ChainObserver, ChainPlan, ChainState, ChainWatcher, CollapsedGibbs, Grounds, Predictive, RowTable,
+    Sampler, Sampling, Start, Sweep, Target, log_predictive, predict,
 };
 use crate::parallel::{Cancel, with_threads};
 use crate::special::log_sum_exp;
 
-const PLAN: Plan = Plan { draws: 40, warmup: 5, thin: 2, chains: 3, seed: 7, limit: None };
+const PLAN: ChainPlan = ChainPlan { draws: 40, warmup: 5, thin: 2, chains: 3, seed: 7, limit: None };
 
-fn run(target: &Target, sampler: &dyn Sampler, plan: Plan, threads: usize) -> (Vec<i32>, Vec<ChainDraws>) {
+fn run(target: &Target, sampler: &dyn Sampler, plan: ChainPlan, threads: usize) -> (Vec<i32>, Vec<ChainDraws>) {
     let n = target.n_rows();
     let mut partitions = vec![-1; plan.chains * plan.draws * n];
     let labels = Start::Single.labels(n).expect("as many");
@@ -44,7 +44,7 @@ fn threads_change_no_bit_and_chains_differ() {
 #[test]
 fn draws_follow_the_posterior() {
     for (at, target) in [points(dirichlet(0.8), 4), words(finite(9, 2.0), 4, true)].into_iter().enumerate() {
-        let plan = Plan { draws: 8000, warmup: 20, thin: 5, chains: 1, seed: at as u64, limit: None };
+        let plan = ChainPlan { draws: 8000, warmup: 20, thin: 5, chains: 1, seed: at as u64, limit: None };
         let (partitions, _) = run(&target, &CollapsedGibbs::default(), plan, 1);
         let (states, exact) = posterior(&target);
         let statistic: f64 = states
@@ -64,13 +64,13 @@ fn draws_follow_the_posterior() {
 /// Stops after some sweeps of all chains.
 struct Stops(usize);
 
-impl Watcher for Stops {
-    fn observer(&self, _: usize) -> Box<dyn Observer + '_> {
+impl ChainWatcher for Stops {
+    fn observer(&self, _: usize) -> Box<dyn ChainObserver + '_> {
         Box::new(Stops(self.0))
     }
 }
 
-impl Observer for Stops {
+impl ChainObserver for Stops {
     fn on_sweep(&mut self, sweep: &Sweep) -> bool {
         sweep.index >= self.0
     }
@@ -81,16 +81,16 @@ fn a_chain_that_is_stopped_keeps_its_draws() {
     let target = points(dirichlet(0.8), 6);
     let labels = Start::Singletons.labels(6).expect("as many");
     let sampler = CollapsedGibbs::default();
-    let stopped = |plan: Plan, at: usize| {
+    let stopped = |plan: ChainPlan, at: usize| {
         let mut partitions = vec![-1; plan.chains * plan.draws * 6];
         let sampling = Sampling { target: &target, sampler: &sampler, labels: &labels, plan, started: Instant::now() };
         let outcome = with_threads(Some(1), || sampling.run(&mut partitions, &Stops(at), &Cancel::default()));
         outcome.expect("a thread").map(|draws| draws[0].log_joint.len())
     };
-    let plan = Plan { chains: 1, ..PLAN };
+    let plan = ChainPlan { chains: 1, ..PLAN };
     assert_eq!(stopped(plan, 24), Ok(10));
     assert_eq!(stopped(PLAN, 24), Err(Error::Cancelled), "the other chains have no draw");
-    let late = stopped(Plan { limit: Some(Duration::ZERO), ..plan }, usize::MAX);
+    let late = stopped(ChainPlan { limit: Some(Duration::ZERO), ..plan }, usize::MAX);
     assert!(matches!(late, Err(Error::InvalidArgument { argument, .. }) if argument == "max_seconds"));
 }
 
@@ -114,7 +114,7 @@ fn the_predictive_density_is_a_ratio_of_evidences() {
     let specification = specification(gaussian(2), dirichlet(0.8));
     let grounds = Grounds::new(&specification, &DenseRows::new(&values[..10], 2), &Cancel::default()).expect("valid");
     let first = grounds.target(&DenseRows::new(&values[..10], 2)).expect("closed");
-    let new = Table::new(&DenseRows::new(&values[10..], 2), &grounds.coordinates, first.likelihood.origin());
+    let new = RowTable::new(&DenseRows::new(&values[10..], 2), &grounds.coordinates, first.likelihood.origin());
     let log_joint = |target: &Target, labels: &Vec<u32>| {
         ChainState::new(target, labels).and_then(|state| state.log_joint(target)).expect("allowed")
     };
