@@ -28,6 +28,7 @@ from stickbreak.errors import (
     StickbreakError,
     SupportWarning,
 )
+from stickbreak.model.beta import Beta
 from stickbreak.model.gamma import Gamma
 from stickbreak.model.likelihoods import (
     Bernoulli,
@@ -41,7 +42,7 @@ from stickbreak.model.likelihoods import (
     ZeroMeanGaussian,
 )
 from stickbreak.model.mixture import Mixture
-from stickbreak.model.processes import DirichletProcess, FiniteDirichlet, PitmanYor
+from stickbreak.model.processes import DirichletProcess, FiniteDirichlet, NormalizedGeneralizedGamma, PitmanYor
 from stickbreak.result.combining import Clusters, Join
 from stickbreak.result.fit import Fit
 from stickbreak.result.history import MoveReport, Record, StopReason
@@ -58,6 +59,7 @@ from stickbreak.run.sampling import sample
 
 __all__ = [
     "Bernoulli",
+    "Beta",
     "Birth",
     "Categorical",
     "Checkpoint",
@@ -88,6 +90,7 @@ __all__ = [
     "ModelFileError",
     "MoveReport",
     "Multinomial",
+    "NormalizedGeneralizedGamma",
     "NotSupported",
     "NumericalError",
     "PitmanYor",

@@ -1,13 +1,14 @@
 //! Chains, side by side, and the one loop over sweeps.
 
-use std::sync::Mutex;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 use serde::{Deserialize, Serialize};
 
 use crate::error::{Error, Result};
+use crate::mcmc::checkpoint::SavedChain;
 use crate::mcmc::{ChainState, Info, Sampler, Target, Turn};
-use crate::parallel::{Cancel, side_by_side};
+use crate::parallel::{Cancel, for_each};
 use crate::rng::{Purpose, key, stream};
 
 /// How long chains run, and what they keep.
@@ -28,11 +29,6 @@ pub struct ChainPlan {
 }
 
 impl ChainPlan {
-    /// Sweeps of one chain.
-    pub fn n_sweeps(&self) -> usize {
-        self.warmup.saturating_add(self.draws.saturating_mul(self.thin))
-    }
-
     /// The draw that sweep number `sweep` makes, if it makes one.
     fn draw_of(&self, sweep: usize) -> Option<usize> {
         let behind = (sweep + 1).checked_sub(self.warmup)?;
@@ -58,21 +54,15 @@ pub struct Sweep {
 }
 
 /// Sees one chain from outside.
-pub trait ChainObserver {
+pub trait ChainObserver: Send {
     /// Whether it wants to see a sweep that makes no draw.
     fn wants_sweep(&mut self) -> bool {
         false
     }
-    /// A sweep is complete; `true` ends all chains.
+    /// A sweep is complete; `true` ends all chains after as many draws as this one has.
     fn on_sweep(&mut self, _sweep: &Sweep) -> bool {
         false
     }
-    /// Whether it wants a checkpoint now; `last`: whether the chain has ended.
-    fn wants_checkpoint(&mut self, _last: bool) -> bool {
-        false
-    }
-    /// The checkpoint that it wanted.
-    fn on_checkpoint(&mut self, _bytes: Vec<u8>) {}
 }
 
 /// Sees nothing.
@@ -82,6 +72,17 @@ impl ChainObserver for () {}
 pub trait ChainWatcher: Sync {
     /// The observer of a chain.
     fn observer(&self, chain: usize) -> Box<dyn ChainObserver + '_>;
+    /// Whether it wants a checkpoint of all chains now; `last`: whether they have ended.
+    fn wants_checkpoint(&self, _last: bool) -> bool {
+        false
+    }
+    /// The chains that it wanted.
+    ///
+    /// # Errors
+    /// Where they cannot be written.
+    fn on_checkpoint(&self, _chains: &[SavedChain]) -> Result<()> {
+        Ok(())
+    }
 }
 
 /// Watches nothing.
@@ -142,27 +143,66 @@ impl Sampling<'_> {
     /// # Errors
     /// [`Error::InvalidArgument`] before any sweep; [`Error::Numerical`]; [`Error::Cancelled`] where some chain has no
     /// draw yet.
-    pub fn run(&self, partitions: &mut [i32], watcher: &dyn ChainWatcher, cancel: &Cancel) -> Result<Vec<ChainDraws>> {
+    pub fn run(
+        &self,
+        partitions: &mut [i32],
+        resumed: Option<Vec<SavedChain>>,
+        watcher: &dyn ChainWatcher,
+        cancel: &Cancel,
+    ) -> Result<Vec<ChainDraws>> {
         let n = self.target.n_rows();
         self.sampler.check(n)?;
-        let start = ChainState::new(self.target, self.labels)?;
-        let rooms: Vec<_> = partitions.chunks_mut(self.plan.draws * n).map(|room| Mutex::new(Some(room))).collect();
-        let outcomes = side_by_side(self.plan.chains, |chain| {
-            let room = rooms[chain].lock().ok().and_then(|mut room| room.take()).unwrap_or_default();
-            let mut observer = watcher.observer(chain);
-            let run = ChainRun { sampling: self, chain, cancel, draws: ChainDraws::default(), room };
-            let outcome = run.sweep_on(start.clone(), observer.as_mut());
-            // The others need not go on in vain.
-            if outcome.is_err() {
-                cancel.cancel();
+        let start = SavedChain {
+            state: ChainState::new(self.target, self.labels)?,
+            sweep: 0,
+            draws: ChainDraws::default(),
+            labels: Vec::new(),
+        };
+        let starts = resumed.unwrap_or_else(|| vec![start; self.plan.chains]);
+        let most = AtomicUsize::new(self.plan.draws);
+        let rooms = partitions.chunks_mut((self.plan.draws * n).max(1)).zip(starts).enumerate();
+        let chain = |(chain, (room, start)): (usize, (_, SavedChain))| {
+            let room: &mut [i32] = room;
+            room[..start.labels.len()].copy_from_slice(&start.labels);
+            let SavedChain { state, sweep, draws, .. } = start;
+            let observer = watcher.observer(chain);
+            ChainRun {
+                sampling: self,
+                chain,
+                cancel,
+                most: &most,
+                state,
+                sweep,
+                draws,
+                room,
+                observer,
+                outcome: Ok(()),
             }
-            outcome
-        })?;
-        let first = outcomes.iter().find_map(|outcome| outcome.as_ref().err().filter(|e| **e != Error::Cancelled));
-        if let Some(error) = first {
-            return Err(error.clone());
+        };
+        let mut chains: Vec<ChainRun<'_>> = rooms.map(chain).collect();
+        offer_checkpoint(&chains, watcher, false)?;
+        // Chains take turns, so that those that share a thread have as many draws at any time.
+        while chains.iter().any(ChainRun::goes_on) {
+            for_each(chains.iter_mut().collect(), |chain| chain.take_turn());
+            if self.is_late() || cancel.check().is_err() || chains.iter().any(|chain| chain.outcome.is_err()) {
+                break;
+            }
+            offer_checkpoint(&chains, watcher, false)?;
         }
-        let draws = outcomes.into_iter().collect::<Result<Vec<_>>>()?;
+        offer_checkpoint(&chains, watcher, true)?;
+        self.finish(chains, cancel)
+    }
+
+    fn is_late(&self) -> bool {
+        self.plan.limit.is_some_and(|limit| self.started.elapsed() >= limit)
+    }
+
+    fn finish(&self, chains: Vec<ChainRun<'_>>, cancel: &Cancel) -> Result<Vec<ChainDraws>> {
+        let draws = chains.into_iter().map(|chain| match chain.outcome {
+            Ok(()) | Err(Error::Cancelled) => Ok(chain.draws),
+            Err(error) => Err(error),
+        });
+        let draws = draws.collect::<Result<Vec<_>>>()?;
         match draws.iter().map(|chain| chain.log_joint.len()).min() {
             Some(0) if cancel.check().is_ok() => {
                 let found = format!("{:?}, before the first draw", self.plan.limit.unwrap_or_default());
@@ -174,47 +214,74 @@ impl Sampling<'_> {
     }
 }
 
+/// Shows all chains, unless one broke off within a sweep.
+fn offer_checkpoint(chains: &[ChainRun<'_>], watcher: &dyn ChainWatcher, last: bool) -> Result<()> {
+    if chains.iter().any(|chain| chain.outcome.is_err()) || !watcher.wants_checkpoint(last) {
+        return Ok(());
+    }
+    watcher.on_checkpoint(&chains.iter().map(ChainRun::saved).collect::<Vec<_>>())
+}
+
+/// How long a chain runs before others have their turn.
+const TURN: Duration = Duration::from_millis(50);
+
 /// One chain while it runs.
 struct ChainRun<'a> {
     sampling: &'a Sampling<'a>,
     chain: usize,
     cancel: &'a Cancel,
+    /// Draws after which all chains end.
+    most: &'a AtomicUsize,
+    state: ChainState,
+    /// Sweeps that are complete.
+    sweep: usize,
     draws: ChainDraws,
     /// Where the labels of its draws go, (draws, n).
     room: &'a mut [i32],
+    observer: Box<dyn ChainObserver + 'a>,
+    outcome: Result<()>,
 }
 
 impl ChainRun<'_> {
-    /// Sweeps until the plan is done or something stops it.
-    fn sweep_on(mut self, mut state: ChainState, observer: &mut dyn ChainObserver) -> Result<ChainDraws> {
-        let plan = self.sampling.plan;
-        let mut sweep = 0;
+    fn goes_on(&self) -> bool {
+        self.outcome.is_ok() && self.draws.log_joint.len() < self.most.load(Ordering::Relaxed)
+    }
+
+    fn saved(&self) -> SavedChain {
+        let n_labels = self.draws.log_joint.len() * self.sampling.target.n_rows();
+        let labels = self.room[..n_labels].to_vec();
+        SavedChain { state: self.state.clone(), sweep: self.sweep, draws: self.draws.clone(), labels }
+    }
+
+    /// Sweeps until the turn or the plan is over, or something stops it.
+    fn take_turn(&mut self) {
+        let began = Instant::now();
         // only-one: loop over sweeps
-        while sweep < plan.n_sweeps() {
-            if plan.limit.is_some_and(|limit| self.sampling.started.elapsed() >= limit) {
-                break;
-            }
-            match self.advance(&mut state, sweep) {
-                Ok(infos) if sweep >= plan.warmup => self.draws.count(&infos),
-                Ok(_) => {}
-                Err(Error::Cancelled) => break,
-                Err(error) => return Err(error),
-            }
-            if self.report(&state, sweep, observer)? {
-                self.cancel.cancel();
-            }
-            sweep += 1;
+        while self.goes_on() && began.elapsed() < TURN && !self.sampling.is_late() {
+            self.outcome = self.sweep_once();
         }
-        self.draws.seconds = self.sampling.started.elapsed().as_secs_f64();
-        Ok(self.draws)
+        self.draws.seconds += began.elapsed().as_secs_f64();
+    }
+
+    fn sweep_once(&mut self) -> Result<()> {
+        let infos = self.advance()?;
+        if self.sweep >= self.sampling.plan.warmup {
+            self.draws.count(&infos);
+        }
+        self.sweep += 1;
+        if self.report()? {
+            self.most.fetch_min(self.draws.log_joint.len().max(1), Ordering::Relaxed);
+        }
+        Ok(())
     }
 
     /// One sweep: the partition, then auxiliary values and learned parameters. Its random stream depends on the seed,
     /// the chain and the sweep alone.
-    fn advance(&self, state: &mut ChainState, sweep: usize) -> Result<Vec<Info>> {
+    fn advance(&mut self) -> Result<Vec<Info>> {
         let Sampling { target, sampler, plan, .. } = self.sampling;
-        let mut generator = stream(key(plan.seed, [self.chain as u64]), Purpose::Sweeps, sweep as u64);
+        let mut generator = stream(key(plan.seed, [self.chain as u64]), Purpose::Sweeps, self.sweep as u64);
         self.cancel.check()?;
+        let state = &mut self.state;
         let infos = sampler.step(state, &mut Turn { target, draws: &mut generator, cancel: self.cancel })?;
         let before = state.process;
         target.process.update(&state.clusters.sizes(), &mut state.process, &mut generator);
@@ -224,10 +291,11 @@ impl ChainRun<'_> {
         Ok(infos)
     }
 
-    /// Keeps the draw that the sweep makes, and tells of the sweep; whether an observer asks to stop.
-    fn report(&mut self, state: &ChainState, index: usize, observer: &mut dyn ChainObserver) -> Result<bool> {
-        let (target, draw) = (self.sampling.target, self.sampling.plan.draw_of(index));
-        if draw.is_none() && !observer.wants_sweep() {
+    /// Keeps the draw that the last sweep made, and tells of the sweep; whether an observer asks to stop.
+    fn report(&mut self) -> Result<bool> {
+        let (target, index, state) = (self.sampling.target, self.sweep - 1, &self.state);
+        let draw = self.sampling.plan.draw_of(index);
+        if draw.is_none() && !self.observer.wants_sweep() {
             return Ok(false);
         }
         let (log_joint, n_clusters) = (state.log_joint(target)?, state.clusters.n_clusters());
@@ -239,6 +307,6 @@ impl ChainRun<'_> {
             self.draws.traced.extend(target.process.traced(&state.process).into_iter().map(|(_, value)| value));
         }
         let seconds = self.sampling.started.elapsed().as_secs_f64();
-        Ok(observer.on_sweep(&Sweep { chain: self.chain, index, draw, seconds, log_joint, n_clusters }))
+        Ok(self.observer.on_sweep(&Sweep { chain: self.chain, index, draw, seconds, log_joint, n_clusters }))
     }
 }

@@ -3,6 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::error::{Error, Result};
+use crate::likelihood::Eight;
 use crate::mcmc::Target;
 use crate::process::{Occupancy, ProcessState};
 
@@ -33,12 +34,19 @@ pub struct Clusters {
     free: Vec<u32>,
     /// Log weight of joining each slot; minus infinity for a free one.
     log_join: Vec<f64>,
+    /// Log weights of joining a cluster by its size, under the discount that they were computed for.
+    #[serde(skip)]
+    by_size: (f64, Vec<f64>),
+    /// The slots side by side, where the likelihood scores them so.
+    #[serde(skip)]
+    lanes: Vec<Eight>,
     /// The cluster that the last row left, as it was with that row.
+    #[serde(skip)]
     left: Option<Left>,
 }
 
 /// A cluster that a row has left. If the row comes back, so do the same bits.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq)]
 struct Left {
     row: u32,
     slot: u32,
@@ -54,7 +62,7 @@ impl ChainState {
     /// [`crate::likelihood::Conjugate::log_marginal`].
     pub fn new(target: &Target, labels: &[u32]) -> Result<Self> {
         let process = target.process.start(target.process.augments())?;
-        let mut state = Self { clusters: Clusters::new(target, labels, &process)?, process };
+        let mut state = Self { clusters: Clusters::new(target, labels)?, process };
         let sizes = state.clusters.sizes();
         if target.process.log_probability(&sizes, &state.process.integrated()) == f64::NEG_INFINITY {
             let found = format!("a partition into {} clusters", sizes.len());
@@ -83,9 +91,14 @@ impl ChainState {
     pub fn refresh(&mut self, target: &Target) {
         let clusters = &mut self.clusters;
         clusters.left = None;
-        for (log_join, &size) in clusters.log_join.iter_mut().zip(&clusters.sizes) {
-            *log_join = weight_of_joining(target, &self.process, size);
+        if clusters.by_size.1.is_empty() || clusters.by_size.0 != self.process.discount {
+            let weight = |size| weight_of_joining(target, &self.process, size);
+            clusters.by_size = (self.process.discount, (0..=target.n_rows()).map(weight).collect());
         }
+        for (log_join, &size) in clusters.log_join.iter_mut().zip(&clusters.sizes) {
+            *log_join = clusters.by_size.1[size];
+        }
+        (0..clusters.sizes.len()).for_each(|slot| clusters.write_lane(target, slot));
     }
 
     /// Takes a row out of its cluster.
@@ -112,7 +125,8 @@ impl ChainState {
         } else {
             target.urn().remove(cache, target.table.row(row as usize))?;
         }
-        clusters.log_join[at] = weight_of_joining(target, &self.process, clusters.sizes[at]);
+        clusters.log_join[at] = clusters.by_size.1[clusters.sizes[at]];
+        clusters.write_lane(target, at);
         Ok(())
     }
 
@@ -120,15 +134,47 @@ impl ChainState {
     ///
     /// # Errors
     /// As [`crate::likelihood::Conjugate::log_marginal`].
-    pub fn weigh(&self, target: &Target, row: u32, out: &mut Vec<f64>) -> Result<()> {
+    pub fn weigh<'a>(&self, target: &Target, row: u32, space: &'a mut Vec<[f64; 8]>) -> Result<&'a mut [f64]> {
         let clusters = &self.clusters;
         let n_slots = clusters.sizes.len();
-        out.resize(n_slots + 1, 0.0);
-        target.urn().log_predictives(&clusters.caches, target.table.row(row as usize), &mut out[..n_slots])?;
-        out.iter_mut().zip(&clusters.log_join).for_each(|(weight, log_join)| *weight += log_join);
+        space.resize((n_slots + 1).div_ceil(8), [0.0; 8]);
+        let values = target.table.row(row as usize);
+        if clusters.lanes.is_empty() {
+            let out = &mut space.as_flattened_mut()[..n_slots];
+            target.urn().log_predictives(&clusters.caches, values, out)?;
+            out.iter_mut().zip(&clusters.log_join).for_each(|(weight, log_join)| *weight += log_join);
+        } else {
+            target.urn().score_lanes(&clusters.lanes, values, &mut space[..n_slots.div_ceil(8)]);
+        }
+        let out = &mut space.as_flattened_mut()[..=n_slots];
         let others = Occupancy { units: target.n_rows() - 1, blocks: clusters.n_clusters() };
         out[n_slots] = target.process.log_open(others, &self.process) + target.singles[row as usize];
-        Ok(())
+        Ok(out)
+    }
+
+    /// The same of a row that is still in its cluster, whose slot stands for staying there; `None` where the likelihood
+    /// does not serve that. A cluster that it has to itself weighs as a new one, and there is no other new one.
+    pub fn weigh_within<'a>(&self, target: &Target, row: u32, space: &'a mut Vec<[f64; 8]>) -> Option<&'a mut [f64]> {
+        let clusters = &self.clusters;
+        if clusters.lanes.is_empty() {
+            return None;
+        }
+        let (slot, values) = (clusters.assignments[row as usize] as usize, target.table.row(row as usize));
+        let is_alone = clusters.sizes[slot] == 1;
+        let stays = if is_alone {
+            0.0
+        } else {
+            let cache = clusters.cache(target, slot);
+            target.urn().log_leave_one_out(cache, values)? + clusters.by_size.1[clusters.sizes[slot] - 1]
+        };
+        let n_slots = clusters.sizes.len();
+        space.resize((n_slots + 1).div_ceil(8), [0.0; 8]);
+        target.urn().score_lanes(&clusters.lanes, values, &mut space[..n_slots.div_ceil(8)]);
+        let others = Occupancy { units: target.n_rows() - 1, blocks: clusters.n_clusters() - usize::from(is_alone) };
+        let opens = target.process.log_open(others, &self.process) + target.singles[row as usize];
+        let out = &mut space.as_flattened_mut()[..=n_slots];
+        (out[slot], out[n_slots]) = if is_alone { (opens, f64::NEG_INFINITY) } else { (stays, opens) };
+        Some(out)
     }
 
     /// Puts a row that is out into a slot, or into a cluster of its own where that is the number of slots. Returns
@@ -146,10 +192,12 @@ impl ChainState {
         if let Some(left) = clusters.left.as_ref().filter(|left| left.row == row && left.slot as usize == slot) {
             cache.copy_from_slice(&left.cache);
             clusters.log_join[slot] = left.log_join;
+            clusters.write_lane(target, slot);
             return Ok(false);
         }
         target.urn().add(cache, target.table.row(row as usize))?;
-        clusters.log_join[slot] = weight_of_joining(target, &self.process, clusters.sizes[slot]);
+        clusters.log_join[slot] = clusters.by_size.1[clusters.sizes[slot]];
+        clusters.write_lane(target, slot);
         Ok(true)
     }
 
@@ -178,7 +226,8 @@ impl ChainState {
         clusters.left = None;
         clusters.sizes[slot] = size;
         clusters.caches[slot * len..][..len].copy_from_slice(cache);
-        clusters.log_join[slot] = weight_of_joining(target, &self.process, size);
+        clusters.log_join[slot] = clusters.by_size.1[size];
+        clusters.write_lane(target, slot);
     }
 }
 
@@ -187,7 +236,7 @@ fn weight_of_joining(target: &Target, process: &ProcessState, size: usize) -> f6
 }
 
 impl Clusters {
-    fn new(target: &Target, labels: &[u32], process: &ProcessState) -> Result<Self> {
+    fn new(target: &Target, labels: &[u32]) -> Result<Self> {
         let mut numbers = std::collections::BTreeMap::new();
         let mut own = Self {
             assignments: vec![NOWHERE; labels.len()],
@@ -195,6 +244,8 @@ impl Clusters {
             caches: Vec::new(),
             free: Vec::new(),
             log_join: Vec::new(),
+            by_size: (0.0, Vec::new()),
+            lanes: Vec::new(),
             left: None,
         };
         for (row, label) in labels.iter().enumerate() {
@@ -204,7 +255,6 @@ impl Clusters {
             let len = target.empty.len();
             target.urn().add(&mut own.caches[slot * len..][..len], target.table.row(row))?;
         }
-        debug_assert!(process.concentration.is_finite());
         Ok(own)
     }
 
@@ -217,6 +267,23 @@ impl Clusters {
         self.caches.extend_from_slice(&target.empty);
         self.log_join.push(f64::NEG_INFINITY);
         self.sizes.len() - 1
+    }
+
+    /// Brings the lane of a slot up to its cache and its weight.
+    fn write_lane(&mut self, target: &Target, slot: usize) {
+        let len = target.lane_len;
+        if len == 0 {
+            return;
+        }
+        let (group, lane) = (slot / 8, slot % 8);
+        // Lanes without a slot have no weight.
+        while self.lanes.len() < (group + 1) * len {
+            self.lanes.push(Eight([if self.lanes.len() % len == 0 { f64::NEG_INFINITY } else { 0.0 }; 8]));
+        }
+        let group = &mut self.lanes[group * len..][..len];
+        group[0].0[lane] = self.log_join[slot];
+        let cache = &self.caches[slot * target.empty.len()..][..target.empty.len()];
+        target.urn().write_lane(cache, lane, group);
     }
 
     /// Slots with rows.
@@ -286,6 +353,5 @@ impl Clusters {
             && free == empty
             && self.caches.len() == n_slots * target.empty.len()
             && self.log_join.len() == n_slots
-            && self.left.as_ref().is_none_or(|left| left.cache.len() == target.empty.len())
     }
 }

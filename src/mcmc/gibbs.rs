@@ -1,11 +1,14 @@
 //! Collapsed Gibbs sampling (Neal 2000, algorithm 3): each row in turn leaves its cluster and joins one drawn from its
 //! conditional given all other rows.
 
+use pulp::{Simd, WithSimd};
+
 use crate::error::{Error, Result};
 use crate::mcmc::samplers::{SUBSET, check_subset, subset};
 use crate::mcmc::{ChainState, Info, Sampler, Turn};
 use crate::parameters::Parameters;
 use crate::registry::Entry;
+use crate::simd::Instructions;
 use crate::special::exp_of_nonpositive;
 
 /// Visits all rows in order, or a uniform subset. The choice of rows does not depend on the state, so every sweep
@@ -43,13 +46,13 @@ impl Sampler for CollapsedGibbs {
             None => (0..n as u32).collect(),
             Some(size) => turn.draws.subset(n, size),
         };
-        let mut weights = Vec::new();
+        let mut space = Vec::new();
         let mut n_moved = 0;
         for (visit, &row) in rows.iter().enumerate() {
             if visit % BETWEEN_LOOKS == 0 {
                 turn.cancel.check()?;
             }
-            n_moved += u64::from(visit_row(state, turn, row, &mut weights)?);
+            n_moved += u64::from(visit_row(state, turn, row, &mut space)?);
         }
         Ok(vec![Info { name: "gibbs", proposed: rows.len() as u64, accepted: n_moved }])
     }
@@ -59,15 +62,51 @@ impl Sampler for CollapsedGibbs {
     }
 }
 
+/// Replaces log weights by weights, the largest of which is 1; false where no weight is finite.
+struct Exponentials<'a>(&'a mut [f64]);
+
+#[allow(clippy::inline_always, reason = "compiled once for each instruction set")]
+impl WithSimd for Exponentials<'_> {
+    type Output = bool;
+
+    #[inline(always)]
+    fn with_simd<S: Simd>(self, _: S) -> bool {
+        let mut parts = [f64::NEG_INFINITY; 8];
+        let (eights, rest) = self.0.as_chunks::<8>();
+        for eight in eights {
+            for (part, &value) in parts.iter_mut().zip(eight) {
+                *part = if value > *part { value } else { *part };
+            }
+        }
+        let most =
+            parts.iter().chain(rest).fold(f64::NEG_INFINITY, |most, &value| if value > most { value } else { most });
+        for value in &mut *self.0 {
+            *value = exp_of_nonpositive(*value - most);
+        }
+        most.is_finite()
+    }
+}
+
 /// Draws the cluster of one row from its conditional; whether the partition changed.
-fn visit_row(state: &mut ChainState, turn: &mut Turn<'_>, row: u32, weights: &mut Vec<f64>) -> Result<bool> {
+fn visit_row(state: &mut ChainState, turn: &mut Turn<'_>, row: u32, space: &mut Vec<[f64; 8]>) -> Result<bool> {
+    let slot = state.clusters.slot(row) as usize;
+    if let Some(weights) = state.weigh_within(turn.target, row, space) {
+        let choice = choose(weights, turn, row)?;
+        if choice == slot {
+            return Ok(false);
+        }
+        state.take_out(turn.target, row)?;
+        return state.put_in(turn.target, row, choice);
+    }
     state.take_out(turn.target, row)?;
-    state.weigh(turn.target, row, weights)?;
-    let most = weights.iter().copied().fold(f64::NEG_INFINITY, f64::max);
-    if !most.is_finite() {
+    let choice = choose(state.weigh(turn.target, row, space)?, turn, row)?;
+    state.put_in(turn.target, row, choice)
+}
+
+/// Draws one of the options, given their log weights.
+fn choose(log_weights: &mut [f64], turn: &mut Turn<'_>, row: u32) -> Result<usize> {
+    if !Instructions::widest().run(Exponentials(log_weights)) {
         return Err(Error::numerical(None, format!("no cluster has a finite density of row {row}; rescale the data")));
     }
-    weights.iter_mut().for_each(|weight| *weight = exp_of_nonpositive(*weight - most));
-    let choice = turn.draws.choose(weights);
-    state.put_in(turn.target, row, choice)
+    Ok(turn.draws.choose(log_weights))
 }

@@ -4,6 +4,7 @@
 //! as it is; all its random choices go through [`crate::rng::Draws`]. One loop over sweeps ([`chain`]) drives them all.
 
 mod chain;
+pub mod checkpoint;
 mod clusters;
 mod diagnostics;
 mod gibbs;

@@ -33,13 +33,14 @@ impl Weighed {
     /// # Errors
     /// [`Error::Format`] for labels that are none; as [`crate::likelihood::Conjugate::log_marginal`].
     pub fn new(target: &Target, draw: Predictive<'_>) -> Result<Self> {
-        let n_clusters = draw.labels.iter().max().map_or(0, |&most| most.max(-1) as usize + 1);
-        let len = target.empty.len();
-        let (mut caches, mut sizes) = (target.empty.repeat(n_clusters), vec![0_usize; n_clusters]);
         let foreign = || Error::Format { message: "labels that do not fit the rows".to_owned() };
+        let most = draw.labels.iter().max().and_then(|&most| usize::try_from(most).ok());
+        let n_clusters = most.ok_or_else(foreign)? + 1;
         if draw.labels.len() != target.n_rows() || n_clusters > target.n_rows() {
             return Err(foreign());
         }
+        let len = target.empty.len();
+        let (mut caches, mut sizes) = (target.empty.repeat(n_clusters), vec![0_usize; n_clusters]);
         for (row, &label) in draw.labels.iter().enumerate() {
             let label = usize::try_from(label).map_err(|_| foreign())?;
             sizes[label] += 1;

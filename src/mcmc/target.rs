@@ -21,6 +21,8 @@ pub struct Target {
     pub empty: Vec<f64>,
     /// ln m of each row by itself, nats.
     pub singles: Vec<f64>,
+    /// As [`Urn::lane_len`].
+    pub lane_len: usize,
 }
 
 impl Target {
@@ -50,7 +52,8 @@ impl Target {
                 format!("the density of row {row} under the base measure is not finite"),
             ));
         }
-        Ok(Self { likelihood, process, table, log_volume, empty, singles })
+        let lane_len = urn.lane_len();
+        Ok(Self { likelihood, process, table, log_volume, empty, singles, lane_len })
     }
 
     /// The clusters of the likelihood.

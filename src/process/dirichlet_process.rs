@@ -153,7 +153,7 @@ impl Partitions for DirichletProcess {
             Concentration::Unknown(prior) => within(prior.mean()),
         };
         let auxiliary = augmented.then(|| Auxiliary { log_u: 0.0, log_mass: concentration.ln() });
-        Ok(ProcessState { concentration, auxiliary })
+        Ok(ProcessState { concentration, discount: 0.0, auxiliary })
     }
 
     fn traced(&self, state: &ProcessState) -> Vec<(&'static str, f64)> {
@@ -167,7 +167,7 @@ impl Partitions for DirichletProcess {
         match (self.concentration, traced) {
             (Concentration::Fixed(_), []) => self.start(false),
             (Concentration::Unknown(_), &[concentration]) if Range::POSITIVE.has(concentration) => {
-                Ok(ProcessState { concentration, auxiliary: None })
+                Ok(ProcessState { concentration, discount: 0.0, auxiliary: None })
             }
             _ => Err(foreign_values()),
         }

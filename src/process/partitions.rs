@@ -25,8 +25,10 @@ impl Occupancy {
 /// What a chain remembers of a process beside the partition. A state without auxiliary values has them integrated out.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct ProcessState {
-    /// The concentration, given or learned.
+    /// The concentration, or the mass of a random measure, given or learned.
     pub concentration: f64,
+    /// The discount, given or learned; 0 where there is none.
+    pub discount: f64,
     /// Values given which the probability of a partition is a product over its blocks.
     pub auxiliary: Option<Auxiliary>,
 }

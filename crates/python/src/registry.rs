@@ -14,7 +14,7 @@ pub fn registry(py: Python<'_>) -> PyResult<Bound<'_, PyDict>> {
     all.set_item("processes", entries(py, process::ENTRIES)?)?;
     all.set_item("moves", entries(py, moves::ENTRIES)?)?;
     all.set_item("samplers", entries(py, mcmc::ENTRIES)?)?;
-    all.set_item("priors", entries(py, &[process::Gamma::ENTRY])?)?;
+    all.set_item("priors", entries(py, &[process::BetaPrior::ENTRY, process::Gamma::ENTRY])?)?;
     Ok(all)
 }
 

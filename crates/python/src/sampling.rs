@@ -1,12 +1,15 @@
 //! The entry points that sample, and what draws say of new rows.
 
+use std::sync::Mutex;
 use std::time::{Duration, Instant};
 
 use numpy::{PyArray1, PyReadonlyArray1, PyReadonlyArray2, PyReadonlyArray3, PyReadwriteArray3};
 use pyo3::prelude::*;
+use pyo3::pybacked::PyBackedBytes;
 use pyo3::types::PyDict;
 use stickbreak::data::Rows;
 use stickbreak::likelihood;
+use stickbreak::mcmc::checkpoint::{identity, read as resume};
 use stickbreak::mcmc::{
     ChainDraws, ChainPlan, Grounds, Predictive, Sampling, Start, Target, build, effective_sample_size, log_predictive,
     predict, split_r_hat,
@@ -23,6 +26,7 @@ use crate::panics::caught;
 use crate::run::{run, run_quietly};
 use crate::specification::{GivenPair, read, specification, write};
 use crate::sweeps::{ChainReports, SweepEvent};
+use crate::watcher::Checkpoints;
 
 /// Checks the parameters of a sampler.
 #[pyfunction]
@@ -68,6 +72,9 @@ pub struct GivenPlan<'py> {
     seed: u64,
     max_seconds: Option<f64>,
     threads: Option<usize>,
+    /// Seconds between two checkpoints, where there are any, and the bytes to go on from.
+    checkpoint_every: Option<f64>,
+    checkpoint: Option<PyBackedBytes>,
 }
 
 /// A start as Python may write it.
@@ -116,8 +123,9 @@ pub fn sample<'py>(
 ) -> PyResult<(Bound<'py, PyDict>, SampledModel)> {
     let specification = specification(&likelihood, &process, Objective::Variational.name(), false)?;
     let sampler = build(&plan.sampler.0, &read(&plan.sampler.1)?).map_err(|error| to_python(&error))?;
-    let limit = plan.max_seconds.map(|seconds| Duration::try_from_secs_f64(seconds).unwrap_or(Duration::MAX));
-    let GivenPlan { draws, warmup, thin, chains, seed, threads, .. } = plan;
+    let time = |seconds: f64| Duration::try_from_secs_f64(seconds).unwrap_or(Duration::MAX);
+    let (limit, every) = (plan.max_seconds.map(time), plan.checkpoint_every.map(time));
+    let GivenPlan { draws, warmup, thin, chains, seed, threads, checkpoint, .. } = plan;
     let own = ChainPlan { draws, warmup, thin, chains, seed, limit };
     let started = Instant::now();
     let room = partitions.as_slice_mut()?;
@@ -129,7 +137,11 @@ pub fn sample<'py>(
             let target = grounds.target(&view)?;
             let (sampler, labels) = (sampler.as_ref(), labels.as_slice());
             let sampling = Sampling { target: &target, sampler, labels, plan: own, started };
-            let outcome = sampling.run(room, &ChainReports { events, listens }, cancel)?;
+            let identity = identity(&sampling, &grounds);
+            let resumed = checkpoint.as_deref().map(|bytes| resume(&identity, bytes, &sampling)).transpose()?;
+            let checkpoints = every.map(|every| (identity, Mutex::new(Checkpoints::new(every))));
+            let reports = ChainReports { events, listens, checkpoints };
+            let outcome = sampling.run(room, resumed, &reports, cancel)?;
             Ok((outcome, SampledModel { grounds }))
         })
     })?;

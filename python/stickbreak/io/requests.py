@@ -44,6 +44,8 @@ class ChainPlan(TypedDict):
     seed: int
     max_seconds: float | None
     threads: int | None
+    checkpoint_every: float | None
+    checkpoint: bytes | None
 
 
 class Observer(Protocol):

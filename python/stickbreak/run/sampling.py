@@ -3,7 +3,8 @@
 import math
 import tempfile
 from collections.abc import Callable, Iterable
-from dataclasses import fields, replace
+from contextlib import nullcontext
+from dataclasses import replace
 from itertools import pairwise
 from typing import Any
 
@@ -11,6 +12,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from stickbreak import _core, checks
+from stickbreak.errors import CheckpointError
 from stickbreak.io import arrays, streams
 from stickbreak.io.requests import ChainPlan
 from stickbreak.model.likelihoods import Likelihood
@@ -18,7 +20,8 @@ from stickbreak.model.mixture import Mixture
 from stickbreak.model.processes import DirichletProcess
 from stickbreak.result.fit import Fit
 from stickbreak.result.trace import Chains, Draw, Trace
-from stickbreak.run.fitting import checked_callbacks, run_fit
+from stickbreak.run.checkpoints import Checkpoint, CheckpointFile
+from stickbreak.run.fitting import checked_callbacks, checkpoint_file, run_fit
 from stickbreak.run.progress import SweepBar, sweep_bar
 from stickbreak.run.samplers import CollapsedGibbs, Sampler
 
@@ -41,6 +44,7 @@ def sample(
     threads: int | None = None,
     progress: bool | None = None,
     callbacks: Iterable[Callable[[Draw], object]] = (),
+    checkpoint: Checkpoint | None = None,
     max_seconds: float | None = None,
 ) -> Trace:
     r"""Draw partitions of the rows from their exact posterior by Markov chain Monte Carlo.
@@ -88,6 +92,9 @@ def sample(
         Whether to show a progress bar on stderr. Default: on a terminal, after two seconds.
     callbacks : iterable of callables
         Called with a `Draw` after every draw of every chain; a true answer stops all chains.
+    checkpoint : Checkpoint, optional
+        A file that keeps the chains, so that a run that is killed, interrupted or out of time goes on where it was when
+        the same call is made again, and ends with the same draws. Chains may go on for more `draws` than before.
     max_seconds : float, optional
         Begin no further sweep after this time. The draws so far are returned.
 
@@ -107,6 +114,9 @@ def sample(
     NotSupported
         The likelihood has no closed marginal likelihood, as ``SphericalGaussian(base="product")``, or `data` are read
         in blocks.
+    CheckpointError
+        The file of `checkpoint` cannot be written, is written to by another run, is damaged, or was written for other
+        data or settings; it is left as it is.
     NumericalError
         A computation left the range of floating-point numbers.
 
@@ -141,43 +151,57 @@ def sample(
         "seed": checks.seed(seed),
         "max_seconds": None if max_seconds is None else checks.non_negative("max_seconds", max_seconds),
         "threads": checks.threads(threads),
+        "checkpoint_every": None,
+        "checkpoint": None,
     }
     if progress is not None:
         progress = checks.flag("progress", progress)
     functions = checked_callbacks(callbacks)
-    rows = _rows(data, model)
-    labels = _start(init, rows, data)
-    complete = _estimated(model, data if isinstance(rows, arrays.SparseRows) else rows, rows, seed, threads)
-    room = _room(plan["chains"], plan["draws"], rows.shape[0])
-    bar = sweep_bar(progress, plan["chains"], plan["warmup"] + plan["draws"] * plan["thin"])
-    observer = _Observer(functions, bar)
-    try:
-        found, state = _core.sample(
-            rows,
-            likelihood=complete.likelihood._to_core(),
-            process=complete.process._to_core(),
-            plan=plan,
-            init=labels,
-            partitions=room,
-            listens=bool(functions) or bar is not None,
-            observe=observer.observe,
-        )
-    finally:
-        if bar is not None:
-            bar.close()
+    with checkpoint_file(checkpoint, [plan["seed"]]) or nullcontext() as file:
+        rows = _rows(data, model)
+        labels = _start(init, rows, data)
+        if file is not None:
+            plan["checkpoint_every"], plan["checkpoint"] = file.every_seconds, file.read(rows.shape[0]).run
+        complete = _estimated(model, data if isinstance(rows, arrays.SparseRows) else rows, rows, seed, threads)
+        room = _room(plan["chains"], plan["draws"], rows.shape[0])
+        bar = sweep_bar(progress, plan["chains"], plan["warmup"] + plan["draws"] * plan["thin"])
+        observer = _Observer(functions, bar, file)
+        try:
+            found, state = _core.sample(
+                rows,
+                likelihood=complete.likelihood._to_core(),
+                process=complete.process._to_core(),
+                plan=plan,
+                init=labels,
+                partitions=room,
+                listens=bool(functions) or bar is not None,
+                observe=observer.observe,
+            )
+        except CheckpointError as error:
+            raise error if file is None else file.refused(error) from None
+        finally:
+            if bar is not None:
+                bar.close()
     filled = Mixture(likelihood=Likelihood._from_core(*state.likelihood), process=model.process)
     return Trace(_chains(found, room, plan["chains"]), state, filled, rows)
 
 
 class _Observer:
-    """Passes the events of chains on to the bar and the callbacks."""
+    """Passes the events of chains on to the bar, the callbacks and the checkpoint file."""
 
-    def __init__(self, callbacks: list[Callable[[Draw], object]], bar: SweepBar | None) -> None:
+    def __init__(
+        self, callbacks: list[Callable[[Draw], object]], bar: SweepBar | None, file: CheckpointFile | None
+    ) -> None:
         self._callbacks = callbacks
         self._bar = bar
+        self._file = file
 
     def observe(self, event: dict[str, Any]) -> bool:
         """Take one event of the core; True asks it to stop."""
+        if event["kind"] == "checkpoint":
+            if self._file is not None:
+                self._file.write(event["bytes"])
+            return False
         if self._bar is not None:
             self._bar.observe(event)
         if event["draw"] is None or not self._callbacks:
@@ -247,13 +271,14 @@ def _estimated(model: Mixture, data: Any, rows: arrays.Rows, seed: int, threads:
         missing="error",
         progress=False,
     )
-    return Mixture(likelihood=_without_cells(fit.model.likelihood), process=model.process)
+    return Mixture(likelihood=_without_cells(fit.model.likelihood, likelihood), process=model.process)
 
 
-def _without_cells(likelihood: Any) -> Any:
-    """Return a likelihood of rows as they are, not of the cells that they were rounded to."""
-    has_cells = any(field.name == "resolution" for field in fields(likelihood))
-    return replace(likelihood, resolution=0.0) if has_cells else likelihood
+def _without_cells(found: Likelihood, given: Likelihood) -> Likelihood:
+    """Return a likelihood of rows as they are, unless cells were asked for, which the core refuses."""
+    if getattr(given, "resolution", 0.0) is not None:
+        return found
+    return replace(found, resolution=0.0)  # type: ignore[call-arg]
 
 
 def _differ(rows: arrays.Rows) -> bool:

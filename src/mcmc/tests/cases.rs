@@ -55,6 +55,10 @@ pub fn pitman_yor(discount: f64, concentration: f64) -> Named {
     named("PitmanYor", [("discount", Value::Number(discount)), ("concentration", Value::Number(concentration))])
 }
 
+pub fn generalized_gamma(mass: f64, discount: f64) -> Named {
+    named("NormalizedGeneralizedGamma", [("mass", Value::Number(mass)), ("discount", Value::Number(discount))])
+}
+
 pub fn finite(n_components: u32, concentration: f64) -> Named {
     let n_components = Value::Number(n_components.into());
     named("FiniteDirichlet", [("n_components", n_components), ("concentration", Value::Number(concentration))])
@@ -62,7 +66,14 @@ pub fn finite(n_components: u32, concentration: f64) -> Named {
 
 /// The processes under which every sampler is tried.
 pub fn processes() -> Vec<Named> {
-    vec![dirichlet(0.8), pitman_yor(0.4, 0.5), pitman_yor(0.6, -0.3), finite(3, 1.5), finite(9, 2.0)]
+    vec![
+        dirichlet(0.8),
+        pitman_yor(0.4, 0.5),
+        pitman_yor(0.6, -0.3),
+        generalized_gamma(0.7, 0.5),
+        finite(3, 1.5),
+        finite(9, 2.0),
+    ]
 }
 
 /// The first `n` points under a Gaussian.

@@ -3,7 +3,7 @@
 use crate::data::DenseRows;
 use crate::mcmc::ChainState;
 use crate::mcmc::Target;
-use crate::mcmc::tests::cases::{dirichlet, named, posterior, target};
+use crate::mcmc::tests::cases::{dirichlet, generalized_gamma, named, posterior, target};
 use crate::mcmc::tests::paths::partitions;
 use crate::model::Named;
 use crate::parameters::{Value, table, vector};
@@ -57,6 +57,18 @@ fn five_numbers_under_a_dirichlet_process() {
     near(one.log_joint(&target).expect("definite") - prior, -10.653_382_456_314);
     let (_, exact) = posterior(&target);
     near(exact.iter().sum(), 1.0);
+}
+
+#[test]
+fn five_numbers_under_a_generalized_gamma_process() {
+    let target = example(generalized_gamma(0.7, 0.5));
+    let (total, law, together) = summary(&target);
+    near(total, -9.712_548_730_449);
+    let expected = [0.020_034_849_451, 0.136_641_276_807, 0.307_345_950_709, 0.348_534_579_039, 0.187_443_343_994];
+    law.iter().zip(expected).for_each(|(found, expected)| near(*found, expected));
+    near(together(0, 1), 0.291_748_838_067);
+    near(together(0, 4), 0.062_661_336_185);
+    near(together(2, 3), 0.303_264_659_711);
 }
 
 #[test]

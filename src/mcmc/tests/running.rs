@@ -4,13 +4,15 @@ use std::time::{Duration, Instant};
 
 use crate::data::DenseRows;
 use crate::error::Error;
-use crate::mcmc::tests::cases::{POINTS, dirichlet, finite, gaussian, points, posterior, specification, words};
+use crate::mcmc::checkpoint::{self, SavedChain};
+use crate::mcmc::tests::cases::{POINTS, dirichlet, finite, gaussian, named, points, posterior, specification, words};
 use crate::mcmc::tests::paths::partitions;
 use crate::mcmc::{
     ChainDraws, ChainObserver, ChainPlan, ChainState, ChainWatcher, CollapsedGibbs, Grounds, Predictive, RowTable,
     Sampler, Sampling, Start, Sweep, Target, log_predictive, predict,
 };
 use crate::parallel::{Cancel, with_threads};
+use crate::parameters::vector;
 use crate::special::log_sum_exp;
 
 const PLAN: ChainPlan = ChainPlan { draws: 40, warmup: 5, thin: 2, chains: 3, seed: 7, limit: None };
@@ -20,7 +22,7 @@ fn run(target: &Target, sampler: &dyn Sampler, plan: ChainPlan, threads: usize) 
     let mut partitions = vec![-1; plan.chains * plan.draws * n];
     let labels = Start::Single.labels(n).expect("as many");
     let sampling = Sampling { target, sampler, labels: &labels, plan, started: Instant::now() };
-    let outcome = with_threads(Some(threads), || sampling.run(&mut partitions, &(), &Cancel::default()));
+    let outcome = with_threads(Some(threads), || sampling.run(&mut partitions, None, &(), &Cancel::default()));
     (partitions, outcome.and_then(|outcome| outcome).expect("small"))
 }
 
@@ -84,12 +86,12 @@ fn a_chain_that_is_stopped_keeps_its_draws() {
     let stopped = |plan: ChainPlan, at: usize| {
         let mut partitions = vec![-1; plan.chains * plan.draws * 6];
         let sampling = Sampling { target: &target, sampler: &sampler, labels: &labels, plan, started: Instant::now() };
-        let outcome = with_threads(Some(1), || sampling.run(&mut partitions, &Stops(at), &Cancel::default()));
-        outcome.expect("a thread").map(|draws| draws[0].log_joint.len())
+        let outcome = with_threads(Some(1), || sampling.run(&mut partitions, None, &Stops(at), &Cancel::default()));
+        outcome.expect("a thread").map(|draws| draws.iter().map(|own| own.log_joint.len()).min().unwrap_or(0))
     };
     let plan = ChainPlan { chains: 1, ..PLAN };
     assert_eq!(stopped(plan, 24), Ok(10));
-    assert_eq!(stopped(PLAN, 24), Err(Error::Cancelled), "the other chains have no draw");
+    assert_eq!(stopped(PLAN, 24), Ok(10), "the other chains catch up");
     let late = stopped(ChainPlan { limit: Some(Duration::ZERO), ..plan }, usize::MAX);
     assert!(matches!(late, Err(Error::InvalidArgument { argument, .. }) if argument == "max_seconds"));
 }
@@ -138,4 +140,65 @@ fn the_predictive_density_is_a_ratio_of_evidences() {
     let each = draws.map(|draw| log_predictive(&first, &[draw], &new, &Cancel::default()).expect("definite")[0]);
     let both = log_predictive(&first, &draws, &new, &Cancel::default()).expect("definite")[0];
     assert!((both - (log_sum_exp(&each) - 2.0_f64.ln())).abs() < 1e-12);
+}
+
+/// Keeps the checkpoints of a run, one a turn.
+#[derive(Default)]
+struct Keeps(std::sync::Mutex<Vec<Vec<SavedChain>>>);
+
+impl ChainWatcher for Keeps {
+    fn observer(&self, _: usize) -> Box<dyn ChainObserver + '_> {
+        Box::new(())
+    }
+    fn wants_checkpoint(&self, _: bool) -> bool {
+        true
+    }
+    fn on_checkpoint(&self, chains: &[SavedChain]) -> crate::error::Result<()> {
+        self.0.lock().expect("no panic").push(chains.to_vec());
+        Ok(())
+    }
+}
+
+/// From the first checkpoint, which is the start, from one between and from the last, the same draws follow.
+#[test]
+fn a_resumed_run_equals_an_uninterrupted_one() {
+    let rows = DenseRows::new(&POINTS[..], 2);
+    let process =
+        named("NormalizedGeneralizedGamma", [("mass", vector(vec![1.0, 1.0])), ("discount", vector(vec![1.5, 1.5]))]);
+    let grounds = Grounds::new(&specification(gaussian(2), process), &rows, &Cancel::default()).expect("valid");
+    let target = grounds.target(&rows).expect("closed");
+    let (sampler, labels) = (CollapsedGibbs::default(), vec![0; 6]);
+    let of = |plan| Sampling { target: &target, sampler: &sampler, labels: &labels, plan, started: Instant::now() };
+    let run = |plan: ChainPlan, resumed, watcher: &dyn ChainWatcher| {
+        let mut partitions = vec![-1; plan.chains * plan.draws * 6];
+        let draws = of(plan).run(&mut partitions, resumed, watcher, &Cancel::default()).expect("small");
+        (partitions, draws.into_iter().map(|own| ChainDraws { seconds: 0.0, ..own }).collect::<Vec<_>>())
+    };
+    let whole = run(PLAN, None, &());
+    let keeps = Keeps::default();
+    run(ChainPlan { draws: 17, ..PLAN }, None, &keeps);
+    let kept = keeps.0.into_inner().expect("no panic");
+    assert!(kept.len() >= 2 && kept[0][0].sweep == 0 && kept[kept.len() - 1][0].draws.log_joint.len() == 17);
+    let identity = checkpoint::identity(&of(PLAN), &grounds);
+    for chains in &kept {
+        let bytes = checkpoint::write(&identity, chains).expect("serialisable");
+        let resumed = checkpoint::read(&identity, &bytes, &of(PLAN)).expect("its own");
+        assert_eq!(run(PLAN, Some(resumed), &()), whole);
+        let message =
+            |plan: ChainPlan| match checkpoint::read(&checkpoint::identity(&of(plan), &grounds), &bytes, &of(plan)) {
+                Err(Error::Checkpoint { message }) => message,
+                other => panic!("{other:?}"),
+            };
+        assert!(message(ChainPlan { seed: 8, ..PLAN }).contains("seed = 7"));
+        assert!(message(ChainPlan { chains: 2, ..PLAN }).contains("chains"));
+        for bit in (0..8 * bytes.len()).step_by(7) {
+            let mut bytes = bytes.clone();
+            bytes[bit / 8] ^= 1 << (bit % 8);
+            // Some flips leave chains that could be; none of them may panic.
+            drop(checkpoint::read(&identity, &bytes, &of(PLAN)));
+        }
+        assert!(
+            (0..bytes.len()).step_by(5).all(|length| checkpoint::read(&identity, &bytes[..length], &of(PLAN)).is_err())
+        );
+    }
 }
