@@ -130,11 +130,12 @@ impl ChainState {
         Ok(())
     }
 
-    /// Log weights of a row that is out: of joining each slot, and at last of a cluster of its own.
+    /// Log weights of a row that is out: of joining each slot, and at last of a cluster of its own. Returns how many
+    /// they are.
     ///
     /// # Errors
     /// As [`crate::likelihood::Conjugate::log_marginal`].
-    pub fn weigh<'a>(&self, target: &Target, row: u32, space: &'a mut Vec<[f64; 8]>) -> Result<&'a mut [f64]> {
+    pub fn weigh(&self, target: &Target, row: u32, space: &mut Vec<[f64; 8]>) -> Result<usize> {
         let clusters = &self.clusters;
         let n_slots = clusters.sizes.len();
         space.resize((n_slots + 1).div_ceil(8), [0.0; 8]);
@@ -149,12 +150,12 @@ impl ChainState {
         let out = &mut space.as_flattened_mut()[..=n_slots];
         let others = Occupancy { units: target.n_rows() - 1, blocks: clusters.n_clusters() };
         out[n_slots] = target.process.log_open(others, &self.process) + target.singles[row as usize];
-        Ok(out)
+        Ok(n_slots + 1)
     }
 
     /// The same of a row that is still in its cluster, whose slot stands for staying there; `None` where the likelihood
     /// does not serve that. A cluster that it has to itself weighs as a new one, and there is no other new one.
-    pub fn weigh_within<'a>(&self, target: &Target, row: u32, space: &'a mut Vec<[f64; 8]>) -> Option<&'a mut [f64]> {
+    pub fn weigh_within(&self, target: &Target, row: u32, space: &mut Vec<[f64; 8]>) -> Option<usize> {
         let clusters = &self.clusters;
         if clusters.lanes.is_empty() {
             return None;
@@ -174,7 +175,7 @@ impl ChainState {
         let opens = target.process.log_open(others, &self.process) + target.singles[row as usize];
         let out = &mut space.as_flattened_mut()[..=n_slots];
         (out[slot], out[n_slots]) = if is_alone { (opens, f64::NEG_INFINITY) } else { (stays, opens) };
-        Some(out)
+        Some(n_slots + 1)
     }
 
     /// Puts a row that is out into a slot, or into a cluster of its own where that is the number of slots. Returns

@@ -62,8 +62,9 @@ impl Sampler for CollapsedGibbs {
     }
 }
 
-/// Replaces log weights by weights, the largest of which is 1; false where no weight is finite.
-struct Exponentials<'a>(&'a mut [f64]);
+/// Replaces log weights by weights, the largest of which is 1; false where no weight is finite. Whole groups of eight,
+/// so that nothing is left over for a scalar loop.
+struct Exponentials<'a>(&'a mut [[f64; 8]]);
 
 #[allow(clippy::inline_always, reason = "compiled once for each instruction set")]
 impl WithSimd for Exponentials<'_> {
@@ -72,16 +73,16 @@ impl WithSimd for Exponentials<'_> {
     #[inline(always)]
     fn with_simd<S: Simd>(self, _: S) -> bool {
         let mut parts = [f64::NEG_INFINITY; 8];
-        let (eights, rest) = self.0.as_chunks::<8>();
-        for eight in eights {
+        for eight in &*self.0 {
             for (part, &value) in parts.iter_mut().zip(eight) {
                 *part = if value > *part { value } else { *part };
             }
         }
-        let most =
-            parts.iter().chain(rest).fold(f64::NEG_INFINITY, |most, &value| if value > most { value } else { most });
-        for value in &mut *self.0 {
-            *value = exp_of_nonpositive(*value - most);
+        let most = parts.into_iter().fold(f64::NEG_INFINITY, |most, value| if value > most { value } else { most });
+        for eight in self.0 {
+            for value in eight {
+                *value = exp_of_nonpositive(*value - most);
+            }
         }
         most.is_finite()
     }
@@ -90,8 +91,8 @@ impl WithSimd for Exponentials<'_> {
 /// Draws the cluster of one row from its conditional; whether the partition changed.
 fn visit_row(state: &mut ChainState, turn: &mut Turn<'_>, row: u32, space: &mut Vec<[f64; 8]>) -> Result<bool> {
     let slot = state.clusters.slot(row) as usize;
-    if let Some(weights) = state.weigh_within(turn.target, row, space) {
-        let choice = choose(weights, turn, row)?;
+    if let Some(n_options) = state.weigh_within(turn.target, row, space) {
+        let choice = choose(space, n_options, turn, row)?;
         if choice == slot {
             return Ok(false);
         }
@@ -99,14 +100,16 @@ fn visit_row(state: &mut ChainState, turn: &mut Turn<'_>, row: u32, space: &mut 
         return state.put_in(turn.target, row, choice);
     }
     state.take_out(turn.target, row)?;
-    let choice = choose(state.weigh(turn.target, row, space)?, turn, row)?;
+    let n_options = state.weigh(turn.target, row, space)?;
+    let choice = choose(space, n_options, turn, row)?;
     state.put_in(turn.target, row, choice)
 }
 
 /// Draws one of the options, given their log weights.
-fn choose(log_weights: &mut [f64], turn: &mut Turn<'_>, row: u32) -> Result<usize> {
+fn choose(log_weights: &mut [[f64; 8]], n_options: usize, turn: &mut Turn<'_>, row: u32) -> Result<usize> {
+    log_weights.as_flattened_mut()[n_options..].fill(f64::NEG_INFINITY);
     if !Instructions::widest().run(Exponentials(log_weights)) {
         return Err(Error::numerical(None, format!("no cluster has a finite density of row {row}; rescale the data")));
     }
-    Ok(turn.draws.choose(log_weights))
+    Ok(turn.draws.choose(&log_weights.as_flattened()[..n_options]))
 }

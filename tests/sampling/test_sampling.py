@@ -273,3 +273,80 @@ def test_large_partitions_are_a_memory_map(monkeypatch):
 def test_the_progress_bar_says_where_chains_are(capsys):
     short(progress=True, draws=10**5, max_seconds=0.6)
     assert "log joint" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("sampler", [sb.CollapsedGibbs(subset=9), sb.SplitMerge()])
+def test_a_run_goes_on_from_its_checkpoint(tmp_path, sampler):
+    process = sb.NormalizedGeneralizedGamma(sb.Gamma(1.0, 1.0), sb.Beta(1.5, 1.5))
+    model = sb.Mixture(likelihood=FIXED, process=process)
+    whole = short(model, sampler=sampler, draws=30)
+    checkpoint = sb.Checkpoint(tmp_path / "chains.checkpoint", every_seconds=0)
+    cut = short(model, sampler=sampler, draws=30, checkpoint=checkpoint, callbacks=[lambda draw: draw.index == 7])
+    assert cut.partitions.shape[1] == 8
+    resumed = short(model, sampler=sampler, draws=30, checkpoint=checkpoint)
+    equal(whole, resumed)
+    for name in ("mass", "discount"):
+        assert (whole.hyperparameters[name] == resumed.hyperparameters[name]).all()
+    # Once more: everything is there. Then for longer.
+    equal(whole, short(model, sampler=sampler, draws=30, checkpoint=checkpoint))
+    longer = short(model, sampler=sampler, draws=40, checkpoint=checkpoint)
+    equal(longer, short(model, sampler=sampler, draws=40))
+
+
+def test_checkpoints_of_other_runs_are_refused(tmp_path):
+    path = tmp_path / "chains.checkpoint"
+    checkpoint = sb.Checkpoint(path, every_seconds=0)
+    short(checkpoint=checkpoint)
+    before = path.read_bytes()
+    other = sb.Mixture(likelihood=FIXED, process=sb.DirichletProcess(2.0))
+    changes = [
+        {"model": other},
+        {"data": X + 1.0},
+        {"sampler": sb.SplitMerge()},
+        {"seed": 1},
+        {"chains": 3},
+        {"warmup": 5},
+        {"thin": 2},
+        {"init": "singletons"},
+        {"draws": 3},
+    ]
+    for change in changes:
+        with pytest.raises(sb.CheckpointError):
+            short(**change, checkpoint=checkpoint)
+        assert path.read_bytes() == before
+    with pytest.raises(sb.CheckpointError):
+        sb.fit(MODEL, X, sb.Full(max_passes=1), n_components=2, checkpoint=checkpoint)
+    sb.fit(MODEL, X, sb.Full(max_passes=1), n_components=2, checkpoint=sb.Checkpoint(tmp_path / "fit"))
+    with pytest.raises(sb.CheckpointError):
+        short(checkpoint=sb.Checkpoint(tmp_path / "fit"))
+    path.write_bytes(before[:-20])
+    with pytest.raises(sb.CheckpointError):
+        short(checkpoint=checkpoint)
+    with pytest.raises(sb.InvalidType):
+        short(checkpoint=str(path))
+
+
+def test_processes_without_weights_are_estimated_under_a_dirichlet_process():
+    process = sb.NormalizedGeneralizedGamma.inverse_gaussian(1.0)
+    with pytest.raises(sb.NotSupported) as caught:
+        sb.fit(sb.Mixture(likelihood=sb.Gaussian(), process=process), X)
+    assert "sampler" in str(caught.value)
+    trace = short(sb.Mixture(likelihood=sb.Gaussian(), process=process))
+    fit = sb.fit(sb.Mixture(likelihood=sb.Gaussian(), process=sb.DirichletProcess(1.0)), X)
+    np.testing.assert_allclose(trace.model.likelihood.scale, fit.model.likelihood.scale, rtol=1e-9)
+    assert trace.model.process == process
+
+
+def test_the_command_line_draws_a_trace(tmp_path, capsys):
+    from stickbreak.cli.commands import program
+
+    rows, out = tmp_path / "rows.npy", tmp_path / "trace.safetensors"
+    np.save(rows, X)
+    options = ["--draws", "20", "--warmup", "5", "--chains", "2", "--sampler", "split-merge", "--json"]
+    assert program.main(["mcmc", str(rows), "-o", str(out), *options], standalone_mode=False) == 0
+    assert '"draws": 20' in capsys.readouterr().out
+    trace = sb.load(out)
+    equal(trace, short(sb.Mixture(likelihood=sb.Gaussian()), draws=20, warmup=5, sampler=sb.SplitMerge()))
+    assert program.main(["info", str(out)], standalone_mode=False) == 1
+    assert "a trace" in capsys.readouterr().err
+    assert program.main(["mcmc", str(rows), "-o", str(out), "--draws", "0"], standalone_mode=False) == 2
