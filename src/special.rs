@@ -5,10 +5,12 @@
 //! that small in absolute terms. Arguments below zero give NaN.
 
 mod elementary;
+mod normal;
 
 use std::sync::LazyLock;
 
 pub use elementary::{exp_of_nonpositive, ln_of_positive};
+pub use normal::normal_quantile;
 
 /// `ln(2 pi) / 2`.
 const HALF_LN_TWO_PI: f64 = 0.918_938_533_204_672_8;
