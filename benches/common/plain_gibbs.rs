@@ -1,6 +1,8 @@
 //! A plain scalar collapsed Gibbs loop for Gaussians under a Dirichlet process: what the lanes of the core are compared
 //! with. One cluster after another, rank-one changes of Cholesky factors, gamma functions from a table.
 
+#![allow(clippy::needless_range_loop, reason = "a plain loop, as one would write it first")]
+
 use stickbreak::rng::{Choices, Generator};
 use stickbreak::special::ln_gamma;
 
@@ -108,7 +110,8 @@ impl PlainGibbs {
     pub fn sweep(&mut self, generator: &mut Generator) {
         for row in 0..self.assignments.len() {
             let own = self.assignments[row];
-            let mut cluster = std::mem::replace(&mut self.clusters[own], self.empty());
+            let empty = self.empty();
+            let mut cluster = std::mem::replace(&mut self.clusters[own], empty);
             self.change(&mut cluster, row, -1.0);
             self.clusters[own] = cluster;
             if self.clusters[own].n == 0 {
@@ -123,7 +126,9 @@ impl PlainGibbs {
                 .collect();
             weights.push(self.concentration.ln() + self.log_predictive(&self.empty(), row));
             let most = weights.iter().copied().fold(f64::NEG_INFINITY, f64::max);
-            weights.iter_mut().for_each(|weight| *weight = (*weight - most).exp());
+            for weight in &mut weights {
+                *weight = (*weight - most).exp();
+            }
             let chosen = generator.choose(&weights);
             if chosen == self.clusters.len() {
                 self.clusters.push(self.empty());

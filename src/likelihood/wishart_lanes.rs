@@ -75,6 +75,7 @@ impl WithSimd for Score<'_> {
 #[allow(clippy::inline_always, reason = "compiled once for each instruction set")]
 impl Score<'_> {
     /// For `D` columns, any number where that is 0, with room for `ROOM`.
+    #[allow(clippy::needless_range_loop, reason = "loops over lanes become vectors")]
     #[inline(always)]
     fn score<const D: usize, const ROOM: usize>(self) {
         let d = if D == 0 { self.row.len() } else { D };

@@ -183,7 +183,7 @@ impl Sampling<'_> {
         offer_checkpoint(&chains, watcher, false)?;
         // Chains take turns, so that those that share a thread have as many draws at any time.
         while chains.iter().any(ChainRun::goes_on) {
-            for_each(chains.iter_mut().collect(), |chain| chain.take_turn());
+            for_each(chains.iter_mut().collect(), ChainRun::take_turn);
             if self.is_late() || cancel.check().is_err() || chains.iter().any(|chain| chain.outcome.is_err()) {
                 break;
             }

@@ -65,7 +65,9 @@ pub fn read(identity: &Identity, bytes: &[u8], sampling: &Sampling<'_>) -> Resul
         let message = format!("it has {most} draws, but now draws = {}", sampling.plan.draws);
         return Err(Error::Checkpoint { message });
     }
-    chains.iter_mut().for_each(|chain| chain.state.refresh(sampling.target));
+    for chain in &mut chains {
+        chain.state.refresh(sampling.target);
+    }
     Ok(chains)
 }
 

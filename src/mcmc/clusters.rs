@@ -206,7 +206,9 @@ impl ChainState {
     /// leave.
     pub fn split(&mut self, target: &Target, slot: u32, leaving: &[u32], stay: &[f64], leave: &[f64]) {
         let other = self.clusters.open(target);
-        leaving.iter().for_each(|&row| self.clusters.assignments[row as usize] = other as u32);
+        for &row in leaving {
+            self.clusters.assignments[row as usize] = other as u32;
+        }
         let size = self.clusters.sizes[slot as usize] - leaving.len();
         self.set(target, slot as usize, size, stay);
         self.set(target, other, leaving.len(), leave);
@@ -279,7 +281,7 @@ impl Clusters {
         let (group, lane) = (slot / 8, slot % 8);
         // Lanes without a slot have no weight.
         while self.lanes.len() < (group + 1) * len {
-            self.lanes.push(Eight([if self.lanes.len() % len == 0 { f64::NEG_INFINITY } else { 0.0 }; 8]));
+            self.lanes.push(Eight([if self.lanes.len().is_multiple_of(len) { f64::NEG_INFINITY } else { 0.0 }; 8]));
         }
         let group = &mut self.lanes[group * len..][..len];
         group[0].0[lane] = self.log_join[slot];

@@ -104,6 +104,6 @@ pub fn predict(target: &Target, draw: Predictive<'_>, new: &RowTable, cancel: &C
         cancel.check()?;
         let scores = clusters.score(target, new.row(row))?;
         let best = scores.iter().enumerate().fold(0, |best, (at, score)| if *score > scores[best] { at } else { best });
-        Ok(best as i64)
+        Ok(i64::try_from(best).unwrap_or(i64::MAX))
     })
 }

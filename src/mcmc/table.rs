@@ -33,7 +33,7 @@ impl RowTable {
         let zero: Vec<F> = origin.iter().map(|&value| F::from_f64(value)).collect();
         let mut own = vec![F::ZERO; n_rows * dimension];
         units.read(0..n_rows, &zero, &mut own);
-        let values = own.into_iter().map(|value| value.to_f64()).collect();
+        let values = own.into_iter().map(F::to_f64).collect();
         Self { n_rows, dimension, values, sparse: None }
     }
 

@@ -106,16 +106,14 @@ impl Partitions for NormalizedGeneralizedGamma {
     }
 
     fn log_open(&self, others: Occupancy, state: &ProcessState) -> f64 {
-        match state.auxiliary {
-            Some(auxiliary) => measure(state).log_open(auxiliary.log_u),
-            None => {
-                let Occupancy { units, blocks } = others;
-                let all = |blocks: usize| Occupancy { units: units + 1, blocks };
-                // The first unit has no choice.
-                let joined = if blocks == 0 { 0.0 } else { measure(state).log_integrated(all(blocks)) };
-                measure(state).log_integrated(all(blocks + 1)) - joined
-            }
+        if let Some(auxiliary) = state.auxiliary {
+            return measure(state).log_open(auxiliary.log_u);
         }
+        let Occupancy { units, blocks } = others;
+        let all = |blocks: usize| Occupancy { units: units + 1, blocks };
+        // The first unit has no choice.
+        let joined = if blocks == 0 { 0.0 } else { measure(state).log_integrated(all(blocks)) };
+        measure(state).log_integrated(all(blocks + 1)) - joined
     }
 
     fn log_block(&self, size: usize, state: &ProcessState) -> f64 {

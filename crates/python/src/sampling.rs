@@ -129,7 +129,7 @@ pub fn sample<'py>(
     let own = ChainPlan { draws, warmup, thin, chains, seed, limit };
     let started = Instant::now();
     let room = partitions.as_slice_mut()?;
-    let show = |py: Python<'_>, event: SweepEvent| Ok(observe.call1(py, (event.into_dict(py)?,))?.is_truthy(py)?);
+    let show = |py: Python<'_>, event: SweepEvent| observe.call1(py, (event.into_dict(py)?,))?.is_truthy(py);
     let (outcome, model) = with_rows!(&rows, |view| {
         let labels = init.read(view.n_rows()).map_err(|error| to_python(&error))?;
         run(py, threads, show, |cancel, events| {

@@ -126,7 +126,7 @@ fn the_predictive_density_is_a_ratio_of_evidences() {
     let all = points(dirichlet(0.8), 6);
     let with: Vec<f64> = partitions(6).iter().map(|labels| log_joint(&all, labels)).collect();
     let terms = five.iter().zip(&logs).map(|(labels, log)| {
-        let labels: Vec<i32> = labels.iter().map(|&label| label as i32).collect();
+        let labels: Vec<i32> = labels.iter().map(|&label| label.cast_signed()).collect();
         let draw = Predictive { labels: &labels, traced: &[] };
         let clusters = predict(&first, draw, &new, &Cancel::default()).expect("definite");
         assert!((0..=5).contains(&clusters[0]));

@@ -15,6 +15,9 @@ use crate::special::{digamma, log_sum_exp};
 
 const N: usize = 7;
 
+/// A function of the state.
+type OfState = fn(&ProcessState) -> f64;
+
 /// A name and a function of log u and the log mass.
 type Statistic<'a> = (&'a str, &'a dyn Fn(f64, f64) -> f64);
 
@@ -280,7 +283,7 @@ fn an_update_leaves_the_law_of_all_learned_parameters_unchanged() {
                 state
             })
             .collect();
-        let statistics: [(&str, fn(&ProcessState) -> f64); 4] = [
+        let statistics: [(&str, OfState); 4] = [
             ("log u", |state| state.auxiliary.map_or(0.0, |own| own.log_u)),
             ("log mass", |state| state.concentration.ln()),
             ("discount", |state| state.discount),
