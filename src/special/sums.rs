@@ -1,5 +1,5 @@
 //! Sums over many counts of a difference of gamma functions or of digamma functions, eight counts at a time and without
-//! a branch or a call, so that they are compiled to vectors. For the terms of a bound, and not for tiny differences: the
+//! a branch or a call, so that they are compiled to vectors. For the terms of a bound, not for tiny differences: the
 //! error of a term is below 1e-14 of the larger of 1 and the term.
 
 use pulp::{Simd, WithSimd};
