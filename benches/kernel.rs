@@ -2,8 +2,9 @@
 //!
 //! The plain loop knows nothing of what scores are for: three vectors of rows at a time, eight rows of a packed
 //! triangle at a time, the square of the residuals, and of these the least of each row. The engine also packs rows into
-//! tiles, adds constants, and keeps the best four components of each row with their numbers. Operations are those of the triangles, `D (D + 1)` a pair. The best of many short runs counts: whatever else
-//! a machine does only ever takes time away.
+//! tiles, adds constants, and keeps the best four components of each row with their numbers. Operations are those of
+//! the triangles, `D (D + 1)` a pair. The best of many short runs counts: whatever else a machine does only ever takes
+//! time away.
 
 #![allow(clippy::print_stdout, reason = "a program that prints a table")]
 

@@ -6,11 +6,13 @@
 
 mod elementary;
 mod normal;
+mod sums;
 
 use std::sync::LazyLock;
 
 pub use elementary::{exp_of_nonpositive, ln_of_positive};
 pub use normal::normal_quantile;
+pub use sums::{sum_of_digamma_differences, sum_of_ln_gamma_differences};
 
 /// `ln(2 pi) / 2`.
 const HALF_LN_TWO_PI: f64 = 0.918_938_533_204_672_8;
@@ -180,24 +182,6 @@ pub fn ln_gamma_difference(a: f64, delta: f64) -> f64 {
     let end = base + delta;
     (base - 0.5) * ln_ratio(base, delta) + delta * (end.ln() - 1.0) + stirling_correction_difference(base, delta)
         - below
-}
-
-/// `ln Gamma(a + n) - ln Gamma(a)` as [`ln_gamma_difference`], with one logarithm for all factors `(a + n) / a` of
-/// small `a`: for many sums of counts. Below one, where that would cost digits, it is that function.
-pub fn ln_rising_factorial(a: f64, n: f64) -> f64 {
-    // Sixteen of these factors do not overflow.
-    if !((1.0..1e12).contains(&n) && a > 1e-30) {
-        return ln_gamma_difference(a, n);
-    }
-    let (mut base, mut above, mut below) = (a, 1.0, 1.0);
-    while base < ASYMPTOTIC {
-        above *= base + n;
-        below *= base;
-        base += 1.0;
-    }
-    let end = base + n;
-    (base - 0.5) * ln_ratio(base, n) + n * (end.ln() - 1.0) + stirling_correction_difference(base, n)
-        - (above / below).ln()
 }
 
 /// `ln((a + delta) / a)`.

@@ -8,7 +8,7 @@ use crate::likelihood::evidence::{Evidence, GUARD, Given, maximum_at};
 use crate::parallel::map;
 use crate::parameters::Parameters;
 use crate::registry::Range;
-use crate::special::{digamma, digamma_difference, ln_gamma};
+use crate::special::{digamma, digamma_difference, ln_gamma, sum_of_digamma_differences};
 
 /// Range of estimated pseudo-counts.
 pub const PSEUDO_COUNTS: Range = Range::closed(1e-6, 1e6);
@@ -70,8 +70,7 @@ pub fn pseudo_count(now: f64, start: f64, groups: &[SharedCounts]) -> f64 {
             let levels = group.levels;
             let gain = |k: usize| {
                 let (total, counts) = &group.components[k];
-                let each: f64 = counts.iter().map(|s| digamma_difference(b, *s)).sum();
-                each - levels * digamma_difference(levels * b, *total)
+                sum_of_digamma_differences(b, counts) - levels * digamma_difference(levels * b, *total)
             };
             let guard = digamma(start) - digamma(levels * start) - digamma(b) + digamma(levels * b);
             map(group.components.len(), gain).into_iter().sum::<f64>() + GUARD * levels * guard

@@ -14,7 +14,7 @@ use crate::registry::{DefaultValue, Entry, Feature, PRIOR, Parameter, ParameterK
 use crate::rng::Generator;
 use crate::scoring::{Column, Row, RowFunction, RowScorer, Shared};
 use crate::simd::sum;
-use crate::special::{digamma, ln_factorial, ln_gamma, ln_gamma_difference, ln_rising_factorial, x_ln_x};
+use crate::special::{digamma, ln_factorial, ln_gamma, ln_gamma_difference, sum_of_ln_gamma_differences, x_ln_x};
 
 /// phi ~ Dir(`pseudo_counts`), x ~ Mult(phi) given its total. Statistics: sum x.
 pub type Multinomial = Counts<Words>;
@@ -104,8 +104,7 @@ impl CountFamily for Words {
 
     fn log_marginal(&self, own: Tallied<'_>) -> f64 {
         let words: f64 = own.sums.iter().sum();
-        let seen = self.pseudo_counts.iter().zip(own.sums).filter(|(_, s)| **s > 0.0);
-        let gains: f64 = seen.map(|(b, s)| ln_rising_factorial(*b, *s)).sum();
+        let gains = sum_of_ln_gamma_differences(&self.pseudo_counts, own.sums);
         gains - ln_gamma_difference(self.total, words.max(0.0))
     }
 

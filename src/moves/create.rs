@@ -23,8 +23,9 @@ const SETTLED: f64 = 1e-3;
 /// Drop parts with less than this many average rows. A part with more may hold the row that is least like all others,
 /// and be worth more than any other part.
 const MIN_ROWS: f64 = 0.5;
-/// Rows on which a split is tried first where there are at least twice as many. Weighted up, few rows make a split look
-/// better than it is, for parts follow them more closely; so what is no gain there is none on all rows.
+/// Rows on which many parts are tried first where there are at least twice as many. Weighted up, few rows make parts
+/// look better than they are, because parts follow them more closely; so what is no gain there is hardly one on all
+/// rows.
 const SCREENED: usize = 1024;
 
 /// How parts start.
@@ -65,16 +66,24 @@ impl<F: Scalar> Creation<'_, F> {
         start: PartsStart,
         choices: &mut dyn Choices,
     ) -> Result<Option<Globals>> {
-        if self.screens && bag.keys.len() >= 2 * SCREENED {
-            let few = bag.smallest(SCREENED);
-            if self.from_rows(place, &few, start, choices)?.is_none() {
-                return Ok(None);
+        let starts = match start {
+            PartsStart::Fresh(fresh) if fresh > 2 => vec![start, PartsStart::Bisector],
+            PartsStart::Fresh(_) | PartsStart::Bisector => vec![start],
+        };
+        for start in starts {
+            let screens = self.screens && start != PartsStart::Bisector && bag.keys.len() >= 2 * SCREENED;
+            if screens && self.from_rows(place, &bag.smallest(SCREENED), start, choices)?.is_none() {
+                continue;
+            }
+            let parts = self.from_rows(place, bag, start, choices)?;
+            if parts.is_some() {
+                return Ok(parts);
             }
         }
-        self.from_rows(place, bag, start, choices)
+        Ok(None)
     }
 
-    /// The same from all rows of a bag.
+    /// The same from one start and the rows of a bag.
     fn from_rows(
         &self,
         place: usize,
@@ -87,18 +96,7 @@ impl<F: Scalar> Creation<'_, F> {
             return Ok(None);
         }
         let factor = (self.total.component(place).count / mass).max(1.0);
-        let units = bag.rows.units::<F>(factor);
-        let starts = match start {
-            PartsStart::Fresh(fresh) if fresh > 2 => vec![start, PartsStart::Bisector],
-            PartsStart::Fresh(_) | PartsStart::Bisector => vec![start],
-        };
-        for start in starts {
-            let parts = self.fitted(place, &units, start, choices)?;
-            if parts.is_some() {
-                return Ok(parts);
-            }
-        }
-        Ok(None)
+        self.fitted(place, &bag.rows.units::<F>(factor), start, choices)
     }
 
     /// Parts that begin with `start`, if they or some groups of them are better than one component.

@@ -205,9 +205,12 @@ def test_the_coefficient_is_a_flag() -> None:
     )
 
 
-@pytest.mark.parametrize("likelihood", [sb.Gaussian(), sb.SphericalGaussian(), sb.Multinomial()], ids=name)
+PRODUCT = sb.SphericalGaussian(base="product")
+
+
+@pytest.mark.parametrize("likelihood", [sb.Gaussian(), PRODUCT, sb.Multinomial()], ids=name)
 def test_missing_values_that_cannot_be_left_out(likelihood: Any) -> None:
-    with pytest.raises(sb.NotSupported, match="Bernoulli, Categorical, DiagonalGaussian or Poisson"):
+    with pytest.raises(sb.NotSupported, match="or data without missing values"):
         fit(likelihood, flags(), missing="marginalize")
 
 

@@ -271,6 +271,8 @@ def _estimated(model: Mixture, data: Any, rows: arrays.Rows, seed: int, threads:
         missing="error",
         progress=False,
     )
+    if fit.stop_reason is StopReason.INTERRUPTED:
+        raise KeyboardInterrupt
     return Mixture(likelihood=_without_cells(fit.model.likelihood, likelihood), process=model.process)
 
 

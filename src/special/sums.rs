@@ -1,0 +1,167 @@
+//! Sums over many counts of a difference of gamma functions or of digamma functions, eight counts at a time and without
+//! a branch or a call, so that they are compiled to vectors. For the terms of a bound, not for tiny differences: the
+//! error of a term is below 1e-14 of the larger of 1 and the term.
+
+use pulp::{Simd, WithSimd};
+
+use crate::simd::{Instructions, sum};
+use crate::special::elementary::ln_of_positive;
+use crate::special::{ASYMPTOTIC, DIGAMMA_SERIES, STIRLING, digamma_difference, ln_gamma_difference};
+
+/// Counts that are worked on together.
+const TOGETHER: usize = 8;
+/// For these arguments a few shifts lead to the asymptotic range, and no product overflows.
+const ARGUMENTS: std::ops::Range<f64> = 1e-30..16.0;
+/// Counts whose products do not overflow.
+const MOST: f64 = 1e12;
+
+/// `sum_i {digamma(a + n_i) - digamma(a)}` over counts `n_i >= 0`.
+pub fn sum_of_digamma_differences(a: f64, counts: &[f64]) -> f64 {
+    if !(ARGUMENTS.start..ASYMPTOTIC).contains(&a) {
+        return counts.iter().map(|n| digamma_difference(a, *n)).sum();
+    }
+    Instructions::widest().run(Digammas { a, counts })
+}
+
+/// `sum_i {ln Gamma(a_i + n_i) - ln Gamma(a_i)}` over counts; those below zero are taken for zero.
+pub fn sum_of_ln_gamma_differences(a: &[f64], counts: &[f64]) -> f64 {
+    Instructions::widest().run(LnGammas { a, counts })
+}
+
+/// `x` times a polynomial of its square.
+#[allow(clippy::inline_always, reason = "compiled into loops of any instruction set")]
+#[inline(always)]
+fn odd<const N: usize>(coefficients: &[f64; N], x: f64) -> f64 {
+    let square = x * x;
+    let mut value = 0.0;
+    for at in 0..N {
+        value = value * square + coefficients[N - 1 - at];
+    }
+    value * x
+}
+
+struct Digammas<'a> {
+    a: f64,
+    counts: &'a [f64],
+}
+
+impl WithSimd for Digammas<'_> {
+    type Output = f64;
+
+    #[allow(clippy::inline_always, reason = "compiled once for each instruction set")]
+    #[inline(always)]
+    fn with_simd<S: Simd>(self, _: S) -> f64 {
+        let (eights, rest) = self.counts.as_chunks::<TOGETHER>();
+        let mut parts = [0.0; TOGETHER];
+        for counts in eights {
+            let mut base = self.a;
+            let mut terms = [0.0; TOGETHER];
+            while base < ASYMPTOTIC {
+                for (term, n) in terms.iter_mut().zip(counts) {
+                    *term += n / ((base + n) * base);
+                }
+                base += 1.0;
+            }
+            let start = 1.0 / base;
+            let series = start * odd(&DIGAMMA_SERIES, start);
+            for ((part, term), n) in parts.iter_mut().zip(&terms).zip(counts) {
+                let end = 1.0 / (base + n);
+                let asymptotic = ln_of_positive((base + n) * start) + 0.5 * n * start * end;
+                *part += asymptotic + (series - end * odd(&DIGAMMA_SERIES, end)) + term;
+            }
+        }
+        sum(&parts) + rest.iter().map(|n| digamma_difference(self.a, *n)).sum::<f64>()
+    }
+}
+
+struct LnGammas<'a> {
+    a: &'a [f64],
+    counts: &'a [f64],
+}
+
+impl WithSimd for LnGammas<'_> {
+    type Output = f64;
+
+    #[allow(clippy::inline_always, reason = "compiled once for each instruction set")]
+    #[inline(always)]
+    fn with_simd<S: Simd>(self, _: S) -> f64 {
+        let one_by_one = |a: &[f64], counts: &[f64]| -> f64 {
+            let seen = a.iter().zip(counts).filter(|(_, n)| **n > 0.0);
+            seen.map(|(a, n)| ln_gamma_difference(*a, *n)).sum()
+        };
+        let ((firsts, rest_a), (eights, rest)) = (self.a.as_chunks::<TOGETHER>(), self.counts.as_chunks::<TOGETHER>());
+        let (mut parts, mut others) = ([0.0; TOGETHER], one_by_one(rest_a, rest));
+        for (a, counts) in firsts.iter().zip(eights) {
+            if a.iter().zip(counts).all(|(a, n)| ARGUMENTS.contains(a) && *n < MOST) {
+                add_ln_gammas(a, counts, &mut parts);
+            } else {
+                others += one_by_one(a, counts);
+            }
+        }
+        sum(&parts) + others
+    }
+}
+
+/// By Stirling's series above the shifts, with one logarithm for the factors `(a + i + n) / (a + i)` of all shifts.
+#[allow(clippy::inline_always, reason = "compiled into loops of any instruction set")]
+#[inline(always)]
+fn add_ln_gammas(a: &[f64; TOGETHER], counts: &[f64; TOGETHER], parts: &mut [f64; TOGETHER]) {
+    let (mut bases, mut above, mut below) = (*a, [1.0; TOGETHER], [1.0; TOGETHER]);
+    for _ in 0..ASYMPTOTIC as usize {
+        for at in 0..TOGETHER {
+            let is_below = bases[at] < ASYMPTOTIC;
+            above[at] *= if is_below { bases[at] + counts[at].max(0.0) } else { 1.0 };
+            below[at] *= if is_below { bases[at] } else { 1.0 };
+            bases[at] += if is_below { 1.0 } else { 0.0 };
+        }
+    }
+    for at in 0..TOGETHER {
+        let (base, n) = (bases[at], counts[at].max(0.0));
+        let end = base + n;
+        let stirling = odd(&STIRLING, 1.0 / end) - odd(&STIRLING, 1.0 / base);
+        parts[at] += (base - 0.5) * ln_of_positive(end / base) + n * (ln_of_positive(end) - 1.0) + stirling
+            - ln_of_positive(above[at] / below[at]);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn arguments() -> impl Strategy<Value = f64> {
+        prop_oneof![(-60.0_f64..0.0).prop_map(f64::exp), 0.01..15.0, 15.0..1e6]
+    }
+
+    fn counts() -> impl Strategy<Value = Vec<f64>> {
+        let count = prop_oneof![Just(0.0), (-40.0_f64..0.0).prop_map(f64::exp), 0.0..100.0, 1e3..1e8, 1e11..1e15];
+        prop::collection::vec(count, 1..60)
+    }
+
+    proptest! {
+        #[test]
+        fn sums_are_sums_of_single_differences(a in arguments(), others in arguments(), counts in counts()) {
+            let mut all: Vec<f64> = vec![a; counts.len()];
+            all.iter_mut().step_by(3).for_each(|a| *a = others);
+            let digammas: Vec<f64> = counts.iter().map(|n| digamma_difference(a, *n)).collect();
+            let gammas: Vec<f64> = all
+                .iter()
+                .zip(&counts)
+                .map(|(a, n)| if *n > 0.0 { ln_gamma_difference(*a, *n) } else { 0.0 })
+                .collect();
+            let size = |terms: &[f64]| terms.iter().map(|term| 1.0 + term.abs()).sum::<f64>();
+            for set in Instructions::available() {
+                let found = set.run(LnGammas { a: &all, counts: &counts });
+                prop_assert!((found - gammas.iter().sum::<f64>()).abs() <= 1e-14 * size(&gammas), "{set:?} {found}");
+            }
+            let found = sum_of_digamma_differences(a, &counts);
+            prop_assert!((found - digammas.iter().sum::<f64>()).abs() <= 1e-14 * size(&digammas), "{found}");
+        }
+    }
+
+    #[test]
+    fn what_rounding_has_left_below_zero_is_zero() {
+        assert_eq!(sum_of_ln_gamma_differences(&[0.5; 9], &[-1e-12; 9]), 0.0);
+    }
+}
