@@ -25,7 +25,7 @@ FLOORS: tuple[tuple[str, ...], ...] = (
     ("objective", "registry", "parameters", "scoring", "likelihood", "process", "model"),
     ("elbo", "evidence", "local_step", "global_step", "init"),
     ("moves",),
-    ("executor", "fit"),
+    ("executor", "fit", "mcmc"),
 )
 
 
@@ -70,6 +70,14 @@ ONLY_ONE: tuple[OnlyOne, ...] = (
             r"\bfor\s+\w*pass\w*\s+in\b",
             r"\bwhile\b[^{]*\bpass(es)?\b",
             r"\.\.=?\s*[\w.]*max_passes\b",
+        ),
+    ),
+    OnlyOne(
+        subject="loop over sweeps",
+        home="src/mcmc/chain.rs",
+        suspects=(
+            r"\bfor\s+\w*sweep\w*\s+in\b",
+            r"\bwhile\b[^{]*\bsweeps?\b",
         ),
     ),
 )

@@ -90,9 +90,9 @@ def likelihoods() -> tuple[Choice, ...]:
 
 @functools.cache
 def processes() -> tuple[Choice, ...]:
-    """All processes: every truncation, with a number for the concentration and with a prior."""
+    """All processes of `fit`: every truncation, with a number for the concentration and with a prior."""
     choices = []
-    for kind in Process.__subclasses__():
+    for kind in (kind for kind in Process.__subclasses__() if "weights" in kind._entry["faces"]):
         rules = kind._entry["parameters"]
         words = rules["truncation"]["words"] if "truncation" in rules else [None]
         priors = [sb.Gamma] if rules["concentration"]["kind"] == "number or gamma" else []

@@ -18,6 +18,7 @@ pub mod init;
 pub mod likelihood;
 pub mod linalg;
 pub mod local_step;
+pub mod mcmc;
 pub mod memo;
 pub mod model;
 pub mod moves;

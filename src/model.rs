@@ -6,7 +6,7 @@ use crate::data::{Allowed, Coordinates, Moments};
 use crate::error::{Error, Result};
 use crate::likelihood::{self, Frame, Likelihood};
 use crate::parameters::{Parameters, Value};
-use crate::process::{self, Allocation, Weights};
+use crate::process::{self, Allocation, Partitions, Weights};
 use crate::registry::{PRIOR, RESOLUTION};
 use crate::simd::Scalar;
 use crate::suffstats::Summary;
@@ -65,11 +65,21 @@ impl Specification {
     pub fn resolve(&self, data: &Moments) -> Result<Self> {
         let Named { name, parameters: given } = &self.likelihood;
         self.check_resolution()?;
-        let mut parameters = likelihood::resolve(name, given, data)?;
-        parameters.0.insert(PRIOR.name.to_owned(), given.0.get(PRIOR.name).cloned().unwrap_or(Value::Absent));
+        let Self { likelihood: Named { parameters, .. }, .. } = self.by_rule(data)?;
         let free = if self.can_estimate()? { likelihood::estimated(name, given) } else { Vec::new() };
         let estimated = (!free.is_empty()).then(|| Estimated { free, start: parameters.clone() });
         Ok(Self { likelihood: Named { name: name.clone(), parameters }, estimated, ..self.clone() })
+    }
+
+    /// The specification with every parameter that follows the data set by its rule, of which nothing is estimated.
+    ///
+    /// # Errors
+    /// [`crate::Error::InvalidArgument`] naming the parameter.
+    pub fn by_rule(&self, data: &Moments) -> Result<Self> {
+        let Named { name, parameters: given } = &self.likelihood;
+        let mut parameters = likelihood::resolve(name, given, data)?;
+        parameters.0.insert(PRIOR.name.to_owned(), given.0.get(PRIOR.name).cloned().unwrap_or(Value::Absent));
+        Ok(self.with_base(parameters))
     }
 
     /// Whether the resolution of columns follows the data: where it is not given, in a bound over distributions.
@@ -186,6 +196,19 @@ impl Specification {
         };
         weights.check_objective(self.objective)?;
         Ok(weights)
+    }
+
+    /// The process as a law of partitions.
+    ///
+    /// # Errors
+    /// As [`process::build`], and [`Error::NotSupported`] where it has no partition probabilities.
+    pub fn partitions(&self) -> Result<Arc<dyn Partitions>> {
+        let process = process::build(&self.process.name, &self.process.parameters)?;
+        process.partitions().ok_or_else(|| {
+            let (found, reason) =
+                (format!("a sampler with {}", self.process.name), "it has no partition probabilities");
+            Error::not_supported("process", found, reason, "a DirichletProcess, or fit")
+        })
     }
 
     /// Which bound the value of the objective is: only equal kinds may be compared.

@@ -132,10 +132,14 @@ impl Parameters {
             let is_array = matches!(given, Value::Array { .. });
             match parameter.kind {
                 ParameterKind::Number(_) => self.given(parameter).map(drop),
-                ParameterKind::NumberOrGamma(_) | ParameterKind::NumberOrMatrix(_) if !is_array => {
+                ParameterKind::NumberOrGamma(_) | ParameterKind::NumberOrBeta(_) | ParameterKind::NumberOrMatrix(_)
+                    if !is_array =>
+                {
                     self.given(parameter).map(drop)
                 }
-                ParameterKind::NumberOrGamma(_) | ParameterKind::Vector => self.vector(name).map(drop),
+                ParameterKind::NumberOrGamma(_) | ParameterKind::NumberOrBeta(_) | ParameterKind::Vector => {
+                    self.vector(name).map(drop)
+                }
                 ParameterKind::NumberOrVector(_) => self.numbers(parameter, None).map(drop),
                 ParameterKind::NumberOrMatrix(_) | ParameterKind::Matrix => self.square(name).map(drop),
                 ParameterKind::Integer { .. } => self.integer(parameter).map(drop),

@@ -97,6 +97,8 @@ pub enum ParameterKind {
     Number(Range),
     /// A number, or its Gamma prior.
     NumberOrGamma(Range),
+    /// A number, or its Beta prior.
+    NumberOrBeta(Range),
     /// A number for all columns, or a vector with one for each, (D,).
     NumberOrVector(Range),
     /// A number, or a symmetric positive definite matrix, (D, D).
@@ -230,6 +232,7 @@ impl ParameterKind {
         match self {
             Self::Number(_) => "number",
             Self::NumberOrGamma(_) => "number or gamma",
+            Self::NumberOrBeta(_) => "number or beta",
             Self::NumberOrVector(_) => "number or vector",
             Self::NumberOrMatrix(_) => "number or matrix",
             Self::Vector => "vector",
@@ -245,6 +248,7 @@ impl ParameterKind {
         match self {
             Self::Number(range)
             | Self::NumberOrGamma(range)
+            | Self::NumberOrBeta(range)
             | Self::NumberOrVector(range)
             | Self::NumberOrMatrix(range) => Some(range),
             _ => None,

@@ -25,6 +25,8 @@ pub enum Purpose {
     Creation = 6,
     /// Which components are split.
     Targets = 7,
+    /// The sweeps of a sampler's chain.
+    Sweeps = 8,
 }
 
 /// The stream of `purpose` and `index` (a pass, a chain) under `seed`.
@@ -58,9 +60,47 @@ pub fn permutation(n: u32, generator: &mut Generator) -> Vec<u32> {
 pub trait Choices {
     /// An index, drawn with probability proportional to `weights` (finite, not negative, not all zero).
     fn choose(&mut self, weights: &[f64]) -> usize;
+
+    /// One of `0..n`, each with the same probability; `n` is at least 1.
+    fn pick(&mut self, n: usize) -> usize {
+        self.choose(&vec![1.0; n])
+    }
+
+    /// Brings items into a uniformly random order.
+    fn shuffle(&mut self, items: &mut [u32]) {
+        for i in (1..items.len()).rev() {
+            let other = self.pick(i + 1);
+            items.swap(i, other);
+        }
+    }
+
+    /// A uniformly random subset of `0..n` with `size` members, in random order; all of them where there are fewer.
+    fn subset(&mut self, n: usize, size: usize) -> Vec<u32> {
+        let mut items: Vec<u32> = (0..n as u32).collect();
+        let size = size.min(n);
+        for i in 0..size {
+            let other = i + self.pick(n - i);
+            items.swap(i, other);
+        }
+        items.truncate(size);
+        items
+    }
+
+    /// Whether a proposal is accepted, with probability min(1, exp `log_ratio`); NaN is a refusal.
+    fn accept(&mut self, log_ratio: f64) -> bool {
+        if log_ratio >= 0.0 {
+            return true;
+        }
+        let probability = if log_ratio.is_nan() { 0.0 } else { log_ratio.exp() };
+        self.choose(&[probability, 1.0 - probability]) == 0
+    }
 }
 
 impl Choices for Generator {
+    fn pick(&mut self, n: usize) -> usize {
+        self.random_range(0..n)
+    }
+
     fn choose(&mut self, weights: &[f64]) -> usize {
         let total: f64 = weights.iter().sum();
         let mut left = self.random::<f64>() * total;
@@ -171,6 +211,25 @@ mod tests {
             assert_eq!(hits[0] + hits[2] + hits[4], 0.0);
             assert!((hits[3] - 0.75_f64).abs() < 5.0 * (0.75_f64 * 0.25 / 40_000.0).sqrt());
         }
+    }
+
+    /// 60 000 draws each: a frequency is further than 5 standard errors from its probability once in 1.7 million.
+    #[test]
+    fn subsets_and_orders_are_uniform() {
+        let mut generator = stream(11, Purpose::Sweeps, 0);
+        let (mut pairs, mut orders) = (std::collections::BTreeMap::new(), std::collections::BTreeMap::new());
+        for _ in 0..60_000 {
+            *pairs.entry(generator.subset(4, 2)).or_insert(0) += 1;
+            let mut order = [0, 1, 2];
+            generator.shuffle(&mut order);
+            *orders.entry(order).or_insert(0) += 1;
+        }
+        assert_eq!((pairs.len(), orders.len()), (12, 6));
+        let near =
+            |count: i32, n: f64| (f64::from(count) / 6e4 - 1.0 / n).abs() < 5.0 * ((1.0 - 1.0 / n) / n / 6e4).sqrt();
+        assert!(pairs.values().all(|&count| near(count, 12.0)) && orders.values().all(|&count| near(count, 6.0)));
+        assert_eq!(generator.subset(3, 9).len(), 3);
+        assert!(generator.accept(0.0) && !generator.accept(f64::NEG_INFINITY) && !generator.accept(f64::NAN));
     }
 
     /// 40 000 draws each: the mean is further than 5 standard errors from digamma once in 1.7 million.

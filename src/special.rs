@@ -5,11 +5,13 @@
 //! that small in absolute terms. Arguments below zero give NaN.
 
 mod elementary;
+mod normal;
 mod sums;
 
 use std::sync::LazyLock;
 
 pub use elementary::{exp_of_nonpositive, ln_of_positive};
+pub use normal::normal_quantile;
 pub use sums::{sum_of_digamma_differences, sum_of_ln_gamma_differences};
 
 /// `ln(2 pi) / 2`.

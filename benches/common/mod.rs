@@ -3,6 +3,7 @@
 #![allow(clippy::missing_panics_doc, reason = "a bench that cannot run should panic")]
 
 mod of_peak;
+pub mod plain_gibbs;
 
 use rand_distr::{Distribution, StandardNormal};
 use stickbreak::component::EditLog;

@@ -28,6 +28,7 @@ from stickbreak.errors import (
     StickbreakError,
     SupportWarning,
 )
+from stickbreak.model.beta import Beta
 from stickbreak.model.gamma import Gamma
 from stickbreak.model.likelihoods import (
     Bernoulli,
@@ -41,30 +42,36 @@ from stickbreak.model.likelihoods import (
     ZeroMeanGaussian,
 )
 from stickbreak.model.mixture import Mixture
-from stickbreak.model.processes import DirichletProcess, FiniteDirichlet, PitmanYor
+from stickbreak.model.processes import DirichletProcess, FiniteDirichlet, NormalizedGeneralizedGamma, PitmanYor
 from stickbreak.result.combining import Clusters, Join
 from stickbreak.result.fit import Fit
 from stickbreak.result.history import MoveReport, Record, StopReason
 from stickbreak.result.labelling import LabelShare, label_shares
 from stickbreak.result.loading import load
 from stickbreak.result.support import Support
+from stickbreak.result.trace import Draw, Trace
 from stickbreak.run.algorithms import Full, Memoized, Stochastic
 from stickbreak.run.checkpoints import Checkpoint
 from stickbreak.run.fitting import fit
 from stickbreak.run.moves import Birth, Delete, Merge, Split
+from stickbreak.run.samplers import CollapsedGibbs, SplitMerge
+from stickbreak.run.sampling import sample
 
 __all__ = [
     "Bernoulli",
+    "Beta",
     "Birth",
     "Categorical",
     "Checkpoint",
     "CheckpointError",
     "Clusters",
+    "CollapsedGibbs",
     "ConvergenceWarning",
     "ConversionWarning",
     "Delete",
     "DiagonalGaussian",
     "DirichletProcess",
+    "Draw",
     "EmptyRowsWarning",
     "FiniteDirichlet",
     "Fit",
@@ -83,6 +90,7 @@ __all__ = [
     "ModelFileError",
     "MoveReport",
     "Multinomial",
+    "NormalizedGeneralizedGamma",
     "NotSupported",
     "NumericalError",
     "PitmanYor",
@@ -91,15 +99,18 @@ __all__ = [
     "SourceError",
     "SphericalGaussian",
     "Split",
+    "SplitMerge",
     "StepSizeWarning",
     "StickbreakError",
     "Stochastic",
     "StopReason",
     "Support",
     "SupportWarning",
+    "Trace",
     "ZeroMeanGaussian",
     "__version__",
     "fit",
     "label_shares",
     "load",
+    "sample",
 ]

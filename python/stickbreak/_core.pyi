@@ -5,13 +5,14 @@ weights are float64 (n,).
 A specification travels as a pair (name, parameters); a parameter that is None follows the data.
 """
 
+from collections.abc import Callable
 from typing import Any, final
 
 import numpy as np
 from numpy.typing import NDArray
 
 from stickbreak.io.arrays import BlockSource, Rows
-from stickbreak.io.requests import Observer, Settings, Specification, Specified
+from stickbreak.io.requests import ChainPlan, Observer, Settings, Specification, Specified
 
 __version__: str
 
@@ -30,6 +31,50 @@ def fit(
     init: str | NDArray[np.int64] | NDArray[np.float64] | FitState,
     observer: Observer,
 ) -> FitState: ...
+def check_sampler(name: str, parameters: dict[str, Any]) -> None: ...
+def estimated(name: str, parameters: dict[str, Any]) -> list[str]: ...
+def ess(draws: NDArray[np.float64]) -> float: ...
+def rhat(draws: NDArray[np.float64]) -> float: ...
+def sample(
+    rows: Rows,
+    *,
+    likelihood: Specification,
+    process: Specification,
+    plan: ChainPlan,
+    init: str | NDArray[np.int64],
+    partitions: NDArray[np.int32],
+    listens: bool,
+    observe: Callable[[dict[str, Any]], bool],
+) -> tuple[dict[str, Any], SampledModel]: ...
+
+@final
+class SampledModel:
+    @staticmethod
+    def from_parts(likelihood: Specification, process: Specification, rows: Rows) -> SampledModel: ...
+    @property
+    def likelihood(self) -> Specification: ...
+    @property
+    def process(self) -> Specification: ...
+    @property
+    def names(self) -> list[str]: ...
+    @property
+    def fingerprint(self) -> int: ...
+    def log_predictive(
+        self,
+        rows: Rows,
+        labels: NDArray[np.int32],
+        traced: NDArray[np.float64],
+        new: Rows,
+        threads: int | None,
+    ) -> tuple[NDArray[np.float64], list[int]]: ...
+    def predict(
+        self,
+        rows: Rows,
+        labels: NDArray[np.int32],
+        traced: NDArray[np.float64],
+        new: Rows,
+        threads: int | None,
+    ) -> tuple[NDArray[np.int64], list[int]]: ...
 
 @final
 class FitState:

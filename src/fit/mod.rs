@@ -31,6 +31,7 @@ pub use fitted::{Assigned, Fitted};
 pub use history::{Observer, Record, StopReason};
 pub use packed::{Packs, Prediction};
 pub use position::{Identity, Position};
+pub(crate) use prepare::{check_form, seen};
 pub use settings::{Cut, Settings};
 pub use starts::{Resumed, Standing, Starts, Watcher};
 pub use update::Limits;

@@ -100,7 +100,11 @@ impl Identity {
         Ok((position, states))
     }
 
-    fn expect(&self, written: &Self) -> Result<()> {
+    /// Refuses a file that was written for another run.
+    ///
+    /// # Errors
+    /// [`Error::Checkpoint`] naming the first argument that differs.
+    pub fn expect(&self, written: &Self) -> Result<()> {
         for (name, ours) in &self.0 {
             match written.0.iter().find(|(other, _)| other == name) {
                 Some((_, theirs)) if theirs == ours => {}

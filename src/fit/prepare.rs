@@ -221,7 +221,7 @@ impl<'a, F: Scalar> Prepared<'a, F> {
 }
 
 /// The coordinates in which a job sees its rows: those of the fit that it starts from, else what the moments ask for.
-fn seen<F: Scalar>(job: &Job<'_, F>, data: &Moments, cancel: &Cancel) -> Result<Informative> {
+pub(crate) fn seen<F: Scalar>(job: &Job<'_, F>, data: &Moments, cancel: &Cancel) -> Result<Informative> {
     let Named { name, parameters } = &job.specification.likelihood;
     let found = |coordinates| Informative { coordinates, lacks_rows: false };
     if let Init::Summary { coordinates, .. } = job.init {
@@ -318,7 +318,7 @@ fn first_rows<F: Scalar>(rows: &dyn Dataset<F>, settings: &Settings) -> Result<B
 }
 
 /// Checks that the likelihood takes rows of this form.
-pub(super) fn check_form(specification: &Specification, sparse: bool, demands: Demands) -> Result<()> {
+pub(crate) fn check_form(specification: &Specification, sparse: bool, demands: Demands) -> Result<()> {
     let refuse = |argument: &str, what: &str, reason: &str, allowed: &str| {
         let found = format!("{what} for {}", specification.likelihood.name);
         Err(Error::not_supported(argument, found, reason, allowed))

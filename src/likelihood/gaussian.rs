@@ -8,6 +8,7 @@ use crate::likelihood::wishart::{
     NormalWishartModel, check_dof, check_scale, check_scale_beside, default_scale, dofs, resolved_resolution, rounding,
     scales, survives_beside,
 };
+use crate::likelihood::wishart_urn::Constants;
 use crate::likelihood::{Frame, FromParameters};
 use crate::linalg::unpack;
 use crate::parameters::{Parameters, Value, table, vector};
@@ -25,6 +26,7 @@ pub struct Gaussian {
     scale: Vec<f64>,
     rounding: Vec<f64>,
     prior: NormalWishart,
+    constants: Constants,
 }
 
 impl FromParameters for Gaussian {
@@ -115,7 +117,7 @@ impl FromParameters for Gaussian {
         let relative = mean.iter().zip(&origin).map(|(m, o)| m - o).collect();
         let prior = NormalWishart::new(dof, kappa.recip(), relative, scale.to_vec())?;
         let rounding = rounding(parameters, d)?;
-        Ok(Self { origin, scale: scale.to_vec(), rounding, prior })
+        Ok(Self { origin, scale: scale.to_vec(), rounding, prior, constants: Constants::default() })
     }
 }
 
@@ -155,6 +157,10 @@ impl NormalWishartModel for Gaussian {
 
     /// Mathematics 1a: kappa = kappa_0 + N, nu = nu_0 + N, m = (kappa_0 m_0 + s) / kappa,
     /// B = B_0 + C + kappa_0 N / kappa (xbar - m_0)(xbar - m_0)^T with the centred scatter C, that of rounding in it.
+    fn constants(&self) -> &Constants {
+        &self.constants
+    }
+
     fn posterior(&self, component: Sufficient<'_>) -> Result<NormalWishart> {
         let (n, d) = (component.count, self.origin.len());
         if n <= f64::MIN_POSITIVE {

@@ -23,6 +23,7 @@ mod units;
 mod urn;
 mod wishart;
 mod wishart_evidence;
+mod wishart_lanes;
 mod wishart_urn;
 mod zero_mean_gaussian;
 
@@ -50,7 +51,7 @@ pub use multinomial::Multinomial;
 pub use poisson::Poisson;
 pub use spherical_gaussian::SphericalGaussian;
 pub use units::{components_of_data, fills_directions, in_coordinates, log_jacobian, of_data};
-pub use urn::Urn;
+pub use urn::{Eight, Urn};
 pub use zero_mean_gaussian::ZeroMeanGaussian;
 
 use capabilities::{capabilities, normal_columns, row_by_row};

@@ -20,6 +20,11 @@ const MEMO: usize = 2;
 /// Place of the statistics.
 const STATISTICS: usize = 3;
 
+/// One number of each of eight clusters, which stand side by side in the lanes of a vector.
+#[derive(Debug, Clone, Copy, PartialEq, Default)]
+#[repr(C, align(64))]
+pub struct Eight(pub [f64; 8]);
+
 /// Clusters of rows with a closed marginal likelihood. The state of a cluster is its *cache*, [`Urn::cache_len`]
 /// numbers of which only the first, the number of rows, means something outside; the caches of many clusters lie one
 /// after another in one slice. Rows are less the origin.
@@ -101,6 +106,24 @@ pub trait Urn: Conjugate + Scores<f64> {
         let both: Vec<f64> = a.iter().zip(b).map(|(a, b)| a + b).collect();
         Ok(self.log_marginal(component(&both))? + both[BASE])
     }
+
+    /// ln p(row | the other rows of its cluster), nats, without a change of the cluster, which has another row; `None`
+    /// where that is not served, or would lose digits.
+    fn log_leave_one_out(&self, _cache: &[f64], _row: Row<'_>) -> Option<f64> {
+        None
+    }
+
+    /// Numbers of one cluster in its lane, the first of which is a log weight of the caller's; 0 where clusters do not
+    /// stand in lanes.
+    fn lane_len(&self) -> usize {
+        0
+    }
+
+    /// Writes a cluster into its lane of a group of eight, all but the log weight.
+    fn write_lane(&self, _cache: &[f64], _lane: usize, _group: &mut [Eight]) {}
+
+    /// For each lane of all groups its log weight and ln p(row | rows of the cluster), nats.
+    fn score_lanes(&self, _groups: &[Eight], _row: Row<'_>, _out: &mut [[f64; 8]]) {}
 
     /// A number that [`Urn::log_predictives`] wants to find in the cache of a cluster; for the default the log
     /// marginal.

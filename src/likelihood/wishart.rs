@@ -6,6 +6,7 @@ use crate::data::{Moments, RowBlock};
 use crate::error::{Error, Result};
 use crate::likelihood::diagonal_gaussian::RIDGE;
 use crate::likelihood::normal_wishart::NormalWishart;
+use crate::likelihood::wishart_urn::Constants;
 use crate::likelihood::{
     AtPoint, Conjugate, Density, Draw, Estimate, Evidence, FromParameters, Likelihood, Metric, PointEstimates,
     RowDraws, RowSource, Scores, Seeding, Urn,
@@ -121,6 +122,8 @@ pub trait NormalWishartModel: FromParameters + std::fmt::Debug + Send + Sync {
     /// Covariance of a row within the cell to which it is rounded (mathematics 10.5), (D, D); empty
     /// where they are not.
     fn rounding(&self) -> &[f64];
+    /// Parts of predictives that are looked up.
+    fn constants(&self) -> &Constants;
     /// The posterior of a component.
     fn posterior(&self, component: Sufficient<'_>) -> Result<NormalWishart>;
     /// Mean and scatter about it, the estimates of the largest likelihood, as if they were a posterior of as many

@@ -2,15 +2,18 @@
 //! a row and cluster (mathematics 8.6).
 
 use std::f64::consts::PI;
+use std::sync::OnceLock;
 
 use crate::error::Result;
 use crate::likelihood::normal_wishart::NormalWishart;
-use crate::likelihood::urn::{COUNT, Urn};
+use crate::likelihood::urn::{COUNT, Eight, Urn};
 use crate::likelihood::wishart::NormalWishartModel;
+use crate::likelihood::wishart_lanes::{Cluster, MOST_COLUMNS, Score, lane_len, write};
 use crate::linalg::{
     downdate_packed, log_determinant_packed, pack_lower, packed_len, squared_length_packed, update_packed,
 };
 use crate::scoring::Row;
+use crate::simd::Instructions;
 use crate::suffstats::Sufficient;
 
 /// Place of ln |Psi_n|.
@@ -23,6 +26,27 @@ const DOWNDATES: usize = 3;
 const MEAN: usize = 4;
 /// Downdates after which a factor is computed again.
 const MOST_DOWNDATES: f64 = 1e4;
+
+/// The smallest ratio of determinants without and with a row from which the predictive without it is computed; below it
+/// the row is removed instead.
+const LEAST_LEFT: f64 = 1e-3;
+/// Clusters of fewer rows than this have their constants looked up.
+const LOOKED_UP: usize = 1 << 14;
+
+/// What a predictive has beside the determinant and the row, by the number of rows: gamma functions, which would cost
+/// more than all else.
+#[derive(Debug, Default)]
+pub struct Constants(OnceLock<Box<[f64]>>);
+
+impl Constants {
+    /// Of a cluster of `n` rows.
+    fn get(&self, prior: &NormalWishart, n: f64) -> f64 {
+        let of =
+            |n: f64| NormalWishart::predictive_constant(prior.dimension(), prior.dof + n, inverse_kappa(prior, n), 0.0);
+        let table = self.0.get_or_init(|| (0..LOOKED_UP).map(|n| of(n as f64)).collect());
+        table.get(n as usize).copied().unwrap_or_else(|| of(n))
+    }
+}
 
 /// Where the parts of a cache begin.
 fn places(d: usize) -> (usize, usize) {
@@ -73,23 +97,25 @@ fn settle<M: NormalWishartModel>(model: &M, cache: &mut [f64]) {
     let d = prior.dimension();
     let (factor, statistics) = places(d);
     cache[LOG_DETERMINANT] = log_determinant_packed(d, &cache[factor..statistics]);
-    let dof = prior.dof + cache[COUNT];
-    cache[CONSTANT] =
-        NormalWishart::predictive_constant(d, dof, inverse_kappa(prior, cache[COUNT]), cache[LOG_DETERMINANT]);
+    cache[CONSTANT] = model.constants().get(prior, cache[COUNT]) - 0.5 * cache[LOG_DETERMINANT];
 }
 
-/// `+-` the row times the root of what it adds to the scale, and the mean moved by it.
-fn away(cache: &mut [f64], row: &[f64], inverse_kappa: f64, sign: f64) -> Vec<f64> {
+/// Writes `+-` the row times the root of what it adds to the scale to `w`, and moves the mean by it.
+fn away(cache: &mut [f64], row: &[f64], inverse_kappa: f64, sign: f64, w: &mut [f64]) {
     // kappa / (kappa +- 1) and 1 / (kappa +- 1).
     let weight = (1.0 + sign * inverse_kappa).recip();
-    let step = sign * inverse_kappa * weight;
+    let (step, root) = (sign * inverse_kappa * weight, weight.sqrt());
     let mean = &mut cache[MEAN..MEAN + row.len()];
-    let moved = mean.iter_mut().zip(row).map(|(m, x)| {
+    for ((w, m), x) in w.iter_mut().zip(mean).zip(row) {
         let delta = x - *m;
         *m += step * delta;
-        weight.sqrt() * delta
-    });
-    moved.collect()
+        *w = root * delta;
+    }
+}
+
+/// Calls `f` with room for a row.
+fn with_room<R>(d: usize, f: impl FnOnce(&mut [f64]) -> R) -> R {
+    if d <= MOST_COLUMNS { f(&mut [0.0; MOST_COLUMNS][..d]) } else { f(&mut vec![0.0; d]) }
 }
 
 /// ln m from the determinant of the posterior scale.
@@ -118,10 +144,12 @@ impl<M: NormalWishartModel> Urn for M {
 
     fn add(&self, cache: &mut [f64], row: Row<'_>) -> Result<()> {
         let row = dense(row);
-        let mut w = away(cache, row, inverse_kappa(self.prior(), cache[COUNT]), 1.0);
-        add_row(self, cache, row, 1.0);
         let (factor, statistics) = places(row.len());
-        update_packed(&mut cache[factor..statistics], &mut w);
+        with_room(row.len(), |w| {
+            away(cache, row, inverse_kappa(self.prior(), cache[COUNT]), 1.0, w);
+            update_packed(&mut cache[factor..statistics], w);
+        });
+        add_row(self, cache, row, 1.0);
         settle(self, cache);
         Ok(())
     }
@@ -131,11 +159,14 @@ impl<M: NormalWishartModel> Urn for M {
             return self.clear(cache);
         }
         let row = dense(row);
-        let mut w = away(cache, row, inverse_kappa(self.prior(), cache[COUNT]), -1.0);
+        let (factor, statistics) = places(row.len());
+        let kept = with_room(row.len(), |w| {
+            away(cache, row, inverse_kappa(self.prior(), cache[COUNT]), -1.0, w);
+            downdate_packed(&mut cache[factor..statistics], w)
+        });
         add_row(self, cache, row, -1.0);
         cache[DOWNDATES] += 1.0;
-        let (factor, statistics) = places(row.len());
-        if cache[DOWNDATES] >= MOST_DOWNDATES || !downdate_packed(&mut cache[factor..statistics], &mut w) {
+        if !kept || cache[DOWNDATES] >= MOST_DOWNDATES {
             return refresh(self, cache);
         }
         settle(self, cache);
@@ -164,6 +195,44 @@ impl<M: NormalWishartModel> Urn for M {
             *out = cache[CONSTANT] - 0.5 * (prior.dof + n + 1.0) * q.ln_1p();
         }
         Ok(())
+    }
+
+    /// With Psi = Psi' + w w^T the ratio of determinants is 1 - |L^-1 w|^2, which gives the determinant without the row
+    /// and the squared length under it (mathematics 8.6).
+    fn log_leave_one_out(&self, cache: &[f64], row: Row<'_>) -> Option<f64> {
+        let (row, prior, n) = (dense(row), self.prior(), cache[COUNT]);
+        let (factor, statistics) = places(row.len());
+        let weight = (1.0 - inverse_kappa(prior, n)).recip();
+        let square = with_room(row.len(), |delta| {
+            delta.iter_mut().zip(row).zip(&cache[MEAN..factor]).for_each(|((delta, x), m)| *delta = x - m);
+            squared_length_packed(&cache[factor..statistics], delta)
+        });
+        let left = 1.0 - weight * square;
+        let half = 0.5 * (prior.dof + n);
+        let constant = self.constants().get(prior, n - 1.0) - 0.5 * cache[LOG_DETERMINANT];
+        (left >= LEAST_LEFT).then(|| constant + (half - 0.5) * left.ln())
+    }
+
+    fn lane_len(&self) -> usize {
+        let d = self.prior().dimension();
+        if (1..=MOST_COLUMNS).contains(&d) { lane_len(d) } else { 0 }
+    }
+
+    fn write_lane(&self, cache: &[f64], lane: usize, group: &mut [Eight]) {
+        let (prior, n) = (self.prior(), cache[COUNT]);
+        let (factor, statistics) = places(prior.dimension());
+        let cluster = Cluster {
+            constant: cache[CONSTANT],
+            half: 0.5 * (prior.dof + n + 1.0),
+            weight: (1.0 + inverse_kappa(prior, n)).recip(),
+            mean: &cache[MEAN..factor],
+            factor: &cache[factor..statistics],
+        };
+        write(&cluster, lane, group);
+    }
+
+    fn score_lanes(&self, groups: &[Eight], row: Row<'_>, out: &mut [[f64; 8]]) {
+        Instructions::widest().run(Score { lanes: groups, row: dense(row), out });
     }
 
     fn log_marginal_likelihood(&self, cache: &[f64]) -> Result<f64> {

@@ -8,6 +8,7 @@ use crate::likelihood::wishart::{
     NormalWishartModel, check_dof, check_scale, check_scale_beside, default_scale, dofs, resolved_resolution, rounding,
     scales, survives_beside,
 };
+use crate::likelihood::wishart_urn::Constants;
 use crate::likelihood::{Frame, FromParameters};
 use crate::linalg::unpack;
 use crate::parameters::{Parameters, Value, table};
@@ -26,6 +27,7 @@ pub struct ZeroMeanGaussian {
     scale: Vec<f64>,
     rounding: Vec<f64>,
     prior: NormalWishart,
+    constants: Constants,
 }
 
 impl FromParameters for ZeroMeanGaussian {
@@ -95,7 +97,7 @@ impl FromParameters for ZeroMeanGaussian {
         }
         let prior = NormalWishart::new(dof, 0.0, vec![0.0; d], scale.to_vec())?;
         let rounding = rounding(parameters, d)?;
-        Ok(Self { origin: vec![0.0; d], scale: scale.to_vec(), rounding, prior })
+        Ok(Self { origin: vec![0.0; d], scale: scale.to_vec(), rounding, prior, constants: Constants::default() })
     }
 }
 
@@ -117,6 +119,10 @@ impl NormalWishartModel for ZeroMeanGaussian {
     }
 
     /// Mathematics 1b: nu = nu_0 + N, B = B_0 + S, that of rounding in it.
+    fn constants(&self) -> &Constants {
+        &self.constants
+    }
+
     fn posterior(&self, component: Sufficient<'_>) -> Result<NormalWishart> {
         let mut scale = unpack(self.origin.len(), component.statistics);
         scale.iter_mut().zip(&self.scale).for_each(|(s, b)| *s += b);

@@ -56,13 +56,17 @@ fn change<const DOWN: bool>(packed: &mut [f64], w: &mut [f64]) -> bool {
 
 /// `ln |A|` from the packed factor of a (D, D) matrix.
 pub fn log_determinant_packed(d: usize, packed: &[f64]) -> f64 {
-    let mut at = 0;
-    let mut total = 0.0;
+    let (mut at, mut total, mut product) = (0, 0.0, 1.0_f64);
     for j in 0..d {
-        total += packed[at].ln();
+        product *= packed[at];
+        // One logarithm for many factors, before their product leaves the range of float64.
+        if !(1e-100..1e100).contains(&product) {
+            total += product.ln();
+            product = 1.0;
+        }
         at += d - j;
     }
-    2.0 * total
+    2.0 * (total + product.ln())
 }
 
 /// `|L^-1 x|^2`; `x` becomes `L^-1 x`.

@@ -23,6 +23,9 @@ const SETTLED: f64 = 1e-3;
 /// Drop parts with less than this many average rows. A part with more may hold the row that is least like all others,
 /// and be worth more than any other part.
 const MIN_ROWS: f64 = 0.5;
+/// Rows on which a split is tried first where there are at least twice as many. Weighted up, few rows make a split look
+/// better than it is, for parts follow them more closely; so what is no gain there is none on all rows.
+const SCREENED: usize = 1024;
 
 /// How parts start.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -40,6 +43,8 @@ pub(super) struct Creation<'a, F: Scalar> {
     pub total: &'a Summary,
     /// Components kept a unit.
     pub sparsity: Sparsity,
+    /// Whether few rows may say that there is no gain.
+    pub screens: bool,
     /// Whether parts that are not worth it are joined at once, because nothing does so later.
     pub join: bool,
     /// Whether parts that are not worth it are returned, to be judged under the base measure that they lead to.
@@ -54,6 +59,23 @@ impl<F: Scalar> Creation<'_, F> {
     /// # Errors
     /// [`crate::Error::Cancelled`]; [`crate::Error::Numerical`].
     pub fn parts(
+        &self,
+        place: usize,
+        bag: &Bag,
+        start: PartsStart,
+        choices: &mut dyn Choices,
+    ) -> Result<Option<Globals>> {
+        if self.screens && bag.keys.len() >= 2 * SCREENED {
+            let few = bag.smallest(SCREENED);
+            if self.from_rows(place, &few, start, choices)?.is_none() {
+                return Ok(None);
+            }
+        }
+        self.from_rows(place, bag, start, choices)
+    }
+
+    /// The same from all rows of a bag.
+    fn from_rows(
         &self,
         place: usize,
         bag: &Bag,

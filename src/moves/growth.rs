@@ -74,7 +74,8 @@ impl<F: Scalar> Planning<'_, '_, F> {
         let (round, total) = (self.round, self.memo.total());
         let ahead = self.looks_ahead() && !join && total.n_components() <= FEW;
         let model = if ahead { &evidence::unsure(&round.model, total)? } else { &round.model };
-        let creation = Creation { model, total, sparsity: round.sparsity, join, ahead, cancel: round.cancel };
+        let screens = !self.is_last_round();
+        let creation = Creation { model, total, sparsity: round.sparsity, screens, join, ahead, cancel: round.cancel };
         let max_rows = round.subsample().max_rows;
         let created = try_map(chosen.len(), |at| {
             let (id, k, start) = chosen[at];

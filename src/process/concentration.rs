@@ -29,12 +29,21 @@ impl Concentration {
     /// # Errors
     /// [`Error::InvalidArgument`] where it is neither.
     pub fn new(parameters: &Parameters) -> Result<Self> {
-        if !matches!(parameters.0.get(NAME), Some(Value::Array { .. })) {
-            return Parameters::required(NAME, parameters.given(&CONCENTRATION)?).map(Self::Fixed);
+        Self::of(parameters, &CONCENTRATION)
+    }
+
+    /// The same of a parameter with another name.
+    ///
+    /// # Errors
+    /// As [`Concentration::new`].
+    pub fn of(parameters: &Parameters, parameter: &Parameter) -> Result<Self> {
+        let name = parameter.name;
+        if !matches!(parameters.0.get(name), Some(Value::Array { .. })) {
+            return Parameters::required(name, parameters.given(parameter)?).map(Self::Fixed);
         }
-        match parameters.vector(NAME)? {
+        match parameters.vector(name)? {
             Some(&[shape, rate]) => Gamma::new(shape, rate).map(Self::Unknown),
-            _ => Err(Error::invalid(NAME, &parameters.0[NAME], "a number, or a shape and a rate")),
+            _ => Err(Error::invalid(name, &parameters.0[name], "a number, or a shape and a rate")),
         }
     }
 

@@ -6,6 +6,7 @@ use crate::error::Result;
 use crate::objective::Objective;
 use crate::parameters::Parameters;
 use crate::process::concentration::CONCENTRATION;
+use crate::process::partitions::foreign_values;
 use crate::process::random_measure::RandomMeasure;
 use crate::process::sticks::{break_sticks, modes};
 use crate::process::{
@@ -152,7 +153,24 @@ impl Partitions for DirichletProcess {
             Concentration::Unknown(prior) => within(prior.mean()),
         };
         let auxiliary = augmented.then(|| Auxiliary { log_u: 0.0, log_mass: concentration.ln() });
-        Ok(ProcessState { concentration, auxiliary })
+        Ok(ProcessState { concentration, discount: 0.0, auxiliary })
+    }
+
+    fn traced(&self, state: &ProcessState) -> Vec<(&'static str, f64)> {
+        match self.concentration {
+            Concentration::Fixed(_) => Vec::new(),
+            Concentration::Unknown(_) => vec![(CONCENTRATION.name, state.concentration)],
+        }
+    }
+
+    fn restored(&self, traced: &[f64]) -> Result<ProcessState> {
+        match (self.concentration, traced) {
+            (Concentration::Fixed(_), []) => self.start(false),
+            (Concentration::Unknown(_), &[concentration]) if Range::POSITIVE.has(concentration) => {
+                Ok(ProcessState { concentration, discount: 0.0, auxiliary: None })
+            }
+            _ => Err(foreign_values()),
+        }
     }
 
     fn log_join(&self, size: usize, state: &ProcessState) -> f64 {

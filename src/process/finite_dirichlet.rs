@@ -144,7 +144,7 @@ impl Partitions for FiniteDirichlet {
                 "a DirichletProcess, or a sampler of single rows",
             ));
         }
-        Ok(ProcessState { concentration: self.concentration, auxiliary: None })
+        Ok(ProcessState { concentration: self.concentration, discount: 0.0, auxiliary: None })
     }
 
     fn log_join(&self, size: usize, _: &ProcessState) -> f64 {

@@ -3,10 +3,12 @@
 //!
 //! A process is one file and one line of the registry.
 
+mod beta;
 mod concentration;
 mod dirichlet_process;
 mod finite_dirichlet;
 mod gamma;
+mod generalized_gamma;
 mod partitions;
 mod pitman_yor;
 mod point;
@@ -24,10 +26,12 @@ use crate::objective::Objective;
 use crate::parameters::Parameters;
 use crate::registry::Entry;
 
+pub use beta::{BetaPrior, Discount};
 pub use concentration::Concentration;
 pub use dirichlet_process::DirichletProcess;
 pub use finite_dirichlet::FiniteDirichlet;
 pub use gamma::Gamma;
+pub use generalized_gamma::NormalizedGeneralizedGamma;
 pub use partitions::{Auxiliary, Occupancy, Partitions, ProcessState};
 pub use pitman_yor::PitmanYor;
 pub use weights::{Allocation, Weights};
@@ -67,7 +71,7 @@ macro_rules! registry {
     };
 }
 
-registry!(DirichletProcess, FiniteDirichlet, PitmanYor);
+registry!(DirichletProcess, FiniteDirichlet, NormalizedGeneralizedGamma, PitmanYor);
 
 /// The error for an objective that a prior does not serve.
 fn refused(objective: Objective, with: &str, reason: &str, allowed: &str) -> Error {
@@ -85,7 +89,11 @@ mod tests {
 
     /// All processes, with each of their words in turn.
     fn all() -> Vec<(Entry, Chosen, Arc<dyn Process>)> {
-        let required = Parameters::from_pairs([("n_components", Value::Number(3.0)), ("discount", Value::Number(0.3))]);
+        let required = Parameters::from_pairs([
+            ("n_components", Value::Number(3.0)),
+            ("discount", Value::Number(0.3)),
+            ("mass", Value::Number(1.0)),
+        ]);
         let mut built = Vec::new();
         for entry in ENTRIES {
             for chosen in [None].into_iter().chain(entry.words().into_iter().map(Some)) {

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::process::Process;
 use crate::rng::Draws;
 
@@ -25,8 +25,10 @@ impl Occupancy {
 /// What a chain remembers of a process beside the partition. A state without auxiliary values has them integrated out.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct ProcessState {
-    /// The concentration, given or learned.
+    /// The concentration, or the mass of a random measure, given or learned.
     pub concentration: f64,
+    /// The discount, given or learned; 0 where there is none.
+    pub discount: f64,
     /// Values given which the probability of a partition is a product over its blocks.
     pub auxiliary: Option<Auxiliary>,
 }
@@ -60,6 +62,21 @@ pub trait Partitions: Process {
     /// # Errors
     /// [`crate::Error::NotSupported`] where the process has no auxiliary values.
     fn start(&self, augmented: bool) -> Result<ProcessState>;
+    /// Whether chains need auxiliary values, because weights without them cost too much.
+    fn augments(&self) -> bool {
+        false
+    }
+    /// The values that a chain reports beside the partition: learned parameters and auxiliary values, by name.
+    fn traced(&self, _state: &ProcessState) -> Vec<(&'static str, f64)> {
+        Vec::new()
+    }
+    /// The state with the values that [`Partitions::traced`] reported.
+    ///
+    /// # Errors
+    /// [`crate::Error::Format`] where they are not such values.
+    fn restored(&self, traced: &[f64]) -> Result<ProcessState> {
+        if traced.is_empty() { self.start(false) } else { Err(foreign_values()) }
+    }
     /// Log weight of joining a block of `size` other units, with [`Partitions::log_open`] up to one common constant.
     fn log_join(&self, size: usize, state: &ProcessState) -> f64;
     /// Log weight of opening a block beside `others`; minus infinity where there can be no more.
@@ -76,6 +93,11 @@ pub trait Partitions: Process {
     }
     /// Redraws auxiliary values and learned parameters given the partition, which leaves their joint law unchanged.
     fn update(&self, sizes: &[usize], state: &mut ProcessState, draws: &mut dyn Draws);
+}
+
+/// The error for reported values that no chain of a process reports.
+pub(super) fn foreign_values() -> Error {
+    Error::Format { message: "hyper-parameters that the process does not have".to_owned() }
 }
 
 #[cfg(test)]

@@ -150,7 +150,7 @@ impl Partitions for PitmanYor {
             ));
         }
         let auxiliary = augmented.then(|| Auxiliary { log_u: 0.0, log_mass: self.concentration.ln() });
-        Ok(ProcessState { concentration: self.concentration, auxiliary })
+        Ok(ProcessState { concentration: self.concentration, discount: self.discount, auxiliary })
     }
 
     fn log_join(&self, size: usize, _: &ProcessState) -> f64 {

@@ -47,6 +47,56 @@ impl RandomMeasure {
         if self.discount < LEAST_DISCOUNT { log } else { (self.discount * log).exp_m1() / self.discount }
     }
 
+    /// ln V_(N, K): u integrated out by the trapezoid rule in v = ln u. The integrand is analytic and falls
+    /// exponentially, so that the rule converges faster than any power of its step.
+    pub fn log_integrated(self, all: Occupancy) -> f64 {
+        let (units, blocks) = (all.units as f64, all.blocks as f64);
+        if self.discount < LEAST_DISCOUNT {
+            return blocks * self.log_mass - ln_gamma_difference(self.log_mass.exp(), units);
+        }
+        let (mass, power) = (self.log_mass.exp(), units - blocks * self.discount);
+        let log_density = |v: f64| units * v - mass * self.exponent(v) - power * softplus(v);
+        let (mode, width) = self.mode(units, power);
+        let most = log_density(mode);
+        // Where the integrand is 60 nats below its largest value, at either side.
+        let end = |side: f64| {
+            let mut reach = width;
+            while log_density(mode + side * reach) > most - 60.0 {
+                reach *= 1.5;
+            }
+            reach
+        };
+        // The integrand has singularities at a distance of pi, where u = -1.
+        let step = (width / 3.0).min(0.25);
+        let (below, above) = ((end(-1.0) / step).ceil() as i64, (end(1.0) / step).ceil() as i64);
+        let sum: f64 = (-below..=above).map(|at| (log_density(mode + at as f64 * step) - most).exp()).sum();
+        most + (sum * step).ln() + blocks * self.log_mass - ln_gamma(units)
+    }
+
+    /// Where the concave log density of v = ln u is largest, and the width of its peak.
+    fn mode(self, units: f64, power: f64) -> (f64, f64) {
+        let (mass, sigma) = (self.log_mass.exp(), self.discount);
+        // e^v / (1 + e^v), and a e^v (1 + e^v)^(sigma - 1).
+        let logistic = |v: f64| (v - softplus(v)).exp();
+        let tilt = |v: f64| mass * (v + (sigma - 1.0) * softplus(v)).exp();
+        let slope = |v: f64| units - tilt(v) - power * logistic(v);
+        let (mut low, mut high) = (-1.0, 1.0);
+        while slope(low) < 0.0 {
+            low *= 2.0;
+        }
+        while slope(high) > 0.0 {
+            high *= 2.0;
+        }
+        while high - low > 1e-6 * (1.0 + low.abs()) {
+            let middle = 0.5 * (low + high);
+            if slope(middle) > 0.0 { low = middle } else { high = middle }
+        }
+        let mode = 0.5 * (low + high);
+        let own = logistic(mode);
+        let curvature = tilt(mode) * (1.0 + (sigma - 1.0) * own) + power * own * (1.0 - own);
+        (mode, curvature.max(1e-12).sqrt().recip())
+    }
+
     /// Redraws log u given a partition: exactly at discount 0, else by a slice from `current`. Without units u is 0.
     pub fn draw(self, all: Occupancy, current: f64, draws: &mut dyn Draws) -> f64 {
         let units = all.units as f64;

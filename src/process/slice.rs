@@ -26,10 +26,46 @@ pub(super) fn slice(log_density: impl Fn(f64) -> f64, current: f64, width: f64, 
     }
 }
 
+/// The same for a density on an interval, of any shape: the interval is the first one, and shrinks onto a point of the
+/// slice.
+pub(super) fn slice_between(
+    log_density: impl Fn(f64) -> f64,
+    current: f64,
+    (mut low, mut high): (f64, f64),
+    draws: &mut dyn Draws,
+) -> f64 {
+    let level = log_density(current) + draws.uniform().ln();
+    debug_assert!(level.is_finite(), "a slice starts where the density is positive");
+    loop {
+        let proposed = low + (high - low) * draws.uniform();
+        if log_density(proposed) >= level || proposed == current {
+            return proposed;
+        }
+        if proposed < current { low = proposed } else { high = proposed }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::rng::{Purpose, stream};
+
+    /// From an exact draw of a density with two modes, x^2 on (-1, 1), of mean 0 and variance 3/5. A check of 20 000
+    /// draws fails once in 1.7 million streams.
+    #[test]
+    fn a_draw_of_two_modes_is_exact() {
+        let mut generator = stream(4, Purpose::Draws, 1);
+        let drawn: Vec<f64> = (0..20_000)
+            .map(|_| {
+                let start = (2.0 * generator.uniform() - 1.0).cbrt();
+                slice_between(|x: f64| 2.0 * x.abs().ln(), start, (-1.0, 1.0), &mut generator)
+            })
+            .collect();
+        let (mean, square) = (drawn.iter().sum::<f64>() / 2e4, drawn.iter().map(|x| x * x).sum::<f64>() / 2e4);
+        assert!(mean.abs() < 5.0 * (0.6_f64 / 2e4).sqrt(), "{mean}");
+        // E x^4 = 3/7.
+        assert!((square - 0.6).abs() < 5.0 * ((3.0 / 7.0 - 0.36_f64) / 2e4).sqrt(), "{square}");
+    }
 
     /// A draw from an exact one is exact: 20 000 of the logarithm of an exponential variable, whose mean is -0.5772
     /// (Euler) and whose variance is pi^2 / 6. Each check fails once in 1.7 million streams.

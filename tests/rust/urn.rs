@@ -4,7 +4,7 @@ use proptest::prelude::*;
 use rand::RngExt;
 use rand_distr::StandardNormal;
 use stickbreak::data::{DenseRows, Domain, RowBlock, TableRows, moments};
-use stickbreak::likelihood::{self, ENTRIES, Frame, Likelihood, Urn, demands};
+use stickbreak::likelihood::{self, ENTRIES, Eight, Frame, Likelihood, Urn, demands};
 use stickbreak::parallel::Cancel;
 use stickbreak::parameters::{Parameters, Value, table, vector};
 use stickbreak::scoring::Row;
@@ -163,6 +163,42 @@ proptest! {
                 case.urn().remove(&mut cache, case.row(row)).expect("definite");
             }
             prop_assert_eq!(cache, case.empty());
+        }
+    }
+
+    #[test]
+    fn leaving_one_out_is_removing_it(n in 3_usize..14, d in 1_usize..6, seed in any::<u64>()) {
+        for case in Case::all(n, d, seed) {
+            let cache = case.cluster(0..n);
+            for row in 0..n {
+                let Some(found) = case.urn().log_leave_one_out(&cache, case.row(row)) else { continue };
+                let others = case.cluster((0..n).filter(|&other| other != row));
+                case.near(found, case.log_predictives(&others, case.row(row))[0]);
+            }
+        }
+    }
+
+    #[test]
+    fn clusters_in_lanes_have_the_same_predictives(n in 2_usize..30, d in 1_usize..12, seed in any::<u64>()) {
+        for case in Case::all(n, d, seed) {
+            let len = case.urn().lane_len();
+            if len == 0 {
+                continue;
+            }
+            // Clusters of growing size, in lanes of as many groups as they need.
+            let caches: Vec<Vec<f64>> = (0..n).map(|size| case.cluster(0..size)).collect();
+            let mut groups = vec![Eight::default(); n.div_ceil(8) * len];
+            for (slot, cache) in caches.iter().enumerate() {
+                let group = &mut groups[slot / 8 * len..][..len];
+                group[0].0[slot % 8] = 0.25;
+                case.urn().write_lane(cache, slot % 8, group);
+            }
+            let mut out = vec![[f64::NAN; 8]; n.div_ceil(8)];
+            case.urn().score_lanes(&groups, case.row(n - 1), &mut out);
+            let plain = case.log_predictives(&caches.concat(), case.row(n - 1));
+            for (found, expected) in out.as_flattened().iter().zip(plain) {
+                case.near(*found, expected + 0.25);
+            }
         }
     }
 

@@ -14,7 +14,7 @@ import stickbreak as sb
 from stickbreak import _core
 
 REGISTRY = _core.registry()
-FAMILIES = ("likelihoods", "processes", "moves", "priors")
+FAMILIES = ("likelihoods", "processes", "moves", "samplers", "priors")
 ENTRIES = [(name, entry) for family in FAMILIES for name, entry in REGISTRY[family].items()]
 PARAMETERS = [(name, field, rule) for name, entry in ENTRIES for field, rule in entry["parameters"].items()]
 
@@ -22,6 +22,7 @@ PARAMETERS = [(name, field, rule) for name, entry in ENTRIES for field, rule in 
 TYPES: dict[str, Any] = {
     "number": {float},
     "number or gamma": {float, sb.Gamma},
+    "number or beta": {float, sb.Beta},
     "number or vector": {ArrayLike},
     "number or matrix": {ArrayLike},
     "vector": {ArrayLike},
@@ -30,7 +31,16 @@ TYPES: dict[str, Any] = {
     "flag": {bool},
 }
 # Values of the parameters that must be given.
-REQUIRED = {"n_components": 3, "discount": 0.3, "covariance": np.eye(2), "shape": 1.0, "rate": 1.0}
+REQUIRED = {
+    "n_components": 3,
+    "discount": 0.3,
+    "covariance": np.eye(2),
+    "shape": 1.0,
+    "rate": 1.0,
+    "mass": 1.0,
+    "a": 1.5,
+    "b": 2.0,
+}
 
 
 def made(name: str, entry: dict[str, Any], **given: Any) -> Any:

@@ -12,10 +12,12 @@ mod instructions;
 mod panics;
 mod registry;
 mod run;
+mod sampling;
 mod settings;
 mod specification;
 mod state;
 mod summary;
+mod sweeps;
 mod watcher;
 
 use pyo3::prelude::*;
@@ -29,6 +31,12 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(specification::check_process, module)?)?;
     module.add_function(wrap_pyfunction!(specification::check_move, module)?)?;
     module.add_function(wrap_pyfunction!(fit::fit, module)?)?;
+    module.add_function(wrap_pyfunction!(sampling::check_sampler, module)?)?;
+    module.add_function(wrap_pyfunction!(sampling::estimated, module)?)?;
+    module.add_function(wrap_pyfunction!(sampling::sample, module)?)?;
+    module.add_function(wrap_pyfunction!(sampling::ess, module)?)?;
+    module.add_function(wrap_pyfunction!(sampling::rhat, module)?)?;
+    module.add_class::<sampling::SampledModel>()?;
     module.add_function(wrap_pyfunction!(instructions::instruction_sets, module)?)?;
     module.add_function(wrap_pyfunction!(instructions::force_instructions, module)?)?;
     module.add_class::<state::FitState>()

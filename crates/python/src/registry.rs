@@ -4,16 +4,17 @@ use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList};
 use stickbreak::data::Domain;
 use stickbreak::registry::{DefaultValue, Entry, Parameter, ParameterKind};
-use stickbreak::{likelihood, moves, process};
+use stickbreak::{likelihood, mcmc, moves, process};
 
-/// The entries of all likelihoods, processes, moves and priors, by name.
+/// The entries of all likelihoods, processes, moves, samplers and priors, by name.
 #[pyfunction]
 pub fn registry(py: Python<'_>) -> PyResult<Bound<'_, PyDict>> {
     let all = PyDict::new(py);
     all.set_item("likelihoods", entries(py, likelihood::ENTRIES)?)?;
     all.set_item("processes", entries(py, process::ENTRIES)?)?;
     all.set_item("moves", entries(py, moves::ENTRIES)?)?;
-    all.set_item("priors", entries(py, &[process::Gamma::ENTRY])?)?;
+    all.set_item("samplers", entries(py, mcmc::ENTRIES)?)?;
+    all.set_item("priors", entries(py, &[process::BetaPrior::ENTRY, process::Gamma::ENTRY])?)?;
     Ok(all)
 }
 

@@ -72,7 +72,7 @@ impl Watcher for Reports<'_> {
     }
 
     fn observer(&self, run: usize) -> Box<dyn Observer + '_> {
-        let checkpoints = self.every.map(|every| Checkpoints { every, last: None, writing: None });
+        let checkpoints = self.every.map(Checkpoints::new);
         Box::new(Reporter { run, events: self.events, last: None, checkpoints })
     }
 }
@@ -87,15 +87,21 @@ struct Reporter<'a> {
 }
 
 /// When checkpoints are due: at the start, at the end, and a time after the last one was written.
-struct Checkpoints {
+pub struct Checkpoints {
     every: Duration,
     last: Option<Instant>,
     /// Answers once the last one has been written; none is made before that.
-    writing: Option<Receiver<bool>>,
+    pub writing: Option<Receiver<bool>>,
 }
 
 impl Checkpoints {
-    fn are_due(&mut self, last: bool) -> bool {
+    /// Due at once, and then at most this often.
+    pub fn new(every: Duration) -> Self {
+        Self { every, last: None, writing: None }
+    }
+
+    /// Whether one is due; `last`: whether it is the last one.
+    pub fn are_due(&mut self, last: bool) -> bool {
         if self.writing.as_ref().is_some_and(|writing| writing.try_recv() != Err(TryRecvError::Empty)) {
             self.writing = None;
             self.last = Some(Instant::now());

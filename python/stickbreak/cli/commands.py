@@ -7,6 +7,7 @@ from stickbreak.cli.demo import demo
 from stickbreak.cli.fit import fit
 from stickbreak.cli.generate import generate
 from stickbreak.cli.info import info
+from stickbreak.cli.mcmc import mcmc
 from stickbreak.cli.predict import predict
 from stickbreak.cli.program import Program
 from stickbreak.cli.score import score
@@ -32,5 +33,5 @@ def program() -> None:
     """
 
 
-for command in (fit, predict, score, generate, info, demo):
+for command in (fit, mcmc, predict, score, generate, info, demo):
     program.add_command(command)

@@ -273,7 +273,7 @@ def fit(
             rows,
             algorithm,
             n_components=None if own_number else n_components,
-            init=_start(init),
+            init=starting_point(init),
             n_init=n_init,
             seed=seed,
             threads=threads,
@@ -309,7 +309,8 @@ def _moves(schedule: type[Algorithm], model: sb.Mixture, given: dict[str, Any]) 
     return usual_moves(model) if judged else ()
 
 
-def _start(init: str) -> Any:
+def starting_point(init: str) -> Any:
+    """Return the word, the fit or the labels that `--init` names."""
     suffix = Path(init).suffix.lower()
     if suffix == ".safetensors":
         return sb.load(init)

@@ -2,10 +2,9 @@
 
 import click
 
-from stickbreak.cli.options import json_option, model_argument
+from stickbreak.cli.options import json_option, load_fit, model_argument
 from stickbreak.cli.output import check_table_place, give_table
 from stickbreak.cli.program import Command
-from stickbreak.result.loading import load
 
 
 @click.command(cls=Command, short_help="Draw new rows from a model.")
@@ -25,6 +24,6 @@ def generate(model: str, n: int, seed: int, out: str | None, as_json: bool) -> N
         stickbreak generate model.safetensors -n 1000 --seed 7 --out new.csv
     """
     check_table_place("out", out, inputs=(model,))
-    rows = load(model).sample(n, seed=seed)
+    rows = load_fit(model).sample(n, seed=seed)
     names = [f"x{column}" for column in range(1, rows.shape[1] + 1)]
     give_table(out, names, rows, key="rows", as_json=as_json)

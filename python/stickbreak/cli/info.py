@@ -2,11 +2,10 @@
 
 import click
 
-from stickbreak.cli.options import json_option, model_argument
+from stickbreak.cli.options import json_option, load_fit, model_argument
 from stickbreak.cli.output import print_facts, print_json
 from stickbreak.cli.program import Command
 from stickbreak.cli.summary import described, facts
-from stickbreak.result.loading import load
 
 
 @click.command(cls=Command, short_help="Say what a model file holds.")
@@ -21,7 +20,7 @@ def info(model: str, as_json: bool) -> None:
     Example:
         stickbreak info model.safetensors
     """
-    fit = load(model)
+    fit = load_fit(model)
     if as_json:
         print_json(described(fit))
     else:

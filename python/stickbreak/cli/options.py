@@ -10,8 +10,10 @@ from typing import Any
 import click
 
 from stickbreak import checks
-from stickbreak.errors import ConversionWarning
+from stickbreak.errors import ConversionWarning, ModelFileError
 from stickbreak.io import datafiles
+from stickbreak.result.fit import Fit
+from stickbreak.result.loading import load
 
 Decorator = Callable[[Callable[..., Any]], Callable[..., Any]]
 
@@ -25,6 +27,14 @@ json_option = click.option("--json", "as_json", is_flag=True, help="Print one JS
 threads_option = click.option(
     "--threads", type=int, metavar="N", help="Number of threads. It never changes the result. [default: one a core]"
 )
+
+
+def load_fit(path: str) -> Fit:
+    """Read a fit from a model file; raise ModelFileError for a trace."""
+    found = load(path)
+    if not isinstance(found, Fit):
+        raise ModelFileError(f"{path}: a trace of `stickbreak mcmc`, not the model file of a fit")
+    return found
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -2,10 +2,17 @@
 
 import click
 
-from stickbreak.cli.options import Reading, data_argument, json_option, model_argument, reading_options, threads_option
+from stickbreak.cli.options import (
+    Reading,
+    data_argument,
+    json_option,
+    load_fit,
+    model_argument,
+    reading_options,
+    threads_option,
+)
 from stickbreak.cli.output import check_table_place, give_table
 from stickbreak.cli.program import Command, rows_of
-from stickbreak.result.loading import load
 
 
 @click.command(cls=Command, short_help="Say which component each row belongs to.")
@@ -41,7 +48,7 @@ def predict(
         stickbreak predict model.safetensors rows.csv --out labels.csv
     """
     check_table_place("out", out, inputs=(model, data))
-    fit = load(model)
+    fit = load_fit(model)
     rows = Reading(columns=columns, key=key, delimiter=delimiter, header=header).read(data).rows
     with rows_of(data):
         if proba:

@@ -6,6 +6,7 @@ from stickbreak.cli.options import (
     Reading,
     data_argument,
     json_option,
+    load_fit,
     model_argument,
     read_weighted,
     reading_options,
@@ -15,7 +16,6 @@ from stickbreak.cli.options import (
 from stickbreak.cli.output import check_table_place, print_facts, print_json, write_table
 from stickbreak.cli.program import Command, rows_of
 from stickbreak.io.arrays import rows_without_values, sample_weights, with_density, without_empty_rows
-from stickbreak.result.loading import load
 
 
 @click.command(cls=Command, short_help="Say how well a model foretells rows.")
@@ -56,7 +56,7 @@ def score(
         stickbreak score model.safetensors new.csv --rows scores.csv
     """
     check_table_place("rows", rows, inputs=(model, data, weights))
-    fit = load(model)
+    fit = load_fit(model)
     reading = Reading(columns=columns, weight_column=weight_column, key=key, delimiter=delimiter, header=header)
     table, sample_weight = read_weighted(data, weights, reading)
     with rows_of(data, weights, weight_column=weight_column):

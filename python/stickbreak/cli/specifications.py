@@ -167,7 +167,7 @@ def _type(owned: list[tuple[type[Specification], "Field[Any]"]]) -> Any:
     return next(type_ for known, type_ in _TYPES if kinds <= known)
 
 
-_NUMBER = {"number", "number or gamma"}
+_NUMBER = {"number", "number or gamma", "number or beta"}
 _TYPES: tuple[tuple[set[str], Any], ...] = (
     ({"flag"}, click.BOOL),
     ({"word"}, click.STRING),

@@ -62,6 +62,7 @@ class Kind:
 
 
 MODEL = Kind("model file", "stickbreak-model", 2, 1, ModelFileError)
+TRACE = Kind("trace", "stickbreak-trace", 1, 1, ModelFileError)
 CHECKPOINT = Kind("checkpoint", "stickbreak-checkpoint", 4, 4, CheckpointError)
 
 
@@ -146,6 +147,15 @@ def lock(path: str | os.PathLike[str], kind: Kind) -> Lock:
         raise kind.error(
             f"{path}: another fit that is running writes to this {kind.noun}; give another path"
         ) from error
+
+
+def is_trace(path: str | os.PathLike[str]) -> bool:
+    """Return whether a file calls itself a trace; False for what cannot be read."""
+    try:
+        with safe_open(as_path(path), framework="numpy") as file:
+            return (file.metadata() or {}).get("format") == TRACE.format
+    except (OSError, SafetensorError, ValueError):
+        return False
 
 
 def read(path: str | os.PathLike[str], kind: Kind = MODEL) -> tuple[Header, Arrays]:

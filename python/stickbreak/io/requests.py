@@ -33,6 +33,21 @@ class Settings(TypedDict):
     threads: int | None
 
 
+class ChainPlan(TypedDict):
+    """How chains run."""
+
+    sampler: Specification
+    draws: int
+    warmup: int
+    thin: int
+    chains: int
+    seed: int
+    max_seconds: float | None
+    threads: int | None
+    checkpoint_every: float | None
+    checkpoint: bytes | None
+
+
 class Observer(Protocol):
     """Who watches a fit."""
 

@@ -1,13 +1,14 @@
-"""Priors on the weights of the components.
+"""Priors on the weights of the components, and on partitions of the rows.
 
 To add a process, add one class here: its fields are the names that the core knows. A process with a fixed number of
 components calls it `n_components`.
 """
 
 from dataclasses import KW_ONLY, dataclass
-from typing import ClassVar, Literal
+from typing import ClassVar, Literal, Self
 
 from stickbreak import _core
+from stickbreak.model.beta import Beta
 from stickbreak.model.gamma import Gamma
 from stickbreak.model.specification import Specification
 
@@ -150,3 +151,61 @@ class PitmanYor(Process):
     _: KW_ONLY
     concentration: float | Gamma = 1.0
     truncation: Literal["nested", "tail"] = "nested"
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class NormalizedGeneralizedGamma(Process):
+    r"""Normalized generalized gamma process, whose cluster sizes follow a power law [1]_.
+
+    The weights are the jumps of a completely random measure with the Lévy intensity
+
+    .. math:: \rho(s) = \frac{a}{\Gamma(1 - \sigma)} s^{-1 - \sigma} e^{-s}
+
+    over their sum. It runs under `sample` only, with an auxiliary variable that is integrated out of `Trace.log_joint`.
+
+    Parameters
+    ----------
+    mass : float or Gamma
+        :math:`a > 0`, 1e-100 to 1e100. A `Gamma` prior makes it unknown. The parametrisation with
+        :math:`\alpha = a / \sigma` is ``mass=alpha * discount``.
+    discount : float or Beta
+        :math:`0 \le \sigma < 1`; 0 is the Dirichlet process of concentration a. A `Beta` prior makes it unknown; it is
+        then between 1e-6 and 1 - 1e-6, and independent of the mass a priori.
+
+    Raises
+    ------
+    InvalidType, InvalidArgument
+        A parameter has a type or a value that is not allowed.
+
+    References
+    ----------
+    .. [1] James, L. F., Lijoi, A. and Prünster, I. (2009). Posterior analysis for normalized random measures with
+           independent increments. Scandinavian Journal of Statistics 36(1).
+
+    Examples
+    --------
+    >>> import stickbreak as sb
+    >>> sb.NormalizedGeneralizedGamma(0.7, discount=sb.Beta(1.5, 1.5))
+    NormalizedGeneralizedGamma(mass=0.7, discount=Beta(a=1.5, b=1.5))
+    >>> sb.NormalizedGeneralizedGamma.inverse_gaussian(0.7)
+    NormalizedGeneralizedGamma(mass=0.7, discount=0.5)
+    """
+
+    mass: float | Gamma
+    discount: float | Beta
+
+    @classmethod
+    def inverse_gaussian(cls, mass: float | Gamma) -> Self:
+        """Return the normalized inverse Gaussian process: the one with the discount 1/2.
+
+        Parameters
+        ----------
+        mass : float or Gamma
+            As above.
+
+        Returns
+        -------
+        NormalizedGeneralizedGamma
+            The process.
+        """
+        return cls(mass, 0.5)

@@ -11,9 +11,12 @@ from numpy.typing import NDArray
 from stickbreak import _core, checks
 from stickbreak.errors import NotSupported
 from stickbreak.io.arrays import numeric
+from stickbreak.model.beta import Beta
 from stickbreak.model.gamma import Gamma
 
 _LARGEST_ARRAY_SHOWN = 9
+# The prior that a number may have in its place, by the kind of the parameter.
+_PRIORS: dict[str, type[Gamma] | type[Beta]] = {"number or gamma": Gamma, "number or beta": Beta}
 
 
 # What the core says of likelihoods, processes, moves and priors, by family and name.
@@ -104,6 +107,8 @@ def _to_core(value: Any) -> Any:
     # A prior of a number travels as the array of its two parameters, a flag as 0 or 1.
     if isinstance(value, Gamma):
         return np.array([value.shape, value.rate])
+    if isinstance(value, Beta):
+        return np.array([value.a, value.b])
     return float(value) if isinstance(value, bool) else value
 
 
@@ -112,16 +117,19 @@ def _from_core(value: Any, rule: dict[str, Any]) -> Any:
         return bool(value)
     if rule["kind"] == "integer":
         return int(value)
-    if rule["kind"] == "number or gamma" and isinstance(value, np.ndarray) and value.shape == (2,):
-        return Gamma(*value.tolist())
+    prior = _PRIORS.get(rule["kind"])
+    if prior is not None and isinstance(value, np.ndarray) and value.shape == (2,):
+        return prior(*value.tolist())
     return value
 
 
 def _converted(
     argument: str, value: object, rule: dict[str, Any]
-) -> str | int | float | Gamma | NDArray[np.float64] | None:
+) -> str | int | float | Gamma | Beta | NDArray[np.float64] | None:
     kind, follows_data = rule["kind"], not rule["required"] and rule["default"] is None
-    if (value is None and follows_data) or (isinstance(value, Gamma) and kind == "number or gamma"):
+    if value is None and follows_data:
+        return None
+    if isinstance(value, Gamma | Beta) and isinstance(value, _PRIORS.get(kind, ())):
         return value
     if kind == "word":
         return checks.word(argument, value, rule["words"])
@@ -139,8 +147,8 @@ def _number_or_array(argument: str, value: object, kind: str, follows_data: bool
     allowed = "a number" if kind == "number" else "an array of numbers"
     if follows_data:
         allowed += ", or None"
-    if kind == "number or gamma":
-        allowed = "a number, or a Gamma prior"
+    if kind in _PRIORS:
+        allowed = f"a number, or a {_PRIORS[kind].__name__} prior"
     if isinstance(value, bool | np.bool_ | np.timedelta64):
         raise checks.invalid_type(argument, checks.describe(value), allowed)
     if isinstance(value, numbers.Real):
@@ -148,7 +156,7 @@ def _number_or_array(argument: str, value: object, kind: str, follows_data: bool
     array = np.array(numeric(value, argument, allowed), dtype=np.float64, order="C")
     if array.ndim == 0:
         return float(array)
-    if kind == "number or gamma":
+    if kind in _PRIORS:
         raise checks.invalid_argument(argument, f"an array of shape {array.shape}", allowed)
     array.flags.writeable = False
     return array

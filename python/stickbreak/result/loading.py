@@ -1,14 +1,16 @@
-"""`load`: a fit from a model file."""
+"""`load`: a fit or a trace from its file."""
 
 import os
+from typing import Any
 
 from stickbreak.errors import InternalError, ModelFileError, StickbreakError
 from stickbreak.io import files
 from stickbreak.result.fit import Fit
+from stickbreak.result.trace import Trace
 
 
-def load(path: str | os.PathLike[str]) -> Fit:
-    """Read a fit from a model file that `Fit.save` wrote.
+def load(path: str | os.PathLike[str]) -> Any:
+    """Read a fit from a model file that `Fit.save` wrote, or a trace that `Trace.save` wrote.
 
     Parameters
     ----------
@@ -17,15 +19,15 @@ def load(path: str | os.PathLike[str]) -> Fit:
 
     Returns
     -------
-    Fit
-        The fit; everything that it computes equals what the saved one computes.
+    Fit or Trace
+        The fit or the trace; everything that it computes equals what the saved one computes.
 
     Raises
     ------
     InvalidType
         `path` is not a path.
     ModelFileError
-        The file is missing, is no model file, is damaged, or needs a newer stickbreak.
+        The file is missing, is no such file, is damaged, or needs a newer stickbreak.
 
     Examples
     --------
@@ -36,10 +38,12 @@ def load(path: str | os.PathLike[str]) -> Fit:
     ...     print(error)
     no-such-file.safetensors: there is no such file
     """
-    parts = files.read(path)
+    is_trace = files.is_trace(path)
+    parts = files.read(path, files.TRACE if is_trace else files.MODEL)
     try:
-        return Fit._from_parts(*parts)
+        return Trace._from_parts(*parts) if is_trace else Fit._from_parts(*parts)
     except InternalError:
         raise
     except (StickbreakError, KeyError, TypeError, ValueError, OverflowError) as error:
-        raise ModelFileError(f"{os.fspath(path)}: the model in the file is damaged: {files.said(error)}") from error
+        what = "trace" if is_trace else "model"
+        raise ModelFileError(f"{os.fspath(path)}: the {what} in the file is damaged: {files.said(error)}") from error

@@ -25,7 +25,7 @@ _PREFIX = "best."
 
 @dataclass(frozen=True)
 class Checkpoint:
-    """Where `fit` keeps its state, so that a fit that is killed can go on.
+    """Where `fit` and `sample` keep their state, so that a run that is killed can go on.
 
     If the file exists, the fit goes on from it, and ends with the same bits as one that was never stopped; so the same
     call, made again after a crash, finishes the work, and made again after the end returns the result. The data, their

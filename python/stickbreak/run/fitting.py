@@ -20,7 +20,7 @@ from stickbreak.run.checkpoints import Checkpoint, CheckpointFile
 from stickbreak.run.converging import warn_of_passes
 from stickbreak.run.initialisation import start
 from stickbreak.run.moves import usual_moves
-from stickbreak.run.observing import Callback, Observer
+from stickbreak.run.observing import Observer
 from stickbreak.run.progress import progress_bar
 
 
@@ -219,12 +219,12 @@ def run_fit(
     """Do what `fit` does without its warnings at the end; return the algorithm as well."""
     checks.instance("model", model, Mixture, "a Mixture")
     marginalizes = checks.word("missing", missing, ("error", "marginalize")) == "marginalize"
-    callbacks = _callbacks(callbacks)
+    callbacks = checked_callbacks(callbacks)
     if progress is not None:
         progress = checks.flag("progress", progress)
     seeds = _seeds(seed, checks.integer("n_init", n_init, minimum=1, maximum=10_000))
     threads = checks.threads(threads)
-    file = _checkpoint_file(checkpoint, seeds)
+    file = checkpoint_file(checkpoint, seeds)
     with file or nullcontext():
         stream = streams.stream(data, type(model.likelihood))
         chosen = _algorithm(algorithm, model, in_blocks=stream is not None)
@@ -273,14 +273,16 @@ def _algorithm(algorithm: object, model: Mixture, *, in_blocks: bool) -> Algorit
     return chosen
 
 
-def _checkpoint_file(checkpoint: object, seeds: list[int]) -> CheckpointFile | None:
+def checkpoint_file(checkpoint: object, seeds: list[int]) -> CheckpointFile | None:
+    """Return the file of the argument `checkpoint`, if there is one."""
     if checkpoint is None:
         return None
     checked = checks.instance("checkpoint", checkpoint, Checkpoint, "a Checkpoint(path), or None")
     return CheckpointFile(checked, seeds[0], len(seeds))
 
 
-def _callbacks(callbacks: object) -> list[Callback]:
+def checked_callbacks(callbacks: object) -> list[Any]:
+    """Return the argument `callbacks` as a list of functions."""
     allowed = "a sequence of functions"
     if callable(callbacks):
         raise checks.invalid_type("callbacks", checks.describe(callbacks), allowed, "for one function write [function]")

@@ -1,4 +1,4 @@
-"""The progress bar of a fit."""
+"""Progress bars of fits and of chains."""
 
 import sys
 from collections.abc import Callable
@@ -8,10 +8,64 @@ from tqdm import tqdm
 
 _SECONDS_BEFORE_IT_SHOWS = 2.0
 _LAYOUT = "{desc}: {percentage:3.0f}%|{bar}| pass {n:.1f} of at most {total} [{elapsed}{postfix}]"
+_LAYOUT_OF_SWEEPS = "{desc}: {percentage:3.0f}%|{bar}| sweep {n} of {total} [{elapsed}<{remaining}{postfix}]"
 
 
-class ProgressBar:
-    """A bar on stderr that follows the events of the core, over all restarts of a fit.
+class Bar:
+    """A bar on stderr, which a terminal that goes away does not disturb.
+
+    Parameters
+    ----------
+    name : str
+        What it says before the percentage.
+    total : int
+        Where it ends.
+    layout : str
+        How tqdm writes it.
+    delay : float
+        Seconds before the bar shows.
+    """
+
+    def __init__(self, name: str, total: int, layout: str, delay: float) -> None:
+        self._total = total
+        self._bar: tqdm[Any] | None = tqdm(
+            desc=name,
+            total=total,
+            bar_format=layout,
+            delay=delay,
+            miniters=0,
+            leave=False,
+            dynamic_ncols=True,
+            file=sys.stderr,
+        )
+
+    def close(self) -> None:
+        """Take the bar off the terminal."""
+        if self._bar is not None:
+            bar, self._bar = self._bar, None
+            self._guarded(bar.close)
+
+    def _say(self, text: str) -> None:
+        if self._bar is not None:
+            self._bar.set_postfix_str(text, refresh=False)
+
+    def _move_to(self, position: float) -> None:
+        bar = self._bar
+        if bar is not None:
+            # Set, not added: rounding must not carry the position beyond the total. `update` respects the delay.
+            bar.n = min(position, self._total)
+            self._guarded(lambda: bar.update(0))
+
+    def _guarded(self, draw: Callable[[], object]) -> None:
+        # A terminal that has gone away must not end hours of work.
+        try:
+            draw()
+        except OSError:
+            self._bar = None
+
+
+class ProgressBar(Bar):
+    """A bar that follows the events of a fit, over all restarts.
 
     Parameters
     ----------
@@ -24,22 +78,13 @@ class ProgressBar:
     """
 
     def __init__(self, max_passes: int, n_init: int, delay: float) -> None:
+        super().__init__("fit", max_passes * n_init, _LAYOUT, delay)
         self._max_passes = max_passes
         self._n_init = n_init
         self._passes_before = 0
         # Of each run of the round: complete passes, and those with the part of the next one.
         self._passes_done: dict[int, int] = {}
         self._passes_begun: dict[int, float] = {}
-        self._bar: tqdm[Any] | None = tqdm(
-            desc="fit",
-            total=max_passes * n_init,
-            bar_format=_LAYOUT,
-            delay=delay,
-            miniters=0,
-            leave=False,
-            dynamic_ncols=True,
-            file=sys.stderr,
-        )
 
     def start_round(self, index: int, n_runs: int) -> None:
         """Move to `n_runs` runs side by side, after `index` others."""
@@ -61,31 +106,35 @@ class ProgressBar:
         elif event["kind"] == "pass":
             self._passes_done[run] = done + 1
             self._passes_begun[run] = done + 1
-            if self._bar is not None:
-                text = f"elbo {event['elbo']:.8g}, {event['n_components']} components"
-                self._bar.set_postfix_str(text, refresh=False)
+            self._say(f"elbo {event['elbo']:.8g}, {event['n_components']} components")
             self._show()
 
-    def close(self) -> None:
-        """Take the bar off the terminal."""
-        if self._bar is not None:
-            bar, self._bar = self._bar, None
-            self._guarded(bar.close)
-
     def _show(self) -> None:
-        bar = self._bar
-        if bar is not None:
-            # Set, not added: rounding must not carry the position beyond the total. `update` respects the delay.
-            passes = self._passes_before + sum(self._passes_begun.values())
-            bar.n = min(passes, self._max_passes * self._n_init)
-            self._guarded(lambda: bar.update(0))
+        self._move_to(self._passes_before + sum(self._passes_begun.values()))
 
-    def _guarded(self, draw: Callable[[], object]) -> None:
-        # A terminal that has gone away must not end hours of work.
-        try:
-            draw()
-        except OSError:
-            self._bar = None
+
+class SweepBar(Bar):
+    """A bar that follows the events of chains, over all of them.
+
+    Parameters
+    ----------
+    chains : int
+        The number of chains.
+    n_sweeps : int
+        Sweeps of each chain, warm-up included.
+    delay : float
+        Seconds before the bar shows.
+    """
+
+    def __init__(self, chains: int, n_sweeps: int, delay: float) -> None:
+        super().__init__("sample", chains * n_sweeps, _LAYOUT_OF_SWEEPS, delay)
+        self._done: dict[int, int] = {}
+
+    def observe(self, event: dict[str, Any]) -> None:
+        """Move on by an event of the core."""
+        self._done[event["chain"]] = event["index"] + 1
+        self._say(f"log joint {event['log_joint']:.8g}, {event['n_clusters']} clusters")
+        self._move_to(sum(self._done.values()))
 
 
 def progress_bar(progress: bool | None, max_passes: int, n_init: int) -> ProgressBar | None:
@@ -95,3 +144,12 @@ def progress_bar(progress: bool | None, max_passes: int, n_init: int) -> Progres
     if progress is None:
         return ProgressBar(max_passes, n_init, _SECONDS_BEFORE_IT_SHOWS) if sys.stderr.isatty() else None
     return ProgressBar(max_passes, n_init, 0.0)
+
+
+def sweep_bar(progress: bool | None, chains: int, n_sweeps: int) -> SweepBar | None:
+    """Return the bar of chains that `progress` asks for, as `progress_bar` does."""
+    if progress is False or sys.stderr is None:
+        return None
+    if progress is None:
+        return SweepBar(chains, n_sweeps, _SECONDS_BEFORE_IT_SHOWS) if sys.stderr.isatty() else None
+    return SweepBar(chains, n_sweeps, 0.0)

@@ -70,6 +70,7 @@ PARAMETERS: Mapping[str, Draw] = {
     "Poisson.rate": lambda rng, setting: rng.uniform(0.1, 2.0),
     "concentration": lambda rng, setting: rng.uniform(0.2, 5.0),
     "discount": lambda rng, setting: rng.uniform(0.0, 0.9),
+    "mass": lambda rng, setting: rng.uniform(0.2, 5.0),
 }
 # Parameters that go together, by the name of the class: one of these stands for itself in the place of `PARAMETERS`.
 VARIANTS: Mapping[str, Sequence[Mapping[str, Any]]] = {

@@ -81,7 +81,7 @@ def processes(
     n_components : int, optional
         The number of components of a process that has one of its own. Default: any from 1 to 5.
     kinds : sequence of types, optional
-        The classes to draw from. Default: all that exist.
+        The classes to draw from. Default: all that run under `fit`.
 
     Returns
     -------
@@ -308,9 +308,11 @@ def _algorithms(draw: st.DrawFn, n: int, n_components: int, passes: st.SearchStr
 
 
 def kinds_of(argument: str, kinds: Sequence[type[Any]] | None, base: type[Any]) -> list[type[Any]]:
-    """Return the classes to draw from; by default all that exist."""
+    """Return the classes to draw from; by default all that exist and run under `fit`."""
     if kinds is None:
-        return list(base.__subclasses__())
+        return [
+            kind for kind in base.__subclasses__() if kind._family != "processes" or "weights" in kind._entry["faces"]
+        ]
     for kind in kinds:
         if not issubclass(kind, base):
             raise checks.invalid_type(argument, checks.describe(kind), f"a sequence of classes of {base.__name__}")

@@ -15,6 +15,9 @@ use crate::special::{digamma, log_sum_exp};
 
 const N: usize = 7;
 
+/// A function of the state.
+type OfState = fn(&ProcessState) -> f64;
+
 /// A name and a function of log u and the log mass.
 type Statistic<'a> = (&'a str, &'a dyn Fn(f64, f64) -> f64);
 
@@ -41,6 +44,10 @@ fn finite(n_components: u32, concentration: f64) -> Arc<dyn Partitions> {
     law("FiniteDirichlet", Parameters::from_pairs(pairs))
 }
 
+fn generalized_gamma(mass: Value, discount: Value) -> Arc<dyn Partitions> {
+    law("NormalizedGeneralizedGamma", Parameters::from_pairs([("mass", mass), ("discount", discount)]))
+}
+
 fn all() -> Vec<(&'static str, Arc<dyn Partitions>)> {
     vec![
         ("DP 0.3", dirichlet(0.3)),
@@ -49,6 +56,10 @@ fn all() -> Vec<(&'static str, Arc<dyn Partitions>)> {
         ("PY 0.3, 1", pitman_yor(0.3, 1.0)),
         ("PY 0.7, -0.4", pitman_yor(0.7, -0.4)),
         ("PY 0.5, 0", pitman_yor(0.5, 0.0)),
+        ("NGG 0.7, 0.5", generalized_gamma(Value::Number(0.7), Value::Number(0.5))),
+        ("NGG 5, 0.1", generalized_gamma(Value::Number(5.0), Value::Number(0.1))),
+        ("NGG 0.01, 0.9", generalized_gamma(Value::Number(0.01), Value::Number(0.9))),
+        ("NGG 2, 0", generalized_gamma(Value::Number(2.0), Value::Number(0.0))),
         ("one component", finite(1, 2.0)),
         ("three components", finite(3, 1.5)),
         ("twelve components", finite(12, 0.4)),
@@ -184,7 +195,7 @@ fn integral(range: (f64, f64), nodes: u32, log_density: impl Fn(f64) -> f64) -> 
 }
 
 fn augmented(concentration: f64, log_u: f64, log_mass: f64) -> ProcessState {
-    ProcessState { concentration, auxiliary: Some(Auxiliary { log_u, log_mass }) }
+    ProcessState { concentration, discount: 0.0, auxiliary: Some(Auxiliary { log_u, log_mass }) }
 }
 
 #[test]
@@ -207,6 +218,82 @@ fn auxiliary_values_integrate_out() {
         };
         let found = integral((-16.0, 6.0), 220, over_mass);
         assert!((found - own).abs() < 1e-9 * own, "{sizes:?}: {found} {own}");
+    }
+}
+
+/// V_(N, K) against a fine rule over a fixed range; without a discount it is the Dirichlet process.
+#[test]
+fn u_integrates_out_of_generalized_gamma_processes() {
+    for (mass, discount) in [(0.7, 0.5), (5.0, 0.1), (0.01, 0.9), (30.0, 1e-3), (1e-3, 0.02)] {
+        let law = generalized_gamma(Value::Number(mass), Value::Number(discount));
+        for sizes in [vec![1], vec![5], vec![3, 1, 4], vec![1; 6], vec![400, 300, 2]] {
+            let own = law.log_probability(&sizes, &law.start(false).expect("always"));
+            let over_u = |log_u: f64| {
+                let auxiliary = Some(Auxiliary { log_u, log_mass: f64::ln(mass) });
+                let state = ProcessState { concentration: mass, discount, auxiliary };
+                law.log_probability(&sizes, &state) + log_u - own
+            };
+            let found = integral((-120.0, 1200.0), 40_000, over_u);
+            assert!((found - 1.0).abs() < 1e-10, "{mass} {discount} {sizes:?}: {found}");
+        }
+    }
+    let (limit, exact) = (generalized_gamma(Value::Number(1.7), Value::Number(1e-9)), dirichlet(1.7));
+    for sizes in [vec![5], vec![3, 1, 4]] {
+        let log = |law: &dyn Partitions| law.log_probability(&sizes, &law.start(false).expect("always"));
+        assert!((log(limit.as_ref()) - log(exact.as_ref())).abs() < 1e-7);
+    }
+}
+
+/// From exact draws of (u, mass, discount) given a partition, on a grid, an update makes exact draws again.
+#[test]
+fn an_update_leaves_the_law_of_all_learned_parameters_unchanged() {
+    for (index, sizes) in [vec![1, 1, 1], vec![6, 2, 1]].into_iter().enumerate() {
+        let law = generalized_gamma(vector(vec![2.0, 1.5]), vector(vec![1.5, 2.5]));
+        let grid = |cells: u32, low: f64, high: f64| {
+            (0..cells).map(move |i| low + (high - low) * (f64::from(i) + 0.5) / f64::from(cells)).collect::<Vec<_>>()
+        };
+        let mut states = Vec::new();
+        for log_u in grid(60, -6.0, 9.0) {
+            for log_mass in grid(40, -5.0, 3.0) {
+                for discount in grid(40, 0.0, 1.0) {
+                    let auxiliary = Some(Auxiliary { log_u, log_mass });
+                    states.push(ProcessState { concentration: log_mass.exp(), discount, auxiliary });
+                }
+            }
+        }
+        // Gamma(2, 1.5) in the log of the mass, Beta(1.5, 2.5), and du = u d(log u).
+        let log_weight = |state: &ProcessState| {
+            let (mass, x) = (state.concentration, state.discount);
+            let log_u = state.auxiliary.expect("on the grid").log_u;
+            2.0 * mass.ln() - 1.5 * mass
+                + 0.5 * x.ln()
+                + 1.5 * (1.0 - x).ln()
+                + log_u
+                + law.log_probability(&sizes, state)
+        };
+        let logs: Vec<f64> = states.iter().map(log_weight).collect();
+        let total = log_sum_exp(&logs);
+        let weights: Vec<f64> = logs.iter().map(|log| (log - total).exp()).collect();
+        let sums = cumulative(weights.iter().copied());
+        let mut generator = stream(31, Purpose::Draws, index as u64);
+        let drawn: Vec<ProcessState> = (0..20_000)
+            .map(|_| {
+                let mut state = states[pick(&sums, &mut generator)];
+                law.update(&sizes, &mut state, &mut generator);
+                state
+            })
+            .collect();
+        let statistics: [(&str, OfState); 4] = [
+            ("log u", |state| state.auxiliary.map_or(0.0, |own| own.log_u)),
+            ("log mass", |state| state.concentration.ln()),
+            ("discount", |state| state.discount),
+            ("discount and mass", |state| state.discount * state.concentration.ln()),
+        ];
+        for (what, statistic) in statistics {
+            let expected: f64 = states.iter().zip(&weights).map(|(state, weight)| weight * statistic(state)).sum();
+            let values: Vec<f64> = drawn.iter().map(statistic).collect();
+            check_mean(&format!("{what} {sizes:?}"), &values, expected);
+        }
     }
 }
 
@@ -260,7 +347,7 @@ fn an_update_leaves_the_law_of_the_concentration_unchanged() {
     {
         let law = learned(shape, rate);
         let log_density = |log: f64| {
-            let state = ProcessState { concentration: log.exp(), auxiliary: None };
+            let state = ProcessState { concentration: log.exp(), discount: 0.0, auxiliary: None };
             shape * log - rate * log.exp() + law.log_probability(&sizes, &state)
         };
         let nodes: Vec<f64> = (0..=3000).map(|i| -25.0 + 0.01 * f64::from(i)).collect();
@@ -274,7 +361,7 @@ fn an_update_leaves_the_law_of_the_concentration_unchanged() {
         let drawn: Vec<f64> = (0..20_000)
             .map(|_| {
                 let start = nodes[pick(&sums, &mut generator)].exp();
-                let mut state = ProcessState { concentration: start, auxiliary: None };
+                let mut state = ProcessState { concentration: start, discount: 0.0, auxiliary: None };
                 law.update(&sizes, &mut state, &mut generator);
                 assert_eq!(state.auxiliary, None);
                 state.concentration.ln()

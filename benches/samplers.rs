@@ -1,0 +1,82 @@
+//! Sweeps of collapsed Gibbs and split-merge chains, on one thread, and a plain scalar Gibbs loop beside them.
+
+use std::hint::black_box;
+
+use criterion::{BenchmarkId, Criterion, criterion_group, criterion_main};
+use stickbreak::data::DenseRows;
+use stickbreak::mcmc::{ChainState, CollapsedGibbs, Grounds, Sampler, SplitMerge, Target, Turn};
+use stickbreak::model::{Named, Objective, Specification};
+use stickbreak::parallel::Cancel;
+use stickbreak::parameters::{Parameters, Value, table, vector};
+use stickbreak::rng::{Purpose, stream};
+use stickbreak_benches::plain_gibbs::PlainGibbs;
+use stickbreak_benches::{Sizes, generate};
+
+const PRECISION: f64 = 0.1;
+
+fn dof(d: usize) -> f64 {
+    d as f64 + 6.0
+}
+
+/// The target of these rows: base measure of mean 0 and scale I, concentration 1.
+fn target(rows: &[f64], d: usize) -> Target {
+    let identity = (0..d * d).map(|at| f64::from(u8::from(at % (d + 1) == 0))).collect();
+    let parameters = Parameters::from_pairs([
+        ("mean", vector(vec![0.0; d])),
+        ("mean_precision", Value::Number(PRECISION)),
+        ("dof", Value::Number(dof(d))),
+        ("scale", table(d, identity)),
+    ]);
+    let specification = Specification {
+        likelihood: Named { name: "Gaussian".into(), parameters },
+        process: Named { name: "DirichletProcess".into(), parameters: Parameters::default() },
+        objective: Objective::Variational,
+        missing: false,
+        estimated: None,
+    };
+    let rows = DenseRows::new(rows, d);
+    let grounds = Grounds::new(&specification, &rows, &Cancel::default()).expect("valid");
+    grounds.target(&rows).expect("closed")
+}
+
+/// Sweeps from the generating labels on.
+fn sweeps(criterion: &mut Criterion) {
+    for (n, d, k) in [(1300, 2, 13), (10_000, 6, 119)] {
+        let data = generate::<f64>(Sizes { n, d, k, width: 1, threads: 1 });
+        let target = target(&data.rows, d);
+        let mut group = criterion.benchmark_group("samplers");
+        group.sample_size(10);
+        let samplers: [(&str, Box<dyn Sampler>); 3] = [
+            ("gibbs", Box::new(CollapsedGibbs::default())),
+            ("restricted", Box::new(split_merge("restricted"))),
+            ("sequential", Box::new(split_merge("sequential"))),
+        ];
+        for (name, sampler) in samplers {
+            let mut state = ChainState::new(&target, &data.labels).expect("allowed");
+            let mut generator = stream(1, Purpose::Sweeps, 0);
+            let id = BenchmarkId::new(name, format!("n={n}/D={d}/K={k}"));
+            group.bench_function(id, |bencher| {
+                bencher.iter(|| {
+                    let mut turn = Turn { target: &target, draws: &mut generator, cancel: &Cancel::default() };
+                    black_box(sampler.step(&mut state, &mut turn).expect("definite"));
+                });
+            });
+        }
+        let mut plain = PlainGibbs::new(&data.rows, d, &data.labels, PRECISION, dof(d), 1.0);
+        let mut generator = stream(1, Purpose::Sweeps, 0);
+        group.bench_function(BenchmarkId::new("plain", format!("n={n}/D={d}/K={k}")), |bencher| {
+            bencher.iter(|| {
+                plain.sweep(&mut generator);
+                black_box(plain.n_clusters());
+            });
+        });
+        group.finish();
+    }
+}
+
+fn split_merge(proposal: &str) -> SplitMerge {
+    SplitMerge::new(&Parameters::from_pairs([("proposal", Value::Text(proposal.into()))])).expect("valid")
+}
+
+criterion_group!(benches, sweeps);
+criterion_main!(benches);

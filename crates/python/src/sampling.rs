@@ -1,0 +1,301 @@
+//! The entry points that sample, and what draws say of new rows.
+
+use std::sync::Mutex;
+use std::time::{Duration, Instant};
+
+use numpy::{PyArray1, PyReadonlyArray1, PyReadonlyArray2, PyReadonlyArray3, PyReadwriteArray3};
+use pyo3::prelude::*;
+use pyo3::pybacked::PyBackedBytes;
+use pyo3::types::PyDict;
+use stickbreak::data::Rows;
+use stickbreak::likelihood;
+use stickbreak::mcmc::checkpoint::{identity, read as resume};
+use stickbreak::mcmc::{
+    ChainDraws, ChainPlan, Grounds, Predictive, Sampling, Start, Target, build, effective_sample_size, log_predictive,
+    predict, split_r_hat,
+};
+use stickbreak::model::Objective;
+use stickbreak::parallel::Cancel;
+use stickbreak::simd::Scalar;
+use stickbreak::{Error, Result};
+
+use crate::arrays::{AnyRows, vector, with_rows};
+use crate::errors::to_python;
+use crate::fields::format_error;
+use crate::panics::caught;
+use crate::run::{run, run_quietly};
+use crate::specification::{GivenPair, read, specification, write};
+use crate::sweeps::{ChainReports, SweepEvent};
+use crate::watcher::Checkpoints;
+
+/// Checks the parameters of a sampler.
+#[pyfunction]
+#[allow(clippy::needless_pass_by_value)]
+pub fn check_sampler(name: &str, parameters: Bound<'_, PyDict>) -> PyResult<()> {
+    let parameters = read(&parameters)?;
+    caught(|| build(name, &parameters).map(|_| ()).map_err(|error| to_python(&error)))
+}
+
+/// Names of the parameters of a likelihood that a fit estimates.
+#[pyfunction]
+#[allow(clippy::needless_pass_by_value)]
+pub fn estimated(name: &str, parameters: Bound<'_, PyDict>) -> PyResult<Vec<String>> {
+    let parameters = read(&parameters)?;
+    caught(|| Ok(likelihood::estimated(name, &parameters)))
+}
+
+/// The bulk effective sample size of draws, (chains, draws).
+#[pyfunction]
+#[allow(clippy::needless_pass_by_value)]
+pub fn ess(draws: PyReadonlyArray2<'_, f64>) -> PyResult<f64> {
+    let (values, chains) = (draws.as_array().iter().copied().collect::<Vec<_>>(), draws.as_array().nrows());
+    caught(|| Ok(effective_sample_size(&values, chains)))
+}
+
+/// R-hat of draws, (chains, draws).
+#[pyfunction]
+#[allow(clippy::needless_pass_by_value)]
+pub fn rhat(draws: PyReadonlyArray2<'_, f64>) -> PyResult<f64> {
+    let (values, chains) = (draws.as_array().iter().copied().collect::<Vec<_>>(), draws.as_array().nrows());
+    caught(|| Ok(split_r_hat(&values, chains)))
+}
+
+/// How chains run.
+#[derive(FromPyObject)]
+#[pyo3(from_item_all)]
+pub struct GivenPlan<'py> {
+    sampler: GivenPair<'py>,
+    draws: usize,
+    warmup: usize,
+    thin: usize,
+    chains: usize,
+    seed: u64,
+    max_seconds: Option<f64>,
+    threads: Option<usize>,
+    /// Seconds between two checkpoints, where there are any, and the bytes to go on from.
+    checkpoint_every: Option<f64>,
+    checkpoint: Option<PyBackedBytes>,
+}
+
+/// A start as Python may write it.
+#[derive(FromPyObject)]
+pub enum GivenLabels<'py> {
+    /// "single" or "singletons".
+    Name(String),
+    /// One label a row.
+    Labels(PyReadonlyArray1<'py, i64>),
+}
+
+impl GivenLabels<'_> {
+    fn read(&self, n: usize) -> Result<Vec<u32>> {
+        match self {
+            Self::Name(name) if name == "single" => Start::Single.labels(n),
+            Self::Name(name) if name == "singletons" => Start::Singletons.labels(n),
+            Self::Name(name) => {
+                Err(Error::invalid("init", format!("{name:?}"), "\"single\", \"singletons\", labels or a Fit"))
+            }
+            Self::Labels(labels) => {
+                let labels: Vec<i64> = labels.as_array().iter().copied().collect();
+                let label = |&label: &i64| {
+                    u32::try_from(label).map_err(|_| Error::invalid("init", label, "labels from 0 to 4294967295"))
+                };
+                Start::Labels(&labels.iter().map(label).collect::<Result<Vec<_>>>()?).labels(n)
+            }
+        }
+    }
+}
+
+/// Samples partitions into `partitions`, (chains, draws, n); see `stickbreak.sample`. Returns what the chains say of
+/// them, and the model.
+#[pyfunction]
+#[pyo3(signature = (rows, *, likelihood, process, plan, init, partitions, listens, observe))]
+#[allow(clippy::needless_pass_by_value, clippy::too_many_arguments)]
+pub fn sample<'py>(
+    py: Python<'py>,
+    rows: AnyRows<'_>,
+    likelihood: GivenPair<'_>,
+    process: GivenPair<'_>,
+    plan: GivenPlan<'_>,
+    init: GivenLabels<'_>,
+    mut partitions: PyReadwriteArray3<'_, i32>,
+    listens: bool,
+    observe: Py<PyAny>,
+) -> PyResult<(Bound<'py, PyDict>, SampledModel)> {
+    let specification = specification(&likelihood, &process, Objective::Variational.name(), false)?;
+    let sampler = build(&plan.sampler.0, &read(&plan.sampler.1)?).map_err(|error| to_python(&error))?;
+    let time = |seconds: f64| Duration::try_from_secs_f64(seconds).unwrap_or(Duration::MAX);
+    let (limit, every) = (plan.max_seconds.map(time), plan.checkpoint_every.map(time));
+    let GivenPlan { draws, warmup, thin, chains, seed, threads, checkpoint, .. } = plan;
+    let own = ChainPlan { draws, warmup, thin, chains, seed, limit };
+    let started = Instant::now();
+    let room = partitions.as_slice_mut()?;
+    let show = |py: Python<'_>, event: SweepEvent| observe.call1(py, (event.into_dict(py)?,))?.is_truthy(py);
+    let (outcome, model) = with_rows!(&rows, |view| {
+        let labels = init.read(view.n_rows()).map_err(|error| to_python(&error))?;
+        run(py, threads, show, |cancel, events| {
+            let grounds = Grounds::new(&specification, &view, cancel)?;
+            let target = grounds.target(&view)?;
+            let (sampler, labels) = (sampler.as_ref(), labels.as_slice());
+            let sampling = Sampling { target: &target, sampler, labels, plan: own, started };
+            let identity = identity(&sampling, &grounds);
+            let resumed = checkpoint.as_deref().map(|bytes| resume(&identity, bytes, &sampling)).transpose()?;
+            let checkpoints = every.map(|every| (identity, Mutex::new(Checkpoints::new(every))));
+            let reports = ChainReports { events, listens, checkpoints };
+            let outcome = sampling.run(room, resumed, &reports, cancel)?;
+            Ok((outcome, SampledModel { grounds }))
+        })
+    })?;
+    Ok((to_dict(py, outcome, &model)?, model))
+}
+
+/// The numbers of all chains, cut to the draws that each of them has.
+fn to_dict<'py>(py: Python<'py>, chains: Vec<ChainDraws>, model: &SampledModel) -> PyResult<Bound<'py, PyDict>> {
+    let dict = PyDict::new(py);
+    let draws = chains.iter().map(|chain| chain.log_joint.len()).min().unwrap_or(0);
+    let names = model.names()?;
+    let traced = chains.iter().flat_map(|chain| chain.traced[..draws * names.len()].to_vec()).collect();
+    dict.set_item("draws", draws)?;
+    dict.set_item("names", names)?;
+    dict.set_item("traced", vector(py, traced))?;
+    let log_joint = chains.iter().flat_map(|chain| chain.log_joint[..draws].to_vec()).collect();
+    dict.set_item("log_joint", vector(py, log_joint))?;
+    let n_clusters = chains.iter().flat_map(|chain| chain.n_clusters[..draws].to_vec());
+    dict.set_item("n_clusters", vector(py, n_clusters.map(i64::from).collect()))?;
+    dict.set_item("seconds", vector(py, chains.iter().map(|chain| chain.seconds).collect()))?;
+    let proposals = PyDict::new(py);
+    for (name, proposed, accepted) in chains.into_iter().flat_map(|chain| chain.proposals) {
+        let before: (u64, u64) = proposals.get_item(&name)?.map_or(Ok((0, 0)), |pair| pair.extract())?;
+        proposals.set_item(name, (before.0 + proposed, before.1 + accepted))?;
+    }
+    dict.set_item("proposals", proposals)?;
+    Ok(dict)
+}
+
+/// The model of a trace, with all parameters filled in.
+#[pyclass(frozen, module = "stickbreak._core")]
+pub struct SampledModel {
+    grounds: Grounds,
+}
+
+impl SampledModel {
+    fn target(&self, rows: &AnyRows<'_>) -> PyResult<Target> {
+        with_rows!(rows, |view| self.grounds.target(&view).map_err(|error| to_python(&error)))
+    }
+
+    /// Runs `work` with the target of the data and the table of new rows, in which rows off the support are marked.
+    fn with_new<T: Send>(
+        &self,
+        py: Python<'_>,
+        (rows, new, threads): (&AnyRows<'_>, &AnyRows<'_>, Option<usize>),
+        work: impl Fn(&Target, &stickbreak::mcmc::RowTable, &Cancel) -> Result<T> + Send + Sync,
+    ) -> PyResult<(T, Vec<usize>)> {
+        let target = self.target(rows)?;
+        with_rows!(new, |view| run_quietly(py, threads, |cancel| self.scored(&target, &view, cancel, &work)))
+    }
+
+    fn scored<F: Scalar, T>(
+        &self,
+        target: &Target,
+        new: &dyn Rows<F>,
+        cancel: &Cancel,
+        work: &(impl Fn(&Target, &stickbreak::mcmc::RowTable, &Cancel) -> Result<T> + Sync),
+    ) -> Result<(T, Vec<usize>)> {
+        let off = self.grounds.check_new(new, cancel)?;
+        Ok((work(target, &self.grounds.table(target, new), cancel)?, off))
+    }
+}
+
+/// Labels and reported values of draws.
+fn draws_of<'a>(labels: &'a [i32], traced: &'a [f64], n: usize) -> Result<Vec<Predictive<'a>>> {
+    let n_draws = labels.len() / n.max(1);
+    let n_traced = traced.len() / n_draws.max(1);
+    if n == 0 || n_draws == 0 || labels.len() != n * n_draws || traced.len() != n_traced * n_draws {
+        return Err(Error::Format { message: "draws that do not fit the rows".to_owned() });
+    }
+    let draw = |at: usize| Predictive { labels: &labels[at * n..][..n], traced: &traced[at * n_traced..][..n_traced] };
+    Ok((0..n_draws).map(draw).collect())
+}
+
+#[pymethods]
+#[allow(clippy::needless_pass_by_value)]
+impl SampledModel {
+    /// The model of these parameters for the rows that it was sampled for, as a file has them.
+    #[staticmethod]
+    fn from_parts(
+        py: Python<'_>,
+        likelihood: GivenPair<'_>,
+        process: GivenPair<'_>,
+        rows: AnyRows<'_>,
+    ) -> PyResult<Self> {
+        let specification = specification(&likelihood, &process, Objective::Variational.name(), false)?;
+        let grounds =
+            with_rows!(&rows, |view| run_quietly(py, Some(1), |cancel| Grounds::new(&specification, &view, cancel)))?;
+        Ok(Self { grounds })
+    }
+
+    #[getter]
+    fn likelihood<'py>(&self, py: Python<'py>) -> PyResult<GivenPair<'py>> {
+        let parameters = caught(|| self.grounds.parameters().map_err(|error| to_python(&error)))?;
+        Ok((self.grounds.specification.likelihood.name.clone(), write(py, &parameters)?))
+    }
+
+    #[getter]
+    fn process<'py>(&self, py: Python<'py>) -> PyResult<GivenPair<'py>> {
+        let named = &self.grounds.specification.process;
+        Ok((named.name.clone(), write(py, &named.parameters)?))
+    }
+
+    /// Names of the values that the process reports.
+    #[getter]
+    fn names(&self) -> PyResult<Vec<&'static str>> {
+        let names = || {
+            let law = self.grounds.specification.partitions()?;
+            let state = law.start(law.augments())?;
+            Ok(law.traced(&state).into_iter().map(|(name, _)| name).collect())
+        };
+        caught(|| names().map_err(|error: Error| to_python(&error)))
+    }
+
+    /// A fingerprint of the rows.
+    #[getter]
+    fn fingerprint(&self) -> u64 {
+        self.grounds.fingerprint
+    }
+
+    /// Log of the posterior predictive density of each new row, and the rows off the support.
+    fn log_predictive<'py>(
+        &self,
+        py: Python<'py>,
+        rows: AnyRows<'_>,
+        labels: PyReadonlyArray3<'_, i32>,
+        traced: PyReadonlyArray1<'_, f64>,
+        new: AnyRows<'_>,
+        threads: Option<usize>,
+    ) -> PyResult<(Bound<'py, PyArray1<f64>>, Vec<usize>)> {
+        let (labels, traced) = (labels.as_slice()?, traced.as_slice()?);
+        let (values, off) = self.with_new(py, (&rows, &new, threads), |target, new, cancel| {
+            log_predictive(target, &draws_of(labels, traced, target.n_rows())?, new, cancel)
+        })?;
+        Ok((vector(py, values), off))
+    }
+
+    /// The cluster of one draw that each new row most probably joins, and the rows off the support.
+    fn predict<'py>(
+        &self,
+        py: Python<'py>,
+        rows: AnyRows<'_>,
+        labels: PyReadonlyArray1<'_, i32>,
+        traced: PyReadonlyArray1<'_, f64>,
+        new: AnyRows<'_>,
+        threads: Option<usize>,
+    ) -> PyResult<(Bound<'py, PyArray1<i64>>, Vec<usize>)> {
+        let (labels, traced) = (labels.as_slice()?, traced.as_slice()?);
+        if labels.is_empty() {
+            return Err(format_error("a draw of no rows".into()));
+        }
+        let (values, off) = self.with_new(py, (&rows, &new, threads), |target, new, cancel| {
+            predict(target, Predictive { labels, traced }, new, cancel)
+        })?;
+        Ok((vector(py, values), off))
+    }
+}

@@ -1,0 +1,167 @@
+"""`stickbreak mcmc`."""
+
+from dataclasses import fields
+from typing import Any
+
+import click
+
+import stickbreak as sb
+from stickbreak.cli.fit import starting_point
+from stickbreak.cli.options import Reading, data_argument, json_option, reading_options, threads_option
+from stickbreak.cli.output import check_place, print_facts, print_json
+from stickbreak.cli.program import Command, ExitCode, rows_of
+from stickbreak.cli.specifications import Kind, check_used, default, made, parameter_options
+from stickbreak.model.likelihoods import Likelihood
+from stickbreak.model.processes import Process
+from stickbreak.run.samplers import Sampler, SplitMerge
+
+_LIKELIHOODS, _PROCESSES, _SAMPLERS = Kind(Likelihood), Kind(Process), Kind(Sampler)
+_OF_SAMPLERS = ("proposal", "scans", "subset")
+
+
+@click.command(cls=Command, short_help="Draw partitions of the rows of a data file from their exact posterior.")
+@data_argument
+@click.option("-o", "--out", required=True, metavar="FILE", help="Where the trace goes, such as trace.safetensors.")
+@click.option(
+    "--likelihood",
+    type=_LIKELIHOODS,
+    default="gaussian",
+    metavar="NAME",
+    help=f"What the rows of one cluster look like: {_LIKELIHOODS.names()}. [default: gaussian]",
+)
+@click.option(
+    "--process",
+    type=_PROCESSES,
+    default="dirichlet-process",
+    metavar="NAME",
+    help=f"The prior on partitions: {_PROCESSES.names()}. [default: dp]",
+)
+@click.option("--n-components", type=int, metavar="N", help="finite-dirichlet: the number of components.")
+@parameter_options(Likelihood, Process, besides=("n_components",))
+@click.option(
+    "--sampler",
+    type=_SAMPLERS,
+    default="collapsed-gibbs",
+    metavar="NAME",
+    help=f"How chains move: {_SAMPLERS.names()}. [default: cg]",
+)
+@click.option(
+    "--proposal",
+    metavar="WORD",
+    help="split-merge: how rows are dealt to the parts of a split, restricted or sequential. [default: restricted]",
+)
+@click.option(
+    "--scans",
+    type=int,
+    metavar="N",
+    help=f"split-merge: restricted scans before the last one. [default: {default(SplitMerge, 'scans')}]",
+)
+@click.option("--subset", type=int, metavar="N", help="Rows that a Gibbs sweep visits. [default: all]")
+@click.option("--draws", type=int, default=1000, metavar="N", show_default=True, help="Draws that each chain keeps.")
+@click.option("--warmup", type=int, default=500, metavar="N", show_default=True, help="Sweeps before the first draw.")
+@click.option("--chains", type=int, default=4, metavar="N", show_default=True, help="Number of chains.")
+@click.option("--thin", type=int, default=1, metavar="N", show_default=True, help="Sweeps from one draw to the next.")
+@click.option(
+    "--init",
+    default="single",
+    metavar="WORD|FILE",
+    show_default=True,
+    help="Where chains start: single or singletons; a model file (.safetensors); or a data file with one column of "
+    "labels from 0.",
+)
+@click.option("--seed", type=int, default=0, metavar="N", show_default=True, help="Decides every random choice.")
+@click.option("--max-seconds", type=float, metavar="SECONDS", help="Begin no further sweep after this time.")
+@threads_option
+@reading_options
+@click.option("-q", "--quiet", is_flag=True, help="Show no progress and no summary.")
+@json_option
+def mcmc(
+    data: str,
+    out: str,
+    likelihood: type[Likelihood],
+    process: type[Process],
+    sampler: type[Sampler],
+    n_components: int | None,
+    draws: int,
+    warmup: int,
+    chains: int,
+    thin: int,
+    init: str,
+    seed: int,
+    max_seconds: float | None,
+    threads: int | None,
+    columns: str | None,
+    key: str | None,
+    delimiter: str | None,
+    header: bool | None,
+    quiet: bool,
+    as_json: bool,
+    **given: Any,
+) -> int:
+    """Draw partitions of the rows of DATA from their exact posterior and write them to a trace file.
+
+    DATA is a .npy, .npz, .csv, .tsv or .parquet file with one observation a row, numbers only. What you do not say of
+    the likelihood is estimated by a fit first. Ctrl-C ends the chains early: their draws are still written. The log
+    joint probability is in nats.
+
+    \b
+    Example:
+        stickbreak mcmc rows.csv --out trace.safetensors --sampler split-merge
+    """
+    of_sampler = {name: given.pop(name) for name in _OF_SAMPLERS}
+    check_used([sampler], of_sampler)
+    if "n_components" in {field.name for field in fields(process)} or n_components is not None:
+        given["n_components"] = n_components
+    check_used((likelihood, process), given)
+    model = sb.Mixture(likelihood=made(likelihood, given), process=made(process, given))
+    check_place("out", out, inputs=(data, init))
+    rows = Reading(columns=columns, key=key, delimiter=delimiter, header=header).read(data).rows
+    with rows_of(data):
+        trace = sb.sample(
+            model,
+            rows,
+            made(sampler, of_sampler),
+            draws=draws,
+            warmup=warmup,
+            chains=chains,
+            thin=thin,
+            init=starting_point(init),
+            seed=seed,
+            threads=threads,
+            progress=False if quiet else None,
+            max_seconds=max_seconds,
+        )
+    trace.save(out)
+    if as_json:
+        print_json({**_described(trace), "out": out})
+    elif not quiet:
+        print_facts([*_facts(trace), ("trace file", out)])
+    if max_seconds is None and trace.log_joint.shape[1] < draws:
+        click.echo(f"stickbreak: interrupted; the draws so far are in {out}", err=True)
+        return ExitCode.INTERRUPTED
+    return ExitCode.OK
+
+
+def _described(trace: sb.Trace) -> dict[str, Any]:
+    chains, draws, n = trace.partitions.shape
+    return {
+        "n_rows": n,
+        "chains": chains,
+        "draws": draws,
+        "seconds": float(trace.seconds.max()),
+        "n_clusters": float(trace.n_clusters.mean()),
+        "log_joint": float(trace.log_joint.mean()),
+        "ess": trace.ess(),
+        "rhat": trace.rhat(),
+        "acceptance": trace.acceptance,
+    }
+
+
+def _facts(trace: sb.Trace) -> list[tuple[str, str]]:
+    found = _described(trace)
+    return [
+        ("draws", f"{found['draws']} of each of {found['chains']} chains, {found['n_rows']} rows"),
+        ("clusters", f"{found['n_clusters']:.2f} on average"),
+        ("log joint", f"{found['log_joint']:.2f} nats on average, ESS {found['ess']:.0f}, R-hat {found['rhat']:.3f}"),
+        ("time", f"{found['seconds']:.1f} s"),
+    ]

@@ -1,0 +1,355 @@
+"""The result of `sample`: draws of partitions, and what they say."""
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from stickbreak import _core, checks
+from stickbreak.errors import NotSupported
+from stickbreak.io import arrays, files
+from stickbreak.model.likelihoods import Likelihood
+from stickbreak.model.mixture import Mixture
+from stickbreak.model.processes import Process
+
+_ROLES = ("likelihood", "process")
+_ROWS = "rows"
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Draw:
+    """One draw of a chain, as callbacks of `sample` see it.
+
+    Parameters
+    ----------
+    chain : int
+        The chain, from 0.
+    index : int
+        The draw, from 0.
+    seconds : float
+        Time since the chains began.
+    log_joint : float
+        log p(X, partition | hyper-parameters), in nats.
+    n_clusters : int
+        The number of clusters.
+    """
+
+    chain: int
+    index: int
+    seconds: float
+    log_joint: float
+    n_clusters: int
+
+
+@dataclass(frozen=True)
+class Chains:
+    """The arrays of all chains, as the core made them or a file has them."""
+
+    partitions: NDArray[np.int32]
+    log_joint: NDArray[np.float64]
+    n_clusters: NDArray[np.int64]
+    hyperparameters: dict[str, NDArray[np.float64]]
+    seconds: NDArray[np.float64]
+    proposals: dict[str, tuple[int, int]]
+
+
+class Trace:
+    """Draws of partitions from their posterior, as `sample` and `load` return them.
+
+    n is the number of rows. All logarithms are natural, and log densities are in nats, in the units of the data. A
+    trace holds the rows that it was sampled for, because predictions need them; `save` writes them too.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import stickbreak as sb
+    >>> X = np.random.default_rng(0).normal([[-5.0], [5.0]], size=(2, 20)).reshape(-1, 1)
+    >>> trace = sb.sample(sb.Mixture(likelihood=sb.Gaussian()), X, draws=50, warmup=10, chains=2)
+    >>> trace.partitions.shape, trace.log_joint.shape
+    ((2, 50, 40), (2, 50))
+    >>> bool((trace.partitions[..., 0] != trace.partitions[..., -1]).all())
+    True
+    """
+
+    def __init__(self, chains: Chains, state: _core.SampledModel, model: Mixture, rows: arrays.Rows) -> None:
+        self._chains = chains
+        self._state = state
+        self._model = model
+        self._rows = rows
+        for array in (chains.log_joint, chains.n_clusters, chains.seconds, *chains.hyperparameters.values()):
+            array.flags.writeable = False
+
+    @property
+    def model(self) -> Mixture:
+        """The model, with all parameters of its likelihood filled in."""
+        return self._model
+
+    @property
+    def partitions(self) -> NDArray[np.int32]:
+        """The cluster of each row, shape (chains, draws, n): labels from 0, by first appearance in each draw.
+
+        A memory map of a temporary file where it is larger than a gigabyte.
+        """
+        return self._chains.partitions
+
+    @property
+    def log_joint(self) -> NDArray[np.float64]:
+        """Log p(X, partition | hyper-parameters) of each draw, shape (chains, draws), nats.
+
+        With all constants, in the units of the data, and with auxiliary variables integrated out. In directions that
+        the likelihood does not see (see `Fit.support`) the rows have no density.
+        """
+        return self._chains.log_joint
+
+    @property
+    def n_clusters(self) -> NDArray[np.int64]:
+        """The number of clusters of each draw, shape (chains, draws)."""
+        return self._chains.n_clusters
+
+    @property
+    def hyperparameters(self) -> dict[str, NDArray[np.float64]]:
+        """Learned parameters of the process by name, each of shape (chains, draws); empty where none is learned."""
+        return dict(self._chains.hyperparameters)
+
+    @property
+    def seconds(self) -> NDArray[np.float64]:
+        """Seconds that each chain ran, warm-up included, shape (chains,)."""
+        return self._chains.seconds
+
+    @property
+    def acceptance(self) -> dict[str, float]:
+        """Share of accepted proposals after the warm-up, over all chains, by kind; nan where there was none.
+
+        "gibbs" is the share of visits of a row that moved it to another cluster.
+        """
+        return {name: accepted / n if n else float("nan") for name, (n, accepted) in self._chains.proposals.items()}
+
+    def ess(self, name: str = "log_joint") -> float:
+        """Return the effective sample size of a quantity over all chains.
+
+        The bulk effective sample size [1]_: of rank-normalised draws, on halves of chains, by Geyer's initial monotone
+        sequence. Only quantities that do not depend on the names of clusters have one.
+
+        Parameters
+        ----------
+        name : str
+            "log_joint", "n_clusters", or a name in `hyperparameters`.
+
+        Returns
+        -------
+        float
+            The effective number of draws; nan where all draws are equal or there are fewer than four a chain.
+
+        Raises
+        ------
+        InvalidType, InvalidArgument
+            `name` is not such a name.
+
+        References
+        ----------
+        .. [1] Vehtari, A., Gelman, A., Simpson, D., Carpenter, B. and Bürkner, P.-C. (2021). Rank-normalization,
+               folding, and localization: an improved R-hat. Bayesian Analysis 16(2).
+        """
+        return _core.ess(self._quantity(name))
+
+    def rhat(self, name: str = "log_joint") -> float:
+        """Return R-hat of a quantity: how much chains differ from each other, 1 where they agree.
+
+        The larger of R-hat of ranks and of folded ranks, on halves of chains (Vehtari et al. 2021, as in `ess`).
+
+        Parameters
+        ----------
+        name : str
+            As in `ess`.
+
+        Returns
+        -------
+        float
+            R-hat; nan as in `ess`.
+
+        Raises
+        ------
+        InvalidType, InvalidArgument
+            `name` is not such a name.
+        """
+        return _core.rhat(self._quantity(name))
+
+    def log_predictive(self, X: ArrayLike, *, threads: int | None = None) -> NDArray[np.float64]:
+        r"""Return the log of the posterior predictive density of each row.
+
+        The mean over all draws of
+
+        .. math:: \sum_c p(c \mid \Pi) \, \frac{m(X_c \cup x)}{m(X_c)} + p(\text{new} \mid \Pi) \, m(x)
+
+        with the exact prior weights of one more row.
+
+        Parameters
+        ----------
+        X : array_like of shape (m, D)
+            The rows.
+        threads : int, optional
+            The number of threads. Default: one for every core.
+
+        Returns
+        -------
+        ndarray of float64, shape (m,)
+            Log densities in nats, in the units of the data; minus infinity in directions in which the data did not
+            vary.
+
+        Raises
+        ------
+        InvalidType, InvalidArgument
+            `X` or `threads` is not as described.
+        """
+        rows, threads = self._new_rows(X), checks.threads(threads)
+        draws, traced = self.partitions, self._traced()
+        values, off = self._state.log_predictive(self._rows, draws, traced, rows, threads)
+        values[off] = -np.inf
+        return values
+
+    def predict(self, X: ArrayLike, *, threads: int | None = None) -> NDArray[np.int64]:
+        """Return the cluster that each row most probably joins, in the draw with the highest `log_joint`.
+
+        Parameters
+        ----------
+        X : array_like of shape (m, D)
+            The rows.
+        threads : int, optional
+            The number of threads. Default: one for every core.
+
+        Returns
+        -------
+        ndarray of int64, shape (m,)
+            Labels of that draw; its number of clusters for a row that most probably opens a new one.
+
+        Raises
+        ------
+        InvalidType, InvalidArgument
+            `X` or `threads` is not as described.
+        """
+        rows, threads = self._new_rows(X), checks.threads(threads)
+        chain, draw = divmod(int(self.log_joint.argmax()), self.log_joint.shape[1])
+        labels = np.ascontiguousarray(self.partitions[chain, draw])
+        traced = self._traced().reshape(*self.log_joint.shape, -1)[chain, draw]
+        return self._state.predict(self._rows, labels, np.ascontiguousarray(traced), rows, threads)[0]
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the trace with its rows to a file, which `load` reads.
+
+        Parameters
+        ----------
+        path : str or path-like
+            Where to write; an existing file is replaced only once the new one is complete.
+
+        Raises
+        ------
+        InvalidType
+            `path` is not a path.
+        ModelFileError
+            The file cannot be written.
+
+        Examples
+        --------
+        >>> import os, tempfile
+        >>> import numpy as np
+        >>> import stickbreak as sb
+        >>> X = np.random.default_rng(0).normal(size=(20, 1))
+        >>> trace = sb.sample(sb.Mixture(likelihood=sb.Gaussian()), X, draws=10, warmup=0, chains=1)
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     path = os.path.join(folder, "trace.safetensors")
+        ...     trace.save(path)
+        ...     again = sb.load(path)
+        >>> bool((again.partitions == trace.partitions).all())
+        True
+        """
+        files.write(path, *self._to_parts(), kind=files.TRACE)
+
+    def _quantity(self, name: object) -> NDArray[np.float64]:
+        known = {"log_joint": self.log_joint, "n_clusters": self.n_clusters, **self._chains.hyperparameters}
+        values = known[checks.word("name", name, list(known))]
+        return np.ascontiguousarray(values, dtype=np.float64)
+
+    def _traced(self) -> NDArray[np.float64]:
+        """Return the learned parameters of all draws, one draw after another."""
+        names = self._state.names
+        if not names:
+            return np.zeros(0)
+        return np.ascontiguousarray(np.stack([self._chains.hyperparameters[name] for name in names], axis=-1)).ravel()
+
+    def _new_rows(self, X: object) -> arrays.Rows:
+        return arrays.rows(X, "X", likelihood=type(self.model.likelihood), n_columns=self._rows.shape[1])
+
+    def _to_parts(self) -> tuple[files.Header, files.Arrays]:
+        chains = self._chains
+        header: files.Header = {"proposals": {name: list(pair) for name, pair in chains.proposals.items()}}
+        found: files.Arrays = {
+            "partitions": chains.partitions,
+            "log_joint": chains.log_joint,
+            "n_clusters": chains.n_clusters,
+            "seconds": chains.seconds,
+        }
+        found |= {f"hyperparameters.{name}": array for name, array in chains.hyperparameters.items()}
+        for role, part in zip(_ROLES, (self.model.likelihood, self.model.process), strict=True):
+            name, parameters = part._to_core()
+            kept = {key: value for key, value in parameters.items() if isinstance(value, np.ndarray)}
+            header[role] = name
+            header[f"{role}_parameters"] = {key: value for key, value in parameters.items() if key not in kept}
+            found |= {f"{role}.{key}": value for key, value in kept.items()}
+        if isinstance(self._rows, arrays.SparseRows):
+            starts, columns, values, header["n_columns"] = self._rows
+            found |= {f"{_ROWS}.starts": starts, f"{_ROWS}.columns": columns, f"{_ROWS}.values": values}
+        else:
+            found[_ROWS] = self._rows
+        return header, found
+
+    @classmethod
+    def _from_parts(cls, header: files.Header, found: files.Arrays) -> "Trace":
+        likelihood, process = (_pair(role, header, found) for role in _ROLES)
+        model = Mixture(likelihood=Likelihood._from_core(*likelihood), process=Process._from_core(*process))
+        rows = _rows(header, found, model.likelihood)
+        state = _core.SampledModel.from_parts(model.likelihood._to_core(), model.process._to_core(), rows)
+        proposals = checks.instance("proposals", header["proposals"], dict, "an object")
+        chains = Chains(
+            partitions=found["partitions"],
+            log_joint=found["log_joint"],
+            n_clusters=found["n_clusters"],
+            hyperparameters={name: found[f"hyperparameters.{name}"] for name in state.names},
+            seconds=found["seconds"],
+            proposals={name: (int(pair[0]), int(pair[1])) for name, pair in proposals.items()},
+        )
+        _check(chains, rows.shape[0])
+        return cls(chains, state, model, rows)
+
+    def __repr__(self) -> str:
+        chains, draws, n = self.partitions.shape
+        return f"<Trace of {chains} chains, {draws} draws each, of partitions of {n} rows>"
+
+
+def _pair(role: str, header: files.Header, found: files.Arrays) -> tuple[str, dict[str, Any]]:
+    plain: Mapping[str, Any] = checks.instance(role, header[f"{role}_parameters"], dict, "an object")
+    own = {name.removeprefix(f"{role}."): value for name, value in found.items() if name.startswith(f"{role}.")}
+    return header[role], {**plain, **own}
+
+
+def _rows(header: files.Header, found: files.Arrays, likelihood: Likelihood) -> arrays.Rows:
+    if _ROWS in found:
+        return arrays.rows(found[_ROWS], _ROWS, likelihood=type(likelihood))
+    if not likelihood._accepts_sparse:
+        raise NotSupported("sparse rows of a likelihood that takes none")
+    starts, columns, values = (found[f"{_ROWS}.{key}"] for key in ("starts", "columns", "values"))
+    n_columns = checks.integer("n_columns", header["n_columns"], minimum=1)
+    return arrays.SparseRows(starts, columns, values, n_columns)
+
+
+def _check(chains: Chains, n_rows: int) -> None:
+    """Refuse arrays of a file that do not fit together."""
+    shape = chains.log_joint.shape
+    fits = len(shape) == 2 and 0 not in shape and chains.partitions.shape == (*shape, n_rows)
+    fits &= all(array.shape == shape for array in (chains.n_clusters, *chains.hyperparameters.values()))
+    fits &= chains.partitions.dtype == np.int32 and chains.log_joint.dtype == np.float64
+    fits &= chains.n_clusters.dtype == np.int64 and chains.seconds.shape == shape[:1]
+    if not fits:
+        raise ValueError("arrays of draws that do not fit together")

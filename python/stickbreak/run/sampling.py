@@ -1,0 +1,320 @@
+"""`sample`: from a model and data to draws of its posterior."""
+
+import math
+import tempfile
+from collections.abc import Callable, Iterable
+from contextlib import nullcontext
+from dataclasses import replace
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from stickbreak import _core, checks
+from stickbreak.errors import CheckpointError
+from stickbreak.io import arrays, streams
+from stickbreak.io.requests import ChainPlan
+from stickbreak.model.likelihoods import Likelihood
+from stickbreak.model.mixture import Mixture
+from stickbreak.model.processes import DirichletProcess
+from stickbreak.result.fit import Fit
+from stickbreak.result.trace import Chains, Draw, Trace
+from stickbreak.run.checkpoints import Checkpoint, CheckpointFile
+from stickbreak.run.fitting import checked_callbacks, checkpoint_file, run_fit
+from stickbreak.run.progress import SweepBar, sweep_bar
+from stickbreak.run.samplers import CollapsedGibbs, Sampler
+
+_STARTS = ("single", "singletons")
+# Partitions above this size, in bytes, are a memory map.
+_MOST_IN_MEMORY = 2**30
+
+
+def sample(
+    model: Mixture,
+    data: ArrayLike,
+    sampler: Sampler | None = None,
+    *,
+    draws: int = 1000,
+    warmup: int = 500,
+    chains: int = 4,
+    thin: int = 1,
+    init: str | ArrayLike | Fit = "single",
+    seed: int = 0,
+    threads: int | None = None,
+    progress: bool | None = None,
+    callbacks: Iterable[Callable[[Draw], object]] = (),
+    checkpoint: Checkpoint | None = None,
+    max_seconds: float | None = None,
+) -> Trace:
+    r"""Draw partitions of the rows from their exact posterior by Markov chain Monte Carlo.
+
+    The target is the posterior of the model that `fit` approximates, with the components integrated out,
+
+    .. math:: p(\Pi \mid X) \propto p(\Pi) \prod_{c \in \Pi} m(X_c)
+
+    where m is the marginal likelihood of the rows of a cluster. The law of draws is the posterior in the limit of many
+    sweeps; `Trace.rhat` and `Trace.ess` say how far chains are from it. Chains run side by side where there are threads
+    to spare. The same seed gives the same draws whatever the number of threads: random numbers depend on the seed, the
+    chain and the sweep alone.
+
+    Parameters of the likelihood that are `None` are estimated first, by ``sb.fit(model, data, seed=seed)`` (under
+    ``DirichletProcess(1.0)`` where the process does not run under `fit`), and then stay as they are: `Trace.model` has
+    them. Rounded columns count as they are, without the cells of `resolution`. The `truncation` of a process concerns
+    `fit` alone.
+
+    Ctrl-C stops within a second and returns the draws so far, of each chain as many as the slowest one has.
+
+    Parameters
+    ----------
+    model : Mixture
+        The model.
+    data : array_like of shape (n, D)
+        The rows, as in `fit`. They are kept in memory as float64, so data read in blocks are refused.
+    sampler : CollapsedGibbs or SplitMerge, optional
+        How chains move. Default: ``CollapsedGibbs()``.
+    draws : int
+        Draws that each chain keeps, at least 1.
+    warmup : int
+        Sweeps of each chain before its first draw, at least 0.
+    chains : int
+        The number of chains, at least 1.
+    thin : int
+        Sweeps from one draw to the next, at least 1.
+    init : {"single", "singletons"}, array_like or Fit
+        Where chains start: all rows in one cluster, each in its own, integer labels of shape (n,), or the most probable
+        components of the rows under a fit.
+    seed : int
+        Decides every random choice; 0 to 2**64 - 1.
+    threads : int, optional
+        The number of threads. Default: one for every core.
+    progress : bool, optional
+        Whether to show a progress bar on stderr. Default: on a terminal, after two seconds.
+    callbacks : iterable of callables
+        Called with a `Draw` after every draw of every chain; a true answer stops all chains.
+    checkpoint : Checkpoint, optional
+        A file that keeps the chains, so that a run that is killed, interrupted or out of time goes on where it was when
+        the same call is made again, and ends with the same draws. Chains may go on for more `draws` than before.
+    max_seconds : float, optional
+        Begin no further sweep after this time. The draws so far are returned.
+
+    Returns
+    -------
+    Trace
+        The draws.
+
+    Raises
+    ------
+    InvalidType
+        An argument has the wrong type; the error's `argument` names it.
+    InvalidArgument
+        An argument has a value that is not allowed, among them NaN in `data`, labels of another length than the data,
+        fewer than two distinct rows where parameters are to be estimated, and a `max_seconds` that ends before the
+        first draw.
+    NotSupported
+        The likelihood has no closed marginal likelihood, as ``SphericalGaussian(base="product")``, or `data` are read
+        in blocks.
+    CheckpointError
+        The file of `checkpoint` cannot be written, is written to by another run, is damaged, or was written for other
+        data or settings; it is left as it is.
+    NumericalError
+        A computation left the range of floating-point numbers.
+
+    References
+    ----------
+    .. [1] Neal, R. M. (2000). Markov chain sampling methods for Dirichlet process mixture models. Journal of
+           Computational and Graphical Statistics 9(2).
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import stickbreak as sb
+    >>> rng = np.random.default_rng(0)
+    >>> X = np.concatenate([rng.normal(-5, 1, size=(30, 2)), rng.normal(5, 1, size=(30, 2))])
+    >>> model = sb.Mixture(likelihood=sb.Gaussian(), process=sb.DirichletProcess(concentration=1.0))
+    >>> trace = sb.sample(model, X, sb.SplitMerge(), draws=100, warmup=50, chains=2)
+    >>> trace.partitions.shape
+    (2, 100, 60)
+    >>> labels = trace.partitions[0, -1]
+    >>> bool(labels[0] != labels[-1])
+    True
+    """
+    checks.instance("model", model, Mixture, "a Mixture")
+    chosen = CollapsedGibbs() if sampler is None else sampler
+    checks.instance("sampler", chosen, Sampler, "a sampler, such as CollapsedGibbs() or SplitMerge()")
+    plan: ChainPlan = {
+        "sampler": chosen._to_core(),
+        "draws": checks.integer("draws", draws, minimum=1),
+        "warmup": checks.integer("warmup", warmup, minimum=0),
+        "thin": checks.integer("thin", thin, minimum=1),
+        "chains": checks.integer("chains", chains, minimum=1, maximum=10_000),
+        "seed": checks.seed(seed),
+        "max_seconds": None if max_seconds is None else checks.non_negative("max_seconds", max_seconds),
+        "threads": checks.threads(threads),
+        "checkpoint_every": None,
+        "checkpoint": None,
+    }
+    if progress is not None:
+        progress = checks.flag("progress", progress)
+    functions = checked_callbacks(callbacks)
+    with checkpoint_file(checkpoint, [plan["seed"]]) or nullcontext() as file:
+        rows = _rows(data, model)
+        labels = _start(init, rows, data)
+        if file is not None:
+            plan["checkpoint_every"], plan["checkpoint"] = file.every_seconds, file.read(rows.shape[0]).run
+        complete = _estimated(model, data if isinstance(rows, arrays.SparseRows) else rows, rows, seed, threads)
+        room = _room(plan["chains"], plan["draws"], rows.shape[0])
+        bar = sweep_bar(progress, plan["chains"], plan["warmup"] + plan["draws"] * plan["thin"])
+        observer = _Observer(functions, bar, file)
+        try:
+            found, state = _core.sample(
+                rows,
+                likelihood=complete.likelihood._to_core(),
+                process=complete.process._to_core(),
+                plan=plan,
+                init=labels,
+                partitions=room,
+                listens=bool(functions) or bar is not None,
+                observe=observer.observe,
+            )
+        except CheckpointError as error:
+            raise error if file is None else file.refused(error) from None
+        finally:
+            if bar is not None:
+                bar.close()
+    filled = Mixture(likelihood=Likelihood._from_core(*state.likelihood), process=model.process)
+    return Trace(_chains(found, room, plan["chains"]), state, filled, rows)
+
+
+class _Observer:
+    """Passes the events of chains on to the bar, the callbacks and the checkpoint file."""
+
+    def __init__(
+        self, callbacks: list[Callable[[Draw], object]], bar: SweepBar | None, file: CheckpointFile | None
+    ) -> None:
+        self._callbacks = callbacks
+        self._bar = bar
+        self._file = file
+
+    def observe(self, event: dict[str, Any]) -> bool:
+        """Take one event of the core; True asks it to stop."""
+        if event["kind"] == "checkpoint":
+            if self._file is not None:
+                self._file.write(event["bytes"])
+            return False
+        if self._bar is not None:
+            self._bar.observe(event)
+        if event["draw"] is None or not self._callbacks:
+            return False
+        draw = Draw(
+            chain=event["chain"],
+            index=event["draw"],
+            seconds=event["seconds"],
+            log_joint=event["log_joint"],
+            n_clusters=event["n_clusters"],
+        )
+        # All of them are called, even where the first one asks to stop.
+        answers = [bool(callback(draw)) for callback in self._callbacks]
+        return any(answers)
+
+
+def _rows(data: object, model: Mixture) -> arrays.Rows:
+    kind = type(model.likelihood)
+    if streams.stream(data, kind) is not None:
+        reason = "a sampler visits rows in any order, as often as it has sweeps"
+        raise checks.not_supported("data", "data that are read in blocks", reason, "an array or a memory map")
+    rows = arrays.rows(data, "data", likelihood=kind)
+    if isinstance(rows, arrays.SparseRows):
+        return rows
+    # A trace predicts with these rows later.
+    own = rows.copy()
+    own.flags.writeable = False
+    return own
+
+
+def _start(init: object, rows: arrays.Rows, data: ArrayLike) -> str | NDArray[np.int64]:
+    if isinstance(init, str):
+        return checks.word("init", init, _STARTS, or_else=("labels of shape (n,)", "a Fit"))
+    if isinstance(init, Fit):
+        if init._state.dimension != rows.shape[1]:
+            found = f"a fit with D = {init._state.dimension}"
+            raise checks.invalid_argument("init", found, f"a fit with D = {rows.shape[1]}, as in the data")
+        return init.predict(data)
+    allowed = " or ".join([*map(repr, _STARTS), "labels of shape (n,)", "a Fit"])
+    return arrays.labels(arrays.numeric(init, "init", allowed), "init", rows.shape[0])
+
+
+def _estimated(model: Mixture, data: Any, rows: arrays.Rows, seed: int, threads: int | None) -> Mixture:
+    """Return the model with the parameters that a fit estimates, if it has any."""
+    likelihood = model.likelihood
+    if not _core.estimated(*likelihood._to_core()):
+        return model
+    if not _differ(rows):
+        allowed = "at least two distinct rows, from which parameters that are None are estimated"
+        raise checks.invalid_argument("data", "rows that are all equal", allowed, "or give the parameters")
+    process = model.process
+    if "weights" not in process._entry["faces"]:
+        process = DirichletProcess(1.0)
+    elif isinstance(process, DirichletProcess):
+        # Base measures are not estimated under other truncations.
+        process = replace(process, truncation="nested")
+    _, fit = run_fit(
+        Mixture(likelihood=likelihood, process=process),
+        data,
+        None,
+        n_components=None,
+        init="kmeans++",
+        n_init=1,
+        seed=seed,
+        threads=threads,
+        sample_weight=None,
+        missing="error",
+        progress=False,
+    )
+    return Mixture(likelihood=_without_cells(fit.model.likelihood, likelihood), process=model.process)
+
+
+def _without_cells(found: Likelihood, given: Likelihood) -> Likelihood:
+    """Return a likelihood of rows as they are, unless cells were asked for, which the core refuses."""
+    if getattr(given, "resolution", 0.0) is not None:
+        return found
+    return replace(found, resolution=0.0)  # type: ignore[call-arg]
+
+
+def _differ(rows: arrays.Rows) -> bool:
+    if not isinstance(rows, arrays.SparseRows):
+        return bool((rows != rows[:1]).any())
+    ends = rows.starts.tolist()
+    parts = [slice(start, end) for start, end in pairwise(ends)]
+    equal = (
+        np.array_equal(rows.columns[part], rows.columns[parts[0]])
+        and np.array_equal(rows.values[part], rows.values[parts[0]])
+        for part in parts
+    )
+    return not all(equal)
+
+
+def _room(chains: int, draws: int, n: int) -> NDArray[np.int32]:
+    """Return an array for the labels of all draws."""
+    shape = (chains, draws, n)
+    try:
+        if 4 * math.prod(shape) <= _MOST_IN_MEMORY:
+            return np.empty(shape, dtype=np.int32)
+        with tempfile.TemporaryFile() as file:
+            return np.memmap(file, dtype=np.int32, mode="w+", shape=shape)
+    except (MemoryError, OSError, OverflowError, ValueError) as error:
+        found = f"{draws}, for which {4 * math.prod(shape):.3g} bytes of labels have no room ({error})"
+        raise checks.invalid_argument("draws", found, "fewer, or thinned by `thin`") from error
+
+
+def _chains(found: dict[str, Any], room: NDArray[np.int32], chains: int) -> Chains:
+    draws, names = found["draws"], found["names"]
+    traced = found["traced"].reshape(chains, draws, len(names))
+    return Chains(
+        partitions=room[:, :draws] if draws == room.shape[1] else room[:, :draws].copy(),
+        log_joint=found["log_joint"].reshape(chains, draws),
+        n_clusters=found["n_clusters"].reshape(chains, draws),
+        hyperparameters={name: traced[..., at].copy() for at, name in enumerate(names)},
+        seconds=found["seconds"],
+        proposals=found["proposals"],
+    )

@@ -1,0 +1,312 @@
+//! Chains, side by side, and the one loop over sweeps.
+
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::{Duration, Instant};
+
+use serde::{Deserialize, Serialize};
+
+use crate::error::{Error, Result};
+use crate::mcmc::checkpoint::SavedChain;
+use crate::mcmc::{ChainState, Info, Sampler, Target, Turn};
+use crate::parallel::{Cancel, for_each};
+use crate::rng::{Purpose, key, stream};
+
+/// How long chains run, and what they keep.
+#[derive(Debug, Clone, Copy)]
+pub struct ChainPlan {
+    /// Draws that each chain keeps.
+    pub draws: usize,
+    /// Sweeps before the first draw.
+    pub warmup: usize,
+    /// Sweeps from one draw to the next.
+    pub thin: usize,
+    /// Number of chains.
+    pub chains: usize,
+    /// The seed of all chains.
+    pub seed: u64,
+    /// Time after which no further sweep begins.
+    pub limit: Option<Duration>,
+}
+
+impl ChainPlan {
+    /// The draw that sweep number `sweep` makes, if it makes one.
+    fn draw_of(&self, sweep: usize) -> Option<usize> {
+        let behind = (sweep + 1).checked_sub(self.warmup)?;
+        (behind > 0 && behind.is_multiple_of(self.thin)).then(|| behind / self.thin - 1)
+    }
+}
+
+/// What a chain tells after a sweep.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Sweep {
+    /// The chain, from 0.
+    pub chain: usize,
+    /// The sweep, from 0, warm-up included.
+    pub index: usize,
+    /// The draw that it made, from 0.
+    pub draw: Option<usize>,
+    /// Seconds that the chain has run.
+    pub seconds: f64,
+    /// log p(X, partition | hyper-parameters), nats; NaN where nobody asked for it.
+    pub log_joint: f64,
+    /// Number of clusters.
+    pub n_clusters: usize,
+}
+
+/// Sees one chain from outside.
+pub trait ChainObserver: Send {
+    /// Whether it wants to see a sweep that makes no draw.
+    fn wants_sweep(&mut self) -> bool {
+        false
+    }
+    /// A sweep is complete; `true` ends all chains after as many draws as this one has.
+    fn on_sweep(&mut self, _sweep: &Sweep) -> bool {
+        false
+    }
+}
+
+/// Sees nothing.
+impl ChainObserver for () {}
+
+/// Makes the observer of each chain.
+pub trait ChainWatcher: Sync {
+    /// The observer of a chain.
+    fn observer(&self, chain: usize) -> Box<dyn ChainObserver + '_>;
+    /// Whether it wants a checkpoint of all chains now; `last`: whether they have ended.
+    fn wants_checkpoint(&self, _last: bool) -> bool {
+        false
+    }
+    /// The chains that it wanted.
+    ///
+    /// # Errors
+    /// Where they cannot be written.
+    fn on_checkpoint(&self, _chains: &[SavedChain]) -> Result<()> {
+        Ok(())
+    }
+}
+
+/// Watches nothing.
+impl ChainWatcher for () {
+    fn observer(&self, _chain: usize) -> Box<dyn ChainObserver + '_> {
+        Box::new(())
+    }
+}
+
+/// Draws of one chain, without the partitions.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct ChainDraws {
+    /// log p(X, partition | hyper-parameters) of each draw, nats.
+    pub log_joint: Vec<f64>,
+    /// Number of clusters of each draw.
+    pub n_clusters: Vec<u32>,
+    /// Values that the process reports, one draw after another.
+    pub traced: Vec<f64>,
+    /// Seconds that the chain ran, warm-up included.
+    pub seconds: f64,
+    /// Proposals after the warm-up: name, how many, how many accepted.
+    pub proposals: Vec<(String, u64, u64)>,
+}
+
+impl ChainDraws {
+    fn count(&mut self, infos: &[Info]) {
+        for info in infos {
+            let known = self.proposals.iter_mut().find(|(name, ..)| name == info.name);
+            match known {
+                Some((_, proposed, accepted)) => {
+                    *proposed += info.proposed;
+                    *accepted += info.accepted;
+                }
+                None => self.proposals.push((info.name.to_owned(), info.proposed, info.accepted)),
+            }
+        }
+    }
+}
+
+/// Chains of one sampler on one target.
+pub struct Sampling<'a> {
+    /// What is sampled.
+    pub target: &'a Target,
+    /// How.
+    pub sampler: &'a dyn Sampler,
+    /// The labels that chains start from, one a row.
+    pub labels: &'a [u32],
+    /// How long.
+    pub plan: ChainPlan,
+    /// When the chains began.
+    pub started: Instant,
+}
+
+impl Sampling<'_> {
+    /// Runs all chains; `partitions` takes their labels, (chains, draws, n). A chain that is interrupted, or runs out
+    /// of time, returns the draws that it has.
+    ///
+    /// # Errors
+    /// [`Error::InvalidArgument`] before any sweep; [`Error::Numerical`]; [`Error::Cancelled`] where some chain has no
+    /// draw yet.
+    pub fn run(
+        &self,
+        partitions: &mut [i32],
+        resumed: Option<Vec<SavedChain>>,
+        watcher: &dyn ChainWatcher,
+        cancel: &Cancel,
+    ) -> Result<Vec<ChainDraws>> {
+        let n = self.target.n_rows();
+        self.sampler.check(n)?;
+        let start = SavedChain {
+            state: ChainState::new(self.target, self.labels)?,
+            sweep: 0,
+            draws: ChainDraws::default(),
+            labels: Vec::new(),
+        };
+        let starts = resumed.unwrap_or_else(|| vec![start; self.plan.chains]);
+        let most = AtomicUsize::new(self.plan.draws);
+        let rooms = partitions.chunks_mut((self.plan.draws * n).max(1)).zip(starts).enumerate();
+        let chain = |(chain, (room, start)): (usize, (_, SavedChain))| {
+            let room: &mut [i32] = room;
+            room[..start.labels.len()].copy_from_slice(&start.labels);
+            let SavedChain { state, sweep, draws, .. } = start;
+            let observer = watcher.observer(chain);
+            ChainRun {
+                sampling: self,
+                chain,
+                cancel,
+                most: &most,
+                state,
+                sweep,
+                draws,
+                room,
+                observer,
+                outcome: Ok(()),
+            }
+        };
+        let mut chains: Vec<ChainRun<'_>> = rooms.map(chain).collect();
+        offer_checkpoint(&chains, watcher, false)?;
+        // Chains take turns, so that those that share a thread have as many draws at any time.
+        while chains.iter().any(ChainRun::goes_on) {
+            for_each(chains.iter_mut().collect(), ChainRun::take_turn);
+            if self.is_late() || cancel.check().is_err() || chains.iter().any(|chain| chain.outcome.is_err()) {
+                break;
+            }
+            offer_checkpoint(&chains, watcher, false)?;
+        }
+        offer_checkpoint(&chains, watcher, true)?;
+        self.finish(chains, cancel)
+    }
+
+    fn is_late(&self) -> bool {
+        self.plan.limit.is_some_and(|limit| self.started.elapsed() >= limit)
+    }
+
+    fn finish(&self, chains: Vec<ChainRun<'_>>, cancel: &Cancel) -> Result<Vec<ChainDraws>> {
+        let draws = chains.into_iter().map(|chain| match chain.outcome {
+            Ok(()) | Err(Error::Cancelled) => Ok(chain.draws),
+            Err(error) => Err(error),
+        });
+        let draws = draws.collect::<Result<Vec<_>>>()?;
+        match draws.iter().map(|chain| chain.log_joint.len()).min() {
+            Some(0) if cancel.check().is_ok() => {
+                let found = format!("{:?}, before the first draw", self.plan.limit.unwrap_or_default());
+                Err(Error::invalid("max_seconds", found, "enough for the warm-up and one draw"))
+            }
+            Some(0) => Err(Error::Cancelled),
+            _ => Ok(draws),
+        }
+    }
+}
+
+/// Shows all chains, unless one broke off within a sweep.
+fn offer_checkpoint(chains: &[ChainRun<'_>], watcher: &dyn ChainWatcher, last: bool) -> Result<()> {
+    if chains.iter().any(|chain| chain.outcome.is_err()) || !watcher.wants_checkpoint(last) {
+        return Ok(());
+    }
+    watcher.on_checkpoint(&chains.iter().map(ChainRun::saved).collect::<Vec<_>>())
+}
+
+/// How long a chain runs before others have their turn.
+const TURN: Duration = Duration::from_millis(50);
+
+/// One chain while it runs.
+struct ChainRun<'a> {
+    sampling: &'a Sampling<'a>,
+    chain: usize,
+    cancel: &'a Cancel,
+    /// Draws after which all chains end.
+    most: &'a AtomicUsize,
+    state: ChainState,
+    /// Sweeps that are complete.
+    sweep: usize,
+    draws: ChainDraws,
+    /// Where the labels of its draws go, (draws, n).
+    room: &'a mut [i32],
+    observer: Box<dyn ChainObserver + 'a>,
+    outcome: Result<()>,
+}
+
+impl ChainRun<'_> {
+    fn goes_on(&self) -> bool {
+        self.outcome.is_ok() && self.draws.log_joint.len() < self.most.load(Ordering::Relaxed)
+    }
+
+    fn saved(&self) -> SavedChain {
+        let n_labels = self.draws.log_joint.len() * self.sampling.target.n_rows();
+        let labels = self.room[..n_labels].to_vec();
+        SavedChain { state: self.state.clone(), sweep: self.sweep, draws: self.draws.clone(), labels }
+    }
+
+    /// Sweeps until the turn or the plan is over, or something stops it.
+    fn take_turn(&mut self) {
+        let began = Instant::now();
+        // only-one: loop over sweeps
+        while self.goes_on() && began.elapsed() < TURN && !self.sampling.is_late() {
+            self.outcome = self.sweep_once();
+        }
+        self.draws.seconds += began.elapsed().as_secs_f64();
+    }
+
+    fn sweep_once(&mut self) -> Result<()> {
+        let infos = self.advance()?;
+        if self.sweep >= self.sampling.plan.warmup {
+            self.draws.count(&infos);
+        }
+        self.sweep += 1;
+        if self.report()? {
+            self.most.fetch_min(self.draws.log_joint.len().max(1), Ordering::Relaxed);
+        }
+        Ok(())
+    }
+
+    /// One sweep: the partition, then auxiliary values and learned parameters. Its random stream depends on the seed,
+    /// the chain and the sweep alone.
+    fn advance(&mut self) -> Result<Vec<Info>> {
+        let Sampling { target, sampler, plan, .. } = self.sampling;
+        let mut generator = stream(key(plan.seed, [self.chain as u64]), Purpose::Sweeps, self.sweep as u64);
+        self.cancel.check()?;
+        let state = &mut self.state;
+        let infos = sampler.step(state, &mut Turn { target, draws: &mut generator, cancel: self.cancel })?;
+        let before = state.process;
+        target.process.update(&state.clusters.sizes(), &mut state.process, &mut generator);
+        if state.process != before {
+            state.refresh(target);
+        }
+        Ok(infos)
+    }
+
+    /// Keeps the draw that the last sweep made, and tells of the sweep; whether an observer asks to stop.
+    fn report(&mut self) -> Result<bool> {
+        let (target, index, state) = (self.sampling.target, self.sweep - 1, &self.state);
+        let draw = self.sampling.plan.draw_of(index);
+        if draw.is_none() && !self.observer.wants_sweep() {
+            return Ok(false);
+        }
+        let (log_joint, n_clusters) = (state.log_joint(target)?, state.clusters.n_clusters());
+        if let Some(draw) = draw {
+            let n = target.n_rows();
+            state.clusters.write_labels(&mut self.room[draw * n..][..n]);
+            self.draws.log_joint.push(log_joint);
+            self.draws.n_clusters.push(n_clusters as u32);
+            self.draws.traced.extend(target.process.traced(&state.process).into_iter().map(|(_, value)| value));
+        }
+        let seconds = self.sampling.started.elapsed().as_secs_f64();
+        Ok(self.observer.on_sweep(&Sweep { chain: self.chain, index, draw, seconds, log_joint, n_clusters }))
+    }
+}

@@ -1,0 +1,97 @@
+//! What lets a later run go on with the chains of an earlier one, to the same bits.
+
+use serde::{Deserialize, Serialize};
+
+use crate::error::{Error, Result};
+use crate::fit::Identity;
+use crate::hash;
+use crate::mcmc::{ChainDraws, ChainState, Grounds, Sampling, Target};
+
+/// One chain as a checkpoint holds it.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct SavedChain {
+    /// Where it stands.
+    pub state: ChainState,
+    /// Sweeps that are complete.
+    pub sweep: usize,
+    /// Its draws.
+    pub draws: ChainDraws,
+    /// Their labels, (draws, n).
+    pub labels: Vec<i32>,
+}
+
+/// What must be the same for chains to go on. The number of draws is not among it: chains may go on for longer.
+pub fn identity(sampling: &Sampling<'_>, grounds: &Grounds) -> Identity {
+    let (plan, target) = (sampling.plan, sampling.target);
+    let labels = hash::fingerprint(0, sampling.labels.iter().map(|&label| u64::from(label)));
+    let specification = &grounds.specification;
+    let pairs = [
+        ("sampler", format!("{:?}", sampling.sampler)),
+        ("data", format!("{} x {}, {:016x}", target.n_rows(), target.table.dimension(), grounds.fingerprint)),
+        ("likelihood", format!("{:?}", specification.likelihood)),
+        ("process", format!("{:?}", specification.process)),
+        ("warmup", plan.warmup.to_string()),
+        ("thin", plan.thin.to_string()),
+        ("chains", plan.chains.to_string()),
+        ("init", format!("{labels:016x}")),
+        ("seed", plan.seed.to_string()),
+    ];
+    Identity(pairs.into_iter().map(|(name, value)| (name.to_owned(), value)).collect())
+}
+
+/// The bytes of a checkpoint.
+///
+/// # Errors
+/// [`Error::Format`] where that fails.
+pub fn write(identity: &Identity, chains: &[SavedChain]) -> Result<Vec<u8>> {
+    postcard::to_stdvec(&(identity, chains)).map_err(|error| Error::Format { message: error.to_string() })
+}
+
+/// The chains that the bytes hold, if they belong to a run of this identity.
+///
+/// # Errors
+/// [`Error::Checkpoint`] naming the first argument that differs, or what is damaged.
+pub fn read(identity: &Identity, bytes: &[u8], sampling: &Sampling<'_>) -> Result<Vec<SavedChain>> {
+    let damaged = |what: &str| Error::Checkpoint { message: format!("it is damaged: {what}") };
+    let (written, rest): (Identity, _) =
+        postcard::take_from_bytes(bytes).map_err(|error| damaged(&error.to_string()))?;
+    identity.expect(&written)?;
+    let mut chains: Vec<SavedChain> = postcard::from_bytes(rest).map_err(|error| damaged(&error.to_string()))?;
+    if chains.len() != sampling.plan.chains || chains.iter().any(|chain| !fits(chain, sampling)) {
+        return Err(damaged("its chains"));
+    }
+    let most = chains.iter().map(|chain| chain.draws.log_joint.len()).max().unwrap_or(0);
+    if most > sampling.plan.draws {
+        let message = format!("it has {most} draws, but now draws = {}", sampling.plan.draws);
+        return Err(Error::Checkpoint { message });
+    }
+    for chain in &mut chains {
+        chain.state.refresh(sampling.target);
+    }
+    Ok(chains)
+}
+
+/// Whether the parts fit together: a file may hold anything.
+fn fits(chain: &SavedChain, sampling: &Sampling<'_>) -> bool {
+    let Sampling { target, plan, .. } = sampling;
+    let n_draws = chain.draws.log_joint.len();
+    let n_labels = n_draws.checked_mul(target.n_rows());
+    let traced = target.process.traced(&chain.state.process);
+    let made = chain.sweep.saturating_sub(plan.warmup) / plan.thin;
+    chain.state.clusters.fits(target)
+        && is_sound(chain, target)
+        && n_labels == Some(chain.labels.len())
+        && chain.draws.n_clusters.len() == n_draws
+        && chain.draws.traced.len() == n_draws * traced.len()
+        && made == n_draws
+}
+
+/// Whether the state of the process is one that a chain can have.
+fn is_sound(chain: &SavedChain, target: &Target) -> bool {
+    let process = &chain.state.process;
+    let traced: Vec<f64> = target.process.traced(process).into_iter().map(|(_, value)| value).collect();
+    let numbers = process.auxiliary.map_or([0.0; 2], |own| [own.log_u, own.log_mass]);
+    target.process.restored(&traced).is_ok_and(|known| known == process.integrated())
+        && process.auxiliary.is_some() == target.process.augments()
+        && numbers.iter().all(|number| number.is_finite())
+}

@@ -1,0 +1,360 @@
+//! The partition of a chain: which cluster each row is in, and a cache for each cluster.
+
+use serde::{Deserialize, Serialize};
+
+use crate::error::{Error, Result};
+use crate::likelihood::Eight;
+use crate::mcmc::Target;
+use crate::process::{Occupancy, ProcessState};
+
+/// The slot of a row that is in no cluster.
+const NOWHERE: u32 = u32::MAX;
+
+/// Everything that changes while a chain runs. Caches are part of it: with the same bits a later run goes on to the
+/// same bits.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct ChainState {
+    /// The partition.
+    pub clusters: Clusters,
+    /// Auxiliary values and learned parameters.
+    pub process: ProcessState,
+}
+
+/// A partition. Clusters live in *slots*; a slot without rows is free. A row is taken out, scored under all clusters,
+/// and put back, each in O(D^2) for the Gaussians (mathematics 8.6).
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Clusters {
+    /// The slot of each row.
+    assignments: Vec<u32>,
+    /// Rows of each slot.
+    sizes: Vec<usize>,
+    /// The cache of each slot, one after another.
+    caches: Vec<f64>,
+    /// Free slots; the last one is taken first.
+    free: Vec<u32>,
+    /// Log weight of joining each slot; minus infinity for a free one.
+    log_join: Vec<f64>,
+    /// Log weights of joining a cluster by its size, under the discount that they were computed for.
+    #[serde(skip)]
+    by_size: (f64, Vec<f64>),
+    /// The slots side by side, where the likelihood scores them so.
+    #[serde(skip)]
+    lanes: Vec<Eight>,
+    /// The cluster that the last row left, as it was with that row.
+    #[serde(skip)]
+    left: Option<Left>,
+}
+
+/// A cluster that a row has left. If the row comes back, so do the same bits.
+#[derive(Debug, Clone, PartialEq)]
+struct Left {
+    row: u32,
+    slot: u32,
+    cache: Vec<f64>,
+    log_join: f64,
+}
+
+impl ChainState {
+    /// The state of a chain that starts from labels, one a row.
+    ///
+    /// # Errors
+    /// [`Error::InvalidArgument`] for `init` where the process gives the partition no probability; as
+    /// [`crate::likelihood::Conjugate::log_marginal`].
+    pub fn new(target: &Target, labels: &[u32]) -> Result<Self> {
+        let process = target.process.start(target.process.augments())?;
+        let mut state = Self { clusters: Clusters::new(target, labels)?, process };
+        let sizes = state.clusters.sizes();
+        if target.process.log_probability(&sizes, &state.process.integrated()) == f64::NEG_INFINITY {
+            let found = format!("a partition into {} clusters", sizes.len());
+            return Err(Error::invalid("init", found, "a partition that the process allows"));
+        }
+        state.refresh(target);
+        Ok(state)
+    }
+
+    /// log p(X, partition | hyper-parameters) with auxiliary values integrated out, nats, in the units of the data
+    /// (mathematics 8.5).
+    ///
+    /// # Errors
+    /// As [`crate::likelihood::Conjugate::log_marginal`].
+    pub fn log_joint(&self, target: &Target) -> Result<f64> {
+        let prior = target.process.log_probability(&self.clusters.sizes(), &self.process.integrated());
+        let urn = target.urn();
+        let mut total = prior - target.n_rows() as f64 * target.log_volume;
+        for slot in self.clusters.occupied() {
+            total += urn.log_marginal_likelihood(self.clusters.cache(target, slot))?;
+        }
+        Ok(total)
+    }
+
+    /// Computes the weights of joining anew, after auxiliary values or learned parameters have changed.
+    pub fn refresh(&mut self, target: &Target) {
+        let clusters = &mut self.clusters;
+        clusters.left = None;
+        if clusters.by_size.1.is_empty() || clusters.by_size.0 != self.process.discount {
+            let weight = |size| weight_of_joining(target, &self.process, size);
+            clusters.by_size = (self.process.discount, (0..=target.n_rows()).map(weight).collect());
+        }
+        for (log_join, &size) in clusters.log_join.iter_mut().zip(&clusters.sizes) {
+            *log_join = clusters.by_size.1[size];
+        }
+        (0..clusters.sizes.len()).for_each(|slot| clusters.write_lane(target, slot));
+    }
+
+    /// Takes a row out of its cluster.
+    ///
+    /// # Errors
+    /// As [`crate::likelihood::Conjugate::log_marginal`].
+    pub fn take_out(&mut self, target: &Target, row: u32) -> Result<()> {
+        let clusters = &mut self.clusters;
+        let slot = std::mem::replace(&mut clusters.assignments[row as usize], NOWHERE);
+        let (at, len) = (slot as usize, target.empty.len());
+        let cache = &mut clusters.caches[at * len..][..len];
+        let log_join = clusters.log_join[at];
+        match &mut clusters.left {
+            Some(left) => {
+                left.cache.copy_from_slice(cache);
+                (left.row, left.slot, left.log_join) = (row, slot, log_join);
+            }
+            None => clusters.left = Some(Left { row, slot, cache: cache.to_vec(), log_join }),
+        }
+        clusters.sizes[at] -= 1;
+        if clusters.sizes[at] == 0 {
+            cache.copy_from_slice(&target.empty);
+            clusters.free.push(slot);
+        } else {
+            target.urn().remove(cache, target.table.row(row as usize))?;
+        }
+        clusters.log_join[at] = clusters.by_size.1[clusters.sizes[at]];
+        clusters.write_lane(target, at);
+        Ok(())
+    }
+
+    /// Log weights of a row that is out: of joining each slot, and at last of a cluster of its own. Returns how many
+    /// they are.
+    ///
+    /// # Errors
+    /// As [`crate::likelihood::Conjugate::log_marginal`].
+    pub fn weigh(&self, target: &Target, row: u32, space: &mut Vec<[f64; 8]>) -> Result<usize> {
+        let clusters = &self.clusters;
+        let n_slots = clusters.sizes.len();
+        space.resize((n_slots + 1).div_ceil(8), [0.0; 8]);
+        let values = target.table.row(row as usize);
+        if clusters.lanes.is_empty() {
+            let out = &mut space.as_flattened_mut()[..n_slots];
+            target.urn().log_predictives(&clusters.caches, values, out)?;
+            out.iter_mut().zip(&clusters.log_join).for_each(|(weight, log_join)| *weight += log_join);
+        } else {
+            target.urn().score_lanes(&clusters.lanes, values, &mut space[..n_slots.div_ceil(8)]);
+        }
+        let out = &mut space.as_flattened_mut()[..=n_slots];
+        let others = Occupancy { units: target.n_rows() - 1, blocks: clusters.n_clusters() };
+        out[n_slots] = target.process.log_open(others, &self.process) + target.singles[row as usize];
+        Ok(n_slots + 1)
+    }
+
+    /// The same of a row that is still in its cluster, whose slot stands for staying there; `None` where the likelihood
+    /// does not serve that. A cluster that it has to itself weighs as a new one, and there is no other new one.
+    pub fn weigh_within(&self, target: &Target, row: u32, space: &mut Vec<[f64; 8]>) -> Option<usize> {
+        let clusters = &self.clusters;
+        if clusters.lanes.is_empty() {
+            return None;
+        }
+        let (slot, values) = (clusters.assignments[row as usize] as usize, target.table.row(row as usize));
+        let is_alone = clusters.sizes[slot] == 1;
+        let stays = if is_alone {
+            0.0
+        } else {
+            let cache = clusters.cache(target, slot);
+            target.urn().log_leave_one_out(cache, values)? + clusters.by_size.1[clusters.sizes[slot] - 1]
+        };
+        let n_slots = clusters.sizes.len();
+        space.resize((n_slots + 1).div_ceil(8), [0.0; 8]);
+        target.urn().score_lanes(&clusters.lanes, values, &mut space[..n_slots.div_ceil(8)]);
+        let others = Occupancy { units: target.n_rows() - 1, blocks: clusters.n_clusters() - usize::from(is_alone) };
+        let opens = target.process.log_open(others, &self.process) + target.singles[row as usize];
+        let out = &mut space.as_flattened_mut()[..=n_slots];
+        (out[slot], out[n_slots]) = if is_alone { (opens, f64::NEG_INFINITY) } else { (stays, opens) };
+        Some(n_slots + 1)
+    }
+
+    /// Puts a row that is out into a slot, or into a cluster of its own where that is the number of slots. Returns
+    /// whether the partition is another than before the row was taken out.
+    ///
+    /// # Errors
+    /// As [`crate::likelihood::Conjugate::log_marginal`].
+    pub fn put_in(&mut self, target: &Target, row: u32, choice: usize) -> Result<bool> {
+        let clusters = &mut self.clusters;
+        let slot = if choice == clusters.sizes.len() { clusters.open(target) } else { choice };
+        clusters.assignments[row as usize] = slot as u32;
+        clusters.sizes[slot] += 1;
+        let len = target.empty.len();
+        let cache = &mut clusters.caches[slot * len..][..len];
+        if let Some(left) = clusters.left.as_ref().filter(|left| left.row == row && left.slot as usize == slot) {
+            cache.copy_from_slice(&left.cache);
+            clusters.log_join[slot] = left.log_join;
+            clusters.write_lane(target, slot);
+            return Ok(false);
+        }
+        target.urn().add(cache, target.table.row(row as usize))?;
+        clusters.log_join[slot] = clusters.by_size.1[clusters.sizes[slot]];
+        clusters.write_lane(target, slot);
+        Ok(true)
+    }
+
+    /// Gives some rows of a slot a cluster of their own; the caches are those of the rows that stay and of those that
+    /// leave.
+    pub fn split(&mut self, target: &Target, slot: u32, leaving: &[u32], stay: &[f64], leave: &[f64]) {
+        let other = self.clusters.open(target);
+        for &row in leaving {
+            self.clusters.assignments[row as usize] = other as u32;
+        }
+        let size = self.clusters.sizes[slot as usize] - leaving.len();
+        self.set(target, slot as usize, size, stay);
+        self.set(target, other, leaving.len(), leave);
+    }
+
+    /// Joins two slots into the first one, which has the given cache then.
+    pub fn join(&mut self, target: &Target, slot: u32, other: u32, both: &[f64]) {
+        let clusters = &mut self.clusters;
+        clusters.assignments.iter_mut().filter(|own| **own == other).for_each(|own| *own = slot);
+        clusters.free.push(other);
+        let size = clusters.sizes[slot as usize] + clusters.sizes[other as usize];
+        self.set(target, slot as usize, size, both);
+        self.set(target, other as usize, 0, &target.empty);
+    }
+
+    fn set(&mut self, target: &Target, slot: usize, size: usize, cache: &[f64]) {
+        let (clusters, len) = (&mut self.clusters, target.empty.len());
+        clusters.left = None;
+        clusters.sizes[slot] = size;
+        clusters.caches[slot * len..][..len].copy_from_slice(cache);
+        clusters.log_join[slot] = clusters.by_size.1[size];
+        clusters.write_lane(target, slot);
+    }
+}
+
+fn weight_of_joining(target: &Target, process: &ProcessState, size: usize) -> f64 {
+    if size == 0 { f64::NEG_INFINITY } else { target.process.log_join(size, process) }
+}
+
+impl Clusters {
+    fn new(target: &Target, labels: &[u32]) -> Result<Self> {
+        let mut numbers = std::collections::BTreeMap::new();
+        let mut own = Self {
+            assignments: vec![NOWHERE; labels.len()],
+            sizes: Vec::new(),
+            caches: Vec::new(),
+            free: Vec::new(),
+            log_join: Vec::new(),
+            by_size: (0.0, Vec::new()),
+            lanes: Vec::new(),
+            left: None,
+        };
+        for (row, label) in labels.iter().enumerate() {
+            let slot = *numbers.entry(*label).or_insert_with(|| own.open(target));
+            own.assignments[row] = slot as u32;
+            own.sizes[slot] += 1;
+            let len = target.empty.len();
+            target.urn().add(&mut own.caches[slot * len..][..len], target.table.row(row))?;
+        }
+        Ok(own)
+    }
+
+    /// A slot without rows.
+    fn open(&mut self, target: &Target) -> usize {
+        if let Some(slot) = self.free.pop() {
+            return slot as usize;
+        }
+        self.sizes.push(0);
+        self.caches.extend_from_slice(&target.empty);
+        self.log_join.push(f64::NEG_INFINITY);
+        self.sizes.len() - 1
+    }
+
+    /// Brings the lane of a slot up to its cache and its weight.
+    fn write_lane(&mut self, target: &Target, slot: usize) {
+        let len = target.lane_len;
+        if len == 0 {
+            return;
+        }
+        let (group, lane) = (slot / 8, slot % 8);
+        // Lanes without a slot have no weight.
+        while self.lanes.len() < (group + 1) * len {
+            self.lanes.push(Eight([if self.lanes.len().is_multiple_of(len) { f64::NEG_INFINITY } else { 0.0 }; 8]));
+        }
+        let group = &mut self.lanes[group * len..][..len];
+        group[0].0[lane] = self.log_join[slot];
+        let cache = &self.caches[slot * target.empty.len()..][..target.empty.len()];
+        target.urn().write_lane(cache, lane, group);
+    }
+
+    /// Slots with rows.
+    fn occupied(&self) -> impl Iterator<Item = usize> + '_ {
+        (0..self.sizes.len()).filter(|&slot| self.sizes[slot] > 0)
+    }
+
+    /// The cache of a slot.
+    pub fn cache(&self, target: &Target, slot: usize) -> &[f64] {
+        &self.caches[slot * target.empty.len()..][..target.empty.len()]
+    }
+
+    /// The slot of a row.
+    pub fn slot(&self, row: u32) -> u32 {
+        self.assignments[row as usize]
+    }
+
+    /// The rows of two slots, which may be one, in ascending order.
+    pub fn rows_of(&self, slot: u32, other: u32) -> Vec<u32> {
+        let numbered = self.assignments.iter().zip(0_u32..);
+        numbered.filter(|(own, _)| **own == slot || **own == other).map(|(_, row)| row).collect()
+    }
+
+    /// Number of rows of a slot.
+    pub fn size(&self, slot: u32) -> usize {
+        self.sizes[slot as usize]
+    }
+
+    /// Number of clusters.
+    pub fn n_clusters(&self) -> usize {
+        self.sizes.len() - self.free.len()
+    }
+
+    /// Sizes of the clusters.
+    pub fn sizes(&self) -> Vec<usize> {
+        self.occupied().map(|slot| self.sizes[slot]).collect()
+    }
+
+    /// Writes labels from 0, by first appearance.
+    pub fn write_labels(&self, out: &mut [i32]) {
+        let mut labels = vec![-1; self.sizes.len()];
+        let mut next = 0;
+        for (&slot, out) in self.assignments.iter().zip(out) {
+            let label = &mut labels[slot as usize];
+            if *label < 0 {
+                (*label, next) = (next, next + 1);
+            }
+            *out = *label;
+        }
+    }
+
+    /// Whether the parts fit together: a file may hold anything.
+    pub fn fits(&self, target: &Target) -> bool {
+        let n_slots = self.sizes.len();
+        let mut sizes = vec![0; n_slots];
+        for &slot in &self.assignments {
+            match sizes.get_mut(slot as usize) {
+                Some(size) => *size += 1,
+                None => return false,
+            }
+        }
+        let mut free: Vec<usize> = self.free.iter().map(|&slot| slot as usize).collect();
+        free.sort_unstable();
+        let empty: Vec<usize> = (0..n_slots).filter(|&slot| self.sizes[slot] == 0).collect();
+        self.assignments.len() == target.n_rows()
+            && sizes == self.sizes
+            && free == empty
+            && self.caches.len() == n_slots * target.empty.len()
+            && self.log_join.len() == n_slots
+    }
+}

@@ -1,0 +1,115 @@
+//! Collapsed Gibbs sampling (Neal 2000, algorithm 3): each row in turn leaves its cluster and joins one drawn from its
+//! conditional given all other rows.
+
+use pulp::{Simd, WithSimd};
+
+use crate::error::{Error, Result};
+use crate::mcmc::samplers::{SUBSET, check_subset, subset};
+use crate::mcmc::{ChainState, Info, Sampler, Turn};
+use crate::parameters::Parameters;
+use crate::registry::Entry;
+use crate::simd::Instructions;
+use crate::special::exp_of_nonpositive;
+
+/// Visits all rows in order, or a uniform subset. The choice of rows does not depend on the state, so every sweep
+/// leaves the posterior as it is.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct CollapsedGibbs {
+    /// Rows that a sweep visits, drawn anew each time; all where it is `None`.
+    pub subset: Option<usize>,
+}
+
+/// Rows between two looks at the flag that asks to stop.
+const BETWEEN_LOOKS: usize = 256;
+
+impl CollapsedGibbs {
+    /// The description for the registry.
+    pub const ENTRY: Entry = Entry { parameters: &[SUBSET], ..Entry::new("CollapsedGibbs") };
+
+    /// From the parameters of [`CollapsedGibbs::ENTRY`].
+    ///
+    /// # Errors
+    /// [`crate::Error::InvalidArgument`] naming the parameter.
+    pub fn new(parameters: &Parameters) -> Result<Self> {
+        let known: Vec<&str> = Self::ENTRY.parameters.iter().map(|parameter| parameter.name).collect();
+        if let Some(name) = parameters.0.keys().find(|name| !known.contains(&name.as_str())) {
+            return Err(Error::invalid(name, "given", format!("one of the parameters {}", known.join(", "))));
+        }
+        Ok(Self { subset: subset(parameters)? })
+    }
+}
+
+impl Sampler for CollapsedGibbs {
+    fn step(&self, state: &mut ChainState, turn: &mut Turn<'_>) -> Result<Vec<Info>> {
+        let n = turn.target.n_rows();
+        let rows = match self.subset {
+            None => (0..n as u32).collect(),
+            Some(size) => turn.draws.subset(n, size),
+        };
+        let mut space = Vec::new();
+        let mut n_moved = 0;
+        for (visit, &row) in rows.iter().enumerate() {
+            if visit % BETWEEN_LOOKS == 0 {
+                turn.cancel.check()?;
+            }
+            n_moved += u64::from(visit_row(state, turn, row, &mut space)?);
+        }
+        Ok(vec![Info { name: "gibbs", proposed: rows.len() as u64, accepted: n_moved }])
+    }
+
+    fn check(&self, n_rows: usize) -> Result<()> {
+        check_subset(self.subset, n_rows)
+    }
+}
+
+/// Replaces log weights by weights, the largest of which is 1; false where no weight is finite. Whole groups of eight,
+/// so that nothing is left over for a scalar loop.
+struct Exponentials<'a>(&'a mut [[f64; 8]]);
+
+#[allow(clippy::inline_always, reason = "compiled once for each instruction set")]
+impl WithSimd for Exponentials<'_> {
+    type Output = bool;
+
+    #[inline(always)]
+    fn with_simd<S: Simd>(self, _: S) -> bool {
+        let mut parts = [f64::NEG_INFINITY; 8];
+        for eight in &*self.0 {
+            for (part, &value) in parts.iter_mut().zip(eight) {
+                *part = if value > *part { value } else { *part };
+            }
+        }
+        let most = parts.into_iter().fold(f64::NEG_INFINITY, |most, value| if value > most { value } else { most });
+        for eight in self.0 {
+            for value in eight {
+                *value = exp_of_nonpositive(*value - most);
+            }
+        }
+        most.is_finite()
+    }
+}
+
+/// Draws the cluster of one row from its conditional; whether the partition changed.
+fn visit_row(state: &mut ChainState, turn: &mut Turn<'_>, row: u32, space: &mut Vec<[f64; 8]>) -> Result<bool> {
+    let slot = state.clusters.slot(row) as usize;
+    if let Some(n_options) = state.weigh_within(turn.target, row, space) {
+        let choice = choose(space, n_options, turn, row)?;
+        if choice == slot {
+            return Ok(false);
+        }
+        state.take_out(turn.target, row)?;
+        return state.put_in(turn.target, row, choice);
+    }
+    state.take_out(turn.target, row)?;
+    let n_options = state.weigh(turn.target, row, space)?;
+    let choice = choose(space, n_options, turn, row)?;
+    state.put_in(turn.target, row, choice)
+}
+
+/// Draws one of the options, given their log weights.
+fn choose(log_weights: &mut [[f64; 8]], n_options: usize, turn: &mut Turn<'_>, row: u32) -> Result<usize> {
+    log_weights.as_flattened_mut()[n_options..].fill(f64::NEG_INFINITY);
+    if !Instructions::widest().run(Exponentials(log_weights)) {
+        return Err(Error::numerical(None, format!("no cluster has a finite density of row {row}; rescale the data")));
+    }
+    Ok(turn.draws.choose(&log_weights.as_flattened()[..n_options]))
+}

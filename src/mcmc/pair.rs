@@ -1,0 +1,120 @@
+//! Two clusters that rows are dealt to: what split-merge proposals are made of.
+
+use crate::error::Result;
+use crate::mcmc::{ChainState, Turn};
+use crate::process::ProcessState;
+
+/// Which of the two clusters a row is in.
+const UNDEALT: u8 = 2;
+
+/// Two clusters, each with an anchor that never leaves it, and rows that are dealt to either.
+#[derive(Debug, Clone)]
+pub(super) struct TwoClusters {
+    /// Caches of both, one after another.
+    caches: Vec<f64>,
+    sizes: [usize; 2],
+    /// The rows, in the order in which they are dealt, and the side of each.
+    rows: Vec<u32>,
+    sides: Vec<u8>,
+}
+
+impl TwoClusters {
+    /// Two clusters of one anchor each; no row is dealt yet.
+    ///
+    /// # Errors
+    /// As [`crate::likelihood::Conjugate::log_marginal`].
+    pub fn new(turn: &Turn<'_>, anchors: [u32; 2], rows: Vec<u32>) -> Result<Self> {
+        let sides = vec![UNDEALT; rows.len()];
+        let mut own = Self { caches: turn.target.empty.repeat(2), sizes: [0; 2], rows, sides };
+        for (side, anchor) in anchors.into_iter().enumerate() {
+            own.change(turn, side, anchor, true)?;
+        }
+        Ok(own)
+    }
+
+    /// The cache of one side.
+    pub fn cache(&self, side: usize) -> &[f64] {
+        let len = self.caches.len() / 2;
+        &self.caches[side * len..][..len]
+    }
+
+    /// The number of rows of one side.
+    pub fn size(&self, side: usize) -> usize {
+        self.sizes[side]
+    }
+
+    /// Rows dealt to one side, without its anchor.
+    pub fn dealt(&self, side: usize) -> impl Iterator<Item = u32> + '_ {
+        let pairs = self.rows.iter().zip(&self.sides);
+        pairs.filter(move |(_, own)| usize::from(**own) == side).map(|(row, _)| *row)
+    }
+
+    /// Deals every row to either side with equal probability.
+    ///
+    /// # Errors
+    /// As [`TwoClusters::new`].
+    pub fn deal_at_random(&mut self, turn: &mut Turn<'_>) -> Result<()> {
+        for at in 0..self.rows.len() {
+            let side = turn.draws.pick(2);
+            self.deal(turn, at, side)?;
+        }
+        Ok(())
+    }
+
+    /// Deals one row after another by its conditional given those that are dealt; a row that is dealt already is taken
+    /// back first. With `forced`, the side of each row, nothing is drawn. Returns the log probability of what was
+    /// dealt, nats.
+    ///
+    /// # Errors
+    /// As [`TwoClusters::new`]; [`crate::Error::Cancelled`].
+    pub fn scan(&mut self, turn: &mut Turn<'_>, process: &ProcessState, forced: Option<&[u8]>) -> Result<f64> {
+        let mut log_probability = 0.0;
+        for at in 0..self.rows.len() {
+            if at % 256 == 0 {
+                turn.cancel.check()?;
+            }
+            let row = self.rows[at];
+            if self.sides[at] != UNDEALT {
+                self.change(turn, usize::from(self.sides[at]), row, false)?;
+            }
+            let mut weights = [0.0; 2];
+            turn.target.urn().log_predictives(&self.caches, turn.target.table.row(row as usize), &mut weights)?;
+            for (weight, &size) in weights.iter_mut().zip(&self.sizes) {
+                *weight += turn.target.process.log_join(size, process);
+            }
+            // Probability of the second side, by the difference of the log weights.
+            let log_odds = weights[1] - weights[0];
+            let second = (1.0 + (-log_odds).exp()).recip();
+            let side = match forced {
+                Some(sides) => usize::from(sides[at]),
+                None => turn.draws.choose(&[1.0 - second, second]),
+            };
+            let own = if side == 1 { log_odds } else { -log_odds };
+            log_probability -= if own > 0.0 { (-own).exp().ln_1p() } else { own.exp().ln_1p() - own };
+            self.deal(turn, at, side)?;
+        }
+        Ok(log_probability)
+    }
+
+    /// The sides that rows have in the partition of a chain, `slot` being that of the second anchor.
+    pub fn sides_of(&self, state: &ChainState, slot: u32) -> Vec<u8> {
+        self.rows.iter().map(|&row| u8::from(state.clusters.slot(row) == slot)).collect()
+    }
+
+    fn deal(&mut self, turn: &Turn<'_>, at: usize, side: usize) -> Result<()> {
+        self.sides[at] = side as u8;
+        self.change(turn, side, self.rows[at], true)
+    }
+
+    fn change(&mut self, turn: &Turn<'_>, side: usize, row: u32, joins: bool) -> Result<()> {
+        let (len, urn, row) = (turn.target.empty.len(), turn.target.urn(), turn.target.table.row(row as usize));
+        let cache = &mut self.caches[side * len..][..len];
+        if joins {
+            self.sizes[side] += 1;
+            urn.add(cache, row)
+        } else {
+            self.sizes[side] -= 1;
+            urn.remove(cache, row)
+        }
+    }
+}

@@ -1,0 +1,109 @@
+//! What draws say of new rows: the posterior predictive density, and the cluster that a row would join.
+
+use crate::error::{Error, Result};
+use crate::mcmc::{RowTable, Target};
+use crate::parallel::{Cancel, try_map};
+use crate::process::Occupancy;
+use crate::scoring::Row;
+use crate::special::log_sum_exp;
+
+/// Draws that are scored side by side before their densities are added up, in order.
+const AT_ONCE: usize = 32;
+
+/// One draw: a label for each row, and what the process reported.
+#[derive(Debug, Clone, Copy)]
+pub struct Predictive<'a> {
+    /// Labels from 0, (n,).
+    pub labels: &'a [i32],
+    /// Learned parameters and auxiliary values.
+    pub traced: &'a [f64],
+}
+
+/// The clusters of a draw, each with the log of its exact prior weight for one more row (mathematics 8.3).
+#[derive(Debug, Clone)]
+pub struct Weighed {
+    caches: Vec<f64>,
+    /// Of each cluster, and at last of a new one; their exponentials sum to one.
+    log_weights: Vec<f64>,
+}
+
+impl Weighed {
+    /// The clusters of a draw.
+    ///
+    /// # Errors
+    /// [`Error::Format`] for labels that are none; as [`crate::likelihood::Conjugate::log_marginal`].
+    pub fn new(target: &Target, draw: Predictive<'_>) -> Result<Self> {
+        let foreign = || Error::Format { message: "labels that do not fit the rows".to_owned() };
+        let most = draw.labels.iter().max().and_then(|&most| usize::try_from(most).ok());
+        let n_clusters = most.ok_or_else(foreign)? + 1;
+        if draw.labels.len() != target.n_rows() || n_clusters > target.n_rows() {
+            return Err(foreign());
+        }
+        let len = target.empty.len();
+        let (mut caches, mut sizes) = (target.empty.repeat(n_clusters), vec![0_usize; n_clusters]);
+        for (row, &label) in draw.labels.iter().enumerate() {
+            let label = usize::try_from(label).map_err(|_| foreign())?;
+            sizes[label] += 1;
+            target.urn().add(&mut caches[label * len..][..len], target.table.row(row))?;
+        }
+        if sizes.contains(&0) {
+            return Err(foreign());
+        }
+        let (law, state) = (&target.process, target.process.restored(draw.traced)?.integrated());
+        let rest = |units: usize, blocks: usize| law.log_rest(Occupancy { units, blocks }, &state);
+        let (n, k) = (target.n_rows(), n_clusters);
+        let (before, joined, opened) = (rest(n, k), rest(n + 1, k), rest(n + 1, k + 1));
+        let join = |&size: &usize| law.log_block(size + 1, &state) - law.log_block(size, &state) + joined - before;
+        let mut log_weights: Vec<f64> = sizes.iter().map(join).collect();
+        log_weights.push(law.log_block(1, &state) + opened - before);
+        Ok(Self { caches, log_weights })
+    }
+
+    /// Log weight and density of a row under each cluster, and at last under a new one.
+    ///
+    /// # Errors
+    /// As [`crate::likelihood::Conjugate::log_marginal`].
+    pub fn score(&self, target: &Target, row: Row<'_>) -> Result<Vec<f64>> {
+        let mut scores = vec![0.0; self.log_weights.len()];
+        let n_clusters = scores.len() - 1;
+        target.urn().log_predictives(&self.caches, row, &mut scores[..n_clusters])?;
+        target.urn().log_predictives(&target.empty, row, &mut scores[n_clusters..])?;
+        scores.iter_mut().zip(&self.log_weights).for_each(|(score, weight)| *score += weight);
+        Ok(scores)
+    }
+}
+
+/// Log of the posterior predictive density of each row of `new`: the mean over draws, nats, in the data's units.
+///
+/// # Errors
+/// As [`Weighed::new`]; [`Error::Cancelled`].
+pub fn log_predictive(target: &Target, draws: &[Predictive<'_>], new: &RowTable, cancel: &Cancel) -> Result<Vec<f64>> {
+    let mut totals = vec![f64::NEG_INFINITY; new.n_rows()];
+    for some in draws.chunks(AT_ONCE) {
+        let scored = try_map(some.len(), |at| {
+            cancel.check()?;
+            let clusters = Weighed::new(target, some[at])?;
+            let density = |row| Ok(log_sum_exp(&clusters.score(target, new.row(row))?));
+            (0..new.n_rows()).map(density).collect::<Result<Vec<_>>>()
+        })?;
+        for densities in scored {
+            totals.iter_mut().zip(densities).for_each(|(total, density)| *total = log_sum_exp(&[*total, density]));
+        }
+    }
+    let common = (draws.len() as f64).ln() + target.log_volume;
+    Ok(totals.into_iter().map(|total| total - common).collect())
+}
+
+/// The cluster of a draw that each row of `new` most probably joins; the number of clusters where that is a new one.
+///
+/// # Errors
+/// As [`Weighed::new`]; [`Error::Cancelled`].
+pub fn predict(target: &Target, draw: Predictive<'_>, new: &RowTable, cancel: &Cancel) -> Result<Vec<i64>> {
+    let clusters = Weighed::new(target, draw)?;
+    try_map(new.n_rows(), |row| {
+        cancel.check()?;
+        let scores = clusters.score(target, new.row(row))?;
+        let best = scores.iter().enumerate().fold(0, |best, (at, score)| if *score > scores[best] { at } else { best });
+        Ok(i64::try_from(best).unwrap_or(i64::MAX))
+    })
+}

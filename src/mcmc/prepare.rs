@@ -1,0 +1,142 @@
+//! From a specification and data to a target.
+
+use std::sync::Arc;
+
+use crate::data::{Coordinates, RowUnits, Rows, TableRows, check_rows, moments, strays};
+use crate::error::{Error, Result};
+use crate::fit::{Job, Settings, check_form, seen};
+use crate::init::Init;
+use crate::likelihood::{self, Frame};
+use crate::mcmc::{RowTable, Target};
+use crate::model::{Named, Specification};
+use crate::parallel::Cancel;
+use crate::parameters::{Parameters, Value};
+use crate::registry::RESOLUTION;
+use crate::simd::Scalar;
+
+/// A model with all parameters filled in, and how it sees rows.
+#[derive(Debug, Clone)]
+pub struct Grounds {
+    /// What the model sees of the rows.
+    pub coordinates: Arc<Coordinates>,
+    /// The specification in these coordinates.
+    pub specification: Specification,
+    /// What is taken from every row, (r,).
+    pub origin: Vec<f64>,
+    /// A fingerprint of the rows.
+    pub fingerprint: u64,
+}
+
+/// Where chains start.
+#[derive(Debug, Clone, Copy)]
+pub enum Start<'a> {
+    /// All rows in one cluster.
+    Single,
+    /// Each row in a cluster of its own.
+    Singletons,
+    /// As these labels have it, one a row.
+    Labels(&'a [u32]),
+}
+
+impl Start<'_> {
+    /// The labels of `n` rows.
+    ///
+    /// # Errors
+    /// [`Error::InvalidArgument`] for another number of labels.
+    pub fn labels(self, n: usize) -> Result<Vec<u32>> {
+        match self {
+            Self::Single => Ok(vec![0; n]),
+            Self::Singletons => Ok((0..n as u32).collect()),
+            Self::Labels(labels) if labels.len() == n => Ok(labels.to_vec()),
+            Self::Labels(labels) => {
+                Err(Error::invalid("init", format!("{} labels", labels.len()), format!("{n}, the number of rows")))
+            }
+        }
+    }
+}
+
+impl Grounds {
+    /// Reads the rows for their moments. Parameters that are absent follow their rule; nothing is estimated.
+    ///
+    /// # Errors
+    /// [`Error::InvalidArgument`] and [`Error::NotSupported`] for rows or parameters that do not go together;
+    /// [`Error::Cancelled`].
+    pub fn new<F: Scalar>(specification: &Specification, rows: &dyn Rows<F>, cancel: &Cancel) -> Result<Self> {
+        specification.partitions()?;
+        let n = rows.n_rows();
+        if n == 0 || u32::try_from(n).is_err() {
+            return Err(Error::invalid("data", format!("{n} rows"), "from 1 to 4294967294 rows"));
+        }
+        let specification = without_cells(specification)?;
+        let Named { name, .. } = &specification.likelihood;
+        let demands = likelihood::demands(name)?;
+        check_form(&specification, rows.csr().is_some(), demands)?;
+        let dataset = TableRows { rows, weights: None };
+        let data = moments(&dataset, demands.needs, &specification.allowed()?, specification.missing, cancel)?;
+        let settings = Settings::default();
+        let job = Job { specification: &specification, rows: &dataset, init: &Init::Random, settings: &settings };
+        let coordinates = Arc::new(seen(&job, &data, cancel)?.coordinates);
+        let own = data.seen_through(&coordinates);
+        let specification = specification.in_coordinates(&coordinates)?.by_rule(&own)?;
+        let origin = own.mean.iter().map(|&value| F::from_f64(value).to_f64()).collect();
+        Ok(Self { coordinates, specification, origin, fingerprint: data.fingerprint })
+    }
+
+    /// The target of these rows.
+    ///
+    /// # Errors
+    /// As [`Target::new`].
+    pub fn target<F: Scalar>(&self, rows: &dyn Rows<F>) -> Result<Target> {
+        let Named { name, parameters } = &self.specification.likelihood;
+        let frame = Frame { origin: self.origin.clone(), missing: self.specification.missing };
+        let likelihood = likelihood::build::<f64>(name, parameters, frame)?;
+        let table = RowTable::new(rows, &self.coordinates, likelihood.origin());
+        Target::new(likelihood, self.specification.partitions()?, table, self.coordinates.log_volume())
+    }
+
+    /// New rows as a target sees them.
+    pub fn table<F: Scalar>(&self, target: &Target, rows: &dyn Rows<F>) -> RowTable {
+        RowTable::new(rows, &self.coordinates, target.likelihood.origin())
+    }
+
+    /// Checks new rows; those that lie off the subspace on which the model has a density.
+    ///
+    /// # Errors
+    /// [`Error::InvalidArgument`] and [`Error::NotSupported`] for rows that the likelihood does not take;
+    /// [`Error::Cancelled`].
+    pub fn check_new<F: Scalar>(&self, rows: &dyn Rows<F>, cancel: &Cancel) -> Result<Vec<usize>> {
+        let d = self.coordinates.n_columns();
+        if rows.n_columns() != d {
+            let found = format!("an array with {} columns", rows.n_columns());
+            return Err(Error::invalid("X", found, format!("an array with {d} columns, as the data had")));
+        }
+        let demands = likelihood::demands(&self.specification.likelihood.name)?;
+        check_form(&self.specification, rows.csr().is_some(), demands)?;
+        let units = RowUnits::all(rows, None);
+        check_rows(&units, &self.specification.allowed()?, self.specification.missing, "X", cancel)?;
+        Ok(strays(&units, &self.coordinates, cancel)?.units)
+    }
+
+    /// The parameters of the likelihood in the data's columns and units.
+    ///
+    /// # Errors
+    /// [`Error::InvalidArgument`] where they are not valid, as in a damaged file.
+    pub fn parameters(&self) -> Result<Parameters> {
+        let Named { name, parameters } = &self.specification.likelihood;
+        likelihood::of_data(name, parameters, &self.coordinates)
+    }
+}
+
+/// The specification with densities of rows: a cell (mathematics 10.5) has no closed marginal likelihood.
+fn without_cells(specification: &Specification) -> Result<Specification> {
+    let Named { name, parameters } = &specification.likelihood;
+    if !likelihood::demands(name)?.resolution {
+        return Ok(specification.clone());
+    }
+    let widths = parameters.numbers(&RESOLUTION, None)?.unwrap_or_default();
+    if widths.iter().any(|width| *width != 0.0) {
+        let reason = "a cell has no closed marginal likelihood";
+        return Err(Error::not_supported("resolution", "a resolution for a sampler", reason, "resolution=0"));
+    }
+    Ok(specification.with_base(parameters.with([(RESOLUTION.name, Value::Number(0.0))])))
+}

@@ -1,0 +1,94 @@
+//! Samplers and their registry.
+
+use std::fmt::Debug;
+
+use crate::error::{Error, Result};
+use crate::mcmc::{ChainState, CollapsedGibbs, SplitMerge, Target};
+use crate::parallel::Cancel;
+use crate::parameters::{Parameters, Value};
+use crate::registry::{DefaultValue, Entry, Parameter, ParameterKind};
+use crate::rng::Draws;
+
+/// What a step of a chain works with.
+pub struct Turn<'a> {
+    /// What is sampled.
+    pub target: &'a Target,
+    /// Every random choice.
+    pub draws: &'a mut dyn Draws,
+    /// Looked at within long steps.
+    pub cancel: &'a Cancel,
+}
+
+/// What became of the proposals of one kind.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Info {
+    /// The kind.
+    pub name: &'static str,
+    /// Proposals; for Gibbs steps the rows that were visited.
+    pub proposed: u64,
+    /// Those that were accepted; for Gibbs steps the rows that went to another cluster.
+    pub accepted: u64,
+}
+
+/// A sampler: its steps leave the posterior of partitions, given auxiliary values and learned parameters, unchanged.
+pub trait Sampler: Debug + Send + Sync {
+    /// One sweep. After an error the state may be in the middle of a change.
+    ///
+    /// # Errors
+    /// [`Error::Numerical`], [`Error::Cancelled`].
+    fn step(&self, state: &mut ChainState, turn: &mut Turn<'_>) -> Result<Vec<Info>>;
+
+    /// Refuses a number of rows that it cannot serve.
+    ///
+    /// # Errors
+    /// [`Error::InvalidArgument`] naming the parameter.
+    fn check(&self, n_rows: usize) -> Result<()>;
+}
+
+macro_rules! registry {
+    ($($sampler:ty),* $(,)?) => {
+        /// The descriptions of all samplers.
+        pub const ENTRIES: &[Entry] = &[$(<$sampler>::ENTRY),*];
+
+        /// The sampler called `name` with these parameters.
+        ///
+        /// # Errors
+        /// [`Error::InvalidArgument`] naming the parameter, or where there is no sampler of that name.
+        pub fn build(name: &str, parameters: &Parameters) -> Result<Box<dyn Sampler>> {
+            $(if name == <$sampler>::ENTRY.name {
+                return Ok(Box::new(<$sampler>::new(parameters)?));
+            })*
+            Err(Error::unknown("sampler", name, ENTRIES.iter().map(|entry| entry.name)))
+        }
+    };
+}
+
+registry!(CollapsedGibbs, SplitMerge);
+
+/// How many rows a Gibbs sweep visits; absent for all.
+pub(super) const SUBSET: Parameter = Parameter::new("subset", ParameterKind::integer_from(1), DefaultValue::Data);
+
+/// The parameter of that name.
+///
+/// # Errors
+/// [`Error::InvalidArgument`] where it is no positive integer.
+pub(super) fn subset(parameters: &Parameters) -> Result<Option<usize>> {
+    let Some(value) = parameters.given(&SUBSET)? else { return Ok(None) };
+    if value.fract() == 0.0 && value >= 1.0 {
+        return Ok(Some(value as usize));
+    }
+    Err(Error::invalid(SUBSET.name, Value::Number(value), "an integer of at least 1, or None"))
+}
+
+/// Refuses a subset of more rows than there are.
+///
+/// # Errors
+/// [`Error::InvalidArgument`] for `subset`.
+pub(super) fn check_subset(subset: Option<usize>, n_rows: usize) -> Result<()> {
+    match subset {
+        Some(size) if size > n_rows => {
+            Err(Error::invalid(SUBSET.name, size, format!("at most {n_rows}, the number of rows")))
+        }
+        _ => Ok(()),
+    }
+}

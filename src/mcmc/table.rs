@@ -1,0 +1,60 @@
+//! All rows of a chain in memory, in `f64`, less the origin.
+
+use std::sync::Arc;
+
+use crate::data::{Coordinates, RowUnits, Rows};
+use crate::scoring::Row;
+use crate::simd::Scalar;
+
+/// Rows that are read one at a time, in any order.
+#[derive(Debug, Clone)]
+pub struct RowTable {
+    n_rows: usize,
+    dimension: usize,
+    /// Values of all rows; of sparse rows those that are stored.
+    values: Vec<f64>,
+    /// Where each sparse row begins, with one more at the end, and the columns of its values.
+    sparse: Option<(Vec<usize>, Vec<u32>)>,
+}
+
+impl RowTable {
+    /// The rows of a table as coordinates and `origin` show them.
+    pub fn new<F: Scalar>(rows: &dyn Rows<F>, coordinates: &Arc<Coordinates>, origin: &[f64]) -> Self {
+        let (n_rows, dimension) = (rows.n_rows(), origin.len());
+        if let Some(table) = rows.csr() {
+            let starts: Vec<usize> = table.starts.iter().map(|&start| start as usize).collect();
+            let range = starts.first().copied().unwrap_or(0)..starts.last().copied().unwrap_or(0);
+            let values = table.values[range.clone()].iter().map(|value| value.to_f64()).collect();
+            let columns = table.columns[range.clone()].to_vec();
+            let starts = starts.into_iter().map(|start| start - range.start).collect();
+            return Self { n_rows, dimension, values, sparse: Some((starts, columns)) };
+        }
+        let units = RowUnits::all(rows, None).seen_through(coordinates);
+        let zero: Vec<F> = origin.iter().map(|&value| F::from_f64(value)).collect();
+        let mut own = vec![F::ZERO; n_rows * dimension];
+        units.read(0..n_rows, &zero, &mut own);
+        let values = own.into_iter().map(F::to_f64).collect();
+        Self { n_rows, dimension, values, sparse: None }
+    }
+
+    /// Number of rows.
+    pub fn n_rows(&self) -> usize {
+        self.n_rows
+    }
+
+    /// Number of columns.
+    pub fn dimension(&self) -> usize {
+        self.dimension
+    }
+
+    /// One row.
+    pub fn row(&self, row: usize) -> Row<'_> {
+        match &self.sparse {
+            None => Row::Dense(&self.values[row * self.dimension..][..self.dimension]),
+            Some((starts, columns)) => {
+                let range = starts[row]..starts[row + 1];
+                Row::Sparse(&columns[range.clone()], &self.values[range])
+            }
+        }
+    }
+}

@@ -1,0 +1,71 @@
+//! What chains sample: the posterior of partitions of the rows under one model.
+
+use std::sync::Arc;
+
+use crate::error::{Error, Result};
+use crate::likelihood::{Likelihood, Urn};
+use crate::mcmc::RowTable;
+use crate::process::Partitions;
+
+/// A model with the rows that it is sampled for. Nothing in it changes while chains run.
+#[derive(Debug)]
+pub struct Target {
+    pub(super) likelihood: Arc<dyn Likelihood<f64>>,
+    /// The law of partitions.
+    pub process: Arc<dyn Partitions>,
+    /// The rows.
+    pub table: RowTable,
+    /// What a log density of the rows has too much, a row: log of the volume that their unit of volume fills.
+    pub log_volume: f64,
+    /// The cache of a cluster without rows.
+    pub empty: Vec<f64>,
+    /// ln m of each row by itself, nats.
+    pub singles: Vec<f64>,
+    /// As [`Urn::lane_len`].
+    pub lane_len: usize,
+}
+
+impl Target {
+    /// A likelihood with a closed marginal, a law of partitions and rows.
+    ///
+    /// # Errors
+    /// [`Error::NotSupported`] for a likelihood without a closed marginal; [`Error::Numerical`].
+    pub fn new(
+        likelihood: Arc<dyn Likelihood<f64>>,
+        process: Arc<dyn Partitions>,
+        table: RowTable,
+        log_volume: f64,
+    ) -> Result<Self> {
+        let Some(urn) = likelihood.urn() else {
+            let reason = "it has no closed marginal likelihood";
+            return Err(Error::not_supported("likelihood", "this likelihood for a sampler", reason, "fit"));
+        };
+        let mut empty = vec![0.0; urn.cache_len()];
+        urn.clear(&mut empty)?;
+        let mut singles = vec![0.0; table.n_rows()];
+        for (row, single) in singles.iter_mut().enumerate() {
+            urn.log_predictives(&empty, table.row(row), std::slice::from_mut(single))?;
+        }
+        if let Some(row) = singles.iter().position(|single| !single.is_finite()) {
+            return Err(Error::numerical(
+                None,
+                format!("the density of row {row} under the base measure is not finite"),
+            ));
+        }
+        let lane_len = urn.lane_len();
+        Ok(Self { likelihood, process, table, log_volume, empty, singles, lane_len })
+    }
+
+    /// The clusters of the likelihood.
+    ///
+    /// # Panics
+    /// Never: [`Target::new`] has looked for them.
+    pub fn urn(&self) -> &dyn Urn {
+        self.likelihood.urn().expect("a target has a closed marginal likelihood")
+    }
+
+    /// Number of rows.
+    pub fn n_rows(&self) -> usize {
+        self.table.n_rows()
+    }
+}

@@ -1,0 +1,8 @@
+//! Transition matrices over all partitions of a few rows, with every random choice taken in turn, against the exact
+//! posterior.
+
+mod cases;
+mod exactness;
+mod golden;
+mod paths;
+mod running;

@@ -1,0 +1,76 @@
+//! A Beta prior on a discount.
+
+use serde::{Deserialize, Serialize};
+
+use crate::error::{Error, Result};
+use crate::parameters::{Parameters, Value};
+use crate::registry::{DefaultValue, Entry, Parameter, ParameterKind, Range};
+use crate::special::ln_beta;
+
+/// Beta(a, b), with the mean a / (a + b).
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct BetaPrior {
+    /// The exponent of x is one less.
+    pub a: f64,
+    /// The exponent of 1 - x is one less.
+    pub b: f64,
+}
+
+const RANGE: Range = Range::closed(1e-3, 1e6);
+
+impl BetaPrior {
+    /// The description for the registry.
+    pub const ENTRY: Entry = Entry {
+        parameters: &[
+            Parameter::new("a", ParameterKind::Number(RANGE), DefaultValue::Required),
+            Parameter::new("b", ParameterKind::Number(RANGE), DefaultValue::Required),
+        ],
+        ..Entry::new("Beta")
+    };
+
+    /// From both parameters.
+    ///
+    /// # Errors
+    /// [`Error::InvalidArgument`] naming the one that is out of its range.
+    pub fn new(a: f64, b: f64) -> Result<Self> {
+        let both = Parameters::from_pairs([("a", Value::Number(a)), ("b", Value::Number(b))]);
+        Self::ENTRY.parameters.iter().try_for_each(|parameter| both.given(parameter).map(|_| ()))?;
+        Ok(Self { a, b })
+    }
+
+    /// E x.
+    pub fn mean(self) -> f64 {
+        self.a / (self.a + self.b)
+    }
+
+    /// The log density, nats.
+    pub fn log_density(self, x: f64) -> f64 {
+        (self.a - 1.0) * x.ln() + (self.b - 1.0) * (-x).ln_1p() - ln_beta(self.a, self.b)
+    }
+}
+
+/// A discount: a number, or its prior.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum Discount {
+    /// This.
+    Fixed(f64),
+    /// Unknown.
+    Unknown(BetaPrior),
+}
+
+impl Discount {
+    /// From the parameter: a number in its range, or both parameters of its prior.
+    ///
+    /// # Errors
+    /// [`Error::InvalidArgument`] where it is neither.
+    pub fn new(parameters: &Parameters, parameter: &Parameter) -> Result<Self> {
+        let name = parameter.name;
+        if !matches!(parameters.0.get(name), Some(Value::Array { .. })) {
+            return Parameters::required(name, parameters.given(parameter)?).map(Self::Fixed);
+        }
+        match parameters.vector(name)? {
+            Some(&[a, b]) => BetaPrior::new(a, b).map(Self::Unknown),
+            _ => Err(Error::invalid(name, &parameters.0[name], "a number, or both parameters of a Beta prior")),
+        }
+    }
+}

@@ -1,0 +1,32 @@
+"""Long chains on the tree-guided paper's toy data against the paper's own program."""
+
+import numpy as np
+import pytest
+
+import stickbreak as sb
+
+# Long runs of the authors' program: mean and its standard error.
+N_CLUSTERS, LOG_JOINT = (13.62, 0.02), (-1589.3, 0.3)
+SAMPLERS = {
+    "gibbs": sb.CollapsedGibbs(),
+    "subset": sb.CollapsedGibbs(subset=650),
+    "restricted": sb.SplitMerge(),
+    "sequential": sb.SplitMerge(proposal="sequential"),
+}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", SAMPLERS)
+def test_every_sampler_agrees_with_the_reference(data_directory, name):
+    """Four standard errors of the difference: each check fails for one seed in 16,000."""
+    rows = np.load(data_directory / "nrmm" / "toy.npz")["X"].astype(float)
+    covariance = np.cov(rows.T)
+    scale = covariance / np.sqrt(10 * np.linalg.det(covariance))
+    likelihood = sb.Gaussian(mean=rows.mean(axis=0), mean_precision=0.1, dof=8.0, scale=scale)
+    model = sb.Mixture(likelihood=likelihood, process=sb.DirichletProcess(1.0))
+    trace = sb.sample(model, rows, SAMPLERS[name], draws=6000, warmup=1000, chains=2, seed=2, threads=1)
+    for quantity, (expected, error) in (("n_clusters", N_CLUSTERS), ("log_joint", LOG_JOINT)):
+        drawn = getattr(trace, quantity)
+        own = drawn.std() / np.sqrt(trace.ess(quantity))
+        assert abs(drawn.mean() - expected) < 4 * np.hypot(own, error), (quantity, drawn.mean(), own)
+        assert trace.rhat(quantity) < 1.02

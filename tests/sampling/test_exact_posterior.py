@@ -1,0 +1,161 @@
+"""Draws against the exact posterior of all partitions of a few rows.
+
+Each test has a fixed seed. Chi-squared statistics are compared with the quantile of 1 - 1e-6 of their law, so that all
+of them together give a false alarm for fewer than one choice of seeds in 10,000.
+"""
+
+import numpy as np
+import pytest
+from scipy import sparse
+from scipy.stats import chi2
+
+import stickbreak as sb
+from oracles.partitions import (
+    GaussianMarginal,
+    MultinomialMarginal,
+    Posterior,
+    canonical,
+    dirichlet,
+    finite,
+    generalized_gamma,
+    pitman_yor,
+)
+
+POINTS = np.array([[0.1, 0.4], [-0.6, 0.2], [2.1, 1.7], [1.6, 2.4], [0.9, 1.0], [-0.2, 2.0]])
+WORDS = np.array([[3, 0, 1, 0], [2, 1, 0, 0], [0, 2, 2, 1], [0, 0, 1, 3], [1, 1, 1, 0], [0, 0, 0, 2]], dtype=float)
+BETA = np.array([0.4, 0.7, 1.0, 0.5])
+
+PROCESSES = {
+    "dirichlet": (sb.DirichletProcess(0.8), dirichlet(0.8)),
+    "pitman-yor": (sb.PitmanYor(0.4, concentration=0.5), pitman_yor(0.4, 0.5)),
+    "pitman-yor below 0": (sb.PitmanYor(0.6, concentration=-0.3), pitman_yor(0.6, -0.3)),
+    "generalized gamma": (sb.NormalizedGeneralizedGamma(0.7, 0.5), generalized_gamma(0.7, 0.5)),
+    "finite": (sb.FiniteDirichlet(3, concentration=1.5), finite(3, 1.5)),
+}
+SAMPLERS = {
+    "gibbs": sb.CollapsedGibbs(),
+    "subset": sb.CollapsedGibbs(subset=3),
+    "restricted": sb.SplitMerge(scans=1, subset=1),
+    "sequential": sb.SplitMerge(proposal="sequential", subset=1),
+}
+
+
+def gaussian():
+    psi = np.array([[1.0, 0.2], [0.2, 0.8]])
+    likelihood = sb.Gaussian(mean=[0.5, 0.9], mean_precision=0.1, dof=4.0, scale=psi)
+    return likelihood, GaussianMarginal(np.array([0.5, 0.9]), 0.1, 4.0, psi), POINTS
+
+
+def multinomial():
+    return sb.Multinomial(pseudo_counts=BETA), MultinomialMarginal(BETA), WORDS
+
+
+LIKELIHOODS = {"gaussian": gaussian, "multinomial": multinomial}
+
+
+@pytest.mark.parametrize("process", PROCESSES)
+@pytest.mark.parametrize("likelihood", LIKELIHOODS)
+def test_log_joint_is_that_of_the_oracle(likelihood, process):
+    own, marginal, rows = LIKELIHOODS[likelihood]()
+    law, log_prior = PROCESSES[process]
+    exact = Posterior(marginal, log_prior, rows)
+    # Dense, sparse where that is possible, far from zero and in other units.
+    data = [rows] if likelihood == "gaussian" else [rows, sparse.csr_array(rows), rows.astype(np.float32)]
+    for each in data:
+        trace = sb.sample(sb.Mixture(likelihood=own, process=law), each, draws=300, warmup=0, chains=1)
+        for labels, found in zip(trace.partitions[0], trace.log_joint[0], strict=True):
+            assert tuple(labels) == canonical(labels)
+            assert found == pytest.approx(exact.log_joint(labels), abs=1e-9)
+        assert (trace.n_clusters[0] == trace.partitions[0].max(axis=1) + 1).all()
+
+
+def test_log_joint_has_the_units_of_the_data():
+    likelihood, _, rows = gaussian()
+    trace = sb.sample(sb.Mixture(likelihood=likelihood), rows, draws=20, warmup=0, chains=1)
+    factors = np.array([1e5, 3e-4])
+    scaled = sb.Gaussian(
+        mean=factors * likelihood.mean + 7.0,
+        mean_precision=0.1,
+        dof=4.0,
+        scale=likelihood.scale * np.outer(factors, factors),
+    )
+    other = sb.sample(sb.Mixture(likelihood=scaled), factors * rows + 7.0, draws=20, warmup=0, chains=1)
+    assert (other.partitions == trace.partitions).all()
+    assert other.log_joint == pytest.approx(trace.log_joint - rows.shape[0] * np.log(factors).sum(), abs=1e-6)
+
+
+def statistic(trace, exact):
+    """Return the chi-squared statistic of the visits of all partitions, and its degrees of freedom."""
+    visits = dict.fromkeys(exact.partitions, 0)
+    for labels in trace.partitions.reshape(-1, trace.partitions.shape[-1]):
+        visits[tuple(labels.tolist())] += 1
+    expected = exact.probabilities * sum(visits.values())
+    # Rare partitions share a cell.
+    often = expected >= 8
+    found = np.array(list(visits.values()))
+    cells = np.append(found[often], found[~often].sum()), np.append(expected[often], expected[~often].sum())
+    return float(((cells[0] - cells[1]) ** 2 / cells[1]).sum()), often.sum()
+
+
+@pytest.mark.parametrize("sampler", SAMPLERS)
+@pytest.mark.parametrize("process", PROCESSES)
+@pytest.mark.parametrize("likelihood", LIKELIHOODS)
+def test_draws_follow_the_posterior(likelihood, process, sampler):
+    own, marginal, rows = LIKELIHOODS[likelihood]()
+    law, log_prior = PROCESSES[process]
+    exact = Posterior(marginal, log_prior, rows[:5])
+    model = sb.Mixture(likelihood=own, process=law)
+    # Draws this far apart are as good as independent: the correlation of two is below 1e-3.
+    trace = sb.sample(model, rows[:5], SAMPLERS[sampler], draws=4000, warmup=50, thin=25, chains=1, seed=3)
+    found, degrees = statistic(trace, exact)
+    assert found < chi2.ppf(1 - 1e-6, degrees), (found, degrees)
+
+
+def test_a_wrong_concentration_is_seen():
+    likelihood, marginal, rows = gaussian()
+    exact = Posterior(marginal, dirichlet(0.9), rows[:5])
+    model = sb.Mixture(likelihood=likelihood, process=sb.DirichletProcess(0.6))
+    trace = sb.sample(model, rows[:5], draws=4000, warmup=50, thin=25, chains=1, seed=3)
+    found, degrees = statistic(trace, exact)
+    assert found > 2 * chi2.ppf(1 - 1e-6, degrees)
+
+
+def test_a_learned_concentration_has_its_posterior():
+    """p(alpha | K) alpha^(shape + K - 1) e^(-rate alpha) Gamma(alpha) / Gamma(alpha + n), mixed over partitions."""
+    likelihood, marginal, rows = gaussian()
+    grid = np.exp(np.linspace(-8.0, 5.0, 400))
+    weights = grid**2.0 * np.exp(-1.5 * grid) * grid  # Gamma(3, 1.5) in log alpha
+    each = [Posterior(marginal, dirichlet(alpha), rows[:5]) for alpha in grid]
+    weights = weights * np.exp([posterior.evidence for posterior in each])
+    weights /= weights.sum()
+    together = sum(
+        w * sum(p for labels, p in zip(e.partitions, e.probabilities, strict=True) if labels[0] == labels[1])
+        for w, e in zip(weights, each, strict=True)
+    )
+    model = sb.Mixture(likelihood=likelihood, process=sb.DirichletProcess(sb.Gamma(3.0, 1.5)))
+    trace = sb.sample(model, rows[:5], draws=8000, warmup=50, thin=10, chains=1, seed=5)
+    drawn = trace.hyperparameters["concentration"][0]
+    for found, expected in [
+        (drawn, weights @ grid),
+        (np.log(drawn), weights @ np.log(grid)),
+        ((trace.partitions[0, :, 0] == trace.partitions[0, :, 1]).astype(float), together),
+    ]:
+        error = found.std() / np.sqrt(8000 / 1.5)
+        # 4.9 standard errors: once in a million.
+        assert abs(found.mean() - expected) < 4.9 * error
+
+
+def test_the_predictive_density_is_the_mean_over_draws():
+    likelihood, marginal, rows = gaussian()
+    log_prior = dirichlet(0.8)
+    model = sb.Mixture(likelihood=likelihood, process=sb.DirichletProcess(0.8))
+    trace = sb.sample(model, rows[:5], draws=30, warmup=5, chains=2)
+    new = np.array([[0.3, 1.2], [4.0, -3.0]])
+    before = Posterior(marginal, log_prior, rows[:5])
+    for row, found in zip(new, trace.log_predictive(new), strict=True):
+        after = Posterior(marginal, log_prior, np.vstack([rows[:5], row]))
+        terms = []
+        for labels in trace.partitions.reshape(-1, 5):
+            joined = [after.log_joint([*labels, label]) for label in range(labels.max() + 2)]
+            terms.append(np.exp(np.logaddexp.reduce(joined) - before.log_joint(labels)))
+        assert found == pytest.approx(np.log(np.mean(terms)), abs=1e-9)

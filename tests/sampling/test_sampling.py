@@ -1,0 +1,352 @@
+"""`sample`: arguments, the same draws whatever the threads, ends before time, files, predictions."""
+
+import os
+import signal
+import threading
+
+import numpy as np
+import pytest
+from scipy import sparse
+
+import stickbreak as sb
+
+RNG = np.random.default_rng(0)
+X = np.concatenate([RNG.normal(-4, 1, size=(20, 2)), RNG.normal(4, 1, size=(25, 2))])
+FIXED = sb.Gaussian(mean=[0.0, 0.0], mean_precision=0.1, dof=4.0, scale=np.eye(2))
+MODEL = sb.Mixture(likelihood=FIXED, process=sb.DirichletProcess(1.0))
+WORDS = RNG.poisson([[3, 0.5, 0.2, 1.0]] * 15 + [[0.2, 2.0, 3.0, 0.1]] * 15).astype(float)
+
+
+def short(model=MODEL, data=X, sampler=None, **options):
+    return sb.sample(model, data, sampler, **{"draws": 12, "warmup": 4, "chains": 2, **options})
+
+
+def equal(one, other):
+    assert (one.partitions == other.partitions).all()
+    assert (one.log_joint == other.log_joint).all()
+    assert (one.n_clusters == other.n_clusters).all()
+
+
+@pytest.mark.parametrize("sampler", [sb.CollapsedGibbs(), sb.CollapsedGibbs(subset=7), sb.SplitMerge()])
+def test_threads_do_not_matter(sampler):
+    one = short(sampler=sampler, chains=3, threads=1)
+    equal(one, short(sampler=sampler, chains=3, threads=2))
+    # A chain is the same whatever the number of chains and of draws.
+    longer = short(sampler=sampler, chains=1, draws=20)
+    assert (longer.partitions[0, :12] == one.partitions[0]).all()
+    assert not (one.partitions[0] == one.partitions[1]).all()
+    assert not (one.partitions == short(sampler=sampler, chains=3, seed=1).partitions).all()
+
+
+def test_shapes_and_kinds():
+    trace = short(thin=3)
+    assert trace.partitions.shape == (2, 12, 45)
+    assert trace.partitions.dtype == np.int32
+    assert trace.log_joint.shape == trace.n_clusters.shape == (2, 12)
+    assert trace.seconds.shape == (2,)
+    assert trace.hyperparameters == {}
+    assert 0.0 <= trace.acceptance["gibbs"] <= 1.0
+    assert set(short(sampler=sb.SplitMerge()).acceptance) == {"gibbs", "split", "merge"}
+    assert trace.model == MODEL.__class__(likelihood=trace.model.likelihood, process=MODEL.process)
+    with pytest.raises(ValueError):
+        trace.log_joint[0, 0] = 1.0
+
+
+@pytest.mark.parametrize("init", ["single", "singletons", np.arange(45) % 3, "fit"])
+def test_starts(init):
+    chosen = (
+        sb.fit(sb.Mixture(likelihood=FIXED), X, n_components=2) if isinstance(init, str) and init == "fit" else init
+    )
+    trace = short(init=chosen, warmup=0, draws=1, sampler=sb.CollapsedGibbs(subset=1))
+    expected = {"single": 1, "singletons": 45, "fit": 2}[init] if isinstance(init, str) else 3
+    assert abs(trace.n_clusters - expected).max() <= 1
+
+
+def test_starts_are_forgotten():
+    found = [short(init=init, draws=300, warmup=200).n_clusters.mean() for init in ("single", "singletons")]
+    assert abs(found[0] - found[1]) < 0.5
+
+
+def test_parameters_that_are_none_are_estimated_and_kept():
+    model = sb.Mixture(likelihood=sb.Gaussian())
+    trace = short(model)
+    fit = sb.fit(model, X)
+    for name in ("mean", "mean_precision", "dof", "scale"):
+        np.testing.assert_allclose(
+            getattr(trace.model.likelihood, name), getattr(fit.model.likelihood, name), rtol=1e-9
+        )
+    again = short(trace.model)
+    assert again.log_joint == pytest.approx(trace.log_joint, abs=1e-7)
+    rule = short(sb.Mixture(likelihood=sb.Gaussian(prior="rule"), process=sb.DirichletProcess(sb.Gamma(1.0, 1.0))))
+    assert rule.model.likelihood.mean_precision == 0.1
+    assert rule.hyperparameters["concentration"].shape == (2, 12)
+    # A truncation concerns fits alone.
+    for truncation in ("stick", "tail"):
+        other = sb.Mixture(likelihood=sb.Gaussian(), process=sb.DirichletProcess(truncation=truncation))
+        assert (short(other).partitions == trace.partitions).all()
+
+
+def test_columns_without_variance_are_projected_out():
+    wide = np.column_stack([X, np.full(45, 3.0)])
+    trace = short(sb.Mixture(likelihood=sb.Gaussian()), wide)
+    assert np.isfinite(trace.log_joint).all()
+    inside, outside = trace.log_predictive([[-4.0, -4.0, 3.0], [-4.0, -4.0, 3.5]])
+    assert np.isfinite(inside)
+    assert outside == -np.inf
+
+
+def test_a_callback_and_a_time_limit_stop_chains():
+    seen = []
+
+    def stop(draw):
+        seen.append(draw)
+        return draw.index == 4
+
+    trace = short(draws=1000, chains=1, callbacks=[stop])
+    assert trace.partitions.shape == (1, 5, 45)
+    assert [draw.index for draw in seen] == list(range(5))
+    assert seen[-1].log_joint == trace.log_joint[0, -1]
+    limited = short(draws=10**6, max_seconds=0.5)
+    assert 1 <= limited.partitions.shape[1] < 10**6
+    equal_start = short(draws=5)
+    assert (limited.partitions[:, :5] == equal_start.partitions[:, : limited.partitions.shape[1]]).all()
+    with pytest.raises(sb.InvalidArgument) as caught:
+        short(max_seconds=0.0)
+    assert caught.value.argument == "max_seconds"
+
+    def fail(draw):
+        raise LookupError("mine")
+
+    with pytest.raises(LookupError, match="mine"):
+        short(callbacks=[fail])
+
+
+@pytest.mark.skipif(os.name == "nt", reason="signals of POSIX")
+def test_an_interrupt_returns_the_draws_so_far():
+    timer = threading.Timer(0.7, os.kill, (os.getpid(), signal.SIGINT))
+    timer.start()
+    trace = short(draws=10**6)
+    timer.cancel()
+    assert 1 <= trace.partitions.shape[1] < 10**6
+
+
+@pytest.mark.parametrize(
+    ("model", "data"),
+    [
+        (MODEL, X),
+        (sb.Mixture(likelihood=sb.Gaussian(), process=sb.DirichletProcess(sb.Gamma(2.0, 1.0))), X.astype(np.float32)),
+        (sb.Mixture(likelihood=sb.Multinomial(pseudo_counts=0.5)), sparse.csr_array(WORDS)),
+    ],
+)
+def test_a_saved_trace_says_the_same(tmp_path, model, data):
+    trace = short(model, data)
+    trace.save(tmp_path / "trace.safetensors")
+    again = sb.load(tmp_path / "trace.safetensors")
+    equal(trace, again)
+    assert again.model == trace.model
+    assert again.acceptance == trace.acceptance
+    assert again.seconds.tolist() == trace.seconds.tolist()
+    np.testing.assert_allclose(again.log_predictive(data), trace.log_predictive(data), rtol=1e-12)
+    assert (again.predict(data) == trace.predict(data)).all()
+    for name in ("log_joint", *trace.hyperparameters):
+        assert again.ess(name) == trace.ess(name)
+
+
+def test_damaged_traces_are_refused(tmp_path):
+    from stickbreak.io import files
+
+    trace = short()
+    header, arrays = trace._to_parts()
+    changes = [
+        {"partitions": arrays["partitions"][:, :3]},
+        {"partitions": arrays["partitions"].astype(np.int64)},
+        {"log_joint": arrays["log_joint"][:, :0]},
+        {"rows": arrays["rows"][:4]},
+        {"n_clusters": arrays["log_joint"]},
+    ]
+    for number, change in enumerate(changes):
+        path = tmp_path / f"{number}.safetensors"
+        files.write(path, header, arrays | change, files.TRACE)
+        with pytest.raises(sb.ModelFileError):
+            sb.load(path)
+    # Labels that are none are found when they are used.
+    files.write(path, header, arrays | {"partitions": np.full_like(arrays["partitions"], -2)}, files.TRACE)
+    with pytest.raises(sb.ModelFileError):
+        sb.load(path).log_predictive(X)
+
+
+def test_predictions():
+    trace = short(draws=200, warmup=50)
+    labels = trace.predict([[-4.0, -4.0], [4.0, 4.0], [900.0, -900.0]])
+    best = trace.partitions.reshape(-1, 45)[trace.log_joint.argmax()]
+    assert labels[0] == np.bincount(best[:20]).argmax()
+    assert labels[1] == np.bincount(best[20:]).argmax()
+    assert labels[2] == best.max() + 1
+    # A density: its integral is one.
+    grid = np.linspace(-40, 40, 401)
+    one = sb.Mixture(likelihood=sb.Gaussian(mean=[0.0], mean_precision=0.1, dof=3.0, scale=[[1.0]]))
+    density = np.exp(short(one, X[:, :1]).log_predictive(grid[:, None]))
+    assert density.sum() * 0.2 == pytest.approx(1.0, abs=1e-3)
+
+
+BAD = {
+    "model": {"model": FIXED},
+    "sampler": {"sampler": "gibbs"},
+    "draws": {"draws": 0},
+    "warmup": {"warmup": -1},
+    "chains": {"chains": 0},
+    "thin": {"thin": 0},
+    "seed": {"seed": -1},
+    "threads": {"threads": 0},
+    "max_seconds": {"max_seconds": -1.0},
+    "progress": {"progress": "yes"},
+    "callbacks": {"callbacks": print},
+    "init": {"init": "kmeans++"},
+    "subset": {"sampler": sb.CollapsedGibbs(subset=46)},
+}
+
+
+@pytest.mark.parametrize("argument", BAD)
+def test_bad_arguments_are_named(argument):
+    with pytest.raises((sb.InvalidArgument, sb.InvalidType)) as caught:
+        short(**BAD[argument])
+    assert caught.value.argument == argument
+
+
+@pytest.mark.parametrize("init", [np.zeros(44, int), np.full(45, 45), np.zeros(45), 3, np.zeros((45, 2))])
+def test_bad_starts_are_named(init):
+    with pytest.raises((sb.InvalidArgument, sb.InvalidType)) as caught:
+        short(init=init)
+    assert caught.value.argument == "init"
+
+
+def test_starts_that_the_process_does_not_allow():
+    model = sb.Mixture(likelihood=FIXED, process=sb.FiniteDirichlet(3))
+    with pytest.raises(sb.InvalidArgument) as caught:
+        short(model, init="singletons")
+    assert caught.value.argument == "init"
+
+
+@pytest.mark.parametrize(
+    "data",
+    [np.where(X > 6, np.nan, X), np.full_like(X, np.inf), X[:, 0], np.ones((9, 2)), "x.parquet", np.zeros((0, 2))],
+)
+def test_bad_data_are_named(data):
+    with pytest.raises((sb.StickbreakError, ValueError)) as caught:
+        short(sb.Mixture(likelihood=sb.Gaussian()), data)
+    assert getattr(caught.value, "argument", "data") == "data"
+
+
+def test_what_is_not_supported_says_what_to_use():
+    with pytest.raises(sb.NotSupported) as caught:
+        short(data=lambda: iter([X]))
+    assert caught.value.argument == "data"
+    with pytest.raises(sb.NotSupported) as caught:
+        short(sb.Mixture(likelihood=sb.SphericalGaussian(base="product")))
+    assert caught.value.argument == "likelihood"
+    with pytest.raises(sb.NotSupported) as caught:
+        short(sb.Mixture(likelihood=sb.Gaussian(resolution=0.1)))
+    assert caught.value.argument == "resolution"
+
+
+def test_names_of_quantities_are_checked():
+    trace = short()
+    for function in (trace.ess, trace.rhat):
+        with pytest.raises(sb.InvalidArgument) as caught:
+            function("elbo")
+        assert caught.value.argument == "name"
+    for data in (X[:, :1], np.full((2, 2), np.nan)):
+        with pytest.raises(sb.InvalidArgument):
+            trace.log_predictive(data)
+
+
+def test_large_partitions_are_a_memory_map(monkeypatch):
+    from stickbreak.run import sampling
+
+    expected = short()
+    monkeypatch.setattr(sampling, "_MOST_IN_MEMORY", 100)
+    trace = short()
+    assert isinstance(trace.partitions, np.memmap)
+    equal(trace, expected)
+
+
+def test_the_progress_bar_says_where_chains_are(capsys):
+    short(progress=True, draws=10**5, max_seconds=0.6)
+    assert "log joint" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("sampler", [sb.CollapsedGibbs(subset=9), sb.SplitMerge()])
+def test_a_run_goes_on_from_its_checkpoint(tmp_path, sampler):
+    process = sb.NormalizedGeneralizedGamma(sb.Gamma(1.0, 1.0), sb.Beta(1.5, 1.5))
+    model = sb.Mixture(likelihood=FIXED, process=process)
+    whole = short(model, sampler=sampler, draws=30)
+    checkpoint = sb.Checkpoint(tmp_path / "chains.checkpoint", every_seconds=0)
+    cut = short(model, sampler=sampler, draws=30, checkpoint=checkpoint, callbacks=[lambda draw: draw.index == 7])
+    assert cut.partitions.shape[1] == 8
+    resumed = short(model, sampler=sampler, draws=30, checkpoint=checkpoint)
+    equal(whole, resumed)
+    for name in ("mass", "discount"):
+        assert (whole.hyperparameters[name] == resumed.hyperparameters[name]).all()
+    # Once more: everything is there. Then for longer.
+    equal(whole, short(model, sampler=sampler, draws=30, checkpoint=checkpoint))
+    longer = short(model, sampler=sampler, draws=40, checkpoint=checkpoint)
+    equal(longer, short(model, sampler=sampler, draws=40))
+
+
+def test_checkpoints_of_other_runs_are_refused(tmp_path):
+    path = tmp_path / "chains.checkpoint"
+    checkpoint = sb.Checkpoint(path, every_seconds=0)
+    short(checkpoint=checkpoint)
+    before = path.read_bytes()
+    other = sb.Mixture(likelihood=FIXED, process=sb.DirichletProcess(2.0))
+    changes = [
+        {"model": other},
+        {"data": X + 1.0},
+        {"sampler": sb.SplitMerge()},
+        {"seed": 1},
+        {"chains": 3},
+        {"warmup": 5},
+        {"thin": 2},
+        {"init": "singletons"},
+        {"draws": 3},
+    ]
+    for change in changes:
+        with pytest.raises(sb.CheckpointError):
+            short(**change, checkpoint=checkpoint)
+        assert path.read_bytes() == before
+    with pytest.raises(sb.CheckpointError):
+        sb.fit(MODEL, X, sb.Full(max_passes=1), n_components=2, checkpoint=checkpoint)
+    sb.fit(MODEL, X, sb.Full(max_passes=1), n_components=2, checkpoint=sb.Checkpoint(tmp_path / "fit"))
+    with pytest.raises(sb.CheckpointError):
+        short(checkpoint=sb.Checkpoint(tmp_path / "fit"))
+    path.write_bytes(before[:-20])
+    with pytest.raises(sb.CheckpointError):
+        short(checkpoint=checkpoint)
+    with pytest.raises(sb.InvalidType):
+        short(checkpoint=str(path))
+
+
+def test_processes_without_weights_are_estimated_under_a_dirichlet_process():
+    process = sb.NormalizedGeneralizedGamma.inverse_gaussian(1.0)
+    with pytest.raises(sb.NotSupported) as caught:
+        sb.fit(sb.Mixture(likelihood=sb.Gaussian(), process=process), X)
+    assert "sampler" in str(caught.value)
+    trace = short(sb.Mixture(likelihood=sb.Gaussian(), process=process))
+    fit = sb.fit(sb.Mixture(likelihood=sb.Gaussian(), process=sb.DirichletProcess(1.0)), X)
+    np.testing.assert_allclose(trace.model.likelihood.scale, fit.model.likelihood.scale, rtol=1e-9)
+    assert trace.model.process == process
+
+
+def test_the_command_line_draws_a_trace(tmp_path, capsys):
+    from stickbreak.cli.commands import program
+
+    rows, out = tmp_path / "rows.npy", tmp_path / "trace.safetensors"
+    np.save(rows, X)
+    options = ["--draws", "20", "--warmup", "5", "--chains", "2", "--sampler", "split-merge", "--json"]
+    assert program.main(["mcmc", str(rows), "-o", str(out), *options], standalone_mode=False) == 0
+    assert '"draws": 20' in capsys.readouterr().out
+    trace = sb.load(out)
+    equal(trace, short(sb.Mixture(likelihood=sb.Gaussian()), draws=20, warmup=5, sampler=sb.SplitMerge()))
+    assert program.main(["info", str(out)], standalone_mode=False) == 1
+    assert "a trace" in capsys.readouterr().err
+    assert program.main(["mcmc", str(rows), "-o", str(out), "--draws", "0"], standalone_mode=False) == 2
