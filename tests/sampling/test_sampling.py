@@ -123,11 +123,21 @@ def test_a_callback_and_a_time_limit_stop_chains():
 
 @pytest.mark.skipif(os.name == "nt", reason="signals of POSIX")
 def test_an_interrupt_returns_the_draws_so_far():
-    timer = threading.Timer(0.7, os.kill, (os.getpid(), signal.SIGINT))
-    timer.start()
-    trace = short(draws=10**6)
-    timer.cancel()
+    def interrupt(draw):
+        if (draw.chain, draw.index) == (1, 20):
+            os.kill(os.getpid(), signal.SIGINT)
+
+    trace = short(draws=10**6, callbacks=[interrupt])
     assert 1 <= trace.partitions.shape[1] < 10**6
+
+
+@pytest.mark.skipif(os.name == "nt", reason="signals of POSIX")
+def test_an_interrupt_of_the_estimate_is_one():
+    rows = np.random.default_rng(0).normal(size=(300_000, 5)) * np.arange(300_000)[:, None]
+    timer = threading.Timer(0.3, os.kill, (os.getpid(), signal.SIGINT))
+    timer.start()
+    with pytest.raises(KeyboardInterrupt):
+        short(sb.Mixture(likelihood=sb.Gaussian()), rows, draws=1, warmup=0, chains=1)
 
 
 @pytest.mark.parametrize(

@@ -19,6 +19,7 @@ from stickbreak.model.likelihoods import Likelihood
 from stickbreak.model.mixture import Mixture
 from stickbreak.model.processes import DirichletProcess
 from stickbreak.result.fit import Fit
+from stickbreak.result.history import StopReason
 from stickbreak.result.trace import Chains, Draw, Trace
 from stickbreak.run.checkpoints import Checkpoint, CheckpointFile
 from stickbreak.run.fitting import checked_callbacks, checkpoint_file, run_fit
@@ -63,7 +64,8 @@ def sample(
     them. Rounded columns count as they are, without the cells of `resolution`. The `truncation` of a process concerns
     `fit` alone.
 
-    Ctrl-C stops within a second and returns the draws so far, of each chain as many as the slowest one has.
+    Ctrl-C stops within a second and returns the draws so far, of each chain as many as the slowest one has. While
+    parameters are estimated there are none, and it raises `KeyboardInterrupt`.
 
     Parameters
     ----------
