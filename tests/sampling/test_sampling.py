@@ -121,7 +121,16 @@ def test_a_callback_and_a_time_limit_stop_chains():
         short(callbacks=[fail])
 
 
+@pytest.fixture
+def interruptible():
+    """What runs in the background may have come to ignore SIGINT."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
 @pytest.mark.skipif(os.name == "nt", reason="signals of POSIX")
+@pytest.mark.usefixtures("interruptible")
 def test_an_interrupt_returns_the_draws_so_far():
     def interrupt(draw):
         if (draw.chain, draw.index) == (1, 20):
@@ -132,6 +141,7 @@ def test_an_interrupt_returns_the_draws_so_far():
 
 
 @pytest.mark.skipif(os.name == "nt", reason="signals of POSIX")
+@pytest.mark.usefixtures("interruptible")
 def test_an_interrupt_of_the_estimate_is_one():
     rows = np.random.default_rng(0).normal(size=(300_000, 5)) * np.arange(300_000)[:, None]
     timer = threading.Timer(0.3, os.kill, (os.getpid(), signal.SIGINT))
