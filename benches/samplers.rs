@@ -39,10 +39,23 @@ fn target(rows: &[f64], d: usize) -> Target {
     grounds.target(&rows).expect("closed")
 }
 
+/// Moves clusters to the points of a grid, so far from each other that chains keep them.
+fn part(rows: &mut [f64], labels: &[u32], d: usize, k: usize) {
+    let side = (1..=k).find(|side| side.pow(d as u32) >= k).unwrap_or(k);
+    for (row, &label) in rows.chunks_exact_mut(d).zip(labels) {
+        let mut place = label as usize;
+        for x in row {
+            *x += 20.0 * (place % side) as f64;
+            place /= side;
+        }
+    }
+}
+
 /// Sweeps from the generating labels on.
 fn sweeps(criterion: &mut Criterion) {
     for (n, d, k) in [(1300, 2, 13), (10_000, 6, 119)] {
-        let data = generate::<f64>(Sizes { n, d, k, width: 1, threads: 1 });
+        let mut data = generate::<f64>(Sizes { n, d, k, width: 1, threads: 1 });
+        part(&mut data.rows, &data.labels, d, k);
         let target = target(&data.rows, d);
         let mut group = criterion.benchmark_group("samplers");
         group.sample_size(10);

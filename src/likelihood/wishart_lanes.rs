@@ -80,7 +80,7 @@ impl Score<'_> {
     fn score<const D: usize, const ROOM: usize>(self) {
         let d = if D == 0 { self.row.len() } else { D };
         let row = &self.row[..d];
-        for (group, out) in self.lanes.chunks_exact(lane_len(d)).zip(self.out) {
+        for (group, out) in self.lanes.chunks_exact(lane_len(d)).zip(&mut *self.out) {
             let (head, rest) = group.split_at(4);
             let (mean, rest) = rest.split_at(d);
             let (diagonal, mut below) = rest.split_at(d);
@@ -106,8 +106,18 @@ impl Score<'_> {
                 below = others;
             }
             for lane in 0..8 {
-                let log = ln_of_positive(1.0 + head[3].0[lane] * square[lane]);
-                out[lane] = head[0].0[lane] + (head[1].0[lane] - head[2].0[lane] * log);
+                out[lane] = 1.0 + head[3].0[lane] * square[lane];
+            }
+        }
+        // In a loop of their own logarithms become vectors too.
+        for out in &mut *self.out {
+            for value in out {
+                *value = ln_of_positive(*value);
+            }
+        }
+        for (head, out) in self.lanes.chunks_exact(lane_len(d)).zip(self.out) {
+            for lane in 0..8 {
+                out[lane] = head[0].0[lane] + (head[1].0[lane] - head[2].0[lane] * out[lane]);
             }
         }
     }
