@@ -67,8 +67,9 @@ BUGS = (
         3,
         "the old summary of a batch is not subtracted",
         "src/memo.rs",
-        "(Some(old), _) => self.total.sub(old)?,",
-        f"(Some(_), _) if {bug(3)} => {{}}\n            (Some(old), _) => self.total.sub(old)?,",
+        "            (Some(old), _) => {\n                let changed",
+        f"            (Some(_), _) if {bug(3)} => self.total.add(&summary)?,\n"
+        "            (Some(old), _) => {\n                let changed",
     ),
     Bug(
         4,

@@ -205,8 +205,8 @@ impl Sampling<'_> {
         let draws = draws.collect::<Result<Vec<_>>>()?;
         match draws.iter().map(|chain| chain.log_joint.len()).min() {
             Some(0) if cancel.check().is_ok() => {
-                let found = format!("{:?}, before the first draw", self.plan.limit.unwrap_or_default());
-                Err(Error::invalid("max_seconds", found, "enough for the warm-up and one draw"))
+                let found = format!("{} seconds", self.plan.limit.unwrap_or_default().as_secs_f64());
+                Err(Error::invalid("max_seconds", found, "enough for the warm-up and the first draw"))
             }
             Some(0) => Err(Error::Cancelled),
             _ => Ok(draws),

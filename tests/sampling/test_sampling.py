@@ -1,6 +1,7 @@
 """`sample`: arguments, the same draws whatever the threads, ends before time, files, predictions."""
 
 import os
+import pickle
 import signal
 import threading
 
@@ -88,7 +89,8 @@ def test_parameters_that_are_none_are_estimated_and_kept():
 
 def test_columns_without_variance_are_projected_out():
     wide = np.column_stack([X, np.full(45, 3.0)])
-    trace = short(sb.Mixture(likelihood=sb.Gaussian()), wide)
+    with pytest.warns(sb.SupportWarning, match="column 2 is constant"):
+        trace = short(sb.Mixture(likelihood=sb.Gaussian()), wide)
     assert np.isfinite(trace.log_joint).all()
     inside, outside = trace.log_predictive([[-4.0, -4.0, 3.0], [-4.0, -4.0, 3.5]])
     assert np.isfinite(inside)
@@ -264,9 +266,31 @@ def test_what_is_not_supported_says_what_to_use():
     with pytest.raises(sb.NotSupported) as caught:
         short(sb.Mixture(likelihood=sb.SphericalGaussian(base="product")))
     assert caught.value.argument == "likelihood"
-    with pytest.raises(sb.NotSupported) as caught:
-        short(sb.Mixture(likelihood=sb.Gaussian(resolution=0.1)))
-    assert caught.value.argument == "resolution"
+
+
+def test_the_model_of_a_fit_to_rounded_rows_can_be_sampled():
+    rounded = np.round(X)
+    fit = sb.fit(sb.Mixture(likelihood=sb.Gaussian()), rounded, progress=False)
+    assert (np.asarray(fit.model.likelihood.resolution) > 0).any()
+    trace = short(fit.model, rounded, init=fit)
+    assert not np.any(trace.model.likelihood.resolution)
+
+
+def test_a_trace_is_read_only_and_can_be_pickled():
+    trace = short()
+    for array in (trace.partitions, trace.log_joint, trace.n_clusters, trace.seconds):
+        with pytest.raises(ValueError, match="read-only"):
+            array[0] = 0
+    again = pickle.loads(pickle.dumps(trace))
+    equal(trace, again)
+    assert (again.predict(X) == trace.predict(X)).all()
+
+
+def test_labels_of_a_file_fit_the_numbers_of_clusters():
+    header, found = short()._to_parts()
+    found["partitions"] = found["partitions"] - 7
+    with pytest.raises(ValueError, match="labels"):
+        sb.result.trace.Trace._from_parts(header, found)
 
 
 def test_names_of_quantities_are_checked():

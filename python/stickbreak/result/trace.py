@@ -79,7 +79,8 @@ class Trace:
         self._state = state
         self._model = model
         self._rows = rows
-        for array in (chains.log_joint, chains.n_clusters, chains.seconds, *chains.hyperparameters.values()):
+        own: list[NDArray[Any]] = [chains.partitions, chains.log_joint, chains.n_clusters, chains.seconds]
+        for array in [*own, *chains.hyperparameters.values()]:
             array.flags.writeable = False
 
     @property
@@ -323,6 +324,9 @@ class Trace:
         _check(chains, rows.shape[0])
         return cls(chains, state, model, rows)
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        return Trace._from_parts, self._to_parts()
+
     def __repr__(self) -> str:
         chains, draws, n = self.partitions.shape
         return f"<Trace of {chains} chains, {draws} draws each, of partitions of {n} rows>"
@@ -353,3 +357,6 @@ def _check(chains: Chains, n_rows: int) -> None:
     fits &= chains.n_clusters.dtype == np.int64 and chains.seconds.shape == shape[:1]
     if not fits:
         raise ValueError("arrays of draws that do not fit together")
+    labels = chains.partitions
+    if n_rows == 0 or (labels.min(-1) != 0).any() or (labels.max(-1) + 1 != chains.n_clusters).any():
+        raise ValueError("labels that do not fit the numbers of clusters")

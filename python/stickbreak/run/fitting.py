@@ -267,7 +267,8 @@ def run_fit(
 def _algorithm(algorithm: object, model: Mixture, *, in_blocks: bool) -> Algorithm:
     if algorithm is None:
         return Memoized(shuffle=not in_blocks, moves=usual_moves(model))
-    chosen = checks.instance("algorithm", algorithm, Algorithm, "an algorithm, such as Full() or Memoized()")
+    allowed = "an algorithm, such as Full() or Memoized(); samplers are for sample"
+    chosen = checks.instance("algorithm", algorithm, Algorithm, allowed)
     if in_blocks and isinstance(chosen, Memoized | Stochastic) and chosen.shuffle:
         raise checks.invalid_argument("shuffle", "True", "False for data that are read in blocks, one after another")
     return chosen

@@ -20,6 +20,7 @@ from stickbreak.model.mixture import Mixture
 from stickbreak.model.processes import DirichletProcess
 from stickbreak.result.fit import Fit
 from stickbreak.result.history import StopReason
+from stickbreak.result.support import warn_of_fit
 from stickbreak.result.trace import Chains, Draw, Trace
 from stickbreak.run.checkpoints import Checkpoint, CheckpointFile
 from stickbreak.run.fitting import checked_callbacks, checkpoint_file, run_fit
@@ -61,8 +62,9 @@ def sample(
 
     Parameters of the likelihood that are `None` are estimated first, by ``sb.fit(model, data, seed=seed)`` (under
     ``DirichletProcess(1.0)`` where the process does not run under `fit`), and then stay as they are: `Trace.model` has
-    them. Rounded columns count as they are, without the cells of `resolution`. The `truncation` of a process concerns
-    `fit` alone.
+    them. Columns that the model then does not see are named by a `SupportWarning`, as in `fit`. Rounded columns count
+    as they are: `resolution` is 0, whatever the model has, because a cell has no closed marginal likelihood. The
+    `truncation` of a process concerns `fit` alone.
 
     Ctrl-C stops within a second and returns the draws so far, of each chain as many as the slowest one has. While
     parameters are estimated there are none, and it raises `KeyboardInterrupt`.
@@ -143,7 +145,8 @@ def sample(
     """
     checks.instance("model", model, Mixture, "a Mixture")
     chosen = CollapsedGibbs() if sampler is None else sampler
-    checks.instance("sampler", chosen, Sampler, "a sampler, such as CollapsedGibbs() or SplitMerge()")
+    allowed = "a sampler, such as CollapsedGibbs() or SplitMerge(); algorithms are for fit"
+    checks.instance("sampler", chosen, Sampler, allowed)
     plan: ChainPlan = {
         "sampler": chosen._to_core(),
         "draws": checks.integer("draws", draws, minimum=1),
@@ -250,7 +253,7 @@ def _estimated(model: Mixture, data: Any, rows: arrays.Rows, seed: int, threads:
     """Return the model with the parameters that a fit estimates, if it has any."""
     likelihood = model.likelihood
     if not _core.estimated(*likelihood._to_core()):
-        return model
+        return Mixture(likelihood=_without_cells(likelihood), process=model.process)
     if not _differ(rows):
         allowed = "at least two distinct rows, from which parameters that are None are estimated"
         raise checks.invalid_argument("data", "rows that are all equal", allowed, "or give the parameters")
@@ -275,14 +278,15 @@ def _estimated(model: Mixture, data: Any, rows: arrays.Rows, seed: int, threads:
     )
     if fit.stop_reason is StopReason.INTERRUPTED:
         raise KeyboardInterrupt
-    return Mixture(likelihood=_without_cells(fit.model.likelihood, likelihood), process=model.process)
+    warn_of_fit(fit._state)
+    return Mixture(likelihood=_without_cells(fit.model.likelihood), process=model.process)
 
 
-def _without_cells(found: Likelihood, given: Likelihood) -> Likelihood:
-    """Return a likelihood of rows as they are, unless cells were asked for, which the core refuses."""
-    if getattr(given, "resolution", 0.0) is not None:
-        return found
-    return replace(found, resolution=0.0)  # type: ignore[call-arg]
+def _without_cells(likelihood: Likelihood) -> Likelihood:
+    """Return a likelihood of rows as they are."""
+    if not hasattr(likelihood, "resolution"):
+        return likelihood
+    return replace(likelihood, resolution=0.0)  # type: ignore[call-arg]
 
 
 def _differ(rows: arrays.Rows) -> bool:
