@@ -361,7 +361,7 @@ def test_another_process_may_not_write_to_the_same_path(tmp_path: Path) -> None:
         assert writer.stdout is not None
         assert writer.stdout.readline() == "running\n"
         before = sorted(os.listdir(tmp_path))
-        with pytest.raises(sb.CheckpointError, match="another fit that is running writes to this checkpoint"):
+        with pytest.raises(sb.CheckpointError, match="another run writes to this checkpoint"):
             fit(sb.Checkpoint(path))
         assert sorted(os.listdir(tmp_path)) == before
         # The lock of a process that was killed is no lock.

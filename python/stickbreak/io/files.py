@@ -145,7 +145,7 @@ def lock(path: str | os.PathLike[str], kind: Kind) -> Lock:
         return Lock(_beside(_target(path, kind), ".lock"))
     except Held as error:
         raise kind.error(
-            f"{path}: another fit that is running writes to this {kind.noun}; give another path"
+            f"{path}: another run writes to this {kind.noun}; give another path"
         ) from error
 
 

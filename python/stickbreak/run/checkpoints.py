@@ -30,11 +30,12 @@ class Checkpoint:
     If the file exists, the fit goes on from it, and ends with the same bits as one that was never stopped; so the same
     call, made again after a crash, finishes the work, and made again after the end returns the result. The data, their
     weights and order, the model and all settings must be those that the file was written for, except `max_passes`,
-    `tol`, `threads`, `progress` and `callbacks`: a fit may go on for longer; of several starts (`n_init`) only the one
+    `tol`, `threads`, `progress` and `callbacks`, and for `sample` `draws`, if there are no fewer than before, and
+    `max_seconds`: a run may go on for longer; of several starts (`n_init`) only the one
     that was under way does, and those that had ended stay as they were. Otherwise `CheckpointError` is raised
     and the file is left as it is.
 
-    A path is for one fit at a time: while a fit runs, another one with the same path is refused by a `CheckpointError`,
+    A path is for one run at a time: while a fit or a sampler runs, another one with the same path is refused by a `CheckpointError`,
     in this process or in another one on this machine.
 
     The state is written when the start has been made, after the first batch that ends `every_seconds` after the last
@@ -114,7 +115,7 @@ class CheckpointFile:
     Raises
     ------
     CheckpointError
-        The file cannot be written, or another fit writes to it.
+        The file cannot be written, or another run writes to it.
     """
 
     def __init__(self, checkpoint: Checkpoint, seed: int, n_init: int) -> None:
