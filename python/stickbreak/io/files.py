@@ -144,9 +144,7 @@ def lock(path: str | os.PathLike[str], kind: Kind) -> Lock:
     try:
         return Lock(_beside(_target(path, kind), ".lock"))
     except Held as error:
-        raise kind.error(
-            f"{path}: another run writes to this {kind.noun}; give another path"
-        ) from error
+        raise kind.error(f"{path}: another run writes to this {kind.noun}; give another path") from error
 
 
 def is_trace(path: str | os.PathLike[str]) -> bool:

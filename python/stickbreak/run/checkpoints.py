@@ -27,16 +27,15 @@ _PREFIX = "best."
 class Checkpoint:
     """Where `fit` and `sample` keep their state, so that a run that is killed can go on.
 
-    If the file exists, the fit goes on from it, and ends with the same bits as one that was never stopped; so the same
+    If the file exists, the run goes on from it, and ends with the same bits as one that was never stopped; so the same
     call, made again after a crash, finishes the work, and made again after the end returns the result. The data, their
-    weights and order, the model and all settings must be those that the file was written for, except `max_passes`,
-    `tol`, `threads`, `progress` and `callbacks`, and for `sample` `draws`, if there are no fewer than before, and
-    `max_seconds`: a run may go on for longer; of several starts (`n_init`) only the one
-    that was under way does, and those that had ended stay as they were. Otherwise `CheckpointError` is raised
-    and the file is left as it is.
+    weights and order, the model and all settings must be those that the file was written for. Other values may have
+    `max_passes`, `tol`, `max_seconds`, `threads`, `progress` and `callbacks`, and `draws`, if there are no fewer than
+    before: a run may go on for longer; of several starts (`n_init`) only the one that was under way does, and those
+    that had ended stay as they were. Otherwise `CheckpointError` is raised and the file is left as it is.
 
-    A path is for one run at a time: while a fit or a sampler runs, another one with the same path is refused by a `CheckpointError`,
-    in this process or in another one on this machine.
+    A path is for one run at a time: while a fit or a sampler runs, another one with the same path is refused by a
+    `CheckpointError`, in this process or in another one on this machine.
 
     The state is written when the start has been made, after the first batch that ends `every_seconds` after the last
     writing, and at the end, also where Ctrl-C or a callback ends the fit. If it cannot be written later on, a warning
