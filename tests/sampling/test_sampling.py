@@ -386,11 +386,15 @@ def test_the_command_line_draws_a_trace(tmp_path, capsys):
 
     rows, out = tmp_path / "rows.npy", tmp_path / "trace.safetensors"
     np.save(rows, X)
+    labels = tmp_path / "labels.csv"
     options = ["--draws", "20", "--warmup", "5", "--chains", "2", "--sampler", "split-merge", "--json"]
+    options += ["--labels", str(labels)]
     assert program.main(["mcmc", str(rows), "-o", str(out), *options], standalone_mode=False) == 0
     assert '"draws": 20' in capsys.readouterr().out
     trace = sb.load(out)
     equal(trace, short(sb.Mixture(likelihood=sb.Gaussian()), draws=20, warmup=5, sampler=sb.SplitMerge()))
+    best = np.unravel_index(trace.log_joint.argmax(), trace.log_joint.shape)
+    assert (np.loadtxt(labels, skiprows=1) == trace.partitions[best]).all()
     assert program.main(["info", str(out)], standalone_mode=False) == 1
     assert "a trace" in capsys.readouterr().err
     assert program.main(["mcmc", str(rows), "-o", str(out), "--draws", "0"], standalone_mode=False) == 2

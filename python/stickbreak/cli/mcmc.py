@@ -8,7 +8,7 @@ import click
 import stickbreak as sb
 from stickbreak.cli.fit import starting_point
 from stickbreak.cli.options import Reading, data_argument, json_option, reading_options, threads_option
-from stickbreak.cli.output import check_place, print_facts, print_json
+from stickbreak.cli.output import check_place, check_table_place, print_facts, print_json, write_table
 from stickbreak.cli.program import Command, ExitCode, rows_of
 from stickbreak.cli.specifications import Kind, check_used, default, made, parameter_options
 from stickbreak.model.likelihoods import Likelihood
@@ -17,6 +17,8 @@ from stickbreak.run.samplers import Sampler, SplitMerge
 
 _LIKELIHOODS, _PROCESSES, _SAMPLERS = Kind(Likelihood), Kind(Process), Kind(Sampler)
 _OF_SAMPLERS = ("proposal", "scans", "subset")
+# Parameters of models without effect or without an exact sampler.
+_OF_FIT_ALONE = ("base", "resolution", "truncation")
 
 
 @click.command(cls=Command, short_help="Draw partitions of the rows of a data file from their exact posterior.")
@@ -37,7 +39,7 @@ _OF_SAMPLERS = ("proposal", "scans", "subset")
     help=f"The prior on partitions: {_PROCESSES.names()}. [default: dp]",
 )
 @click.option("--n-components", type=int, metavar="N", help="finite-dirichlet: the number of components.")
-@parameter_options(Likelihood, Process, besides=("n_components",))
+@parameter_options(Likelihood, Process, besides=("n_components", *_OF_FIT_ALONE))
 @click.option(
     "--sampler",
     type=_SAMPLERS,
@@ -71,6 +73,7 @@ _OF_SAMPLERS = ("proposal", "scans", "subset")
 )
 @click.option("--seed", type=int, default=0, metavar="N", show_default=True, help="Decides every random choice.")
 @click.option("--max-seconds", type=float, metavar="SECONDS", help="Begin no further sweep after this time.")
+@click.option("--labels", metavar="FILE", help="Where the labels of the most probable draw go: .csv, .npy or .json.")
 @threads_option
 @reading_options
 @click.option("-q", "--quiet", is_flag=True, help="Show no progress and no summary.")
@@ -89,6 +92,7 @@ def mcmc(
     init: str,
     seed: int,
     max_seconds: float | None,
+    labels: str | None,
     threads: int | None,
     columns: str | None,
     key: str | None,
@@ -115,6 +119,7 @@ def mcmc(
     check_used((likelihood, process), given)
     model = sb.Mixture(likelihood=made(likelihood, given), process=made(process, given))
     check_place("out", out, inputs=(data, init))
+    check_table_place("labels", labels, inputs=(data, init, out))
     rows = Reading(columns=columns, key=key, delimiter=delimiter, header=header).read(data).rows
     with rows_of(data):
         trace = sb.sample(
@@ -132,6 +137,9 @@ def mcmc(
             max_seconds=max_seconds,
         )
     trace.save(out)
+    if labels is not None:
+        best = trace.partitions.reshape(-1, trace.partitions.shape[-1])[trace.log_joint.argmax()]
+        write_table(labels, ["cluster"], best, "clusters")
     if as_json:
         print_json({**_described(trace), "out": out})
     elif not quiet:
