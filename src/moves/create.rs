@@ -72,10 +72,10 @@ impl<F: Scalar> Creation<'_, F> {
         };
         for start in starts {
             let screens = self.screens && start != PartsStart::Bisector && bag.keys.len() >= 2 * SCREENED;
-            if screens && self.from_rows(place, &bag.smallest(SCREENED), start, choices)?.is_none() {
+            if screens && self.parts_of(place, &bag.smallest(SCREENED), start, choices)?.is_none() {
                 continue;
             }
-            let parts = self.from_rows(place, bag, start, choices)?;
+            let parts = self.parts_of(place, bag, start, choices)?;
             if parts.is_some() {
                 return Ok(parts);
             }
@@ -84,7 +84,7 @@ impl<F: Scalar> Creation<'_, F> {
     }
 
     /// The same from one start and the rows of a bag.
-    fn from_rows(
+    fn parts_of(
         &self,
         place: usize,
         bag: &Bag,
