@@ -117,7 +117,7 @@ BUGS = (
     ),
     Bug(
         10,
-        "a run that goes on forgets what moves have tried in vain",
+        "a resumed run forgets which moves have failed",
         "src/fit/position.rs",
         "        position.seconds = seconds;\n",
         "        position.seconds = seconds;\n"

@@ -47,7 +47,7 @@ pub struct Sweep {
     pub draw: Option<usize>,
     /// Seconds that the chain has run.
     pub seconds: f64,
-    /// log p(X, partition | hyper-parameters), nats; NaN where nobody asked for it.
+    /// log p(X, partition | hyper-parameters), nats.
     pub log_joint: f64,
     /// Number of clusters.
     pub n_clusters: usize,

@@ -89,7 +89,7 @@ impl Bag {
 pub(super) struct SmallestKeys {
     /// Of which plan.
     version: u64,
-    /// By component or part, at most as many as it may have rows.
+    /// By component or part, capped by the number of rows to copy.
     keys: HashMap<ComponentId, Vec<u64>>,
 }
 

@@ -108,7 +108,7 @@ impl<F: Scalar> SparseScorer<F> {
         Self { dimension, table, row_terms }
     }
 
-    /// Whether it has so many components.
+    /// Whether its number of components is this.
     pub fn has(&self, n_components: usize) -> bool {
         self.table.n_components == n_components
     }

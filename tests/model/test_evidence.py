@@ -30,7 +30,7 @@ KINDS = [
     "poisson",
 ]
 
-# Of these, those that are tried with missing values too.
+# Likelihoods tried with missing values too.
 HOLED = ["diagonal", "spherical", "known_covariance", "bernoulli", "poisson"]
 
 
