@@ -112,8 +112,7 @@ impl<F: Scalar> TopL<F> {
         self.components.reset(self.n_padded * self.width, F::from_f64(FREE));
     }
 
-    /// Whether, of every row that keeps so many components, the best stands first and none follows one that carries
-    /// nothing.
+    /// Whether lists of `width` components have the best first and empty slots last.
     pub fn is_compact(width: usize, n_components: usize, margin: Option<f64>) -> bool {
         width < n_components || lists(n_components, margin)
     }
