@@ -28,6 +28,7 @@ from stickbreak.errors import (
     StickbreakError,
     SupportWarning,
 )
+from stickbreak.io.docword import read_docword
 from stickbreak.model.beta import Beta
 from stickbreak.model.gamma import Gamma
 from stickbreak.model.likelihoods import (
@@ -112,5 +113,6 @@ __all__ = [
     "fit",
     "label_shares",
     "load",
+    "read_docword",
     "sample",
 ]
