@@ -27,6 +27,7 @@ from stickbreak.errors import (
     StepSizeWarning,
     StickbreakError,
     SupportWarning,
+    UnseenWordsWarning,
 )
 from stickbreak.io.docword import read_docword
 from stickbreak.model.beta import Beta
@@ -43,13 +44,21 @@ from stickbreak.model.likelihoods import (
     ZeroMeanGaussian,
 )
 from stickbreak.model.mixture import Mixture
-from stickbreak.model.processes import DirichletProcess, FiniteDirichlet, NormalizedGeneralizedGamma, PitmanYor
+from stickbreak.model.processes import (
+    DirichletProcess,
+    FiniteDirichlet,
+    LatentDirichlet,
+    NormalizedGeneralizedGamma,
+    PitmanYor,
+)
+from stickbreak.model.topic_model import TopicModel
 from stickbreak.result.combining import Clusters, Join
 from stickbreak.result.fit import Fit
 from stickbreak.result.history import MoveReport, Record, StopReason
 from stickbreak.result.labelling import LabelShare, label_shares
 from stickbreak.result.loading import load
 from stickbreak.result.support import Support
+from stickbreak.result.topic_fit import TopicFit
 from stickbreak.result.trace import Draw, Trace
 from stickbreak.run.algorithms import Full, Memoized, Stochastic
 from stickbreak.run.checkpoints import Checkpoint
@@ -85,6 +94,7 @@ __all__ = [
     "Join",
     "KnownCovarianceGaussian",
     "LabelShare",
+    "LatentDirichlet",
     "Memoized",
     "Merge",
     "Mixture",
@@ -107,7 +117,10 @@ __all__ = [
     "StopReason",
     "Support",
     "SupportWarning",
+    "TopicFit",
+    "TopicModel",
     "Trace",
+    "UnseenWordsWarning",
     "ZeroMeanGaussian",
     "__version__",
     "fit",

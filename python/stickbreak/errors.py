@@ -156,5 +156,16 @@ class SupportWarning(UserWarning):
     """
 
 
+class UnseenWordsWarning(UserWarning):
+    """Documents have words that no document of the fit has, and that are left out.
+
+    Examples
+    --------
+    >>> import warnings
+    >>> import stickbreak as sb
+    >>> warnings.simplefilter("ignore", sb.UnseenWordsWarning)
+    """
+
+
 class InternalError(StickbreakError):
     """An invariant of stickbreak itself does not hold: a bug of ours, please report it."""

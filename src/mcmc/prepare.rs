@@ -88,7 +88,7 @@ impl Grounds {
     /// As [`Target::new`].
     pub fn target<F: Scalar>(&self, rows: &dyn Rows<F>) -> Result<Target> {
         let Named { name, parameters } = &self.specification.likelihood;
-        let frame = Frame { origin: self.origin.clone(), missing: self.specification.missing };
+        let frame = Frame { origin: self.origin.clone(), missing: self.specification.missing, words: false };
         let likelihood = likelihood::build::<f64>(name, parameters, frame)?;
         let table = RowTable::new(rows, &self.coordinates, likelihood.origin());
         Target::new(likelihood, self.specification.partitions()?, table, self.coordinates.log_volume())

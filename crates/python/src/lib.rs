@@ -18,6 +18,7 @@ mod specification;
 mod state;
 mod summary;
 mod sweeps;
+mod topics;
 mod watcher;
 
 use pyo3::prelude::*;
@@ -37,6 +38,13 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(sampling::ess, module)?)?;
     module.add_function(wrap_pyfunction!(sampling::rhat, module)?)?;
     module.add_class::<sampling::SampledModel>()?;
+    module.add_function(wrap_pyfunction!(topics::topics, module)?)?;
+    module.add_function(wrap_pyfunction!(topics::document_prior, module)?)?;
+    module.add_function(wrap_pyfunction!(topics::word_counts, module)?)?;
+    module.add_function(wrap_pyfunction!(topics::top_words, module)?)?;
+    module.add_function(wrap_pyfunction!(topics::proportions, module)?)?;
+    module.add_function(wrap_pyfunction!(topics::complete, module)?)?;
+    module.add_function(wrap_pyfunction!(topics::coherence, module)?)?;
     module.add_function(wrap_pyfunction!(instructions::instruction_sets, module)?)?;
     module.add_function(wrap_pyfunction!(instructions::force_instructions, module)?)?;
     module.add_class::<state::FitState>()

@@ -23,6 +23,7 @@ use crate::panics::caught;
 use crate::run::{run_quietly, run_soon};
 use crate::specification::{GivenPair, specification, write};
 use crate::summary::summary_to_dict;
+use crate::topics::{read_documents, write_documents};
 
 /// A fitted mixture.
 #[pyclass(frozen, module = "stickbreak._core")]
@@ -414,6 +415,7 @@ impl FitState {
             header.set_item(format!("{role}_parameters"), plain)?;
         }
         write_estimated(py, &fitted.specification, &header, &arrays)?;
+        write_documents(py, fitted, &header, &arrays)?;
         Ok((header, arrays))
     }
 
@@ -464,6 +466,7 @@ impl FitState {
         let tail: Option<[f64; 3]> = optional(header, "tail")?;
         summary.tail =
             tail.map(|[count, entropy, expected_log_likelihood]| Tail { count, entropy, expected_log_likelihood });
+        let documents = read_documents(&mut summary, header, arrays)?;
         let stop: String = field(header, "stop_reason")?;
         let history: Vec<Bound<'_, PyDict>> = field(header, "history")?;
         let fitted = Fitted {
@@ -475,6 +478,7 @@ impl FitState {
             sparsity: field(header, "sparsity")?,
             // Files of the first version have none: they dropped nothing.
             margin: optional(header, "margin")?,
+            documents,
             summary,
             elbo: field(header, "elbo")?,
             history: history.iter().map(record_from_dict).collect::<PyResult<_>>()?,

@@ -27,7 +27,10 @@ class Fitted:
         self._state = state
         self._stop_reason = StopReason(state.stop_reason) if stop_reason is None else stop_reason
         self._error = None if state.error is None else SourceError(state.error)
-        self._model = Mixture(
+        self._model = self._model_of(state)
+
+    def _model_of(self, state: FitState) -> Any:
+        return Mixture(
             likelihood=Likelihood._from_core(*state.likelihood), process=Process._from_core(*state.process)
         )
 

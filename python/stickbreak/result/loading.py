@@ -5,7 +5,7 @@ from typing import Any
 
 from stickbreak.errors import InternalError, ModelFileError, StickbreakError
 from stickbreak.io import files
-from stickbreak.result.fit import Fit
+from stickbreak.result.kinds import fit_of_parts
 from stickbreak.result.trace import Trace
 
 
@@ -19,7 +19,7 @@ def load(path: str | os.PathLike[str]) -> Any:
 
     Returns
     -------
-    Fit or Trace
+    Fit, TopicFit or Trace
         The fit or the trace; everything that it computes equals what the saved one computes.
 
     Raises
@@ -41,7 +41,7 @@ def load(path: str | os.PathLike[str]) -> Any:
     is_trace = files.is_trace(path)
     parts = files.read(path, files.TRACE if is_trace else files.MODEL)
     try:
-        return Trace._from_parts(*parts) if is_trace else Fit._from_parts(*parts)
+        return Trace._from_parts(*parts) if is_trace else fit_of_parts(*parts)
     except InternalError:
         raise
     except (StickbreakError, KeyError, TypeError, ValueError, OverflowError) as error:

@@ -18,7 +18,7 @@ from stickbreak import checks
 from stickbreak._core import FitState
 from stickbreak.errors import CheckpointError, StickbreakError
 from stickbreak.io import files
-from stickbreak.result.fit import Fit
+from stickbreak.result.kinds import fit_of, fit_of_parts
 
 _PREFIX = "best."
 
@@ -177,7 +177,7 @@ class CheckpointFile:
             header["n_wide"] = self._n_wide
         arrays: files.Arrays = {"run": np.frombuffer(run, dtype=np.uint8)}
         if self._best is not None:
-            header["best"], of_best = Fit(self._best)._to_parts()
+            header["best"], of_best = fit_of(self._best)._to_parts()
             arrays |= {_PREFIX + name: array for name, array in of_best.items()}
         try:
             files.write(self._path, header, arrays, files.CHECKPOINT, one_writer=self._lock.is_held)
@@ -191,4 +191,4 @@ def _best_of(header: files.Header, arrays: files.Arrays) -> FitState | None:
     if "best" not in header:
         return None
     own = {name.removeprefix(_PREFIX): array for name, array in arrays.items() if name.startswith(_PREFIX)}
-    return Fit._from_parts(header["best"], own)._state
+    return fit_of_parts(header["best"], own)._state

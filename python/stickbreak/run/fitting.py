@@ -12,9 +12,12 @@ from stickbreak import _core, checks
 from stickbreak.errors import CheckpointError
 from stickbreak.io import arrays, streams
 from stickbreak.model.mixture import Mixture
+from stickbreak.model.topic_model import TopicModel
 from stickbreak.result.fit import Fit
 from stickbreak.result.history import Record
+from stickbreak.result.kinds import fit_of
 from stickbreak.result.support import warn_of_fit
+from stickbreak.result.topic_fit import TopicFit
 from stickbreak.run.algorithms import Algorithm, Full, Memoized, Stochastic
 from stickbreak.run.checkpoints import Checkpoint, CheckpointFile
 from stickbreak.run.converging import warn_of_passes
@@ -25,12 +28,12 @@ from stickbreak.run.progress import progress_bar
 
 
 def fit(
-    model: Mixture,
+    model: Mixture | TopicModel,
     data: ArrayLike | Callable[[], Iterable[ArrayLike]] | str | os.PathLike[str],
     algorithm: Full | Memoized | Stochastic | None = None,
     *,
     n_components: int | None = None,
-    init: str | ArrayLike | Fit = "kmeans++",
+    init: str | ArrayLike | Fit | TopicFit = "kmeans++",
     n_init: int = 1,
     seed: int = 0,
     threads: int | None = None,
@@ -39,7 +42,7 @@ def fit(
     progress: bool | None = None,
     callbacks: Iterable[Callable[[Record], object]] = (),
     checkpoint: Checkpoint | None = None,
-) -> Fit:
+) -> Any:
     r"""Fit a mixture to data by variational inference.
 
     Finds a distribution q over weights, components and assignments that makes the evidence lower bound (ELBO)
@@ -201,12 +204,12 @@ def fit(
 
 
 def run_fit(
-    model: Mixture,
+    model: Mixture | TopicModel,
     data: ArrayLike | Callable[[], Iterable[ArrayLike]] | str | os.PathLike[str],
     algorithm: Full | Memoized | Stochastic | None,
     *,
     n_components: int | None,
-    init: str | ArrayLike | Fit,
+    init: str | ArrayLike | Fit | TopicFit,
     n_init: int,
     seed: int,
     threads: int | None,
@@ -215,9 +218,11 @@ def run_fit(
     progress: bool | None,
     callbacks: Iterable[Callable[[Record], object]] = (),
     checkpoint: Checkpoint | None = None,
-) -> tuple[Algorithm, Fit]:
+) -> tuple[Algorithm, Any]:
     """Do what `fit` does without its warnings at the end; return the algorithm as well."""
-    checks.instance("model", model, Mixture, "a Mixture")
+    of_topics = isinstance(model, TopicModel)
+    if not of_topics:
+        checks.instance("model", model, Mixture, "a Mixture or a TopicModel")
     marginalizes = checks.word("missing", missing, ("error", "marginalize")) == "marginalize"
     callbacks = checked_callbacks(callbacks)
     if progress is not None:
@@ -230,13 +235,14 @@ def run_fit(
         chosen = _algorithm(algorithm, model, in_blocks=stream is not None)
         rows: arrays.Rows | arrays.BlockSource
         if stream is None:
-            rows = table = arrays.rows(data, "data", likelihood=type(model.likelihood), minimum=2)
+            rows = table = arrays.rows(data, "data", likelihood=type(model.likelihood), minimum=1 if of_topics else 2)
             n_rows, n_columns = rows.shape
         else:
             rows, n_rows, n_columns = stream.for_core, None, stream.n_columns
         beginning = start(init, model, n_rows, n_columns, missing)
         if n_components is not None:
-            n_components = checks.integer("n_components", n_components, minimum=1, maximum=n_rows, or_else=["None"])
+            most = None if of_topics else n_rows
+            n_components = checks.integer("n_components", n_components, minimum=1, maximum=most, or_else=["None"])
         weights = arrays.sample_weights(sample_weight, n_rows)
         if marginalizes:
             empty = arrays.rows_without_values(table) if stream is None else stream.rows_without_values()
@@ -250,7 +256,7 @@ def run_fit(
                 specification={
                     "likelihood": model.likelihood._to_core(),
                     "process": model.process._to_core(),
-                    "objective": chosen.objective or "variational",
+                    "objective": chosen.objective or ("map" if of_topics else "variational"),
                     "missing": marginalizes,
                 },
                 settings=chosen._to_core(n_components, seeds, threads),
@@ -261,7 +267,7 @@ def run_fit(
             raise error if file is None or error is observer.exception else file.refused(error) from None
         finally:
             observer.close()
-        return chosen, Fit(state)
+        return chosen, fit_of(state)
 
 
 def _algorithm(algorithm: object, model: Mixture, *, in_blocks: bool) -> Algorithm:

@@ -10,7 +10,7 @@ use stickbreak::error::Error;
 use stickbreak::evidence;
 use stickbreak::executor::{Executor, InProcess, LocalOptions};
 use stickbreak::global_step::Globals;
-use stickbreak::local_step::{Assign, ByScore, FromTable, Keep, LocalStep, RawScores, Tap};
+use stickbreak::local_step::{Assign, ByScore, DocumentOptions, FromTable, Keep, LocalStep, RawScores, Tap};
 use stickbreak::memo::Memo;
 use stickbreak::model::Model;
 use stickbreak::moves::delete::CandidateRows;
@@ -78,8 +78,13 @@ impl<'a> Replay<'a> {
     ) -> Self {
         let k = labels.iter().max().map_or(0, |&label| label as usize + 1);
         let edits = EditLog::with_components(k);
-        let options =
-            LocalOptions { sparsity: setting.sparsity, margin: setting.margin, bounds_memory: 1, keep: Keep::Summary };
+        let options = LocalOptions {
+            sparsity: setting.sparsity,
+            margin: setting.margin,
+            bounds_memory: 1,
+            keep: Keep::Summary,
+            documents: DocumentOptions::USUAL,
+        };
         let executor = || InProcess::new(model, source, options, Cancel::default()).expect("in memory");
         let table: Vec<Shares> = labels.iter().map(|&label| [(ComponentId(label), 1.0)].into()).collect();
         let units = RowUnits::all(rows, weights);
