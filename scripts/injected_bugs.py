@@ -318,8 +318,12 @@ def run(command: list[str], folder: Path, number: int = 0) -> subprocess.Complet
 
 
 def first_failure(folder: Path, words: list[str], tests: list[str], number: int) -> str | None:
-    """The first test that fails with a mistake; tests of the core come first, those whose names have one of `words`."""
-    core = run(["cargo", "test", "--package", "stickbreak", "--", *words], folder, number)
+    """The first test that fails with a mistake; tests of the core come first.
+
+    With `words` these are the unit tests whose names have one of them.
+    """
+    some = ["--lib", "--", *words] if words else []
+    core = run(["cargo", "test", "--package", "stickbreak", *some], folder, number)
     if core.returncode:
         found = re.search(r"^test (\S+) \.\.\. FAILED", core.stdout, re.MULTILINE)
         return found.group(1) if found else core.stderr.strip().splitlines()[-1]
@@ -335,7 +339,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("numbers", nargs="*", type=int, help="mistakes; default: all of them")
     parser.add_argument("--folder", type=Path, default=ROOT / "target" / "injected-bugs", help="where the copy goes")
-    parser.add_argument("--core", nargs="+", default=[], metavar="WORD", help="which tests of the core; default: all")
+    parser.add_argument("--core", nargs="+", default=[], metavar="WORD", help="which unit tests of the core; default: all tests")
     parser.add_argument("--tests", nargs="+", default=["tests"], help="what pytest runs")
     parser.add_argument("--unchecked", action="store_true", help="do not run the tests without a mistake first")
     options = parser.parse_args()
