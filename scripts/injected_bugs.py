@@ -339,7 +339,9 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("numbers", nargs="*", type=int, help="mistakes; default: all of them")
     parser.add_argument("--folder", type=Path, default=ROOT / "target" / "injected-bugs", help="where the copy goes")
-    parser.add_argument("--core", nargs="+", default=[], metavar="WORD", help="which unit tests of the core; default: all tests")
+    parser.add_argument(
+        "--core", nargs="+", default=[], metavar="WORD", help="which unit tests of the core; default: all tests"
+    )
     parser.add_argument("--tests", nargs="+", default=["tests"], help="what pytest runs")
     parser.add_argument("--unchecked", action="store_true", help="do not run the tests without a mistake first")
     options = parser.parse_args()

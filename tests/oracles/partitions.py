@@ -6,7 +6,6 @@ from dataclasses import dataclass
 from functools import cache
 
 import numpy as np
-from scipy import stats
 from scipy.special import gammaln, logsumexp
 
 
@@ -74,13 +73,15 @@ class GaussianMarginal:
         )
 
     def draw(self, labels, rng):
-        """Draw rows given their clusters, with parameters from the base measure."""
-        rows = np.empty((len(labels), len(self.m)))
+        """Draw rows given their clusters, with parameters from the base measure (Bartlett's decomposition)."""
+        d, rows = len(self.m), np.empty((len(labels), len(self.m)))
+        root = np.linalg.cholesky(np.linalg.inv(self.psi))
         for label in np.unique(labels):
-            covariance = np.linalg.inv(stats.wishart.rvs(self.nu, np.linalg.inv(self.psi), random_state=rng))
-            mean = rng.multivariate_normal(self.m, covariance / self.r)
+            bartlett = np.tril(rng.normal(size=(d, d)), -1) + np.diag(np.sqrt(rng.chisquare(self.nu - np.arange(d))))
+            spread = np.linalg.inv((root @ bartlett).T)
+            mean = self.m + spread @ rng.normal(size=d) / np.sqrt(self.r)
             own = labels == label
-            rows[own] = rng.multivariate_normal(mean, covariance, size=own.sum())
+            rows[own] = mean + rng.normal(size=(own.sum(), d)) @ spread.T
         return rows
 
 
