@@ -197,7 +197,12 @@ impl Specification {
         let of_documents = process.clone().documents().map(|documents| documents as Arc<dyn Weights>);
         let Some(weights) = process.weights().or(of_documents) else {
             let (found, reason) = (format!("a fit with {}", self.process.name), "it has no weights with a bound");
-            return Err(Error::not_supported("process", found, reason, "a DirichletProcess, or a sampler"));
+            return Err(Error::not_supported(
+                "process",
+                found,
+                reason,
+                "sb.sample, which draws from its exact posterior, or a DirichletProcess",
+            ));
         };
         weights.check_objective(self.objective)?;
         Ok(weights)

@@ -3,6 +3,7 @@
 
 mod cases;
 mod exactness;
+mod geweke;
 mod golden;
 mod paths;
 mod running;

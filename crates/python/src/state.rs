@@ -14,7 +14,7 @@ use stickbreak::process::Concentration;
 use stickbreak::suffstats::{Summary, Tail};
 
 use crate::arrays::{AnyRows, at_least_one, table, vector, weights, with_rows};
-use crate::coordinates::{read_coordinates, write_coordinates};
+use crate::coordinates::{basis, lost_columns, read_coordinates, write_coordinates};
 use crate::errors::to_python;
 use crate::estimated::{read_estimated, write_estimated};
 use crate::fields::{field, format_error, item, n_rows, optional};
@@ -85,14 +85,13 @@ impl FitState {
     /// Constant columns, and columns that follow from others.
     #[getter]
     fn lost_columns(&self) -> (Vec<usize>, Vec<usize>) {
-        let own = &self.fitted.coordinates;
-        (own.constants().to_vec(), own.dependents().iter().map(|dependent| dependent.column).collect())
+        lost_columns(&self.fitted.coordinates)
     }
 
     /// An orthonormal basis of the other directions, (D, r).
     #[getter]
     fn basis<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyArray2<f64>>> {
-        table(py, self.fitted.coordinates.basis(), self.fitted.coordinates.rank())
+        basis(py, &self.fitted.coordinates)
     }
 
     #[getter]

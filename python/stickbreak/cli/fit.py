@@ -9,6 +9,8 @@ import click
 import stickbreak as sb
 from stickbreak.cli.options import (
     Reading,
+    checkpoint_of,
+    checkpoint_options,
     data_argument,
     json_option,
     read_values,
@@ -205,18 +207,7 @@ _MARGINALISING = ", ".join(
 @threads_option
 @weight_options
 @reading_options
-@click.option(
-    "--checkpoint",
-    metavar="FILE",
-    help="Keep the state of the fit in this file while it runs. Where the file exists already, go on from it.",
-)
-@click.option(
-    "--checkpoint-seconds",
-    "every_seconds",
-    type=float,
-    metavar="SECONDS",
-    help="The time between checkpoints. [default: 60]",
-)
+@checkpoint_options
 @click.option("-q", "--quiet", is_flag=True, help="Show no progress and no summary.")
 @json_option
 def fit(
@@ -280,7 +271,7 @@ def fit(
             sample_weight=sample_weight,
             missing=missing,
             progress=False if quiet else None,
-            checkpoint=_checkpoint(checkpoint, every_seconds),
+            checkpoint=checkpoint_of(checkpoint, every_seconds),
         )
     result.save(out)
     if as_json:
@@ -322,11 +313,3 @@ def starting_point(init: str) -> Any:
     labels = values[:, 0]
     whole = labels.astype("int64")
     return whole if (whole == labels).all() else labels
-
-
-def _checkpoint(path: str | None, every_seconds: float | None) -> Any:
-    if path is None:
-        if every_seconds is not None:
-            raise click.BadOptionUsage("--checkpoint-seconds", "--checkpoint-seconds needs --checkpoint")
-        return None
-    return sb.Checkpoint(path) if every_seconds is None else sb.Checkpoint(path, every_seconds=every_seconds)

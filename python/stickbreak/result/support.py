@@ -1,4 +1,4 @@
-"""The support of a fit: the directions in which its rows vary."""
+"""The support of a fit or a trace: the directions in which its rows vary."""
 
 import warnings
 from collections.abc import Sequence
@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from stickbreak._core import FitState
+from stickbreak._core import FitState, SampledModel
 from stickbreak.errors import SupportWarning
 from stickbreak.io import arrays
 
@@ -16,7 +16,7 @@ _MOST_COLUMNS = 10
 
 @dataclass(frozen=True, eq=False)
 class Support:
-    """The affine subspace on which a fit has its density.
+    """The affine subspace on which a fit or a trace has its density.
 
     It has all D directions unless a column of the data was constant, or was an affine function of other columns. Such
     columns say nothing of the clusters, and the model does not see them.
@@ -52,8 +52,8 @@ class Support:
     basis: NDArray[np.float64]
 
 
-def of(state: FitState) -> Support:
-    """Return the support of a fit."""
+def of(state: FitState | SampledModel) -> Support:
+    """Return the support of a fit or a trace."""
     (constant, dependent), basis = state.lost_columns, state.basis
     basis.flags.writeable = False
     return Support(basis.shape[1], tuple(constant), tuple(dependent), basis)

@@ -3,6 +3,7 @@
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -14,6 +15,7 @@ from stickbreak.io import arrays, files
 from stickbreak.model.likelihoods import Likelihood
 from stickbreak.model.mixture import Mixture
 from stickbreak.model.processes import Process
+from stickbreak.result import support
 
 _ROLES = ("likelihood", "process")
 _ROWS = "rows"
@@ -100,10 +102,18 @@ class Trace:
     def log_joint(self) -> NDArray[np.float64]:
         """Log p(X, partition | hyper-parameters) of each draw, shape (chains, draws), nats.
 
-        With all constants, in the units of the data, and with auxiliary variables integrated out. In directions that
-        the likelihood does not see (see `Fit.support`) the rows have no density.
+        With all constants, in the units of the data, and with auxiliary variables integrated out. The density is that
+        of the volume of `support`.
         """
         return self._chains.log_joint
+
+    @cached_property
+    def support(self) -> support.Support:
+        """The directions in which the rows vary. Constant and dependent columns add none.
+
+        `log_joint` and `log_predictive` are densities of the volume of this subspace, as in `Fit.support`.
+        """
+        return support.of(self._state)
 
     @property
     def n_clusters(self) -> NDArray[np.int64]:
@@ -197,8 +207,8 @@ class Trace:
         Returns
         -------
         ndarray of float64, shape (m,)
-            Log densities in nats, in the units of the data; minus infinity in directions in which the data did not
-            vary.
+            Log densities in nats, in the units of the data; minus infinity for rows off `support`, and for rows so far
+            away that their squared distance leaves float64 (beyond some 1e154 standard deviations).
 
         Raises
         ------

@@ -229,7 +229,7 @@ def run_fit(
         progress = checks.flag("progress", progress)
     seeds = _seeds(seed, checks.integer("n_init", n_init, minimum=1, maximum=10_000))
     threads = checks.threads(threads)
-    file = checkpoint_file(checkpoint, seeds)
+    file = checkpoint_file(checkpoint, "fit", seeds)
     with file or nullcontext():
         stream = streams.stream(data, type(model.likelihood))
         chosen = _algorithm(algorithm, model, in_blocks=stream is not None)
@@ -280,12 +280,12 @@ def _algorithm(algorithm: object, model: Mixture, *, in_blocks: bool) -> Algorit
     return chosen
 
 
-def checkpoint_file(checkpoint: object, seeds: list[int]) -> CheckpointFile | None:
-    """Return the file of the argument `checkpoint`, if there is one."""
+def checkpoint_file(checkpoint: object, function: str, seeds: list[int]) -> CheckpointFile | None:
+    """Return the file of the argument `checkpoint` of a function, if there is one."""
     if checkpoint is None:
         return None
     checked = checks.instance("checkpoint", checkpoint, Checkpoint, "a Checkpoint(path), or None")
-    return CheckpointFile(checked, seeds[0], len(seeds))
+    return CheckpointFile(checked, function, seeds[0], len(seeds))
 
 
 def checked_callbacks(callbacks: object) -> list[Any]:

@@ -120,7 +120,7 @@ def sample(
         in blocks.
     CheckpointError
         The file of `checkpoint` cannot be written, is written to by another run, is damaged, or was written for other
-        data or settings; it is left as it is.
+        data or settings, or by `fit`; it is left as it is.
     NumericalError
         A computation left the range of floating-point numbers.
 
@@ -162,7 +162,7 @@ def sample(
     if progress is not None:
         progress = checks.flag("progress", progress)
     functions = checked_callbacks(callbacks)
-    with checkpoint_file(checkpoint, [plan["seed"]]) or nullcontext() as file:
+    with checkpoint_file(checkpoint, "sample", [plan["seed"]]) or nullcontext() as file:
         rows = _rows(data, model)
         labels = _start(init, rows, data)
         if file is not None:
@@ -256,6 +256,8 @@ def _estimated(model: Mixture, data: Any, rows: arrays.Rows, seed: int, threads:
         return Mixture(likelihood=_without_cells(likelihood), process=model.process)
     if not _differ(rows):
         allowed = "at least two distinct rows, from which parameters that are None are estimated"
+        # What is wrong with one row is wrong with all of them.
+        _core.check_data(rows, likelihood._to_core(), model.process._to_core(), threads)
         raise checks.invalid_argument("data", "rows that are all equal", allowed, "or give the parameters")
     process = model.process
     if "weights" not in process._entry["faces"]:
