@@ -120,7 +120,7 @@ def mcmc(
     model = sb.Mixture(likelihood=made(likelihood, given), process=made(process, given))
     check_place("out", out, inputs=(data, init))
     check_table_place("labels", labels, inputs=(data, init, out))
-    rows = Reading(columns=columns, key=key, delimiter=delimiter, header=header).read(data).rows
+    rows = Reading(columns=columns, key=key, delimiter=delimiter, header=header).read(data)
     with rows_of(data):
         trace = sb.sample(
             model,

@@ -4,6 +4,7 @@ from collections.abc import Iterable
 from dataclasses import asdict
 from typing import Any
 
+from stickbreak.io.names import shown
 from stickbreak.result.fit import Fit
 from stickbreak.result.history import MoveReport, moves_of
 
@@ -16,6 +17,7 @@ def facts(fit: Fit) -> list[tuple[str, str]]:
     reason = fit.stop_reason.value.replace("_", " ")
     return [
         ("data", f"{state.n_rows:,} rows, {_plural(state.dimension, 'column')}"),
+        *([("columns", shown(fit.column_names))] if fit.column_names is not None else []),
         ("model", f"{type(model.likelihood).__name__}, {model.process}"),
         *([("missing", "values may be: marginalize")] if state.missing == "marginalize" else []),
         ("components", f"{fit.n_components}, of which {fit.n_occupied} in use"),
@@ -33,6 +35,7 @@ def described(fit: Fit) -> dict[str, Any]:
     return {
         "n_rows": fit._state.n_rows,
         "n_columns": fit._state.dimension,
+        "column_names": fit.column_names,
         "missing": fit._state.missing,
         "likelihood": likelihood,
         "process": process,

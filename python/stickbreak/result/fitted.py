@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from stickbreak import checks
 from stickbreak._core import FitState
 from stickbreak.errors import SourceError
-from stickbreak.io import arrays, files
+from stickbreak.io import arrays, files, names
 from stickbreak.model.gamma import Gamma
 from stickbreak.model.likelihoods import Likelihood
 from stickbreak.model.mixture import Mixture
@@ -22,10 +22,17 @@ from stickbreak.result.history import Record, StopReason
 class Fitted:
     """The numbers of a fit; `Fit` adds what can be asked about rows."""
 
-    def __init__(self, state: FitState, *, stop_reason: StopReason | None = None) -> None:
+    def __init__(
+        self,
+        state: FitState,
+        *,
+        stop_reason: StopReason | None = None,
+        column_names: names.Names | None = None,
+    ) -> None:
         checks.instance("state", state, FitState, "what the core made; use stickbreak.fit or stickbreak.load")
         self._state = state
         self._stop_reason = StopReason(state.stop_reason) if stop_reason is None else stop_reason
+        self._column_names = column_names
         self._error = None if state.error is None else SourceError(state.error)
         self._model = Mixture(
             likelihood=Likelihood._from_core(*state.likelihood), process=Process._from_core(*state.process)
@@ -40,6 +47,15 @@ class Fitted:
     def n_occupied(self) -> int:
         """The number of components whose count is at least 0.5."""
         return int(np.count_nonzero(self.counts >= 0.5))
+
+    @property
+    def column_names(self) -> tuple[str, ...] | None:
+        """The names of the D columns, where the data were a table; None otherwise.
+
+        Methods that read rows match the columns of a table by these names, in whatever order they stand, and refuse a
+        table in which one is missing or new. The columns of arrays are those of the fit in their order.
+        """
+        return self._column_names
 
     @cached_property
     def weights(self) -> NDArray[np.float64]:
@@ -209,20 +225,28 @@ class Fitted:
 
     def _to_parts(self) -> tuple[files.Header, files.Arrays]:
         header, state_arrays = self._state.to_parts()
-        return {"state": header, "stop_reason": self._stop_reason.value}, state_arrays
+        found: files.Header = {"state": header, "stop_reason": self._stop_reason.value}
+        if self._column_names is not None:
+            found["column_names"] = list(self._column_names)
+        return found, state_arrays
 
     @classmethod
     def _from_parts(cls, header: files.Header, state_arrays: files.Arrays) -> Self:
         files.check_kinds(header["state"], state_arrays)
         state = FitState.from_parts(header["state"], state_arrays)
-        return cls(state, stop_reason=StopReason(header["stop_reason"]))
+        column_names = names.of_file(header.get("column_names"), state.dimension)
+        return cls(state, stop_reason=StopReason(header["stop_reason"]), column_names=column_names)
 
     def __reduce__(self) -> tuple[Any, ...]:
         return type(self)._from_parts, self._to_parts()
 
-    def _rows(self, X: object, minimum: int = 0) -> arrays.Rows:
+    def _rows(self, X: object, argument: str = "X", *, minimum: int = 0) -> arrays.Rows:
+        return self._checked(names.named(X, argument, self._column_names).data, argument, minimum)
+
+    def _checked(self, data: object, argument: str, minimum: int = 0) -> arrays.Rows:
+        """Return rows whose columns stand in the order of the fit."""
         kind = type(self.model.likelihood)
-        return arrays.rows(X, likelihood=kind, n_columns=self._state.dimension, minimum=minimum)
+        return arrays.rows(data, argument, likelihood=kind, n_columns=self._state.dimension, minimum=minimum)
 
 
 def _read_only(array: NDArray[np.float64]) -> NDArray[np.float64]:

@@ -17,7 +17,7 @@ import numpy as np
 from stickbreak import checks
 from stickbreak._core import FitState
 from stickbreak.errors import CheckpointError, StickbreakError
-from stickbreak.io import files
+from stickbreak.io import files, names
 from stickbreak.result.fit import Fit
 
 _PREFIX = "best."
@@ -125,6 +125,9 @@ class CheckpointFile:
         self._best: FitState | None = None
         self._n_wide: int | None = None
         self._failed = False
+        self._content: tuple[files.Header, files.Arrays] | None = None
+        # The names of the columns of the data, which `write` keeps.
+        self.column_names: names.Names | None = None
         # First of all: what is done below would disturb another fit.
         self._lock = files.lock(self._path, files.CHECKPOINT)
         try:
@@ -139,6 +142,23 @@ class CheckpointFile:
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
         self._lock.release()
 
+    def read_names(self) -> names.Names | None:
+        """Return the names of the columns that the file was written for, if there are any.
+
+        Raises
+        ------
+        CheckpointError
+            It is no checkpoint, or is damaged.
+        """
+        if not self._path.exists():
+            return None
+        self._content = files.read(self._path, files.CHECKPOINT)
+        kept = self._content[0].get("column_names")
+        try:
+            return names.of_file(kept, len(kept) if isinstance(kept, list) else 0)
+        except ValueError as error:
+            raise self.refused(f"the checkpoint is damaged: {error}") from error
+
     def read(self, n_rows: int | None) -> Resumed:
         """Return what the file holds; `n_rows` is None for data that are read in blocks.
 
@@ -149,7 +169,8 @@ class CheckpointFile:
         """
         if not self._path.exists():
             return Resumed()
-        header, arrays = files.read(self._path, files.CHECKPOINT)
+        header, arrays = self._content or files.read(self._path, files.CHECKPOINT)
+        self._content = None
         try:
             for name, value in self._settings.items():
                 if header[name] != value:
@@ -175,6 +196,8 @@ class CheckpointFile:
         header: files.Header = {**self._settings, "index": self._index}
         if self._n_wide is not None:
             header["n_wide"] = self._n_wide
+        if self.column_names is not None:
+            header["column_names"] = list(self.column_names)
         arrays: files.Arrays = {"run": np.frombuffer(run, dtype=np.uint8)}
         if self._best is not None:
             header["best"], of_best = Fit(self._best)._to_parts()

@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike
 
 from stickbreak import _core, checks
 from stickbreak.errors import CheckpointError
-from stickbreak.io import arrays, streams
+from stickbreak.io import arrays
 from stickbreak.model.mixture import Mixture
 from stickbreak.result.fit import Fit
 from stickbreak.result.history import Record
@@ -22,6 +22,7 @@ from stickbreak.run.initialisation import start
 from stickbreak.run.moves import usual_moves
 from stickbreak.run.observing import Observer
 from stickbreak.run.progress import progress_bar
+from stickbreak.run.reading import read
 
 
 def fit(
@@ -82,7 +83,9 @@ def fit(
         float64. Data larger than memory are a memory map, a function without arguments that returns an iterator of
         blocks of rows, or the path of a Parquet file, which needs PyArrow. Of the last two one batch and one block are
         in memory at a time. They are read again in every pass, must bring the same rows each time, and need
-        ``shuffle=False``.
+        ``shuffle=False``. The names of the columns of a table, or of a Parquet file, are kept in
+        `Fit.column_names`; where `init` is a fit of named columns, or a checkpoint has them, another order of the
+        columns is put right, and missing or new names are refused.
     algorithm : Full, Memoized or Stochastic, optional
         How to maximise. Default: ``Memoized(moves=(Birth(), Merge(), Delete()))``, which finds the number of
         components, or ``Memoized()`` where the model takes no moves: `FiniteDirichlet`, ``truncation="stick"``,
@@ -226,26 +229,20 @@ def run_fit(
     threads = checks.threads(threads)
     file = checkpoint_file(checkpoint, seeds)
     with file or nullcontext():
-        stream = streams.stream(data, type(model.likelihood))
-        chosen = _algorithm(algorithm, model, in_blocks=stream is not None)
-        rows: arrays.Rows | arrays.BlockSource
-        if stream is None:
-            rows = table = arrays.rows(data, "data", likelihood=type(model.likelihood), minimum=2)
-            n_rows, n_columns = rows.shape
-        else:
-            rows, n_rows, n_columns = stream.for_core, None, stream.n_columns
-        beginning = start(init, model, n_rows, n_columns, missing)
+        given = read(data, model, init=init, file=file, minimum=2)
+        n_rows = given.n_rows
+        chosen = _algorithm(algorithm, model, in_blocks=n_rows is None)
+        beginning = start(init, model, n_rows, given.n_columns, missing)
         if n_components is not None:
             n_components = checks.integer("n_components", n_components, minimum=1, maximum=n_rows, or_else=["None"])
         weights = arrays.sample_weights(sample_weight, n_rows)
         if marginalizes:
-            empty = arrays.rows_without_values(table) if stream is None else stream.rows_without_values()
-            weights = arrays.without_empty_rows(weights, empty, "data")
+            weights = arrays.without_empty_rows(weights, given.rows_without_values(), "data")
         resumed = None if file is None else file.read(n_rows)
         observer = Observer(callbacks, progress_bar(progress, chosen.max_passes, n_init), file, resumed)
         try:
             state = _core.fit(
-                rows,
+                given.for_core,
                 weights,
                 specification={
                     "likelihood": model.likelihood._to_core(),
@@ -261,7 +258,7 @@ def run_fit(
             raise error if file is None or error is observer.exception else file.refused(error) from None
         finally:
             observer.close()
-        return chosen, Fit(state)
+        return chosen, Fit(state, column_names=given.names)
 
 
 def _algorithm(algorithm: object, model: Mixture, *, in_blocks: bool) -> Algorithm:

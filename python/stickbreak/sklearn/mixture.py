@@ -14,6 +14,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from stickbreak import checks
 from stickbreak.io import arrays
 from stickbreak.io.arrays import DenseRows
+from stickbreak.io.names import Table
 from stickbreak.model.likelihoods import Gaussian, Likelihood
 from stickbreak.model.mixture import Mixture
 from stickbreak.model.processes import DirichletProcess, Process
@@ -150,7 +151,7 @@ class BayesianMixture(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Density
         rows = self._validated(X, first=True)
         algorithm, found = fitting.run_fit(
             self._model(),
-            rows,
+            self._named(rows),
             self._algorithm(),
             n_components=self.n_components,
             init=self.init,
@@ -397,6 +398,11 @@ class BayesianMixture(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Density
             ensure_min_samples=2 if first else 1,
         )
         return rows
+
+    def _named(self, rows: DenseRows) -> Any:
+        """Return rows with the names of the columns, which scikit-learn's check has taken off, if there are any."""
+        labels = getattr(self, "feature_names_in_", None)
+        return rows if labels is None else Table(rows, tuple(map(str, labels)))
 
     def _fitted(self) -> Fit:
         check_is_fitted(self)
