@@ -1,16 +1,20 @@
 """What there is to tell of a fit, for people and for programs."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import asdict
 from typing import Any
 
+import click
+
+from stickbreak.cli.wording import in_options
+from stickbreak.errors import Advice
 from stickbreak.io.names import shown
 from stickbreak.result.fit import Fit
 from stickbreak.result.history import MoveReport, moves_of
 
 
-def facts(fit: Fit) -> list[tuple[str, str]]:
-    """Return what people want to know of a fit first."""
+def facts(fit: Fit, options: Mapping[str, click.Option]) -> list[tuple[str, str]]:
+    """Return what people want to know of a fit first, and the advice in `options` of `fit` by their titles."""
     state, model = fit._state, fit.model
     passes = len(fit.history)
     seconds = f" in {fit.history[-1].seconds:.1f} s" if fit.history else ""
@@ -24,6 +28,7 @@ def facts(fit: Fit) -> list[tuple[str, str]]:
         ("ELBO", f"{fit.elbo:.8g} nats, {fit.elbo / state.n_rows:.6g} a row ({fit.bound})"),
         ("passes", f"{passes}{seconds} ({reason})"),
         *([("moves", _accepted(reports))] if (reports := moves_of(fit.history)) else []),
+        *(("advice", _advised(advice, options)) for advice in fit.advice()),
     ]
 
 
@@ -47,10 +52,17 @@ def described(fit: Fit) -> dict[str, Any]:
         "moves": [asdict(report) for report in moves_of(fit.history)],
         "seconds": fit.history[-1].seconds if fit.history else 0.0,
         "stop_reason": fit.stop_reason.value,
+        "advice": [
+            {"kind": advice.kind, "text": advice.text, "suggestions": advice.suggestions} for advice in fit.advice()
+        ],
         "weights": fit.weights,
         "leftover_weight": fit.leftover_weight,
         "counts": fit.counts,
     }
+
+
+def _advised(advice: Advice, options: Mapping[str, click.Option]) -> str:
+    return str(Advice(advice.text, suggestions=tuple(in_options(each, options) for each in advice.suggestions)))
 
 
 def _accepted(reports: Iterable[MoveReport]) -> str:

@@ -13,6 +13,9 @@ from stickbreak.errors import SourceError, StickbreakError
 from stickbreak.io import arrays, names
 from stickbreak.io.datafiles.parquet import ParquetRows
 
+# Rows of the first block that stay in memory.
+_FIRST_ROWS = 10_000
+
 Source = Callable[[], Iterable[Any]]
 
 
@@ -54,6 +57,7 @@ class Stream:
         if first is None:
             raise SourceError("data: the source has no rows")
         self._dtype, self.n_columns = first.dtype, first.shape[1]
+        self.first = first[:_FIRST_ROWS].copy()
 
     @property
     def for_core(self) -> arrays.BlockSource:

@@ -29,8 +29,13 @@ def line(fit: Fitted) -> str:
     )
 
 
+def text(fit: Fitted) -> str:
+    """Return the line, and one more for each advice."""
+    return "\n".join([line(fit), *(f"advice: {advice}" for advice in fit.advice())])
+
+
 def html(fit: Fitted) -> str:
-    """Return HTML for a fit: its `line`, weights, counts and parameters of its largest components, and its moves.
+    """Return HTML for a fit: its `line`, its largest components with their parameters, advice, and its moves.
 
     Parameters
     ----------
@@ -63,6 +68,7 @@ def html(fit: Fitted) -> str:
     ]
     if rest := len(counts) - len(largest):
         lines.append(f"<p>and {rest:,} smaller {'component' if rest == 1 else 'components'}</p>")
+    lines += [f"<p>advice: {escape(str(advice))}</p>" for advice in fit.advice()]
     lines += _moves(fit)
     return "\n".join(["<div>", *lines, "</div>"])
 

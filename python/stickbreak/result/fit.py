@@ -195,7 +195,8 @@ class Fit(Imputing):
         max_passes = checks.integer("max_passes", max_passes, minimum=1)
         tol = checks.non_negative("tol", tol)
         state = self._state.update(rows, weights, max_passes, tol, checks.threads(threads))
-        return Fit(state, column_names=self.column_names)
+        remarks = tuple(advice for advice in self._remarks if advice.kind not in ("passes", "starts"))
+        return Fit(state, column_names=self.column_names, remarks=remarks)
 
     def predict(self, X: ArrayLike, *, threads: int | None = None) -> NDArray[np.int64]:
         """Return the most probable component of each row; the lowest index where several are equal.
@@ -446,7 +447,7 @@ class Fit(Imputing):
         return rows, checked
 
     def __repr__(self) -> str:
-        return display.line(self)
+        return display.text(self)
 
     def _repr_html_(self) -> str:
         return display.html(self)

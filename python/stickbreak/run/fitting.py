@@ -12,12 +12,12 @@ from stickbreak import _core, checks
 from stickbreak.errors import CheckpointError
 from stickbreak.io import arrays
 from stickbreak.model.mixture import Mixture
+from stickbreak.result import advising
 from stickbreak.result.fit import Fit
 from stickbreak.result.history import Record
-from stickbreak.result.support import warn_of_fit
 from stickbreak.run.algorithms import Algorithm, Full, Memoized, Stochastic
 from stickbreak.run.checkpoints import Checkpoint, CheckpointFile
-from stickbreak.run.converging import warn_of_passes
+from stickbreak.run.converging import beaten, ran_out, warn_of
 from stickbreak.run.initialisation import start
 from stickbreak.run.moves import usual_moves
 from stickbreak.run.observing import Observer
@@ -183,7 +183,7 @@ def fit(
     >>> len(set(labels[:100])), len(set(labels[100:])), bool(labels[0] != labels[100])
     (1, 1, True)
     """
-    chosen, found = run_fit(
+    found = run_fit(
         model,
         data,
         algorithm,
@@ -198,8 +198,7 @@ def fit(
         callbacks=callbacks,
         checkpoint=checkpoint,
     )
-    warn_of_fit(found._state)
-    warn_of_passes(found, chosen)
+    warn_of(found)
     return found
 
 
@@ -218,8 +217,8 @@ def run_fit(
     progress: bool | None,
     callbacks: Iterable[Callable[[Record], object]] = (),
     checkpoint: Checkpoint | None = None,
-) -> tuple[Algorithm, Fit]:
-    """Do what `fit` does without its warnings at the end; return the algorithm as well."""
+) -> Fit:
+    """Do what `fit` does without its warnings at the end."""
     checks.instance("model", model, Mixture, "a Mixture")
     marginalizes = checks.word("missing", missing, ("error", "marginalize")) == "marginalize"
     callbacks = checked_callbacks(callbacks)
@@ -239,7 +238,7 @@ def run_fit(
         if marginalizes:
             weights = arrays.without_empty_rows(weights, given.rows_without_values(), "data")
         resumed = None if file is None else file.read(n_rows)
-        observer = Observer(callbacks, progress_bar(progress, chosen.max_passes, n_init), file, resumed)
+        observer = Observer(callbacks, progress_bar(progress, chosen.max_passes, n_init), file, resumed, n_init)
         try:
             state = _core.fit(
                 given.for_core,
@@ -258,7 +257,13 @@ def run_fit(
             raise error if file is None or error is observer.exception else file.refused(error) from None
         finally:
             observer.close()
-        return chosen, Fit(state, column_names=given.names)
+        remarks = tuple(advising.of_rows(given.look(), model.likelihood, given.names))
+        found = Fit(state, column_names=given.names, remarks=remarks)
+        # Without a tolerance the passes are meant to run out.
+        of_passes = ran_out(found, chosen) if chosen.tol > 0.0 else None
+        of_run = of_passes, beaten(found, observer.first_objective, chosen)
+        own = tuple(advice for advice in of_run if advice is not None)
+        return Fit(state, column_names=given.names, remarks=(*own, *remarks)) if own else found
 
 
 def _algorithm(algorithm: object, model: Mixture, *, in_blocks: bool) -> Algorithm:

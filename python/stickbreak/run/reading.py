@@ -1,6 +1,7 @@
 """The data of a run: rows as the core reads them, with the names of their columns."""
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -9,6 +10,7 @@ from stickbreak import checks
 from stickbreak.errors import InvalidArgument
 from stickbreak.io import arrays, names, streams
 from stickbreak.model.mixture import Mixture
+from stickbreak.result import advising
 from stickbreak.result.fit import Fit
 from stickbreak.run.checkpoints import CheckpointFile
 
@@ -42,6 +44,10 @@ class Given:
     def n_columns(self) -> int:
         """The number of columns."""
         return int(self.source.n_columns if isinstance(self.source, streams.Stream) else self.source.shape[1])
+
+    def look(self) -> NDArray[Any] | None:
+        """Return some of the rows; of those that are read in blocks, some of the first block."""
+        return advising.look(self.source.first if isinstance(self.source, streams.Stream) else self.source)
 
     def rows_without_values(self) -> NDArray[np.bool_]:
         """Return which rows are all NaN, shape (n,)."""

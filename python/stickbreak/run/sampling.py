@@ -20,9 +20,9 @@ from stickbreak.model.mixture import Mixture
 from stickbreak.model.processes import DirichletProcess
 from stickbreak.result.fit import Fit
 from stickbreak.result.history import StopReason
-from stickbreak.result.support import warn_of_fit
 from stickbreak.result.trace import Chains, Draw, Trace
 from stickbreak.run.checkpoints import Checkpoint, CheckpointFile
+from stickbreak.run.converging import warn_of
 from stickbreak.run.fitting import checked_callbacks, checkpoint_file, run_fit
 from stickbreak.run.progress import SweepBar, sweep_bar
 from stickbreak.run.reading import Given, read
@@ -266,7 +266,7 @@ def _estimated(model: Mixture, data: Any, rows: arrays.Rows, seed: int, threads:
     elif isinstance(process, DirichletProcess):
         # Base measures are not estimated under other truncations.
         process = replace(process, truncation="nested")
-    _, fit = run_fit(
+    fit = run_fit(
         Mixture(likelihood=likelihood, process=process),
         data,
         None,
@@ -281,7 +281,7 @@ def _estimated(model: Mixture, data: Any, rows: arrays.Rows, seed: int, threads:
     )
     if fit.stop_reason is StopReason.INTERRUPTED:
         raise KeyboardInterrupt
-    warn_of_fit(fit._state)
+    warn_of(fit, stacklevel=3)
     return Mixture(likelihood=_without_cells(fit.model.likelihood), process=model.process)
 
 
