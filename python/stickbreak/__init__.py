@@ -13,6 +13,7 @@ A model says what the data are made of, an algorithm says how to find it, and `f
 
 from stickbreak._core import __version__
 from stickbreak.errors import (
+    Advice,
     CheckpointError,
     ConvergenceWarning,
     ConversionWarning,
@@ -68,6 +69,7 @@ from stickbreak.run.samplers import CollapsedGibbs, SplitMerge
 from stickbreak.run.sampling import sample
 
 __all__ = [
+    "Advice",
     "Bernoulli",
     "Beta",
     "Birth",

@@ -1,5 +1,6 @@
 """`stickbreak fit`."""
 
+import warnings
 from dataclasses import fields, replace
 from pathlib import Path
 from typing import Any
@@ -258,7 +259,10 @@ def fit(
         check_place("checkpoint", checkpoint, inputs=(data, weights), outputs=(out,))
     reading = Reading(columns=columns, weight_column=weight_column, key=key, delimiter=delimiter, header=header)
     rows, sample_weight = read_weighted(data, weights, reading)
-    with rows_of(data, weights, weight_column=weight_column):
+    with rows_of(data, weights, weight_column=weight_column), warnings.catch_warnings():
+        if as_json or not quiet:
+            # What is printed has them.
+            warnings.simplefilter("ignore", sb.Advice)
         result = sb.fit(
             model,
             rows,
@@ -277,11 +281,16 @@ def fit(
     if as_json:
         print_json({**described(result), "out": out})
     elif not quiet:
-        print_facts([*facts(result), ("model file", out)])
+        print_facts([*facts(result, _options()), ("model file", out)])
     if result.stop_reason is sb.StopReason.INTERRUPTED:
         click.echo(f"stickbreak: interrupted; the last complete state is in {out}", err=True)
         return ExitCode.INTERRUPTED
     return ExitCode.OK
+
+
+def _options() -> dict[str, click.Option]:
+    """Return the options of the command, in which advice is given."""
+    return fit.options()
 
 
 def _algorithm(schedule: type[Algorithm], model: sb.Mixture, given: dict[str, Any]) -> Any:

@@ -133,7 +133,7 @@ def mcmc(
     check_table_place("labels", labels, inputs=(data, init, out))
     if checkpoint is not None:
         check_place("checkpoint", checkpoint, inputs=(data, init), outputs=(out, labels))
-    rows = Reading(columns=columns, key=key, delimiter=delimiter, header=header).read(data).rows
+    rows = Reading(columns=columns, key=key, delimiter=delimiter, header=header).read(data)
     with rows_of(data):
         trace = sb.sample(
             model,

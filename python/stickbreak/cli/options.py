@@ -132,12 +132,12 @@ def weight_options(command: Callable[..., Any]) -> Callable[..., Any]:
     return command
 
 
-def read_weighted(data: str, weights: str | None, reading: Reading) -> tuple[Any, Any]:
-    """Return the rows of a data file and their weights, from its own column or a file of their own."""
+def read_weighted(data: str, weights: str | None, reading: Reading) -> tuple[datafiles.DataFile, Any]:
+    """Return a data file and the weights of its rows, from its own column or a file of their own."""
     if weights is not None and reading.weight_column is not None:
         raise click.BadOptionUsage("--weights", "--weights and --weight-column exclude each other")
     read = reading.read(data)
-    return read.rows, read.weights if weights is None else read_column("weights", weights)
+    return read, read.weights if weights is None else read_column("weights", weights)
 
 
 def read_column(argument: str, path: str) -> Any:

@@ -347,11 +347,24 @@ def numeric(value: object, argument: str, allowed: str) -> NDArray[Any]:
 def _describe_values(value: object, array: NDArray[Any]) -> str:
     if array.ndim == 0:
         return describe(value)
-    for name, dtype in zip(getattr(value, "columns", ()), getattr(value, "dtypes", ()), strict=False):
+    for name, dtype in _types_of_columns(value):
         if not _holds_numbers(dtype):
             return f"{describe(value)} whose column {str(name)!r} has the dtype {dtype}"
     holder = "an array" if isinstance(value, np.ndarray) else describe(value)
     return f"{holder} with values of dtype {array.dtype}"
+
+
+def _types_of_columns(value: Any) -> Iterator[tuple[object, Any]]:
+    """Give the columns of a table with their types."""
+    schema: Any = getattr(value, "schema", None)
+    if hasattr(schema, "pandas_metadata"):  # Arrow
+        for name, kind in zip(schema.names, schema.types, strict=True):
+            try:
+                yield name, np.dtype(kind.to_pandas_dtype())
+            except (NotImplementedError, TypeError):
+                yield name, kind
+    else:
+        yield from zip(getattr(value, "columns", ()), getattr(value, "dtypes", ()), strict=False)
 
 
 def _holds_numbers(dtype: Any) -> bool:

@@ -11,7 +11,6 @@ from numpy.typing import ArrayLike, NDArray
 from stickbreak import _core, checks
 from stickbreak.errors import UnseenWordsWarning
 from stickbreak.io import arrays
-from stickbreak.model.likelihoods import Multinomial
 from stickbreak.model.topic_model import TopicModel
 from stickbreak.result import held_out
 from stickbreak.result.fitted import Fitted
@@ -106,9 +105,7 @@ class TopicFit(Fitted):
             raise checks.invalid_argument("vocabulary", f"of {len(words)} words", allowed)
         return [[words[number] for number in own] for own in numbers]
 
-    def transform(
-        self, docs: ArrayLike, *, unseen: str = "ignore", threads: int | None = None
-    ) -> NDArray[np.float64]:
+    def transform(self, docs: ArrayLike, *, unseen: str = "ignore", threads: int | None = None) -> NDArray[np.float64]:
         """Return the expected proportions of the topics in documents, from the dense local step.
 
         Every document starts anew, and keeps all topics: nothing is dropped. Words that no document of the fit has say
@@ -303,11 +300,11 @@ class TopicFit(Fitted):
         weights = arrays.sample_weights(sample_weight, rows.shape[0])
         max_passes = checks.integer("max_passes", max_passes, minimum=1)
         tol = checks.non_negative("tol", tol)
-        return TopicFit(self._state.update(rows, weights, max_passes, tol, checks.threads(threads)))
+        state = self._state.update(rows, weights, max_passes, tol, checks.threads(threads))
+        return TopicFit(state, column_names=self.column_names)
 
     def _documents(self, value: object, argument: str) -> arrays.SparseRows:
-        rows = arrays.rows(value, argument, likelihood=Multinomial, n_columns=self._state.dimension)
-        return arrays.sparse_counts(rows, argument)
+        return arrays.sparse_counts(self._rows(value, argument), argument)
 
     def _known(self, rows: arrays.SparseRows, argument: str, unseen: str) -> arrays.SparseRows:
         """Return documents without the words that the fit has not seen."""

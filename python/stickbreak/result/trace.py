@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from stickbreak import _core, checks
 from stickbreak.errors import NotSupported
-from stickbreak.io import arrays, files
+from stickbreak.io import arrays, files, names
 from stickbreak.model.likelihoods import Likelihood
 from stickbreak.model.mixture import Mixture
 from stickbreak.model.processes import Process
@@ -76,11 +76,19 @@ class Trace:
     True
     """
 
-    def __init__(self, chains: Chains, state: _core.SampledModel, model: Mixture, rows: arrays.Rows) -> None:
+    def __init__(
+        self,
+        chains: Chains,
+        state: _core.SampledModel,
+        model: Mixture,
+        rows: arrays.Rows,
+        column_names: names.Names | None = None,
+    ) -> None:
         self._chains = chains
         self._state = state
         self._model = model
         self._rows = rows
+        self._column_names = column_names
         own: list[NDArray[Any]] = [chains.partitions, chains.log_joint, chains.n_clusters, chains.seconds]
         for array in [*own, *chains.hyperparameters.values()]:
             array.flags.writeable = False
@@ -89,6 +97,11 @@ class Trace:
     def model(self) -> Mixture:
         """The model, with all parameters of its likelihood filled in."""
         return self._model
+
+    @property
+    def column_names(self) -> tuple[str, ...] | None:
+        """The names of the D columns, where the data were a table; new rows are matched by them, as in `Fit`."""
+        return self._column_names
 
     @property
     def partitions(self) -> NDArray[np.int32]:
@@ -291,11 +304,14 @@ class Trace:
         return np.ascontiguousarray(np.stack([self._chains.hyperparameters[name] for name in names], axis=-1)).ravel()
 
     def _new_rows(self, X: object) -> arrays.Rows:
-        return arrays.rows(X, "X", likelihood=type(self.model.likelihood), n_columns=self._rows.shape[1])
+        data = names.named(X, "X", self._column_names).data
+        return arrays.rows(data, "X", likelihood=type(self.model.likelihood), n_columns=self._rows.shape[1])
 
     def _to_parts(self) -> tuple[files.Header, files.Arrays]:
         chains = self._chains
         header: files.Header = {"proposals": {name: list(pair) for name, pair in chains.proposals.items()}}
+        if self._column_names is not None:
+            header["column_names"] = list(self._column_names)
         found: files.Arrays = {
             "partitions": chains.partitions,
             "log_joint": chains.log_joint,
@@ -332,14 +348,15 @@ class Trace:
             proposals={name: (int(pair[0]), int(pair[1])) for name, pair in proposals.items()},
         )
         _check(chains, rows.shape[0])
-        return cls(chains, state, model, rows)
+        return cls(chains, state, model, rows, names.of_file(header.get("column_names"), rows.shape[1]))
 
     def __reduce__(self) -> tuple[Any, ...]:
         return Trace._from_parts, self._to_parts()
 
     def __repr__(self) -> str:
         chains, draws, n = self.partitions.shape
-        return f"<Trace of {chains} chains, {draws} draws each, of partitions of {n} rows>"
+        columns = "" if self._column_names is None else f" with the columns {names.shown(self._column_names)}"
+        return f"<Trace of {chains} chains, {draws} draws each, of partitions of {n} rows{columns}>"
 
 
 def _pair(role: str, header: files.Header, found: files.Arrays) -> tuple[str, dict[str, Any]]:

@@ -18,7 +18,7 @@ import numpy as np
 from stickbreak import checks
 from stickbreak._core import FitState
 from stickbreak.errors import CheckpointError, StickbreakError
-from stickbreak.io import files
+from stickbreak.io import files, names
 from stickbreak.result.kinds import fit_of, fit_of_parts
 
 _PREFIX = "best."
@@ -129,6 +129,9 @@ class CheckpointFile:
         self._best: FitState | None = None
         self._n_wide: int | None = None
         self._failed = False
+        self._content: tuple[files.Header, files.Arrays] | None = None
+        # The names of the columns of the data, which `write` keeps.
+        self.column_names: names.Names | None = None
         # First of all: what is done below would disturb another fit.
         self._lock = files.lock(self._path, files.CHECKPOINT)
         try:
@@ -143,6 +146,23 @@ class CheckpointFile:
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
         self._lock.release()
 
+    def read_names(self) -> names.Names | None:
+        """Return the names of the columns that the file was written for, if there are any.
+
+        Raises
+        ------
+        CheckpointError
+            It is no checkpoint, or is damaged.
+        """
+        if not self._path.exists():
+            return None
+        self._content = files.read(self._path, files.CHECKPOINT)
+        kept = self._content[0].get("column_names")
+        try:
+            return names.of_file(kept, len(kept) if isinstance(kept, list) else 0)
+        except ValueError as error:
+            raise self.refused(f"the checkpoint is damaged: {error}") from error
+
     def read(self, n_rows: int | None) -> Resumed:
         """Return what the file holds; `n_rows` is None for data that are read in blocks.
 
@@ -154,7 +174,8 @@ class CheckpointFile:
         """
         if not self._path.exists():
             return Resumed()
-        header, arrays = files.read(self._path, files.CHECKPOINT)
+        header, arrays = self._content or files.read(self._path, files.CHECKPOINT)
+        self._content = None
         writer = header.get("function", self._function)
         if writer != self._function:
             raise self.refused(f"it is a checkpoint of `{writer}`, from which `{self._function}` cannot go on")
@@ -183,6 +204,8 @@ class CheckpointFile:
         header: files.Header = {"function": self._function, **self._settings, "index": self._index}
         if self._n_wide is not None:
             header["n_wide"] = self._n_wide
+        if self.column_names is not None:
+            header["column_names"] = list(self.column_names)
         arrays: files.Arrays = {"run": np.frombuffer(run, dtype=np.uint8)}
         if self._best is not None:
             header["best"], of_best = fit_of(self._best)._to_parts()

@@ -20,11 +20,12 @@ from stickbreak.model.mixture import Mixture
 from stickbreak.model.processes import DirichletProcess
 from stickbreak.result.fit import Fit
 from stickbreak.result.history import StopReason
-from stickbreak.result.support import warn_of_fit
 from stickbreak.result.trace import Chains, Draw, Trace
 from stickbreak.run.checkpoints import Checkpoint, CheckpointFile
+from stickbreak.run.converging import warn_of
 from stickbreak.run.fitting import checked_callbacks, checkpoint_file, run_fit
 from stickbreak.run.progress import SweepBar, sweep_bar
+from stickbreak.run.reading import Given, read
 from stickbreak.run.samplers import CollapsedGibbs, Sampler
 
 _STARTS = ("single", "singletons")
@@ -163,11 +164,14 @@ def sample(
         progress = checks.flag("progress", progress)
     functions = checked_callbacks(callbacks)
     with checkpoint_file(checkpoint, "sample", [plan["seed"]]) or nullcontext() as file:
-        rows = _rows(data, model)
+        given = read(data, model, init=init, file=file, minimum=1)
+        rows = _own_rows(given)
         labels = _start(init, rows, data)
         if file is not None:
             plan["checkpoint_every"], plan["checkpoint"] = file.every_seconds, file.read(rows.shape[0]).run
-        complete = _estimated(model, data if isinstance(rows, arrays.SparseRows) else rows, rows, seed, threads)
+        # Their columns stand in order already.
+        again = data if isinstance(rows, arrays.SparseRows) else rows
+        complete = _estimated(model, again, rows, seed, threads)
         room = _room(plan["chains"], plan["draws"], rows.shape[0])
         bar = sweep_bar(progress, plan["chains"], plan["warmup"] + plan["draws"] * plan["thin"])
         observer = _Observer(functions, bar, file)
@@ -188,7 +192,7 @@ def sample(
             if bar is not None:
                 bar.close()
     filled = Mixture(likelihood=Likelihood._from_core(*state.likelihood), process=model.process)
-    return Trace(_chains(found, room, plan["chains"]), state, filled, rows)
+    return Trace(_chains(found, room, plan["chains"]), state, filled, rows, given.names)
 
 
 class _Observer:
@@ -223,12 +227,11 @@ class _Observer:
         return any(answers)
 
 
-def _rows(data: object, model: Mixture) -> arrays.Rows:
-    kind = type(model.likelihood)
-    if streams.stream(data, kind) is not None:
+def _own_rows(given: Given) -> arrays.Rows:
+    rows = given.source
+    if isinstance(rows, streams.Stream):
         reason = "a sampler visits rows in any order, as often as it has sweeps"
         raise checks.not_supported("data", "data that are read in blocks", reason, "an array or a memory map")
-    rows = arrays.rows(data, "data", likelihood=kind)
     if isinstance(rows, arrays.SparseRows):
         return rows
     # A trace predicts with these rows later.
@@ -265,7 +268,7 @@ def _estimated(model: Mixture, data: Any, rows: arrays.Rows, seed: int, threads:
     elif isinstance(process, DirichletProcess):
         # Base measures are not estimated under other truncations.
         process = replace(process, truncation="nested")
-    _, fit = run_fit(
+    fit = run_fit(
         Mixture(likelihood=likelihood, process=process),
         data,
         None,
@@ -280,7 +283,7 @@ def _estimated(model: Mixture, data: Any, rows: arrays.Rows, seed: int, threads:
     )
     if fit.stop_reason is StopReason.INTERRUPTED:
         raise KeyboardInterrupt
-    warn_of_fit(fit._state)
+    warn_of(fit, stacklevel=3)
     return Mixture(likelihood=_without_cells(fit.model.likelihood), process=model.process)
 
 
