@@ -7,6 +7,7 @@ mod errors;
 mod estimated;
 mod fields;
 mod fit;
+mod hierarchy;
 mod history;
 mod instructions;
 mod panics;
@@ -37,6 +38,8 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(sampling::ess, module)?)?;
     module.add_function(wrap_pyfunction!(sampling::rhat, module)?)?;
     module.add_class::<sampling::SampledModel>()?;
+    module.add_function(wrap_pyfunction!(hierarchy::hierarchy, module)?)?;
+    module.add_class::<hierarchy::HierarchyState>()?;
     module.add_function(wrap_pyfunction!(instructions::instruction_sets, module)?)?;
     module.add_function(wrap_pyfunction!(instructions::force_instructions, module)?)?;
     module.add_class::<state::FitState>()
