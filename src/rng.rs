@@ -27,6 +27,8 @@ pub enum Purpose {
     Targets = 7,
     /// The sweeps of a sampler's chain.
     Sweeps = 8,
+    /// In which order trees are grown.
+    Trees = 9,
 }
 
 /// The stream of `purpose` and `index` (a pass, a chain) under `seed`.

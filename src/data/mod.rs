@@ -10,6 +10,7 @@ mod resolution;
 mod rows;
 mod sample;
 mod stream;
+mod tree;
 
 pub use batches::{ArrayBatches, BatchSource, CallbackBatches, whole};
 use batches::{Prints, batch_range, cut_fingerprint};
@@ -21,3 +22,4 @@ pub use moments::{Moments, moments, moments_and_resolution};
 pub use rows::{Csr, CsrRows, DenseRows, RowBlock, RowUnits, Rows, SparseRows, Widened, copy_rows};
 pub use sample::Sample;
 pub use stream::{BlockReader, Blocks, Stream};
+pub use tree::{Restrictions, Tree};

@@ -5,6 +5,7 @@ use serde::{Deserialize, Serialize};
 use crate::error::{Error, Result};
 use crate::fit::Identity;
 use crate::hash;
+use crate::mcmc::tree_guided::is_forest;
 use crate::mcmc::{ChainDraws, ChainState, Grounds, Sampling, Target};
 
 /// One chain as a checkpoint holds it.
@@ -78,7 +79,9 @@ fn fits(chain: &SavedChain, sampling: &Sampling<'_>) -> bool {
     let n_labels = n_draws.checked_mul(target.n_rows());
     let traced = target.process.traced(&chain.state.process);
     let made = chain.sweep.saturating_sub(plan.warmup) / plan.thin;
-    chain.state.clusters.fits(target)
+    let (clusters, trees) = (&chain.state.clusters, &chain.state.trees);
+    clusters.fits(target)
+        && (trees.is_empty() || is_forest(trees, clusters.slots()))
         && is_sound(chain, target)
         && n_labels == Some(chain.labels.len())
         && chain.draws.n_clusters.len() == n_draws

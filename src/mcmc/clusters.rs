@@ -18,6 +18,8 @@ pub struct ChainState {
     pub clusters: Clusters,
     /// Auxiliary values and learned parameters.
     pub process: ProcessState,
+    /// Trees over the clusters, for a sampler that carries them from sweep to sweep; else empty.
+    pub trees: Vec<u32>,
 }
 
 /// A partition. Clusters live in *slots*; a slot without rows is free. A row is taken out, scored under all clusters,
@@ -62,7 +64,7 @@ impl ChainState {
     /// [`crate::likelihood::Conjugate::log_marginal`].
     pub fn new(target: &Target, labels: &[u32]) -> Result<Self> {
         let process = target.process.start(target.process.augments())?;
-        let mut state = Self { clusters: Clusters::new(target, labels)?, process };
+        let mut state = Self { clusters: Clusters::new(target, labels)?, process, trees: Vec::new() };
         let sizes = state.clusters.sizes();
         if target.process.log_probability(&sizes, &state.process.integrated()) == f64::NEG_INFINITY {
             let found = format!("a partition into {} clusters", sizes.len());
@@ -202,9 +204,9 @@ impl ChainState {
         Ok(true)
     }
 
-    /// Gives some rows of a slot a cluster of their own; the caches are those of the rows that stay and of those that
-    /// leave.
-    pub fn split(&mut self, target: &Target, slot: u32, leaving: &[u32], stay: &[f64], leave: &[f64]) {
+    /// Gives some rows of a slot a cluster of their own, and returns its slot; the caches are those of the rows that stay
+    /// and of those that leave.
+    pub fn split(&mut self, target: &Target, slot: u32, leaving: &[u32], stay: &[f64], leave: &[f64]) -> u32 {
         let other = self.clusters.open(target);
         for &row in leaving {
             self.clusters.assignments[row as usize] = other as u32;
@@ -212,6 +214,7 @@ impl ChainState {
         let size = self.clusters.sizes[slot as usize] - leaving.len();
         self.set(target, slot as usize, size, stay);
         self.set(target, other, leaving.len(), leave);
+        other as u32
     }
 
     /// Joins two slots into the first one, which has the given cache then.
@@ -302,6 +305,11 @@ impl Clusters {
     /// The slot of a row.
     pub fn slot(&self, row: u32) -> u32 {
         self.assignments[row as usize]
+    }
+
+    /// The slot of each row.
+    pub fn slots(&self) -> &[u32] {
+        &self.assignments
     }
 
     /// The rows of two slots, which may be one, in ascending order.

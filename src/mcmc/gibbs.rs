@@ -106,7 +106,7 @@ fn visit_row(state: &mut ChainState, turn: &mut Turn<'_>, row: u32, space: &mut 
 }
 
 /// Draws one of the options, given their log weights.
-fn choose(log_weights: &mut [[f64; 8]], n_options: usize, turn: &mut Turn<'_>, row: u32) -> Result<usize> {
+pub(super) fn choose(log_weights: &mut [[f64; 8]], n_options: usize, turn: &mut Turn<'_>, row: u32) -> Result<usize> {
     log_weights.as_flattened_mut()[n_options..].fill(f64::NEG_INFINITY);
     if !Instructions::widest().run(Exponentials(log_weights)) {
         return Err(Error::numerical(None, format!("no cluster has a finite density of row {row}; rescale the data")));

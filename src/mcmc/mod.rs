@@ -14,19 +14,25 @@ mod predictive;
 mod prepare;
 mod samplers;
 mod split_merge;
+mod start;
 mod table;
 mod target;
+mod tree_guided;
+mod trees;
 
 pub use chain::{ChainDraws, ChainObserver, ChainPlan, ChainWatcher, Sampling, Sweep};
 pub use clusters::{ChainState, Clusters};
 pub use diagnostics::{effective_sample_size, split_r_hat};
 pub use gibbs::CollapsedGibbs;
 pub use predictive::{Predictive, Weighed, log_predictive, predict};
-pub use prepare::{Grounds, Start, check_values};
+pub use prepare::{Grounds, check_values};
 pub use samplers::{ENTRIES, Info, Sampler, Turn, build};
 pub use split_merge::SplitMerge;
+pub use start::Start;
 pub use table::RowTable;
 pub use target::Target;
+pub use tree_guided::TreeGuided;
+pub use trees::{Cut, Hierarchy, MOST_ROWS, Method, Plan as HierarchyPlan};
 
 #[cfg(test)]
 mod tests;

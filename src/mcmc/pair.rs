@@ -61,6 +61,14 @@ impl TwoClusters {
         Ok(())
     }
 
+    /// Deals every row to a given side.
+    ///
+    /// # Errors
+    /// As [`TwoClusters::new`].
+    pub fn deal_to(&mut self, turn: &Turn<'_>, sides: &[u8]) -> Result<()> {
+        sides.iter().enumerate().try_for_each(|(at, &side)| self.deal(turn, at, usize::from(side)))
+    }
+
     /// Deals one row after another by its conditional given those that are dealt; a row that is dealt already is taken
     /// back first. With `forced`, the side of each row, nothing is drawn. Returns the log probability of what was
     /// dealt, nats.

@@ -27,34 +27,6 @@ pub struct Grounds {
     pub fingerprint: u64,
 }
 
-/// Where chains start.
-#[derive(Debug, Clone, Copy)]
-pub enum Start<'a> {
-    /// All rows in one cluster.
-    Single,
-    /// Each row in a cluster of its own.
-    Singletons,
-    /// As these labels have it, one a row.
-    Labels(&'a [u32]),
-}
-
-impl Start<'_> {
-    /// The labels of `n` rows.
-    ///
-    /// # Errors
-    /// [`Error::InvalidArgument`] for another number of labels.
-    pub fn labels(self, n: usize) -> Result<Vec<u32>> {
-        match self {
-            Self::Single => Ok(vec![0; n]),
-            Self::Singletons => Ok((0..n as u32).collect()),
-            Self::Labels(labels) if labels.len() == n => Ok(labels.to_vec()),
-            Self::Labels(labels) => {
-                Err(Error::invalid("init", format!("{} labels", labels.len()), format!("{n}, the number of rows")))
-            }
-        }
-    }
-}
-
 impl Grounds {
     /// Reads the rows for their moments. Parameters that are absent follow their rule; nothing is estimated.
     ///

@@ -3,7 +3,7 @@
 use std::fmt::Debug;
 
 use crate::error::{Error, Result};
-use crate::mcmc::{ChainState, CollapsedGibbs, SplitMerge, Target};
+use crate::mcmc::{ChainState, CollapsedGibbs, SplitMerge, Target, TreeGuided};
 use crate::parallel::Cancel;
 use crate::parameters::{Parameters, Value};
 use crate::registry::{DefaultValue, Entry, Parameter, ParameterKind};
@@ -32,6 +32,14 @@ pub struct Info {
 
 /// A sampler: its steps leave the posterior of partitions, given auxiliary values and learned parameters, unchanged.
 pub trait Sampler: Debug + Send + Sync {
+    /// Builds what all chains share, once, before they run.
+    ///
+    /// # Errors
+    /// [`Error::Numerical`], [`Error::Cancelled`].
+    fn prepare(&mut self, _target: &Target, _seed: u64, _cancel: &Cancel) -> Result<()> {
+        Ok(())
+    }
+
     /// One sweep. After an error the state may be in the middle of a change.
     ///
     /// # Errors
@@ -63,7 +71,7 @@ macro_rules! registry {
     };
 }
 
-registry!(CollapsedGibbs, SplitMerge);
+registry!(CollapsedGibbs, SplitMerge, TreeGuided);
 
 /// How many rows a Gibbs sweep visits; absent for all.
 pub(super) const SUBSET: Parameter = Parameter::new("subset", ParameterKind::integer_from(1), DefaultValue::Data);

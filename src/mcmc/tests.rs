@@ -1,9 +1,9 @@
 //! Transition matrices over all partitions of a few rows, with every random choice taken in turn, against the exact
 //! posterior.
 
-mod cases;
-mod exactness;
+pub(in crate::mcmc) mod cases;
+pub(in crate::mcmc) mod exactness;
 mod geweke;
-mod golden;
-mod paths;
+pub(in crate::mcmc) mod golden;
+pub(in crate::mcmc) mod paths;
 mod running;

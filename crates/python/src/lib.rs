@@ -7,6 +7,7 @@ mod errors;
 mod estimated;
 mod fields;
 mod fit;
+mod hierarchy;
 mod history;
 mod instructions;
 mod panics;
@@ -46,6 +47,8 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(topics::proportions, module)?)?;
     module.add_function(wrap_pyfunction!(topics::complete, module)?)?;
     module.add_function(wrap_pyfunction!(topics::coherence, module)?)?;
+    module.add_function(wrap_pyfunction!(hierarchy::hierarchy, module)?)?;
+    module.add_class::<hierarchy::HierarchyState>()?;
     module.add_function(wrap_pyfunction!(instructions::instruction_sets, module)?)?;
     module.add_function(wrap_pyfunction!(instructions::force_instructions, module)?)?;
     module.add_class::<state::FitState>()

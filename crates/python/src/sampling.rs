@@ -95,29 +95,42 @@ pub struct GivenPlan<'py> {
 /// A start as Python may write it.
 #[derive(FromPyObject)]
 pub enum GivenLabels<'py> {
-    /// "single" or "singletons".
+    /// One of [`STARTS`].
     Name(String),
     /// One label a row.
     Labels(PyReadonlyArray1<'py, i64>),
 }
 
+/// The names of starts.
+const STARTS: [(&str, Start<'static>); 4] = [
+    ("single", Start::Single),
+    ("singletons", Start::Singletons),
+    ("ibhc", Start::Incremental),
+    ("one-on-top", Start::OnTop),
+];
+
 impl GivenLabels<'_> {
-    fn read(&self, n: usize) -> Result<Vec<u32>> {
-        match self {
-            Self::Name(name) if name == "single" => Start::Single.labels(n),
-            Self::Name(name) if name == "singletons" => Start::Singletons.labels(n),
-            Self::Name(name) => {
-                Err(Error::invalid("init", format!("{name:?}"), "\"single\", \"singletons\", labels or a Fit"))
-            }
-            Self::Labels(labels) => {
-                let labels: Vec<i64> = labels.as_array().iter().copied().collect();
-                let label = |&label: &i64| {
-                    u32::try_from(label).map_err(|_| Error::invalid("init", label, "labels from 0 to 4294967295"))
-                };
-                Start::Labels(&labels.iter().map(label).collect::<Result<Vec<_>>>()?).labels(n)
-            }
-        }
+    /// The labels that are given, if any are.
+    fn given(&self) -> Result<Option<Vec<u32>>> {
+        let Self::Labels(labels) = self else { return Ok(None) };
+        let label = |&label: &i64| {
+            u32::try_from(label).map_err(|_| Error::invalid("init", label, "labels from 0 to 4294967295"))
+        };
+        labels.as_array().iter().map(label).collect::<Result<Vec<_>>>().map(Some)
     }
+
+    fn name(&self) -> String {
+        if let Self::Name(name) = self { name.clone() } else { String::new() }
+    }
+}
+
+/// The start of given labels, or of a name.
+fn start<'a>(labels: Option<&'a [u32]>, name: &str) -> Result<Start<'a>> {
+    let known = STARTS.iter().find(|(known, _)| *known == name).map(|(_, start)| *start);
+    labels.map(Start::Labels).or(known).ok_or_else(|| {
+        let allowed = STARTS.map(|(name, _)| format!("{name:?}")).join(", ");
+        Error::invalid("init", format!("{name:?}"), format!("{allowed}, labels or a Fit"))
+    })
 }
 
 /// Samples partitions into `partitions`, (chains, draws, n); see `stickbreak.sample`. Returns what the chains say of
@@ -137,7 +150,9 @@ pub fn sample<'py>(
     observe: Py<PyAny>,
 ) -> PyResult<(Bound<'py, PyDict>, SampledModel)> {
     let specification = specification(&likelihood, &process, Objective::Variational.name(), false)?;
-    let sampler = build(&plan.sampler.0, &read(&plan.sampler.1)?).map_err(|error| to_python(&error))?;
+    let mut sampler = build(&plan.sampler.0, &read(&plan.sampler.1)?).map_err(|error| to_python(&error))?;
+    let (given, name) = (init.given().map_err(|error| to_python(&error))?, init.name());
+    let init = start(given.as_deref(), &name).map_err(|error| to_python(&error))?;
     let time = |seconds: f64| Duration::try_from_secs_f64(seconds).unwrap_or(Duration::MAX);
     let (limit, every) = (plan.max_seconds.map(time), plan.checkpoint_every.map(time));
     let GivenPlan { draws, warmup, thin, chains, seed, threads, checkpoint, .. } = plan;
@@ -146,10 +161,12 @@ pub fn sample<'py>(
     let room = partitions.as_slice_mut()?;
     let show = |py: Python<'_>, event: SweepEvent| observe.call1(py, (event.into_dict(py)?,))?.is_truthy(py);
     let (outcome, model) = with_rows!(&rows, |view| {
-        let labels = init.read(view.n_rows()).map_err(|error| to_python(&error))?;
         run(py, threads, show, |cancel, events| {
             let grounds = Grounds::new(&specification, &view, cancel)?;
             let target = grounds.target(&view)?;
+            let labels = init.labels(&target, seed, cancel)?;
+            sampler.check(target.n_rows())?;
+            sampler.prepare(&target, seed, cancel)?;
             let (sampler, labels) = (sampler.as_ref(), labels.as_slice());
             let sampling = Sampling { target: &target, sampler, labels, plan: own, started };
             let identity = identity(&sampling, &grounds);

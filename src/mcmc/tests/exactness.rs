@@ -11,18 +11,18 @@ use crate::process::{Occupancy, Partitions, Process, ProcessState};
 use crate::rng::Draws;
 
 /// The largest deviations from rows that sum to one, from invariance, and from detailed balance.
-struct Found {
-    rows: f64,
-    invariance: f64,
-    balance: f64,
+pub struct Found {
+    pub rows: f64,
+    pub invariance: f64,
+    pub balance: f64,
 }
 
-fn check(target: &Target, step: &Step<'_>) -> Found {
+pub fn check(target: &Target, step: &Step<'_>) -> Found {
     let (states, exact) = posterior(target);
     compare(&transitions(target, &states, step), &exact)
 }
 
-fn compare(matrix: &[Vec<f64>], exact: &[f64]) -> Found {
+pub fn compare(matrix: &[Vec<f64>], exact: &[f64]) -> Found {
     let size = exact.len();
     let largest = |values: &mut dyn Iterator<Item = f64>| values.fold(0.0_f64, |most, value| most.max(value.abs()));
     let after = |j: usize| (0..size).map(|i| exact[i] * matrix[i][j]).sum::<f64>();
@@ -53,7 +53,7 @@ fn moves() -> Vec<(&'static str, SplitMerge, usize)> {
     ]
 }
 
-fn is_exact(name: &str, target: &Target, reversible: bool, step: &Step<'_>) {
+pub fn is_exact(name: &str, target: &Target, reversible: bool, step: &Step<'_>) {
     let found = check(target, step);
     assert!(found.rows < 1e-12 && found.invariance < 1e-12, "{name}: {} {}", found.rows, found.invariance);
     assert!(!reversible || found.balance < 1e-12, "{name}: {}", found.balance);

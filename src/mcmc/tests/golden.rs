@@ -18,7 +18,7 @@ pub fn example(process: Named) -> Target {
     target(likelihood, process, &DenseRows::new(&[-1.8, -1.0, 0.2, 0.9, 2.0][..], 1))
 }
 
-fn near(found: f64, expected: f64) {
+pub fn near(found: f64, expected: f64) {
     assert!((found - expected).abs() < 5e-12 * expected.abs().max(1.0), "{found} {expected}");
 }
 

@@ -20,7 +20,7 @@ const PLAN: ChainPlan = ChainPlan { draws: 40, warmup: 5, thin: 2, chains: 3, se
 fn run(target: &Target, sampler: &dyn Sampler, plan: ChainPlan, threads: usize) -> (Vec<i32>, Vec<ChainDraws>) {
     let n = target.n_rows();
     let mut partitions = vec![-1; plan.chains * plan.draws * n];
-    let labels = Start::Single.labels(n).expect("as many");
+    let labels = Start::Single.labels(target, 0, &Cancel::default()).expect("as many");
     let sampling = Sampling { target, sampler, labels: &labels, plan, started: Instant::now() };
     let outcome = with_threads(Some(threads), || sampling.run(&mut partitions, None, &(), &Cancel::default()));
     (partitions, outcome.and_then(|outcome| outcome).expect("small"))
@@ -81,7 +81,7 @@ impl ChainObserver for Stops {
 #[test]
 fn a_chain_that_is_stopped_keeps_its_draws() {
     let target = points(dirichlet(0.8), 6);
-    let labels = Start::Singletons.labels(6).expect("as many");
+    let labels = Start::Singletons.labels(&target, 0, &Cancel::default()).expect("as many");
     let sampler = CollapsedGibbs::default();
     let stopped = |plan: ChainPlan, at: usize| {
         let mut partitions = vec![-1; plan.chains * plan.draws * 6];
@@ -100,7 +100,7 @@ fn a_chain_that_is_stopped_keeps_its_draws() {
 fn impossible_starts_are_refused() {
     let target = points(finite(2, 1.0), 6);
     let start = |start: Start<'_>| {
-        let labels = start.labels(6)?;
+        let labels = start.labels(&target, 0, &Cancel::default())?;
         ChainState::new(&target, &labels).map(|state| state.clusters.n_clusters())
     };
     assert_eq!(start(Start::Labels(&[0, 9, 9, 0, 0, 9])), Ok(2));

@@ -1,0 +1,86 @@
+//! Where chains start.
+
+use crate::error::{Error, Result};
+use crate::mcmc::Target;
+use crate::mcmc::trees::{Arena, agglomerate, first_process, incremental, on_top_of_nearest};
+use crate::parallel::Cancel;
+use crate::process::ProcessState;
+use crate::rng::{Purpose, permutation, stream};
+
+/// Where chains start.
+#[derive(Debug, Clone, Copy)]
+pub enum Start<'a> {
+    /// All rows in one cluster.
+    Single,
+    /// Each row in a cluster of its own.
+    Singletons,
+    /// The trees of incremental hierarchical clustering, in random order.
+    Incremental,
+    /// One-on-top trees, in random order: each row joins the nearest tree, if both are more probably one cluster.
+    OnTop,
+    /// As these labels have it, one a row.
+    Labels(&'a [u32]),
+}
+
+impl Start<'_> {
+    /// The labels of all rows.
+    ///
+    /// # Errors
+    /// [`Error::InvalidArgument`] for another number of labels; as [`crate::likelihood::Conjugate::log_marginal`];
+    /// [`Error::Cancelled`].
+    pub fn labels(self, target: &Target, seed: u64, cancel: &Cancel) -> Result<Vec<u32>> {
+        let n = target.n_rows();
+        match self {
+            Self::Single => Ok(vec![0; n]),
+            Self::Singletons => Ok((0..n as u32).collect()),
+            Self::Labels(labels) if labels.len() == n => Ok(labels.to_vec()),
+            Self::Labels(labels) => {
+                Err(Error::invalid("init", format!("{} labels", labels.len()), format!("{n}, the number of rows")))
+            }
+            Self::Incremental | Self::OnTop => {
+                let mut generator = stream(seed, Purpose::Trees, 1);
+                let process = first_process(target, target.process.augments(), &mut generator)?;
+                let order = permutation(n as u32, &mut generator);
+                let mut arena = Arena::new(target, &process);
+                let mut forest = Vec::new();
+                if matches!(self, Self::Incremental) {
+                    incremental(&mut arena, &mut forest, &order, cancel)?;
+                } else {
+                    forest = on_top_of_nearest(&mut arena, &order, cancel)?;
+                }
+                let roots = possible(&mut arena, forest, &process, cancel)?;
+                let mut labels = vec![0; n];
+                for (label, root) in (0..).zip(roots) {
+                    arena.rows_below(root).into_iter().for_each(|row| labels[row as usize] = label);
+                }
+                Ok(labels)
+            }
+        }
+    }
+}
+
+/// The trees of a forest; where the process allows fewer clusters, those that come from joining them and opening the
+/// joins of the largest dissimilarity again.
+fn possible(arena: &mut Arena<'_>, forest: Vec<u32>, process: &ProcessState, cancel: &Cancel) -> Result<Vec<u32>> {
+    let target = arena.target();
+    let sizes = |arena: &Arena<'_>, roots: &[u32]| -> Vec<usize> {
+        roots.iter().map(|&root| arena.node(root).size as usize).collect()
+    };
+    let allowed =
+        |arena: &Arena<'_>, roots: &[u32]| target.process.log_probability(&sizes(arena, roots), process).is_finite();
+    if allowed(arena, &forest) {
+        return Ok(forest);
+    }
+    let mut roots = vec![agglomerate(arena, forest, cancel)?];
+    loop {
+        let log_d = |at: &usize| arena.node(roots[*at]).log_dissimilarity;
+        let worst = (0..roots.len()).max_by(|a, b| log_d(a).total_cmp(&log_d(b))).unwrap_or(0);
+        let Some(children) = arena.children(roots[worst]) else { return Ok(roots) };
+        let mut opened = roots.clone();
+        opened.splice(worst..=worst, children);
+        if !allowed(arena, &opened) {
+            return Ok(roots);
+        }
+        roots = opened;
+    }
+}

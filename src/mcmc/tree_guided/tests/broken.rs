@@ -1,0 +1,110 @@
+//! Negative controls: the checks that the exact moves pass reject moves that are wrong.
+
+use super::super::forest::Exchange;
+use super::super::subtree::{draw_split, log_merge, log_split, log_stays, pick};
+use super::super::{Global, TreeGuided};
+use super::kernels::{global, guided, sampler};
+use crate::error::Result;
+use crate::mcmc::tests::cases::{dirichlet, generalized_gamma, points};
+use crate::mcmc::tests::exactness::check;
+use crate::mcmc::{ChainState, Sampler, Turn};
+use crate::rng::{Choices, Draws};
+
+/// What is left out of the ratio of a subtree move.
+#[derive(Debug, Clone, Copy, PartialEq)]
+enum Without {
+    Nothing,
+    /// A merge counts the way in which it was proposed alone.
+    OtherWays,
+    /// The probabilities of the insertions.
+    Insertions,
+}
+
+/// A subtree move, written out again.
+fn subtree(own: &TreeGuided, without: Without, state: &mut ChainState, turn: &mut Turn<'_>) -> Result<()> {
+    let mut turn = Turn { target: turn.target, draws: &mut *turn.draws, cancel: turn.cancel };
+    let forest = &mut own.forest(state, &mut turn)?;
+    let evenness = own.settings.evenness;
+    let cut = |parts: [f64; 2]| if without == Without::Insertions { parts[0] } else { parts[0] + parts[1] };
+    let picked = pick(forest, &mut turn)?;
+    let rest: Vec<u32> = picked.rest.iter().map(|&at| forest.root(at)).collect();
+    let (root, len) = (forest.root(picked.cluster), forest.arena.len());
+    let (exchange, log_proposals) = if picked.merged.is_empty() {
+        if forest.arena.is_leaf(root) {
+            return Ok(());
+        }
+        let (parts, log_cut) = draw_split(&mut forest.arena, root, evenness, &mut turn)?;
+        let mut new = Vec::new();
+        for part in parts {
+            let rows = forest.arena.rows_below(part);
+            new.push(forest.draw(rows, turn.draws)?);
+        }
+        let back = log_merge(&forest.arena, &new, &rest)?;
+        (Exchange { old: vec![picked.cluster], new }, back - picked.log_probability - cut(log_cut))
+    } else {
+        let old = [&[picked.cluster][..], &picked.merged].concat();
+        let roots: Vec<u32> = old.iter().map(|&at| forest.root(at)).collect();
+        let rows = roots.iter().flat_map(|&root| forest.arena.rows_below(root)).collect();
+        let merged = forest.draw(rows, turn.draws)?;
+        let all_ways = log_merge(&forest.arena, &roots, &rest)?;
+        let forth = if without == Without::OtherWays { picked.log_probability } else { all_ways };
+        let back = cut(log_split(&mut forest.arena, merged, evenness, |row| state.clusters.slot(row))?);
+        let drawn = -((rest.len() + 1) as f64).ln() + log_stays(&forest.arena, merged, &rest)?;
+        (Exchange { old, new: vec![merged] }, drawn + back - forth)
+    };
+    let log_ratio = forest.log_gain(&exchange) + log_proposals;
+    forest.settle(exchange, log_ratio, len, state, &mut turn).map(drop)
+}
+
+#[test]
+fn incomplete_ratios_are_rejected() {
+    for process in [dirichlet(0.8), generalized_gamma(0.7, 0.5)] {
+        let target = points(process, 5);
+        let own = sampler(&target, &[]);
+        let deviation = |without| check(&target, &|state, turn| subtree(&own, without, state, turn)).invariance;
+        assert!(deviation(Without::Nothing) < 1e-12);
+        assert!(deviation(Without::OtherWays) > 1e-3);
+        assert!(deviation(Without::Insertions) > 1e-3);
+    }
+}
+
+/// Accepts everything.
+struct Eager<'a>(&'a mut dyn Draws);
+
+impl Choices for Eager<'_> {
+    fn choose(&mut self, weights: &[f64]) -> usize {
+        self.0.choose(weights)
+    }
+    fn accept(&mut self, _: f64) -> bool {
+        true
+    }
+}
+
+impl Draws for Eager<'_> {
+    fn uniform(&mut self) -> f64 {
+        self.0.uniform()
+    }
+    fn log_gamma(&mut self, shape: f64) -> f64 {
+        self.0.log_gamma(shape)
+    }
+}
+
+#[test]
+fn guided_moves_without_their_factor_are_rejected() {
+    let target = points(dirichlet(0.8), 5);
+    let own = sampler(&target, &[]);
+    let eager = |state: &mut ChainState, turn: &mut Turn<'_>| {
+        let mut draws = Eager(&mut *turn.draws);
+        guided(&own, state, &mut Turn { target: turn.target, draws: &mut draws, cancel: turn.cancel })
+    };
+    assert!(check(&target, &eager).invariance > 1e-3);
+    assert!(check(&target, &|state, turn| guided(&own, state, turn)).invariance < 1e-12);
+}
+
+#[test]
+fn the_published_algorithm_is_rejected() {
+    let target = points(generalized_gamma(0.7, 0.5), 4);
+    let own = sampler(&target, &[("exact", "0"), ("global_moves", "1"), ("depth", "1")]);
+    assert!(check(&target, &|state, turn| global(&own, Global::Published, state, turn)).invariance > 1e-3);
+    assert!(check(&target, &|state, turn| own.step(state, turn).map(drop)).invariance > 1e-3);
+}

@@ -1,0 +1,112 @@
+//! Exactness of the moves: detailed balance and invariance to 1e-12.
+
+use super::super::{Global, TreeGuided};
+use crate::error::Result;
+use crate::mcmc::tests::cases::{dirichlet, generalized_gamma, others, pitman_yor, points, processes, words};
+use crate::mcmc::tests::exactness::is_exact;
+use crate::mcmc::tree_guided::local;
+use crate::mcmc::{ChainState, Sampler, Target, Turn};
+use crate::parallel::Cancel;
+use crate::parameters::{Parameters, Value};
+
+/// A sampler that is ready to run; words and numbers as users give them.
+pub fn sampler(target: &Target, given: &[(&str, &str)]) -> TreeGuided {
+    let mut parameters = Parameters::default();
+    for &(name, text) in given {
+        let value = text.parse().map_or_else(|_| Value::Text(text.to_owned()), Value::Number);
+        parameters.0.insert(name.to_owned(), value);
+    }
+    let mut sampler = TreeGuided::new(&parameters).expect("valid");
+    sampler.prepare(target, 5, &Cancel::default()).expect("definite");
+    sampler
+}
+
+/// One global move from trees that are drawn first.
+pub fn global(sampler: &TreeGuided, kind: Global, state: &mut ChainState, turn: &mut Turn<'_>) -> Result<()> {
+    let mut turn = Turn { target: turn.target, draws: &mut *turn.draws, cancel: turn.cancel };
+    let mut forest = sampler.forest(state, &mut turn)?;
+    sampler.global(kind, &mut forest, state, &mut turn).map(drop)
+}
+
+/// One local move that is guided by trees.
+pub fn guided(sampler: &TreeGuided, state: &mut ChainState, turn: &mut Turn<'_>) -> Result<()> {
+    let mut turn = Turn { target: turn.target, draws: &mut *turn.draws, cancel: turn.cancel };
+    let mut forest = sampler.forest(state, &mut turn)?;
+    let settings = sampler.settings;
+    local::guided(&mut forest, settings.depth, settings.evenness, state, &mut turn).map(drop)
+}
+
+fn check_moves(name: &str, target: &Target, given: &[(&str, &str)]) {
+    let own = sampler(target, given);
+    for kind in [Global::Subtree, Global::Launched] {
+        let name = format!("{name}, {kind:?}, {given:?}");
+        is_exact(&name, target, true, &|state, turn| global(&own, kind, state, turn));
+    }
+    let name = format!("{name}, guided, {given:?}");
+    is_exact(&name, target, true, &|state, turn| guided(&own, state, turn));
+}
+
+#[test]
+fn moves_are_reversible_under_every_process() {
+    for process in processes() {
+        for target in [points(process.clone(), 5), words(process.clone(), 5, true)] {
+            check_moves(&process.name, &target, &[("scans", "0")]);
+        }
+        check_moves(&process.name, &words(process.clone(), 4, false), &[("scans", "1"), ("evenness", "max/n")]);
+    }
+}
+
+#[test]
+fn moves_from_fresh_trees_are_reversible() {
+    for process in [dirichlet(0.8), pitman_yor(0.4, 0.5), generalized_gamma(0.7, 0.5)] {
+        check_moves(&process.name, &points(process.clone(), 4), &[("scans", "0"), ("trees", "fresh")]);
+    }
+}
+
+#[test]
+fn every_likelihood_has_trees() {
+    for target in others(&dirichlet(0.8), 4) {
+        check_moves("likelihood", &target, &[("scans", "0")]);
+    }
+}
+
+#[test]
+fn sweeps_leave_the_posterior_unchanged() {
+    let given = [("global_moves", "2"), ("scans", "0"), ("subset", "1"), ("depth", "1")];
+    for process in [dirichlet(0.8), pitman_yor(0.6, -0.3), generalized_gamma(0.7, 0.5)] {
+        let target = points(process.clone(), 4);
+        for local in ["uniform", "guided"] {
+            let own = sampler(&target, &[&given[..], &[("local", local)]].concat());
+            is_exact(local, &target, false, &|state, turn| own.step(state, turn).map(drop));
+        }
+    }
+}
+
+/// The largest cases: eight rows, 4140 partitions, each move alone.
+#[test]
+#[ignore = "slow"]
+fn moves_are_reversible_on_eight_rows() {
+    for process in [dirichlet(0.8), pitman_yor(0.4, 0.5), generalized_gamma(0.7, 0.5)] {
+        for target in [eight_points(process.clone()), eight_words(process.clone())] {
+            let own = sampler(&target, &[("scans", "0")]);
+            for kind in [Global::Subtree, Global::Launched] {
+                is_exact("eight rows", &target, true, &|state, turn| global(&own, kind, state, turn));
+            }
+        }
+    }
+}
+
+fn eight_points(process: crate::model::Named) -> Target {
+    use crate::data::DenseRows;
+    use crate::mcmc::tests::cases::{POINTS, gaussian, target};
+    let values = [&POINTS[..], &[0.5, -1.0, 3.0, 0.7]].concat();
+    target(gaussian(2), process, &DenseRows::new(&values[..], 2))
+}
+
+fn eight_words(process: crate::model::Named) -> Target {
+    use crate::data::DenseRows;
+    use crate::mcmc::tests::cases::{WORDS, named, target};
+    let values = [&WORDS[..], &[1.0, 0.0, 0.0, 1.0, 0.0, 3.0, 0.0, 0.0]].concat();
+    let likelihood = named("Multinomial", [("pseudo_counts", crate::parameters::vector(vec![0.4, 0.7, 1.0, 0.5]))]);
+    target(likelihood, process, &DenseRows::new(&values[..], 4))
+}

@@ -1,0 +1,277 @@
+//! A tree over all rows with the potentials of its nodes: what users see of the trees.
+
+use crate::data::{Restrictions, Tree};
+use crate::error::Result;
+use crate::mcmc::trees::arena::{Node, softplus};
+use crate::mcmc::trees::{Arena, agglomerate, incremental, join_on_top};
+use crate::mcmc::{ChainState, Target};
+use crate::parallel::Cancel;
+use crate::process::{Occupancy, ProcessState};
+use crate::rng::{Generator, Purpose, permutation, stream};
+
+/// How a hierarchy is built.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Method {
+    /// The two most similar trees are joined, in O(n^2) time and memory.
+    Greedy,
+    /// One row after another in random order is inserted where it fits best.
+    Incremental,
+}
+
+/// Which nodes of a tree become clusters.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Cut {
+    /// The highest nodes whose rows are more probably one cluster than not: ln d <= 0.
+    Bhc,
+    /// The most probable of the tree-consistent partitions.
+    Map,
+}
+
+/// How hierarchies are built.
+#[derive(Debug, Clone, Copy)]
+pub struct Plan {
+    /// How.
+    pub method: Method,
+    /// How often, each time with auxiliary values and learned parameters drawn anew given the last one.
+    pub n_trials: usize,
+    /// The seed.
+    pub seed: u64,
+}
+
+/// A binary tree over all rows of a target. Values of nodes are in nats, leaves first, in the units of the data without
+/// [`Target::log_volume`].
+#[derive(Debug, Clone)]
+pub struct Hierarchy {
+    /// The tree.
+    pub tree: Tree,
+    /// ln h of each node: its rows as one cluster.
+    pub log_cluster: Vec<f64>,
+    /// ln phi of each node.
+    pub log_potential: Vec<f64>,
+    /// ln d of each node; minus infinity for leaves.
+    pub log_dissimilarity: Vec<f64>,
+    /// Rows below each node.
+    pub sizes: Vec<u32>,
+    /// The state of the process that it was built under.
+    pub process: ProcessState,
+}
+
+/// The state of the process that trees are built under before any partition is known: auxiliary values are drawn as for
+/// about ln n clusters of equal size.
+///
+/// # Errors
+/// As [`crate::process::Partitions::start`].
+pub fn first_process(target: &Target, augmented: bool, draws: &mut Generator) -> Result<ProcessState> {
+    let mut process = target.process.start(augmented)?;
+    if process.auxiliary.is_some() {
+        let n = target.n_rows();
+        let k = (n as f64).ln().ceil().max(1.0) as usize;
+        let sizes: Vec<usize> = (0..k).map(|at| n / k + usize::from(at < n % k)).collect();
+        target.process.update(&sizes, &mut process, draws);
+    }
+    Ok(process)
+}
+
+/// The process of a chain that is a product over blocks, as trees need it.
+///
+/// # Errors
+/// [`crate::Error::NotSupported`] where it has no such form.
+fn product_form(target: &Target, draws: &mut Generator) -> Result<ProcessState> {
+    let process = first_process(target, target.process.augments(), draws)?;
+    let rest = |blocks| target.process.log_rest(Occupancy { units: 3, blocks }, &process);
+    if (1..3).all(|blocks| (rest(blocks + 1) - rest(blocks)).abs() < 1e-9) {
+        return Ok(process);
+    }
+    first_process(target, true, draws)
+}
+
+impl Hierarchy {
+    /// The best of several hierarchies of all rows, by the log joint probability of its most probable partition.
+    ///
+    /// # Errors
+    /// [`crate::Error::NotSupported`] for a process whose partitions are no product over blocks, also given auxiliary
+    /// values; [`crate::Error::InvalidArgument`] for more rows than [`Method::Greedy`] takes; [`crate::Error::Numerical`];
+    /// [`crate::Error::Cancelled`].
+    pub fn build(target: &Target, plan: Plan, cancel: &Cancel) -> Result<Self> {
+        let mut draws = stream(plan.seed, Purpose::Trees, 0);
+        let mut process = product_form(target, &mut draws)?;
+        let mut best: Option<(f64, Self)> = None;
+        for _ in 0..plan.n_trials {
+            let order = permutation(target.n_rows() as u32, &mut draws);
+            let own = Self::once(target, process, plan.method, &order, cancel)?;
+            let labels = own.cut(Cut::Map);
+            let sizes = ChainState::new(target, &labels)?.clusters.sizes();
+            target.process.update(&sizes, &mut process, &mut draws);
+            let score = own.score(target, &labels)?;
+            if best.as_ref().is_none_or(|(most, _)| score > *most) {
+                best = Some((score, own));
+            }
+        }
+        Ok(best.expect("at least one trial").1)
+    }
+
+    fn once(target: &Target, process: ProcessState, method: Method, order: &[u32], cancel: &Cancel) -> Result<Self> {
+        let mut arena = Arena::new(target, &process);
+        let root = match method {
+            Method::Greedy => agglomerate(&mut arena, (0..target.n_rows() as u32).collect(), cancel)?,
+            Method::Incremental => {
+                let mut forest = Vec::new();
+                incremental(&mut arena, &mut forest, order, cancel)?;
+                join_on_top(&mut arena, forest, cancel)?
+            }
+        };
+        Ok(Self::of(&arena, root, process))
+    }
+
+    /// Of the tree below a node, which has all rows.
+    fn of(arena: &Arena<'_>, root: u32, process: ProcessState) -> Self {
+        let (tree, nodes) = shape(arena, root);
+        let sizes = tree.sizes();
+        let value = |of: fn(&Node) -> f64| nodes.iter().map(|&at| of(arena.node(at))).collect();
+        Self {
+            tree,
+            log_cluster: value(|node| node.log_cluster),
+            log_potential: value(|node| node.log_potential),
+            log_dissimilarity: value(|node| node.log_dissimilarity),
+            sizes,
+            process,
+        }
+    }
+
+    /// The hierarchy of a known tree.
+    ///
+    /// # Errors
+    /// [`crate::Error::Numerical`].
+    pub fn restore(target: &Target, tree: &Tree, process: ProcessState) -> Result<Self> {
+        let mut arena = Arena::new(target, &process);
+        let root = grow(&mut arena, &(0..target.n_rows() as u32).collect::<Vec<_>>(), tree.joins())?;
+        Ok(Self::of(&arena, root, process))
+    }
+
+    /// With rows that `target` has behind those of the hierarchy, inserted one after another.
+    ///
+    /// # Errors
+    /// As [`Hierarchy::build`].
+    pub fn insert(&self, target: &Target, cancel: &Cancel) -> Result<Self> {
+        let mut arena = Arena::new(target, &self.process);
+        let n = self.tree.n_rows();
+        let mut forest = Vec::new();
+        let restrictions = Restrictions::new(self.tree.clone());
+        for node in self.clusters(Cut::Bhc) {
+            let rows = self.tree.rows_below(node);
+            forest.push(grow(&mut arena, &rows, &restrictions.joins(&rows))?);
+        }
+        let new: Vec<u32> = (n as u32..target.n_rows() as u32).collect();
+        incremental(&mut arena, &mut forest, &new, cancel)?;
+        let root = join_on_top(&mut arena, forest, cancel)?;
+        Ok(Self::of(&arena, root, self.process))
+    }
+
+    /// Lower bound of ln p(X), or of ln p(X, u) where the process has auxiliary values u, nats (mathematics 8.8, item 2).
+    pub fn log_evidence_bound(&self, target: &Target) -> f64 {
+        let all = Occupancy { units: target.n_rows(), blocks: 1 };
+        let rest = target.process.log_rest(all, &self.process);
+        rest + self.log_potential[self.tree.root() as usize] - target.n_rows() as f64 * target.log_volume
+    }
+
+    /// log p(X, partition) of labels with auxiliary values integrated out, nats.
+    ///
+    /// # Errors
+    /// As [`ChainState::new`].
+    pub fn score(&self, target: &Target, labels: &[u32]) -> Result<f64> {
+        let mut state = ChainState::new(target, labels)?;
+        (state.process.concentration, state.process.discount) = (self.process.concentration, self.process.discount);
+        state.log_joint(target)
+    }
+
+    /// The nodes that a cut makes clusters of, from left to right.
+    pub fn clusters(&self, cut: Cut) -> Vec<u32> {
+        let is_one = match cut {
+            Cut::Bhc => self.log_dissimilarity.iter().map(|log_d| *log_d <= 0.0).collect(),
+            Cut::Map => self.best_as_one(),
+        };
+        let mut found = Vec::new();
+        let mut open = vec![self.tree.root()];
+        while let Some(node) = open.pop() {
+            match self.tree.children(node).filter(|_| !is_one[node as usize]) {
+                Some([left, right]) => open.extend([right, left]),
+                None => found.push(node),
+            }
+        }
+        found
+    }
+
+    /// Whether the best tree-consistent partition of the rows below each node is one cluster.
+    fn best_as_one(&self) -> Vec<bool> {
+        let mut best = self.log_cluster.clone();
+        let mut is_one = vec![true; best.len()];
+        let n = self.tree.n_rows();
+        for (k, [left, right]) in self.tree.joins().iter().enumerate() {
+            let apart = best[*left as usize] + best[*right as usize];
+            if apart > best[n + k] {
+                (best[n + k], is_one[n + k]) = (apart, false);
+            }
+        }
+        is_one
+    }
+
+    /// Labels of the rows under a cut.
+    pub fn cut(&self, cut: Cut) -> Vec<u32> {
+        let mut labels = vec![0; self.tree.n_rows()];
+        for (label, node) in (0..).zip(self.clusters(cut)) {
+            self.tree.rows_below(node).into_iter().for_each(|row| labels[row as usize] = label);
+        }
+        labels
+    }
+}
+
+impl Hierarchy {
+    /// The joins as SciPy has them: both nodes, the height, and the number of rows, (n - 1, 4). Joins come by height,
+    /// which is the largest of -ln p(one cluster) of the node and those below, nats.
+    pub fn linkage(&self) -> Vec<[f64; 4]> {
+        let n = self.tree.n_rows();
+        let mut heights = vec![0.0; n];
+        for (k, [left, right]) in self.tree.joins().iter().enumerate() {
+            let below = f64::max(heights[*left as usize], heights[*right as usize]);
+            heights.push(f64::max(softplus(self.log_dissimilarity[n + k]), below));
+        }
+        let mut order: Vec<usize> = (n..heights.len()).collect();
+        order.sort_by(|a, b| heights[*a].total_cmp(&heights[*b]));
+        let mut numbers: Vec<usize> = (0..heights.len()).collect();
+        order.iter().enumerate().for_each(|(place, &node)| numbers[node] = n + place);
+        let row = |&node: &usize| {
+            let mut children = self.tree.joins()[node - n].map(|child| numbers[child as usize]);
+            children.sort_unstable();
+            [children[0] as f64, children[1] as f64, heights[node], f64::from(self.sizes[node])]
+        };
+        order.iter().map(row).collect()
+    }
+}
+
+/// Makes the nodes of a tree of these joins; `i` is the leaf of `rows[i]`. Returns the root.
+///
+/// # Errors
+/// As [`Arena::cache`].
+pub fn grow(arena: &mut Arena<'_>, rows: &[u32], joins: &[[u32; 2]]) -> Result<u32> {
+    let mut nodes = rows.to_vec();
+    for children in joins {
+        let [a, b] = children.map(|child| nodes[child as usize]);
+        nodes.push(arena.join(a, b)?);
+    }
+    Ok(nodes[nodes.len() - 1])
+}
+
+/// The tree below a node that has all rows, and the node of each of its nodes.
+pub fn shape(arena: &Arena<'_>, root: u32) -> (Tree, Vec<u32>) {
+    let n = arena.target().n_rows();
+    let mut nodes: Vec<u32> = (0..n as u32).collect();
+    let mut numbers = std::collections::HashMap::new();
+    let mut joins = Vec::with_capacity(n.saturating_sub(1));
+    for &node in arena.inner_below(root).iter().rev() {
+        let Some(children) = arena.children(node) else { continue };
+        joins.push(children.map(|child| numbers.get(&child).copied().unwrap_or(child)));
+        numbers.insert(node, nodes.len() as u32);
+        nodes.push(node);
+    }
+    (Tree::new(joins).expect("a tree over all rows"), nodes)
+}
