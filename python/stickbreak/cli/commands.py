@@ -11,6 +11,7 @@ from stickbreak.cli.mcmc import mcmc
 from stickbreak.cli.predict import predict
 from stickbreak.cli.program import Program
 from stickbreak.cli.score import score
+from stickbreak.cli.topics import topics
 
 _CONTEXT = {"help_option_names": ["-h", "--help"], "max_content_width": 100, "auto_envvar_prefix": None}
 
@@ -33,5 +34,5 @@ def program() -> None:
     """
 
 
-for command in (fit, mcmc, predict, score, generate, info, demo):
+for command in (fit, mcmc, topics, predict, score, generate, info, demo):
     program.add_command(command)

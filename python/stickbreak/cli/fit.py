@@ -49,7 +49,7 @@ _ALGORITHM = (
 
 
 # Words for what is None in Python, where an option left out means the default.
-_NONE = {"sparsity": "dense", "margin": "none"}
+NONE = {"sparsity": "dense", "margin": "none"}
 
 
 class NumberOr(click.ParamType):  # type: ignore[type-arg]
@@ -143,13 +143,13 @@ _MARGINALISING = ", ".join(
 )
 @click.option(
     "--sparsity",
-    type=NumberOr(int, "n", "auto", _NONE["sparsity"]),
+    type=NumberOr(int, "n", "auto", NONE["sparsity"]),
     help="How many components a row may belong to at the same time: 1 gives hard clusters, dense is all, auto is 16 or "
     "all where they are fewer. [default: auto]",
 )
 @click.option(
     "--margin",
-    type=NumberOr(float, "nats", _NONE["margin"]),
+    type=NumberOr(float, "nats", NONE["margin"]),
     help="Leave out the components whose log weight for a row is this many nats below that of its best: less work, and "
     f"at most n K exp(-NATS) nats less of the bound; none leaves out none. [default: {default(Memoized, 'margin'):g}]",
 )
@@ -296,7 +296,7 @@ def _options() -> dict[str, click.Option]:
 def _algorithm(schedule: type[Algorithm], model: sb.Mixture, given: dict[str, Any]) -> Any:
     if schedule is Stochastic and given["batch_size"] is None:
         raise click.UsageError("--schedule stochastic needs --batch-size")
-    none: dict[str, Any] = {name: None for name, word in _NONE.items() if given[name] == word}
+    none: dict[str, Any] = {name: None for name, word in NONE.items() if given[name] == word}
     algorithm = made(schedule, {**given, **none, "moves": _moves(schedule, model, given)})
     # Made once where that is enough: what it warns of should be said once.
     return replace(algorithm, **none) if none else algorithm

@@ -1,4 +1,4 @@
-"""Mixtures as scikit-learn estimators, for pipelines, grid searches and tables with named columns.
+"""Mixtures and topic models as scikit-learn estimators, for pipelines, grid searches and tables with named columns.
 
 They need the package scikit-learn: ``pip install 'stickbreak[sklearn]'``.
 
@@ -21,5 +21,6 @@ except ImportError as error:
     ) from error
 
 from stickbreak.sklearn.mixture import BayesianMixture
+from stickbreak.sklearn.topics import TopicModel
 
-__all__ = ["BayesianMixture"]
+__all__ = ["BayesianMixture", "TopicModel"]

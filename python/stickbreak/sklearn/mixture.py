@@ -1,14 +1,13 @@
 """`BayesianMixture`: a mixture with the methods and the manners of a scikit-learn estimator."""
 
 import warnings
-from numbers import Integral
 from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, DensityMixin, TransformerMixin
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.utils import Tags, check_random_state
+from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from stickbreak import checks
@@ -24,6 +23,7 @@ from stickbreak.result.history import StopReason
 from stickbreak.run import fitting
 from stickbreak.run.algorithms import Full, Memoized, Stochastic
 from stickbreak.run.converging import ran_out
+from stickbreak.sklearn.seeds import seed_of
 
 
 class BayesianMixture(ClassNamePrefixFeaturesOutMixin, TransformerMixin, DensityMixin, BaseEstimator):
@@ -156,7 +156,7 @@ class BayesianMixture(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Density
             n_components=self.n_components,
             init=self.init,
             n_init=self.n_init,
-            seed=_seed(self.random_state),
+            seed=seed_of(self.random_state),
             threads=self.threads,
             sample_weight=sample_weight,
             missing=self.missing,
@@ -315,7 +315,7 @@ class BayesianMixture(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Density
         """
         fitted = self._fitted()
         n_samples = checks.integer("n_samples", n_samples, minimum=1)
-        rows = fitted.sample(n_samples, seed=_seed(self.random_state), threads=self.threads)
+        rows = fitted.sample(n_samples, seed=seed_of(self.random_state), threads=self.threads)
         return rows, fitted.predict(rows, threads=self.threads)
 
     @property
@@ -422,10 +422,3 @@ class BayesianMixture(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Density
         if fitted.stop_reason is StopReason.INTERRUPTED:
             raise KeyboardInterrupt
         return self
-
-
-def _seed(random_state: object) -> int:
-    """Return the seed of a fit; an integer is its own, other states draw one."""
-    if isinstance(random_state, Integral):
-        return checks.integer("random_state", random_state, minimum=0, maximum=2**64 - 1)
-    return int(check_random_state(random_state).randint(np.iinfo(np.int32).max))

@@ -1,0 +1,188 @@
+"""`stickbreak topics`."""
+
+from dataclasses import replace
+from typing import Any
+
+import click
+
+import stickbreak as sb
+from stickbreak import checks
+from stickbreak.cli.fit import NONE, NumberOr, starting_point
+from stickbreak.cli.options import checkpoint_of, checkpoint_options, json_option, threads_option
+from stickbreak.cli.output import check_place, check_table_place, print_facts, print_json, write_table
+from stickbreak.cli.program import Command, ExitCode, rows_of
+from stickbreak.cli.specifications import Kind, check_used, default, made
+from stickbreak.io.corpora import read_corpus, read_vocabulary
+from stickbreak.run.algorithms import Algorithm, Memoized, Stochastic
+
+_SCHEDULES = Kind(Algorithm)
+_ALGORITHM = ("objective", "batches", "batch_size", "delay", "decay", "sparsity", "max_passes", "tol")
+# Where the number is estimated, it starts from the default.
+_ESTIMATED = "estimate"
+
+
+@click.command(cls=Command, short_help="Fit a topic model to the documents of a corpus.")
+@click.argument("corpus")
+@click.option("-o", "--out", required=True, metavar="FILE", help="Where the model file goes, such as t.safetensors.")
+@click.option("-k", "--n-topics", type=int, required=True, metavar="K", help="The number of topics.")
+@click.option(
+    "--concentration",
+    type=NumberOr(float, "number", _ESTIMATED),
+    default=default(sb.LatentDirichlet, "concentration"),
+    show_default=True,
+    help="The total mass of the prior of a document's weights; each topic has a K-th of it.",
+)
+@click.option(
+    "--word-concentration",
+    type=NumberOr(float, "number", _ESTIMATED),
+    default=default(sb.TopicModel, "word_concentration"),
+    show_default=True,
+    help="The pseudo-count of every word in every topic.",
+)
+@click.option("--vocabulary", metavar="FILE", help="The words of the columns, one a line. [default: their numbers]")
+@click.option("--words", type=int, default=8, metavar="N", show_default=True, help="Words to print of each topic.")
+@click.option("--proportions", metavar="FILE", help="Where the topics of each document go: .csv, .npy or .json.")
+@click.option("--test", metavar="FILE", help="Documents to score: nats for each word held out of them.")
+@click.option(
+    "--schedule",
+    type=_SCHEDULES,
+    default="memoized",
+    metavar="NAME",
+    help=f"How often the topics are updated: {_SCHEDULES.names()}. [default: memoized]",
+)
+@click.option("--objective", metavar="WORD", help="What is maximised: map or variational. [default: map]")
+@click.option("--batches", type=NumberOr(int, "n", "auto"), help="memoized: the number of batches. [default: auto]")
+@click.option("--batch-size", type=int, metavar="N", help="stochastic: the most documents of a batch. Required for it.")
+@click.option("--delay", type=float, metavar="N", help="stochastic: how much shorter the first steps are.")
+@click.option("--decay", type=float, metavar="X", help="stochastic: how fast steps become shorter.")
+@click.option(
+    "--sparsity",
+    type=NumberOr(int, "n", "auto", NONE["sparsity"]),
+    help="How many topics a word of a document may belong to at the same time; dense is all. [default: auto]",
+)
+@click.option(
+    "--max-passes",
+    type=int,
+    metavar="N",
+    help=f"The most passes over the documents. [default: {default(Memoized, 'max_passes')}]",
+)
+@click.option("--tol", type=float, metavar="NATS", help="Stop after a pass that gains less than this for each word.")
+@click.option(
+    "--init", default="kmeans++", metavar="WORD|FILE", show_default=True, help="Where to start; or a model file."
+)
+@click.option("--seed", type=int, default=0, metavar="N", show_default=True, help="Decides every random choice.")
+@threads_option
+@checkpoint_options
+@click.option("-q", "--quiet", is_flag=True, help="Show no progress and no summary.")
+@json_option
+def topics(
+    corpus: str,
+    out: str,
+    n_topics: int,
+    concentration: float | str,
+    word_concentration: float | str,
+    vocabulary: str | None,
+    words: int,
+    proportions: str | None,
+    test: str | None,
+    schedule: type[Algorithm],
+    init: str,
+    seed: int,
+    threads: int | None,
+    checkpoint: str | None,
+    every_seconds: float | None,
+    quiet: bool,
+    as_json: bool,
+    **given: Any,
+) -> int:
+    """Fit a topic model to the documents of CORPUS and write it to a model file.
+
+    CORPUS is a docword file (.txt or .gz) of the UCI repository, a sparse array of SciPy (.npz) or a table with a row
+    for each document and a column for each word. Ctrl-C ends the fit early: its last complete state is still written.
+
+    \b
+    Example:
+        stickbreak topics docword.kos.txt.gz -k 50 --vocabulary vocab.kos.txt --out topics.safetensors
+    """
+    check_used([schedule], given)
+    process = sb.LatentDirichlet(n_topics, concentration=_number(concentration))
+    model = sb.TopicModel(process, word_concentration=_number(word_concentration))
+    algorithm = _algorithm(schedule, given)
+    words = checks.integer("words", words, minimum=1)
+    check_place("out", out, inputs=(corpus, vocabulary, test, init))
+    check_table_place("proportions", proportions, inputs=(corpus, vocabulary, test, init, out))
+    if checkpoint is not None:
+        check_place("checkpoint", checkpoint, inputs=(corpus,), outputs=(out,))
+    counts, known = read_corpus(corpus, "corpus"), None if vocabulary is None else read_vocabulary(vocabulary)
+    held_out = None if test is None else read_corpus(test, "test")
+    if known is not None and len(known) != counts.shape[1]:
+        allowed = f"{counts.shape[1]} words, one a line, as {corpus} has columns"
+        raise checks.invalid_argument("vocabulary", f"{vocabulary} with {len(known)}", allowed)
+    with rows_of(corpus):
+        fit = sb.fit(
+            model,
+            counts,
+            algorithm,
+            init=starting_point(init),
+            seed=seed,
+            threads=threads,
+            progress=False if quiet else None,
+            checkpoint=checkpoint_of(checkpoint, every_seconds),
+        )
+    fit.save(out)
+    if proportions is not None:
+        names = [f"topic {topic}" for topic in range(n_topics)]
+        write_table(proportions, names, fit.transform(counts, threads=threads), "proportions")
+    score = None if held_out is None else fit.document_completion(held_out, seed=seed, threads=threads)
+    if as_json:
+        print_json({**_described(fit, counts), "top_words": fit.top_words(known, words), "test": score, "out": out})
+    elif not quiet:
+        print_facts([*_facts(fit, counts, score), ("model file", out)])
+        for number, top in enumerate(fit.top_words(known, words)):
+            click.echo(f"topic {number}: {' '.join(map(str, top))}")
+    if fit.stop_reason is sb.StopReason.INTERRUPTED:
+        click.echo(f"stickbreak: interrupted; the last complete state is in {out}", err=True)
+        return ExitCode.INTERRUPTED
+    return ExitCode.OK
+
+
+def _number(value: float | str) -> float | None:
+    return None if value == _ESTIMATED else float(value)
+
+
+def _algorithm(schedule: type[Algorithm], given: dict[str, Any]) -> Any:
+    if schedule is Stochastic and given["batch_size"] is None:
+        raise click.UsageError("--schedule stochastic needs --batch-size")
+    none: dict[str, Any] = {name: None for name, word in NONE.items() if given.get(name) == word}
+    algorithm = made(schedule, given | none)
+    return replace(algorithm, **none) if none else algorithm
+
+
+def _described(fit: sb.TopicFit, counts: Any) -> dict[str, Any]:
+    return {
+        "n_documents": counts.shape[0],
+        "n_words": counts.shape[1],
+        "n_tokens": float(counts.sum()),
+        "n_topics": fit.n_topics,
+        "concentration": fit.concentration,
+        "word_concentration": fit.model.word_concentration,
+        "objective": fit.objective,
+        "elbo": fit.elbo,
+        "bound": fit.bound,
+        "passes": len(fit.history),
+        "seconds": fit.history[-1].seconds if fit.history else 0.0,
+        "stop_reason": fit.stop_reason.value,
+    }
+
+
+def _facts(fit: sb.TopicFit, counts: Any, score: float | None) -> list[tuple[str, str]]:
+    found = _described(fit, counts)
+    tokens = found["n_tokens"]
+    reason = fit.stop_reason.value.replace("_", " ")
+    return [
+        ("corpus", f"{found['n_documents']:,} documents, {tokens:,.0f} words, of {found['n_words']:,} distinct ones"),
+        ("model", f"{fit.model.process}, word concentration {fit.model.word_concentration:g}"),
+        ("ELBO", f"{fit.elbo:.8g} nats, {fit.elbo / max(tokens, 1.0):.6g} a word ({fit.bound})"),
+        ("passes", f"{found['passes']} in {found['seconds']:.1f} s ({reason})"),
+        *([("test", f"{score:.6g} nats a word held out")] if score is not None else []),
+    ]

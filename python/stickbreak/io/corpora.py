@@ -1,0 +1,79 @@
+"""Corpora in files: counts of words, a row for each document."""
+
+import os
+import zipfile
+from pathlib import Path
+from typing import Any
+
+from stickbreak import checks
+from stickbreak.errors import SourceError
+from stickbreak.io import datafiles, optional
+from stickbreak.io.docword import read_docword
+
+_DOCWORD = (".txt", ".gz", ".docword")
+_SPARSE_PARTS = {"data", "format", "shape"}
+
+
+def read_corpus(path: str | os.PathLike[str], argument: str = "path") -> Any:
+    """Read counts of words from a docword file, a sparse array of SciPy (.npz) or a table of numbers.
+
+    Parameters
+    ----------
+    path : str or path-like
+        A docword file, whose name ends in .txt or .gz; what `scipy.sparse.save_npz` wrote; or a data file with a row
+        for each document.
+    argument : str
+        What errors call it.
+
+    Returns
+    -------
+    scipy.sparse.csr_array or ndarray, shape (n, V)
+        The counts.
+
+    Raises
+    ------
+    InvalidType, InvalidArgument
+        `path` is no path, or its end is none of these.
+    SourceError
+        The file cannot be read.
+    """
+    file = Path(os.fsdecode(path))
+    if file.suffix.lower() in _DOCWORD:
+        return read_docword(file)
+    if file.suffix.lower() not in datafiles.SUFFIXES:
+        allowed = f"the name of a docword file ({' or '.join(_DOCWORD)}) or of a data file"
+        raise checks.invalid_argument(argument, repr(str(file)), f"{allowed} ({', '.join(datafiles.SUFFIXES)})")
+    if _is_sparse(file):
+        return _read_sparse(file)
+    return datafiles.read(file).rows
+
+
+def read_vocabulary(path: str | os.PathLike[str]) -> list[str]:
+    """Read words from a text file in UTF-8, one a line; raise SourceError where it cannot be read."""
+    try:
+        return Path(path).read_text(encoding="utf-8-sig").splitlines()
+    except (OSError, UnicodeDecodeError) as error:
+        reason = error.strerror if isinstance(error, OSError) else "not text in UTF-8"
+        raise SourceError(f"{path}: cannot be read: {reason or error}") from error
+
+
+def _is_sparse(file: Path) -> bool:
+    """Whether it holds the parts of a sparse array; what cannot be opened is left to the reader of tables."""
+    if file.suffix.lower() != ".npz":
+        return False
+    try:
+        with zipfile.ZipFile(file) as archive:
+            return {Path(name).stem for name in archive.namelist()} >= _SPARSE_PARTS
+    except (OSError, zipfile.BadZipFile):
+        return False
+
+
+def _read_sparse(file: Path) -> Any:
+    sparse = optional.scipy_sparse(f"{file}: a sparse array")
+    try:
+        return sparse.csr_array(sparse.load_npz(file))
+    except MemoryError as error:
+        raise SourceError(f"{file}: there is not enough memory for it") from error
+    except Exception as error:
+        # SciPy raises whatever the damage leads to.
+        raise SourceError(f"{file}: not a sparse array that SciPy can read: {error}") from error

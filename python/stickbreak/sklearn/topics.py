@@ -1,0 +1,262 @@
+"""`TopicModel`: a topic model with the methods and the manners of a scikit-learn estimator."""
+
+import warnings
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.utils import Tags
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from stickbreak import checks
+from stickbreak.io import arrays
+from stickbreak.model import topic_model
+from stickbreak.model.processes import LatentDirichlet
+from stickbreak.result.history import StopReason
+from stickbreak.result.topic_fit import TopicFit
+from stickbreak.run import fitting
+from stickbreak.run.algorithms import Full, Memoized, Stochastic
+from stickbreak.run.converging import ran_out
+from stickbreak.sklearn.seeds import seed_of
+
+
+class TopicModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
+    """Latent Dirichlet allocation: `stickbreak.fit` of a `stickbreak.TopicModel` as a scikit-learn estimator.
+
+    It takes the place of `sklearn.decomposition.LatentDirichletAllocation`, after a `CountVectorizer` for instance. K
+    is the number of topics, V the number of words, n the number of documents.
+
+    Parameters
+    ----------
+    n_topics : int
+        K.
+    concentration : float or None
+        The total mass of the prior of a document's weights, concentration / K for each topic; None estimates it.
+    word_concentration : float or None
+        The pseudo-count of every word in every topic; None estimates it.
+    algorithm : algorithm, optional
+        How to fit, how often, and how exactly. Default: ``Memoized()``.
+    init : {"kmeans++", "random"} or TopicFit
+        Where to start; see `stickbreak.fit`.
+    n_init : int
+        How many times to start; the fit with the highest bound is kept.
+    random_state : int, numpy.random.RandomState or None
+        Decides every random choice. An int is the `seed` of `stickbreak.fit`; None draws one from NumPy's global
+        generator, as in all of scikit-learn.
+    threads : int, optional
+        The number of threads, which never changes the result. Default: one for every core; where scikit-learn itself
+        works on several processes (`n_jobs` of a grid search), give 1.
+    verbose : bool
+        Whether to show a progress bar on stderr.
+
+    Attributes
+    ----------
+    fit_ : TopicFit
+        The fitted topic model, with all that stickbreak knows of it; the other attributes are read from it.
+    n_features_in_ : int
+        V.
+    feature_names_in_ : ndarray of str, shape (V,)
+        The words, where `X` is a table whose columns have names.
+
+    Warns
+    -----
+    sklearn.exceptions.ConvergenceWarning
+        `fit` ended with the last pass that `algorithm` allows.
+
+    See Also
+    --------
+    stickbreak.fit : The same without scikit-learn.
+
+    Examples
+    --------
+    >>> from sklearn.feature_extraction.text import CountVectorizer
+    >>> from sklearn.pipeline import make_pipeline
+    >>> from stickbreak.sklearn import TopicModel
+    >>> documents = ["tree leaf tree", "leaf tree root", "sea wave sea", "wave sea sand"]
+    >>> topics = make_pipeline(CountVectorizer(), TopicModel(n_topics=2, random_state=0))
+    >>> topics.fit_transform(documents).shape
+    (4, 2)
+    """
+
+    def __init__(
+        self,
+        n_topics: int = 20,
+        *,
+        concentration: float | None = 0.5,
+        word_concentration: float | None = 0.1,
+        algorithm: Full | Memoized | Stochastic | None = None,
+        init: Any = "kmeans++",
+        n_init: int = 1,
+        random_state: Any = None,
+        threads: int | None = None,
+        verbose: bool = False,
+    ) -> None:
+        self.n_topics = n_topics
+        self.concentration = concentration
+        self.word_concentration = word_concentration
+        self.algorithm = algorithm
+        self.init = init
+        self.n_init = n_init
+        self.random_state = random_state
+        self.threads = threads
+        self.verbose = verbose
+
+    def fit(self, X: ArrayLike, y: object = None, sample_weight: ArrayLike | None = None) -> Self:
+        """Fit the topics to documents, whatever was fitted before.
+
+        Parameters
+        ----------
+        X : array_like or sparse array of shape (n, V)
+            Counts of words: whole numbers of at least 0.
+        y : None
+            Ignored.
+        sample_weight : array_like of shape (n,), optional
+            Weights of the documents, at least 0, not all zero.
+
+        Returns
+        -------
+        TopicModel
+            Itself.
+
+        Raises
+        ------
+        InvalidType, InvalidArgument, NotSupported, ValueError, TypeError
+            A parameter of the estimator, `X` or `sample_weight` is not as described.
+        """
+        rows = self._validated(X, first=True)
+        process = LatentDirichlet(self.n_topics, concentration=self.concentration)
+        algorithm = Memoized() if self.algorithm is None else self.algorithm
+        found = fitting.run_fit(
+            topic_model.TopicModel(process, word_concentration=self.word_concentration),
+            rows,
+            algorithm,
+            n_components=None,
+            init=self.init,
+            n_init=self.n_init,
+            seed=seed_of(self.random_state),
+            threads=self.threads,
+            sample_weight=sample_weight,
+            missing="error",
+            progress=checks.flag("verbose", self.verbose),
+        )
+        advice = ran_out(found, algorithm)
+        if advice is not None:
+            warnings.warn(str(advice), ConvergenceWarning, stacklevel=2)
+        return self._keep(found)
+
+    def partial_fit(self, X: ArrayLike, y: object = None, sample_weight: ArrayLike | None = None) -> Self:
+        """Take in more documents: the first call is `fit`, later ones are `TopicFit.update`, with `X` as a new batch.
+
+        Parameters
+        ----------
+        X : array_like or sparse array of shape (n, V)
+            Counts of words of the new documents.
+        y : None
+            Ignored.
+        sample_weight : array_like of shape (n,), optional
+            Weights of the documents.
+
+        Returns
+        -------
+        TopicModel
+            Itself.
+
+        Raises
+        ------
+        InvalidType, InvalidArgument, NotSupported, ValueError, TypeError
+            As in `fit`.
+        """
+        if not hasattr(self, "fit_"):
+            return self.fit(X, sample_weight=sample_weight)
+        rows = self._validated(X)
+        return self._keep(self.fit_.update(rows, sample_weight=sample_weight, threads=self.threads))
+
+    def transform(self, X: ArrayLike) -> NDArray[np.float64]:
+        """Return the expected proportions of the topics in documents; `set_output` makes it a table.
+
+        Parameters
+        ----------
+        X : array_like or sparse array of shape (n, V)
+            Counts of words.
+
+        Returns
+        -------
+        ndarray or table of shape (n, K)
+            Rows with sum one; the columns are called "topicmodel0", "topicmodel1" and so on.
+        """
+        return self._fitted().transform(self._validated(X), threads=self.threads)
+
+    def score(self, X: ArrayLike, y: object = None) -> float:
+        """Return how well the topics predict words that are held out of documents, nats a word; more is better.
+
+        Parameters
+        ----------
+        X : array_like or sparse array of shape (n, V)
+            Counts of words; documents with fewer than two distinct words are left out.
+        y : None
+            Ignored.
+
+        Returns
+        -------
+        float
+            What `TopicFit.document_completion` returns for `min_words=2`, split as `random_state` decides.
+        """
+        rows = self._validated(X)
+        seed = seed_of(self.random_state)
+        return self._fitted().document_completion(rows, seed=seed, min_words=2, threads=self.threads)
+
+    @property
+    def components_(self) -> NDArray[np.float64]:
+        """Expected probabilities of the words in each topic, shape (K, V), rows with sum one."""
+        return self._fitted().topics
+
+    @property
+    def lower_bound_(self) -> float:
+        """The objective of the training data with all constants, in nats of the whole corpus."""
+        return self._fitted().elbo
+
+    @property
+    def n_iter_(self) -> int:
+        """The number of passes over the documents."""
+        return len(self._fitted().history)
+
+    @property
+    def converged_(self) -> bool:
+        """Whether it ended because the objective rose by less than the tolerance; never under `Stochastic`."""
+        return self._fitted().stop_reason is StopReason.CONVERGED
+
+    @property
+    def _n_features_out(self) -> int:
+        return self._fitted().n_topics
+
+    def __sklearn_tags__(self) -> Tags:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        tags.input_tags.positive_only = True
+        # Whole numbers.
+        tags.input_tags.categorical = True
+        return tags
+
+    def _validated(self, X: ArrayLike, *, first: bool = False) -> Any:
+        """Return counts as the core reads them, after what scikit-learn asks of rows; the first ones set the words."""
+        return validate_data(
+            self,
+            arrays.with_whole_parts(X, "X"),
+            reset=first,
+            accept_sparse="csr",
+            dtype=[np.float64, np.float32],
+            ensure_non_negative=True,
+        )
+
+    def _fitted(self) -> TopicFit:
+        check_is_fitted(self)
+        fitted: TopicFit = self.fit_
+        return fitted
+
+    def _keep(self, fitted: TopicFit) -> Self:
+        self.fit_ = fitted
+        if fitted.stop_reason is StopReason.INTERRUPTED:
+            raise KeyboardInterrupt
+        return self

@@ -1,0 +1,58 @@
+"""Corpora in files of several kinds."""
+
+import zipfile
+from pathlib import Path
+
+import numpy as np
+import pytest
+from scipy import sparse
+
+import stickbreak as sb
+from stickbreak.io.corpora import read_corpus, read_vocabulary
+
+COUNTS = np.array([[4, 0, 1], [0, 5, 0]])
+
+
+@pytest.mark.parametrize("form", [sparse.csr_array, sparse.csc_array, sparse.coo_array, sparse.csr_matrix])
+def test_sparse_arrays_of_scipy(tmp_path: Path, form: type) -> None:
+    sparse.save_npz(tmp_path / "counts.npz", form(COUNTS))
+    found = read_corpus(tmp_path / "counts.npz")
+    assert found.format == "csr"
+    np.testing.assert_array_equal(found.toarray(), COUNTS)
+
+
+def test_tables(tmp_path: Path) -> None:
+    np.savez(tmp_path / "counts.npz", counts=COUNTS)
+    np.testing.assert_array_equal(read_corpus(tmp_path / "counts.npz"), COUNTS)
+
+
+def test_damaged_sparse_arrays(tmp_path: Path) -> None:
+    path = tmp_path / "counts.npz"
+    sparse.save_npz(path, sparse.csr_array(COUNTS))
+    with zipfile.ZipFile(path) as archive:
+        parts = {name: archive.read(name) for name in archive.namelist()}
+    parts["indptr.npy"] = parts["indptr.npy"][:-8]
+    with zipfile.ZipFile(path, "w") as archive:
+        for name, content in parts.items():
+            archive.writestr(name, content)
+    with pytest.raises(sb.SourceError, match="not a sparse array"):
+        read_corpus(path)
+    path.write_bytes(b"not an archive")
+    with pytest.raises(sb.SourceError):
+        read_corpus(path)
+
+
+def test_other_names_are_refused() -> None:
+    with pytest.raises(sb.InvalidArgument) as caught:
+        read_corpus("words.docx")
+    assert caught.value.argument == "path"
+
+
+def test_vocabularies(tmp_path: Path) -> None:
+    path = tmp_path / "vocab.txt"
+    path.write_bytes("\ufeffZürich\r\nsea\n".encode())
+    assert read_vocabulary(path) == ["Zürich", "sea"]
+    path.write_bytes(b"\xff\xfe")
+    for wrong in (path, tmp_path / "missing.txt"):
+        with pytest.raises(sb.SourceError, match="cannot be read"):
+            read_vocabulary(wrong)

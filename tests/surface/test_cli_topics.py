@@ -1,0 +1,114 @@
+"""`stickbreak topics`: what it writes and prints is what the package computes, and what it refuses."""
+
+import gzip
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+from click.testing import CliRunner
+from scipy import sparse
+
+import stickbreak as sb
+from stickbreak.cli.commands import program
+
+WORDS = [f"word{number}" for number in range(10)]
+QUICK = ["--max-passes", "5", "--tol", "0", "--quiet"]
+
+
+@pytest.fixture
+def counts() -> np.ndarray:
+    rates = np.where(np.arange(40)[:, None] % 2 == np.arange(10) // 5, 4.0, 0.05)
+    return np.random.default_rng(0).poisson(rates)
+
+
+@pytest.fixture
+def corpus(tmp_path: Path, counts: np.ndarray) -> Path:
+    rows, columns = np.nonzero(counts)
+    lines = [f"{r + 1} {c + 1} {counts[r, c]}" for r, c in zip(rows, columns, strict=True)]
+    path = tmp_path / "docword.txt.gz"
+    path.write_bytes(gzip.compress("\n".join(["40", "10", str(len(lines)), *lines]).encode()))
+    return path
+
+
+def run(*arguments: object, status: int = 0) -> str:
+    result = CliRunner().invoke(program, ["topics", *map(str, arguments)])
+    assert result.exit_code == status, result.output
+    return result.output
+
+
+def test_it_writes_what_fit_returns(tmp_path: Path, corpus: Path, counts: np.ndarray) -> None:
+    out, table = tmp_path / "t.safetensors", tmp_path / "proportions.npy"
+    run(corpus, "-k", 2, "--out", out, "--proportions", table, *QUICK)
+    expected = sb.fit(sb.TopicModel(sb.LatentDirichlet(2)), counts, sb.Memoized(max_passes=5, tol=0))
+    found = sb.load(out)
+    np.testing.assert_array_equal(found.topics, expected.topics)
+    np.testing.assert_array_equal(np.load(table), expected.transform(counts))
+
+
+@pytest.mark.parametrize("suffix", [".npz", ".npy", ".csv"])
+def test_other_files_give_the_same(tmp_path: Path, corpus: Path, counts: np.ndarray, suffix: str) -> None:
+    other = tmp_path / f"counts{suffix}"
+    if suffix == ".npz":
+        sparse.save_npz(other, sparse.csr_array(counts))
+    elif suffix == ".npy":
+        np.save(other, counts)
+    else:
+        np.savetxt(other, counts, delimiter=",", fmt="%d")
+    topics = []
+    for path in (corpus, other):
+        run(path, "-k", 2, "--out", tmp_path / "t.safetensors", *QUICK)
+        topics.append(sb.load(tmp_path / "t.safetensors").topics)
+    np.testing.assert_array_equal(*topics)
+
+
+def test_what_is_printed(tmp_path: Path, corpus: Path, counts: np.ndarray) -> None:
+    out, vocabulary = tmp_path / "t.safetensors", tmp_path / "vocab.txt"
+    vocabulary.write_text("\n".join(WORDS) + "\n")
+    options = [corpus, "-k", 2, "--out", out, "--vocabulary", vocabulary, "--test", corpus, "--words", 3]
+    options += ["--max-passes", 5, "--tol", 0, "--concentration", "estimate"]
+    told = json.loads(run(*options, "--json"))
+    fit = sb.load(out)
+    assert told["top_words"] == fit.top_words(WORDS, 3)
+    assert told["test"] == fit.document_completion(counts)
+    assert told["concentration"] == fit.concentration != 0.5
+    assert (told["n_documents"], told["n_words"], told["n_tokens"]) == (40, 10, counts.sum())
+    text = run(*options)
+    assert f"40 documents, {counts.sum():,} words, of 10 distinct ones" in text
+    assert f"topic 0: {' '.join(fit.top_words(WORDS, 3)[0])}" in text
+
+
+def test_schedules_and_checkpoints(tmp_path: Path, corpus: Path) -> None:
+    out, checkpoint = tmp_path / "t.safetensors", tmp_path / "c.checkpoint"
+    run(corpus, "-k", 2, "--out", out, "--schedule", "stochastic", "--batch-size", 10, "--sparsity", "dense", *QUICK)
+    assert len(sb.load(out).history) == 5
+    run(corpus, "-k", 2, "--out", out, "--checkpoint", checkpoint, *QUICK)
+    once = sb.load(out).topics
+    assert checkpoint.exists()
+    run(corpus, "-k", 2, "--out", out, "--checkpoint", checkpoint, *QUICK)
+    np.testing.assert_array_equal(sb.load(out).topics, once)
+
+
+@pytest.mark.parametrize(
+    ("options", "status", "said"),
+    [
+        ([], 2, "--n-topics"),
+        (["-k", 0], 2, "--n-topics must be an integer from 1"),
+        (["-k", 2, "--concentration", "big"], 2, "neither a number nor"),
+        (["-k", 2, "--schedule", "stochastic"], 2, "--batch-size"),
+        (["-k", 2, "--batch-size", 3], 2, "does not go with memoized"),
+        (["-k", 2, "--words", 0], 2, "words"),
+        (["-k", 2, "--vocabulary", "missing.txt"], 1, "cannot be read"),
+        (["-k", 2, "--test", "missing.docx"], 2, "the name of a docword file"),
+        (["-k", 2, "--proportions", "p.doc"], 2, "proportions"),
+    ],
+)
+def test_bad_usage(tmp_path: Path, corpus: Path, options: list[object], status: int, said: str) -> None:
+    assert said in run(corpus, "--out", tmp_path / "t.safetensors", *options, status=status)
+    assert not (tmp_path / "t.safetensors").exists()
+
+
+def test_a_vocabulary_of_another_length(tmp_path: Path, corpus: Path) -> None:
+    (tmp_path / "vocab.txt").write_text("one\ntwo\n")
+    said = run(corpus, "-k", 2, "--out", tmp_path / "t.safetensors", "--vocabulary", tmp_path / "vocab.txt", status=2)
+    assert "10 words" in said

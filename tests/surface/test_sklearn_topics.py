@@ -1,0 +1,97 @@
+"""The topic model as a scikit-learn estimator."""
+
+import pickle
+from typing import Any
+
+import numpy as np
+import pytest
+from scipy import sparse
+from sklearn.base import clone
+from sklearn.feature_extraction.text import CountVectorizer
+from sklearn.model_selection import GridSearchCV
+from sklearn.pipeline import make_pipeline
+from sklearn.utils.estimator_checks import parametrize_with_checks
+
+import stickbreak as sb
+from stickbreak.sklearn import TopicModel
+
+PASSES = sb.Full(max_passes=5, tol=0.0)
+NOT_EQUIVALENT = {
+    "check_sample_weight_equivalence_on_dense_data": "the start is drawn by the number of documents",
+    "check_sample_weight_equivalence_on_sparse_data": "the start is drawn by the number of documents",
+}
+
+
+def bars(n: int = 60) -> np.ndarray:
+    """Documents whose words come from one of two halves of the vocabulary."""
+    rng = np.random.default_rng(0)
+    rates = np.where(np.arange(n)[:, None] % 2 == np.arange(10) // 5, 4.0, 0.05)
+    return rng.poisson(rates)
+
+
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning", "ignore::stickbreak.UnseenWordsWarning")
+@parametrize_with_checks(
+    [TopicModel(n_topics=2), TopicModel(3, algorithm=PASSES, init="random", threads=1, concentration=None)],
+    expected_failed_checks=lambda estimator: NOT_EQUIVALENT,
+)
+def test_check_estimator(estimator: TopicModel, check: Any) -> None:
+    check(estimator)
+
+
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+def test_it_is_the_fit_of_the_package() -> None:
+    counts = bars()
+    found = TopicModel(2, algorithm=PASSES, random_state=3).fit(counts)
+    expected = sb.fit(sb.TopicModel(sb.LatentDirichlet(2)), counts, PASSES, seed=3)
+    np.testing.assert_array_equal(found.components_, expected.topics)
+    np.testing.assert_array_equal(found.transform(counts), expected.transform(counts))
+    np.testing.assert_array_equal(found.transform(sparse.csr_array(counts)), expected.transform(counts))
+    assert found.lower_bound_ == expected.elbo
+    assert (found.n_iter_, found.converged_) == (5, False)
+    assert found.score(counts) == expected.document_completion(counts, seed=3, min_words=2)
+    assert found.fit_.n_topics == 2
+
+
+def test_topics_of_two_halves_are_found() -> None:
+    counts = bars()
+    topics = TopicModel(2, random_state=0).fit(counts).components_
+    halves = topics.reshape(2, 2, 5).sum(axis=2)
+    np.testing.assert_allclose(np.sort(halves, axis=0), [[0.0, 0.0], [1.0, 1.0]], atol=0.05)
+
+
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+def test_after_a_count_vectorizer_in_a_search() -> None:
+    texts = ["tree leaf tree", "leaf tree root", "sea wave sea", "wave sea sand"] * 5
+    pipeline = make_pipeline(CountVectorizer(), TopicModel(algorithm=PASSES, random_state=0, threads=1))
+    search = GridSearchCV(pipeline, {"topicmodel__n_topics": [1, 2]}, cv=2).fit(texts)
+    assert search.best_params_ == {"topicmodel__n_topics": 2}
+    names = search.best_estimator_[-1].get_feature_names_out()
+    assert names.tolist() == ["topicmodel0", "topicmodel1"]
+
+
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+def test_more_documents_clones_and_pickles() -> None:
+    counts = bars()
+    estimator = TopicModel(2, algorithm=PASSES, random_state=0)
+    first = clone(estimator).fit(counts[:40])
+    more = clone(estimator).partial_fit(counts[:40]).partial_fit(counts[40:])
+    assert more.fit_.counts.sum() == pytest.approx(counts.sum())
+    np.testing.assert_array_equal(more.components_, first.fit_.update(counts[40:]).topics)
+    np.testing.assert_array_equal(pickle.loads(pickle.dumps(more)).components_, more.components_)
+
+
+def test_bad_input_is_refused_by_name() -> None:
+    for options, argument in (
+        ({"n_topics": 0}, "n_topics"),
+        ({"concentration": -1.0}, "concentration"),
+        ({"word_concentration": "x"}, "word_concentration"),
+        ({"random_state": -1}, "random_state"),
+        ({"verbose": 3}, "verbose"),
+    ):
+        with pytest.raises(sb.StickbreakError) as caught:
+            TopicModel(**options).fit(bars())
+        assert caught.value.argument == argument
+    with pytest.raises(ValueError, match="Negative values"):
+        TopicModel(2).fit(-bars())
+    with pytest.raises(sb.InvalidArgument, match="whole"):
+        TopicModel(2).fit(bars() + 0.5)
