@@ -12,13 +12,13 @@ from scipy import sparse
 import stickbreak as sb
 from stickbreak.cli.commands import program
 
-WORDS = [f"word{number}" for number in range(10)]
+WORDS = [f"word{number}" for number in range(30)]
 QUICK = ["--max-passes", "5", "--tol", "0", "--quiet"]
 
 
 @pytest.fixture
 def counts() -> np.ndarray:
-    rates = np.where(np.arange(40)[:, None] % 2 == np.arange(10) // 5, 4.0, 0.05)
+    rates = np.where(np.arange(40)[:, None] % 2 == np.arange(30) // 15, 4.0, 0.05)
     return np.random.default_rng(0).poisson(rates)
 
 
@@ -27,7 +27,7 @@ def corpus(tmp_path: Path, counts: np.ndarray) -> Path:
     rows, columns = np.nonzero(counts)
     lines = [f"{r + 1} {c + 1} {counts[r, c]}" for r, c in zip(rows, columns, strict=True)]
     path = tmp_path / "docword.txt.gz"
-    path.write_bytes(gzip.compress("\n".join(["40", "10", str(len(lines)), *lines]).encode()))
+    path.write_bytes(gzip.compress("\n".join(["40", "30", str(len(lines)), *lines]).encode()))
     return path
 
 
@@ -72,9 +72,9 @@ def test_what_is_printed(tmp_path: Path, corpus: Path, counts: np.ndarray) -> No
     assert told["top_words"] == fit.top_words(WORDS, 3)
     assert told["test"] == fit.document_completion(counts)
     assert told["concentration"] == fit.concentration != 0.5
-    assert (told["n_documents"], told["n_words"], told["n_tokens"]) == (40, 10, counts.sum())
+    assert (told["n_documents"], told["n_words"], told["n_tokens"]) == (40, 30, counts.sum())
     text = run(*options)
-    assert f"40 documents, {counts.sum():,} words, of 10 distinct ones" in text
+    assert f"40 documents, {counts.sum():,} words, of 30 distinct ones" in text
     assert f"topic 0: {' '.join(fit.top_words(WORDS, 3)[0])}" in text
 
 
@@ -111,4 +111,4 @@ def test_bad_usage(tmp_path: Path, corpus: Path, options: list[object], status: 
 def test_a_vocabulary_of_another_length(tmp_path: Path, corpus: Path) -> None:
     (tmp_path / "vocab.txt").write_text("one\ntwo\n")
     said = run(corpus, "-k", 2, "--out", tmp_path / "t.safetensors", "--vocabulary", tmp_path / "vocab.txt", status=2)
-    assert "10 words" in said
+    assert "30 words" in said

@@ -122,7 +122,12 @@ pub fn write_documents(
 ) -> PyResult<()> {
     let Some(terms) = &fitted.summary.documents else { return Ok(()) };
     let DocumentOptions { max_steps, tolerance, warm, restarts } = fitted.documents;
-    header.set_item("documents", (max_steps, tolerance, u8::from(warm), restarts))?;
+    let options = PyDict::new(py);
+    options.set_item("max_steps", max_steps)?;
+    options.set_item("step_tol", tolerance)?;
+    options.set_item("warm_start", u8::from(warm))?;
+    options.set_item("restarts", restarts)?;
+    header.set_item("documents", options)?;
     let totals = vec![terms.n_documents, terms.log_gamma_of_totals];
     arrays.set_item("documents.totals", vector(py, totals))?;
     arrays.set_item("documents.log_gammas", vector(py, terms.log_gammas.clone()))?;
@@ -136,8 +141,14 @@ pub fn read_documents(
     header: &Bound<'_, PyDict>,
     arrays: &Bound<'_, PyDict>,
 ) -> PyResult<DocumentOptions> {
-    let options: Option<(usize, f64, u8, usize)> = optional(header, "documents")?;
-    let Some((max_steps, tolerance, warm, restarts)) = options else { return Ok(DocumentOptions::USUAL) };
+    let options: Option<Bound<'_, PyDict>> = optional(header, "documents")?;
+    let Some(options) = options else { return Ok(DocumentOptions::USUAL) };
+    let options = DocumentOptions {
+        max_steps: field(&options, "max_steps")?,
+        tolerance: field(&options, "step_tol")?,
+        warm: field::<u8>(&options, "warm_start")? == 1,
+        restarts: field(&options, "restarts")?,
+    };
     let numbers = |name: &str| -> PyResult<Vec<f64>> {
         let array: numpy::PyReadonlyArray1<'_, f64> = field(arrays, name)?;
         Ok(array.as_array().iter().copied().collect())
@@ -152,5 +163,5 @@ pub fn read_documents(
         slacks: numbers("documents.slacks")?,
         log_gamma_of_totals,
     });
-    Ok(DocumentOptions { max_steps, tolerance, warm: warm == 1, restarts })
+    Ok(options)
 }
