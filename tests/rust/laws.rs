@@ -98,6 +98,36 @@ fn plain_local_step(
     (summary, log_normalizer)
 }
 
+/// Sums over blocks, pieces and gathered rows are those of plain loops over rows and components.
+fn equals_plain_loops(n: usize, d: usize, k: usize, width: usize, likelihood: &str, seed: u64) {
+    let width = width.min(k);
+    let rows = clustered::<f64>(n, d, k, seed);
+    let mut random = generator(seed + 1);
+    let weights: Vec<f64> = (0..n).map(|_| f64::from(random.random_range(0_u32..4)) / 2.0).collect();
+    let model = model(likelihood, "DirichletProcess", k, &rows, d);
+    let fast = local_step(&model, &rows, d, Some(&weights), k, width, Keep::SummaryAndGaps);
+    let (plain, log_normalizer) = plain_local_step(&model, &rows, d, &weights, k, width);
+    assert!(distance(&fast.summary.counts, &plain.counts) < 1e-11);
+    assert!(distance(&fast.summary.statistics, &plain.statistics) < 1e-11);
+    assert!(distance(&fast.summary.entropies, &plain.entropies) < 1e-11);
+    assert!((fast.log_normalizer - log_normalizer).abs() < 1e-10 * (1.0 + log_normalizer.abs()));
+    for a in 0..k {
+        for b in 0..a {
+            let pair = (plain.ids[a], plain.ids[b]);
+            let (x, y) = (fast.summary.gaps.get(pair.0, pair.1), plain.gaps.get(pair.0, pair.1));
+            assert!((x.expect("kept") - y.expect("kept")).abs() < 1e-10 * n as f64);
+        }
+    }
+}
+
+/// Components with more rows than are summed in one piece.
+#[test]
+fn many_rows_equal_plain_loops() {
+    for likelihood in LIKELIHOODS {
+        equals_plain_loops(30_001, 2, 2, 2, likelihood, 0);
+    }
+}
+
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(24))]
 
@@ -107,24 +137,7 @@ proptest! {
         width in 1_usize..9,
         which in 0_usize..2,
     ) {
-        let width = width.min(k);
-        let rows = clustered::<f64>(n, d, k, seed);
-        let mut random = generator(seed + 1);
-        let weights: Vec<f64> = (0..n).map(|_| f64::from(random.random_range(0_u32..4)) / 2.0).collect();
-        let model = model(LIKELIHOODS[which], "DirichletProcess", k, &rows, d);
-        let fast = local_step(&model, &rows, d, Some(&weights), k, width, Keep::SummaryAndGaps);
-        let (plain, log_normalizer) = plain_local_step(&model, &rows, d, &weights, k, width);
-        prop_assert!(distance(&fast.summary.counts, &plain.counts) < 1e-11);
-        prop_assert!(distance(&fast.summary.statistics, &plain.statistics) < 1e-11);
-        prop_assert!(distance(&fast.summary.entropies, &plain.entropies) < 1e-11);
-        prop_assert!((fast.log_normalizer - log_normalizer).abs() < 1e-10 * (1.0 + log_normalizer.abs()));
-        for a in 0..k {
-            for b in 0..a {
-                let pair = (plain.ids[a], plain.ids[b]);
-                let (x, y) = (fast.summary.gaps.get(pair.0, pair.1), plain.gaps.get(pair.0, pair.1));
-                prop_assert!((x.expect("kept") - y.expect("kept")).abs() < 1e-10 * n as f64);
-            }
-        }
+        equals_plain_loops(n, d, k, width, LIKELIHOODS[which], seed);
     }
 
     /// Property 5: statistics of a union of disjoint sets add, and subtracting gives the rest back.
