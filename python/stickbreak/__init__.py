@@ -45,6 +45,7 @@ from stickbreak.model.mixture import Mixture
 from stickbreak.model.processes import DirichletProcess, FiniteDirichlet, NormalizedGeneralizedGamma, PitmanYor
 from stickbreak.result.combining import Clusters, Join
 from stickbreak.result.fit import Fit
+from stickbreak.result.hierarchy import Hierarchy
 from stickbreak.result.history import MoveReport, Record, StopReason
 from stickbreak.result.labelling import LabelShare, label_shares
 from stickbreak.result.loading import load
@@ -52,9 +53,10 @@ from stickbreak.result.support import Support
 from stickbreak.result.trace import Draw, Trace
 from stickbreak.run.algorithms import Full, Memoized, Stochastic
 from stickbreak.run.checkpoints import Checkpoint
+from stickbreak.run.clustering import hierarchy
 from stickbreak.run.fitting import fit
 from stickbreak.run.moves import Birth, Delete, Merge, Split
-from stickbreak.run.samplers import CollapsedGibbs, SplitMerge
+from stickbreak.run.samplers import CollapsedGibbs, SplitMerge, TreeGuided
 from stickbreak.run.sampling import sample
 
 __all__ = [
@@ -78,6 +80,7 @@ __all__ = [
     "Full",
     "Gamma",
     "Gaussian",
+    "Hierarchy",
     "InternalError",
     "InvalidArgument",
     "InvalidType",
@@ -107,9 +110,11 @@ __all__ = [
     "Support",
     "SupportWarning",
     "Trace",
+    "TreeGuided",
     "ZeroMeanGaussian",
     "__version__",
     "fit",
+    "hierarchy",
     "label_shares",
     "load",
     "sample",

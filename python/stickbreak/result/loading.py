@@ -1,4 +1,4 @@
-"""`load`: a fit or a trace from its file."""
+"""`load`: a fit, a trace or a hierarchy from its file."""
 
 import os
 from typing import Any
@@ -6,11 +6,14 @@ from typing import Any
 from stickbreak.errors import InternalError, ModelFileError, StickbreakError
 from stickbreak.io import files
 from stickbreak.result.fit import Fit
+from stickbreak.result.hierarchy import Hierarchy
 from stickbreak.result.trace import Trace
+
+_RESULTS: dict[files.Kind, Any] = {files.MODEL: Fit, files.TRACE: Trace, files.HIERARCHY: Hierarchy}
 
 
 def load(path: str | os.PathLike[str]) -> Any:
-    """Read a fit from a model file that `Fit.save` wrote, or a trace that `Trace.save` wrote.
+    """Read a fit from a model file that `Fit.save` wrote, or what `Trace.save` or `Hierarchy.save` wrote.
 
     Parameters
     ----------
@@ -19,8 +22,8 @@ def load(path: str | os.PathLike[str]) -> Any:
 
     Returns
     -------
-    Fit or Trace
-        The fit or the trace; everything that it computes equals what the saved one computes.
+    Fit, Trace or Hierarchy
+        The result; everything that it computes equals what the saved one computes.
 
     Raises
     ------
@@ -38,12 +41,12 @@ def load(path: str | os.PathLike[str]) -> Any:
     ...     print(error)
     no-such-file.safetensors: there is no such file
     """
-    is_trace = files.is_trace(path)
-    parts = files.read(path, files.TRACE if is_trace else files.MODEL)
+    kind = files.kind_of(path)
+    parts = files.read(path, kind)
     try:
-        return Trace._from_parts(*parts) if is_trace else Fit._from_parts(*parts)
+        return _RESULTS[kind]._from_parts(*parts)
     except InternalError:
         raise
     except (StickbreakError, KeyError, TypeError, ValueError, OverflowError) as error:
-        what = "trace" if is_trace else "model"
+        what = "model" if kind is files.MODEL else kind.noun
         raise ModelFileError(f"{os.fspath(path)}: the {what} in the file is damaged: {files.said(error)}") from error

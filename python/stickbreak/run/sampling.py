@@ -25,9 +25,9 @@ from stickbreak.result.trace import Chains, Draw, Trace
 from stickbreak.run.checkpoints import Checkpoint, CheckpointFile
 from stickbreak.run.fitting import checked_callbacks, checkpoint_file, run_fit
 from stickbreak.run.progress import SweepBar, sweep_bar
-from stickbreak.run.samplers import CollapsedGibbs, Sampler
+from stickbreak.run.samplers import CollapsedGibbs, Sampler, TreeGuided
 
-_STARTS = ("single", "singletons")
+_STARTS = ("single", "singletons", "ibhc", "one-on-top")
 # Partitions above this size, in bytes, are a memory map.
 _MOST_IN_MEMORY = 2**30
 
@@ -41,7 +41,7 @@ def sample(
     warmup: int = 500,
     chains: int = 4,
     thin: int = 1,
-    init: str | ArrayLike | Fit = "single",
+    init: str | ArrayLike | Fit | None = None,
     seed: int = 0,
     threads: int | None = None,
     progress: bool | None = None,
@@ -75,7 +75,7 @@ def sample(
         The model.
     data : array_like of shape (n, D)
         The rows, as in `fit`. They are kept in memory as float64, so data read in blocks are refused.
-    sampler : CollapsedGibbs or SplitMerge, optional
+    sampler : CollapsedGibbs, SplitMerge or TreeGuided, optional
         How chains move. Default: ``CollapsedGibbs()``.
     draws : int
         Draws that each chain keeps, at least 1.
@@ -85,9 +85,11 @@ def sample(
         The number of chains, at least 1.
     thin : int
         Sweeps from one draw to the next, at least 1.
-    init : {"single", "singletons"}, array_like or Fit
-        Where chains start: all rows in one cluster, each in its own, integer labels of shape (n,), or the most probable
-        components of the rows under a fit.
+    init : {"single", "singletons", "ibhc", "one-on-top"}, array_like or Fit, optional
+        Where all chains start. "single": all rows in one cluster. "singletons": each in its own. "ibhc": the trees of
+        incremental Bayesian hierarchical clustering (see `hierarchy`). "one-on-top": each row in random order joins the
+        nearest cluster, or opens one. Or integer labels of shape (n,), or a fit: the most probable components of the
+        rows. Default: "ibhc" for `TreeGuided`, else "single".
     seed : int
         Decides every random choice; 0 to 2**64 - 1.
     threads : int, optional
@@ -163,11 +165,11 @@ def sample(
         progress = checks.flag("progress", progress)
     functions = checked_callbacks(callbacks)
     with checkpoint_file(checkpoint, [plan["seed"]]) or nullcontext() as file:
-        rows = _rows(data, model)
-        labels = _start(init, rows, data)
+        rows = rows_in_memory(data, model)
+        labels = _start(_default_start(chosen) if init is None else init, rows, data)
         if file is not None:
             plan["checkpoint_every"], plan["checkpoint"] = file.every_seconds, file.read(rows.shape[0]).run
-        complete = _estimated(model, data if isinstance(rows, arrays.SparseRows) else rows, rows, seed, threads)
+        complete = estimated_model(model, data, rows, seed, threads)
         room = _room(plan["chains"], plan["draws"], rows.shape[0])
         bar = sweep_bar(progress, plan["chains"], plan["warmup"] + plan["draws"] * plan["thin"])
         observer = _Observer(functions, bar, file)
@@ -188,7 +190,8 @@ def sample(
             if bar is not None:
                 bar.close()
     filled = Mixture(likelihood=Likelihood._from_core(*state.likelihood), process=model.process)
-    return Trace(_chains(found, room, plan["chains"]), state, filled, rows)
+    exact = not isinstance(chosen, TreeGuided) or chosen.exact
+    return Trace(replace(_chains(found, room, plan["chains"]), exact=exact), state, filled, rows)
 
 
 class _Observer:
@@ -223,18 +226,23 @@ class _Observer:
         return any(answers)
 
 
-def _rows(data: object, model: Mixture) -> arrays.Rows:
+def rows_in_memory(data: object, model: Mixture, argument: str = "data") -> arrays.Rows:
+    """Return the rows of an array, copied; data read in blocks are refused."""
     kind = type(model.likelihood)
     if streams.stream(data, kind) is not None:
         reason = "a sampler visits rows in any order, as often as it has sweeps"
-        raise checks.not_supported("data", "data that are read in blocks", reason, "an array or a memory map")
-    rows = arrays.rows(data, "data", likelihood=kind)
+        raise checks.not_supported(argument, "data that are read in blocks", reason, "an array or a memory map")
+    rows = arrays.rows(data, argument, likelihood=kind)
     if isinstance(rows, arrays.SparseRows):
         return rows
     # A trace predicts with these rows later.
     own = rows.copy()
     own.flags.writeable = False
     return own
+
+
+def _default_start(sampler: Sampler) -> str:
+    return "ibhc" if isinstance(sampler, TreeGuided) else "single"
 
 
 def _start(init: object, rows: arrays.Rows, data: ArrayLike) -> str | NDArray[np.int64]:
@@ -249,7 +257,7 @@ def _start(init: object, rows: arrays.Rows, data: ArrayLike) -> str | NDArray[np
     return arrays.labels(arrays.numeric(init, "init", allowed), "init", rows.shape[0])
 
 
-def _estimated(model: Mixture, data: Any, rows: arrays.Rows, seed: int, threads: int | None) -> Mixture:
+def estimated_model(model: Mixture, data: Any, rows: arrays.Rows, seed: int, threads: int | None) -> Mixture:
     """Return the model with the parameters that a fit estimates, if it has any."""
     likelihood = model.likelihood
     if not _core.estimated(*likelihood._to_core()):
@@ -265,7 +273,7 @@ def _estimated(model: Mixture, data: Any, rows: arrays.Rows, seed: int, threads:
         process = replace(process, truncation="nested")
     _, fit = run_fit(
         Mixture(likelihood=likelihood, process=process),
-        data,
+        data if isinstance(rows, arrays.SparseRows) else rows,
         None,
         n_components=None,
         init="kmeans++",

@@ -44,26 +44,6 @@ pub fn selection(arena: &Arena<'_>, root: u32, row: u32, depth: usize, evenness:
     way.iter().zip(masses).map(|(&at, mass)| mass / walk.size(at) as f64).sum()
 }
 
-/// How many rows [`descend`] in all trees ends above, on average.
-pub fn expected_rows(forest: &Forest<'_>, depth: usize, evenness: Evenness) -> f64 {
-    let of_tree = |root: u32| {
-        let walk = Walk::new(&forest.arena, root);
-        let mut masses = vec![0.0; walk.len()];
-        masses[0] = 1.0;
-        for _ in 0..depth {
-            let mut next = vec![0.0; walk.len()];
-            for (from, mass) in masses.iter().enumerate().filter(|(_, mass)| **mass > 1e-9) {
-                for (to, share) in walk.probabilities(&forest.arena, from, true, evenness).into_iter().enumerate() {
-                    next[from + to] += mass * share;
-                }
-            }
-            masses = next;
-        }
-        masses.iter().enumerate().map(|(at, mass)| mass * walk.size(at) as f64).sum::<f64>()
-    };
-    forest.clusters.iter().map(|cluster| of_tree(cluster.root)).sum()
-}
-
 /// One row, found by a descent in the tree of a random cluster, is drawn its cluster; the probability of finding it again
 /// decides on the acceptance. Whether the partition changed.
 ///

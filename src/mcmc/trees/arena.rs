@@ -275,21 +275,6 @@ impl<'a> Arena<'a> {
         }
         rows
     }
-
-    /// Brings the potentials of the trees below some nodes to another state of the process; marginals stay.
-    pub fn recompute(&mut self, process: &ProcessState, roots: &[u32]) {
-        self.blocks = block_factors(self.target, process);
-        for row in 0..self.target.n_rows() {
-            let log_cluster = self.blocks[1] + self.nodes[row].log_marginal;
-            (self.nodes[row].log_cluster, self.nodes[row].log_potential) = (log_cluster, log_cluster);
-        }
-        for &root in roots {
-            for &at in self.inner_below(root).iter().rev() {
-                let [a, b] = self.nodes[at as usize].children.map(|child| self.node(child).log_potential);
-                self.nodes[at as usize] = self.with_potential(*self.node(at), a + b);
-            }
-        }
-    }
 }
 
 /// Log factor of a block of each size up to all rows.

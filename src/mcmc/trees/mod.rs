@@ -14,3 +14,6 @@ pub use hierarchy::{Cut, Hierarchy, Method, Plan};
 pub(super) use hierarchy::{first_process, grow, shape};
 pub(super) use incremental::{incremental, on_top_of_nearest};
 pub(super) use walk::{Evenness, Walk};
+
+#[cfg(test)]
+mod tests;
