@@ -4,7 +4,7 @@ A copy of the committed sources gets all mistakes of `BUGS`, each behind a switc
 once without a mistake, which they must pass, and once with each, up to the first failure. So no switch is in what is
 released. A mistake whose place has changed is an error here: bring its text up to date.
 
-python scripts/injected_bugs.py [NUMBER ...] [--folder FOLDER] [--tests PATH ...]
+python scripts/injected_bugs.py [NUMBER ...] [--folder FOLDER] [--core WORD ...] [--tests PATH ...]
 """
 
 from __future__ import annotations
@@ -167,6 +167,108 @@ BUGS = (
         f"    let short = usize::from({bug(16)} && b + 1 == n_batches);\n"
         "    cut(n, n_batches, b)..cut(n, n_batches, b + 1) - short\n",
     ),
+    Bug(
+        17,
+        "u is drawn without the Jacobian of its logarithm",
+        "src/process/random_measure.rs",
+        "|log_u: f64| units * log_u",
+        f"|log_u: f64| (units - if {bug(17)} {{ 1.0 }} else {{ 0.0 }}) * log_u",
+    ),
+    Bug(
+        18,
+        "the mass is drawn without the Jacobian of its logarithm",
+        "src/process/generalized_gamma.rs",
+        "draws.log_gamma(prior.shape + all.blocks as f64)",
+        f"draws.log_gamma(prior.shape - if {bug(18)} {{ 1.0 }} else {{ 0.0 }} + all.blocks as f64)",
+    ),
+    Bug(
+        19,
+        "the concentration is drawn without the Jacobian of its logarithm",
+        "src/process/dirichlet_process.rs",
+        "draws.log_gamma(prior.shape + all.blocks as f64)",
+        f"draws.log_gamma(prior.shape - if {bug(19)} {{ 1.0 }} else {{ 0.0 }} + all.blocks as f64)",
+    ),
+    Bug(
+        20,
+        "a cluster keeps its determinant where a row leaves it",
+        "src/likelihood/wishart_urn.rs",
+        "            return refresh(self, cache);\n        }\n        settle(self, cache);\n",
+        "            return refresh(self, cache);\n        }\n"
+        f"        if !{bug(20)} {{\n            settle(self, cache);\n        }}\n",
+    ),
+    Bug(
+        21,
+        "a cluster is scored with a row that has left it",
+        "src/mcmc/clusters.rs",
+        "        clusters.write_lane(target, at);\n        Ok(())\n",
+        f"        if !{bug(21)} {{\n            clusters.write_lane(target, at);\n        }}\n        Ok(())\n",
+    ),
+    Bug(
+        22,
+        "weights of joining a cluster are those of an earlier discount",
+        "src/mcmc/clusters.rs",
+        "|| clusters.by_size.0 != self.process.discount {",
+        f"|| (!{bug(22)} && clusters.by_size.0 != self.process.discount) {{",
+    ),
+    Bug(
+        23,
+        "a new cluster weighs 3 % too much",
+        "src/mcmc/clusters.rs",
+        "(stays, opens) };",
+        f"(stays, opens + if {bug(23)} {{ 0.03 }} else {{ 0.0 }}) }};",
+    ),
+    Bug(
+        24,
+        "joining a row that is alone weighs 3 % too much",
+        "src/mcmc/clusters.rs",
+        "{ target.process.log_join(size, process) }",
+        f"{{ target.process.log_join(size, process) + if {bug(24)} && size == 1 {{ 0.03 }} else {{ 0.0 }} }}",
+    ),
+    Bug(
+        25,
+        "merges are judged without the probability of the split back",
+        "src/mcmc/split_merge.rs",
+        "log_prior_of_split(sizes, 0, state, turn) + log_proposal)",
+        f"log_prior_of_split(sizes, 0, state, turn) + if {bug(25)} {{ 0.0 }} else {{ log_proposal }})",
+    ),
+    Bug(
+        26,
+        "splits are judged as if they were between fewer clusters",
+        "src/mcmc/split_merge.rs",
+        "log_prior_of_split([pair.size(0), pair.size(1)], 1, state, turn)",
+        f"log_prior_of_split([pair.size(0), pair.size(1)], usize::from(!{bug(26)}), state, turn)",
+    ),
+    Bug(
+        27,
+        "the last row of a split counts for nothing in its probability",
+        "src/mcmc/pair.rs",
+        "            log_probability -= if own > 0.0",
+        f"            let last = {bug(27)} && at + 1 == self.rows.len();\n"
+        "            log_probability -= if last { 0.0 } else if own > 0.0",
+    ),
+    Bug(
+        28,
+        "all chains have the same random numbers",
+        "src/mcmc/chain.rs",
+        "key(plan.seed, [self.chain as u64])",
+        f"key(plan.seed, [if {bug(28)} {{ 0 }} else {{ self.chain as u64 }}])",
+    ),
+    Bug(
+        29,
+        "a chain goes on from a checkpoint without u",
+        "src/mcmc/checkpoint.rs",
+        "        chain.state.refresh(sampling.target);\n",
+        f"        if {bug(29)} && let Some(auxiliary) = &mut chain.state.process.auxiliary {{\n"
+        "            auxiliary.log_u = 0.0;\n        }\n"
+        "        chain.state.refresh(sampling.target);\n",
+    ),
+    Bug(
+        30,
+        "a new cluster has the weight of one row fewer in predictive densities",
+        "src/mcmc/predictive.rs",
+        "rest(n + 1, k + 1));",
+        f"rest(n + usize::from(!{bug(30)}), k + 1));",
+    ),
 )
 
 FILLED = """
@@ -215,9 +317,13 @@ def run(command: list[str], folder: Path, number: int = 0) -> subprocess.Complet
     return subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, check=False)
 
 
-def first_failure(folder: Path, tests: list[str], number: int) -> str | None:
-    """The first test that fails with a mistake; tests of the core come first."""
-    core = run(["cargo", "test", "--package", "stickbreak"], folder, number)
+def first_failure(folder: Path, words: list[str], tests: list[str], number: int) -> str | None:
+    """The first test that fails with a mistake; tests of the core come first.
+
+    With `words` these are the unit tests whose names have one of them.
+    """
+    some = ["--lib", "--", *words] if words else []
+    core = run(["cargo", "test", "--package", "stickbreak", *some], folder, number)
     if core.returncode:
         found = re.search(r"^test (\S+) \.\.\. FAILED", core.stdout, re.MULTILINE)
         return found.group(1) if found else core.stderr.strip().splitlines()[-1]
@@ -233,6 +339,9 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("numbers", nargs="*", type=int, help="mistakes; default: all of them")
     parser.add_argument("--folder", type=Path, default=ROOT / "target" / "injected-bugs", help="where the copy goes")
+    parser.add_argument(
+        "--core", nargs="+", default=[], metavar="WORD", help="which unit tests of the core; default: all tests"
+    )
     parser.add_argument("--tests", nargs="+", default=["tests"], help="what pytest runs")
     parser.add_argument("--unchecked", action="store_true", help="do not run the tests without a mistake first")
     options = parser.parse_args()
@@ -242,14 +351,14 @@ def main() -> None:
         raise SystemExit(built.stderr)
     library = options.folder / "target" / "debug" / "lib_core.so"
     (options.folder / "python" / "stickbreak" / "_core.abi3.so").write_bytes(library.read_bytes())
-    if not options.unchecked and (failure := first_failure(options.folder, options.tests, 0)):
+    if not options.unchecked and (failure := first_failure(options.folder, options.core, options.tests, 0)):
         raise SystemExit(f"without a mistake: {failure}")
     missed = 0
     for one in BUGS:
         if options.numbers and one.number not in options.numbers:
             continue
         begun = time.monotonic()
-        failure = first_failure(options.folder, options.tests, one.number)
+        failure = first_failure(options.folder, options.core, options.tests, one.number)
         missed += failure is None
         print(f"{one.number:3} {one.what}: {failure or 'NOT SEEN'} ({time.monotonic() - begun:.0f} s)", flush=True)
     raise SystemExit(f"{missed} not seen" if missed else 0)

@@ -7,7 +7,10 @@ use crate::component::{ComponentId, EditLog};
 use crate::data::{BatchSource, RowUnits};
 use crate::error::{Error, Result};
 use crate::global_step::Globals;
-use crate::local_step::{Bounds, ByScore, Keep, LocalState, LocalStep, Outcome, Tap, Units, Work, chunk_rows};
+use crate::local_step::{
+    Bounds, ByDocument, ByScore, DocumentOptions, Keep, LocalState, LocalStep, Memory, Outcome, Tap, TopicTable, Units,
+    Words, Work, chunk_rows,
+};
 use crate::model::Model;
 use crate::moves::{Finder, Findings, Look, Move, Plan, Seen};
 use crate::parallel::{Cancel, map};
@@ -63,6 +66,8 @@ pub struct LocalOptions {
     pub bounds_memory: usize,
     /// What is kept of them.
     pub keep: Keep,
+    /// How documents are visited, in a topic model.
+    pub documents: DocumentOptions,
 }
 
 /// Runs every batch in this process, on the pool of threads it is called from.
@@ -77,6 +82,8 @@ pub struct InProcess<'a, F: Scalar> {
     last: Option<(Vec<ComponentId>, Box<dyn Scorer<F>>)>,
     /// The components of the last visit of sparse rows, packed, and their version.
     sparse: Option<(u64, SparseScorer<F>)>,
+    /// The topics of the last visit.
+    topics: TopicTable,
     finder: Finder<'a, F>,
 }
 
@@ -111,6 +118,7 @@ impl<'a, F: Scalar> InProcess<'a, F> {
             states: vec![LocalState::default(); n_batches],
             last: None,
             sparse: None,
+            topics: TopicTable::default(),
             finder: Finder::default(),
         })
     }
@@ -194,6 +202,9 @@ impl<'a, F: Scalar> InProcess<'a, F> {
             self.sparse = None;
             self.states.iter_mut().for_each(|state| *state.log_base_measure_mut() = None);
         }
+        if self.model.documents.is_some() {
+            return self.visit_documents(batch, units, globals, edits, taps);
+        }
         let (version, packed) = (globals.version, self.pack(units, globals)?);
         let scorer = packed.scorer();
         let width = self.options.sparsity.clamp(scorer.n_components());
@@ -225,6 +236,42 @@ impl<'a, F: Scalar> InProcess<'a, F> {
             }
         }
         outcome
+    }
+
+    /// The local step of the words of documents (mathematics 11.3).
+    fn visit_documents(
+        &mut self,
+        batch: usize,
+        documents: &RowUnits<'_, F>,
+        globals: &Globals,
+        edits: &EditLog,
+        taps: &mut [&mut dyn Tap],
+    ) -> Result<Outcome> {
+        let (words, options) = (Words::of(documents), self.options.documents);
+        let mut used = vec![false; documents.dimension()];
+        words.words().iter().for_each(|&word| used[word as usize] = true);
+        globals.fill_topics(&self.model, &used, &mut self.topics)?;
+        self.states[batch].replay(edits);
+        let starts = match self.states[batch].memory() {
+            Memory::Documents(counts) if options.warm => {
+                let positions = counts.positions(&globals.ids, words.n_documents());
+                let unfit = || Error::Format { message: "the counts of its documents".into() };
+                Some(positions.ok_or_else(unfit)?)
+            }
+            _ => None,
+        };
+        let width = self.options.sparsity.of_words(globals.n_components()).clamp(globals.n_components());
+        let prior = globals.allocation.of_documents.as_deref().unwrap_or_default();
+        let assign = ByDocument::new(&words, &self.topics, prior, width, options, starts);
+        let likelihood = self.model.likelihood.as_ref();
+        let (ids, keep, cancel) = (&globals.ids, self.options.keep, &self.cancel);
+        let step = LocalStep { likelihood, ids, assign: &assign, keep, cancel };
+        let mut outcome = step.run_compact(&words, None, taps)?;
+        let found = assign.finish(ids);
+        outcome.summary.documents = Some(found.terms);
+        outcome.work.restarts = found.restarts;
+        self.states[batch].remember_documents(found.memory);
+        Ok(outcome)
     }
 
     /// The components, packed for these units. What the last visit packed is brought up to date where that is enough.

@@ -5,6 +5,7 @@ use serde::{Deserialize, Serialize};
 use crate::component::ComponentId;
 use crate::error::{Error, Result};
 use crate::likelihood::Density;
+use crate::local_step::TopicTable;
 use crate::memo::{Changes, Memo};
 use crate::model::Model;
 use crate::parameters::Parameters;
@@ -29,6 +30,9 @@ pub struct Globals {
     pub allocation: Allocation,
     /// Parameters of the base measure.
     pub base: Parameters,
+    /// By how much counts and statistics have to be multiplied to stand for all data (mathematics 11.5); 1 but in the
+    /// first pass over documents.
+    pub growth: f64,
     /// What has changed of the statistics since those of an earlier version, where that is known.
     pub changes: Option<Changes>,
 }
@@ -58,6 +62,7 @@ impl Globals {
             counts,
             statistics,
             base: model.base.parameters.clone(),
+            growth: 1.0,
             changes: None,
         }
     }
@@ -102,6 +107,19 @@ impl Globals {
         let (components, log_weights) = self.with_tail(&nothing);
         let earlier = earlier.zip(self.changes.as_ref().map(|changes| &changes.columns[..]));
         model.likelihood.sparse_scorer(&components, &log_weights, model.objective, earlier)
+    }
+
+    /// The weights of the used words in all topics (mathematics 11.3).
+    ///
+    /// # Errors
+    /// [`Error::NotSupported`] for a likelihood without words.
+    pub fn fill_topics<F: Scalar>(&self, model: &Model<F>, used: &[bool], table: &mut TopicTable) -> Result<()> {
+        let Some(emissions) = model.likelihood.emissions() else {
+            let reason = "its rows have no words that topics could share";
+            return Err(Error::not_supported("likelihood", "topics of this likelihood", reason, "Multinomial"));
+        };
+        table.fill(emissions, model.objective, &self.components(), self.growth, used);
+        Ok(())
     }
 
     /// All components and their expected log weights; last the tail, if there is one.

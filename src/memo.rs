@@ -18,6 +18,8 @@ pub struct Memo {
     total: Summary,
     /// Stands for the batches that have not been visited, each by its fraction of the mass.
     start: Option<(Summary, f64)>,
+    /// The amount of all data ([`Summary::amount`]), where the start stands for nothing once a batch has been visited.
+    grows_to: Option<f64>,
     /// Data of an earlier fit, which no visit replaces.
     earlier: Option<Summary>,
     /// Rows that are counted twice for a while, so that fresh components are not lost; never part of a bound.
@@ -32,8 +34,8 @@ pub struct Memo {
 /// An estimated total, without summaries of batches.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 struct RunningEstimate {
-    /// The mass of all data.
-    mass: f64,
+    /// The amount of all data ([`Summary::amount`]).
+    amount: f64,
     /// Whether the total is still the exact sum over all data, as after some starts.
     exact: bool,
 }
@@ -46,6 +48,12 @@ impl Memo {
         Self { start: Some((start.clone(), mass)), ..Self::of(batches, start) }
     }
 
+    /// A memo of `n_batches` batches of `amount` together, whose total is the start until the first visit, and then the
+    /// sum over the batches that have been visited (mathematics 11.5).
+    pub fn growing_from(start: Summary, n_batches: usize, amount: f64) -> Self {
+        Self { grows_to: Some(amount), ..Self::starting_from(start, n_batches, amount) }
+    }
+
     /// A memo of `n_batches` batches of new data, added to the summary of an earlier fit.
     pub fn beside(earlier: Summary, n_batches: usize) -> Self {
         let batches = vec![None; n_batches];
@@ -53,7 +61,7 @@ impl Memo {
     }
 
     fn of(batches: Vec<Option<Summary>>, total: Summary) -> Self {
-        Self { batches, total, start: None, earlier: None, twice: None, estimate: None, changes: None }
+        Self { batches, total, start: None, grows_to: None, earlier: None, twice: None, estimate: None, changes: None }
     }
 
     /// A memo in which every batch has its summary.
@@ -69,11 +77,11 @@ impl Memo {
         Ok(memo)
     }
 
-    /// The total alone, as an estimate for data of mass `mass`: no batch is remembered.
+    /// The total alone, as an estimate for data of this amount ([`Summary::amount`]): no batch is remembered.
     #[must_use]
-    pub fn into_estimate(self, mass: f64) -> Self {
-        let estimate = Some(RunningEstimate { mass, exact: self.is_complete() });
-        Self { batches: Vec::new(), start: None, estimate, ..self }
+    pub fn into_estimate(self, amount: f64) -> Self {
+        let estimate = Some(RunningEstimate { amount, exact: self.is_complete() });
+        Self { batches: Vec::new(), start: None, grows_to: None, estimate, ..self }
     }
 
     /// The sum over batches.
@@ -95,6 +103,14 @@ impl Memo {
     /// Whether the total is an estimate, which only [`Memo::blend`] moves.
     pub fn is_estimate(&self) -> bool {
         self.estimate.is_some()
+    }
+
+    /// By how much the total has to be multiplied to stand for all data, where it is of the batches visited so far.
+    pub fn growth(&self) -> f64 {
+        let seen = self.total.amount();
+        self.grows_to
+            .filter(|_| self.start.is_none() && !self.is_complete() && seen > 0.0)
+            .map_or(1.0, |all| all / seen)
     }
 
     /// The mass of the data that visits replace.
@@ -135,6 +151,12 @@ impl Memo {
                 let changed = self.total.exchange(old, &summary)?;
                 self.changes = changes.zip(changed).map(|(changes, changed)| changes.and(&changed));
             }
+            (None, Some(_)) if self.grows_to.is_some() => {
+                let start = std::mem::take(self.total_mut());
+                self.total = start.emptied();
+                self.total.add(&summary)?;
+                self.start = None;
+            }
             (None, start) => {
                 if let Some((start, mass)) = start {
                     self.total.sub(&start.scale(summary.mass / mass))?;
@@ -156,12 +178,12 @@ impl Memo {
     /// # Errors
     /// Where the summary does not have the same components.
     pub fn blend(&mut self, summary: &Summary, rate: f64) -> Result<()> {
-        let mass = self.estimate.map_or(self.total.mass, |estimate| estimate.mass);
-        self.estimate = Some(RunningEstimate { mass, exact: false });
+        let amount = self.estimate.map_or(self.total.amount(), |estimate| estimate.amount);
+        self.estimate = Some(RunningEstimate { amount, exact: false });
         // A batch without mass has no information about the data.
         if summary.mass > 0.0 {
             *self.total_mut() = self.total.scale(1.0 - rate);
-            self.total.add(&summary.scale(rate * mass / summary.mass))?;
+            self.total.add(&summary.scale(rate * amount / summary.amount()))?;
         }
         Ok(())
     }
@@ -195,7 +217,7 @@ impl Memo {
     pub fn fits(&self, ids: &[ComponentId], n_statistics: usize, n_batches: usize) -> bool {
         let mass = self.start.as_ref().is_none_or(|(_, mass)| *mass > 0.0);
         let start = self.start.iter().map(|(start, _)| start);
-        let complete = self.start.is_some() || self.batches.iter().all(Option::is_some);
+        let complete = self.start.is_some() || self.grows_to.is_some() || self.batches.iter().all(Option::is_some);
         let mut summaries = self.batches.iter().flatten().chain(start).chain(&self.earlier);
         let twice = self
             .twice
@@ -212,7 +234,8 @@ impl Memo {
             && dense
             && self.total.fits(ids, n_statistics)
             && self.batches.len() == n_remembered
-            && self.estimate.is_none_or(|estimate| estimate.mass > 0.0)
+            && self.estimate.is_none_or(|estimate| estimate.amount > 0.0)
+            && self.grows_to.is_none_or(|amount| amount.is_finite() && amount > 0.0)
             && self.total.ids == ids
             && self.adds_up().unwrap_or(false)
     }

@@ -6,7 +6,7 @@ use crate::data::{Allowed, Coordinates, Moments};
 use crate::error::{Error, Result};
 use crate::likelihood::{self, Frame, Likelihood};
 use crate::parameters::{Parameters, Value};
-use crate::process::{self, Allocation, Partitions, Weights};
+use crate::process::{self, Allocation, Documents, Partitions, Weights};
 use crate::registry::{PRIOR, RESOLUTION};
 use crate::simd::Scalar;
 use crate::suffstats::Summary;
@@ -123,7 +123,9 @@ impl Specification {
     /// Whether base measures can be estimated: what is maximised is then a bound that all terms of which can be
     /// computed again under another base measure. That of a tail cannot.
     fn can_estimate(&self) -> Result<bool> {
-        Ok(self.objective == Objective::Variational && !self.weights()?.has_tail())
+        // The words of topics are estimated by their marginal likelihood also where topics are points.
+        let is_free = self.objective == Objective::Variational || self.documents()?.is_some();
+        Ok(is_free && !self.weights()?.has_tail())
     }
 
     /// The specification for rows in coordinates.
@@ -149,7 +151,8 @@ impl Specification {
     /// # Errors
     /// As [`Specification::resolve`].
     pub fn build<F: Scalar>(&self, origin: Vec<f64>) -> Result<Model<F>> {
-        let frame = Frame { origin, missing: self.missing };
+        let documents = self.documents()?;
+        let frame = Frame { origin, missing: self.missing, words: documents.is_some() };
         let Named { name, parameters } = &self.likelihood;
         let likelihood: Arc<dyn Likelihood<F>> = likelihood::build(name, parameters, frame.clone())?;
         if self.objective == Objective::Map {
@@ -164,6 +167,7 @@ impl Specification {
         Ok(Model {
             likelihood,
             process: self.weights()?,
+            documents,
             objective: self.objective,
             log_volume: 0.0,
             log_jacobian: 0.0,
@@ -190,12 +194,33 @@ impl Specification {
     /// As [`process::build`], and [`Error::NotSupported`] where it does not, or where it has no weights with a bound.
     pub fn weights(&self) -> Result<Arc<dyn Weights>> {
         let process = process::build(&self.process.name, &self.process.parameters)?;
-        let Some(weights) = process.weights() else {
+        let of_documents = process.clone().documents().map(|documents| documents as Arc<dyn Weights>);
+        let Some(weights) = process.weights().or(of_documents) else {
             let (found, reason) = (format!("a fit with {}", self.process.name), "it has no weights with a bound");
-            return Err(Error::not_supported("process", found, reason, "a DirichletProcess, or a sampler"));
+            return Err(Error::not_supported(
+                "process",
+                found,
+                reason,
+                "sb.sample, which draws from its exact posterior, or a DirichletProcess",
+            ));
         };
         weights.check_objective(self.objective)?;
         Ok(weights)
+    }
+
+    /// The process as a prior on the weights of every document, for a topic model.
+    ///
+    /// # Errors
+    /// As [`process::build`], and [`Error::NotSupported`] for a likelihood without words.
+    pub fn documents(&self) -> Result<Option<Arc<dyn Documents>>> {
+        let documents = process::build(&self.process.name, &self.process.parameters)?.documents();
+        let has_words = likelihood::entry(&self.likelihood.name)?.faces.contains(&"emissions");
+        if documents.is_some() && !has_words {
+            let found = format!("{} with {}", self.likelihood.name, self.process.name);
+            let reason = "its rows have no words that topics could share";
+            return Err(Error::not_supported("likelihood", found, reason, "Multinomial"));
+        }
+        Ok(documents)
     }
 
     /// The process as a law of partitions.
@@ -239,6 +264,8 @@ pub struct Model<F: Scalar> {
     pub likelihood: Arc<dyn Likelihood<F>>,
     /// The process, as a prior on weights.
     pub process: Arc<dyn Weights>,
+    /// The same as a prior on the weights of every document, for a topic model.
+    pub documents: Option<Arc<dyn Documents>>,
     /// What is maximised.
     pub objective: Objective,
     /// Log of the volume of the data that the unit of volume of the rows fills: what a log density of the rows has too
@@ -271,6 +298,9 @@ impl<F: Scalar> Model<F> {
     pub fn allocate(&self, summary: &Summary) -> Allocation {
         // Counts of emptied components may be left below zero by the rounding of sums and differences.
         let counts: Vec<f64> = summary.counts.iter().map(|count| count.max(0.0)).collect();
+        if let Some(documents) = &self.documents {
+            return documents.allocate_documents(&counts, summary.documents.as_ref());
+        }
         let tail = summary.tail.filter(|_| self.process.has_tail()).map_or(0.0, |tail| tail.count.max(0.0));
         self.process.allocate(&counts, tail, self.objective)
     }

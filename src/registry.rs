@@ -144,6 +144,8 @@ pub enum DefaultValue {
     Evidence,
     /// A number, which may be whole, or a flag.
     Number(f64),
+    /// A number for the user; absent, it starts from that number and is estimated (mathematics 11.6).
+    NumberOrEvidence(f64),
     /// A word.
     Word(&'static str),
 }

@@ -1,11 +1,13 @@
 //! Responsibilities: at most `L` (component, value) pairs a unit. Dense is `L = K`, hard is `L = 1`.
 
 mod near;
+mod row;
 mod top_l;
 
 use crate::error::{Error, Result};
 use crate::real::Real;
 
+pub use row::RowBest;
 pub use top_l::TopL;
 
 /// The responsibilities of consecutive units: `width` pairs a unit.
@@ -79,6 +81,8 @@ pub(crate) fn no_finite_weight<F: Real>(row_number: usize, row: &[F]) -> Error {
 
 /// What [`Sparsity::Auto`] is, at most.
 const AUTO: usize = 16;
+/// The same of the words of documents.
+const AUTO_OF_WORDS: usize = 8;
 
 /// How many components a unit keeps.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -106,6 +110,12 @@ impl Sparsity {
             }
             _ => Ok(()),
         }
+    }
+
+    /// The same for the words of documents, of which "auto" keeps 8 of `n_components`.
+    #[must_use]
+    pub fn of_words(self, n_components: usize) -> Self {
+        if self == Self::Auto { Self::Limited(n_components.min(AUTO_OF_WORDS)) } else { self }
     }
 
     /// The number of pairs a unit keeps of `n_components`.

@@ -1,5 +1,6 @@
 //! The one summary: what a batch remembers, a worker sends, a checkpoint stores and a merge adds up.
 
+mod documents;
 mod gaps;
 mod sparse;
 
@@ -12,6 +13,7 @@ use crate::component::{ComponentId, Edit, position, unknown};
 use crate::error::{Error, Result};
 use crate::parallel::{for_each, map_all};
 
+pub use documents::DocumentTerms;
 pub use gaps::PairGaps;
 pub use sparse::{NonZeros, SparseStatistics, SparseSum, Sums};
 
@@ -54,6 +56,8 @@ pub struct Summary {
     pub gaps: PairGaps,
     /// The tail, for a process that has one.
     pub tail: Option<Tail>,
+    /// The local part of a process that gives every document weights of its own.
+    pub documents: Option<DocumentTerms>,
     /// Sum of the units' masses.
     pub mass: f64,
     /// Sum over units of mass x log base measure, nats, without the part of each mass that belongs to the tail.
@@ -73,6 +77,7 @@ impl Summary {
             entropies: vec![0.0; k],
             gaps: if gaps { PairGaps::Known(BTreeMap::new()) } else { PairGaps::Unknown },
             tail: None,
+            documents: None,
             mass: 0.0,
             log_base_measure: 0.0,
         }
@@ -113,6 +118,11 @@ impl Summary {
         self.ids.len()
     }
 
+    /// How much data it is of: the weight of its documents, or else the mass of its units.
+    pub fn amount(&self) -> f64 {
+        self.documents.as_ref().map_or(self.mass, |documents| documents.n_documents)
+    }
+
     /// Whether this can be a summary of the components `ids`, in any order. Files are not trusted.
     pub fn fits(&self, ids: &[ComponentId], n_statistics: usize) -> bool {
         let (mut mine, mut theirs) = (self.ids.clone(), ids.to_vec());
@@ -125,6 +135,7 @@ impl Summary {
         mine == theirs
             && self.n_statistics == n_statistics
             && (self.counts.len(), self.entropies.len()) == (k, k)
+            && self.documents.as_ref().is_none_or(|documents| documents.fits(k))
             && match &self.sparse {
                 None => self.statistics.len() == k * n_statistics,
                 Some(sparse) => self.statistics.is_empty() && sparse.fits(k, n_statistics),
@@ -200,6 +211,10 @@ impl Summary {
             mine.count += sign * theirs.count;
             mine.entropy += sign * theirs.entropy;
             mine.expected_log_likelihood += sign * theirs.expected_log_likelihood;
+        }
+        if let Some(theirs) = &other.documents {
+            let k = self.n_components();
+            self.documents.get_or_insert_with(|| DocumentTerms::zeros(k)).combine(theirs, &from, sign);
         }
         self.mass += sign * other.mass;
         self.log_base_measure += sign * other.log_base_measure;
@@ -311,6 +326,7 @@ impl Summary {
             tail.entropy *= factor;
             tail.expected_log_likelihood *= factor;
         }
+        scaled.documents = self.documents.as_ref().map(|documents| documents.scale(factor));
         scaled.mass = factor * self.mass;
         scaled.log_base_measure = factor * self.log_base_measure;
         scaled
@@ -341,6 +357,7 @@ impl Summary {
             Edit::Append { ids } => {
                 self.counts.resize(self.counts.len() + ids.len(), 0.0);
                 self.entropies.resize(self.entropies.len() + ids.len(), 0.0);
+                self.documents.iter_mut().for_each(|documents| documents.resize(self.ids.len()));
                 match &mut self.sparse {
                     Some(sparse) => sparse.components.resize(self.ids.len(), NonZeros::default()),
                     None => self.statistics.resize(self.ids.len() * self.n_statistics, 0.0),
@@ -354,6 +371,7 @@ impl Summary {
                 let (a, b) = (position(&before, *keep)?, position(&before, *gone)?);
                 self.counts[a] += self.counts[b];
                 self.entropies[a] += self.entropies[b] - gap;
+                self.documents.iter_mut().for_each(|documents| documents.merge(a, b));
                 match &mut self.sparse {
                     Some(sparse) => {
                         let gone = std::mem::take(&mut sparse.components[b]);
@@ -377,6 +395,7 @@ impl Summary {
                 let p = self.n_statistics;
                 self.counts = from.iter().map(|&k| self.counts[k]).collect();
                 self.entropies = from.iter().map(|&k| self.entropies[k]).collect();
+                self.documents.iter_mut().for_each(|documents| documents.permute(&from));
                 match &mut self.sparse {
                     Some(sparse) => {
                         let take = |&k: &usize| std::mem::take(&mut sparse.components[k]);
@@ -392,6 +411,7 @@ impl Summary {
     fn remove(&mut self, k: usize) {
         self.counts.remove(k);
         self.entropies.remove(k);
+        self.documents.iter_mut().for_each(|documents| documents.remove(k));
         match &mut self.sparse {
             Some(sparse) => drop(sparse.components.remove(k)),
             None => drop(self.statistics.drain(k * self.n_statistics..(k + 1) * self.n_statistics)),

@@ -13,6 +13,7 @@ A model says what the data are made of, an algorithm says how to find it, and `f
 
 from stickbreak._core import __version__
 from stickbreak.errors import (
+    Advice,
     CheckpointError,
     ConvergenceWarning,
     ConversionWarning,
@@ -27,7 +28,9 @@ from stickbreak.errors import (
     StepSizeWarning,
     StickbreakError,
     SupportWarning,
+    UnseenWordsWarning,
 )
+from stickbreak.io.docword import read_docword
 from stickbreak.model.beta import Beta
 from stickbreak.model.gamma import Gamma
 from stickbreak.model.likelihoods import (
@@ -42,7 +45,14 @@ from stickbreak.model.likelihoods import (
     ZeroMeanGaussian,
 )
 from stickbreak.model.mixture import Mixture
-from stickbreak.model.processes import DirichletProcess, FiniteDirichlet, NormalizedGeneralizedGamma, PitmanYor
+from stickbreak.model.processes import (
+    DirichletProcess,
+    FiniteDirichlet,
+    LatentDirichlet,
+    NormalizedGeneralizedGamma,
+    PitmanYor,
+)
+from stickbreak.model.topic_model import TopicModel
 from stickbreak.result.combining import Clusters, Join
 from stickbreak.result.fit import Fit
 from stickbreak.result.hierarchy import Hierarchy
@@ -50,6 +60,7 @@ from stickbreak.result.history import MoveReport, Record, StopReason
 from stickbreak.result.labelling import LabelShare, label_shares
 from stickbreak.result.loading import load
 from stickbreak.result.support import Support
+from stickbreak.result.topic_fit import TopicFit
 from stickbreak.result.trace import Draw, Trace
 from stickbreak.run.algorithms import Full, Memoized, Stochastic
 from stickbreak.run.checkpoints import Checkpoint
@@ -60,6 +71,7 @@ from stickbreak.run.samplers import CollapsedGibbs, SplitMerge, TreeGuided
 from stickbreak.run.sampling import sample
 
 __all__ = [
+    "Advice",
     "Bernoulli",
     "Beta",
     "Birth",
@@ -87,6 +99,7 @@ __all__ = [
     "Join",
     "KnownCovarianceGaussian",
     "LabelShare",
+    "LatentDirichlet",
     "Memoized",
     "Merge",
     "Mixture",
@@ -109,13 +122,17 @@ __all__ = [
     "StopReason",
     "Support",
     "SupportWarning",
+    "TopicFit",
+    "TopicModel",
     "Trace",
     "TreeGuided",
+    "UnseenWordsWarning",
     "ZeroMeanGaussian",
     "__version__",
     "fit",
     "hierarchy",
     "label_shares",
     "load",
+    "read_docword",
     "sample",
 ]

@@ -94,7 +94,42 @@ class NumericalError(StickbreakError):
         self.component = component
 
 
-class ConvergenceWarning(UserWarning):
+class Advice(UserWarning):
+    """What a fit is probably not meant to be, and what to try; `Fit.advice` has all of them.
+
+    Those of the classes `ConvergenceWarning` and `SupportWarning` are warned of at the end of the fit too.
+
+    Parameters
+    ----------
+    text : str
+        What was found.
+    kind : str
+        Its name: "support", "passes", "starts", "few_rows", "one_component", "whole_numbers", "nearly_constant",
+        "flags", "duplicates" or "row_numbers".
+    suggestions : tuple of str
+        What to try, the best first.
+
+    Examples
+    --------
+    >>> import warnings
+    >>> import stickbreak as sb
+    >>> warnings.simplefilter("ignore", sb.Advice)
+    """
+
+    kind = ""
+
+    # The keywords have defaults because unpickling calls the class with the message alone and then restores
+    # the attributes.
+    def __init__(self, text: str, *, kind: str = "", suggestions: tuple[str, ...] = ()) -> None:
+        *others, last = ("", *suggestions)
+        tried = f"{', '.join(others[1:])} or {last}" if others[1:] else last
+        super().__init__(f"{text}; try {tried}" if suggestions else text)
+        self.text = text
+        self.kind = kind or self.kind
+        self.suggestions = tuple(suggestions)
+
+
+class ConvergenceWarning(Advice):
     """A fit has made all the passes that its algorithm allows, and has not converged.
 
     `Stochastic`, and algorithms with ``tol=0``, make a fixed number of passes and never warn.
@@ -105,6 +140,8 @@ class ConvergenceWarning(UserWarning):
     >>> import stickbreak as sb
     >>> warnings.simplefilter("ignore", sb.ConvergenceWarning)
     """
+
+    kind = "passes"
 
 
 class ConversionWarning(UserWarning):
@@ -145,7 +182,7 @@ class StepSizeWarning(UserWarning):
     """
 
 
-class SupportWarning(UserWarning):
+class SupportWarning(Advice):
     """Columns are constant or follow from others, or rows lie off the subspace of a fit; see `Support`.
 
     Examples
@@ -153,6 +190,19 @@ class SupportWarning(UserWarning):
     >>> import warnings
     >>> import stickbreak as sb
     >>> warnings.simplefilter("ignore", sb.SupportWarning)
+    """
+
+    kind = "support"
+
+
+class UnseenWordsWarning(UserWarning):
+    """Documents have words that no document of the fit has, and that are left out.
+
+    Examples
+    --------
+    >>> import warnings
+    >>> import stickbreak as sb
+    >>> warnings.simplefilter("ignore", sb.UnseenWordsWarning)
     """
 
 

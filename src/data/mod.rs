@@ -19,7 +19,7 @@ pub use dataset::{Dataset, TableRows};
 pub use directions::{Informative, Strays, informative, strays};
 pub use domain::{Allowed, Demands, Domain, MOST_LEVELS, Needs, check_rows};
 pub use moments::{Moments, moments, moments_and_resolution};
-pub use rows::{Csr, CsrRows, DenseRows, RowBlock, RowUnits, Rows, SparseRows, copy_rows};
+pub use rows::{Csr, CsrRows, DenseRows, RowBlock, RowUnits, Rows, SparseRows, Widened, copy_rows};
 pub use sample::Sample;
 pub use stream::{BlockReader, Blocks, Stream};
 pub use tree::{Restrictions, Tree};

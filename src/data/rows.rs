@@ -197,6 +197,31 @@ impl<F: Real> Rows<F> for DenseRows<'_, F> {
     }
 }
 
+/// Rows of any type, in float64.
+pub struct Widened<'a, F>(pub &'a dyn Rows<F>);
+
+impl<F: Real> Rows<f64> for Widened<'_, F> {
+    fn n_rows(&self) -> usize {
+        self.0.n_rows()
+    }
+
+    fn n_columns(&self) -> usize {
+        self.0.n_columns()
+    }
+
+    fn read_row(&self, row: usize, out: &mut [f64]) {
+        let mut own = vec![F::ZERO; out.len()];
+        self.0.read_row(row, &mut own);
+        out.iter_mut().zip(own).for_each(|(to, value)| *to = value.to_f64());
+    }
+
+    fn read_rows(&self, rows: &[usize], out: &mut [f64]) {
+        let mut own = vec![F::ZERO; out.len()];
+        self.0.read_rows(rows, &mut own);
+        out.iter_mut().zip(own).for_each(|(to, value)| *to = value.to_f64());
+    }
+}
+
 enum Table<'a, F: Real> {
     Borrowed(&'a dyn Rows<F>),
     Owned(Box<dyn Rows<F> + 'a>),

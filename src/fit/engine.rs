@@ -10,7 +10,7 @@ use crate::evidence;
 use crate::executor::Executor;
 use crate::fit::history::{Observer, Record, StopReason};
 use crate::fit::position::{Identity, Position};
-use crate::fit::settings::Settings;
+use crate::fit::settings::{FirstPass, Settings};
 use crate::global_step::Globals;
 use crate::local_step::Work;
 use crate::memo::Memo;
@@ -242,7 +242,8 @@ impl<F: Scalar> Engine<'_, F> {
         for &batch in &order[position.done..] {
             cancel.check()?;
             let visits = pass * n_batches + position.done;
-            let globals = Globals::lent(&self.model, &mut position.memo, visits as u64);
+            let growth = if self.settings.first_pass == FirstPass::Scaled { position.memo.growth() } else { 1.0 };
+            let globals = Globals { growth, ..Globals::lent(&self.model, &mut position.memo, visits as u64) };
             let visit = executor.visit(batch as usize, &globals, &position.edits, &position.moves.plan);
             position.memo.take_back(globals.statistics);
             let visit = visit?;
@@ -325,13 +326,16 @@ impl<F: Scalar> Engine<'_, F> {
 
     fn record(&self, position: &Position, moves: Vec<Report>, base_measure_gain: f64) -> Result<Record> {
         let elbo = self.bound(&position.memo)?;
-        let objective = elbo + evidence::guard(&self.model)?;
+        let objective = elbo + evidence::guard(&self.model)? + self.model.allocate(position.memo.total()).guard;
         let before = position.history.get(position.first_own..).and_then(<[Record]>::last);
         let before = before.map_or(f64::NAN, |last| last.objective);
         debug_assert!(
-            F::NAME != "float64" || !self.fell(before, objective, position.memo.total()),
+            F::NAME != "float64"
+                || self.model.documents.is_some()
+                || !self.fell(before, objective, position.memo.total()),
             "the objective fell from {before} to {objective}"
         );
+        let restarts = position.work.restarts;
         Ok(Record {
             index: position.pass,
             seconds: position.seconds + self.started.elapsed().as_secs_f64(),
@@ -339,8 +343,8 @@ impl<F: Scalar> Engine<'_, F> {
             objective,
             base_measure_gain,
             n_components: position.memo.total().n_components(),
-            proposed: moves.iter().map(|report| report.proposed).sum(),
-            accepted: moves.iter().map(|report| report.accepted).sum(),
+            proposed: restarts.proposed + moves.iter().map(|report| report.proposed).sum::<usize>(),
+            accepted: restarts.accepted + moves.iter().map(|report| report.accepted).sum::<usize>(),
             evaluated_share: position.work.evaluated as f64 / position.work.pairs as f64,
             moves,
         })

@@ -13,7 +13,7 @@ use crate::fit::prepare::check_form;
 use crate::fit::sizes::check_numbers;
 use crate::global_step::Globals;
 use crate::likelihood::{self, Estimate};
-use crate::local_step::{ByScore, Chunk, Keep, LocalStep, Outcome, Tap};
+use crate::local_step::{ByScore, Chunk, DocumentOptions, Keep, LocalStep, Outcome, Tap};
 use crate::model::{Model, Named, Objective, Specification};
 use crate::parallel::Cancel;
 use crate::parameters::Parameters;
@@ -41,6 +41,8 @@ pub struct Fitted {
     pub sparsity: usize,
     /// Drop components whose log weight is more than this many nats below the row's best.
     pub margin: Option<f64>,
+    /// How documents are visited, in a topic model.
+    pub documents: DocumentOptions,
     /// The summary that produced the components.
     pub summary: Summary,
     /// The bound of that summary, nats.
@@ -115,7 +117,8 @@ impl Fitted {
     /// # Errors
     /// As [`Fitted::model`], and [`Error::Numerical`].
     pub fn objective(&self) -> Result<f64> {
-        Ok(self.elbo + evidence::guard(&self.model::<f64>()?)?)
+        let model = self.model::<f64>()?;
+        Ok(self.elbo + evidence::guard(&model)? + model.allocate(&self.summary).guard)
     }
 
     /// Checks that the parts fit together and that every component has a posterior: what a file must pass before it
@@ -150,6 +153,11 @@ impl Fitted {
         let has_tail = model.process.has_tail();
         if k == 0 || summary.entropies.len() != k || !(1..=k + usize::from(has_tail)).contains(&self.sparsity) {
             return Err(format(format!("counts, entropies and sparsity do not fit {k} components")));
+        }
+        if (summary.documents.is_some() && model.documents.is_none())
+            || summary.documents.as_ref().is_some_and(|documents| !documents.fits(k))
+        {
+            return Err(format(format!("the terms of documents do not fit {k} components")));
         }
         if summary.tail.is_some() && !has_tail {
             return Err(format("the process has no tail".into()));

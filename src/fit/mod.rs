@@ -2,6 +2,7 @@
 
 mod algorithm;
 mod clusters;
+mod coherence;
 mod engine;
 mod fitted;
 mod history;
@@ -13,6 +14,7 @@ mod sampling;
 mod settings;
 mod sizes;
 mod starts;
+mod topics;
 mod update;
 
 use std::time::Instant;
@@ -26,14 +28,16 @@ use crate::simd::Scalar;
 
 pub use algorithm::Algorithm;
 pub use clusters::{Join, Joins};
+pub use coherence::{Coherence, coherence};
 pub use engine::{Engine, Run};
 pub use fitted::{Assigned, Fitted};
 pub use history::{Observer, Record, StopReason};
 pub use packed::{Packs, Prediction};
 pub use position::{Identity, Position};
 pub(crate) use prepare::{check_form, seen};
-pub use settings::{Cut, Settings};
+pub use settings::{Cut, FirstPass, Settings};
 pub use starts::{Resumed, Standing, Starts, Watcher};
+pub use topics::Completion;
 pub use update::Limits;
 
 /// What is fitted to which data, and how.

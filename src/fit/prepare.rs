@@ -11,13 +11,14 @@ use crate::data::{
 };
 use crate::error::{Error, Result};
 use crate::evidence;
-use crate::executor::{Executor, InProcess};
+use crate::executor::{Executor, InProcess, LocalOptions};
 use crate::fit::position::{Identity, Position};
 use crate::fit::settings::Settings;
-use crate::fit::sizes::Sizes;
+use crate::fit::sizes::{Extent, Sizes};
 use crate::fit::{Fitted, Job, Packs, Run};
 use crate::init::{Beginning, Init};
 use crate::likelihood;
+use crate::local_step::DocumentOptions;
 use crate::memo::Memo;
 use crate::model::{Model, Named, Specification};
 use crate::moves::{Bag, Move, Round};
@@ -27,6 +28,11 @@ use crate::registry::Feature;
 use crate::rng::{Purpose, key};
 use crate::simd::Scalar;
 
+/// Rows and words of a batch, and the number of batches, where the user leaves them open.
+const ROWS_A_BATCH: usize = 5000;
+const WORDS_A_BATCH: usize = 150_000;
+const MOST_BATCHES: usize = 20;
+
 /// Rows that tell how far most rows spread.
 const FIRST_ROWS: usize = 4096;
 
@@ -34,6 +40,8 @@ const FIRST_ROWS: usize = 4096;
 pub(super) struct Prepared<'a, F: Scalar> {
     job: &'a Job<'a, F>,
     cancel: &'a Cancel,
+    /// How local steps are run.
+    local: LocalOptions,
     /// What the model sees of the rows.
     coordinates: Arc<Coordinates>,
     /// Whether the rows are too few to span all columns.
@@ -62,8 +70,11 @@ impl<'a, F: Scalar> Prepared<'a, F> {
         // A batch of sparse rows should hold at least as many values as there are columns.
         let most_batches = rows.n_stored().map_or(usize::MAX, |n_stored| n_stored / rows.n_columns());
         // A stream has to be read before its rows are counted.
+        let documents = specification.documents()?.is_some();
         if rows.can_seek() {
-            Sizes::new(specification, init, settings, rows.n_rows(), most_batches)?;
+            let n = rows.n_rows();
+            let units = if documents { usize::MAX } else { n };
+            Sizes::new(specification, init, settings, Extent { rows: n, units, batches: 1 })?;
         }
         let demands = likelihood::demands(&specification.likelihood.name)?;
         check_form(specification, rows.is_sparse(), demands)?;
@@ -75,7 +86,18 @@ impl<'a, F: Scalar> Prepared<'a, F> {
         if n < 2 && !rows.can_seek() {
             return Err(Error::invalid("data", format!("{n} rows"), "at least two rows"));
         }
-        let sizes = Sizes::new(specification, init, settings, n, most_batches)?;
+        let extent = if documents {
+            let units = n_words(&data)?;
+            Extent { rows: n, units, batches: (units / WORDS_A_BATCH).clamp(1, MOST_BATCHES) }
+        } else {
+            Extent { rows: n, units: n, batches: (n / ROWS_A_BATCH).min(most_batches).clamp(1, MOST_BATCHES) }
+        };
+        let sizes = Sizes::new(specification, init, settings, extent)?;
+        let local = if documents {
+            LocalOptions { sparsity: settings.local.sparsity.of_words(sizes.components), ..settings.local }
+        } else {
+            settings.local
+        };
         let source = rows.batches(sizes.batches, settings.shuffle.then_some(settings.seed), data.fingerprint)?;
         let Informative { coordinates, lacks_rows } = seen(job, &data, cancel)?;
         let coordinates = Arc::new(coordinates);
@@ -88,11 +110,16 @@ impl<'a, F: Scalar> Prepared<'a, F> {
         let origin = own.mean.iter().map(|&value| F::from_f64(value).to_f64()).collect();
         let model: Model<F> = specification.build_in(origin, &coordinates)?;
         settings.moves.check(model.likelihood.as_ref(), model.process.as_ref(), model.objective)?;
-        let identity = identity::<F>(&data, source.n_batches(), &specification, init, settings, sizes);
+        let of_run = &Settings { local, ..settings.clone() };
+        let mut identity = identity::<F>(&data, source.n_batches(), &specification, init, of_run, sizes);
+        if documents {
+            identity.0.extend(of_documents(of_run));
+        }
         let moves = settings.moves.list();
         Ok(Self {
             job,
             cancel,
+            local,
             coordinates,
             lacks_rows,
             specification,
@@ -111,7 +138,7 @@ impl<'a, F: Scalar> Prepared<'a, F> {
     /// # Errors
     /// As [`InProcess::new`].
     pub(super) fn executor(&self) -> Result<InProcess<'_, F>> {
-        InProcess::new(&self.model, self.source.as_ref(), self.job.settings.local, self.cancel.clone())
+        InProcess::new(&self.model, self.source.as_ref(), self.local, self.cancel.clone())
     }
 
     /// What the moves of a pass need, where there are any.
@@ -200,7 +227,7 @@ impl<'a, F: Scalar> Prepared<'a, F> {
 
     /// The fit that a run ended in.
     pub(super) fn finish(&self, run: Run) -> Fitted {
-        let local = self.job.settings.local;
+        let local = self.local;
         let n_more = self.sizes.columns - self.sizes.components;
         Fitted {
             coordinates: Arc::clone(&self.coordinates),
@@ -210,6 +237,7 @@ impl<'a, F: Scalar> Prepared<'a, F> {
             n_rows: self.n_rows,
             sparsity: local.sparsity.clamp(run.summary.n_components() + n_more),
             margin: local.margin,
+            documents: local.documents,
             summary: run.summary,
             elbo: run.elbo,
             history: run.history,
@@ -218,6 +246,23 @@ impl<'a, F: Scalar> Prepared<'a, F> {
             packs: Packs::default(),
         }
     }
+}
+
+/// The number of words in all documents.
+fn n_words(data: &Moments) -> Result<usize> {
+    // Means are weighted, so this is the number of words only up to weights.
+    let words = data.mean.iter().sum::<f64>() * data.mass;
+    if words > 0.0 {
+        return Ok(words.ceil() as usize);
+    }
+    Err(Error::invalid("data", "documents without a single word of positive weight", "documents with words"))
+}
+
+/// What must be the same, beside what [`identity`] names, for a run over documents.
+fn of_documents(settings: &Settings) -> Vec<(String, String)> {
+    let DocumentOptions { max_steps, tolerance, warm, restarts } = settings.local.documents;
+    let words = format!("{max_steps} steps, tolerance {tolerance}, warm {warm}, {restarts} restarts");
+    vec![("first_pass".into(), settings.first_pass.name().into()), ("visits of documents".into(), words)]
 }
 
 /// The coordinates in which a job sees its rows: those of the fit that it starts from, else what the moments ask for.

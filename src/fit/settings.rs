@@ -4,7 +4,7 @@
 use crate::error::{Error, Result};
 use crate::executor::LocalOptions;
 use crate::fit::algorithm::Algorithm;
-use crate::local_step::Keep;
+use crate::local_step::{DocumentOptions, Keep};
 use crate::moves::Moves;
 use crate::responsibilities::Sparsity;
 
@@ -23,6 +23,8 @@ pub struct Settings {
     pub moves: Moves,
     /// How local steps are run.
     pub local: LocalOptions,
+    /// What the sums over the batches visited so far stand for in the first pass of a topic model.
+    pub first_pass: FirstPass,
     /// Maximum number of passes over the data.
     pub max_passes: usize,
     /// Stop when a pass gains less, in nats per unit of mass; 0 never stops early.
@@ -40,7 +42,14 @@ impl Default for Settings {
             shuffle: false,
             algorithm: Algorithm::Memoized,
             moves: Moves::default(),
-            local: LocalOptions { sparsity: Sparsity::Dense, margin: None, bounds_memory: 1, keep: Keep::Summary },
+            local: LocalOptions {
+                sparsity: Sparsity::Dense,
+                margin: None,
+                bounds_memory: 1,
+                keep: Keep::Summary,
+                documents: DocumentOptions::USUAL,
+            },
+            first_pass: FirstPass::Plain,
             max_passes: 0,
             tol: 0.0,
             seed: 0,
@@ -48,10 +57,36 @@ impl Default for Settings {
     }
 }
 
+/// What the sums over the batches visited so far stand for in the first pass of a topic model (mathematics 11.5).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum FirstPass {
+    /// Themselves.
+    #[default]
+    Plain,
+    /// All data: they are multiplied by the share of the documents that they are of.
+    Scaled,
+}
+
+impl FirstPass {
+    /// The name used outside.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Plain => "plain",
+            Self::Scaled => "scaled",
+        }
+    }
+
+    /// The value of that name.
+    pub fn from_name(name: &str) -> Option<Self> {
+        [Self::Plain, Self::Scaled].into_iter().find(|own| own.name() == name)
+    }
+}
+
 /// Into how many batches rows are cut.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Cut {
     /// One for every 5000 rows, at most 20; sparse rows in so few that each holds as many values as there are columns.
+    /// Of documents one for every 150,000 words, at most 20.
     Auto,
     /// This many.
     Number(usize),
@@ -60,11 +95,11 @@ pub enum Cut {
 }
 
 impl Cut {
-    /// The number of batches of `n` rows; `most` is for [`Cut::Auto`].
+    /// The number of batches of `n` rows; `auto` is for [`Cut::Auto`].
     ///
     /// # Errors
     /// [`Error::InvalidArgument`] for no batches, batches of no rows, or more of either than there are rows.
-    pub(super) fn n_batches(self, n: usize, most: usize) -> Result<usize> {
+    pub(super) fn n_batches(self, n: usize, auto: usize) -> Result<usize> {
         let checked = |argument: &str, number: usize| {
             if (1..=n).contains(&number) {
                 return Ok(number);
@@ -72,7 +107,7 @@ impl Cut {
             Err(Error::invalid(argument, number, format!("at most {n}, the number of rows")))
         };
         match self {
-            Self::Auto => Ok((n / 5000).min(most).clamp(1, 20)),
+            Self::Auto => Ok(auto.clamp(1, n)),
             Self::Number(batches) => checked("batches", batches),
             Self::Size(size) => checked("batch_size", size).map(|size| n.div_ceil(size)),
         }

@@ -22,8 +22,19 @@ pub(super) struct Sizes {
     pub(super) batches: usize,
 }
 
+/// How large the data are.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Extent {
+    /// Rows.
+    pub rows: usize,
+    /// Units: the words of documents, or else the rows.
+    pub units: usize,
+    /// Batches, where the user leaves them open.
+    pub batches: usize,
+}
+
 impl Sizes {
-    /// The numbers of components and of batches of `n` rows; `most_batches` is for those that the user leaves open.
+    /// The numbers of components and of batches of data of an extent.
     ///
     /// # Errors
     /// [`Error::InvalidArgument`] for those that do not go with the number of rows, or with each other.
@@ -31,30 +42,35 @@ impl Sizes {
         specification: &Specification,
         init: &Init<'_>,
         settings: &Settings,
-        n: usize,
-        most_batches: usize,
+        Extent { rows: n, units, batches }: Extent,
     ) -> Result<Self> {
         if n == 0 {
             return Err(Error::invalid("data", "0 rows", "at least one row"));
         }
         check_numbers("data", n)?;
-        let components = n_components(specification, init, settings, n)?;
+        let components = n_components(specification, init, settings, n, units)?;
         if !settings.moves.grow() {
             settings.local.sparsity.check(components)?;
         }
         let columns = components + usize::from(specification.weights()?.has_tail());
-        Ok(Self { components, columns, batches: settings.batches.n_batches(n, most_batches)? })
+        Ok(Self { components, columns, batches: settings.batches.n_batches(n, batches)? })
     }
 }
 
 /// The number that the user asks for, else the process's own, else that of the start, else 1 where it can grow, else 50
 /// or the number of rows.
-fn n_components(specification: &Specification, init: &Init<'_>, settings: &Settings, n: usize) -> Result<usize> {
+fn n_components(
+    specification: &Specification,
+    init: &Init<'_>,
+    settings: &Settings,
+    n: usize,
+    units: usize,
+) -> Result<usize> {
     let (own, asked) = (specification.weights()?.n_components(), settings.n_components);
     if let Some(asked) = asked {
         let refuse = |allowed: String| Err(Error::invalid("n_components", asked, allowed));
         match own {
-            _ if !(1..=n).contains(&asked) => return refuse(format!("an integer from 1 to {n}, or None")),
+            _ if !(1..=units).contains(&asked) => return refuse(format!("an integer from 1 to {units}, or None")),
             Some(own) if own != asked => return refuse(format!("{own}, the number of the process")),
             _ => {}
         }
@@ -62,8 +78,9 @@ fn n_components(specification: &Specification, init: &Init<'_>, settings: &Setti
     let given = init.n_components(n)?;
     let default = if settings.moves.grow() { 1 } else { DEFAULT_COMPONENTS.min(n) };
     let k = asked.or(own).or(given).unwrap_or(default);
-    if k == 0 || k > n {
-        let allowed = format!("at most {n}, the number of rows");
+    if k == 0 || k > units {
+        let what = if specification.documents()?.is_some() { "words" } else { "rows" };
+        let allowed = format!("at most {units}, the number of {what}");
         return Err(match own {
             Some(_) => Error::invalid("n_components", k, allowed),
             None => Error::invalid("init", format!("of {k} components"), allowed),

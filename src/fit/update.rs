@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use crate::component::EditLog;
-use crate::data::{Moments, Needs, RowUnits, Rows, SeenBatches, TableRows, moments, strays, whole};
+use crate::data::{Moments, Needs, RowUnits, Rows, SeenBatches, TableRows, Widened, moments, strays, whole};
 use crate::error::{Error, Result};
 use crate::executor::{InProcess, LocalOptions};
 use crate::fit::Fitted;
@@ -14,7 +14,7 @@ use crate::fit::prepare::{check_form, off_support};
 use crate::fit::settings::Settings;
 use crate::fit::sizes::check_numbers;
 use crate::likelihood::{self, Conjugate};
-use crate::local_step::Keep;
+use crate::local_step::{DocumentOptions, Keep};
 use crate::memo::Memo;
 use crate::parallel::Cancel;
 use crate::responsibilities::Sparsity;
@@ -93,6 +93,7 @@ impl Fitted {
             // They pay from the second visit on.
             bounds_memory: if limits.max_passes > 1 { BOUNDS_MEMORY } else { 1 },
             keep: Keep::Summary,
+            documents: DocumentOptions::USUAL,
         };
         let mut executor = InProcess::new(&model, &source, local, cancel.clone())?;
         let edits = EditLog::with_components(self.summary.n_components());
@@ -148,30 +149,5 @@ fn of_new_rows(error: Error) -> Error {
             Error::InvalidArgument { argument: "X_new".into(), found, allowed }
         }
         other => other,
-    }
-}
-
-/// Rows of any type, in float64.
-struct Widened<'a, F>(&'a dyn Rows<F>);
-
-impl<F: Scalar> Rows<f64> for Widened<'_, F> {
-    fn n_rows(&self) -> usize {
-        self.0.n_rows()
-    }
-
-    fn n_columns(&self) -> usize {
-        self.0.n_columns()
-    }
-
-    fn read_row(&self, row: usize, out: &mut [f64]) {
-        let mut own = vec![F::ZERO; out.len()];
-        self.0.read_row(row, &mut own);
-        out.iter_mut().zip(own).for_each(|(to, value)| *to = value.to_f64());
-    }
-
-    fn read_rows(&self, rows: &[usize], out: &mut [f64]) {
-        let mut own = vec![F::ZERO; out.len()];
-        self.0.read_rows(rows, &mut own);
-        out.iter_mut().zip(own).for_each(|(to, value)| *to = value.to_f64());
     }
 }

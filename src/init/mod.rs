@@ -3,6 +3,7 @@
 mod kmeans;
 mod sequential;
 mod swaps;
+mod topics;
 
 use crate::component::ComponentId;
 use crate::data::{BatchSource, Coordinates, Dataset};
@@ -111,6 +112,7 @@ fn expect_length(found: usize, allowed: usize) -> Result<()> {
 }
 
 /// What every start needs.
+#[derive(Clone, Copy)]
 pub struct Beginning<'a, F: Scalar> {
     /// The model.
     pub model: &'a Model<F>,
@@ -124,7 +126,7 @@ pub struct Beginning<'a, F: Scalar> {
     pub keep: Keep,
     /// Whether each batch is to be remembered by itself.
     pub by_batch: bool,
-    /// Sum of all masses.
+    /// The amount of all data: the sum of the weights of the rows.
     pub mass: f64,
     /// The seed of the fit.
     pub seed: u64,
@@ -151,6 +153,9 @@ impl<F: Scalar> Beginning<'_, F> {
         let k = self.ids.len();
         let n_batches = self.source.n_batches().unwrap_or(1);
         self.check_room(k, if self.by_batch { n_batches } else { 0 })?;
+        if self.model.documents.is_some() {
+            return self.topics(init);
+        }
         match init {
             Init::Labels(labels) => self.given(&FromLabels { labels }),
             Init::Table(values) => self.given(&FromTable { values, n_components: k }),

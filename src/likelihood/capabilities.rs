@@ -44,6 +44,11 @@ pub trait Likelihood<F: Scalar>: Conjugate {
         None
     }
 
+    /// Weights of the single words of rows, for topic models.
+    fn emissions(&self) -> Option<&dyn Emissions> {
+        None
+    }
+
     /// The base measure as a function of its components.
     fn evidence(&self) -> Option<&dyn Evidence> {
         None
@@ -102,6 +107,16 @@ pub trait Scores<F: Scalar> {
 
     /// Writes `log h(x)` of every row x to `out`, (n,), nats.
     fn log_base_measures(&self, rows: RowBlock<'_, F>, out: &mut [f64]);
+}
+
+/// The weight exp E log phi_kv of word v in topic k (at a point estimate phi_kv), as a product of two factors
+/// (mathematics 11.3).
+pub trait Emissions: Sync {
+    /// Writes the factor of each of consecutive words from `first` on, given the topic's sums of these words.
+    fn fill(&self, first: usize, sums: &[f64], objective: Objective, out: &mut [f64]);
+
+    /// The factor of all words, given the topic's sum of all words.
+    fn of_topic(&self, sum: f64, objective: Objective) -> f64;
 }
 
 /// Which point estimates of a component.

@@ -16,7 +16,7 @@ pub const PSEUDO_COUNTS: Range = Range::closed(1e-6, 1e6);
 impl<M: CountFamily> Counts<M> {
     fn of_parameters(&self, parameters: &Parameters) -> Result<M> {
         let (origin, missing) = (self.tally().origin.clone(), self.tally().missing);
-        M::build(parameters, Frame { origin, missing })
+        M::build(parameters, Frame { origin, missing, words: false })
     }
 }
 

@@ -7,8 +7,8 @@ use crate::data::{Allowed, Moments, Needs, RowBlock};
 use crate::error::Result;
 use crate::likelihood::counts::{LEAST, Tallied, Tally};
 use crate::likelihood::{
-    AtPoint, Conjugate, Density, Draw, Estimate, Evidence, Frame, FromParameters, Given, Imputation, Likelihood,
-    PointEstimates, RowDraws, RowSource, Scores, Urn, urn,
+    AtPoint, Conjugate, Density, Draw, Emissions, Estimate, Evidence, Frame, FromParameters, Given, Imputation,
+    Likelihood, PointEstimates, RowDraws, RowSource, Scores, Urn, urn,
 };
 use crate::objective::Objective;
 use crate::parallel::map;
@@ -50,6 +50,10 @@ pub trait CountFamily: FromParameters + Debug + Send + Sync + 'static {
     /// E log p(x) without the base measure as `constant + sum_j x_j (slope_j - common)`, where each slope follows from
     /// the sum of its own column alone, if it has that form.
     fn separate(&self) -> Option<&dyn Separate> {
+        None
+    }
+    /// See [`Likelihood::emissions`].
+    fn emissions(&self) -> Option<&dyn Emissions> {
         None
     }
     /// log p(x) at a point estimate, without the base measure. The default is of a probability for each unit of x.
@@ -328,6 +332,10 @@ impl<F: Scalar, M: CountFamily> Likelihood<F> for Counts<M> {
 
     fn draws(&self) -> Option<&dyn RowDraws> {
         Some(self)
+    }
+
+    fn emissions(&self) -> Option<&dyn Emissions> {
+        self.family.emissions()
     }
 
     fn evidence(&self) -> Option<&dyn Evidence> {

@@ -39,11 +39,13 @@ use crate::suffstats::Sufficient;
 
 pub use bernoulli::Bernoulli;
 pub use capabilities::{
-    AtPoint, Density, Draw, Estimate, Imputation, Likelihood, Metric, PointEstimates, RowDraws, RowSource, Scores,
-    Seeding,
+    AtPoint, Density, Draw, Emissions, Estimate, Imputation, Likelihood, Metric, PointEstimates, RowDraws, RowSource,
+    Scores, Seeding,
 };
 pub use categorical::Categorical;
+pub(crate) use count_evidence::dirichlet_divergence;
 pub use diagonal_gaussian::DiagonalGaussian;
+pub(crate) use evidence::maximum_at;
 pub use evidence::{Evidence, GUARD, Given};
 pub use gaussian::Gaussian;
 pub use known_covariance_gaussian::KnownCovarianceGaussian;
@@ -93,12 +95,14 @@ pub trait FromParameters: Sized {
 }
 
 /// What a likelihood needs besides its parameters.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, Default, PartialEq)]
 pub struct Frame {
     /// What is taken from every row before anything else, (D,).
     pub origin: Vec<f64>,
     /// Whether rows may have missing values (NaN).
     pub missing: bool,
+    /// Whether units are the words of rows, not the rows themselves (mathematics 11).
+    pub words: bool,
 }
 
 /// The conjugate mathematics of one component, in `f64`, from its summary alone. All else that a likelihood can do is a
@@ -309,7 +313,7 @@ mod tests {
         );
         let data = data.expect("rows of every domain");
         let complete = resolve(entry.name, &parameters, &data).expect("defaults");
-        build(entry.name, &complete, Frame { origin: vec![0.0; 2], missing: false }).expect("complete")
+        build(entry.name, &complete, Frame { origin: vec![0.0; 2], ..Frame::default() }).expect("complete")
     }
 
     #[test]
@@ -324,6 +328,7 @@ mod tests {
                 ("draws", usual.draws().is_some()),
                 ("urn", usual.urn().is_some()),
                 ("evidence", usual.evidence().is_some()),
+                ("emissions", usual.emissions().is_some()),
             ];
             let found: Vec<&str> = faces.iter().filter(|(_, has)| *has).map(|(face, _)| *face).collect();
             assert_eq!(found, entry.faces, "{}", entry.name);

@@ -8,13 +8,16 @@ use crate::likelihood::count_evidence::{SharedCounts, dirichlet_divergence, pseu
 use crate::likelihood::count_family::{CountFamily, Counts, Separate};
 use crate::likelihood::counts::{LEAST, Tallied, Tally};
 use crate::likelihood::gamma;
-use crate::likelihood::{AtPoint, Draw, Estimate, Frame, FromParameters, Given, RowSource, row_by_row};
+use crate::likelihood::{AtPoint, Draw, Emissions, Estimate, Frame, FromParameters, Given, RowSource, row_by_row};
+use crate::objective::Objective;
 use crate::parameters::{Parameters, Value, table, vector};
 use crate::registry::{DefaultValue, Entry, Feature, PRIOR, Parameter, ParameterKind, Range, Support};
 use crate::rng::Generator;
 use crate::scoring::{Column, Row, RowFunction, RowScorer, Shared};
 use crate::simd::sum;
-use crate::special::{digamma, ln_factorial, ln_gamma, ln_gamma_difference, sum_of_ln_gamma_differences, x_ln_x};
+use crate::special::{
+    digamma, exp_digamma, ln_factorial, ln_gamma, ln_gamma_difference, sum_of_ln_gamma_differences, x_ln_x,
+};
 
 /// phi ~ Dir(`pseudo_counts`), x ~ Mult(phi) given its total. Statistics: sum x.
 pub type Multinomial = Counts<Words>;
@@ -27,12 +30,14 @@ pub struct Words {
     total: f64,
     /// Whether the density is that of counts, not of one sequence of words.
     coefficient: bool,
+    /// Whether units are single words, whose point estimate is the mode in softmax coordinates (mathematics 11.4).
+    single: bool,
 }
 
 impl Words {
     /// Of these pseudo-counts.
     pub fn new(pseudo_counts: Vec<f64>, coefficient: bool) -> Self {
-        Self { total: pseudo_counts.iter().sum(), pseudo_counts, coefficient }
+        Self { total: pseudo_counts.iter().sum(), pseudo_counts, coefficient, single: false }
     }
 
     /// Minus the divergence of the share of one word in its row, by word (mathematics 1h). The terms of all words stand
@@ -66,7 +71,7 @@ const COEFFICIENT: Parameter = Parameter::new("coefficient", ParameterKind::Flag
 impl FromParameters for Words {
     const ENTRY: Entry = Entry {
         domain: Some(Domain::Counts),
-        faces: &["scores", "points", "draws", "urn", "evidence"],
+        faces: &["scores", "points", "draws", "urn", "evidence", "emissions"],
         supports: &[Support::always(Feature::Sparse), Support::always(Feature::Moves)],
         parameters: &[
             Parameter::new("pseudo_counts", ParameterKind::NumberOrVector(Range::POSITIVE), DefaultValue::Evidence),
@@ -95,7 +100,8 @@ impl FromParameters for Words {
         Self::check(parameters)?;
         let d = frame.origin.len();
         let pseudo_counts = Parameters::required("pseudo_counts", parameters.positives("pseudo_counts", Some(d))?)?;
-        Ok(Self::new(pseudo_counts, parameters.flag(&COEFFICIENT)?))
+        let coefficient = parameters.flag(&COEFFICIENT)? && !frame.words;
+        Ok(Self { single: frame.words, ..Self::new(pseudo_counts, coefficient) })
     }
 }
 
@@ -122,7 +128,9 @@ impl CountFamily for Words {
         let (beta, total) = self.posterior(own);
         let words: f64 = own.sums.iter().sum();
         match estimate {
-            Estimate::Mode if total - v > 0.0 => beta.iter().map(|b| (b - 1.0).max(0.0) / (total - v)).collect(),
+            Estimate::Mode if total - v > 0.0 && !self.single => {
+                beta.iter().map(|b| (b - 1.0).max(0.0) / (total - v)).collect()
+            }
             Estimate::MaximumLikelihood if words > 0.0 => own.sums.iter().map(|s| s.max(0.0) / words).collect(),
             _ => beta.iter().map(|b| b / total).collect(),
         }
@@ -130,16 +138,18 @@ impl CountFamily for Words {
 
     fn at_point(&self, own: Tallied<'_>, points: &[f64]) -> AtPoint {
         let mut at = AtPoint { log_likelihood: 0.0, log_prior: ln_gamma(self.total) };
+        // In softmax coordinates the density has a factor phi_v for every word.
+        let less = if self.single { 0.0 } else { 1.0 };
         for ((p, s), b) in points.iter().zip(own.sums).zip(&self.pseudo_counts) {
             let log = p.max(LEAST).ln();
             at.log_likelihood += s * log;
-            at.log_prior += (b - 1.0) * log - ln_gamma(*b);
+            at.log_prior += (b - less) * log - ln_gamma(*b);
         }
         at
     }
 
     fn check_mode(&self) -> Result<()> {
-        match self.pseudo_counts.iter().find(|b| **b < 1.0) {
+        match self.pseudo_counts.iter().find(|b| **b < 1.0 && !self.single) {
             Some(b) => {
                 Err(Error::invalid("pseudo_counts", Value::Number(*b), "at least 1 where the objective is \"map\""))
             }
@@ -159,6 +169,10 @@ impl CountFamily for Words {
     }
 
     fn separate(&self) -> Option<&dyn Separate> {
+        Some(self)
+    }
+
+    fn emissions(&self) -> Option<&dyn Emissions> {
         Some(self)
     }
 
@@ -233,6 +247,22 @@ impl CountFamily for Words {
             let phi: Vec<f64> = gammas.iter().map(|gamma| gamma.sample(generator)).collect();
             deal_words(n_words, &phi, row, generator);
         }))
+    }
+}
+
+/// phi_v or exp E log phi_v, as a product of what follows from the sum of the word and from that of all words.
+impl Emissions for Words {
+    fn fill(&self, first: usize, sums: &[f64], objective: Objective, out: &mut [f64]) {
+        let all = self.pseudo_counts[first..].iter().zip(sums).zip(out);
+        match objective {
+            Objective::Variational => all.for_each(|((b, s), out)| *out = exp_digamma(b + s.max(0.0))),
+            Objective::Map | Objective::Ml => all.for_each(|((b, s), out)| *out = b + s.max(0.0)),
+        }
+    }
+
+    fn of_topic(&self, sum: f64, objective: Objective) -> f64 {
+        let total = self.total + sum.max(0.0);
+        1.0 / if objective == Objective::Variational { exp_digamma(total) } else { total }
     }
 }
 

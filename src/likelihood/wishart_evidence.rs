@@ -163,7 +163,7 @@ fn above_floor(d: usize, scale: Vec<f64>, dof: f64, start: &NormalWishart) -> Re
 
 /// The model with other parameters of its base measure.
 fn rebuilt<M: NormalWishartModel>(model: &M, parameters: &Parameters) -> Result<M> {
-    M::build(parameters, Frame { origin: NormalWishartModel::origin(model).to_vec(), missing: false })
+    M::build(parameters, Frame { origin: NormalWishartModel::origin(model).to_vec(), ..Frame::default() })
 }
 
 /// The precision of the prior mean, from distances of the components' means as their own scatter sees them.

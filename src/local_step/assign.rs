@@ -35,6 +35,11 @@ pub trait Assign<F: Scalar>: Sync {
     /// Pairs a unit.
     fn width(&self) -> usize;
 
+    /// How many of them usually carry something: what the size of chunks goes by.
+    fn usual_width(&self) -> usize {
+        self.width()
+    }
+
     /// The log weight of the tail, nats, if the position behind the last component is the tail.
     fn tail_log_weight(&self) -> Option<f64> {
         None

@@ -7,12 +7,14 @@
 mod accumulate;
 mod assign;
 mod bounds;
+mod documents;
 mod gather;
 mod order;
 mod pairs;
 mod state;
 mod tap;
 mod units;
+mod words;
 
 use std::ops::{AddAssign, Range};
 
@@ -32,12 +34,14 @@ pub use accumulate::pair_gap;
 pub use assign::{Assign, BlockMut, ByScore, FromLabels, FromPairs, FromTable, Listed, OfShares, OneEach, RawScores};
 pub use bounds::Bounds;
 use bounds::Known;
+pub use documents::{ByDocument, DocumentCounts, DocumentOptions, Documented, Restarts, TopicTable};
 pub use gather::Gather;
 use order::{Order, Places};
 use pairs::{Pairs, Sorting};
 pub use state::{LocalState, Memory};
 pub use tap::{Chunk, OwnOrder, Tap};
 pub use units::{Read, Units};
+pub use words::Words;
 
 /// Rows scored together: they and one band of products stay in the second-level cache.
 const BLOCK: usize = 240;
@@ -51,6 +55,7 @@ const BOUNDED_BLOCKS: usize = 32;
 pub struct Space<F> {
     sink: TopL<F>,
     scratch: Scratch<F>,
+    documents: documents::DocumentSpace,
 }
 
 /// What a pass over units keeps.
@@ -104,12 +109,15 @@ pub struct Work {
     pub pairs: usize,
     /// Those whose log weight was computed.
     pub evaluated: usize,
+    /// Restarts of documents.
+    pub restarts: Restarts,
 }
 
 impl AddAssign for Work {
     fn add_assign(&mut self, other: Self) {
         self.pairs += other.pairs;
         self.evaluated += other.evaluated;
+        self.restarts += other.restarts;
     }
 }
 
@@ -148,7 +156,7 @@ impl<F: Scalar> LocalStep<'_, F> {
         let width = self.assign.width();
         let n_columns = self.ids.len() + usize::from(self.assign.tail_log_weight().is_some());
         // What is not read needs no room.
-        let size = chunk_rows(width, if units.is_sparse() { 1 } else { d });
+        let size = chunk_rows(self.assign.usual_width(), if units.is_sparse() { 1 } else { d });
         let mut read: Vec<F> = Vec::new();
         let mut responsibilities = Responsibilities::zeros(size.min(units.len()), width);
         let mut scored = Responsibilities::zeros(0, width);
@@ -169,7 +177,7 @@ impl<F: Scalar> LocalStep<'_, F> {
             let mut values = vec![0; known.as_ref().map_or(0, |known| known.drifts.len() * order.units.len())];
             leaders.resize(if state.is_some() { range.len() } else { 0 }, 0);
             let out = ChunkMut { read: &mut read, responsibilities: &mut responsibilities, leaders: &mut leaders };
-            evaluated += self.assign_chunk(units, &order, out, known.as_ref(), &mut values)?;
+            evaluated += self.assign_chunk(units, &order, range.start, out, known.as_ref(), &mut values)?;
             // Most taps need responsibilities in the order of rows; sums find them where they are.
             let is_restored = taps.iter().any(|tap| tap.needs_order());
             if is_restored {
@@ -207,7 +215,7 @@ impl<F: Scalar> LocalStep<'_, F> {
                 Some(summary.log_base_measure).filter(|_| !has_tail && self.keep != Keep::Nothing);
             state.remember(best);
         }
-        let work = Work { pairs: units.len() * n_columns, evaluated };
+        let work = Work { pairs: units.len() * n_columns, evaluated, restarts: Restarts::default() };
         Ok(Outcome { summary: summary.compact(), log_normalizer, work })
     }
 
@@ -220,6 +228,7 @@ impl<F: Scalar> LocalStep<'_, F> {
         &self,
         units: &dyn Units<F>,
         order: &Order,
+        first: usize,
         out: ChunkMut<'_, F>,
         known: Option<&Known<'_>>,
         values: &mut [u16],
@@ -231,24 +240,24 @@ impl<F: Scalar> LocalStep<'_, F> {
         let ChunkMut { read, responsibilities, leaders } = out;
         let (n_values, width, is_compact) = (units.n_values(), responsibilities.width, self.assign.is_compact());
         let origin: Vec<F> = self.likelihood.origin().iter().map(|&value| F::from_f64(value)).collect();
-        let outs = responsibilities
-            .components
-            .chunks_mut(block * width)
-            .zip(responsibilities.values.chunks_mut(block * width))
-            .zip(responsibilities.log_normalizers.chunks_mut(block));
-        let mut n_evaluated = vec![0; order.units.len().div_ceil(block)];
-        let lists = order.units.chunks(block).zip(order.leads.chunks(block)).zip(&mut n_evaluated);
-        let n_bounds = known.map_or(0, |known| block * known.drifts.len());
-        let mut values = values.chunks_mut(n_bounds.max(1));
-        let mut read = read.chunks_mut((block * n_values).max(1));
-        let mut leaders = leaders.chunks_mut(block);
-        let items: Vec<_> = outs
-            .zip(lists)
-            .map(|items| {
-                let space = (read.next().unwrap_or_default(), values.next().unwrap_or_default());
-                (items, space, leaders.next().unwrap_or_default())
-            })
-            .collect();
+        // Blocks hold whole groups, as chunks do.
+        let n = order.units.len();
+        let mut ends = Vec::with_capacity(n.div_ceil(block));
+        while let Some(&(mut end)) = ends.last().or(Some(&0)).filter(|end| **end < n) {
+            end = (units.chunk_end(first + end, block) - first).min(n);
+            ends.push(end);
+        }
+        let mut n_evaluated = vec![0; ends.len()];
+        let n_bounds = known.map_or(0, |known| known.drifts.len());
+        let lists = cut(&order.units, &ends).into_iter().zip(cut(&order.leads, &ends)).zip(&mut n_evaluated);
+        let outs = cut_mut(&mut responsibilities.components, &ends, width)
+            .into_iter()
+            .zip(cut_mut(&mut responsibilities.values, &ends, width))
+            .zip(cut_mut(&mut responsibilities.log_normalizers, &ends, 1));
+        let spaces = cut_mut(read, &ends, n_values).into_iter().zip(cut_mut(values, &ends, n_bounds));
+        let leaders = cut_mut(leaders, &ends, usize::from(!leaders.is_empty()));
+        let items: Vec<_> =
+            outs.zip(lists).zip(spaces).zip(leaders).map(|((items, space), leaders)| (items, space, leaders)).collect();
         for_each_with(
             items,
             Space::default,
@@ -275,6 +284,24 @@ impl<F: Scalar> LocalStep<'_, F> {
         )?;
         Ok(n_evaluated.iter().sum())
     }
+}
+
+/// The pieces of a list that end where `ends` says.
+fn cut<'a, T>(list: &'a [T], ends: &[usize]) -> Vec<&'a [T]> {
+    let starts = std::iter::once(0).chain(ends.iter().copied());
+    starts.zip(ends).map(|(start, &end)| &list[start..end]).collect()
+}
+
+/// The same of numbers of which each unit has `width`.
+fn cut_mut<'a, T>(mut list: &'a mut [T], ends: &[usize], width: usize) -> Vec<&'a mut [T]> {
+    let mut pieces = Vec::with_capacity(ends.len());
+    let mut start = 0;
+    for &end in ends {
+        let (piece, rest) = list.split_at_mut((end - start) * width);
+        pieces.push(piece);
+        (list, start) = (rest, end);
+    }
+    pieces
 }
 
 /// The chunks of at most `size` units that hold whole groups, in order.

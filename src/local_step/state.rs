@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::component::{ComponentId, Edit, EditLog};
 use crate::error::{Error, Result};
-use crate::local_step::Bounds;
+use crate::local_step::{Bounds, DocumentCounts};
 
 /// The local state of one batch. It lives where the batch lives and replays the edits of the list of components.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
@@ -33,6 +33,8 @@ pub enum Memory {
     /// Rows need none.
     #[default]
     Nothing,
+    /// The counts of the topics of documents.
+    Documents(DocumentCounts),
 }
 
 impl LocalState {
@@ -40,6 +42,16 @@ impl LocalState {
     /// where it was the tail, and where that component was deleted.
     pub fn last_best(&self) -> &[Option<ComponentId>] {
         &self.cache.last_best
+    }
+
+    /// What results depend on.
+    pub fn memory(&self) -> &Memory {
+        &self.memory
+    }
+
+    /// Takes the counts of documents at a complete visit.
+    pub fn remember_documents(&mut self, counts: DocumentCounts) {
+        self.memory = Memory::Documents(counts);
     }
 
     /// Drops the cache.
@@ -78,12 +90,16 @@ impl LocalState {
 
     fn replace(&mut self, from: ComponentId, to: Option<ComponentId>) {
         self.cache.last_best.iter_mut().filter(|best| **best == Some(from)).for_each(|best| *best = to);
+        if let Memory::Documents(counts) = &mut self.memory {
+            counts.replace(from, to);
+        }
     }
 
     /// Memory held, in bytes.
     pub fn bytes(&self) -> usize {
         let bounds = self.bounds().map_or(0, Bounds::bytes);
-        size_of::<Self>() + self.cache.last_best.capacity() * size_of::<Option<ComponentId>>() + bounds
+        let counts = if let Memory::Documents(counts) = &self.memory { counts.bytes() } else { 0 };
+        size_of::<Self>() + self.cache.last_best.capacity() * size_of::<Option<ComponentId>>() + bounds + counts
     }
 
     /// The memory as bytes.

@@ -60,7 +60,7 @@ impl Grounds {
     /// As [`Target::new`].
     pub fn target<F: Scalar>(&self, rows: &dyn Rows<F>) -> Result<Target> {
         let Named { name, parameters } = &self.specification.likelihood;
-        let frame = Frame { origin: self.origin.clone(), missing: self.specification.missing };
+        let frame = Frame { origin: self.origin.clone(), missing: self.specification.missing, words: false };
         let likelihood = likelihood::build::<f64>(name, parameters, frame)?;
         let table = RowTable::new(rows, &self.coordinates, likelihood.origin());
         Target::new(likelihood, self.specification.partitions()?, table, self.coordinates.log_volume())
@@ -82,11 +82,8 @@ impl Grounds {
             let found = format!("an array with {} columns", rows.n_columns());
             return Err(Error::invalid("X", found, format!("an array with {d} columns, as the data had")));
         }
-        let demands = likelihood::demands(&self.specification.likelihood.name)?;
-        check_form(&self.specification, rows.csr().is_some(), demands)?;
-        let units = RowUnits::all(rows, None);
-        check_rows(&units, &self.specification.allowed()?, self.specification.missing, "X", cancel)?;
-        Ok(strays(&units, &self.coordinates, cancel)?.units)
+        check_values(&self.specification, rows, "X", cancel)?;
+        Ok(strays(&RowUnits::all(rows, None), &self.coordinates, cancel)?.units)
     }
 
     /// The parameters of the likelihood in the data's columns and units.
@@ -97,6 +94,21 @@ impl Grounds {
         let Named { name, parameters } = &self.specification.likelihood;
         likelihood::of_data(name, parameters, &self.coordinates)
     }
+}
+
+/// Refuses rows that the likelihood does not take.
+///
+/// # Errors
+/// [`Error::InvalidArgument`] and [`Error::NotSupported`] for `argument`; [`Error::Cancelled`].
+pub fn check_values<F: Scalar>(
+    specification: &Specification,
+    rows: &dyn Rows<F>,
+    argument: &str,
+    cancel: &Cancel,
+) -> Result<()> {
+    check_form(specification, rows.csr().is_some(), likelihood::demands(&specification.likelihood.name)?)?;
+    let units = RowUnits::all(rows, None);
+    check_rows(&units, &specification.allowed()?, specification.missing, argument, cancel)
 }
 
 /// The specification with densities of rows: a cell (mathematics 10.5) has no closed marginal likelihood.

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use crate::data::{Coordinates, RowUnits, Rows};
+use crate::data::{Coordinates, RowUnits, Rows, Widened};
 use crate::scoring::Row;
 use crate::simd::Scalar;
 
@@ -18,7 +18,7 @@ pub struct RowTable {
 }
 
 impl RowTable {
-    /// The rows of a table as coordinates and `origin` show them.
+    /// The rows of a table as coordinates and `origin` show them. All arithmetic is that of `f64`, whatever their type.
     pub fn new<F: Scalar>(rows: &dyn Rows<F>, coordinates: &Arc<Coordinates>, origin: &[f64]) -> Self {
         let (n_rows, dimension) = (rows.n_rows(), origin.len());
         if let Some(table) = rows.csr() {
@@ -29,11 +29,9 @@ impl RowTable {
             let starts = starts.into_iter().map(|start| start - range.start).collect();
             return Self { n_rows, dimension, values, sparse: Some((starts, columns)) };
         }
-        let units = RowUnits::all(rows, None).seen_through(coordinates);
-        let zero: Vec<F> = origin.iter().map(|&value| F::from_f64(value)).collect();
-        let mut own = vec![F::ZERO; n_rows * dimension];
-        units.read(0..n_rows, &zero, &mut own);
-        let values = own.into_iter().map(F::to_f64).collect();
+        let widened = Widened(rows);
+        let mut values = vec![0.0; n_rows * dimension];
+        RowUnits::all(&widened, None).seen_through(coordinates).read(0..n_rows, origin, &mut values);
         Self { n_rows, dimension, values, sparse: None }
     }
 

@@ -3,6 +3,7 @@
 
 pub(in crate::mcmc) mod cases;
 pub(in crate::mcmc) mod exactness;
+mod geweke;
 pub(in crate::mcmc) mod golden;
 pub(in crate::mcmc) mod paths;
 mod running;

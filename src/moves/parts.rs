@@ -22,6 +22,8 @@ use crate::suffstats::Summary;
 
 /// Times that groupings are chosen under the base measure that the last ones led to.
 const TURNS: usize = 3;
+/// Changes of the bound that differ by this fraction of its largest term, or less, are taken for equal.
+const TIE: f64 = 1e-12;
 
 /// A way to group the parts of a target.
 struct Level {
@@ -362,6 +364,24 @@ struct Pair {
     gap: f64,
 }
 
+/// The pair that raises the bound most when it becomes one group, without the weights: with them a large part, which
+/// each cut makes much tighter, would be joined last. Of pairs that differ by no more than rounding, as where a part
+/// has next to nothing, the one with the first parts.
+fn next_pair(groups: &[Group], pairs: &BTreeMap<(usize, usize), Pair>) -> Option<(usize, usize)> {
+    let mut size = 0.0_f64;
+    let changes = pairs.iter().map(|(&(a, b), pair)| {
+        let (x, y) = (&groups[a], &groups[b]);
+        size = size.max(pair.both.abs()).max(x.gain.abs()).max(y.gain.abs());
+        let first = |group: &Group| group.parts.iter().copied().min();
+        let change = pair.both - x.gain - y.gain - pair.gap + choices(x.part.count, y.part.count);
+        (change, [first(x).min(first(y)), first(x).max(first(y))], (a, b))
+    });
+    let changes: Vec<_> = changes.filter(|(change, ..)| *change > f64::NEG_INFINITY).collect();
+    let most = changes.iter().fold(f64::NEG_INFINITY, |most, (change, ..)| most.max(*change));
+    let equal = changes.into_iter().filter(|(change, ..)| *change >= most - TIE * (1.0 + size));
+    equal.min_by_key(|(_, first, _)| *first).map(|(.., pair)| pair)
+}
+
 /// All parts that something was dealt to, and then, joining the pair that raises the bound most or lowers it least
 /// again and again, fewer and fewer groups, down to two.
 fn levels<F: Scalar>(judge: &Judge<'_, F>, target: &Part, parts: &Summary) -> Result<Vec<Level>> {
@@ -396,19 +416,7 @@ fn levels<F: Scalar>(judge: &Judge<'_, F>, target: &Part, parts: &Summary) -> Re
         let gains: Vec<f64> = own.iter().map(|&group| groups[group].gain).collect();
         level.judge(whole, &gains);
         levels.push(level);
-        let mut best = (f64::NEG_INFINITY, 0, 0);
-        for (&(a, b), pair) in &pairs {
-            // Without the weights a large part, which each cut makes much tighter, would be joined last.
-            let weights = choices(groups[a].part.count, groups[b].part.count);
-            let change = pair.both - groups[a].gain - groups[b].gain - pair.gap + weights;
-            if change > best.0 {
-                best = (change, a, b);
-            }
-        }
-        let (_, a, b) = best;
-        if a == b {
-            break;
-        }
+        let Some((a, b)) = next_pair(&groups, &pairs) else { break };
         let joined = Group {
             parts: [groups[a].parts.clone(), groups[b].parts.clone()].concat(),
             part: groups[a].part.with(&groups[b].part),

@@ -118,6 +118,8 @@ impl FiniteDirichlet {
             bound,
             concentration: None,
             tail_log_weight: None,
+            of_documents: None,
+            guard: 0.0,
         }
     }
 

@@ -6,9 +6,11 @@
 mod beta;
 mod concentration;
 mod dirichlet_process;
+mod documents;
 mod finite_dirichlet;
 mod gamma;
 mod generalized_gamma;
+mod latent_dirichlet;
 mod partitions;
 mod pitman_yor;
 mod point;
@@ -29,15 +31,17 @@ use crate::registry::Entry;
 pub use beta::{BetaPrior, Discount};
 pub use concentration::Concentration;
 pub use dirichlet_process::DirichletProcess;
+pub use documents::Documents;
 pub use finite_dirichlet::FiniteDirichlet;
 pub use gamma::Gamma;
 pub use generalized_gamma::NormalizedGeneralizedGamma;
+pub use latent_dirichlet::LatentDirichlet;
 pub use partitions::{Auxiliary, Occupancy, Partitions, ProcessState};
 pub use pitman_yor::PitmanYor;
 pub use weights::{Allocation, Weights};
 
 /// A prior on weights and partitions. What can be asked of it stands in its faces; a process has those that it can
-/// serve, and an algorithm refuses a process without the face that it needs. Weights per document will be a third face.
+/// serve, and an algorithm refuses a process without the face that it needs.
 pub trait Process: Debug + Send + Sync {
     /// The number of components where the prior fixes it.
     fn n_components(&self) -> Option<usize> {
@@ -49,6 +53,10 @@ pub trait Process: Debug + Send + Sync {
     }
     /// Partition probabilities, for samplers and trees.
     fn partitions(self: Arc<Self>) -> Option<Arc<dyn Partitions>> {
+        None
+    }
+    /// Weights per document, for topic models.
+    fn documents(self: Arc<Self>) -> Option<Arc<dyn Documents>> {
         None
     }
 }
@@ -71,7 +79,7 @@ macro_rules! registry {
     };
 }
 
-registry!(DirichletProcess, FiniteDirichlet, NormalizedGeneralizedGamma, PitmanYor);
+registry!(DirichletProcess, FiniteDirichlet, LatentDirichlet, NormalizedGeneralizedGamma, PitmanYor);
 
 /// The error for an objective that a prior does not serve.
 fn refused(objective: Objective, with: &str, reason: &str, allowed: &str) -> Error {
@@ -91,6 +99,7 @@ mod tests {
     fn all() -> Vec<(Entry, Chosen, Arc<dyn Process>)> {
         let required = Parameters::from_pairs([
             ("n_components", Value::Number(3.0)),
+            ("n_topics", Value::Number(3.0)),
             ("discount", Value::Number(0.3)),
             ("mass", Value::Number(1.0)),
         ]);
@@ -117,6 +126,7 @@ mod tests {
             let faces = [
                 ("weights", process.clone().weights().is_some()),
                 ("partitions", process.clone().partitions().is_some()),
+                ("documents", process.clone().documents().is_some()),
             ];
             assert!(faces.iter().all(|(face, has)| *has == entry.faces.contains(face)), "{}", entry.name);
             let moves = entry.support(Feature::Moves).is_some_and(|support| !support.fails(chosen));
@@ -126,7 +136,7 @@ mod tests {
                 "{} {chosen:?}",
                 entry.name
             );
-            let fixed = entry.parameters.iter().any(|parameter| parameter.name == "n_components");
+            let fixed = entry.parameters.iter().any(|one| ["n_components", "n_topics"].contains(&one.name));
             assert_eq!(fixed, process.n_components().is_some(), "{}", entry.name);
         }
     }

@@ -15,6 +15,8 @@ pub(super) fn at(counts: &[f64], log_weights: Vec<f64>, leftover: f64, log_prior
         bound: weighted + log_prior,
         concentration: None,
         tail_log_weight: None,
+        of_documents: None,
+        guard: 0.0,
     }
 }
 

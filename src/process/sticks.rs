@@ -32,6 +32,8 @@ pub(super) fn break_sticks(counts: &[f64], tail: f64, n_free: usize, prior: impl
         bound: 0.0,
         concentration: None,
         tail_log_weight: None,
+        of_documents: None,
+        guard: 0.0,
     };
     let mut log_left = 0.0;
     for (k, (&count, after)) in counts.iter().zip(behind(counts, tail)).enumerate() {

@@ -26,6 +26,10 @@ pub struct Allocation {
     /// Log weight of the infinite tail as one more column of scores, nats, for a process that gives it
     /// responsibilities.
     pub tail_log_weight: Option<f64>,
+    /// The prior pseudo-counts a of the weights of every document, (K,), where documents have weights of their own.
+    pub of_documents: Option<Vec<f64>>,
+    /// The term of the objective that keeps an estimated concentration from the infinities, nats (mathematics 11.6).
+    pub guard: f64,
 }
 
 /// A process as a prior on the weights of the components, with a bound (mathematics 2).

@@ -52,3 +52,56 @@ impl Drift {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::scoring::quadratic::Link;
+
+    const D: usize = 3;
+
+    fn component(factor: &[f64], centre: &[f64], scale: f64) -> Quadratic {
+        let mut factor = factor.to_vec();
+        for (at, x) in factor.iter_mut().enumerate() {
+            *x = match (at % D).cmp(&(at / D)) {
+                std::cmp::Ordering::Less => 0.0,
+                std::cmp::Ordering::Equal => 0.2 + x.abs(),
+                std::cmp::Ordering::Greater => *x,
+            };
+        }
+        Quadratic { factor, scale, centre: centre.to_vec(), constant: 0.0, link: Link::Gaussian }
+    }
+
+    /// |y| of a row.
+    fn residual(component: &Quadratic, x: &[f64]) -> f64 {
+        let y = |i: usize| -> f64 { (0..=i).map(|j| component.factor[j * D + i] * (x[j] - component.centre[j])).sum() };
+        component.scale * (0..D).map(|i| y(i).powi(2)).sum::<f64>().sqrt()
+    }
+
+    proptest! {
+        /// Where only the centre moves, the row that it moves to loses all of its residual, and where only the scale
+        /// changes every row loses the same share: what a drift allows must reach these, and not go far beyond.
+        #[test]
+        fn what_a_drift_allows_is_reached(
+            factor in prop::collection::vec(-1.0_f64..1.0, D * D),
+            centre in prop::collection::vec(-2.0_f64..2.0, D),
+            shift in prop::collection::vec(0.01_f64..2.0, D),
+            ratio in 0.1_f64..0.9,
+        ) {
+            let earlier = component(&factor, &centre, 1.5);
+            let moved: Vec<f64> = centre.iter().zip(&shift).map(|(x, change)| x + change).collect();
+            let later = component(&factor, &moved, 1.5);
+            let drift = Drift::between(&earlier, &later);
+            let all = residual(&earlier, &moved);
+            prop_assert!(drift.contraction <= 1.0 && drift.contraction >= 1.0 - 1e-3);
+            prop_assert!(drift.displacement >= all * (1.0 - 1e-14));
+            prop_assert!(drift.displacement <= all * (1.0 + 1e-8));
+            let later = component(&factor, &centre, 1.5 * ratio);
+            let drift = Drift::between(&earlier, &later);
+            prop_assert!(drift.contraction <= ratio * (1.0 + 1e-14) && drift.contraction >= ratio - 0.1);
+            prop_assert!(drift.displacement < 1e-12);
+        }
+    }
+}

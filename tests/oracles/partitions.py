@@ -1,7 +1,9 @@
 """Exact posteriors of partitions of a few rows: every partition, its prior probability and its marginal likelihoods."""
 
+from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cache
 
 import numpy as np
 from scipy.special import gammaln, logsumexp
@@ -13,6 +15,27 @@ def set_partitions(n):
     for _ in range(n):
         found = [(*labels, label) for labels in found for label in range(max(labels, default=-1) + 2)]
     return found
+
+
+def sizes_of_partitions(n, most=None):
+    """Return the sizes of blocks, in falling order, that partitions of n rows can have."""
+    if n == 0:
+        return [()]
+    firsts = range(min(n, most or n), 0, -1)
+    return [(first, *others) for first in firsts for others in sizes_of_partitions(n - first, first)]
+
+
+def draw_partition(log_prior, n, rng):
+    """Draw the labels of n rows from a law of partitions that depends on the sizes of blocks alone."""
+    all_sizes = sizes_of_partitions(n)
+    log_p = [
+        # As many partitions have these sizes.
+        gammaln(n + 1) - sum(gammaln(np.add(sizes, 1))) - sum(gammaln(m + 1) for m in Counter(sizes).values())
+        + log_prior(list(sizes))
+        for sizes in all_sizes
+    ]  # fmt: skip
+    sizes = all_sizes[rng.choice(len(all_sizes), p=np.exp(log_p) / np.exp(log_p).sum())]
+    return np.array(canonical(rng.permutation(np.repeat(np.arange(len(sizes)), sizes)).tolist()))
 
 
 def canonical(labels):
@@ -48,6 +71,18 @@ class GaussianMarginal:
             + normalizer(half[1])
             - normalizer(half[0])
         )
+
+    def draw(self, labels, rng):
+        """Draw rows given their clusters, with parameters from the base measure (Bartlett's decomposition)."""
+        d, rows = len(self.m), np.empty((len(labels), len(self.m)))
+        root = np.linalg.cholesky(np.linalg.inv(self.psi))
+        for label in np.unique(labels):
+            bartlett = np.tril(rng.normal(size=(d, d)), -1) + np.diag(np.sqrt(rng.chisquare(self.nu - np.arange(d))))
+            spread = np.linalg.inv((root @ bartlett).T)
+            mean = self.m + spread @ rng.normal(size=d) / np.sqrt(self.r)
+            own = labels == label
+            rows[own] = mean + rng.normal(size=(own.sum(), d)) @ spread.T
+        return rows
 
 
 @dataclass(frozen=True)
@@ -99,6 +134,7 @@ def finite(k, alpha):
 def generalized_gamma(a, sigma):
     """Return the same under a normalized generalized gamma process (tau = 1), by the trapezoid rule in log u."""
 
+    @cache
     def log_v(n, k):
         def log_integrand(v):
             psi = a / sigma * np.expm1(sigma * np.logaddexp(0, v))

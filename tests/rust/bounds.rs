@@ -6,7 +6,7 @@ use stickbreak::component::{ComponentId, Edit, EditLog};
 use stickbreak::data::{ArrayBatches, BatchSource, DenseRows};
 use stickbreak::executor::{InProcess, LocalOptions};
 use stickbreak::global_step::Globals;
-use stickbreak::local_step::{Bounds, Keep};
+use stickbreak::local_step::{Bounds, DocumentOptions, Keep};
 use stickbreak::model::Model;
 use stickbreak::parallel::Cancel;
 use stickbreak::responsibilities::Sparsity;
@@ -18,7 +18,13 @@ const K: usize = 9;
 const BATCHES: usize = 2;
 
 fn options(bounds_memory: usize) -> LocalOptions {
-    LocalOptions { sparsity: Sparsity::Limited(3), margin: Some(15.0), bounds_memory, keep: Keep::Summary }
+    LocalOptions {
+        sparsity: Sparsity::Limited(3),
+        margin: Some(15.0),
+        bounds_memory,
+        keep: Keep::Summary,
+        documents: DocumentOptions::USUAL,
+    }
 }
 
 /// What happens between two visits.

@@ -11,7 +11,7 @@ use stickbreak::executor::{Executor, InProcess, LocalOptions};
 use stickbreak::fit::{Engine, Identity, Observer, Position, Record, Settings, StopReason};
 use stickbreak::global_step::Globals;
 use stickbreak::likelihood::Density;
-use stickbreak::local_step::{Chunk, Keep, LocalState, Tap};
+use stickbreak::local_step::{Chunk, DocumentOptions, Keep, LocalState, Tap};
 use stickbreak::memo::Memo;
 use stickbreak::model::Model;
 use stickbreak::moves::Plan;
@@ -22,8 +22,13 @@ use stickbreak::suffstats::{PairGaps, Summary};
 const N: usize = 600;
 const D: usize = 3;
 const K: usize = 5;
-const OPTIONS: LocalOptions =
-    LocalOptions { sparsity: Sparsity::Limited(3), margin: None, bounds_memory: 1, keep: Keep::SummaryAndGaps };
+const OPTIONS: LocalOptions = LocalOptions {
+    sparsity: Sparsity::Limited(3),
+    margin: None,
+    bounds_memory: 1,
+    keep: Keep::SummaryAndGaps,
+    documents: DocumentOptions::USUAL,
+};
 
 /// A memo after one pass over four batches.
 fn one_pass(model: &Model<f64>, source: &dyn BatchSource<f64>, edits: &EditLog) -> (Memo, Vec<LocalState>) {

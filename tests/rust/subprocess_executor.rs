@@ -15,7 +15,7 @@ use stickbreak::error::{Error, Result};
 use stickbreak::executor::{Executor, InProcess, LocalOptions, Visit};
 use stickbreak::fit::{Engine, Identity, Observer, Position, Record, Run, Settings};
 use stickbreak::global_step::Globals;
-use stickbreak::local_step::Keep;
+use stickbreak::local_step::{DocumentOptions, Keep};
 use stickbreak::memo::Memo;
 use stickbreak::model::Model;
 use stickbreak::moves::{Birth, Delete, Merge, Moves, Plan, Round};
@@ -28,8 +28,13 @@ const D: usize = 4;
 const K: usize = 6;
 const BATCHES: usize = 5;
 const PASSES: usize = 4;
-const OPTIONS: LocalOptions =
-    LocalOptions { sparsity: Sparsity::Limited(3), margin: None, bounds_memory: 1, keep: Keep::SummaryAndGaps };
+const OPTIONS: LocalOptions = LocalOptions {
+    sparsity: Sparsity::Limited(3),
+    margin: None,
+    bounds_memory: 1,
+    keep: Keep::SummaryAndGaps,
+    documents: DocumentOptions::USUAL,
+};
 
 /// Set in the environment of a worker.
 const WORKER: &str = "STICKBREAK_WORKER";

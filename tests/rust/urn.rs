@@ -60,7 +60,8 @@ impl Case {
         let complete = likelihood::resolve(name, &parameters, &data).expect("defaults");
         let origin = if matches!(asked.domain, Domain::Real | Domain::Centred) { data.mean } else { vec![0.0; d] };
         let rows = values.chunks_exact(d).map(|row| row.iter().zip(&origin).map(|(x, o)| x - o).collect()).collect();
-        let likelihood = likelihood::build::<f64>(name, &complete, Frame { origin, missing }).expect("defaults");
+        let likelihood =
+            likelihood::build::<f64>(name, &complete, Frame { origin, missing, words: false }).expect("defaults");
         Self { name, likelihood, rows }
     }
 
@@ -284,7 +285,7 @@ fn what_has_no_closed_marginal_has_no_urn() {
         ("rate", Value::Number(1.0)),
         ("base", Value::Text("product".into())),
     ]);
-    let frame = Frame { origin: vec![0.0; 2], missing: false };
+    let frame = Frame { origin: vec![0.0; 2], ..Frame::default() };
     let product = likelihood::build::<f64>("SphericalGaussian", &parameters, frame).expect("allowed");
     assert!(product.urn().is_none() && product.check_marginal().is_err());
     for case in Case::all(5, 2, 1) {
@@ -301,7 +302,7 @@ fn a_gaussian_cluster_equals_the_textbook_formula() {
         ("dof", Value::Number(4.0)),
         ("scale", table(2, vec![1.0, 0.0, 0.0, 1.0])),
     ]);
-    let frame = Frame { origin: vec![0.0; 2], missing: false };
+    let frame = Frame { origin: vec![0.0; 2], ..Frame::default() };
     let gaussian = likelihood::build::<f64>("Gaussian", &parameters, frame).expect("allowed");
     let urn = gaussian.urn().expect("closed");
     let rows = [[1.0, 2.0], [0.5, -1.0], [3.0, 0.25]];
@@ -328,7 +329,7 @@ fn a_gaussian_cluster_equals_the_textbook_formula() {
 fn a_cluster_of_words_equals_the_textbook_formula() {
     let parameters =
         Parameters::from_pairs([("pseudo_counts", vector(vec![1.0; 3])), ("coefficient", Value::Number(1.0))]);
-    let frame = Frame { origin: vec![0.0; 3], missing: false };
+    let frame = Frame { origin: vec![0.0; 3], ..Frame::default() };
     let words = likelihood::build::<f64>("Multinomial", &parameters, frame).expect("allowed");
     let urn = words.urn().expect("closed");
     let mut cache = vec![0.0; urn.cache_len()];

@@ -16,6 +16,7 @@ LEVEL = 1e-4 / 12
 N, SWEEPS, BATCHES = 6, 6000, 60
 DOF, PRECISION = 5.0, 0.3
 LIKELIHOOD = sb.Gaussian(mean=[0.0, 0.0], mean_precision=PRECISION, dof=DOF, scale=np.eye(2))
+MARGINAL = partitions.GaussianMarginal(np.zeros(2), PRECISION, DOF, np.eye(2))
 PROCESSES = {
     "dirichlet": (sb.DirichletProcess(1.3), partitions.dirichlet(1.3)),
     "pitman-yor": (sb.PitmanYor(0.4, concentration=0.7), partitions.pitman_yor(0.4, 0.7)),
@@ -27,18 +28,6 @@ SAMPLERS = {
     "restricted": sb.SplitMerge(subset=1),
     "sequential": sb.SplitMerge(proposal="sequential", subset=1),
 }
-
-
-def rows_of(labels: np.ndarray, rng: np.random.Generator) -> np.ndarray:
-    """Draw rows given their clusters, with parameters from the base measure."""
-    rows = np.empty((len(labels), 2))
-    for label in np.unique(labels):
-        precision = stats.wishart.rvs(DOF, np.eye(2), random_state=rng)
-        covariance = np.linalg.inv(precision)
-        mean = rng.multivariate_normal(np.zeros(2), covariance / PRECISION)
-        own = labels == label
-        rows[own] = rng.multivariate_normal(mean, covariance, size=own.sum())
-    return rows
 
 
 def expectations(law) -> tuple[float, float]:
@@ -58,7 +47,7 @@ def scores(process: str, sampler: str, law) -> np.ndarray:
     labels = np.zeros(N, dtype=int)
     found = np.empty((SWEEPS, 2))
     for sweep in range(SWEEPS):
-        rows = rows_of(labels, rng)
+        rows = MARGINAL.draw(labels, rng)
         options = {"draws": 1, "warmup": 0, "chains": 1, "init": labels, "seed": sweep, "threads": 1}
         labels = sb.sample(model, rows, SAMPLERS[sampler], progress=False, **options).partitions[0, 0].astype(int)
         sizes = np.bincount(labels)

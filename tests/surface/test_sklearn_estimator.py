@@ -288,9 +288,9 @@ def test_interrupted_fit_keeps_its_state(rows: np.ndarray, monkeypatch: pytest.M
     """A search over parameters must end at Ctrl-C, and what was reached must not be lost."""
     original = fitting.run_fit
 
-    def interrupted(*arguments: Any, **options: Any) -> tuple[Any, sb.Fit]:
-        algorithm, found = original(*arguments, **options)
-        return algorithm, sb.Fit(found._state, stop_reason=sb.StopReason.INTERRUPTED)
+    def interrupted(*arguments: Any, **options: Any) -> sb.Fit:
+        found = original(*arguments, **options)
+        return sb.Fit(found._state, stop_reason=sb.StopReason.INTERRUPTED)
 
     monkeypatch.setattr(fitting, "run_fit", interrupted)
     mixture = quick()

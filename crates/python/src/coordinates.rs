@@ -1,6 +1,6 @@
-//! Coordinates of a fit as arrays of a file.
+//! Coordinates of a model as Python sees them, and as arrays of a file.
 
-use numpy::{PyReadonlyArray1, PyReadonlyArray2, PyUntypedArrayMethods};
+use numpy::{PyArray2, PyReadonlyArray1, PyReadonlyArray2, PyUntypedArrayMethods};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 use stickbreak::data::Coordinates;
@@ -11,6 +11,16 @@ use crate::fields::{field, format_error};
 
 const VECTORS: [&str; 3] = ["coordinates.units", "coordinates.centre", "coordinates.spreads"];
 const SLOPES: &str = "coordinates.slopes";
+
+/// Constant columns, and columns that follow from others.
+pub fn lost_columns(own: &Coordinates) -> (Vec<usize>, Vec<usize>) {
+    (own.constants().to_vec(), own.dependents().iter().map(|dependent| dependent.column).collect())
+}
+
+/// An orthonormal basis of the other directions, (D, r).
+pub fn basis<'py>(py: Python<'py>, own: &Coordinates) -> PyResult<Bound<'py, PyArray2<f64>>> {
+    table(py, own.basis(), own.rank())
+}
 
 /// Adds the arrays of coordinates.
 pub fn write_coordinates(own: &Coordinates, arrays: &Bound<'_, PyDict>) -> PyResult<()> {

@@ -19,6 +19,7 @@ mod specification;
 mod state;
 mod summary;
 mod sweeps;
+mod topics;
 mod watcher;
 
 use pyo3::prelude::*;
@@ -34,10 +35,18 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(fit::fit, module)?)?;
     module.add_function(wrap_pyfunction!(sampling::check_sampler, module)?)?;
     module.add_function(wrap_pyfunction!(sampling::estimated, module)?)?;
+    module.add_function(wrap_pyfunction!(sampling::check_data, module)?)?;
     module.add_function(wrap_pyfunction!(sampling::sample, module)?)?;
     module.add_function(wrap_pyfunction!(sampling::ess, module)?)?;
     module.add_function(wrap_pyfunction!(sampling::rhat, module)?)?;
     module.add_class::<sampling::SampledModel>()?;
+    module.add_function(wrap_pyfunction!(topics::topics, module)?)?;
+    module.add_function(wrap_pyfunction!(topics::document_prior, module)?)?;
+    module.add_function(wrap_pyfunction!(topics::word_counts, module)?)?;
+    module.add_function(wrap_pyfunction!(topics::top_words, module)?)?;
+    module.add_function(wrap_pyfunction!(topics::proportions, module)?)?;
+    module.add_function(wrap_pyfunction!(topics::complete, module)?)?;
+    module.add_function(wrap_pyfunction!(topics::coherence, module)?)?;
     module.add_function(wrap_pyfunction!(hierarchy::hierarchy, module)?)?;
     module.add_class::<hierarchy::HierarchyState>()?;
     module.add_function(wrap_pyfunction!(instructions::instruction_sets, module)?)?;

@@ -47,10 +47,11 @@ fn parameter<'py>(py: Python<'py>, parameter: &Parameter) -> PyResult<Bound<'py,
     let dict = PyDict::new(py);
     dict.set_item("kind", parameter.kind.name())?;
     dict.set_item("required", parameter.default == DefaultValue::Required)?;
-    dict.set_item("estimated", parameter.default == DefaultValue::Evidence)?;
+    let estimated = matches!(parameter.default, DefaultValue::Evidence | DefaultValue::NumberOrEvidence(_));
+    dict.set_item("estimated", estimated)?;
     match parameter.default {
         DefaultValue::Required | DefaultValue::Data | DefaultValue::Evidence => dict.set_item("default", py.None())?,
-        DefaultValue::Number(number) => match parameter.kind {
+        DefaultValue::Number(number) | DefaultValue::NumberOrEvidence(number) => match parameter.kind {
             ParameterKind::Integer { .. } => dict.set_item("default", number as u64)?,
             ParameterKind::Flag => dict.set_item("default", number == 1.0)?,
             _ => dict.set_item("default", number)?,

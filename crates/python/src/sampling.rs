@@ -3,7 +3,7 @@
 use std::sync::Mutex;
 use std::time::{Duration, Instant};
 
-use numpy::{PyArray1, PyReadonlyArray1, PyReadonlyArray2, PyReadonlyArray3, PyReadwriteArray3};
+use numpy::{PyArray1, PyArray2, PyReadonlyArray1, PyReadonlyArray2, PyReadonlyArray3, PyReadwriteArray3};
 use pyo3::prelude::*;
 use pyo3::pybacked::PyBackedBytes;
 use pyo3::types::PyDict;
@@ -11,8 +11,8 @@ use stickbreak::data::Rows;
 use stickbreak::likelihood;
 use stickbreak::mcmc::checkpoint::{identity, read as resume};
 use stickbreak::mcmc::{
-    ChainDraws, ChainPlan, Grounds, Predictive, Sampling, Start, Target, build, effective_sample_size, log_predictive,
-    predict, split_r_hat,
+    ChainDraws, ChainPlan, Grounds, Predictive, Sampling, Start, Target, build, check_values, effective_sample_size,
+    log_predictive, predict, split_r_hat,
 };
 use stickbreak::model::Objective;
 use stickbreak::parallel::Cancel;
@@ -20,6 +20,7 @@ use stickbreak::simd::Scalar;
 use stickbreak::{Error, Result};
 
 use crate::arrays::{AnyRows, vector, with_rows};
+use crate::coordinates::{basis, lost_columns};
 use crate::errors::to_python;
 use crate::fields::format_error;
 use crate::panics::caught;
@@ -42,6 +43,20 @@ pub fn check_sampler(name: &str, parameters: Bound<'_, PyDict>) -> PyResult<()> 
 pub fn estimated(name: &str, parameters: Bound<'_, PyDict>) -> PyResult<Vec<String>> {
     let parameters = read(&parameters)?;
     caught(|| Ok(likelihood::estimated(name, &parameters)))
+}
+
+/// Refuses rows that the likelihood does not take.
+#[pyfunction]
+#[allow(clippy::needless_pass_by_value)]
+pub fn check_data(
+    py: Python<'_>,
+    rows: AnyRows<'_>,
+    likelihood: GivenPair<'_>,
+    process: GivenPair<'_>,
+    threads: Option<usize>,
+) -> PyResult<()> {
+    let own = specification(&likelihood, &process, Objective::Variational.name(), false)?;
+    with_rows!(&rows, |view| run_quietly(py, threads, |cancel| check_values(&own, &view, "data", cancel)))
 }
 
 /// The bulk effective sample size of draws, (chains, draws).
@@ -271,6 +286,18 @@ impl SampledModel {
             Ok(law.traced(&state).into_iter().map(|(name, _)| name).collect())
         };
         caught(|| names().map_err(|error: Error| to_python(&error)))
+    }
+
+    /// Constant columns, and columns that follow from others.
+    #[getter]
+    fn lost_columns(&self) -> (Vec<usize>, Vec<usize>) {
+        lost_columns(&self.grounds.coordinates)
+    }
+
+    /// An orthonormal basis of the other directions, (D, r).
+    #[getter]
+    fn basis<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyArray2<f64>>> {
+        basis(py, &self.grounds.coordinates)
     }
 
     /// A fingerprint of the rows.

@@ -5,9 +5,9 @@ use pyo3::prelude::*;
 use pyo3::pybacked::PyBackedBytes;
 use stickbreak::Error;
 use stickbreak::executor::LocalOptions;
-use stickbreak::fit::{Algorithm, Cut, Resumed, Settings, Standing};
+use stickbreak::fit::{Algorithm, Cut, FirstPass, Resumed, Settings, Standing};
 use stickbreak::init::Init;
-use stickbreak::local_step::Keep;
+use stickbreak::local_step::{DocumentOptions, Keep};
 use stickbreak::moves::Moves;
 use stickbreak::responsibilities::Sparsity;
 
@@ -31,6 +31,7 @@ pub struct GivenSettings<'py> {
     bounds_memory: usize,
     max_passes: usize,
     tol: f64,
+    documents: GivenDocuments,
     pub seeds: Vec<u64>,
     pub threads: Option<usize>,
 }
@@ -43,6 +44,12 @@ enum Width {
 }
 
 impl GivenSettings<'_> {
+    fn first_pass(&self) -> PyResult<FirstPass> {
+        let name = &self.documents.first_pass;
+        let refuse = || to_python(&Error::invalid("first_pass", format!("{name:?}"), "\"plain\" or \"scaled\""));
+        FirstPass::from_name(name).ok_or_else(refuse)
+    }
+
     /// The settings of one run; a fit gives each its seed.
     pub fn read(&self) -> PyResult<Settings> {
         let batches = self.batch_size.map(Cut::Size).or(self.batches.map(Cut::Number)).unwrap_or(Cut::Auto);
@@ -63,11 +70,36 @@ impl GivenSettings<'_> {
             shuffle: self.shuffle,
             algorithm,
             moves: moves(&self.moves)?,
-            local: LocalOptions { sparsity, margin, bounds_memory, keep: Keep::Summary },
+            local: LocalOptions {
+                sparsity,
+                margin,
+                bounds_memory,
+                keep: Keep::Summary,
+                documents: self.documents.read(),
+            },
+            first_pass: self.first_pass()?,
             max_passes: self.max_passes,
             tol: self.tol,
             seed: 0,
         })
+    }
+}
+
+/// How documents are visited, and what the first pass over them stands for.
+#[derive(FromPyObject)]
+#[pyo3(from_item_all)]
+struct GivenDocuments {
+    first_pass: String,
+    max_steps: usize,
+    tolerance: f64,
+    warm: bool,
+    restarts: usize,
+}
+
+impl GivenDocuments {
+    fn read(&self) -> DocumentOptions {
+        let Self { max_steps, tolerance, warm, restarts, .. } = *self;
+        DocumentOptions { max_steps, tolerance, warm, restarts }
     }
 }
 

@@ -14,7 +14,7 @@ use stickbreak::process::Concentration;
 use stickbreak::suffstats::{Summary, Tail};
 
 use crate::arrays::{AnyRows, at_least_one, table, vector, weights, with_rows};
-use crate::coordinates::{read_coordinates, write_coordinates};
+use crate::coordinates::{basis, lost_columns, read_coordinates, write_coordinates};
 use crate::errors::to_python;
 use crate::estimated::{read_estimated, write_estimated};
 use crate::fields::{field, format_error, item, n_rows, optional};
@@ -23,6 +23,7 @@ use crate::panics::caught;
 use crate::run::{run_quietly, run_soon};
 use crate::specification::{GivenPair, specification, write};
 use crate::summary::summary_to_dict;
+use crate::topics::{read_documents, write_documents};
 
 /// A fitted mixture.
 #[pyclass(frozen, module = "stickbreak._core")]
@@ -84,14 +85,13 @@ impl FitState {
     /// Constant columns, and columns that follow from others.
     #[getter]
     fn lost_columns(&self) -> (Vec<usize>, Vec<usize>) {
-        let own = &self.fitted.coordinates;
-        (own.constants().to_vec(), own.dependents().iter().map(|dependent| dependent.column).collect())
+        lost_columns(&self.fitted.coordinates)
     }
 
     /// An orthonormal basis of the other directions, (D, r).
     #[getter]
     fn basis<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyArray2<f64>>> {
-        table(py, self.fitted.coordinates.basis(), self.fitted.coordinates.rank())
+        basis(py, &self.fitted.coordinates)
     }
 
     #[getter]
@@ -414,6 +414,7 @@ impl FitState {
             header.set_item(format!("{role}_parameters"), plain)?;
         }
         write_estimated(py, &fitted.specification, &header, &arrays)?;
+        write_documents(py, fitted, &header, &arrays)?;
         Ok((header, arrays))
     }
 
@@ -464,6 +465,7 @@ impl FitState {
         let tail: Option<[f64; 3]> = optional(header, "tail")?;
         summary.tail =
             tail.map(|[count, entropy, expected_log_likelihood]| Tail { count, entropy, expected_log_likelihood });
+        let documents = read_documents(&mut summary, header, arrays)?;
         let stop: String = field(header, "stop_reason")?;
         let history: Vec<Bound<'_, PyDict>> = field(header, "history")?;
         let fitted = Fitted {
@@ -475,6 +477,7 @@ impl FitState {
             sparsity: field(header, "sparsity")?,
             // Files of the first version have none: they dropped nothing.
             margin: optional(header, "margin")?,
+            documents,
             summary,
             elbo: field(header, "elbo")?,
             history: history.iter().map(record_from_dict).collect::<PyResult<_>>()?,

@@ -1,5 +1,6 @@
 """`stickbreak fit`."""
 
+import warnings
 from dataclasses import fields, replace
 from pathlib import Path
 from typing import Any
@@ -9,6 +10,8 @@ import click
 import stickbreak as sb
 from stickbreak.cli.options import (
     Reading,
+    checkpoint_of,
+    checkpoint_options,
     data_argument,
     json_option,
     read_values,
@@ -205,18 +208,7 @@ _MARGINALISING = ", ".join(
 @threads_option
 @weight_options
 @reading_options
-@click.option(
-    "--checkpoint",
-    metavar="FILE",
-    help="Keep the state of the fit in this file while it runs. Where the file exists already, go on from it.",
-)
-@click.option(
-    "--checkpoint-seconds",
-    "every_seconds",
-    type=float,
-    metavar="SECONDS",
-    help="The time between checkpoints. [default: 60]",
-)
+@checkpoint_options
 @click.option("-q", "--quiet", is_flag=True, help="Show no progress and no summary.")
 @json_option
 def fit(
@@ -267,7 +259,10 @@ def fit(
         check_place("checkpoint", checkpoint, inputs=(data, weights), outputs=(out,))
     reading = Reading(columns=columns, weight_column=weight_column, key=key, delimiter=delimiter, header=header)
     rows, sample_weight = read_weighted(data, weights, reading)
-    with rows_of(data, weights, weight_column=weight_column):
+    with rows_of(data, weights, weight_column=weight_column), warnings.catch_warnings():
+        if as_json or not quiet:
+            # What is printed has them.
+            warnings.simplefilter("ignore", sb.Advice)
         result = sb.fit(
             model,
             rows,
@@ -280,17 +275,22 @@ def fit(
             sample_weight=sample_weight,
             missing=missing,
             progress=False if quiet else None,
-            checkpoint=_checkpoint(checkpoint, every_seconds),
+            checkpoint=checkpoint_of(checkpoint, every_seconds),
         )
     result.save(out)
     if as_json:
         print_json({**described(result), "out": out})
     elif not quiet:
-        print_facts([*facts(result), ("model file", out)])
+        print_facts([*facts(result, _options()), ("model file", out)])
     if result.stop_reason is sb.StopReason.INTERRUPTED:
         click.echo(f"stickbreak: interrupted; the last complete state is in {out}", err=True)
         return ExitCode.INTERRUPTED
     return ExitCode.OK
+
+
+def _options() -> dict[str, click.Option]:
+    """Return the options of the command, in which advice is given."""
+    return fit.options()
 
 
 def _algorithm(schedule: type[Algorithm], model: sb.Mixture, given: dict[str, Any]) -> Any:
@@ -322,11 +322,3 @@ def starting_point(init: str) -> Any:
     labels = values[:, 0]
     whole = labels.astype("int64")
     return whole if (whole == labels).all() else labels
-
-
-def _checkpoint(path: str | None, every_seconds: float | None) -> Any:
-    if path is None:
-        if every_seconds is not None:
-            raise click.BadOptionUsage("--checkpoint-seconds", "--checkpoint-seconds needs --checkpoint")
-        return None
-    return sb.Checkpoint(path) if every_seconds is None else sb.Checkpoint(path, every_seconds=every_seconds)

@@ -16,14 +16,15 @@ from stickbreak.cli.program import Command
 def generate(model: str, n: int, seed: int, out: str | None, as_json: bool) -> None:
     """Draw N new rows from MODEL, out of its posterior predictive distribution.
 
-    They look like the data that the model was fitted to, in the same units. The columns of a CSV file are called x1,
-    x2 and so on.
+    They look like the data that the model was fitted to, in the same units. The columns of a CSV file are called as
+    those of the data were, or x1, x2 and so on where these had no names.
 
     \b
     Example:
         stickbreak generate model.safetensors -n 1000 --seed 7 --out new.csv
     """
     check_table_place("out", out, inputs=(model,))
-    rows = load_fit(model).sample(n, seed=seed)
-    names = [f"x{column}" for column in range(1, rows.shape[1] + 1)]
+    fit = load_fit(model)
+    rows = fit.sample(n, seed=seed)
+    names = fit.column_names or [f"x{column}" for column in range(1, rows.shape[1] + 1)]
     give_table(out, names, rows, key="rows", as_json=as_json)

@@ -2,6 +2,7 @@
 
 import click
 
+from stickbreak.cli.fit import fit as fit_command
 from stickbreak.cli.options import json_option, load_fit, model_argument
 from stickbreak.cli.output import print_facts, print_json
 from stickbreak.cli.program import Command
@@ -24,4 +25,4 @@ def info(model: str, as_json: bool) -> None:
     if as_json:
         print_json(described(fit))
     else:
-        print_facts(facts(fit))
+        print_facts(facts(fit, fit_command.options()))

@@ -7,7 +7,15 @@ import click
 
 import stickbreak as sb
 from stickbreak.cli.fit import starting_point
-from stickbreak.cli.options import Reading, data_argument, json_option, reading_options, threads_option
+from stickbreak.cli.options import (
+    Reading,
+    checkpoint_of,
+    checkpoint_options,
+    data_argument,
+    json_option,
+    reading_options,
+    threads_option,
+)
 from stickbreak.cli.output import check_place, check_table_place, print_facts, print_json, write_table
 from stickbreak.cli.program import Command, ExitCode, rows_of
 from stickbreak.cli.specifications import Kind, check_used, default, made, parameter_options
@@ -99,6 +107,7 @@ _OF_FIT_ALONE = ("base", "resolution", "truncation")
 @click.option("--labels", metavar="FILE", help="Where the labels of the most probable draw go: .csv, .npy or .json.")
 @threads_option
 @reading_options
+@checkpoint_options
 @click.option("-q", "--quiet", is_flag=True, help="Show no progress and no summary.")
 @json_option
 def mcmc(
@@ -121,6 +130,8 @@ def mcmc(
     key: str | None,
     delimiter: str | None,
     header: bool | None,
+    checkpoint: str | None,
+    every_seconds: float | None,
     quiet: bool,
     as_json: bool,
     **given: Any,
@@ -144,7 +155,9 @@ def mcmc(
     inputs = (data,) if init is None else (data, init)
     check_place("out", out, inputs=inputs)
     check_table_place("labels", labels, inputs=(*inputs, out))
-    rows = Reading(columns=columns, key=key, delimiter=delimiter, header=header).read(data).rows
+    if checkpoint is not None:
+        check_place("checkpoint", checkpoint, inputs=inputs, outputs=(out, labels))
+    rows = Reading(columns=columns, key=key, delimiter=delimiter, header=header).read(data)
     with rows_of(data):
         trace = sb.sample(
             model,
@@ -159,6 +172,7 @@ def mcmc(
             threads=threads,
             progress=False if quiet else None,
             max_seconds=max_seconds,
+            checkpoint=checkpoint_of(checkpoint, every_seconds),
         )
     trace.save(out)
     if labels is not None:

@@ -14,6 +14,7 @@ from stickbreak.errors import ConversionWarning, ModelFileError
 from stickbreak.io import datafiles
 from stickbreak.result.fit import Fit
 from stickbreak.result.loading import load
+from stickbreak.run.checkpoints import Checkpoint
 
 Decorator = Callable[[Callable[..., Any]], Callable[..., Any]]
 
@@ -27,6 +28,28 @@ json_option = click.option("--json", "as_json", is_flag=True, help="Print one JS
 threads_option = click.option(
     "--threads", type=int, metavar="N", help="Number of threads. It never changes the result. [default: one a core]"
 )
+
+
+def checkpoint_options(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Add the options of a checkpoint; they become `checkpoint` and `every_seconds`."""
+    seconds = click.option(
+        "--checkpoint-seconds",
+        "every_seconds",
+        type=float,
+        metavar="SECONDS",
+        help="The time between checkpoints. [default: 60]",
+    )
+    said = "Keep the state of the run in this file while it goes on. Where the file exists already, go on from it."
+    return click.option("--checkpoint", metavar="FILE", help=said)(seconds(command))
+
+
+def checkpoint_of(path: str | None, every_seconds: float | None) -> Checkpoint | None:
+    """Return the checkpoint that the options ask for."""
+    if path is None:
+        if every_seconds is not None:
+            raise click.BadOptionUsage("--checkpoint-seconds", "--checkpoint-seconds needs --checkpoint")
+        return None
+    return Checkpoint(path) if every_seconds is None else Checkpoint(path, every_seconds=every_seconds)
 
 
 def load_fit(path: str) -> Fit:
@@ -109,12 +132,12 @@ def weight_options(command: Callable[..., Any]) -> Callable[..., Any]:
     return command
 
 
-def read_weighted(data: str, weights: str | None, reading: Reading) -> tuple[Any, Any]:
-    """Return the rows of a data file and their weights, from its own column or a file of their own."""
+def read_weighted(data: str, weights: str | None, reading: Reading) -> tuple[datafiles.DataFile, Any]:
+    """Return a data file and the weights of its rows, from its own column or a file of their own."""
     if weights is not None and reading.weight_column is not None:
         raise click.BadOptionUsage("--weights", "--weights and --weight-column exclude each other")
     read = reading.read(data)
-    return read.rows, read.weights if weights is None else read_column("weights", weights)
+    return read, read.weights if weights is None else read_column("weights", weights)
 
 
 def read_column(argument: str, path: str) -> Any:

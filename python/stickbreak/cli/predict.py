@@ -41,7 +41,8 @@ def predict(
 ) -> None:
     """Say which component of MODEL each row of DATA most probably belongs to, counted from 0.
 
-    DATA must have the columns of the data that MODEL was fitted to, in the same order; it need not be the same data.
+    DATA must have the columns of the data that MODEL was fitted to, and need not be the same data. Columns with names
+    are matched by them, in whatever order they stand; without names they must stand in the order of the fit.
 
     \b
     Example:
@@ -49,7 +50,7 @@ def predict(
     """
     check_table_place("out", out, inputs=(model, data))
     fit = load_fit(model)
-    rows = Reading(columns=columns, key=key, delimiter=delimiter, header=header).read(data).rows
+    rows = Reading(columns=columns, key=key, delimiter=delimiter, header=header).read(data)
     with rows_of(data):
         if proba:
             names = [f"component_{component}" for component in range(fit.n_components)]

@@ -45,7 +45,7 @@ class Program(click.Group):
         _replace_closed_streams()
         with warnings.catch_warnings():
             warnings.showwarning = _tell_warning
-            # What is printed of a fit says how it ended.
+            # What is printed of a fit says how it ended, and what a fit advises.
             warnings.simplefilter("ignore", ConvergenceWarning)
             try:
                 code = self._run(args, prog_name, **extra)
@@ -105,8 +105,12 @@ class Command(click.Command):
         except (InvalidArgument, InvalidType, NotSupported) as error:
             self._raise_named(error)
 
+    def options(self) -> dict[str, click.Option]:
+        """Return the options by their longest names."""
+        return {_title(each): each for each in self.params if isinstance(each, click.Option)}
+
     def _raise_named(self, error: InvalidArgument | InvalidType | NotSupported) -> NoReturn:
-        options = {_title(each): each for each in self.params if isinstance(each, click.Option)}
+        options = self.options()
         for title, option in options.items():
             if error.argument != option.name:
                 continue

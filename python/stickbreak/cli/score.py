@@ -63,7 +63,7 @@ def score(
         sample_weight = sample_weights(sample_weight, len(table))
         if fit._state.missing == "marginalize":
             # They have no part in the bound either, and a density that says nothing.
-            sample_weight = without_empty_rows(sample_weight, rows_without_values(table), "data", "mean")
+            sample_weight = without_empty_rows(sample_weight, rows_without_values(table.rows), "data", "mean")
         densities = fit.log_predictive(table, threads=threads)
         bound = fit.evaluate(table, sample_weight=sample_weight, threads=threads) if elbo else None
         # Rows off the subspace of the fit have none; their number is told.

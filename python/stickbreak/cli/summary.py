@@ -1,27 +1,34 @@
 """What there is to tell of a fit, for people and for programs."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import asdict
 from typing import Any
 
+import click
+
+from stickbreak.cli.wording import in_options
+from stickbreak.errors import Advice
+from stickbreak.io.names import shown
 from stickbreak.result.fit import Fit
 from stickbreak.result.history import MoveReport, moves_of
 
 
-def facts(fit: Fit) -> list[tuple[str, str]]:
-    """Return what people want to know of a fit first."""
+def facts(fit: Fit, options: Mapping[str, click.Option]) -> list[tuple[str, str]]:
+    """Return what people want to know of a fit first, and the advice in `options` of `fit` by their titles."""
     state, model = fit._state, fit.model
     passes = len(fit.history)
     seconds = f" in {fit.history[-1].seconds:.1f} s" if fit.history else ""
     reason = fit.stop_reason.value.replace("_", " ")
     return [
         ("data", f"{state.n_rows:,} rows, {_plural(state.dimension, 'column')}"),
+        *([("columns", shown(fit.column_names))] if fit.column_names is not None else []),
         ("model", f"{type(model.likelihood).__name__}, {model.process}"),
         *([("missing", "values may be: marginalize")] if state.missing == "marginalize" else []),
         ("components", f"{fit.n_components}, of which {fit.n_occupied} in use"),
         ("ELBO", f"{fit.elbo:.8g} nats, {fit.elbo / state.n_rows:.6g} a row ({fit.bound})"),
         ("passes", f"{passes}{seconds} ({reason})"),
         *([("moves", _accepted(reports))] if (reports := moves_of(fit.history)) else []),
+        *(("advice", _advised(advice, options)) for advice in fit.advice()),
     ]
 
 
@@ -33,6 +40,7 @@ def described(fit: Fit) -> dict[str, Any]:
     return {
         "n_rows": fit._state.n_rows,
         "n_columns": fit._state.dimension,
+        "column_names": fit.column_names,
         "missing": fit._state.missing,
         "likelihood": likelihood,
         "process": process,
@@ -44,10 +52,17 @@ def described(fit: Fit) -> dict[str, Any]:
         "moves": [asdict(report) for report in moves_of(fit.history)],
         "seconds": fit.history[-1].seconds if fit.history else 0.0,
         "stop_reason": fit.stop_reason.value,
+        "advice": [
+            {"kind": advice.kind, "text": advice.text, "suggestions": advice.suggestions} for advice in fit.advice()
+        ],
         "weights": fit.weights,
         "leftover_weight": fit.leftover_weight,
         "counts": fit.counts,
     }
+
+
+def _advised(advice: Advice, options: Mapping[str, click.Option]) -> str:
+    return str(Advice(advice.text, suggestions=tuple(in_options(each, options) for each in advice.suggestions)))
 
 
 def _accepted(reports: Iterable[MoveReport]) -> str:

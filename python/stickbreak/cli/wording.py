@@ -7,7 +7,7 @@ import click
 
 from stickbreak.cli.specifications import Kind
 
-_ARGUMENT = re.compile(r"""\b(\w+)=(\(\)|"[^"]+"|[\w.]+)((?: or "[^"]+")*)""")
+_ARGUMENT = re.compile(r"""\b(\w+)=(\(\)|"[^"]+"|[\w.]+|)((?: or "[^"]+")*)""")
 
 
 def in_options(text: str, options: Mapping[str, click.Option]) -> str:
@@ -22,7 +22,9 @@ def in_options(text: str, options: Mapping[str, click.Option]) -> str:
         name, value, others = found.groups()
         if name not in titles:
             return found[0]
-        return f"{titles[name]} {'none' if value == '()' else value}{others}".replace('"', "")
+        # A fit is a model file here.
+        value = {"()": "none", "fit": "MODEL"}.get(value, value)
+        return f"{titles[name]} {value}{others}".replace('"', "").rstrip()
 
     text = _ARGUMENT.sub(spelled, text)
     for title, option in options.items():

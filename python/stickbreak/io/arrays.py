@@ -165,6 +165,25 @@ def _sparse_rows(value: Any, argument: str, n_columns: int | None, minimum: int)
     )
 
 
+def sparse_counts(rows: Rows, argument: str) -> SparseRows:
+    """Return counts in compressed sparse rows of float64; those of a dense array are checked by the core later."""
+    if isinstance(rows, SparseRows):
+        return SparseRows(rows.starts, rows.columns, np.asarray(rows.values, dtype=np.float64), rows.n_columns)
+    if rows.shape[1] > _MOST_SPARSE_COLUMNS:
+        raise invalid_argument(argument, f"of shape {rows.shape}", f"of at most {_MOST_SPARSE_COLUMNS} columns")
+    columns = [np.flatnonzero(row) for row in rows]
+    ends = [0]
+    for own in columns:
+        ends.append(ends[-1] + own.size)
+    values = [row[own] for row, own in zip(rows, columns, strict=True)]
+    return SparseRows(
+        np.asarray(ends, dtype=np.uint64),
+        np.concatenate([*columns, np.zeros(0, dtype=np.int64)]).astype(np.uint32),
+        np.concatenate([*values, np.zeros(0)]).astype(np.float64),
+        rows.shape[1],
+    )
+
+
 def with_whole_parts(value: Any, argument: str) -> Any:
     """Return a sparse table in compressed rows, after a look at its parts; anything else as it is."""
     return compressed_rows(value, argument) if _is_sparse(value) and value.ndim == 2 else value
@@ -328,11 +347,24 @@ def numeric(value: object, argument: str, allowed: str) -> NDArray[Any]:
 def _describe_values(value: object, array: NDArray[Any]) -> str:
     if array.ndim == 0:
         return describe(value)
-    for name, dtype in zip(getattr(value, "columns", ()), getattr(value, "dtypes", ()), strict=False):
+    for name, dtype in _types_of_columns(value):
         if not _holds_numbers(dtype):
             return f"{describe(value)} whose column {str(name)!r} has the dtype {dtype}"
     holder = "an array" if isinstance(value, np.ndarray) else describe(value)
     return f"{holder} with values of dtype {array.dtype}"
+
+
+def _types_of_columns(value: Any) -> Iterator[tuple[object, Any]]:
+    """Give the columns of a table with their types."""
+    schema: Any = getattr(value, "schema", None)
+    if hasattr(schema, "pandas_metadata"):  # Arrow
+        for name, kind in zip(schema.names, schema.types, strict=True):
+            try:
+                yield name, np.dtype(kind.to_pandas_dtype())
+            except (NotImplementedError, TypeError):
+                yield name, kind
+    else:
+        yield from zip(getattr(value, "columns", ()), getattr(value, "dtypes", ()), strict=False)
 
 
 def _holds_numbers(dtype: Any) -> bool:

@@ -33,7 +33,7 @@ Arrays = dict[str, NDArray[Any]]
 _LONGEST_STEM = 200
 # The arrays of a model file, beside the parameters.
 _STATE_ARRAYS = ("counts", "statistics", "entropies", "origin")
-_PREFIXES = ("likelihood.", "process.", "coordinates.")
+_PREFIXES = ("likelihood.", "process.", "coordinates.", "documents.")
 
 
 @dataclass(frozen=True)
@@ -64,7 +64,7 @@ class Kind:
 MODEL = Kind("model file", "stickbreak-model", 2, 1, ModelFileError)
 TRACE = Kind("trace", "stickbreak-trace", 1, 1, ModelFileError)
 HIERARCHY = Kind("hierarchy", "stickbreak-hierarchy", 1, 1, ModelFileError)
-CHECKPOINT = Kind("checkpoint", "stickbreak-checkpoint", 4, 4, CheckpointError)
+CHECKPOINT = Kind("checkpoint", "stickbreak-checkpoint", 5, 5, CheckpointError)
 
 
 def write(

@@ -15,6 +15,16 @@ class Specified(TypedDict):
     missing: bool
 
 
+class DocumentVisits(TypedDict):
+    """How the documents of a topic model are visited."""
+
+    first_pass: str
+    max_steps: int
+    tolerance: float
+    warm: bool
+    restarts: int
+
+
 class Settings(TypedDict):
     """How a fit is made. None stands for what an algorithm does not have, or leaves to the core."""
 
@@ -26,6 +36,7 @@ class Settings(TypedDict):
     sparsity: int | Literal["auto"] | None
     margin: float | None
     bounds_memory: int
+    documents: DocumentVisits
     max_passes: int
     tol: float
     n_components: int | None

@@ -10,8 +10,11 @@ from numpy.typing import NDArray
 
 from stickbreak import checks
 from stickbreak.errors import SourceError, StickbreakError
-from stickbreak.io import arrays
+from stickbreak.io import arrays, names
 from stickbreak.io.datafiles.parquet import ParquetRows
+
+# Rows of the first block that stay in memory.
+_FIRST_ROWS = 10_000
 
 Source = Callable[[], Iterable[Any]]
 
@@ -25,6 +28,9 @@ class Stream:
         Returns a fresh iterable of blocks at every call.
     likelihood : type
         Says whether whole numbers are what it wants.
+    expected : tuple of str, optional
+        The names that the columns must have; blocks whose columns stand in another order are put into this one.
+        Default: the names in the first block.
 
     Raises
     ------
@@ -34,9 +40,12 @@ class Stream:
         There is no block, or the first one cannot be read.
     """
 
-    def __init__(self, source: Source, likelihood: type[arrays.Domain]) -> None:
+    def __init__(self, source: Source, likelihood: type[arrays.Domain], expected: names.Names | None = None) -> None:
         self._source = source
         self._likelihood = likelihood
+        self.names = expected
+        # Whether the columns of some block stand in another order than `names`.
+        self.is_reordered = False
         # Known once all rows have been read here.
         self._n_rows: int | None = None
         try:
@@ -48,6 +57,7 @@ class Stream:
         if first is None:
             raise SourceError("data: the source has no rows")
         self._dtype, self.n_columns = first.dtype, first.shape[1]
+        self.first = first[:_FIRST_ROWS].copy()
 
     @property
     def for_core(self) -> arrays.BlockSource:
@@ -98,7 +108,9 @@ class Stream:
 
     def _checked(self, block: object, row: int) -> arrays.DenseRows:
         try:
-            rows = arrays.rows(block, "a block", likelihood=self._likelihood, minimum=0)
+            found = names.named(block, "a block", self.names)
+            self.names, self.is_reordered = found.names, self.is_reordered or found.order is not None
+            rows = arrays.rows(found.data, "a block", likelihood=self._likelihood, minimum=0)
         except StickbreakError as error:
             raise SourceError(f"at row {row}: {error}") from error
         if isinstance(rows, arrays.SparseRows):
@@ -116,8 +128,10 @@ def _failed(error: Exception) -> SourceError:
     return SourceError(f"the data source failed: {type(error).__name__}: {error}")
 
 
-def stream(data: object, likelihood: type[arrays.Domain]) -> Stream | None:
+def stream(data: object, likelihood: type[arrays.Domain], expected: names.Names | None = None) -> Stream | None:
     """Return the stream that `data` asks for: a function, or the path of a Parquet file; None for anything else.
+
+    `expected` are the names that its columns must have, if there are any.
 
     Raises
     ------
@@ -125,14 +139,14 @@ def stream(data: object, likelihood: type[arrays.Domain]) -> Stream | None:
         An iterator, which can be read only once, or the path of another file.
     """
     if isinstance(data, str | os.PathLike):
-        return Stream(_file(data), likelihood)
+        return Stream(_file(data), likelihood, expected)
     if hasattr(data, "__next__"):
         allowed = "an array, a table, or a function that returns an iterator of blocks"
         hint = "an iterator can be read only once: give the function that makes it"
         raise checks.invalid_type("data", checks.describe(data), allowed, hint)
     # Arrays and tables are not called, whatever else they can do.
     if callable(data) and not hasattr(data, "__array__"):
-        return Stream(data, likelihood)
+        return Stream(data, likelihood, expected)
     return None
 
 
@@ -146,4 +160,4 @@ def _file(path: "str | os.PathLike[str]") -> Source:
         raise SourceError(f"{file}: {'not a file' if file.exists() else 'there is no such file'}")
     rows = ParquetRows(file)
     rows.say_converted()
-    return rows.blocks
+    return lambda: (names.Table(block, rows.names) for block in rows.blocks())

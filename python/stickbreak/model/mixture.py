@@ -39,7 +39,10 @@ class Mixture:
 
     def __post_init__(self) -> None:
         checks.instance("likelihood", self.likelihood, Likelihood, "a likelihood, such as Gaussian()")
-        checks.instance("process", self.process, Process, "a process, such as DirichletProcess()")
+        process = checks.instance("process", self.process, Process, "a process, such as DirichletProcess()")
+        if process._has_face("documents"):
+            found, allowed = f"a Mixture with {type(process).__name__}", "a TopicModel, or a DirichletProcess"
+            raise checks.not_supported("process", found, "its weights are those of documents", allowed)
 
     @property
     def _takes_moves(self) -> bool:

@@ -109,6 +109,46 @@ class FiniteDirichlet(Process):
 
 
 @dataclass(frozen=True, eq=False, repr=False)
+class LatentDirichlet(Process):
+    r"""Latent Dirichlet allocation: every document has weights of its own for a fixed number of topics [1]_.
+
+    .. math:: \pi_d \sim \mathrm{Dirichlet}(\alpha / K, \dots, \alpha / K)
+
+    It is the process of a `TopicModel`; mixtures refuse it.
+
+    Parameters
+    ----------
+    n_topics : int
+        K, at least 1.
+    concentration : float or None
+        :math:`\alpha`, 1e-9 to 1e9: the total mass, of which each topic has the K-th part. The smaller it is, the fewer
+        topics a document has. None starts from 0.5 and estimates it with everything else, by the bound (mathematics
+        11.6).
+
+    Raises
+    ------
+    InvalidType
+        `n_topics` is not an integer, or `concentration` is neither a number nor None.
+    InvalidArgument
+        `n_topics` is below 1, or `concentration` is out of its range.
+
+    References
+    ----------
+    .. [1] Blei, D. M., Ng, A. Y. and Jordan, M. I. (2003). Latent Dirichlet allocation. Journal of Machine Learning
+           Research 3.
+
+    Examples
+    --------
+    >>> import stickbreak as sb
+    >>> sb.LatentDirichlet(n_topics=100)
+    LatentDirichlet(n_topics=100, concentration=0.5)
+    """
+
+    n_topics: int
+    concentration: float | None = 0.5
+
+
+@dataclass(frozen=True, eq=False, repr=False)
 class PitmanYor(Process):
     r"""Pitman-Yor process: a Dirichlet process whose small components are many more [1]_.
 

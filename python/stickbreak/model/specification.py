@@ -52,6 +52,10 @@ class Specification:
             object.__setattr__(self, field.name, _converted(field.name, getattr(self, field.name), rule))
         self._check()
 
+    def _has_face(self, face: str) -> bool:
+        """Whether it can serve this part of its trait in the core."""
+        return face in self._entry["faces"]
+
     def _supports(self, feature: str) -> bool:
         """Whether it has this feature of the registry, with the parameters that it has."""
         supports = self._entry["supports"]
@@ -126,7 +130,7 @@ def _from_core(value: Any, rule: dict[str, Any]) -> Any:
 def _converted(
     argument: str, value: object, rule: dict[str, Any]
 ) -> str | int | float | Gamma | Beta | NDArray[np.float64] | None:
-    kind, follows_data = rule["kind"], not rule["required"] and rule["default"] is None
+    kind, follows_data = rule["kind"], not rule["required"] and (rule["default"] is None or rule["estimated"])
     if value is None and follows_data:
         return None
     if isinstance(value, Gamma | Beta) and isinstance(value, _PRIORS.get(kind, ())):

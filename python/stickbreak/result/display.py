@@ -6,6 +6,7 @@ from html import escape
 import numpy as np
 from numpy.typing import NDArray
 
+from stickbreak.io.names import shown
 from stickbreak.result.fitted import Fitted
 from stickbreak.result.history import MoveReport, moves_of
 
@@ -19,16 +20,22 @@ def line(fit: Fitted) -> str:
     likelihood, process = (type(part).__name__ for part in (fit.model.likelihood, fit.model.process))
     passes = len(fit.history)
     proposed, accepted = (sum(getattr(record, name) for record in fit.history) for name in ("proposed", "accepted"))
+    columns = "" if fit.column_names is None else f" ({shown(fit.column_names)})"
     moves = f", {accepted} of {proposed} moves accepted" if proposed else ""
     return (
-        f"<Fit of Mixture({likelihood}, {process}): {fit._state.n_rows} rows x {fit._state.dimension}, "
+        f"<Fit of Mixture({likelihood}, {process}): {fit._state.n_rows} rows x {fit._state.dimension}{columns}, "
         f"{fit.n_components} components ({fit.n_occupied} occupied), elbo {fit.elbo:.6f} nats ({fit.bound}), "
         f"{fit.stop_reason.value} after {passes} {'pass' if passes == 1 else 'passes'}{moves}>"
     )
 
 
+def text(fit: Fitted) -> str:
+    """Return the line, and one more for each advice."""
+    return "\n".join([line(fit), *(f"advice: {advice}" for advice in fit.advice())])
+
+
 def html(fit: Fitted) -> str:
-    """Return HTML for a fit: its `line`, weights, counts and parameters of its largest components, and its moves.
+    """Return HTML for a fit: its `line`, its largest components with their parameters, advice, and its moves.
 
     Parameters
     ----------
@@ -61,6 +68,7 @@ def html(fit: Fitted) -> str:
     ]
     if rest := len(counts) - len(largest):
         lines.append(f"<p>and {rest:,} smaller {'component' if rest == 1 else 'components'}</p>")
+    lines += [f"<p>advice: {escape(str(advice))}</p>" for advice in fit.advice()]
     lines += _moves(fit)
     return "\n".join(["<div>", *lines, "</div>"])
 

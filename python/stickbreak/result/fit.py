@@ -16,10 +16,11 @@ class Fit(Imputing):
 
     K is the number of components, D the number of columns, n the number of rows. All logarithms are natural, so
     bounds and log densities are in nats. Methods that read rows take an array, a memory map, a table or nested lists,
-    and sparse arrays where `fit` does; of data that `fit` reads in blocks give them one block after another, as in
+    and sparse arrays where `fit` does. Tables are matched by
+    `column_names`. Of data that `fit` reads in blocks give them one block after another, as in
     ``[fit.predict(block) for block in blocks()]`` (only bounds of `evaluate` do not add up). They raise InvalidType or
-    InvalidArgument where `X` is not made of real numbers, has another number of columns than the fit, or holds NaN or
-    infinity. Their argument `threads` is the number of threads, by default one for every core; it never changes the
+    InvalidArgument where `X` is not made of real numbers, has other columns than the fit, or holds NaN or infinity.
+    Their argument `threads` is the number of threads, by default one for every core; it never changes the
     result.
 
     Examples
@@ -187,14 +188,15 @@ class Fit(Imputing):
         >>> round(float(fit.counts.sum())), round(float(later.counts.sum())), len(later.history) - len(fit.history)
         (100, 150, 1)
         """
-        kind = type(self.model.likelihood)
-        rows = arrays.rows(X_new, "X_new", likelihood=kind, n_columns=self._state.dimension)
+        rows = self._rows(X_new, "X_new", minimum=1)
         weights = arrays.sample_weights(sample_weight, rows.shape[0])
         if self._state.missing == "marginalize":
             weights = arrays.without_empty_rows(weights, arrays.rows_without_values(rows), "X_new")
         max_passes = checks.integer("max_passes", max_passes, minimum=1)
         tol = checks.non_negative("tol", tol)
-        return Fit(self._state.update(rows, weights, max_passes, tol, checks.threads(threads)))
+        state = self._state.update(rows, weights, max_passes, tol, checks.threads(threads))
+        remarks = tuple(advice for advice in self._remarks if advice.kind not in ("passes", "starts"))
+        return Fit(state, column_names=self.column_names, remarks=remarks)
 
     def predict(self, X: ArrayLike, *, threads: int | None = None) -> NDArray[np.int64]:
         """Return the most probable component of each row; the lowest index where several are equal.
@@ -445,7 +447,7 @@ class Fit(Imputing):
         return rows, checked
 
     def __repr__(self) -> str:
-        return display.line(self)
+        return display.text(self)
 
     def _repr_html_(self) -> str:
         return display.html(self)

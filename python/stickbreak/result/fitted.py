@@ -9,27 +9,38 @@ from numpy.typing import NDArray
 
 from stickbreak import checks
 from stickbreak._core import FitState
-from stickbreak.errors import SourceError
-from stickbreak.io import arrays, files
+from stickbreak.errors import Advice, SourceError
+from stickbreak.io import arrays, files, names
 from stickbreak.model.gamma import Gamma
 from stickbreak.model.likelihoods import Likelihood
 from stickbreak.model.mixture import Mixture
 from stickbreak.model.processes import Process
-from stickbreak.result import support
+from stickbreak.result import advising, support
 from stickbreak.result.history import Record, StopReason
 
 
 class Fitted:
     """The numbers of a fit; `Fit` adds what can be asked about rows."""
 
-    def __init__(self, state: FitState, *, stop_reason: StopReason | None = None) -> None:
+    def __init__(
+        self,
+        state: FitState,
+        *,
+        stop_reason: StopReason | None = None,
+        column_names: names.Names | None = None,
+        remarks: tuple[Advice, ...] = (),
+    ) -> None:
         checks.instance("state", state, FitState, "what the core made; use stickbreak.fit or stickbreak.load")
         self._state = state
         self._stop_reason = StopReason(state.stop_reason) if stop_reason is None else stop_reason
+        self._column_names = column_names
+        # Advice that does not follow from the state: on the data, and on the run.
+        self._remarks = remarks
         self._error = None if state.error is None else SourceError(state.error)
-        self._model = Mixture(
-            likelihood=Likelihood._from_core(*state.likelihood), process=Process._from_core(*state.process)
-        )
+        self._model = self._model_of(state)
+
+    def _model_of(self, state: FitState) -> Any:
+        return Mixture(likelihood=Likelihood._from_core(*state.likelihood), process=Process._from_core(*state.process))
 
     @property
     def n_components(self) -> int:
@@ -40,6 +51,15 @@ class Fitted:
     def n_occupied(self) -> int:
         """The number of components whose count is at least 0.5."""
         return int(np.count_nonzero(self.counts >= 0.5))
+
+    @property
+    def column_names(self) -> tuple[str, ...] | None:
+        """The names of the D columns, where the data were a table; None otherwise.
+
+        Methods that read rows match the columns of a table by these names, in whatever order they stand, and refuse a
+        table in which one is missing or new. The columns of arrays are those of the fit in their order.
+        """
+        return self._column_names
 
     @cached_property
     def weights(self) -> NDArray[np.float64]:
@@ -160,6 +180,45 @@ class Fitted:
         """Why the fit ended."""
         return self._stop_reason
 
+    def advice(self) -> tuple[Advice, ...]:
+        """Return what is probably not meant about this fit, and what to try; empty where nothing is.
+
+        It is also shown with the fit, in a notebook and by the command line. Each is one of:
+
+        - "support": columns that the model does not see, or too few rows to span the others.
+        - "passes": the passes ran out before the fit had converged.
+        - "starts": of several starts a later one found a higher bound than the first.
+        - "few_rows": half of the components or more have fewer than D^2 / 2 rows under full covariances.
+        - "one_component": one component has at least 98% of the rows.
+        - "whole_numbers": Gaussian columns of whole numbers, and how the fit took them.
+        - "nearly_constant": columns that have one value in at least 99% of the rows.
+        - "flags": columns of two values under a Gaussian, or one-hot columns under `Bernoulli`.
+        - "duplicates": at least 5% of the rows repeat another one.
+        - "row_numbers": columns that count the rows.
+
+        The last four are found by a look at up to 10,000 rows.
+
+        Returns
+        -------
+        tuple of Advice
+            Its `str` is a sentence; the first two are the very objects that the fit warned of.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> import stickbreak as sb
+        >>> X = np.random.default_rng(0).normal(size=(100, 2))
+        >>> for advice in sb.fit(sb.Mixture(likelihood=sb.Gaussian()), X).advice():
+        ...     print(advice)
+        one component has all rows; try n_init=2, which also starts from many components, or fewer columns
+        """
+        return self._advice
+
+    @cached_property
+    def _advice(self) -> tuple[Advice, ...]:
+        of_support = support.advice(self._state, self._column_names)
+        return (*([] if of_support is None else [of_support]), *self._remarks, *advising.of_state(self))
+
     @property
     def error(self) -> SourceError | None:
         """The error behind the stop reason SOURCE_ERROR; None otherwise."""
@@ -209,20 +268,35 @@ class Fitted:
 
     def _to_parts(self) -> tuple[files.Header, files.Arrays]:
         header, state_arrays = self._state.to_parts()
-        return {"state": header, "stop_reason": self._stop_reason.value}, state_arrays
+        found: files.Header = {"state": header, "stop_reason": self._stop_reason.value}
+        if self._column_names is not None:
+            found["column_names"] = list(self._column_names)
+        if self._remarks:
+            found["advice"] = advising.to_header(self._remarks)
+        return found, state_arrays
 
     @classmethod
     def _from_parts(cls, header: files.Header, state_arrays: files.Arrays) -> Self:
         files.check_kinds(header["state"], state_arrays)
         state = FitState.from_parts(header["state"], state_arrays)
-        return cls(state, stop_reason=StopReason(header["stop_reason"]))
+        column_names = names.of_file(header.get("column_names"), state.dimension)
+        return cls(
+            state,
+            stop_reason=StopReason(header["stop_reason"]),
+            column_names=column_names,
+            remarks=advising.from_header(header.get("advice", [])),
+        )
 
     def __reduce__(self) -> tuple[Any, ...]:
         return type(self)._from_parts, self._to_parts()
 
-    def _rows(self, X: object, minimum: int = 0) -> arrays.Rows:
+    def _rows(self, X: object, argument: str = "X", *, minimum: int = 0) -> arrays.Rows:
+        return self._checked(names.named(X, argument, self._column_names).data, argument, minimum)
+
+    def _checked(self, data: object, argument: str, minimum: int = 0) -> arrays.Rows:
+        """Return rows whose columns stand in the order of the fit."""
         kind = type(self.model.likelihood)
-        return arrays.rows(X, likelihood=kind, n_columns=self._state.dimension, minimum=minimum)
+        return arrays.rows(data, argument, likelihood=kind, n_columns=self._state.dimension, minimum=minimum)
 
 
 def _read_only(array: NDArray[np.float64]) -> NDArray[np.float64]:

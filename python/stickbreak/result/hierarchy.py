@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from stickbreak import _core, checks
-from stickbreak.io import arrays, files
+from stickbreak.io import arrays, files, names
 from stickbreak.model.mixture import Mixture
 from stickbreak.result import parts
 
@@ -34,15 +34,27 @@ class Hierarchy:
     (19, 4)
     """
 
-    def __init__(self, state: _core.HierarchyState, model: Mixture, rows: arrays.Rows) -> None:
+    def __init__(
+        self,
+        state: _core.HierarchyState,
+        model: Mixture,
+        rows: arrays.Rows,
+        column_names: names.Names | None = None,
+    ) -> None:
         self._state = state
         self._model = model
         self._rows = rows
+        self._column_names = column_names
 
     @property
     def model(self) -> Mixture:
         """The model, with all parameters of its likelihood filled in."""
         return self._model
+
+    @property
+    def column_names(self) -> tuple[str, ...] | None:
+        """The names of the D columns, where the data were a table; new rows are matched by them, as in `Fit`."""
+        return self._column_names
 
     @property
     def joins(self) -> NDArray[np.int64]:
@@ -130,10 +142,11 @@ class Hierarchy:
             `X_new` is not as described, has other columns, or varies where the rows of the hierarchy do not.
         """
         kind = type(self.model.likelihood)
-        new = arrays.rows(X_new, "X_new", likelihood=kind, n_columns=self._rows.shape[1])
+        data = names.named(X_new, "X_new", self._column_names).data
+        new = arrays.rows(data, "X_new", likelihood=kind, n_columns=self._rows.shape[1])
         rows = _stacked(self._rows, new)
         state = self._state.insert(rows, new, checks.threads(threads))
-        return Hierarchy(state, self.model, rows)
+        return Hierarchy(state, self.model, rows, self._column_names)
 
     def plot(self, ax: Any = None, **options: Any) -> dict[str, Any]:
         """Draw the dendrogram; needs SciPy and matplotlib.
@@ -180,6 +193,8 @@ class Hierarchy:
 
     def _to_parts(self) -> tuple[files.Header, files.Arrays]:
         header, found = parts.to_parts(self.model, self._rows)
+        if self._column_names is not None:
+            header["column_names"] = list(self._column_names)
         return header, found | {"joins": self.joins, "state": np.array(self._state.state)}
 
     @classmethod
@@ -191,7 +206,7 @@ class Hierarchy:
         own = _core.HierarchyState.from_parts(
             model.likelihood._to_core(), model.process._to_core(), rows, joins, [float(value) for value in state]
         )
-        return cls(own, model, rows)
+        return cls(own, model, rows, names.of_file(header.get("column_names"), rows.shape[1]))
 
     def __reduce__(self) -> tuple[Any, ...]:
         return Hierarchy._from_parts, self._to_parts()

@@ -6,6 +6,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from stickbreak import checks
+from stickbreak.io import names
 from stickbreak.result.fitted import Fitted
 
 
@@ -35,7 +36,7 @@ class Imputing(Fitted):
         Parameters
         ----------
         X : array_like of shape (n, D)
-            The rows, dense; NaN where a value is missing.
+            The rows, dense; NaN where a value is missing. Columns of the result stand in the order of `X`.
         return_variance : bool
             Whether to return the variances too.
         threads : int, optional
@@ -70,8 +71,10 @@ class Imputing(Fitted):
         True
         """
         self._check_missing("impute")
-        both = self._state.impute(self._rows(X), checks.threads(threads))
-        return both if checks.flag("return_variance", return_variance) else both[0]
+        data, _, order = names.named(X, "X", self.column_names)
+        found = self._state.impute(self._checked(data, "X"), checks.threads(threads))
+        values, variances = (names.in_place(each, order) for each in found)
+        return (values, variances) if checks.flag("return_variance", return_variance) else values
 
     def sample_missing(self, X: ArrayLike, *, seed: int = 0, threads: int | None = None) -> NDArray[np.float64]:
         """Return rows with each missing value drawn from its predictive distribution given the values the row has.
@@ -81,7 +84,7 @@ class Imputing(Fitted):
         Parameters
         ----------
         X : array_like of shape (n, D)
-            The rows, dense; NaN where a value is missing.
+            The rows, dense; NaN where a value is missing. Columns of the result stand in the order of `X`.
         seed : int
             Decides the draw; 0 to 2**64 - 1.
         threads : int, optional
@@ -110,7 +113,9 @@ class Imputing(Fitted):
         True
         """
         self._check_missing("sample_missing")
-        return self._state.sample_missing(self._rows(X), checks.seed(seed), checks.threads(threads))
+        data, _, order = names.named(X, "X", self.column_names)
+        drawn = self._state.sample_missing(self._checked(data, "X"), checks.seed(seed), checks.threads(threads))
+        return names.in_place(drawn, order)
 
     def _check_missing(self, what: str) -> None:
         if self._state.missing != "marginalize":

@@ -5,11 +5,15 @@ from typing import Any
 
 from stickbreak.errors import InternalError, ModelFileError, StickbreakError
 from stickbreak.io import files
-from stickbreak.result.fit import Fit
 from stickbreak.result.hierarchy import Hierarchy
+from stickbreak.result.kinds import fit_of_parts
 from stickbreak.result.trace import Trace
 
-_RESULTS: dict[files.Kind, Any] = {files.MODEL: Fit, files.TRACE: Trace, files.HIERARCHY: Hierarchy}
+_READERS: dict[files.Kind, Any] = {
+    files.MODEL: fit_of_parts,
+    files.TRACE: Trace._from_parts,
+    files.HIERARCHY: Hierarchy._from_parts,
+}
 
 
 def load(path: str | os.PathLike[str]) -> Any:
@@ -22,7 +26,7 @@ def load(path: str | os.PathLike[str]) -> Any:
 
     Returns
     -------
-    Fit, Trace or Hierarchy
+    Fit, TopicFit, Trace or Hierarchy
         The result; everything that it computes equals what the saved one computes.
 
     Raises
@@ -44,7 +48,7 @@ def load(path: str | os.PathLike[str]) -> Any:
     kind = files.kind_of(path)
     parts = files.read(path, kind)
     try:
-        return _RESULTS[kind]._from_parts(*parts)
+        return _READERS[kind](*parts)
     except InternalError:
         raise
     except (StickbreakError, KeyError, TypeError, ValueError, OverflowError) as error:

@@ -1,15 +1,12 @@
 """Responsibilities of the core, which come as pairs of a component and a value, as tables."""
 
-from importlib import import_module
-from types import ModuleType
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from stickbreak._core import FitState
-from stickbreak.errors import NotSupported
-from stickbreak.io import arrays
+from stickbreak.io import arrays, optional
 
 # Rows whose dense responsibilities pass through index and value arrays at a time.
 _ROWS_AT_A_TIME = 65_536
@@ -27,18 +24,11 @@ def dense(state: FitState, rows: arrays.Rows, tail: bool, threads: int | None) -
 
 def sparse(state: FitState, rows: arrays.Rows, tail: bool, threads: int | None) -> Any:
     """Return as many responsibilities a row as the fit keeps, as a scipy.sparse.csr_array of the same shape."""
-    scipy_sparse = _scipy_sparse()
+    module = optional.scipy_sparse("predict_proba(sparse=True)")
     indices, values = state.responsibilities(rows, state.sparsity, tail, threads)
     n_rows, n_kept = values.shape
     starts = np.arange(0, n_rows * n_kept + 1, n_kept)
     shape = (n_rows, state.n_components + tail)
-    matrix = scipy_sparse.csr_array((values.ravel(), indices.ravel(), starts), shape=shape)
+    matrix = module.csr_array((values.ravel(), indices.ravel(), starts), shape=shape)
     matrix.sort_indices()
     return matrix
-
-
-def _scipy_sparse() -> ModuleType:
-    try:
-        return import_module("scipy.sparse")
-    except ImportError as error:
-        raise NotSupported("predict_proba(sparse=True) needs the package scipy: pip install scipy") from error

@@ -1,4 +1,4 @@
-"""The support of a fit: the directions in which its rows vary."""
+"""The support of a fit or a trace: the directions in which its rows vary."""
 
 import warnings
 from collections.abc import Sequence
@@ -7,16 +7,17 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from stickbreak._core import FitState
+from stickbreak._core import FitState, SampledModel
 from stickbreak.errors import SupportWarning
 from stickbreak.io import arrays
+from stickbreak.io.names import Names
 
 _MOST_COLUMNS = 10
 
 
 @dataclass(frozen=True, eq=False)
 class Support:
-    """The affine subspace on which a fit has its density.
+    """The affine subspace on which a fit or a trace has its density.
 
     It has all D directions unless a column of the data was constant, or was an affine function of other columns. Such
     columns say nothing of the clusters, and the model does not see them.
@@ -52,8 +53,8 @@ class Support:
     basis: NDArray[np.float64]
 
 
-def of(state: FitState) -> Support:
-    """Return the support of a fit."""
+def of(state: FitState | SampledModel) -> Support:
+    """Return the support of a fit or a trace."""
     (constant, dependent), basis = state.lost_columns, state.basis
     basis.flags.writeable = False
     return Support(basis.shape[1], tuple(constant), tuple(dependent), basis)
@@ -64,23 +65,25 @@ def is_whole(state: FitState) -> bool:
     return not any(state.lost_columns)
 
 
-def warn_of_fit(state: FitState) -> None:
-    """Warn of columns that the model does not see, or of too few rows."""
+def advice(state: FitState, column_names: Names | None) -> SupportWarning | None:
+    """Return what to say of columns that the model does not see, or of too few rows."""
     constant, dependent = state.lost_columns
     parts = []
     if constant:
-        parts.append(f"{_columns(constant)} {_verb(constant, 'is')} constant")
+        parts.append(f"{columns(constant, column_names)} {_verb(constant, 'is')} constant")
     if dependent:
-        parts.append(f"{_columns(dependent)} {_verb(dependent, 'follows')} from the others")
+        parts.append(f"{columns(dependent, column_names)} {_verb(dependent, 'follows')} from the others")
     if parts:
-        text = f"{' and '.join(parts)}; the model does not see such columns, because they say nothing of clusters"
-        warnings.warn(text, SupportWarning, stacklevel=3)
-    elif state.lacks_rows:
+        return SupportWarning(
+            f"{' and '.join(parts)}; the model does not see such columns, because they say nothing of clusters"
+        )
+    if state.lacks_rows:
         text = (
             f"there are too few different rows to span {state.dimension} columns, so in some directions covariances "
-            "are those of the prior; use more rows, or DiagonalGaussian"
+            "are those of the prior"
         )
-        warnings.warn(text, SupportWarning, stacklevel=3)
+        return SupportWarning(text, suggestions=("DiagonalGaussian()", "more rows"))
+    return None
 
 
 def warn_of_rows(
@@ -95,15 +98,16 @@ def warn_of_rows(
     """Warn of rows off the subspace of a fit, and of `what` becomes of them."""
     if is_whole(state):
         return
-    number, columns = state.strays(rows, weights, threads)
+    number, off = state.strays(rows, weights, threads)
     if number > 0:
         lie = "1 row lies" if number == 1 else f"{number} rows lie"
-        text = f"{lie} off the subspace of the fit in {_columns(columns)}; {what}"
+        text = f"{lie} off the subspace of the fit in {columns(off)}; {what}"
         warnings.warn(text, SupportWarning, stacklevel=stacklevel)
 
 
-def _columns(numbers: Sequence[int]) -> str:
-    shown = [str(number) for number in numbers[:_MOST_COLUMNS]]
+def columns(numbers: Sequence[int], names: Names | None = None) -> str:
+    """Return a few words for columns: their names, or their positions from 0."""
+    shown = [str(number) if names is None else repr(names[number]) for number in numbers[:_MOST_COLUMNS]]
     more = len(numbers) - len(shown)
     return f"column{'' if len(numbers) == 1 else 's'} {', '.join(shown)}{f' and {more} more' if more else ''}"
 

@@ -2,15 +2,16 @@
 
 import os
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from stickbreak import _core, checks
-from stickbreak.io import arrays, files
+from stickbreak.io import arrays, files, names
 from stickbreak.model.mixture import Mixture
-from stickbreak.result import parts
+from stickbreak.result import parts, support
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -69,11 +70,19 @@ class Trace:
     True
     """
 
-    def __init__(self, chains: Chains, state: _core.SampledModel, model: Mixture, rows: arrays.Rows) -> None:
+    def __init__(
+        self,
+        chains: Chains,
+        state: _core.SampledModel,
+        model: Mixture,
+        rows: arrays.Rows,
+        column_names: names.Names | None = None,
+    ) -> None:
         self._chains = chains
         self._state = state
         self._model = model
         self._rows = rows
+        self._column_names = column_names
         own: list[NDArray[Any]] = [chains.partitions, chains.log_joint, chains.n_clusters, chains.seconds]
         for array in [*own, *chains.hyperparameters.values()]:
             array.flags.writeable = False
@@ -82,6 +91,11 @@ class Trace:
     def model(self) -> Mixture:
         """The model, with all parameters of its likelihood filled in."""
         return self._model
+
+    @property
+    def column_names(self) -> tuple[str, ...] | None:
+        """The names of the D columns, where the data were a table; new rows are matched by them, as in `Fit`."""
+        return self._column_names
 
     @property
     def partitions(self) -> NDArray[np.int32]:
@@ -95,10 +109,18 @@ class Trace:
     def log_joint(self) -> NDArray[np.float64]:
         """Log p(X, partition | hyper-parameters) of each draw, shape (chains, draws), nats.
 
-        With all constants, in the units of the data, and with auxiliary variables integrated out. In directions that
-        the likelihood does not see (see `Fit.support`) the rows have no density.
+        With all constants, in the units of the data, and with auxiliary variables integrated out. The density is that
+        of the volume of `support`.
         """
         return self._chains.log_joint
+
+    @cached_property
+    def support(self) -> support.Support:
+        """The directions in which the rows vary. Constant and dependent columns add none.
+
+        `log_joint` and `log_predictive` are densities of the volume of this subspace, as in `Fit.support`.
+        """
+        return support.of(self._state)
 
     @property
     def n_clusters(self) -> NDArray[np.int64]:
@@ -202,8 +224,8 @@ class Trace:
         Returns
         -------
         ndarray of float64, shape (m,)
-            Log densities in nats, in the units of the data; minus infinity in directions in which the data did not
-            vary.
+            Log densities in nats, in the units of the data; minus infinity for rows off `support`, and for rows so far
+            away that their squared distance leaves float64 (beyond some 1e154 standard deviations).
 
         Raises
         ------
@@ -286,7 +308,8 @@ class Trace:
         return np.ascontiguousarray(np.stack([self._chains.hyperparameters[name] for name in names], axis=-1)).ravel()
 
     def _new_rows(self, X: object) -> arrays.Rows:
-        return arrays.rows(X, "X", likelihood=type(self.model.likelihood), n_columns=self._rows.shape[1])
+        data = names.named(X, "X", self._column_names).data
+        return arrays.rows(data, "X", likelihood=type(self.model.likelihood), n_columns=self._rows.shape[1])
 
     def _to_parts(self) -> tuple[files.Header, files.Arrays]:
         chains = self._chains
@@ -294,6 +317,8 @@ class Trace:
             "proposals": {name: list(pair) for name, pair in chains.proposals.items()},
             "exact": chains.exact,
         }
+        if self._column_names is not None:
+            header["column_names"] = list(self._column_names)
         found: files.Arrays = {
             "partitions": chains.partitions,
             "log_joint": chains.log_joint,
@@ -320,7 +345,7 @@ class Trace:
             exact=checks.flag("exact", header.get("exact", True)),
         )
         _check(chains, rows.shape[0])
-        return cls(chains, state, model, rows)
+        return cls(chains, state, model, rows, names.of_file(header.get("column_names"), rows.shape[1]))
 
     def __reduce__(self) -> tuple[Any, ...]:
         return Trace._from_parts, self._to_parts()
@@ -328,7 +353,8 @@ class Trace:
     def __repr__(self) -> str:
         chains, draws, n = self.partitions.shape
         kind = "" if self.exact else "search "
-        return f"<Trace of {chains} {kind}chains, {draws} draws each, of partitions of {n} rows>"
+        columns = "" if self._column_names is None else f" with the columns {names.shown(self._column_names)}"
+        return f"<Trace of {chains} {kind}chains, {draws} draws each, of partitions of {n} rows{columns}>"
 
 
 def _check(chains: Chains, n_rows: int) -> None:

@@ -24,6 +24,11 @@ class Algorithm:
     moves: tuple[Move, ...] = ()
     max_passes: int = 100
     tol: float = 1e-6
+    first_pass: Literal["plain", "scaled"] = "plain"
+    warm_start: bool = True
+    restarts: int = 0
+    max_steps: int = 100
+    step_tol: float = 0.05
 
     def __post_init__(self) -> None:
         if self.objective is not None:
@@ -36,6 +41,11 @@ class Algorithm:
         self._check_moves()
         self._set("max_passes", checks.integer("max_passes", self.max_passes, minimum=0))
         self._set("tol", checks.non_negative("tol", self.tol))
+        checks.word("first_pass", self.first_pass, ("plain", "scaled"))
+        self._set("warm_start", checks.flag("warm_start", self.warm_start))
+        self._set("restarts", checks.integer("restarts", self.restarts, minimum=0, maximum=1000))
+        self._set("max_steps", checks.integer("max_steps", self.max_steps, minimum=1, maximum=1_000_000))
+        self._set("step_tol", checks.non_negative("step_tol", self.step_tol))
 
     def _to_core(self, n_components: int | None, seeds: list[int], threads: int | None) -> Settings:
         """Return the settings as the core reads them; None stands for what the algorithm does not have."""
@@ -49,6 +59,13 @@ class Algorithm:
             "sparsity": self.sparsity,
             "margin": self.margin,
             "bounds_memory": self.bounds_memory,
+            "documents": {
+                "first_pass": self.first_pass,
+                "max_steps": self.max_steps,
+                "tolerance": self.step_tol,
+                "warm": self.warm_start,
+                "restarts": self.restarts,
+            },
             "max_passes": self.max_passes,
             "tol": self.tol,
             "n_components": n_components,

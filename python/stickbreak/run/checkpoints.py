@@ -1,9 +1,10 @@
-"""Checkpoints: what a fit that was killed needs to go on, in a file that is replaced only once the new one is complete.
+"""Checkpoints: what a run that was killed needs to go on, in a file that is replaced only once the new one is complete.
 
-The file has the layout of `files`. Its header says in which run of the fit it was written, under which first seed and
-number of starts, and, once the first run has ended, how many components wide starts begin with; the array "run" holds
-the state of that run as the core wrote it. The best run before it, if there is one, stands in the header as "best" and
-in arrays whose names begin with "best.", as in a model file.
+The file has the layout of `files`. Its header says which function wrote it, "fit" or "sample" (older files do not), in
+which run of the fit it was written, under which first seed and number of starts, and, once the first run has ended, how
+many components wide starts begin with; the array "run" holds the state of that run as the core wrote it. The best run
+before it, if there is one, stands in the header as "best" and in arrays whose names begin with "best.", as in a model
+file.
 """
 
 import warnings
@@ -17,8 +18,8 @@ import numpy as np
 from stickbreak import checks
 from stickbreak._core import FitState
 from stickbreak.errors import CheckpointError, StickbreakError
-from stickbreak.io import files
-from stickbreak.result.fit import Fit
+from stickbreak.io import files, names
+from stickbreak.result.kinds import fit_of, fit_of_parts
 
 _PREFIX = "best."
 
@@ -100,12 +101,14 @@ class Resumed:
 
 
 class CheckpointFile:
-    """The file of one `fit`.
+    """The file of one call of `fit` or `sample`.
 
     Parameters
     ----------
     checkpoint : Checkpoint
         What the user asked for.
+    function : str
+        "fit" or "sample".
     seed : int
         The seed of the first run.
     n_init : int
@@ -117,14 +120,18 @@ class CheckpointFile:
         The file cannot be written, or another run writes to it.
     """
 
-    def __init__(self, checkpoint: Checkpoint, seed: int, n_init: int) -> None:
+    def __init__(self, checkpoint: Checkpoint, function: str, seed: int, n_init: int) -> None:
         self.every_seconds = checkpoint.every_seconds
         self._path: Path = checkpoint.path
+        self._function = function
         self._settings = {"seed": seed, "n_init": n_init}
         self._index = 0
         self._best: FitState | None = None
         self._n_wide: int | None = None
         self._failed = False
+        self._content: tuple[files.Header, files.Arrays] | None = None
+        # The names of the columns of the data, which `write` keeps.
+        self.column_names: names.Names | None = None
         # First of all: what is done below would disturb another fit.
         self._lock = files.lock(self._path, files.CHECKPOINT)
         try:
@@ -139,17 +146,39 @@ class CheckpointFile:
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
         self._lock.release()
 
+    def read_names(self) -> names.Names | None:
+        """Return the names of the columns that the file was written for, if there are any.
+
+        Raises
+        ------
+        CheckpointError
+            It is no checkpoint, or is damaged.
+        """
+        if not self._path.exists():
+            return None
+        self._content = files.read(self._path, files.CHECKPOINT)
+        kept = self._content[0].get("column_names")
+        try:
+            return names.of_file(kept, len(kept) if isinstance(kept, list) else 0)
+        except ValueError as error:
+            raise self.refused(f"the checkpoint is damaged: {error}") from error
+
     def read(self, n_rows: int | None) -> Resumed:
         """Return what the file holds; `n_rows` is None for data that are read in blocks.
 
         Raises
         ------
         CheckpointError
-            It is no checkpoint, is damaged, or was written for another seed or number of starts.
+            It is no checkpoint, is damaged, or was written by another function or for another seed or number of
+            starts.
         """
         if not self._path.exists():
             return Resumed()
-        header, arrays = files.read(self._path, files.CHECKPOINT)
+        header, arrays = self._content or files.read(self._path, files.CHECKPOINT)
+        self._content = None
+        writer = header.get("function", self._function)
+        if writer != self._function:
+            raise self.refused(f"it is a checkpoint of `{writer}`, from which `{self._function}` cannot go on")
         try:
             for name, value in self._settings.items():
                 if header[name] != value:
@@ -163,7 +192,7 @@ class CheckpointFile:
             raise self.refused(f"the checkpoint is damaged: {files.said(error)}") from error
 
     def refused(self, why: object) -> CheckpointError:
-        """Return the error for a file that this fit cannot go on from."""
+        """Return the error for a file that this run cannot go on from."""
         return CheckpointError(f"{self._path}: {why}; give another path, or delete the file")
 
     def start_run(self, index: int, best: FitState | None, n_wide: int | None) -> None:
@@ -171,24 +200,26 @@ class CheckpointFile:
         self._index, self._best, self._n_wide = index, best, n_wide
 
     def write(self, run: bytes) -> None:
-        """Replace the file; warn where that fails, because the fit is worth more than its checkpoint."""
-        header: files.Header = {**self._settings, "index": self._index}
+        """Replace the file; warn where that fails, because the run is worth more than its checkpoint."""
+        header: files.Header = {"function": self._function, **self._settings, "index": self._index}
         if self._n_wide is not None:
             header["n_wide"] = self._n_wide
+        if self.column_names is not None:
+            header["column_names"] = list(self.column_names)
         arrays: files.Arrays = {"run": np.frombuffer(run, dtype=np.uint8)}
         if self._best is not None:
-            header["best"], of_best = Fit(self._best)._to_parts()
+            header["best"], of_best = fit_of(self._best)._to_parts()
             arrays |= {_PREFIX + name: array for name, array in of_best.items()}
         try:
             files.write(self._path, header, arrays, files.CHECKPOINT, one_writer=self._lock.is_held)
         except CheckpointError as error:
             if not self._failed:
                 self._failed = True
-                warnings.warn(f"the fit goes on without a checkpoint: {error}", RuntimeWarning, stacklevel=2)
+                warnings.warn(f"`{self._function}` goes on without a checkpoint: {error}", RuntimeWarning, stacklevel=2)
 
 
 def _best_of(header: files.Header, arrays: files.Arrays) -> FitState | None:
     if "best" not in header:
         return None
     own = {name.removeprefix(_PREFIX): array for name, array in arrays.items() if name.startswith(_PREFIX)}
-    return Fit._from_parts(header["best"], own)._state
+    return fit_of_parts(header["best"], own)._state

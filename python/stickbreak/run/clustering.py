@@ -5,15 +5,17 @@ from typing import Literal
 from numpy.typing import ArrayLike
 
 from stickbreak import _core, checks
+from stickbreak.io import arrays
 from stickbreak.model.likelihoods import Likelihood
 from stickbreak.model.mixture import Mixture
 from stickbreak.result.hierarchy import Hierarchy
-from stickbreak.run.sampling import estimated_model, rows_in_memory
+from stickbreak.run.reading import read
+from stickbreak.run.sampling import estimated_model, own_rows
 
 
 def hierarchy(
     model: Mixture,
-    X: ArrayLike,
+    data: ArrayLike,
     method: Literal["bhc", "incremental"] = "bhc",
     *,
     n_trials: int = 1,
@@ -36,8 +38,8 @@ def hierarchy(
     ----------
     model : Mixture
         The model.
-    X : array_like of shape (n, D)
-        The rows.
+    data : array_like of shape (n, D)
+        The rows, as in `sample`.
     method : {"bhc", "incremental"}
         "bhc": greedy, in :math:`O(n^2)` time and memory, for at most 16384 rows. "incremental": in about
         :math:`O(n (K + h))` for K clusters and trees of height h.
@@ -87,8 +89,9 @@ def hierarchy(
     method = checks.word("method", method, ("bhc", "incremental"))  # type: ignore[assignment]
     n_trials = checks.integer("n_trials", n_trials, minimum=1, maximum=1_000_000)
     seed, threads = checks.seed(seed), checks.threads(threads)
-    rows = rows_in_memory(X, model, "X")
-    complete = estimated_model(model, X, rows, seed, threads)
+    given = read(data, model, init=None, file=None, minimum=1)
+    rows = own_rows(given, "data")
+    complete = estimated_model(model, data if isinstance(rows, arrays.SparseRows) else rows, rows, seed, threads)
     state = _core.hierarchy(
         rows,
         likelihood=complete.likelihood._to_core(),
@@ -99,4 +102,4 @@ def hierarchy(
         threads=threads,
     )
     filled = Mixture(likelihood=Likelihood._from_core(*state.likelihood), process=model.process)
-    return Hierarchy(state, filled, rows)
+    return Hierarchy(state, filled, rows, given.names)

@@ -1,14 +1,14 @@
-"""Warns of fits whose passes ran out."""
+"""What there is to say of a fit that ends too early: passes that ran out, and starts that beat the first one."""
 
 import warnings
 
-from stickbreak.errors import ConvergenceWarning
+from stickbreak.errors import Advice, ConvergenceWarning, SupportWarning
 from stickbreak.result.fit import Fit
 from stickbreak.result.history import StopReason
 from stickbreak.run.algorithms import Algorithm, Stochastic
 
 
-def ran_out(fit: Fit, algorithm: Algorithm) -> str | None:
+def ran_out(fit: Fit, algorithm: Algorithm) -> ConvergenceWarning | None:
     """Return what to say of a fit that used up its passes; None if that is how it should end.
 
     `Stochastic` makes a fixed number of passes.
@@ -25,11 +25,24 @@ def ran_out(fit: Fit, algorithm: Algorithm) -> str | None:
     else:
         why = ", the last one with moves left to try" if algorithm.moves else ""
     passes = "1 pass" if len(fit.history) == 1 else f"{len(fit.history)} passes"
-    return f"the fit has not converged after {passes}{why}; allow more with max_passes=, or go on with init=fit"
+    tries = ("more of them (max_passes=)", "init=fit to go on from here")
+    return ConvergenceWarning(f"the fit has not converged after {passes}{why}", suggestions=tries)
 
 
-def warn_of_passes(fit: Fit, algorithm: Algorithm) -> None:
-    """Warn of a fit that used up its passes, at the caller of the caller; without a tolerance it was meant to."""
-    text = ran_out(fit, algorithm) if algorithm.tol > 0.0 else None
-    if text is not None:
-        warnings.warn(text, ConvergenceWarning, stacklevel=3)
+def beaten(fit: Fit, first: float | None, algorithm: Algorithm) -> Advice | None:
+    """Return what to say where a later start found a higher objective than the first one, which is None if unknown."""
+    if first is None:
+        return None
+    gain = fit.objective - first
+    # A nat is about what a single row tells.
+    if not gain > max(1.0, algorithm.tol * float(fit.counts.sum())):
+        return None
+    text = f"another start found a bound {gain:.3g} nats above that of the first"
+    return Advice(text, kind="starts", suggestions=("more starts (n_init=), which may find a higher one still",))
+
+
+def warn_of(fit: Fit, *, stacklevel: int = 3) -> None:
+    """Warn of what the model does not see and of passes that ran out, at the caller of the caller."""
+    for advice in fit.advice():
+        if isinstance(advice, SupportWarning | ConvergenceWarning):
+            warnings.warn(advice, stacklevel=stacklevel)

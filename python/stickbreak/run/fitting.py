@@ -10,27 +10,31 @@ from numpy.typing import ArrayLike
 
 from stickbreak import _core, checks
 from stickbreak.errors import CheckpointError
-from stickbreak.io import arrays, streams
+from stickbreak.io import arrays
 from stickbreak.model.mixture import Mixture
+from stickbreak.model.topic_model import TopicModel
+from stickbreak.result import advising
 from stickbreak.result.fit import Fit
 from stickbreak.result.history import Record
-from stickbreak.result.support import warn_of_fit
+from stickbreak.result.kinds import fit_of
+from stickbreak.result.topic_fit import TopicFit
 from stickbreak.run.algorithms import Algorithm, Full, Memoized, Stochastic
 from stickbreak.run.checkpoints import Checkpoint, CheckpointFile
-from stickbreak.run.converging import warn_of_passes
+from stickbreak.run.converging import beaten, ran_out, warn_of
 from stickbreak.run.initialisation import start
 from stickbreak.run.moves import usual_moves
 from stickbreak.run.observing import Observer
 from stickbreak.run.progress import progress_bar
+from stickbreak.run.reading import read
 
 
 def fit(
-    model: Mixture,
+    model: Mixture | TopicModel,
     data: ArrayLike | Callable[[], Iterable[ArrayLike]] | str | os.PathLike[str],
     algorithm: Full | Memoized | Stochastic | None = None,
     *,
     n_components: int | None = None,
-    init: str | ArrayLike | Fit = "kmeans++",
+    init: str | ArrayLike | Fit | TopicFit = "kmeans++",
     n_init: int = 1,
     seed: int = 0,
     threads: int | None = None,
@@ -39,7 +43,7 @@ def fit(
     progress: bool | None = None,
     callbacks: Iterable[Callable[[Record], object]] = (),
     checkpoint: Checkpoint | None = None,
-) -> Fit:
+) -> Any:
     r"""Fit a mixture to data by variational inference.
 
     Finds a distribution q over weights, components and assignments that makes the evidence lower bound (ELBO)
@@ -82,7 +86,9 @@ def fit(
         float64. Data larger than memory are a memory map, a function without arguments that returns an iterator of
         blocks of rows, or the path of a Parquet file, which needs PyArrow. Of the last two one batch and one block are
         in memory at a time. They are read again in every pass, must bring the same rows each time, and need
-        ``shuffle=False``.
+        ``shuffle=False``. The names of the columns of a table, or of a Parquet file, are kept in
+        `Fit.column_names`; where `init` is a fit of named columns, or a checkpoint has them, another order of the
+        columns is put right, and missing or new names are refused.
     algorithm : Full, Memoized or Stochastic, optional
         How to maximise. Default: ``Memoized(moves=(Birth(), Merge(), Delete()))``, which finds the number of
         components, or ``Memoized()`` where the model takes no moves: `FiniteDirichlet`, ``truncation="stick"``,
@@ -180,7 +186,7 @@ def fit(
     >>> len(set(labels[:100])), len(set(labels[100:])), bool(labels[0] != labels[100])
     (1, 1, True)
     """
-    chosen, found = run_fit(
+    found = run_fit(
         model,
         data,
         algorithm,
@@ -195,18 +201,17 @@ def fit(
         callbacks=callbacks,
         checkpoint=checkpoint,
     )
-    warn_of_fit(found._state)
-    warn_of_passes(found, chosen)
+    warn_of(found)
     return found
 
 
 def run_fit(
-    model: Mixture,
+    model: Mixture | TopicModel,
     data: ArrayLike | Callable[[], Iterable[ArrayLike]] | str | os.PathLike[str],
     algorithm: Full | Memoized | Stochastic | None,
     *,
     n_components: int | None,
-    init: str | ArrayLike | Fit,
+    init: str | ArrayLike | Fit | TopicFit,
     n_init: int,
     seed: int,
     threads: int | None,
@@ -215,42 +220,39 @@ def run_fit(
     progress: bool | None,
     callbacks: Iterable[Callable[[Record], object]] = (),
     checkpoint: Checkpoint | None = None,
-) -> tuple[Algorithm, Fit]:
-    """Do what `fit` does without its warnings at the end; return the algorithm as well."""
-    checks.instance("model", model, Mixture, "a Mixture")
+) -> Any:
+    """Do what `fit` does without its warnings at the end."""
+    of_topics = isinstance(model, TopicModel)
+    if not of_topics:
+        checks.instance("model", model, Mixture, "a Mixture or a TopicModel")
     marginalizes = checks.word("missing", missing, ("error", "marginalize")) == "marginalize"
     callbacks = checked_callbacks(callbacks)
     if progress is not None:
         progress = checks.flag("progress", progress)
     seeds = _seeds(seed, checks.integer("n_init", n_init, minimum=1, maximum=10_000))
     threads = checks.threads(threads)
-    file = checkpoint_file(checkpoint, seeds)
+    file = checkpoint_file(checkpoint, "fit", seeds)
     with file or nullcontext():
-        stream = streams.stream(data, type(model.likelihood))
-        chosen = _algorithm(algorithm, model, in_blocks=stream is not None)
-        rows: arrays.Rows | arrays.BlockSource
-        if stream is None:
-            rows = table = arrays.rows(data, "data", likelihood=type(model.likelihood), minimum=2)
-            n_rows, n_columns = rows.shape
-        else:
-            rows, n_rows, n_columns = stream.for_core, None, stream.n_columns
-        beginning = start(init, model, n_rows, n_columns, missing)
+        given = read(data, model, init=init, file=file, minimum=1 if of_topics else 2)
+        n_rows = given.n_rows
+        chosen = _algorithm(algorithm, model, in_blocks=n_rows is None)
+        beginning = start(init, model, n_rows, given.n_columns, missing)
         if n_components is not None:
-            n_components = checks.integer("n_components", n_components, minimum=1, maximum=n_rows, or_else=["None"])
+            most = None if of_topics else n_rows
+            n_components = checks.integer("n_components", n_components, minimum=1, maximum=most, or_else=["None"])
         weights = arrays.sample_weights(sample_weight, n_rows)
         if marginalizes:
-            empty = arrays.rows_without_values(table) if stream is None else stream.rows_without_values()
-            weights = arrays.without_empty_rows(weights, empty, "data")
+            weights = arrays.without_empty_rows(weights, given.rows_without_values(), "data")
         resumed = None if file is None else file.read(n_rows)
-        observer = Observer(callbacks, progress_bar(progress, chosen.max_passes, n_init), file, resumed)
+        observer = Observer(callbacks, progress_bar(progress, chosen.max_passes, n_init), file, resumed, n_init)
         try:
             state = _core.fit(
-                rows,
+                given.for_core,
                 weights,
                 specification={
                     "likelihood": model.likelihood._to_core(),
                     "process": model.process._to_core(),
-                    "objective": chosen.objective or "variational",
+                    "objective": chosen.objective or ("map" if of_topics else "variational"),
                     "missing": marginalizes,
                 },
                 settings=chosen._to_core(n_components, seeds, threads),
@@ -261,7 +263,13 @@ def run_fit(
             raise error if file is None or error is observer.exception else file.refused(error) from None
         finally:
             observer.close()
-        return chosen, Fit(state)
+        remarks = tuple(advising.of_rows(given.look(), model.likelihood, given.names))
+        found = fit_of(state, column_names=given.names, remarks=remarks)
+        # Without a tolerance the passes are meant to run out.
+        of_passes = ran_out(found, chosen) if chosen.tol > 0.0 else None
+        of_run = of_passes, beaten(found, observer.first_objective, chosen)
+        own = tuple(advice for advice in of_run if advice is not None)
+        return fit_of(state, column_names=given.names, remarks=(*own, *remarks)) if own else found
 
 
 def _algorithm(algorithm: object, model: Mixture, *, in_blocks: bool) -> Algorithm:
@@ -274,12 +282,12 @@ def _algorithm(algorithm: object, model: Mixture, *, in_blocks: bool) -> Algorit
     return chosen
 
 
-def checkpoint_file(checkpoint: object, seeds: list[int]) -> CheckpointFile | None:
-    """Return the file of the argument `checkpoint`, if there is one."""
+def checkpoint_file(checkpoint: object, function: str, seeds: list[int]) -> CheckpointFile | None:
+    """Return the file of the argument `checkpoint` of a function, if there is one."""
     if checkpoint is None:
         return None
     checked = checks.instance("checkpoint", checkpoint, Checkpoint, "a Checkpoint(path), or None")
-    return CheckpointFile(checked, seeds[0], len(seeds))
+    return CheckpointFile(checked, function, seeds[0], len(seeds))
 
 
 def checked_callbacks(callbacks: object) -> list[Any]:

@@ -9,7 +9,9 @@ from stickbreak import checks
 from stickbreak._core import FitState
 from stickbreak.io import arrays
 from stickbreak.model.mixture import Mixture
+from stickbreak.model.topic_model import TopicModel
 from stickbreak.result.fit import Fit
+from stickbreak.result.topic_fit import TopicFit
 
 _WORDS = ("kmeans++", "random", "sequential")
 _OTHERS = ("labels of shape (n,)", "responsibilities of shape (n, K)", "a Fit")
@@ -17,7 +19,9 @@ _OTHERS = ("labels of shape (n,)", "responsibilities of shape (n, K)", "a Fit")
 Start: TypeAlias = str | NDArray[np.int64] | NDArray[np.float64] | FitState
 
 
-def start(init: object, model: Mixture, n_rows: int | None, n_columns: int, missing: str = "error") -> Start:
+def start(
+    init: object, model: Mixture | TopicModel, n_rows: int | None, n_columns: int, missing: str = "error"
+) -> Start:
     """Return the checked `init`; `n_rows` is None for data that are read in blocks."""
     if isinstance(init, str):
         if init == "sequential" and n_rows is None:
@@ -25,7 +29,10 @@ def start(init: object, model: Mixture, n_rows: int | None, n_columns: int, miss
             found = 'init="sequential" for data that are read in blocks'
             raise checks.not_supported("init", found, reason, '"kmeans++" or "random"')
         return checks.word("init", init, _WORDS, or_else=_OTHERS)
-    if isinstance(init, Fit):
+    if isinstance(init, Fit | TopicFit):
+        if isinstance(init, TopicFit) is not isinstance(model, TopicModel):
+            found, wanted = type(init.model).__name__, type(model).__name__
+            raise checks.invalid_argument("init", f"a fit of a {found}", f"a fit of a {wanted}")
         return _start_from_fit(init, model, n_columns, missing)
     array = arrays.numeric(init, "init", " or ".join([*map(repr, _WORDS), *_OTHERS]))
     if array.ndim == 0:
@@ -38,7 +45,7 @@ def start(init: object, model: Mixture, n_rows: int | None, n_columns: int, miss
     raise checks.invalid_argument("init", f"an array of shape {array.shape}", " or ".join(_OTHERS))
 
 
-def _start_from_fit(fit: Fit, model: Mixture, n_columns: int, missing: str) -> FitState:
+def _start_from_fit(fit: Fit | TopicFit, model: Mixture | TopicModel, n_columns: int, missing: str) -> FitState:
     dimension = fit._state.dimension
     if dimension != n_columns:
         raise checks.invalid_argument(

@@ -23,6 +23,8 @@ class Observer:
         Where checkpoints go.
     checkpoint : Resumed, optional
         What the file holds.
+    n_init : int
+        The number of starts.
     """
 
     def __init__(
@@ -31,16 +33,20 @@ class Observer:
         bar: ProgressBar | None,
         file: CheckpointFile | None,
         checkpoint: Resumed | None,
+        n_init: int,
     ) -> None:
         self._callbacks = callbacks
         self._bar = bar
         self._file = file
         # What the core reads: whether it wants events, whether it must see one run at a time, and of checkpoints.
-        self.listens = bool(callbacks) or bar is not None or file is not None
+        self.listens = bool(callbacks) or bar is not None or file is not None or n_init > 1
         self.in_turn = bool(callbacks) or file is not None
         self.checkpoint_every = None if file is None else file.every_seconds
         self.checkpoint = checkpoint
         self.exception: BaseException | None = None
+        # The objective of the first of several starts after its last pass.
+        self.first_objective: float | None = None
+        self._is_first_round = False
 
     def observe(self, event: dict[str, Any]) -> bool:
         """Take one event of the core; True asks it to stop, as an exception does."""
@@ -66,11 +72,14 @@ class Observer:
         if event["kind"] == "round":
             if self._file is not None:
                 self._file.start_run(event["index"], event["best"], event["n_wide"])
+            self._is_first_round = event["first"] == 0 and event["n_runs"] > 0
             if self._bar is not None:
                 self._bar.start_round(event["first"], event["n_runs"])
             return False
         if self._bar is not None:
             self._bar.observe(event)
+        if event["kind"] == "pass" and self._is_first_round and event["run"] == 0:
+            self.first_objective = event["objective"]
         if event["kind"] != "pass" or not self._callbacks:
             return False
         record = Record._from_core(event)

@@ -20,11 +20,12 @@ from stickbreak.model.mixture import Mixture
 from stickbreak.model.processes import DirichletProcess
 from stickbreak.result.fit import Fit
 from stickbreak.result.history import StopReason
-from stickbreak.result.support import warn_of_fit
 from stickbreak.result.trace import Chains, Draw, Trace
 from stickbreak.run.checkpoints import Checkpoint, CheckpointFile
+from stickbreak.run.converging import warn_of
 from stickbreak.run.fitting import checked_callbacks, checkpoint_file, run_fit
 from stickbreak.run.progress import SweepBar, sweep_bar
+from stickbreak.run.reading import Given, read
 from stickbreak.run.samplers import CollapsedGibbs, Sampler, TreeGuided
 
 _STARTS = ("single", "singletons", "ibhc", "one-on-top")
@@ -122,7 +123,7 @@ def sample(
         in blocks.
     CheckpointError
         The file of `checkpoint` cannot be written, is written to by another run, is damaged, or was written for other
-        data or settings; it is left as it is.
+        data or settings, or by `fit`; it is left as it is.
     NumericalError
         A computation left the range of floating-point numbers.
 
@@ -164,12 +165,14 @@ def sample(
     if progress is not None:
         progress = checks.flag("progress", progress)
     functions = checked_callbacks(callbacks)
-    with checkpoint_file(checkpoint, [plan["seed"]]) or nullcontext() as file:
-        rows = rows_in_memory(data, model)
+    with checkpoint_file(checkpoint, "sample", [plan["seed"]]) or nullcontext() as file:
+        given = read(data, model, init=init, file=file, minimum=1)
+        rows = own_rows(given, "data")
         labels = _start(_default_start(chosen) if init is None else init, rows, data)
         if file is not None:
             plan["checkpoint_every"], plan["checkpoint"] = file.every_seconds, file.read(rows.shape[0]).run
-        complete = estimated_model(model, data, rows, seed, threads)
+        # Their columns stand in order already.
+        complete = estimated_model(model, data if isinstance(rows, arrays.SparseRows) else rows, rows, seed, threads)
         room = _room(plan["chains"], plan["draws"], rows.shape[0])
         bar = sweep_bar(progress, plan["chains"], plan["warmup"] + plan["draws"] * plan["thin"])
         observer = _Observer(functions, bar, file)
@@ -191,7 +194,8 @@ def sample(
                 bar.close()
     filled = Mixture(likelihood=Likelihood._from_core(*state.likelihood), process=model.process)
     exact = not isinstance(chosen, TreeGuided) or chosen.exact
-    return Trace(replace(_chains(found, room, plan["chains"]), exact=exact), state, filled, rows)
+    found_chains = replace(_chains(found, room, plan["chains"]), exact=exact)
+    return Trace(found_chains, state, filled, rows, given.names)
 
 
 class _Observer:
@@ -226,13 +230,12 @@ class _Observer:
         return any(answers)
 
 
-def rows_in_memory(data: object, model: Mixture, argument: str = "data") -> arrays.Rows:
-    """Return the rows of an array, copied; data read in blocks are refused."""
-    kind = type(model.likelihood)
-    if streams.stream(data, kind) is not None:
+def own_rows(given: Given, argument: str) -> arrays.Rows:
+    """Return the rows, copied; data read in blocks are refused."""
+    rows = given.source
+    if isinstance(rows, streams.Stream):
         reason = "a sampler visits rows in any order, as often as it has sweeps"
         raise checks.not_supported(argument, "data that are read in blocks", reason, "an array or a memory map")
-    rows = arrays.rows(data, argument, likelihood=kind)
     if isinstance(rows, arrays.SparseRows):
         return rows
     # A trace predicts with these rows later.
@@ -264,6 +267,8 @@ def estimated_model(model: Mixture, data: Any, rows: arrays.Rows, seed: int, thr
         return Mixture(likelihood=_without_cells(likelihood), process=model.process)
     if not _differ(rows):
         allowed = "at least two distinct rows, from which parameters that are None are estimated"
+        # What is wrong with one row is wrong with all of them.
+        _core.check_data(rows, likelihood._to_core(), model.process._to_core(), threads)
         raise checks.invalid_argument("data", "rows that are all equal", allowed, "or give the parameters")
     process = model.process
     if "weights" not in process._entry["faces"]:
@@ -271,9 +276,9 @@ def estimated_model(model: Mixture, data: Any, rows: arrays.Rows, seed: int, thr
     elif isinstance(process, DirichletProcess):
         # Base measures are not estimated under other truncations.
         process = replace(process, truncation="nested")
-    _, fit = run_fit(
+    fit = run_fit(
         Mixture(likelihood=likelihood, process=process),
-        data if isinstance(rows, arrays.SparseRows) else rows,
+        data,
         None,
         n_components=None,
         init="kmeans++",
@@ -286,7 +291,7 @@ def estimated_model(model: Mixture, data: Any, rows: arrays.Rows, seed: int, thr
     )
     if fit.stop_reason is StopReason.INTERRUPTED:
         raise KeyboardInterrupt
-    warn_of_fit(fit._state)
+    warn_of(fit, stacklevel=3)
     return Mixture(likelihood=_without_cells(fit.model.likelihood), process=model.process)
 
 

@@ -12,14 +12,15 @@ from sklearn.utils import Tags, check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from stickbreak import checks
+from stickbreak import errors as sb_errors
 from stickbreak.io import arrays
 from stickbreak.io.arrays import DenseRows
+from stickbreak.io.names import Table
 from stickbreak.model.likelihoods import Gaussian, Likelihood
 from stickbreak.model.mixture import Mixture
 from stickbreak.model.processes import DirichletProcess, Process
 from stickbreak.result.fit import Fit
 from stickbreak.result.history import StopReason
-from stickbreak.result.support import warn_of_fit
 from stickbreak.run import fitting
 from stickbreak.run.algorithms import Full, Memoized, Stochastic
 from stickbreak.run.converging import ran_out
@@ -148,9 +149,9 @@ class BayesianMixture(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Density
             A parameter of the estimator, `X` or `sample_weight` is not as described.
         """
         rows = self._validated(X, first=True)
-        algorithm, found = fitting.run_fit(
+        found = fitting.run_fit(
             self._model(),
-            rows,
+            self._named(rows),
             self._algorithm(),
             n_components=self.n_components,
             init=self.init,
@@ -161,10 +162,7 @@ class BayesianMixture(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Density
             missing=self.missing,
             progress=checks.flag("verbose", self.verbose),
         )
-        warn_of_fit(found._state)
-        text = ran_out(found, algorithm)
-        if text is not None:
-            warnings.warn(text, ConvergenceWarning, stacklevel=2)
+        self._warn(found)
         return self._keep(found)
 
     def partial_fit(self, X: ArrayLike, y: object = None, sample_weight: ArrayLike | None = None) -> Self:
@@ -398,10 +396,26 @@ class BayesianMixture(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Density
         )
         return rows
 
+    def _named(self, rows: DenseRows) -> Any:
+        """Return rows with the names of the columns, which scikit-learn's check has taken off, if there are any."""
+        labels = getattr(self, "feature_names_in_", None)
+        return rows if labels is None else Table(rows, tuple(map(str, labels)))
+
     def _fitted(self) -> Fit:
         check_is_fitted(self)
         fitted: Fit = self.fit_
         return fitted
+
+    def _warn(self, found: Fit) -> None:
+        """Warn of what the model does not see and, in scikit-learn's class, of passes that ran out."""
+        said = {type(advice): advice for advice in found.advice()}
+        if sb_errors.SupportWarning in said:
+            warnings.warn(said[sb_errors.SupportWarning], stacklevel=3)
+        algorithm = self._algorithm()
+        # Without a tolerance too: scikit-learn's own estimators do.
+        of_passes = said.get(sb_errors.ConvergenceWarning) or (algorithm and ran_out(found, algorithm))
+        if of_passes:
+            warnings.warn(str(of_passes), ConvergenceWarning, stacklevel=3)
 
     def _keep(self, fitted: Fit) -> Self:
         self.fit_ = fitted

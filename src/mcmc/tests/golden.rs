@@ -3,7 +3,7 @@
 use crate::data::DenseRows;
 use crate::mcmc::ChainState;
 use crate::mcmc::Target;
-use crate::mcmc::tests::cases::{dirichlet, generalized_gamma, named, posterior, target};
+use crate::mcmc::tests::cases::{dirichlet, generalized_gamma, named, pitman_yor, posterior, target};
 use crate::mcmc::tests::paths::partitions;
 use crate::model::Named;
 use crate::parameters::{Value, table, vector};
@@ -40,6 +40,30 @@ pub fn summary(target: &Target) -> (f64, Vec<f64>, impl Fn(usize, usize) -> f64)
         all.iter().zip(&exact).filter(|(labels, _)| labels[i] == labels[j]).map(|(_, probability)| probability).sum()
     };
     (total, law, together)
+}
+
+#[test]
+fn laws_of_partitions() {
+    for (process, expected) in [
+        (generalized_gamma(0.7, 0.5), -5.264_962_316_268),
+        (dirichlet(0.7), -4.043_303_115_817),
+        (pitman_yor(0.35, 0.8), -4.742_051_668_627),
+    ] {
+        near(log_prior(&example(process), &[0, 0, 1, 1, 0]), expected);
+    }
+    let target = example(generalized_gamma(0.7, 0.5));
+    let mut law = [0.0; 5];
+    for labels in partitions(5) {
+        law[labels.iter().max().map_or(0, |&most| most as usize)] += log_prior(&target, &labels).exp();
+    }
+    let expected = [0.051_331_620_978, 0.180_935_574_190, 0.306_684_347_259, 0.305_304_190_099, 0.155_744_267_474];
+    law.iter().zip(expected).for_each(|(found, expected)| near(*found, expected));
+}
+
+/// ln p(partition) with auxiliary values integrated out.
+fn log_prior(target: &Target, labels: &[u32]) -> f64 {
+    let state = ChainState::new(target, labels).expect("allowed");
+    target.process.log_probability(&state.clusters.sizes(), &state.process.integrated())
 }
 
 #[test]

@@ -10,7 +10,7 @@ use stickbreak::executor::{Executor, InProcess, LocalOptions, Visit};
 use stickbreak::fit::{Engine, Identity, Observer, Position, Record, Run, Settings};
 use stickbreak::global_step::Globals;
 use stickbreak::init::{Beginning, Init};
-use stickbreak::local_step::Keep;
+use stickbreak::local_step::{DocumentOptions, Keep};
 use stickbreak::moves::{Plan, Round};
 use stickbreak::parallel::Cancel;
 use stickbreak::responsibilities::Sparsity;
@@ -130,7 +130,7 @@ proptest! {
         forgets in prop::collection::vec(any::<u8>(), PASSES * 4),
     ) {
         let sparsity = width.map_or(Sparsity::Dense, Sparsity::Limited);
-        let options = LocalOptions { sparsity, margin, bounds_memory, keep: Keep::Summary };
+        let options = LocalOptions { sparsity, margin, bounds_memory, keep: Keep::Summary, documents: DocumentOptions::USUAL };
         let kept = shown(run(case, n_batches, options, bits, seed, &[]));
         let dropped = shown(run(case, n_batches, options, bits, seed, &forgets));
         prop_assert_eq!(kept, dropped);

@@ -14,7 +14,7 @@ use stickbreak::data::ArrayBatches;
 use stickbreak::moves::{Birth, Delete, Merge, MoveKind, Moves, Split};
 use stickbreak::responsibilities::Sparsity;
 
-use self::problem::{CASES, Case, Problem};
+use self::problem::{CASES, Case, Form, Problem};
 use self::replay::{Replay, Setting};
 
 /// Moves of the kinds whose bits are set; the last bit lets fresh components compete for all rows.
@@ -82,6 +82,16 @@ fn edits_gain_what_they_say_under_another_base_measure() {
         }
     }
     assert_eq!(all, ["birth", "merge"].map(MoveKind::new).into());
+}
+
+/// A part with next to nothing may join either of two others: what only rounding decides is decided by the order.
+#[test]
+fn a_part_with_next_to_nothing_joins_the_first() {
+    let of = |case: &Case| (case.likelihood, case.form) == ("KnownCovarianceGaussian", Form::Missing);
+    let case = CASES.into_iter().find(of).expect("one of the cases");
+    let setting = Setting { n_batches: 5, sparsity: Sparsity::Limited(2), margin: None, seed: 118 };
+    let (accepted, _) = run(case, setting, 2, 3, &[moves_of(1), moves_of(13)]);
+    assert!(accepted[&MoveKind::new("birth")] > 0);
 }
 
 proptest! {

@@ -10,7 +10,7 @@ use stickbreak::error::Error;
 use stickbreak::evidence;
 use stickbreak::executor::{Executor, InProcess, LocalOptions};
 use stickbreak::global_step::Globals;
-use stickbreak::local_step::{Assign, ByScore, FromTable, Keep, LocalStep, RawScores, Tap};
+use stickbreak::local_step::{Assign, ByScore, DocumentOptions, FromTable, Keep, LocalStep, RawScores, Tap};
 use stickbreak::memo::Memo;
 use stickbreak::model::Model;
 use stickbreak::moves::delete::CandidateRows;
@@ -78,8 +78,13 @@ impl<'a> Replay<'a> {
     ) -> Self {
         let k = labels.iter().max().map_or(0, |&label| label as usize + 1);
         let edits = EditLog::with_components(k);
-        let options =
-            LocalOptions { sparsity: setting.sparsity, margin: setting.margin, bounds_memory: 1, keep: Keep::Summary };
+        let options = LocalOptions {
+            sparsity: setting.sparsity,
+            margin: setting.margin,
+            bounds_memory: 1,
+            keep: Keep::Summary,
+            documents: DocumentOptions::USUAL,
+        };
         let executor = || InProcess::new(model, source, options, Cancel::default()).expect("in memory");
         let table: Vec<Shares> = labels.iter().map(|&label| [(ComponentId(label), 1.0)].into()).collect();
         let units = RowUnits::all(rows, weights);
@@ -640,19 +645,24 @@ fn groups(
         sum.add(b).expect("one component each");
         sum
     };
+    let place = |id: &ComponentId| ids.iter().position(|other| other == id).expect("a part");
+    let first = |group: &(Vec<ComponentId>, Summary)| group.0.iter().map(place).min().expect("not empty");
     while groups.len() > n {
-        let (mut best, mut pair) = (f64::NEG_INFINITY, (0, 0));
+        let (mut size, mut changes) = (1.0_f64, Vec::new());
         for a in 0..groups.len() {
             for b in a + 1..groups.len() {
                 let (x, y) = (&groups[a], &groups[b]);
                 let (n, m) = (x.1.counts[0], y.1.counts[0]);
-                let data = gain(&both(&x.1, &y.1)) - gain(&x.1) - gain(&y.1);
-                let change = data + ln_choose(n + m, n) - gap(units, shares, &x.0, &y.0);
-                if change > best {
-                    (best, pair) = (change, (a, b));
-                }
+                let terms = [gain(&both(&x.1, &y.1)), gain(&x.1), gain(&y.1)];
+                size = terms.iter().fold(size, |size, term| size.max(term.abs()));
+                let change = terms[0] - terms[1] - terms[2] + ln_choose(n + m, n) - gap(units, shares, &x.0, &y.0);
+                changes.push((change, [first(x).min(first(y)), first(x).max(first(y))], (a, b)));
             }
         }
+        // Of those that only rounding tells apart, the first.
+        let most = changes.iter().fold(f64::NEG_INFINITY, |most, change| most.max(change.0));
+        let equal = changes.iter().filter(|change| change.0 >= most - 1e-12 * size);
+        let &(_, _, pair) = equal.min_by_key(|change| change.1).expect("two groups");
         let gone = groups.remove(pair.1);
         let kept = &mut groups[pair.0];
         kept.0.extend(gone.0);

@@ -11,7 +11,7 @@ use stickbreak::data::ArrayBatches;
 use stickbreak::executor::{Executor, InProcess, LocalOptions, Visit};
 use stickbreak::fit::{Engine, Identity, Observer, Position, Record, Run, Settings};
 use stickbreak::global_step::Globals;
-use stickbreak::local_step::Keep;
+use stickbreak::local_step::{DocumentOptions, Keep};
 use stickbreak::memo::Memo;
 use stickbreak::moves::{
     Merge, Move, MoveKind, MoveState, Moves, Part, Payload, Plan, Planning, Report, Round, RunShape, Settling, Visited,
@@ -165,7 +165,13 @@ impl Setting<'_> {
         let model = &self.problem.model;
         let rows = self.problem.rows();
         let source = ArrayBatches::new(rows.as_ref(), None, BATCHES, Some(1), 0)?;
-        let options = LocalOptions { sparsity: self.sparsity, margin: None, bounds_memory: 0, keep: Keep::Summary };
+        let options = LocalOptions {
+            sparsity: self.sparsity,
+            margin: None,
+            bounds_memory: 0,
+            keep: Keep::Summary,
+            documents: DocumentOptions::USUAL,
+        };
         let cancel = Cancel::default();
         let mut executor = Wire(InProcess::new(model, &source, options, cancel.clone())?.with_moves(self.moves));
         let position = if let Some(bytes) = checkpoint {

@@ -14,6 +14,7 @@ from stickbreak.io.datafiles.columns import Choice
 from stickbreak.io.datafiles.numpy_files import read_npy, read_npz
 from stickbreak.io.datafiles.parquet import read_parquet
 from stickbreak.io.datafiles.text import read_text
+from stickbreak.io.names import Table
 
 __all__ = ["SUFFIXES", "DataFile", "read"]
 
@@ -22,21 +23,15 @@ SUFFIXES = (".npy", ".npz", *_TEXT, ".parquet")
 
 
 @dataclass(frozen=True, eq=False)
-class DataFile:
-    """What was read from a data file.
+class DataFile(Table):
+    """What was read from a data file; `rows` are a memory map where it is a .npy file.
 
     Parameters
     ----------
-    rows : ndarray of shape (n, D)
-        The rows; a memory map where the file is a .npy file.
-    names : tuple of str, optional
-        The names of the D columns, where the file has names.
     weights : ndarray of shape (n,), optional
         The weights of the rows, where a column of them was asked for.
     """
 
-    rows: NDArray[Any]
-    names: tuple[str, ...] | None
     weights: NDArray[Any] | None
 
 

@@ -1,0 +1,152 @@
+"""Corpora as bags of words: the docword files of the UCI repository."""
+
+import gzip
+import os
+import warnings
+import zlib
+from collections.abc import Iterator
+from itertools import islice
+from pathlib import Path
+from typing import Any, TextIO
+
+import numpy as np
+from numpy.typing import NDArray
+
+from stickbreak import checks
+from stickbreak.errors import SourceError
+from stickbreak.io import optional
+
+__all__ = ["read_docword"]
+
+# Documents and words have 32-bit numbers, and sums of counts stay whole numbers in float64.
+_MOST = 2**32 - 1
+_MOST_COUNT = 2**53
+
+
+def read_docword(path: str | os.PathLike[str]) -> Any:
+    r"""Read a corpus from a docword file, the format of the bags of words of the UCI repository.
+
+    Its first three lines are the number of documents n, the number of words V and the number of lines that follow, each
+    of which is ``document word count``, documents and words counted from 1. Lines of the same document and word add up.
+
+    Parameters
+    ----------
+    path : str or path-like
+        The file; one whose name ends in .gz is decompressed as it is read.
+
+    Returns
+    -------
+    scipy.sparse.csr_array of float64, shape (n, V)
+        The counts.
+
+    Raises
+    ------
+    InvalidType
+        `path` is no path.
+    SourceError
+        The file is missing, unreadable, cut off, malformed (the line is named, counted from 1) or larger than memory.
+    NotSupported
+        The package scipy is not installed.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from pathlib import Path
+    >>> import stickbreak as sb
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = Path(folder, "docword.txt")
+    ...     _ = path.write_text("2\n3\n3\n1 1 4\n1 3 1\n2 2 5\n")
+    ...     counts = sb.read_docword(path)
+    >>> counts.toarray().astype(int).tolist()
+    [[4, 0, 1], [0, 5, 0]]
+    """
+    if not isinstance(path, str | os.PathLike):
+        raise checks.invalid_type("path", checks.describe(path), "a path: a string or a pathlib.Path")
+    file = Path(os.fsdecode(path))
+    try:
+        with _opened(file) as lines:
+            n_documents, n_words, n_lines = _header(file, lines)
+            triples = _triples(file, lines, n_lines)
+        _check(file, triples, n_documents, n_words)
+        return _table(triples, n_documents, n_words)
+    except MemoryError as error:
+        raise SourceError(f"{file}: there is not enough memory for it") from error
+    except UnicodeDecodeError as error:
+        raise SourceError(f"{file}: not text") from error
+    except (OSError, EOFError, zlib.error) as error:
+        reason = (isinstance(error, OSError) and error.strerror) or error
+        raise SourceError(f"{file}: cannot be read: {reason}") from error
+
+
+def _opened(file: Path) -> TextIO:
+    if file.suffix.lower() == ".gz":
+        return gzip.open(file, "rt", encoding="ascii")
+    return file.open(encoding="ascii")
+
+
+def _header(file: Path, lines: Iterator[str]) -> list[int]:
+    numbers = []
+    for at, what in enumerate(("number of documents", "number of words", "number of lines that follow"), start=1):
+        text = next(lines, "").strip()
+        if not text.isdecimal() or int(text) > _MOST:
+            raise SourceError(f"{file}: line {at}: {text[:40]!r} where the {what} is expected, from 0 to {_MOST}")
+        numbers.append(int(text))
+    return numbers
+
+
+def _triples(file: Path, lines: TextIO, n_lines: int) -> NDArray[np.int64]:
+    try:
+        with warnings.catch_warnings():
+            # No lines: their number is checked below.
+            warnings.filterwarnings("ignore", message=".*input contained no data")
+            triples = np.loadtxt(lines, dtype=np.int64, ndmin=2, comments=None)
+    except (ValueError, OverflowError) as error:
+        raise SourceError(f"{file}: {_malformed(file)}") from error
+    if triples.size == 0:
+        triples = triples.reshape(0, 3)
+    if triples.shape[1] != 3:
+        raise SourceError(f"{file}: {_malformed(file)}")
+    if len(triples) != n_lines:
+        raise SourceError(f"{file}: line 3 says that {n_lines} lines follow, but {len(triples)} do: is it cut off?")
+    return triples
+
+
+def _malformed(file: Path) -> str:
+    """Say what is wrong with the first line that is not made of three whole numbers."""
+    with _opened(file) as lines:
+        for number, line in enumerate(islice(lines, 3, None), start=4):
+            fields = line.split()
+            if fields and (len(fields) != 3 or not all(_is_whole(field) for field in fields)):
+                return (
+                    f"line {number}: {line.strip()[:40]!r} where document, word and count are expected, whole numbers"
+                )
+    return "not made of lines with document, word and count"
+
+
+def _is_whole(field: str) -> bool:
+    digits = field.removeprefix("-").removeprefix("+")
+    return digits.isdecimal() and int(digits) < 2**63
+
+
+def _check(file: Path, triples: NDArray[np.int64], n_documents: int, n_words: int) -> None:
+    limits = (("document", n_documents), ("word", n_words), ("count", _MOST_COUNT))
+    for column, (what, most) in zip(triples.T, limits, strict=True):
+        wrong = np.flatnonzero((column < 1) | (column > most))
+        if wrong.size:
+            line = _line_of(file, int(wrong[0]))
+            raise SourceError(f"{file}: line {line}: {what} {column[wrong[0]]}, which must be from 1 to {most}")
+
+
+def _line_of(file: Path, row: int) -> int:
+    """Return the number of the line with a row: blank lines have none."""
+    with _opened(file) as lines:
+        numbers = (number for number, line in enumerate(lines, start=1) if number > 3 and line.strip())
+        return next(islice(numbers, row, None))
+
+
+def _table(triples: NDArray[np.int64], n_documents: int, n_words: int) -> Any:
+    sparse = optional.scipy_sparse("read_docword")
+    documents, words, counts = triples.T
+    entries = (counts.astype(np.float64), (documents - 1, words - 1))
+    # Entries of the same place are added.
+    return sparse.coo_array(entries, shape=(n_documents, n_words)).tocsr()

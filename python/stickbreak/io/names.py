@@ -1,0 +1,182 @@
+"""The names of columns: read from tables, checked, and matched with those of a fit."""
+
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from stickbreak import checks
+
+Names: TypeAlias = tuple[str, ...]
+
+# Names that a message or a line lists.
+_MOST_SHOWN = 5
+
+
+@dataclass(frozen=True, eq=False)
+class Table:
+    """Rows and the names of their columns: what a data file holds.
+
+    Parameters
+    ----------
+    rows : ndarray of shape (n, D)
+        The rows.
+    names : tuple of str, optional
+        The names of the columns.
+    """
+
+    rows: NDArray[Any]
+    names: Names | None
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> NDArray[Any]:
+        return np.asarray(self.rows, dtype=dtype)
+
+
+class Named(NamedTuple):
+    """Data with their columns in the expected order.
+
+    Parameters
+    ----------
+    data : object
+        The data without names of their own.
+    names : tuple of str, optional
+        The names of the columns of `data`.
+    order : list of int, optional
+        For each column of `data` its position in what the user gave; None where that is the same.
+    """
+
+    data: Any
+    names: Names | None
+    order: list[int] | None
+
+
+def named(value: Any, argument: str, expected: Names | None = None) -> Named:
+    """Return data with their columns in the order of the `expected` names.
+
+    Tables of pandas, Polars and Arrow whose columns have names are matched by name. Everything else is matched by
+    position: arrays, and pandas tables whose labels of columns are all no strings.
+
+    Parameters
+    ----------
+    value : object
+        What the user gave.
+    argument : str
+        Under which name.
+    expected : tuple of str, optional
+        The names that the columns must have, in the order that they shall have. Default: those that they have.
+
+    Raises
+    ------
+    InvalidType
+        Some names are strings and others are not.
+    InvalidArgument
+        Two columns have the same name, a column of `expected` is missing, or one is not in it.
+    """
+    found = _names_of(value)
+    if found is None:
+        return Named(value.rows if isinstance(value, Table) else value, expected, None)
+    names = _checked(found, argument)
+    if expected is None or names == expected:
+        return Named(value.rows if isinstance(value, Table) else value, names, None)
+    _check_same(names, argument, expected)
+    order = [names.index(name) for name in expected]
+    return Named(_taken(value, order), expected, order)
+
+
+def shown(names: Sequence[str]) -> str:
+    """Return the first names, and how many more there are."""
+    listed = ", ".join(map(checks.quote, names[:_MOST_SHOWN]))
+    more = len(names) - _MOST_SHOWN
+    return f"{listed} and {more} more" if more > 0 else listed
+
+
+def in_place(values: NDArray[np.float64], order: list[int] | None) -> NDArray[np.float64]:
+    """Return columns in the order in which the user gave them, from that of `Named.data`."""
+    if order is None:
+        return values
+    given = np.empty(values.shape)
+    given[:, order] = values
+    return given
+
+
+def of_file(value: object, n_columns: int) -> Names | None:
+    """Return the names that a file holds.
+
+    Raises
+    ------
+    ValueError
+        They are not one string for each column, all different.
+    """
+    if value is None:
+        return None
+    strings = isinstance(value, list) and all(isinstance(name, str) for name in value)
+    if not isinstance(value, list) or not strings or not len(set(value)) == len(value) == n_columns:
+        raise ValueError(f"the names of the columns are not {n_columns} different words")
+    return tuple(value)
+
+
+def _names_of(value: Any) -> list[Any] | None:
+    """Return the labels of the columns; None where there are none."""
+    if isinstance(value, Table):
+        return None if value.names is None else list(value.names)
+    if _is(value, "pandas", "DataFrame"):
+        labels = list(value.columns)
+        # Numbers, dates and pairs are no names, but ways to say where a column stands.
+        return labels if any(isinstance(label, str) for label in labels) else None
+    if _is(value, "polars", "DataFrame"):
+        return list(value.columns)
+    if _is(value, "pyarrow", "Table") or _is(value, "pyarrow", "RecordBatch"):
+        return list(value.schema.names)
+    return None
+
+
+def _is(value: object, module: str, kind: str) -> bool:
+    """Return whether a value is of a class of a package, which is not imported for that."""
+    found = getattr(sys.modules.get(module), kind, None)
+    return isinstance(found, type) and isinstance(value, found)
+
+
+def _checked(labels: list[Any], argument: str) -> Names:
+    other = [label for label in labels if not isinstance(label, str)]
+    if other:
+        found = f"a table with the column {other[0]!r}, whose name is a {type(other[0]).__name__}, beside names"
+        hint = f"write {argument}.columns = {argument}.columns.astype(str)"
+        raise checks.invalid_type(argument, found, "a table whose columns are all called by strings", hint)
+    seen: set[str] = set()
+    for name in labels:
+        if name in seen:
+            found = f"a table with several columns called {checks.quote(name)}"
+            raise checks.invalid_argument(argument, found, "a table whose columns have different names")
+        seen.add(name)
+    return tuple(labels)
+
+
+def _check_same(names: Names, argument: str, expected: Names) -> None:
+    missing = [name for name in expected if name not in set(names)]
+    new = [name for name in names if name not in set(expected)]
+    if not missing and not new:
+        return
+    parts = [f"{word} {shown(group)}" for word, group in (("without", missing), ("with", new)) if group]
+    allowed = f"a table with the columns of the fit ({shown(expected)})"
+    hint = "" if missing else "leave the others out"
+    if missing and new:
+        nearest = checks.did_you_mean(missing[0], new)
+        hint = nearest and f"{checks.quote(missing[0])}: {nearest}"
+    raise checks.invalid_argument(argument, f"a table {' and '.join(parts)}", allowed, hint)
+
+
+def _taken(value: Any, order: list[int]) -> Any:
+    """Return a table with the columns at these positions, in this order."""
+    if isinstance(value, Table):
+        return value.rows[:, order]
+    if _is(value, "pandas", "DataFrame"):
+        return value.iloc[:, order]
+    if _is(value, "polars", "DataFrame"):
+        return value[:, order]
+    return value.select(order)

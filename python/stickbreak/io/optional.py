@@ -1,0 +1,14 @@
+"""Packages that not every user needs."""
+
+from importlib import import_module
+from types import ModuleType
+
+from stickbreak.errors import NotSupported
+
+
+def scipy_sparse(what: str) -> ModuleType:
+    """Return the module scipy.sparse, or raise NotSupported that says `what` needs it."""
+    try:
+        return import_module("scipy.sparse")
+    except ImportError as error:
+        raise NotSupported(f"{what} needs the package scipy: pip install scipy") from error

@@ -1,0 +1,215 @@
+"""What is probably not meant about a fit, and what to try: `Fit.advice`."""
+
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from stickbreak._core import FitState
+from stickbreak.errors import Advice, ConvergenceWarning
+from stickbreak.io import arrays
+from stickbreak.io.names import Names
+from stickbreak.model.likelihoods import Gaussian, Likelihood, ZeroMeanGaussian
+from stickbreak.model.mixture import Mixture
+from stickbreak.result.history import Record
+from stickbreak.result.support import columns
+
+# Rows and values that are looked at, in so many pieces of the data.
+_MOST_ROWS, _MOST_VALUES, _PIECES = 10_000, 2_000_000, 8
+_NEARLY_ALL_ROWS = 0.98
+_NEARLY_CONSTANT = 0.99
+_MANY_DUPLICATES = 0.05
+# Below it a share of duplicates or of equal values may be chance.
+_LEAST_ROWS = 20
+# Up to this many whole numbers are rather kinds than amounts.
+_FEW_VALUES = 20
+_FULL = (Gaussian, ZeroMeanGaussian)
+# Names of the kinds of rows of the Gaussians, as the registry has them.
+_REAL = ("real", "centred")
+
+
+class Result(Protocol):
+    """What advice asks of a fit."""
+
+    _state: FitState
+
+    @property
+    def model(self) -> Mixture:
+        """The model."""
+
+    @property
+    def counts(self) -> NDArray[np.float64]:
+        """Expected counts, shape (K,)."""
+
+    @property
+    def history(self) -> list[Record]:
+        """The records of the passes."""
+
+    @property
+    def column_names(self) -> Names | None:
+        """The names of the columns."""
+
+
+def of_state(fit: Result) -> Iterator[Advice]:
+    """Give the advice that follows from a fit alone."""
+    counts = fit.counts[fit.counts >= 0.5]
+    if counts.size == 0:
+        return
+    is_full = isinstance(fit.model.likelihood, _FULL)
+    rank = fit._state.dimension - sum(map(len, fit._state.lost_columns))
+    few = int(np.count_nonzero(counts < rank * rank / 2))
+    if is_full and few > 0 and 2 * few >= counts.size:
+        of_them = "the component has" if counts.size == 1 else f"{few} of {counts.size} components have"
+        text = (
+            f"{of_them} fewer than D^2 / 2 = {rank * rank / 2:g} rows for a full covariance of {rank} columns, "
+            f"the smallest {counts.min():.0f}"
+        )
+        yield Advice(text, kind="few_rows", suggestions=("DiagonalGaussian()", "fewer columns", "more rows"))
+    # Who asks for one component, without moves, gets what was asked for.
+    could_grow = len(fit.counts) > 1 or any(record.moves for record in fit.history)
+    share = float(counts.max() / counts.sum())
+    if could_grow and share >= _NEARLY_ALL_ROWS:
+        text = "one component has all rows" if counts.size == 1 else f"one component has {share:.1%} of the rows"
+        tries = ("n_init=2, which also starts from many components,", "fewer columns")
+        needs_rows = is_full and counts.sum() < 2 * rank * rank
+        yield Advice(text, kind="one_component", suggestions=("DiagonalGaussian()", *tries) if needs_rows else tries)
+    yield from _of_steps(fit)
+
+
+def _of_steps(fit: Result) -> Iterator[Advice]:
+    """Give what was done about whole numbers."""
+    found = getattr(fit.model.likelihood, "resolution", None)
+    if found is None:
+        return
+    steps = np.zeros(fit._state.dimension) + found
+    whole = np.flatnonzero((steps >= 1.0) & (steps == steps.astype(np.int64)))
+    if whole.size:
+        one = whole.size == 1
+        text = (
+            f"{columns(whole.tolist(), fit.column_names)} {'holds' if one else 'hold'} whole numbers, which the "
+            f"Gaussian takes for values rounded to {'that step' if one else 'their steps'}"
+        )
+        yield Advice(text, kind="whole_numbers", suggestions=("Poisson() for counts", "Categorical() for codes"))
+
+
+def look(rows: arrays.Rows) -> NDArray[Any] | None:
+    """Return some rows, all of them where they are few: pieces of the data in their order; None of sparse ones."""
+    if isinstance(rows, arrays.SparseRows):
+        return None
+    n = len(rows)
+    most = min(_MOST_ROWS, max(_LEAST_ROWS, _MOST_VALUES // rows.shape[1]))
+    if n <= most:
+        return rows
+    size = most // _PIECES
+    begins = [piece * (n - size) // (_PIECES - 1) for piece in range(_PIECES)]
+    return np.concatenate([rows[begin : begin + size] for begin in begins])
+
+
+def of_rows(rows: NDArray[Any] | None, likelihood: Likelihood, names: Names | None) -> Iterator[Advice]:
+    """Give the advice that follows from a look at some rows."""
+    if rows is None or len(rows) < _LEAST_ROWS:
+        return
+    values = [_counted(column) for column in rows.T]
+    is_real = likelihood._domain in _REAL
+    if is_real:
+        yield from _of_equal_values(values, names)
+        yield from _of_duplicates(rows, values)
+    if likelihood._domain == "binary":
+        yield from _of_one_hot(rows, names)
+    numbers = [at for at, column in enumerate(rows.T) if _counts_rows(column)]
+    if numbers:
+        text = f"{columns(numbers, names)} {'counts' if len(numbers) == 1 else 'count'} the rows"
+        yield Advice(text, kind="row_numbers", suggestions=("the data without such columns",))
+
+
+def _counted(column: NDArray[Any]) -> tuple[NDArray[Any], NDArray[np.int64]]:
+    """Return the distinct values that are there, and how often each is."""
+    distinct, counts = np.unique(column[~np.isnan(column)], return_counts=True)
+    return distinct, counts
+
+
+def _of_equal_values(values: Sequence[tuple[NDArray[Any], NDArray[np.int64]]], names: Names | None) -> Iterator[Advice]:
+    nearly = [
+        at
+        for at, (distinct, counts) in enumerate(values)
+        if len(distinct) > 1 and counts.max() >= _NEARLY_CONSTANT * counts.sum()
+    ]
+    if nearly:
+        text = f"{columns(nearly, names)} {'has' if len(nearly) == 1 else 'have'} one value in 99% of the rows or more"
+        yield Advice(text, kind="nearly_constant", suggestions=("the data without such columns",))
+    flags = [at for at, (distinct, _) in enumerate(values) if len(distinct) == 2 and at not in nearly]
+    if flags:
+        text = f"{columns(flags, names)} {'has' if len(flags) == 1 else 'have'} two values, which no Gaussian describes"
+        tries = ("Bernoulli() or Categorical() for such columns", "the data without them")
+        yield Advice(text, kind="flags", suggestions=tries)
+
+
+def _of_duplicates(rows: NDArray[Any], values: Sequence[tuple[NDArray[Any], NDArray[np.int64]]]) -> Iterator[Advice]:
+    # Where all columns have few values, rows are equal by chance.
+    if all(len(distinct) <= _FEW_VALUES for distinct, _ in values):
+        return
+    seen: dict[bytes, int] = {}
+    for row in np.ascontiguousarray(rows):
+        key = row.tobytes()
+        seen[key] = seen.get(key, 0) + 1
+    share = sum(number for number in seen.values() if number > 1) / len(rows)
+    if share >= _MANY_DUPLICATES:
+        text = f"{share:.0%} of the rows are equal to another one"
+        yield Advice(text, kind="duplicates", suggestions=("each row once, where they are copies",))
+
+
+def _of_one_hot(rows: NDArray[Any], names: Names | None) -> Iterator[Advice]:
+    """Look for columns side by side of which each row has exactly one."""
+    groups: list[list[int]] = []
+    begin = 0
+    while begin < rows.shape[1]:
+        end, total = begin, np.zeros(len(rows))
+        while end < rows.shape[1] and not (total == 1).all():
+            total = total + rows[:, end]
+            end += 1
+        # A constant column is no group, and a sum beyond one stays there.
+        if (total == 1).all() and end - begin > 1:
+            groups.append(list(range(begin, end)))
+            begin = end
+        else:
+            begin += 1
+    if groups:
+        text = f"each row has exactly one of the {columns(groups[0], names)}"
+        if len(groups) > 1:
+            text += f", and of {len(groups) - 1} more {'group' if len(groups) == 2 else 'groups'}"
+        tries = ("Categorical() with one column of codes in their place",)
+        yield Advice(f"{text}, but Bernoulli takes columns for independent", kind="flags", suggestions=tries)
+
+
+def _counts_rows(column: NDArray[Any]) -> bool:
+    """Whether a column goes up by one from row to row; pieces of the data may leave gaps."""
+    if not np.isfinite(column).all():
+        return False
+    steps = column[1:] - column[:-1]
+    return bool(np.count_nonzero(steps == 1.0) >= len(steps) - (_PIECES - 1) and (steps >= 1.0).all())
+
+
+def to_header(remarks: Iterable[Advice]) -> list[list[Any]]:
+    """Return advice as a file keeps it."""
+    return [[advice.kind, advice.text, list(advice.suggestions)] for advice in remarks]
+
+
+def from_header(kept: object) -> tuple[Advice, ...]:
+    """Return the advice that a file keeps.
+
+    Raises
+    ------
+    ValueError
+        It is not as `to_header` writes it.
+    """
+    found: list[Advice] = []
+    for each in kept if isinstance(kept, list) else [None]:
+        if not (isinstance(each, list) and len(each) == 3 and isinstance(each[2], list)):
+            raise ValueError("the advice is not a list of kinds, texts and suggestions")
+        kind, text, suggestions = each
+        if not all(isinstance(word, str) for word in (kind, text, *suggestions)):
+            raise ValueError("the advice is not made of words")
+        category = ConvergenceWarning if kind == ConvergenceWarning.kind else Advice
+        found.append(category(text, kind=kind, suggestions=tuple(suggestions)))
+    return tuple(found)

@@ -1,0 +1,328 @@
+"""The result of a fit of a topic model."""
+
+import warnings
+from collections.abc import Sequence
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from stickbreak import _core, checks
+from stickbreak.errors import UnseenWordsWarning
+from stickbreak.io import arrays
+from stickbreak.model.topic_model import TopicModel
+from stickbreak.result import held_out
+from stickbreak.result.fitted import Fitted
+
+
+class TopicFit(Fitted):
+    """A fitted topic model, as `fit` and `load` return it. It does not change, and it does not hold the documents.
+
+    K is the number of topics, V the number of words of the vocabulary. Methods that read documents take an array or a
+    table of counts of shape (n, V), dense or sparse. They raise InvalidType or InvalidArgument where it is not made of
+    whole numbers of at least 0, or has another number of columns. Logarithms are natural. Their argument `threads` is
+    the number of threads, by default one for every core; it never changes the result.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import stickbreak as sb
+    >>> rng = np.random.default_rng(0)
+    >>> counts = np.concatenate([rng.poisson([5, 5, 0, 0], size=(20, 4)), rng.poisson([0, 0, 5, 5], size=(20, 4))])
+    >>> fit = sb.fit(sb.TopicModel(sb.LatentDirichlet(2)), counts, sb.Full(max_passes=20, tol=0))
+    >>> fit.n_topics, fit.topics.shape, fit.transform(counts).shape
+    (2, (2, 4), (40, 2))
+    """
+
+    _model: TopicModel  # type: ignore[assignment]
+
+    def _model_of(self, state: _core.FitState) -> Any:
+        return TopicModel._from_core(state.likelihood, state.process)
+
+    @property
+    def model(self) -> TopicModel:  # type: ignore[override]
+        """The model with every parameter filled in; an estimated concentration has its last value."""
+        return self._model
+
+    @property
+    def n_topics(self) -> int:
+        """K: the number of topics."""
+        return self._state.n_components
+
+    @cached_property
+    def topics(self) -> NDArray[np.float64]:
+        """Expected probabilities of the words in each topic, shape (K, V), rows with sum one, read-only."""
+        return _read_only(_core.topics(self._state))
+
+    @cached_property
+    def _prior(self) -> NDArray[np.float64]:
+        return _read_only(_core.document_prior(self._state))
+
+    @property
+    def concentration(self) -> float:
+        """The total mass of the prior of a document's weights; the estimate where it was estimated."""
+        return float(sum(self._prior.tolist()))
+
+    def top_words(self, vocabulary: Sequence[str] | None = None, n: int = 10) -> list[list[Any]]:
+        """Return the most probable words of each topic, best first; the lower word where two are equal.
+
+        Parameters
+        ----------
+        vocabulary : sequence of str, optional
+            The words of the columns, V of them. Without it their numbers are returned.
+        n : int
+            How many words a topic; V where that is less.
+
+        Returns
+        -------
+        list of list
+            One list a topic.
+
+        Raises
+        ------
+        InvalidType, InvalidArgument
+            `vocabulary` has not V words, or `n` is no positive integer.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> import stickbreak as sb
+        >>> counts = np.array([[4, 1, 0], [3, 2, 0], [0, 0, 5]])
+        >>> fit = sb.fit(sb.TopicModel(sb.LatentDirichlet(1)), counts, sb.Full(max_passes=2, tol=0))
+        >>> fit.top_words(["tree", "leaf", "sea"], n=2)
+        [['tree', 'sea']]
+        """
+        n = checks.integer("n", n, minimum=1)
+        numbers = _core.top_words(self._state, n).tolist()
+        if vocabulary is None:
+            return numbers
+        allowed = f"a sequence of {self._state.dimension} words"
+        if isinstance(vocabulary, str) or not hasattr(vocabulary, "__len__"):
+            raise checks.invalid_type("vocabulary", checks.describe(vocabulary), allowed)
+        words = list(vocabulary)
+        if len(words) != self._state.dimension:
+            raise checks.invalid_argument("vocabulary", f"of {len(words)} words", allowed)
+        return [[words[number] for number in own] for own in numbers]
+
+    def transform(self, docs: ArrayLike, *, unseen: str = "ignore", threads: int | None = None) -> NDArray[np.float64]:
+        """Return the expected proportions of the topics in documents, from the dense local step.
+
+        Every document starts anew, and keeps all topics: nothing is dropped. Words that no document of the fit has say
+        nothing of topics; they are left out, and a warning says how many there are.
+
+        Parameters
+        ----------
+        docs : array_like of shape (n, V)
+            Counts of words.
+        unseen : {"ignore", "error"}
+            What to do with words that no document of the fit has.
+        threads : int, optional
+            The number of threads.
+
+        Returns
+        -------
+        ndarray of float64, shape (n, K)
+            Rows with sum one; of a document without words that of the prior.
+
+        Raises
+        ------
+        InvalidType, InvalidArgument
+            An argument is not as described, or there are unseen words and `unseen` is "error".
+
+        Warns
+        -----
+        UnseenWordsWarning
+            Words were left out.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> import stickbreak as sb
+        >>> counts = np.array([[4, 1, 0], [3, 2, 0], [0, 0, 5]])
+        >>> fit = sb.fit(sb.TopicModel(sb.LatentDirichlet(2)), counts, sb.Full(max_passes=5, tol=0))
+        >>> fit.transform(counts).sum(axis=1)
+        array([1., 1., 1.])
+        """
+        checks.word("unseen", unseen, ("ignore", "error"))
+        rows = self._known(self._documents(docs, "docs"), "docs", unseen)
+        return _core.proportions(self._state, rows, checks.threads(threads))
+
+    def document_completion(
+        self,
+        test: ArrayLike,
+        *,
+        seed: int = 0,
+        method: str = "map",
+        concentration: float = 0.1,
+        min_words: int = 10,
+        threads: int | None = None,
+    ) -> float:
+        r"""Return how well the topics predict words of documents that were not fitted, in nats a word.
+
+        Of every document a fifth of its distinct words is held out at random. From the others its proportions
+        :math:`\\theta` are found with the topics as they are, and the score is the mean of
+        :math:`\\log \\sum_k \\theta_k \\phi_{kv}` over all words held out (mathematics 11.7).
+
+        Parameters
+        ----------
+        test : array_like of shape (n, V)
+            Counts of words.
+        seed : int
+            Decides which words are held out; the split of a document depends on the seed and its place alone.
+        method : {"map", "vb", "ml"}
+            How proportions are found: as the fixed point of :math:`\\theta_k \\propto N_k + a`, by mean-field
+            variational inference, or by the largest likelihood.
+        concentration : float
+            a: the pseudo-count of each topic, positive; not used by "ml".
+        min_words : int
+            Documents with fewer distinct words are left out.
+        threads : int, optional
+            The number of threads.
+
+        Returns
+        -------
+        float
+            Nats a word held out; nan where no document is long enough.
+
+        Raises
+        ------
+        InvalidType, InvalidArgument
+            An argument is not as described.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> import stickbreak as sb
+        >>> counts = np.random.default_rng(0).poisson(1.0, size=(30, 40))
+        >>> fit = sb.fit(sb.TopicModel(sb.LatentDirichlet(3)), counts[:20], sb.Full(max_passes=5, tol=0))
+        >>> -5 < fit.document_completion(counts[20:]) < -3
+        True
+        """
+        documents = self._documents(test, "test")
+        checks.word("method", method, ("map", "vb", "ml"))
+        value = checks.non_negative("concentration", concentration)
+        if not 1e-300 <= value <= 1e300:
+            raise checks.invalid_argument("concentration", str(value), "a positive number")
+        min_words = checks.integer("min_words", min_words, minimum=2)
+        given, held = held_out.split(documents, checks.seed(seed), min_words)
+        log_probabilities = _core.complete(self._state, (given, held), method, value, checks.threads(threads))
+        n_words = held.values.sum()
+        return float(log_probabilities.sum() / n_words) if n_words > 0 else float("nan")
+
+    def coherence(
+        self, docs: ArrayLike, *, measure: str = "npmi", n: int = 10, threads: int | None = None
+    ) -> NDArray[np.float64]:
+        """Return how well the most probable words of each topic go together in documents.
+
+        Parameters
+        ----------
+        docs : array_like of shape (m, V)
+            Counts of words; what counts is which documents have a word.
+        measure : {"npmi", "umass"}
+            The mean over pairs of words of their normalised pointwise mutual information, from -1 to 1, or of the log
+            conditional probability of the less probable word given the other one, with 1 added to the number of
+            documents that have both (mathematics 11.7).
+        n : int
+            How many words of each topic, at least 2.
+        threads : int, optional
+            The number of threads.
+
+        Returns
+        -------
+        ndarray of float64, shape (K,)
+            Words that no document has are left out; nan where fewer than two are left.
+
+        Raises
+        ------
+        InvalidType, InvalidArgument
+            An argument is not as described.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> import stickbreak as sb
+        >>> counts = np.array([[4, 1, 0], [3, 2, 0], [0, 0, 5]])
+        >>> fit = sb.fit(sb.TopicModel(sb.LatentDirichlet(1)), counts, sb.Full(max_passes=2, tol=0))
+        >>> fit.coherence(counts, n=2)
+        array([-1.])
+        """
+        checks.word("measure", measure, ("npmi", "umass"))
+        words = _core.top_words(self._state, checks.integer("n", n, minimum=2))
+        return _core.coherence(self._documents(docs, "docs"), words, measure, checks.threads(threads))
+
+    def update(
+        self,
+        docs: ArrayLike,
+        *,
+        sample_weight: ArrayLike | None = None,
+        max_passes: int = 1,
+        tol: float = 1e-6,
+        threads: int | None = None,
+    ) -> "TopicFit":
+        """Return this fit with more documents, as one more batch of a memoized fit; the others stay as they are.
+
+        Parameters
+        ----------
+        docs : array_like of shape (m, V)
+            Counts of words of the new documents, at least one with a word.
+        sample_weight : array_like of shape (m,), optional
+            Weights of the new documents, at least 0, not all zero.
+        max_passes : int
+            The most visits of the new documents, at least 1.
+        tol : float
+            Stops after a visit that gains less than this many nats per new word; 0 never stops early.
+        threads : int, optional
+            The number of threads.
+
+        Returns
+        -------
+        TopicFit
+            The new fit; this one stays as it is. Its `history` goes on with one record a visit.
+
+        Raises
+        ------
+        InvalidType, InvalidArgument
+            An argument is not as described.
+        NotSupported
+            The `elbo` of this fit is nan: some of its documents have not been visited yet.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> import stickbreak as sb
+        >>> counts = np.array([[4, 1, 0], [3, 2, 0], [0, 0, 5]])
+        >>> fit = sb.fit(sb.TopicModel(sb.LatentDirichlet(2)), counts, sb.Full(max_passes=5, tol=0))
+        >>> round(float(fit.update(counts).counts.sum()))
+        30
+        """
+        rows = self._documents(docs, "docs")
+        weights = arrays.sample_weights(sample_weight, rows.shape[0])
+        max_passes = checks.integer("max_passes", max_passes, minimum=1)
+        tol = checks.non_negative("tol", tol)
+        state = self._state.update(rows, weights, max_passes, tol, checks.threads(threads))
+        return TopicFit(state, column_names=self.column_names)
+
+    def _documents(self, value: object, argument: str) -> arrays.SparseRows:
+        return arrays.sparse_counts(self._rows(value, argument), argument)
+
+    def _known(self, rows: arrays.SparseRows, argument: str, unseen: str) -> arrays.SparseRows:
+        """Return documents without the words that the fit has not seen."""
+        is_unseen = (_core.word_counts(self._state) <= 0.0)[rows.columns] & (rows.values > 0)
+        n_unseen = int(np.count_nonzero(is_unseen))
+        if n_unseen == 0:
+            return rows
+        text = f"{n_unseen} entries for words that no document of the fit has"
+        if unseen == "error":
+            raise checks.invalid_argument(argument, text, "words of the fit, or unseen='ignore'")
+        warnings.warn(f"{argument} has {text}; they are left out", UnseenWordsWarning, stacklevel=3)
+        values = np.where(is_unseen, 0.0, rows.values)
+        return arrays.SparseRows(rows.starts, rows.columns, values, rows.n_columns)
+
+    def __repr__(self) -> str:
+        return f"TopicFit(n_topics={self.n_topics}, elbo={self.elbo:.6g}, stop_reason={self.stop_reason.name})"
+
+
+def _read_only(array: NDArray[np.float64]) -> NDArray[np.float64]:
+    array.flags.writeable = False
+    return array

@@ -1,0 +1,101 @@
+"""The data of a run: rows as the core reads them, with the names of their columns."""
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from stickbreak import checks
+from stickbreak.errors import InvalidArgument
+from stickbreak.io import arrays, names, streams
+from stickbreak.model.mixture import Mixture
+from stickbreak.model.topic_model import TopicModel
+from stickbreak.result import advising
+from stickbreak.result.fitted import Fitted
+from stickbreak.run.checkpoints import CheckpointFile
+
+
+@dataclass(frozen=True, eq=False)
+class Given:
+    """The data of a run.
+
+    Parameters
+    ----------
+    source : rows or Stream
+        All rows, or what reads them in blocks.
+    names : tuple of str, optional
+        The names of the columns.
+    """
+
+    source: arrays.Rows | streams.Stream
+    names: names.Names | None
+
+    @property
+    def for_core(self) -> arrays.Rows | arrays.BlockSource:
+        """What the core reads."""
+        return self.source.for_core if isinstance(self.source, streams.Stream) else self.source
+
+    @property
+    def n_rows(self) -> int | None:
+        """The number of rows; None where they are read in blocks."""
+        return None if isinstance(self.source, streams.Stream) else self.source.shape[0]
+
+    @property
+    def n_columns(self) -> int:
+        """The number of columns."""
+        return int(self.source.n_columns if isinstance(self.source, streams.Stream) else self.source.shape[1])
+
+    def look(self) -> NDArray[Any] | None:
+        """Return some of the rows; of those that are read in blocks, some of the first block."""
+        return advising.look(self.source.first if isinstance(self.source, streams.Stream) else self.source)
+
+    def rows_without_values(self) -> NDArray[np.bool_]:
+        """Return which rows are all NaN, shape (n,)."""
+        if isinstance(self.source, streams.Stream):
+            return self.source.rows_without_values()
+        return arrays.rows_without_values(self.source)
+
+
+def read(
+    data: object, model: Mixture | TopicModel, *, init: object, file: CheckpointFile | None, minimum: int
+) -> Given:
+    """Return the data with their columns in the order of a checkpoint, or else of a fit to start from.
+
+    Raises
+    ------
+    InvalidType, InvalidArgument
+        `data` are not as `fit` says, or have other columns than the fit to start from.
+    CheckpointError
+        They have other columns than the checkpoint.
+    """
+    kept = None if file is None else file.read_names()
+    expected = init.column_names if kept is None and isinstance(init, Fitted) else kept
+    try:
+        given, is_reordered = _read(data, model, expected, minimum)
+        if is_reordered and expected is not None:
+            check_order(model, expected)
+    except InvalidArgument as error:
+        raise error if file is None or kept is None or error.argument != "data" else file.refused(error) from error
+    if file is not None:
+        file.column_names = given.names
+    return given
+
+
+def check_order(model: Mixture | TopicModel, expected: names.Names) -> None:
+    """Refuse to put columns into another order where parameters of the likelihood belong to columns."""
+    given = [key for key, value in model.likelihood._parameters().items() if isinstance(value, np.ndarray)]
+    if given:
+        found = f"a table with its columns in another order, to which `{given[0]}` of the likelihood belongs"
+        allowed = f"a table with its columns in the order {names.shown(expected)}"
+        raise checks.invalid_argument("data", found, allowed)
+
+
+def _read(data: object, model: Mixture | TopicModel, expected: names.Names | None, minimum: int) -> tuple[Given, bool]:
+    kind = type(model.likelihood)
+    stream = streams.stream(data, kind, expected)
+    if stream is not None:
+        return Given(stream, stream.names), stream.is_reordered
+    found = names.named(data, "data", expected)
+    rows = arrays.rows(found.data, "data", likelihood=kind, minimum=minimum)
+    return Given(rows, found.names), found.order is not None

@@ -1,0 +1,218 @@
+//! The loops over the words of one document, in vectors over topics (mathematics 11.3).
+
+use pulp::{Simd, WithSimd};
+
+use crate::local_step::documents::table::{LANES, LEAST};
+use crate::responsibilities::RowBest;
+use crate::special::{digamma_of_positive, exp_of_nonpositive};
+
+/// The weights of the words of a document in some topics, side by side.
+#[derive(Debug, Clone, Copy)]
+pub struct WordRows<'a> {
+    /// Rows, one after another.
+    pub values: &'a [f32],
+    /// Numbers in a row, whole vectors.
+    pub width: usize,
+    /// Which row is that of each word.
+    pub places: &'a [u32],
+}
+
+impl<'a> WordRows<'a> {
+    #[allow(clippy::inline_always, reason = "compiled once for each instruction set")]
+    #[inline(always)]
+    fn row(&self, word: usize) -> &'a [f32] {
+        &self.values[self.places[word] as usize * self.width..][..self.width]
+    }
+}
+
+/// Expected counts under dense responsibilities: `N_k = sum_u w_u p_k e_uk / sum_l p_l e_ul`.
+pub struct Expect<'a> {
+    /// e.
+    pub rows: WordRows<'a>,
+    /// w, one a word.
+    pub counts: &'a [f32],
+    /// p.
+    pub weights: &'a [f32],
+    /// `sum_l p_l e_ul`, one a word.
+    pub sums: &'a mut [f32],
+    /// N.
+    pub out: &'a mut [f32],
+}
+
+/// Words that go through the topics together.
+const TOGETHER: usize = 4;
+
+impl WithSimd for Expect<'_> {
+    type Output = ();
+
+    #[allow(clippy::inline_always, reason = "compiled once for each instruction set")]
+    #[inline(always)]
+    fn with_simd<S: Simd>(self, simd: S) {
+        let Self { rows, counts, weights, sums: of_words, out } = self;
+        out.fill(0.0);
+        let weights: &[S::f32s] = bytemuck::cast_slice(weights);
+        let out: &mut [S::f32s] = bytemuck::cast_slice_mut(out);
+        let n = counts.len();
+        let whole = n / TOGETHER * TOGETHER;
+        for first in (0..whole).step_by(TOGETHER) {
+            let of: [&[S::f32s]; TOGETHER] =
+                std::array::from_fn(|at| &bytemuck::cast_slice(rows.row(first + at))[..weights.len()]);
+            let mut sums = [simd.splat_f32s(0.0); TOGETHER];
+            for (column, &weight) in weights.iter().enumerate() {
+                for (sum, row) in sums.iter_mut().zip(&of) {
+                    *sum = simd.mul_add_e_f32s(weight, row[column], *sum);
+                }
+            }
+            let mut shares = [simd.splat_f32s(0.0); TOGETHER];
+            for (at, (share, sum)) in shares.iter_mut().zip(sums).enumerate() {
+                let sum = simd.reduce_sum_f32s(sum);
+                of_words[first + at] = sum;
+                *share = simd.splat_f32s(counts[first + at] / sum);
+            }
+            for (column, out) in out.iter_mut().enumerate() {
+                let mut sum = *out;
+                for (&share, row) in shares.iter().zip(&of) {
+                    sum = simd.mul_add_e_f32s(share, row[column], sum);
+                }
+                *out = sum;
+            }
+        }
+        for word in whole..n {
+            let row: &[S::f32s] = bytemuck::cast_slice(rows.row(word));
+            let mut sum = simd.splat_f32s(0.0);
+            for (&weight, &own) in weights.iter().zip(row) {
+                sum = simd.mul_add_e_f32s(weight, own, sum);
+            }
+            let sum = simd.reduce_sum_f32s(sum);
+            of_words[word] = sum;
+            let share = simd.splat_f32s(counts[word] / sum);
+            for (out, &own) in out.iter_mut().zip(row) {
+                *out = simd.mul_add_e_f32s(share, own, *out);
+            }
+        }
+        for (out, &weight) in out.iter_mut().zip(weights) {
+            *out = simd.mul_f32s(*out, weight);
+        }
+    }
+}
+
+/// Selects the `width` best topics of each word, and returns expected counts under responsibilities for these alone.
+pub struct Select<'a> {
+    /// e.
+    pub rows: WordRows<'a>,
+    /// w, one a word.
+    pub counts: &'a [f32],
+    /// p.
+    pub weights: &'a [f32],
+    /// How many are kept of each word.
+    pub width: usize,
+    /// Whether `kept` has topics that were selected before: of these the worst is what others must beat.
+    pub again: bool,
+    /// The topics, (n, width), in any order; where there are fewer, the best one fills the places.
+    pub kept: &'a mut [u32],
+    /// How many each word keeps.
+    pub lengths: &'a mut [u32],
+    /// Products of a word.
+    pub products: &'a mut [f32],
+    /// Space.
+    pub best: &'a mut RowBest<f32>,
+    /// Sums of the products that are kept, one a word.
+    pub sums: &'a mut [f32],
+    /// N.
+    pub out: &'a mut [f32],
+}
+
+impl WithSimd for Select<'_> {
+    type Output = ();
+
+    #[allow(clippy::inline_always, reason = "compiled once for each instruction set")]
+    #[inline(always)]
+    fn with_simd<S: Simd>(self, simd: S) {
+        let Self { rows, counts, weights, width, again, kept, lengths, products, best, sums, out } = self;
+        out.fill(0.0);
+        let of_words = kept.chunks_exact_mut(width).zip(lengths).zip(counts.iter().zip(sums)).enumerate();
+        for (word, ((kept, length), (&count, of_word))) in of_words {
+            let row = rows.row(word);
+            let mut least = if again { f32::INFINITY } else { 0.0 };
+            if again {
+                for &topic in &*kept {
+                    let product = weights[topic as usize] * row[topic as usize];
+                    least = if product < least { product } else { least };
+                }
+                // Where places were filled up, others may take them.
+                least = if (*length as usize) < width { 0.0 } else { least };
+            }
+            let row: &[S::f32s] = bytemuck::cast_slice(row);
+            let all: &mut [S::f32s] = bytemuck::cast_slice_mut(products);
+            let vectors: &[S::f32s] = bytemuck::cast_slice(weights);
+            for ((product, &weight), &own) in all.iter_mut().zip(vectors).zip(row) {
+                *product = simd.mul_f32s(weight, own);
+            }
+            best.list(simd, products, width, least);
+            let mut sum = 0.0;
+            for &score in &best.scores {
+                sum += score;
+            }
+            *of_word = sum;
+            let share = count / sum;
+            *length = 0;
+            for ((slot, &score), &number) in kept.iter_mut().zip(&best.scores).zip(&best.numbers) {
+                let topic = if number >= 0.0 { number } else { best.numbers[0] } as u32;
+                *slot = topic;
+                *length += u32::from(number >= 0.0);
+                out[topic as usize] += share * score;
+            }
+        }
+    }
+}
+
+/// The weights of topics, `exp(digamma(N_k + a_k) + ln c_k)` relative to the largest and at least
+/// [`super::table::LEAST`]; zero where ln c_k is minus infinity, and behind the last topic.
+pub struct WeighTopics<'a> {
+    /// N.
+    pub counts: &'a [f32],
+    /// a.
+    pub prior: &'a [f64],
+    /// ln c.
+    pub log_factors: &'a [f64],
+    /// The logarithms.
+    pub logs: &'a mut Vec<f64>,
+    /// The weights.
+    pub out: &'a mut [f32],
+}
+
+impl WithSimd for WeighTopics<'_> {
+    type Output = ();
+
+    #[allow(clippy::inline_always, reason = "compiled once for each instruction set")]
+    #[inline(always)]
+    fn with_simd<S: Simd>(self, _: S) {
+        let Self { counts, prior, log_factors, logs, out } = self;
+        let n = prior.len();
+        logs.resize(n, 0.0);
+        for (((log, &count), a), log_factor) in logs.iter_mut().zip(counts).zip(prior).zip(log_factors) {
+            *log = digamma_of_positive(f64::from(count) + a) + log_factor;
+        }
+        scale_weights(logs, out);
+    }
+}
+
+/// Weights relative to the largest.
+#[allow(clippy::inline_always, reason = "compiled once for each instruction set")]
+#[inline(always)]
+pub fn scale_weights(logs: &mut [f64], out: &mut [f32]) {
+    let n = logs.len();
+    let mut bests = [f64::NEG_INFINITY; LANES];
+    for chunk in logs.chunks(LANES) {
+        for (best, &log) in bests.iter_mut().zip(chunk) {
+            *best = if log > *best { log } else { *best };
+        }
+    }
+    let best = bests.into_iter().fold(f64::NEG_INFINITY, f64::max);
+    for (log, out) in logs.iter_mut().zip(out.iter_mut()) {
+        let weight = exp_of_nonpositive(*log - best) as f32;
+        let least = if *log > f64::NEG_INFINITY { LEAST } else { 0.0 };
+        *out = if weight > least { weight } else { least };
+    }
+    out[n..].fill(0.0);
+}

@@ -1,0 +1,83 @@
+//! What is remembered of documents between visits: the expected counts of their topics (mathematics 11.3).
+
+use serde::{Deserialize, Serialize};
+
+use crate::component::ComponentId;
+
+/// Expected counts of topics by document, of each those that it has.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct DocumentCounts {
+    /// The topics, in the order of the positions below.
+    ids: Vec<ComponentId>,
+    /// Where each document begins; one more at the end.
+    starts: Vec<u32>,
+    /// Positions in `ids`.
+    topics: Vec<u32>,
+    /// Expected counts, in words.
+    counts: Vec<f32>,
+}
+
+impl DocumentCounts {
+    /// Of documents one after another, each with its topics and their counts.
+    pub fn of<'a>(ids: &[ComponentId], documents: impl Iterator<Item = (&'a [u32], &'a [f64])>) -> Self {
+        let mut own = Self { ids: ids.to_vec(), starts: vec![0], ..Self::default() };
+        for (topics, counts) in documents {
+            own.topics.extend_from_slice(topics);
+            own.counts.extend(counts.iter().map(|&count| count as f32));
+            own.starts.push(own.topics.len() as u32);
+        }
+        own
+    }
+
+    /// The counts of every document by the positions of `ids`; topics that are not among these are left out. `None`
+    /// where these are not the counts of `n` documents: files are not trusted.
+    pub fn positions(&self, ids: &[ComponentId], n: usize) -> Option<Vec<(Vec<u32>, Vec<f32>)>> {
+        let is_whole = self.starts.len() == n + 1
+            && self.starts.is_sorted()
+            && self.starts.last().is_some_and(|&end| end as usize == self.topics.len())
+            && self.topics.len() == self.counts.len()
+            && self.topics.iter().all(|&topic| (topic as usize) < self.ids.len())
+            && self.counts.iter().all(|count| count.is_finite() && *count >= 0.0);
+        if !is_whole {
+            return None;
+        }
+        let place = |id: &ComponentId| ids.iter().position(|own| own == id);
+        let places: Vec<Option<usize>> =
+            if ids == self.ids { (0..ids.len()).map(Some).collect() } else { self.ids.iter().map(place).collect() };
+        let document = |range: &[u32]| {
+            let range = range[0] as usize..range[1] as usize;
+            let mut sums: Vec<(u32, f32)> = Vec::with_capacity(range.len());
+            for (&topic, &count) in self.topics[range.clone()].iter().zip(&self.counts[range]) {
+                if let Some(place) = places[topic as usize] {
+                    sums.push((place as u32, count));
+                }
+            }
+            sums.sort_unstable_by_key(|(topic, _)| *topic);
+            // Topics that were merged are one.
+            sums.dedup_by(|next, own| {
+                let is_same = next.0 == own.0;
+                own.1 += if is_same { next.1 } else { 0.0 };
+                is_same
+            });
+            sums.into_iter().unzip()
+        };
+        Some(self.starts.windows(2).map(document).collect())
+    }
+
+    /// Replaces a topic by another, or removes it.
+    pub(crate) fn replace(&mut self, from: ComponentId, to: Option<ComponentId>) {
+        for id in self.ids.iter_mut().filter(|id| **id == from) {
+            *id = to.unwrap_or(GONE);
+        }
+    }
+
+    /// Memory held, in bytes.
+    pub fn bytes(&self) -> usize {
+        self.ids.capacity() * size_of::<ComponentId>()
+            + (self.starts.capacity() + self.topics.capacity()) * size_of::<u32>()
+            + self.counts.capacity() * size_of::<f32>()
+    }
+}
+
+/// Stands for topics that were removed; no topic has this identity.
+const GONE: ComponentId = ComponentId(u32::MAX);

@@ -1,0 +1,84 @@
+//! Restart proposals: a document that has settled tries to do without one of its smaller topics (mathematics 11.3;
+//! Hughes, Kim & Sudderth 2015).
+
+use std::ops::AddAssign;
+
+use serde::{Deserialize, Serialize};
+
+use crate::local_step::documents::visit::{Document, DocumentSpace, LEAST_COUNT, Shared};
+use crate::special::{ln_gamma_difference, ln_of_positive};
+
+/// A topic with more expected words in the document is not tried.
+const MOST_WORDS: f32 = 50.0;
+/// Steps after which a proposal is judged.
+const STEPS: usize = 2;
+/// A topic that comes back to its count within this many words was not left out.
+const CAME_BACK: f32 = 1e-5;
+
+/// How many restarts were tried, and how many accepted.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Restarts {
+    /// Tried.
+    pub proposed: usize,
+    /// Accepted, because they raise the document's part of the bound.
+    pub accepted: usize,
+}
+
+impl AddAssign for Restarts {
+    fn add_assign(&mut self, other: Self) {
+        self.proposed += other.proposed;
+        self.accepted += other.accepted;
+    }
+}
+
+impl DocumentSpace {
+    /// Leaves out one small topic after another, the smallest first, where that raises the document's part of the bound.
+    pub(super) fn restart(&mut self, shared: Shared<'_>, document: Document<'_>) -> Restarts {
+        let mut found = Restarts::default();
+        let mut value = self.judge(shared, document, 1);
+        let mut counts = self.source.counts.to_vec();
+        let mut tried = LEAST_COUNT;
+        for _ in 0..shared.options.restarts {
+            let active = |&(_, &count): &(usize, &f32)| count > LEAST_COUNT;
+            let n_active = counts.iter().enumerate().filter(active).count();
+            let left = counts.iter().enumerate().filter(|(_, count)| **count > tried);
+            let smallest = left.min_by(|a, b| a.1.total_cmp(b.1)).map(|(column, &count)| (column, count));
+            let Some((column, count)) = smallest.filter(|(_, count)| n_active > 1 && *count < MOST_WORDS) else {
+                break;
+            };
+            self.source.counts.copy_from_slice(&counts);
+            self.source.counts[column] = 0.0;
+            let proposed = self.judge(shared, document, STEPS);
+            found.proposed += 1;
+            if proposed > value && (count - self.source.counts[column]).abs() >= CAME_BACK {
+                found.accepted += 1;
+                value = proposed;
+                counts.copy_from_slice(&self.source.counts);
+            }
+            tried = count;
+        }
+        self.source.counts.copy_from_slice(&counts);
+        self.judge(shared, document, 1);
+        found
+    }
+
+    /// Makes steps that select, and returns the document's part of the bound at the last one's responsibilities, without
+    /// what no step changes, nats.
+    fn judge(&mut self, shared: Shared<'_>, document: Document<'_>, steps: usize) -> f64 {
+        for _ in 0..steps {
+            self.source.weigh();
+            self.step(shared, document, true);
+        }
+        let source = &self.source;
+        let columns = source.prior.iter().zip(&source.log_factors).zip(source.weights.iter().zip(&*source.counts));
+        let of_topics: f64 = columns
+            .filter(|(_, (weight, count))| **weight > 0.0 && **count > 0.0)
+            .map(|((a, log_factor), (weight, count))| {
+                let n = f64::from(*count);
+                ln_gamma_difference(*a, n) - n * (ln_of_positive(f64::from(*weight)) - log_factor)
+            })
+            .sum();
+        let words = document.counts.iter().zip(&self.sums);
+        of_topics + words.map(|(count, sum)| count * ln_of_positive(f64::from(*sum))).sum::<f64>()
+    }
+}

@@ -1,0 +1,278 @@
+//! The local step of one document: expected counts of topics and responsibilities of its words, by turns, until they
+//! settle (mathematics 11.3; Hughes & Sudderth 2016, section 5).
+
+use crate::local_step::documents::columns::Columns;
+use crate::local_step::documents::kernels::{Expect, Select, WordRows};
+use crate::local_step::documents::table::{LANES, TopicTable};
+use crate::responsibilities::RowBest;
+use crate::simd::{Instructions, Lines};
+
+/// A topic with fewer expected words is not active any more.
+pub const LEAST_COUNT: f32 = 1e-9;
+/// Topics are selected in the first steps, and in every tenth one after them.
+const FIRST_SELECTIONS: usize = 5;
+const SELECT_EVERY: usize = 10;
+/// Whether counts have settled is looked at this often.
+const TEST_EVERY: usize = 5;
+
+/// How documents are visited.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct DocumentOptions {
+    /// Steps at most.
+    pub max_steps: usize,
+    /// A document has settled once no count changes by more, in words.
+    pub tolerance: f64,
+    /// Whether a document starts from its counts at the last visit, if there was one.
+    pub warm: bool,
+    /// Restarts tried at the end of a visit, at most.
+    pub restarts: usize,
+}
+
+impl DocumentOptions {
+    /// Where nothing else is asked for.
+    pub const USUAL: Self = Self { max_steps: 100, tolerance: 0.05, warm: true, restarts: 0 };
+}
+
+/// What all documents of a visit share.
+#[derive(Clone, Copy)]
+pub struct Shared<'a> {
+    /// The weights of words in topics.
+    pub table: &'a TopicTable,
+    /// Prior pseudo-counts of the topics, (K,).
+    pub prior: &'a [f64],
+    /// Logarithms of the factors of the topics, (K,).
+    pub log_factors: &'a [f64],
+    /// Topics kept a word.
+    pub width: usize,
+    /// How documents are visited.
+    pub options: DocumentOptions,
+}
+
+/// One document, and where it starts.
+#[derive(Clone, Copy)]
+pub struct Document<'a> {
+    /// Its words.
+    pub words: &'a [u32],
+    /// How often each stands in it.
+    pub counts: &'a [f64],
+    /// Topics and counts to start from.
+    pub start: Option<(&'a [u32], &'a [f32])>,
+}
+
+/// Space that a thread reuses from document to document, and what the last one came to.
+#[derive(Debug, Default)]
+pub struct DocumentSpace {
+    /// Counts of the words.
+    words: Vec<f32>,
+    /// 0, 1, ...
+    own_places: Vec<u32>,
+    /// Sums of the words.
+    pub(super) sums: Vec<f32>,
+    /// The topics that words can have.
+    pub(super) source: Columns,
+    /// Their weights in each word, where these are not rows of the table.
+    rows: Lines<f32>,
+    moved: Lines<f32>,
+    is_table: bool,
+    /// Columns that each word keeps, (n, width), and how many.
+    pub(super) kept: Vec<u32>,
+    pub(super) lengths: Vec<u32>,
+    has_kept: bool,
+    /// The columns that some word keeps, and weights of words that are zero where they do not.
+    frozen: Columns,
+    frozen_rows: Lines<f32>,
+    is_frozen: bool,
+    products: Lines<f32>,
+    best: RowBest<f32>,
+    /// Whether every word keeps all active topics.
+    pub(super) is_dense: bool,
+    /// Steps taken.
+    pub steps: usize,
+}
+
+impl DocumentSpace {
+    /// Turns over counts and responsibilities until they settle; then [`DocumentSpace::source`] has the counts.
+    pub fn settle(&mut self, shared: Shared<'_>, document: Document<'_>) {
+        self.begin(shared, document);
+        let options = shared.options;
+        self.steps = 0;
+        for step in 0..options.max_steps.max(1) {
+            let selects = step < FIRST_SELECTIONS || (step - 1) % SELECT_EVERY == 0;
+            if step > 0 {
+                if selects {
+                    self.thaw();
+                    self.shrink(shared, document);
+                }
+                if self.is_frozen { self.frozen.weigh() } else { self.source.weigh() }
+            }
+            self.step(shared, document, selects);
+            self.steps += 1;
+            let columns = if self.is_frozen { &self.frozen } else { &self.source };
+            if step > 0 && step % TEST_EVERY == 0 && f64::from(columns.change()) < options.tolerance {
+                break;
+            }
+        }
+        self.thaw();
+    }
+
+    /// Sets up the words and the topics, with the weights of the first step.
+    fn begin(&mut self, shared: Shared<'_>, document: Document<'_>) {
+        let n = document.words.len();
+        self.words.clear();
+        self.words.extend(document.counts.iter().map(|&count| count as f32));
+        if self.own_places.len() < n {
+            self.own_places = (0..n as u32).collect();
+        }
+        self.sums.resize(n, 0.0);
+        (self.is_frozen, self.has_kept) = (false, false);
+        self.kept.clear();
+        self.kept.resize(n * shared.width, 0);
+        self.lengths.clear();
+        self.lengths.resize(n, 0);
+        let k = shared.table.n_topics();
+        self.is_table = document.start.is_none();
+        match document.start {
+            None => {
+                self.source.reset(0..k as u32, shared.prior, shared.log_factors);
+                self.source.weigh_prior();
+            }
+            Some((topics, counts)) => {
+                self.source.reset(topics.iter().copied(), shared.prior, shared.log_factors);
+                self.source.counts[..counts.len()].copy_from_slice(counts);
+                self.source.weigh();
+                let width = self.source.width();
+                self.rows.reset(n * width, 0.0);
+                let (all, stride) = (shared.table.rows(), shared.table.stride());
+                for (row, &word) in self.rows.chunks_exact_mut(width).zip(document.words) {
+                    let from = &all[word as usize * stride..][..stride];
+                    row.iter_mut().zip(topics).for_each(|(to, &topic)| *to = from[topic as usize]);
+                }
+            }
+        }
+        self.is_dense = self.source.topics.len() <= shared.width;
+    }
+
+    /// One turn: responsibilities under the weights, and the counts that follow.
+    pub(super) fn step(&mut self, shared: Shared<'_>, document: Document<'_>, selects: bool) {
+        let set = Instructions::widest();
+        if !self.is_dense && !selects && !self.is_frozen {
+            self.freeze(shared, document);
+        }
+        let columns = if self.is_frozen { &mut self.frozen } else { &mut self.source };
+        columns.turn();
+        let Columns { counts: out, weights, .. } = columns;
+        let (counts, sums) = (&self.words, &mut self.sums);
+        let rows = if self.is_frozen {
+            WordRows { values: &self.frozen_rows, width: out.len(), places: &self.own_places }
+        } else if self.is_table {
+            WordRows { values: shared.table.rows(), width: out.len(), places: document.words }
+        } else {
+            WordRows { values: &self.rows, width: out.len(), places: &self.own_places }
+        };
+        if self.is_dense || self.is_frozen {
+            set.run(Expect { rows, counts, weights, sums, out });
+            return;
+        }
+        if self.products.len() != out.len() {
+            self.products.reset(out.len(), 0.0);
+        }
+        let (kept, lengths, products) = (&mut self.kept, &mut self.lengths, &mut self.products);
+        let (width, again, best) = (shared.width, self.has_kept, &mut self.best);
+        set.run(Select { rows, counts, weights, width, again, kept, lengths, products, best, sums, out });
+        self.has_kept = true;
+    }
+
+    /// The weights of the words in the topics that they keep, side by side.
+    fn freeze(&mut self, shared: Shared<'_>, document: Document<'_>) {
+        const NOWHERE: u32 = u32::MAX;
+        let mut places = vec![NOWHERE; self.source.width()];
+        let mut columns: Vec<u32> = Vec::new();
+        for &column in &self.kept {
+            if places[column as usize] == NOWHERE {
+                places[column as usize] = columns.len() as u32;
+                columns.push(column);
+            }
+        }
+        let topics = columns.iter().map(|&column| self.source.topics[column as usize]);
+        self.frozen.reset(topics, shared.prior, shared.log_factors);
+        for (at, &column) in columns.iter().enumerate() {
+            self.frozen.counts[at] = self.source.counts[column as usize];
+        }
+        let width = self.frozen.width();
+        self.frozen_rows.reset(document.words.len() * width, 0.0);
+        let rows = self.frozen_rows.chunks_exact_mut(width).zip(self.kept.chunks_exact(shared.width));
+        for (word, (row, kept)) in rows.enumerate() {
+            let from = if self.is_table {
+                &shared.table.rows()[document.words[word] as usize * shared.table.stride()..][..self.source.width()]
+            } else {
+                &self.rows[word * self.source.width()..][..self.source.width()]
+            };
+            for &column in &kept[..self.lengths[word] as usize] {
+                row[places[column as usize] as usize] = from[column as usize];
+            }
+        }
+        // The weights of the step are those of all columns.
+        self.frozen.weigh();
+        self.is_frozen = true;
+    }
+
+    /// Back from the kept columns to all.
+    fn thaw(&mut self) {
+        if !self.is_frozen {
+            return;
+        }
+        let mut places = vec![0; self.source.topics.iter().map(|&topic| topic as usize + 1).max().unwrap_or(0)];
+        self.source.topics.iter().zip(0..).for_each(|(&topic, column)| places[topic as usize] = column);
+        self.source.counts.fill(0.0);
+        for (&topic, &count) in self.frozen.topics.iter().zip(&*self.frozen.counts) {
+            let column: usize = places[topic as usize];
+            self.source.counts[column] = count;
+        }
+        self.is_frozen = false;
+    }
+
+    /// Leaves out topics without words. They never come back within a visit.
+    fn shrink(&mut self, shared: Shared<'_>, document: Document<'_>) {
+        let active = |&(_, &count): &(usize, &f32)| count > LEAST_COUNT;
+        let n_columns = self.source.topics.len();
+        let columns: Vec<usize> =
+            self.source.counts[..n_columns].iter().enumerate().filter(active).map(|a| a.0).collect();
+        let (width, old) = (columns.len().next_multiple_of(LANES), self.source.width());
+        let is_dense = columns.len() <= shared.width;
+        if 2 * width > old && is_dense == self.is_dense {
+            for (column, log_factor) in self.source.log_factors.iter_mut().enumerate() {
+                if self.source.counts[column] <= LEAST_COUNT {
+                    *log_factor = f64::NEG_INFINITY;
+                }
+            }
+            return;
+        }
+        let n = document.words.len();
+        self.moved.reset(n * width, 0.0);
+        let (all, stride) = (shared.table.rows(), shared.table.stride());
+        for (word, row) in self.moved.chunks_exact_mut(width).enumerate() {
+            let from = if self.is_table {
+                &all[document.words[word] as usize * stride..][..old]
+            } else {
+                &self.rows[word * old..][..old]
+            };
+            row.iter_mut().zip(&columns).for_each(|(to, &column)| *to = from[column]);
+        }
+        std::mem::swap(&mut self.rows, &mut self.moved);
+        let topics: Vec<u32> = columns.iter().map(|&column| self.source.topics[column]).collect();
+        let counts: Vec<f32> = columns.iter().map(|&column| self.source.counts[column]).collect();
+        self.source.reset(topics.into_iter(), shared.prior, shared.log_factors);
+        self.source.counts[..counts.len()].copy_from_slice(&counts);
+        (self.is_table, self.has_kept, self.is_dense) = (false, false, is_dense);
+    }
+
+    /// The weight of a column in a word, in the last weights.
+    pub(super) fn product(&self, shared: Shared<'_>, document: Document<'_>, word: usize, column: usize) -> f64 {
+        let row = if self.is_table {
+            &shared.table.rows()[document.words[word] as usize * shared.table.stride()..]
+        } else {
+            &self.rows[word * self.source.width()..]
+        };
+        f64::from(self.source.weights[column]) * f64::from(row[column])
+    }
+}

@@ -1,0 +1,160 @@
+//! The distinct words of documents as units: a document is a group that a visit takes whole (mathematics 11.1).
+
+use crate::data::{Csr, CsrRows, RowBlock, RowUnits, Sample, SparseRows};
+use crate::local_step::Units;
+use crate::simd::Scalar;
+
+/// The words of the documents of a batch, in order. A word with count c in a document of weight w is a unit of mass
+/// c w, whose row has a single one, in the column of the word.
+#[derive(Debug)]
+pub struct Words<F> {
+    n_columns: usize,
+    /// Where each document begins among the words; one more at the end.
+    starts: Vec<usize>,
+    /// Columns, (n words,).
+    words: Vec<u32>,
+    /// How often each stands in its document.
+    counts: Vec<f64>,
+    /// Counts times weights of documents.
+    masses: Vec<f64>,
+    /// Weights of documents, (n documents,).
+    weights: Vec<f64>,
+    /// Where each word's row begins in compressed sparse rows, and its values.
+    row_starts: Vec<u64>,
+    ones: Vec<F>,
+}
+
+impl<F: Scalar> Words<F> {
+    /// The words that stand in the rows of a batch; zeros are left out.
+    pub fn of(documents: &RowUnits<'_, F>) -> Self {
+        let n = documents.len();
+        let mut own = Self {
+            n_columns: documents.dimension(),
+            starts: vec![0],
+            words: Vec::new(),
+            counts: Vec::new(),
+            masses: Vec::new(),
+            weights: (0..n).map(|document| documents.mass(document)).collect(),
+            row_starts: Vec::new(),
+            ones: Vec::new(),
+        };
+        let (zeros, mut row) = (vec![F::ZERO; own.n_columns], Vec::new());
+        for document in 0..n {
+            if let Some(table) = documents.csr() {
+                let (columns, values) = table.row(documents.row_number(document));
+                own.take(columns.iter().copied().zip(values));
+            } else {
+                row.resize(own.n_columns, F::ZERO);
+                documents.read(document..document + 1, &zeros, &mut row);
+                own.take((0..).zip(&row));
+            }
+            let weight = own.weights[document];
+            own.masses.extend(own.counts[own.starts[document]..].iter().map(|count| count * weight));
+            own.starts.push(own.words.len());
+        }
+        own.row_starts = (0..=own.words.len() as u64).collect();
+        own.ones = vec![F::from_f64(1.0); own.words.len()];
+        own
+    }
+
+    fn take<'a>(&mut self, row: impl Iterator<Item = (u32, &'a F)>) {
+        for (word, &count) in row.filter(|(_, count)| **count > F::ZERO) {
+            self.words.push(word);
+            self.counts.push(count.to_f64());
+        }
+    }
+
+    /// Number of documents.
+    pub fn n_documents(&self) -> usize {
+        self.weights.len()
+    }
+
+    /// The words of a document, by their numbers.
+    pub fn of_document(&self, document: usize) -> std::ops::Range<usize> {
+        self.starts[document]..self.starts[document + 1]
+    }
+
+    /// The document that has a word.
+    pub fn document_of(&self, word: usize) -> usize {
+        self.starts.partition_point(|&start| start <= word) - 1
+    }
+
+    /// The weight of a document.
+    pub fn weight(&self, document: usize) -> f64 {
+        self.weights[document]
+    }
+
+    /// The columns of all words.
+    pub fn words(&self) -> &[u32] {
+        &self.words
+    }
+
+    /// How often each word stands in its document.
+    pub fn counts(&self) -> &[f64] {
+        &self.counts
+    }
+}
+
+impl<F: Scalar> Units<F> for Words<F> {
+    fn len(&self) -> usize {
+        self.words.len()
+    }
+
+    fn dimension(&self) -> usize {
+        self.n_columns
+    }
+
+    /// The document of the word among those of the batch.
+    fn row_number(&self, unit: usize) -> usize {
+        self.document_of(unit)
+    }
+
+    fn mass(&self, unit: usize) -> f64 {
+        self.masses[unit]
+    }
+
+    fn chunk_end(&self, first: usize, size: usize) -> usize {
+        let last = self.starts.partition_point(|&start| start <= first + size) - 1;
+        let after = self.starts.partition_point(|&start| start <= first);
+        self.starts[last].max(self.starts.get(after).copied().unwrap_or(first))
+    }
+
+    fn is_sparse(&self) -> bool {
+        true
+    }
+
+    fn n_values(&self) -> usize {
+        0
+    }
+
+    fn read(&self, _: &[u32], _: &[F], _: &mut [F]) {}
+
+    fn rows<'a>(&'a self, list: &[u32], _: &'a [F], numbers: &'a mut Vec<u32>) -> RowBlock<'a, F> {
+        numbers.clear();
+        numbers.extend_from_slice(list);
+        let table = Csr { starts: &self.row_starts, columns: &self.words, values: &self.ones };
+        RowBlock::Sparse(SparseRows { table, numbers })
+    }
+
+    fn select(&self, list: &[u32]) -> Box<dyn Units<F> + '_> {
+        let at = |&word: &u32| word as usize;
+        Box::new(Self {
+            n_columns: self.n_columns,
+            starts: (0..=list.len()).collect(),
+            words: list.iter().map(|word| self.words[at(word)]).collect(),
+            counts: list.iter().map(|word| self.counts[at(word)]).collect(),
+            masses: list.iter().map(|word| self.masses[at(word)]).collect(),
+            weights: list.iter().map(|word| self.weights[self.document_of(at(word))]).collect(),
+            row_starts: (0..=list.len() as u64).collect(),
+            ones: vec![F::from_f64(1.0); list.len()],
+        })
+    }
+
+    fn copy_into(&self, list: &[u32], sample: &mut Sample) {
+        let table = Csr { starts: &self.row_starts, columns: &self.words, values: &self.ones };
+        if let Ok(rows) = CsrRows::new(table, self.n_columns) {
+            let chosen = RowUnits::list(&rows, Some(&self.masses), list);
+            sample.extend(&chosen, &(0..list.len() as u32).collect::<Vec<_>>());
+        }
+    }
+}

@@ -1,0 +1,266 @@
+"""Advice: each with data that deserve it and with data that do not."""
+
+import copy
+import json
+import pickle
+import warnings
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import stickbreak as sb
+from stickbreak.cli import main
+from stickbreak.result import advising
+
+GAUSSIAN = sb.Mixture(likelihood=sb.Gaussian())
+
+
+def two_clusters(n: int = 200, d: int = 2, seed: int = 0) -> np.ndarray:
+    """Data that deserve no advice: two clusters far apart."""
+    return np.random.default_rng(seed).normal(size=(n, d)) + np.repeat([[0.0], [12.0]], n // 2, axis=0)
+
+
+def advice(data: Any, model: sb.Mixture = GAUSSIAN, algorithm: Any = None, **options: Any) -> dict[str, sb.Advice]:
+    """The advice of a fit by kind."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", sb.Advice)
+        fit = sb.fit(model, data, algorithm, **options)
+    found = fit.advice()
+    kinds = [each.kind for each in found]
+    assert len(set(kinds)) == len(kinds)
+    return {each.kind: each for each in found}
+
+
+def test_good_data_deserve_none() -> None:
+    fit = sb.fit(GAUSSIAN, two_clusters())
+    assert fit.advice() == ()
+    assert "\n" not in repr(fit)
+    assert "advice" not in fit._repr_html_()
+
+
+def test_few_rows_a_component_and_three_things_to_try() -> None:
+    wide = two_clusters(60, 12)
+    found = advice(wide, n_components=2, algorithm=sb.Full())["few_rows"]
+    assert str(found) == (
+        "2 of 2 components have fewer than D^2 / 2 = 72 rows for a full covariance of 12 columns, the smallest 30; "
+        "try DiagonalGaussian(), fewer columns or more rows"
+    )
+    assert len(found.suggestions) == 3
+    for suggested in (
+        advice(wide, sb.Mixture(likelihood=sb.DiagonalGaussian()), sb.Full(), n_components=2),
+        advice(wide[:, :7], n_components=2, algorithm=sb.Full()),
+        advice(two_clusters(400, 12), n_components=2, algorithm=sb.Full()),
+    ):
+        assert "few_rows" not in suggested
+
+
+def test_dependent_columns_count_once() -> None:
+    """Six columns that are sums of others leave a rank of two, which 60 rows are enough for."""
+    rows = two_clusters(60, 2)
+    assert "few_rows" not in advice(
+        rows @ np.random.default_rng(1).normal(size=(2, 12)), algorithm=sb.Full(), n_components=2
+    )
+
+
+def test_one_component_with_nearly_all_rows() -> None:
+    blob = np.random.default_rng(0).normal(size=(400, 2))
+    assert advice(blob)["one_component"].text == "one component has all rows"
+    outliers = np.concatenate([blob, np.random.default_rng(1).normal(60, 1, size=(4, 2))])
+    found = advice(outliers, algorithm=sb.Full(), n_components=2)["one_component"]
+    assert found.text == "one component has 99.0% of the rows"
+    assert "one_component" not in advice(two_clusters())
+    # Who asks for one gets one.
+    assert "one_component" not in advice(blob, algorithm=sb.Full(), n_components=1)
+
+
+def test_passes_that_ran_out() -> None:
+    rows = np.random.default_rng(0).normal(size=(300, 3))
+    assert "max_passes=" in str(advice(rows, algorithm=sb.Full(max_passes=2), n_components=6)["passes"])
+    assert "passes" not in advice(rows, algorithm=sb.Full(max_passes=2, tol=0), n_components=6)
+    assert "passes" not in advice(two_clusters())
+
+
+def test_a_start_that_beats_the_first() -> None:
+    """Random starts of eight clusters end in different places; starts of two clear ones do not."""
+    rng = np.random.default_rng(3)
+    rows = rng.normal(size=(400, 2)) + np.repeat(np.arange(8.0), 50)[:, None] * [20.0, 0.0]
+    model = sb.Mixture(likelihood=sb.Gaussian(), process=sb.FiniteDirichlet(n_components=8))
+    options: dict[str, Any] = {"algorithm": sb.Full(max_passes=500), "init": "random"}
+    gains = []
+    for seed in range(4):
+        found = advice(rows, model, seed=seed, n_init=3, **options)
+        first, best = (sb.fit(model, rows, seed=seed, n_init=n, **options) for n in (1, 3))
+        gains.append(best.objective - first.objective)
+        assert ("starts" in found) == (gains[-1] > 1.0)
+        if "starts" in found:
+            text = f"another start found a bound {gains[-1]:.3g} nats above that of the first"
+            assert found["starts"].text == text
+        assert "starts" not in {each.kind for each in first.advice()}
+    assert max(gains) > 1.0
+    assert "starts" not in advice(two_clusters(), algorithm=sb.Full(), n_components=2, n_init=3)
+    assert "starts" not in advice(two_clusters(), n_init=3)
+
+
+def test_whole_numbers_and_what_was_done_about_them() -> None:
+    rows = two_clusters(400)
+    rows[:, 1] = np.round(rows[:, 1] * 2)
+    found = advice(pd.DataFrame(rows, columns=["length", "rings"]))["whole_numbers"]
+    assert found.text == "column 'rings' holds whole numbers, which the Gaussian takes for values rounded to that step"
+    rows[:, 1] /= 10
+    assert "whole_numbers" not in advice(rows)
+    assert "whole_numbers" not in advice(two_clusters())
+    counts = np.random.default_rng(0).poisson(5, size=(200, 2))
+    assert "whole_numbers" not in advice(counts, sb.Mixture(likelihood=sb.Poisson()))
+
+
+def test_nearly_constant_columns() -> None:
+    rows = np.column_stack([two_clusters(400), np.zeros((400, 2))])
+    rows[:4, 2], rows[:5, 3] = np.arange(1.0, 5.0) / 3.0, np.arange(1.0, 6.0) / 3.0
+    found = advice(rows)["nearly_constant"]
+    assert found.text == "column 2 has one value in 99% of the rows or more"
+    assert "nearly_constant" not in advice(rows[:, :2])
+
+
+def test_flags_under_a_gaussian_and_one_hot_columns_under_bernoulli() -> None:
+    rng = np.random.default_rng(0)
+    flags = np.column_stack([two_clusters(400), rng.integers(2, size=400)])
+    assert advice(flags)["flags"].text == "column 2 has two values, which no Gaussian describes"
+    assert "flags" not in advice(flags[:, :2])
+
+    codes = rng.integers(3, size=400)
+    one_hot = np.column_stack([rng.integers(2, size=(400, 2)), np.eye(3)[codes], rng.integers(2, size=400)])
+    bernoulli = sb.Mixture(likelihood=sb.Bernoulli())
+    names = ["a", "b", "red", "green", "blue", "c"]
+    found = advice(pd.DataFrame(one_hot, columns=names), bernoulli)["flags"]
+    assert "exactly one of the columns 'red', 'green', 'blue', but" in found.text
+    assert found.suggestions == ("Categorical() with one column of codes in their place",)
+    assert "flags" not in advice(np.delete(one_hot, 2, axis=1), bernoulli)
+    twice = np.column_stack([one_hot, np.eye(4)[rng.integers(4, size=400)]])
+    assert ", and of 1 more group, but" in advice(twice, bernoulli)["flags"].text
+
+
+def test_duplicate_rows() -> None:
+    rows = two_clusters(400)
+    rows[380:] = rows[360:380]
+    assert advice(rows)["duplicates"].text == "10% of the rows are equal to another one"
+    assert "duplicates" not in advice(rows[:385])
+    # Where all columns have few values, equal rows are no sign of copies.
+    assert "duplicates" not in advice(np.random.default_rng(0).integers(5, size=(400, 2)).astype(float))
+
+
+def test_columns_that_count_the_rows() -> None:
+    rows = two_clusters(400)
+    table = pd.DataFrame({"id": np.arange(1000, 1400.0), "x": rows[:, 0], "y": rows[:, 1]})
+    assert advice(table)["row_numbers"].text == "column 'id' counts the rows"
+    assert "row_numbers" not in advice(table.sample(frac=1.0, random_state=0))
+    assert "row_numbers" not in advice(table[["x", "y"]])
+
+
+def test_columns_that_the_model_does_not_see_have_names() -> None:
+    table = pd.DataFrame(two_clusters(), columns=["x", "y"])
+    table["one"] = 1.0
+    table["sum"] = table["x"] + table["y"]
+    text = "column 'one' is constant and column 'sum' follows from the others; "
+    with pytest.warns(sb.SupportWarning, match=text):
+        fit = sb.fit(GAUSSIAN, table)
+    assert fit.advice()[0].text.startswith(text)
+
+
+def test_warnings_are_the_same_objects_and_come_once() -> None:
+    rows = np.column_stack([np.random.default_rng(0).normal(size=(300, 2)), np.ones(300)])
+    with pytest.warns(sb.Advice) as caught:
+        fit = sb.fit(GAUSSIAN, rows, sb.Full(max_passes=2), n_components=6)
+    assert [warning.message for warning in caught] == list(fit.advice())
+    assert [type(each) for each in fit.advice()] == [sb.SupportWarning, sb.ConvergenceWarning]
+    assert all(warning.filename == __file__ for warning in caught)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        warnings.simplefilter("ignore", sb.Advice)
+        sb.fit(GAUSSIAN, rows, sb.Full(max_passes=2), n_components=6)
+        # Other advice is no warning.
+        warnings.simplefilter("error", sb.Advice)
+        assert sb.fit(GAUSSIAN, np.random.default_rng(0).normal(size=(400, 2))).advice()
+
+
+def test_files_pickles_and_copies_keep_advice(tmp_path: Path) -> None:
+    rows = np.column_stack([two_clusters(), np.ones(200), np.arange(200.0)])
+    with pytest.warns(sb.Advice):
+        fit = sb.fit(GAUSSIAN, rows, sb.Full(max_passes=2), n_components=6)
+    fit.save(tmp_path / "model.safetensors")
+    for again in (sb.load(tmp_path / "model.safetensors"), pickle.loads(pickle.dumps(fit)), copy.deepcopy(fit)):
+        assert list(map(str, again.advice())) == list(map(str, fit.advice()))
+        assert list(map(type, again.advice())) == list(map(type, fit.advice()))
+    assert {"row_numbers", "passes"} <= {each.kind for each in fit.advice()}
+    assert "row_numbers" in {each.kind for each in fit.update(rows).advice()}
+    assert "passes" not in {each.kind for each in fit.update(rows).advice()}
+
+
+@pytest.mark.parametrize("kept", ["advice", [1], [["kind", "text"]], [["kind", 2, []]], [["kind", "text", [None]]]])
+def test_files_with_other_advice_are_refused(tmp_path: Path, kept: object) -> None:
+    header, arrays = sb.fit(GAUSSIAN, two_clusters())._to_parts()
+    sb.io.files.write(tmp_path / "model.safetensors", {**header, "advice": kept}, arrays)
+    with pytest.raises(sb.ModelFileError, match="advice"):
+        sb.load(tmp_path / "model.safetensors")
+
+
+def test_advice_survives_pickling() -> None:
+    found = sb.Advice("too few", kind="few_rows", suggestions=("more", "others", "fewer"))
+    again = pickle.loads(pickle.dumps(found))
+    assert (str(again), again.text, again.kind, again.suggestions) == (
+        str(found),
+        "too few",
+        "few_rows",
+        found.suggestions,
+    )
+    assert str(found) == "too few; try more, others or fewer"
+
+
+def test_large_data_are_looked_at_in_pieces() -> None:
+    n = 50_000
+    rows = np.column_stack([np.random.default_rng(0).normal(size=n), np.arange(float(n))])
+    seen = advising.look(rows)
+    assert seen is not None
+    assert seen.shape == (10_000, 2)
+    assert seen[0, 1] == 0.0
+    assert seen[-1, 1] == n - 1
+    kinds = {each.kind for each in advising.of_rows(seen, sb.Gaussian(), None)}
+    assert kinds == {"row_numbers"}
+
+
+def test_blocks_are_looked_at(tmp_path: Path) -> None:
+    rows = np.column_stack([two_clusters(), np.arange(200.0)])
+    assert "row_numbers" in advice(lambda: iter([rows[:100], rows[100:]]))
+
+
+@pytest.mark.filterwarnings("default::stickbreak.Advice")
+def test_the_same_lines_everywhere(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    data, model = tmp_path / "rows.csv", tmp_path / "model.safetensors"
+    table = pd.DataFrame(np.random.default_rng(0).normal(size=(60, 8)), columns=list("abcdefgh"))
+    table["one"] = 1.0
+    table.to_csv(data, index=False)
+    call = ["fit", str(data), "--out", str(model), "--n-components", "2", "--moves", "none", "--max-passes", "1"]
+    assert main(call) == 0
+    told = capsys.readouterr()
+    fit = sb.load(model)
+    assert len(fit.advice()) >= 3
+    for each in fit.advice():
+        assert f"\nadvice: {each}" in repr(fit)
+        assert told.out.count(each.text) == 1
+    assert "advice" not in told.err
+    assert "warning" not in told.err
+    assert "try --likelihood diagonal-gaussian, fewer columns or more rows" in told.out
+    assert "(--max-passes) or --init MODEL to go on" in told.out
+    assert fit._repr_html_().count("<p>advice: ") == len(fit.advice())
+    assert main(["info", str(model)]) == 0
+    assert [line for line in capsys.readouterr().out.splitlines() if line.startswith("advice")] == [
+        line for line in told.out.splitlines() if line.startswith("advice")
+    ]
+    assert main([*call, "--json"]) == 0
+    told = capsys.readouterr()
+    assert [each["kind"] for each in json.loads(told.out)["advice"]] == [each.kind for each in fit.advice()]
+    assert told.err == ""
+    assert main([*call, "--quiet"]) == 0
+    assert capsys.readouterr().err.count("column 'one' is constant") == 1

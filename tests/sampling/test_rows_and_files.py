@@ -1,0 +1,115 @@
+"""`sample` and `Trace`: types of rows, rows that vary in some directions only, bad rows, files of other functions."""
+
+import numpy as np
+import pytest
+from scipy import sparse
+
+import stickbreak as sb
+
+RNG = np.random.default_rng(0)
+X = np.concatenate([RNG.normal(-4, 1, size=(20, 2)), RNG.normal(4, 1, size=(25, 2))])
+FIXED = sb.Gaussian(mean=[0.0, 0.0], mean_precision=0.1, dof=4.0, scale=np.eye(2))
+MODEL = sb.Mixture(likelihood=FIXED, process=sb.DirichletProcess(1.0))
+
+
+def short(model=MODEL, data=X, sampler=None, **options):
+    return sb.sample(model, data, sampler, **{"draws": 12, "warmup": 4, "chains": 2, **options})
+
+
+@pytest.mark.parametrize("offset", [0.0, 1e4])
+@pytest.mark.parametrize("likelihood", [sb.Gaussian, sb.DiagonalGaussian])
+def test_the_type_of_rows_does_not_matter(likelihood, offset):
+    """Rows are float64 from the start: what float32 holds counts as it is, to the last digits."""
+    narrow = (X + offset).astype(np.float32)
+    model = short(sb.Mixture(likelihood=likelihood()), narrow.astype(float), draws=1).model
+    one, other = short(model, narrow), short(model, narrow.astype(float))
+    assert (one.partitions == other.partitions).all()
+    assert one.log_joint == pytest.approx(other.log_joint, abs=1e-9)
+    new = narrow[::7] + np.float32(0.3)
+    assert one.log_predictive(new) == pytest.approx(other.log_predictive(new.astype(float)), abs=1e-10)
+
+
+def test_a_trace_has_the_support_of_a_fit(tmp_path):
+    wide = np.column_stack([X, np.full(45, 3.0), X.sum(1)])
+    model = sb.Mixture(likelihood=sb.Gaussian())
+    with pytest.warns(sb.SupportWarning, match="column 2 is constant"):
+        fit = sb.fit(model, wide)
+    with pytest.warns(sb.SupportWarning, match="column 2 is constant"):
+        trace = short(model, wide)
+    trace.save(tmp_path / "trace.safetensors")
+    for found in (trace.support, sb.load(tmp_path / "trace.safetensors").support):
+        assert (found.rank, found.constant, found.dependent) == (2, (2,), (3,))
+        np.testing.assert_allclose(found.basis, fit.support.basis, atol=1e-12)
+        assert not found.basis.flags.writeable
+    assert short().support.rank == 2
+    assert short().support.constant == ()
+
+
+def test_rows_far_away_have_the_log_density_minus_infinity():
+    found = short().log_predictive([[1e150, 0.0], [1e160, 0.0]])
+    assert np.isfinite(found[0])
+    assert found[1] == -np.inf
+    assert (short().predict([[1e150, 0.0], [1e160, 0.0]]) >= 0).all()
+
+
+EQUAL = {
+    "infinite": (sb.Gaussian(), np.full((9, 2), np.inf), "inf"),
+    "negative": (sb.Multinomial(), np.full((9, 2), -1.0), "-1"),
+    "no flags": (sb.Bernoulli(), np.full((9, 2), 0.5), "0.5"),
+    "sparse": (sb.Poisson(), sparse.csr_array(np.full((9, 2), -2.0)), "-2"),
+}
+
+
+@pytest.mark.parametrize("name", EQUAL)
+def test_equal_rows_of_bad_values_are_refused_for_their_values(name):
+    likelihood, rows, found = EQUAL[name]
+    with pytest.raises(sb.InvalidArgument) as caught:
+        short(sb.Mixture(likelihood=likelihood), rows)
+    assert caught.value.argument == "data"
+    assert found in caught.value.found
+    assert "equal" not in str(caught.value)
+
+
+@pytest.mark.parametrize("likelihood", [sb.Gaussian(), sb.Multinomial()])
+def test_equal_rows_of_good_values_are_refused_for_being_equal(likelihood):
+    with pytest.raises(sb.InvalidArgument, match="rows that are all equal"):
+        short(sb.Mixture(likelihood=likelihood), np.ones((9, 2)))
+
+
+def test_checkpoints_of_the_other_function_are_named(tmp_path):
+    chains, passes = (sb.Checkpoint(tmp_path / name, every_seconds=0) for name in ("chains", "passes"))
+
+    def fitted(checkpoint):
+        return sb.fit(MODEL, X, sb.Full(max_passes=1), n_components=2, checkpoint=checkpoint)
+
+    short(checkpoint=chains)
+    fitted(passes)
+    before = [own.path.read_bytes() for own in (chains, passes)]
+    with pytest.raises(sb.CheckpointError, match="a checkpoint of `sample`, from which `fit` cannot go on"):
+        fitted(chains)
+    with pytest.raises(sb.CheckpointError, match="a checkpoint of `fit`, from which `sample` cannot go on"):
+        short(checkpoint=passes)
+    assert [own.path.read_bytes() for own in (chains, passes)] == before
+
+
+def test_chains_of_the_command_line_go_on_from_their_checkpoint(tmp_path, capsys):
+    from stickbreak.cli.commands import program
+
+    rows, out, kept = tmp_path / "rows.npy", tmp_path / "trace.safetensors", tmp_path / "chains"
+    np.save(rows, X)
+
+    def run(*options):
+        start = ["mcmc", str(rows), "-o", str(out), "--warmup", "4", "--chains", "2", "--prior", "rule", "--quiet"]
+        return program.main([*start, *options], standalone_mode=False)
+
+    checkpoint = ["--checkpoint", str(kept), "--checkpoint-seconds", "0"]
+    assert run("--draws", "5", *checkpoint) == 0
+    before = kept.read_bytes()
+    assert run("--draws", "12", *checkpoint) == 0
+    assert kept.read_bytes() != before
+    expected = short(sb.Mixture(likelihood=sb.Gaussian(prior="rule")))
+    assert (sb.load(out).partitions == expected.partitions).all()
+    assert run("--draws", "12", "--seed", "1", *checkpoint) == 1
+    assert "seed" in capsys.readouterr().err
+    assert run("--draws", "5", "--checkpoint-seconds", "3") == 2
+    assert run("--draws", "5", "--checkpoint", str(out)) == 2
