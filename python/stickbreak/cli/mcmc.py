@@ -82,15 +82,11 @@ _OF_FIT_ALONE = ("base", "resolution", "truncation")
 @click.option(
     "--exact/--search",
     default=None,
-    help="tree-guided: leave the posterior unchanged, or the published algorithm, which only searches. [default: exact]",
+    help="tree-guided: leave the posterior unchanged, or the published algorithm, a mere search. [default: exact]",
 )
-@click.option(
-    "--trees", metavar="WORD", help="tree-guided: what trees clusters have, guide or fresh. [default: guide]"
-)
+@click.option("--trees", metavar="WORD", help="tree-guided: what trees clusters have, guide or fresh. [default: guide]")
 @click.option("--evenness", metavar="WORD", help="tree-guided: how even nodes are drawn, max or max/n. [default: max]")
-@click.option(
-    "--local", metavar="WORD", help="tree-guided: how rows are chosen, uniform or guided. [default: uniform]"
-)
+@click.option("--local", metavar="WORD", help="tree-guided: how rows are chosen, uniform or guided. [default: uniform]")
 @click.option("--subset", type=int, metavar="N", help="Rows that a Gibbs sweep visits. [default: all]")
 @click.option("--draws", type=int, default=1000, metavar="N", show_default=True, help="Draws that each chain keeps.")
 @click.option("--warmup", type=int, default=500, metavar="N", show_default=True, help="Sweeps before the first draw.")

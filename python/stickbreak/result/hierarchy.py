@@ -221,5 +221,7 @@ def _stacked(rows: arrays.Rows, new: arrays.Rows) -> arrays.Rows:
         starts = np.concatenate([rows[0], new[0][1:] + rows[0][-1] - new[0][0]])
         return arrays.SparseRows(starts, np.concatenate([rows[1], new[1]]), np.concatenate([rows[2], new[2]]), rows[3])
     if isinstance(rows, arrays.SparseRows) or isinstance(new, arrays.SparseRows):
-        raise checks.invalid_type("X_new", "rows of another kind", "sparse rows for a sparse hierarchy, else dense ones")
+        raise checks.invalid_type(
+            "X_new", "rows of another kind", "sparse rows for a sparse hierarchy, else dense ones"
+        )
     return np.concatenate([rows, new.astype(rows.dtype)])

@@ -44,9 +44,9 @@ def hierarchy(
         "bhc": greedy, in :math:`O(n^2)` time and memory, for at most 16384 rows. "incremental": in about
         :math:`O(n (K + h))` for K clusters and trees of height h.
     n_trials : int
-        How often to build it, at least 1: each time with auxiliary variables and learned parameters of the process drawn
-        given the last tree, and for "incremental" in another random order. The hierarchy whose "map" cut has the
-        largest log joint probability is kept.
+        How often to build it, at least 1: each time with auxiliary variables and learned parameters of the process
+        drawn given the last tree, and for "incremental" in another random order. The hierarchy whose "map" cut has
+        the largest log joint probability is kept.
     seed : int
         Decides every random choice; 0 to 2**64 - 1.
     threads : int, optional

@@ -32,7 +32,7 @@ pub struct Node {
 ///
 /// h(c) is the factor of a block of the process times m(c). What the rest of the partition's probability gains by a
 /// second block is in it too. For Dirichlet processes, and for random measures given u, that is nothing, and potentials
-/// are exactly those of mathematics 8.8. For other processes it only steers proposals: samplers use the exact
+/// are exactly those of mathematics 8.9. For other processes it only steers proposals: samplers use the exact
 /// probabilities of partitions.
 #[derive(Debug, Clone)]
 pub struct Arena<'a> {
