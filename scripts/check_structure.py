@@ -101,7 +101,8 @@ NUMPY_ALLOWED = """
     signedinteger stack timedelta64 typing uint32 uint64 uint8 unique unsignedinteger where zeros
 """.split()
 MATH_ALLOWED = "ceil floor inf isfinite isinf isnan nan prod".split()
-SCIPY_ALLOWED = ["sparse"]
+# Sparse tables; the drawing of dendrograms.
+SCIPY_ALLOWED = ["sparse", "cluster.hierarchy.dendrogram"]
 # Programs that draw pictures of a result; tests, which draw data and compare numbers.
 NUMERICS_EXEMPT = ("python/stickbreak/demo/", "python/stickbreak/testing/")
 

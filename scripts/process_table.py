@@ -37,6 +37,7 @@ SAMPLERS = {
     "`CollapsedGibbs`": sb.CollapsedGibbs(),
     '`SplitMerge("restricted")`': sb.SplitMerge(),
     '`SplitMerge("sequential")`': sb.SplitMerge(proposal="sequential"),
+    "`TreeGuided`": sb.TreeGuided(),
 }
 
 

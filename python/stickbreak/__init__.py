@@ -55,6 +55,7 @@ from stickbreak.model.processes import (
 from stickbreak.model.topic_model import TopicModel
 from stickbreak.result.combining import Clusters, Join
 from stickbreak.result.fit import Fit
+from stickbreak.result.hierarchy import Hierarchy
 from stickbreak.result.history import MoveReport, Record, StopReason
 from stickbreak.result.labelling import LabelShare, label_shares
 from stickbreak.result.loading import load
@@ -63,9 +64,10 @@ from stickbreak.result.topic_fit import TopicFit
 from stickbreak.result.trace import Draw, Trace
 from stickbreak.run.algorithms import Full, Memoized, Stochastic
 from stickbreak.run.checkpoints import Checkpoint
+from stickbreak.run.clustering import hierarchy
 from stickbreak.run.fitting import fit
 from stickbreak.run.moves import Birth, Delete, Merge, Split
-from stickbreak.run.samplers import CollapsedGibbs, SplitMerge
+from stickbreak.run.samplers import CollapsedGibbs, SplitMerge, TreeGuided
 from stickbreak.run.sampling import sample
 
 __all__ = [
@@ -90,6 +92,7 @@ __all__ = [
     "Full",
     "Gamma",
     "Gaussian",
+    "Hierarchy",
     "InternalError",
     "InvalidArgument",
     "InvalidType",
@@ -122,10 +125,12 @@ __all__ = [
     "TopicFit",
     "TopicModel",
     "Trace",
+    "TreeGuided",
     "UnseenWordsWarning",
     "ZeroMeanGaussian",
     "__version__",
     "fit",
+    "hierarchy",
     "label_shares",
     "load",
     "read_docword",

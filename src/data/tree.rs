@@ -241,7 +241,8 @@ mod tests {
             expected.dedup();
             prop_assert_eq!(&found, &expected);
             // A restriction of a restriction is that to the smaller set.
-            let inner = Restrictions::new(Tree::new(restrictions.joins(&rows)).unwrap_or_else(|| random(1, &mut generator)));
+            let joins = restrictions.joins(&rows);
+            let inner = Restrictions::new(Tree::new(joins).unwrap_or_else(|| random(1, &mut generator)));
             let mut few: Vec<u32> = (0..rows.len() as u32).filter(|_| generator.random::<f64>() < 0.5).collect();
             inner.sort(&mut few);
             let mut rows_of_few: Vec<u32> = few.iter().map(|&at| rows[at as usize]).collect();

@@ -204,8 +204,8 @@ impl ChainState {
         Ok(true)
     }
 
-    /// Gives some rows of a slot a cluster of their own, and returns its slot; the caches are those of the rows that stay
-    /// and of those that leave.
+    /// Gives some rows of a slot a cluster of their own, and returns its slot; the caches are those of the rows that
+    /// stay and of those that leave.
     pub fn split(&mut self, target: &Target, slot: u32, leaving: &[u32], stay: &[f64], leave: &[f64]) -> u32 {
         let other = self.clusters.open(target);
         for &row in leaving {

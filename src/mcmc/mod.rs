@@ -32,7 +32,7 @@ pub use start::Start;
 pub use table::RowTable;
 pub use target::Target;
 pub use tree_guided::TreeGuided;
-pub use trees::{Cut, Hierarchy, MOST_ROWS, Method, Plan as HierarchyPlan};
+pub use trees::{Arena, Evenness, Hierarchy, HierarchyPlan, MOST_ROWS, Method, TreeCut, Walk};
 
 #[cfg(test)]
 mod tests;

@@ -12,7 +12,14 @@ SAMPLERS = {
     "subset": sb.CollapsedGibbs(subset=650),
     "restricted": sb.SplitMerge(),
     "sequential": sb.SplitMerge(proposal="sequential"),
+    "tree-guided": sb.TreeGuided(),
 }
+
+
+def paper_scale(rows):
+    """Return the scale of the base measure in the paper: as the covariance, with a determinant of 1/10."""
+    covariance = np.cov(rows.T)
+    return covariance / np.sqrt(10 * np.linalg.det(covariance))
 
 
 @pytest.mark.slow
@@ -20,9 +27,7 @@ SAMPLERS = {
 def test_every_sampler_agrees_with_the_reference(data_directory, name):
     """Four standard errors of the difference: each check fails for one seed in 16,000."""
     rows = np.load(data_directory / "nrmm" / "toy.npz")["X"].astype(float)
-    covariance = np.cov(rows.T)
-    scale = covariance / np.sqrt(10 * np.linalg.det(covariance))
-    likelihood = sb.Gaussian(mean=rows.mean(axis=0), mean_precision=0.1, dof=8.0, scale=scale)
+    likelihood = sb.Gaussian(mean=rows.mean(axis=0), mean_precision=0.1, dof=8.0, scale=paper_scale(rows))
     model = sb.Mixture(likelihood=likelihood, process=sb.DirichletProcess(1.0))
     # Steps on a random half of the rows need longer to leave the start.
     longer = {"warmup": 2000, "thin": 4} if name == "subset" else {"warmup": 1000}
@@ -32,3 +37,19 @@ def test_every_sampler_agrees_with_the_reference(data_directory, name):
         own = drawn.std() / np.sqrt(trace.ess(quantity))
         assert abs(drawn.mean() - expected) < 4 * np.hypot(own, error), (quantity, drawn.mean(), own)
         assert trace.rhat(quantity) < 1.02
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("init", ["single", "singletons", "ibhc", "one-on-top"])
+@pytest.mark.parametrize("options", [{}, {"trees": "fresh"}, {"local": "guided", "subset": 20}], ids=str)
+def test_tree_guided_chains_agree_from_every_start(data_directory, init, options):
+    """Four standard errors of the difference: each check fails for one seed in 16,000."""
+    rows = np.load(data_directory / "nrmm" / "toy.npz")["X"].astype(float)
+    likelihood = sb.Gaussian(mean=rows.mean(axis=0), mean_precision=0.1, dof=8.0, scale=paper_scale(rows))
+    model = sb.Mixture(likelihood=likelihood, process=sb.DirichletProcess(1.0))
+    sampler = sb.TreeGuided(**options)
+    trace = sb.sample(model, rows, sampler, draws=3000, warmup=300, chains=2, init=init, seed=4, threads=1)
+    for quantity, (expected, error) in (("n_clusters", N_CLUSTERS), ("log_joint", LOG_JOINT)):
+        drawn = getattr(trace, quantity)
+        own = drawn.std() / np.sqrt(trace.ess(quantity))
+        assert abs(drawn.mean() - expected) < 4 * np.hypot(own, error), (quantity, drawn.mean(), own)

@@ -37,6 +37,8 @@ SAMPLERS = {
     "subset": sb.CollapsedGibbs(subset=3),
     "restricted": sb.SplitMerge(scans=1, subset=1),
     "sequential": sb.SplitMerge(proposal="sequential", subset=1),
+    "tree-guided": sb.TreeGuided(global_moves=2, subset=1),
+    "fresh trees": sb.TreeGuided(global_moves=2, subset=1, trees="fresh", local="guided", evenness="max/n"),
 }
 
 

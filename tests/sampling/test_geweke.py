@@ -12,7 +12,7 @@ import stickbreak as sb
 from oracles import partitions
 
 # False alarms: 1e-4 for all tests of this file together.
-LEVEL = 1e-4 / 12
+LEVEL = 1e-4 / 15
 N, SWEEPS, BATCHES = 6, 6000, 60
 DOF, PRECISION = 5.0, 0.3
 LIKELIHOOD = sb.Gaussian(mean=[0.0, 0.0], mean_precision=PRECISION, dof=DOF, scale=np.eye(2))
@@ -27,6 +27,7 @@ SAMPLERS = {
     "subset": sb.CollapsedGibbs(subset=2),
     "restricted": sb.SplitMerge(subset=1),
     "sequential": sb.SplitMerge(proposal="sequential", subset=1),
+    "tree-guided": sb.TreeGuided(global_moves=2, subset=1),
 }
 
 

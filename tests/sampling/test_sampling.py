@@ -28,7 +28,16 @@ def equal(one, other):
     assert (one.n_clusters == other.n_clusters).all()
 
 
-@pytest.mark.parametrize("sampler", [sb.CollapsedGibbs(), sb.CollapsedGibbs(subset=7), sb.SplitMerge()])
+SAMPLERS = [
+    sb.CollapsedGibbs(),
+    sb.CollapsedGibbs(subset=7),
+    sb.SplitMerge(),
+    sb.TreeGuided(),
+    sb.TreeGuided(exact=False),
+]
+
+
+@pytest.mark.parametrize("sampler", SAMPLERS)
 def test_threads_do_not_matter(sampler):
     one = short(sampler=sampler, chains=3, threads=1)
     equal(one, short(sampler=sampler, chains=3, threads=2))

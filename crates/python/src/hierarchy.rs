@@ -3,7 +3,7 @@
 use numpy::{PyArray1, PyArray2, PyArrayMethods, PyReadonlyArray2};
 use pyo3::prelude::*;
 use stickbreak::data::Tree;
-use stickbreak::mcmc::{Cut, Grounds, Hierarchy, HierarchyPlan, Method, Target};
+use stickbreak::mcmc::{Grounds, Hierarchy, HierarchyPlan, Method, Target, TreeCut};
 use stickbreak::model::Objective;
 use stickbreak::parallel::Cancel;
 use stickbreak::process::{Auxiliary, ProcessState};
@@ -144,7 +144,7 @@ impl HierarchyState {
 
     /// Labels of the rows.
     fn cut<'py>(&self, py: Python<'py>, method: &str) -> Bound<'py, PyArray1<i64>> {
-        let cut = if method == "bhc" { Cut::Bhc } else { Cut::Map };
+        let cut = if method == "bhc" { TreeCut::Bhc } else { TreeCut::Map };
         vector(py, self.hierarchy.cut(cut).into_iter().map(i64::from).collect())
     }
 

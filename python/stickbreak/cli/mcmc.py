@@ -21,10 +21,10 @@ from stickbreak.cli.program import Command, ExitCode, rows_of
 from stickbreak.cli.specifications import Kind, check_used, default, made, parameter_options
 from stickbreak.model.likelihoods import Likelihood
 from stickbreak.model.processes import Process
-from stickbreak.run.samplers import Sampler, SplitMerge
+from stickbreak.run.samplers import Sampler, SplitMerge, TreeGuided
 
 _LIKELIHOODS, _PROCESSES, _SAMPLERS = Kind(Likelihood), Kind(Process), Kind(Sampler)
-_OF_SAMPLERS = ("proposal", "scans", "subset")
+_OF_SAMPLERS = ("proposal", "scans", "subset", "global_moves", "depth", "exact", "trees", "evenness", "local")
 # Parameters of models without effect or without an exact sampler.
 _OF_FIT_ALONE = ("base", "resolution", "truncation")
 
@@ -64,8 +64,29 @@ _OF_FIT_ALONE = ("base", "resolution", "truncation")
     "--scans",
     type=int,
     metavar="N",
-    help=f"split-merge: restricted scans before the last one. [default: {default(SplitMerge, 'scans')}]",
+    help="split-merge, tree-guided: restricted scans before the last one. "
+    f"[default: {default(SplitMerge, 'scans')}, {default(TreeGuided, 'scans')}]",
 )
+@click.option(
+    "--global-moves",
+    type=int,
+    metavar="N",
+    help=f"tree-guided: moves of whole clusters in a sweep. [default: {default(TreeGuided, 'global_moves')}]",
+)
+@click.option(
+    "--depth",
+    type=int,
+    metavar="N",
+    help=f"tree-guided: how often a node is drawn within the last one. [default: {default(TreeGuided, 'depth')}]",
+)
+@click.option(
+    "--exact/--search",
+    default=None,
+    help="tree-guided: leave the posterior unchanged, or the published algorithm, a mere search. [default: exact]",
+)
+@click.option("--trees", metavar="WORD", help="tree-guided: what trees clusters have, guide or fresh. [default: guide]")
+@click.option("--evenness", metavar="WORD", help="tree-guided: how even nodes are drawn, max or max/n. [default: max]")
+@click.option("--local", metavar="WORD", help="tree-guided: how rows are chosen, uniform or guided. [default: uniform]")
 @click.option("--subset", type=int, metavar="N", help="Rows that a Gibbs sweep visits. [default: all]")
 @click.option("--draws", type=int, default=1000, metavar="N", show_default=True, help="Draws that each chain keeps.")
 @click.option("--warmup", type=int, default=500, metavar="N", show_default=True, help="Sweeps before the first draw.")
@@ -73,11 +94,9 @@ _OF_FIT_ALONE = ("base", "resolution", "truncation")
 @click.option("--thin", type=int, default=1, metavar="N", show_default=True, help="Sweeps from one draw to the next.")
 @click.option(
     "--init",
-    default="single",
     metavar="WORD|FILE",
-    show_default=True,
-    help="Where chains start: single or singletons; a model file (.safetensors); or a data file with one column of "
-    "labels from 0.",
+    help="Where chains start: single, singletons, ibhc or one-on-top; a model file (.safetensors); or a data file with "
+    "one column of labels from 0. [default: ibhc for tree-guided, else single]",
 )
 @click.option("--seed", type=int, default=0, metavar="N", show_default=True, help="Decides every random choice.")
 @click.option("--max-seconds", type=float, metavar="SECONDS", help="Begin no further sweep after this time.")
@@ -98,7 +117,7 @@ def mcmc(
     warmup: int,
     chains: int,
     thin: int,
-    init: str,
+    init: str | None,
     seed: int,
     max_seconds: float | None,
     labels: str | None,
@@ -129,10 +148,11 @@ def mcmc(
         given["n_components"] = n_components
     check_used((likelihood, process), given)
     model = sb.Mixture(likelihood=made(likelihood, given), process=made(process, given))
-    check_place("out", out, inputs=(data, init))
-    check_table_place("labels", labels, inputs=(data, init, out))
+    inputs = (data,) if init is None else (data, init)
+    check_place("out", out, inputs=inputs)
+    check_table_place("labels", labels, inputs=(*inputs, out))
     if checkpoint is not None:
-        check_place("checkpoint", checkpoint, inputs=(data, init), outputs=(out, labels))
+        check_place("checkpoint", checkpoint, inputs=inputs, outputs=(out, labels))
     rows = Reading(columns=columns, key=key, delimiter=delimiter, header=header).read(data)
     with rows_of(data):
         trace = sb.sample(
@@ -143,7 +163,7 @@ def mcmc(
             warmup=warmup,
             chains=chains,
             thin=thin,
-            init=starting_point(init),
+            init=None if init is None else starting_point(init),
             seed=seed,
             threads=threads,
             progress=False if quiet else None,
@@ -175,6 +195,7 @@ def _described(trace: sb.Trace) -> dict[str, Any]:
         "log_joint": float(trace.log_joint.mean()),
         "ess": trace.ess(),
         "rhat": trace.rhat(),
+        "exact": trace.exact,
         "acceptance": trace.acceptance,
     }
 

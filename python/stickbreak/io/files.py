@@ -63,6 +63,7 @@ class Kind:
 
 MODEL = Kind("model file", "stickbreak-model", 2, 1, ModelFileError)
 TRACE = Kind("trace", "stickbreak-trace", 1, 1, ModelFileError)
+HIERARCHY = Kind("hierarchy", "stickbreak-hierarchy", 1, 1, ModelFileError)
 CHECKPOINT = Kind("checkpoint", "stickbreak-checkpoint", 5, 5, CheckpointError)
 
 
@@ -147,13 +148,14 @@ def lock(path: str | os.PathLike[str], kind: Kind) -> Lock:
         raise kind.error(f"{path}: another run writes to this {kind.noun}; give another path") from error
 
 
-def is_trace(path: str | os.PathLike[str]) -> bool:
-    """Return whether a file calls itself a trace; False for what cannot be read."""
+def kind_of(path: str | os.PathLike[str]) -> Kind:
+    """Return the kind that a file calls itself, a model for what cannot be read."""
     try:
         with safe_open(as_path(path), framework="numpy") as file:
-            return (file.metadata() or {}).get("format") == TRACE.format
+            name = (file.metadata() or {}).get("format")
     except (OSError, SafetensorError, ValueError):
-        return False
+        return MODEL
+    return next((kind for kind in (TRACE, HIERARCHY) if kind.format == name), MODEL)
 
 
 def read(path: str | os.PathLike[str], kind: Kind = MODEL) -> tuple[Header, Arrays]:

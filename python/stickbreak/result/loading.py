@@ -1,16 +1,23 @@
-"""`load`: a fit or a trace from its file."""
+"""`load`: a fit, a trace or a hierarchy from its file."""
 
 import os
 from typing import Any
 
 from stickbreak.errors import InternalError, ModelFileError, StickbreakError
 from stickbreak.io import files
+from stickbreak.result.hierarchy import Hierarchy
 from stickbreak.result.kinds import fit_of_parts
 from stickbreak.result.trace import Trace
 
+_READERS: dict[files.Kind, Any] = {
+    files.MODEL: fit_of_parts,
+    files.TRACE: Trace._from_parts,
+    files.HIERARCHY: Hierarchy._from_parts,
+}
+
 
 def load(path: str | os.PathLike[str]) -> Any:
-    """Read a fit from a model file that `Fit.save` wrote, or a trace that `Trace.save` wrote.
+    """Read a fit from a model file that `Fit.save` wrote, or what `Trace.save` or `Hierarchy.save` wrote.
 
     Parameters
     ----------
@@ -19,8 +26,8 @@ def load(path: str | os.PathLike[str]) -> Any:
 
     Returns
     -------
-    Fit, TopicFit or Trace
-        The fit or the trace; everything that it computes equals what the saved one computes.
+    Fit, TopicFit, Trace or Hierarchy
+        The result; everything that it computes equals what the saved one computes.
 
     Raises
     ------
@@ -38,12 +45,12 @@ def load(path: str | os.PathLike[str]) -> Any:
     ...     print(error)
     no-such-file.safetensors: there is no such file
     """
-    is_trace = files.is_trace(path)
-    parts = files.read(path, files.TRACE if is_trace else files.MODEL)
+    kind = files.kind_of(path)
+    parts = files.read(path, kind)
     try:
-        return Trace._from_parts(*parts) if is_trace else fit_of_parts(*parts)
+        return _READERS[kind](*parts)
     except InternalError:
         raise
     except (StickbreakError, KeyError, TypeError, ValueError, OverflowError) as error:
-        what = "trace" if is_trace else "model"
+        what = "model" if kind is files.MODEL else kind.noun
         raise ModelFileError(f"{os.fspath(path)}: the {what} in the file is damaged: {files.said(error)}") from error

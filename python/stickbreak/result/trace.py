@@ -1,7 +1,6 @@
 """The result of `sample`: draws of partitions, and what they say."""
 
 import os
-from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -10,15 +9,9 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from stickbreak import _core, checks
-from stickbreak.errors import NotSupported
 from stickbreak.io import arrays, files, names
-from stickbreak.model.likelihoods import Likelihood
 from stickbreak.model.mixture import Mixture
-from stickbreak.model.processes import Process
-from stickbreak.result import support
-
-_ROLES = ("likelihood", "process")
-_ROWS = "rows"
+from stickbreak.result import parts, support
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -56,6 +49,7 @@ class Chains:
     hyperparameters: dict[str, NDArray[np.float64]]
     seconds: NDArray[np.float64]
     proposals: dict[str, tuple[int, int]]
+    exact: bool = True
 
 
 class Trace:
@@ -144,10 +138,20 @@ class Trace:
         return self._chains.seconds
 
     @property
+    def exact(self) -> bool:
+        """Whether the sampler leaves the posterior unchanged; False for ``TreeGuided(exact=False)``.
+
+        Draws of a sampler that does not are the results of a search. Their frequencies are not probabilities.
+        """
+        return self._chains.exact
+
+    @property
     def acceptance(self) -> dict[str, float]:
         """Share of accepted proposals after the warm-up, over all chains, by kind; nan where there was none.
 
-        "gibbs" is the share of visits of a row that moved it to another cluster.
+        "gibbs" is the share of visits of a row that moved it to another cluster. `TreeGuided` has "subtree_split",
+        "subtree_merge", "launched_split" and "launched_merge", or "published_split", "published_merge" and
+        "published_local".
         """
         return {name: accepted / n if n else float("nan") for name, (n, accepted) in self._chains.proposals.items()}
 
@@ -309,7 +313,10 @@ class Trace:
 
     def _to_parts(self) -> tuple[files.Header, files.Arrays]:
         chains = self._chains
-        header: files.Header = {"proposals": {name: list(pair) for name, pair in chains.proposals.items()}}
+        header: files.Header = {
+            "proposals": {name: list(pair) for name, pair in chains.proposals.items()},
+            "exact": chains.exact,
+        }
         if self._column_names is not None:
             header["column_names"] = list(self._column_names)
         found: files.Arrays = {
@@ -319,24 +326,13 @@ class Trace:
             "seconds": chains.seconds,
         }
         found |= {f"hyperparameters.{name}": array for name, array in chains.hyperparameters.items()}
-        for role, part in zip(_ROLES, (self.model.likelihood, self.model.process), strict=True):
-            name, parameters = part._to_core()
-            kept = {key: value for key, value in parameters.items() if isinstance(value, np.ndarray)}
-            header[role] = name
-            header[f"{role}_parameters"] = {key: value for key, value in parameters.items() if key not in kept}
-            found |= {f"{role}.{key}": value for key, value in kept.items()}
-        if isinstance(self._rows, arrays.SparseRows):
-            starts, columns, values, header["n_columns"] = self._rows
-            found |= {f"{_ROWS}.starts": starts, f"{_ROWS}.columns": columns, f"{_ROWS}.values": values}
-        else:
-            found[_ROWS] = self._rows
+        own_header, own = parts.to_parts(self.model, self._rows)
+        header, found = header | own_header, found | own
         return header, found
 
     @classmethod
     def _from_parts(cls, header: files.Header, found: files.Arrays) -> "Trace":
-        likelihood, process = (_pair(role, header, found) for role in _ROLES)
-        model = Mixture(likelihood=Likelihood._from_core(*likelihood), process=Process._from_core(*process))
-        rows = _rows(header, found, model.likelihood)
+        model, rows = parts.from_parts(header, found)
         state = _core.SampledModel.from_parts(model.likelihood._to_core(), model.process._to_core(), rows)
         proposals = checks.instance("proposals", header["proposals"], dict, "an object")
         chains = Chains(
@@ -346,6 +342,7 @@ class Trace:
             hyperparameters={name: found[f"hyperparameters.{name}"] for name in state.names},
             seconds=found["seconds"],
             proposals={name: (int(pair[0]), int(pair[1])) for name, pair in proposals.items()},
+            exact=checks.flag("exact", header.get("exact", True)),
         )
         _check(chains, rows.shape[0])
         return cls(chains, state, model, rows, names.of_file(header.get("column_names"), rows.shape[1]))
@@ -355,24 +352,9 @@ class Trace:
 
     def __repr__(self) -> str:
         chains, draws, n = self.partitions.shape
+        kind = "" if self.exact else "search "
         columns = "" if self._column_names is None else f" with the columns {names.shown(self._column_names)}"
-        return f"<Trace of {chains} chains, {draws} draws each, of partitions of {n} rows{columns}>"
-
-
-def _pair(role: str, header: files.Header, found: files.Arrays) -> tuple[str, dict[str, Any]]:
-    plain: Mapping[str, Any] = checks.instance(role, header[f"{role}_parameters"], dict, "an object")
-    own = {name.removeprefix(f"{role}."): value for name, value in found.items() if name.startswith(f"{role}.")}
-    return header[role], {**plain, **own}
-
-
-def _rows(header: files.Header, found: files.Arrays, likelihood: Likelihood) -> arrays.Rows:
-    if _ROWS in found:
-        return arrays.rows(found[_ROWS], _ROWS, likelihood=type(likelihood))
-    if not likelihood._accepts_sparse:
-        raise NotSupported("sparse rows of a likelihood that takes none")
-    starts, columns, values = (found[f"{_ROWS}.{key}"] for key in ("starts", "columns", "values"))
-    n_columns = checks.integer("n_columns", header["n_columns"], minimum=1)
-    return arrays.SparseRows(starts, columns, values, n_columns)
+        return f"<Trace of {chains} {kind}chains, {draws} draws each, of partitions of {n} rows{columns}>"
 
 
 def _check(chains: Chains, n_rows: int) -> None:

@@ -26,9 +26,9 @@ from stickbreak.run.converging import warn_of
 from stickbreak.run.fitting import checked_callbacks, checkpoint_file, run_fit
 from stickbreak.run.progress import SweepBar, sweep_bar
 from stickbreak.run.reading import Given, read
-from stickbreak.run.samplers import CollapsedGibbs, Sampler
+from stickbreak.run.samplers import CollapsedGibbs, Sampler, TreeGuided
 
-_STARTS = ("single", "singletons")
+_STARTS = ("single", "singletons", "ibhc", "one-on-top")
 # Partitions above this size, in bytes, are a memory map.
 _MOST_IN_MEMORY = 2**30
 
@@ -42,7 +42,7 @@ def sample(
     warmup: int = 500,
     chains: int = 4,
     thin: int = 1,
-    init: str | ArrayLike | Fit = "single",
+    init: str | ArrayLike | Fit | None = None,
     seed: int = 0,
     threads: int | None = None,
     progress: bool | None = None,
@@ -76,7 +76,7 @@ def sample(
         The model.
     data : array_like of shape (n, D)
         The rows, as in `fit`. They are kept in memory as float64, so data read in blocks are refused.
-    sampler : CollapsedGibbs or SplitMerge, optional
+    sampler : CollapsedGibbs, SplitMerge or TreeGuided, optional
         How chains move. Default: ``CollapsedGibbs()``.
     draws : int
         Draws that each chain keeps, at least 1.
@@ -86,9 +86,11 @@ def sample(
         The number of chains, at least 1.
     thin : int
         Sweeps from one draw to the next, at least 1.
-    init : {"single", "singletons"}, array_like or Fit
-        Where chains start: all rows in one cluster, each in its own, integer labels of shape (n,), or the most probable
-        components of the rows under a fit.
+    init : {"single", "singletons", "ibhc", "one-on-top"}, array_like or Fit, optional
+        Where all chains start. "single": all rows in one cluster. "singletons": each in its own. "ibhc": the trees of
+        incremental Bayesian hierarchical clustering (see `hierarchy`). "one-on-top": each row in random order joins the
+        nearest cluster, or opens one. Or integer labels of shape (n,), or a fit: the most probable components of the
+        rows. Default: "ibhc" for `TreeGuided`, else "single".
     seed : int
         Decides every random choice; 0 to 2**64 - 1.
     threads : int, optional
@@ -165,13 +167,12 @@ def sample(
     functions = checked_callbacks(callbacks)
     with checkpoint_file(checkpoint, "sample", [plan["seed"]]) or nullcontext() as file:
         given = read(data, model, init=init, file=file, minimum=1)
-        rows = _own_rows(given)
-        labels = _start(init, rows, data)
+        rows = own_rows(given, "data")
+        labels = _start(_default_start(chosen) if init is None else init, rows, data)
         if file is not None:
             plan["checkpoint_every"], plan["checkpoint"] = file.every_seconds, file.read(rows.shape[0]).run
         # Their columns stand in order already.
-        again = data if isinstance(rows, arrays.SparseRows) else rows
-        complete = _estimated(model, again, rows, seed, threads)
+        complete = estimated_model(model, data if isinstance(rows, arrays.SparseRows) else rows, rows, seed, threads)
         room = _room(plan["chains"], plan["draws"], rows.shape[0])
         bar = sweep_bar(progress, plan["chains"], plan["warmup"] + plan["draws"] * plan["thin"])
         observer = _Observer(functions, bar, file)
@@ -192,7 +193,9 @@ def sample(
             if bar is not None:
                 bar.close()
     filled = Mixture(likelihood=Likelihood._from_core(*state.likelihood), process=model.process)
-    return Trace(_chains(found, room, plan["chains"]), state, filled, rows, given.names)
+    exact = not isinstance(chosen, TreeGuided) or chosen.exact
+    found_chains = replace(_chains(found, room, plan["chains"]), exact=exact)
+    return Trace(found_chains, state, filled, rows, given.names)
 
 
 class _Observer:
@@ -227,17 +230,22 @@ class _Observer:
         return any(answers)
 
 
-def _own_rows(given: Given) -> arrays.Rows:
+def own_rows(given: Given, argument: str) -> arrays.Rows:
+    """Return the rows, copied; data read in blocks are refused."""
     rows = given.source
     if isinstance(rows, streams.Stream):
         reason = "a sampler visits rows in any order, as often as it has sweeps"
-        raise checks.not_supported("data", "data that are read in blocks", reason, "an array or a memory map")
+        raise checks.not_supported(argument, "data that are read in blocks", reason, "an array or a memory map")
     if isinstance(rows, arrays.SparseRows):
         return rows
     # A trace predicts with these rows later.
     own = rows.copy()
     own.flags.writeable = False
     return own
+
+
+def _default_start(sampler: Sampler) -> str:
+    return "ibhc" if isinstance(sampler, TreeGuided) else "single"
 
 
 def _start(init: object, rows: arrays.Rows, data: ArrayLike) -> str | NDArray[np.int64]:
@@ -252,7 +260,7 @@ def _start(init: object, rows: arrays.Rows, data: ArrayLike) -> str | NDArray[np
     return arrays.labels(arrays.numeric(init, "init", allowed), "init", rows.shape[0])
 
 
-def _estimated(model: Mixture, data: Any, rows: arrays.Rows, seed: int, threads: int | None) -> Mixture:
+def estimated_model(model: Mixture, data: Any, rows: arrays.Rows, seed: int, threads: int | None) -> Mixture:
     """Return the model with the parameters that a fit estimates, if it has any."""
     likelihood = model.likelihood
     if not _core.estimated(*likelihood._to_core()):

@@ -1,4 +1,4 @@
-//! The clusters of a chain with a tree for each of them, drawn from a law of trees (mathematics 8.9, item 3).
+//! The clusters of a chain with a tree for each of them, drawn from a law of trees (mathematics 8.10, item 3).
 
 use crate::data::Restrictions;
 use crate::error::Result;
@@ -19,7 +19,7 @@ pub enum TreeLaw {
 
 /// A cluster.
 #[derive(Debug, Clone, Copy)]
-pub struct Cluster {
+pub struct Rooted {
     /// Its slot in the partition.
     pub slot: u32,
     /// The root of its tree.
@@ -31,7 +31,7 @@ pub struct Forest<'a> {
     /// The nodes of all trees, under the current state of the process.
     pub arena: Arena<'a>,
     /// The clusters.
-    pub clusters: Vec<Cluster>,
+    pub clusters: Vec<Rooted>,
     law: &'a TreeLaw,
     /// Where fresh trees grow.
     nursery: Option<Arena<'a>>,
@@ -68,7 +68,7 @@ impl<'a> Forest<'a> {
         }
         for (slot, rows) in (0..).zip(members).filter(|(_, rows)| !rows.is_empty()) {
             let root = own.draw_sorted(rows, draws)?;
-            own.clusters.push(Cluster { slot, root });
+            own.clusters.push(Rooted { slot, root });
         }
         own.sort();
         Ok(own)
@@ -170,7 +170,7 @@ impl<'a> Forest<'a> {
         for &at in gone.iter().rev() {
             self.clusters.remove(at);
         }
-        let new = slots.into_iter().zip(exchange.new).map(|(slot, root)| Cluster { slot, root });
+        let new = slots.into_iter().zip(exchange.new).map(|(slot, root)| Rooted { slot, root });
         self.clusters.extend(new);
         self.sort();
         self.tidy();
@@ -245,7 +245,7 @@ impl Forest<'_> {
             }
         }
         let slot = |root: u32| state.clusters.slot(self.arena.node(root).least);
-        self.clusters = open.into_iter().map(|root| Cluster { slot: slot(root), root }).collect();
+        self.clusters = open.into_iter().map(|root| Rooted { slot: slot(root), root }).collect();
         self.sort();
         Ok(())
     }

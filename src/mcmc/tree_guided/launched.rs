@@ -1,5 +1,5 @@
 //! Tree-launched moves: a split or merge of two clusters whose rows are dealt by restricted Gibbs scans that start from
-//! a cut of the tree (mathematics 8.9, item 5). Unlike subtree moves they can merge clusters that interleave.
+//! a cut of the tree (mathematics 8.10, item 5). Unlike subtree moves they can merge clusters that interleave.
 
 use crate::error::Result;
 use crate::mcmc::pair::TwoClusters;
@@ -10,7 +10,7 @@ use crate::special::log_sum_exp;
 
 /// How rows are dealt.
 #[derive(Debug, Clone, Copy)]
-pub struct Dealing {
+pub struct Launch {
     /// Restricted scans before the last one, whose probability counts.
     pub scans: usize,
     /// How a node is chosen.
@@ -94,7 +94,7 @@ fn scanned(
 ///
 /// # Errors
 /// As [`crate::mcmc::Sampler::step`].
-pub fn propose(forest: &mut Forest<'_>, dealing: Dealing, state: &mut ChainState, turn: &mut Turn<'_>) -> Result<Info> {
+pub fn propose(forest: &mut Forest<'_>, dealing: Launch, state: &mut ChainState, turn: &mut Turn<'_>) -> Result<Info> {
     let k = forest.n_clusters();
     let cluster = turn.draws.pick(k);
     let others: Vec<usize> = (0..k).filter(|&other| other != cluster).collect();
@@ -118,7 +118,7 @@ pub fn propose(forest: &mut Forest<'_>, dealing: Dealing, state: &mut ChainState
 }
 
 /// Splits a cluster: the trees of both parts, and the log probability of the parts given the cluster, nats.
-fn split(forest: &mut Forest<'_>, cluster: usize, dealing: Dealing, turn: &mut Turn<'_>) -> Result<([u32; 2], f64)> {
+fn split(forest: &mut Forest<'_>, cluster: usize, dealing: Launch, turn: &mut Turn<'_>) -> Result<([u32; 2], f64)> {
     let walk = Walk::new(&forest.arena, forest.root(cluster));
     let probabilities = walk.probabilities(&forest.arena, 0, false, dealing.evenness);
     let at = turn.draws.choose(&probabilities);
@@ -142,7 +142,7 @@ fn split(forest: &mut Forest<'_>, cluster: usize, dealing: Dealing, turn: &mut T
 fn merge(
     forest: &mut Forest<'_>,
     places: [usize; 2],
-    dealing: Dealing,
+    dealing: Launch,
     state: &ChainState,
     turn: &mut Turn<'_>,
 ) -> Result<(Exchange, f64)> {

@@ -1,8 +1,8 @@
-//! Moves of single rows (mathematics 8.9, item 6).
+//! Moves of single rows (mathematics 8.10, item 6).
 
 use crate::error::Result;
 use crate::mcmc::gibbs::choose;
-use crate::mcmc::tree_guided::forest::{Cluster, Forest};
+use crate::mcmc::tree_guided::forest::{Forest, Rooted};
 use crate::mcmc::trees::{Arena, Evenness, Walk};
 use crate::mcmc::{ChainState, Turn};
 
@@ -44,28 +44,8 @@ pub fn selection(arena: &Arena<'_>, root: u32, row: u32, depth: usize, evenness:
     way.iter().zip(masses).map(|(&at, mass)| mass / walk.size(at) as f64).sum()
 }
 
-/// How many rows [`descend`] in all trees ends above, on average.
-pub fn expected_rows(forest: &Forest<'_>, depth: usize, evenness: Evenness) -> f64 {
-    let of_tree = |root: u32| {
-        let walk = Walk::new(&forest.arena, root);
-        let mut masses = vec![0.0; walk.len()];
-        masses[0] = 1.0;
-        for _ in 0..depth {
-            let mut next = vec![0.0; walk.len()];
-            for (from, mass) in masses.iter().enumerate().filter(|(_, mass)| **mass > 1e-9) {
-                for (to, share) in walk.probabilities(&forest.arena, from, true, evenness).into_iter().enumerate() {
-                    next[from + to] += mass * share;
-                }
-            }
-            masses = next;
-        }
-        masses.iter().enumerate().map(|(at, mass)| mass * walk.size(at) as f64).sum::<f64>()
-    };
-    forest.clusters.iter().map(|cluster| of_tree(cluster.root)).sum()
-}
-
-/// One row, found by a descent in the tree of a random cluster, is drawn its cluster; the probability of finding it again
-/// decides on the acceptance. Whether the partition changed.
+/// Draws the cluster of one row, found by a descent in the tree of a random cluster; the probability of finding it
+/// again decides on the acceptance. Whether the partition changed.
 ///
 /// # Errors
 /// As [`crate::mcmc::Sampler::step`].
@@ -109,9 +89,9 @@ pub fn guided(
     }
     state.put_in(turn.target, row, choice)?;
     let gone = [Some(from), into];
-    let mut kept: Vec<Cluster> = (0..k).filter(|at| !gone.contains(&Some(*at))).map(|at| forest.clusters[at]).collect();
-    kept.extend(left.map(|root| Cluster { slot: source.slot, root }));
-    kept.push(Cluster { slot: state.clusters.slot(row), root: joined });
+    let mut kept: Vec<Rooted> = (0..k).filter(|at| !gone.contains(&Some(*at))).map(|at| forest.clusters[at]).collect();
+    kept.extend(left.map(|root| Rooted { slot: source.slot, root }));
+    kept.push(Rooted { slot: state.clusters.slot(row), root: joined });
     forest.clusters = kept;
     forest.sort();
     forest.tidy();

@@ -1,4 +1,4 @@
-//! Tree-guided sampling (mathematics 8.9; after Lee & Choi 2015): whole subtrees of clusters move at once.
+//! Tree-guided sampling (mathematics 8.10; after Lee & Choi 2015): whole subtrees of clusters move at once.
 
 mod forest;
 mod launched;
@@ -20,11 +20,11 @@ use crate::rng::{Purpose, permutation, stream};
 
 pub(super) use forest::is_forest;
 use forest::{Forest, TreeLaw};
-use launched::Dealing;
+use launched::Launch;
 
 /// What users choose.
 #[derive(Debug, Clone, Copy)]
-struct Settings {
+struct GuidedSettings {
     global_moves: usize,
     depth: usize,
     exact: bool,
@@ -37,7 +37,7 @@ struct Settings {
 
 /// A sweep: global moves, which are subtree moves and tree-launched moves in turn, then moves of single rows.
 pub struct TreeGuided {
-    settings: Settings,
+    settings: GuidedSettings,
     /// The law of trees, once chains are about to run.
     law: Option<TreeLaw>,
 }
@@ -80,7 +80,7 @@ impl TreeGuided {
     /// # Errors
     /// [`crate::Error::InvalidArgument`] naming the parameter.
     pub fn new(parameters: &Parameters) -> Result<Self> {
-        let settings = Settings {
+        let settings = GuidedSettings {
             global_moves: parameters.integer(&GLOBAL_MOVES)?,
             depth: parameters.integer(&DEPTH)?,
             exact: parameters.flag(&EXACT)?,
@@ -116,17 +116,17 @@ impl TreeGuided {
         state: &mut ChainState,
         turn: &mut Turn<'_>,
     ) -> Result<Info> {
-        let Settings { evenness, scans, .. } = self.settings;
+        let GuidedSettings { evenness, scans, .. } = self.settings;
         match kind {
             Global::Subtree => subtree::propose(forest, evenness, state, turn),
-            Global::Launched => launched::propose(forest, Dealing { scans, evenness }, state, turn),
+            Global::Launched => launched::propose(forest, Launch { scans, evenness }, state, turn),
             Global::Published => published::propose(forest, evenness, state, turn),
         }
     }
 
     /// Moves of single rows.
     fn local(&self, forest: &mut Forest<'_>, state: &mut ChainState, turn: &mut Turn<'_>) -> Result<Vec<Info>> {
-        let Settings { depth, evenness, exact, guided, subset, .. } = self.settings;
+        let GuidedSettings { depth, evenness, exact, guided, subset, .. } = self.settings;
         if !exact {
             return Ok(vec![published::visit(forest, depth, evenness, state, turn)?]);
         }

@@ -1,10 +1,10 @@
 //! The algorithm as Lee & Choi (2015) publish it: trees are carried along, a merge counts the one way in which it was
 //! proposed, and the rows of the local move are chosen by the state. It does not leave the posterior unchanged
-//! (mathematics 8.9, item 7), and serves as a stochastic search.
+//! (mathematics 8.10, item 7), and serves as a stochastic search.
 
 use crate::error::Result;
 use crate::mcmc::gibbs::choose;
-use crate::mcmc::tree_guided::forest::{Cluster, Exchange, Forest};
+use crate::mcmc::tree_guided::forest::{Exchange, Forest, Rooted};
 use crate::mcmc::tree_guided::local::descend;
 use crate::mcmc::tree_guided::subtree::{draw_split, log_apart, log_merge, log_stays, pick};
 use crate::mcmc::trees::{Evenness, Walk};
@@ -111,7 +111,7 @@ fn visit_row(forest: &mut Forest<'_>, row: u32, state: &mut ChainState, turn: &m
     }
     match place(forest, to) {
         Some(at) => forest.clusters[at].root = forest.arena.insert(forest.root(at), row)?,
-        None => forest.clusters.push(Cluster { slot: to, root: row }),
+        None => forest.clusters.push(Rooted { slot: to, root: row }),
     }
     forest.sort();
     forest.tidy();

@@ -1,4 +1,4 @@
-//! Subtree moves: a cluster is split along its tree, or merged with any number of others (mathematics 8.9, item 4).
+//! Subtree moves: a cluster is split along its tree, or merged with any number of others (mathematics 8.10, item 4).
 
 use crate::error::Result;
 use crate::mcmc::tree_guided::forest::{Exchange, Forest};

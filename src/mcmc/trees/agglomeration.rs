@@ -1,4 +1,4 @@
-//! Greedy joins of the two most similar trees: Bayesian hierarchical clustering (mathematics 8.8, item 3; Heller &
+//! Greedy joins of the two most similar trees: Bayesian hierarchical clustering (mathematics 8.9, item 3; Heller &
 //! Ghahramani 2005).
 
 use crate::error::{Error, Result};
@@ -11,7 +11,7 @@ pub const MOST_ROWS: usize = 1 << 14;
 const MOST_ON_TOP: usize = 1 << 11;
 
 /// Log dissimilarities of all pairs of trees.
-struct Pairs {
+struct TreePairs {
     roots: Vec<u32>,
     /// Of tree `i` and the trees before it. Those of trees that are gone are old.
     log_d: Vec<Vec<f64>>,
@@ -20,7 +20,7 @@ struct Pairs {
     nearest: Vec<usize>,
 }
 
-impl Pairs {
+impl TreePairs {
     fn new(arena: &Arena<'_>, roots: Vec<u32>, cancel: &Cancel) -> Result<Self> {
         let row = |i: usize| {
             cancel.check()?;
@@ -97,7 +97,7 @@ pub fn agglomerate(arena: &mut Arena<'_>, roots: Vec<u32>, cancel: &Cancel) -> R
         let found = format!("\"bhc\" for {n} rows, whose pairs take {:.1} GB", (n * n / 2) as f64 * 8e-9);
         return Err(Error::invalid("method", found, format!("\"incremental\" for more than {MOST_ROWS} rows")));
     }
-    let mut pairs = Pairs::new(arena, roots, cancel)?;
+    let mut pairs = TreePairs::new(arena, roots, cancel)?;
     while let Some(best) = pairs.best(arena) {
         cancel.check()?;
         pairs.join(arena, best)?;

@@ -32,7 +32,7 @@ pub struct Node {
 ///
 /// h(c) is the factor of a block of the process times m(c). What the rest of the partition's probability gains by a
 /// second block is in it too. For Dirichlet processes, and for random measures given u, that is nothing, and potentials
-/// are exactly those of mathematics 8.8. For other processes it only steers proposals: samplers use the exact
+/// are exactly those of mathematics 8.9. For other processes it only steers proposals: samplers use the exact
 /// probabilities of partitions.
 #[derive(Debug, Clone)]
 pub struct Arena<'a> {
@@ -274,21 +274,6 @@ impl<'a> Arena<'a> {
             }
         }
         rows
-    }
-
-    /// Brings the potentials of the trees below some nodes to another state of the process; marginals stay.
-    pub fn recompute(&mut self, process: &ProcessState, roots: &[u32]) {
-        self.blocks = block_factors(self.target, process);
-        for row in 0..self.target.n_rows() {
-            let log_cluster = self.blocks[1] + self.nodes[row].log_marginal;
-            (self.nodes[row].log_cluster, self.nodes[row].log_potential) = (log_cluster, log_cluster);
-        }
-        for &root in roots {
-            for &at in self.inner_below(root).iter().rev() {
-                let [a, b] = self.nodes[at as usize].children.map(|child| self.node(child).log_potential);
-                self.nodes[at as usize] = self.with_potential(*self.node(at), a + b);
-            }
-        }
     }
 }
 

@@ -20,7 +20,7 @@ pub enum Method {
 
 /// Which nodes of a tree become clusters.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Cut {
+pub enum TreeCut {
     /// The highest nodes whose rows are more probably one cluster than not: ln d <= 0.
     Bhc,
     /// The most probable of the tree-consistent partitions.
@@ -29,7 +29,7 @@ pub enum Cut {
 
 /// How hierarchies are built.
 #[derive(Debug, Clone, Copy)]
-pub struct Plan {
+pub struct HierarchyPlan {
     /// How.
     pub method: Method,
     /// How often, each time with auxiliary values and learned parameters drawn anew given the last one.
@@ -90,16 +90,16 @@ impl Hierarchy {
     ///
     /// # Errors
     /// [`crate::Error::NotSupported`] for a process whose partitions are no product over blocks, also given auxiliary
-    /// values; [`crate::Error::InvalidArgument`] for more rows than [`Method::Greedy`] takes; [`crate::Error::Numerical`];
-    /// [`crate::Error::Cancelled`].
-    pub fn build(target: &Target, plan: Plan, cancel: &Cancel) -> Result<Self> {
+    /// values; [`crate::Error::InvalidArgument`] for more rows than [`Method::Greedy`] takes;
+    /// [`crate::Error::Numerical`]; [`crate::Error::Cancelled`].
+    pub fn build(target: &Target, plan: HierarchyPlan, cancel: &Cancel) -> Result<Self> {
         let mut draws = stream(plan.seed, Purpose::Trees, 0);
         let mut process = product_form(target, &mut draws)?;
         let mut best: Option<(f64, Self)> = None;
         for _ in 0..plan.n_trials {
             let order = permutation(target.n_rows() as u32, &mut draws);
             let own = Self::once(target, process, plan.method, &order, cancel)?;
-            let labels = own.cut(Cut::Map);
+            let labels = own.cut(TreeCut::Map);
             let sizes = ChainState::new(target, &labels)?.clusters.sizes();
             target.process.update(&sizes, &mut process, &mut draws);
             let score = own.score(target, &labels)?;
@@ -157,7 +157,7 @@ impl Hierarchy {
         let n = self.tree.n_rows();
         let mut forest = Vec::new();
         let restrictions = Restrictions::new(self.tree.clone());
-        for node in self.clusters(Cut::Bhc) {
+        for node in self.clusters(TreeCut::Bhc) {
             let rows = self.tree.rows_below(node);
             forest.push(grow(&mut arena, &rows, &restrictions.joins(&rows))?);
         }
@@ -167,7 +167,8 @@ impl Hierarchy {
         Ok(Self::of(&arena, root, self.process))
     }
 
-    /// Lower bound of ln p(X), or of ln p(X, u) where the process has auxiliary values u, nats (mathematics 8.8, item 2).
+    /// Lower bound of ln p(X), or of ln p(X, u) where the process has auxiliary values u, nats (mathematics 8.9,
+    /// item 2).
     pub fn log_evidence_bound(&self, target: &Target) -> f64 {
         let all = Occupancy { units: target.n_rows(), blocks: 1 };
         let rest = target.process.log_rest(all, &self.process);
@@ -185,10 +186,10 @@ impl Hierarchy {
     }
 
     /// The nodes that a cut makes clusters of, from left to right.
-    pub fn clusters(&self, cut: Cut) -> Vec<u32> {
+    pub fn clusters(&self, cut: TreeCut) -> Vec<u32> {
         let is_one = match cut {
-            Cut::Bhc => self.log_dissimilarity.iter().map(|log_d| *log_d <= 0.0).collect(),
-            Cut::Map => self.best_as_one(),
+            TreeCut::Bhc => self.log_dissimilarity.iter().map(|log_d| *log_d <= 0.0).collect(),
+            TreeCut::Map => self.best_as_one(),
         };
         let mut found = Vec::new();
         let mut open = vec![self.tree.root()];
@@ -216,7 +217,7 @@ impl Hierarchy {
     }
 
     /// Labels of the rows under a cut.
-    pub fn cut(&self, cut: Cut) -> Vec<u32> {
+    pub fn cut(&self, cut: TreeCut) -> Vec<u32> {
         let mut labels = vec![0; self.tree.n_rows()];
         for (label, node) in (0..).zip(self.clusters(cut)) {
             self.tree.rows_below(node).into_iter().for_each(|row| labels[row as usize] = label);

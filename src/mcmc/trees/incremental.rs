@@ -1,4 +1,4 @@
-//! Incremental Bayesian hierarchical clustering: one row after another (mathematics 8.8, item 5; Lee & Choi 2014).
+//! Incremental Bayesian hierarchical clustering: one row after another (mathematics 8.9, item 5; Lee & Choi 2014).
 
 use std::collections::VecDeque;
 
@@ -74,8 +74,8 @@ pub fn incremental(arena: &mut Arena<'_>, forest: &mut Vec<u32>, nodes: &[u32], 
     Ok(())
 }
 
-/// A forest of one-on-top trees: each row in turn joins the nearest tree on top, if ln d is not above zero, else it is a
-/// tree of its own.
+/// A forest of one-on-top trees: each row in turn joins the nearest tree on top, if ln d is not above zero, else it is
+/// a tree of its own.
 ///
 /// # Errors
 /// As [`Arena::cache`]; [`crate::Error::Cancelled`].

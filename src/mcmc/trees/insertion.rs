@@ -1,11 +1,11 @@
-//! Insertion of a subtree where the potential gains most, one level at a time (mathematics 8.8, item 4).
+//! Insertion of a subtree where the potential gains most, one level at a time (mathematics 8.9, item 4).
 
 use crate::error::Result;
 use crate::mcmc::trees::arena::Arena;
 
 /// A level of the way down to where a subtree goes.
 #[derive(Debug, Clone, Copy)]
-pub struct Level {
+pub struct WayLevel {
     /// The node that the subtree goes below.
     pub node: u32,
     /// The child that it does not go below.
@@ -20,7 +20,7 @@ pub struct Way {
     /// The subtree.
     pub subtree: u32,
     /// From the root down.
-    pub levels: Vec<Level>,
+    pub levels: Vec<WayLevel>,
     /// The node beside which it comes to stand, and ln m of both.
     pub beside: (u32, f64),
 }
@@ -46,7 +46,7 @@ impl Arena<'_> {
             }
             let (next, sibling, both) =
                 if to_left <= to_right { (left, right, marginals[0]) } else { (right, left, marginals[1]) };
-            levels.push(Level { node: at, sibling, log_marginal: own });
+            levels.push(WayLevel { node: at, sibling, log_marginal: own });
             (at, own) = (next, both);
         }
         Ok(Way { subtree, levels, beside: (at, own) })
@@ -65,7 +65,7 @@ impl Arena<'_> {
     ///
     /// # Errors
     /// As [`Arena::cache`].
-    pub fn next(&mut self, way: &Way, level: Level, child: u32) -> Result<u32> {
+    pub fn next(&mut self, way: &Way, level: WayLevel, child: u32) -> Result<u32> {
         // One row is quicker to add to the old node than its children are to merge.
         let same = if self.is_leaf(way.subtree) { [level.node, way.subtree] } else { [child, level.sibling] };
         self.join_known([child, level.sibling], level.log_marginal, same)

@@ -1,4 +1,4 @@
-//! Binary trees over rows with the potentials of their nodes, and how they are built (mathematics 8.8).
+//! Binary trees over rows with the potentials of their nodes, and how they are built (mathematics 8.9).
 
 mod agglomeration;
 mod arena;
@@ -9,8 +9,12 @@ mod walk;
 
 pub use agglomeration::MOST_ROWS;
 pub(super) use agglomeration::{agglomerate, join_on_top};
-pub(super) use arena::{Arena, softplus};
-pub use hierarchy::{Cut, Hierarchy, Method, Plan};
+pub use arena::Arena;
+pub(super) use arena::softplus;
+pub use hierarchy::{Hierarchy, HierarchyPlan, Method, TreeCut};
 pub(super) use hierarchy::{first_process, grow, shape};
 pub(super) use incremental::{incremental, on_top_of_nearest};
-pub(super) use walk::{Evenness, Walk};
+pub use walk::{Evenness, Walk};
+
+#[cfg(test)]
+mod tests;

@@ -1,4 +1,4 @@
-//! One tree laid out in a row, and the choice of one of its nodes (mathematics 8.9, item 1).
+//! One tree laid out in a row, and the choice of one of its nodes (mathematics 8.10, item 1).
 
 use crate::mcmc::trees::arena::Arena;
 use crate::registry::Parameter;

@@ -72,7 +72,7 @@ fn states(target: &Target) -> Vec<ChainState> {
         for roots in forests {
             let mut forest = Forest::empty(target, own.law(), &state);
             forest.arena = arena.clone();
-            let cluster = |root| crate::mcmc::tree_guided::forest::Cluster {
+            let cluster = |root| crate::mcmc::tree_guided::forest::Rooted {
                 slot: state.clusters.slot(arena.node(root).least),
                 root,
             };

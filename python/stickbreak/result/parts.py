@@ -1,0 +1,57 @@
+"""A model with rows in a file, as traces and hierarchies keep them."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from stickbreak import checks
+from stickbreak.errors import NotSupported
+from stickbreak.io import arrays, files
+from stickbreak.model.likelihoods import Likelihood
+from stickbreak.model.mixture import Mixture
+from stickbreak.model.processes import Process
+
+_ROLES = ("likelihood", "process")
+_ROWS = "rows"
+
+
+def to_parts(model: Mixture, rows: arrays.Rows) -> tuple[files.Header, files.Arrays]:
+    """Return the header and the arrays that hold a model and its rows."""
+    header: files.Header = {}
+    found: files.Arrays = {}
+    for role, part in zip(_ROLES, (model.likelihood, model.process), strict=True):
+        name, parameters = part._to_core()
+        kept = {key: value for key, value in parameters.items() if isinstance(value, np.ndarray)}
+        header[role] = name
+        header[f"{role}_parameters"] = {key: value for key, value in parameters.items() if key not in kept}
+        found |= {f"{role}.{key}": value for key, value in kept.items()}
+    if isinstance(rows, arrays.SparseRows):
+        starts, columns, values, header["n_columns"] = rows
+        found |= {f"{_ROWS}.starts": starts, f"{_ROWS}.columns": columns, f"{_ROWS}.values": values}
+    else:
+        found[_ROWS] = rows
+    return header, found
+
+
+def from_parts(header: files.Header, found: files.Arrays) -> tuple[Mixture, arrays.Rows]:
+    """Return the model and the rows that header and arrays hold."""
+    likelihood, process = (_pair(role, header, found) for role in _ROLES)
+    model = Mixture(likelihood=Likelihood._from_core(*likelihood), process=Process._from_core(*process))
+    return model, _rows(header, found, model.likelihood)
+
+
+def _pair(role: str, header: files.Header, found: files.Arrays) -> tuple[str, dict[str, Any]]:
+    plain: Mapping[str, Any] = checks.instance(role, header[f"{role}_parameters"], dict, "an object")
+    own = {name.removeprefix(f"{role}."): value for name, value in found.items() if name.startswith(f"{role}.")}
+    return header[role], {**plain, **own}
+
+
+def _rows(header: files.Header, found: files.Arrays, likelihood: Likelihood) -> arrays.Rows:
+    if _ROWS in found:
+        return arrays.rows(found[_ROWS], _ROWS, likelihood=type(likelihood))
+    if not likelihood._accepts_sparse:
+        raise NotSupported("sparse rows of a likelihood that takes none")
+    starts, columns, values = (found[f"{_ROWS}.{key}"] for key in ("starts", "columns", "values"))
+    n_columns = checks.integer("n_columns", header["n_columns"], minimum=1)
+    return arrays.SparseRows(starts, columns, values, n_columns)

@@ -1,0 +1,105 @@
+"""`hierarchy`: from a model and data to a binary tree over the rows."""
+
+from typing import Literal
+
+from numpy.typing import ArrayLike
+
+from stickbreak import _core, checks
+from stickbreak.io import arrays
+from stickbreak.model.likelihoods import Likelihood
+from stickbreak.model.mixture import Mixture
+from stickbreak.result.hierarchy import Hierarchy
+from stickbreak.run.reading import read
+from stickbreak.run.sampling import estimated_model, own_rows
+
+
+def hierarchy(
+    model: Mixture,
+    data: ArrayLike,
+    method: Literal["bhc", "incremental"] = "bhc",
+    *,
+    n_trials: int = 1,
+    seed: int = 0,
+    threads: int | None = None,
+) -> Hierarchy:
+    r"""Cluster rows hierarchically by how probable it is that they belong together.
+
+    Bayesian hierarchical clustering [1]_ joins the two trees with the least dissimilarity
+
+    .. math:: d(l, r) = \frac{\phi_l \phi_r}{h(l \cup r)},
+
+    where h is the weight of the rows as one cluster, under any process whose partitions have product form, and
+    :math:`\phi` the potential of a tree. The incremental form [2]_ inserts one row after another where the potential
+    gains most, and takes trees apart whose rows turn out not to belong together.
+
+    Parameters of the likelihood that are `None` are estimated first, as in `sample`.
+
+    Parameters
+    ----------
+    model : Mixture
+        The model.
+    data : array_like of shape (n, D)
+        The rows, as in `sample`.
+    method : {"bhc", "incremental"}
+        "bhc": greedy, in :math:`O(n^2)` time and memory, for at most 16384 rows. "incremental": in about
+        :math:`O(n (K + h))` for K clusters and trees of height h.
+    n_trials : int
+        How often to build it, at least 1: each time with auxiliary variables and learned parameters of the process
+        drawn given the last tree, and for "incremental" in another random order. The hierarchy whose "map" cut has
+        the largest log joint probability is kept.
+    seed : int
+        Decides every random choice; 0 to 2**64 - 1.
+    threads : int, optional
+        The number of threads. Default: one for every core.
+
+    Returns
+    -------
+    Hierarchy
+        The tree.
+
+    Raises
+    ------
+    InvalidType
+        An argument has the wrong type; the error's `argument` names it.
+    InvalidArgument
+        An argument has a value that is not allowed, among them too many rows for "bhc".
+    NotSupported
+        The likelihood has no closed marginal likelihood, or partitions of the process have no product form, as those
+        of a `FiniteDirichlet`.
+    NumericalError
+        A computation left the range of floating-point numbers.
+
+    References
+    ----------
+    .. [1] Heller, K. A. and Ghahramani, Z. (2005). Bayesian hierarchical clustering. International Conference on
+           Machine Learning.
+    .. [2] Lee, J. and Choi, S. (2014). Incremental tree-based inference with dependent normalized random measures.
+           Artificial Intelligence and Statistics.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import stickbreak as sb
+    >>> X = np.random.default_rng(0).normal([[-8.0], [8.0]], size=(2, 10)).reshape(-1, 1)
+    >>> tree = sb.hierarchy(sb.Mixture(likelihood=sb.Gaussian(prior="rule")), X, "incremental")
+    >>> tree
+    <Hierarchy of 20 rows, 2 clusters>
+    """
+    checks.instance("model", model, Mixture, "a Mixture")
+    method = checks.word("method", method, ("bhc", "incremental"))  # type: ignore[assignment]
+    n_trials = checks.integer("n_trials", n_trials, minimum=1, maximum=1_000_000)
+    seed, threads = checks.seed(seed), checks.threads(threads)
+    given = read(data, model, init=None, file=None, minimum=1)
+    rows = own_rows(given, "data")
+    complete = estimated_model(model, data if isinstance(rows, arrays.SparseRows) else rows, rows, seed, threads)
+    state = _core.hierarchy(
+        rows,
+        likelihood=complete.likelihood._to_core(),
+        process=complete.process._to_core(),
+        method=method,
+        n_trials=n_trials,
+        seed=seed,
+        threads=threads,
+    )
+    filled = Mixture(likelihood=Likelihood._from_core(*state.likelihood), process=model.process)
+    return Hierarchy(state, filled, rows, given.names)

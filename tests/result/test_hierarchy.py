@@ -1,0 +1,179 @@
+"""Hierarchies against sums over all tree-consistent partitions by the oracle, and what can be done with them."""
+
+import pickle
+
+import numpy as np
+import pytest
+from scipy import sparse
+from scipy.cluster.hierarchy import fcluster, is_monotonic, is_valid_linkage
+from scipy.special import logsumexp
+
+import stickbreak as sb
+from oracles.partitions import GaussianMarginal, MultinomialMarginal, dirichlet
+
+RNG = np.random.default_rng(1)
+PSI = np.array([[1.0, 0.2], [0.2, 0.8]])
+GAUSSIAN = sb.Gaussian(mean=[0.0, 0.0], mean_precision=0.1, dof=4.0, scale=PSI)
+MODEL = sb.Mixture(likelihood=GAUSSIAN, process=sb.DirichletProcess(0.8))
+X = np.concatenate([RNG.normal(-6, 1, size=(20, 2)), RNG.normal(6, 1, size=(25, 2))])
+BETA = np.array([0.4, 0.7, 1.0, 0.5])
+WORDS = RNG.poisson([[3, 0.5, 0.2, 1.0]] * 4 + [[0.2, 2.0, 3.0, 0.1]] * 3).astype(float)
+METHODS = ("bhc", "incremental")
+
+
+def consistent(members, joins, node, n):
+    """Yield all partitions of the rows below a node that follow the tree."""
+    yield [members[node]]
+    if node >= n:
+        left, right = joins[node - n]
+        for one in consistent(members, joins, left, n):
+            for other in consistent(members, joins, right, n):
+                yield one + other
+
+
+CASES = {
+    "gaussian": (MODEL, X[15:23], GaussianMarginal(np.zeros(2), 0.1, 4.0, PSI)),
+    "multinomial": (
+        sb.Mixture(likelihood=sb.Multinomial(pseudo_counts=BETA), process=sb.DirichletProcess(0.8)),
+        WORDS,
+        MultinomialMarginal(BETA),
+    ),
+}
+
+
+@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize("case", CASES)
+def test_potentials_are_those_of_the_oracle(case, method):
+    model, rows, marginal = CASES[case]
+    log_prior = dirichlet(0.8)
+    tree = sb.hierarchy(model, rows, method)
+    n, joins = len(rows), tree.joins.tolist()
+    members = [[row] for row in range(n)]
+    for left, right in joins:
+        members.append(sorted(members[left] + members[right]))
+
+    def log_joint(partition):
+        return log_prior([len(part) for part in partition]) + sum(marginal.log_m(rows[part]) for part in partition)
+
+    logs = [log_joint(partition) for partition in consistent(members, joins, 2 * n - 2, n)]
+    assert tree.elbo == pytest.approx(logsumexp(logs), abs=1e-9)
+    labels = tree.cut("map")
+    best = [np.flatnonzero(labels == label).tolist() for label in np.unique(labels)]
+    assert log_joint(best) == pytest.approx(max(logs), abs=1e-9)
+    # phi_l phi_r / h and h + phi_l phi_r.
+    for k, (left, right) in enumerate(joins):
+        apart = tree.log_potentials[left] + tree.log_potentials[right]
+        weight = tree.log_weights[n + k]
+        assert tree.log_dissimilarities[n + k] == pytest.approx(apart - weight, abs=1e-9)
+        assert tree.log_potentials[n + k] == pytest.approx(np.logaddexp(apart, weight), abs=1e-9)
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_linkage_is_that_of_scipy(method):
+    tree = sb.hierarchy(MODEL, X, method, seed=3)
+    assert is_valid_linkage(tree.linkage)
+    assert is_monotonic(tree.linkage)
+    assert tree.linkage[-1, 3] == 45
+    assert (tree.linkage[:, 2] >= 0).all()
+    halves = fcluster(tree.linkage, 2, "maxclust")
+    assert len(set(halves[:20])) == len(set(halves[20:])) == 1
+    assert set(tree.cut()[:20]).isdisjoint(tree.cut()[20:])
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_threads_and_seeds(method):
+    one, two = (sb.hierarchy(MODEL, X, method, n_trials=2, threads=threads) for threads in (1, 2))
+    assert (one.joins == two.joins).all()
+    assert (one.log_potentials == two.log_potentials).all()
+    if method == "incremental":
+        assert (one.joins != sb.hierarchy(MODEL, X, method, seed=9).joins).any()
+
+
+@pytest.mark.parametrize(
+    "process", [sb.NormalizedGeneralizedGamma(0.7, 0.5), sb.PitmanYor(0.3), sb.DirichletProcess(sb.Gamma(1, 1))]
+)
+def test_more_trials_are_no_worse(process):
+    model = sb.Mixture(likelihood=GAUSSIAN, process=process)
+    for method in METHODS:
+        tree = sb.hierarchy(model, X, method, n_trials=4)
+        assert np.isfinite(tree.elbo)
+        assert len(set(tree.cut("map").tolist())) >= 2
+
+
+def test_rows_are_inserted():
+    tree = sb.hierarchy(MODEL, X[5:])
+    more = tree.insert(X[:5])
+    assert len(tree.joins) == 39
+    assert len(more.joins) == 44
+    labels = more.cut("map")
+    assert set(labels[:15]) | set(labels[40:]) == set(labels[:15])
+    counts = sb.Mixture(likelihood=sb.Multinomial(pseudo_counts=BETA))
+    dense = sb.hierarchy(counts, WORDS[:5]).insert(WORDS[5:])
+    few = sb.hierarchy(counts, sparse.csr_array(WORDS[:5])).insert(sparse.csr_array(WORDS[5:]))
+    assert (dense.joins == few.joins).all()
+    for wrong in (X[:, :1], np.array([[np.nan, 0.0]]), np.zeros((0, 2))):
+        with pytest.raises(sb.InvalidArgument) as caught:
+            tree.insert(wrong)
+        assert caught.value.argument == "X_new"
+
+
+@pytest.mark.parametrize("case", [*CASES, "sparse"])
+def test_files_keep_everything(tmp_path, case):
+    model, rows, _ = CASES["multinomial" if case == "sparse" else case]
+    tree = sb.hierarchy(model, sparse.csr_array(rows) if case == "sparse" else rows)
+    tree.save(tmp_path / "tree.safetensors")
+    for again in (sb.load(tmp_path / "tree.safetensors"), pickle.loads(pickle.dumps(tree))):
+        assert (again.joins == tree.joins).all()
+        assert again.log_potentials == pytest.approx(tree.log_potentials, abs=1e-9)
+        assert again.elbo == pytest.approx(tree.elbo, abs=1e-9)
+        assert again.model == tree.model
+        assert repr(again) == repr(tree)
+
+
+def test_dendrograms_are_drawn():
+    matplotlib = pytest.importorskip("matplotlib")
+    matplotlib.use("Agg")
+    from matplotlib import pyplot as plt
+
+    figure, axes = plt.subplots()
+    drawn = sb.hierarchy(MODEL, X).plot(ax=axes)
+    assert sorted(drawn["leaves"]) == list(range(45))
+    plt.close(figure)
+
+
+def test_one_row_and_equal_rows():
+    for rows in (X[:1], np.repeat(X[:1], 6, axis=0)):
+        for method in METHODS:
+            tree = sb.hierarchy(MODEL, rows, method)
+            assert (tree.cut() == 0).all()
+            assert tree.joins.shape == (len(rows) - 1, 2)
+    with pytest.raises(sb.InvalidArgument):
+        sb.hierarchy(MODEL, X[:1]).plot()
+
+
+def test_too_many_rows_for_all_pairs_are_refused():
+    with pytest.raises(sb.InvalidArgument, match="incremental") as caught:
+        sb.hierarchy(MODEL, np.zeros((16_385, 2)))
+    assert caught.value.argument == "method"
+
+
+@pytest.mark.parametrize("process", [sb.FiniteDirichlet(3), sb.PitmanYor(0.5, concentration=-0.2)])
+def test_processes_without_product_form_are_refused(process):
+    with pytest.raises(sb.NotSupported):
+        sb.hierarchy(sb.Mixture(likelihood=GAUSSIAN, process=process), X)
+
+
+@pytest.mark.parametrize(
+    ("given", "name"), [({"method": "ward"}, "method"), ({"n_trials": 0}, "n_trials"), ({"seed": -1}, "seed")]
+)
+def test_bad_arguments_are_named(given, name):
+    with pytest.raises(sb.InvalidArgument) as caught:
+        sb.hierarchy(MODEL, X, **given)
+    assert caught.value.argument == name
+
+
+def test_likelihoods_without_a_closed_marginal_are_refused():
+    with pytest.raises(sb.NotSupported):
+        sb.hierarchy(sb.Mixture(likelihood=sb.SphericalGaussian(base="product")), X)
+    with pytest.raises(sb.InvalidArgument):
+        sb.hierarchy(MODEL, X).cut("ward")
