@@ -11,6 +11,7 @@ A model says what the data are made of, an algorithm says how to find it, and `f
 (200,)
 """
 
+from stickbreak import plot
 from stickbreak._core import __version__
 from stickbreak.errors import (
     Advice,
@@ -114,5 +115,6 @@ __all__ = [
     "fit",
     "label_shares",
     "load",
+    "plot",
     "sample",
 ]
