@@ -46,6 +46,7 @@ from stickbreak.model.likelihoods import (
 from stickbreak.model.mixture import Mixture
 from stickbreak.model.processes import DirichletProcess, FiniteDirichlet, NormalizedGeneralizedGamma, PitmanYor
 from stickbreak.result.combining import Clusters, Join
+from stickbreak.result.comparing import compare
 from stickbreak.result.fit import Fit
 from stickbreak.result.history import MoveReport, Record, StopReason
 from stickbreak.result.labelling import LabelShare, label_shares
@@ -58,6 +59,7 @@ from stickbreak.run.fitting import fit
 from stickbreak.run.moves import Birth, Delete, Merge, Split
 from stickbreak.run.samplers import CollapsedGibbs, SplitMerge
 from stickbreak.run.sampling import sample
+from stickbreak.run.validating import cross_validate
 
 __all__ = [
     "Advice",
@@ -112,6 +114,8 @@ __all__ = [
     "Trace",
     "ZeroMeanGaussian",
     "__version__",
+    "compare",
+    "cross_validate",
     "fit",
     "label_shares",
     "load",

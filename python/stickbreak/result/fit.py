@@ -10,9 +10,10 @@ from stickbreak.io import arrays
 from stickbreak.result import combining, comparing, display, responsibilities, support
 from stickbreak.result.imputing import Imputing
 from stickbreak.result.posterior import Posterior
+from stickbreak.result.tables import Tabular
 
 
-class Fit(Imputing, Posterior):
+class Fit(Imputing, Posterior, Tabular):
     """A fitted mixture, as `fit` and `load` return it. It does not change, and it does not hold the data.
 
     K is the number of components, D the number of columns, n the number of rows. All logarithms are natural, so
