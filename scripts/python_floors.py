@@ -19,6 +19,7 @@ FLOORS: tuple[tuple[str, ...], ...] = (
     ("model",),
     ("result",),
     ("run",),
+    ("plot",),
     (PACKAGE,),
     ("sklearn", "testing", "demo", "cli"),
     ("__main__",),

@@ -11,6 +11,7 @@ A model says what the data are made of, an algorithm says how to find it, and `f
 (200,)
 """
 
+from stickbreak import plot
 from stickbreak._core import __version__
 from stickbreak.errors import (
     Advice,
@@ -54,6 +55,7 @@ from stickbreak.model.processes import (
 )
 from stickbreak.model.topic_model import TopicModel
 from stickbreak.result.combining import Clusters, Join
+from stickbreak.result.comparing import compare
 from stickbreak.result.fit import Fit
 from stickbreak.result.hierarchy import Hierarchy
 from stickbreak.result.history import MoveReport, Record, StopReason
@@ -69,6 +71,7 @@ from stickbreak.run.fitting import fit
 from stickbreak.run.moves import Birth, Delete, Merge, Split
 from stickbreak.run.samplers import CollapsedGibbs, SplitMerge, TreeGuided
 from stickbreak.run.sampling import sample
+from stickbreak.run.validating import cross_validate
 
 __all__ = [
     "Advice",
@@ -129,10 +132,13 @@ __all__ = [
     "UnseenWordsWarning",
     "ZeroMeanGaussian",
     "__version__",
+    "compare",
+    "cross_validate",
     "fit",
     "hierarchy",
     "label_shares",
     "load",
+    "plot",
     "read_docword",
     "sample",
 ]

@@ -205,7 +205,7 @@ def test_attributes(rows: np.ndarray) -> None:
     assert mixture.n_iter_ == 5
     assert mixture.converged_ is False
     assert quick().fit(rows).converged_ is True
-    assert not any(np.size(value) >= len(rows) for value in vars(mixture).values())
+    assert not any(np.size(value) >= len(rows) for name, value in vars(mixture).items() if name != "labels_")
 
 
 def test_means_where_there_are_none(rows: np.ndarray) -> None:
@@ -320,7 +320,7 @@ def test_progress(rows: np.ndarray, capsys: pytest.CaptureFixture[str]) -> None:
 @pytest.mark.parametrize(
     ("options", "argument"),
     [
-        ({"likelihood": "gaussian"}, "likelihood"),
+        ({"likelihood": "gaussians"}, "likelihood"),
         ({"likelihood": sb.Gaussian}, "likelihood"),
         ({"process": 1.0}, "process"),
         ({"algorithm": "full"}, "algorithm"),
@@ -543,3 +543,88 @@ except ImportError as error:
 """
     run = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True, timeout=120)
     assert "pip install 'stickbreak[sklearn]'" in run.stdout
+
+
+def test_covariances_and_precisions_are_those_of_scikit_learn(rows: np.ndarray) -> None:
+    """Shapes as `covariance_type` full, diag and spherical; values by scikit-learn's own functions."""
+    from sklearn.mixture._gaussian_mixture import _compute_precision_cholesky
+
+    for word, kind, shape in [
+        ("gaussian", "full", (2, 2, 2)),
+        ("diagonal_gaussian", "diag", (2, 2)),
+        ("spherical_gaussian", "spherical", (2,)),
+    ]:
+        mixture = quick(likelihood=word, n_components=2).fit(rows)
+        assert mixture.covariances_.shape == mixture.precisions_.shape == mixture.precisions_cholesky_.shape == shape
+        expected = _compute_precision_cholesky(np.array(mixture.covariances_), kind)
+        np.testing.assert_allclose(mixture.precisions_cholesky_, expected, atol=1e-12)
+        if kind == "full":
+            np.testing.assert_allclose(mixture.precisions_ @ mixture.covariances_, [np.eye(2)] * 2, atol=1e-9)
+        else:
+            np.testing.assert_allclose(mixture.precisions_ * mixture.covariances_, 1.0)
+
+
+def test_covariances_that_are_not_there(rows: np.ndarray) -> None:
+    counts = quick(likelihood="poisson").fit(np.round(abs(rows)))
+    with pytest.raises(AttributeError, match="Poisson have no covariances"):
+        counts.covariances_  # noqa: B018
+    with pytest.warns(sb.SupportWarning):
+        flat = quick().fit(np.column_stack([rows, np.ones(len(rows))]))
+    assert flat.covariances_.shape[1:] == (3, 3)
+    with pytest.raises(AttributeError, match="singular"):
+        flat.precisions_  # noqa: B018
+
+
+def test_labels_and_bounds_of_the_passes(rows: np.ndarray) -> None:
+    mixture = quick().fit(rows)
+    assert (mixture.labels_ == mixture.predict(rows)).all()
+    assert mixture.lower_bounds_.tolist() == [record.elbo for record in mixture.fit_.history]
+    assert mixture.lower_bounds_.shape == (mixture.n_iter_,)
+    mixture.partial_fit(rows[:50])
+    assert mixture.labels_.shape == (50,)
+
+
+def test_nested_parameters() -> None:
+    mixture = BayesianMixture(process=sb.DirichletProcess(2.0), algorithm=sb.Full(max_passes=7))
+    assert mixture.get_params()["process__concentration"] == 2.0
+    assert mixture.get_params()["algorithm__max_passes"] == 7
+    assert "process__concentration" not in mixture.get_params(deep=False)
+    before = mixture.process
+    mixture.set_params(process__concentration=5.0, likelihood__dof=9.0, algorithm__tol=0.0, n_components=3)
+    assert before == sb.DirichletProcess(2.0)
+    assert mixture.process == sb.DirichletProcess(5.0)
+    assert mixture.likelihood == sb.Gaussian(dof=9.0)
+    assert (mixture.algorithm, mixture.n_components) == (sb.Full(max_passes=7, tol=0.0), 3)
+    # A new part and its parameters, in one call.
+    mixture.set_params(process=sb.PitmanYor(0.1), process__discount=0.4)
+    assert mixture.process == sb.PitmanYor(0.4)
+    mixture.set_params(likelihood="poisson", likelihood__shape=3.0)
+    assert mixture.likelihood == sb.Poisson(shape=3.0)
+    assert clone(mixture).get_params() == mixture.get_params()
+
+
+def test_a_search_over_a_nested_parameter(rows: np.ndarray) -> None:
+    grid = {"process__concentration": [0.1, 10.0], "likelihood": ["gaussian", "diagonal_gaussian"]}
+    search = GridSearchCV(quick(n_components=3), grid, cv=2).fit(rows)
+    assert set(search.best_params_) == set(grid)
+    assert search.best_estimator_.process.concentration == search.best_params_["process__concentration"]
+
+
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [
+        ("process__concentratoin", "did you mean 'concentration'"),
+        ("algorithm__tol", "invalid parameter 'tol'"),
+        ("nothing__tol", "invalid parameter 'tol'"),
+    ],
+)
+def test_refused_nested_parameters(name: str, message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        BayesianMixture().set_params(**{name: 1.0})
+
+
+@pytest.mark.parametrize("value", ["gausian", "known_covariance_gaussian", 3, sb.Gaussian])
+def test_refused_likelihoods(rows: np.ndarray, value: Any) -> None:
+    with pytest.raises((sb.InvalidArgument, sb.InvalidType)) as caught:
+        BayesianMixture(likelihood=value).fit(rows)
+    assert caught.value.argument == "likelihood"

@@ -17,14 +17,10 @@ from matplotlib.patches import Rectangle
 from numpy.typing import NDArray
 
 from stickbreak.demo.patches import SIDE, Photograph, grid
+from stickbreak.plot.canvas import COLOURS, FAINT, GREYS, INK
 from stickbreak.result.fit import Fit
 from stickbreak.result.history import Record
 
-# Searched so that any two of all thirteen stay apart (at least 20 in CIE 1976 units) for full colour vision and for
-# each kind of colour blindness; from flat to rugged.
-COLOURS = "#18067E #858BDC #A6D5FF #398DA2 #175C26 #9F8D37 #F3CF6C #CE7269 #773DB0 #521752".split()
-GREYS = "#454545 #B4B4B4 #EDEDED".split()
-INK, FAINT = "#222222", "#6B6B6B"
 N_EIGENVECTORS = 6
 
 # In parts of the figure's width and height.

@@ -1,13 +1,20 @@
-"""Which bounds may be compared."""
+"""Which bounds may be compared, and `compare`: several fits in a table."""
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
 
 from stickbreak import checks
+from stickbreak.errors import InvalidArgument
 from stickbreak.result.fitted import Fitted
+from stickbreak.result.tables import as_frame
 
 # Counts are sums of rounded responsibilities.
 _ROUNDING = 1e-6
+_ALLOWED = "at least two fits, in a list or by name in a dict"
 
 
 def check(one: Fitted, other: Fitted) -> None:
@@ -15,13 +22,125 @@ def check(one: Fitted, other: Fitted) -> None:
     for argument, fit in (("self", one), ("other", other)):
         if math.isnan(fit.elbo):
             raise checks.invalid_argument(argument, "a fit without a bound: its elbo is nan", "a fit with a bound")
+    check_data(one, other)
     for name, own, others in _compared(one, other):
         if own != others:
             raise checks.invalid_argument("other", f"a fit with {name} {others}", f"a fit with {name} {own}")
+
+
+def check_data(one: Fitted, other: Fitted) -> None:
+    """Raise InvalidArgument where two fits are known to be of other rows or columns."""
+    for name in ("n_rows", "dimension"):
+        own, others = getattr(one._state, name), getattr(other._state, name)
+        if own != others:
+            raise checks.invalid_argument("other", f"a fit with {name} {others}", f"a fit with {name} {own}")
+    names, others = one.column_names, other.column_names
+    if names is not None and others is not None and names != others:
+        raise checks.invalid_argument("other", f"a fit of the columns {others}", f"a fit of the columns {names}")
     mass, others = (float(fit.counts.sum() + fit.tail_count) for fit in (one, other))
     if abs(mass - others) > _ROUNDING * mass:
         found, allowed = (f"a fit to rows of the total weight {value:.10g}" for value in (others, mass))
         raise checks.invalid_argument("other", found, allowed)
+
+
+def compare(fits: Iterable[Fitted] | Mapping[str, Fitted], *, held_out: ArrayLike | None = None) -> Any:
+    """Compare fits of the same data in a table, the best first.
+
+    Bounds of one kind say which fit is the better approximation, or the better model. What `Fit.compare` refuses to
+    compare has no gain here. Rows that no fit has seen compare all fits.
+
+    Parameters
+    ----------
+    fits : iterable of Fit, or dict of str to Fit
+        Two fits at least, of the same rows and columns.
+    held_out : array_like of shape (m, D), optional
+        Rows that none of them was fitted to, at least two.
+
+    Returns
+    -------
+    pandas.DataFrame
+        A row for each fit, under its name or its position: "likelihood", "process", "n_components", "bound", "elbo" in
+        nats, "gain" over the first fit of the table by `Fit.objective`, in nats (nan where bounds do not compare) and
+        "estimated", the hyper-parameters that were estimated, which is worth some nats by itself. With `held_out`
+        also the mean log predictive density of these rows in nats, "held_out"; and by how much it is above that of the
+        first fit, "difference", with the "standard_error" of that over rows. Sorted by "held_out", else by the
+        objective.
+
+    Raises
+    ------
+    InvalidType, InvalidArgument
+        An argument is not as described, or fits are known to be of other rows or columns.
+    NotSupported
+        pandas is not installed.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import stickbreak as sb
+    >>> rng = np.random.default_rng(0)
+    >>> X, new = (rng.normal([[-5.0], [5.0]], size=(2, 100)).reshape(-1, 1) for _ in range(2))
+    >>> model = sb.Mixture(likelihood=sb.Gaussian())
+    >>> fits = {f"K = {k}": sb.fit(model, X, sb.Full(), n_components=k) for k in (1, 2)}
+    >>> sb.compare(fits, held_out=new).index.tolist()
+    ['K = 2', 'K = 1']
+    """
+    named = _named(fits)
+    first_name, first = next(iter(named.items()))
+    for name, fit in named.items():
+        try:
+            check_data(first, fit)
+        except InvalidArgument as error:
+            found = f"{error.found} ({name!r}) beside {error.allowed} ({first_name!r})"
+            raise checks.invalid_argument("fits", found, "fits of the same rows and columns") from error
+    densities = None
+    if held_out is not None:
+        densities = {name: _densities(fit, held_out) for name, fit in named.items()}
+    values = {name: fit.objective if densities is None else densities[name].mean() for name, fit in named.items()}
+    order = sorted(named, key=lambda name: -math.inf if math.isnan(values[name]) else values[name], reverse=True)
+    best = named[order[0]]
+    table: dict[str, list[Any]] = {
+        "likelihood": [type(named[name].model.likelihood).__name__ for name in order],
+        "process": [type(named[name].model.process).__name__ for name in order],
+        "n_components": [named[name].n_components for name in order],
+        "bound": [named[name].bound for name in order],
+        "elbo": [named[name].elbo for name in order],
+        "gain": [_gain(named[name], best) for name in order],
+        "estimated": [", ".join(named[name]._state.to_parts()[0].get("estimated", [])) for name in order],
+    }
+    if densities is not None:
+        apart = [densities[name] - densities[order[0]] for name in order]
+        n = len(apart[0])
+        table["held_out"] = [values[name] for name in order]
+        table["difference"] = [each.mean() for each in apart]
+        table["standard_error"] = [float(((each - each.mean()) ** 2).sum() / (n - 1) / n) ** 0.5 for each in apart]
+    return as_frame(table, "compare", index=order)
+
+
+def _named(fits: object) -> dict[Any, Fitted]:
+    if isinstance(fits, Fitted | str) or not isinstance(fits, Iterable):
+        raise checks.invalid_type("fits", checks.describe(fits), _ALLOWED)
+    named = dict(fits) if isinstance(fits, Mapping) else dict(enumerate(fits))
+    for fit in named.values():
+        checks.instance("fits", fit, Fitted, _ALLOWED)
+    if len(named) < 2:
+        raise checks.invalid_argument("fits", f"{len(named)} of them", _ALLOWED)
+    return named
+
+
+def _densities(fit: Any, held_out: ArrayLike) -> Any:
+    found = fit.log_predictive(held_out)
+    if len(found) < 2 or not np.isfinite(found).all():
+        what = f"{len(found)} of them" if len(found) < 2 else "rows without a density under a fit"
+        raise checks.invalid_argument("held_out", what, "two rows at least, on the support of every fit")
+    return found
+
+
+def _gain(fit: Fitted, best: Fitted) -> float:
+    try:
+        check(best, fit)
+    except InvalidArgument:
+        return math.nan
+    return fit.objective - best.objective
 
 
 def _compared(one: Fitted, other: Fitted) -> Iterator[tuple[str, object, object]]:
@@ -30,8 +149,6 @@ def _compared(one: Fitted, other: Fitted) -> Iterator[tuple[str, object, object]
     if one.bound == "map":  # densities are per unit of the parameters
         for role in ("likelihood", "process"):
             yield f"the {role}", type(getattr(one.model, role)).__name__, type(getattr(other.model, role)).__name__
-    for name in ("n_rows", "dimension"):
-        yield name, getattr(one._state, name), getattr(other._state, name)
     own, others = one._state.lost_columns, other._state.lost_columns
     for at, name in enumerate(("constant", "dependent")):
         yield f"the {name} columns", own[at], others[at]

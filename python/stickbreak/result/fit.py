@@ -9,9 +9,11 @@ from stickbreak import checks
 from stickbreak.io import arrays
 from stickbreak.result import combining, comparing, display, responsibilities, support
 from stickbreak.result.imputing import Imputing
+from stickbreak.result.posterior import Posterior
+from stickbreak.result.tables import Tabular
 
 
-class Fit(Imputing):
+class Fit(Imputing, Posterior, Tabular):
     """A fitted mixture, as `fit` and `load` return it. It does not change, and it does not hold the data.
 
     K is the number of components, D the number of columns, n the number of rows. All logarithms are natural, so

@@ -8,14 +8,14 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, DensityMixin, TransformerMixin
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import Tags
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import validate_data
 
 from stickbreak import checks
 from stickbreak import errors as sb_errors
 from stickbreak.io import arrays
 from stickbreak.io.arrays import DenseRows
 from stickbreak.io.names import Table
-from stickbreak.model.likelihoods import Gaussian, Likelihood
+from stickbreak.model.likelihoods import Likelihood
 from stickbreak.model.mixture import Mixture
 from stickbreak.model.processes import DirichletProcess, Process
 from stickbreak.result.fit import Fit
@@ -23,10 +23,12 @@ from stickbreak.result.history import StopReason
 from stickbreak.run import fitting
 from stickbreak.run.algorithms import Full, Memoized, Stochastic
 from stickbreak.run.converging import ran_out
+from stickbreak.sklearn import nested
+from stickbreak.sklearn.attributes import Attributes
 from stickbreak.sklearn.seeds import seed_of
 
 
-class BayesianMixture(ClassNamePrefixFeaturesOutMixin, TransformerMixin, DensityMixin, BaseEstimator):
+class BayesianMixture(Attributes, ClassNamePrefixFeaturesOutMixin, TransformerMixin, DensityMixin, BaseEstimator):
     """A mixture fitted by variational inference: `stickbreak.fit` as a scikit-learn estimator.
 
     What it finds is that of `stickbreak.fit`; see there for the method and its references. K is the number of
@@ -34,8 +36,9 @@ class BayesianMixture(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Density
 
     Parameters
     ----------
-    likelihood : likelihood, optional
-        What one component looks like. Default: ``Gaussian()``.
+    likelihood : likelihood or str, optional
+        What one component looks like, or its name: "gaussian", "diagonal_gaussian", "poisson" and so on. Default:
+        ``Gaussian()``.
     process : process, optional
         The prior on the weights. Default: ``DirichletProcess()``. One with a number of components of its own, such as
         `FiniteDirichlet`, goes with ``n_components=None``.
@@ -65,8 +68,10 @@ class BayesianMixture(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Density
     Attributes
     ----------
     fit_ : Fit
-        The fitted mixture, with all that stickbreak knows of it; the other attributes are read from it. Nothing of the
-        size of the data is kept.
+        The fitted mixture, with all that stickbreak knows of it; the other attributes are read from it.
+    labels_ : ndarray of int64, shape (n,)
+        The most probable component of each row of the last `fit` or `partial_fit`. Nothing else of the size of the data
+        is kept.
     n_features_in_ : int
         D.
     feature_names_in_ : ndarray of str, shape (D,)
@@ -104,7 +109,7 @@ class BayesianMixture(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Density
     def __init__(
         self,
         *,
-        likelihood: Likelihood | None = None,
+        likelihood: Likelihood | str | None = None,
         process: Process | None = None,
         algorithm: Full | Memoized | Stochastic | None = None,
         n_components: int | None = None,
@@ -163,7 +168,7 @@ class BayesianMixture(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Density
             progress=checks.flag("verbose", self.verbose),
         )
         self._warn(found)
-        return self._keep(found)
+        return self._keep(found, rows)
 
     def partial_fit(self, X: ArrayLike, y: object = None, sample_weight: ArrayLike | None = None) -> Self:
         """Take in more data: the first call is `fit`, later ones are `Fit.update`, with `X` as a new batch.
@@ -193,7 +198,7 @@ class BayesianMixture(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Density
         if not hasattr(self, "fit_"):
             return self.fit(X, sample_weight=sample_weight)
         rows = self._validated(X)
-        return self._keep(self.fit_.update(rows, sample_weight=sample_weight, threads=self.threads))
+        return self._keep(self.fit_.update(rows, sample_weight=sample_weight, threads=self.threads), rows)
 
     def fit_predict(self, X: ArrayLike, y: object = None, sample_weight: ArrayLike | None = None) -> NDArray[np.int64]:
         """Fit the mixture and return the most probable component of each row.
@@ -208,7 +213,8 @@ class BayesianMixture(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Density
         ndarray of int64, shape (n,)
             Positions from 0 to K - 1.
         """
-        return self.fit(X, sample_weight=sample_weight).predict(X)
+        labels: NDArray[np.int64] = self.fit(X, sample_weight=sample_weight).labels_
+        return labels
 
     def predict(self, X: ArrayLike) -> NDArray[np.int64]:
         """Return the most probable component of each row.
@@ -319,46 +325,49 @@ class BayesianMixture(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Density
         return rows, fitted.predict(rows, threads=self.threads)
 
     @property
-    def n_components_(self) -> int:
-        """K: the number of components, occupied or not."""
-        return self._fitted().n_components
-
-    @property
-    def weights_(self) -> NDArray[np.float64]:
-        """Expected weights of the components, shape (K,).
-
-        Their sum is below one where the process has more components than K, such as a `DirichletProcess`: the rest is
-        for rows that belong to none of them.
-        """
-        return self._fitted().weights
-
-    @property
-    def means_(self) -> NDArray[np.float64]:
-        """Means of the components, shape (K, D), for Gaussians: of the posterior, or estimates of the objective."""
-        try:
-            return self._fitted().point_estimates["mean"]
-        except KeyError:
-            likelihood = type(self.fit_.model.likelihood).__name__
-            raise AttributeError(f"the components of a {likelihood} have no parameter `mean`") from None
-
-    @property
-    def lower_bound_(self) -> float:
-        """The evidence lower bound of the training data with all constants, in nats of the whole data."""
-        return self._fitted().elbo
-
-    @property
-    def n_iter_(self) -> int:
-        """The number of passes over the data."""
-        return len(self._fitted().history)
-
-    @property
-    def converged_(self) -> bool:
-        """Whether it ended because the bound rose by less than the tolerance; never under `Stochastic`."""
-        return self._fitted().stop_reason is StopReason.CONVERGED
-
-    @property
     def _n_features_out(self) -> int:
         return self.n_components_
+
+    def get_params(self, deep: bool = True) -> dict[str, Any]:
+        """Return the parameters; `deep` adds those of likelihood, process and algorithm.
+
+        Parameters
+        ----------
+        deep : bool
+            Whether to add nested ones, such as "process__concentration".
+
+        Returns
+        -------
+        dict of str to object
+            Values by name.
+        """
+        shallow: dict[str, Any] = super().get_params(deep=False)
+        return shallow | nested.parameters(shallow) if deep else shallow
+
+    def set_params(self, **params: Any) -> Self:
+        """Set parameters; those of likelihood, process and algorithm by names such as "process__concentration".
+
+        Parameters
+        ----------
+        **params
+            Values by name.
+
+        Returns
+        -------
+        BayesianMixture
+            Itself.
+
+        Raises
+        ------
+        ValueError
+            There is no such parameter, or its value is not allowed.
+        """
+        shallow = {name: value for name, value in params.items() if "__" not in name}
+        own = {name: value for name, value in params.items() if "__" in name}
+        known = super().get_params(deep=False) | shallow
+        parts = nested.changed(known, own)
+        super().set_params(**{**shallow, **parts})
+        return self
 
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
@@ -371,15 +380,22 @@ class BayesianMixture(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Density
         return isinstance(missing, str) and missing == "marginalize"
 
     def _accepts_sparse(self) -> bool:
-        return bool(getattr(self.likelihood, "_accepts_sparse", False))
+        return bool(getattr(self._kind(), "_accepts_sparse", False))
+
+    def _kind(self) -> object:
+        """Return the likelihood, or the class that a word names."""
+        word: object = self.likelihood
+        return nested.WORDS.get(word) if isinstance(word, str) else word
 
     def _algorithm(self) -> Full | Memoized | Stochastic | None:
         """Return the algorithm; without one, a given number of components is kept."""
         return Memoized() if self.algorithm is None and self.n_components is not None else self.algorithm
 
     def _model(self) -> Mixture:
-        likelihood = Gaussian() if self.likelihood is None else self.likelihood
-        return Mixture(likelihood=likelihood, process=DirichletProcess() if self.process is None else self.process)
+        return Mixture(
+            likelihood=nested.likelihood(self.likelihood),
+            process=DirichletProcess() if self.process is None else self.process,
+        )
 
     def _validated(self, X: ArrayLike, *, first: bool = False) -> DenseRows:
         """Return rows as the core reads them, after what scikit-learn asks of rows; the first ones set the columns."""
@@ -387,7 +403,7 @@ class BayesianMixture(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Density
             X = arrays.with_whole_parts(X, "X")
         rows: DenseRows = validate_data(
             self,
-            arrays.with_codes(X) if getattr(self.likelihood, "_domain", None) == "codes" else X,
+            arrays.with_codes(X) if getattr(self._kind(), "_domain", None) == "codes" else X,
             reset=first,
             accept_sparse="csr" if self._accepts_sparse() else False,
             dtype=[np.float64, np.float32],
@@ -401,11 +417,6 @@ class BayesianMixture(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Density
         labels = getattr(self, "feature_names_in_", None)
         return rows if labels is None else Table(rows, tuple(map(str, labels)))
 
-    def _fitted(self) -> Fit:
-        check_is_fitted(self)
-        fitted: Fit = self.fit_
-        return fitted
-
     def _warn(self, found: Fit) -> None:
         """Warn of what the model does not see and, in scikit-learn's class, of passes that ran out."""
         said = {type(advice): advice for advice in found.advice()}
@@ -417,8 +428,9 @@ class BayesianMixture(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Density
         if of_passes:
             warnings.warn(str(of_passes), ConvergenceWarning, stacklevel=3)
 
-    def _keep(self, fitted: Fit) -> Self:
+    def _keep(self, fitted: Fit, rows: DenseRows) -> Self:
         self.fit_ = fitted
         if fitted.stop_reason is StopReason.INTERRUPTED:
             raise KeyboardInterrupt
+        self.labels_ = fitted.predict(rows, threads=self.threads)
         return self

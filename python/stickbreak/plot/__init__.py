@@ -1,0 +1,28 @@
+"""Pictures of fits and traces, with matplotlib: ``pip install "stickbreak[plot]"``.
+
+Every function draws into the Axes that it is given, or into new ones, and returns them.
+
+>>> import numpy as np
+>>> import stickbreak as sb
+>>> X = np.random.default_rng(0).normal([[-5.0, 0.0], [5.0, 0.0]], size=(100, 2, 2)).reshape(-1, 2)
+>>> fit = sb.fit(sb.Mixture(likelihood=sb.Gaussian()), X)
+>>> sb.plot.clusters(fit, X).get_xlabel()
+'column 0'
+"""
+
+from stickbreak.plot.chains import chains, cluster_numbers
+from stickbreak.plot.components import card, density, means
+from stickbreak.plot.passes import bound, n_components
+from stickbreak.plot.rows import clusters, responsibilities
+
+__all__ = [
+    "bound",
+    "card",
+    "chains",
+    "cluster_numbers",
+    "clusters",
+    "density",
+    "means",
+    "n_components",
+    "responsibilities",
+]

@@ -1,0 +1,131 @@
+"""What all pictures share: Axes, colours, and names of columns."""
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from stickbreak import checks
+from stickbreak.errors import NotSupported
+from stickbreak.result.fit import Fit
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+# Searched so that any two of all thirteen stay apart (at least 20 in CIE 1976 units) for full colour vision and for
+# each kind of colour blindness; from dark to light and back.
+COLOURS = "#18067E #858BDC #A6D5FF #398DA2 #175C26 #9F8D37 #F3CF6C #CE7269 #773DB0 #521752".split()
+GREYS = "#454545 #B4B4B4 #EDEDED".split()
+INK, FAINT = "#222222", "#6B6B6B"
+# Neighbours in this order are far apart.
+_SPREAD = [3, 7, 5, 0, 4, 2, 8, 6, 1, 9]
+
+
+def colour(component: int) -> str:
+    """Return the colour of a component; every tenth has the same one."""
+    return COLOURS[_SPREAD[component % len(_SPREAD)]]
+
+
+def axes(ax: object) -> "Axes":
+    """Return the Axes to draw into: those given, or new ones of a new figure.
+
+    Raises
+    ------
+    NotSupported
+        matplotlib is not installed.
+    InvalidType
+        `ax` are no Axes.
+    """
+    try:
+        from matplotlib import pyplot
+        from matplotlib.axes import Axes
+    except ImportError as error:
+        raise NotSupported('pictures need the package matplotlib: pip install "stickbreak[plot]"') from error
+    if ax is None:
+        return pyplot.subplots(layout="constrained")[1]
+    return checks.instance("ax", ax, Axes, "the Axes of a matplotlib figure, or None")
+
+
+def checked(fit: object) -> Fit:
+    """Return the argument `fit`."""
+    return checks.instance("fit", fit, Fit, "a Fit")
+
+
+def column(fit: Fit, argument: str, value: object) -> int:
+    """Return the position of a column that is called by its name or its position."""
+    dimension = fit._state.dimension
+    if isinstance(value, str):
+        known = fit.column_names or ()
+        if value not in known:
+            allowed = f"a position from 0 to {dimension - 1}" + (" or the name of a column" if known else "")
+            hint = checks.did_you_mean(value, known) if known else "the columns of the fit have no names"
+            raise checks.invalid_argument(argument, checks.quote(value), allowed, hint)
+        return known.index(value)
+    return checks.integer(argument, value, minimum=0, maximum=dimension - 1, or_else=["a name"])
+
+
+def title(fit: Fit, position: int) -> str:
+    """Return what an axis calls a column."""
+    return f"column {position}" if fit.column_names is None else fit.column_names[position]
+
+
+def occupied(fit: Fit) -> list[int]:
+    """Return the components with rows."""
+    return np.flatnonzero(fit.counts >= 0.5).tolist()
+
+
+def moments(fit: Fit) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Return the means (K, D) and the covariances (K, D, D) of rows of the components, at `Fit.point_estimates`.
+
+    Raises
+    ------
+    NotSupported
+        Rows are codes, whose means say nothing.
+    """
+    found: dict[str, Any] = fit.point_estimates
+    dimension = fit._state.dimension
+    if "rate" in found:
+        mean, variance = found["rate"], found["rate"]
+    elif "probabilities" in found and found["probabilities"].ndim == 2:
+        mean, variance = found["probabilities"], found["probabilities"] * (1.0 - found["probabilities"])
+    elif "probabilities" in found:
+        name = type(fit.model.likelihood).__name__
+        raise checks.not_supported("fit", f"a fit of {name}", "codes have no means", "another picture")
+    else:
+        mean = found.get("mean", np.zeros((fit.n_components, dimension)))
+        if "covariance" in found:
+            return mean, found["covariance"]
+        known: Any = fit.model.likelihood
+        if "variance" not in found:
+            return mean, np.broadcast_to(known.covariance, (fit.n_components, dimension, dimension))
+        variance = found["variance"]
+    spread = variance if variance.ndim == 2 else variance[:, None]
+    return mean, spread[:, :, None] * np.eye(dimension)
+
+
+def overall(fit: Fit) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Return the means and the standard deviations of all rows under the mixture, shape (D,) each."""
+    means, covariances = moments(fit)
+    weights = fit.weights / fit.weights.sum()
+    mean = weights @ means
+    within = weights @ np.diagonal(covariances, axis1=1, axis2=2)
+    return mean, np.sqrt(within + weights @ (means - mean) ** 2)
+
+
+def thinned(n: int, most: int) -> slice:
+    """Return every so many rows, at most `most` of them."""
+    return slice(None, None, max(1, -(-n // most)))
+
+
+def whole_ticks(ax: "Axes") -> None:
+    """Let the ticks of the horizontal axis be whole numbers."""
+    from matplotlib.ticker import MaxNLocator
+
+    ax.xaxis.set_major_locator(MaxNLocator(integer=True))
+
+
+def set_ticks(ax: "Axes", names: Sequence[str], *, axis: str) -> None:
+    """Name the ticks from 0 on."""
+    of_axis = ax.xaxis if axis == "x" else ax.yaxis
+    of_axis.set_ticks(range(len(names)), labels=list(names))

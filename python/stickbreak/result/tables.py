@@ -1,0 +1,149 @@
+"""A fit in a table: its components by name, and how strange rows are under it."""
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from stickbreak import checks
+from stickbreak.errors import NotSupported
+from stickbreak.io import arrays
+from stickbreak.result.fitted import Fitted
+
+_ROUNDING = 1e-9
+# What one number of a component is called in a table.
+_TITLES = {"mean": "mean", "rate": "rate", "probabilities": "probability"}
+
+
+class Tabular(Fitted):
+    """A fit that shows itself as a table."""
+
+    def summary(self) -> Any:
+        """Return the components as a pandas DataFrame: one row each, its index their positions.
+
+        Returns
+        -------
+        pandas.DataFrame
+            The columns "weight" and "count", and for each column of the data, by its name or its position from 0, what
+            `point_estimates` has: "mean NAME" and "sd NAME" for Gaussians, "rate NAME" for `Poisson`, "probability
+            NAME" for `Bernoulli` and `Multinomial`; for `Categorical` the most probable code, "code NAME", and its
+            "probability NAME".
+
+        Raises
+        ------
+        NotSupported
+            pandas is not installed.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> import pandas as pd
+        >>> import stickbreak as sb
+        >>> rows = np.random.default_rng(0).normal([[-5.0], [5.0]], size=(2, 100)).reshape(-1, 1)
+        >>> fit = sb.fit(sb.Mixture(likelihood=sb.Gaussian()), pd.DataFrame(rows, columns=["size"]))
+        >>> fit.summary().round(1).columns.tolist()
+        ['weight', 'count', 'mean size', 'sd size']
+        """
+        table: dict[str, NDArray[Any]] = {"weight": self.weights, "count": self.counts}
+        names = [str(d) for d in range(self._state.dimension)] if self.column_names is None else self.column_names
+        for column, name in enumerate(names):
+            table |= {f"{title} {name}": values for title, values in self._described(column).items()}
+        return as_frame(table, "summary()")
+
+    def outlier_scores(
+        self, X: ArrayLike, *, n: int = 10_000, seed: int = 0, threads: int | None = None
+    ) -> NDArray[np.float64]:
+        """Return how strange rows are: the share of rows drawn from the fit that have a higher density.
+
+        A row of score 0.99 is less probable than 99% of what the fit expects. So scores do not depend on units or
+        columns, and new rows of the same kind have all scores from 0 to 1 equally often.
+
+        Parameters
+        ----------
+        X : array_like of shape (m, D)
+            The rows. Rows with missing values are compared with draws that lack the same values.
+        n : int
+            The number of rows to draw, at least 100. Scores are exact to about half over its root.
+        seed : int
+            Decides the draws; 0 to 2**64 - 1.
+        threads : int, optional
+            The number of threads.
+
+        Returns
+        -------
+        ndarray of float64, shape (m,)
+            Scores from 0 to 1.
+
+        Raises
+        ------
+        InvalidType, InvalidArgument
+            An argument is not as described.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> import stickbreak as sb
+        >>> X = np.random.default_rng(0).normal(size=(200, 2))
+        >>> fit = sb.fit(sb.Mixture(likelihood=sb.Gaussian()), X)
+        >>> bool(fit.outlier_scores([[9.0, 9.0]])[0] > 0.99)
+        True
+        """
+        rows = self._rows(X)
+        n = checks.integer("n", n, minimum=100)
+        threads = checks.threads(threads)
+        density = self._state.log_plug_in if self._state.objective != "variational" else self._state.log_predictive
+        drawn = self._state.sample(n, checks.seed(seed), threads)
+        found = density(rows, threads)
+        if isinstance(rows, arrays.SparseRows) or self._state.missing == "error":
+            return _shares_above(density(drawn, threads), found)
+        scores = np.empty(len(rows))
+        holes = np.isnan(rows)
+        patterns, which = np.unique(holes, axis=0, return_inverse=True)
+        for at, pattern in enumerate(patterns):
+            own = which.ravel() == at
+            scores[own] = _shares_above(density(np.where(pattern, np.nan, drawn), threads), found[own])
+        return scores
+
+    def _described(self, column: int) -> dict[str, NDArray[Any]]:
+        """Return what there is to say of a column, one number for each component, by name."""
+        estimates = self.point_estimates
+        found: dict[str, NDArray[Any]] = {}
+        for name, title in _TITLES.items():
+            values = estimates.get(name)
+            if values is not None and values.ndim == 2:
+                found[title] = values[:, column]
+            elif values is not None:
+                found |= {"code": values[:, column].argmax(axis=1), title: values[:, column].max(axis=1)}
+        if "covariance" in estimates:
+            found["sd"] = estimates["covariance"][:, column, column] ** 0.5
+        elif "variance" in estimates:
+            variance = estimates["variance"]
+            found["sd"] = (variance if variance.ndim == 1 else variance[:, column]) ** 0.5
+        elif "mean" in estimates:
+            known: Any = self.model.likelihood
+            covariance = np.asarray(known.covariance)
+            found["sd"] = np.zeros(self.n_components) + covariance[column, column] ** 0.5
+        return found
+
+
+def as_frame(table: dict[str, Any], what: str, index: Any = None) -> Any:
+    """Return a table as a pandas DataFrame.
+
+    Raises
+    ------
+    NotSupported
+        pandas is not installed.
+    """
+    try:
+        import pandas
+    except ImportError as error:
+        raise NotSupported(f"{what} needs the package pandas: pip install pandas") from error
+    return pandas.DataFrame(table, index=index)
+
+
+def _shares_above(drawn: NDArray[np.float64], found: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return for each density the share of drawn ones above it."""
+    drawn.sort()
+    # Equal rows of counts may differ in the last bits of their densities.
+    room = _ROUNDING * np.where(np.isfinite(found), 1.0 + abs(found), 0.0)
+    return 1.0 - drawn.searchsorted(found + room, side="right") / len(drawn)

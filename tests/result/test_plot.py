@@ -1,0 +1,262 @@
+"""Pictures: the positions of their artists are what the fit and the rows say."""
+
+import sys
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import matplotlib as mpl
+import numpy as np
+import pandas as pd
+import pytest
+import scipy.stats
+from matplotlib import pyplot
+from matplotlib.patches import Ellipse
+
+import stickbreak as sb
+
+mpl.use("Agg")
+
+NAMES = ("height", "width", "depth")
+
+
+@pytest.fixture(autouse=True)
+def closed() -> Iterator[None]:
+    """Draw every picture to its end, and close it."""
+    yield
+    for number in pyplot.get_fignums():
+        pyplot.figure(number).canvas.draw()
+    pyplot.close("all")
+
+
+def rows(d: int = 3, seed: int = 0) -> np.ndarray:
+    rng = np.random.default_rng(seed)
+    factor = np.tril(rng.normal(size=(d, d))) + 2 * np.eye(d)
+    return rng.normal(size=(300, d)) @ factor.T + np.repeat([[0.0], [30.0], [-40.0]], 100, axis=0) * np.arange(1, d + 1)
+
+
+X = rows()
+
+
+@pytest.fixture(scope="module")
+def fit() -> sb.Fit:
+    return sb.fit(sb.Mixture(likelihood=sb.Gaussian()), pd.DataFrame(X, columns=NAMES))
+
+
+@pytest.fixture(scope="module")
+def trace() -> sb.Trace:
+    return sb.sample(sb.Mixture(likelihood=sb.Gaussian()), X[::10], draws=30, warmup=5, chains=3)
+
+
+def inside(ellipse: Ellipse, points: np.ndarray) -> np.ndarray:
+    """Which points lie in an ellipse, from its own centre, axes and angle."""
+    turn = np.radians(ellipse.angle)
+    across = (points - ellipse.center) @ np.array([[np.cos(turn), -np.sin(turn)], [np.sin(turn), np.cos(turn)]])
+    return ((across / [ellipse.width / 2, ellipse.height / 2]) ** 2).sum(axis=1) <= 1
+
+
+def test_bound_has_a_point_a_pass(fit: sb.Fit) -> None:
+    line = sb.plot.bound(fit).lines[0]
+    np.testing.assert_array_equal(line.get_xdata(), np.arange(1, len(fit.history) + 1))
+    np.testing.assert_array_equal(line.get_ydata(), [record.elbo for record in fit.history])
+
+
+def test_numbers_of_components_and_moves(fit: sb.Fit) -> None:
+    ax = sb.plot.n_components(fit)
+    steps, *markers = ax.lines
+    numbers = [record.n_components for record in fit.history]
+    np.testing.assert_array_equal(steps.get_ydata(), numbers)
+    births = [at + 1 for at, r in enumerate(fit.history) if any(m.kind == "birth" and m.accepted for m in r.moves)]
+    assert births
+    np.testing.assert_array_equal(markers[0].get_xdata(), births)
+    np.testing.assert_array_equal(markers[0].get_ydata(), [numbers[at - 1] for at in births])
+    assert "birth" in ax.get_legend().get_texts()[0].get_text()
+
+
+def test_clusters_on_two_columns(fit: sb.Fit) -> None:
+    ax = sb.plot.clusters(fit, X, columns=["depth", 0], level=0.8)
+    assert (ax.get_xlabel(), ax.get_ylabel()) == ("depth", "height")
+    labels = fit.predict(X)
+    assert len(ax.collections) == len(ax.patches) == 3
+    for k, (points, ellipse) in enumerate(zip(ax.collections, ax.patches, strict=True)):
+        np.testing.assert_allclose(points.get_offsets(), X[labels == k][:, [2, 0]])
+        np.testing.assert_allclose(ellipse.center, fit.point_estimates["mean"][k, [2, 0]])
+        drawn = np.random.default_rng(1).multivariate_normal(
+            fit.point_estimates["mean"][k], fit.point_estimates["covariance"][k], size=20_000
+        )
+        assert abs(inside(ellipse, drawn[:, [2, 0]]).mean() - 0.8) < 0.015
+
+
+def test_clusters_on_principal_components(fit: sb.Fit) -> None:
+    ax = sb.plot.clusters(fit, X)
+    points = np.concatenate([collection.get_offsets() for collection in ax.collections])
+    singular = np.linalg.svd(X - X.mean(axis=0), compute_uv=False)
+    np.testing.assert_allclose(np.linalg.norm(points, axis=0), singular[:2], rtol=1e-9)
+    for points_of, ellipse in zip(ax.collections, ax.patches, strict=True):
+        assert inside(ellipse, np.asarray(points_of.get_offsets())).mean() > 0.8
+
+
+def test_a_frame_in_another_order_is_drawn_right(fit: sb.Fit) -> None:
+    turned = pd.DataFrame(X, columns=NAMES)[["depth", "height", "width"]]
+    one, other = (sb.plot.clusters(fit, data, columns=[0, 1]) for data in (X, turned))
+    for left, right in zip(one.collections, other.collections, strict=True):
+        np.testing.assert_array_equal(left.get_offsets(), right.get_offsets())
+
+
+def test_clusters_of_other_likelihoods() -> None:
+    rng = np.random.default_rng(0)
+    counts = rng.poisson(np.repeat([[2.0, 9.0], [20.0, 30.0]], 50, axis=0)).astype(float)
+    for likelihood, data in [
+        (sb.Poisson(), counts),
+        (sb.Bernoulli(), (counts > 8).astype(float)),
+        (sb.DiagonalGaussian(), X),
+        (sb.SphericalGaussian(), X),
+        (sb.KnownCovarianceGaussian(np.eye(3)), X),
+        (sb.ZeroMeanGaussian(), X),
+    ]:
+        fit = sb.fit(sb.Mixture(likelihood=likelihood), data, sb.Full(max_passes=3), n_components=2)
+        ax = sb.plot.clusters(fit, data, columns=[0, 1])
+        assert len(ax.patches) == fit.n_occupied
+    codes = sb.fit(sb.Mixture(likelihood=sb.Categorical()), rng.integers(3, size=(60, 2)).astype(float), n_components=2)
+    with pytest.raises(sb.NotSupported, match="codes have no means"):
+        sb.plot.clusters(codes, rng.integers(3, size=(60, 2)).astype(float))
+
+
+def test_one_component_is_drawn() -> None:
+    data = np.random.default_rng(0).normal(size=(100, 2))
+    fit = sb.fit(sb.Mixture(likelihood=sb.Gaussian()), data)
+    assert fit.n_components == 1
+    assert len(sb.plot.clusters(fit, data).patches) == 1
+    assert len(sb.plot.density(fit, 1, data).lines) == 2
+    assert len(sb.plot.card(fit, 0).patches) == 2
+    assert len(sb.plot.means(fit).lines) == 3
+
+
+def test_densities_are_those_of_the_mixture(fit: sb.Fit) -> None:
+    ax = sb.plot.density(fit, "width", X)
+    *components, total = ax.lines
+    grid = np.asarray(total.get_xdata())
+    means, covariances = fit.point_estimates["mean"], fit.point_estimates["covariance"]
+    curves = [
+        weight * scipy.stats.norm(mean[1], covariance[1, 1] ** 0.5).pdf(grid)
+        for weight, mean, covariance in zip(fit.weights, means, covariances, strict=True)
+    ]
+    for line, curve in zip(components, curves, strict=True):
+        np.testing.assert_allclose(line.get_ydata(), curve, atol=1e-12)
+    np.testing.assert_allclose(total.get_ydata(), sum(curves), atol=1e-12)
+    assert grid[0] <= X[:, 1].min() <= X[:, 1].max() <= grid[-1]
+    # The bars of the histogram have the area one.
+    assert sum(bar.get_width() * bar.get_height() for bar in ax.patches) == pytest.approx(1.0)
+    assert ax.get_xlabel() == "width"
+
+
+def test_responsibilities_are_sorted(fit: sb.Fit) -> None:
+    image = np.asarray(sb.plot.responsibilities(fit, X).images[0].get_array())
+    expected = fit.predict_proba(X)
+    assert (np.diff(image.argmax(axis=1)) >= 0).all()
+    np.testing.assert_array_equal(np.sort(image, axis=0), np.sort(expected, axis=0))
+
+
+def test_means_have_their_intervals(fit: sb.Fit) -> None:
+    ax = sb.plot.means(fit, "depth", level=0.5, seed=3)
+    low, high = fit.intervals(0.5, seed=3)["mean"][:, :, 2]
+    order = np.argsort(-fit.weights, kind="stable")
+    for height, (bar, k) in enumerate(zip(ax.containers, order, strict=True)):
+        point, caps, _ = bar
+        assert (point.get_xdata()[0], point.get_ydata()[0]) == (fit.point_estimates["mean"][k, 2], height)
+        np.testing.assert_allclose([cap.get_xdata()[0] for cap in caps], [low[k], high[k]])
+    assert ax.get_yticklabels()[0].get_text() == f"component {order[0]}, {fit.weights[order[0]]:.1%}"
+
+
+def test_a_card_has_the_most_distinctive_columns_on_top(fit: sb.Fit) -> None:
+    ax = sb.plot.card(fit, 1, n_columns=2)
+    drawn = np.array([bar.get_width() for bar in ax.patches])
+    simulated = fit.sample(200_000, seed=1)
+    expected = (fit.point_estimates["mean"][1] - simulated.mean(axis=0)) / simulated.std(axis=0)
+    shown = [NAMES.index(label.get_text().split(":")[0]) for label in ax.get_yticklabels()]
+    assert len(set(shown)) == 2
+    # The left-over weight has rows in the simulation and none in the card.
+    np.testing.assert_allclose(drawn, expected[shown], atol=0.05)
+    assert abs(drawn[0]) >= abs(drawn[1])
+    (rest,) = {0, 1, 2} - set(shown)
+    assert abs(expected[rest]) <= abs(drawn[1]) + 0.05
+    mean, spread = (fit.point_estimates[name][1] for name in ("mean", "covariance"))
+    top = shown[0]
+    assert f": {mean[top]:.4g} ± {spread[top, top] ** 0.5:.2g}" in ax.get_yticklabels()[0].get_text()
+    assert f"{fit.weights[1]:.1%}" in ax.get_title()
+
+
+def test_chains_and_numbers_of_clusters(trace: sb.Trace) -> None:
+    for name in ("log_joint", "n_clusters"):
+        for line, values in zip(sb.plot.chains(trace, name).lines, getattr(trace, name), strict=True):
+            np.testing.assert_array_equal(line.get_ydata(), values)
+    bars = sb.plot.cluster_numbers(trace).patches
+    shares = {round(bar.get_x() + bar.get_width() / 2): bar.get_height() for bar in bars}
+    for number, share in shares.items():
+        assert share == pytest.approx((trace.n_clusters == number).mean())
+    assert sum(shares.values()) == pytest.approx(1.0)
+
+
+def test_axes_in_axes_out(fit: sb.Fit, trace: sb.Trace) -> None:
+    draws: list[Callable[[Any], Any]] = [
+        lambda ax: sb.plot.bound(fit, ax=ax),
+        lambda ax: sb.plot.n_components(fit, ax=ax),
+        lambda ax: sb.plot.clusters(fit, X, ax=ax),
+        lambda ax: sb.plot.density(fit, ax=ax),
+        lambda ax: sb.plot.responsibilities(fit, X, ax=ax),
+        lambda ax: sb.plot.means(fit, ax=ax),
+        lambda ax: sb.plot.card(fit, 0, ax=ax),
+        lambda ax: sb.plot.chains(trace, ax=ax),
+        lambda ax: sb.plot.cluster_numbers(trace, ax=ax),
+    ]
+    assert len(draws) == len(sb.plot.__all__)
+    for draw in draws:
+        ax = pyplot.subplots()[1]
+        assert draw(ax) is ax
+        assert ax.get_xlabel()
+        assert draw(None).figure is not ax.figure
+        with pytest.raises(sb.InvalidType) as caught:
+            draw("ax")
+        assert caught.value.argument == "ax"
+        pyplot.close("all")
+
+
+WRONG: list[tuple[Callable[[sb.Fit], object], type[Exception], str]] = [
+    (lambda fit: sb.plot.clusters("fit", X), sb.InvalidType, "fit"),
+    (lambda fit: sb.plot.clusters(fit, X, columns=["height"]), sb.InvalidArgument, "columns"),
+    (lambda fit: sb.plot.clusters(fit, X, columns=[1, 1]), sb.InvalidArgument, "columns"),
+    (lambda fit: sb.plot.clusters(fit, X, columns=[]), sb.InvalidArgument, "columns"),
+    (lambda fit: sb.plot.clusters(fit, X, columns="height"), sb.InvalidType, "columns"),
+    (lambda fit: sb.plot.clusters(fit, X, columns=["height", "hight"]), sb.InvalidArgument, "columns"),
+    (lambda fit: sb.plot.clusters(fit, X, columns=[0, 3]), sb.InvalidArgument, "columns"),
+    (lambda fit: sb.plot.clusters(fit, X, level=1.0), sb.InvalidArgument, "level"),
+    (lambda fit: sb.plot.clusters(fit, X[:, :2]), sb.InvalidArgument, "X"),
+    (lambda fit: sb.plot.clusters(fit, X[:1]), sb.InvalidArgument, "X"),
+    (lambda fit: sb.plot.density(fit, "colour"), sb.InvalidArgument, "column"),
+    (lambda fit: sb.plot.density(fit, 1.5), sb.InvalidType, "column"),  # type: ignore[arg-type]
+    (lambda fit: sb.plot.means(fit, 3), sb.InvalidArgument, "column"),
+    (lambda fit: sb.plot.card(fit, 3), sb.InvalidArgument, "component"),
+    (lambda fit: sb.plot.card(fit, 0, n_columns=0), sb.InvalidArgument, "n_columns"),
+    (lambda fit: sb.plot.chains(fit), sb.InvalidType, "trace"),  # type: ignore[arg-type]
+]
+
+
+@pytest.mark.parametrize(("draw", "kind", "argument"), WRONG)
+def test_refused(fit: sb.Fit, draw: Callable[[sb.Fit], object], kind: type[Any], argument: str) -> None:
+    with pytest.raises(kind) as caught:
+        draw(fit)
+    assert caught.value.argument == argument
+
+
+def test_a_fit_of_one_column_has_no_plane() -> None:
+    fit = sb.fit(sb.Mixture(likelihood=sb.Gaussian()), X[:, :1])
+    with pytest.raises(sb.InvalidArgument, match="use density"):
+        sb.plot.clusters(fit, X[:, :1])
+
+
+def test_a_missing_package_is_named(fit: sb.Fit, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "matplotlib", None)
+    monkeypatch.setitem(sys.modules, "matplotlib.axes", None)
+    monkeypatch.setitem(sys.modules, "matplotlib.pyplot", None)
+    with pytest.raises(sb.NotSupported, match=r'pip install "stickbreak\[plot\]"'):
+        sb.plot.bound(fit)
+    monkeypatch.undo()
