@@ -123,7 +123,7 @@ def fit(
         `Bernoulli`, `Categorical` and `Poisson`, and refused (NotSupported) for the others and for sparse arrays. Rows
         without any value have no part in the fit, which an `EmptyRowsWarning` reports.
     progress : bool, optional
-        Whether to show a progress bar on stderr. Default: on a terminal, after two seconds.
+        Whether to show a progress bar on stderr. Default: on a terminal and in a notebook, after two seconds.
     callbacks : iterable of callables
         Called with a `Record` after every pass; a true answer stops the fit. An exception in one of them stops the
         fit and is raised.
