@@ -15,7 +15,7 @@ import griffe
 ROOT = Path(__file__).resolve().parent.parent
 SNAPSHOT = ROOT / "tests" / "api" / "public_api.txt"
 # Modules whose names users import; `stickbreak` itself re-exports the rest.
-MODULES = ("stickbreak", "stickbreak.sklearn", "stickbreak.testing")
+MODULES = ("stickbreak", "stickbreak.plot", "stickbreak.sklearn", "stickbreak.testing")
 
 
 def exported(module: griffe.Module) -> Iterator[tuple[str, griffe.Object | griffe.Alias]]:

@@ -466,7 +466,7 @@ def test_no_path(path: object) -> None:
     assert caught.value.argument == "path"
 
 
-@pytest.mark.parametrize("name", ["rows", "rows.xlsx", ".csv", "rows.csv.gz"])
+@pytest.mark.parametrize("name", ["rows", "rows.xlsx", ".csv", "rows.csv.bz2"])
 def test_unknown_format(tmp_path: Path, name: str) -> None:
     path = text(tmp_path, "1,2\n", name)
     with pytest.raises(sb.InvalidArgument) as caught:

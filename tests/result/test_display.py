@@ -1,8 +1,11 @@
 """How a fit shows itself: one line in a terminal, a table in a notebook."""
 
+import sys
 from html.parser import HTMLParser
+from types import SimpleNamespace
 
 import numpy as np
+import pandas as pd
 import pytest
 
 import stickbreak as sb
@@ -17,12 +20,16 @@ class Page(HTMLParser):
         self.tags: set[str] = set()
         self.open: list[str] = []
         self.rows: list[list[str]] = []
+        self.weights: list[float] = []
         self.paragraphs: list[str] = []
         self.feed(html)
         self.close()
 
-    def handle_starttag(self, tag: str, attributes: object) -> None:
-        assert not attributes
+    def handle_starttag(self, tag: str, attributes: list[tuple[str, str | None]]) -> None:
+        if tag == "meter":
+            self.weights.append(float(dict(attributes)["value"] or "nan"))
+        else:
+            assert not attributes
         self.tags.add(tag)
         self.open.append(tag)
         if tag == "tr":
@@ -101,21 +108,20 @@ def test_table_of_components() -> None:
     fit = fitted(4)
     page = Page(fit._repr_html_())
     assert page.open == []
-    assert page.tags == {"div", "p", "table", "tr", "th", "td"}
+    assert page.tags == {"div", "p", "table", "tr", "th", "td", "meter"}
     assert page.paragraphs == [repr(fit)]  # escaped on the way, as its angle brackets must be
     heads, *rows = page.rows
-    assert heads == ["component", "weight", "count", "mean", "mean_precision", "dof", "scale"]
+    assert heads == ["component", "weight", "count", "0", "1", "2"]
     order = [int(row[0]) for row in rows]
     assert sorted(order) == [0, 1, 2, 3]
     assert (np.diff(fit.counts[order]) <= 0).all()
+    assert page.weights == pytest.approx(fit.weights[order], abs=1e-4)
     for k, row in zip(order, rows, strict=True):
         assert len(row) == len(heads)
         assert [float(cell) for cell in row[1:3]] == pytest.approx([fit.weights[k], fit.counts[k]], rel=1e-3)
-        mean = [float(number) for number in row[3].strip("[]").split(", ")]
-        assert mean == pytest.approx(fit.components["mean"][k], rel=1e-3)
-        assert float(row[5]) == pytest.approx(fit.components["dof"][k], rel=1e-3)
-        scale = [float(number) for number in row[6].removeprefix("diagonal ").strip("[]").split(", ")]
-        assert scale == pytest.approx(np.diag(fit.components["scale"][k]), rel=1e-3)
+        means, deviations = zip(*(map(float, cell.split(" ± ")) for cell in row[3:]), strict=True)
+        assert means == pytest.approx(fit.point_estimates["mean"][k], rel=1e-3)
+        assert deviations == pytest.approx(np.diag(fit.point_estimates["covariance"][k]) ** 0.5, rel=0.06)
 
 
 def test_only_the_largest_components_are_shown() -> None:
@@ -133,20 +139,45 @@ def test_one_component_more_than_is_shown() -> None:
     assert len(Page(fitted(10)._repr_html_()).paragraphs) == 1
 
 
-def test_long_parameters_are_cut() -> None:
-    fit = fitted(2, dimension=6)
-    for row in Page(fit._repr_html_()).rows[1:]:
-        assert row[3].count(", ") == row[6].count(", ") == 4
-        assert row[3].endswith(", …]")
-        assert row[6].startswith("diagonal [")
+def test_many_columns_are_cut() -> None:
+    page = Page(fitted(2, dimension=10)._repr_html_())
+    assert page.rows[0] == ["component", "weight", "count", *map(str, range(8)), "…"]
+    # An empty cell has no text.
+    assert [len(row) for row in page.rows[1:3]] == [11, 11]
+    assert Page(fitted(2, dimension=8)._repr_html_()).rows[0][-1] == "7"
 
 
-def test_other_parameters() -> None:
-    """The heads are the parameters that the likelihood has."""
-    fit = fitted(2, likelihood=sb.ZeroMeanGaussian(), process=sb.FiniteDirichlet(2))
+def test_columns_have_their_names_and_what_the_likelihood_has() -> None:
+    rng = np.random.default_rng(0)
+    counts = pd.DataFrame(rng.poisson(4.0, size=(60, 2)), columns=["a < b", "c"])
+    fit = sb.fit(sb.Mixture(likelihood=sb.Poisson()), counts, sb.Full(max_passes=2, tol=0), n_components=2)
     page = Page(fit._repr_html_())
-    assert page.rows[0] == ["component", "weight", "count", "dof", "scale"]
-    assert "FiniteDirichlet" in page.paragraphs[0]
+    assert page.rows[0][3:] == ["a < b", "c"]
+    k = int(page.rows[1][0])
+    assert page.rows[1][4] == f"rate {fit.point_estimates['rate'][k, 1]:.4g}"
+    centred = fitted(2, likelihood=sb.ZeroMeanGaussian(), process=sb.FiniteDirichlet(2))
+    assert all(cell.startswith("sd ") for cell in Page(centred._repr_html_()).rows[1][3:])
+    assert "FiniteDirichlet" in Page(centred._repr_html_()).paragraphs[0]
+    codes = sb.fit(sb.Mixture(likelihood=sb.Categorical()), rng.integers(3, size=(60, 1)).astype(float), n_components=2)
+    k = int(Page(codes._repr_html_()).rows[1][0])
+    shares = codes.point_estimates["probabilities"][k, 0]
+    assert Page(codes._repr_html_()).rows[1][3] == f"{shares.argmax()} ({shares.max():.4g})"
+
+
+def test_a_notebook_shows_progress(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    """Without ipywidgets the bar is one of text; elsewhere than in a terminal or a notebook there is none."""
+    from stickbreak.run import progress
+
+    monkeypatch.setattr(progress, "_SECONDS_BEFORE_IT_SHOWS", 0.0)
+    monkeypatch.setattr(progress, "find_spec", lambda name: None)
+    rows = clustered_rows(np.random.default_rng(0), 200, 2, 3)
+    call = {"n_components": 3, "callbacks": [lambda record: False]}
+    sb.fit(sb.Mixture(likelihood=sb.Gaussian()), rows, sb.Full(max_passes=3, tol=0), **call)
+    assert capsys.readouterr().err == ""
+    shell = type("ZMQInteractiveShell", (), {})()
+    monkeypatch.setitem(sys.modules, "IPython", SimpleNamespace(get_ipython=lambda: shell))
+    sb.fit(sb.Mixture(likelihood=sb.Gaussian()), rows, sb.Full(max_passes=3, tol=0), **call)
+    assert "of at most 3" in capsys.readouterr().err
 
 
 def test_fit_without_a_bound() -> None:

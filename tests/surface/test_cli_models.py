@@ -1,16 +1,18 @@
 """Models, objectives and missing values on the command line, against the same fits in Python."""
 
 import json
+import re
 import warnings
 from pathlib import Path
 from typing import Any
 
+import click
 import numpy as np
 import pytest
 from click.testing import CliRunner
 
 import stickbreak as sb
-from stickbreak.cli import program
+from stickbreak.cli import main, program
 
 COUNTS = np.random.default_rng(0).poisson([2.0, 5.0, 9.0], size=(200, 3)).astype(float)
 HOLED = COUNTS.copy()
@@ -98,3 +100,22 @@ def test_a_warning_is_said_once() -> None:
         result = CliRunner().invoke(program, arguments.split())
     assert result.exit_code == 0, result.output
     assert result.stderr.count("should be above 0.5") == 1
+
+
+def test_help_lists_every_option_once_in_groups(capsys: pytest.CaptureFixture[str]) -> None:
+    for command in program.commands.values():
+        assert main([command.name or "", "--help"]) == 0
+        text = capsys.readouterr().out
+        titles = [line for line in text.splitlines() if line.endswith(":") and not line.startswith(" ")]
+        assert titles[-1] == "Help:"
+        for each in command.params:
+            if isinstance(each, click.Option):
+                name = max(each.opts, key=len)
+                lines = [line for line in text.splitlines() if re.match(rf"  (-\w, )?{name}( |$)", line)]
+                assert len(lines) == 1, name
+    assert main(["fit", "--help"]) == 0
+    text = capsys.readouterr().out
+    titles = ["Output:", "Data:", "Model:", "Start:", "Algorithm:", "Parameters of the model:", "Help:"]
+    assert [line for line in text.splitlines() if line in titles] == titles
+    assert text.index("Algorithm:") < text.index("--max-passes") < text.index("Parameters of the model:")
+    assert text.index("Parameters of the model:") < text.index("--dof")

@@ -202,7 +202,7 @@ _MARGINALISING = ", ".join(
     default="error",
     metavar="WORD",
     show_default=True,
-    help="What to do with nan in .npy and .npz files: error, or marginalize, by which a row counts with what "
+    help="What to do with missing values: error, or marginalize, by which a row counts with what "
     f"it has ({_MARGINALISING}).",
 )
 @threads_option
@@ -237,7 +237,8 @@ def fit(
 ) -> int:
     """Fit a mixture to the rows of DATA and write it to a model file.
 
-    DATA is a .npy, .npz, .csv, .tsv or .parquet file with one observation a row, numbers only. What you do not say of
+    DATA is a .npy, .npz, .csv, .tsv or .parquet file with one observation a row, numbers only, a folder of Parquet
+    files, or - for text on stdin. What you do not say of
     the model follows the data, and the number of components is found by births, merges and deletes, starting from one.
     A progress bar shows on a terminal. Ctrl-C ends the fit early: its last complete state is still written, and the
     exit code is 130. The ELBO is in nats, of the whole data.
@@ -258,7 +259,7 @@ def fit(
     if checkpoint is not None:
         check_place("checkpoint", checkpoint, inputs=(data, weights), outputs=(out,))
     reading = Reading(columns=columns, weight_column=weight_column, key=key, delimiter=delimiter, header=header)
-    rows, sample_weight = read_weighted(data, weights, reading)
+    rows, sample_weight = read_weighted(data, weights, reading, may_miss=missing == "marginalize")
     with rows_of(data, weights, weight_column=weight_column), warnings.catch_warnings():
         if as_json or not quiet:
             # What is printed has them.
@@ -311,7 +312,7 @@ def _moves(schedule: type[Algorithm], model: sb.Mixture, given: dict[str, Any]) 
 
 def starting_point(init: str) -> Any:
     """Return the word, the fit or the labels that `--init` names."""
-    suffix = Path(init).suffix.lower()
+    suffix = datafiles.suffix_of(Path(init))
     if suffix == ".safetensors":
         return sb.load(init)
     if suffix not in datafiles.SUFFIXES:

@@ -11,7 +11,9 @@ from stickbreak.cli.program import Command
 @model_argument
 @click.option("-n", "n", type=int, required=True, metavar="N", help="The number of rows.")
 @click.option("--seed", type=int, default=0, metavar="N", show_default=True, help="Decides the draw.")
-@click.option("-o", "--out", metavar="FILE", help="A .csv, .npy or .json file. [default: CSV on stdout]")
+@click.option(
+    "-o", "--out", metavar="FILE", help="A .csv, .parquet, .npy or .json file, or - for CSV on stdout. [default: -]"
+)
 @json_option
 def generate(model: str, n: int, seed: int, out: str | None, as_json: bool) -> None:
     """Draw N new rows from MODEL, out of its posterior predictive distribution.

@@ -20,7 +20,7 @@ Decorator = Callable[[Callable[..., Any]], Callable[..., Any]]
 
 _DELIMITERS = {"comma": ",", "semicolon": ";", "tab": "\t", "\\t": "\t", "space": " "}
 # Options that not every data file takes.
-_ONLY_FOR = {"key": (".npz",), "delimiter": (".csv", ".tsv"), "header": (".csv", ".tsv")}
+_ONLY_FOR = {"key": (".npz",), "delimiter": datafiles.TEXT, "header": datafiles.TEXT}
 
 model_argument = click.argument("model")
 data_argument = click.argument("data")
@@ -69,10 +69,11 @@ class Reading:
     key: str | None = None
     delimiter: str | None = None
     header: bool | None = None
+    keep: str | None = None
 
-    def read(self, path: str) -> datafiles.DataFile:
-        """Read the rows."""
-        self._check_fits(Path(path).suffix.lower())
+    def read(self, path: str, *, may_miss: bool = False) -> datafiles.DataFile:
+        """Read the rows, with NaN for missing values where they may miss."""
+        self._check_fits(datafiles.suffix_of(Path(path)))
         delimiter = None if self.delimiter is None else _DELIMITERS.get(self.delimiter.lower(), self.delimiter)
         return datafiles.read(
             path,
@@ -81,12 +82,22 @@ class Reading:
             key=self.key,
             delimiter=delimiter,
             header=self.header,
+            may_miss=may_miss,
+            keep=None if self.keep is None else _items(self.keep),
         )
 
     def _check_fits(self, suffix: str) -> None:
         for name, suffixes in _ONLY_FOR.items():
             if getattr(self, name) is not None and suffix in datafiles.SUFFIXES and suffix not in suffixes:
                 raise click.BadOptionUsage(f"--{name}", f"--{name} does not go with {suffix} files")
+
+
+keep_option = click.option(
+    "--keep",
+    metavar="LIST",
+    help="Columns of DATA to write beside the result as they stand, such as an id: names, or positions from 1, with "
+    "commas between them. They are not part of the data then.",
+)
 
 
 def reading_options(command: Callable[..., Any]) -> Callable[..., Any]:
@@ -132,11 +143,13 @@ def weight_options(command: Callable[..., Any]) -> Callable[..., Any]:
     return command
 
 
-def read_weighted(data: str, weights: str | None, reading: Reading) -> tuple[datafiles.DataFile, Any]:
+def read_weighted(
+    data: str, weights: str | None, reading: Reading, *, may_miss: bool
+) -> tuple[datafiles.DataFile, Any]:
     """Return a data file and the weights of its rows, from its own column or a file of their own."""
     if weights is not None and reading.weight_column is not None:
         raise click.BadOptionUsage("--weights", "--weights and --weight-column exclude each other")
-    read = reading.read(data)
+    read = reading.read(data, may_miss=may_miss)
     return read, read.weights if weights is None else read_column("weights", weights)
 
 

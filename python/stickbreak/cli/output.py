@@ -6,10 +6,10 @@ import math
 import os
 import sys
 import tempfile
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, Any, TypeAlias
 
 import click
 import numpy as np
@@ -17,9 +17,16 @@ from numpy.typing import NDArray
 
 from stickbreak import checks
 from stickbreak.errors import StickbreakError
+from stickbreak.io.datafiles import arrow_text
+from stickbreak.io.datafiles.parquet import write_parquet
+from stickbreak.io.datafiles.sources import STDIN
 from stickbreak.io.files import replacing
 
 _ROWS_AT_A_TIME = 65_536
+# Smaller tables are written sooner than PyArrow is imported.
+_LEAST_FOR_ARROW = 1 << 17
+# Columns of the data, by name.
+Kept: TypeAlias = Mapping[str, list[Any]]
 
 
 class OutputError(StickbreakError):
@@ -76,16 +83,23 @@ def _refused(argument: str, path: str, allowed: str) -> Iterator[None]:
         raise checks.invalid_argument(argument, f"{path!r} ({error.strerror})", allowed) from error
 
 
-def check_table_place(argument: str, path: str | None, *, inputs: Iterable[str | None]) -> None:
-    """Do the same for a table, whose format the end of its name tells; None, for stdout, is a good place."""
-    if path is None:
+def check_table_place(argument: str, path: str | None, *, inputs: Iterable[str | None], keeps: bool = False) -> None:
+    """Do the same for a table, whose format the end of its name tells; None and "-", for stdout, are good places.
+
+    `keeps` says whether it has columns of the data too.
+    """
+    if path is None or path == STDIN:
         return
     if Path(path).suffix.lower() not in _WRITERS:
         raise checks.invalid_argument(argument, repr(path), f"the name of a file, ending in {' or '.join(_WRITERS)}")
+    if keeps and Path(path).suffix.lower() == ".npy":
+        raise checks.invalid_argument(argument, repr(path), "the name of a file with names, as --keep asks")
     check_place(argument, path, inputs=inputs)
 
 
-def write_table(path: str, names: Sequence[str], values: NDArray[Any], key: str) -> None:
+def write_table(
+    path: str, names: Sequence[str], values: NDArray[Any], key: str, kept: Mapping[str, list[Any]] | None = None
+) -> None:
     """Write one value a row, or several, to a file; one that exists is replaced once the new one is complete.
 
     Parameters
@@ -98,65 +112,90 @@ def write_table(path: str, names: Sequence[str], values: NDArray[Any], key: str)
         The values.
     key : str
         The name of the values in JSON.
+    kept : mapping of str to list, optional
+        Columns of the data that come before the values.
 
     Raises
     ------
+    NotSupported
+        The file is a Parquet file, and PyArrow is not installed.
     OutputError
         The file cannot be written, as where the disk is full.
     """
     target = Path(os.path.realpath(path))
     try:
         with replacing(target) as part:
-            _WRITERS[target.suffix.lower()](part, names, values, key)
+            _WRITERS[target.suffix.lower()](part, names, values, key, kept or {})
     except OSError as error:
         raise OutputError(f"{path}: cannot be written: {error.strerror or error}") from error
 
 
-def give_table(path: str | None, names: Sequence[str], values: NDArray[Any], *, key: str, as_json: bool) -> None:
+def give_table(
+    path: str | None,
+    names: Sequence[str],
+    values: NDArray[Any],
+    *,
+    key: str,
+    as_json: bool,
+    kept: Mapping[str, list[Any]] | None = None,
+) -> None:
     """Write a table to a file and say so, or print it."""
-    if path is not None:
-        write_table(path, names, values, key)
+    if path is not None and path != STDIN:
+        write_table(path, names, values, key, kept)
         if as_json:
             print_json({"out": path, "shape": values.shape})
     elif as_json:
-        print_json({key: values})
+        print_json({**(kept or {}), key: values})
     else:
-        print_table(names, values)
+        _write_rows(sys.stdout, names, values, kept or {})
 
 
-def print_table(names: Sequence[str], values: NDArray[Any]) -> None:
-    """Print the table as CSV."""
-    _write_rows(sys.stdout, names, values)
-
-
-def _write_csv(path: Path, names: Sequence[str], values: NDArray[Any], _: str) -> None:
+def _write_csv(path: Path, names: Sequence[str], values: NDArray[Any], _: str, kept: Kept) -> None:
+    if values.size >= _LEAST_FOR_ARROW and arrow_text.write(path, _columns(names, values, kept)):
+        return
     with path.open("x", encoding="utf-8", newline="") as file:
-        _write_rows(file, names, values)
+        _write_rows(file, names, values, kept)
 
 
-def _write_npy(path: Path, _: Sequence[str], values: NDArray[Any], __: str) -> None:
+def _write_npy(path: Path, _: Sequence[str], values: NDArray[Any], __: str, ___: Kept) -> None:
     with path.open("xb") as file:
         np.save(file, values, allow_pickle=False)
 
 
-def _write_json(path: Path, _: Sequence[str], values: NDArray[Any], key: str) -> None:
-    path.write_text(_json({key: values}) + "\n", encoding="utf-8")
+def _write_json(path: Path, _: Sequence[str], values: NDArray[Any], key: str, kept: Kept) -> None:
+    path.write_text(_json({**kept, key: values}) + "\n", encoding="utf-8")
 
 
-_WRITERS: dict[str, Callable[[Path, Sequence[str], NDArray[Any], str], None]] = {
+def _write_parquet(path: Path, names: Sequence[str], values: NDArray[Any], _: str, kept: Kept) -> None:
+    write_parquet(path, _columns(names, values, kept))
+
+
+def _columns(names: Sequence[str], values: NDArray[Any], kept: Kept) -> dict[str, Any]:
+    table = values[:, None] if values.ndim == 1 else values
+    return {**kept, **{name: table[:, place] for place, name in enumerate(names)}}
+
+
+_WRITERS: dict[str, Callable[[Path, Sequence[str], NDArray[Any], str, Kept], None]] = {
     ".csv": _write_csv,
+    ".parquet": _write_parquet,
     ".npy": _write_npy,
     ".json": _write_json,
 }
 
 
-def _write_rows(file: IO[str], names: Sequence[str], values: NDArray[Any]) -> None:
+def _write_rows(file: IO[str], names: Sequence[str], values: NDArray[Any], kept: Kept) -> None:
     # The writer gives each float as few digits as bring the same one back.
     writer = csv.writer(file, lineterminator="\n")
-    writer.writerow(names)
+    writer.writerow([*kept, *names])
     table = values[:, None] if values.ndim == 1 else values
     for begin in range(0, len(table), _ROWS_AT_A_TIME):
-        writer.writerows(table[begin : begin + _ROWS_AT_A_TIME].tolist())
+        some = slice(begin, begin + _ROWS_AT_A_TIME)
+        columns = [column[some] for column in kept.values()] + [column.tolist() for column in table[some].T]
+        if len(columns) == 1 and table.dtype.kind == "i":
+            # Whole numbers need no quotes, and labels may be many.
+            file.write("\n".join(map(str, columns[0])) + "\n")
+        else:
+            writer.writerows(zip(*columns, strict=True))
 
 
 def _json(value: Any) -> str:

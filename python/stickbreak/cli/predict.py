@@ -6,6 +6,7 @@ from stickbreak.cli.options import (
     Reading,
     data_argument,
     json_option,
+    keep_option,
     load_fit,
     model_argument,
     reading_options,
@@ -18,13 +19,16 @@ from stickbreak.cli.program import Command, rows_of
 @click.command(cls=Command, short_help="Say which component each row belongs to.")
 @model_argument
 @data_argument
-@click.option("-o", "--out", metavar="FILE", help="A .csv, .npy or .json file. [default: CSV on stdout]")
+@click.option(
+    "-o", "--out", metavar="FILE", help="A .csv, .parquet, .npy or .json file, or - for CSV on stdout. [default: -]"
+)
 @click.option(
     "--proba",
     is_flag=True,
     help="Give the responsibilities of all components for each row, which have sum one, instead of the best component.",
 )
 @threads_option
+@keep_option
 @reading_options
 @json_option
 def predict(
@@ -33,6 +37,7 @@ def predict(
     out: str | None,
     proba: bool,
     threads: int | None,
+    keep: str | None,
     columns: str | None,
     key: str | None,
     delimiter: str | None,
@@ -48,12 +53,27 @@ def predict(
     Example:
         stickbreak predict model.safetensors rows.csv --out labels.csv
     """
-    check_table_place("out", out, inputs=(model, data))
+    check_table_place("out", out, inputs=(model, data), keeps=keep is not None)
     fit = load_fit(model)
-    rows = Reading(columns=columns, key=key, delimiter=delimiter, header=header).read(data)
+    reading = Reading(columns=columns, key=key, delimiter=delimiter, header=header, keep=keep)
+    table = reading.read(data, may_miss=fit._state.missing == "marginalize")
     with rows_of(data):
         if proba:
             names = [f"component_{component}" for component in range(fit.n_components)]
-            give_table(out, names, fit.predict_proba(rows, threads=threads), key="responsibilities", as_json=as_json)
+            give_table(
+                out,
+                names,
+                fit.predict_proba(table, threads=threads),
+                key="responsibilities",
+                as_json=as_json,
+                kept=table.kept,
+            )
         else:
-            give_table(out, ["component"], fit.predict(rows, threads=threads), key="components", as_json=as_json)
+            give_table(
+                out,
+                ["component"],
+                fit.predict(table, threads=threads),
+                key="components",
+                as_json=as_json,
+                kept=table.kept,
+            )

@@ -30,6 +30,20 @@ class ExitCode(IntEnum):
     """Broken pipe, with the exit code of a shell."""
 
 
+# Options by the titles under which --help lists them; those of a model's parameters stand in none.
+_GROUPS = {
+    "Output": ("out", "rows", "labels", "proba", "elbo", "n", "quiet", "as_json", "checkpoint", "every_seconds"),
+    "Data": ("missing", "weights", "weight_column", "columns", "keep", "key", "delimiter", "header"),
+    "Model": ("likelihood", "process", "n_components"),
+    "Start": ("init", "n_init", "seed"),
+    "Algorithm": (
+        *("schedule", "objective", "batches", "batch_size", "delay", "decay", "shuffle", "sparsity", "margin"),
+        *("bounds_memory", "moves", "max_passes", "tol", "threads"),
+        *("sampler", "proposal", "scans", "subset", "draws", "warmup", "chains", "thin", "max_seconds"),
+    ),
+}
+
+
 class Program(click.Group):
     """A group of commands whose every error is one line on stderr and, with `--json`, an object on stdout."""
 
@@ -104,6 +118,23 @@ class Command(click.Command):
             return super().invoke(ctx)
         except (InvalidArgument, InvalidType, NotSupported) as error:
             self._raise_named(error)
+
+    def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Write the options in groups."""
+        of_option = {name: title for title, names in _GROUPS.items() for name in names}
+        # Commands that make a model have the parameters of all likelihoods and processes.
+        others = "Parameters of the model" if "likelihood" in {each.name for each in self.params} else "Options"
+        groups: dict[str, list[tuple[str, str]]] = {title: [] for title in [*_GROUPS, others, "Help"]}
+        for parameter in self.get_params(ctx):
+            record = parameter.get_help_record(ctx)
+            if record is not None and isinstance(parameter, click.Option):
+                # The option of click's own has a name that is none of ours.
+                title = "Help" if "--help" in parameter.opts else of_option.get(parameter.name or "", others)
+                groups[title].append(record)
+        for title, records in groups.items():
+            if records:
+                with formatter.section(title):
+                    formatter.write_dl(records)
 
     def options(self) -> dict[str, click.Option]:
         """Return the options by their longest names."""

@@ -6,6 +6,7 @@ from stickbreak.cli.options import (
     Reading,
     data_argument,
     json_option,
+    keep_option,
     load_fit,
     model_argument,
     read_weighted,
@@ -24,11 +25,12 @@ from stickbreak.io.arrays import rows_without_values, sample_weights, with_densi
 @click.option(
     "--rows",
     metavar="FILE",
-    help="Also write the log predictive density of each row, in nats, to a .csv, .npy or .json file.",
+    help="Also write the log predictive density of each row, in nats, to a .csv, .parquet, .npy or .json file.",
 )
 @click.option("--elbo", is_flag=True, help="Also compute the evidence lower bound of DATA under MODEL, in nats.")
 @threads_option
 @weight_options
+@keep_option
 @reading_options
 @json_option
 def score(
@@ -38,6 +40,7 @@ def score(
     elbo: bool,
     threads: int | None,
     weights: str | None,
+    keep: str | None,
     columns: str | None,
     weight_column: str | None,
     key: str | None,
@@ -55,10 +58,14 @@ def score(
     Example:
         stickbreak score model.safetensors new.csv --rows scores.csv
     """
-    check_table_place("rows", rows, inputs=(model, data, weights))
+    if keep is not None and rows is None:
+        raise click.BadOptionUsage("--keep", "--keep needs --rows")
+    check_table_place("rows", rows, inputs=(model, data, weights), keeps=keep is not None)
     fit = load_fit(model)
-    reading = Reading(columns=columns, weight_column=weight_column, key=key, delimiter=delimiter, header=header)
-    table, sample_weight = read_weighted(data, weights, reading)
+    reading = Reading(
+        columns=columns, weight_column=weight_column, key=key, delimiter=delimiter, header=header, keep=keep
+    )
+    table, sample_weight = read_weighted(data, weights, reading, may_miss=fit._state.missing == "marginalize")
     with rows_of(data, weights, weight_column=weight_column):
         sample_weight = sample_weights(sample_weight, len(table))
         if fit._state.missing == "marginalize":
@@ -70,7 +77,7 @@ def score(
         dense, sample_weight = with_density(densities, sample_weight, "data")
     mean = dense.mean() if sample_weight is None else (sample_weight * dense).sum() / sample_weight.sum()
     if rows is not None:
-        write_table(rows, ["log_predictive"], densities, key="log_predictive")
+        write_table(rows, ["log_predictive"], densities, key="log_predictive", kept=table.kept)
     found = {"mean_log_predictive": float(mean), "n_rows": len(table)}
     if bound is not None:
         found["elbo"] = bound

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from stickbreak import checks
 from stickbreak.errors import SourceError, StickbreakError
 from stickbreak.io import arrays, names
-from stickbreak.io.datafiles.parquet import ParquetRows
+from stickbreak.io.datafiles.parquet import parquet_rows
 
 # Rows of the first block that stay in memory.
 _FIRST_ROWS = 10_000
@@ -128,7 +128,9 @@ def _failed(error: Exception) -> SourceError:
     return SourceError(f"the data source failed: {type(error).__name__}: {error}")
 
 
-def stream(data: object, likelihood: type[arrays.Domain], expected: names.Names | None = None) -> Stream | None:
+def stream(
+    data: object, likelihood: type[arrays.Domain], expected: names.Names | None = None, *, may_miss: bool = False
+) -> Stream | None:
     """Return the stream that `data` asks for: a function, or the path of a Parquet file; None for anything else.
 
     `expected` are the names that its columns must have, if there are any.
@@ -139,7 +141,7 @@ def stream(data: object, likelihood: type[arrays.Domain], expected: names.Names 
         An iterator, which can be read only once, or the path of another file.
     """
     if isinstance(data, str | os.PathLike):
-        return Stream(_file(data), likelihood, expected)
+        return Stream(_file(data, may_miss), likelihood, expected)
     if hasattr(data, "__next__"):
         allowed = "an array, a table, or a function that returns an iterator of blocks"
         hint = "an iterator can be read only once: give the function that makes it"
@@ -150,14 +152,16 @@ def stream(data: object, likelihood: type[arrays.Domain], expected: names.Names 
     return None
 
 
-def _file(path: "str | os.PathLike[str]") -> Source:
+def _file(path: "str | os.PathLike[str]", may_miss: bool) -> Source:
     file = Path(os.fsdecode(path))
-    if file.suffix.lower() != ".parquet":
-        allowed = "an array, a table, a function that returns blocks, or the path of a .parquet file"
+    if file.suffix.lower() != ".parquet" and not file.is_dir():
+        allowed = (
+            "an array, a table, a function that returns blocks, or the path of a .parquet file or of a folder of them"
+        )
         hint = "for a .npy file write numpy.load(path, mmap_mode='r')"
         raise checks.invalid_argument("data", checks.quote(os.fspath(file)), allowed, hint)
-    if not file.is_file():
+    if not file.is_file() and not file.is_dir():
         raise SourceError(f"{file}: {'not a file' if file.exists() else 'there is no such file'}")
-    rows = ParquetRows(file)
+    rows = parquet_rows(file, may_miss=may_miss)
     rows.say_converted()
     return lambda: (names.Table(block, rows.names) for block in rows.blocks())

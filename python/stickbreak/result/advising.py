@@ -161,19 +161,20 @@ def _of_duplicates(rows: NDArray[Any], values: Sequence[tuple[NDArray[Any], NDAr
 
 def _of_one_hot(rows: NDArray[Any], names: Names | None) -> Iterator[Advice]:
     """Look for columns side by side of which each row has exactly one."""
+    complete = rows[~np.isnan(rows).any(axis=1)]
     groups: list[list[int]] = []
-    begin = 0
-    while begin < rows.shape[1]:
-        end, total = begin, np.zeros(len(rows))
-        while end < rows.shape[1] and not (total == 1).all():
-            total = total + rows[:, end]
-            end += 1
-        # A constant column is no group, and a sum beyond one stays there.
-        if (total == 1).all() and end - begin > 1:
-            groups.append(list(range(begin, end)))
-            begin = end
-        else:
+    # The widest window up to each column in which no row has more than one.
+    begin, total = 0, np.zeros(len(complete))
+    for end, column in enumerate(complete.T):
+        total = total + column
+        while (total > 1.0).any():
+            total = total - complete[:, begin]
             begin += 1
+        if len(complete) >= _LEAST_ROWS and (total == 1.0).all():
+            group = [at for at in range(begin, end + 1) if complete[:, at].any()]
+            if len(group) > 1:
+                groups.append(group)
+                begin, total = end + 1, np.zeros(len(complete))
     if groups:
         text = f"each row has exactly one of the {columns(groups[0], names)}"
         if len(groups) > 1:

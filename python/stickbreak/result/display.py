@@ -2,16 +2,17 @@
 
 import heapq
 from html import escape
+from typing import Any
 
-import numpy as np
 from numpy.typing import NDArray
 
 from stickbreak.io.names import shown
 from stickbreak.result.fitted import Fitted
 from stickbreak.result.history import MoveReport, moves_of
+from stickbreak.result.tables import Tabular
 
 _MOST_ROWS = 10
-_MOST_NUMBERS = 4
+_MOST_COLUMNS = 8
 _MOST_PASSES = 20
 
 
@@ -34,8 +35,8 @@ def text(fit: Fitted) -> str:
     return "\n".join([line(fit), *(f"advice: {advice}" for advice in fit.advice())])
 
 
-def html(fit: Fitted) -> str:
-    """Return HTML for a fit: its `line`, its largest components with their parameters, advice, and its moves.
+def html(fit: Tabular) -> str:
+    """Return HTML for a fit: its `line`, its largest components by column, advice, and its moves.
 
     Parameters
     ----------
@@ -45,25 +46,22 @@ def html(fit: Fitted) -> str:
     Returns
     -------
     str
-        A `div` without script or style, all text escaped.
+        A `div` without script or style, all text escaped. Columns have the mean and the standard deviation under each
+        component, or what `Fit.summary` has.
     """
     counts = fit.counts.tolist()
     largest = heapq.nlargest(_MOST_ROWS, range(len(counts)), key=counts.__getitem__)
-    parameters = fit.components
-    # In the order of the likelihood's arguments, which is no order of the core's.
-    parameters = {
-        name: parameters[name] for name in fit.model.likelihood._parameters() if name in parameters
-    } | parameters
-    heads = ["component", "weight", "count", *parameters]
-    rows = [
-        [str(k), _number(fit.weights[k]), _number(counts[k]), *(_shown(values[k]) for values in parameters.values())]
-        for k in largest
-    ]
+    names = [str(d) for d in range(fit._state.dimension)] if fit.column_names is None else list(fit.column_names)
+    columns = [fit._described(column) for column in range(min(len(names), _MOST_COLUMNS))]
+    heads = ["component", "weight", "count", *names[:_MOST_COLUMNS], *(["…"] if len(names) > _MOST_COLUMNS else [])]
+    rows = [[str(k), _number(counts[k]), *(_shown(column, k) for column in columns)] for k in largest]
+    if len(names) > _MOST_COLUMNS:
+        rows = [[*row, ""] for row in rows]
     lines = [
         f"<p>{escape(line(fit))}</p>",
         "<table>",
         _row("th", heads),
-        *(_row("td", row) for row in rows),
+        *(_component(row, float(fit.weights[k])) for k, row in zip(largest, rows, strict=True)),
         "</table>",
     ]
     if rest := len(counts) - len(largest):
@@ -106,20 +104,18 @@ def _number(value: float) -> str:
     return f"{value:.4g}"
 
 
-def _is_symmetric(parameter: NDArray[np.float64]) -> bool:
-    # Two sums of the same products may differ in their last bits.
-    square = parameter.shape[0] == parameter.shape[1]
-    return square and bool((abs(parameter - parameter.T) <= 1e-9 * abs(parameter).max()).all())
+def _component(row: list[str], weight: float) -> str:
+    """Return the line of a component, with a bar for its weight."""
+    number, *others = (f"<td>{escape(text)}</td>" for text in row)
+    bar = f'<td><meter value="{weight:.4f}"></meter> {_number(weight)}</td>'
+    return f"<tr>{number}{bar}{''.join(others)}</tr>"
 
 
-def _shown(parameter: NDArray[np.float64]) -> str:
-    """Return a few words for a parameter of one component: its first numbers, of a covariance those on the diagonal."""
-    if parameter.ndim == 0:
-        return _number(parameter.item())
-    if parameter.ndim == 2 and not _is_symmetric(parameter):
-        return f"{parameter.shape[0]} x {parameter.shape[1]} numbers"
-    numbers = parameter if parameter.ndim == 1 else parameter.diagonal()
-    shown = [_number(number) for number in numbers[:_MOST_NUMBERS].tolist()]
-    if len(numbers) > _MOST_NUMBERS:
-        shown.append("…")
-    return f"{'' if parameter.ndim == 1 else 'diagonal '}[{', '.join(shown)}]"
+def _shown(column: dict[str, NDArray[Any]], k: int) -> str:
+    """Return a few words for a column under a component: its mean and standard deviation, or what it has."""
+    found = {title: values[k].item() for title, values in column.items()}
+    if "mean" in found:
+        return f"{_number(found['mean'])} ± {found['sd']:.2g}"
+    if "code" in found:
+        return f"{found['code']} ({_number(found['probability'])})"
+    return ", ".join(f"{title} {_number(value)}" for title, value in found.items())

@@ -84,7 +84,8 @@ def fit(
         and float64 are used as they are, float16 becomes float32, integers and booleans become float64, which a
         `ConversionWarning` reports once. float32 is scored in float32; counts, entropies and the bound are always
         float64. Data larger than memory are a memory map, a function without arguments that returns an iterator of
-        blocks of rows, or the path of a Parquet file, which needs PyArrow. Of the last two one batch and one block are
+        blocks of rows, or the path of a Parquet file or of a folder of them,
+        which needs PyArrow. Of the last two one batch and one block are
         in memory at a time. They are read again in every pass, must bring the same rows each time, and need
         ``shuffle=False``. The names of the columns of a table, or of a Parquet file, are kept in
         `Fit.column_names`; where `init` is a fit of named columns, or a checkpoint has them, another order of the
@@ -125,7 +126,7 @@ def fit(
         `Bernoulli`, `Categorical` and `Poisson`, and refused (NotSupported) for the others and for sparse arrays. Rows
         without any value have no part in the fit, which an `EmptyRowsWarning` reports.
     progress : bool, optional
-        Whether to show a progress bar on stderr. Default: on a terminal, after two seconds.
+        Whether to show a progress bar on stderr. Default: on a terminal and in a notebook, after two seconds.
     callbacks : iterable of callables
         Called with a `Record` after every pass; a true answer stops the fit. An exception in one of them stops the
         fit and is raised.
@@ -233,7 +234,7 @@ def run_fit(
     threads = checks.threads(threads)
     file = checkpoint_file(checkpoint, "fit", seeds)
     with file or nullcontext():
-        given = read(data, model, init=init, file=file, minimum=1 if of_topics else 2)
+        given = read(data, model, init=init, file=file, minimum=1 if of_topics else 2, may_miss=marginalizes)
         n_rows = given.n_rows
         chosen = _algorithm(algorithm, model, in_blocks=n_rows is None)
         beginning = start(init, model, n_rows, given.n_columns, missing)

@@ -2,6 +2,8 @@
 
 import sys
 from collections.abc import Callable
+from importlib import import_module
+from importlib.util import find_spec
 from typing import Any
 
 from tqdm import tqdm
@@ -9,6 +11,25 @@ from tqdm import tqdm
 _SECONDS_BEFORE_IT_SHOWS = 2.0
 _LAYOUT = "{desc}: {percentage:3.0f}%|{bar}| pass {n:.1f} of at most {total} [{elapsed}{postfix}]"
 _LAYOUT_OF_SWEEPS = "{desc}: {percentage:3.0f}%|{bar}| sweep {n} of {total} [{elapsed}<{remaining}{postfix}]"
+
+
+def _is_notebook() -> bool:
+    """Whether this is a kernel of Jupyter."""
+    shell = getattr(sys.modules.get("IPython"), "get_ipython", lambda: None)()
+    return type(shell).__name__ == "ZMQInteractiveShell"
+
+
+def _is_watched() -> bool:
+    """Whether stderr is a terminal, or shows in a notebook."""
+    return sys.stderr.isatty() or _is_notebook()
+
+
+def _kind() -> type[Any]:
+    """Return the kind of bar: that of notebooks needs the package ipywidgets."""
+    if _is_notebook() and find_spec("ipywidgets") is not None:
+        notebook: type[Any] = import_module("tqdm.notebook").tqdm
+        return notebook
+    return tqdm
 
 
 class Bar:
@@ -28,7 +49,7 @@ class Bar:
 
     def __init__(self, name: str, total: int, layout: str, delay: float) -> None:
         self._total = total
-        self._bar: tqdm[Any] | None = tqdm(
+        self._bar: tqdm[Any] | None = _kind()(
             desc=name,
             total=total,
             bar_format=layout,
@@ -138,11 +159,11 @@ class SweepBar(Bar):
 
 
 def progress_bar(progress: bool | None, max_passes: int, n_init: int) -> ProgressBar | None:
-    """Return the bar that `progress` asks for: None decides by whether stderr is a terminal."""
+    """Return the bar that `progress` asks for: None decides by whether somebody can see it."""
     if progress is False or max_passes == 0 or sys.stderr is None:
         return None
     if progress is None:
-        return ProgressBar(max_passes, n_init, _SECONDS_BEFORE_IT_SHOWS) if sys.stderr.isatty() else None
+        return ProgressBar(max_passes, n_init, _SECONDS_BEFORE_IT_SHOWS) if _is_watched() else None
     return ProgressBar(max_passes, n_init, 0.0)
 
 
@@ -151,5 +172,5 @@ def sweep_bar(progress: bool | None, chains: int, n_sweeps: int) -> SweepBar | N
     if progress is False or sys.stderr is None:
         return None
     if progress is None:
-        return SweepBar(chains, n_sweeps, _SECONDS_BEFORE_IT_SHOWS) if sys.stderr.isatty() else None
+        return SweepBar(chains, n_sweeps, _SECONDS_BEFORE_IT_SHOWS) if _is_watched() else None
     return SweepBar(chains, n_sweeps, 0.0)

@@ -58,7 +58,13 @@ class Given:
 
 
 def read(
-    data: object, model: Mixture | TopicModel, *, init: object, file: CheckpointFile | None, minimum: int
+    data: object,
+    model: Mixture | TopicModel,
+    *,
+    init: object,
+    file: CheckpointFile | None,
+    minimum: int,
+    may_miss: bool = False,
 ) -> Given:
     """Return the data with their columns in the order of a checkpoint, or else of a fit to start from.
 
@@ -72,7 +78,7 @@ def read(
     kept = None if file is None else file.read_names()
     expected = init.column_names if kept is None and isinstance(init, Fitted) else kept
     try:
-        given, is_reordered = _read(data, model, expected, minimum)
+        given, is_reordered = _read(data, model, expected, minimum, may_miss)
         if is_reordered and expected is not None:
             check_order(model, expected)
     except InvalidArgument as error:
@@ -91,9 +97,11 @@ def check_order(model: Mixture | TopicModel, expected: names.Names) -> None:
         raise checks.invalid_argument("data", found, allowed)
 
 
-def _read(data: object, model: Mixture | TopicModel, expected: names.Names | None, minimum: int) -> tuple[Given, bool]:
+def _read(
+    data: object, model: Mixture | TopicModel, expected: names.Names | None, minimum: int, may_miss: bool
+) -> tuple[Given, bool]:
     kind = type(model.likelihood)
-    stream = streams.stream(data, kind, expected)
+    stream = streams.stream(data, kind, expected, may_miss=may_miss)
     if stream is not None:
         return Given(stream, stream.names), stream.is_reordered
     found = names.named(data, "data", expected)

@@ -1,8 +1,9 @@
 """Data files: .npy, .npz, .csv, .tsv and .parquet read as rows of numbers. Nothing in them is ever executed."""
 
 import os
+import zlib
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -13,13 +14,14 @@ from stickbreak.errors import SourceError
 from stickbreak.io.datafiles.columns import Choice
 from stickbreak.io.datafiles.numpy_files import read_npy, read_npz
 from stickbreak.io.datafiles.parquet import read_parquet
+from stickbreak.io.datafiles.sources import STDIN, of_file, of_stdin, suffix_of
 from stickbreak.io.datafiles.text import read_text
 from stickbreak.io.names import Table
 
-__all__ = ["SUFFIXES", "DataFile", "read"]
+__all__ = ["STDIN", "SUFFIXES", "TEXT", "DataFile", "read", "suffix_of"]
 
-_TEXT = (".csv", ".tsv")
-SUFFIXES = (".npy", ".npz", *_TEXT, ".parquet")
+TEXT = (".csv", ".tsv", ".csv.gz", ".tsv.gz")
+SUFFIXES = (".npy", ".npz", *TEXT, ".parquet")
 
 
 @dataclass(frozen=True, eq=False)
@@ -30,9 +32,12 @@ class DataFile(Table):
     ----------
     weights : ndarray of shape (n,), optional
         The weights of the rows, where a column of them was asked for.
+    kept : dict of str to list
+        Columns that were asked for beside the data, by name, as they stand in the file.
     """
 
     weights: NDArray[Any] | None
+    kept: dict[str, list[Any]] = field(default_factory=dict)
 
 
 def read(
@@ -43,14 +48,18 @@ def read(
     key: str | None = None,
     delimiter: str | None = None,
     header: bool | None = None,
+    may_miss: bool = False,
+    keep: Sequence[str] | None = None,
 ) -> DataFile:
     r"""Read rows of numbers from a data file, whose format its name tells.
 
     ======== ==========================================================================================
     .npy     An array of shape (n, D), memory-mapped; one of shape (n,) is one column.
     .npz     One array of the archive; `key` says which where there are several.
-    .csv     Text in UTF-8, with or without a line of names; .tsv is the same.
+    .csv     Text in UTF-8, with or without a line of names; .tsv is the same, and both may end in .gz.
     .parquet Columns of numbers; needs PyArrow, which ``pip install "stickbreak[parquet]"`` brings.
+    folder   Its Parquet files, in the order of their names.
+    "-"      Text on standard input.
     ======== ==========================================================================================
 
     Parameters
@@ -69,6 +78,10 @@ def read(
         stands in the first line outside of quotes.
     header : bool, optional
         Whether a text file starts with a line of names. Default: whether no field of its first line is a number.
+    may_miss : bool
+        Whether values may be missing: empty fields, NA, N/A, NaN and NULL of text, nulls of Parquet. They become NaN.
+    keep : sequence of str, optional
+        Columns of a text or a Parquet file that are no part of the data, such as an id, for `DataFile.kept`.
 
     Returns
     -------
@@ -102,30 +115,38 @@ def read(
     >>> data.names, data.rows.tolist()
     (('height', 'width'), [[1.5, 2.0], [3.0, 4.0]])
     """
+    choice = Choice(columns, weight_column, keep)
+    kept: dict[str, list[Any]] = {}
+    if path == STDIN:
+        rows, names, kept = read_text(of_stdin(), choice, _delimiter(delimiter), header, may_miss=may_miss)
+        return _parted(rows, names, kept, has_weights=weight_column is not None)
     file = _checked(path)
-    choice = Choice(columns, weight_column)
-    suffix = file.suffix.lower()
+    suffix = suffix_of(file)
+    if keep and suffix in (".npy", ".npz"):
+        raise checks.invalid_argument("keep", f"given for a {suffix} file", "left out: its columns are all numbers")
     try:
         if suffix == ".npy":
             rows, names = read_npy(file, choice)
         elif suffix == ".npz":
             rows, names = read_npz(file, choice, key)
-        elif suffix == ".parquet":
-            rows, names = read_parquet(file, choice)
+        elif suffix == ".parquet" or file.is_dir():
+            rows, names, kept = read_parquet(file, choice, may_miss=may_miss)
         else:
-            rows, names = read_text(file, choice, _delimiter(delimiter), header)
+            rows, names, kept = read_text(of_file(file), choice, _delimiter(delimiter), header, may_miss=may_miss)
     except MemoryError as error:
         raise SourceError(f"{file}: there is not enough memory for it") from error
-    except OSError as error:
-        raise SourceError(f"{file}: cannot be read: {error.strerror or error}") from error
-    return _parted(rows, names, has_weights=weight_column is not None)
+    except (OSError, EOFError, zlib.error) as error:
+        raise SourceError(f"{file}: cannot be read: {getattr(error, 'strerror', None) or error}") from error
+    return _parted(rows, names, kept, has_weights=weight_column is not None)
 
 
 def _checked(path: object) -> Path:
     if not isinstance(path, str | os.PathLike):
         raise checks.invalid_type("path", checks.describe(path), "a path: a string or a pathlib.Path")
     file = Path(os.fsdecode(path))
-    if file.suffix.lower() not in SUFFIXES:
+    if file.is_dir() and any(file.glob("*.parquet")):
+        return file
+    if suffix_of(file) not in SUFFIXES:
         found = repr(os.fspath(file))
         raise checks.invalid_argument("path", found, f"the name of a data file, ending in {' or '.join(SUFFIXES)}")
     try:
@@ -152,8 +173,10 @@ def _delimiter(delimiter: object) -> str | None:
     return character
 
 
-def _parted(rows: NDArray[Any], names: tuple[str, ...] | None, *, has_weights: bool) -> DataFile:
+def _parted(
+    rows: NDArray[Any], names: tuple[str, ...] | None, kept: dict[str, list[Any]], *, has_weights: bool
+) -> DataFile:
     if not has_weights:
-        return DataFile(rows, names, None)
+        return DataFile(rows, names, None, kept)
     # The column of weights was chosen last.
-    return DataFile(rows[:, :-1], None if names is None else names[:-1], rows[:, -1])
+    return DataFile(rows[:, :-1], None if names is None else names[:-1], rows[:, -1], kept)

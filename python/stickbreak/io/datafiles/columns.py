@@ -19,9 +19,13 @@ class Choice:
         Names, positions counted from 1, or ranges of positions; None is all but `weight_column`.
     weight_column : str, optional
         A name or a position; it comes last in what is chosen.
+    keep : sequence of str, optional
+        Columns that are no part of the data, but are given back as they stand.
     """
 
-    def __init__(self, columns: Sequence[str] | None, weight_column: str | None) -> None:
+    def __init__(
+        self, columns: Sequence[str] | None, weight_column: str | None, keep: Sequence[str] | None = None
+    ) -> None:
         if columns is not None:
             allowed = "a sequence of names, positions or ranges of positions"
             if isinstance(columns, str) or not isinstance(columns, Sequence):
@@ -30,22 +34,30 @@ class Choice:
                 raise checks.invalid_argument("columns", "empty", allowed)
         self.has_weights = weight_column is not None
         self._columns = columns
+        self._keep = keep or ()
         self._weight_column = weight_column
 
     def among(self, names: Sequence[str] | None, n_columns: int) -> list[int] | None:
         """Return the chosen columns, counted from 0; None where they are all columns in their order."""
-        if self._columns is None and self._weight_column is None:
+        if self._columns is None and self._weight_column is None and not self._keep:
             return None
         weights = [] if self._weight_column is None else _found("weight_column", self._weight_column, names, n_columns)
         if len(weights) > 1:
             raise checks.invalid_argument("weight_column", repr(self._weight_column), "one column")
         if self._columns is None:
-            chosen = [column for column in range(n_columns) if column not in weights]
+            apart = {*weights, *self.kept_among(names, n_columns)}
+            chosen = [column for column in range(n_columns) if column not in apart]
         else:
             chosen = [column for text in self._columns for column in _found("columns", text, names, n_columns)]
         if not chosen:
-            raise checks.invalid_argument("weight_column", "the only column", "a column beside those of the data")
+            argument = "keep" if self._keep else "weight_column"
+            found = "all columns" if self._keep else "the only column"
+            raise checks.invalid_argument(argument, found, "a column beside those of the data")
         return [*chosen, *weights]
+
+    def kept_among(self, names: Sequence[str] | None, n_columns: int) -> list[int]:
+        """Return the columns to keep, counted from 0."""
+        return [column for text in self._keep for column in _found("keep", text, names, n_columns)]
 
 
 def take(rows: NDArray[Any], chosen: list[int] | None) -> NDArray[Any]:

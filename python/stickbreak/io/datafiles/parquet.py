@@ -1,6 +1,6 @@
 """Parquet files, read by PyArrow batch by batch."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -16,16 +16,23 @@ from stickbreak.io.datafiles.columns import Choice, named, title
 _VALUES = 1 << 21
 
 
-def read_parquet(path: Path, choice: Choice) -> tuple[NDArray[Any], tuple[str, ...]]:
-    """Return the chosen columns as rows, with their names."""
-    file = ParquetRows(path, choice)
-    rows = np.empty((file.n_rows, len(file.positions)), dtype=file.dtype)
+def read_parquet(
+    path: Path, choice: Choice, *, may_miss: bool
+) -> tuple[NDArray[Any], tuple[str, ...], dict[str, list[Any]]]:
+    """Return the chosen columns as rows, their names, and columns to keep; of all files where the path is a folder."""
+    file = parquet_rows(path, choice, may_miss=may_miss)
+    rows = np.empty((file.n_rows, len(file.names)), dtype=file.dtype)
     end = 0
     for block in file.blocks():
         begin, end = end, end + len(block)
         rows[begin:end] = block
     file.say_converted()
-    return rows, file.names
+    return rows, file.names, file.kept()
+
+
+def parquet_rows(path: Path, choice: Choice | None = None, *, may_miss: bool = False) -> "ParquetRows | ParquetFolder":
+    """Return the rows of a Parquet file, or of all Parquet files of a folder."""
+    return (ParquetFolder if path.is_dir() else ParquetRows)(path, choice, may_miss=may_miss)
 
 
 class ParquetRows:
@@ -37,6 +44,8 @@ class ParquetRows:
         The file.
     choice : Choice, optional
         The columns; by default all of them.
+    may_miss : bool
+        Whether values may be missing; they become NaN.
 
     Raises
     ------
@@ -46,10 +55,11 @@ class ParquetRows:
         The file is damaged, has no rows, or a chosen column is not made of real numbers.
     """
 
-    def __init__(self, path: Path, choice: Choice | None = None) -> None:
+    def __init__(self, path: Path, choice: Choice | None = None, *, may_miss: bool = False) -> None:
+        self._may_miss = may_miss
         choice = Choice(None, None) if choice is None else choice
         self._pyarrow, self._parquet = _pyarrow()
-        self._path = path
+        self.path = path
         with self._opened() as file:
             names = tuple(file.schema_arrow.names)
             if len(set(names)) < len(names):
@@ -67,15 +77,16 @@ class ParquetRows:
             self.dtype = np.dtype(np.float32 if single else np.float64)
             self._types = types[:-1] if choice.has_weights else types
             self._all_names = names
+            self._kept = [names[column] for column in choice.kept_among(names, len(names))]
             self.names = named(names, chosen) or ()
 
     @contextmanager
     def _opened(self) -> Iterator[Any]:
         try:
-            with self._parquet.ParquetFile(self._path) as file:
+            with self._parquet.ParquetFile(self.path) as file:
                 yield file
         except (self._pyarrow.ArrowException, OSError) as error:
-            raise SourceError(f"{self._path}: not a Parquet file, or damaged: {error}") from error
+            raise SourceError(f"{self.path}: not a Parquet file, or damaged: {error}") from error
 
     def say_converted(self) -> None:
         """Warn of columns of data that change their type."""
@@ -84,6 +95,14 @@ class ParquetRows:
             if kind not in (self._pyarrow.float32(), self._pyarrow.float64()):
                 decimal = self._pyarrow.types.is_decimal(kind)
                 arrays.say_converted(np.dtype(object if decimal else kind.to_pandas_dtype()), self.dtype)
+
+    def kept(self) -> dict[str, list[Any]]:
+        """Return the columns to keep, by name."""
+        if not self._kept:
+            return {}
+        with self._opened() as file:
+            table = file.read(columns=self._kept)
+        return {name: table.column(name).to_pylist() for name in self._kept}
 
     def blocks(self) -> Iterator[NDArray[Any]]:
         """Yield the rows from the beginning, in blocks of shape (n, D)."""
@@ -98,16 +117,74 @@ class ParquetRows:
                 rows = np.empty((batch.num_rows, len(self.positions)), dtype=self.dtype)
                 for place, position in enumerate(self.positions):
                     column = batch.column(names[position])
-                    if column.null_count:
+                    if column.null_count and not self._may_miss:
                         row = begin + column.is_null().index(True).as_py()
                         where = f"row {row} (counted from 0), {title(position, names)}"
-                        raise SourceError(f"{self._path}: {where}: the value is missing")
-                    if self._pyarrow.types.is_decimal(column.type):
+                        raise SourceError(f"{self.path}: {where}: the value is missing")
+                    if column.null_count or self._pyarrow.types.is_decimal(column.type):
                         column = column.cast(self._pyarrow.float64())
                     rows[:, place] = column.to_numpy(zero_copy_only=False)
                 yield rows
         if end != self.n_rows:
-            raise SourceError(f"{self._path}: does not hold the {self.n_rows} rows that it says it has")
+            raise SourceError(f"{self.path}: does not hold the {self.n_rows} rows that it says it has")
+
+
+def write_parquet(path: Path, columns: Mapping[str, Any]) -> None:
+    """Write columns to a Parquet file.
+
+    Raises
+    ------
+    NotSupported
+        PyArrow is not installed.
+    OSError
+        The file cannot be written.
+    """
+    pyarrow, parquet = _pyarrow()
+    parquet.write_table(pyarrow.table(dict(columns)), path)
+
+
+class ParquetFolder:
+    """The Parquet files of a folder, one after another in the order of their names, as one.
+
+    Parameters
+    ----------
+    path : Path
+        The folder.
+    choice, may_miss
+        As in `ParquetRows`.
+
+    Raises
+    ------
+    NotSupported, SourceError
+        As in `ParquetRows`; or there is no file, or one has other columns than the first.
+    """
+
+    def __init__(self, path: Path, choice: Choice | None = None, *, may_miss: bool = False) -> None:
+        self._files = [ParquetRows(file, choice, may_miss=may_miss) for file in sorted(path.glob("*.parquet"))]
+        if not self._files:
+            raise SourceError(f"{path}: there is no Parquet file in the folder")
+        self.names = self._files[0].names
+        for file in self._files:
+            if file.names != self.names:
+                raise SourceError(f"{file.path}: has the columns {file.names}, and {self._files[0].path} {self.names}")
+        self.n_rows = sum(file.n_rows for file in self._files)
+        self.dtype = np.result_type(*[file.dtype for file in self._files])
+
+    def say_converted(self) -> None:
+        """Warn of columns of data that change their type."""
+        for file in self._files:
+            file.say_converted()
+
+    def kept(self) -> dict[str, list[Any]]:
+        """Return the columns to keep, by name."""
+        parts = [file.kept() for file in self._files]
+        return {name: [value for part in parts for value in part[name]] for name in parts[0]}
+
+    def blocks(self) -> Iterator[NDArray[Any]]:
+        """Yield the rows from the beginning, in blocks of shape (n, D)."""
+        for file in self._files:
+            for block in file.blocks():
+                yield np.require(block, dtype=self.dtype)
 
 
 def _pyarrow() -> tuple[Any, Any]:

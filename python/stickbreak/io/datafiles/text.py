@@ -3,15 +3,16 @@
 import csv
 import re
 from collections.abc import Iterable, Iterator
-from itertools import chain
-from pathlib import Path
+from itertools import chain, islice
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from stickbreak.errors import SourceError
+from stickbreak.io.datafiles import arrow_text
 from stickbreak.io.datafiles.columns import Choice, named, title
+from stickbreak.io.datafiles.sources import Source
 
 # In this order, since commas stand in names and in numbers of other languages too.
 _DELIMITERS = "\t;,"
@@ -22,12 +23,12 @@ _NUMBER = re.compile(
 
 
 def read_text(
-    path: Path, choice: Choice, delimiter: str | None, header: bool | None
-) -> tuple[NDArray[np.float64], tuple[str, ...] | None]:
-    """Return the chosen columns as rows, with their names where there are any."""
-    # A byte-order mark and the line ends of all systems are taken care of by `open`.
-    with path.open(encoding="utf-8-sig") as file:
-        lines = _Lines(path, file)
+    source: Source, choice: Choice, delimiter: str | None, header: bool | None, *, may_miss: bool
+) -> tuple[NDArray[np.float64], tuple[str, ...] | None, dict[str, list[str]]]:
+    """Return the chosen columns as rows, NaN where values are missing and may be, their names, and columns to keep."""
+    path = source.name
+    with source.open() as file:
+        lines = _Lines(source, file)
         first = next(lines, None)
         if first is None:
             raise SourceError(f"{path}: there are only blank lines in the file")
@@ -36,7 +37,7 @@ def read_text(
         begun = chain([first], lines)
         fields = lines.split(begun, delimiter)
         if header is None:
-            header = _is_header(path, lines.number, fields)
+            header = _is_header(path, lines.number, fields, may_miss)
         names = tuple(name.strip() for name in fields) if header else None
         lines.expect(len(fields), delimiter)
         second = next(lines, None) if header else first
@@ -46,16 +47,36 @@ def read_text(
         first_row = lines.number
         chosen = choice.among(names, len(fields))
         lines.check(second)
-        rows = _numbers(lines, chain([second], lines), delimiter, names, chosen, sniffs=sniffs)
-    _check_finite(path, rows, first_row, names, chosen)
-    return rows, named(names, chosen)
+        rows = arrow_text.read(
+            source, skip=first_row - 1, delimiter=delimiter, n_fields=len(fields), chosen=chosen, may_miss=may_miss
+        )
+        if rows is None:
+            text: Iterable[str] = chain([second], lines)
+            text = _with_nan(text, delimiter) if may_miss else text
+            rows = _numbers(lines, text, delimiter, names, chosen, sniffs=sniffs)
+    _check_finite(path, rows, first_row, names, chosen, may_miss)
+    kept = choice.kept_among(names, len(fields))
+    return rows, named(names, chosen), _kept(source, kept, delimiter, names, first_row) if kept else {}
+
+
+def _kept(
+    source: Source, kept: list[int], delimiter: str, names: tuple[str, ...] | None, first_row: int
+) -> dict[str, list[str]]:
+    """Return columns as they stand in the text."""
+    with source.open() as file:
+        # Blank lines are nowhere but before the rows and at the end: what was read before has seen to that.
+        rows = csv.reader(islice(file, first_row - 1, None), delimiter=delimiter)
+        columns = list(zip(*([row[column] for column in kept] for row in rows if row), strict=True))
+    titles = [f"column_{column + 1}" if names is None else names[column] for column in kept]
+    return {title: list(values) for title, values in zip(titles, columns, strict=True)}
 
 
 class _Lines(Iterator[str]):
     """The lines of a file up to its last one that is not blank, counted, each with the expected number of fields."""
 
-    def __init__(self, path: Path, file: Iterable[str]) -> None:
-        self.path = path
+    def __init__(self, source: Source, file: Iterable[str]) -> None:
+        self.path = source.name
+        self._source = source
         self.number = 0
         self.last = ""
         self._lines = iter(file)
@@ -72,7 +93,7 @@ class _Lines(Iterator[str]):
             try:
                 line = next(self._lines)
             except UnicodeDecodeError as error:
-                raise SourceError(f"{self.path}: line {_undecodable(self.path)}: not text in UTF-8") from error
+                raise SourceError(f"{self.path}: line {_undecodable(self._source)}: not text in UTF-8") from error
             self.number += 1
             if line.strip(" \r\n"):
                 break
@@ -103,9 +124,9 @@ class _Lines(Iterator[str]):
             raise SourceError(f"{self.path}: line {self.number}: {error}") from error
 
 
-def _undecodable(path: Path) -> int:
+def _undecodable(source: Source) -> int:
     # Text is decoded ahead of the line at hand, so the line is looked for in the bytes.
-    with path.open("rb") as file:
+    with source.open_bytes() as file:
         return next(number for number, line in enumerate(file, start=1) if not _is_text(line))
 
 
@@ -138,10 +159,11 @@ def _hint(fields: list[str]) -> str:
     return "; where another character than tab, semicolon or comma separates the fields, say which (--delimiter)"
 
 
-def _is_header(path: Path, line: int, fields: list[str]) -> bool:
+def _is_header(path: str, line: int, fields: list[str], may_miss: bool) -> bool:
     numbers = [bool(_NUMBER.fullmatch(field)) for field in fields]
-    if any(numbers) and not all(numbers):
-        place = numbers.index(False)
+    known = [number or (may_miss and _is_missing(field)) for number, field in zip(numbers, fields, strict=True)]
+    if any(numbers) and not all(known):
+        place = known.index(False)
         raise SourceError(
             f"{path}: line {line}, column {place + 1}: {_shown(fields[place])} is not a number, but others in the line "
             "are; say whether it is a line of names (header)"
@@ -167,6 +189,22 @@ def _numbers(
         raise SourceError(f"{lines.path}: line {lines.number}{reason}{hint}") from error
 
 
+def _with_nan(lines: Iterable[str], delimiter: str) -> Iterator[str]:
+    """Give lines with "nan" in the place of missing values."""
+    for line in lines:
+        fields = next(csv.reader([line], delimiter=delimiter))
+        if any(map(_is_missing, fields)):
+            # What was quoted is quoted again.
+            quoted = (f'"{field}"' if delimiter in field else field for field in fields)
+            yield delimiter.join("nan" if _is_missing(field) else field for field in quoted)
+        else:
+            yield line
+
+
+def _is_missing(field: str) -> bool:
+    return field.strip() in arrow_text.MISSING
+
+
 def _reason(
     lines: _Lines, delimiter: str, names: tuple[str, ...] | None, chosen: list[int] | None, error: Exception
 ) -> str:
@@ -178,9 +216,14 @@ def _reason(
 
 
 def _check_finite(
-    path: Path, rows: NDArray[Any], first_row: int, names: tuple[str, ...] | None, chosen: list[int] | None
+    path: str,
+    rows: NDArray[Any],
+    first_row: int,
+    names: tuple[str, ...] | None,
+    chosen: list[int] | None,
+    may_miss: bool,
 ) -> None:
-    finite = np.isfinite(rows)
+    finite = np.isfinite(rows) | np.isnan(rows) if may_miss else np.isfinite(rows)
     if not finite.all():
         row = int(finite.all(axis=1).argmin())
         place = int(finite[row].argmin())

@@ -1,0 +1,96 @@
+"""Large text files, read and written by PyArrow where it is installed, with the results of `text`."""
+
+import csv
+import io
+from collections.abc import Mapping
+from importlib import import_module, util
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from stickbreak.io.datafiles.sources import Source
+
+# What stands for a missing value.
+MISSING = ("", "NA", "N/A", "NaN", "nan", "NULL", "null")
+# Smaller files are read sooner than PyArrow is imported.
+_LEAST_BYTES = 1 << 20
+
+
+def read(
+    source: Source, *, skip: int, delimiter: str, n_fields: int, chosen: list[int] | None, may_miss: bool
+) -> NDArray[np.float64] | None:
+    """Return the chosen columns as rows; None where PyArrow is missing, or the file needs a closer look.
+
+    Parameters
+    ----------
+    source : Source
+        The text.
+    skip : int
+        Lines before the first row.
+    delimiter : str
+        The character between fields.
+    n_fields : int
+        The number of fields of each line.
+    chosen : list of int, optional
+        The columns to read; None is all.
+    may_miss : bool
+        Whether values may be missing.
+    """
+    if util.find_spec("pyarrow") is None or not _is_large(source):
+        return None
+    arrow, text = import_module("pyarrow"), import_module("pyarrow.csv")
+    names = [str(column) for column in range(n_fields)]
+    wanted = names if chosen is None else [names[column] for column in chosen]
+    try:
+        with source.open_bytes() as file:
+            table = text.read_csv(
+                file,
+                read_options=text.ReadOptions(skip_rows=skip, column_names=names),
+                parse_options=text.ParseOptions(delimiter=delimiter, ignore_empty_lines=False),
+                convert_options=text.ConvertOptions(
+                    include_columns=list(dict.fromkeys(wanted)),
+                    column_types={name: arrow.float64() for name in wanted},
+                    null_values=list(MISSING),
+                ),
+            )
+    except arrow.ArrowException:
+        return None
+    rows = np.empty((table.num_rows, len(wanted)))
+    n_missing = 0
+    for place, name in enumerate(wanted):
+        column = table.column(name)
+        n_missing += column.null_count
+        if column.null_count and not may_miss:
+            return None
+        rows[:, place] = column.to_numpy()
+    # A row without any value could be a blank line.
+    if n_missing and np.isnan(rows).all(axis=1).any():
+        return None
+    return rows if len(rows) and not np.isinf(rows).any() else None
+
+
+def write(path: Path, columns: Mapping[str, Any]) -> bool:
+    """Write columns to a new CSV file; return False, and write nothing, where PyArrow is not installed.
+
+    Raises
+    ------
+    OSError
+        The file cannot be written.
+    """
+    if util.find_spec("pyarrow") is None:
+        return False
+    arrow, text = import_module("pyarrow"), import_module("pyarrow.csv")
+    with path.open("xb") as file:
+        # PyArrow puts all names into quotes.
+        head = io.StringIO()
+        csv.writer(head, lineterminator="\n").writerow(columns)
+        file.write(head.getvalue().encode())
+        text.write_csv(arrow.table(dict(columns)), file, text.WriteOptions(include_header=False))
+    return True
+
+
+def _is_large(source: Source) -> bool:
+    with source.open_bytes() as file:
+        return len(file.read(_LEAST_BYTES)) == _LEAST_BYTES
