@@ -175,7 +175,8 @@ impl Sampler for TreeGuided {
             let own = self.global(kind, &mut forest, state, &mut turn)?;
             match infos.iter_mut().find(|info| info.name == own.name) {
                 Some(info) => {
-                    (info.proposed, info.accepted) = (info.proposed + own.proposed, info.accepted + own.accepted)
+                    info.proposed += own.proposed;
+                    info.accepted += own.accepted;
                 }
                 None => infos.push(own),
             }
