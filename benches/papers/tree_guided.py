@@ -4,7 +4,7 @@ Toy data (1,300 rows, 13 clusters) under a Dirichlet process and a normalized ge
 6 columns, and 1,500 NIPS documents (multinomial, Dirichlet 0.1), both under the latter. For each sampler: the log joint
 probability against seconds, effective draws of the number of clusters a second, and accepted proposals. Then, on the
 toy data, numbers of global moves, depths of guided moves, guide and fresh trees and both kinds of evenness; and the
-seconds to known scores from the one-on-top start, beside `fit`. One thread. The budgets are those of the table `BUDGETS`.
+seconds to known scores from the one-on-top start, beside `fit`. One thread. `BUDGETS` has the seconds of each chain.
 
     python benches/papers/tree_guided.py [--parts toy 10k nips settings scores] [--scale 1.0] [--output FILE]
 """

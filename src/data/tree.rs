@@ -35,12 +35,11 @@ impl Tree {
         let mut own = Self { joins, parents, order: Vec::with_capacity(n), places: vec![0; n] };
         let mut open = vec![own.root()];
         while let Some(node) = open.pop() {
-            match own.children(node) {
-                Some([left, right]) => open.extend([right, left]),
-                None => {
-                    own.places[node as usize] = own.order.len() as u32;
-                    own.order.push(node);
-                }
+            if let Some([left, right]) = own.children(node) {
+                open.extend([right, left]);
+            } else {
+                own.places[node as usize] = own.order.len() as u32;
+                own.order.push(node);
             }
         }
         Some(own)

@@ -71,18 +71,18 @@ impl Grounds {
         RowTable::new(rows, &self.coordinates, target.likelihood.origin())
     }
 
-    /// Checks new rows; those that lie off the subspace on which the model has a density.
+    /// Checks new rows, which the caller calls `argument`; those that lie off the subspace on which the model has a density.
     ///
     /// # Errors
     /// [`Error::InvalidArgument`] and [`Error::NotSupported`] for rows that the likelihood does not take;
     /// [`Error::Cancelled`].
-    pub fn check_new<F: Scalar>(&self, rows: &dyn Rows<F>, cancel: &Cancel) -> Result<Vec<usize>> {
+    pub fn check_new<F: Scalar>(&self, rows: &dyn Rows<F>, argument: &str, cancel: &Cancel) -> Result<Vec<usize>> {
         let d = self.coordinates.n_columns();
         if rows.n_columns() != d {
             let found = format!("an array with {} columns", rows.n_columns());
-            return Err(Error::invalid("X", found, format!("an array with {d} columns, as the data had")));
+            return Err(Error::invalid(argument, found, format!("an array with {d} columns, as the data had")));
         }
-        check_values(&self.specification, rows, "X", cancel)?;
+        check_values(&self.specification, rows, argument, cancel)?;
         Ok(strays(&RowUnits::all(rows, None), &self.coordinates, cancel)?.units)
     }
 

@@ -32,6 +32,13 @@ def test_draws_say_whether_they_are_exact(tmp_path):
     assert short(sb.CollapsedGibbs()).exact
 
 
+@pytest.mark.parametrize("options", [{"exact": False}, {"trees": "fresh"}, {"local": "guided", "subset": 5}])
+def test_threads_do_not_matter(options):
+    one, two = (short(sb.TreeGuided(**options), chains=3, init="single", threads=threads) for threads in (1, 2))
+    assert (one.partitions == two.partitions).all()
+    assert (one.log_joint == two.log_joint).all()
+
+
 @pytest.mark.parametrize("init", ["ibhc", "one-on-top"])
 @pytest.mark.parametrize("sampler", [sb.CollapsedGibbs(subset=1), sb.SplitMerge(subset=1), sb.TreeGuided(subset=1)])
 def test_every_sampler_starts_from_trees(init, sampler):

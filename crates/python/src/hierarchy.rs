@@ -150,7 +150,8 @@ impl HierarchyState {
 
     /// The hierarchy with more rows: those that `all` has behind its own.
     fn insert(&self, py: Python<'_>, all: AnyRows<'_>, new: AnyRows<'_>, threads: Option<usize>) -> PyResult<Self> {
-        let off = with_rows!(&new, |view| run_quietly(py, threads, |cancel| self.grounds.check_new(&view, cancel)))?;
+        let off =
+            with_rows!(&new, |view| run_quietly(py, threads, |cancel| self.grounds.check_new(&view, "X_new", cancel)))?;
         if let Some(row) = off.first() {
             let found = format!("row {row}, which varies where the rows of the hierarchy do not");
             return Err(to_python(&Error::invalid("X_new", found, "rows within the columns that vary")));

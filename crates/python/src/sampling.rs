@@ -232,7 +232,7 @@ impl SampledModel {
         cancel: &Cancel,
         work: &(impl Fn(&Target, &stickbreak::mcmc::RowTable, &Cancel) -> Result<T> + Sync),
     ) -> Result<(T, Vec<usize>)> {
-        let off = self.grounds.check_new(new, cancel)?;
+        let off = self.grounds.check_new(new, "X", cancel)?;
         Ok((work(target, &self.grounds.table(target, new), cancel)?, off))
     }
 }

@@ -183,7 +183,7 @@ impl<'a> Forest<'a> {
     /// As [`Arena::cache`].
     pub fn without(&mut self, at: usize, row: u32) -> Result<Option<u32>> {
         let walk = Walk::new(&self.arena, self.root(at));
-        let Some(leaf) = (0..walk.len()).find(|&leaf| walk.node(leaf) == row).filter(|&leaf| leaf != 0) else {
+        let Some(leaf) = (0..walk.n_nodes()).find(|&leaf| walk.node(leaf) == row).filter(|&leaf| leaf != 0) else {
             return Ok(None);
         };
         let siblings = walk.siblings(leaf);
@@ -201,7 +201,7 @@ impl<'a> Forest<'a> {
 
     /// Forgets nodes that no tree has, once they are many.
     pub fn tidy(&mut self) {
-        if self.arena.len() > 8 * self.arena.target().n_rows() + 1024 {
+        if self.arena.n_nodes() > 8 * self.arena.target().n_rows() + 1024 {
             let mut roots: Vec<u32> = self.clusters.iter().map(|cluster| cluster.root).collect();
             self.arena.keep(&mut roots);
             self.clusters.iter_mut().zip(roots).for_each(|(cluster, root)| cluster.root = root);

@@ -25,7 +25,9 @@ fn log_partners(arena: &Arena<'_>, cluster: u32, others: &[u32]) -> Result<Vec<f
     }
     logs.push(0.0);
     let total = log_sum_exp(&logs);
-    logs.iter_mut().for_each(|log| *log -= total);
+    for log in &mut logs {
+        *log -= total;
+    }
     Ok(logs)
 }
 
@@ -48,13 +50,13 @@ fn separating(walk: &Walk, probabilities: &[f64], sides: &[u32]) -> Vec<f64> {
         let [l, r] = [left, right].map(|child| walk.size(child) as f64);
         probabilities[at] * (a * (r - b) + (l - a) * b) / (l * r)
     };
-    (0..walk.len()).map(weight).collect()
+    (0..walk.n_nodes()).map(weight).collect()
 }
 
 /// The rows of a tree without the anchors, ascending, and whether each starts on the side of the second one: the
 /// children of the node are the sides, and every piece above goes to the side to which it is less dissimilar.
 fn launch(arena: &mut Arena<'_>, walk: &Walk, at: usize, anchors: [u32; 2]) -> Result<(Vec<u32>, Vec<u8>)> {
-    let len = arena.len();
+    let len = arena.n_nodes();
     let [mut first, mut second] = walk.children(at).map(|child| walk.node(child));
     for piece in walk.siblings(at) {
         if arena.log_dissimilarity(piece, first)? <= arena.log_dissimilarity(piece, second)? {
@@ -102,7 +104,7 @@ pub fn propose(forest: &mut Forest<'_>, dealing: Launch, state: &mut ChainState,
     let partners = log_partners(&forest.arena, forest.root(cluster), &roots)?;
     let weights: Vec<f64> = partners.iter().map(|log| log.exp()).collect();
     let choice = turn.draws.choose(&weights);
-    let len = forest.arena.len();
+    let len = forest.arena.n_nodes();
     if choice < others.len() {
         let (exchange, log_proposals) = merge(forest, [cluster, others[choice]], dealing, state, turn)?;
         return settled("launched_merge", forest, exchange, log_proposals, len, state, turn);

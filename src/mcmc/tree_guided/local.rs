@@ -21,7 +21,7 @@ pub fn descend(arena: &Arena<'_>, walk: &Walk, depth: usize, evenness: Evenness,
 /// The probability that [`descend`] in the tree of a cluster, and then a uniform choice of a row below, end at `row`.
 pub fn selection(arena: &Arena<'_>, root: u32, row: u32, depth: usize, evenness: Evenness) -> f64 {
     let walk = Walk::new(arena, root);
-    let mut at = (0..walk.len()).find(|&at| walk.size(at) == 1 && walk.node(at) == row).unwrap_or(0);
+    let mut at = (0..walk.n_nodes()).find(|&at| walk.size(at) == 1 && walk.node(at) == row).unwrap_or(0);
     let mut way = vec![at];
     while at != 0 {
         at = walk.parent(at);
@@ -74,7 +74,7 @@ pub fn guided(
     if choice == back {
         return state.put_in(turn.target, row, back);
     }
-    let len = forest.arena.len();
+    let len = forest.arena.n_nodes();
     let into = forest.clusters.iter().position(|cluster| cluster.slot as usize == choice && !is_new);
     let mut rows = into.map_or_else(Vec::new, |at| forest.arena.rows_below(forest.root(at)));
     rows.push(row);

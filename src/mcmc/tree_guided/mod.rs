@@ -98,9 +98,9 @@ impl TreeGuided {
         self.law.as_ref().expect("chains run after the sampler is prepared")
     }
 
-    /// The clusters of a chain with their trees: those that it carries, else new ones.
+    /// The clusters of a chain with their trees: those that the published algorithm carries along, else new ones.
     fn forest<'a>(&'a self, state: &ChainState, turn: &mut Turn<'a>) -> Result<Forest<'a>> {
-        if state.trees.is_empty() {
+        if self.settings.exact || state.trees.is_empty() {
             return Forest::new(turn.target, self.law(), state, turn.draws);
         }
         let mut forest = Forest::empty(turn.target, self.law(), state);
@@ -175,7 +175,8 @@ impl Sampler for TreeGuided {
             let own = self.global(kind, &mut forest, state, &mut turn)?;
             match infos.iter_mut().find(|info| info.name == own.name) {
                 Some(info) => {
-                    (info.proposed, info.accepted) = (info.proposed + own.proposed, info.accepted + own.accepted)
+                    info.proposed += own.proposed;
+                    info.accepted += own.accepted;
                 }
                 None => infos.push(own),
             }

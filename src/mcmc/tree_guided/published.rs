@@ -23,7 +23,7 @@ pub fn propose(
     let picked = pick(forest, turn)?;
     let rest: Vec<u32> = picked.rest.iter().map(|&at| forest.root(at)).collect();
     let root = forest.root(picked.cluster);
-    let len = forest.arena.len();
+    let len = forest.arena.n_nodes();
     let name = if picked.merged.is_empty() { "published_split" } else { "published_merge" };
     let (exchange, log_proposals) = if picked.merged.is_empty() {
         if forest.arena.is_leaf(root) {
@@ -57,7 +57,7 @@ fn cascade(forest: &mut Forest<'_>, root: u32, merged: &[u32], evenness: Evennes
     }
     let walk = Walk::new(arena, top);
     let probabilities = walk.probabilities(arena, 0, false, evenness);
-    let at = (0..walk.len()).find(|&at| walk.node(at) == lowest).unwrap_or(0);
+    let at = (0..walk.n_nodes()).find(|&at| walk.node(at) == lowest).unwrap_or(0);
     Ok((top, log_probability + probabilities[at].ln()))
 }
 

@@ -66,7 +66,9 @@ fn log_insertions(arena: &Arena<'_>, subtree: u32, parts: &[u32]) -> Result<Vec<
     }
     logs.push(0.0);
     let total = log_sum_exp(&logs);
-    logs.iter_mut().for_each(|log| *log -= total);
+    for log in &mut logs {
+        *log -= total;
+    }
     Ok(logs)
 }
 
@@ -113,8 +115,8 @@ const IMPOSSIBLE: [f64; 2] = [f64::NEG_INFINITY; 2];
 
 /// The part that each node of a walk is in; `None` where its rows are in several.
 fn owners(walk: &Walk, owner: impl Fn(u32) -> u32) -> Vec<Option<u32>> {
-    let mut owners = vec![None; walk.len()];
-    for at in (0..walk.len()).rev() {
+    let mut owners = vec![None; walk.n_nodes()];
+    for at in (0..walk.n_nodes()).rev() {
         owners[at] = if walk.size(at) == 1 {
             Some(owner(walk.node(at)))
         } else {
@@ -136,12 +138,14 @@ pub fn log_split(arena: &mut Arena<'_>, root: u32, evenness: Evenness, owner: im
             return Ok(IMPOSSIBLE);
         }
         let [left, right] = walk.children(at);
-        match (owners[left], owners[right]) {
+        let (next, pure) = match (owners[left], owners[right]) {
             (Some(a), Some(b)) if a != b => break [left, right],
-            (Some(_), None) => (at, _) = (right, above.push(left)),
-            (None, Some(_)) => (at, _) = (left, above.push(right)),
+            (Some(_), None) => (right, left),
+            (None, Some(_)) => (left, right),
             _ => return Ok(IMPOSSIBLE),
-        }
+        };
+        at = next;
+        above.push(pure);
     };
     let log_node = walk.probabilities(arena, 0, false, evenness)[at].ln();
     let mut log_inserted = 0.0;
@@ -171,7 +175,7 @@ pub fn propose(
     let picked = pick(forest, turn)?;
     let rest: Vec<u32> = picked.rest.iter().map(|&at| forest.root(at)).collect();
     let root = forest.root(picked.cluster);
-    let len = forest.arena.len();
+    let len = forest.arena.n_nodes();
     let rejected = |name| Info { name, proposed: 1, accepted: 0 };
     let (name, exchange, log_proposals) = if picked.merged.is_empty() {
         if forest.arena.is_leaf(root) {
@@ -194,7 +198,7 @@ pub fn propose(
         let rows = roots.iter().flat_map(|&root| forest.arena.rows_below(root)).collect();
         let merged = forest.draw(rows, turn.draws)?;
         let forth = log_merge(&forest.arena, &roots, &rest)?;
-        let kept = forest.arena.len();
+        let kept = forest.arena.n_nodes();
         let cut = log_split(&mut forest.arena, merged, evenness, |row| state.clusters.slot(row))?;
         forest.arena.cut(kept);
         let drawn = -((rest.len() + 1) as f64).ln() + log_stays(&forest.arena, merged, &rest)?;

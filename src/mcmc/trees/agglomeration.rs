@@ -10,6 +10,9 @@ pub const MOST_ROWS: usize = 1 << 14;
 /// The most trees that are joined by their least dissimilarity; more are inserted one into another.
 const MOST_ON_TOP: usize = 1 << 11;
 
+/// Pairs that one task compares.
+const BLOCK: usize = 64;
+
 /// Log dissimilarities of all pairs of trees.
 struct TreePairs {
     roots: Vec<u32>,
@@ -65,7 +68,6 @@ impl TreePairs {
         self.alive[j] = false;
         let (arena, root) = (&*arena, self.roots[i]);
         let others: Vec<usize> = (0..self.roots.len()).filter(|&k| k != i && self.alive[k]).collect();
-        const BLOCK: usize = 64;
         let block = |at: usize| {
             let own = &others[at * BLOCK..others.len().min((at + 1) * BLOCK)];
             own.iter().map(|&k| arena.log_dissimilarity(root, self.roots[k])).collect::<Result<Vec<f64>>>()

@@ -220,7 +220,7 @@ impl<'a> Arena<'a> {
     }
 
     /// Number of nodes, which [`Arena::cut`] takes.
-    pub fn len(&self) -> usize {
+    pub fn n_nodes(&self) -> usize {
         self.nodes.len()
     }
 

@@ -92,6 +92,9 @@ impl Hierarchy {
     /// [`crate::Error::NotSupported`] for a process whose partitions are no product over blocks, also given auxiliary
     /// values; [`crate::Error::InvalidArgument`] for more rows than [`Method::Greedy`] takes;
     /// [`crate::Error::Numerical`]; [`crate::Error::Cancelled`].
+    ///
+    /// # Panics
+    /// For a plan without trials.
     pub fn build(target: &Target, plan: HierarchyPlan, cancel: &Cancel) -> Result<Self> {
         let mut draws = stream(plan.seed, Purpose::Trees, 0);
         let mut process = product_form(target, &mut draws)?;

@@ -172,7 +172,7 @@ fn trees_survive_tidying_and_new_parameters() {
     let expected = Hierarchy::restore(&target, &shape(&arena, root).0, later).expect("definite");
     let mut roots = [root];
     arena.keep(&mut roots);
-    assert_eq!(arena.len(), 11);
+    assert_eq!(arena.n_nodes(), 11);
     assert_eq!((old, root, roots[0]), (10, 15, 10));
     let (tree, nodes) = shape(&arena, roots[0]);
     assert_eq!(tree, expected.tree);
@@ -275,7 +275,7 @@ fn incremental_forests_are_whole() {
     assert_eq!(all, (0..200).collect::<Vec<_>>());
     assert!(forest.len() >= 5 && forest.iter().all(|&root| arena.node(root).log_dissimilarity <= 0.0));
     // Nodes that no tree has were given back.
-    assert!(arena.len() < 450, "{}", arena.len());
+    assert!(arena.n_nodes() < 450, "{}", arena.n_nodes());
 }
 
 #[test]

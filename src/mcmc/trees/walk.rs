@@ -66,7 +66,7 @@ impl Walk {
     }
 
     /// Number of nodes.
-    pub fn len(&self) -> usize {
+    pub fn n_nodes(&self) -> usize {
         self.nodes.len()
     }
 
@@ -104,8 +104,8 @@ impl Walk {
 
     /// Sums over the rows below each node of the value of `of_row`.
     pub fn sums(&self, of_row: impl Fn(u32) -> u32) -> Vec<u32> {
-        let mut sums = vec![0; self.len()];
-        for at in (0..self.len()).rev() {
+        let mut sums = vec![0; self.n_nodes()];
+        for at in (0..self.n_nodes()).rev() {
             if self.sizes[at] == 1 {
                 sums[at] = of_row(self.nodes[at]);
             } else {
@@ -138,7 +138,9 @@ impl Walk {
         };
         let mut weights: Vec<f64> = range.map(weight).collect();
         let total: f64 = weights.iter().sum();
-        weights.iter_mut().for_each(|weight| *weight /= total);
+        for weight in &mut weights {
+            *weight /= total;
+        }
         weights
     }
 }

@@ -28,7 +28,7 @@ fn subtree(own: &TreeGuided, without: Without, state: &mut ChainState, turn: &mu
     let cut = |parts: [f64; 2]| if without == Without::Insertions { parts[0] } else { parts[0] + parts[1] };
     let picked = pick(forest, &mut turn)?;
     let rest: Vec<u32> = picked.rest.iter().map(|&at| forest.root(at)).collect();
-    let (root, len) = (forest.root(picked.cluster), forest.arena.len());
+    let (root, len) = (forest.root(picked.cluster), forest.arena.n_nodes());
     let (exchange, log_proposals) = if picked.merged.is_empty() {
         if forest.arena.is_leaf(root) {
             return Ok(());

@@ -39,7 +39,7 @@ fn rows(n: usize) -> Target {
 }
 
 /// The tree of rows inserted in order.
-fn in_order<'a>(target: &'a Target) -> (Arena<'a>, u32) {
+fn in_order(target: &Target) -> (Arena<'_>, u32) {
     let mut arena = Arena::new(target, &process(target));
     let mut root = 0;
     for row in 1..target.n_rows() as u32 {
@@ -65,10 +65,13 @@ fn states(target: &Target) -> BTreeMap<String, ChainState> {
     partitions(target.n_rows()).iter().map(state).collect()
 }
 
+/// From one partition to another with a probability.
+type Entry<'a> = (&'a str, &'a str, f64);
+
 #[test]
 fn transitions_are_those_of_the_oracle() {
     let text = include_str!("../../../../tests/data/tree_guided_transitions.txt");
-    let mut expected: BTreeMap<(&str, usize), Vec<(&str, &str, f64)>> = BTreeMap::new();
+    let mut expected: BTreeMap<(&str, usize), Vec<Entry<'_>>> = BTreeMap::new();
     for line in text.lines() {
         let fields: Vec<&str> = line.split(' ').collect();
         let entry = (fields[1], fields[2], fields[3].parse().expect("a number"));
@@ -165,7 +168,9 @@ fn splits_have_one_path() {
                 super::super::subtree::draw_split(&mut own, root, Evenness::Max, &mut turn).expect("definite");
             parts.iter().map(|&part| own.rows_below(part)).collect::<Vec<_>>()
         }) {
-            parts.iter_mut().for_each(|part| part.sort_unstable());
+            for part in &mut parts {
+                part.sort_unstable();
+            }
             parts.sort();
             found.entry(parts).or_default().push(probability);
         }
