@@ -36,15 +36,15 @@ class TopicFit(Fitted):
     (2, (2, 4), (40, 2))
     """
 
-    _model: TopicModel  # type: ignore[assignment]
-
-    def _model_of(self, state: _core.FitState) -> Any:
+    @staticmethod
+    def _model_of(state: _core.FitState) -> Any:
         return TopicModel._from_core(state.likelihood, state.process)
 
     @property
     def model(self) -> TopicModel:  # type: ignore[override]
         """The model with every parameter filled in; an estimated concentration has its last value."""
-        return self._model
+        model: TopicModel = self._model
+        return model
 
     @property
     def n_topics(self) -> int:
@@ -95,7 +95,7 @@ class TopicFit(Fitted):
         [['tree', 'sea']]
         """
         n = checks.integer("n", n, minimum=1)
-        numbers = _core.top_words(self._state, n).tolist()
+        numbers: list[list[Any]] = _core.top_words(self._state, n).tolist()
         if vocabulary is None:
             return numbers
         allowed = f"a sequence of {self._state.dimension} words"
@@ -106,9 +106,7 @@ class TopicFit(Fitted):
             raise checks.invalid_argument("vocabulary", f"of {len(words)} words", allowed)
         return [[words[number] for number in own] for own in numbers]
 
-    def transform(
-        self, docs: ArrayLike, *, unseen: str = "ignore", threads: int | None = None
-    ) -> NDArray[np.float64]:
+    def transform(self, docs: ArrayLike, *, unseen: str = "ignore", threads: int | None = None) -> NDArray[np.float64]:
         """Return the expected proportions of the topics in documents, from the dense local step.
 
         Every document starts anew, and keeps all topics: nothing is dropped. Words that no document of the fit has say

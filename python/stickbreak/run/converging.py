@@ -3,12 +3,12 @@
 import warnings
 
 from stickbreak.errors import ConvergenceWarning
-from stickbreak.result.fit import Fit
+from stickbreak.result.fitted import Fitted
 from stickbreak.result.history import StopReason
 from stickbreak.run.algorithms import Algorithm, Stochastic
 
 
-def ran_out(fit: Fit, algorithm: Algorithm) -> str | None:
+def ran_out(fit: Fitted, algorithm: Algorithm) -> str | None:
     """Return what to say of a fit that used up its passes; None if that is how it should end.
 
     `Stochastic` makes a fixed number of passes.
@@ -28,7 +28,7 @@ def ran_out(fit: Fit, algorithm: Algorithm) -> str | None:
     return f"the fit has not converged after {passes}{why}; allow more with max_passes=, or go on with init=fit"
 
 
-def warn_of_passes(fit: Fit, algorithm: Algorithm) -> None:
+def warn_of_passes(fit: Fitted, algorithm: Algorithm) -> None:
     """Warn of a fit that used up its passes, at the caller of the caller; without a tolerance it was meant to."""
     text = ran_out(fit, algorithm) if algorithm.tol > 0.0 else None
     if text is not None:

@@ -1,15 +1,16 @@
 """`fit`: from a model and data to a fitted model."""
 
 import os
+import warnings
 from collections.abc import Callable, Iterable
 from contextlib import nullcontext
-from typing import Any
+from typing import Any, overload
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from stickbreak import _core, checks
-from stickbreak.errors import CheckpointError
+from stickbreak.errors import CheckpointError, SparsityWarning
 from stickbreak.io import arrays, streams
 from stickbreak.model.mixture import Mixture
 from stickbreak.model.topic_model import TopicModel
@@ -27,6 +28,44 @@ from stickbreak.run.observing import Observer
 from stickbreak.run.progress import progress_bar
 
 
+@overload
+def fit(
+    model: Mixture,
+    data: ArrayLike | Callable[[], Iterable[ArrayLike]] | str | os.PathLike[str],
+    algorithm: Full | Memoized | Stochastic | None = None,
+    *,
+    n_components: int | None = None,
+    init: str | ArrayLike | Fit = "kmeans++",
+    n_init: int = 1,
+    seed: int = 0,
+    threads: int | None = None,
+    sample_weight: ArrayLike | None = None,
+    missing: str = "error",
+    progress: bool | None = None,
+    callbacks: Iterable[Callable[[Record], object]] = (),
+    checkpoint: Checkpoint | None = None,
+) -> Fit: ...
+
+
+@overload
+def fit(
+    model: TopicModel,
+    data: ArrayLike | Callable[[], Iterable[ArrayLike]] | str | os.PathLike[str],
+    algorithm: Full | Memoized | Stochastic | None = None,
+    *,
+    n_components: int | None = None,
+    init: str | ArrayLike | TopicFit = "kmeans++",
+    n_init: int = 1,
+    seed: int = 0,
+    threads: int | None = None,
+    sample_weight: ArrayLike | None = None,
+    missing: str = "error",
+    progress: bool | None = None,
+    callbacks: Iterable[Callable[[Record], object]] = (),
+    checkpoint: Checkpoint | None = None,
+) -> TopicFit: ...
+
+
 def fit(
     model: Mixture | TopicModel,
     data: ArrayLike | Callable[[], Iterable[ArrayLike]] | str | os.PathLike[str],
@@ -42,8 +81,8 @@ def fit(
     progress: bool | None = None,
     callbacks: Iterable[Callable[[Record], object]] = (),
     checkpoint: Checkpoint | None = None,
-) -> Any:
-    r"""Fit a mixture to data by variational inference.
+) -> Fit | TopicFit:
+    r"""Fit a mixture or a topic model to data by variational inference.
 
     Finds a distribution q over weights, components and assignments that makes the evidence lower bound (ELBO)
 
@@ -76,7 +115,7 @@ def fit(
 
     Parameters
     ----------
-    model : Mixture
+    model : Mixture or TopicModel
         The model.
     data : array_like of shape (n, D), callable, or path
         The rows: an array, a memory map, a pandas, Polars or Arrow table, or nested lists; at least two rows. float32
@@ -93,7 +132,8 @@ def fit(
         that is given has the moves that it names, by itself none.
     n_components : int, optional
         K, the number of components to start from, 1 to n; only moves change it later. Default: the process's own
-        number, else that of `init`, else 1 with `Birth` or `Split` among the moves, else the smaller of 50 and n.
+        number, else that of `init`, else 1 with `Birth` or `Split` among the moves, else the smaller of 50 and n. A
+        `TopicModel` has its own number.
     init : {"kmeans++", "random", "sequential"}, array_like or Fit
         Where to start: seeds spread over the data by k-means++ on the divergence of the likelihood [4]_ (for `Gaussian`
         the distance from means), and swapped where that is better [5]_;
@@ -132,8 +172,8 @@ def fit(
 
     Returns
     -------
-    Fit
-        The fitted model.
+    Fit or TopicFit
+        The fitted model: of a `TopicModel` a `TopicFit`.
 
     Raises
     ------
@@ -183,6 +223,7 @@ def fit(
     >>> len(set(labels[:100])), len(set(labels[100:])), bool(labels[0] != labels[100])
     (1, 1, True)
     """
+    found: Fit | TopicFit
     chosen, found = run_fit(
         model,
         data,
@@ -200,6 +241,9 @@ def fit(
     )
     warn_of_fit(found._state)
     warn_of_passes(found, chosen)
+    if isinstance(found, TopicFit) and chosen.sparsity == 1:
+        text = "with sparsity=1 each word has one topic, and topics may get worse by the pass; 4 or more are better"
+        warnings.warn(text, SparsityWarning, stacklevel=2)
     return found
 
 
@@ -233,6 +277,7 @@ def run_fit(
     with file or nullcontext():
         stream = streams.stream(data, type(model.likelihood))
         chosen = _algorithm(algorithm, model, in_blocks=stream is not None)
+        chosen._check_documents(of_topics)
         rows: arrays.Rows | arrays.BlockSource
         if stream is None:
             rows = table = arrays.rows(data, "data", likelihood=type(model.likelihood), minimum=1 if of_topics else 2)
@@ -270,7 +315,7 @@ def run_fit(
         return chosen, fit_of(state)
 
 
-def _algorithm(algorithm: object, model: Mixture, *, in_blocks: bool) -> Algorithm:
+def _algorithm(algorithm: object, model: Mixture | TopicModel, *, in_blocks: bool) -> Algorithm:
     if algorithm is None:
         return Memoized(shuffle=not in_blocks, moves=usual_moves(model))
     allowed = "an algorithm, such as Full() or Memoized(); samplers are for sample"

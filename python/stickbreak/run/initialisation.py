@@ -19,7 +19,9 @@ _OTHERS = ("labels of shape (n,)", "responsibilities of shape (n, K)", "a Fit")
 Start: TypeAlias = str | NDArray[np.int64] | NDArray[np.float64] | FitState
 
 
-def start(init: object, model: Mixture | TopicModel, n_rows: int | None, n_columns: int, missing: str = "error") -> Start:
+def start(
+    init: object, model: Mixture | TopicModel, n_rows: int | None, n_columns: int, missing: str = "error"
+) -> Start:
     """Return the checked `init`; `n_rows` is None for data that are read in blocks."""
     if isinstance(init, str):
         if init == "sequential" and n_rows is None:
