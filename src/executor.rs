@@ -8,8 +8,8 @@ use crate::data::{BatchSource, RowUnits};
 use crate::error::{Error, Result};
 use crate::global_step::Globals;
 use crate::local_step::{
-    Bounds, ByDocument, ByScore, DocumentOptions, Keep, LocalState, LocalStep, Memory, Outcome, Tap, TopicTable, Units,
-    Words, Work, chunk_rows,
+    Bounds, ByDocument, ByScore, DocumentOptions, DocumentWords, Keep, LocalState, LocalStep, Memory, Outcome, Tap,
+    TopicTable, Units, Work, chunk_rows,
 };
 use crate::model::Model;
 use crate::moves::{Finder, Findings, Look, Move, Plan, Seen};
@@ -90,6 +90,9 @@ pub struct InProcess<'a, F: Scalar> {
 /// Minimum number of rows a column in a batch with distance bounds. What they spare must be worth more than measuring
 /// how the components have moved.
 const ROWS_PER_COLUMN: usize = 400;
+
+/// Passes in which every document starts anew: what the first topics made of short ones would otherwise stay.
+const COLD_PASSES: usize = 2;
 
 impl<'a, F: Scalar> InProcess<'a, F> {
     /// An executor that has visited no batch yet.
@@ -247,13 +250,14 @@ impl<'a, F: Scalar> InProcess<'a, F> {
         edits: &EditLog,
         taps: &mut [&mut dyn Tap],
     ) -> Result<Outcome> {
-        let (words, options) = (Words::of(documents), self.options.documents);
+        let (words, options) = (DocumentWords::of(documents), self.options.documents);
         let mut used = vec![false; documents.dimension()];
         words.words().iter().for_each(|&word| used[word as usize] = true);
         globals.fill_topics(&self.model, &used, &mut self.topics)?;
         self.states[batch].replay(edits);
+        let pass = globals.version as usize / self.states.len();
         let starts = match self.states[batch].memory() {
-            Memory::Documents(counts) if options.warm => {
+            Memory::Documents(counts) if options.warm && pass >= COLD_PASSES => {
                 let positions = counts.positions(&globals.ids, words.n_documents());
                 let unfit = || Error::Format { message: "the counts of its documents".into() };
                 Some(positions.ok_or_else(unfit)?)

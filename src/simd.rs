@@ -132,14 +132,31 @@ pub trait Scalar: Real + Pod {
     fn either<S: Simd>(simd: S, a: Self::Mask<S>, b: Self::Mask<S>) -> Self::Mask<S>;
     /// Whether it holds anywhere.
     fn any<S: Simd>(simd: S, mask: Self::Mask<S>) -> bool;
+    /// A bit for every lane where it holds, the first lane's the lowest.
+    fn bits<S: Simd>(simd: S, mask: Self::Mask<S>) -> u32;
+    /// The larger of two in each lane.
+    fn larger<S: Simd>(simd: S, a: Self::Vector<S>, b: Self::Vector<S>) -> Self::Vector<S>;
+    /// The largest number of a vector.
+    fn maximum<S: Simd>(simd: S, values: Self::Vector<S>) -> Self;
     /// `a` where it holds and `b` elsewhere.
     fn select<S: Simd>(simd: S, mask: Self::Mask<S>, a: Self::Vector<S>, b: Self::Vector<S>) -> Self::Vector<S>;
 }
 
+/// Numbers of a vector.
+#[repr(C, align(64))]
+struct Aligned<F, const N: usize>([F; N]);
+
+/// Powers of two, a bit for every lane.
+static SINGLE_POWERS: Aligned<f32, 16> = Aligned([
+    1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0, 128.0, 256.0, 512.0, 1024.0, 2048.0, 4096.0, 8192.0, 16384.0, 32768.0,
+]);
+static DOUBLE_POWERS: Aligned<f64, 8> = Aligned([1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0, 128.0]);
+
 macro_rules! impl_lanes {
     (
-        $t:ident, $widest:literal, $vector:ident, $mask:ident, $lanes:ident, $splat:ident, $mul_add:ident, $sub:ident,
-        $greater:ident, $at_least:ident, $equal:ident, $and:ident, $or:ident, $first:ident, $select:ident
+        $t:ident, $widest:literal, $powers:ident, $vector:ident, $mask:ident, $lanes:ident, $splat:ident,
+        $mul_add:ident, $sub:ident, $greater:ident, $at_least:ident, $equal:ident, $and:ident, $or:ident,
+        $first:ident, $select:ident, $sum:ident, $max:ident, $maximum:ident
     ) => {
         #[allow(clippy::inline_always, reason = "a call would leave the instruction set")]
         impl Scalar for $t {
@@ -190,6 +207,28 @@ macro_rules! impl_lanes {
                 simd.$first(mask) < S::$lanes
             }
             #[inline(always)]
+            fn bits<S: Simd>(simd: S, mask: Self::Mask<S>) -> u32 {
+                // Some masks are bits already.
+                if size_of::<S::$mask>() == size_of::<u16>() {
+                    return u32::from(bytemuck::cast::<S::$mask, u16>(mask));
+                }
+                if size_of::<S::$mask>() == size_of::<u8>() && S::$lanes == 8 {
+                    return u32::from(bytemuck::cast::<S::$mask, u8>(mask));
+                }
+                // The sum of different powers of two below 2^16 is exact.
+                let powers: &[S::$vector] = bytemuck::cast_slice(&$powers.0);
+                let chosen = simd.$select(mask, powers[0], simd.$splat(0.0));
+                simd.$sum(chosen) as u32
+            }
+            #[inline(always)]
+            fn larger<S: Simd>(simd: S, a: Self::Vector<S>, b: Self::Vector<S>) -> Self::Vector<S> {
+                simd.$max(a, b)
+            }
+            #[inline(always)]
+            fn maximum<S: Simd>(simd: S, values: Self::Vector<S>) -> Self {
+                simd.$maximum(values)
+            }
+            #[inline(always)]
             fn select<S: Simd>(
                 simd: S,
                 mask: Self::Mask<S>,
@@ -205,6 +244,7 @@ macro_rules! impl_lanes {
 impl_lanes!(
     f32,
     16,
+    SINGLE_POWERS,
     f32s,
     m32s,
     F32_LANES,
@@ -217,11 +257,15 @@ impl_lanes!(
     and_m32s,
     or_m32s,
     first_true_m32s,
-    select_f32s
+    select_f32s,
+    reduce_sum_f32s,
+    max_f32s,
+    reduce_max_f32s
 );
 impl_lanes!(
     f64,
     8,
+    DOUBLE_POWERS,
     f64s,
     m64s,
     F64_LANES,
@@ -234,7 +278,10 @@ impl_lanes!(
     and_m64s,
     or_m64s,
     first_true_m64s,
-    select_f64s
+    select_f64s,
+    reduce_sum_f64s,
+    max_f64s,
+    reduce_max_f64s
 );
 
 /// Numbers that begin where a cache line begins, so that no vector of theirs straddles two.

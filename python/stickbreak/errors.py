@@ -195,6 +195,17 @@ class SupportWarning(Advice):
     kind = "support"
 
 
+class SparsityWarning(UserWarning):
+    """Words of documents keep one topic each, which learns worse topics pass by pass.
+
+    Examples
+    --------
+    >>> import warnings
+    >>> import stickbreak as sb
+    >>> warnings.simplefilter("ignore", sb.SparsityWarning)
+    """
+
+
 class UnseenWordsWarning(UserWarning):
     """Documents have words that no document of the fit has, and that are left out.
 

@@ -2,7 +2,7 @@
 
 use crate::data::{RowUnits, Rows};
 use crate::error::Result;
-use crate::local_step::Words;
+use crate::local_step::DocumentWords;
 use crate::parallel::{Cancel, try_map};
 use crate::simd::Scalar;
 
@@ -38,7 +38,7 @@ pub fn coherence<F: Scalar>(
     measure: Coherence,
     cancel: &Cancel,
 ) -> Result<Vec<f64>> {
-    let documents = Words::of(&RowUnits::all(rows, None));
+    let documents = DocumentWords::of(&RowUnits::all(rows, None));
     let n_documents = documents.n_documents();
     let mut listed = words.to_vec();
     listed.sort_unstable();

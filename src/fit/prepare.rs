@@ -30,8 +30,9 @@ use crate::simd::Scalar;
 
 /// Rows and words of a batch, and the number of batches, where the user leaves them open.
 const ROWS_A_BATCH: usize = 5000;
-const WORDS_A_BATCH: usize = 150_000;
+const WORDS_A_BATCH: usize = 40_000;
 const MOST_BATCHES: usize = 20;
+const MOST_BATCHES_OF_WORDS: usize = 10;
 
 /// Rows that tell how far most rows spread.
 const FIRST_ROWS: usize = 4096;
@@ -88,7 +89,7 @@ impl<'a, F: Scalar> Prepared<'a, F> {
         }
         let extent = if documents {
             let units = n_words(&data)?;
-            Extent { rows: n, units, batches: (units / WORDS_A_BATCH).clamp(1, MOST_BATCHES) }
+            Extent { rows: n, units, batches: (units / WORDS_A_BATCH).clamp(1, MOST_BATCHES_OF_WORDS) }
         } else {
             Extent { rows: n, units: n, batches: (n / ROWS_A_BATCH).min(most_batches).clamp(1, MOST_BATCHES) }
         };

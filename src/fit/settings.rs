@@ -86,7 +86,7 @@ impl FirstPass {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Cut {
     /// One for every 5000 rows, at most 20; sparse rows in so few that each holds as many values as there are columns.
-    /// Of documents one for every 150,000 words, at most 20.
+    /// Of documents one for every 40,000 words, at most 10.
     Auto,
     /// This many.
     Number(usize),

@@ -6,7 +6,7 @@ use crate::fit::Fitted;
 use crate::fit::prepare::check_form;
 use crate::fit::sizes::check_numbers;
 use crate::likelihood::{self, Estimate};
-use crate::local_step::{ByDocument, DocumentOptions, Keep, LocalStep, TopicTable, Words};
+use crate::local_step::{ByDocument, DocumentOptions, DocumentWords, Keep, LocalStep, TopicTable};
 use crate::parallel::{Cancel, map, try_map};
 use crate::parameters::Value;
 use crate::responsibilities::RowBest;
@@ -81,7 +81,7 @@ impl Fitted {
         })?;
         let prior = self.document_prior()?;
         let model = self.model::<F>()?;
-        let words = Words::of(&RowUnits::all(rows, None));
+        let words = DocumentWords::of(&RowUnits::all(rows, None));
         let mut used = vec![false; rows.n_columns()];
         words.words().iter().for_each(|&word| used[word as usize] = true);
         let (mut table, globals) = (TopicTable::default(), self.globals(&model));
@@ -127,7 +127,8 @@ impl Fitted {
             let total: f64 = own.iter().map(|p| p + FLOOR).sum();
             by_word.iter_mut().skip(topic).step_by(k).zip(own).for_each(|(to, p)| *to = (p + FLOOR) / total);
         }
-        let (given, held) = (Words::of(&RowUnits::all(given, None)), Words::of(&RowUnits::all(held, None)));
+        let (given, held) =
+            (DocumentWords::of(&RowUnits::all(given, None)), DocumentWords::of(&RowUnits::all(held, None)));
         let row = |word: u32| &by_word[word as usize * k..][..k];
         try_map(given.n_documents(), |document| {
             cancel.check()?;
@@ -155,7 +156,7 @@ impl Fitted {
             padded[..v].copy_from_slice(&topics[topic * v..][..v]);
             let mut best = RowBest::default();
             Instructions::widest().run(ListBest { all: &padded, width: n.min(v), best: &mut best });
-            best.numbers.iter().map(|number| number.max(0.0) as u32).collect::<Vec<_>>()
+            best.components
         });
         Ok(lists.concat())
     }

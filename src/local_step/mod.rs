@@ -41,7 +41,7 @@ use pairs::{Pairs, Sorting};
 pub use state::{LocalState, Memory};
 pub use tap::{Chunk, OwnOrder, Tap};
 pub use units::{Read, Units};
-pub use words::Words;
+pub use words::DocumentWords;
 
 /// Rows scored together: they and one band of products stay in the second-level cache.
 const BLOCK: usize = 240;

@@ -7,7 +7,7 @@ use crate::simd::Scalar;
 /// The words of the documents of a batch, in order. A word with count c in a document of weight w is a unit of mass
 /// c w, whose row has a single one, in the column of the word.
 #[derive(Debug)]
-pub struct Words<F> {
+pub struct DocumentWords<F> {
     n_columns: usize,
     /// Where each document begins among the words; one more at the end.
     starts: Vec<usize>,
@@ -24,7 +24,7 @@ pub struct Words<F> {
     ones: Vec<F>,
 }
 
-impl<F: Scalar> Words<F> {
+impl<F: Scalar> DocumentWords<F> {
     /// The words that stand in the rows of a batch; zeros are left out.
     pub fn of(documents: &RowUnits<'_, F>) -> Self {
         let n = documents.len();
@@ -95,7 +95,7 @@ impl<F: Scalar> Words<F> {
     }
 }
 
-impl<F: Scalar> Units<F> for Words<F> {
+impl<F: Scalar> Units<F> for DocumentWords<F> {
     fn len(&self) -> usize {
         self.words.len()
     }

@@ -60,7 +60,8 @@ impl LatentDirichlet {
 }
 
 /// The pseudo-count a that maximises the bound with every document's factor as it is, and the guard of the start
-/// (mathematics 11.6): `D {ln Gamma(K a) - K ln Gamma(a)} + a sum_k T_k` less [`GUARD`] times the divergence of the start.
+/// (mathematics 11.6): `D {ln Gamma(K a) - K ln Gamma(a)} + a sum_k T_k` less [`GUARD`] times the divergence of the
+/// start.
 fn best_share(start: f64, k: f64, documents: &DocumentTerms) -> f64 {
     let log_weights: f64 = documents.log_weights.iter().sum();
     let of_start = k * (digamma(start) - digamma(k * start));

@@ -61,7 +61,50 @@ fn by_sorting(row: &[f64], width: usize, margin: Option<f64>) -> (Vec<(u32, f64)
     (pairs, row[order[0]] + total.ln())
 }
 
+struct OneRow<'a>(&'a [f64], usize, f64, &'a mut RowBest<f64>);
+
+impl WithSimd for OneRow<'_> {
+    type Output = ();
+
+    fn with_simd<S: Simd>(self, simd: S) {
+        self.3.list(simd, self.0, self.1, self.2);
+    }
+}
+
 proptest! {
+    /// The entry for rows that come one at a time keeps what the sink keeps, with ties and whatever the first bound.
+    #[test]
+    fn both_entries_keep_the_same(
+        row in prop::collection::vec((0_u32..9).prop_map(|x| f64::from(x) * 0.5), 1..70),
+        width in 1_usize..20,
+        bound in 0_usize..4,
+    ) {
+        let logs: Vec<f64> = row.iter().map(|x| x.ln()).collect();
+        let n_positive = row.iter().filter(|x| **x > 0.0).count();
+        prop_assume!(n_positive > 0);
+        let mut expected: Vec<(u32, f64)> = Vec::new();
+        let found = select(&[logs], width.min(row.len()), None, true);
+        for (&component, &value) in found.components.iter().zip(&found.values) {
+            if value > 0.0 {
+                expected.push((component, row[component as usize]));
+            }
+        }
+        // Any score that at least `width` components reach is a bound that loses nothing.
+        let worst = expected.iter().map(|pair| pair.1).fold(f64::INFINITY, f64::min);
+        let least = if n_positive < width { 0.0 } else { [0.0, 0.25 * worst, worst - 0.25, worst][bound].max(0.0) };
+        let mut padded = crate::simd::Lines::default();
+        padded.reset(row.len().next_multiple_of(f64::GROUP), 0.0);
+        padded[..row.len()].copy_from_slice(&row);
+        expected.sort_by_key(|pair| pair.0);
+        for set in Instructions::available() {
+            let mut best = RowBest::default();
+            set.run(OneRow(&padded, width, least, &mut best));
+            let mut own: Vec<(u32, f64)> = best.components.iter().copied().zip(best.scores.iter().copied()).collect();
+            own.sort_by_key(|pair| pair.0);
+            prop_assert_eq!(&own, &expected, "{:?}", set);
+        }
+    }
+
     #[test]
     fn the_sink_keeps_what_sorting_keeps(
         scores in (1_usize..24).prop_flat_map(|k| prop::collection::vec(

@@ -59,8 +59,9 @@ impl DocumentTerms {
         self.arrays_mut().into_iter().for_each(|values| values.resize(k, 0.0));
     }
 
-    /// Adds what the component at `gone` has to the one at `keep`. ln Gamma(a + n) - ln Gamma(a) is convex in n and zero
-    /// at zero, so the sum of two is no more than that of the sum: until the next visit the bound is too low, if at all.
+    /// Adds what the component at `gone` has to the one at `keep`. ln Gamma(a + n) - ln Gamma(a) is convex in n and
+    /// zero at zero, so the sum of two is no more than that of the sum: until the next visit the bound is too low, if
+    /// at all.
     pub(super) fn merge(&mut self, keep: usize, gone: usize) {
         self.arrays_mut().into_iter().for_each(|values| values[keep] += values[gone]);
     }

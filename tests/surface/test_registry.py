@@ -33,6 +33,7 @@ TYPES: dict[str, Any] = {
 # Values of the parameters that must be given.
 REQUIRED = {
     "n_components": 3,
+    "n_topics": 3,
     "discount": 0.3,
     "covariance": np.eye(2),
     "shape": 1.0,

@@ -39,7 +39,8 @@ class Fitted:
         self._error = None if state.error is None else SourceError(state.error)
         self._model = self._model_of(state)
 
-    def _model_of(self, state: FitState) -> Any:
+    @staticmethod
+    def _model_of(state: FitState) -> Any:
         return Mixture(likelihood=Likelihood._from_core(*state.likelihood), process=Process._from_core(*state.process))
 
     @property
@@ -108,7 +109,8 @@ class Fitted:
         In directions outside `support` its scale or rate is 1e-9 of what it is elsewhere: it can be given to another
         fit, which leaves the same directions out. dof counts all columns.
         """
-        return self._model
+        model: Mixture = self._model
+        return model
 
     @property
     def concentration(self) -> float | Gamma:

@@ -35,15 +35,15 @@ class TopicFit(Fitted):
     (2, (2, 4), (40, 2))
     """
 
-    _model: TopicModel  # type: ignore[assignment]
-
-    def _model_of(self, state: _core.FitState) -> Any:
+    @staticmethod
+    def _model_of(state: _core.FitState) -> Any:
         return TopicModel._from_core(state.likelihood, state.process)
 
     @property
     def model(self) -> TopicModel:  # type: ignore[override]
         """The model with every parameter filled in; an estimated concentration has its last value."""
-        return self._model
+        model: TopicModel = self._model
+        return model
 
     @property
     def n_topics(self) -> int:
@@ -94,7 +94,7 @@ class TopicFit(Fitted):
         [['tree', 'sea']]
         """
         n = checks.integer("n", n, minimum=1)
-        numbers = _core.top_words(self._state, n).tolist()
+        numbers: list[list[Any]] = _core.top_words(self._state, n).tolist()
         if vocabulary is None:
             return numbers
         allowed = f"a sequence of {self._state.dimension} words"

@@ -1,7 +1,7 @@
 """Variational algorithms: how the posterior is found. They hold settings, checked when they are made."""
 
 import warnings
-from dataclasses import KW_ONLY, dataclass
+from dataclasses import KW_ONLY, dataclass, fields
 from typing import Literal
 
 from stickbreak import checks
@@ -73,6 +73,17 @@ class Algorithm:
             "threads": threads,
         }
 
+    def _check_documents(self, of_topics: bool) -> None:
+        """Refuse settings of visits of documents for a mixture."""
+        if of_topics:
+            return
+        defaults = {field.name: field.default for field in fields(Algorithm)}
+        for name in ("first_pass", "warm_start", "restarts", "max_steps", "step_tol"):
+            if getattr(self, name) != defaults[name]:
+                found = f"{name}={getattr(self, name)!r} with a Mixture"
+                reason = "it says how the documents of a TopicModel are visited"
+                raise checks.not_supported(name, found, reason, f"{name}={defaults[name]!r}")
+
     def _check_moves(self) -> None:
         if not isinstance(self.moves, tuple | list):
             raise checks.invalid_type(
@@ -100,10 +111,11 @@ class Full(Algorithm):
         What is maximised. "variational": the evidence lower bound. "map" and "ml" look for one value of the weights and
         of each component: those with the highest posterior density together with the best responsibilities, or, without
         a prior, the highest likelihood ([2]_, Eq. 4). None means the model's usual objective, which for mixtures is
-        "variational".
+        "variational" and for topic models "map"; these take no "ml".
     sparsity : "auto", int or None
         L: how many components a row may belong to at the same time, from 1 (hard clusters) to the number of
-        components; None is all of them, "auto" is 16 or all, whichever is less [2]_.
+        components; None is all of them, "auto" is 16 or all, whichever is less [2]_. For a `TopicModel` it is how many
+        topics a distinct word of a document may have, and "auto" is 8.
     margin : float, optional
         A row leaves out the components whose log weight is more than this many nats below that of its best, which
         saves work and costs at most ``n K exp(-margin)`` nats of the bound. None leaves out nothing but what `sparsity`
@@ -122,7 +134,21 @@ class Full(Algorithm):
         The most passes over the data. 0 gives the state after the first update of the components.
     tol : float
         Stops after a pass that gains less than this many nats per unit of weight; 0 never stops early. With moves it
-        goes on while one was accepted, or is left to try.
+        goes on while one was accepted, or is left to try. For a `TopicModel` the unit of weight is a word.
+    first_pass : {"plain", "scaled"}
+        For a `TopicModel`: what the topics of the first pass are made of, the batches visited so far, or these times
+        the share of the documents that they are of. "scaled" suits the objective "variational" [3]_.
+    warm_start : bool
+        For a `TopicModel`: whether a document goes on from its counts of topics at the last visit, from the third pass
+        on. Otherwise it starts anew, which takes longer.
+    restarts : int
+        For a `TopicModel`: how many small topics a document tries to do without at the end of a visit. They lead long
+        documents to better topics, and short ones to too few. The records count them as `proposed` and `accepted`.
+    max_steps : int
+        For a `TopicModel`: the most turns over topics and words of a document in a visit.
+    step_tol : float
+        For a `TopicModel`: a document has settled once no count of a topic changes by this many words (a hundred words
+        of the document, where it has more).
 
     Raises
     ------
@@ -137,6 +163,8 @@ class Full(Algorithm):
            Analysis 1(1).
     .. [2] Hughes, M. C. and Sudderth, E. B. (2016). Fast learning of clusters and topics via sparse posteriors.
            arXiv:1609.07521.
+    .. [3] Hoffman, M. D., Blei, D. M., Wang, C. and Paisley, J. (2013). Stochastic variational inference. Journal of
+           Machine Learning Research 14.
 
     Examples
     --------
@@ -157,12 +185,15 @@ class Memoized(Algorithm):
     ----------
     batches : "auto" or int
         The number of batches, from 1 to the number of rows; "auto" is one for every 5000 rows, from 1 to 20. A sparse
-        table is cut into so few that the average batch has at least as many non-zeros as there are columns.
+        table is cut into so few that the average batch has at least as many non-zeros as there are columns. For a
+        `TopicModel` it is one for every 40,000 words, from 1 to 10.
     shuffle : bool
         Whether rows go to batches by a permutation, which depends on the seed and the number of rows only, and every
         pass visits the batches in a fresh random order. Otherwise a batch is a run of consecutive rows, and every pass
         takes the batches in the order of the data.
     objective, sparsity, margin, bounds_memory, moves, max_passes, tol
+        As in `Full`.
+    first_pass, warm_start, restarts, max_steps, step_tol
         As in `Full`.
 
     Raises
@@ -229,6 +260,8 @@ class Stochastic(Algorithm):
         in random order.
     objective, sparsity, margin, bounds_memory, max_passes
         As in `Full`.
+    first_pass, warm_start, restarts, max_steps, step_tol
+        As in `Full`; the first pass is like the others.
     moves : sequence
         Always empty: moves are judged by the exact bound, which is not known here.
     tol : float

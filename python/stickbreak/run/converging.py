@@ -3,12 +3,12 @@
 import warnings
 
 from stickbreak.errors import Advice, ConvergenceWarning, SupportWarning
-from stickbreak.result.fit import Fit
+from stickbreak.result.fitted import Fitted
 from stickbreak.result.history import StopReason
 from stickbreak.run.algorithms import Algorithm, Stochastic
 
 
-def ran_out(fit: Fit, algorithm: Algorithm) -> ConvergenceWarning | None:
+def ran_out(fit: Fitted, algorithm: Algorithm) -> ConvergenceWarning | None:
     """Return what to say of a fit that used up its passes; None if that is how it should end.
 
     `Stochastic` makes a fixed number of passes.
@@ -29,7 +29,7 @@ def ran_out(fit: Fit, algorithm: Algorithm) -> ConvergenceWarning | None:
     return ConvergenceWarning(f"the fit has not converged after {passes}{why}", suggestions=tries)
 
 
-def beaten(fit: Fit, first: float | None, algorithm: Algorithm) -> Advice | None:
+def beaten(fit: Fitted, first: float | None, algorithm: Algorithm) -> Advice | None:
     """Return what to say where a later start found a higher objective than the first one, which is None if unknown."""
     if first is None:
         return None
@@ -41,7 +41,7 @@ def beaten(fit: Fit, first: float | None, algorithm: Algorithm) -> Advice | None
     return Advice(text, kind="starts", suggestions=("more starts (n_init=), which may find a higher one still",))
 
 
-def warn_of(fit: Fit, *, stacklevel: int = 3) -> None:
+def warn_of(fit: Fitted, *, stacklevel: int = 3) -> None:
     """Warn of what the model does not see and of passes that ran out, at the caller of the caller."""
     for advice in fit.advice():
         if isinstance(advice, SupportWarning | ConvergenceWarning):

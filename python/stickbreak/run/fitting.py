@@ -1,15 +1,16 @@
 """`fit`: from a model and data to a fitted model."""
 
 import os
+import warnings
 from collections.abc import Callable, Iterable
 from contextlib import nullcontext
-from typing import Any
+from typing import Any, overload
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from stickbreak import _core, checks
-from stickbreak.errors import CheckpointError
+from stickbreak.errors import CheckpointError, SparsityWarning
 from stickbreak.io import arrays
 from stickbreak.model.mixture import Mixture
 from stickbreak.model.topic_model import TopicModel
@@ -28,6 +29,44 @@ from stickbreak.run.progress import progress_bar
 from stickbreak.run.reading import read
 
 
+@overload
+def fit(
+    model: Mixture,
+    data: ArrayLike | Callable[[], Iterable[ArrayLike]] | str | os.PathLike[str],
+    algorithm: Full | Memoized | Stochastic | None = None,
+    *,
+    n_components: int | None = None,
+    init: str | ArrayLike | Fit = "kmeans++",
+    n_init: int = 1,
+    seed: int = 0,
+    threads: int | None = None,
+    sample_weight: ArrayLike | None = None,
+    missing: str = "error",
+    progress: bool | None = None,
+    callbacks: Iterable[Callable[[Record], object]] = (),
+    checkpoint: Checkpoint | None = None,
+) -> Fit: ...
+
+
+@overload
+def fit(
+    model: TopicModel,
+    data: ArrayLike | Callable[[], Iterable[ArrayLike]] | str | os.PathLike[str],
+    algorithm: Full | Memoized | Stochastic | None = None,
+    *,
+    n_components: int | None = None,
+    init: str | ArrayLike | TopicFit = "kmeans++",
+    n_init: int = 1,
+    seed: int = 0,
+    threads: int | None = None,
+    sample_weight: ArrayLike | None = None,
+    missing: str = "error",
+    progress: bool | None = None,
+    callbacks: Iterable[Callable[[Record], object]] = (),
+    checkpoint: Checkpoint | None = None,
+) -> TopicFit: ...
+
+
 def fit(
     model: Mixture | TopicModel,
     data: ArrayLike | Callable[[], Iterable[ArrayLike]] | str | os.PathLike[str],
@@ -43,8 +82,8 @@ def fit(
     progress: bool | None = None,
     callbacks: Iterable[Callable[[Record], object]] = (),
     checkpoint: Checkpoint | None = None,
-) -> Any:
-    r"""Fit a mixture to data by variational inference.
+) -> Fit | TopicFit:
+    r"""Fit a mixture or a topic model to data by variational inference.
 
     Finds a distribution q over weights, components and assignments that makes the evidence lower bound (ELBO)
 
@@ -77,7 +116,7 @@ def fit(
 
     Parameters
     ----------
-    model : Mixture
+    model : Mixture or TopicModel
         The model.
     data : array_like of shape (n, D), callable, or path
         The rows: an array, a memory map, a pandas, Polars or Arrow table, or nested lists; at least two rows. float32
@@ -97,7 +136,8 @@ def fit(
         that is given has the moves that it names, by itself none.
     n_components : int, optional
         K, the number of components to start from, 1 to n; only moves change it later. Default: the process's own
-        number, else that of `init`, else 1 with `Birth` or `Split` among the moves, else the smaller of 50 and n.
+        number, else that of `init`, else 1 with `Birth` or `Split` among the moves, else the smaller of 50 and n. A
+        `TopicModel` has its own number.
     init : {"kmeans++", "random", "sequential"}, array_like or Fit
         Where to start: seeds spread over the data by k-means++ on the divergence of the likelihood [4]_ (for `Gaussian`
         the distance from means), and swapped where that is better [5]_;
@@ -136,8 +176,8 @@ def fit(
 
     Returns
     -------
-    Fit
-        The fitted model.
+    Fit or TopicFit
+        The fitted model: of a `TopicModel` a `TopicFit`.
 
     Raises
     ------
@@ -187,7 +227,7 @@ def fit(
     >>> len(set(labels[:100])), len(set(labels[100:])), bool(labels[0] != labels[100])
     (1, 1, True)
     """
-    found = run_fit(
+    found: Fit | TopicFit = run_fit(
         model,
         data,
         algorithm,
@@ -203,6 +243,9 @@ def fit(
         checkpoint=checkpoint,
     )
     warn_of(found)
+    if isinstance(found, TopicFit) and algorithm is not None and algorithm.sparsity == 1:
+        text = "with sparsity=1 each word has one topic, and topics may get worse by the pass; 4 or more are better"
+        warnings.warn(text, SparsityWarning, stacklevel=2)
     return found
 
 
@@ -237,6 +280,7 @@ def run_fit(
         given = read(data, model, init=init, file=file, minimum=1 if of_topics else 2, may_miss=marginalizes)
         n_rows = given.n_rows
         chosen = _algorithm(algorithm, model, in_blocks=n_rows is None)
+        chosen._check_documents(of_topics)
         beginning = start(init, model, n_rows, given.n_columns, missing)
         if n_components is not None:
             most = None if of_topics else n_rows
@@ -273,7 +317,7 @@ def run_fit(
         return fit_of(state, column_names=given.names, remarks=(*own, *remarks)) if own else found
 
 
-def _algorithm(algorithm: object, model: Mixture, *, in_blocks: bool) -> Algorithm:
+def _algorithm(algorithm: object, model: Mixture | TopicModel, *, in_blocks: bool) -> Algorithm:
     if algorithm is None:
         return Memoized(shuffle=not in_blocks, moves=usual_moves(model))
     allowed = "an algorithm, such as Full() or Memoized(); samplers are for sample"

@@ -9,6 +9,7 @@ from typing import ClassVar, Literal
 from stickbreak import _core
 from stickbreak.model.mixture import Mixture
 from stickbreak.model.specification import Specification
+from stickbreak.model.topic_model import TopicModel
 
 
 class Move(Specification):
@@ -165,6 +166,6 @@ class Delete(Move):
 USUAL: tuple[Move, ...] = (Birth(), Merge(), Delete())
 
 
-def usual_moves(model: Mixture) -> tuple[Move, ...]:
+def usual_moves(model: Mixture | TopicModel) -> tuple[Move, ...]:
     """Return the usual moves; none where the model does not take them."""
     return USUAL if model._takes_moves else ()

@@ -6,7 +6,7 @@ use crate::simd::{Instructions, Lines};
 
 /// Expected counts and weights of some topics in one document.
 #[derive(Debug, Default)]
-pub struct Columns {
+pub struct TopicColumns {
     /// Which topic each column is.
     pub topics: Vec<u32>,
     /// N, filled up to whole vectors.
@@ -23,7 +23,7 @@ pub struct Columns {
     pub logs: Vec<f64>,
 }
 
-impl Columns {
+impl TopicColumns {
     /// Becomes these topics, without counts; `prior` and `log_factors` are of all topics.
     pub fn reset(&mut self, topics: impl Iterator<Item = u32>, prior: &[f64], log_factors: &[f64]) {
         self.topics.clear();

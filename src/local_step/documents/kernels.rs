@@ -108,7 +108,7 @@ pub struct Select<'a> {
     pub width: usize,
     /// Whether `kept` has topics that were selected before: of these the worst is what others must beat.
     pub again: bool,
-    /// The topics, (n, width), in any order; where there are fewer, the best one fills the places.
+    /// The topics, (n, width), in any order; where there are fewer, one of them fills the places.
     pub kept: &'a mut [u32],
     /// How many each word keeps.
     pub lengths: &'a mut [u32],
@@ -155,13 +155,13 @@ impl WithSimd for Select<'_> {
             }
             *of_word = sum;
             let share = count / sum;
-            *length = 0;
-            for ((slot, &score), &number) in kept.iter_mut().zip(&best.scores).zip(&best.numbers) {
-                let topic = if number >= 0.0 { number } else { best.numbers[0] } as u32;
+            *length = best.scores.len() as u32;
+            for ((slot, &score), &topic) in kept.iter_mut().zip(&best.scores).zip(&best.components) {
                 *slot = topic;
-                *length += u32::from(number >= 0.0);
                 out[topic as usize] += share * score;
             }
+            // The places that are left have no meaning.
+            kept[best.scores.len()..].fill(best.components[0]);
         }
     }
 }

@@ -6,6 +6,8 @@ mod kernels;
 mod memory;
 mod restarts;
 mod table;
+#[cfg(test)]
+mod tests;
 mod visit;
 
 use std::sync::OnceLock;
@@ -13,7 +15,7 @@ use std::sync::OnceLock;
 use crate::component::ComponentId;
 use crate::data::RowBlock;
 use crate::error::Result;
-use crate::local_step::{Assign, BlockMut, Listed, Space, Units, Words};
+use crate::local_step::{Assign, BlockMut, DocumentWords, Listed, Space, Units};
 use crate::simd::Scalar;
 use crate::special::{digamma, ln_gamma, ln_of_positive};
 use crate::suffstats::DocumentTerms;
@@ -21,7 +23,7 @@ use crate::suffstats::DocumentTerms;
 pub use memory::DocumentCounts;
 pub use restarts::Restarts;
 pub use table::TopicTable;
-use visit::{Document, LEAST_COUNT, Shared};
+use visit::{Document, LEAST_COUNT, Visiting};
 pub use visit::{DocumentOptions, DocumentSpace};
 
 /// Topics that a document usually has, where words may have all.
@@ -29,19 +31,19 @@ const USUAL_TOPICS: usize = 128;
 
 /// Assigns the words of whole documents.
 pub struct ByDocument<'a, F> {
-    words: &'a Words<F>,
+    words: &'a DocumentWords<F>,
     table: &'a TopicTable,
     prior: &'a [f64],
     log_factors: Vec<f64>,
     width: usize,
     options: DocumentOptions,
     starts: Option<Vec<(Vec<u32>, Vec<f32>)>>,
-    visited: Vec<OnceLock<Visited>>,
+    visited: Vec<OnceLock<Finished>>,
 }
 
 /// What the visit of one document came to.
 #[derive(Debug, Default)]
-struct Visited {
+struct Finished {
     /// The topics that it has, and their expected counts.
     topics: Vec<u32>,
     counts: Vec<f64>,
@@ -66,7 +68,7 @@ impl<'a, F: Scalar> ByDocument<'a, F> {
     /// Of the documents that have these words, `width` topics a word. `prior` are pseudo-counts of the topics; `starts`
     /// is what each document starts from, if anything.
     pub fn new(
-        words: &'a Words<F>,
+        words: &'a DocumentWords<F>,
         table: &'a TopicTable,
         prior: &'a [f64],
         width: usize,
@@ -78,10 +80,10 @@ impl<'a, F: Scalar> ByDocument<'a, F> {
         Self { words, table, prior, log_factors, width, options, starts, visited }
     }
 
-    fn visit(&self, at: usize, space: &mut DocumentSpace, out: &mut BlockMut<'_>, first: usize) -> Visited {
+    fn visit(&self, at: usize, space: &mut DocumentSpace, out: &mut BlockMut<'_>, first: usize) -> Finished {
         let range = self.words.of_document(at);
         let (table, prior, log_factors) = (self.table, self.prior, &self.log_factors);
-        let shared = Shared { table, prior, log_factors, width: self.width, options: self.options };
+        let shared = Visiting { table, prior, log_factors, width: self.width, options: self.options };
         let start = self.starts.as_ref().map(|starts| (&starts[at].0[..], &starts[at].1[..]));
         let start = start.filter(|(topics, _)| !topics.is_empty());
         let words = &self.words.words()[range.clone()];
@@ -99,14 +101,14 @@ impl<'a, F: Scalar> ByDocument<'a, F> {
         }
         let own = space.source.topics.iter().zip(sums).filter(|(_, count)| *count > f64::from(LEAST_COUNT));
         let (topics, counts) = own.unzip();
-        Visited { topics, counts, restarts, steps: space.steps }
+        Finished { topics, counts, restarts, steps: space.steps }
     }
 
     /// Writes the responsibilities of one word, the best first, and adds them to the counts.
     #[allow(clippy::too_many_arguments, reason = "one word of many, in the innermost loop")]
     fn assign_word(
         &self,
-        shared: Shared<'_>,
+        shared: Visiting<'_>,
         document: Document<'_>,
         space: &DocumentSpace,
         word: usize,
@@ -164,7 +166,8 @@ impl<'a, F: Scalar> ByDocument<'a, F> {
 
     /// What all documents came to, once each has been visited; `ids` are the topics.
     pub fn finish(mut self, ids: &[ComponentId]) -> Documented {
-        let visited: Vec<Visited> = self.visited.iter_mut().map(|visited| visited.take().unwrap_or_default()).collect();
+        let visited: Vec<Finished> =
+            self.visited.iter_mut().map(|visited| visited.take().unwrap_or_default()).collect();
         let mut terms = DocumentTerms::zeros(ids.len());
         let of_prior: Vec<(f64, f64)> = self.prior.iter().map(|&a| (ln_gamma(a), digamma(a))).collect();
         let total_of_prior: f64 = self.prior.iter().sum();

@@ -5,7 +5,7 @@ use std::ops::AddAssign;
 
 use serde::{Deserialize, Serialize};
 
-use crate::local_step::documents::visit::{Document, DocumentSpace, LEAST_COUNT, Shared};
+use crate::local_step::documents::visit::{Document, DocumentSpace, LEAST_COUNT, Visiting};
 use crate::special::{ln_gamma_difference, ln_of_positive};
 
 /// A topic with more expected words in the document is not tried.
@@ -32,8 +32,9 @@ impl AddAssign for Restarts {
 }
 
 impl DocumentSpace {
-    /// Leaves out one small topic after another, the smallest first, where that raises the document's part of the bound.
-    pub(super) fn restart(&mut self, shared: Shared<'_>, document: Document<'_>) -> Restarts {
+    /// Leaves out one small topic after another, the smallest first, where that raises the document's part of the
+    /// bound.
+    pub(super) fn restart(&mut self, shared: Visiting<'_>, document: Document<'_>) -> Restarts {
         let mut found = Restarts::default();
         let mut value = self.judge(shared, document, 1);
         let mut counts = self.source.counts.to_vec();
@@ -62,9 +63,9 @@ impl DocumentSpace {
         found
     }
 
-    /// Makes steps that select, and returns the document's part of the bound at the last one's responsibilities, without
-    /// what no step changes, nats.
-    fn judge(&mut self, shared: Shared<'_>, document: Document<'_>, steps: usize) -> f64 {
+    /// Makes steps that select, and returns the document's part of the bound at the last one's responsibilities,
+    /// without what no step changes, nats.
+    fn judge(&mut self, shared: Visiting<'_>, document: Document<'_>, steps: usize) -> f64 {
         for _ in 0..steps {
             self.source.weigh();
             self.step(shared, document, true);

@@ -1,7 +1,7 @@
 //! The local step of one document: expected counts of topics and responsibilities of its words, by turns, until they
 //! settle (mathematics 11.3; Hughes & Sudderth 2016, section 5).
 
-use crate::local_step::documents::columns::Columns;
+use crate::local_step::documents::columns::TopicColumns;
 use crate::local_step::documents::kernels::{Expect, Select, WordRows};
 use crate::local_step::documents::table::{LANES, TopicTable};
 use crate::responsibilities::RowBest;
@@ -12,6 +12,8 @@ pub const LEAST_COUNT: f32 = 1e-9;
 /// Topics are selected in the first steps, and in every tenth one after them.
 const FIRST_SELECTIONS: usize = 5;
 const SELECT_EVERY: usize = 10;
+/// Words of a document from which on the tolerance grows with their number.
+const WORDS: f64 = 100.0;
 /// Whether counts have settled is looked at this often.
 const TEST_EVERY: usize = 5;
 
@@ -20,7 +22,8 @@ const TEST_EVERY: usize = 5;
 pub struct DocumentOptions {
     /// Steps at most.
     pub max_steps: usize,
-    /// A document has settled once no count changes by more, in words.
+    /// A document has settled once no count changes by more, in words; of one with more than 100 words by more a
+    /// hundred words.
     pub tolerance: f64,
     /// Whether a document starts from its counts at the last visit, if there was one.
     pub warm: bool,
@@ -35,7 +38,7 @@ impl DocumentOptions {
 
 /// What all documents of a visit share.
 #[derive(Clone, Copy)]
-pub struct Shared<'a> {
+pub struct Visiting<'a> {
     /// The weights of words in topics.
     pub table: &'a TopicTable,
     /// Prior pseudo-counts of the topics, (K,).
@@ -69,17 +72,17 @@ pub struct DocumentSpace {
     /// Sums of the words.
     pub(super) sums: Vec<f32>,
     /// The topics that words can have.
-    pub(super) source: Columns,
+    pub(super) source: TopicColumns,
     /// Their weights in each word, where these are not rows of the table.
     rows: Lines<f32>,
     moved: Lines<f32>,
     is_table: bool,
-    /// Columns that each word keeps, (n, width), and how many.
+    /// TopicColumns that each word keeps, (n, width), and how many.
     pub(super) kept: Vec<u32>,
     pub(super) lengths: Vec<u32>,
     has_kept: bool,
     /// The columns that some word keeps, and weights of words that are zero where they do not.
-    frozen: Columns,
+    frozen: TopicColumns,
     frozen_rows: Lines<f32>,
     is_frozen: bool,
     products: Lines<f32>,
@@ -92,9 +95,11 @@ pub struct DocumentSpace {
 
 impl DocumentSpace {
     /// Turns over counts and responsibilities until they settle; then [`DocumentSpace::source`] has the counts.
-    pub fn settle(&mut self, shared: Shared<'_>, document: Document<'_>) {
+    pub fn settle(&mut self, shared: Visiting<'_>, document: Document<'_>) {
         self.begin(shared, document);
         let options = shared.options;
+        let n_words: f64 = document.counts.iter().sum();
+        let tolerance = options.tolerance * (n_words / WORDS).max(1.0);
         self.steps = 0;
         for step in 0..options.max_steps.max(1) {
             let selects = step < FIRST_SELECTIONS || (step - 1) % SELECT_EVERY == 0;
@@ -108,7 +113,7 @@ impl DocumentSpace {
             self.step(shared, document, selects);
             self.steps += 1;
             let columns = if self.is_frozen { &self.frozen } else { &self.source };
-            if step > 0 && step % TEST_EVERY == 0 && f64::from(columns.change()) < options.tolerance {
+            if step > 0 && step % TEST_EVERY == 0 && f64::from(columns.change()) < tolerance {
                 break;
             }
         }
@@ -116,7 +121,7 @@ impl DocumentSpace {
     }
 
     /// Sets up the words and the topics, with the weights of the first step.
-    fn begin(&mut self, shared: Shared<'_>, document: Document<'_>) {
+    fn begin(&mut self, shared: Visiting<'_>, document: Document<'_>) {
         let n = document.words.len();
         self.words.clear();
         self.words.extend(document.counts.iter().map(|&count| count as f32));
@@ -153,14 +158,14 @@ impl DocumentSpace {
     }
 
     /// One turn: responsibilities under the weights, and the counts that follow.
-    pub(super) fn step(&mut self, shared: Shared<'_>, document: Document<'_>, selects: bool) {
+    pub(super) fn step(&mut self, shared: Visiting<'_>, document: Document<'_>, selects: bool) {
         let set = Instructions::widest();
         if !self.is_dense && !selects && !self.is_frozen {
             self.freeze(shared, document);
         }
         let columns = if self.is_frozen { &mut self.frozen } else { &mut self.source };
         columns.turn();
-        let Columns { counts: out, weights, .. } = columns;
+        let TopicColumns { counts: out, weights, .. } = columns;
         let (counts, sums) = (&self.words, &mut self.sums);
         let rows = if self.is_frozen {
             WordRows { values: &self.frozen_rows, width: out.len(), places: &self.own_places }
@@ -183,7 +188,7 @@ impl DocumentSpace {
     }
 
     /// The weights of the words in the topics that they keep, side by side.
-    fn freeze(&mut self, shared: Shared<'_>, document: Document<'_>) {
+    fn freeze(&mut self, shared: Visiting<'_>, document: Document<'_>) {
         const NOWHERE: u32 = u32::MAX;
         let mut places = vec![NOWHERE; self.source.width()];
         let mut columns: Vec<u32> = Vec::new();
@@ -232,7 +237,7 @@ impl DocumentSpace {
     }
 
     /// Leaves out topics without words. They never come back within a visit.
-    fn shrink(&mut self, shared: Shared<'_>, document: Document<'_>) {
+    fn shrink(&mut self, shared: Visiting<'_>, document: Document<'_>) {
         let active = |&(_, &count): &(usize, &f32)| count > LEAST_COUNT;
         let n_columns = self.source.topics.len();
         let columns: Vec<usize> =
@@ -267,7 +272,7 @@ impl DocumentSpace {
     }
 
     /// The weight of a column in a word, in the last weights.
-    pub(super) fn product(&self, shared: Shared<'_>, document: Document<'_>, word: usize, column: usize) -> f64 {
+    pub(super) fn product(&self, shared: Visiting<'_>, document: Document<'_>, word: usize, column: usize) -> f64 {
         let row = if self.is_table {
             &shared.table.rows()[document.words[word] as usize * shared.table.stride()..]
         } else {

@@ -130,7 +130,8 @@ proptest! {
         forgets in prop::collection::vec(any::<u8>(), PASSES * 4),
     ) {
         let sparsity = width.map_or(Sparsity::Dense, Sparsity::Limited);
-        let options = LocalOptions { sparsity, margin, bounds_memory, keep: Keep::Summary, documents: DocumentOptions::USUAL };
+        let (keep, documents) = (Keep::Summary, DocumentOptions::USUAL);
+        let options = LocalOptions { sparsity, margin, bounds_memory, keep, documents };
         let kept = shown(run(case, n_batches, options, bits, seed, &[]));
         let dropped = shown(run(case, n_batches, options, bits, seed, &forgets));
         prop_assert_eq!(kept, dropped);

@@ -1,0 +1,225 @@
+//! Properties of visits of documents: the bound never falls within one, and sums are sums over the words.
+
+use proptest::prelude::*;
+
+use super::*;
+use crate::component::ComponentId;
+use crate::data::{Csr, CsrRows, RowUnits};
+use crate::local_step::{Keep, LocalStep};
+use crate::model::{Model, Named, Specification};
+use crate::objective::Objective;
+use crate::parallel::{Cancel, with_threads};
+use crate::parameters::{Parameters, Value, vector};
+use crate::suffstats::{Sufficient, Summary};
+
+/// Counts of words by document, and sums of words by topic.
+#[derive(Debug, Clone)]
+struct Problem {
+    documents: Vec<Vec<(u32, f64)>>,
+    sums: Vec<f64>,
+    n_words: usize,
+    concentration: f64,
+    word_concentration: f64,
+    objective: Objective,
+}
+
+impl Problem {
+    fn k(&self) -> usize {
+        self.sums.len() / self.n_words
+    }
+
+    fn model(&self) -> Model<f64> {
+        let pseudo_counts = vector(vec![self.word_concentration; self.n_words]);
+        let likelihood = Named {
+            name: "Multinomial".into(),
+            parameters: Parameters::from_pairs([("pseudo_counts", pseudo_counts), ("coefficient", Value::Number(0.0))]),
+        };
+        let process = Named {
+            name: "LatentDirichlet".into(),
+            parameters: Parameters::from_pairs([
+                ("n_topics", Value::Number(self.k() as f64)),
+                ("concentration", Value::Number(self.concentration)),
+            ]),
+        };
+        let objective = self.objective;
+        Specification { likelihood, process, objective, missing: false, estimated: None }
+            .build(vec![0.0; self.n_words])
+            .expect("a topic model")
+    }
+
+    /// E log phi_kv, or log phi_kv of a point estimate, (K, V), from its formula.
+    fn log_weights(&self) -> Vec<f64> {
+        let of = |x: f64| if self.objective == Objective::Variational { digamma(x) } else { x.ln() };
+        let topics = self.sums.chunks_exact(self.n_words);
+        let b = self.word_concentration;
+        topics
+            .flat_map(|own| {
+                let total = of(own.iter().map(|s| s + b).sum());
+                own.iter().map(move |s| of(s + b) - total).collect::<Vec<_>>()
+            })
+            .collect()
+    }
+
+    /// One visit of all documents, and the bound of each (mathematics 11.2), nats.
+    fn visit(&self, width: usize, options: DocumentOptions) -> (Summary, DocumentTerms, f64) {
+        let (mut starts, mut columns, mut values) = (vec![0], Vec::new(), Vec::new());
+        for document in &self.documents {
+            columns.extend(document.iter().map(|word| word.0));
+            values.extend(document.iter().map(|word| word.1));
+            starts.push(columns.len() as u64);
+        }
+        let rows = CsrRows::new(Csr { starts: &starts, columns: &columns, values: &values }, self.n_words);
+        let rows = rows.expect("whole rows");
+        let words = DocumentWords::of(&RowUnits::all(&rows, None));
+        let model = self.model();
+        let counts: Vec<f64> = self.sums.chunks_exact(self.n_words).map(|own| own.iter().sum()).collect();
+        let topics: Vec<Sufficient<'_>> = self
+            .sums
+            .chunks_exact(self.n_words)
+            .zip(&counts)
+            .map(|(statistics, &count)| Sufficient { count, statistics })
+            .collect();
+        let mut table = TopicTable::default();
+        let emissions = model.likelihood.emissions().expect("words");
+        table.fill(emissions, self.objective, &topics, 1.0, &vec![true; self.n_words]);
+        let prior = vec![self.concentration / self.k() as f64; self.k()];
+        let ids: Vec<ComponentId> = (0..self.k() as u32).map(ComponentId).collect();
+        let assign = ByDocument::new(&words, &table, &prior, width, options, None);
+        let cancel = Cancel::default();
+        let likelihood = model.likelihood.as_ref();
+        let step = LocalStep { likelihood, ids: &ids, assign: &assign, keep: Keep::Summary, cancel: &cancel };
+        let outcome = step.run(&words, None, &mut []).expect("finite weights");
+        let found = assign.finish(&ids);
+        let data: f64 = outcome.summary.statistics.iter().zip(self.log_weights()).map(|(s, log)| s * log).sum();
+        let bound = data + outcome.summary.entropies.iter().sum::<f64>() + found.terms.bound(&prior);
+        (outcome.summary, found.terms, bound)
+    }
+}
+
+fn problems() -> impl Strategy<Value = Problem> {
+    (2_usize..12, 3_usize..20).prop_flat_map(|(k, v)| {
+        let document = prop::collection::btree_map(0..v as u32, (1_u32..30).prop_map(f64::from), 0..v);
+        (
+            prop::collection::vec(document.prop_map(|words| words.into_iter().collect()), 1..6),
+            prop::collection::vec(prop_oneof![Just(0.0), 0.0..40.0], k * v),
+            prop_oneof![0.01..0.5, 0.5..20.0],
+            0.01..2.0,
+            prop_oneof![Just(Objective::Map), Just(Objective::Variational)],
+        )
+            .prop_map(move |(documents, sums, concentration, word_concentration, objective)| Problem {
+                documents,
+                sums,
+                n_words: v,
+                concentration,
+                word_concentration,
+                objective,
+            })
+    })
+}
+
+proptest! {
+    /// Mathematics 11.3: every turn raises the documents' part of the bound or leaves it, whatever is kept of a word.
+    #[test]
+    fn the_bound_never_falls_within_a_visit(problem in problems(), width in 1_usize..12) {
+        let mut before = f64::NEG_INFINITY;
+        for max_steps in 1..30 {
+            let options = DocumentOptions { max_steps, tolerance: 0.0, warm: false, restarts: 0 };
+            let (summary, _, bound) = problem.visit(width.min(problem.k()), options);
+            // Weights are float32 numbers; what they lose is of the second order.
+            prop_assert!(bound >= before - 1e-7 * (1.0 + summary.mass), "{} {} {}", max_steps, before, bound);
+            before = bound;
+        }
+    }
+
+    /// Restarts are accepted where they raise the bound.
+    #[test]
+    fn restarts_never_lower_the_bound(problem in problems(), width in 1_usize..12) {
+        let options = DocumentOptions { max_steps: 200, tolerance: 1e-4, warm: false, restarts: 0 };
+        let width = width.min(problem.k());
+        let (summary, _, without) = problem.visit(width, options);
+        let (_, _, with) = problem.visit(width, DocumentOptions { restarts: 5, ..options });
+        prop_assert!(with >= without - 1e-5 * (1.0 + summary.mass), "{} {}", without, with);
+    }
+
+    /// Every word's responsibilities have sum one, whatever is kept; counts are sums of statistics.
+    #[test]
+    fn no_word_is_lost(problem in problems(), width in 1_usize..12, restarts in 0_usize..3) {
+        let options = DocumentOptions { restarts, ..DocumentOptions::USUAL };
+        let (summary, terms, _) = problem.visit(width.min(problem.k()), options);
+        let n: f64 = problem.documents.iter().flatten().map(|word| word.1).sum();
+        prop_assert!((summary.mass - n).abs() <= 1e-12 * n);
+        prop_assert!((summary.counts.iter().sum::<f64>() - n).abs() <= 1e-9 * (1.0 + n));
+        for (count, own) in summary.counts.iter().zip(summary.statistics.chunks_exact(problem.n_words)) {
+            prop_assert!((count - own.iter().sum::<f64>()).abs() <= 1e-9 * (1.0 + n));
+        }
+        prop_assert_eq!(terms.n_documents, problem.documents.len() as f64);
+    }
+
+    /// With room for all topics the L-sparse step is the dense one.
+    #[test]
+    fn enough_room_is_dense(problem in problems()) {
+        let options = DocumentOptions { max_steps: 20, ..DocumentOptions::USUAL };
+        let k = problem.k();
+        let (dense, ..) = problem.visit(k, options);
+        let padded = Problem { sums: problem.sums.clone(), ..problem.clone() };
+        let (again, ..) = padded.visit(k, options);
+        prop_assert_eq!(dense, again);
+    }
+
+    #[test]
+    fn threads_change_no_bit(problem in problems(), width in 1_usize..12) {
+        let width = width.min(problem.k());
+        let visit = || problem.visit(width, DocumentOptions::USUAL);
+        let run = |threads| with_threads(Some(threads), visit).expect("a pool");
+        let (one, of_one, _) = run(1);
+        let (three, of_three, _) = run(3);
+        prop_assert_eq!(one, three);
+        prop_assert_eq!(of_one, of_three);
+    }
+
+    /// The order of documents changes nothing but the rounding of sums.
+    #[test]
+    fn the_order_of_documents_does_not_matter(problem in problems(), width in 1_usize..12) {
+        let width = width.min(problem.k());
+        let mut turned = problem.clone();
+        turned.documents.reverse();
+        let ((a, _, bound), (b, _, other)) =
+            (problem.visit(width, DocumentOptions::USUAL), turned.visit(width, DocumentOptions::USUAL));
+        for (a, b) in a.statistics.iter().zip(&b.statistics) {
+            prop_assert!((a - b).abs() <= 1e-10 * (1.0 + a.abs()));
+        }
+        prop_assert!((bound - other).abs() <= 1e-9 * (1.0 + bound.abs()));
+    }
+}
+
+/// What is remembered follows the edits of the list of topics.
+#[test]
+fn counts_follow_edits() {
+    let ids = [0, 1, 2].map(ComponentId);
+    let documents: [(&[u32], &[f64]); 3] = [(&[0, 2], &[1.5, 2.0]), (&[], &[]), (&[1], &[4.0])];
+    let mut counts = DocumentCounts::of(&ids, documents.into_iter());
+    let at = |counts: &DocumentCounts, ids: &[ComponentId]| counts.positions(ids, 3).expect("three documents");
+    assert_eq!(at(&counts, &ids)[0], (vec![0, 2], vec![1.5, 2.0]));
+    assert_eq!(at(&counts, &[ids[2], ids[1], ids[0]])[0], (vec![0, 2], vec![2.0, 1.5]));
+    counts.replace(ids[2], Some(ids[0]));
+    assert_eq!(at(&counts, &ids[..2])[0], (vec![0], vec![3.5]));
+    counts.replace(ids[1], None);
+    assert_eq!(at(&counts, &ids[..1]), [(vec![0], vec![3.5]), (vec![], vec![]), (vec![], vec![])]);
+    assert!(counts.positions(&ids, 4).is_none());
+}
+
+/// Blocks and chunks of words hold whole documents, the first of which may be larger than was asked for.
+#[test]
+fn words_come_by_document() {
+    use crate::local_step::Units;
+    let (starts, columns) = ([0, 3, 3, 4, 9], [0, 1, 2, 0, 0, 1, 2, 3, 4]);
+    let rows = CsrRows::new(Csr { starts: &starts, columns: &columns, values: &[1.0_f64; 9] }, 5).expect("whole rows");
+    let words = DocumentWords::of(&RowUnits::all(&rows, None));
+    assert_eq!((Units::<f64>::len(&words), words.n_documents()), (9, 4));
+    let ends: Vec<usize> = [(0, 1), (0, 3), (0, 4), (3, 2), (4, 2), (4, 99)]
+        .into_iter()
+        .map(|(first, size)| Units::<f64>::chunk_end(&words, first, size))
+        .collect();
+    assert_eq!(ends, [3, 3, 4, 4, 9, 9]);
+    assert_eq!([0, 2, 3, 4, 8].map(|word| words.document_of(word)), [0, 0, 2, 3, 3]);
+}

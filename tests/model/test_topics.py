@@ -1,0 +1,352 @@
+"""Topic models against an independent implementation, and their laws."""
+
+import copy
+import warnings
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from numpy.typing import NDArray
+from scipy import sparse
+from tests.oracles import topics as oracle
+
+import stickbreak as sb
+
+# Weights of words and topics are float32 numbers in the local step.
+CLOSE = 1e-5
+
+
+def corpus(seed: int, n: int = 30, v: int = 25, k: int = 3, length: int = 40) -> NDArray[np.float64]:
+    """Draw documents from topics that share few words."""
+    rng = np.random.default_rng(seed)
+    phi = rng.dirichlet(np.full(v, 0.1), size=k)
+    theta = rng.dirichlet(np.full(k, 0.3), size=n)
+    return np.array([rng.multinomial(rng.integers(1, 2 * length), weights @ phi) for weights in theta], dtype=float)
+
+
+def model(k: int, concentration: float | None = 0.5, word: float | None = 0.1) -> sb.TopicModel:
+    return sb.TopicModel(sb.LatentDirichlet(k, concentration), word_concentration=word)
+
+
+def fit(counts: Any, k: int, algorithm: Any = None, **options: Any) -> sb.TopicFit:
+    specification = options.pop("model", None) or model(k)
+    found = sb.fit(specification, counts, algorithm or sb.Full(max_passes=5, tol=0), **options)
+    assert isinstance(found, sb.TopicFit)
+    return found
+
+
+@pytest.mark.parametrize("objective", ["map", "variational"])
+@pytest.mark.parametrize("concentration", [0.3, 6.0])
+def test_full_passes_are_those_of_the_oracle(objective: Any, concentration: float) -> None:
+    counts, k, word = corpus(1), 3, 0.2
+    labels = np.arange(len(counts)) % k
+    algorithm = sb.Full(
+        objective=objective, sparsity=None, warm_start=False, max_steps=400, step_tol=0.0, max_passes=3, tol=0
+    )
+    found = fit(counts, k, algorithm, model=model(k, concentration, word), init=labels)
+    sums = np.array([counts[labels == topic].sum(0) for topic in range(k)])
+    bounds = []
+    for _ in range(3):
+        log_phi = oracle.log_topics(sums, word, objective)
+        step = oracle.local_step(counts, log_phi, concentration / k, k, 399)
+        sums = step.sums
+        bounds.append(oracle.bound(step, concentration / k, word, objective))
+    expected = (sums + word) / (sums + word).sum(1, keepdims=True)
+    np.testing.assert_allclose(found.topics, expected, atol=CLOSE)
+    np.testing.assert_allclose([record.elbo for record in found.history], bounds, rtol=CLOSE)
+    assert found.elbo == pytest.approx(found.history[-1].elbo, rel=1e-9)
+    np.testing.assert_allclose(found.counts.sum(), counts.sum(), rtol=1e-9)
+
+
+@pytest.mark.parametrize("objective", ["map", "variational"])
+@pytest.mark.parametrize("sparsity", [1, 2, None])
+@pytest.mark.filterwarnings("ignore::stickbreak.SparsityWarning")
+def test_warm_full_passes_never_lower_the_bound(objective: Any, sparsity: int | None) -> None:
+    algorithm = sb.Full(objective=objective, sparsity=sparsity, max_passes=25, tol=0, step_tol=0.0)
+    found = fit(corpus(2), 4, algorithm)
+    # In the first two passes documents start anew.
+    bounds = np.array([record.elbo for record in found.history][1:])
+    # Each document goes on from float32 counts, and its topics may have changed beside those that it has left.
+    assert (np.diff(bounds) >= -1e-6 * np.abs(bounds[1:])).all()
+
+
+def test_restarts_are_counted() -> None:
+    found = fit(corpus(3, length=80), 5, sb.Full(max_passes=4, tol=0, restarts=5))
+    assert sum(record.proposed for record in found.history) >= sum(record.accepted for record in found.history)
+    assert any(record.proposed for record in found.history)
+    assert all(record.proposed == 0 for record in fit(corpus(3), 5).history)
+
+
+@given(st.integers(0, 10_000), st.integers(1, 6), st.sampled_from([2, None]), st.booleans())
+def test_order_sparsity_and_weights(seed: int, k: int, sparsity: int | None, stochastic: bool) -> None:
+    counts = corpus(seed, n=12, v=9, length=15)
+    if not counts.any():
+        counts[0, 0] = 1
+    kept = None if sparsity is None else min(sparsity, k)
+    labels = np.arange(len(counts)) % k
+    algorithm: Any = sb.Full(sparsity=kept, max_passes=3, tol=0)
+    if stochastic:
+        algorithm = sb.Stochastic(5, sparsity=kept, max_passes=2)
+    found = fit(counts, k, algorithm, init=labels)
+    assert np.isfinite(found.elbo)
+    np.testing.assert_allclose(found.topics.sum(1), 1.0, rtol=1e-12)
+    np.testing.assert_allclose(found.transform(counts).sum(1), 1.0, rtol=1e-9)
+    # Sparse arrays and other types are the same data.
+    again = fit(sparse.csr_matrix(counts.astype(np.int64)), k, algorithm, init=labels)
+    assert again.elbo == found.elbo
+    if not stochastic:
+        order = np.random.default_rng(seed).permutation(counts.shape[1])
+        turned = fit(counts[:, order], k, algorithm, init=labels)
+        np.testing.assert_allclose(turned.elbo, found.elbo, rtol=1e-4)
+        twice = fit(counts, k, algorithm, init=labels, sample_weight=np.full(len(counts), 2.0))
+        doubled = fit(np.concatenate([counts, counts]), k, algorithm, init=np.concatenate([labels, labels]))
+        np.testing.assert_allclose(twice.elbo, doubled.elbo, rtol=1e-6)
+
+
+def test_one_batch_is_full() -> None:
+    counts = corpus(4)
+    full = fit(counts, 3, sb.Full(max_passes=4, tol=0))
+    one = fit(counts, 3, sb.Memoized(batches=1, max_passes=4, tol=0))
+    assert one.elbo == full.elbo
+    np.testing.assert_array_equal(one.topics, full.topics)
+
+
+@pytest.mark.parametrize("init", ["kmeans++", "random"])
+@pytest.mark.parametrize("first_pass", ["plain", "scaled"])
+def test_threads_change_no_bit(init: str, first_pass: Any) -> None:
+    counts = corpus(5, n=60)
+    algorithm = sb.Memoized(batches=4, sparsity=2, max_passes=3, tol=0, first_pass=first_pass, restarts=2)
+    one, three = (fit(counts, 6, algorithm, init=init, threads=threads) for threads in (1, 3))
+    assert one.elbo == three.elbo
+    np.testing.assert_array_equal(one.topics, three.topics)
+    np.testing.assert_array_equal(one.transform(counts, threads=1), three.transform(counts, threads=3))
+
+
+def test_the_first_pass_grows_the_sums() -> None:
+    counts = corpus(6, n=40)
+    plain, scaled = (
+        fit(counts, 3, sb.Memoized(batches=4, max_passes=1, tol=0, first_pass=which)) for which in ("plain", "scaled")
+    )
+    assert np.isfinite([plain.elbo, scaled.elbo]).all()
+    assert not np.array_equal(plain.topics, scaled.topics)
+    np.testing.assert_allclose(plain.counts.sum(), counts.sum(), rtol=1e-9)
+
+
+def test_a_checkpoint_goes_on_to_the_same_bits(tmp_path: Path) -> None:
+    counts = corpus(7, n=40)
+    whole = fit(counts, 4, sb.Memoized(batches=3, sparsity=2, max_passes=6, tol=0))
+    checkpoint = sb.Checkpoint(tmp_path / "fit.checkpoint", every_seconds=0)
+    visits = iter(range(2))
+    first = fit(
+        counts,
+        4,
+        sb.Memoized(batches=3, sparsity=2, max_passes=6, tol=0),
+        checkpoint=checkpoint,
+        callbacks=[lambda record: next(visits, None) is None],
+    )
+    assert len(first.history) < len(whole.history)
+    resumed = fit(counts, 4, sb.Memoized(batches=3, sparsity=2, max_passes=6, tol=0), checkpoint=checkpoint)
+    assert resumed.elbo == whole.elbo
+    np.testing.assert_array_equal(resumed.topics, whole.topics)
+    with pytest.raises(sb.CheckpointError):
+        fit(counts, 4, sb.Memoized(batches=3, sparsity=2, max_passes=6, tol=0, restarts=1), checkpoint=checkpoint)
+
+
+def test_saved_fits_are_the_same(tmp_path: Path) -> None:
+    counts = corpus(8)
+    for concentration in (0.5, None):
+        found = fit(counts, 3, model=model(3, concentration))
+        found.save(tmp_path / "topics.safetensors")
+        for again in (sb.load(tmp_path / "topics.safetensors"), copy.deepcopy(found)):
+            assert isinstance(again, sb.TopicFit)
+            assert (again.elbo, again.concentration) == (found.elbo, found.concentration)
+            np.testing.assert_array_equal(again.transform(counts), found.transform(counts))
+            assert again.update(counts[:5]).elbo == found.update(counts[:5]).elbo
+            assert again.model == found.model
+
+
+def test_new_documents_are_one_more_batch() -> None:
+    counts = corpus(9, n=40)
+    found = fit(counts[:30], 3, sb.Full(max_passes=10, tol=0))
+    later = found.update(counts[30:], max_passes=3, tol=0)
+    np.testing.assert_allclose(later.counts.sum(), counts.sum(), rtol=1e-9)
+    assert len(later.history) == len(found.history) + 3
+    assert later.elbo < found.elbo
+
+
+@pytest.mark.parametrize("objective", ["map", "variational"])
+def test_estimated_concentrations_raise_the_bound(objective: Any) -> None:
+    counts = corpus(10, n=80, k=4)
+    algorithm = sb.Full(objective=objective, max_passes=20, tol=0, sparsity=None)
+    fixed = fit(counts, 4, algorithm)
+    free = fit(counts, 4, algorithm, model=model(4, None))
+    assert fixed.concentration == pytest.approx(0.5)
+    assert free.concentration != pytest.approx(0.5, rel=1e-3)
+    assert free.elbo > fixed.elbo
+    words = fit(counts, 4, algorithm, model=model(4, None, None))
+    assert words.model.word_concentration is not None
+    assert words.model.word_concentration != pytest.approx(0.1, rel=1e-3)
+
+
+def test_the_concentration_is_where_the_derivative_vanishes() -> None:
+    """With one full pass from a start a follows from the documents alone."""
+    counts, k = corpus(11, n=50), 3
+    algorithm = sb.Full(max_passes=40, tol=0, sparsity=None, step_tol=0.0, max_steps=200)
+    found = fit(counts, k, algorithm, model=model(k, None))
+    theta = found.transform(counts) * (counts.sum(1, keepdims=True) + found.concentration)
+    from scipy.special import digamma
+
+    a = found.concentration / k
+    log_pi = digamma(theta) - digamma(theta.sum(1, keepdims=True))
+    slope = len(counts) * k * (digamma(k * a) - digamma(a)) + log_pi.sum()
+    assert abs(slope) < 0.02 * abs(log_pi.sum())
+
+
+@pytest.mark.parametrize("method", ["map", "vb", "ml"])
+def test_completion_is_that_of_the_scorer(method: str) -> None:
+    counts = corpus(12, n=50, v=60, length=120)
+    found = fit(counts[:35], 3)
+    expected = oracle.completion(found.topics, counts[35:], 0.1, method, seed=4)
+    score = found.document_completion(counts[35:], seed=4, method=method, concentration=0.1)
+    assert score == pytest.approx(expected, abs=1e-6)
+    assert np.isnan(found.document_completion(np.eye(60)))
+
+
+def test_proportions_are_those_of_the_dense_step() -> None:
+    counts = corpus(13)
+    found = fit(counts, 3, sb.Full(max_passes=6, tol=0, sparsity=1 + 1))
+    log_phi = np.log(found.topics)
+    step = oracle.local_step(counts, log_phi, 0.5 / 3, 3, 500)
+    expected = step.counts + 0.5 / 3
+    expected /= expected.sum(1, keepdims=True)
+    np.testing.assert_allclose(found.transform(counts), expected, atol=2e-3)
+
+
+@pytest.mark.parametrize("measure", ["npmi", "umass"])
+def test_coherence_is_that_of_the_formula(measure: str) -> None:
+    counts = corpus(14, n=40)
+    found = fit(counts, 3)
+    words = np.array(found.top_words(n=6))
+    expected = [oracle.coherence(counts, own, measure) for own in words]
+    np.testing.assert_allclose(found.coherence(counts, measure=measure, n=6), expected, rtol=1e-12)
+
+
+def test_top_words_are_the_most_probable() -> None:
+    found = fit(corpus(15), 4)
+    order = np.argsort(-found.topics, axis=1, kind="stable")[:, :5]
+    assert found.top_words(n=5) == order.tolist()
+    vocabulary = [f"word{number}" for number in range(25)]
+    assert found.top_words(vocabulary, n=2)[0] == [vocabulary[number] for number in order[0, :2]]
+    assert len(found.top_words(n=1000)[0]) == 25
+
+
+def test_the_topics_of_separate_words_are_found() -> None:
+    rng = np.random.default_rng(0)
+    rates = np.repeat(np.eye(3), 4, axis=1) * 5
+    counts = np.concatenate([rng.poisson(rate, size=(30, 12)) for rate in rates])
+    found = fit(counts, 3, sb.Memoized(batches=3, max_passes=20, tol=0))
+    assert {tuple(sorted(own)) for own in found.top_words(n=4)} == {(0, 1, 2, 3), (4, 5, 6, 7), (8, 9, 10, 11)}
+    labels = found.transform(counts).argmax(1)
+    assert all(len(set(labels[first : first + 30])) == 1 for first in (0, 30, 60))
+
+
+class TestBadInput:
+    def test_counts(self) -> None:
+        for bad, what in [(-1.0, "-1"), (0.5, "0.5"), (2.0**60, "1152921504606846976"), (np.nan, "NaN")]:
+            counts = corpus(16)
+            counts[3, 4] = bad
+            with pytest.raises(sb.InvalidArgument) as caught:
+                fit(counts, 2)
+            assert caught.value.argument == "data", what
+
+    def test_no_words(self) -> None:
+        with pytest.raises(sb.InvalidArgument, match="without a single word"):
+            fit(np.zeros((5, 4)), 2)
+        with pytest.raises(sb.InvalidArgument):
+            fit(np.zeros((0, 4)), 2)
+
+    def test_empty_documents_and_words_that_never_occur(self) -> None:
+        counts = corpus(17)
+        counts[[0, 5]] = 0
+        counts[:, 3] = 0
+        found = fit(counts, 3)
+        assert np.isfinite(found.elbo)
+        np.testing.assert_allclose(found.transform(np.zeros((1, 25))), [[1 / 3] * 3], rtol=1e-12)
+        new = np.zeros((1, 25))
+        new[0, 3] = 4
+        with pytest.warns(sb.UnseenWordsWarning, match="1 entries"):
+            np.testing.assert_allclose(found.transform(new), [[1 / 3] * 3], rtol=1e-12)
+        with pytest.raises(sb.InvalidArgument):
+            found.transform(new, unseen="error")
+
+    def test_numbers_of_topics(self) -> None:
+        counts = np.array([[1.0, 2.0], [0.0, 1.0]])
+        assert fit(counts, 1).topics.shape == (1, 2)
+        assert fit(counts, 4).n_topics == 4  # more than documents
+        with pytest.raises(sb.InvalidArgument, match="the number of words"):
+            fit(counts, 5)
+        with pytest.raises(sb.InvalidArgument):
+            fit(counts, 2, sb.Full(sparsity=3))
+        with pytest.raises(sb.InvalidArgument):
+            fit(counts, 2, n_components=3)
+
+    def test_vocabularies(self) -> None:
+        found = fit(corpus(18), 2)
+        calls: list[Any] = [found.transform, found.document_completion, found.coherence, found.update]
+        for call in calls:
+            with pytest.raises(sb.InvalidArgument):
+                call(np.ones((3, 24)))
+        with pytest.raises(sb.InvalidArgument):
+            found.top_words(["one"])
+
+    def test_what_is_not_served(self) -> None:
+        counts = corpus(19)
+        with pytest.raises(sb.NotSupported):
+            sb.Mixture(sb.Multinomial(), process=sb.LatentDirichlet(3))
+        with pytest.raises(sb.NotSupported):
+            sb.TopicModel(sb.DirichletProcess())
+        with pytest.raises(sb.NotSupported):
+            fit(counts, 3, sb.Full(objective="ml"))
+        with pytest.raises(sb.NotSupported):
+            fit(counts, 3, init="sequential")
+        with pytest.raises(sb.NotSupported):
+            fit(counts, 3, sb.Full(moves=(sb.Merge(),)))
+        for name, value in [("first_pass", "scaled"), ("restarts", 1), ("warm_start", False)]:
+            algorithm = sb.Full(**{name: value})
+            with pytest.raises(sb.NotSupported):
+                sb.fit(sb.Mixture(sb.Multinomial()), counts, algorithm)
+        mixture = sb.fit(sb.Mixture(sb.Multinomial()), counts, sb.Full(max_passes=2, tol=0), n_components=2)
+        with pytest.raises(sb.InvalidArgument):
+            fit(counts, 2, init=mixture)
+
+    def test_hard_assignment_warns(self) -> None:
+        with pytest.warns(sb.SparsityWarning):
+            fit(corpus(20), 3, sb.Full(sparsity=1, max_passes=2, tol=0))
+
+    @pytest.mark.parametrize("value", [0.0, -1.0, np.inf, np.nan, 1e300])
+    def test_concentrations(self, value: float) -> None:
+        with pytest.raises(sb.InvalidArgument):
+            sb.LatentDirichlet(3, value)
+        with pytest.raises(sb.InvalidArgument):
+            sb.TopicModel(sb.LatentDirichlet(3), word_concentration=value)
+
+
+@given(
+    st.integers(0, 10_000),
+    st.sampled_from([1e-9, 1e-3, 1.0, 1e3, 1e9]),
+    st.sampled_from([1e-9, 1e-3, 1.0, 1e9]),
+    st.sampled_from(["map", "variational"]),
+)
+def test_extreme_concentrations(seed: int, concentration: float, word: float, objective: Any) -> None:
+    counts = corpus(seed, n=8, v=6, length=10)
+    counts[0, 0] += 1
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        algorithm = sb.Memoized(batches=2, objective=objective, sparsity=2, max_passes=3, tol=0, restarts=1)
+        found = fit(counts, 3, algorithm, model=model(3, concentration, word))
+    assert np.isfinite(found.elbo)
+    assert np.isfinite(found.topics).all()
+    assert np.isfinite(found.transform(counts)).all()
