@@ -392,7 +392,8 @@ def _killed(path: Path, arguments: tuple[Any, ...], options: dict[str, Any]) -> 
     checkpoint = sb.Checkpoint(path, every_seconds=0)
     with contextlib.suppress(Kill):
         sb.fit(*arguments, callbacks=[kill], checkpoint=checkpoint, **options)
-    return sb.fit(*arguments, checkpoint=checkpoint, **options)
+    fit: sb.Fit = sb.fit(*arguments, checkpoint=checkpoint, **options)
+    return fit
 
 
 def of_threads() -> Iterator[Case]:

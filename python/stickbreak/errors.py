@@ -97,7 +97,8 @@ class NumericalError(StickbreakError):
 class Advice(UserWarning):
     """What a fit is probably not meant to be, and what to try; `Fit.advice` has all of them.
 
-    Those of the classes `ConvergenceWarning` and `SupportWarning` are warned of at the end of the fit too.
+    Those of the classes `ConvergenceWarning`, `SparsityWarning` and `SupportWarning` are warned of at the end of the
+    fit too.
 
     Parameters
     ----------
@@ -105,7 +106,7 @@ class Advice(UserWarning):
         What was found.
     kind : str
         Its name: "support", "passes", "starts", "few_rows", "one_component", "whole_numbers", "nearly_constant",
-        "flags", "duplicates" or "row_numbers".
+        "flags", "duplicates", "row_numbers" or "sparsity".
     suggestions : tuple of str
         What to try, the best first.
 
@@ -195,7 +196,7 @@ class SupportWarning(Advice):
     kind = "support"
 
 
-class SparsityWarning(UserWarning):
+class SparsityWarning(Advice):
     """Words of documents keep one topic each, which learns worse topics pass by pass.
 
     Examples
@@ -204,6 +205,8 @@ class SparsityWarning(UserWarning):
     >>> import stickbreak as sb
     >>> warnings.simplefilter("ignore", sb.SparsityWarning)
     """
+
+    kind = "sparsity"
 
 
 class UnseenWordsWarning(UserWarning):

@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from stickbreak._core import FitState
-from stickbreak.errors import Advice, ConvergenceWarning
+from stickbreak.errors import Advice, ConvergenceWarning, SparsityWarning
 from stickbreak.io import arrays
 from stickbreak.io.names import Names
 from stickbreak.model.likelihoods import Gaussian, Likelihood, ZeroMeanGaussian
@@ -25,6 +25,8 @@ _LEAST_ROWS = 20
 # Up to this many whole numbers are rather kinds than amounts.
 _FEW_VALUES = 20
 _FULL = (Gaussian, ZeroMeanGaussian)
+# Kinds with a class of their own that files keep.
+_WARNED = {kind.kind: kind for kind in (ConvergenceWarning, SparsityWarning)}
 # Names of the kinds of rows of the Gaussians, as the registry has them.
 _REAL = ("real", "centred")
 
@@ -211,6 +213,5 @@ def from_header(kept: object) -> tuple[Advice, ...]:
         kind, text, suggestions = each
         if not all(isinstance(word, str) for word in (kind, text, *suggestions)):
             raise ValueError("the advice is not made of words")
-        category = ConvergenceWarning if kind == ConvergenceWarning.kind else Advice
-        found.append(category(text, kind=kind, suggestions=tuple(suggestions)))
+        found.append(_WARNED.get(kind, Advice)(text, kind=kind, suggestions=tuple(suggestions)))
     return tuple(found)

@@ -2,9 +2,10 @@
 
 import warnings
 
-from stickbreak.errors import Advice, ConvergenceWarning, SupportWarning
+from stickbreak.errors import Advice, ConvergenceWarning, SparsityWarning, SupportWarning
 from stickbreak.result.fitted import Fitted
 from stickbreak.result.history import StopReason
+from stickbreak.result.topic_fit import TopicFit
 from stickbreak.run.algorithms import Algorithm, Stochastic
 
 
@@ -41,8 +42,16 @@ def beaten(fit: Fitted, first: float | None, algorithm: Algorithm) -> Advice | N
     return Advice(text, kind="starts", suggestions=("more starts (n_init=), which may find a higher one still",))
 
 
+def hard(fit: Fitted, algorithm: Algorithm) -> SparsityWarning | None:
+    """Return what to say of topics whose words have one topic each."""
+    if not isinstance(fit, TopicFit) or algorithm.sparsity != 1 or fit.n_topics == 1:
+        return None
+    text = "each word has one topic, and topics may get worse by the pass"
+    return SparsityWarning(text, suggestions=("sparsity=4 or more",))
+
+
 def warn_of(fit: Fitted, *, stacklevel: int = 3) -> None:
     """Warn of what the model does not see and of passes that ran out, at the caller of the caller."""
     for advice in fit.advice():
-        if isinstance(advice, SupportWarning | ConvergenceWarning):
+        if isinstance(advice, SupportWarning | ConvergenceWarning | SparsityWarning):
             warnings.warn(advice, stacklevel=stacklevel)

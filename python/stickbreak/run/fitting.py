@@ -1,7 +1,6 @@
 """`fit`: from a model and data to a fitted model."""
 
 import os
-import warnings
 from collections.abc import Callable, Iterable
 from contextlib import nullcontext
 from typing import Any, overload
@@ -10,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from stickbreak import _core, checks
-from stickbreak.errors import CheckpointError, SparsityWarning
+from stickbreak.errors import CheckpointError
 from stickbreak.io import arrays
 from stickbreak.model.mixture import Mixture
 from stickbreak.model.topic_model import TopicModel
@@ -21,7 +20,7 @@ from stickbreak.result.kinds import fit_of
 from stickbreak.result.topic_fit import TopicFit
 from stickbreak.run.algorithms import Algorithm, Full, Memoized, Stochastic
 from stickbreak.run.checkpoints import Checkpoint, CheckpointFile
-from stickbreak.run.converging import beaten, ran_out, warn_of
+from stickbreak.run.converging import beaten, hard, ran_out, warn_of
 from stickbreak.run.initialisation import start
 from stickbreak.run.moves import usual_moves
 from stickbreak.run.observing import Observer
@@ -243,9 +242,6 @@ def fit(
         checkpoint=checkpoint,
     )
     warn_of(found)
-    if isinstance(found, TopicFit) and algorithm is not None and algorithm.sparsity == 1:
-        text = "with sparsity=1 each word has one topic, and topics may get worse by the pass; 4 or more are better"
-        warnings.warn(text, SparsityWarning, stacklevel=2)
     return found
 
 
@@ -312,7 +308,7 @@ def run_fit(
         found = fit_of(state, column_names=given.names, remarks=remarks)
         # Without a tolerance the passes are meant to run out.
         of_passes = ran_out(found, chosen) if chosen.tol > 0.0 else None
-        of_run = of_passes, beaten(found, observer.first_objective, chosen)
+        of_run = of_passes, hard(found, chosen), beaten(found, observer.first_objective, chosen)
         own = tuple(advice for advice in of_run if advice is not None)
         return fit_of(state, column_names=given.names, remarks=(*own, *remarks)) if own else found
 
