@@ -78,6 +78,17 @@ def test_what_is_printed(tmp_path: Path, corpus: Path, counts: np.ndarray) -> No
     assert f"topic 0: {' '.join(fit.top_words(WORDS, 3)[0])}" in text
 
 
+def test_info_and_commands_of_mixtures(tmp_path: Path, corpus: Path) -> None:
+    out = tmp_path / "t.safetensors"
+    told = json.loads(run(corpus, "-k", 2, "--out", out, "--max-passes", 5, "--tol", 0, "--json"))
+    info = CliRunner().invoke(program, ["info", str(out), "--json"])
+    assert {name: told[name] for name in json.loads(info.output)} == json.loads(info.output)
+    assert "40 documents" in CliRunner().invoke(program, ["info", str(out)]).output
+    refused = CliRunner().invoke(program, ["predict", str(out), str(corpus)])
+    assert refused.exit_code == 1
+    assert "a topic model of `stickbreak topics`" in refused.output
+
+
 def test_schedules_and_checkpoints(tmp_path: Path, corpus: Path) -> None:
     out, checkpoint = tmp_path / "t.safetensors", tmp_path / "c.checkpoint"
     run(corpus, "-k", 2, "--out", out, "--schedule", "stochastic", "--batch-size", 10, "--sparsity", "dense", *QUICK)

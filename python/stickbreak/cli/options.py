@@ -14,6 +14,7 @@ from stickbreak.errors import ConversionWarning, ModelFileError
 from stickbreak.io import datafiles
 from stickbreak.result.fit import Fit
 from stickbreak.result.loading import load
+from stickbreak.result.topic_fit import TopicFit
 from stickbreak.run.checkpoints import Checkpoint
 
 Decorator = Callable[[Callable[..., Any]], Callable[..., Any]]
@@ -53,10 +54,11 @@ def checkpoint_of(path: str | None, every_seconds: float | None) -> Checkpoint |
 
 
 def load_fit(path: str) -> Fit:
-    """Read a fit from a model file; raise ModelFileError for a trace."""
+    """Read a fit from a model file; raise ModelFileError for a trace or a topic model."""
     found = load(path)
     if not isinstance(found, Fit):
-        raise ModelFileError(f"{path}: a trace of `stickbreak mcmc`, not the model file of a fit")
+        what = "a topic model of `stickbreak topics`" if isinstance(found, TopicFit) else "a trace of `stickbreak mcmc`"
+        raise ModelFileError(f"{path}: {what}, not the model file of a mixture")
     return found
 
 

@@ -11,6 +11,7 @@ from stickbreak.errors import Advice
 from stickbreak.io.names import shown
 from stickbreak.result.fit import Fit
 from stickbreak.result.history import MoveReport, moves_of
+from stickbreak.result.topic_fit import TopicFit
 
 
 def facts(fit: Fit, options: Mapping[str, click.Option]) -> list[tuple[str, str]]:
@@ -63,6 +64,37 @@ def described(fit: Fit) -> dict[str, Any]:
 
 def _advised(advice: Advice, options: Mapping[str, click.Option]) -> str:
     return str(Advice(advice.text, suggestions=tuple(in_options(each, options) for each in advice.suggestions)))
+
+
+def described_topics(fit: TopicFit) -> dict[str, Any]:
+    """Return what there is to tell of a topic model as an object for JSON."""
+    return {
+        "n_documents": fit._state.n_rows,
+        "n_words": fit._state.dimension,
+        "n_tokens": float(fit.counts.sum()),
+        "n_topics": fit.n_topics,
+        "concentration": fit.concentration,
+        "word_concentration": fit.model.word_concentration,
+        "objective": fit.objective,
+        "elbo": fit.elbo,
+        "bound": fit.bound,
+        "passes": len(fit.history),
+        "seconds": fit.history[-1].seconds if fit.history else 0.0,
+        "stop_reason": fit.stop_reason.value,
+    }
+
+
+def facts_of_topics(fit: TopicFit, score: float | None = None) -> list[tuple[str, str]]:
+    """Return what people want to know of a topic model first; `score` is that of words held out, in nats."""
+    found = described_topics(fit)
+    tokens = found["n_tokens"]
+    return [
+        ("corpus", f"{found['n_documents']:,} documents, {tokens:,.0f} words, of {found['n_words']:,} distinct ones"),
+        ("model", f"{fit.model.process}, word concentration {fit.model.word_concentration:g}"),
+        ("ELBO", f"{fit.elbo:.8g} nats, {fit.elbo / max(tokens, 1.0):.6g} a word ({fit.bound})"),
+        ("passes", f"{found['passes']} in {found['seconds']:.1f} s ({fit.stop_reason.value.replace('_', ' ')})"),
+        *([("test", f"{score:.6g} nats a word held out")] if score is not None else []),
+    ]
 
 
 def _accepted(reports: Iterable[MoveReport]) -> str:

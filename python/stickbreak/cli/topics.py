@@ -12,6 +12,7 @@ from stickbreak.cli.options import checkpoint_of, checkpoint_options, json_optio
 from stickbreak.cli.output import check_place, check_table_place, print_facts, print_json, write_table
 from stickbreak.cli.program import Command, ExitCode, rows_of
 from stickbreak.cli.specifications import Kind, check_used, default, made
+from stickbreak.cli.summary import described_topics, facts_of_topics
 from stickbreak.io.corpora import read_corpus, read_vocabulary
 from stickbreak.run.algorithms import Algorithm, Memoized, Stochastic
 
@@ -135,9 +136,9 @@ def topics(
         write_table(proportions, names, fit.transform(counts, threads=threads), "proportions")
     score = None if held_out is None else fit.document_completion(held_out, seed=seed, threads=threads)
     if as_json:
-        print_json({**_described(fit, counts), "top_words": fit.top_words(known, words), "test": score, "out": out})
+        print_json({**described_topics(fit), "top_words": fit.top_words(known, words), "test": score, "out": out})
     elif not quiet:
-        print_facts([*_facts(fit, counts, score), ("model file", out)])
+        print_facts([*facts_of_topics(fit, score), ("model file", out)])
         for number, top in enumerate(fit.top_words(known, words)):
             click.echo(f"topic {number}: {' '.join(map(str, top))}")
     if fit.stop_reason is sb.StopReason.INTERRUPTED:
@@ -156,33 +157,3 @@ def _algorithm(schedule: type[Algorithm], given: dict[str, Any]) -> Any:
     none: dict[str, Any] = {name: None for name, word in NONE.items() if given.get(name) == word}
     algorithm = made(schedule, given | none)
     return replace(algorithm, **none) if none else algorithm
-
-
-def _described(fit: sb.TopicFit, counts: Any) -> dict[str, Any]:
-    return {
-        "n_documents": counts.shape[0],
-        "n_words": counts.shape[1],
-        "n_tokens": float(counts.sum()),
-        "n_topics": fit.n_topics,
-        "concentration": fit.concentration,
-        "word_concentration": fit.model.word_concentration,
-        "objective": fit.objective,
-        "elbo": fit.elbo,
-        "bound": fit.bound,
-        "passes": len(fit.history),
-        "seconds": fit.history[-1].seconds if fit.history else 0.0,
-        "stop_reason": fit.stop_reason.value,
-    }
-
-
-def _facts(fit: sb.TopicFit, counts: Any, score: float | None) -> list[tuple[str, str]]:
-    found = _described(fit, counts)
-    tokens = found["n_tokens"]
-    reason = fit.stop_reason.value.replace("_", " ")
-    return [
-        ("corpus", f"{found['n_documents']:,} documents, {tokens:,.0f} words, of {found['n_words']:,} distinct ones"),
-        ("model", f"{fit.model.process}, word concentration {fit.model.word_concentration:g}"),
-        ("ELBO", f"{fit.elbo:.8g} nats, {fit.elbo / max(tokens, 1.0):.6g} a word ({fit.bound})"),
-        ("passes", f"{found['passes']} in {found['seconds']:.1f} s ({reason})"),
-        *([("test", f"{score:.6g} nats a word held out")] if score is not None else []),
-    ]
