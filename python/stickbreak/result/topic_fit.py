@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from stickbreak import _core, checks
 from stickbreak.errors import UnseenWordsWarning
-from stickbreak.io import arrays
+from stickbreak.io import arrays, optional
 from stickbreak.model.topic_model import TopicModel
 from stickbreak.result import held_out
 from stickbreak.result.fitted import Fitted
@@ -70,7 +70,8 @@ class TopicFit(Fitted):
         Parameters
         ----------
         vocabulary : sequence of str, optional
-            The words of the columns, V of them. Without it their numbers are returned.
+            The words of the columns, V of them. Default: the names of the columns, where the documents were a table,
+            else their numbers.
         n : int
             How many words a topic; V where that is less.
 
@@ -94,16 +95,21 @@ class TopicFit(Fitted):
         [['tree', 'sea']]
         """
         n = checks.integer("n", n, minimum=1)
-        numbers: list[list[Any]] = _core.top_words(self._state, n).tolist()
+        words = self._words(vocabulary)
+        numbers: list[list[int]] = _core.top_words(self._state, n).tolist()
+        return [[words[number] for number in own] for own in numbers]
+
+    def _words(self, vocabulary: Sequence[str] | None) -> Sequence[Any]:
+        """Return the words of the columns."""
         if vocabulary is None:
-            return numbers
+            return self.column_names or range(self._state.dimension)
         allowed = f"a sequence of {self._state.dimension} words"
         if isinstance(vocabulary, str) or not hasattr(vocabulary, "__len__"):
             raise checks.invalid_type("vocabulary", checks.describe(vocabulary), allowed)
         words = list(vocabulary)
         if len(words) != self._state.dimension:
             raise checks.invalid_argument("vocabulary", f"of {len(words)} words", allowed)
-        return [[words[number] for number in own] for own in numbers]
+        return words
 
     def transform(self, docs: ArrayLike, *, unseen: str = "ignore", threads: int | None = None) -> NDArray[np.float64]:
         """Return the expected proportions of the topics in documents, from the dense local step.
@@ -250,6 +256,59 @@ class TopicFit(Fitted):
         checks.word("measure", measure, ("npmi", "umass"))
         words = _core.top_words(self._state, checks.integer("n", n, minimum=2))
         return _core.coherence(self._documents(docs, "docs"), words, measure, checks.threads(threads))
+
+    def for_pyldavis(
+        self, docs: ArrayLike, vocabulary: Sequence[str] | None = None, *, threads: int | None = None
+    ) -> dict[str, Any]:
+        """Return what `pyLDAvis.prepare` takes: ``pyLDAvis.prepare(**fit.for_pyldavis(docs, vocabulary))``.
+
+        Parameters
+        ----------
+        docs : array_like of shape (n, V)
+            Counts of words of the documents to show. Empty documents and words that none of them has are left out.
+        vocabulary : sequence of str, optional
+            The words of the columns, V of them. Default: the names of the columns, where the documents of the fit were
+            a table, else their numbers.
+        threads : int, optional
+            The number of threads.
+
+        Returns
+        -------
+        dict
+            `topic_term_dists` (K, W), `doc_topic_dists` (m, K), `doc_lengths` (m,), `vocab` (W words) and
+            `term_frequency` (W,).
+
+        Raises
+        ------
+        InvalidType, InvalidArgument
+            An argument is not as described, or no document has a word.
+        NotSupported
+            The package scipy is not installed.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> import stickbreak as sb
+        >>> counts = np.array([[4, 1, 0], [3, 2, 0], [0, 0, 0]])
+        >>> fit = sb.fit(sb.TopicModel(sb.LatentDirichlet(1)), counts, sb.Full(max_passes=2, tol=0))
+        >>> fit.for_pyldavis(counts, ["tree", "leaf", "sea"])["vocab"]
+        ['tree', 'leaf']
+        """
+        rows = self._documents(docs, "docs")
+        words = self._words(vocabulary)
+        table = optional.scipy_sparse("for_pyldavis").csr_array((rows.values, rows.columns, rows.starts), rows.shape)
+        lengths, frequencies = table.sum(axis=1), table.sum(axis=0)
+        long, known = np.flatnonzero(lengths > 0), np.flatnonzero(frequencies > 0)
+        if long.size == 0:
+            raise checks.invalid_argument("docs", "documents without any word", "at least one document with a word")
+        topics = self.topics[:, known]
+        return {
+            "topic_term_dists": topics / topics.sum(axis=1, keepdims=True),
+            "doc_topic_dists": self.transform(table, threads=threads)[long],
+            "doc_lengths": lengths[long],
+            "vocab": [str(words[number]) for number in known],
+            "term_frequency": frequencies[known],
+        }
 
     def update(
         self,
