@@ -71,7 +71,8 @@ impl Grounds {
         RowTable::new(rows, &self.coordinates, target.likelihood.origin())
     }
 
-    /// Checks new rows, which the caller calls `argument`; those that lie off the subspace on which the model has a density.
+    /// Checks new rows, which the caller calls `argument`; those that lie off the subspace on which the model has a
+    /// density.
     ///
     /// # Errors
     /// [`Error::InvalidArgument`] and [`Error::NotSupported`] for rows that the likelihood does not take;
