@@ -146,7 +146,7 @@ def settings(seconds: float) -> Iterator[str]:
         yield line(name, *chain(model, rows, sb.TreeGuided(**given), seconds), seconds)
 
 
-def scores() -> Iterator[str]:
+def scores(scale: float) -> Iterator[str]:
     """CPU seconds to known scores, start included, beside those of a fit."""
     for name, moves, most, seeds in (("toy", 20, 10.0, 10), ("10k", 60, 20.0, 3)):
         rows = rows_of(name)
@@ -174,7 +174,7 @@ def scores() -> Iterator[str]:
                 threads=1,
                 progress=False,
                 callbacks=[reached],
-                max_seconds=most,
+                max_seconds=most * scale,
             )
             found.append(time.process_time() - began if max(best) >= goal - 0.005 else np.inf)
         shown = " ".join(f"{seconds:.2f}" for seconds in found)
@@ -209,7 +209,7 @@ def main() -> None:
         "10k": [compare("10k", NGGP, gaussian, budget["10k"], "NGGP")],
         "nips": [compare("nips", NGGP, lambda _: words, budget["nips"], "NGGP")],
         "settings": [settings(budget["settings"])],
-        "scores": [scores()],
+        "scores": [scores(options.scale)],
     }
     lines = [f"load of the machine: {os.getloadavg()[0]:.1f}"]
     print(lines[0], flush=True)

@@ -71,7 +71,7 @@ impl Grounds {
         RowTable::new(rows, &self.coordinates, target.likelihood.origin())
     }
 
-    /// Checks new rows, which the caller calls `argument`; says which lie off the subspace on which the model has a
+    /// Checks new rows, which the caller calls `argument`; those that lie off the subspace on which the model has a
     /// density.
     ///
     /// # Errors
