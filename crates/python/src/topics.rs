@@ -122,7 +122,8 @@ pub fn write_documents(
 ) -> PyResult<()> {
     let Some(terms) = &fitted.summary.documents else { return Ok(()) };
     let DocumentOptions { max_steps, tolerance, warm, restarts } = fitted.documents;
-    header.set_item("documents", (max_steps, tolerance, u8::from(warm), restarts))?;
+    let numbers = vec![max_steps as f64, tolerance, f64::from(u8::from(warm)), restarts as f64];
+    header.set_item("documents", numbers)?;
     let totals = vec![terms.n_documents, terms.log_gamma_of_totals];
     arrays.set_item("documents.totals", vector(py, totals))?;
     arrays.set_item("documents.log_gammas", vector(py, terms.log_gammas.clone()))?;
@@ -136,8 +137,11 @@ pub fn read_documents(
     header: &Bound<'_, PyDict>,
     arrays: &Bound<'_, PyDict>,
 ) -> PyResult<DocumentOptions> {
-    let options: Option<(usize, f64, u8, usize)> = optional(header, "documents")?;
-    let Some((max_steps, tolerance, warm, restarts)) = options else { return Ok(DocumentOptions::USUAL) };
+    let options: Option<[f64; 4]> = optional(header, "documents")?;
+    let Some([max_steps, tolerance, warm, restarts]) = options else { return Ok(DocumentOptions::USUAL) };
+    if [max_steps, tolerance, restarts].iter().any(|value| !(0.0..=f64::MAX).contains(value)) {
+        return Err(format_error("documents are four numbers of at least 0".into()));
+    }
     let numbers = |name: &str| -> PyResult<Vec<f64>> {
         let array: numpy::PyReadonlyArray1<'_, f64> = field(arrays, name)?;
         Ok(array.as_array().iter().copied().collect())
@@ -152,5 +156,6 @@ pub fn read_documents(
         slacks: numbers("documents.slacks")?,
         log_gamma_of_totals,
     });
-    Ok(DocumentOptions { max_steps, tolerance, warm: warm == 1, restarts })
+    let (max_steps, restarts) = (max_steps as usize, restarts as usize);
+    Ok(DocumentOptions { max_steps, tolerance, warm: warm == 1.0, restarts })
 }

@@ -241,7 +241,7 @@ def fit(
     )
     warn_of_fit(found._state)
     warn_of_passes(found, chosen)
-    if isinstance(found, TopicFit) and chosen.sparsity == 1:
+    if isinstance(found, TopicFit) and chosen.sparsity == 1 and found.n_topics > 1:
         text = "with sparsity=1 each word has one topic, and topics may get worse by the pass; 4 or more are better"
         warnings.warn(text, SparsityWarning, stacklevel=2)
     return found
