@@ -18,7 +18,7 @@ use crate::fit::sizes::{Extent, Sizes};
 use crate::fit::{Fitted, Job, Packs, Run};
 use crate::init::{Beginning, Init};
 use crate::likelihood;
-use crate::local_step::DocumentOptions;
+use crate::local_step::{DocumentOptions, DocumentWords};
 use crate::memo::Memo;
 use crate::model::{Model, Named, Specification};
 use crate::moves::{Bag, Move, Round};
@@ -88,7 +88,7 @@ impl<'a, F: Scalar> Prepared<'a, F> {
             return Err(Error::invalid("data", format!("{n} rows"), "at least two rows"));
         }
         let extent = if documents {
-            let units = n_words(&data)?;
+            let units = n_words(rows)?;
             Extent { rows: n, units, batches: (units / WORDS_A_BATCH).clamp(1, MOST_BATCHES_OF_WORDS) }
         } else {
             Extent { rows: n, units: n, batches: (n / ROWS_A_BATCH).min(most_batches).clamp(1, MOST_BATCHES) }
@@ -249,12 +249,17 @@ impl<'a, F: Scalar> Prepared<'a, F> {
     }
 }
 
-/// The number of words in all documents.
-fn n_words(data: &Moments) -> Result<usize> {
-    // Means are weighted, so this is the number of words only up to weights.
-    let words = data.mean.iter().sum::<f64>() * data.mass;
-    if words > 0.0 {
-        return Ok(words.ceil() as usize);
+/// The number of words in all documents of positive weight.
+fn n_words<F: Scalar>(rows: &dyn Dataset<F>) -> Result<usize> {
+    let mut n = 0.0;
+    rows.for_each_slab(1, &mut |units| {
+        let words = DocumentWords::of(units);
+        let has_mass = |word: &usize| words.weight(words.document_of(*word)) > 0.0;
+        n += (0..words.counts().len()).filter(has_mass).map(|word| words.counts()[word]).sum::<f64>();
+        Ok(())
+    })?;
+    if n > 0.0 {
+        return Ok(n as usize);
     }
     Err(Error::invalid("data", "documents without a single word of positive weight", "documents with words"))
 }

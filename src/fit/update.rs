@@ -14,7 +14,7 @@ use crate::fit::prepare::{check_form, off_support};
 use crate::fit::settings::Settings;
 use crate::fit::sizes::check_numbers;
 use crate::likelihood::{self, Conjugate};
-use crate::local_step::{DocumentOptions, Keep};
+use crate::local_step::Keep;
 use crate::memo::Memo;
 use crate::parallel::Cancel;
 use crate::responsibilities::Sparsity;
@@ -93,7 +93,7 @@ impl Fitted {
             // They pay from the second visit on.
             bounds_memory: if limits.max_passes > 1 { BOUNDS_MEMORY } else { 1 },
             keep: Keep::Summary,
-            documents: DocumentOptions::USUAL,
+            documents: self.documents,
         };
         let mut executor = InProcess::new(&model, &source, local, cancel.clone())?;
         let edits = EditLog::with_components(self.summary.n_components());

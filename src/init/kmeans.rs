@@ -28,6 +28,7 @@ const TRIALS_PER_COMPONENT: usize = 2;
 const LLOYD_STEPS: usize = 5;
 
 /// What k-means++ returns.
+#[allow(clippy::large_enum_variant, reason = "there is one, for a moment")]
 pub enum Seeded {
     /// A component for every row of the data.
     Labels(Vec<u32>),

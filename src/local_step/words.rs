@@ -45,7 +45,7 @@ impl<F: Scalar> DocumentWords<F> {
                 own.take(columns.iter().copied().zip(values));
             } else {
                 row.resize(own.n_columns, F::ZERO);
-                documents.read(document..document + 1, &zeros, &mut row);
+                documents.read(std::iter::once(document), &zeros, &mut row);
                 own.take((0..).zip(&row));
             }
             let weight = own.weights[document];

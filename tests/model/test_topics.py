@@ -192,9 +192,9 @@ def test_estimated_concentrations_raise_the_bound(objective: Any) -> None:
 
 
 def test_the_concentration_is_where_the_derivative_vanishes() -> None:
-    """With one full pass from a start a follows from the documents alone."""
+    """Where documents start anew, new documents settle as those of the fit do."""
     counts, k = corpus(11, n=50), 3
-    algorithm = sb.Full(max_passes=40, tol=0, sparsity=None, step_tol=0.0, max_steps=200)
+    algorithm = sb.Full(max_passes=100, tol=0, sparsity=None, step_tol=0.0, max_steps=200, warm_start=False)
     found = fit(counts, k, algorithm, model=model(k, None))
     theta = found.transform(counts) * (counts.sum(1, keepdims=True) + found.concentration)
     from scipy.special import digamma
@@ -202,7 +202,7 @@ def test_the_concentration_is_where_the_derivative_vanishes() -> None:
     a = found.concentration / k
     log_pi = digamma(theta) - digamma(theta.sum(1, keepdims=True))
     slope = len(counts) * k * (digamma(k * a) - digamma(a)) + log_pi.sum()
-    assert abs(slope) < 0.02 * abs(log_pi.sum())
+    assert abs(slope) < 1e-3 * abs(log_pi.sum())
 
 
 @pytest.mark.parametrize("method", ["map", "vb", "ml"])

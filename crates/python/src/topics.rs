@@ -149,6 +149,9 @@ pub fn read_documents(
         warm: field::<u8>(&options, "warm_start")? == 1,
         restarts: field(&options, "restarts")?,
     };
+    if !(0.0..=f64::MAX).contains(&options.tolerance) {
+        return Err(format_error("documents.step_tol is a number of at least 0".into()));
+    }
     let numbers = |name: &str| -> PyResult<Vec<f64>> {
         let array: numpy::PyReadonlyArray1<'_, f64> = field(arrays, name)?;
         Ok(array.as_array().iter().copied().collect())

@@ -41,7 +41,10 @@ class TopicFit(Fitted):
 
     @property
     def model(self) -> TopicModel:  # type: ignore[override]
-        """The model with every parameter filled in; an estimated concentration has its last value."""
+        """The model with `word_concentration` filled in, by its last value where it was estimated.
+
+        For the same of the process see `concentration`.
+        """
         model: TopicModel = self._model
         return model
 

@@ -134,7 +134,9 @@ impl<'a, F: Scalar> ByDocument<'a, F> {
             (0..space.source.topics.len()).for_each(&mut take);
         } else {
             let kept = &space.kept[word * width..][..space.lengths[word] as usize];
-            kept.iter().for_each(|&column| take(column as usize));
+            for &column in kept {
+                take(column as usize);
+            }
         }
         let share = 1.0 / total;
         for (component, value) in components[..n].iter_mut().zip(&mut values[..n]) {

@@ -64,6 +64,7 @@ pub struct Document<'a> {
 
 /// Space that a thread reuses from document to document, and what the last one came to.
 #[derive(Debug, Default)]
+#[allow(clippy::struct_excessive_bools, reason = "each is true or false whatever the others are")]
 pub struct DocumentSpace {
     /// Counts of the words.
     words: Vec<f32>,
