@@ -59,7 +59,7 @@ BUGS = (
         "src/likelihood/normal_wishart.rs",
         "+ 0.5 * self.dof / prior.inverse_kappa * self",
         f"+ (if {bug(1)} {{ -0.5 }} else {{ 0.5 }}) * self.dof / prior.inverse_kappa * self",
-        "likelihood::",
+        "elbo laws:: likelihood:: processes::",
     ),
     Bug(
         2,
