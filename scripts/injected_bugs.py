@@ -1,8 +1,9 @@
 """Does the test suite see realistic mistakes? Injects them one at a time and says which test caught which.
 
-A copy of the committed sources gets all mistakes of `BUGS`, each behind a switch, and is built once. Then the tests run
-once without a mistake, which they must pass, and once with each, up to the first failure. So no switch is in what is
-released. A mistake whose place has changed is an error here: bring its text up to date.
+A copy of the committed sources gets all mistakes of `BUGS`, each behind a switch, and is built once. So no switch is in
+what is released. For each mistake the tests that are known to see it run first, and all others only where these pass,
+up to the first failure. All that runs must pass without a mistake. A mistake whose place has changed is an error here:
+bring its text up to date.
 
 python scripts/injected_bugs.py [NUMBER ...] [--folder FOLDER] [--core WORD ...] [--tests PATH ...]
 """
@@ -15,7 +16,7 @@ import re
 import subprocess
 import sys
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -34,13 +35,17 @@ pub fn is(number: usize) -> bool {{
 
 @dataclass(frozen=True)
 class Bug:
-    """A mistake: `find`, which stands once in `file`, becomes `replace`."""
+    """A mistake: `find`, which stands once in `file`, becomes `replace`.
+
+    `seen` has the tests that are known to see it: a file for pytest, or words in the names of tests of the core.
+    """
 
     number: int
     what: str
     file: str
     find: str
     replace: str
+    seen: str
 
 
 def bug(number: int) -> str:
@@ -54,6 +59,7 @@ BUGS = (
         "src/likelihood/normal_wishart.rs",
         "+ 0.5 * self.dof / prior.inverse_kappa * self",
         f"+ (if {bug(1)} {{ -0.5 }} else {{ 0.5 }}) * self.dof / prior.inverse_kappa * self",
+        "elbo laws:: likelihood:: processes::",
     ),
     Bug(
         2,
@@ -62,6 +68,7 @@ BUGS = (
         "    for range in blocks(piece.len(), GATHERED) {",
         f"    let piece = if {bug(2)} && piece.start > 0 {{ piece.start + 1..piece.end }} else {{ piece }};\n"
         "    for range in blocks(piece.len(), GATHERED) {",
+        "laws::many_rows_equal_plain_loops",
     ),
     Bug(
         3,
@@ -70,6 +77,7 @@ BUGS = (
         "            (Some(old), _) => {\n                let changed",
         f"            (Some(_), _) if {bug(3)} => self.total.add(&summary)?,\n"
         "            (Some(old), _) => {\n                let changed",
+        "memo::",
     ),
     Bug(
         4,
@@ -77,6 +85,7 @@ BUGS = (
         "src/process/tail.rs",
         "digamma(1.0 + concentration);",
         f"digamma((if {bug(4)} {{ 1.001 }} else {{ 1.0 }}) + concentration);",
+        "process",
     ),
     Bug(
         5,
@@ -84,6 +93,7 @@ BUGS = (
         "src/moves/kinds/merge.rs",
         "terms[0] - terms[1] - terms[2] - gap,",
         f"terms[0] - terms[1] - terms[2] - (if {bug(5)} {{ 0.9 }} else {{ 1.0 }}) * gap,",
+        "moves::gains_and_summaries",
     ),
     Bug(
         6,
@@ -91,6 +101,7 @@ BUGS = (
         "src/moves/gaps.rs",
         "*sum += units.mass(unit) * pair_gap(p, q);",
         f"*sum += (if {bug(6)} {{ 1.0 }} else {{ units.mass(unit) }}) * pair_gap(p, q);",
+        "moves::gains_and_summaries",
     ),
     Bug(
         7,
@@ -98,6 +109,7 @@ BUGS = (
         "src/local_step/accumulate.rs",
         "blocks(pairs.count(k), PIECE)",
         f"blocks(pairs.count(k), if {bug(7)} {{ PIECE / rayon::current_num_threads() }} else {{ PIECE }})",
+        "laws::threads_change_no_bit",
     ),
     Bug(
         8,
@@ -105,6 +117,7 @@ BUGS = (
         "src/scoring/drift.rs",
         "let displacement = later.scale *",
         f"let displacement = (if {bug(8)} {{ 0.98 }} else {{ 1.0 }}) * later.scale *",
+        "scoring::drift",
     ),
     Bug(
         9,
@@ -114,6 +127,7 @@ BUGS = (
         "        let filled = Filled(rows);\n"
         f"        let rows: &dyn Rows<F> = if {bug(9)} {{ &filled }} else {{ rows }};\n"
         "        let started = Instant::now();\n        let n_rows",
+        "tests/run/test_update.py",
     ),
     Bug(
         10,
@@ -122,6 +136,7 @@ BUGS = (
         "        position.seconds = seconds;\n",
         "        position.seconds = seconds;\n"
         f"        if {bug(10)} {{\n            position.moves.end_waits();\n        }}\n",
+        "tests/moves/test_moves_determinism.py",
     ),
     Bug(
         11,
@@ -129,6 +144,7 @@ BUGS = (
         "src/fit/algorithm.rs",
         "(visit as f64 + 1.0 + delay)",
         f"(visit as f64 + (if {bug(11)} {{ 2.0 }} else {{ 1.0 }}) + delay)",
+        "tests/run/test_stochastic.py",
     ),
     Bug(
         12,
@@ -136,6 +152,7 @@ BUGS = (
         "src/moves/refit.rs",
         "    Ok(is_gain(gain, [before",
         f"    let gain = gain + if {bug(12)} {{ 0.5 }} else {{ 0.0 }};\n    Ok(is_gain(gain, [before",
+        "moves::gains_and_summaries",
     ),
     Bug(
         13,
@@ -144,6 +161,7 @@ BUGS = (
         "        let share = (d + 4) as f64 * F::EPSILON.to_f64();\n",
         f"        if {bug(13)} {{\n            return Self {{ slope: 0.0, intercept: 0.0, share: 0.0 }};\n        }}\n"
         "        let share = (d + 4) as f64 * F::EPSILON.to_f64();\n",
+        "scoring::quadratic",
     ),
     Bug(
         14,
@@ -151,6 +169,7 @@ BUGS = (
         "src/local_step/bounds.rs",
         "column.map_or(Drift::ANY, |at| chunk.drifts[at])",
         f"column.map_or(Drift::ANY, |at| if {bug(14)} {{ Drift::NONE }} else {{ chunk.drifts[at] }})",
+        "bounds::",
     ),
     Bug(
         15,
@@ -158,6 +177,7 @@ BUGS = (
         "src/init/kmeans.rs",
         "(0..units.len()).map(|unit| units.mass(unit)).collect();",
         f"(0..units.len()).map(|unit| if {bug(15)} {{ 1.0 }} else {{ units.mass(unit) }}).collect();",
+        "laws::seeding_can_be_enumerated",
     ),
     Bug(
         16,
@@ -166,6 +186,7 @@ BUGS = (
         "    cut(n, n_batches, b)..cut(n, n_batches, b + 1)\n",
         f"    let short = usize::from({bug(16)} && b + 1 == n_batches);\n"
         "    cut(n, n_batches, b)..cut(n, n_batches, b + 1) - short\n",
+        "data::batches",
     ),
     Bug(
         17,
@@ -173,6 +194,7 @@ BUGS = (
         "src/process/random_measure.rs",
         "|log_u: f64| units * log_u",
         f"|log_u: f64| (units - if {bug(17)} {{ 1.0 }} else {{ 0.0 }}) * log_u",
+        "mcmc:: process::partitions",
     ),
     Bug(
         18,
@@ -180,6 +202,7 @@ BUGS = (
         "src/process/generalized_gamma.rs",
         "draws.log_gamma(prior.shape + all.blocks as f64)",
         f"draws.log_gamma(prior.shape - if {bug(18)} {{ 1.0 }} else {{ 0.0 }} + all.blocks as f64)",
+        "mcmc:: process::partitions",
     ),
     Bug(
         19,
@@ -187,6 +210,7 @@ BUGS = (
         "src/process/dirichlet_process.rs",
         "draws.log_gamma(prior.shape + all.blocks as f64)",
         f"draws.log_gamma(prior.shape - if {bug(19)} {{ 1.0 }} else {{ 0.0 }} + all.blocks as f64)",
+        "mcmc:: process::partitions",
     ),
     Bug(
         20,
@@ -195,6 +219,7 @@ BUGS = (
         "            return refresh(self, cache);\n        }\n        settle(self, cache);\n",
         "            return refresh(self, cache);\n        }\n"
         f"        if !{bug(20)} {{\n            settle(self, cache);\n        }}\n",
+        "mcmc:: process::partitions",
     ),
     Bug(
         21,
@@ -202,6 +227,7 @@ BUGS = (
         "src/mcmc/clusters.rs",
         "        clusters.write_lane(target, at);\n        Ok(())\n",
         f"        if !{bug(21)} {{\n            clusters.write_lane(target, at);\n        }}\n        Ok(())\n",
+        "mcmc:: process::partitions",
     ),
     Bug(
         22,
@@ -209,6 +235,7 @@ BUGS = (
         "src/mcmc/clusters.rs",
         "|| clusters.by_size.0 != self.process.discount {",
         f"|| (!{bug(22)} && clusters.by_size.0 != self.process.discount) {{",
+        "mcmc:: process::partitions",
     ),
     Bug(
         23,
@@ -216,6 +243,7 @@ BUGS = (
         "src/mcmc/clusters.rs",
         "(stays, opens) };",
         f"(stays, opens + if {bug(23)} {{ 0.03 }} else {{ 0.0 }}) }};",
+        "mcmc:: process::partitions",
     ),
     Bug(
         24,
@@ -223,6 +251,7 @@ BUGS = (
         "src/mcmc/clusters.rs",
         "{ target.process.log_join(size, process) }",
         f"{{ target.process.log_join(size, process) + if {bug(24)} && size == 1 {{ 0.03 }} else {{ 0.0 }} }}",
+        "mcmc:: process::partitions",
     ),
     Bug(
         25,
@@ -230,6 +259,7 @@ BUGS = (
         "src/mcmc/split_merge.rs",
         "log_prior_of_split(sizes, 0, state, turn) + log_proposal)",
         f"log_prior_of_split(sizes, 0, state, turn) + if {bug(25)} {{ 0.0 }} else {{ log_proposal }})",
+        "mcmc:: process::partitions",
     ),
     Bug(
         26,
@@ -237,6 +267,7 @@ BUGS = (
         "src/mcmc/split_merge.rs",
         "log_prior_of_split([pair.size(0), pair.size(1)], 1, state, turn)",
         f"log_prior_of_split([pair.size(0), pair.size(1)], usize::from(!{bug(26)}), state, turn)",
+        "mcmc:: process::partitions",
     ),
     Bug(
         27,
@@ -245,6 +276,7 @@ BUGS = (
         "            log_probability -= if own > 0.0",
         f"            let last = {bug(27)} && at + 1 == self.rows.len();\n"
         "            log_probability -= if last { 0.0 } else if own > 0.0",
+        "mcmc:: process::partitions",
     ),
     Bug(
         28,
@@ -252,6 +284,7 @@ BUGS = (
         "src/mcmc/chain.rs",
         "key(plan.seed, [self.chain as u64])",
         f"key(plan.seed, [if {bug(28)} {{ 0 }} else {{ self.chain as u64 }}])",
+        "mcmc:: process::partitions",
     ),
     Bug(
         29,
@@ -261,6 +294,7 @@ BUGS = (
         f"        if {bug(29)} && let Some(auxiliary) = &mut chain.state.process.auxiliary {{\n"
         "            auxiliary.log_u = 0.0;\n        }\n"
         "        chain.state.refresh(sampling.target);\n",
+        "mcmc:: process::partitions",
     ),
     Bug(
         30,
@@ -268,6 +302,7 @@ BUGS = (
         "src/mcmc/predictive.rs",
         "rest(n + 1, k + 1));",
         f"rest(n + usize::from(!{bug(30)}), k + 1));",
+        "mcmc:: process::partitions",
     ),
 )
 
@@ -317,16 +352,17 @@ def run(command: list[str], folder: Path, number: int = 0) -> subprocess.Complet
     return subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, check=False)
 
 
-def first_failure(folder: Path, words: list[str], tests: list[str], number: int) -> str | None:
-    """The first test that fails with a mistake; tests of the core come first.
-
-    With `words` these are the unit tests whose names have one of them.
-    """
-    some = ["--lib", "--", *words] if words else []
+def failure_of_core(folder: Path, number: int, some: list[str]) -> str | None:
+    """The first test of the core that fails with a mistake; `some` are what `cargo test` runs, all for none."""
     core = run(["cargo", "test", "--package", "stickbreak", *some], folder, number)
-    if core.returncode:
-        found = re.search(r"^test (\S+) \.\.\. FAILED", core.stdout, re.MULTILINE)
-        return found.group(1) if found else core.stderr.strip().splitlines()[-1]
+    if core.returncode == 0:
+        return None
+    found = re.search(r"^test (\S+) \.\.\. FAILED", core.stdout, re.MULTILINE)
+    return found.group(1) if found else core.stderr.strip().splitlines()[-1]
+
+
+def failure_of_package(folder: Path, number: int, tests: list[str]) -> str | None:
+    """The first test of the package that fails with a mistake."""
     pytest = [sys.executable, "-m", "pytest", "-q", "-x", "--numprocesses", "auto", "--dist", "loadfile", *tests]
     package = run(pytest, folder, number)
     if package.returncode == 0:
@@ -335,14 +371,44 @@ def first_failure(folder: Path, words: list[str], tests: list[str], number: int)
     return found.group(1) if found else package.stdout[-2000:]
 
 
+@dataclass
+class Tests:
+    """The tests in a folder. Those that pass without a mistake are remembered."""
+
+    folder: Path
+    core: list[str]
+    package: list[str]
+    unchecked: bool
+    passed: set[str] = field(default_factory=set)
+
+    def first_failure(self, one: Bug) -> str | None:
+        """The first test that sees a mistake: of those that are known to, else of all."""
+        return self._checked(one.seen, one.number) or self._checked("all", one.number)
+
+    def _checked(self, which: str, number: int) -> str | None:
+        if not self.unchecked and which not in self.passed:
+            if failure := self._failure(which, 0):
+                raise SystemExit(f"without a mistake: {failure}")
+            self.passed.add(which)
+        return self._failure(which, number)
+
+    def _failure(self, which: str, number: int) -> str | None:
+        if which.endswith(".py"):
+            return failure_of_package(self.folder, number, [which])
+        if which != "all":
+            return failure_of_core(self.folder, number, ["--tests", "--", *which.split()])
+        some = ["--lib", "--", *self.core] if self.core else []
+        return failure_of_core(self.folder, number, some) or failure_of_package(self.folder, number, self.package)
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("numbers", nargs="*", type=int, help="mistakes; default: all of them")
     parser.add_argument("--folder", type=Path, default=ROOT / "target" / "injected-bugs", help="where the copy goes")
     parser.add_argument(
-        "--core", nargs="+", default=[], metavar="WORD", help="which unit tests of the core; default: all tests"
+        "--core", nargs="+", default=[], metavar="WORD", help="the other unit tests of the core; default: all tests"
     )
-    parser.add_argument("--tests", nargs="+", default=["tests"], help="what pytest runs")
+    parser.add_argument("--tests", nargs="+", default=["tests"], help="the other tests of the package")
     parser.add_argument("--unchecked", action="store_true", help="do not run the tests without a mistake first")
     options = parser.parse_args()
     make_copy(options.folder)
@@ -351,14 +417,13 @@ def main() -> None:
         raise SystemExit(built.stderr)
     library = options.folder / "target" / "debug" / "lib_core.so"
     (options.folder / "python" / "stickbreak" / "_core.abi3.so").write_bytes(library.read_bytes())
-    if not options.unchecked and (failure := first_failure(options.folder, options.core, options.tests, 0)):
-        raise SystemExit(f"without a mistake: {failure}")
+    tests = Tests(options.folder, options.core, options.tests, options.unchecked)
     missed = 0
     for one in BUGS:
         if options.numbers and one.number not in options.numbers:
             continue
         begun = time.monotonic()
-        failure = first_failure(options.folder, options.core, options.tests, one.number)
+        failure = tests.first_failure(one)
         missed += failure is None
         print(f"{one.number:3} {one.what}: {failure or 'NOT SEEN'} ({time.monotonic() - begun:.0f} s)", flush=True)
     raise SystemExit(f"{missed} not seen" if missed else 0)

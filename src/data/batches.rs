@@ -116,45 +116,43 @@ impl<F: Real> BatchSource<F> for ArrayBatches<'_, F> {
 /// Rows of a batch that are fingerprinted together.
 const PRINTED_TOGETHER: usize = 256;
 
-/// Fingerprints of batches that are loaded anew in every pass, which must bring the same values every time.
-#[derive(Debug)]
+/// Fingerprints of pieces of the data that are read again and again and must bring the same values every time.
+#[derive(Debug, Default)]
 pub(super) struct Prints(Mutex<Vec<Option<u64>>>);
 
 impl Prints {
-    /// Of batches that have not been loaded yet.
-    pub(super) fn new(n_batches: usize) -> Self {
-        Self(Mutex::new(vec![None; n_batches]))
-    }
-
-    /// Compares a batch with what it was when it was first loaded.
-    ///
-    /// # Errors
-    /// [`Error::Source`] where it has other values now.
-    pub(super) fn check<F: Real>(&self, batch: usize, units: &RowUnits<'_, F>) -> Result<()> {
-        let found = print_of(units);
+    /// Whether the piece with this number has the fingerprint that it had when it was first read.
+    pub(super) fn agree(&self, piece: usize, print: u64) -> bool {
         let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        if known[batch].get_or_insert(found) == &found {
-            return Ok(());
-        }
-        let message = "it has other values than when it was read first; every reading must bring the same rows";
-        Err(Error::Source { batch: Some(batch), message: message.into() })
+        let n_known = known.len().max(piece + 1);
+        known.resize(n_known, None);
+        *known[piece].get_or_insert(print) == print
     }
 }
 
-/// The fingerprint of the values of a batch. Zeros of either sign are the same, and so are all NaN.
+/// What is wrong with a batch, or a piece of one, that is not what it was.
+pub(super) const OTHER_VALUES: &str =
+    "it has other values than when it was read first; every reading must bring the same rows";
+
+/// The fingerprint of the values of a batch.
 fn print_of<F: Real>(units: &RowUnits<'_, F>) -> u64 {
     let (n, d) = (units.len(), units.dimension());
     let (zeros, mut values) = (vec![F::ZERO; d], vec![F::ZERO; PRINTED_TOGETHER * d]);
-    let bits = |value: &F| match value.to_f64() {
-        value if value.is_nan() => f64::NAN.to_bits(),
-        value => (value + 0.0).to_bits(),
-    };
     (0..n).step_by(PRINTED_TOGETHER).fold(n as u64, |print, first| {
         let rows = first..n.min(first + PRINTED_TOGETHER);
         let values = &mut values[..rows.len() * d];
         units.read(rows, &zeros, values);
-        fingerprint(print, values.iter().map(bits))
+        print_of_values(print, values)
     })
+}
+
+/// The fingerprint of values that follow others. Zeros of either sign are the same, and so are all NaN.
+pub(super) fn print_of_values<F: Real>(before: u64, values: &[F]) -> u64 {
+    let bits = |value: &F| match value.to_f64() {
+        value if value.is_nan() => f64::NAN.to_bits(),
+        value => (value + 0.0).to_bits(),
+    };
+    fingerprint(before, values.iter().map(bits))
 }
 
 /// Batches that a function makes on demand.
@@ -171,7 +169,7 @@ impl<G> CallbackBatches<G> {
     where
         G: Fn(usize) -> Result<RowUnits<'static, F>> + Send + Sync,
     {
-        Self { dimension, n_batches, load, prints: Prints::new(n_batches) }
+        Self { dimension, n_batches, load, prints: Prints::default() }
     }
 }
 
@@ -186,15 +184,11 @@ impl<F: Real, G: Fn(usize) -> Result<RowUnits<'static, F>> + Send + Sync> BatchS
 
     fn load(&self, batch: usize) -> Result<RowUnits<'_, F>> {
         let units = (self.load)(batch)?;
-        if units.dimension() == self.dimension {
-            self.prints.check(batch, &units)?;
-            Ok(units)
-        } else {
-            Err(Error::Source {
-                batch: Some(batch),
-                message: format!("{} columns instead of {}", units.dimension(), self.dimension),
-            })
+        let failed = |message| Err(Error::Source { batch: Some(batch), message });
+        if units.dimension() != self.dimension {
+            return failed(format!("{} columns instead of {}", units.dimension(), self.dimension));
         }
+        if self.prints.agree(batch, print_of(&units)) { Ok(units) } else { failed(OTHER_VALUES.into()) }
     }
 
     fn can_replay(&self) -> bool {

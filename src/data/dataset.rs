@@ -34,8 +34,8 @@ pub trait Dataset<F: Real>: Send + Sync {
     /// As [`ArrayBatches::new`]; [`crate::Error::NotSupported`] for a stream that is to be shuffled.
     fn batches(&self, n_batches: usize, shuffle: Option<u64>, content: u64) -> Result<Box<dyn BatchSource<F> + '_>>;
 
-    /// Refuses values that are not allowed, except missing ones, from the second reading on: a source may change. Data
-    /// in memory cannot. The last call counts.
+    /// What values must be, which the error says of a source whose values change. Data in memory cannot. The last call
+    /// counts.
     fn watch(&self, _allowed: Allowed, _holes: bool) {}
 
     /// Whether rows can be read in any order.

@@ -13,7 +13,7 @@ mod stream;
 mod tree;
 
 pub use batches::{ArrayBatches, BatchSource, CallbackBatches, whole};
-use batches::{Prints, batch_range, cut_fingerprint};
+use batches::{OTHER_VALUES, Prints, batch_range, cut_fingerprint, print_of_values};
 pub use coordinates::{Coordinates, Dependent, Freedom, SeenBatches, SeenRows};
 pub use dataset::{Dataset, TableRows};
 pub use directions::{Informative, Strays, informative, strays};

@@ -4,7 +4,8 @@ use std::ops::Range;
 use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 
 use crate::data::{
-    Allowed, BatchSource, Dataset, DenseRows, Prints, RowUnits, Rows, batch_range, check_rows, cut_fingerprint,
+    Allowed, BatchSource, Dataset, DenseRows, OTHER_VALUES, Prints, RowUnits, Rows, batch_range, check_rows,
+    cut_fingerprint, print_of_values,
 };
 use crate::error::{Error, Result};
 use crate::parallel::Cancel;
@@ -12,6 +13,8 @@ use crate::real::Real;
 
 /// Bytes of a slab of rows, roughly.
 const SLAB: usize = 16 << 20;
+/// Rows of a chunk. Each reading is compared with the first one chunk by chunk.
+const CHUNK: usize = 64;
 
 /// Blocks of rows, of any sizes, that can be read from the beginning as often as needed.
 pub trait Blocks<F: Real>: Send + Sync {
@@ -34,37 +37,48 @@ pub trait BlockReader<F: Real>: Send {
     fn next_block(&mut self) -> Result<Option<Vec<F>>>;
 }
 
-/// A reading under way: at most one block that has not been used up.
+/// A reading under way: a chunk that has been compared with the first reading, and what is left of a block.
 struct Cursor<F: Real> {
     reader: Box<dyn BlockReader<F>>,
     block: Vec<F>,
-    /// Values of the block that have been used.
+    /// Values of the block that are in chunks.
     used: usize,
+    chunk: Vec<F>,
+    /// Values of the chunk that have been taken.
+    taken: usize,
     /// The row that comes next.
     row: usize,
 }
 
 impl<F: Real> Cursor<F> {
-    /// Moves up to `n` rows of the current block, or of the next one, to the end of `out`; 0 at the end.
-    fn advance(&mut self, d: usize, n: usize, mut out: Option<&mut Vec<F>>) -> Result<usize> {
-        while self.used == self.block.len() {
+    fn new(reader: Box<dyn BlockReader<F>>) -> Self {
+        Self { reader, block: Vec::new(), used: 0, chunk: Vec::new(), taken: 0, row: 0 }
+    }
+
+    /// Puts the next rows into the chunk: fewer than [`CHUNK`] only at the end.
+    fn fill(&mut self, d: usize) -> Result<()> {
+        self.chunk.clear();
+        self.taken = 0;
+        while self.chunk.len() < CHUNK * d {
+            let left = &self.block[self.used..];
+            if !left.is_empty() {
+                let n = left.len().min(CHUNK * d - self.chunk.len());
+                self.chunk.extend_from_slice(&left[..n]);
+                self.used += n;
+                continue;
+            }
             match self.reader.next_block()? {
-                None => return Ok(0),
+                None => break,
                 Some(block) if block.len() % d == 0 => (self.block, self.used) = (block, 0),
                 Some(block) => return Err(failed(format!("a block of {} values, {d} columns each", block.len()))),
             }
         }
-        let n = n.min((self.block.len() - self.used) / d);
-        if let Some(out) = &mut out {
-            out.extend_from_slice(&self.block[self.used..][..n * d]);
-        }
-        self.used += n * d;
-        self.row += n;
-        Ok(n)
+        Ok(())
     }
 }
 
-/// A stream of blocks as the rows of a fit. It holds one block and the demands on its values.
+/// A stream of blocks as the rows of a fit. It holds one block, the demands on its values, and fingerprints of the
+/// first reading, with which all others are compared.
 pub struct Stream<'a, F: Real> {
     blocks: &'a dyn Blocks<F>,
     weights: Option<&'a [f64]>,
@@ -72,12 +86,15 @@ pub struct Stream<'a, F: Real> {
     /// What values must be, and whether some may be missing.
     watched: Mutex<Option<(Allowed, bool)>>,
     cursor: Mutex<Option<Cursor<F>>>,
+    /// Of chunks.
+    prints: Prints,
 }
 
 impl<'a, F: Real> Stream<'a, F> {
     /// Nothing is read yet.
     pub fn new(blocks: &'a dyn Blocks<F>, weights: Option<&'a [f64]>) -> Self {
-        Self { blocks, weights, n_rows: OnceLock::new(), watched: Mutex::new(None), cursor: Mutex::new(None) }
+        let (watched, cursor) = (Mutex::new(None), Mutex::new(None));
+        Self { blocks, weights, n_rows: OnceLock::new(), watched, cursor, prints: Prints::default() }
     }
 
     fn cursor(&self) -> MutexGuard<'_, Option<Cursor<F>>> {
@@ -90,9 +107,51 @@ impl<'a, F: Real> Stream<'a, F> {
     }
 
     fn start(&self) -> Result<Cursor<F>> {
-        Ok(Cursor { reader: self.blocks.start()?, block: Vec::new(), used: 0, row: 0 })
+        Ok(Cursor::new(self.blocks.start()?))
     }
 
+    /// Moves rows of the current chunk, or of the next one, to the end of `out`, none from row `end` on; their number,
+    /// which is 0 after the last row.
+    fn advance(&self, cursor: &mut Cursor<F>, end: usize, mut out: Option<&mut Vec<F>>) -> Result<usize> {
+        let d = self.n_columns();
+        if cursor.taken == cursor.chunk.len() {
+            cursor.fill(d)?;
+            self.compare(cursor)?;
+        }
+        let left = &cursor.chunk[cursor.taken..];
+        let n = (end - cursor.row).min(left.len() / d);
+        if let Some(out) = &mut out {
+            out.extend_from_slice(&left[..n * d]);
+        }
+        cursor.taken += n * d;
+        cursor.row += n;
+        Ok(n)
+    }
+
+    /// Refuses a chunk, none of which has been taken, that is not as in the first reading.
+    fn compare(&self, cursor: &Cursor<F>) -> Result<()> {
+        let (d, row) = (self.n_columns(), cursor.row);
+        let found = cursor.chunk.len() / d;
+        if let Some(&n) = self.n_rows.get() {
+            let expected = CHUNK.min(n - row);
+            let message = if found < expected {
+                format!("it ended after {} rows, but had {n} at first", row + found)
+            } else {
+                format!("it has more rows than at first, {n}")
+            };
+            if found != expected {
+                return Err(failed(format!("{message}; every reading must bring the same rows")));
+            }
+        }
+        if found == 0 || self.prints.agree(row / CHUNK, print_of_values(found as u64, &cursor.chunk)) {
+            return Ok(());
+        }
+        let rows = Window::new(row, cursor.chunk.clone(), d);
+        self.check(&RowUnits::window(Box::new(rows), None, row..row + found))?;
+        Err(failed(OTHER_VALUES.into()))
+    }
+
+    /// Refuses values that are not allowed.
     fn check(&self, units: &RowUnits<'_, F>) -> Result<()> {
         let watched = self.watched.lock().unwrap_or_else(PoisonError::into_inner).clone();
         let Some((allowed, missing)) = watched else { return Ok(()) };
@@ -109,27 +168,18 @@ impl<'a, F: Real> Stream<'a, F> {
             Some(cursor) if cursor.row <= range.start => cursor,
             _ => self.start()?,
         };
-        let ended = |row| {
-            let message =
-                format!("it ended after {row} rows, but had {n} at first; every reading must bring the same rows");
-            Err(failed(message))
-        };
         while cursor.row < range.start {
-            if cursor.advance(d, range.start - cursor.row, None)? == 0 {
-                return ended(cursor.row);
-            }
+            self.advance(&mut cursor, range.start, None)?;
         }
         let mut values = room(range.len(), d)?;
         while cursor.row < range.end {
-            if cursor.advance(d, range.end - cursor.row, Some(&mut values))? == 0 {
-                return ended(cursor.row);
-            }
+            self.advance(&mut cursor, range.end, Some(&mut values))?;
         }
         if range.end < n {
             *guard = Some(cursor);
-        } else if cursor.advance(d, 1, None)? > 0 {
-            let message = format!("it has more rows than at first, {n}; every reading must bring the same rows");
-            return Err(failed(message));
+        } else {
+            // More rows are an error.
+            self.advance(&mut cursor, n + 1, None)?;
         }
         Ok(values)
     }
@@ -176,7 +226,7 @@ impl<F: Real> Dataset<F> for Stream<'_, F> {
         loop {
             let first = cursor.row;
             let mut values = Vec::new();
-            while cursor.row < first + size && cursor.advance(d, first + size - cursor.row, Some(&mut values))? > 0 {}
+            while cursor.row < first + size && self.advance(&mut cursor, first + size, Some(&mut values))? > 0 {}
             let end = cursor.row;
             if end == first {
                 break;
@@ -185,9 +235,6 @@ impl<F: Real> Dataset<F> for Stream<'_, F> {
                 return Err(other_length(weights.len(), &format!("at least {end}")));
             }
             let units = RowUnits::window(Box::new(Window::new(first, values, d)), self.weights, first..end);
-            if self.n_rows.get().is_some() {
-                self.check(&units)?;
-            }
             take(&units)?;
         }
         let n = cursor.row;
@@ -198,11 +245,8 @@ impl<F: Real> Dataset<F> for Stream<'_, F> {
         if n == 0 {
             return Err(failed("it has no rows; every reading must begin anew".into()));
         }
-        let known = *self.n_rows.get_or_init(|| n);
-        if known == n {
-            return Ok(());
-        }
-        Err(failed(format!("it brought {known} rows at first, and {n} then; every reading must bring the same rows")))
+        self.n_rows.get_or_init(|| n);
+        Ok(())
     }
 
     fn pick(&self, rows: &[u32]) -> Result<RowUnits<'_, F>> {
@@ -210,12 +254,7 @@ impl<F: Real> Dataset<F> for Stream<'_, F> {
         let mut values = room(rows.len(), d)?;
         for &row in rows {
             let row = row as usize;
-            let window = Window::new(row, self.read(row..row + 1)?, d);
-            let units = RowUnits::window(Box::new(window), None, row..row + 1);
-            self.check(&units)?;
-            let first = values.len();
-            values.resize(first + d, F::ZERO);
-            units.read(0..1, &vec![F::ZERO; d], &mut values[first..]);
+            values.extend(self.read(row..row + 1)?);
         }
         let weights = self.weights.map(|weights| rows.iter().map(|&row| weights[row as usize]).collect());
         Ok(RowUnits::owned(Box::new(DenseRows::new(values, d)), weights))
@@ -235,7 +274,7 @@ impl<F: Real> Dataset<F> for Stream<'_, F> {
             return Err(Error::invalid("batches", n_batches, format!("between 1 and the number of rows, {n}")));
         }
         let fingerprint = cut_fingerprint(content, n, self.n_columns(), n_batches, shuffle);
-        Ok(Box::new(StreamBatches { stream: self, n_batches, fingerprint, prints: Prints::new(n_batches) }))
+        Ok(Box::new(StreamBatches { stream: self, n_batches, fingerprint }))
     }
 
     fn watch(&self, allowed: Allowed, missing: bool) {
@@ -291,7 +330,6 @@ struct StreamBatches<'a, F: Real> {
     stream: &'a Stream<'a, F>,
     n_batches: usize,
     fingerprint: u64,
-    prints: Prints,
 }
 
 impl<F: Real> BatchSource<F> for StreamBatches<'_, F> {
@@ -311,10 +349,7 @@ impl<F: Real> BatchSource<F> for StreamBatches<'_, F> {
         };
         let values = self.stream.read(range.clone()).map_err(named)?;
         let window = Window::new(range.start, values, self.dimension());
-        let units = RowUnits::window(Box::new(window), self.stream.weights, range);
-        self.stream.check(&units).map_err(named)?;
-        self.prints.check(batch, &units)?;
-        Ok(units)
+        Ok(RowUnits::window(Box::new(window), self.stream.weights, range))
     }
 
     fn can_replay(&self) -> bool {
@@ -340,11 +375,13 @@ mod tests {
     struct Counting {
         readings: Vec<Vec<usize>>,
         begun: AtomicUsize,
+        /// A reading, and the row that has other values in it.
+        changed: (usize, usize),
     }
 
     impl Counting {
         fn new(readings: Vec<Vec<usize>>) -> Self {
-            Self { readings, begun: AtomicUsize::new(0) }
+            Self { readings, begun: AtomicUsize::new(0), changed: (usize::MAX, 0) }
         }
 
         fn begun(&self) -> usize {
@@ -355,6 +392,7 @@ mod tests {
     struct Reading {
         sizes: std::vec::IntoIter<usize>,
         row: usize,
+        changed: usize,
     }
 
     fn row(number: usize) -> [f64; 2] {
@@ -369,7 +407,8 @@ mod tests {
         fn start(&self) -> Result<Box<dyn BlockReader<f64>>> {
             let begun = self.begun.fetch_add(1, Ordering::Relaxed);
             let sizes = self.readings[begun.min(self.readings.len() - 1)].clone().into_iter();
-            Ok(Box::new(Reading { sizes, row: 0 }))
+            let changed = if begun == self.changed.0 { self.changed.1 } else { usize::MAX };
+            Ok(Box::new(Reading { sizes, row: 0, changed }))
         }
     }
 
@@ -378,7 +417,11 @@ mod tests {
             let Some(size) = self.sizes.next() else { return Ok(None) };
             let first = self.row;
             self.row += size;
-            Ok(Some((first..self.row).flat_map(row).collect()))
+            let mut values: Vec<f64> = (first..self.row).flat_map(row).collect();
+            if (first..self.row).contains(&self.changed) {
+                values[2 * (self.changed - first)] += 1e-9;
+            }
+            Ok(Some(values))
         }
     }
 
@@ -489,6 +532,25 @@ mod tests {
     }
 
     #[test]
+    fn other_values_in_any_reading_are_an_error() {
+        for (reading, row) in [(1, 0), (1, 299), (2, 70), (3, 128), (3, 299)] {
+            let blocks = Counting { changed: (reading, row), ..Counting::new(vec![vec![100, 150, 50]]) };
+            let stream = counted(&blocks, None);
+            let batches = stream.batches(3, None, 0).expect("3 of 300");
+            // Readings 1 to 3: a slab, the last row (all others are passed over), batches.
+            let errors = [
+                stream.for_each_slab(4, &mut |_| Ok(())).err(),
+                stream.pick(&[299]).err(),
+                (0..3).find_map(|batch| batches.load(batch).err()),
+            ];
+            for (at, error) in errors.into_iter().enumerate() {
+                assert_eq!(error.is_some(), at + 1 == reading, "{row}: {error:?}");
+                assert!(error.is_none_or(|error| said(&error).contains("other values")));
+            }
+        }
+    }
+
+    #[test]
     fn what_does_not_fit_is_refused() {
         let blocks = Counting::new(vec![vec![6, 4]]);
         for n in [5, 9, 11] {
@@ -501,6 +563,6 @@ mod tests {
         assert!(stream.batches(0, None, 0).is_err() && stream.batches(11, None, 0).is_err());
         let fewer = Counting::new(vec![vec![10], vec![9]]);
         let stream = counted(&fewer, None);
-        assert!(said(&stream.for_each_slab(4, &mut |_| Ok(())).expect_err("9 of 10")).contains("10 rows at first"));
+        assert!(said(&stream.for_each_slab(4, &mut |_| Ok(())).expect_err("9 of 10")).contains("had 10 at first"));
     }
 }

@@ -158,11 +158,31 @@ def test_polars() -> None:
         assert [each.label for each in found[0]] == expected
 
 
+class Unreadable:
+    """Raises where NumPy asks for its values."""
+
+    def __array__(self, *_: Any, **__: Any) -> Any:
+        raise RuntimeError("not here")
+
+
+@pytest.mark.parametrize(
+    ("part", "place", "value"),
+    [("indptr", 3, 10**6), ("indptr", 3, -7), ("indptr", -1, 10**7), ("indices", 2, 10**6), ("indices", 2, -1)],
+)
+@pytest.mark.parametrize("form", [sparse.csr_array, sparse.csc_array, sparse.csr_matrix])
+def test_sparse_arrays_whose_parts_do_not_fit(part: str, place: int, value: int, form: Any) -> None:
+    damaged = form(np.eye(6))
+    getattr(damaged, part)[place] = value
+    with pytest.raises(sb.InvalidArgument, match="whose parts do not fit together") as caught:
+        sb.label_shares(damaged, LABELS)
+    assert caught.value.argument == "responsibilities"
+
+
 @pytest.mark.parametrize(
     ("responsibilities", "labels", "options", "error", "argument"),
     [
-        ([0, 1], ["a"], {}, sb.InvalidArgument, "responsibilities"),
-        ([[1.0]], ["a", "b"], {}, sb.InvalidArgument, "responsibilities"),
+        ([0, 1], ["a"], {}, sb.InvalidArgument, "labels"),
+        ([[1.0]], ["a", "b"], {}, sb.InvalidArgument, "labels"),
         (np.zeros((2, 1, 1)), ["a", "b"], {}, sb.InvalidArgument, "responsibilities"),
         (3, ["a", "b"], {}, sb.InvalidArgument, "responsibilities"),
         ([0, -1], ["a", "b"], {}, sb.InvalidArgument, "responsibilities"),
@@ -177,7 +197,10 @@ def test_polars() -> None:
         (sparse.csr_array([[0.5, 0.4], [1.0, 0.0]]), ["a", "b"], {}, sb.InvalidArgument, "responsibilities"),
         (sparse.csr_array([[1.5, -0.5], [1.0, 0.0]]), ["a", "b"], {}, sb.InvalidArgument, "responsibilities"),
         (sparse.csr_array([[np.nan, 0.0], [1.0, 0.0]]), ["a", "b"], {}, sb.InvalidArgument, "responsibilities"),
-        (sparse.csr_array([[1.0, 0.0]]), ["a", "b"], {}, sb.InvalidArgument, "responsibilities"),
+        (sparse.csr_array([[1.0, 0.0]]), ["a", "b"], {}, sb.InvalidArgument, "labels"),
+        (sparse.coo_array([1.0, 0.0]), ["a", "b"], {}, sb.InvalidArgument, "responsibilities"),
+        (sparse.csr_array([[1.0], [1j]]), ["a", "b"], {}, sb.InvalidType, "responsibilities"),
+        ([0, 1], Unreadable(), {}, sb.InvalidType, "labels"),
         ([0, 1], "ab", {}, sb.InvalidArgument, "labels"),
         ([0, 1], None, {}, sb.InvalidArgument, "labels"),
         ([0, 1], np.zeros((2, 1)), {}, sb.InvalidArgument, "labels"),

@@ -110,7 +110,7 @@ def rows(
     -------
     ndarray of shape (n, D), or SparseRows
     """
-    if likelihood is not None and likelihood._accepts_sparse and _is_sparse(value):
+    if likelihood is not None and likelihood._accepts_sparse and is_sparse(value):
         return _sparse_rows(value, argument, n_columns, minimum)
     if likelihood is not None and likelihood._domain == "codes":
         value = with_codes(value)
@@ -186,7 +186,7 @@ def sparse_counts(rows: Rows, argument: str) -> SparseRows:
 
 def with_whole_parts(value: Any, argument: str) -> Any:
     """Return a sparse table in compressed rows, after a look at its parts; anything else as it is."""
-    return compressed_rows(value, argument) if _is_sparse(value) and value.ndim == 2 else value
+    return compressed_rows(value, argument) if is_sparse(value) and value.ndim == 2 else value
 
 
 def rows_without_values(rows: Rows) -> NDArray[np.bool_]:
@@ -331,14 +331,14 @@ def responsibilities(array: NDArray[Any], argument: str, n_rows: int | None) -> 
 
 def numeric(value: object, argument: str, allowed: str) -> NDArray[Any]:
     """Return `value` as an array of real numbers of any shape and type, without a copy where it is one."""
-    if _is_sparse(value):
+    if is_sparse(value):
         hint = "convert it by .toarray()"
         if argument in ("data", "X", "X_new"):
             hint += ", or use Multinomial, Bernoulli or Poisson, which take it as it is"
         raise invalid_type(argument, f"a sparse {type(value).__name__}", allowed, hint)
     if _is_lazy(value):
         raise invalid_type(argument, "a lazy table that holds no numbers yet", allowed, "make them by .collect()")
-    array = _as_array(value, argument, allowed)
+    array = as_array(value, argument, allowed)
     if array.dtype.kind not in _NUMBERS:
         raise invalid_type(argument, _describe_values(value, array), allowed)
     return array
@@ -375,7 +375,14 @@ def _holds_numbers(dtype: Any) -> bool:
     return getattr(dtype, "kind", "O") in _NUMBERS
 
 
-def _as_array(value: Any, argument: str, allowed: str) -> NDArray[Any]:
+def as_array(value: Any, argument: str, allowed: str) -> NDArray[Any]:
+    """Return `value` as NumPy reads it, without a copy where it is an array.
+
+    Raises
+    ------
+    InvalidType
+        NumPy cannot read it, or some of its values are masked.
+    """
     if isinstance(value, np.ma.MaskedArray):
         if np.ma.is_masked(value):
             raise invalid_type(argument, "a masked array with masked values", allowed)
@@ -421,7 +428,8 @@ def with_codes(value: Any) -> Any:
     return pandas.DataFrame(rows, index=value.index, columns=value.columns)
 
 
-def _is_sparse(value: object) -> bool:
+def is_sparse(value: object) -> bool:
+    """Return whether `value` is a sparse array or matrix of SciPy."""
     scipy_sparse = sys.modules.get("scipy.sparse")
     return scipy_sparse is not None and bool(scipy_sparse.issparse(value))
 

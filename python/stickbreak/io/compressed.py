@@ -86,7 +86,7 @@ def _check_compressed(table: Any, shape: tuple[int, int], argument: str, n_dimen
     if np.ndim(data) != n_dimensions:
         raise _broken(table, "data", f"is {describe(data)}", f"has {n_dimensions} dimensions", argument)
     if len(indptr) != shape[0] + 1:
-        raise _broken(table, "indptr", f"has {len(indptr)} numbers", f"has {shape[0] + 1}", argument)
+        raise _broken(table, "indptr", f"has {len(indptr)} numbers", f"has {shape[0] + 1} numbers", argument)
     if indptr[0] != 0:
         raise _broken(table, "indptr", f"begins with {indptr[0]}", "begins with 0", argument)
     # Compared, not subtracted: differences of unsigned numbers are never negative.

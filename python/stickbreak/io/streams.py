@@ -46,8 +46,10 @@ class Stream:
         self.names = expected
         # Whether the columns of some block stand in another order than `names`.
         self.is_reordered = False
-        # Known once all rows have been read here.
-        self._n_rows: int | None = None
+        # What later readings must bring again, as far as it has been read here: which rows are all NaN, and the first
+        # rows. The core compares what it reads itself.
+        self._empty: NDArray[np.bool_] | None = None
+        self.first: arrays.DenseRows = np.empty((0, 0))
         try:
             first = next(self._blocks(None, None), None)
         except StickbreakError:
@@ -80,9 +82,8 @@ class Stream:
             raise _failed(error) from error
         if not empty:
             raise SourceError("data: the source has no rows any more; every reading must begin anew")
-        found = np.concatenate(empty)
-        self._n_rows = len(found)
-        return found
+        self._empty = np.concatenate(empty)
+        return self._empty
 
     def _blocks(self, dtype: "np.dtype[Any] | None", n_columns: int | None) -> Iterator[arrays.DenseRows]:
         row = 0
@@ -98,13 +99,29 @@ class Stream:
                 raise SourceError(f"the block at row {row} has {rows.shape[1]} columns, the first one {n_columns}")
             if rows.dtype.itemsize > dtype.itemsize:
                 raise SourceError(f"the block at row {row} is of {rows.dtype}, the first one of {dtype}")
+            rows = np.require(rows, dtype=dtype, requirements=["C", "A"])
+            self._compare(rows, row)
             row += len(rows)
-            if self._n_rows is not None and row > self._n_rows:
-                raise _other_number(self._n_rows, "more")
             if len(rows):
-                yield np.require(rows, dtype=dtype, requirements=["C", "A"])
-        if self._n_rows is not None and row < self._n_rows:
-            raise _other_number(self._n_rows, f"{row}")
+                yield rows
+        if self._empty is not None and row < len(self._empty):
+            raise _other_number(len(self._empty), f"{row}")
+
+    def _compare(self, rows: arrays.DenseRows, row: int) -> None:
+        """Refuse rows from a number on that are not as they were when they were read here."""
+        if self._empty is not None and row + len(rows) > len(self._empty):
+            raise _other_number(len(self._empty), "more")
+        same, known = True, self.first[row : row + len(rows)]
+        if len(known):
+            now = rows[: len(known)]
+            same = bool(((known == now) | ((known != known) & (now != now))).all())
+        if self._empty is not None:
+            same &= bool((self._empty[row : row + len(rows)] == arrays.rows_without_values(rows)).all())
+        if not same:
+            raise SourceError(
+                f"rows {row} to {row + len(rows) - 1} have other values than when they were read first; "
+                "every reading must bring the same rows"
+            )
 
     def _checked(self, block: object, row: int) -> arrays.DenseRows:
         try:

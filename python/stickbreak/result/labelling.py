@@ -89,7 +89,7 @@ def label_shares(
     names, codes = _coded(labels)
     n = None if n is None else checks.integer("n", n, minimum=1, or_else=["None"])
     weights = arrays.sample_weights(sample_weight, len(codes))
-    count = _counts_of_sparse if hasattr(responsibilities, "tocsr") else _counts_of_array
+    count = _counts_of_sparse if arrays.is_sparse(responsibilities) else _counts_of_array
     return [_ranked(counts, names, n) for counts in count(responsibilities, codes, len(names), weights)]
 
 
@@ -108,7 +108,7 @@ def _coded(labels: object) -> tuple[list[Any], NDArray[np.int64]]:
 def _values(labels: object) -> list[Any]:
     if isinstance(labels, list | tuple):
         return list(labels)  # an array would make one type of them all, and words of numbers
-    array = np.asarray(labels)
+    array = arrays.as_array(labels, "labels", _LABELS_ALLOWED)
     if array.ndim != 1:
         raise checks.invalid_argument("labels", f"{checks.describe(labels)}, which is no column", _LABELS_ALLOWED)
     return array.tolist() if array.dtype.kind in _PLAIN else list(array)
@@ -125,11 +125,12 @@ def _is_missing(label: object) -> bool:
 def _counts_of_array(value: object, codes: Codes, n_labels: int, weights: Weights) -> Counts:
     """Return the count of each label in each cluster, shape (K, number of labels)."""
     array = arrays.numeric(value, "responsibilities", _ALLOWED)
-    if array.ndim == 1:
-        assignments = _assignments(array, len(codes))
-        return _tallied(assignments, codes, weights, (int(assignments.max(initial=-1)) + 1, n_labels))
-    if array.ndim != 2:
+    if array.ndim not in (1, 2):
         raise checks.invalid_argument("responsibilities", f"of shape {array.shape}", _ALLOWED)
+    _check_number(codes, len(array))
+    if array.ndim == 1:
+        assignments = _assignments(array)
+        return _tallied(assignments, codes, weights, (int(assignments.max(initial=-1)) + 1, n_labels))
     shares = arrays.responsibilities(array, "responsibilities", len(codes))
     counts = np.zeros((shares.shape[1], n_labels))
     for k, share in enumerate(shares.T):
@@ -137,12 +138,17 @@ def _counts_of_array(value: object, codes: Codes, n_labels: int, weights: Weight
     return counts
 
 
-def _assignments(array: NDArray[Any], n_rows: int) -> NDArray[np.int64]:
-    allowed = f"integers from 0 to {_LARGEST_COMPONENT}, of shape ({n_rows},)"
+def _check_number(codes: Codes, n_rows: int) -> None:
+    """Refuse another number of labels than of rows."""
+    if len(codes) != n_rows:
+        allowed = f"of {n_rows} values, one for every row of `responsibilities`"
+        raise checks.invalid_argument("labels", f"of {len(codes)} values", allowed)
+
+
+def _assignments(array: NDArray[Any]) -> NDArray[np.int64]:
+    allowed = f"integers from 0 to {_LARGEST_COMPONENT}, of shape (n,)"
     if array.dtype.kind not in "iu":
         raise checks.invalid_type("responsibilities", checks.describe(array), allowed)
-    if array.shape != (n_rows,):
-        raise checks.invalid_argument("responsibilities", f"of shape {array.shape}", allowed)
     wrong = (array < 0) | (array > _LARGEST_COMPONENT)
     if wrong.any():
         row = int(wrong.argmax())
@@ -152,10 +158,13 @@ def _assignments(array: NDArray[Any], n_rows: int) -> NDArray[np.int64]:
 
 def _counts_of_sparse(value: Any, codes: Codes, n_labels: int, weights: Weights) -> Counts:
     """Return the same of a sparse matrix, without a dense one."""
-    matrix = value.tocsr()
+    if value.ndim != 2:
+        raise checks.invalid_argument("responsibilities", f"of shape {value.shape}", _ALLOWED)
+    _check_number(codes, value.shape[0])
     allowed = f"numbers of at least 0 of shape ({len(codes)}, K) whose rows sum to one"
-    if matrix.ndim != 2 or matrix.shape[0] != len(codes):
-        raise checks.invalid_argument("responsibilities", f"of shape {matrix.shape}", allowed)
+    if value.dtype.kind not in "biuf":
+        raise checks.invalid_type("responsibilities", f"a sparse matrix with values of dtype {value.dtype}", allowed)
+    matrix = arrays.with_whole_parts(value, "responsibilities")
     sums = np.asarray(matrix.sum(axis=1)).ravel()
     if not ((abs(sums - 1.0) <= 1e-6).all() and (matrix.data >= 0.0).all()):
         raise checks.invalid_argument("responsibilities", "a sparse matrix with other numbers", allowed)
