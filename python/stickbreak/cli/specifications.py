@@ -28,7 +28,7 @@ class Kind(click.ParamType, Generic[T]):  # type: ignore[type-arg]
 
     def __init__(self, base: type[T]) -> None:
         self._argument = base.__name__.lower()
-        self.classes: Mapping[str, type[T]] = {kebab(kind.__name__): kind for kind in base.__subclasses__()}
+        self.classes: Mapping[str, type[T]] = {kebab(kind.__name__): kind for kind in _of_rows(base)}
 
     def names(self) -> str:
         """Return all names with their short forms."""
@@ -105,7 +105,7 @@ def parameter_options(*bases: type[Specification], besides: Container[str]) -> D
     """Return the decorator that gives a command an option for each parameter of the subclasses, `besides` aside."""
     owners: dict[str, list[tuple[type[Specification], Field[Any]]]] = {}
     for base in bases:
-        for kind in base.__subclasses__():
+        for kind in _of_rows(base):
             for field in fields(kind):
                 if field.name not in besides:
                     owners.setdefault(field.name, []).append((kind, field))
@@ -116,6 +116,12 @@ def parameter_options(*bases: type[Specification], besides: Container[str]) -> D
         return command
 
     return decorate
+
+
+def _of_rows(base: type[T]) -> list[type[T]]:
+    """Return the subclasses that are not for documents alone, which have a command of their own."""
+    faces = ((kind, getattr(kind, "_entry", {}).get("faces")) for kind in base.__subclasses__())
+    return [kind for kind, own in faces if own != ["documents"]]
 
 
 def made(kind: type[T], given: Mapping[str, Any]) -> T:
