@@ -59,7 +59,7 @@ BUGS = (
         "src/likelihood/normal_wishart.rs",
         "+ 0.5 * self.dof / prior.inverse_kappa * self",
         f"+ (if {bug(1)} {{ -0.5 }} else {{ 0.5 }}) * self.dof / prior.inverse_kappa * self",
-        "elbo laws:: likelihood:: processes::",
+        "processes::both_forms_of_the_bound_meet",
     ),
     Bug(
         2,
@@ -85,7 +85,7 @@ BUGS = (
         "src/process/tail.rs",
         "digamma(1.0 + concentration);",
         f"digamma((if {bug(4)} {{ 1.001 }} else {{ 1.0 }}) + concentration);",
-        "process",
+        "process::dirichlet_process",
     ),
     Bug(
         5,

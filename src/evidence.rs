@@ -111,6 +111,11 @@ fn step<F: Scalar>(model: &Model<F>, summary: &Summary) -> Option<(Model<F>, f64
     let given = Given { components: &components, parameters, start, free: &estimated.free };
     let found = model.likelihood.evidence()?.estimate(&given).ok()?;
     let next = model.with_base(found).ok()?;
+    // Components of equal rows have no scatter of their own, and large weights make the scale that is left small beside
+    // the rounding of their squares.
+    if !map(components.len(), |k| next.likelihood.survives(components[k])).into_iter().all(|survives| survives) {
+        return None;
+    }
     let value = of_base(&next, summary).ok()?;
     Some((next, value))
 }

@@ -67,7 +67,8 @@ pub(crate) fn best_of(components: &[u32], values: &[f64]) -> u32 {
 /// The error of a row without any finite log weight: it is not finite itself, or too far away.
 pub(crate) fn no_finite_weight<F: Real>(row_number: usize, row: &[F]) -> Error {
     if let Some(column) = row.iter().position(|value| !value.is_finite()) {
-        return Error::invalid("X", format!("{} in row {row_number}, column {column}", row[column]), "finite");
+        // Rows of predictions were looked at before: these are of a fit, and have changed since.
+        return Error::invalid("data", format!("{} in row {row_number}, column {column}", row[column]), "finite");
     }
     Error::numerical(
         None,

@@ -130,6 +130,10 @@ pub trait Conjugate: Debug + Send + Sync {
     fn rounding_of_marginal(&self, _: Sufficient<'_>) -> f64 {
         0.0
     }
+    /// Whether float64 holds the posterior beside the squares whose difference the scatter of the component is.
+    fn survives(&self, _: Sufficient<'_>) -> bool {
+        true
+    }
     /// Posterior parameters of all components in the data's own units, by the names of the specification.
     ///
     /// # Errors

@@ -233,6 +233,18 @@ impl<M: NormalWishartModel> Conjugate for M {
         self.posterior(component).map_or(f64::INFINITY, |own| own.rounding_of_cumulant())
     }
 
+    fn survives(&self, component: Sufficient<'_>) -> bool {
+        let (sums, packed) = component.statistics.split_at(self.n_sums());
+        // Squares about zero are not subtracted.
+        if sums.is_empty() || component.count <= f64::MIN_POSITIVE {
+            return true;
+        }
+        let (d, squares) = (sums.len(), unpack(sums.len(), packed));
+        let diagonal = |matrix: &[f64], j: usize| matrix[j * (d + 1)];
+        self.posterior(component)
+            .is_ok_and(|own| (0..d).all(|j| diagonal(&own.factor, j).powi(2) >= LEAST_SHARE * diagonal(&squares, j)))
+    }
+
     fn posterior_parameters(&self, components: &[Sufficient<'_>]) -> Result<Parameters> {
         let posterior = |k: usize| self.posterior(components[k]).map_err(|error| error.of_component(k));
         Ok(self.parameters(&try_map(components.len(), posterior)?))

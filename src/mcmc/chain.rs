@@ -7,9 +7,11 @@ use serde::{Deserialize, Serialize};
 
 use crate::error::{Error, Result};
 use crate::mcmc::checkpoint::SavedChain;
+use crate::mcmc::clusters::n_distinct;
 use crate::mcmc::{ChainState, Info, Sampler, Target, Turn};
 use crate::parallel::{Cancel, for_each};
 use crate::rng::{Purpose, key, stream};
+use crate::room::check_room;
 
 /// How long chains run, and what they keep.
 #[derive(Debug, Clone, Copy)]
@@ -152,6 +154,7 @@ impl Sampling<'_> {
     ) -> Result<Vec<ChainDraws>> {
         let n = self.target.n_rows();
         self.sampler.check(n)?;
+        self.check_room()?;
         let start = SavedChain {
             state: ChainState::new(self.target, self.labels)?,
             sweep: 0,
@@ -191,6 +194,16 @@ impl Sampling<'_> {
         }
         offer_checkpoint(&chains, watcher, true)?;
         self.finish(chains, cancel)
+    }
+
+    /// Refuses a start whose clusters, in all chains, do not fit in memory.
+    fn check_room(&self) -> Result<()> {
+        let (clusters, chains) = (n_distinct(self.labels), self.plan.chains);
+        let of_one = self.target.empty.len() + self.target.lane_len;
+        check_room(of_one.saturating_mul(clusters).saturating_mul(chains), |size| {
+            let found = format!("a start of {clusters} clusters, whose statistics in {chains} chains take {size}");
+            Error::invalid("init", found, "a start of so few clusters that they fit in memory, such as \"single\"")
+        })
     }
 
     fn is_late(&self) -> bool {

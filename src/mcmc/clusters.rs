@@ -1,5 +1,7 @@
 //! The partition of a chain: which cluster each row is in, and a cache for each cluster.
 
+use std::collections::{BTreeMap, BTreeSet};
+
 use serde::{Deserialize, Serialize};
 
 use crate::error::{Error, Result};
@@ -241,17 +243,24 @@ fn weight_of_joining(target: &Target, process: &ProcessState, size: usize) -> f6
     if size == 0 { f64::NEG_INFINITY } else { target.process.log_join(size, process) }
 }
 
+/// Number of different labels.
+pub(super) fn n_distinct(labels: &[u32]) -> usize {
+    labels.iter().collect::<BTreeSet<_>>().len()
+}
+
 impl Clusters {
     fn new(target: &Target, labels: &[u32]) -> Result<Self> {
-        let mut numbers = std::collections::BTreeMap::new();
+        let mut numbers = BTreeMap::new();
+        let n_clusters = n_distinct(labels);
         let mut own = Self {
             assignments: vec![NOWHERE; labels.len()],
             sizes: Vec::new(),
-            caches: Vec::new(),
+            // As much as was asked for: growing would ask for more.
+            caches: Vec::with_capacity(n_clusters * target.empty.len()),
             free: Vec::new(),
             log_join: Vec::new(),
             by_size: (0.0, Vec::new()),
-            lanes: Vec::new(),
+            lanes: Vec::with_capacity(n_clusters.div_ceil(8) * target.lane_len),
             left: None,
         };
         for (row, label) in labels.iter().enumerate() {

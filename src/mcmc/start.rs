@@ -26,8 +26,8 @@ impl Start<'_> {
     /// The labels of all rows.
     ///
     /// # Errors
-    /// [`Error::InvalidArgument`] for another number of labels; as [`crate::likelihood::Conjugate::log_marginal`];
-    /// [`Error::Cancelled`].
+    /// [`Error::InvalidArgument`] for another number of labels, or trees that do not fit in memory; as
+    /// [`crate::likelihood::Conjugate::log_marginal`]; [`Error::Cancelled`].
     pub fn labels(self, target: &Target, seed: u64, cancel: &Cancel) -> Result<Vec<u32>> {
         let n = target.n_rows();
         match self {
@@ -41,7 +41,7 @@ impl Start<'_> {
                 let mut generator = stream(seed, Purpose::Trees, 1);
                 let process = first_process(target, target.process.augments(), &mut generator)?;
                 let order = permutation(n as u32, &mut generator);
-                let mut arena = Arena::new(target, &process);
+                let mut arena = Arena::with_room(target, &process)?;
                 let mut forest = Vec::new();
                 if matches!(self, Self::Incremental) {
                     incremental(&mut arena, &mut forest, &order, cancel)?;

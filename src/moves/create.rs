@@ -9,7 +9,7 @@ use crate::likelihood::Metric;
 use crate::local_step::{Assign, ByScore, FromLabels, Keep, LocalStep};
 use crate::model::Model;
 use crate::moves::deal::{MARGIN, most_parts};
-use crate::moves::{Bag, Judge, parts, seeding};
+use crate::moves::{Bag, Judge, parts, seeding, tried};
 use crate::parallel::Cancel;
 use crate::responsibilities::Sparsity;
 use crate::rng::Choices;
@@ -96,7 +96,7 @@ impl<F: Scalar> Creation<'_, F> {
             return Ok(None);
         }
         let factor = (self.total.component(place).count / mass).max(1.0);
-        self.fitted(place, &bag.rows.units::<F>(factor), start, choices)
+        tried(self.fitted(place, &bag.rows.units::<F>(factor), start, choices)).map(Option::flatten)
     }
 
     /// Parts that begin with `start`, if they or some groups of them are better than one component.

@@ -1,7 +1,7 @@
 //! Judges edits of the list of components: exact changes of the bound, from summaries alone.
 
 use crate::elbo;
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::model::Model;
 use crate::simd::Scalar;
 use crate::special::ln_gamma;
@@ -72,6 +72,15 @@ impl<'a, F: Scalar> Judge<'a, F> {
             counts.sort_unstable_by(|a, b| b.total_cmp(a));
         }
         self.model.process.allocate(&counts, tail.max(0.0), self.model.objective).bound
+    }
+}
+
+/// What a trial came to; `None` where float64 loses the scatter of one of its components beside the squares that it is
+/// the difference of, as under large weights. That is no gain. The numbers of the fit itself do not come this way.
+pub fn tried<T>(outcome: Result<T>) -> Result<Option<T>> {
+    match outcome {
+        Err(Error::Numerical { .. }) => Ok(None),
+        other => other.map(Some),
     }
 }
 

@@ -41,7 +41,7 @@ use crate::error::Result;
 use crate::simd::Scalar;
 
 pub use bags::{Bag, Collect, Subsample};
-pub use judge::{Judge, Part, is_gain};
+pub use judge::{Judge, Part, is_gain, tried};
 pub use kinds::*;
 pub use look::{Finder, Look, Visited};
 pub use memory::Failures;

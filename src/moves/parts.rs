@@ -15,7 +15,7 @@ use crate::memo::Memo;
 use crate::model::Model;
 use crate::moves::judge::choices;
 use crate::moves::lookahead::{Ahead, look_ahead};
-use crate::moves::{Judge, Part, Proposal, is_gain};
+use crate::moves::{Judge, Part, Proposal, is_gain, tried};
 use crate::parallel::try_map;
 use crate::simd::Scalar;
 use crate::suffstats::Summary;
@@ -61,12 +61,17 @@ impl Candidate<'_> {
     /// Judges the groupings there are by another judge.
     fn judge_again<F: Scalar>(&mut self, judge: &Judge<'_, F>, total: &Summary) -> Result<()> {
         let whole = judge.gain(total.component(self.place))?;
-        for level in &mut self.levels {
-            let ids = components(self.proposal, level);
+        let mut judged = Vec::new();
+        for mut level in std::mem::take(&mut self.levels) {
+            let ids = components(self.proposal, &level);
             let groups = grouped(std::slice::from_ref(&self.parts), &[(0, ids, level.groups.clone())])?;
-            let gains = try_map(groups.n_components(), |k| judge.gain(groups.component(k)))?;
-            level.judge(whole, &gains);
+            let gains = try_map(groups.n_components(), |k| judge.gain(groups.component(k)));
+            if let Some(gains) = tried(gains)? {
+                level.judge(whole, &gains);
+                judged.push(level);
+            }
         }
+        self.levels = judged;
         Ok(())
     }
 }
@@ -157,7 +162,7 @@ impl<'a, F: Scalar> Settle<'a, F> {
             parts.add(&batch[at])?;
         }
         let place = position(&total.ids, proposal.target)?;
-        let levels = levels(&Judge::new(self.model), &Part::of(total, place), &parts)?;
+        let levels = tried(levels(&Judge::new(self.model), &Part::of(total, place), &parts))?.unwrap_or_default();
         Ok(Candidate { at, proposal, place, parts, levels })
     }
 
@@ -204,7 +209,8 @@ impl<'a, F: Scalar> Settle<'a, F> {
                 if turn > 0 {
                     candidate.judge_again(&judge, total)?;
                 } else {
-                    candidate.levels = levels(&judge, &Part::of(total, candidate.place), &candidate.parts)?;
+                    let found = levels(&judge, &Part::of(total, candidate.place), &candidate.parts);
+                    candidate.levels = tried(found)?.unwrap_or_default();
                 }
                 let best = best(&judge, &candidate.levels, &total.counts, candidate.place, before, tail);
                 promised.extend(best.map(|best| (best.gain, at, best.level)));

@@ -16,7 +16,7 @@ use crate::global_step::Globals;
 use crate::local_step::{Assign, ByScore, Chunk, FromPairs, Keep, LocalStep, OfShares, Tap};
 use crate::memo::Memo;
 use crate::model::Model;
-use crate::moves::{Judge, Visited, is_gain};
+use crate::moves::{Judge, Visited, is_gain, tried};
 use crate::parallel::{Cancel, map, try_map};
 use crate::responsibilities::Sparsity;
 use crate::simd::Scalar;
@@ -198,8 +198,13 @@ impl<F: Scalar> Refit<'_, F> {
         let units = copies.rows.pick(&list).units::<F>(1.0);
         let before = RowPairs::of(copies, &list, &places);
         let taken = self.sum(&units, &total.ids, &before.assign(), None)?;
-        let after = self.deal(total, gone, &units, &before, &taken)?;
-        let gain = match change(self.judge, total, &after.total, &taken, gone)? {
+        let trial = || {
+            let after = self.deal(total, gone, &units, &before, &taken)?;
+            let gain = change(self.judge, total, &after.total, &taken, gone)?;
+            Ok((after, gain))
+        };
+        let Some((after, gain)) = tried(trial())? else { return Ok(RefitOutcome::NoGain) };
+        let gain = match gain {
             Some(gain) => gain,
             // A component without rows is worth nothing, and nothing is lost with it.
             None if list.is_empty() => 0.0,

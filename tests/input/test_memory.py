@@ -40,6 +40,30 @@ PROGRAM = """
             "X",
             "1000000 rows, for which 301 components take about 4.8 GB",
         ),
+        (
+            "DiagonalGaussian",
+            2,
+            "f = sb.fit(model, rows, sb.Full(max_passes=1), n_components=400);"
+            "f.predict_proba(np.broadcast_to(rows[:1], (10**6, 2)))",
+            "X",
+            "1000000 rows, for which 400 components take about 3.2 GB; sparse=True",
+        ),
+        (
+            "Gaussian",
+            800,
+            "d = np.ones(800); g = sb.Gaussian(mean=0 * d, mean_precision=1.0, dof=810.0, scale=np.diag(d));"
+            "sb.sample(sb.Mixture(g), rows, draws=1, warmup=0, chains=4, init='singletons')",
+            "init",
+            "a start of 400 clusters, whose statistics in 4 chains take about",
+        ),
+        (
+            "Gaussian",
+            800,
+            "d = np.ones(800); g = sb.Gaussian(mean=0 * d, mean_precision=1.0, dof=810.0, scale=np.diag(d));"
+            "sb.sample(sb.Mixture(g), rows.repeat(4, axis=0), draws=1, warmup=0, chains=1, init='ibhc')",
+            "init",
+            "trees over 1600 rows, whose statistics take about",
+        ),
     ],
 )
 def test_too_much_is_refused(likelihood: str, columns: int, call: str, argument: str, words: str) -> None:

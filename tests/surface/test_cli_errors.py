@@ -96,6 +96,10 @@ REFUSALS: dict[str, tuple[str, str]] = {
     "n_init": ("fit rows.npy --out m --n-init 0", "--n-init must be"),
     "init": ("fit rows.npy --out m --init kmean", "--init must be 'kmeans++' or 'random'"),
     "init is a model": ("fit rows.npy --out m --init kmean", "of shape (n, K) or a model file, but it is 'kmean'"),
+    "init without suffix": (
+        "fit rows.npy --out m --init rows.xlsx",
+        "'rows.xlsx' is a file whose name does not say what it is: model files end in .safetensors",
+    ),
     "start of others": ("fit rows.npy --out m --init short.npy", "--init must be"),
     "concentration": ("fit rows.npy --out m --concentration 0", "--concentration must be"),
     "dof": ("fit rows.npy --out m --dof 1", "--dof must be greater than D - 1"),

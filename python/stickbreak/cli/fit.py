@@ -316,6 +316,12 @@ def starting_point(init: str) -> Any:
     if suffix == ".safetensors":
         return sb.load(init)
     if suffix not in datafiles.SUFFIXES:
+        if Path(init).is_file():
+            raise click.BadParameter(
+                f"{init!r} is a file whose name does not say what it is: model files end in .safetensors, and data "
+                f"files in one of {', '.join(sorted(datafiles.SUFFIXES))}",
+                param_hint="'--init'",
+            )
         return init
     values = read_values(init)
     if values.shape[1] > 1:

@@ -96,6 +96,8 @@ class ZeroMeanGaussian(Likelihood):
     The model for data such as image patches whose own mean was removed [1]_. The data are not centred, so it is not for
     data far from zero: `fit` refuses a mean whose square is more than about 5e12 times what `scale` gives a column,
     beside which float64 would lose it; use `Gaussian` there. The default scale is never refused: it has the mean in it.
+    But the bound is rounded by more the farther the mean is from zero: by some 1e-3 nats where it is 1e5 standard
+    deviations of a component away, and 1e-2 at 1e6.
 
     Parameters
     ----------

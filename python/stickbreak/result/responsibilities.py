@@ -5,6 +5,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from stickbreak import checks
 from stickbreak._core import FitState
 from stickbreak.io import arrays, optional
 
@@ -14,7 +15,13 @@ _ROWS_AT_A_TIME = 65_536
 
 def dense(state: FitState, rows: arrays.Rows, tail: bool, threads: int | None) -> NDArray[np.float64]:
     """Return all responsibilities, with a last column for the tail if asked for; (n, K) or (n, K + 1)."""
-    table = np.zeros((rows.shape[0], state.n_components + tail))
+    shape = (rows.shape[0], state.n_components + tail)
+    try:
+        table = np.zeros(shape)
+    except MemoryError as error:
+        found = f"of {shape[0]} rows, for which {shape[1]} components take about {8e-9 * shape[0] * shape[1]:.1f} GB"
+        allowed = "of so few rows at a time that their responsibilities fit in memory"
+        raise checks.invalid_argument("X", found, allowed, "sparse=True keeps a few components a row") from error
     for begin in range(0, rows.shape[0], _ROWS_AT_A_TIME):
         part = slice(begin, begin + _ROWS_AT_A_TIME)
         indices, values = state.responsibilities(arrays.part(rows, part), None, tail, threads)

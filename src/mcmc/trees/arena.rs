@@ -2,9 +2,10 @@
 
 use std::collections::HashMap;
 
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::mcmc::Target;
 use crate::process::{Occupancy, ProcessState};
+use crate::room::check_room;
 
 /// No node.
 const NONE: u32 = u32::MAX;
@@ -61,6 +62,22 @@ impl<'a> Arena<'a> {
         };
         let nodes = target.singles.iter().enumerate().map(leaf).collect();
         Self { target, blocks, nodes, caches: Vec::new(), free: Vec::new() }
+    }
+
+    /// The same with room for the trees of a start over all rows.
+    ///
+    /// # Errors
+    /// [`Error::InvalidArgument`] for `init` where there is none.
+    pub fn with_room(target: &'a Target, process: &ProcessState) -> Result<Self> {
+        let mut own = Self::new(target, process);
+        let n = target.n_rows();
+        let size = n.saturating_mul(target.empty.len());
+        check_room(size, |size| {
+            let found = format!("trees over {n} rows, whose statistics take {size}");
+            Error::invalid("init", found, "\"single\" or labels where trees do not fit in memory")
+        })?;
+        own.caches.reserve_exact(size);
+        Ok(own)
     }
 
     /// The target.
