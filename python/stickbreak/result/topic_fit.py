@@ -309,7 +309,7 @@ class TopicFit(Fitted):
             "topic_term_dists": topics / topics.sum(axis=1, keepdims=True),
             "doc_topic_dists": self.transform(table, threads=threads)[long],
             "doc_lengths": lengths[long],
-            "vocab": [str(words[number]) for number in known],
+            "vocab": [str(words[number]) for number in known.tolist()],
             "term_frequency": frequencies[known],
         }
 
