@@ -58,11 +58,13 @@ def stickbreak_runs(counts: Any, k: int, seed: int, seconds: float, options: dic
     """One run a number of passes: what a user who asks for that many gets."""
     import stickbreak as sb
 
+    options = dict(options)
+    init = options.pop("init", "kmeans++")
     model = sb.TopicModel(sb.LatentDirichlet(k, concentration=PRIOR * k), word_concentration=PRIOR)
     passes = 1
     while True:
         begun = time.process_time()
-        fit = sb.fit(model, counts, sb.Memoized(max_passes=passes, tol=0, **options), seed=seed, threads=1)
+        fit = sb.fit(model, counts, sb.Memoized(max_passes=passes, tol=0, **options), seed=seed, init=init, threads=1)
         spent = time.process_time() - begun
         yield passes, spent, lambda fit=fit: fit.topics
         if spent > seconds:
@@ -157,7 +159,7 @@ def scikit_learn_runs(counts: Any, k: int, seed: int, seconds: float, _options: 
 
 CONTENDERS = {
     "stickbreak": (stickbreak_runs, {}),
-    "stickbreak L=8": (stickbreak_runs, {"sparsity": 8}),
+    "stickbreak restarts": (stickbreak_runs, {"restarts": 20, "init": "random"}),
     "stickbreak dense": (stickbreak_runs, {"sparsity": None}),
     "tomotopy": (tomotopy_runs, {}),
     "gensim": (gensim_runs, {}),
