@@ -77,7 +77,7 @@ def ranks(case: Case, sampler: str, likelihood: Likelihood = LIKELIHOOD) -> dict
         columns = [*np.transpose(drawn), trace.log_joint[0], *(trace.hyperparameters[name][0] for name in learned)]
         names = ["clusters", "squares", "log joint", *learned]
         for name, own, others in zip(names, truth, columns, strict=True):
-            # Equal partitions have log joints that are equal but for rounding. Ties are broken at random.
+            # Log joints of equal partitions differ by rounding only; such ties are broken at random.
             below, ties = (others < own - 1e-7).sum(), (abs(others - own) <= 1e-7).sum()
             found.setdefault(name, []).append(int(below + rng.integers(ties + 1)))
     return {name: np.array(own) for name, own in found.items()}

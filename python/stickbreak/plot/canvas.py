@@ -114,7 +114,7 @@ def overall(fit: Fit) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
 
 
 def thinned(n: int, most: int) -> slice:
-    """Return every so many rows, at most `most` of them."""
+    """Return at most `most` rows, evenly spaced."""
     return slice(None, None, max(1, -(-n // most)))
 
 

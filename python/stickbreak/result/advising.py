@@ -15,7 +15,7 @@ from stickbreak.model.mixture import Mixture
 from stickbreak.result.history import Record
 from stickbreak.result.support import columns
 
-# Rows and values that are looked at, in so many pieces of the data.
+# Advice looks at a sample of the data: at most this many rows and values, taken from this many pieces of it.
 _MOST_ROWS, _MOST_VALUES, _PIECES = 10_000, 2_000_000, 8
 _NEARLY_ALL_ROWS = 0.98
 _NEARLY_CONSTANT = 0.99

@@ -190,7 +190,7 @@ impl<'a, F: Scalar> ByDocument<'a, F> {
             restarts += own.restarts;
             steps += own.steps;
         }
-        // What documents contribute to topics that they do not have is the same for all but for their totals.
+        // Topics that a document does not have contribute the same in every document, apart from its total.
         for (k, (log_gamma, of_prior)) in of_prior.into_iter().enumerate() {
             terms.log_gammas[k] += terms.n_documents * log_gamma;
             terms.log_weights[k] += terms.n_documents * of_prior - of_totals;

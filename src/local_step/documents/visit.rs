@@ -12,7 +12,7 @@ pub const LEAST_COUNT: f32 = 1e-9;
 /// Topics are selected in the first steps, and in every tenth one after them.
 const FIRST_SELECTIONS: usize = 5;
 const SELECT_EVERY: usize = 10;
-/// Words of a document from which on the tolerance grows with their number.
+/// In documents with more words than this the tolerance grows with their number.
 const WORDS: f64 = 100.0;
 /// Whether counts have settled is looked at this often.
 const TEST_EVERY: usize = 5;
