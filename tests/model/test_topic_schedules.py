@@ -73,6 +73,15 @@ def test_sparse_visits(objective: str, width: int | None) -> None:
 
 
 @each_objective
+def test_room_for_all_topics_is_dense(objective: str) -> None:
+    counts = corpus(25)
+    labels, _ = start(counts)
+    kept, dense = (fit(counts, sb.Full(max_passes=3, tol=0, **options(objective, w)), labels) for w in (K, None))
+    assert kept.elbo == dense.elbo
+    np.testing.assert_array_equal(kept.topics, dense.topics)
+
+
+@each_objective
 @pytest.mark.parametrize("first_pass", ["plain", "scaled"])
 @pytest.mark.parametrize("width", [WIDTH, None])
 def test_memoized_passes(objective: str, first_pass: Any, width: int | None) -> None:
