@@ -153,8 +153,12 @@ def steps_of(records: Records, own: Corpus, options: argparse.Namespace) -> tupl
     return best["delay"], best["decay"]
 
 
-def widths(k: int) -> list[int | None]:
-    return [width for width in WIDTHS if width is None or width < k]
+def widths(k: int, options: argparse.Namespace) -> list[int | None]:
+    return [width for width in options.widths if width is None or width < k]
+
+
+def width_of(text: str) -> int | None:
+    return None if text == "dense" else int(text)
 
 
 def curves(records: Records, own: Corpus, options: argparse.Namespace) -> None:
@@ -163,7 +167,7 @@ def curves(records: Records, own: Corpus, options: argparse.Namespace) -> None:
         print(f"\nK = {k}, {own.name}: passes: CPU seconds, score", flush=True)
         for schedule in options.schedules:
             steps = steps_of(records, own, options) if schedule == "stochastic" else (0.0, 1.0)
-            for width in widths(k):
+            for width in widths(k, options):
                 found = []
                 for passes in looks:
                     of = {"part": "curves", "data": own.name, "K": k, "L": width, "schedule": schedule}
@@ -171,17 +175,22 @@ def curves(records: Records, own: Corpus, options: argparse.Namespace) -> None:
                     found.append(records.get(of | {"passes": passes}, partial(own.point, algorithm, k)))
                 shown = "   ".join(f"{one['passes']}: {one['seconds']:.1f} s {one['score']:.4f}" for one in found)
                 print(f"  {schedule:<11}{named(width):<8}{shown}", flush=True)
-            compare(records.of({"part": "curves", "data": own.name, "K": k, "schedule": schedule}), k)
+            compare(records.of({"part": "curves", "data": own.name, "K": k, "schedule": schedule}))
 
 
-def compare(found: list[Record], k: int) -> None:
+def compare(found: list[Record]) -> None:
     """Against the dense run: its last score, and the time to come near it."""
+    found = sorted(found, key=lambda one: one["passes"])
     dense = [one for one in found if one["L"] is None]
+    if not dense:
+        return
     print(f"  last score less dense's; seconds until within {NEAR} of that, and how many times sooner; a later pass")
     goal = dense[-1]["score"] - NEAR
     of_dense = next(one["seconds"] for one in dense if one["score"] >= goal)
-    for width in widths(k):
+    for width in WIDTHS:
         points = [one for one in found if one["L"] == width]
+        if not points:
+            continue
         until = next((one["seconds"] for one in points if one["score"] >= goal), None)
         sooner = "never" if until is None else f"{until:.1f} s, {of_dense / until:.2f}"
         a_pass = (points[-1]["seconds"] - points[0]["seconds"]) / max(1, points[-1]["passes"] - points[0]["passes"])
@@ -231,7 +240,7 @@ def step(records: Records, own: Corpus, options: argparse.Namespace) -> None:
         fitted = fit(own.counts, sb.Memoized(max_passes=4, tol=0), own.start(k), k)
         dense = topics_of(compared, fitted, None)
         print(f"  {'':<8}{'99 turns':>10}{'first turn, sums':>18}{'global':>9}{'mean':>9}{'median':>9}{'90 %':>9}")
-        for width in widths(k):
+        for width in widths(k, options):
             of = {"part": "step", "data": own.name, "K": k, "L": width}
             found = records.get(of, partial(step_of, own, width, fitted, compared, dense))
             gaps = np.array(found["distances"])
@@ -274,6 +283,9 @@ def draw_curves(records: Records, name: str) -> None:
             for width in WIDTHS:
                 of = {"K": k, "schedule": schedule, "L": width}
                 own = [one for one in all_own if of.items() <= one.items()]
+                if not own:
+                    continue
+                own.sort(key=lambda one: one["passes"])
                 seconds, scores = ([one[what] for one in own] for what in ("seconds", "score"))
                 panel.semilogx(seconds, scores, "k--" if width is None else "o-", label=named(width), markersize=4)
             panel.set(title=f"{name}, K = {k}, {schedule}", xlabel="CPU seconds, one thread")
@@ -292,6 +304,7 @@ def draw_step(records: Records, name: str) -> None:
     figure, panels = plt.subplots(2, 2, figsize=(10, 7), layout="constrained")
     (of_parts, of_turns), (of_rest, of_gaps) = panels
     dense = {one["K"]: one for one in all_own if one["L"] is None}
+    numbers = [k for k in numbers if k in dense]
     for what, label in (("turns", "99 turns"), ("rest", "first turn and sums"), ("global", "global step")):
         of_parts.semilogy(numbers, [dense[k][what] for k in numbers], "o-", label=label)
     of_parts.set(title="parts of a pass, dense", xlabel="K", ylabel="CPU seconds")
@@ -299,13 +312,16 @@ def draw_step(records: Records, name: str) -> None:
     for panel, what, title in ((of_turns, "turns", "99 turns"), (of_rest, "rest", "first turn and sums")):
         for width in WIDTHS:
             own = sorted((one["K"], one[what]) for one in all_own if one["L"] == width)
+            if not own:
+                continue
             panel.plot(*zip(*own, strict=True), "k--" if width is None else "o-", label=named(width))
         panel.set(title=title, xlabel="K", ylabel="CPU seconds", ylim=(0, None))
     of_turns.legend()
+    last = max(one["K"] for one in all_own)
     for one in all_own:
-        if one["K"] == numbers[-1] and one["L"] is not None:
+        if one["K"] == last and one["L"] is not None:
             of_gaps.plot(one["distances"], np.linspace(0, 1, len(one["distances"])), label=named(one["L"]))
-    of_gaps.set(title=f"distance from dense, K = {numbers[-1]}", xlabel="total variation", ylabel="share of documents")
+    of_gaps.set(title=f"distance from dense, K = {last}", xlabel="total variation", ylabel="share of documents")
     of_gaps.legend()
     save(figure, f"sparse_topics_step_{name}")
 
@@ -316,6 +332,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--data", nargs="+", default=["nips7605"], help="folders of the data: nips7605, kos, ap, ...")
     parser.add_argument("--topics", type=int, nargs="+", default=[100, 400])
     parser.add_argument("--passes", type=int, default=8)
+    parser.add_argument("--widths", nargs="+", type=width_of, default=list(WIDTHS), help="L, or dense")
     parser.add_argument("--schedules", nargs="+", default=list(SCHEDULES), choices=SCHEDULES)
     options = parser.parse_args(arguments)
     # One topic a word is part of the comparison.
