@@ -50,8 +50,8 @@ ONLY_ONE: tuple[OnlyOne, ...] = (
             r"\bfn\s+\w*(top_l|top_k|largest|select_top)\w*",
             r"\.sort\w*_by\w*\([^;]*\b(scores?|log_weights|responsibilit\w+)\b",
         ),
-        # The rows with the smallest keys.
-        also=("src/moves/bags.rs",),
+        # The rows with the smallest keys; the entry for rows that come one at a time.
+        also=("src/moves/bags.rs", "src/responsibilities/row.rs"),
     ),
     OnlyOne(
         subject="summary accumulation",
