@@ -317,8 +317,8 @@ BUGS = (
         32,
         "the potential of a node leaves out one child",
         "src/mcmc/trees/arena.rs",
-        "a.log_potential + b.log_potential",
-        f"a.log_potential + if {bug(32)} {{ 0.0 }} else {{ b.log_potential }}",
+        "with_potential(node, a.log_potential + b.log_potential)",
+        f"with_potential(node, a.log_potential + if {bug(32)} {{ 0.0 }} else {{ b.log_potential }})",
         "mcmc::trees",
     ),
     Bug(
