@@ -56,8 +56,15 @@ def write(folder: Path) -> dict[str, tuple[str, str]]:
     folder.mkdir(parents=True, exist_ok=True)
     mapping = {}
     for project, (site, groups) in PROJECTS.items():
-        lines = [f"{name} py:{kind} 1 {page.format(name)} -" for kind, page, names in groups for name in names.split()]
-        header = f"# Sphinx inventory version 2\n# Project: {project}\n# Version: \n# The remainder of this file is compressed using zlib.\n"
+        lines = [f"{name} py:{kind} 1 {page.format(name)} -" for kind, page, all_ in groups for name in all_.split()]
+        header = "\n".join(
+            [
+                "# Sphinx inventory version 2",
+                f"# Project: {project}",
+                "# Version: ",
+                "# The remainder of this file is compressed using zlib.\n",
+            ]
+        )
         path = folder / f"{project}.inv"
         path.write_bytes(header.encode() + zlib.compress("\n".join([*lines, ""]).encode()))
         mapping[project] = (site, str(path))
