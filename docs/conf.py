@@ -1,6 +1,9 @@
 """Settings of the documentation; `make docs` builds it, warnings are errors, and nothing is fetched."""
 
+import importlib.util
 import os
+import re
+import shutil
 import sys
 import tomllib
 import warnings
@@ -19,12 +22,12 @@ manifest = tomllib.loads((HERE.parent / "Cargo.toml").read_text(encoding="utf-8"
 release = version = manifest["workspace"]["package"]["version"]
 
 extensions = [
-    "mathml",
     "myst_parser",
     "numpydoc",
     "sphinx.ext.autodoc",
     "sphinx.ext.autosummary",
     "sphinx.ext.intersphinx",
+    "sphinx.ext.mathjax",
     "sphinx_copybutton",
     "sphinx_gallery.gen_gallery",
 ]
@@ -44,7 +47,9 @@ python_use_unqualified_type_names = True
 numpydoc_show_class_members = False
 myst_enable_extensions = ["deflist", "dollarmath"]
 myst_heading_anchors = 3
-html_math_renderer = "mathml"
+# MathJax comes from an installed package. This one file of it has everything: no fonts are loaded.
+MATHJAX = Path(importlib.util.find_spec("sphinx-mathjax-offline").origin).parent / "static" / "mathjax" / "tex-svg.js"
+mathjax_path = MATHJAX.name
 intersphinx_mapping = inventories.write(HERE / "_build" / "inventories")
 copybutton_prompt_text = r">>> |\.\.\. |\$ "
 copybutton_prompt_is_regexp = True
@@ -78,14 +83,34 @@ sphinx_gallery_conf = {
 
 # Made by stickbreak, not by users: their pages show no arguments.
 RESULTS = {"Clusters", "Fit", "Hierarchy", "Join", "LabelShare", "MoveReport", "Record", "Support", "TopicFit", "Trace"}
+# Aliases of NumPy, which signatures have written out.
+BUFFER = r"~?(?:[\w.]*\.)?_Buffer \| .*?(?=_Nested).*?"
+NESTED = r"~?(?:[\w.]*\.)?_NestedSequence\[complex \| bytes \| str\]"
+ARRAY = r"~?numpy\.ndarray\[tuple\[~?typing\.Any, \.\.\.\], ~?numpy\.dtype\[([^\]]+)\]\]"
+ALIASES = (
+    (re.compile(BUFFER + NESTED), "~numpy.typing.ArrayLike"),
+    (re.compile(ARRAY), r"~numpy.typing.NDArray[\1]"),
+)
 
 
-def leave_out_arguments(app, what, name, *rest):
-    """Return an empty signature for results and warnings."""
+def process_signature(app, what, name, object_, options, signature, returns):
+    """Leave out the arguments of results and warnings, and name the aliases of NumPy in those of others."""
     last = name.rpartition(".")[2]
-    return ("", None) if what == "class" and (last in RESULTS or last.endswith("Warning")) else None
+    if what == "class" and (last in RESULTS or last.endswith("Warning")):
+        return "", None
+    for written, alias in ALIASES:
+        signature = signature and written.sub(alias, signature)
+        returns = returns and written.sub(alias, returns)
+    return signature, returns
+
+
+def copy_mathjax(app, error):
+    """Put MathJax beside the pages."""
+    if error is None and app.builder.format == "html":
+        shutil.copy(MATHJAX, Path(app.outdir) / "_static" / MATHJAX.name)
 
 
 def setup(app):
-    """Register the hook above."""
-    app.connect("autodoc-process-signature", leave_out_arguments)
+    """Register the hooks above."""
+    app.connect("autodoc-process-signature", process_signature)
+    app.connect("build-finished", copy_mathjax)

@@ -34,8 +34,8 @@ plt.show()
 
 # %%
 # Each component has a card: its weight, and the columns in which it differs most from all rows.
-figure, axes = plt.subplots(1, fit.n_components, figsize=(11, 3), layout="constrained")
-for component, ax in enumerate(axes):
+figure, axes = plt.subplots(2, 2, figsize=(11, 6), layout="constrained")
+for component, ax in enumerate(axes.flat):
     sb.plot.card(fit, component, ax=ax)
 plt.show()
 
@@ -43,7 +43,12 @@ plt.show()
 # The fit has not seen the species. ``label_shares`` compares them with the components.
 species = iris.target_names[iris.target]
 for component, shares in enumerate(sb.label_shares(fit.predict_proba(table), species)):
-    print(component, ", ".join(f"{share.label} {share.share:.0%}" for share in shares if share.share > 0.005))
+    print(
+        component,
+        ", ".join(
+            f"{share.label} {share.share:.0%}" for share in shares if share.share > 0.005
+        ),
+    )
 
 # %%
 # Look at the advice before you use a fit. No line means that nothing was found to warn of.

@@ -32,7 +32,8 @@ table = pd.DataFrame(
     {
         "clusters": {name: fit.n_occupied for name, fit in fits.items()},
         "agreement with the growers (ARI)": {
-            name: adjusted_rand_score(wine.target, fit.predict(wine.data)) for name, fit in fits.items()
+            name: adjusted_rand_score(wine.target, fit.predict(wine.data))
+            for name, fit in fits.items()
         },
     }
 )

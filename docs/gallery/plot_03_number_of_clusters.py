@@ -32,7 +32,12 @@ plt.show()
 # ``history`` has a record for every pass: what each move proposed, and what was accepted.
 pd.DataFrame(
     [
-        {"pass": record.index, "move": move.kind, "proposed": move.proposed, "accepted": move.accepted}
+        {
+            "pass": record.index,
+            "move": move.kind,
+            "proposed": move.proposed,
+            "accepted": move.accepted,
+        }
         for record in fit.history
         for move in record.moves
         if move.proposed
@@ -46,7 +51,10 @@ pd.DataFrame(
 # Its bound is lower.
 model = sb.Mixture(likelihood=sb.Gaussian())
 given = [
-    sb.fit(model, X, sb.Memoized(), n_components=25, init="random", seed=seed, progress=False) for seed in range(4)
+    sb.fit(
+        model, X, sb.Memoized(), n_components=25, init="random", seed=seed, progress=False
+    )
+    for seed in range(4)
 ]
 pd.DataFrame(
     {

@@ -20,7 +20,9 @@ import pandas as pd
 import stickbreak as sb
 
 file = Path(os.environ["STICKBREAK_DATA"]) / "gvhd_pos" / "gvhd_pos.npz"
-cells = pd.DataFrame(np.load(file)["X"], columns=["CD4", "CD8b", "CD3", "CD8"]).astype(float)
+cells = pd.DataFrame(np.load(file)["X"], columns=["CD4", "CD8b", "CD3", "CD8"]).astype(
+    float
+)
 cells.describe().loc[["mean", "std", "min", "max"]].round(0)
 
 # %%

@@ -41,13 +41,32 @@ plt.show()
 # %%
 # Compare with the true digits. Rows are components, columns are digits.
 labels = fit.predict(rows)
-table = np.array([[np.sum((labels == k) & (digits.target == digit)) for digit in range(10)] for k in order])
+table = np.array(
+    [
+        [np.sum((labels == k) & (digits.target == digit)) for digit in range(10)]
+        for k in order
+    ]
+)
 figure, ax = plt.subplots(figsize=(6, 5), layout="constrained")
 ax.imshow(table, cmap="Blues", aspect="auto")
-ax.set(xticks=range(10), yticks=range(len(order)), xlabel="digit", ylabel="component", yticklabels=order)
+ax.set(
+    xticks=range(10),
+    yticks=range(len(order)),
+    xlabel="digit",
+    ylabel="component",
+    yticklabels=order,
+)
 for (row, digit), count in np.ndenumerate(table):
     if count:
-        ax.text(digit, row, count, ha="center", va="center", fontsize=7, color="white" if count > 90 else "black")
+        ax.text(
+            digit,
+            row,
+            count,
+            ha="center",
+            va="center",
+            fontsize=7,
+            color="white" if count > 90 else "black",
+        )
 plt.show()
 
 # %%

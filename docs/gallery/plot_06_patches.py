@@ -15,8 +15,12 @@ from sklearn.feature_extraction.image import extract_patches_2d
 import stickbreak as sb
 
 photograph = load_sample_image("china.jpg").mean(axis=2) / 255
-patches = extract_patches_2d(photograph, (6, 6), max_patches=12_000, random_state=0).reshape(-1, 36)
-patches -= patches.mean(axis=1, keepdims=True)  # the brightness of a patch says nothing about its texture
+patches = extract_patches_2d(
+    photograph, (6, 6), max_patches=12_000, random_state=0
+).reshape(-1, 36)
+patches -= patches.mean(
+    axis=1, keepdims=True
+)  # the brightness of a patch says nothing about its texture
 patches.shape
 
 # %%
@@ -36,7 +40,9 @@ fit.n_occupied
 labels = fit.predict(patches)
 contrast = np.array([patches[labels == k].std() for k in range(fit.n_components)])
 chosen = np.argsort(contrast)[:: max(1, fit.n_components // 6)][:6]
-figure, axes = plt.subplots(len(chosen), 9, figsize=(9, 1.05 * len(chosen)), layout="constrained")
+figure, axes = plt.subplots(
+    len(chosen), 9, figsize=(9, 1.05 * len(chosen)), layout="constrained"
+)
 for row, k in zip(axes, chosen, strict=True):
     own = patches[labels == k]
     leading = np.linalg.svd(own, full_matrices=False)[2][0]

@@ -23,7 +23,12 @@ words = np.array((folder / "vocab.reuters.txt").read_text(encoding="utf-8").spli
 counts.shape
 
 # %%
-fit = sb.fit(sb.TopicModel(sb.LatentDirichlet(n_topics=12)), counts, sb.Memoized(max_passes=15), progress=False)
+fit = sb.fit(
+    sb.TopicModel(sb.LatentDirichlet(n_topics=12)),
+    counts,
+    sb.Memoized(max_passes=15),
+    progress=False,
+)
 fit
 
 # %%
@@ -37,7 +42,13 @@ proportions = fit.transform(counts)
 figure, axes = plt.subplots(1, 2, figsize=(12, 4), layout="constrained")
 axes[0].bar(range(proportions.shape[1]), proportions.mean(axis=0))
 axes[0].set(xlabel="topic", ylabel="mean proportion")
-axes[1].imshow(proportions[np.argsort(proportions.argmax(axis=1))].T, aspect="auto", cmap="Blues", vmin=0, vmax=1)
+axes[1].imshow(
+    proportions[np.argsort(proportions.argmax(axis=1))].T,
+    aspect="auto",
+    cmap="Blues",
+    vmin=0,
+    vmax=1,
+)
 axes[1].set(xlabel="document, sorted by its largest topic", ylabel="topic")
 plt.show()
 

@@ -39,7 +39,16 @@ faithful.assign(score=scores).nlargest(5, "score").round(3)
 # The number of clusters
 # ----------------------
 # A sampler draws partitions from the exact posterior of the same model.
-trace = sb.sample(model, faithful, sb.SplitMerge(), draws=300, warmup=100, chains=2, seed=0, progress=False)
+trace = sb.sample(
+    model,
+    faithful,
+    sb.SplitMerge(),
+    draws=300,
+    warmup=100,
+    chains=2,
+    seed=0,
+    progress=False,
+)
 figure, axes = plt.subplots(1, 2, figsize=(11, 3.5), layout="constrained")
 sb.plot.chains(trace, ax=axes[0])
 sb.plot.cluster_numbers(trace, ax=axes[1])
@@ -47,4 +56,6 @@ plt.show()
 
 # %%
 # Chains agree if R-hat is close to 1.
-print(f"R-hat {trace.rhat('n_clusters'):.3f}, effective draws {trace.ess('n_clusters'):.0f}")
+print(
+    f"R-hat {trace.rhat('n_clusters'):.3f}, effective draws {trace.ess('n_clusters'):.0f}"
+)

@@ -28,7 +28,12 @@ plt.show()
 # ``cut`` gives labels. ``"map"`` is the most probable of all partitions that follow the tree.
 for cut in ("bhc", "map"):
     labels = tree.cut(cut)
-    print(cut, len(np.unique(labels)), "clusters, ARI", round(adjusted_rand_score(iris.target, labels), 2))
+    print(
+        cut,
+        len(np.unique(labels)),
+        "clusters, ARI",
+        round(adjusted_rand_score(iris.target, labels), 2),
+    )
 
 # %%
 # ``linkage`` is the table that SciPy's functions take.

@@ -26,10 +26,14 @@ rng = np.random.default_rng(0)
 
 def blobs(n_clusters: int, n_rows: int) -> tuple[np.ndarray, np.ndarray]:
     """Return Gaussian clusters of unequal size and shape, and their labels."""
-    labels = rng.choice(n_clusters, size=n_rows, p=rng.dirichlet(np.full(n_clusters, 3.0)))
+    labels = rng.choice(
+        n_clusters, size=n_rows, p=rng.dirichlet(np.full(n_clusters, 3.0))
+    )
     centres = rng.uniform(-12, 12, size=(n_clusters, 2))
     shapes = rng.normal(scale=0.5, size=(n_clusters, 2, 2)) + 0.5 * np.eye(2)
-    return centres[labels] + np.einsum("nij,nj->ni", shapes[labels], rng.normal(size=(n_rows, 2))), labels
+    return centres[labels] + np.einsum(
+        "nij,nj->ni", shapes[labels], rng.normal(size=(n_rows, 2))
+    ), labels
 
 
 sets = {
@@ -48,12 +52,17 @@ sets = {
 def by_bic(X: np.ndarray) -> np.ndarray:
     """Return the labels of the Gaussian mixture with the lowest BIC."""
     most = min(16, len(X) // (X.shape[1] + 1))
-    fits = [GaussianMixture(k, random_state=0, reg_covar=1e-4).fit(X) for k in range(1, most + 1)]
+    fits = [
+        GaussianMixture(k, random_state=0, reg_covar=1e-4).fit(X)
+        for k in range(1, most + 1)
+    ]
     return min(fits, key=lambda fit: fit.bic(X)).predict(X)
 
 
 methods = {
-    "stickbreak": lambda X: sb.fit(sb.Mixture(likelihood=sb.Gaussian()), X, progress=False).predict(X),
+    "stickbreak": lambda X: sb.fit(
+        sb.Mixture(likelihood=sb.Gaussian()), X, progress=False
+    ).predict(X),
     "BayesianGaussianMixture(20)": lambda X: BayesianGaussianMixture(
         n_components=20, random_state=0, max_iter=200
     ).fit_predict(X),

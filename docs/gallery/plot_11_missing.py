@@ -14,7 +14,14 @@ from sklearn.datasets import load_breast_cancer
 import stickbreak as sb
 
 cancer = load_breast_cancer(as_frame=True)
-columns = ["mean radius", "mean texture", "mean smoothness", "mean concavity", "mean symmetry", "worst area"]
+columns = [
+    "mean radius",
+    "mean texture",
+    "mean smoothness",
+    "mean concavity",
+    "mean symmetry",
+    "worst area",
+]
 table = np.log(cancer.data[columns] + 0.01)
 holes = np.random.default_rng(0).random(table.shape) < 0.1
 damaged = table.mask(holes)
@@ -34,7 +41,10 @@ spread = table.std()
 errors = pd.DataFrame(
     {
         "stickbreak": ((filled - table) / spread)[holes].pow(2).mean().pow(0.5),
-        "mean of the column": ((damaged.fillna(damaged.mean()) - table) / spread)[holes].pow(2).mean().pow(0.5),
+        "mean of the column": ((damaged.fillna(damaged.mean()) - table) / spread)[holes]
+        .pow(2)
+        .mean()
+        .pow(0.5),
     }
 )
 errors.round(2)

@@ -30,7 +30,12 @@ print(f"{path.stat().st_size / 1e6:.1f} MB")
 # ``Memoized`` reads one batch at a time and updates the components after each. Its bound is exact.
 X = np.load(path, mmap_mode="r")
 model = sb.Mixture(likelihood=sb.Gaussian())
-fit = sb.fit(model, X, sb.Memoized(batches=6, moves=[sb.Birth(), sb.Merge(), sb.Delete()]), progress=False)
+fit = sb.fit(
+    model,
+    X,
+    sb.Memoized(batches=6, moves=[sb.Birth(), sb.Merge(), sb.Delete()]),
+    progress=False,
+)
 fit.n_occupied
 
 # %%
@@ -50,7 +55,9 @@ def blocks():
         yield np.asarray(X[start : start + 10_000])
 
 
-in_order = sb.Memoized(batches=6, shuffle=False, moves=[sb.Birth(), sb.Merge(), sb.Delete()])
+in_order = sb.Memoized(
+    batches=6, shuffle=False, moves=[sb.Birth(), sb.Merge(), sb.Delete()]
+)
 again = sb.fit(model, blocks, in_order, progress=False)
 again.n_occupied
 
