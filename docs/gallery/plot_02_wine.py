@@ -59,6 +59,7 @@ figure, axes = plt.subplots(1, 3, figsize=(13, 4.2), layout="constrained")
 for ax, (name, fit) in zip(axes, fits.items(), strict=True):
     sb.plot.clusters(fit, wine.data, columns=["flavanoids", "proline"], ax=ax)
     ax.set_title(name)
+    ax.get_legend().remove()
 plt.show()
 
 # %%

@@ -25,7 +25,7 @@ fit = sb.fit(sb.Mixture(likelihood=sb.Gaussian()), X, progress=False)
 figure, axes = plt.subplots(1, 3, figsize=(14, 4.2), layout="constrained")
 sb.plot.n_components(fit, ax=axes[0])
 sb.plot.bound(fit, ax=axes[1])
-sb.plot.clusters(fit, X, ax=axes[2])
+sb.plot.clusters(fit, X, ax=axes[2]).get_legend().remove()
 plt.show()
 
 # %%

@@ -47,7 +47,7 @@ table = np.array(
         for k in order
     ]
 )
-figure, ax = plt.subplots(figsize=(6, 5), layout="constrained")
+figure, ax = plt.subplots(figsize=(6, 7), layout="constrained")
 ax.imshow(table, cmap="Blues", aspect="auto")
 ax.set(
     xticks=range(10),
@@ -70,7 +70,7 @@ for (row, digit), count in np.ndenumerate(table):
 plt.show()
 
 # %%
-# If every component is named after its most frequent digit, so many images get the right name:
+# Name every component after its most frequent digit. The share of images with the right name:
 print(f"{table.max(axis=1).sum() / len(rows):.0%}")
 
 # %%

@@ -24,8 +24,7 @@ patches -= patches.mean(
 patches.shape
 
 # %%
-# The brightness is gone, so one direction has no variance. The fit finds that out and leaves the direction out; it
-# warns once, which we expect here.
+# Without its mean, a patch has no variance in one direction. The fit leaves this direction out and warns of it.
 import warnings
 
 with warnings.catch_warnings():

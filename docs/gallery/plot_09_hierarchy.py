@@ -19,9 +19,10 @@ model = sb.Mixture(likelihood=sb.Gaussian())
 tree = sb.hierarchy(model, rows, "bhc")
 
 # %%
-# The dendrogram. Joins above the cut are less probable than the two clusters that they join.
+# The dendrogram. A join is higher, the less probable it is that its rows are one cluster.
 figure, ax = plt.subplots(figsize=(11, 4), layout="constrained")
-tree.plot(ax=ax)
+tree.plot(ax=ax, no_labels=True)
+ax.set(xlabel="flowers", ylabel="-log p(one cluster), nats")
 plt.show()
 
 # %%

@@ -41,7 +41,7 @@ fit.n_occupied
 # %%
 figure, axes = plt.subplots(1, 2, figsize=(11, 4), layout="constrained")
 sb.plot.n_components(fit, ax=axes[0])
-sb.plot.clusters(fit, X, ax=axes[1])
+sb.plot.clusters(fit, X, ax=axes[1]).get_legend().remove()
 plt.show()
 
 
