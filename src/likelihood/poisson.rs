@@ -298,12 +298,10 @@ impl Separate for Rates {
 
 impl OfColumns for Rates {
     fn laws(&self, own: Tallied<'_>, estimate: Option<Estimate>) -> Vec<ColumnLaw> {
-        match estimate {
-            Some(estimate) => self.points(own, estimate).into_iter().map(ColumnLaw::Poisson).collect(),
-            None => {
-                let posterior = self.posterior(own).into_iter();
-                posterior.map(|Rate { shape, rate }| ColumnLaw::NegativeBinomial { shape, rate }).collect()
-            }
+        if let Some(estimate) = estimate {
+            return self.points(own, estimate).into_iter().map(ColumnLaw::Poisson).collect();
         }
+        let posterior = self.posterior(own).into_iter();
+        posterior.map(|Rate { shape, rate }| ColumnLaw::NegativeBinomial { shape, rate }).collect()
     }
 }

@@ -1,6 +1,7 @@
 //! Effective sample sizes and R-hat of label-invariant quantities (Vehtari, Gelman, Simpson, Carpenter & Buerkner
 //! 2021): rank-normalised, on chains cut in halves.
 
+use crate::error::Result;
 use crate::parallel::{Cancel, try_map};
 use crate::special::normal_quantile;
 
@@ -8,7 +9,7 @@ use crate::special::normal_quantile;
 ///
 /// # Errors
 /// [`crate::Error::Cancelled`].
-pub fn similarity(labels: &[i32], m: usize, cancel: &Cancel) -> crate::Result<Vec<f64>> {
+pub fn similarity(labels: &[i32], m: usize, cancel: &Cancel) -> Result<Vec<f64>> {
     let draws = labels.len() / m;
     let found = try_map(m, |i| {
         cancel.check()?;

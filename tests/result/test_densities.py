@@ -189,7 +189,8 @@ def test_without_enough_degrees_of_freedom_there_is_no_covariance() -> None:
     fit = fitted(sb.Gaussian(dof=2.5, scale=np.eye(2), mean=[0.0, 0.0], mean_precision=1.0), real_rows(2))
     density = fit.marginal([0, 1])
     of_prior = density.covariances[-1]
-    assert np.isinf(of_prior[[0, 1], [0, 1]]).all() and np.isnan(of_prior[0, 1])
+    assert np.isinf(of_prior[[0, 1], [0, 1]]).all()
+    assert np.isnan(of_prior[0, 1])
     assert np.isfinite(density.covariances[:-1]).all()
     # What is given counts as degrees of freedom: 1.5 and 1.
     assert np.isfinite(fit.conditional({0: 1.0}).covariance).all()
@@ -199,7 +200,8 @@ def test_columns_by_name_and_position() -> None:
     table = pd.DataFrame(real_rows(3), columns=["a", "b", "c"])
     fit = fitted(sb.Gaussian(), table)
     density = fit.marginal(["c", "a"])
-    assert density.column_names == ("c", "a") and density.columns == (2, 0)
+    assert density.column_names == ("c", "a")
+    assert density.columns == (2, 0)
     assert repr(density).startswith("<Density of 'c', 'a': ")
     by_position = fit.marginal([2, 0]).log_density(table.to_numpy()[:, [2, 0]])
     # A table is matched by name, in whatever order it stands.

@@ -199,8 +199,8 @@ class Density:
         others = tuple(column for column in self._columns if column not in chosen)
         if not others:
             raise checks.invalid_argument("given", "one value for every column", "values that leave a column")
-        at = [[self._columns.index(column) for column in group] for group in (others, chosen)]
-        return Density(self._state.conditional(*at, np.array(values), None), others, self._of_fit)
+        left, fixed = ([self._columns.index(column) for column in group] for group in (others, chosen))
+        return Density(self._state.conditional(left, fixed, np.array(values), None), others, self._of_fit)
 
     def _positions(self, argument: str, listed: list[Any], allowed: str) -> tuple[int, ...]:
         """Return the columns by their positions in the data of the fit."""
