@@ -56,7 +56,7 @@ def test_the_command_line_shows_a_bar(
     monkeypatch.setattr(progress, "_is_watched", lambda: True)
     monkeypatch.setattr(progress, "_SECONDS_BEFORE_IT_SHOWS", 0.0)
     out = tmp_path / "fit.safetensors"
-    arguments = ["fit", str(path), "--out", str(out), "-n", "2"]
+    arguments = ["fit", str(path), "--out", str(out), "--n-components", "2"]
     assert main(arguments) == 0
     assert f"read {path.name}:" in capsys.readouterr().err
     assert main([*arguments, "--quiet"]) == 0
