@@ -20,7 +20,7 @@ use stickbreak::parallel::Cancel;
 use stickbreak::simd::Scalar;
 use stickbreak::{Error, Result};
 
-use crate::arrays::{AnyRows, vector, with_rows};
+use crate::arrays::{AnyRows, table, vector, with_rows};
 use crate::coordinates::{basis, lost_columns};
 use crate::errors::to_python;
 use crate::fields::format_error;
@@ -74,6 +74,18 @@ pub fn ess(draws: PyReadonlyArray2<'_, f64>) -> PyResult<f64> {
 pub fn rhat(draws: PyReadonlyArray2<'_, f64>) -> PyResult<f64> {
     let (values, chains) = (draws.as_array().iter().copied().collect::<Vec<_>>(), draws.as_array().nrows());
     caught(|| Ok(split_r_hat(&values, chains)))
+}
+
+/// The share of draws in which two rows are in the same cluster, (m, m), from labels, (T, m).
+#[pyfunction]
+#[allow(clippy::needless_pass_by_value)]
+pub fn similarity<'py>(
+    py: Python<'py>,
+    labels: PyReadonlyArray2<'py, i32>,
+    threads: Option<usize>,
+) -> PyResult<Bound<'py, PyArray2<f64>>> {
+    let (m, flat) = (labels.as_array().ncols(), labels.as_array().iter().copied().collect::<Vec<_>>());
+    table(py, run_quietly(py, threads, |cancel| stickbreak::mcmc::similarity(&flat, m, cancel))?, m)
 }
 
 /// How chains run.

@@ -14,6 +14,9 @@ from stickbreak.io import arrays, files, names
 from stickbreak.model.mixture import Mixture
 from stickbreak.result import parts, support
 
+# Rows of `Trace.similarity`: a square of so many numbers is 800 MB.
+_MOST_SIMILAR = 10_000
+
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Draw:
@@ -223,6 +226,48 @@ class Trace:
             `name` is not such a name.
         """
         return _core.rhat(self._quantity(name))
+
+    def similarity(self, rows: ArrayLike | None = None, *, threads: int | None = None) -> NDArray[np.float64]:
+        """Return how often two rows are in the same cluster, over all draws of all chains.
+
+        Parameters
+        ----------
+        rows : array_like of int, shape (m,), optional
+            Positions of rows, 10,000 at most. Default: all n rows.
+        threads : int, optional
+            The number of threads. Default: one for every core.
+
+        Returns
+        -------
+        ndarray of float64, shape (m, m)
+            Shares from 0 to 1, symmetric, 1 on the diagonal.
+
+        Raises
+        ------
+        InvalidType, InvalidArgument
+            `rows` or `threads` is not as described.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> import stickbreak as sb
+        >>> X = np.random.default_rng(0).normal([[-9.0], [9.0]], size=(2, 10)).reshape(-1, 1)
+        >>> trace = sb.sample(sb.Mixture(likelihood=sb.Gaussian()), X, draws=20, warmup=10, chains=1)
+        >>> near, far = trace.similarity([0, 1, 10])[0, 1:]
+        >>> bool(near > far)
+        True
+        """
+        n = self.partitions.shape[-1]
+        chosen = np.asarray(range(n) if rows is None else rows)
+        allowed = f"positions of rows from 0 to {n - 1}, {_MOST_SIMILAR} at most"
+        if chosen.ndim != 1 or (chosen.dtype.kind not in "iu" and chosen.size):
+            raise checks.invalid_type("rows", checks.describe(chosen), allowed)
+        outside = chosen[(chosen < 0) | (chosen >= n)]
+        if outside.size or not 0 < len(chosen) <= _MOST_SIMILAR:
+            found = f"{outside[0]}" if outside.size else f"{len(chosen)} rows"
+            raise checks.invalid_argument("rows", found, allowed)
+        labels = self.partitions.reshape(-1, n)[:, chosen.tolist()]
+        return _core.similarity(labels, checks.threads(threads))
 
     def log_predictive(self, X: ArrayLike, *, threads: int | None = None) -> NDArray[np.float64]:
         r"""Return the log of the posterior predictive density of each row.

@@ -1,7 +1,6 @@
 """`sample`: from a model and data to draws of its posterior."""
 
 import math
-import tempfile
 from collections.abc import Callable, Iterable
 from contextlib import nullcontext
 from dataclasses import replace
@@ -321,7 +320,9 @@ def _room(chains: int, draws: int, n: int) -> NDArray[np.int32]:
     try:
         if 4 * math.prod(shape) <= _MOST_IN_MEMORY:
             return np.empty(shape, dtype=np.int32)
-        with tempfile.TemporaryFile() as file:
+        from tempfile import TemporaryFile
+
+        with TemporaryFile() as file:
             return np.memmap(file, dtype=np.int32, mode="w+", shape=shape)
     except (MemoryError, OSError, OverflowError, ValueError) as error:
         found = f"{draws}, for which {4 * math.prod(shape):.3g} bytes of labels have no room ({error})"
