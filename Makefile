@@ -65,6 +65,7 @@ lint: $(STAMPS)/dev checked stubs ## formatting, clippy, ruff, types, stubs, str
 	$(BIN)/mypy
 	$(BIN)/pre-commit validate-config
 	$(BIN)/python scripts/check_structure.py
+	$(BIN)/python scripts/licences.py --check
 
 .PHONY: format
 format: $(STAMPS)/dev ## format Rust and Python

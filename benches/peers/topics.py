@@ -192,6 +192,7 @@ def run_one(options: argparse.Namespace, name: str) -> None:
             "passes": passes,
             "seconds": spent,
             "score": float(np.mean([result.mean for result in results])),
+            "scores": [result.mean for result in results],
             "by_document": np.mean([result.doc_loglik for result in results], axis=0).tolist(),
             "tokens": np.mean([result.doc_tokens for result in results], axis=0).tolist(),
             "megabytes": (peak - base) / 1024,
@@ -199,14 +200,36 @@ def run_one(options: argparse.Namespace, name: str) -> None:
         print(json.dumps(record), flush=True)
 
 
-def seconds_to(records: list[dict[str, Any]], target: float) -> float | None:
-    return next((record["seconds"] for record in records if record["score"] >= target), None)
+def seconds_to(records: list[dict[str, Any]], target: float, split: int | None = None) -> str:
+    """CPU seconds to a score, the mean of all splits or that of one."""
+    scores = [record["score"] if split is None else record["scores"][split] for record in records]
+    at = next((record["seconds"] for record, score in zip(records, scores, strict=True) if score >= target), None)
+    return "-" if at is None else f"{at:.1f}"
 
 
-def compare(options: argparse.Namespace, k: int) -> dict[str, Any]:
-    found: dict[str, Any] = {}
+def difference(one: dict[str, Any], other: dict[str, Any]) -> tuple[float, float]:
+    """Difference of two scores, paired by document, and its standard error; nats a word."""
+    gaps, tokens = np.subtract(one["by_document"], other["by_document"]), np.array(one["tokens"])
+    mean, n = gaps.sum() / tokens.sum(), len(gaps)
+    return mean, float(np.sqrt(n / (n - 1) * np.sum((gaps - mean * tokens) ** 2)) / tokens.sum())
+
+
+def show(k: int, name: str, records: list[dict[str, Any]]) -> None:
+    times, of_first = (" ".join(seconds_to(records, target, split) for target in TARGETS) for split in (None, 0))
+    last = records[-1]
+    a_pass = (last["seconds"] - records[0]["seconds"]) / max(1, last["passes"] - records[0]["passes"])
+    print(
+        f"K = {k:4} {name:19} seconds to {TARGETS}: {times:>15}, split 0: {of_first:>15}; {a_pass:6.2f} s a pass; "
+        f"best {max(record['score'] for record in records):.4f}, "
+        f"split 0: {max(record['scores'][0] for record in records):.4f}; {last['megabytes']:.0f} MB",
+        flush=True,
+    )
+
+
+def compare(options: argparse.Namespace, k: int, found: dict[str, Any]) -> None:
+    """Run what is not among what was `found`, and add it."""
     one_thread = os.environ | dict.fromkeys(THREADS, "1")
-    for name in options.contenders:
+    for name in [name for name in options.contenders if name not in found]:
         arguments = ["--scorer", options.scorer, "--data", options.data, "--topics", k, "--seed", options.seed]
         arguments += ["--seconds", options.seconds, "--splits", options.splits, "--contender", name]
         command = [sys.executable, __file__, *map(str, arguments)]
@@ -214,18 +237,18 @@ def compare(options: argparse.Namespace, k: int) -> dict[str, Any]:
         records = [json.loads(line) for line in done.stdout.splitlines() if line.startswith("{")]
         if done.returncode != 0:
             print(f"{name}: {done.stderr.strip().splitlines()[-1] if done.stderr else done.returncode}", flush=True)
-        if not records:
-            continue
-        found[name] = records
-        times = ["-" if (at := seconds_to(records, target)) is None else f"{at:.1f}" for target in TARGETS]
-        last = records[-1]
-        a_pass = (last["seconds"] - records[0]["seconds"]) / max(1, last["passes"] - records[0]["passes"])
-        print(
-            f"K = {k:4} {name:18} seconds to {TARGETS}: {' '.join(times):>20}; {a_pass:6.2f} s a pass; best "
-            f"{max(record['score'] for record in records):.4f}; {last['megabytes']:.0f} MB",
-            flush=True,
-        )
-    return found
+        if records:
+            found[name] = records
+            show(k, name, records)
+    best = {name: max(records, key=lambda record: record["score"]) for name, records in found.items()}
+    for name, record in best.items():
+        for other in (other for other in best if not other.startswith("stickbreak")):
+            if name.startswith("stickbreak"):
+                mean, error = difference(record, best[other])
+                print(
+                    f"  {name} less {other}, the best of each, paired by document: {mean:+.4f} ({error:.4f})",
+                    flush=True,
+                )
 
 
 def main() -> None:
@@ -238,14 +261,21 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--contenders", nargs="+", default=list(CONTENDERS), choices=list(CONTENDERS))
     parser.add_argument("--contender", choices=list(CONTENDERS), help=argparse.SUPPRESS)
-    parser.add_argument("--json", type=Path, help="where to write everything that was measured")
+    parser.add_argument(
+        "--json", type=Path, help="where everything that was measured goes; what is there already is not run again"
+    )
     options = parser.parse_args()
     if options.contender:
         run_one(options, options.contender)
         return
-    found = {k: compare(options, k) for k in options.topics}
-    if options.json:
-        options.json.write_text(json.dumps(found), encoding="utf-8")
+    known = options.json is not None and options.json.exists()
+    found: dict[str, Any] = json.loads(options.json.read_text(encoding="utf-8")) if known else {}
+    print(f"load before {os.getloadavg()[0]:.1f}", flush=True)
+    for k in options.topics:
+        compare(options, k, found.setdefault(str(k), {}))
+        if options.json:
+            options.json.write_text(json.dumps(found), encoding="utf-8")
+    print(f"load after {os.getloadavg()[0]:.1f}", flush=True)
 
 
 if __name__ == "__main__":

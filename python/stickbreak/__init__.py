@@ -57,6 +57,7 @@ from stickbreak.model.processes import (
 from stickbreak.model.topic_model import TopicModel
 from stickbreak.result.combining import Clusters, Join
 from stickbreak.result.comparing import compare
+from stickbreak.result.densities import Density
 from stickbreak.result.fit import Fit
 from stickbreak.result.hierarchy import Hierarchy
 from stickbreak.result.history import MoveReport, Record, StopReason
@@ -87,6 +88,7 @@ __all__ = [
     "ConvergenceWarning",
     "ConversionWarning",
     "Delete",
+    "Density",
     "DiagonalGaussian",
     "DirichletProcess",
     "Draw",

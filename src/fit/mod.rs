@@ -3,6 +3,7 @@
 mod algorithm;
 mod clusters;
 mod coherence;
+mod densities;
 mod engine;
 mod fitted;
 mod history;
@@ -29,6 +30,7 @@ use crate::simd::Scalar;
 pub use algorithm::Algorithm;
 pub use clusters::{Join, Joins};
 pub use coherence::{Coherence, coherence};
+pub use densities::log_densities;
 pub use engine::{Engine, Run};
 pub use fitted::{Assigned, Fitted};
 pub use history::{Observer, Record, StopReason};

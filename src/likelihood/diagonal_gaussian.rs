@@ -1,5 +1,6 @@
 //! Independent columns with a Normal-gamma base measure each (mathematics 1c, and with missing values 1.7).
 
+mod laws;
 use std::f64::consts::PI;
 
 use rand::RngExt;
@@ -203,7 +204,7 @@ impl FromParameters for DiagonalGaussian {
             Measured::always("variance", Measure::Squares),
             Measured::always(RESOLUTION.name, Measure::Lengths),
         ],
-        faces: &["scores", "points", "imputation", "draws", "urn", "evidence"],
+        faces: &["scores", "points", "imputation", "draws", "urn", "evidence", "laws"],
         supports: &[Support::always(Feature::Missing), Support::always(Feature::Moves)],
         parameters: &[
             Parameter::new("mean", ParameterKind::Vector, DefaultValue::Data),
@@ -351,7 +352,7 @@ impl Conjugate for DiagonalGaussian {
     }
 }
 
-capabilities!(DiagonalGaussian: scores, points, imputation, draws, urn, evidence);
+capabilities!(DiagonalGaussian: scores, points, imputation, draws, urn, evidence, laws);
 
 impl Urn for DiagonalGaussian {
     /// A Student t by column.

@@ -39,8 +39,8 @@ use crate::suffstats::Sufficient;
 
 pub use bernoulli::Bernoulli;
 pub use capabilities::{
-    AtPoint, Density, Draw, Emissions, Estimate, Imputation, Likelihood, Metric, PointEstimates, RowDraws, RowSource,
-    Scores, Seeding,
+    AtPoint, Density, Draw, Emissions, Estimate, Imputation, Laws, Likelihood, Metric, PointEstimates, RowDraws,
+    RowSource, Scores, Seeding,
 };
 pub use categorical::Categorical;
 pub(crate) use count_evidence::dirichlet_divergence;
@@ -333,6 +333,7 @@ mod tests {
                 ("urn", usual.urn().is_some()),
                 ("evidence", usual.evidence().is_some()),
                 ("emissions", usual.emissions().is_some()),
+                ("laws", usual.laws().is_some()),
             ];
             let found: Vec<&str> = faces.iter().filter(|(_, has)| *has).map(|(face, _)| *face).collect();
             assert_eq!(found, entry.faces, "{}", entry.name);

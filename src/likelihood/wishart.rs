@@ -4,11 +4,12 @@ use std::f64::consts::PI;
 
 use crate::data::{Moments, RowBlock};
 use crate::error::{Error, Result};
+use crate::laws::Law;
 use crate::likelihood::diagonal_gaussian::RIDGE;
 use crate::likelihood::normal_wishart::NormalWishart;
 use crate::likelihood::wishart_urn::Constants;
 use crate::likelihood::{
-    AtPoint, Conjugate, Density, Draw, Estimate, Evidence, FromParameters, Likelihood, Metric, PointEstimates,
+    AtPoint, Conjugate, Density, Draw, Estimate, Evidence, FromParameters, Laws, Likelihood, Metric, PointEstimates,
     RowDraws, RowSource, Scores, Seeding, Urn,
 };
 use crate::linalg::{add_moments, cholesky, packed_len, unpack};
@@ -357,7 +358,20 @@ impl<M: NormalWishartModel> RowDraws for M {
     }
 }
 
+impl<M: NormalWishartModel> Laws for M {
+    fn law(&self, component: Sufficient<'_>, estimate: Option<Estimate>) -> Result<Law> {
+        let origin = NormalWishartModel::origin(self);
+        let Some(estimate) = estimate else { return Ok(self.posterior(component)?.predictive_law(origin)) };
+        let MatrixPoint { at, times, .. } = point(self, component, estimate)?;
+        Ok(at.law(times.sqrt().recip(), f64::INFINITY, origin))
+    }
+}
+
 impl<F: Scalar, M: NormalWishartModel> Likelihood<F> for M {
+    fn laws(&self) -> Option<&dyn Laws> {
+        Some(self)
+    }
+
     fn scores(&self) -> Option<&dyn Scores<F>> {
         Some(self)
     }

@@ -5,65 +5,138 @@ use pulp::Simd;
 
 use crate::simd::{Lines, Scalar};
 
+/// More candidates than this are sorted, which takes fewer comparisons.
+const MANY: usize = 64;
+
 /// The best components of a row.
 #[derive(Debug, Default)]
 pub struct RowBest<F> {
-    /// Their scores.
+    /// Their scores, the best first.
     pub scores: Vec<F>,
     /// Their positions.
     pub components: Vec<u32>,
-    /// Those that may be among them, and their scores, filled up to whole vectors with zeros.
+    /// Those that may be among them, in their order.
     candidates: Vec<u32>,
+    /// Scores of candidates, or the largest of many, filled up to whole vectors with zeros.
     left: Lines<F>,
+    /// How many of these are better than each.
+    ranks: Lines<F>,
+    /// 0, 1, ...
+    numbers: Lines<F>,
 }
 
 impl<F: Scalar> RowBest<F> {
-    /// Finds the `width` best of the positive scores that are at least `least`; ties go to the lower component. Where
-    /// there are more of them they come best first, otherwise in the order of components. Scores fill whole vectors and
-    /// are zero behind the last component. To be called inside [`crate::simd::Instructions::run`].
+    /// Finds the `width` best of the positive scores, the best first; ties go to the lower component. Scores fill whole
+    /// vectors and are zero behind the last component. To be called inside [`crate::simd::Instructions::run`].
     #[allow(clippy::inline_always, reason = "compiled once for each instruction set")]
     #[inline(always)]
-    pub fn list<S: Simd>(&mut self, simd: S, all: &[F], width: usize, least: F) {
-        let Self { scores, components, candidates, left } = self;
-        candidates.clear();
+    pub fn list<S: Simd>(&mut self, simd: S, all: &[F], width: usize) {
         let vectors: &[F::Vector<S>] = bytemuck::cast_slice(all);
         let lanes = size_of::<F::Vector<S>>() / size_of::<F>();
-        let (least, zero) = (F::splat(simd, least), F::splat(simd, F::ZERO));
+        let (least, zero) = (F::splat(simd, self.bound(simd, all, width)), F::splat(simd, F::ZERO));
+        self.candidates.clear();
         for (at, &vector) in vectors.iter().enumerate() {
             let near = F::both(simd, F::at_least(simd, vector, least), F::greater(simd, vector, zero));
             let mut bits = F::bits(simd, near);
             while bits != 0 {
-                candidates.push((at * lanes) as u32 + bits.trailing_zeros());
+                self.candidates.push((at * lanes) as u32 + bits.trailing_zeros());
                 bits &= bits - 1;
             }
         }
-        scores.clear();
-        components.clear();
-        if candidates.len() <= width {
-            scores.extend(candidates.iter().map(|&component| all[component as usize]));
-            components.extend_from_slice(candidates);
+        let n = self.candidates.len();
+        self.scores.clear();
+        self.components.clear();
+        if n > MANY {
+            let score = |component: &u32| all[*component as usize];
+            self.candidates.sort_unstable_by(|a, b| {
+                let falling = score(b).partial_cmp(&score(a)).unwrap_or(std::cmp::Ordering::Equal);
+                falling.then(a.cmp(b))
+            });
+            self.candidates.truncate(width);
+            self.scores.extend(self.candidates.iter().map(score));
+            self.components.extend_from_slice(&self.candidates);
             return;
         }
-        let n = candidates.len().next_multiple_of(F::GROUP);
-        left.resize(n);
-        for (left, &component) in left.iter_mut().zip(&*candidates) {
+        self.left.resize(n.next_multiple_of(F::GROUP));
+        for (left, &component) in self.left.iter_mut().zip(&self.candidates) {
             *left = all[component as usize];
         }
-        left[candidates.len()..].fill(F::ZERO);
-        for _ in 0..width {
-            let vectors: &[F::Vector<S>] = bytemuck::cast_slice(left);
-            let mut best = zero;
-            for &vector in vectors {
-                best = F::larger(simd, best, vector);
+        self.left[n..].fill(F::ZERO);
+        self.rank(simd, n);
+        self.scores.resize(n, F::ZERO);
+        self.components.resize(n, 0);
+        for ((&score, &component), rank) in self.left.iter().zip(&self.candidates).zip(&*self.ranks) {
+            let rank = rank.to_f64() as usize;
+            (self.scores[rank], self.components[rank]) = (score, component);
+        }
+        self.scores.truncate(width);
+        self.components.truncate(width);
+    }
+
+    /// A score that at least `width` components reach, where that is quick to see, or else zero: of the largest in each
+    /// of a few parts of the row.
+    #[allow(clippy::inline_always, reason = "compiled once for each instruction set")]
+    #[inline(always)]
+    fn bound<S: Simd>(&mut self, simd: S, all: &[F], width: usize) -> F {
+        let vectors: &[F::Vector<S>] = bytemuck::cast_slice(all);
+        let lanes = size_of::<F::Vector<S>>() / size_of::<F>();
+        let n_parts = (2 * width).div_ceil(lanes);
+        let n = n_parts * lanes;
+        if n > MANY || vectors.len() < 2 * n_parts {
+            return F::ZERO;
+        }
+        self.left.resize(n.next_multiple_of(F::GROUP));
+        let parts: &mut [F::Vector<S>] = bytemuck::cast_slice_mut(&mut self.left);
+        for (part, largest) in parts.iter_mut().enumerate() {
+            *largest = F::splat(simd, F::ZERO);
+            if part < n_parts {
+                for &vector in vectors[part..].iter().step_by(n_parts) {
+                    *largest = F::larger(simd, *largest, vector);
+                }
             }
-            let score = F::maximum(simd, best);
-            let best = F::splat(simd, score);
-            let first = |&vector: &F::Vector<S>| F::any(simd, F::equal(simd, vector, best));
-            let Some(at) = vectors.iter().position(first) else { break };
-            let place = at * lanes + F::bits(simd, F::equal(simd, vectors[at], best)).trailing_zeros() as usize;
-            scores.push(score);
-            components.push(candidates[place]);
-            left[place] = F::ZERO;
+        }
+        self.rank(simd, n);
+        let last = F::from_f64((width - 1) as f64);
+        let mut bound = F::ZERO;
+        for (&score, &rank) in self.left[..n].iter().zip(&*self.ranks) {
+            bound = if rank == last { score } else { bound };
+        }
+        bound
+    }
+
+    /// Counts for each of the first `n` scores that are left how many of them are better, or as good and before it.
+    #[allow(clippy::inline_always, reason = "compiled once for each instruction set")]
+    #[inline(always)]
+    fn rank<S: Simd>(&mut self, simd: S, n: usize) {
+        let lanes = size_of::<F::Vector<S>>() / size_of::<F>();
+        if self.numbers.is_empty() {
+            self.numbers.reset(F::GROUP, F::ZERO);
+            self.numbers.iter_mut().zip(0..).for_each(|(number, at)| *number = F::from_f64(f64::from(at)));
+        }
+        self.ranks.resize(self.left.len());
+        let left: &[F::Vector<S>] = bytemuck::cast_slice(&self.left);
+        let ranks: &mut [F::Vector<S>] = bytemuck::cast_slice_mut(&mut self.ranks);
+        let numbers: &[F::Vector<S>] = bytemuck::cast_slice(&self.numbers);
+        let (zero, minus_one) = (F::splat(simd, F::ZERO), F::splat(simd, F::from_f64(-1.0)));
+        for (at, (&own, rank)) in left.iter().zip(ranks).enumerate().take(n.div_ceil(lanes)) {
+            let (first, end) = (at * lanes, ((at + 1) * lanes).min(n));
+            let mut count = zero;
+            for &other in &self.left[..first] {
+                let is_better = F::at_least(simd, F::splat(simd, other), own);
+                count = F::select(simd, is_better, F::minus(simd, count, minus_one), count);
+            }
+            for (&other, &number) in self.left[first..end].iter().zip(&*self.numbers) {
+                let other = F::splat(simd, other);
+                let is_before = F::greater(simd, numbers[0], F::splat(simd, number));
+                let is_tie = F::both(simd, F::equal(simd, other, own), is_before);
+                let is_better = F::either(simd, F::greater(simd, other, own), is_tie);
+                count = F::select(simd, is_better, F::minus(simd, count, minus_one), count);
+            }
+            for &other in &self.left[end..n] {
+                let is_better = F::greater(simd, F::splat(simd, other), own);
+                count = F::select(simd, is_better, F::minus(simd, count, minus_one), count);
+            }
+            *rank = count;
         }
     }
 }

@@ -58,6 +58,33 @@ def local_step(counts: Array, log_phi: Array, prior: float, width: int, turns: i
     return Step(sums, all_counts, entropy)
 
 
+def sparse_step(counts: Array, log_phi: Array, prior: float, width: int, steps: int) -> Step:
+    """Make so many steps with the published schedule of selections and the active set of each document.
+
+    Responsibilities are those under the last counts, without another selection.
+    """
+    n_topics = log_phi.shape[0]
+    sums, all_counts, entropy = np.zeros_like(log_phi), np.zeros((len(counts), n_topics)), 0.0
+    for document, row in enumerate(counts):
+        words = np.flatnonzero(row)
+        if words.size == 0:
+            continue
+        weights, n = log_phi[:, words].T, row[words]
+        own, active = np.zeros(n_topics), np.full(n_topics, True)
+        shares = np.ones((words.size, n_topics))
+        for at in range(steps + 1):
+            selects = at < steps and (at < 5 or (at - 1) % 10 == 0)
+            if at > 0 and selects:
+                active &= own > 1e-9
+            logs = weights + (digamma(own + prior) if at > 0 else np.log(prior))
+            shares = top(np.where(active if selects else shares > 0, logs, -np.inf), width)
+            own = n @ shares
+        sums[:, words] += (shares * n[:, None]).T
+        all_counts[document] = own
+        entropy -= float(n @ xlogy(shares, shares).sum(1))
+    return Step(sums, all_counts, entropy)
+
+
 def bound(step: Step, prior: float, word: float, objective: str) -> float:
     """Return the collapsed bound (mathematics 11.2), nats."""
     n_topics, n_words = step.sums.shape

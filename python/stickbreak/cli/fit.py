@@ -258,7 +258,9 @@ def fit(
     check_place("out", out, inputs=(data, weights, init))
     if checkpoint is not None:
         check_place("checkpoint", checkpoint, inputs=(data, weights), outputs=(out,))
-    reading = Reading(columns=columns, weight_column=weight_column, key=key, delimiter=delimiter, header=header)
+    reading = Reading(
+        columns=columns, weight_column=weight_column, key=key, delimiter=delimiter, header=header, quiet=quiet
+    )
     rows, sample_weight = read_weighted(data, weights, reading, may_miss=missing == "marginalize")
     with rows_of(data, weights, weight_column=weight_column), warnings.catch_warnings():
         if as_json or not quiet:

@@ -8,12 +8,13 @@ from numpy.typing import ArrayLike, NDArray
 from stickbreak import checks
 from stickbreak.io import arrays
 from stickbreak.result import combining, comparing, display, responsibilities, support
+from stickbreak.result.densities import Densities
 from stickbreak.result.imputing import Imputing
 from stickbreak.result.posterior import Posterior
 from stickbreak.result.tables import Tabular
 
 
-class Fit(Imputing, Posterior, Tabular):
+class Fit(Densities, Imputing, Posterior, Tabular):
     """A fitted mixture, as `fit` and `load` return it. It does not change, and it does not hold the data.
 
     K is the number of components, D the number of columns, n the number of rows. All logarithms are natural, so

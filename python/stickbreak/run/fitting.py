@@ -282,11 +282,14 @@ def run_fit(
             most = None if of_topics else n_rows
             n_components = checks.integer("n_components", n_components, minimum=1, maximum=most, or_else=["None"])
         weights = arrays.sample_weights(sample_weight, n_rows)
-        if marginalizes:
-            weights = arrays.without_empty_rows(weights, given.rows_without_values(), "data")
         resumed = None if file is None else file.read(n_rows)
-        observer = Observer(callbacks, progress_bar(progress, chosen.max_passes, n_init), file, resumed, n_init)
+        bar = progress_bar(progress, chosen.max_passes, n_init)
+        observer = Observer(callbacks, bar, file, resumed, n_init)
+        if bar is not None:
+            given.watch(bar.read)
         try:
+            if marginalizes:
+                weights = arrays.without_empty_rows(weights, given.rows_without_values(), "data")
             state = _core.fit(
                 given.for_core,
                 weights,

@@ -106,9 +106,7 @@ pub struct Select<'a> {
     pub weights: &'a [f32],
     /// How many are kept of each word.
     pub width: usize,
-    /// Whether `kept` has topics that were selected before: of these the worst is what others must beat.
-    pub again: bool,
-    /// The topics, (n, width), in any order; where there are fewer, one of them fills the places.
+    /// The topics, (n, width), the best first; where there are fewer, one of them fills the places.
     pub kept: &'a mut [u32],
     /// How many each word keeps.
     pub lengths: &'a mut [u32],
@@ -128,27 +126,17 @@ impl WithSimd for Select<'_> {
     #[allow(clippy::inline_always, reason = "compiled once for each instruction set")]
     #[inline(always)]
     fn with_simd<S: Simd>(self, simd: S) {
-        let Self { rows, counts, weights, width, again, kept, lengths, products, best, sums, out } = self;
+        let Self { rows, counts, weights, width, kept, lengths, products, best, sums, out } = self;
         out.fill(0.0);
         let of_words = kept.chunks_exact_mut(width).zip(lengths).zip(counts.iter().zip(sums)).enumerate();
         for (word, ((kept, length), (&count, of_word))) in of_words {
-            let row = rows.row(word);
-            let mut least = if again { f32::INFINITY } else { 0.0 };
-            if again {
-                for &topic in &*kept {
-                    let product = weights[topic as usize] * row[topic as usize];
-                    least = if product < least { product } else { least };
-                }
-                // Where places were filled up, others may take them.
-                least = if (*length as usize) < width { 0.0 } else { least };
-            }
-            let row: &[S::f32s] = bytemuck::cast_slice(row);
+            let row: &[S::f32s] = bytemuck::cast_slice(rows.row(word));
             let all: &mut [S::f32s] = bytemuck::cast_slice_mut(products);
             let vectors: &[S::f32s] = bytemuck::cast_slice(weights);
             for ((product, &weight), &own) in all.iter_mut().zip(vectors).zip(row) {
                 *product = simd.mul_f32s(weight, own);
             }
-            best.list(simd, products, width, least);
+            best.list(simd, products, width);
             let mut sum = 0.0;
             for &score in &best.scores {
                 sum += score;

@@ -10,6 +10,7 @@ use crate::model::{Model, Named, Specification};
 use crate::objective::Objective;
 use crate::parallel::{Cancel, with_threads};
 use crate::parameters::{Parameters, Value, vector};
+use crate::simd::{Instructions, Lines};
 use crate::suffstats::{Sufficient, Summary};
 
 /// Counts of words by document, and sums of words by topic.
@@ -155,15 +156,38 @@ proptest! {
         prop_assert_eq!(terms.n_documents, problem.documents.len() as f64);
     }
 
-    /// With room for all topics the L-sparse step is the dense one.
+    /// With room for all topics selection keeps all, and the counts are those of dense responsibilities.
     #[test]
-    fn enough_room_is_dense(problem in problems()) {
-        let options = DocumentOptions { max_steps: 20, ..DocumentOptions::USUAL };
-        let k = problem.k();
-        let (dense, ..) = problem.visit(k, options);
-        let padded = Problem { sums: problem.sums.clone(), ..problem.clone() };
-        let (again, ..) = padded.visit(k, options);
-        prop_assert_eq!(dense, again);
+    fn enough_room_is_dense(
+        (k, values) in (1_usize..40).prop_flat_map(|k| (Just(k), prop::collection::vec(0.001_f32..1.0, k..20 * k))),
+        weights in prop::collection::vec(0.001_f32..1.0, 40),
+        counts in prop::collection::vec((1_u32..9).prop_map(|count| count as f32), 20),
+    ) {
+        let n = values.len() / k;
+        let width = k.next_multiple_of(table::LANES);
+        let mut lines: [Lines<f32>; 5] = Default::default();
+        let [rows, own, dense, sparse, products] = &mut lines;
+        rows.reset(n * width, 0.0);
+        rows.chunks_exact_mut(width).zip(values.chunks_exact(k)).for_each(|(to, from)| to[..k].copy_from_slice(from));
+        [own, dense, sparse, products].into_iter().for_each(|line| line.reset(width, 0.0));
+        own[..k].copy_from_slice(&weights[..k]);
+        let places: Vec<u32> = (0..n as u32).collect();
+        let (mut kept, mut lengths, mut sums) = (vec![0; n * k], vec![0; n], vec![0.0; n]);
+        let (counts, mut best) = (&counts[..n], crate::responsibilities::RowBest::default());
+        let rows = kernels::WordRows { values: &*rows, width, places: &places };
+        for set in Instructions::available() {
+            set.run(kernels::Expect { rows, counts, weights: &*own, sums: &mut sums, out: &mut *dense });
+            let of_dense = sums.clone();
+            set.run(kernels::Select {
+                rows, counts, weights: &*own, width: k, kept: &mut kept, lengths: &mut lengths,
+                products: &mut *products, best: &mut best, sums: &mut sums, out: &mut *sparse,
+            });
+            prop_assert!(lengths.iter().all(|&length| length as usize == k));
+            let pairs = of_dense.iter().zip(&sums).chain(dense.iter().zip(&**sparse));
+            for (a, b) in pairs {
+                prop_assert!((a - b).abs() <= 1e-5 * (1.0 + a.abs()), "{} {}", a, b);
+            }
+        }
     }
 
     #[test]

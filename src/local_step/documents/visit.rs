@@ -81,7 +81,6 @@ pub struct DocumentSpace {
     /// TopicColumns that each word keeps, (n, width), and how many.
     pub(super) kept: Vec<u32>,
     pub(super) lengths: Vec<u32>,
-    has_kept: bool,
     /// The columns that some word keeps, and weights of words that are zero where they do not.
     frozen: TopicColumns,
     frozen_rows: Lines<f32>,
@@ -130,7 +129,7 @@ impl DocumentSpace {
             self.own_places = (0..n as u32).collect();
         }
         self.sums.resize(n, 0.0);
-        (self.is_frozen, self.has_kept) = (false, false);
+        self.is_frozen = false;
         self.kept.clear();
         self.kept.resize(n * shared.width, 0);
         self.lengths.clear();
@@ -183,9 +182,8 @@ impl DocumentSpace {
             self.products.reset(out.len(), 0.0);
         }
         let (kept, lengths, products) = (&mut self.kept, &mut self.lengths, &mut self.products);
-        let (width, again, best) = (shared.width, self.has_kept, &mut self.best);
-        set.run(Select { rows, counts, weights, width, again, kept, lengths, products, best, sums, out });
-        self.has_kept = true;
+        let (width, best) = (shared.width, &mut self.best);
+        set.run(Select { rows, counts, weights, width, kept, lengths, products, best, sums, out });
     }
 
     /// The weights of the words in the topics that they keep, side by side.
@@ -269,7 +267,7 @@ impl DocumentSpace {
         let counts: Vec<f32> = columns.iter().map(|&column| self.source.counts[column]).collect();
         self.source.reset(topics.into_iter(), shared.prior, shared.log_factors);
         self.source.counts[..counts.len()].copy_from_slice(&counts);
-        (self.is_table, self.has_kept, self.is_dense) = (false, false, is_dense);
+        (self.is_table, self.is_dense) = (false, is_dense);
     }
 
     /// The weight of a column in a word, in the last weights.
