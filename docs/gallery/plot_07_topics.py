@@ -8,7 +8,6 @@ The page needs the folder ``STICKBREAK_DATA``.
 """
 
 # %%
-# needs: reuters395/docword.reuters.txt.gz
 import os
 from pathlib import Path
 
@@ -17,6 +16,7 @@ import numpy as np
 
 import stickbreak as sb
 
+# needs: reuters395/docword.reuters.txt.gz
 folder = Path(os.environ["STICKBREAK_DATA"]) / "reuters395"
 counts = sb.read_docword(folder / "docword.reuters.txt.gz")
 words = np.array((folder / "vocab.reuters.txt").read_text(encoding="utf-8").split())
@@ -26,7 +26,7 @@ counts.shape
 fit = sb.fit(
     sb.TopicModel(sb.LatentDirichlet(n_topics=12)),
     counts,
-    sb.Memoized(max_passes=15),
+    sb.Memoized(max_passes=80),
     progress=False,
 )
 fit

@@ -8,7 +8,6 @@ The page needs the folder ``STICKBREAK_DATA``.
 """
 
 # %%
-# needs: classic/faithful.csv
 import os
 from pathlib import Path
 
@@ -17,6 +16,7 @@ import pandas as pd
 
 import stickbreak as sb
 
+# needs: classic/faithful.csv
 faithful = pd.read_csv(Path(os.environ["STICKBREAK_DATA"]) / "classic" / "faithful.csv")
 model = sb.Mixture(likelihood=sb.Gaussian())
 fit = sb.fit(model, faithful, progress=False)

@@ -22,6 +22,7 @@ tree = sb.hierarchy(model, rows, "bhc")
 # The dendrogram. A join is higher, the less probable it is that its rows are one cluster.
 figure, ax = plt.subplots(figsize=(11, 4), layout="constrained")
 sb.plot.dendrogram(tree, ax=ax)
+ax.set_yscale("symlog", linthresh=0.01)
 plt.show()
 
 # %%
