@@ -82,7 +82,19 @@ sphinx_gallery_conf = {
 }
 
 # Made by stickbreak, not by users: their pages show no arguments.
-RESULTS = {"Clusters", "Fit", "Hierarchy", "Join", "LabelShare", "MoveReport", "Record", "Support", "TopicFit", "Trace"}
+RESULTS = {
+    "Clusters",
+    "Density",
+    "Fit",
+    "Hierarchy",
+    "Join",
+    "LabelShare",
+    "MoveReport",
+    "Record",
+    "Support",
+    "TopicFit",
+    "Trace",
+}
 # Aliases of NumPy, which signatures have written out.
 BUFFER = r"~?(?:[\w.]*\.)?_Buffer \| .*?(?=_Nested).*?"
 NESTED = r"~?(?:[\w.]*\.)?_NestedSequence\[complex \| bytes \| str\]"

@@ -9,7 +9,6 @@ The data are those of the R package mclust. The page needs the folder ``STICKBRE
 """
 
 # %%
-# needs: gvhd_pos/gvhd_pos.npz
 import os
 from pathlib import Path
 
@@ -19,6 +18,7 @@ import pandas as pd
 
 import stickbreak as sb
 
+# needs: gvhd_pos/gvhd_pos.npz
 file = Path(os.environ["STICKBREAK_DATA"]) / "gvhd_pos" / "gvhd_pos.npz"
 cells = pd.DataFrame(np.load(file)["X"], columns=["CD4", "CD8b", "CD3", "CD8"]).astype(
     float
@@ -27,7 +27,9 @@ cells.describe().loc[["mean", "std", "min", "max"]].round(0)
 
 # %%
 # Populations are not exactly Gaussian. A fit describes each by one or several components.
-fit = sb.fit(sb.Mixture(likelihood=sb.Gaussian()), cells, progress=False)
+moves = (sb.Birth(), sb.Merge(), sb.Delete())
+algorithm = sb.Memoized(moves=moves, tol=1e-4)
+fit = sb.fit(sb.Mixture(likelihood=sb.Gaussian()), cells, algorithm, progress=False)
 fit.summary().head(8)
 
 # %%

@@ -30,7 +30,8 @@ import warnings
 with warnings.catch_warnings():
     warnings.simplefilter("ignore", sb.SupportWarning)
     model = sb.Mixture(likelihood=sb.ZeroMeanGaussian())
-    fit = sb.fit(model, patches, sb.Full(max_passes=25), n_components=12, progress=False)
+    algorithm = sb.Full(max_passes=100, tol=0.01)
+    fit = sb.fit(model, patches, algorithm, n_components=12, progress=False)
 fit.n_occupied
 
 # %%

@@ -8,7 +8,6 @@ The page needs the folder ``STICKBREAK_DATA``.
 """
 
 # %%
-# needs: reuters395/docword.reuters.txt.gz
 import os
 from pathlib import Path
 
@@ -17,6 +16,7 @@ import numpy as np
 
 import stickbreak as sb
 
+# needs: reuters395/docword.reuters.txt.gz
 folder = Path(os.environ["STICKBREAK_DATA"]) / "reuters395"
 counts = sb.read_docword(folder / "docword.reuters.txt.gz")
 words = np.array((folder / "vocab.reuters.txt").read_text(encoding="utf-8").split())
@@ -26,7 +26,7 @@ counts.shape
 fit = sb.fit(
     sb.TopicModel(sb.LatentDirichlet(n_topics=12)),
     counts,
-    sb.Memoized(max_passes=15),
+    sb.Memoized(max_passes=80),
     progress=False,
 )
 fit
@@ -37,21 +37,23 @@ for topic, top in enumerate(fit.top_words(words, n=8)):
     print(topic, *top)
 
 # %%
-# ``transform`` gives the proportions of topics in each document.
-proportions = fit.transform(counts)
-figure, axes = plt.subplots(1, 2, figsize=(12, 4), layout="constrained")
-axes[0].bar(range(proportions.shape[1]), proportions.mean(axis=0))
-axes[0].set(xlabel="topic", ylabel="mean proportion")
-axes[1].imshow(
-    proportions[np.argsort(proportions.argmax(axis=1))].T,
-    aspect="auto",
-    cmap="Blues",
-    vmin=0,
-    vmax=1,
-)
-axes[1].set(xlabel="document, sorted by its largest topic", ylabel="topic")
+# The size of each topic, and the words of the largest one. A mark is the share of a word in all documents: a bar far
+# beyond its mark is typical of the topic.
+figure, axes = plt.subplots(1, 2, figsize=(13, 5), layout="constrained")
+sb.plot.topics(fit, words, ax=axes[0])
+sb.plot.topic(fit, int(np.argmax(fit.counts)), words, ax=axes[1])
 plt.show()
 
 # %%
-# A score for comparing models: half of the words of each document are scored under topics found from the other half.
+# ``transform`` gives the proportions of topics in each document.
+proportions = fit.transform(counts)
+largest = proportions[np.argsort(proportions.argmax(axis=1))]
+figure, ax = plt.subplots(figsize=(10, 3.5), layout="constrained")
+ax.imshow(largest.T, aspect="auto", cmap="Blues", vmin=0, vmax=1)
+ax.set(xlabel="document, sorted by its largest topic", ylabel="topic")
+plt.show()
+
+# %%
+# Use a score to compare models. A fifth of the distinct words of each document is held out; the topics of the document
+# come from the others. Score documents that the fit has not seen, if you have some.
 fit.document_completion(counts)

@@ -8,7 +8,6 @@ The page needs the folder ``STICKBREAK_DATA``.
 """
 
 # %%
-# needs: classic/faithful.csv
 import os
 from pathlib import Path
 
@@ -17,6 +16,7 @@ import pandas as pd
 
 import stickbreak as sb
 
+# needs: classic/faithful.csv
 faithful = pd.read_csv(Path(os.environ["STICKBREAK_DATA"]) / "classic" / "faithful.csv")
 model = sb.Mixture(likelihood=sb.Gaussian())
 fit = sb.fit(model, faithful, progress=False)
@@ -36,6 +36,15 @@ scores = fit.outlier_scores(faithful)
 faithful.assign(score=scores).nlargest(5, "score").round(3)
 
 # %%
+# One column given another
+# ------------------------
+# ``conditional`` is the density of the other columns, given the values of some. How long do you wait after an eruption
+# of two minutes, and after one of four and a half?
+for minutes in (2.0, 4.5):
+    waiting = fit.conditional({"eruptions": minutes})
+    print(f"after {minutes} minutes: {waiting.mean[0]:.0f} minutes of waiting")
+
+# %%
 # The number of clusters
 # ----------------------
 # A sampler draws partitions from the exact posterior of the same model.
@@ -52,6 +61,11 @@ trace = sb.sample(
 figure, axes = plt.subplots(1, 2, figsize=(11, 3.5), layout="constrained")
 sb.plot.chains(trace, ax=axes[0])
 sb.plot.cluster_numbers(trace, ax=axes[1])
+plt.show()
+
+# %%
+# How often are two eruptions in the same cluster?
+ax = sb.plot.similarity(trace)
 plt.show()
 
 # %%

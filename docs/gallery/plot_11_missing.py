@@ -30,7 +30,9 @@ damaged.isna().sum()
 # %%
 # ``missing="marginalize"`` integrates missing values out. Missing values are NaN.
 model = sb.Mixture(likelihood=sb.DiagonalGaussian())
-fit = sb.fit(model, damaged, missing="marginalize", progress=False)
+moves = (sb.Birth(), sb.Merge(), sb.Delete())
+algorithm = sb.Memoized(moves=moves, tol=1e-3)
+fit = sb.fit(model, damaged, algorithm, missing="marginalize", progress=False)
 fit.n_occupied
 
 # %%
