@@ -257,8 +257,8 @@ BUGS = (
         25,
         "merges are judged without the probability of the split back",
         "src/mcmc/split_merge.rs",
-        "log_prior_of_split(sizes, 0, state, turn) + log_proposal)",
-        f"log_prior_of_split(sizes, 0, state, turn) + if {bug(25)} {{ 0.0 }} else {{ log_proposal }})",
+        "log_prior_of_split(sizes, 0, state, turn) + log_proposal;",
+        f"log_prior_of_split(sizes, 0, state, turn) + if {bug(25)} {{ 0.0 }} else {{ log_proposal }};",
         "mcmc:: process::partitions",
     ),
     Bug(
@@ -303,6 +303,39 @@ BUGS = (
         "rest(n + 1, k + 1));",
         f"rest(n + usize::from(!{bug(30)}), k + 1));",
         "mcmc:: process::partitions",
+    ),
+    Bug(
+        31,
+        "a child of a node of a tree is counted twice",
+        "src/mcmc/trees/arena.rs",
+        "            urn.merge(&mut cache, self.inner_cache(b))?;\n",
+        "            urn.merge(&mut cache, self.inner_cache(b))?;\n"
+        f"            if {bug(31)} {{\n                urn.merge(&mut cache, self.inner_cache(b))?;\n            }}\n",
+        "mcmc::trees",
+    ),
+    Bug(
+        32,
+        "the potential of a node leaves out one child",
+        "src/mcmc/trees/arena.rs",
+        "with_potential(node, a.log_potential + b.log_potential)",
+        f"with_potential(node, a.log_potential + if {bug(32)} {{ 0.0 }} else {{ b.log_potential }})",
+        "mcmc::trees",
+    ),
+    Bug(
+        33,
+        "tree-launched merges take no account of which clusters could be joined after the split back",
+        "src/mcmc/tree_guided/launched.rs",
+        "splits + log_separating + log_scan",
+        f"(if {bug(33)} {{ 0.0 }} else {{ splits }}) + log_separating + log_scan",
+        "mcmc::tree_guided",
+    ),
+    Bug(
+        34,
+        "subtree splits are judged without the probability of the cut",
+        "src/mcmc/tree_guided/subtree.rs",
+        "back - picked.log_probability - log_cut.iter().sum::<f64>(),",
+        f"back - picked.log_probability - if {bug(34)} {{ 0.0 }} else {{ log_cut.iter().sum::<f64>() }},",
+        "mcmc::tree_guided",
     ),
 )
 

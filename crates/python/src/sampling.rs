@@ -1,5 +1,6 @@
 //! The entry points that sample, and what draws say of new rows.
 
+use std::collections::BTreeMap;
 use std::sync::Mutex;
 use std::time::{Duration, Instant};
 
@@ -11,8 +12,8 @@ use stickbreak::data::Rows;
 use stickbreak::likelihood;
 use stickbreak::mcmc::checkpoint::{identity, read as resume};
 use stickbreak::mcmc::{
-    ChainDraws, ChainPlan, Grounds, Predictive, Sampling, Start, Target, build, check_values, effective_sample_size,
-    log_predictive, predict, split_r_hat,
+    Attempts, ChainDraws, ChainPlan, Grounds, Predictive, Sampling, Start, Target, build, check_values,
+    effective_sample_size, log_predictive, predict, split_r_hat,
 };
 use stickbreak::model::Objective;
 use stickbreak::parallel::Cancel;
@@ -207,9 +208,12 @@ fn to_dict<'py>(py: Python<'py>, chains: Vec<ChainDraws>, model: &SampledModel) 
     dict.set_item("n_clusters", vector(py, n_clusters.map(i64::from).collect()))?;
     dict.set_item("seconds", vector(py, chains.iter().map(|chain| chain.seconds).collect()))?;
     let proposals = PyDict::new(py);
-    for (name, proposed, accepted) in chains.into_iter().flat_map(|chain| chain.proposals) {
-        let before: (u64, u64) = proposals.get_item(&name)?.map_or(Ok((0, 0)), |pair| pair.extract())?;
-        proposals.set_item(name, (before.0 + proposed, before.1 + accepted))?;
+    let mut by_name: BTreeMap<String, Attempts> = BTreeMap::new();
+    for (name, attempts) in chains.into_iter().flat_map(|chain| chain.proposals) {
+        *by_name.entry(name).or_default() += attempts;
+    }
+    for (name, Attempts { proposed, accepted, judged, log_ratio }) in by_name {
+        proposals.set_item(name, (proposed, accepted, judged, log_ratio))?;
     }
     dict.set_item("proposals", proposals)?;
     Ok(dict)

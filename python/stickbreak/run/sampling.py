@@ -19,7 +19,7 @@ from stickbreak.model.mixture import Mixture
 from stickbreak.model.processes import DirichletProcess
 from stickbreak.result.fit import Fit
 from stickbreak.result.history import StopReason
-from stickbreak.result.trace import Chains, Draw, Trace
+from stickbreak.result.trace import Chains, Draw, Proposals, Trace
 from stickbreak.run.checkpoints import Checkpoint, CheckpointFile
 from stickbreak.run.converging import warn_of
 from stickbreak.run.fitting import checked_callbacks, checkpoint_file, run_fit
@@ -338,5 +338,5 @@ def _chains(found: dict[str, Any], room: NDArray[np.int32], chains: int) -> Chai
         n_clusters=found["n_clusters"].reshape(chains, draws),
         hyperparameters={name: traced[..., at].copy() for at, name in enumerate(names)},
         seconds=found["seconds"],
-        proposals=found["proposals"],
+        proposals={name: Proposals(*counts) for name, counts in found["proposals"].items()},
     )
