@@ -21,7 +21,7 @@ tree = sb.hierarchy(model, rows, "bhc")
 # %%
 # The dendrogram. A join is higher, the less probable it is that its rows are one cluster.
 figure, ax = plt.subplots(figsize=(11, 4), layout="constrained")
-tree.plot(ax=ax, no_labels=True)
+sb.plot.dendrogram(tree, ax=ax)
 ax.set(xlabel="flowers", ylabel="-log p(one cluster), nats")
 plt.show()
 
