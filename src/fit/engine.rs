@@ -82,10 +82,27 @@ impl<F: Scalar> Engine<'_, F> {
         // only-one: loop over passes
         let stop_reason = loop {
             // A run that goes on in the middle of a pass has not ended.
-            if position.done == 0
-                && let Some(reason) = self.ended(&mut position)
-            {
-                break reason;
+            if position.done == 0 {
+                let ended = self.ended(&mut position);
+                let is_settled = ended == Some(StopReason::Converged);
+                let goes_on = ended.is_none() || is_settled;
+                let opened = match goes_on.then(|| self.open_nodes(executor, &mut position, is_settled)) {
+                    None | Some(Ok(false)) => false,
+                    Some(Ok(true)) => true,
+                    Some(Err(Error::Cancelled)) => break StopReason::Interrupted,
+                    Some(Err(failure @ Error::Source { .. })) if !position.history.is_empty() => {
+                        error = Some(failure);
+                        break StopReason::SourceError;
+                    }
+                    Some(Err(failure)) => return Err(failure),
+                };
+                match ended {
+                    None => {}
+                    // There was more to gain.
+                    Some(StopReason::Converged) if opened && position.pass < self.settings.max_passes => {}
+                    Some(StopReason::Converged) if opened => break StopReason::MaxPasses,
+                    Some(reason) => break reason,
+                }
             }
             match self.sweep(executor, &mut position, observer, cancel) {
                 Ok(()) => {}
@@ -101,6 +118,7 @@ impl<F: Scalar> Engine<'_, F> {
             let gain = self.raise_evidence(&mut position);
             let record = self.record(&position, reports, gain)?;
             position.history.push(record.clone());
+            position.tree.wait();
             (position.pass, position.done, position.work) = (position.pass + 1, 0, Work::default());
             if observer.on_pass(&record) {
                 // An interrupt may have been seen while the record was shown.
@@ -343,6 +361,7 @@ impl<F: Scalar> Engine<'_, F> {
             objective,
             base_measure_gain,
             n_components: position.memo.total().n_components(),
+            n_units: position.work.units,
             proposed: restarts.proposed + moves.iter().map(|report| report.proposed).sum::<usize>(),
             accepted: restarts.accepted + moves.iter().map(|report| report.accepted).sum::<usize>(),
             evaluated_share: position.work.evaluated as f64 / position.work.pairs as f64,

@@ -307,6 +307,10 @@ impl Conjugate for DiagonalGaussian {
         }
     }
 
+    fn squares(&self) -> std::ops::Range<usize> {
+        self.prior.len()..2 * self.prior.len()
+    }
+
     fn log_marginal(&self, component: Sufficient<'_>) -> Result<f64> {
         let posterior = self.posterior(component);
         Ok(posterior.iter().zip(&self.prior).map(|(own, prior)| own.cumulant_above(*prior)).sum())

@@ -8,6 +8,7 @@ from stickbreak import checks
 from stickbreak.errors import StepSizeWarning
 from stickbreak.io.requests import Settings
 from stickbreak.run.moves import Move
+from stickbreak.run.units import KdTree
 
 MEBIBYTE = 1024 * 1024
 OBJECTIVES = ("variational", "map", "ml")
@@ -22,6 +23,7 @@ class Algorithm:
     margin: float | None = 20.0
     bounds_memory: int = 128 * MEBIBYTE
     moves: tuple[Move, ...] = ()
+    units: KdTree | None = None
     max_passes: int = 100
     tol: float = 1e-6
     first_pass: Literal["plain", "scaled"] = "plain"
@@ -39,6 +41,8 @@ class Algorithm:
             self._set("margin", checks.non_negative("margin", self.margin))
         self._set("bounds_memory", checks.integer("bounds_memory", self.bounds_memory, minimum=0))
         self._check_moves()
+        if self.units is not None:
+            checks.instance("units", self.units, KdTree, "a KdTree or None")
         self._set("max_passes", checks.integer("max_passes", self.max_passes, minimum=0))
         self._set("tol", checks.non_negative("tol", self.tol))
         checks.word("first_pass", self.first_pass, ("plain", "scaled"))
@@ -59,6 +63,7 @@ class Algorithm:
             "sparsity": self.sparsity,
             "margin": self.margin,
             "bounds_memory": self.bounds_memory,
+            "tree": None if self.units is None else self.units._to_core(),
             "documents": {
                 "first_pass": self.first_pass,
                 "max_steps": self.max_steps,
@@ -130,6 +135,9 @@ class Full(Algorithm):
         Changes of the number of components between passes: at most one each of `Birth`, `Split`, `Merge` and `Delete`.
         They need the objective "variational" and a bound by which numbers of components compare, so `fit` refuses them
         with the other objectives, `FiniteDirichlet`, ``truncation="stick"`` and ``SphericalGaussian(base="product")``.
+    units : KdTree, optional
+        What receives responsibilities: nodes of a tree over the rows, each for many rows that agree, or, with None,
+        every row by itself. Trees take dense rows without missing values; they keep no distance bounds.
     max_passes : int
         The most passes over the data. 0 gives the state after the first update of the components.
     tol : float
@@ -191,7 +199,7 @@ class Memoized(Algorithm):
         Whether rows go to batches by a permutation, which depends on the seed and the number of rows only, and every
         pass visits the batches in a fresh random order. Otherwise a batch is a run of consecutive rows, and every pass
         takes the batches in the order of the data.
-    objective, sparsity, margin, bounds_memory, moves, max_passes, tol
+    objective, sparsity, margin, bounds_memory, moves, units, max_passes, tol
         As in `Full`.
     first_pass, warm_start, restarts, max_steps, step_tol
         As in `Full`.
@@ -264,6 +272,8 @@ class Stochastic(Algorithm):
         As in `Full`; the first pass is like the others.
     moves : sequence
         Always empty: moves are judged by the exact bound, which is not known here.
+    units : KdTree, optional
+        Always None: nodes of a tree are opened between complete passes, which are not made here.
     tol : float
         Without effect.
 
