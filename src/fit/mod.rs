@@ -16,6 +16,7 @@ mod settings;
 mod sizes;
 mod starts;
 mod topics;
+mod trial;
 mod update;
 
 use std::time::Instant;
@@ -67,6 +68,8 @@ pub fn fit<F: Scalar>(
     cancel: &Cancel,
 ) -> Result<Fitted> {
     let started = Instant::now();
+    let settings = trial::decided(job, cancel)?;
+    let job = &Job { settings: &settings, ..*job };
     let prepared = prepare::Prepared::new(job, cancel)?;
     let mut executor = prepared.executor()?;
     let position = match checkpoint {

@@ -15,6 +15,9 @@ use crate::simd::Scalar;
 /// Levels that are opened at a time where rows are asked. Children say what they are only one level deep.
 const LEVELS: usize = 3;
 
+/// Share of the units up to which new ones are few: they are no reason to try moves again, nor to put off rows.
+const FEW: f64 = 0.01;
+
 /// What a user asks of trees.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct TreeSettings {
@@ -30,6 +33,8 @@ pub struct TreeSettings {
     pub budget: Option<usize>,
     /// Whether units become rows once nodes have converged.
     pub refine: bool,
+    /// Whether a trial decides if there are trees.
+    pub on_trial: bool,
 }
 
 /// Where a run stands with its trees.
@@ -71,32 +76,36 @@ impl<F: Scalar> Engine<'_, F> {
         if !is_settled && position.tree.waited < settings.expand_every {
             return Ok(false);
         }
-        let mut opened = self.open_by_rule(&settings, executor, position)?;
+        let n_new = self.open_by_rule(&settings, executor, position)?;
+        let n_units = position.history.last().map_or(0, |record| record.n_units);
+        let is_few = n_new as f64 <= FEW * n_units as f64;
         position.tree.rounds += 1;
         position.tree.waited = 0;
-        if is_settled && !opened && settings.refine {
+        let is_refined = is_settled && is_few && settings.refine;
+        if is_refined {
             for batch in 0..executor.n_batches() {
                 executor.tend(batch, &TreeRequest::OpenAll)?;
             }
             position.tree.is_refined = true;
-            opened = true;
         }
-        if opened {
+        if is_refined || !is_few {
             // What was no gain for nodes may be one for their children.
             position.moves.end_waits();
         }
+        let opened = is_refined || n_new > 0;
         position.tree.last = Some((position.pass, opened));
         Ok(opened)
     }
 
-    fn open_by_rule(&self, settings: &TreeSettings, executor: &mut dyn Executor, position: &Position) -> Result<bool> {
+    /// Opens nodes by the rule. Returns how many units there are more.
+    fn open_by_rule(&self, settings: &TreeSettings, executor: &mut dyn Executor, position: &Position) -> Result<usize> {
         let n_batches = executor.n_batches();
         let globals = Globals::new(&self.model, position.memo.total(), (position.pass * n_batches) as u64);
         let n_units = position.history.last().map_or(0, |record| record.n_units);
         let mut room = settings.budget.map_or(usize::MAX, |budget| budget.saturating_sub(n_units));
         let levels = if settings.rule == OpeningRule::Gain { LEVELS } else { 1 };
         let seed = key(self.settings.seed, [Purpose::Nodes as u64, position.tree.rounds]);
-        let mut opened = false;
+        let mut n_new = 0;
         for level in 0..levels {
             let request = TreeRequest::Judge {
                 globals: Box::new(globals.clone()),
@@ -118,18 +127,18 @@ impl<F: Scalar> Engine<'_, F> {
                 let n_more = candidate.n_more as usize;
                 if n_more <= room {
                     room -= n_more;
+                    n_new += n_more;
                     chosen[batch].push(candidate.node);
                 }
             }
             if chosen.iter().all(Vec::is_empty) {
                 break;
             }
-            opened = true;
             for (batch, mut list) in chosen.into_iter().enumerate().filter(|(_, list)| !list.is_empty()) {
                 list.sort_unstable();
                 executor.tend(batch, &TreeRequest::Open(list))?;
             }
         }
-        Ok(opened)
+        Ok(n_new)
     }
 }

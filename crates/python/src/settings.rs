@@ -118,6 +118,7 @@ struct GivenTree {
     budget: Option<usize>,
     split: String,
     refine: bool,
+    on_trial: bool,
 }
 
 impl GivenTree {
@@ -129,9 +130,9 @@ impl GivenTree {
             .ok_or_else(|| refuse("split", &self.split, "\"axis\" or \"principal\""))?;
         let rule = OpeningRule::from_name(&self.rule)
             .ok_or_else(|| refuse("rule", &self.rule, "\"gain\" or \"responsibility\""))?;
-        let Self { depth, expand_every, tolerance, budget, refine, .. } = *self;
+        let Self { depth, expand_every, tolerance, budget, refine, on_trial, .. } = *self;
         let options = TreeOptions { depth, cut };
-        Ok(TreeSettings { options, expand_every, rule, tolerance, budget, refine })
+        Ok(TreeSettings { options, expand_every, rule, tolerance, budget, refine, on_trial })
     }
 }
 

@@ -68,7 +68,7 @@ class Record:
     n_components : int
         The number of components at the end of the pass.
     n_units : int
-        How many units the pass visited: rows, or nodes of trees (`KdTree`) that stand for many of them; for topic models
+        How many units the pass visited: rows, or nodes of trees (`KdTree`) that stand for many rows; for topic models
         the distinct words of all documents. 0 in files of earlier versions.
     proposed : int
         How many moves were proposed.

@@ -14,6 +14,13 @@ MEBIBYTE = 1024 * 1024
 OBJECTIVES = ("variational", "map", "ml")
 
 
+def _tree(units: KdTree | str | None) -> dict[str, object] | None:
+    """Return how trees are used, as the core reads it."""
+    if isinstance(units, str):
+        return {**KdTree()._to_core(), "on_trial": True}
+    return None if units is None else units._to_core()
+
+
 @dataclass(frozen=True, kw_only=True)
 class Algorithm:
     """What all algorithms share; see `Full` for the meaning of the fields."""
@@ -23,7 +30,7 @@ class Algorithm:
     margin: float | None = 20.0
     bounds_memory: int = 128 * MEBIBYTE
     moves: tuple[Move, ...] = ()
-    units: KdTree | None = None
+    units: KdTree | Literal["auto"] | None = None
     max_passes: int = 100
     tol: float = 1e-6
     first_pass: Literal["plain", "scaled"] = "plain"
@@ -41,8 +48,10 @@ class Algorithm:
             self._set("margin", checks.non_negative("margin", self.margin))
         self._set("bounds_memory", checks.integer("bounds_memory", self.bounds_memory, minimum=0))
         self._check_moves()
-        if self.units is not None:
-            checks.instance("units", self.units, KdTree, "a KdTree or None")
+        if isinstance(self.units, str):
+            checks.word("units", self.units, ("auto",), or_else=["a KdTree", "None"])
+        elif self.units is not None:
+            checks.instance("units", self.units, KdTree, "a KdTree, 'auto' or None")
         self._set("max_passes", checks.integer("max_passes", self.max_passes, minimum=0))
         self._set("tol", checks.non_negative("tol", self.tol))
         checks.word("first_pass", self.first_pass, ("plain", "scaled"))
@@ -63,7 +72,7 @@ class Algorithm:
             "sparsity": self.sparsity,
             "margin": self.margin,
             "bounds_memory": self.bounds_memory,
-            "tree": None if self.units is None else self.units._to_core(),
+            "tree": _tree(self.units),
             "documents": {
                 "first_pass": self.first_pass,
                 "max_steps": self.max_steps,
@@ -135,9 +144,11 @@ class Full(Algorithm):
         Changes of the number of components between passes: at most one each of `Birth`, `Split`, `Merge` and `Delete`.
         They need the objective "variational" and a bound by which numbers of components compare, so `fit` refuses them
         with the other objectives, `FiniteDirichlet`, ``truncation="stick"`` and ``SphericalGaussian(base="product")``.
-    units : KdTree, optional
+    units : KdTree, "auto", optional
         What receives responsibilities: nodes of a tree over the rows, each for many rows that agree, or, with None,
-        every row by itself. Trees take dense rows without missing values; they keep no distance bounds.
+        every row by itself. Trees take dense rows without missing values; they keep no distance bounds. "auto" is
+        `KdTree()` for more than 16,384 rows in memory of which a trial on so many needs at most an eighth as many
+        nodes, else None.
     max_passes : int
         The most passes over the data. 0 gives the state after the first update of the components.
     tol : float

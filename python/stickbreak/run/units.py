@@ -86,6 +86,7 @@ class KdTree:
             "budget": self.budget,
             "split": self.split,
             "refine": self.refine,
+            "on_trial": False,
         }
 
     def _set(self, name: str, value: object) -> None:
