@@ -46,7 +46,7 @@ fn pays<F: Scalar>(job: &Job<'_, F>, tree: TreeSettings, cancel: &Cancel) -> Res
         n_components: job.settings.n_components.or(own.filter(|_| by_row)),
         batches: Cut::Number(1),
         shuffle: false,
-        max_passes: job.settings.max_passes.min(PASSES),
+        max_passes: PASSES,
         tree: Some(TreeSettings { refine: false, budget: Some(ROWS / ROWS_A_UNIT), ..tree }),
         ..job.settings.clone()
     };
