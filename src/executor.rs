@@ -12,8 +12,8 @@ use crate::data::{BatchSource, RowUnits};
 use crate::error::{Error, Result};
 use crate::global_step::Globals;
 use crate::local_step::{
-    Behind, Bounds, ByDocument, ByScore, Candidate, DocumentOptions, DocumentWords, Frontier, Keep, LocalState,
-    LocalStep, Memory, NodeUnits, OpeningRule, Outcome, Tap, TopicTable, TreeOptions, Units, Work, chunk_rows,
+    Behind, Bounds, ByDocument, ByScore, DocumentOptions, DocumentWords, Frontier, Keep, LocalState, LocalStep, Memory,
+    NodeUnits, OpeningCandidate, OpeningRule, Outcome, Tap, TopicTable, TreeOptions, Units, Work, chunk_rows,
 };
 use crate::model::Model;
 use crate::moves::{Finder, Findings, Look, Move, Plan, Seen};
@@ -72,7 +72,7 @@ pub trait Executor {
     ///
     /// # Errors
     /// As [`Executor::visit`]; [`Error::NotSupported`] for an executor without trees.
-    fn tend(&mut self, _batch: usize, _request: &TreeRequest) -> Result<Vec<Candidate>> {
+    fn tend(&mut self, _batch: usize, _request: &TreeRequest) -> Result<Vec<OpeningCandidate>> {
         Err(Error::not_supported("units", "a tree", "this executor visits rows", "units=None"))
     }
 
@@ -417,7 +417,7 @@ impl<F: Scalar> Executor for InProcess<'_, F> {
         self.find(batch, globals, plan, &units, &seen, outcome)
     }
 
-    fn tend(&mut self, batch: usize, request: &TreeRequest) -> Result<Vec<Candidate>> {
+    fn tend(&mut self, batch: usize, request: &TreeRequest) -> Result<Vec<OpeningCandidate>> {
         if *request == TreeRequest::OpenAll {
             self.states[batch].open(Frontier::Rows, None);
             return Ok(Vec::new());

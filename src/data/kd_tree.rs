@@ -18,14 +18,14 @@ const ROWS: usize = 4096;
 
 /// Across what nodes are cut.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Cut {
+pub enum NodeCut {
     /// The column in which the rows are spread widest.
     Axis,
     /// Their principal axis.
     Principal,
 }
 
-impl Cut {
+impl NodeCut {
     /// The name used outside.
     pub fn name(self) -> &'static str {
         match self {
@@ -89,7 +89,7 @@ impl KdTree {
 
     /// The children of a node of at least two rows. Neither is empty; the median is that of a few thousand rows of
     /// the node, the order of equal values that of the rows.
-    pub fn halves<F: Real>(&self, node: Range<usize>, rows: &RowUnits<'_, F>, cut: Cut) -> Halves {
+    pub fn halves<F: Real>(&self, node: Range<usize>, rows: &RowUnits<'_, F>, cut: NodeCut) -> Halves {
         let list = &self.order[node];
         let d = rows.dimension();
         let read = |list: &[u32]| {
@@ -101,8 +101,8 @@ impl KdTree {
         let values = read(&sampled);
         let widest = widest(&values, d);
         let axis = match cut {
-            Cut::Axis => Axis::Column(widest),
-            Cut::Principal => principal(&values, d, widest).map_or(Axis::Column(widest), Axis::Direction),
+            NodeCut::Axis => Axis::Column(widest),
+            NodeCut::Principal => principal(&values, d, widest).map_or(Axis::Column(widest), Axis::Direction),
         };
         let mut keys: Vec<(f64, u32)> =
             values.chunks_exact(d).map(|row| axis.value(row)).zip(sampled.iter().copied()).collect();
@@ -129,7 +129,7 @@ impl KdTree {
     }
 
     /// Opens all nodes of at least two rows: the tree as any binary tree over rows; `None` without rows.
-    pub fn open_all<F: Real>(mut self, rows: &RowUnits<'_, F>, cut: Cut) -> Option<Tree> {
+    pub fn open_all<F: Real>(mut self, rows: &RowUnits<'_, F>, cut: NodeCut) -> Option<Tree> {
         // Inner nodes from the root on, and of each its children: inner nodes, or else rows.
         let mut inner: Vec<Range<usize>> = vec![0..self.n_rows()];
         let mut children: Vec<[Option<usize>; 2]> = Vec::new();
@@ -221,7 +221,7 @@ mod tests {
             let values: Vec<f64> = values[..n * d].iter().map(|&x| f64::from(x)).collect();
             let table = DenseRows::new(&values, d);
             let units = RowUnits::all(&table, None);
-            let cut = if principal { Cut::Principal } else { Cut::Axis };
+            let cut = if principal { NodeCut::Principal } else { NodeCut::Axis };
             let tree = KdTree::new(n);
             let own = tree.halves(0..n, &units, cut);
             let (left, right) = own.rows.split_at(own.n_left);
@@ -231,9 +231,9 @@ mod tests {
             prop_assert_eq!(all, (0..n as u32).collect::<Vec<_>>());
             if !principal {
                 let has_plane = |column: usize| {
-                    let of = |rows: &[u32]| rows.iter().map(|&row| values[row as usize * d + column]).collect::<Vec<_>>();
-                    let most = of(left).into_iter().fold(f64::NEG_INFINITY, f64::max);
-                    most <= of(right).into_iter().fold(f64::INFINITY, f64::min)
+                    let of = |row: &u32| values[*row as usize * d + column];
+                    let most = left.iter().map(of).fold(f64::NEG_INFINITY, f64::max);
+                    most <= right.iter().map(of).fold(f64::INFINITY, f64::min)
                 };
                 prop_assert!((0..d).any(has_plane));
             }
@@ -245,7 +245,7 @@ mod tests {
             let values: Vec<f64> = values[..2 * n].iter().map(|&x| f64::from(x)).collect();
             let table = DenseRows::new(&values, 2);
             let units = RowUnits::all(&table, None);
-            let tree = KdTree::new(n).open_all(&units, Cut::Axis).expect("a tree");
+            let tree = KdTree::new(n).open_all(&units, NodeCut::Axis).expect("a tree");
             prop_assert_eq!(tree.n_rows(), n);
             let sizes = tree.sizes();
             for &[left, right] in tree.joins() {

@@ -7,7 +7,7 @@ const NONE: u32 = u32::MAX;
 
 /// What one node has.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Node {
+pub struct TreeNode {
     /// One of its rows.
     pub row: u32,
     /// Sum of the masses of its rows.
@@ -47,7 +47,7 @@ impl Nodes {
     ///
     /// # Panics
     /// If it has other numbers than the other ones.
-    pub fn push(&mut self, node: &Node) {
+    pub fn push(&mut self, node: &TreeNode) {
         let has_spread = !node.spread.is_empty();
         assert!(node.mean.len() == self.width && (!has_spread || node.spread.len() == self.spread_width));
         self.rows.push(node.row);
@@ -117,8 +117,8 @@ impl Nodes {
     }
 
     /// A node by itself.
-    pub fn node(&self, node: usize) -> Node {
-        Node {
+    pub fn node(&self, node: usize) -> TreeNode {
+        TreeNode {
             row: self.rows[node],
             mass: self.masses[node],
             mean: self.mean(node).to_vec(),

@@ -7,7 +7,7 @@ use crate::error::{Error, Result};
 use crate::executor::InProcess;
 use crate::global_step::Globals;
 use crate::local_step::{
-    BatchTree, Candidate, Frontier, Judging, LocalStep, Memory, NodeUnits, OpeningRule, Outcome, Tap,
+    BatchTree, Frontier, Judging, LocalStep, Memory, NodeUnits, OpeningCandidate, OpeningRule, Outcome, Tap,
 };
 use crate::rng::key;
 use crate::simd::Scalar;
@@ -65,7 +65,7 @@ impl<F: Scalar> InProcess<'_, F> {
         (rule, tolerance): (OpeningRule, f64),
         seed: u64,
         fresh: bool,
-    ) -> Result<Vec<Candidate>> {
+    ) -> Result<Vec<OpeningCandidate>> {
         self.adopt(globals)?;
         let scorer = globals.scorer(&self.model)?;
         let judging = Judging {

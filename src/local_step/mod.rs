@@ -37,7 +37,9 @@ pub use bounds::Bounds;
 use bounds::Known;
 pub use documents::{ByDocument, DocumentCounts, DocumentOptions, Documented, Restarts, TopicTable};
 pub use gather::Gather;
-pub use nodes::{BatchTree, Behind, Candidate, Frontier, Judging, NodeUnits, OpeningRule, TreeOptions, units_of};
+pub use nodes::{
+    BatchTree, Behind, Frontier, Judging, NodeUnits, OpeningCandidate, OpeningRule, TreeOptions, units_of,
+};
 use order::{Order, Places};
 use pairs::{Pairs, Sorting};
 pub use state::{LocalState, Memory};

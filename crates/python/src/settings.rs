@@ -126,7 +126,7 @@ impl GivenTree {
         let refuse = |name: &str, found: &str, allowed: &str| {
             to_python(&Error::invalid(name, format!("{found:?}"), allowed.to_owned()))
         };
-        let cut = tree::Cut::from_name(&self.split)
+        let cut = tree::NodeCut::from_name(&self.split)
             .ok_or_else(|| refuse("split", &self.split, "\"axis\" or \"principal\""))?;
         let rule = OpeningRule::from_name(&self.rule)
             .ok_or_else(|| refuse("rule", &self.rule, "\"gain\" or \"responsibility\""))?;

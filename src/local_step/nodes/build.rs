@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use crate::data::{Node, RowBlock, RowUnits};
+use crate::data::{RowBlock, RowUnits, TreeNode};
 use crate::likelihood::Likelihood;
 use crate::parallel::{blocks, map};
 use crate::simd::{Lines, Scalar};
@@ -12,7 +12,7 @@ const ROWS: usize = 2048;
 
 /// How the statistics of rows are kept.
 #[derive(Debug, Clone)]
-pub(super) struct Form {
+pub(super) struct NodeForm {
     /// Number of linear statistics that are kept.
     pub width: usize,
     /// Where the squares stand among all.
@@ -20,7 +20,7 @@ pub(super) struct Form {
     n_statistics: usize,
 }
 
-impl Form {
+impl NodeForm {
     pub fn of<F: Scalar>(likelihood: &dyn Likelihood<F>) -> Self {
         let (squares, n_statistics) = (likelihood.squares(), likelihood.n_statistics());
         let width = if squares.is_empty() { n_statistics } else { likelihood.dimension() };
@@ -47,8 +47,12 @@ struct BlockSums {
 }
 
 /// The nodes that hold the listed rows, in order.
-pub(super) fn nodes<F: Scalar>(likelihood: &dyn Likelihood<F>, rows: &RowUnits<'_, F>, lists: &[&[u32]]) -> Vec<Node> {
-    let form = Form::of(likelihood);
+pub(super) fn nodes<F: Scalar>(
+    likelihood: &dyn Likelihood<F>,
+    rows: &RowUnits<'_, F>,
+    lists: &[&[u32]],
+) -> Vec<TreeNode> {
+    let form = NodeForm::of(likelihood);
     let pieces: Vec<(usize, Range<usize>)> = lists
         .iter()
         .enumerate()
@@ -64,7 +68,7 @@ pub(super) fn nodes<F: Scalar>(likelihood: &dyn Likelihood<F>, rows: &RowUnits<'
 }
 
 fn block_sums<F: Scalar>(
-    form: &Form,
+    form: &NodeForm,
     likelihood: &dyn Likelihood<F>,
     rows: &RowUnits<'_, F>,
     list: &[u32],
@@ -106,11 +110,11 @@ fn block_sums<F: Scalar>(
 
 /// The node of the rows of all blocks. Squares about the means of blocks and squares of these means about that of all
 /// add up, without a difference of large numbers.
-fn joined<F: Scalar>(form: &Form, likelihood: &dyn Likelihood<F>, row: u32, all: &[BlockSums]) -> Node {
+fn joined<F: Scalar>(form: &NodeForm, likelihood: &dyn Likelihood<F>, row: u32, all: &[BlockSums]) -> TreeNode {
     let mass: f64 = all.iter().map(|own| own.mass).sum();
     let first = all[0].equal.as_ref();
     let is_equal = first.is_some() && all.iter().all(|own| own.equal.as_ref() == first);
-    let mut node = Node { row, mass, mean: vec![0.0; form.width], spread: Vec::new(), log_base: 0.0, excess: 0.0 };
+    let mut node = TreeNode { row, mass, mean: vec![0.0; form.width], spread: Vec::new(), log_base: 0.0, excess: 0.0 };
     if mass > 0.0 {
         for own in all.iter().filter(|own| own.mass > 0.0) {
             let share = own.mass / mass;
@@ -134,7 +138,7 @@ fn joined<F: Scalar>(form: &Form, likelihood: &dyn Likelihood<F>, row: u32, all:
     node
 }
 
-fn spread<F: Scalar>(form: &Form, likelihood: &dyn Likelihood<F>, node: &Node, all: &[BlockSums]) -> Vec<f64> {
+fn spread<F: Scalar>(form: &NodeForm, likelihood: &dyn Likelihood<F>, node: &TreeNode, all: &[BlockSums]) -> Vec<f64> {
     let away: Vec<f64> = all.iter().flat_map(|own| own.mean.iter().zip(&node.mean).map(|(x, mean)| x - mean)).collect();
     let masses: Vec<f64> = all.iter().map(|own| own.mass).collect();
     let mut statistics = vec![0.0; form.n_statistics];

@@ -5,9 +5,9 @@ use std::ops::Range;
 
 use serde::{Deserialize, Serialize};
 
-use crate::data::{Cut, Halves, KdTree, Node, Nodes, RowUnits};
+use crate::data::{Halves, KdTree, NodeCut, Nodes, RowUnits, TreeNode};
 use crate::likelihood::Likelihood;
-use crate::local_step::nodes::build::{self, Form};
+use crate::local_step::nodes::build::{self, NodeForm};
 use crate::parallel::map;
 use crate::rng::{Purpose, key};
 use crate::simd::Scalar;
@@ -23,7 +23,7 @@ pub struct TreeOptions {
     /// Levels that are open at the start.
     pub depth: usize,
     /// How nodes are cut.
-    pub cut: Cut,
+    pub cut: NodeCut,
 }
 
 /// Which nodes are units: the memory of a batch.
@@ -46,7 +46,7 @@ pub struct BatchTree {
     fresh: Vec<bool>,
     /// Children of nodes that have not been opened, by where these begin.
     ahead: BTreeMap<u32, Children>,
-    cut: Cut,
+    cut: NodeCut,
     /// Nodes of fewer rows are opened to all of them.
     least: usize,
 }
@@ -57,7 +57,7 @@ pub(super) struct Children {
     halves: Halves,
     /// Where each begins, less where the parent does.
     starts: Vec<u32>,
-    pub nodes: Vec<Node>,
+    pub nodes: Vec<TreeNode>,
 }
 
 impl BatchTree {
@@ -107,7 +107,7 @@ impl BatchTree {
     }
 
     fn root<F: Scalar>(likelihood: &dyn Likelihood<F>, n: usize, options: TreeOptions) -> Self {
-        let form = Form::of(likelihood);
+        let form = NodeForm::of(likelihood);
         let row = form.width + OTHERS;
         Self {
             tree: KdTree::new(n),

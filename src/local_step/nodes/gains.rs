@@ -48,7 +48,7 @@ impl OpeningRule {
 
 /// A node that might be opened.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
-pub struct Candidate {
+pub struct OpeningCandidate {
     /// Its number in the frontier.
     pub node: u32,
     /// What the rule says of it.
@@ -79,9 +79,9 @@ pub struct Judging<'a, F: Scalar> {
 
 /// The log weights of units, (n, K), as they come.
 #[derive(Default)]
-struct Scores(Vec<f64>);
+struct SeenLogWeights(Vec<f64>);
 
-impl Tap for Scores {
+impl Tap for SeenLogWeights {
     fn observe(&mut self, chunk: &Chunk<'_>) -> Result<()> {
         self.0.extend_from_slice(&chunk.responsibilities.values);
         Ok(())
@@ -93,7 +93,12 @@ impl<F: Scalar> Judging<'_, F> {
     ///
     /// # Errors
     /// [`crate::Error::Cancelled`].
-    pub fn candidates(&self, tree: &mut BatchTree, rows: &RowUnits<'_, F>, fresh: bool) -> Result<Vec<Candidate>> {
+    pub fn candidates(
+        &self,
+        tree: &mut BatchTree,
+        rows: &RowUnits<'_, F>,
+        fresh: bool,
+    ) -> Result<Vec<OpeningCandidate>> {
         let list = tree.to_judge(fresh);
         let mut found = Vec::new();
         for list in list.chunks(TOGETHER) {
@@ -104,7 +109,7 @@ impl<F: Scalar> Judging<'_, F> {
             for (&node, value) in list.iter().zip(values).filter(|(_, value)| *value > self.tolerance) {
                 let (mass, n_more) = (tree.nodes().masses()[node], tree.n_more(node) as u32);
                 if mass > 0.0 {
-                    found.push(Candidate { node: node as u32, value, mass, n_more });
+                    found.push(OpeningCandidate { node: node as u32, value, mass, n_more });
                 }
             }
         }
@@ -117,7 +122,7 @@ impl<F: Scalar> Judging<'_, F> {
         let ids: Vec<ComponentId> = (0..self.scorer.n_components() as u32).map(ComponentId).collect();
         let (keep, cancel) = (Keep::Nothing, self.cancel);
         let step = LocalStep { likelihood: self.likelihood, ids: &ids, assign: &assign, keep, cancel };
-        let mut scores = Scores::default();
+        let mut scores = SeenLogWeights::default();
         step.run(units, None, &mut [&mut scores])?;
         Ok(scores.0)
     }

@@ -13,9 +13,9 @@ use crate::responsibilities::TopL;
 use crate::scoring::{Block, PairBounds, Scorer, Scratch, Spreads};
 use crate::simd::Scalar;
 
-use build::Form;
+use build::NodeForm;
 pub use frontier::{BatchTree, Frontier, TreeOptions};
-pub use gains::{Candidate, Judging, OpeningRule};
+pub use gains::{Judging, OpeningCandidate, OpeningRule};
 
 /// Nodes as units. They are scored by their means, from which scorers of squares take what the spread costs.
 pub struct NodeUnits<'a, F: Scalar> {
@@ -48,7 +48,7 @@ pub struct Behind<'a, F: Scalar> {
 impl<'a, F: Scalar> NodeUnits<'a, F> {
     /// Nodes of rows that a likelihood sees.
     pub fn new(likelihood: &dyn Likelihood<F>, nodes: Cow<'a, Nodes>) -> Self {
-        let form = Form::of(likelihood);
+        let form = NodeForm::of(likelihood);
         let dimension = likelihood.dimension();
         let shares = form.is_coded(dimension).then(|| Shares::of(&nodes));
         Self { nodes, dimension, shares, behind: None }
