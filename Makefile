@@ -65,6 +65,7 @@ lint: $(STAMPS)/dev checked stubs ## formatting, clippy, ruff, types, stubs, str
 	$(BIN)/mypy
 	$(BIN)/pre-commit validate-config
 	$(BIN)/python scripts/check_structure.py
+	$(BIN)/python scripts/licences.py --check
 
 .PHONY: format
 format: $(STAMPS)/dev ## format Rust and Python
@@ -144,7 +145,8 @@ test-wheel: wheel ## make wheel, then the tests from a new environment with only
 
 .PHONY: clean
 clean: ## remove everything that make made
-	rm -rf $(VENV) target dist demo docs/_build .pytest_cache .hypothesis .mypy_cache .ruff_cache
+	rm -rf $(VENV) target dist demo docs/_build docs/api docs/auto_gallery
+	rm -rf .pytest_cache .hypothesis .mypy_cache .ruff_cache
 	rm -f python/stickbreak/*.so
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 

@@ -11,7 +11,7 @@ from typing import Any
 from sybil import Example, Sybil
 from sybil.parsers.markdown import CodeBlockParser, PythonCodeBlockParser
 
-collect_ignore = ["docs/conf.py", "docs/_build"]
+collect_ignore = ["docs/conf.py", "docs/_build", "docs/_ext", "docs/api", "docs/auto_gallery", "docs/gallery"]
 
 
 def enter_folder(namespace: dict[str, Any]) -> None:

@@ -31,7 +31,8 @@ LINK = re.compile(r"\]\((?!https?://|#)([^)]*)\)")
 
 # Names relative to the package in a wheel, and to the sdist's folder.
 IN_WHEEL = ("py.typed", "_core.pyi", "__init__.py", "testing/__init__.py")
-IN_SDIST = ("LICENSE", "README.md", "Cargo.lock", "Cargo.toml", "pyproject.toml", "src/lib.rs", "tests/conftest.py")
+LICENCES = ("LICENSE", "LICENSES-THIRD-PARTY.txt")
+IN_SDIST = (*LICENCES, "README.md", "Cargo.lock", "Cargo.toml", "pyproject.toml", "src/lib.rs", "tests/conftest.py")
 NOT_IN_SDIST = re.compile(r"^(target|dist|demo|shared|\.venv|\.git|benches/results)/|\.(so|pyd|pyc)$")
 EXTENSION = re.compile(r"_core\.(abi3\.so|pyd)")
 
@@ -107,8 +108,9 @@ def check_wheel(path: Path, sdist: dict[str, bytes], project: dict[str, Any], ve
     for file in sorted(files):
         if not file.startswith((f"{name}/", f"{about}/")):
             yield f"{path.name}: {file} does not belong there"
-    if files.get(f"{about}/licenses/LICENSE") != sdist.get("LICENSE"):
-        yield f"{path.name}: the licence is missing, or another one"
+    for licence in LICENCES:
+        if files.get(f"{about}/licenses/{licence}") != sdist.get(licence):
+            yield f"{path.name}: the licence file {licence} is missing, or another one"
     if f"{about}/METADATA" not in files:
         yield f"{path.name}: no metadata for the version {version}"
         return

@@ -15,6 +15,7 @@ pub mod fit;
 pub mod global_step;
 pub mod hash;
 pub mod init;
+pub mod laws;
 pub mod likelihood;
 pub mod linalg;
 pub mod local_step;

@@ -8,6 +8,26 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
+# What figures call the methods whose names tables shorten.
+NAMES = {
+    "MO-BM": "memoized, births and merges",
+    "MO": "memoized, K fixed",
+    "Full": "full passes, K fixed",
+    "SO a": "stochastic, delay 10, decay 0.5",
+    "SO b": "stochastic, delay 100, decay 0.5",
+    "SO c": "stochastic, delay 10, decay 0.9",
+    "SO": "stochastic, K fixed",
+    "VDP": "splits from K = 1 (Kurihara et al.)",
+}
+
+
+def spelled_out(name: str) -> str:
+    """The name of a method, or of a run of it, in words: "MO, random" is "memoized, K fixed, random start"."""
+    method, *rest = name.split(", ")
+    starts = {"random": "random start", "kmeans++": "k-means++ start"}
+    return ", ".join([NAMES.get(method, method), *(starts.get(word, word) for word in rest)])
+
+
 ROOT = Path(__file__).resolve().parents[2]
 
 

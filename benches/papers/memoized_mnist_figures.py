@@ -6,21 +6,25 @@ from pathlib import Path
 import matplotlib.pyplot as plt
 import numpy as np
 from matplotlib.axes import Axes
+from matplotlib.axis import Axis
+from matplotlib.ticker import LogLocator, NullFormatter
 
 from digit_runs import Run
-from figures import save
+from figures import save, spelled_out
+from stickbreak.plot.canvas import GREYS, INK, colour
 
-# How the paper groups its runs, by what their names begin with.
+# How the paper groups its runs: colour and marker of each method.
 FAMILIES = {
-    "MO-BM": ("C3", "o"),
-    "MO,": ("C1", "s"),
-    "Full": ("C0", "D"),
-    "SO a": ("C2", "v"),
-    "SO b": ("C4", "^"),
-    "SO c": ("C5", "<"),
-    "VDP": ("C6", "P"),
-    "scikit-learn": ("k", "*"),
+    "MO-BM": (colour(0), "o"),
+    "MO": (colour(1), "s"),
+    "Full": (colour(2), "D"),
+    "SO a": (colour(3), "v"),
+    "SO b": (colour(4), "^"),
+    "SO c": (colour(6), "<"),
+    "VDP": (colour(7), "P"),
+    "scikit-learn": (INK, "*"),
 }
+LOSS = "loss: -ELBO / (n D), nats"
 COLUMNS = 12
 
 
@@ -36,65 +40,75 @@ def draw(runs: dict[str, list[Run]], clusters: Path) -> None:
 
 
 def family(run: Run) -> str:
-    return next(family for family in FAMILIES if run.name.startswith(family))
+    return run.name.split(", ")[0]
 
 
-def label(family: str) -> str:
-    return family.rstrip(",")
+def plain(axis: Axis) -> None:
+    """Let a logarithmic axis have plain numbers."""
+    axis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0)))
+    axis.set_major_formatter("{x:g}")
+    axis.set_minor_formatter(NullFormatter())
 
 
 def draw_traces(runs: Sequence[Run]) -> None:
-    """Loss by pass and by seconds, K by pass; k-means++ starts only of those with a fixed K."""
-    figure, panels = plt.subplots(1, 3, figsize=(14, 4), layout="constrained")
-    named = set()
-    for one in runs:
-        if len(one.losses) < 2 or one.name.endswith("random"):
-            continue
-        own = family(one)
-        colour = FAMILIES[own][0]
-        style = {"color": colour, "alpha": 0.6, "linewidth": 0.9, "label": None if own in named else label(own)}
-        named.add(own)
-        panels[0].plot(one.passes, one.losses, **style)
-        panels[1].plot(one.seconds, one.losses, **style)
-        panels[2].plot(one.passes, one.components, **style)
+    """Loss by pass and by seconds, K by pass; of methods with a fixed K the k-means++ starts."""
+    figure, panels = plt.subplots(1, 3, figsize=(14, 5), layout="constrained")
+    shown = [one for one in runs if len(one.losses) > 1 and not one.name.endswith("random")]
+    by_family: dict[str, list[Run]] = {}
+    for one in shown:
+        by_family.setdefault(family(one), []).append(one)
+    for name, own in by_family.items():
+        middle = sorted(own, key=lambda one: one.loss)[len(own) // 2]
+        for one in own:
+            bold = one is middle
+            style = {"color": FAMILIES[name][0], "alpha": 1.0 if bold else 0.25, "linewidth": 2.4 if bold else 0.7}
+            title = f"{spelled_out(name)} ({len(own)} runs)" if bold else None
+            panels[0].plot(one.passes, one.losses, **style, label=title)
+            panels[1].plot(one.seconds, one.losses, **style)
+            panels[2].plot(one.passes, one.components, **style)
     lowest = min((one.loss for one in runs), default=0.0)
     for panel in panels[:2]:
-        panel.set(ylabel="-ELBO / (n D), nats", ylim=(lowest - 0.005, lowest + 0.06))
+        panel.set(ylabel=LOSS, ylim=(lowest - 0.005, lowest + 0.06))
     panels[0].set(xlabel="passes", xscale="log")
-    panels[1].set(xlabel="seconds", xscale="log")
-    panels[2].set(xlabel="passes", ylabel="K", xscale="log")
-    panels[2].legend()
+    panels[1].set(xlabel="seconds", xscale="log", xlim=(0.5, None))
+    panels[2].set(xlabel="passes", ylabel="components", xscale="log", ylim=(0, None))
+    for panel in panels:
+        plain(panel.xaxis)
+    figure.legend(loc="outside lower center", ncols=4, title="thick: the median run of each method")
     save(figure, "memoized_mnist")
 
 
 def draw_final(runs: Sequence[Run]) -> None:
-    """Every run at its end, by method; random starts have a scale of their own, as in the paper."""
-    figure, panels = plt.subplots(1, 2, figsize=(12, 4), layout="constrained")
-    for panel, init, other in zip(panels, ("kmeans++", "random"), ("random", "kmeans++"), strict=True):
-        shown = [one for one in runs if not one.name.endswith(other)]
+    """Every run at its end, a line for each method; random starts have a scale of their own, as in the paper."""
+    figure, panels = plt.subplots(1, 2, figsize=(13, 5), sharey=True, layout="constrained")
+    inits = {"kmeans++": "k-means++", "random": "random rows"}
+    for panel, (init, start) in zip(panels, inits.items(), strict=True):
+        shown = [one for one in runs if not one.name.endswith(tuple(inits)) or one.name.endswith(init)]
         names = list(dict.fromkeys(one.name.removesuffix(f", {init}") for one in shown))
         for one in shown:
             at = names.index(one.name.removesuffix(f", {init}"))
-            colour, marker = FAMILIES[family(one)]
-            panel.plot(at, one.loss, marker, color=colour, alpha=0.5, markersize=5)
-        panel.set(title=f"fixed K from {init}", ylabel="-ELBO / (n D) at the end, nats")
-        panel.set_xticks(range(len(names)), names, rotation=60, ha="right", fontsize=7)
+            paint, marker = FAMILIES[family(one)]
+            panel.plot(one.loss, at, marker, color=paint, alpha=0.6, markersize=7)
+        panel.set(title=f"methods of fixed K start from {start}", xlabel=f"{LOSS}, at the end")
+        panel.set_yticks(range(len(names)), [spelled_out(name) for name in names])
+        panel.grid(axis="y", color=GREYS[-1])
+    panels[0].invert_yaxis()
     save(figure, "memoized_mnist_final")
 
 
 def draw_alignment(runs: Sequence[Run]) -> None:
-    figure, panel = plt.subplots(figsize=(6, 4), layout="constrained")
-    named = set()
-    for one in runs:
-        if one.name.endswith("random"):
-            continue
-        own = family(one)
-        colour, marker = FAMILIES[own]
-        name = None if own in named else label(own)
-        named.add(own)
-        panel.plot(one.effective, one.alignment, marker, color=colour, alpha=0.5, label=name, linestyle="none")
-    panel.set(xlabel="components in use", ylabel="images with the digit of their component")
-    panel.legend()
+    """A panel for each method, all others grey in it: many of them end at the same number of components."""
+    shown = [one for one in runs if not one.name.endswith("random")]
+    figure, panels = plt.subplots(2, 4, figsize=(14, 6), sharex=True, sharey=True, layout="constrained")
+    for panel, (name, (paint, marker)) in zip(panels.flat, FAMILIES.items(), strict=True):
+        for own in (False, True):
+            some = [one for one in shown if (family(one) == name) == own]
+            style = {"color": paint, "markersize": 8, "alpha": 0.7} if own else {"color": GREYS[1], "markersize": 3}
+            at = [one.effective for one in some], [one.alignment for one in some]
+            panel.plot(*at, marker if own else "o", linestyle="none", **style)
+        panel.set_title(spelled_out(name), fontsize=10)
+    figure.supxlabel("components in use")
+    figure.supylabel("share of images with the digit of their component")
     save(figure, "memoized_mnist_alignment")
 
 

@@ -327,27 +327,39 @@ def draw(found: dict[str, Traces]) -> None:
     """Bounds and components by pass, bounds by seconds."""
     try:
         import matplotlib.pyplot as plt
+        from matplotlib.ticker import LogLocator, NullFormatter
 
-        from figures import save
+        from figures import save, spelled_out
+        from stickbreak.plot.canvas import colour
     except ImportError:
         print("no figure: Matplotlib is missing")
         return
-    figure, panels = plt.subplots(len(found), 3, figsize=(12, 3.6 * len(found)), squeeze=False, layout="constrained")
+    height = 0.8 + 3.6 * len(found)
+    figure, panels = plt.subplots(len(found), 3, figsize=(13, height), squeeze=False, layout="constrained")
+    titles = {"stream": "all patches two apart, as a stream", "bounds": "patches four apart"}
+    names = list(dict.fromkeys(name for traces in found.values() for name in traces))
     for line, (section, traces) in zip(panels, found.items(), strict=True):
         for name, trace in traces.items():
-            style = "o--" if name.startswith("SO") else "-"
-            line[0].plot(trace.passes, trace.bounds, style, label=name, markersize=3)
-            line[1].plot(trace.passes, trace.components, style, markersize=3)
-            line[2].semilogx(trace.seconds, trace.bounds, style, markersize=3)
+            style = {"color": colour(names.index(name)), "linestyle": "--" if name.startswith("SO") else "-"}
+            marker = {"marker": "o" if name.startswith("SO") else "", "markersize": 4}
+            line[0].plot(trace.passes, trace.bounds, **style, **marker, label=spelled_out(name))
+            line[1].plot(trace.passes, trace.components, **style, **marker)
+            line[2].semilogx(trace.seconds, trace.bounds, **style, **marker)
         # The first passes would hide all others.
         low = min(trace.bounds[min(2, len(trace.bounds) - 1)] for trace in traces.values())
         high = max(max(trace.bounds) for trace in traces.values())
         for panel in (line[0], line[2]):
             panel.set(ylabel="ELBO a patch, nats", ylim=(low, high + 0.05 * (high - low)))
-        line[0].set(title=section, xlabel="pass")
-        line[0].legend(loc="lower right", fontsize=7)
-        line[1].set(xlabel="pass", ylabel="components in use")
+        line[0].set(title=titles[section], xlabel="pass")
+        line[1].set(xlabel="pass", ylabel="components in use", ylim=(0, None))
         line[2].set(xlabel="seconds")
+        line[2].xaxis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0)))
+        line[2].xaxis.set_major_formatter("{x:g}")
+        line[2].xaxis.set_minor_formatter(NullFormatter())
+    handles = {
+        label: handle for line in panels for handle, label in zip(*line[0].get_legend_handles_labels(), strict=True)
+    }
+    figure.legend(handles.values(), handles.keys(), loc="outside lower center", ncols=3)
     save(figure, "memoized_patches")
 
 

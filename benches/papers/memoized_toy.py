@@ -25,7 +25,7 @@ from sklearn.metrics import adjusted_rand_score
 
 import stickbreak as sb
 from edges import N_TRUE, SIDE, Array, Patches, best_possible, generate, model
-from figures import save
+from figures import save, spelled_out
 
 N_COMPONENTS = 25
 N_BATCHES = 100
@@ -151,7 +151,7 @@ def draw_traces(runs: dict[str, list[Run]], ideal: float) -> None:
             for one in own:
                 panel.plot(one.passes, one.bounds, color=COLOURS[name], alpha=0.25, linewidth=0.8)
             mean = np.mean([one.bounds for one in own], axis=0)
-            panel.plot(own[0].passes, mean, color=COLOURS[name], label=name)
+            panel.plot(own[0].passes, mean, color=COLOURS[name], label=spelled_out(name))
         panel.axhline(ideal, color="k", linestyle="--", linewidth=0.8, label="from the true labels")
         panel.set(xlabel="passes through the data")
         panel.legend(loc="lower right")

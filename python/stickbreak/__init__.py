@@ -57,6 +57,7 @@ from stickbreak.model.processes import (
 from stickbreak.model.topic_model import TopicModel
 from stickbreak.result.combining import Clusters, Join
 from stickbreak.result.comparing import compare
+from stickbreak.result.densities import Density
 from stickbreak.result.fit import Fit
 from stickbreak.result.hierarchy import Hierarchy
 from stickbreak.result.history import MoveReport, Record, StopReason
@@ -72,6 +73,7 @@ from stickbreak.run.fitting import fit
 from stickbreak.run.moves import Birth, Delete, Merge, Split
 from stickbreak.run.samplers import CollapsedGibbs, SplitMerge, TreeGuided
 from stickbreak.run.sampling import sample
+from stickbreak.run.units import KdTree
 from stickbreak.run.validating import cross_validate
 
 __all__ = [
@@ -87,6 +89,7 @@ __all__ = [
     "ConvergenceWarning",
     "ConversionWarning",
     "Delete",
+    "Density",
     "DiagonalGaussian",
     "DirichletProcess",
     "Draw",
@@ -101,6 +104,7 @@ __all__ = [
     "InvalidArgument",
     "InvalidType",
     "Join",
+    "KdTree",
     "KnownCovarianceGaussian",
     "LabelShare",
     "LatentDirichlet",

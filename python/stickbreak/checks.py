@@ -1,6 +1,5 @@
 """Checks of single arguments: each returns the plain value or raises an error that names the argument."""
 
-import difflib
 import math
 import operator
 import reprlib
@@ -137,6 +136,8 @@ def quote(value: str) -> str:
 
 def did_you_mean(value: str, known: Sequence[str], form: str = "{!r}") -> str:
     """Return a question for the nearest of the `known` words in this form; empty where none is near."""
+    import difflib
+
     by_lower = {each.lower(): each for each in known}
     nearest = difflib.get_close_matches(value.lower(), by_lower, n=1, cutoff=0.4)
     return f"did you mean {form.format(by_lower[nearest[0]])}?" if nearest else ""

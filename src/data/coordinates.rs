@@ -166,6 +166,11 @@ impl Coordinates {
         &self.kept
     }
 
+    /// The units of the columns that stay, (r,).
+    pub fn units(&self) -> &[f64] {
+        &self.units
+    }
+
     /// The columns that depend on others, ascending.
     pub fn dependents(&self) -> &[Dependent] {
         &self.dependents

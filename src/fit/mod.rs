@@ -3,10 +3,12 @@
 mod algorithm;
 mod clusters;
 mod coherence;
+mod densities;
 mod engine;
 mod fitted;
 mod history;
 mod imputation;
+mod opening;
 mod packed;
 mod position;
 mod prepare;
@@ -15,6 +17,7 @@ mod settings;
 mod sizes;
 mod starts;
 mod topics;
+mod trial;
 mod update;
 
 use std::time::Instant;
@@ -29,9 +32,11 @@ use crate::simd::Scalar;
 pub use algorithm::Algorithm;
 pub use clusters::{Join, Joins};
 pub use coherence::{Coherence, coherence};
+pub use densities::log_densities;
 pub use engine::{Engine, Run};
 pub use fitted::{Assigned, Fitted};
 pub use history::{Observer, Record, StopReason};
+pub use opening::{TreePosition, TreeSettings};
 pub use packed::{Packs, Prediction};
 pub use position::{Identity, Position};
 pub(crate) use prepare::{check_form, seen};
@@ -65,6 +70,8 @@ pub fn fit<F: Scalar>(
     cancel: &Cancel,
 ) -> Result<Fitted> {
     let started = Instant::now();
+    let settings = trial::decided(job, cancel)?;
+    let job = &Job { settings: &settings, ..*job };
     let prepared = prepare::Prepared::new(job, cancel)?;
     let mut executor = prepared.executor()?;
     let position = match checkpoint {

@@ -4,8 +4,9 @@ use rand::RngExt;
 
 use crate::data::{Domain, Moments, Needs};
 use crate::error::{Error, Result};
+use crate::laws::ColumnLaw;
 use crate::likelihood::count_evidence::{PSEUDO_COUNTS, dirichlet_divergence};
-use crate::likelihood::count_family::{CountFamily, Counts};
+use crate::likelihood::count_family::{CountFamily, Counts, OfColumns};
 use crate::likelihood::counts::{LEAST, Tallied, Tally};
 use crate::likelihood::evidence::{GUARD, maximum_at};
 use crate::likelihood::{AtPoint, Draw, Estimate, Frame, FromParameters, Given, RowSource, row_by_row};
@@ -155,7 +156,7 @@ fn best_side(now: f64, start: f64, others: &[f64], cells: impl Iterator<Item = S
 impl FromParameters for Betas {
     const ENTRY: Entry = Entry {
         domain: Some(Domain::Binary),
-        faces: &["scores", "points", "imputation", "draws", "urn", "evidence"],
+        faces: &["scores", "points", "imputation", "draws", "urn", "evidence", "laws"],
         supports: &[
             Support::always(Feature::Sparse),
             Support::always(Feature::Missing),
@@ -293,6 +294,10 @@ impl CountFamily for Betas {
         found
     }
 
+    fn of_columns(&self) -> Option<&dyn OfColumns> {
+        Some(self)
+    }
+
     fn source(&self, own: Tallied<'_>, from: Draw<'_>) -> Result<RowSource<'_>> {
         // The expected probability is all that a single row sees.
         let columns = self.points(own, from.estimate.unwrap_or(Estimate::Mean));
@@ -301,6 +306,13 @@ impl CountFamily for Betas {
                 *to = f64::from(u8::from(generator.random::<f64>() < *p));
             }
         }))
+    }
+}
+
+impl OfColumns for Betas {
+    fn laws(&self, own: Tallied<'_>, estimate: Option<Estimate>) -> Vec<ColumnLaw> {
+        let points = self.points(own, estimate.unwrap_or(Estimate::Mean));
+        points.into_iter().map(|p| ColumnLaw::Table(vec![1.0 - p, p])).collect()
     }
 }
 

@@ -7,6 +7,7 @@ use rand_distr::StandardNormal;
 
 use crate::data::RowBlock;
 use crate::error::{Error, Result};
+use crate::laws::Law;
 use crate::likelihood::{Conjugate, Evidence, Urn, supporting};
 use crate::objective::Objective;
 use crate::parameters::Parameters;
@@ -56,6 +57,11 @@ pub trait Likelihood<F: Scalar>: Conjugate {
 
     /// Clusters that rows join and leave one at a time; only with a closed marginal likelihood.
     fn urn(&self) -> Option<&dyn Urn> {
+        None
+    }
+
+    /// Distributions of rows in closed form.
+    fn laws(&self) -> Option<&dyn Laws> {
         None
     }
 }
@@ -257,6 +263,15 @@ pub trait RowDraws {
     fn source(&self, component: Sufficient<'_>, from: Draw<'_>) -> Result<RowSource<'_>>;
 }
 
+/// Distributions of the rows of components, whose marginals and conditionals have a closed form.
+pub trait Laws {
+    /// The posterior predictive of a component, or its density at a point estimate, in the data's own units.
+    ///
+    /// # Errors
+    /// As [`Conjugate::log_marginal`]; [`Error::NotSupported`] for a predictive without a closed form.
+    fn law(&self, component: Sufficient<'_>, estimate: Option<Estimate>) -> Result<Law>;
+}
+
 /// What callers ask of a likelihood; a capability that it has not got is an [`Error::NotSupported`].
 impl<F: Scalar> dyn Likelihood<F> + '_ {
     /// Number of columns of a row.
@@ -371,6 +386,14 @@ impl<F: Scalar> dyn Likelihood<F> + '_ {
         self.draws().ok_or_else(missing)?.source(component, from)
     }
 
+    /// As [`Laws::law`].
+    ///
+    /// # Errors
+    /// As there.
+    pub fn law(&self, component: Sufficient<'_>, estimate: Option<Estimate>) -> Result<Law> {
+        self.laws().ok_or_else(no_laws)?.law(component, estimate)
+    }
+
     fn required_scores(&self) -> Result<&dyn Scores<F>> {
         self.scores().ok_or_else(|| absent("a fit", "it has no scores for the local step"))
     }
@@ -383,6 +406,13 @@ impl<F: Scalar> dyn Likelihood<F> + '_ {
 /// The error where a likelihood has not got a capability.
 fn absent(what: &str, reason: &str) -> Error {
     Error::not_supported("likelihood", format!("{what} for this likelihood"), reason, "another likelihood")
+}
+
+/// The error where the columns of a row share more than their component.
+pub(super) fn no_laws() -> Error {
+    let reason = "the columns of a row share its number of words";
+    let allowed = "a likelihood whose columns stand for themselves";
+    Error::not_supported("likelihood", "the density of some columns for this likelihood", reason, allowed)
 }
 
 /// Declares the capabilities of a likelihood.
@@ -414,6 +444,11 @@ macro_rules! capabilities {
     };
     (@ evidence) => {
         fn evidence(&self) -> Option<&dyn crate::likelihood::Evidence> {
+            Some(self)
+        }
+    };
+    (@ laws) => {
+        fn laws(&self) -> Option<&dyn crate::likelihood::Laws> {
             Some(self)
         }
     };

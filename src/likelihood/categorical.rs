@@ -2,8 +2,9 @@
 
 use crate::data::{Allowed, Domain, MOST_LEVELS, Moments, Needs};
 use crate::error::Result;
+use crate::laws::ColumnLaw;
 use crate::likelihood::count_evidence::{SharedCounts, pseudo_count};
-use crate::likelihood::count_family::{CountFamily, Counts};
+use crate::likelihood::count_family::{CountFamily, Counts, OfColumns};
 use crate::likelihood::counts::{Tallied, Tally};
 use crate::likelihood::multinomial::Words;
 use crate::likelihood::{AtPoint, Draw, Estimate, Frame, FromParameters, Given, RowSource, row_by_row};
@@ -35,7 +36,7 @@ impl Levels {
 impl FromParameters for Levels {
     const ENTRY: Entry = Entry {
         domain: Some(Domain::Codes),
-        faces: &["scores", "points", "imputation", "draws", "urn", "evidence"],
+        faces: &["scores", "points", "imputation", "draws", "urn", "evidence", "laws"],
         supports: &[Support::always(Feature::Missing), Support::always(Feature::Moves)],
         parameters: &[
             Parameter::new("pseudo_counts", NumberOrVector(Range::POSITIVE), DefaultValue::Evidence),
@@ -129,6 +130,10 @@ impl CountFamily for Levels {
         given.parameters.with([("pseudo_counts", vector(vec![found; columns.len()]))])
     }
 
+    fn of_columns(&self) -> Option<&dyn OfColumns> {
+        Some(self)
+    }
+
     fn source(&self, own: Tallied<'_>, from: Draw<'_>) -> Result<RowSource<'_>> {
         let points = self.points(own, from.estimate.unwrap_or(Estimate::Mean));
         let columns: Vec<Chances> = self.codes.ranges().map(|levels| Chances::new(&points[levels])).collect();
@@ -137,5 +142,12 @@ impl CountFamily for Levels {
                 *to = levels.choose(generator) as f64;
             }
         }))
+    }
+}
+
+impl OfColumns for Levels {
+    fn laws(&self, own: Tallied<'_>, estimate: Option<Estimate>) -> Vec<ColumnLaw> {
+        let points = self.points(own, estimate.unwrap_or(Estimate::Mean));
+        self.codes.ranges().map(|levels| ColumnLaw::Table(points[levels].to_vec())).collect()
     }
 }

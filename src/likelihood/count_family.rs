@@ -5,9 +5,11 @@ use std::fmt::Debug;
 
 use crate::data::{Allowed, Moments, Needs, RowBlock};
 use crate::error::Result;
+use crate::laws::{ColumnLaw, Law};
+use crate::likelihood::capabilities::no_laws;
 use crate::likelihood::counts::{LEAST, Tallied, Tally};
 use crate::likelihood::{
-    AtPoint, Conjugate, Density, Draw, Emissions, Estimate, Evidence, Frame, FromParameters, Given, Imputation,
+    AtPoint, Conjugate, Density, Draw, Emissions, Estimate, Evidence, Frame, FromParameters, Given, Imputation, Laws,
     Likelihood, PointEstimates, RowDraws, RowSource, Scores, Urn, urn,
 };
 use crate::objective::Objective;
@@ -96,6 +98,16 @@ pub trait CountFamily: FromParameters + Debug + Send + Sync + 'static {
     fn estimate(&self, own: &[Tallied<'_>], start: &Self, given: &Given<'_>) -> Parameters;
     /// See [`RowDraws::source`].
     fn source(&self, own: Tallied<'_>, from: Draw<'_>) -> Result<RowSource<'_>>;
+    /// The distributions of the columns, where these are independent given the component.
+    fn of_columns(&self) -> Option<&dyn OfColumns> {
+        None
+    }
+}
+
+/// Columns that are independent given the component.
+pub trait OfColumns: Sync {
+    /// See [`Laws::law`].
+    fn laws(&self, own: Tallied<'_>, estimate: Option<Estimate>) -> Vec<ColumnLaw>;
 }
 
 /// E log p(x) of a family in which the statistics of a column say all that the slope of the column needs.
@@ -301,6 +313,14 @@ impl<M: CountFamily> RowDraws for Counts<M> {
     }
 }
 
+/// Of a family with [`CountFamily::of_columns`].
+impl<M: CountFamily> Laws for Counts<M> {
+    fn law(&self, component: Sufficient<'_>, estimate: Option<Estimate>) -> Result<Law> {
+        let columns = self.family.of_columns().ok_or_else(no_laws)?;
+        Ok(Law::Columns(columns.laws(self.tally.of(component), estimate)))
+    }
+}
+
 impl<M: CountFamily> Urn for Counts<M> {
     fn log_predictives(&self, caches: &[f64], row: Row<'_>, out: &mut [f64]) -> Result<()> {
         let base = urn::log_base(self, row);
@@ -344,5 +364,9 @@ impl<F: Scalar, M: CountFamily> Likelihood<F> for Counts<M> {
 
     fn urn(&self) -> Option<&dyn Urn> {
         Some(self)
+    }
+
+    fn laws(&self) -> Option<&dyn Laws> {
+        self.family.of_columns().map(|_| self as &dyn Laws)
     }
 }

@@ -40,7 +40,7 @@ impl FromParameters for Gaussian {
             Measured::always("covariance", Measure::Products),
             Measured::always(RESOLUTION.name, Measure::Lengths),
         ],
-        faces: &["scores", "points", "seeding", "draws", "urn", "evidence"],
+        faces: &["scores", "points", "seeding", "draws", "urn", "evidence", "laws"],
         supports: &[Support::always(Feature::Moves)],
         parameters: &[
             Parameter::new("mean", ParameterKind::Vector, DefaultValue::Data),

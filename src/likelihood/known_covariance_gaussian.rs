@@ -4,6 +4,7 @@
 //! of the mean: there every column stands for itself, with variance 1 and prior precision `p_j`. Rows with missing
 //! values are not mapped, which would mix columns that are there with others (mathematics 1.7).
 
+mod laws;
 mod missing;
 mod patterns;
 
@@ -145,7 +146,7 @@ impl KnownCovarianceGaussian {
 impl FromParameters for KnownCovarianceGaussian {
     const ENTRY: Entry = Entry {
         domain: Some(Domain::Real),
-        faces: &["scores", "points", "imputation", "draws", "urn", "evidence"],
+        faces: &["scores", "points", "imputation", "draws", "urn", "evidence", "laws"],
         supports: &[Support::always(Feature::Missing), Support::always(Feature::Moves)],
         parameters: &[
             Parameter::new("covariance", ParameterKind::Matrix, DefaultValue::Required),
@@ -298,7 +299,7 @@ impl Conjugate for KnownCovarianceGaussian {
     }
 }
 
-capabilities!(KnownCovarianceGaussian: scores, points, imputation, draws, urn, evidence);
+capabilities!(KnownCovarianceGaussian: scores, points, imputation, draws, urn, evidence, laws);
 
 impl Evidence for KnownCovarianceGaussian {
     fn divergence_of(&self, start: &Parameters) -> Result<f64> {

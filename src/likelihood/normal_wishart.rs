@@ -9,6 +9,7 @@ use rand::RngExt;
 use rand_distr::{ChiSquared, Distribution, StandardNormal};
 
 use crate::error::{Error, Result};
+use crate::laws::{Elliptical, Law};
 use crate::likelihood::{Estimate, RowSource};
 use crate::linalg::{LANES, LowerMatrix, cholesky, invert_lower, log_determinant_from_cholesky, solve_lower};
 use crate::rng::Generator;
@@ -298,6 +299,19 @@ impl NormalWishart {
     /// Rows `m + scale L z`.
     pub fn normal_rows(&self, scale: f64, origin: &[f64]) -> RowSource<'static> {
         self.scaled_rows(origin, move |_| scale)
+    }
+
+    /// The predictive: a Student t with nu - D + 1 degrees of freedom.
+    pub fn predictive_law(&self, origin: &[f64]) -> Law {
+        let dof = self.dof - self.dimension() as f64 + 1.0;
+        self.law(((1.0 + self.inverse_kappa) / dof).sqrt(), dof, origin)
+    }
+
+    /// Location m and scale matrix `scale^2 B`.
+    pub fn law(&self, scale: f64, dof: f64, origin: &[f64]) -> Law {
+        let place = self.mean.iter().zip(origin).map(|(m, o)| m + o).collect();
+        let factor = self.factor.iter().map(|value| scale * value).collect();
+        Law::Joint(Elliptical::from_factor(place, factor, dof))
     }
 
     fn scaled_rows(

@@ -4,7 +4,8 @@ use rand_distr::Distribution;
 
 use crate::data::{Domain, Moments, Needs};
 use crate::error::{Error, Result};
-use crate::likelihood::count_family::{CountFamily, Counts, Separate};
+use crate::laws::{ColumnLaw, count};
+use crate::likelihood::count_family::{CountFamily, Counts, OfColumns, Separate};
 use crate::likelihood::counts::{LEAST, Tallied, Tally};
 use crate::likelihood::evidence::{GUARD, SHAPES, gamma_divergence, maximum_at};
 use crate::likelihood::gamma;
@@ -12,7 +13,6 @@ use crate::likelihood::{AtPoint, Draw, Estimate, Frame, FromParameters, Given, R
 use crate::parallel::map;
 use crate::parameters::{Parameters, Value, table, vector};
 use crate::registry::{DefaultValue, Entry, Feature, PRIOR, Parameter, ParameterKind, Range, Support};
-use crate::rng::Generator;
 use crate::scoring::{Column, Row, RowFunction, RowScorer, Shared};
 use crate::special::{digamma, digamma_difference, ln_factorial, ln_gamma_difference, x_ln_x};
 
@@ -63,7 +63,7 @@ impl Rate {
 impl FromParameters for Rates {
     const ENTRY: Entry = Entry {
         domain: Some(Domain::Counts),
-        faces: &["scores", "points", "imputation", "draws", "urn", "evidence"],
+        faces: &["scores", "points", "imputation", "draws", "urn", "evidence", "laws"],
         supports: &[
             Support::always(Feature::Sparse),
             Support::always(Feature::Missing),
@@ -167,6 +167,10 @@ impl CountFamily for Rates {
     fn expected(&self, own: Tallied<'_>) -> Vec<Column> {
         let expected = |own: Rate| Column::line(digamma(own.shape) - own.rate.ln(), -own.mean());
         self.posterior(own).into_iter().map(expected).collect()
+    }
+
+    fn of_columns(&self) -> Option<&dyn OfColumns> {
+        Some(self)
     }
 
     fn separate(&self) -> Option<&dyn Separate> {
@@ -292,7 +296,12 @@ impl Separate for Rates {
     }
 }
 
-/// A count of this rate; a rate of zero gives none.
-fn count(rate: f64, generator: &mut Generator) -> f64 {
-    rand_distr::Poisson::new(rate).map_or(0.0, |poisson| poisson.sample(generator))
+impl OfColumns for Rates {
+    fn laws(&self, own: Tallied<'_>, estimate: Option<Estimate>) -> Vec<ColumnLaw> {
+        if let Some(estimate) = estimate {
+            return self.points(own, estimate).into_iter().map(ColumnLaw::Poisson).collect();
+        }
+        let posterior = self.posterior(own).into_iter();
+        posterior.map(|Rate { shape, rate }| ColumnLaw::NegativeBinomial { shape, rate }).collect()
+    }
 }

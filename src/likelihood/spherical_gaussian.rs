@@ -9,6 +9,7 @@
 
 mod densities;
 mod evidence;
+mod laws;
 mod missing;
 mod points;
 mod predictive;
@@ -24,8 +25,8 @@ use crate::likelihood::gamma;
 use crate::likelihood::no_marginal;
 use crate::likelihood::wishart::{LEAST_SHARE, resolution, resolved_resolution};
 use crate::likelihood::{
-    Conjugate, Density, Estimate, Evidence, Frame, FromParameters, Imputation, Likelihood, PointEstimates, RowDraws,
-    Scores, Urn,
+    Conjugate, Density, Estimate, Evidence, Frame, FromParameters, Imputation, Laws, Likelihood, PointEstimates,
+    RowDraws, Scores, Urn,
 };
 use crate::parallel::map;
 use crate::parameters::{Parameters, Value, table, vector};
@@ -196,7 +197,7 @@ impl FromParameters for SphericalGaussian {
             Measured::always("variance", Measure::Square),
             Measured::always(RESOLUTION.name, Measure::Lengths),
         ],
-        faces: &["scores", "points", "imputation", "draws", "urn", "evidence"],
+        faces: &["scores", "points", "imputation", "draws", "urn", "evidence", "laws"],
         supports: &[
             Support { feature: Feature::Missing, unless: Some((BASE.name, "product")) },
             Support { feature: Feature::Moves, unless: Some((BASE.name, "product")) },
@@ -307,6 +308,10 @@ impl Conjugate for SphericalGaussian {
         }
     }
 
+    fn squares(&self) -> std::ops::Range<usize> {
+        self.prior.mean.len()..self.prior.mean.len() + 1
+    }
+
     fn check_marginal(&self) -> Result<()> {
         match self.base {
             Base::Conjugate => Ok(()),
@@ -379,6 +384,10 @@ impl<F: Scalar> Likelihood<F> for SphericalGaussian {
     }
 
     fn evidence(&self) -> Option<&dyn Evidence> {
+        Some(self)
+    }
+
+    fn laws(&self) -> Option<&dyn Laws> {
         Some(self)
     }
 

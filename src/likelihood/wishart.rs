@@ -1,14 +1,16 @@
 //! What the Gaussian likelihoods with a (Normal-)Wishart posterior share (mathematics 1a and 1b).
 
 use std::f64::consts::PI;
+use std::ops::Range;
 
 use crate::data::{Moments, RowBlock};
 use crate::error::{Error, Result};
+use crate::laws::Law;
 use crate::likelihood::diagonal_gaussian::RIDGE;
 use crate::likelihood::normal_wishart::NormalWishart;
 use crate::likelihood::wishart_urn::Constants;
 use crate::likelihood::{
-    AtPoint, Conjugate, Density, Draw, Estimate, Evidence, FromParameters, Likelihood, Metric, PointEstimates,
+    AtPoint, Conjugate, Density, Draw, Estimate, Evidence, FromParameters, Laws, Likelihood, Metric, PointEstimates,
     RowDraws, RowSource, Scores, Seeding, Urn,
 };
 use crate::linalg::{add_moments, cholesky, packed_len, unpack};
@@ -225,6 +227,10 @@ impl<M: NormalWishartModel> Conjugate for M {
         add_moments(rows.dense(), weights, NormalWishartModel::origin(self).len(), sums, packed, space);
     }
 
+    fn squares(&self) -> Range<usize> {
+        self.n_sums()..self.n_statistics()
+    }
+
     fn log_marginal(&self, component: Sufficient<'_>) -> Result<f64> {
         Ok(self.posterior(component)?.cumulant_above(self.prior()))
     }
@@ -357,7 +363,20 @@ impl<M: NormalWishartModel> RowDraws for M {
     }
 }
 
+impl<M: NormalWishartModel> Laws for M {
+    fn law(&self, component: Sufficient<'_>, estimate: Option<Estimate>) -> Result<Law> {
+        let origin = NormalWishartModel::origin(self);
+        let Some(estimate) = estimate else { return Ok(self.posterior(component)?.predictive_law(origin)) };
+        let MatrixPoint { at, times, .. } = point(self, component, estimate)?;
+        Ok(at.law(times.sqrt().recip(), f64::INFINITY, origin))
+    }
+}
+
 impl<F: Scalar, M: NormalWishartModel> Likelihood<F> for M {
+    fn laws(&self) -> Option<&dyn Laws> {
+        Some(self)
+    }
+
     fn scores(&self) -> Option<&dyn Scores<F>> {
         Some(self)
     }

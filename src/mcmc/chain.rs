@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use crate::error::{Error, Result};
 use crate::mcmc::checkpoint::SavedChain;
 use crate::mcmc::clusters::n_distinct;
-use crate::mcmc::{ChainState, Info, Sampler, Target, Turn};
+use crate::mcmc::{Attempts, ChainState, Info, Sampler, Target, Turn};
 use crate::parallel::{Cancel, for_each};
 use crate::rng::{Purpose, key, stream};
 use crate::room::check_room;
@@ -105,20 +105,16 @@ pub struct ChainDraws {
     pub traced: Vec<f64>,
     /// Seconds that the chain ran, warm-up included.
     pub seconds: f64,
-    /// Proposals after the warm-up: name, how many, how many accepted.
-    pub proposals: Vec<(String, u64, u64)>,
+    /// Proposals after the warm-up, by name.
+    pub proposals: Vec<(String, Attempts)>,
 }
 
 impl ChainDraws {
     fn count(&mut self, infos: &[Info]) {
         for info in infos {
-            let known = self.proposals.iter_mut().find(|(name, ..)| name == info.name);
-            match known {
-                Some((_, proposed, accepted)) => {
-                    *proposed += info.proposed;
-                    *accepted += info.accepted;
-                }
-                None => self.proposals.push((info.name.to_owned(), info.proposed, info.accepted)),
+            match self.proposals.iter_mut().find(|(name, _)| name == info.name) {
+                Some((_, attempts)) => *attempts += info.attempts,
+                None => self.proposals.push((info.name.to_owned(), info.attempts)),
             }
         }
     }

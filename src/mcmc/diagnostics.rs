@@ -1,7 +1,26 @@
 //! Effective sample sizes and R-hat of label-invariant quantities (Vehtari, Gelman, Simpson, Carpenter & Buerkner
 //! 2021): rank-normalised, on chains cut in halves.
 
+use crate::error::Result;
+use crate::parallel::{Cancel, try_map};
 use crate::special::normal_quantile;
+
+/// The share of draws in which two rows are in the same cluster, (m, m), from labels, (T, m).
+///
+/// # Errors
+/// [`crate::Error::Cancelled`].
+pub fn similarity(labels: &[i32], m: usize, cancel: &Cancel) -> Result<Vec<f64>> {
+    let draws = labels.len() / m;
+    let found = try_map(m, |i| {
+        cancel.check()?;
+        let mut together = vec![0_u32; m];
+        for draw in labels.chunks_exact(m) {
+            together.iter_mut().zip(draw).for_each(|(count, &label)| *count += u32::from(label == draw[i]));
+        }
+        Ok(together.into_iter().map(|count| f64::from(count) / draws as f64).collect::<Vec<f64>>())
+    })?;
+    Ok(found.concat())
+}
 
 /// The bulk effective sample size of draws of several chains, (chains, draws); NaN for constant or non-finite draws,
 /// and for fewer than four draws a chain.

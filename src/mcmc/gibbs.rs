@@ -54,7 +54,7 @@ impl Sampler for CollapsedGibbs {
             }
             n_moved += u64::from(visit_row(state, turn, row, &mut space)?);
         }
-        Ok(vec![Info { name: "gibbs", proposed: rows.len() as u64, accepted: n_moved }])
+        Ok(vec![Info::of_draws("gibbs", rows.len(), n_moved)])
     }
 
     fn check(&self, n_rows: usize) -> Result<()> {

@@ -22,11 +22,11 @@ mod trees;
 
 pub use chain::{ChainDraws, ChainObserver, ChainPlan, ChainWatcher, Sampling, Sweep};
 pub use clusters::{ChainState, Clusters};
-pub use diagnostics::{effective_sample_size, split_r_hat};
+pub use diagnostics::{effective_sample_size, similarity, split_r_hat};
 pub use gibbs::CollapsedGibbs;
 pub use predictive::{Predictive, Weighed, log_predictive, predict};
 pub use prepare::{Grounds, check_values};
-pub use samplers::{ENTRIES, Info, Sampler, Turn, build};
+pub use samplers::{Attempts, ENTRIES, Info, Sampler, Turn, build};
 pub use split_merge::SplitMerge;
 pub use start::Start;
 pub use table::RowTable;

@@ -1,6 +1,9 @@
 //! Samplers and their registry.
 
 use std::fmt::Debug;
+use std::ops::AddAssign;
+
+use serde::{Deserialize, Serialize};
 
 use crate::error::{Error, Result};
 use crate::mcmc::{ChainState, CollapsedGibbs, SplitMerge, Target, TreeGuided};
@@ -19,15 +22,54 @@ pub struct Turn<'a> {
     pub cancel: &'a Cancel,
 }
 
-/// What became of the proposals of one kind.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Info {
-    /// The kind.
-    pub name: &'static str,
+/// What became of proposals.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
+pub struct Attempts {
     /// Proposals; for Gibbs steps the rows that were visited.
     pub proposed: u64,
     /// Those that were accepted; for Gibbs steps the rows that went to another cluster.
     pub accepted: u64,
+    /// Proposals that a finite ratio decided about.
+    pub judged: u64,
+    /// Sum of the logs of these ratios, nats; a proposal is accepted with probability min(1, ratio).
+    pub log_ratio: f64,
+}
+
+impl Attempts {
+    /// One proposal that no ratio decided about, because nothing would change.
+    pub const REFUSED: Self = Self { proposed: 1, accepted: 0, judged: 0, log_ratio: 0.0 };
+
+    /// One proposal that its ratio decided about.
+    pub fn judged(log_ratio: f64, accepted: bool) -> Self {
+        let judged = log_ratio.is_finite();
+        let log_ratio = if judged { log_ratio } else { 0.0 };
+        Self { proposed: 1, accepted: u64::from(accepted), judged: u64::from(judged), log_ratio }
+    }
+}
+
+impl AddAssign for Attempts {
+    fn add_assign(&mut self, other: Self) {
+        self.proposed += other.proposed;
+        self.accepted += other.accepted;
+        self.judged += other.judged;
+        self.log_ratio += other.log_ratio;
+    }
+}
+
+/// What became of the proposals of one kind in a sweep.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Info {
+    /// The kind.
+    pub name: &'static str,
+    /// Its numbers.
+    pub attempts: Attempts,
+}
+
+impl Info {
+    /// Of steps that draw from what they should leave unchanged, so that no ratio decides.
+    pub fn of_draws(name: &'static str, proposed: usize, accepted: u64) -> Self {
+        Self { name, attempts: Attempts { proposed: proposed as u64, accepted, ..Attempts::default() } }
+    }
 }
 
 /// A sampler: its steps leave the posterior of partitions, given auxiliary values and learned parameters, unchanged.

@@ -3,7 +3,7 @@
 use crate::error::Result;
 use crate::mcmc::pair::TwoClusters;
 use crate::mcmc::samplers::{SUBSET, check_subset, subset};
-use crate::mcmc::{ChainState, CollapsedGibbs, Info, Sampler, Turn};
+use crate::mcmc::{Attempts, ChainState, CollapsedGibbs, Info, Sampler, Turn};
 use crate::parameters::Parameters;
 use crate::process::Occupancy;
 use crate::registry::{DefaultValue, Entry, Parameter, ParameterKind};
@@ -49,7 +49,7 @@ impl SplitMerge {
     /// # Errors
     /// As [`Sampler::step`].
     pub fn propose(&self, state: &mut ChainState, turn: &mut Turn<'_>) -> Result<[Info; 2]> {
-        let mut infos = ["split", "merge"].map(|name| Info { name, proposed: 0, accepted: 0 });
+        let mut infos = ["split", "merge"].map(|name| Info::of_draws(name, 0, 0));
         let n = turn.target.n_rows();
         if n < 2 {
             return Ok(infos);
@@ -65,14 +65,11 @@ impl SplitMerge {
         let mut pair = TwoClusters::new(turn, [first, second], rows)?;
         self.launch(&mut pair, state, turn)?;
         let is_split = slots[0] == slots[1];
-        let info = &mut infos[usize::from(!is_split)];
-        info.proposed = 1;
-        let accepted = if is_split {
+        infos[usize::from(!is_split)].attempts = if is_split {
             split(&mut pair, slots[0], second, state, turn)?
         } else {
             merge(&mut pair, slots, state, turn)?
         };
-        info.accepted = u64::from(accepted);
         Ok(infos)
     }
 
@@ -102,7 +99,13 @@ impl Sampler for SplitMerge {
 }
 
 /// Proposes to split the cluster of a slot; `second` is the anchor of the part that leaves.
-fn split(pair: &mut TwoClusters, slot: u32, second: u32, state: &mut ChainState, turn: &mut Turn<'_>) -> Result<bool> {
+fn split(
+    pair: &mut TwoClusters,
+    slot: u32,
+    second: u32,
+    state: &mut ChainState,
+    turn: &mut Turn<'_>,
+) -> Result<Attempts> {
     let log_proposal = pair.scan(turn, &state.process, None)?;
     let urn = turn.target.urn();
     let log_likelihood = urn.log_marginal_likelihood(pair.cache(0))? + urn.log_marginal_likelihood(pair.cache(1))?
@@ -113,11 +116,11 @@ fn split(pair: &mut TwoClusters, slot: u32, second: u32, state: &mut ChainState,
         let leaving: Vec<u32> = pair.dealt(1).chain([second]).collect();
         state.split(turn.target, slot, &leaving, pair.cache(0), pair.cache(1));
     }
-    Ok(accepted)
+    Ok(Attempts::judged(log_ratio, accepted))
 }
 
 /// Proposes to merge the clusters of two slots.
-fn merge(pair: &mut TwoClusters, slots: [u32; 2], state: &mut ChainState, turn: &mut Turn<'_>) -> Result<bool> {
+fn merge(pair: &mut TwoClusters, slots: [u32; 2], state: &mut ChainState, turn: &mut Turn<'_>) -> Result<Attempts> {
     let sides = pair.sides_of(state, slots[1]);
     let log_proposal = pair.scan(turn, &state.process, Some(&sides))?;
     let (target, urn) = (turn.target, turn.target.urn());
@@ -127,11 +130,12 @@ fn merge(pair: &mut TwoClusters, slots: [u32; 2], state: &mut ChainState, turn: 
     let log_likelihood =
         urn.log_marginal_likelihood(&both)? - urn.log_marginal_likelihood(one)? - urn.log_marginal_likelihood(other)?;
     let sizes = slots.map(|slot| state.clusters.size(slot));
-    let accepted = turn.draws.accept(log_likelihood - log_prior_of_split(sizes, 0, state, turn) + log_proposal);
+    let log_ratio = log_likelihood - log_prior_of_split(sizes, 0, state, turn) + log_proposal;
+    let accepted = turn.draws.accept(log_ratio);
     if accepted {
         state.join(target, slots[0], slots[1], &both);
     }
-    Ok(accepted)
+    Ok(Attempts::judged(log_ratio, accepted))
 }
 
 /// Log ratio of the prior probabilities of two blocks of these sizes and of their union; `n_more` of them are not in

@@ -37,18 +37,22 @@ Description-Content-Type: text/markdown; charset=UTF-8
 [Here](https://example.org), [there](#there).
 """
 PACKAGE = dict.fromkeys(("__init__.py", "_core.pyi", "py.typed", "testing/__init__.py"), "")
+LICENCES = {"LICENSE": "Do as you like.", "LICENSES-THIRD-PARTY.txt": "So say others."}
 WHEEL = "stickbreak-1.2.3-cp311-abi3-macosx_11_0_arm64.whl"
 
 
 def sound_sdist() -> Files:
-    files = dict.fromkeys(check_wheel.IN_SDIST, "") | {"PKG-INFO": METADATA, "LICENSE": "Do as you like."}
+    files = dict.fromkeys(check_wheel.IN_SDIST, "") | {"PKG-INFO": METADATA, **LICENCES}
     return files | {f"python/stickbreak/{name}": text for name, text in PACKAGE.items()}
 
 
 def sound_wheel() -> Files:
     about = "stickbreak-1.2.3.dist-info"
     files = {f"stickbreak/{name}": text for name, text in PACKAGE.items()} | {"stickbreak/_core.abi3.so": "\x7fELF"}
-    return files | {f"{about}/METADATA": METADATA, f"{about}/licenses/LICENSE": "Do as you like."}
+    return files | {
+        f"{about}/METADATA": METADATA,
+        **{f"{about}/licenses/{name}": text for name, text in LICENCES.items()},
+    }
 
 
 def complaints(folder: Path, sdist: Files, wheel: Files, name: str = WHEEL) -> list[str]:
@@ -85,7 +89,11 @@ SPOILT_WHEELS: dict[str, tuple[Callable[[Files], object], str]] = {
     "a module too few": (lambda files: files.pop("stickbreak/__init__.py"), "__init__.py is in the sdist only"),
     "data": (lambda files: files.update({"stickbreak/rows.npy": ""}), "rows.npy is in the wheel only"),
     "tests": (lambda files: files.update({"tests/test_a.py": ""}), "tests/test_a.py does not belong there"),
-    "no licence": (lambda files: files.pop(f"{INFO}/licenses/LICENSE"), "the licence is missing"),
+    "no licence": (lambda files: files.pop(f"{INFO}/licenses/LICENSE"), "the licence file LICENSE is missing"),
+    "no licences of crates": (
+        lambda files: changed(files, f"{INFO}/licenses/LICENSES-THIRD-PARTY.txt", "others", "nobody"),
+        "LICENSES-THIRD-PARTY.txt is missing, or another one",
+    ),
     "no metadata": (lambda files: files.pop(f"{INFO}/METADATA"), "no metadata for the version 1.2.3"),
     "another version": (lambda files: changed(files, f"{INFO}/METADATA", "1.2.3", "1.2.4"), "the version is 1.2.4"),
     "no extra": (

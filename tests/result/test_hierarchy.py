@@ -130,25 +130,12 @@ def test_files_keep_everything(tmp_path, case):
         assert repr(again) == repr(tree)
 
 
-def test_dendrograms_are_drawn():
-    matplotlib = pytest.importorskip("matplotlib")
-    matplotlib.use("Agg")
-    from matplotlib import pyplot as plt
-
-    figure, axes = plt.subplots()
-    drawn = sb.hierarchy(MODEL, X).plot(ax=axes)
-    assert sorted(drawn["leaves"]) == list(range(45))
-    plt.close(figure)
-
-
 def test_one_row_and_equal_rows():
     for rows in (X[:1], np.repeat(X[:1], 6, axis=0)):
         for method in METHODS:
             tree = sb.hierarchy(MODEL, rows, method)
             assert (tree.cut() == 0).all()
             assert tree.joins.shape == (len(rows) - 1, 2)
-    with pytest.raises(sb.InvalidArgument):
-        sb.hierarchy(MODEL, X[:1]).plot()
 
 
 def test_too_many_rows_for_all_pairs_are_refused():

@@ -8,6 +8,7 @@ import matplotlib as mpl
 import numpy as np
 import pandas as pd
 import pytest
+import scipy.cluster.hierarchy
 import scipy.stats
 from matplotlib import pyplot
 from matplotlib.patches import Ellipse
@@ -45,6 +46,22 @@ def fit() -> sb.Fit:
 @pytest.fixture(scope="module")
 def trace() -> sb.Trace:
     return sb.sample(sb.Mixture(likelihood=sb.Gaussian()), X[::10], draws=30, warmup=5, chains=3)
+
+
+@pytest.fixture(scope="module")
+def tree() -> sb.Hierarchy:
+    return sb.hierarchy(sb.Mixture(likelihood=sb.Gaussian(prior="rule")), X[::10])
+
+
+WORDS = ["tree", "leaf", "root", "sea", "fish", "boat"]
+DOCUMENTS = np.random.default_rng(0).poisson(
+    np.repeat([[5, 3, 2, 0.2, 0.2, 0.2], [0.1, 0.1, 0.1, 4, 2, 1]], 20, axis=0)
+)
+
+
+@pytest.fixture(scope="module")
+def topics() -> sb.TopicFit:
+    return sb.fit(sb.TopicModel(sb.LatentDirichlet(3)), DOCUMENTS, sb.Full(max_passes=10, tol=0))
 
 
 def inside(ellipse: Ellipse, points: np.ndarray) -> np.ndarray:
@@ -196,7 +213,82 @@ def test_chains_and_numbers_of_clusters(trace: sb.Trace) -> None:
     assert sum(shares.values()) == pytest.approx(1.0)
 
 
-def test_axes_in_axes_out(fit: sb.Fit, trace: sb.Trace) -> None:
+def test_similarity_is_sorted_by_cluster(trace: sb.Trace) -> None:
+    n = trace.partitions.shape[-1]
+    expected = trace.similarity()
+    draws = trace.partitions.reshape(-1, n)
+    np.testing.assert_allclose(expected, (draws[:, :, None] == draws[:, None, :]).mean(axis=0), rtol=1e-12)
+    image = np.asarray(sb.plot.similarity(trace).images[0].get_array())
+    best = draws[trace.log_joint.argmax()]
+    sizes = np.bincount(best)
+    order = sorted(range(n), key=lambda row: (-sizes[best[row]], best[row], row))
+    np.testing.assert_array_equal(image, expected[np.ix_(order, order)])
+    some = [25, 3, 3, 14]
+    np.testing.assert_array_equal(trace.similarity(some), expected[np.ix_(some, some)])
+    assert np.asarray(sb.plot.similarity(trace, some).images[0].get_array()).shape == (4, 4)
+
+
+def test_dendrograms_have_the_joins_of_the_linkage(tree: sb.Hierarchy) -> None:
+    ax = sb.plot.dendrogram(tree)
+    lines = ax.collections[0].get_segments()
+    n = len(tree.cut())
+    drawn = scipy.cluster.hierarchy.dendrogram(tree.linkage, no_plot=True)
+    order = [int(label.get_text()) for label in ax.get_xticklabels()]
+    assert sorted(order) == list(range(n))
+    place = {row: float(at) for at, row in enumerate(order)}
+    rows_below = {row: [row] for row in range(n)}
+    for join, (line, (left, right, height, size)) in enumerate(zip(lines, tree.linkage, strict=True)):
+        rows_below[n + join] = rows_below[int(left)] + rows_below[int(right)]
+        assert len(rows_below[n + join]) == size
+        np.testing.assert_allclose(line[:, 0], np.repeat([place[int(left)], place[int(right)]], 2))
+        assert line[1, 1] == line[2, 1] == height
+        place[n + join] = line[:, 0].mean()
+        # The rows of a node stand together.
+        at = sorted(order.index(row) for row in rows_below[n + join])
+        assert at == list(range(at[0], at[0] + len(at)))
+    assert sorted(line[1, 1] for line in lines) == pytest.approx(sorted(height[1] for height in drawn["dcoord"]))
+
+
+def test_dendrograms_colour_the_clusters_of_the_cut(tree: sb.Hierarchy) -> None:
+    colours = mpl.colors.to_rgba_array(sb.plot.dendrogram(tree).collections[0].get_color())
+    labels = tree.cut()
+    assert len(set(labels.tolist())) == 3
+    # Between clusters there is one join less than clusters; within one of m rows there are m - 1 of its colour.
+    grey = mpl.colors.to_rgba(sb.plot.canvas.FAINT)
+    assert sum(tuple(colour) == grey for colour in colours) == 2
+    for cluster in range(3):
+        own = mpl.colors.to_rgba(sb.plot.canvas.colour(cluster))
+        assert sum(tuple(colour) == own for colour in colours) == (labels == cluster).sum() - 1
+
+
+def test_a_tree_too_deep_for_recursion_is_drawn() -> None:
+    chain = np.cumsum(np.arange(1500.0))[:, None]
+    deep = sb.hierarchy(sb.Mixture(likelihood=sb.Gaussian(prior="rule")), chain, "incremental")
+    assert len(sb.plot.dendrogram(deep).collections[0].get_segments()) == 1499
+
+
+def test_topics_by_size_with_their_words(topics: sb.TopicFit) -> None:
+    ax = sb.plot.topics(topics, WORDS, n_topics=2, n_words=2)
+    shares = topics.counts / topics.counts.sum()
+    shown = np.argsort(-shares)[:2]
+    np.testing.assert_allclose([bar.get_width() for bar in ax.patches], shares[shown])
+    best = topics.top_words(WORDS, 2)
+    assert [label.get_text() for label in ax.get_yticklabels()] == [f"{k}: {' '.join(best[k])}" for k in shown]
+    assert ax.yaxis_inverted()
+
+
+def test_a_topic_has_its_words_and_their_shares(topics: sb.TopicFit) -> None:
+    ax = sb.plot.topic(topics, 1, WORDS, n_words=4)
+    words = topics.top_words(WORDS, 4)[1]
+    assert [label.get_text() for label in ax.get_yticklabels()] == words
+    at = [WORDS.index(word) for word in words]
+    np.testing.assert_allclose([bar.get_width() for bar in ax.patches], topics.topics[1, at])
+    np.testing.assert_allclose(ax.lines[0].get_xdata(), (DOCUMENTS.sum(axis=0) / DOCUMENTS.sum())[at])
+    np.testing.assert_array_equal(ax.lines[0].get_ydata(), range(4))
+    assert f"{topics.counts[1] / topics.counts.sum():.1%}" in ax.get_title()
+
+
+def test_axes_in_axes_out(fit: sb.Fit, trace: sb.Trace, tree: sb.Hierarchy, topics: sb.TopicFit) -> None:
     draws: list[Callable[[Any], Any]] = [
         lambda ax: sb.plot.bound(fit, ax=ax),
         lambda ax: sb.plot.n_components(fit, ax=ax),
@@ -207,6 +299,10 @@ def test_axes_in_axes_out(fit: sb.Fit, trace: sb.Trace) -> None:
         lambda ax: sb.plot.card(fit, 0, ax=ax),
         lambda ax: sb.plot.chains(trace, ax=ax),
         lambda ax: sb.plot.cluster_numbers(trace, ax=ax),
+        lambda ax: sb.plot.similarity(trace, ax=ax),
+        lambda ax: sb.plot.dendrogram(tree, ax=ax),
+        lambda ax: sb.plot.topics(topics, ax=ax),
+        lambda ax: sb.plot.topic(topics, 0, ax=ax),
     ]
     assert len(draws) == len(sb.plot.__all__)
     for draw in draws:
@@ -237,6 +333,10 @@ WRONG: list[tuple[Callable[[sb.Fit], object], type[Exception], str]] = [
     (lambda fit: sb.plot.card(fit, 3), sb.InvalidArgument, "component"),
     (lambda fit: sb.plot.card(fit, 0, n_columns=0), sb.InvalidArgument, "n_columns"),
     (lambda fit: sb.plot.chains(fit), sb.InvalidType, "trace"),  # type: ignore[arg-type]
+    (lambda fit: sb.plot.similarity(fit), sb.InvalidType, "trace"),  # type: ignore[arg-type]
+    (lambda fit: sb.plot.dendrogram(fit), sb.InvalidType, "tree"),  # type: ignore[arg-type]
+    (lambda fit: sb.plot.topics(fit), sb.InvalidType, "fit"),  # type: ignore[arg-type]
+    (lambda fit: sb.plot.topic(fit, 0), sb.InvalidType, "fit"),  # type: ignore[arg-type]
 ]
 
 
@@ -245,6 +345,26 @@ def test_refused(fit: sb.Fit, draw: Callable[[sb.Fit], object], kind: type[Any],
     with pytest.raises(kind) as caught:
         draw(fit)
     assert caught.value.argument == argument
+
+
+def test_more_refusals(trace: sb.Trace, tree: sb.Hierarchy, topics: sb.TopicFit) -> None:
+    one = sb.hierarchy(sb.Mixture(likelihood=sb.Gaussian(prior="rule")), X[:1])
+    calls: list[tuple[Callable[[], object], type[Exception], str]] = [
+        (lambda: sb.plot.similarity(trace, [0, 30]), sb.InvalidArgument, "rows"),
+        (lambda: sb.plot.similarity(trace, [-1]), sb.InvalidArgument, "rows"),
+        (lambda: sb.plot.similarity(trace, []), sb.InvalidArgument, "rows"),
+        (lambda: sb.plot.similarity(trace, [0.5]), sb.InvalidType, "rows"),
+        (lambda: sb.plot.similarity(trace, 3), sb.InvalidType, "rows"),
+        (lambda: sb.plot.dendrogram(one), sb.InvalidArgument, "tree"),
+        (lambda: sb.plot.dendrogram(tree, method="cut"), sb.InvalidArgument, "method"),  # type: ignore[arg-type]
+        (lambda: sb.plot.topics(topics, WORDS[:2]), sb.InvalidArgument, "vocabulary"),
+        (lambda: sb.plot.topics(topics, n_words=0), sb.InvalidArgument, "n_words"),
+        (lambda: sb.plot.topic(topics, 3), sb.InvalidArgument, "number"),
+    ]
+    for call, kind, argument in calls:
+        with pytest.raises(kind) as caught:
+            call()
+        assert caught.value.argument == argument  # type: ignore[attr-defined]
 
 
 def test_a_fit_of_one_column_has_no_plane() -> None:

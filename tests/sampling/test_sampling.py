@@ -28,6 +28,16 @@ def equal(one, other):
     assert (one.n_clusters == other.n_clusters).all()
 
 
+def test_log_ratios_of_two_rows_are_the_posterior_odds():
+    """With two rows a split or merge has one way to go, so its ratio is that of the posterior probabilities."""
+    rows = np.array([[0.0, 0.0], [3.0, 1.0]])
+    trace = sb.sample(MODEL, rows, sb.SplitMerge(proposal="sequential"), draws=200, warmup=0, chains=1, seed=1)
+    log_joint = [trace.log_joint[trace.n_clusters == k][0] for k in (1, 2)]
+    odds = log_joint[1] - log_joint[0]
+    np.testing.assert_allclose([trace.log_ratio["split"], trace.log_ratio["merge"]], [odds, -odds], rtol=1e-10)
+    assert np.isnan(trace.log_ratio["gibbs"])
+
+
 SAMPLERS = [sb.CollapsedGibbs(), sb.CollapsedGibbs(subset=7), sb.SplitMerge(), sb.TreeGuided()]
 
 
@@ -170,6 +180,7 @@ def test_a_saved_trace_says_the_same(tmp_path, model, data):
     equal(trace, again)
     assert again.model == trace.model
     assert again.acceptance == trace.acceptance
+    np.testing.assert_equal(again.log_ratio, trace.log_ratio)
     assert again.seconds.tolist() == trace.seconds.tolist()
     np.testing.assert_allclose(again.log_predictive(data), trace.log_predictive(data), rtol=1e-12)
     assert (again.predict(data) == trace.predict(data)).all()

@@ -3,6 +3,7 @@
 mod arrays;
 mod blocks;
 mod coordinates;
+mod density;
 mod errors;
 mod estimated;
 mod fields;
@@ -39,6 +40,7 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(sampling::sample, module)?)?;
     module.add_function(wrap_pyfunction!(sampling::ess, module)?)?;
     module.add_function(wrap_pyfunction!(sampling::rhat, module)?)?;
+    module.add_function(wrap_pyfunction!(sampling::similarity, module)?)?;
     module.add_class::<sampling::SampledModel>()?;
     module.add_function(wrap_pyfunction!(topics::topics, module)?)?;
     module.add_function(wrap_pyfunction!(topics::document_prior, module)?)?;
@@ -51,5 +53,7 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<hierarchy::HierarchyState>()?;
     module.add_function(wrap_pyfunction!(instructions::instruction_sets, module)?)?;
     module.add_function(wrap_pyfunction!(instructions::force_instructions, module)?)?;
+    module.add_function(wrap_pyfunction!(density::density, module)?)?;
+    module.add_class::<density::DensityState>()?;
     module.add_class::<state::FitState>()
 }

@@ -1,5 +1,6 @@
 //! The entry points that sample, and what draws say of new rows.
 
+use std::collections::BTreeMap;
 use std::sync::Mutex;
 use std::time::{Duration, Instant};
 
@@ -11,15 +12,15 @@ use stickbreak::data::Rows;
 use stickbreak::likelihood;
 use stickbreak::mcmc::checkpoint::{identity, read as resume};
 use stickbreak::mcmc::{
-    ChainDraws, ChainPlan, Grounds, Predictive, Sampling, Start, Target, build, check_values, effective_sample_size,
-    log_predictive, predict, split_r_hat,
+    Attempts, ChainDraws, ChainPlan, Grounds, Predictive, Sampling, Start, Target, build, check_values,
+    effective_sample_size, log_predictive, predict, split_r_hat,
 };
 use stickbreak::model::Objective;
 use stickbreak::parallel::Cancel;
 use stickbreak::simd::Scalar;
 use stickbreak::{Error, Result};
 
-use crate::arrays::{AnyRows, vector, with_rows};
+use crate::arrays::{AnyRows, table, vector, with_rows};
 use crate::coordinates::{basis, lost_columns};
 use crate::errors::to_python;
 use crate::fields::format_error;
@@ -73,6 +74,18 @@ pub fn ess(draws: PyReadonlyArray2<'_, f64>) -> PyResult<f64> {
 pub fn rhat(draws: PyReadonlyArray2<'_, f64>) -> PyResult<f64> {
     let (values, chains) = (draws.as_array().iter().copied().collect::<Vec<_>>(), draws.as_array().nrows());
     caught(|| Ok(split_r_hat(&values, chains)))
+}
+
+/// The share of draws in which two rows are in the same cluster, (m, m), from labels, (T, m).
+#[pyfunction]
+#[allow(clippy::needless_pass_by_value)]
+pub fn similarity<'py>(
+    py: Python<'py>,
+    labels: PyReadonlyArray2<'py, i32>,
+    threads: Option<usize>,
+) -> PyResult<Bound<'py, PyArray2<f64>>> {
+    let (m, flat) = (labels.as_array().ncols(), labels.as_array().iter().copied().collect::<Vec<_>>());
+    table(py, run_quietly(py, threads, |cancel| stickbreak::mcmc::similarity(&flat, m, cancel))?, m)
 }
 
 /// How chains run.
@@ -195,9 +208,12 @@ fn to_dict<'py>(py: Python<'py>, chains: Vec<ChainDraws>, model: &SampledModel) 
     dict.set_item("n_clusters", vector(py, n_clusters.map(i64::from).collect()))?;
     dict.set_item("seconds", vector(py, chains.iter().map(|chain| chain.seconds).collect()))?;
     let proposals = PyDict::new(py);
-    for (name, proposed, accepted) in chains.into_iter().flat_map(|chain| chain.proposals) {
-        let before: (u64, u64) = proposals.get_item(&name)?.map_or(Ok((0, 0)), |pair| pair.extract())?;
-        proposals.set_item(name, (before.0 + proposed, before.1 + accepted))?;
+    let mut by_name: BTreeMap<String, Attempts> = BTreeMap::new();
+    for (name, attempts) in chains.into_iter().flat_map(|chain| chain.proposals) {
+        *by_name.entry(name).or_default() += attempts;
+    }
+    for (name, Attempts { proposed, accepted, judged, log_ratio }) in by_name {
+        proposals.set_item(name, (proposed, accepted, judged, log_ratio))?;
     }
     dict.set_item("proposals", proposals)?;
     Ok(dict)

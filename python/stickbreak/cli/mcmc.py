@@ -153,7 +153,7 @@ def mcmc(
     check_table_place("labels", labels, inputs=(*inputs, out))
     if checkpoint is not None:
         check_place("checkpoint", checkpoint, inputs=inputs, outputs=(out, labels))
-    rows = Reading(columns=columns, key=key, delimiter=delimiter, header=header).read(data)
+    rows = Reading(columns=columns, key=key, delimiter=delimiter, header=header, quiet=quiet).read(data)
     with rows_of(data):
         trace = sb.sample(
             model,

@@ -2,7 +2,8 @@
 
 import csv
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -16,6 +17,7 @@ from stickbreak.result.fit import Fit
 from stickbreak.result.loading import load
 from stickbreak.result.topic_fit import TopicFit
 from stickbreak.run.checkpoints import Checkpoint
+from stickbreak.run.progress import reading_bar
 
 Decorator = Callable[[Callable[..., Any]], Callable[..., Any]]
 
@@ -62,6 +64,17 @@ def load_fit(path: str) -> Fit:
     return found
 
 
+@contextmanager
+def watched(path: str, *, quiet: bool) -> Iterator[Callable[[float], None] | None]:
+    """Show a bar while a file is read, on a terminal and after two seconds; give what moves it."""
+    bar = reading_bar(False if quiet else None, Path(path).name)
+    try:
+        yield None if bar is None else bar.read
+    finally:
+        if bar is not None:
+            bar.close()
+
+
 @dataclass(frozen=True, kw_only=True)
 class Reading:
     """How a data file is read."""
@@ -72,21 +85,24 @@ class Reading:
     delimiter: str | None = None
     header: bool | None = None
     keep: str | None = None
+    quiet: bool = False
 
     def read(self, path: str, *, may_miss: bool = False) -> datafiles.DataFile:
         """Read the rows, with NaN for missing values where they may miss."""
         self._check_fits(datafiles.suffix_of(Path(path)))
         delimiter = None if self.delimiter is None else _DELIMITERS.get(self.delimiter.lower(), self.delimiter)
-        return datafiles.read(
-            path,
-            columns=None if self.columns is None else _items(self.columns),
-            weight_column=self.weight_column,
-            key=self.key,
-            delimiter=delimiter,
-            header=self.header,
-            may_miss=may_miss,
-            keep=None if self.keep is None else _items(self.keep),
-        )
+        with watched(path, quiet=self.quiet) as watch:
+            return datafiles.read(
+                path,
+                columns=None if self.columns is None else _items(self.columns),
+                weight_column=self.weight_column,
+                key=self.key,
+                delimiter=delimiter,
+                header=self.header,
+                may_miss=may_miss,
+                keep=None if self.keep is None else _items(self.keep),
+                watch=watch,
+            )
 
     def _check_fits(self, suffix: str) -> None:
         for name, suffixes in _ONLY_FOR.items():

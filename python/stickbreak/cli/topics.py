@@ -8,7 +8,7 @@ import click
 import stickbreak as sb
 from stickbreak import checks
 from stickbreak.cli.fit import NONE, NumberOr, starting_point
-from stickbreak.cli.options import checkpoint_of, checkpoint_options, json_option, threads_option
+from stickbreak.cli.options import checkpoint_of, checkpoint_options, json_option, threads_option, watched
 from stickbreak.cli.output import check_place, check_table_place, print_facts, print_json, write_table
 from stickbreak.cli.program import Command, ExitCode, rows_of
 from stickbreak.cli.specifications import Kind, check_used, default, made
@@ -114,7 +114,9 @@ def topics(
     check_table_place("proportions", proportions, inputs=(corpus, vocabulary, test, init, out))
     if checkpoint is not None:
         check_place("checkpoint", checkpoint, inputs=(corpus,), outputs=(out,))
-    counts, known = read_corpus(corpus, "corpus"), None if vocabulary is None else read_vocabulary(vocabulary)
+    with watched(corpus, quiet=quiet) as watch:
+        counts = read_corpus(corpus, "corpus", watch=watch)
+    known = None if vocabulary is None else read_vocabulary(vocabulary)
     held_out = None if test is None else read_corpus(test, "test")
     if known is not None and len(known) != counts.shape[1]:
         allowed = f"{counts.shape[1]} words, one a line, as {corpus} has columns"

@@ -7,14 +7,14 @@ from typing import Any
 
 from stickbreak import checks
 from stickbreak.errors import SourceError
-from stickbreak.io import datafiles, optional
-from stickbreak.io.docword import read_docword
+from stickbreak.io import datafiles, docword, optional
+from stickbreak.io.datafiles.sources import Watch
 
 _DOCWORD = (".txt", ".gz", ".docword")
 _SPARSE_PARTS = {"data", "format", "shape"}
 
 
-def read_corpus(path: str | os.PathLike[str], argument: str = "path") -> Any:
+def read_corpus(path: str | os.PathLike[str], argument: str = "path", *, watch: Watch | None = None) -> Any:
     """Read counts of words from a docword file, a sparse array of SciPy (.npz) or a table of numbers.
 
     Parameters
@@ -24,6 +24,8 @@ def read_corpus(path: str | os.PathLike[str], argument: str = "path") -> Any:
         for each document.
     argument : str
         What errors call it.
+    watch : callable, optional
+        As in `datafiles.read`.
 
     Returns
     -------
@@ -39,13 +41,13 @@ def read_corpus(path: str | os.PathLike[str], argument: str = "path") -> Any:
     """
     file = Path(os.fsdecode(path))
     if file.suffix.lower() in _DOCWORD:
-        return read_docword(file)
+        return docword.read(file, watch)
     if file.suffix.lower() not in datafiles.SUFFIXES:
         allowed = f"the name of a docword file ({' or '.join(_DOCWORD)}) or of a data file"
         raise checks.invalid_argument(argument, repr(str(file)), f"{allowed} ({', '.join(datafiles.SUFFIXES)})")
     if _is_sparse(file):
         return _read_sparse(file)
-    return datafiles.read(file).rows
+    return datafiles.read(file, watch=watch).rows
 
 
 def read_vocabulary(path: str | os.PathLike[str]) -> list[str]:

@@ -1,13 +1,13 @@
 """Corpora as bags of words: the docword files of the UCI repository."""
 
-import gzip
 import os
 import warnings
 import zlib
 from collections.abc import Iterator
+from io import TextIOWrapper
 from itertools import islice
 from pathlib import Path
-from typing import Any, TextIO
+from typing import TYPE_CHECKING, Any, TextIO
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,6 +15,9 @@ from numpy.typing import NDArray
 from stickbreak import checks
 from stickbreak.errors import SourceError
 from stickbreak.io import optional
+
+if TYPE_CHECKING:
+    from stickbreak.io.datafiles.sources import Watch
 
 __all__ = ["read_docword"]
 
@@ -60,11 +63,16 @@ def read_docword(path: str | os.PathLike[str]) -> Any:
     >>> counts.toarray().astype(int).tolist()
     [[4, 0, 1], [0, 5, 0]]
     """
+    return read(path)
+
+
+def read(path: str | os.PathLike[str], watch: "Watch | None" = None) -> Any:
+    """Do what `read_docword` does; `watch` is told which share of the file has been read."""
     if not isinstance(path, str | os.PathLike):
         raise checks.invalid_type("path", checks.describe(path), "a path: a string or a pathlib.Path")
     file = Path(os.fsdecode(path))
     try:
-        with _opened(file) as lines:
+        with _opened(file, watch) as lines:
             n_documents, n_words, n_lines = _header(file, lines)
             triples = _triples(file, lines, n_lines)
         _check(file, triples, n_documents, n_words)
@@ -78,10 +86,10 @@ def read_docword(path: str | os.PathLike[str]) -> Any:
         raise SourceError(f"{file}: cannot be read: {reason}") from error
 
 
-def _opened(file: Path) -> TextIO:
-    if file.suffix.lower() == ".gz":
-        return gzip.open(file, "rt", encoding="ascii")
-    return file.open(encoding="ascii")
+def _opened(file: Path, watch: "Watch | None" = None) -> TextIO:
+    from stickbreak.io.datafiles.sources import of_file
+
+    return TextIOWrapper(of_file(file, watch).open_bytes(), encoding="ascii")
 
 
 def _header(file: Path, lines: Iterator[str]) -> list[int]:

@@ -10,7 +10,6 @@ import hashlib
 import json
 import math
 import os
-import uuid
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -64,7 +63,7 @@ class Kind:
 MODEL = Kind("model file", "stickbreak-model", 2, 1, ModelFileError)
 TRACE = Kind("trace", "stickbreak-trace", 1, 1, ModelFileError)
 HIERARCHY = Kind("hierarchy", "stickbreak-hierarchy", 1, 1, ModelFileError)
-CHECKPOINT = Kind("checkpoint", "stickbreak-checkpoint", 5, 5, CheckpointError)
+CHECKPOINT = Kind("checkpoint", "stickbreak-checkpoint", 6, 6, CheckpointError)
 
 
 def write(
@@ -239,7 +238,7 @@ def _target(path: object, kind: Kind) -> Path:
 
 def _part(target: Path, one_writer: bool) -> Path:
     """Return the name under which a file is written before it takes its place."""
-    own = "" if one_writer else f".{os.getpid()}.{uuid.uuid4().hex}"
+    own = "" if one_writer else f".{os.getpid()}.{os.urandom(16).hex()}"
     return _beside(target, f"{own}.part")
 
 

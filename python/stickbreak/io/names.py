@@ -89,6 +89,37 @@ def named(value: Any, argument: str, expected: Names | None = None) -> Named:
     return Named(_taken(value, order), expected, order)
 
 
+def position(value: object, argument: str, names: Names | None, n_columns: int) -> int:
+    """Return the position of a column that is called by its name or its position.
+
+    Parameters
+    ----------
+    value : object
+        What the user gave.
+    argument : str
+        Under which name.
+    names : tuple of str, optional
+        The names of all columns, if they have any.
+    n_columns : int
+        How many columns there are.
+
+    Raises
+    ------
+    InvalidType
+        It is neither a string nor an integer.
+    InvalidArgument
+        There is no such column.
+    """
+    if not isinstance(value, str):
+        return checks.integer(argument, value, minimum=0, maximum=n_columns - 1, or_else=["a name"])
+    known = names or ()
+    if value not in known:
+        allowed = f"a position from 0 to {n_columns - 1}" + (" or the name of a column" if known else "")
+        hint = checks.did_you_mean(value, known) if known else "the columns of the fit have no names"
+        raise checks.invalid_argument(argument, checks.quote(value), allowed, hint)
+    return known.index(value)
+
+
 def shown(names: Sequence[str]) -> str:
     """Return the first names, and how many more there are."""
     listed = ", ".join(map(checks.quote, names[:_MOST_SHOWN]))

@@ -11,7 +11,6 @@ from numpy.typing import NDArray
 from stickbreak import checks
 from stickbreak.errors import SourceError, StickbreakError
 from stickbreak.io import arrays, names
-from stickbreak.io.datafiles.parquet import parquet_rows
 
 # Rows of the first block that stay in memory.
 _FIRST_ROWS = 10_000
@@ -31,6 +30,8 @@ class Stream:
     expected : tuple of str, optional
         The names that the columns must have; blocks whose columns stand in another order are put into this one.
         Default: the names in the first block.
+    n_rows : int, optional
+        The number of rows, where it is known.
 
     Raises
     ------
@@ -40,8 +41,17 @@ class Stream:
         There is no block, or the first one cannot be read.
     """
 
-    def __init__(self, source: Source, likelihood: type[arrays.Domain], expected: names.Names | None = None) -> None:
+    def __init__(
+        self,
+        source: Source,
+        likelihood: type[arrays.Domain],
+        expected: names.Names | None = None,
+        n_rows: int | None = None,
+    ) -> None:
         self._source = source
+        self._n_rows = n_rows
+        # Told which share of the rows has been read, where their number is known; again in every reading.
+        self.watch: Callable[[float], object] | None = None
         self._likelihood = likelihood
         self.names = expected
         # Whether the columns of some block stand in another order than `names`.
@@ -102,6 +112,8 @@ class Stream:
             rows = np.require(rows, dtype=dtype, requirements=["C", "A"])
             self._compare(rows, row)
             row += len(rows)
+            if self.watch is not None and self._n_rows:
+                self.watch(min(1.0, row / self._n_rows))
             if len(rows):
                 yield rows
         if self._empty is not None and row < len(self._empty):
@@ -158,7 +170,8 @@ def stream(
         An iterator, which can be read only once, or the path of another file.
     """
     if isinstance(data, str | os.PathLike):
-        return Stream(_file(data, may_miss), likelihood, expected)
+        source, n_rows = _file(data, may_miss)
+        return Stream(source, likelihood, expected, n_rows)
     if hasattr(data, "__next__"):
         allowed = "an array, a table, or a function that returns an iterator of blocks"
         hint = "an iterator can be read only once: give the function that makes it"
@@ -169,7 +182,7 @@ def stream(
     return None
 
 
-def _file(path: "str | os.PathLike[str]", may_miss: bool) -> Source:
+def _file(path: "str | os.PathLike[str]", may_miss: bool) -> tuple[Source, int]:
     file = Path(os.fsdecode(path))
     if file.suffix.lower() != ".parquet" and not file.is_dir():
         allowed = (
@@ -179,6 +192,8 @@ def _file(path: "str | os.PathLike[str]", may_miss: bool) -> Source:
         raise checks.invalid_argument("data", checks.quote(os.fspath(file)), allowed, hint)
     if not file.is_file() and not file.is_dir():
         raise SourceError(f"{file}: {'not a file' if file.exists() else 'there is no such file'}")
+    from stickbreak.io.datafiles.parquet import parquet_rows
+
     rows = parquet_rows(file, may_miss=may_miss)
     rows.say_converted()
-    return lambda: (names.Table(block, rows.names) for block in rows.blocks())
+    return lambda: (names.Table(block, rows.names) for block in rows.blocks()), rows.n_rows

@@ -1,4 +1,4 @@
-"""Pictures of fits and traces, with matplotlib: ``pip install "stickbreak[plot]"``.
+"""Pictures of fits, topics, traces and hierarchies, with matplotlib: ``pip install "stickbreak[plot]"``.
 
 Every function draws into the Axes that it is given, or into new ones, and returns them.
 
@@ -10,10 +10,12 @@ Every function draws into the Axes that it is given, or into new ones, and retur
 'column 0'
 """
 
-from stickbreak.plot.chains import chains, cluster_numbers
+from stickbreak.plot.chains import chains, cluster_numbers, similarity
 from stickbreak.plot.components import card, density, means
 from stickbreak.plot.passes import bound, n_components
 from stickbreak.plot.rows import clusters, responsibilities
+from stickbreak.plot.trees import dendrogram
+from stickbreak.plot.words import topic, topics
 
 __all__ = [
     "bound",
@@ -21,8 +23,12 @@ __all__ = [
     "chains",
     "cluster_numbers",
     "clusters",
+    "dendrogram",
     "density",
     "means",
     "n_components",
     "responsibilities",
+    "similarity",
+    "topic",
+    "topics",
 ]

@@ -8,6 +8,7 @@ from numpy.typing import NDArray
 
 from stickbreak import checks
 from stickbreak.errors import NotSupported
+from stickbreak.io import names
 from stickbreak.result.fit import Fit
 
 if TYPE_CHECKING:
@@ -54,15 +55,7 @@ def checked(fit: object) -> Fit:
 
 def column(fit: Fit, argument: str, value: object) -> int:
     """Return the position of a column that is called by its name or its position."""
-    dimension = fit._state.dimension
-    if isinstance(value, str):
-        known = fit.column_names or ()
-        if value not in known:
-            allowed = f"a position from 0 to {dimension - 1}" + (" or the name of a column" if known else "")
-            hint = checks.did_you_mean(value, known) if known else "the columns of the fit have no names"
-            raise checks.invalid_argument(argument, checks.quote(value), allowed, hint)
-        return known.index(value)
-    return checks.integer(argument, value, minimum=0, maximum=dimension - 1, or_else=["a name"])
+    return names.position(value, argument, fit.column_names, fit._state.dimension)
 
 
 def title(fit: Fit, position: int) -> str:

@@ -1,8 +1,9 @@
-"""Chains of samplers: their course, and the number of clusters."""
+"""Chains of samplers: their course, the number of clusters, and which rows are together."""
 
 from typing import TYPE_CHECKING
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from stickbreak import checks
 from stickbreak.plot import canvas
@@ -10,6 +11,8 @@ from stickbreak.result.trace import Trace
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
+
+_MOST_ROWS = 1000
 
 
 def chains(trace: Trace, name: str = "log_joint", *, ax: "Axes | None" = None) -> "Axes":
@@ -85,4 +88,55 @@ def cluster_numbers(trace: Trace, *, ax: "Axes | None" = None) -> "Axes":
     canvas.whole_ticks(drawn)
     drawn.set_xlabel("clusters")
     drawn.set_ylabel("share of draws")
+    return drawn
+
+
+def similarity(trace: Trace, rows: ArrayLike | None = None, *, ax: "Axes | None" = None) -> "Axes":
+    """Draw how often two rows are in the same cluster, as shades of grey: `Trace.similarity`.
+
+    Rows stand by their clusters in the draw with the highest log joint, the largest cluster first. So what all draws
+    agree on are dark squares on the diagonal.
+
+    Parameters
+    ----------
+    trace : Trace
+        The trace.
+    rows : array_like of int, shape (m,), optional
+        Positions of rows, 10,000 at most. Default: all rows; of more than 1,000 only some, evenly chosen.
+    ax : matplotlib.axes.Axes, optional
+        Where to draw. Default: a new figure.
+
+    Returns
+    -------
+    matplotlib.axes.Axes
+        An image of m x m shares.
+
+    Raises
+    ------
+    InvalidType, InvalidArgument
+        An argument is not as described.
+    NotSupported
+        matplotlib is not installed.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import stickbreak as sb
+    >>> X = np.random.default_rng(0).normal([[-9.0], [9.0]], size=(2, 10)).reshape(-1, 1)
+    >>> trace = sb.sample(sb.Mixture(likelihood=sb.Gaussian()), X, draws=20, warmup=10, chains=2)
+    >>> sb.plot.similarity(trace).images[0].get_array().shape
+    (20, 20)
+    """
+    checks.instance("trace", trace, Trace, "a Trace")
+    n = trace.partitions.shape[-1]
+    chosen = np.arange(n)[canvas.thinned(n, _MOST_ROWS)] if rows is None else np.asarray(rows)
+    shares = trace.similarity(chosen)
+    drawn = canvas.axes(ax)
+    best = trace.partitions.reshape(-1, n)[trace.log_joint.argmax()][chosen]
+    order = np.lexsort((best, -np.bincount(best)[best]))
+    square = shares[np.ix_(order, order)]
+    image = drawn.imshow(square, cmap="Greys", vmin=0.0, vmax=1.0, interpolation="nearest")
+    drawn.figure.colorbar(image, ax=drawn, label="share of draws in one cluster")
+    drawn.set_xlabel("rows, by cluster")
+    drawn.set_ylabel("rows, by cluster")
     return drawn

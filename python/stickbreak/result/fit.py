@@ -8,22 +8,23 @@ from numpy.typing import ArrayLike, NDArray
 from stickbreak import checks
 from stickbreak.io import arrays
 from stickbreak.result import combining, comparing, display, responsibilities, support
+from stickbreak.result.densities import Densities
 from stickbreak.result.imputing import Imputing
 from stickbreak.result.posterior import Posterior
 from stickbreak.result.tables import Tabular
 
 
-class Fit(Imputing, Posterior, Tabular):
-    """A fitted mixture, as `fit` and `load` return it. It does not change, and it does not hold the data.
+class Fit(Densities, Imputing, Posterior, Tabular):
+    """A fitted mixture, as `fit` and `load` return it. It is immutable and does not hold the data.
 
-    K is the number of components, D the number of columns, n the number of rows. All logarithms are natural, so
-    bounds and log densities are in nats. Methods that read rows take an array, a memory map, a table or nested lists,
-    and sparse arrays where `fit` does. Tables are matched by
-    `column_names`. Of data that `fit` reads in blocks give them one block after another, as in
-    ``[fit.predict(block) for block in blocks()]`` (only bounds of `evaluate` do not add up). They raise InvalidType or
-    InvalidArgument where `X` is not made of real numbers, has other columns than the fit, or holds NaN or infinity.
-    Their argument `threads` is the number of threads, by default one for every core; it never changes the
-    result.
+    K is the number of components, D the number of columns, n the number of rows. Logarithms are natural, so bounds and
+    log densities are in nats.
+
+    Methods that read rows take an array, a memory map, a table or nested lists, and sparse arrays if `fit` takes them.
+    Tables are matched by `column_names`. For data in blocks pass one block after another: ``[fit.predict(block) for
+    block in blocks()]`` (bounds of `evaluate` do not add up). The methods raise InvalidType or InvalidArgument if `X`
+    has values that are not real numbers, has other columns than the fit, or holds NaN or infinity. `threads` is the
+    number of threads, by default one for every core. It never changes the result.
 
     Examples
     --------
@@ -40,11 +41,11 @@ class Fit(Imputing, Posterior, Tabular):
     """
 
     def compare(self, other: "Fit") -> float:
-        """Return by how much the bound of this fit is above that of another fit of the same data.
+        """Return the bound of this fit less that of another fit of the same data.
 
-        Only bounds of the same kind say which fit is better: one of a truncated process may be above the evidence of
-        the whole one, and the value of a point estimate is no bound at all. Of fits to the same data with bounds of one
-        kind the higher is the better approximation, or the better model.
+        Only bounds of the same kind compare. The bound of a truncated process may exceed the evidence of the whole one,
+        and the value of a point estimate is not a bound. Otherwise the fit with the higher bound is the better
+        approximation, or the better model.
 
         Parameters
         ----------
@@ -54,7 +55,7 @@ class Fit(Imputing, Posterior, Tabular):
         Returns
         -------
         float
-            The difference in nats; positive where this fit is the better one.
+            The difference in nats; positive if this fit is the better one.
 
         Raises
         ------
@@ -81,21 +82,21 @@ class Fit(Imputing, Posterior, Tabular):
     def evaluate(self, X: ArrayLike, *, sample_weight: ArrayLike | None = None, threads: int | None = None) -> float:
         r"""Return the evidence lower bound of rows under this fit.
 
-        One local step with the sparsity of the fit, components and weights unchanged, and then the bound for
-        factors that need not be optimal:
+        It makes one local step with the sparsity of the fit, and evaluates the bound at the components and weights of
+        the fit:
 
         .. math:: \sum_{n,k} \omega_n r_{nk} \{E \log w_k + E \log p(x_n \mid \phi_k) - \log r_{nk}\}
                   - \sum_k \mathrm{KL}(q(\phi_k) \Vert p) - \mathrm{KL}(q(w) \Vert p)
 
-        On the training data with its weights it is not below `elbo`, up to the margin and the rounding of scores (those
-        of float32 rows to some 1e-7 of their size), but after `max_passes=0` from responsibilities with more components
-        a row than the fit keeps.
+        On the training data with its weights it is not below `elbo`, up to the margin and the rounding of scores (1e-7
+        of their size for float32 rows). The exception is `max_passes=0` from responsibilities with more components per
+        row than the fit keeps.
 
         Parameters
         ----------
         X : array_like of shape (n, D)
-            The rows. Where values may be missing, rows without any are left out, as `fit` leaves them out. Rows off
-            `support` are left out too, which a `SupportWarning` reports.
+            The rows. If values may be missing, rows without any value are left out. Rows off `support` are left out
+            too, with a `SupportWarning`.
         sample_weight : array_like of shape (n,), optional
             Weights of the rows, at least 0, not all zero.
         threads : int, optional
@@ -139,16 +140,15 @@ class Fit(Imputing, Posterior, Tabular):
         tol: float = 1e-6,
         threads: int | None = None,
     ) -> "Fit":
-        r"""Return this fit with more data: the new rows as one more batch of a memoized fit, as in `Memoized`.
+        r"""Return this fit with more data: the new rows become one more batch of a memoized fit.
 
-        A visit runs the local step of the new rows under the components as they are, with the sparsity and the margin
-        of the fit, and puts the sums S of the rows in the place of those of the visit before it (of none at first):
+        A visit runs the local step of the new rows, and replaces their sums S of the visit before:
 
         .. math:: S \leftarrow S + S^{\text{new}} - S^{\text{old}}
 
-        Components, weights and the bound then are those of all rows, exactly, and the bound rises from visit to
-        visit. The rows of the fit keep the responsibilities that they had, and hyper-parameters that followed the data
-        stay as they are; many new rows unlike the old ones deserve a new `fit`, which may start from this one.
+        Components, weights and the bound are then exactly those of all rows, and the bound rises from visit to visit.
+        Old rows keep their responsibilities, and the parameters in `model` stay fixed. If many new rows are unlike the
+        old ones, make a new `fit` from this one (`init=`).
 
         Parameters
         ----------
@@ -157,23 +157,23 @@ class Fit(Imputing, Posterior, Tabular):
         sample_weight : array_like of shape (n,), optional
             Weights of the new rows, at least 0, not all zero.
         max_passes : int
-            The most visits of the new rows, at least 1. One costs little more than `predict` and is right for rows like
-            the old ones; further visits let rows that change the components see the change.
+            Maximum number of visits of the new rows, at least 1. One costs little more than `predict` and is right for
+            rows like the old ones. Further visits let the new rows see the components that they changed.
         tol : float
-            Stops after a visit that gains less than this many nats per unit of the new weight; 0 never stops early.
+            Stop after a visit that gains less than this many nats per unit of the new weight. 0 never stops early.
         threads : int, optional
             The number of threads.
 
         Returns
         -------
         Fit
-            The new fit; this one stays as it is. Its `history` goes on with one record a visit.
+            The new fit. Its `history` has one more record per visit. This fit does not change.
 
         Raises
         ------
         InvalidType, InvalidArgument
-            An argument is not as described; the new rows lie so far from those of the fit that float64 cannot hold
-            both; or some lie off its `support`.
+            An argument is not as described; the new rows are too far from the old ones for float64; or some lie off
+            `support`.
         NotSupported
             The `elbo` of this fit is nan: some of its rows have no responsibilities yet.
         NumericalError
@@ -201,7 +201,7 @@ class Fit(Imputing, Posterior, Tabular):
         return Fit(state, column_names=self.column_names, remarks=remarks)
 
     def predict(self, X: ArrayLike, *, threads: int | None = None) -> NDArray[np.int64]:
-        """Return the most probable component of each row; the lowest index where several are equal.
+        """Return the most probable component of each row; the lowest index of several equal ones.
 
         Parameters
         ----------
@@ -245,7 +245,7 @@ class Fit(Imputing, Posterior, Tabular):
     ) -> Any:
         r"""Return the responsibilities of the components for each row.
 
-        The local step at the components and weights of the fit:
+        They are
 
         .. math:: r_{nk} \propto \exp\{E \log w_k + E \log p(x_n \mid \phi_k)\}
 
@@ -254,10 +254,10 @@ class Fit(Imputing, Posterior, Tabular):
         X : array_like of shape (n, D)
             The rows.
         sparse : bool
-            Whether to keep at most L components a row, normalised, where L is the `sparsity` of the fit.
+            Whether to return at most L components per row, normalised, where L is the `sparsity` of the fit.
         tail : bool
-            Whether to add a last column for all components beyond K, which a fit under ``truncation="tail"`` gives
-            responsibilities too. Otherwise those of the K components are normalised among themselves.
+            Whether to add a last column for all components beyond K under ``truncation="tail"``. Otherwise the K
+            responsibilities sum to one.
         threads : int, optional
             The number of threads.
 
@@ -296,24 +296,24 @@ class Fit(Imputing, Posterior, Tabular):
 
         .. math:: \log \Big\{ \sum_{k \le K} E_q[w_k] \, p(x \mid \lambda_k) + E_q[w_{>K}] \, p(x \mid \lambda_0) \Big\}
 
-        The last term, present where `leftover_weight` is not 0, is the prior predictive with the left-over weight
-        ([1]_, Eq. 7, its left-over weight taken under q so that the density integrates to one).
+        The last term is the prior predictive with the weight `leftover_weight` ([1]_, Eq. 7, with the weight under q,
+        so that the density integrates to one).
 
         Parameters
         ----------
         X : array_like of shape (n, D)
             The rows.
         plug_in : bool
-            Whether to take the densities of the components at `point_estimates`, which then share all weight by their
-            `weights`. A fit of the objective "map" or "ml" has no other densities.
+            Whether to use the densities of components at `point_estimates`, with normalised `weights`. Fits of the
+            objective "map" or "ml" always do.
         threads : int, optional
             The number of threads.
 
         Returns
         -------
         ndarray of float64, shape (n,)
-            Log densities in nats, in the units of the data; of the values that are there where some are missing. Rows
-            off `support` have minus infinity, which a `SupportWarning` reports.
+            Log densities in nats, in the units of the data, of the values that are not missing. Rows off `support` have
+            minus infinity, with a `SupportWarning`.
 
         Raises
         ------
@@ -352,22 +352,22 @@ class Fit(Imputing, Posterior, Tabular):
     ) -> combining.Clusters:
         r"""Join components that overlap into clusters.
 
-        A cluster that is no Gaussian is fitted by several components, whose rows have responsibilities for more than
-        one of them. The join of clusters a and b removes the entropy
+        A cluster that is not Gaussian is fitted by several components that share rows. Joining clusters a and b removes
+        the entropy
 
         .. math:: G_{ab} = \sum_n \omega_n \{h(r_{na}) + h(r_{nb}) - h(r_{na} + r_{nb})\}, \quad h(r) = -r \log r
 
-        ([1]_, section 3). The pair whose gap is the largest share of what it would be if no row told the two apart,
-        :math:`N_a \log(1 + N_b / N_a) + N_b \log(1 + N_a / N_b)`, is joined first.
+        ([1]_, section 3). The overlap of a pair is this entropy divided by its value if no row distinguished the two,
+        :math:`N_a \log(1 + N_b / N_a) + N_b \log(1 + N_a / N_b)`. The pair with the largest overlap is joined first.
 
         Parameters
         ----------
         X : array_like of shape (n, D)
             The rows, those of the fit or a sample of them.
         n_clusters : int, optional
-            The number of clusters, from 1 to that of the components with rows. Default: joins are made up to the
-            largest fall of the overlap, to a tenth or less from at least 0.01; without such a fall, as long as the
-            overlap is at least 0.15. `Clusters.joins` has the overlaps.
+            Number of clusters, from 1 to the number of components with rows. Default: join up to the largest fall of
+            the overlap, from at least 0.01 to a tenth or less. If there is no such fall, join while the overlap is at
+            least 0.15. `Clusters.joins` has the overlaps.
         sample_weight : array_like of shape (n,), optional
             Weights of the rows, at least 0, not all zero.
         threads : int, optional
@@ -376,7 +376,7 @@ class Fit(Imputing, Posterior, Tabular):
         Returns
         -------
         Clusters
-            Which component belongs to which cluster, what each join removes of the entropy, and `predict`.
+            The cluster of each component, the entropy that each join removes, and `predict`.
 
         Raises
         ------

@@ -1,4 +1,4 @@
-"""What a fit found: its numbers, without the rows."""
+"""The numbers of a fit, without the rows."""
 
 import os
 from functools import cached_property
@@ -20,7 +20,7 @@ from stickbreak.result.history import Record, StopReason
 
 
 class Fitted:
-    """The numbers of a fit; `Fit` adds what can be asked about rows."""
+    """The numbers of a fit. `Fit` adds methods that read rows."""
 
     def __init__(
         self,
@@ -45,20 +45,20 @@ class Fitted:
 
     @property
     def n_components(self) -> int:
-        """K: the number of components, the length of every array that has one entry for each."""
+        """K, the number of components."""
         return self._state.n_components
 
     @property
     def n_occupied(self) -> int:
-        """The number of components whose count is at least 0.5."""
+        """Number of components whose count is at least 0.5."""
         return int(np.count_nonzero(self.counts >= 0.5))
 
     @property
     def column_names(self) -> tuple[str, ...] | None:
-        """The names of the D columns, where the data were a table; None otherwise.
+        """The names of the D columns if the data were a table, else None.
 
-        Methods that read rows match the columns of a table by these names, in whatever order they stand, and refuse a
-        table in which one is missing or new. The columns of arrays are those of the fit in their order.
+        Methods that read rows match the columns of a table by name, in any order. They refuse a table with missing or
+        new columns. Columns of arrays are matched by position.
         """
         return self._column_names
 
@@ -69,32 +69,33 @@ class Fitted:
 
     @property
     def leftover_weight(self) -> float:
-        """Expected weight of all components beyond K; `weights` and this have sum one."""
+        """Expected weight of all components beyond K. `weights` and this sum to one."""
         return self._state.leftover_weight
 
     @cached_property
     def counts(self) -> NDArray[np.float64]:
         """Expected counts of the components: sums of weighted responsibilities, shape (K,), read-only.
 
-        They and `tail_count` add up to the sum of the weights of the rows.
+        With `tail_count` they sum to the total weight of the rows.
         """
         return _read_only(self._state.counts)
 
     @property
     def tail_count(self) -> float:
-        """Expected count of all components beyond K; 0 but under ``truncation="tail"``."""
+        """Expected count of all components beyond K; 0 unless ``truncation="tail"``."""
         return self._state.tail_count
 
     @property
     def components(self) -> dict[str, NDArray[np.float64]]:
         """Posterior parameters of the components by the names of the likelihood's arguments, read-only.
 
-        Each array has K as its first axis and is in the units of the data: for a `Gaussian` mean (K, D),
-        mean_precision (K,), dof (K,) and scale (K, D, D), where E[precision] = dof * inverse(scale). For `Categorical`
-        pseudo_counts has the shape (K, D, L), L being the largest number of levels; it is zero beyond those of a
-        column. In directions outside `support` scale and rate are zero; dof is that of `Support.rank` columns. Under
-        stick-breaking priors they stand in falling order of `counts`, which is where the bound is highest (but under
-        ``truncation="stick"`` with a concentration above 1, where another one may have to be the last).
+        Each array has K as its first axis and is in the units of the data. For a `Gaussian`: mean (K, D),
+        mean_precision (K,), dof (K,) and scale (K, D, D), where E[precision] = dof * inverse(scale). For `Categorical`:
+        pseudo_counts (K, D, L), where L is the largest number of levels; it is zero beyond the levels of a column. In
+        directions outside `support` scale and rate are zero, and dof is that of `Support.rank` columns.
+
+        Under stick-breaking priors components are sorted by decreasing `counts`. (Exception: the last one under
+        ``truncation="stick"`` with a concentration above 1.)
         """
         return dict(self._components)
 
@@ -104,17 +105,17 @@ class Fitted:
 
     @property
     def model(self) -> Mixture:
-        """The model with every parameter that followed the data filled in.
+        """The model with all parameters that were taken from the data or estimated.
 
-        In directions outside `support` its scale or rate is 1e-9 of what it is elsewhere: it can be given to another
-        fit, which leaves the same directions out. dof counts all columns.
+        In directions outside `support` its scale or rate is 1e-9 of the value elsewhere, so another fit under this
+        model leaves out the same directions. dof counts all columns.
         """
         model: Mixture = self._model
         return model
 
     @property
     def concentration(self) -> float | Gamma:
-        """The concentration of the process; where it had a `Gamma` prior, its `Gamma` posterior."""
+        """The concentration of the process, or its `Gamma` posterior if it had a `Gamma` prior."""
         found = self._state.concentration
         return Gamma._of_posterior(*found) if isinstance(found, tuple) else found
 
@@ -122,8 +123,8 @@ class Fitted:
     def support(self) -> support.Support:
         """The directions in which the rows of the fit vary. Constant and dependent columns add none.
 
-        `elbo` and log densities are then those of the r-dimensional volume of a subspace, in the units of the data;
-        they compare between fits of the same support only.
+        With r such directions `elbo` and log densities belong to an r-dimensional volume, in the units of the data.
+        Compare them only between fits of the same support.
         """
         return support.of(self._state)
 
@@ -131,26 +132,26 @@ class Fitted:
     def elbo(self) -> float:
         """The evidence lower bound of the training data in nats, with all constants.
 
-        It belongs to the same summary of the data as `components`. nan where the responsibilities of some rows are
-        not known: interrupted in the first pass or in any of `Stochastic`, or `max_passes=0` with a start that gives
-        no batch its own ("random", a `Fit`, "kmeans++" on over 10000 rows, "sequential" with several batches).
+        It belongs to the same summary of the data as `components`. It is nan if some rows have no responsibilities yet:
+        after an interrupt in the first pass or in any pass of `Stochastic`, or with `max_passes=0` from "random", a
+        `Fit`, "kmeans++" on more than 10000 rows, or "sequential" with several batches.
         """
         return self._state.elbo
 
     @property
     def objective(self) -> float:
-        """What fits of the same data compare by, in nats: `elbo`, and the guard of a base measure that is estimated.
+        """The value to compare fits of the same data by, in nats: `elbo` less a penalty on the estimated prior.
 
-        Equal to `elbo` where no parameter of the base measure is estimated.
+        It equals `elbo` if no parameter of the prior is estimated.
         """
         return self._state.objective_value
 
     @property
     def bound(self) -> str:
-        """What `elbo` is: a name of the bound. Values of different kinds must not be compared; `compare` refuses to.
+        """The kind of the bound `elbo`. Bounds of different kinds do not compare; `compare` refuses them.
 
-        "nested", "tail" or "truncated_stick" for the truncation of a stick-breaking prior, "finite" for a finite
-        Dirichlet; "map" or "ml" where that was the objective, and then `elbo` is no bound of the evidence.
+        "nested", "tail" or "truncated_stick" under a stick-breaking prior, "finite" under a finite Dirichlet prior,
+        "map" or "ml" for point estimates, whose `elbo` is not a bound of the evidence.
         """
         return self._state.bound
 
@@ -160,17 +161,17 @@ class Fitted:
 
     @property
     def point_estimates(self) -> dict[str, NDArray[np.float64]]:
-        """One value for each parameter of each component, in the units of the data, read-only; K is the first axis.
+        """One value for each parameter of each component, in the units of the data, read-only. K is the first axis.
 
-        By the names of what they are: mean and covariance, mean and variance, probabilities, or rate. Of a variational
-        fit from posterior means, of a precision where there is one: covariance = scale / dof; of a fit of the objective
-        "map" or "ml" the estimates that it found.
+        The names are mean and covariance, mean and variance, probabilities, or rate. Variational fits give posterior
+        means (of the precision for a covariance: covariance = scale / dof). Fits of the objective "map" or "ml" give
+        their estimates.
         """
         return dict(self._point_estimates)
 
     @property
     def history(self) -> list[Record]:
-        """The records of the passes, in order; with `n_init` above 1 those of the run that was kept."""
+        """The records of the passes, in order. With `n_init` above 1: of the start that was kept."""
         return list(self._history)
 
     @cached_property
@@ -183,9 +184,9 @@ class Fitted:
         return self._stop_reason
 
     def advice(self) -> tuple[Advice, ...]:
-        """Return what is probably not meant about this fit, and what to try; empty where nothing is.
+        """Return what is probably a mistake about this fit, and what to try.
 
-        It is also shown with the fit, in a notebook and by the command line. Each is one of:
+        A printed fit, a notebook and the command line show the same. The kinds are:
 
         - "support": columns that the model does not see, or too few rows to span the others.
         - "passes": the passes ran out before the fit had converged.
@@ -198,12 +199,13 @@ class Fitted:
         - "duplicates": at least 5% of the rows repeat another one.
         - "row_numbers": columns that count the rows.
 
-        The last four are found by a look at up to 10,000 rows.
+        The last four come from a look at up to 10,000 rows.
 
         Returns
         -------
         tuple of Advice
-            Its `str` is a sentence; the first two are the very objects that the fit warned of.
+            `str` gives a sentence. The first two kinds are the objects that the fit warned of. Empty if there is
+            nothing to say.
 
         Examples
         --------
@@ -229,8 +231,8 @@ class Fitted:
     def save(self, path: str | os.PathLike[str], *, memo: bool = False) -> None:
         """Write the fit to a model file, which `load` reads.
 
-        The file is in the safetensors format, with a JSON header in its metadata. An existing file is replaced only
-        once the new one is complete.
+        The file has the safetensors format, with a JSON header in its metadata. An existing file is replaced only when
+        the new one is complete.
 
         Parameters
         ----------

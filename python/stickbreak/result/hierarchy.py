@@ -148,32 +148,6 @@ class Hierarchy:
         state = self._state.insert(rows, new, checks.threads(threads))
         return Hierarchy(state, self.model, rows, self._column_names)
 
-    def plot(self, ax: Any = None, **options: Any) -> dict[str, Any]:
-        """Draw the dendrogram; needs SciPy and matplotlib.
-
-        Parameters
-        ----------
-        ax : matplotlib.axes.Axes, optional
-            Where to draw. Default: the current axes.
-        **options
-            Further options of `scipy.cluster.hierarchy.dendrogram`.
-
-        Returns
-        -------
-        dict
-            What `scipy.cluster.hierarchy.dendrogram` returns.
-
-        Raises
-        ------
-        InvalidArgument
-            There is only one row.
-        """
-        if len(self.joins) == 0:
-            raise checks.invalid_argument("X", "a hierarchy of one row", "at least two rows")
-        from scipy.cluster.hierarchy import dendrogram
-
-        return dict(dendrogram(self.linkage, ax=ax, **options))
-
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the hierarchy with its rows to a file, which `load` reads.
 

@@ -121,7 +121,7 @@ def probability(level: object) -> tuple[float, float]:
     return (1.0 - number) / 2.0, (1.0 + number) / 2.0
 
 
-def _weights(fit: Fitted, n: int, generator: np.random.Generator) -> NDArray[np.float64]:
+def _weights(fit: Fitted, n: int, generator: "np.random.Generator") -> NDArray[np.float64]:
     """Draw weights, shape (n, K)."""
     process, counts = fit.model.process, fit.counts
     posterior = fit.concentration
@@ -142,7 +142,7 @@ def _weights(fit: Fitted, n: int, generator: np.random.Generator) -> NDArray[np.
     return np.asarray(sticks * left)
 
 
-def _components(fit: Fitted, n: int, generator: np.random.Generator) -> Draws:
+def _components(fit: Fitted, n: int, generator: "np.random.Generator") -> Draws:
     """Draw the parameters of components, by the names that their posteriors have."""
     found = fit.components
     if "scale" in found:
@@ -161,7 +161,7 @@ def _components(fit: Fitted, n: int, generator: np.random.Generator) -> Draws:
     return {"probabilities": _simplices(found["pseudo_counts"], n, generator)}
 
 
-def _full(fit: Fitted, found: Draws, n: int, generator: np.random.Generator) -> Draws:
+def _full(fit: Fitted, found: Draws, n: int, generator: "np.random.Generator") -> Draws:
     try:
         from scipy.stats import invwishart
     except ImportError as error:
@@ -182,7 +182,7 @@ def _full(fit: Fitted, found: Draws, n: int, generator: np.random.Generator) -> 
     return {"mean": means, "covariance": covariances} if "mean" in found else {"covariance": covariances}
 
 
-def _diagonal(fit: Fitted, found: Draws, n: int, generator: np.random.Generator) -> Draws:
+def _diagonal(fit: Fitted, found: Draws, n: int, generator: "np.random.Generator") -> Draws:
     """Draw means and variances of independent columns, or of one variance for all of them."""
     rate = found["rate"]
     shape = _beside(found["shape"], rate)
@@ -197,7 +197,7 @@ def _diagonal(fit: Fitted, found: Draws, n: int, generator: np.random.Generator)
     return {"mean": found["mean"] + normal * spread**0.5, "variance": variances}
 
 
-def _of_known_covariance(fit: Fitted, found: Draws, n: int, generator: np.random.Generator) -> Draws:
+def _of_known_covariance(fit: Fitted, found: Draws, n: int, generator: "np.random.Generator") -> Draws:
     mean, precision = found["mean"], found["mean_precision"]
     if precision.ndim == 3:
         covariance = np.linalg.inv(precision)
@@ -208,7 +208,7 @@ def _of_known_covariance(fit: Fitted, found: Draws, n: int, generator: np.random
     return {"mean": mean + (np.linalg.cholesky(covariance) @ normal)[..., 0]}
 
 
-def _simplices(pseudo_counts: NDArray[np.float64], n: int, generator: np.random.Generator) -> NDArray[np.float64]:
+def _simplices(pseudo_counts: NDArray[np.float64], n: int, generator: "np.random.Generator") -> NDArray[np.float64]:
     """Draw probabilities from Dirichlet distributions; levels that a column does not have stay at zero."""
     gammas = generator.standard_gamma(pseudo_counts, size=(n, *pseudo_counts.shape))
     return np.asarray(gammas / gammas.sum(axis=-1, keepdims=True))

@@ -1,9 +1,10 @@
 """The result of `sample`: draws of partitions, and what they say."""
 
+import math
 import os
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -12,6 +13,9 @@ from stickbreak import _core, checks
 from stickbreak.io import arrays, files, names
 from stickbreak.model.mixture import Mixture
 from stickbreak.result import parts, support
+
+# Rows of `Trace.similarity`: a square of so many numbers is 800 MB.
+_MOST_SIMILAR = 10_000
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -39,6 +43,15 @@ class Draw:
     n_clusters: int
 
 
+class Proposals(NamedTuple):
+    """How many of one kind there were and were accepted, how many a finite ratio decided about, and its logs' sum."""
+
+    proposed: int
+    accepted: int
+    judged: int = 0
+    log_ratio: float = 0.0
+
+
 @dataclass(frozen=True)
 class Chains:
     """The arrays of all chains, as the core made them or a file has them."""
@@ -48,7 +61,7 @@ class Chains:
     n_clusters: NDArray[np.int64]
     hyperparameters: dict[str, NDArray[np.float64]]
     seconds: NDArray[np.float64]
-    proposals: dict[str, tuple[int, int]]
+    proposals: dict[str, Proposals]
     exact: bool = True
 
 
@@ -153,7 +166,16 @@ class Trace:
         "subtree_merge", "launched_split" and "launched_merge", or "published_split", "published_merge" and
         "published_local".
         """
-        return {name: accepted / n if n else float("nan") for name, (n, accepted) in self._chains.proposals.items()}
+        return {name: n.accepted / n.proposed if n.proposed else math.nan for name, n in self._chains.proposals.items()}
+
+    @property
+    def log_ratio(self) -> dict[str, float]:
+        """Mean log ratio of acceptance by kind of proposal, after the warm-up, over all chains; nats.
+
+        A proposal is accepted with probability min(1, ratio). Impossible ones, whose ratio is zero, are left out. Kinds
+        that no ratio decides about, such as "gibbs", have nan.
+        """
+        return {name: n.log_ratio / n.judged if n.judged else math.nan for name, n in self._chains.proposals.items()}
 
     def ess(self, name: str = "log_joint") -> float:
         """Return the effective sample size of a quantity over all chains.
@@ -204,6 +226,48 @@ class Trace:
             `name` is not such a name.
         """
         return _core.rhat(self._quantity(name))
+
+    def similarity(self, rows: ArrayLike | None = None, *, threads: int | None = None) -> NDArray[np.float64]:
+        """Return how often two rows are in the same cluster, over all draws of all chains.
+
+        Parameters
+        ----------
+        rows : array_like of int, shape (m,), optional
+            Positions of rows, 10,000 at most. Default: all n rows.
+        threads : int, optional
+            The number of threads. Default: one for every core.
+
+        Returns
+        -------
+        ndarray of float64, shape (m, m)
+            Shares from 0 to 1, symmetric, 1 on the diagonal.
+
+        Raises
+        ------
+        InvalidType, InvalidArgument
+            `rows` or `threads` is not as described.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> import stickbreak as sb
+        >>> X = np.random.default_rng(0).normal([[-9.0], [9.0]], size=(2, 10)).reshape(-1, 1)
+        >>> trace = sb.sample(sb.Mixture(likelihood=sb.Gaussian()), X, draws=20, warmup=10, chains=1)
+        >>> near, far = trace.similarity([0, 1, 10])[0, 1:]
+        >>> bool(near > far)
+        True
+        """
+        n = self.partitions.shape[-1]
+        chosen = np.asarray(range(n) if rows is None else rows)
+        allowed = f"positions of rows from 0 to {n - 1}, {_MOST_SIMILAR} at most"
+        if chosen.ndim != 1 or (chosen.dtype.kind not in "iu" and chosen.size):
+            raise checks.invalid_type("rows", checks.describe(chosen), allowed)
+        outside = chosen[(chosen < 0) | (chosen >= n)]
+        if outside.size or not 0 < len(chosen) <= _MOST_SIMILAR:
+            found = f"{outside[0]}" if outside.size else f"{len(chosen)} rows"
+            raise checks.invalid_argument("rows", found, allowed)
+        labels = self.partitions.reshape(-1, n)[:, chosen.tolist()]
+        return _core.similarity(labels, checks.threads(threads))
 
     def log_predictive(self, X: ArrayLike, *, threads: int | None = None) -> NDArray[np.float64]:
         r"""Return the log of the posterior predictive density of each row.
@@ -314,7 +378,7 @@ class Trace:
     def _to_parts(self) -> tuple[files.Header, files.Arrays]:
         chains = self._chains
         header: files.Header = {
-            "proposals": {name: list(pair) for name, pair in chains.proposals.items()},
+            "proposals": {name: list(found) for name, found in chains.proposals.items()},
             "exact": chains.exact,
         }
         if self._column_names is not None:
@@ -341,7 +405,7 @@ class Trace:
             n_clusters=found["n_clusters"],
             hyperparameters={name: found[f"hyperparameters.{name}"] for name in state.names},
             seconds=found["seconds"],
-            proposals={name: (int(pair[0]), int(pair[1])) for name, pair in proposals.items()},
+            proposals={name: _proposals(name, counts) for name, counts in proposals.items()},
             exact=checks.flag("exact", header.get("exact", True)),
         )
         _check(chains, rows.shape[0])
@@ -355,6 +419,14 @@ class Trace:
         kind = "" if self.exact else "search "
         columns = "" if self._column_names is None else f" with the columns {names.shown(self._column_names)}"
         return f"<Trace of {chains} {kind}chains, {draws} draws each, of partitions of {n} rows{columns}>"
+
+
+def _proposals(name: str, found: object) -> Proposals:
+    """Read the numbers of one kind of proposal from a file; older files have the first two."""
+    counts = checks.instance(f"proposals[{name!r}]", found, list, "a list")
+    if len(counts) not in (2, 4) or not all(isinstance(count, int | float) for count in counts):
+        raise checks.invalid_argument(f"proposals[{name!r}]", repr(counts), "two or four numbers")
+    return Proposals(*counts)
 
 
 def _check(chains: Chains, n_rows: int) -> None:

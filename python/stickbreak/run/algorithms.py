@@ -8,9 +8,17 @@ from stickbreak import checks
 from stickbreak.errors import StepSizeWarning
 from stickbreak.io.requests import Settings
 from stickbreak.run.moves import Move
+from stickbreak.run.units import KdTree
 
 MEBIBYTE = 1024 * 1024
 OBJECTIVES = ("variational", "map", "ml")
+
+
+def _tree(units: KdTree | str | None) -> dict[str, object] | None:
+    """Return how trees are used, as the core reads it."""
+    if isinstance(units, str):
+        return {**KdTree()._to_core(), "on_trial": True}
+    return None if units is None else units._to_core()
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -22,6 +30,7 @@ class Algorithm:
     margin: float | None = 20.0
     bounds_memory: int = 128 * MEBIBYTE
     moves: tuple[Move, ...] = ()
+    units: KdTree | Literal["auto"] | None = None
     max_passes: int = 100
     tol: float = 1e-6
     first_pass: Literal["plain", "scaled"] = "plain"
@@ -39,6 +48,10 @@ class Algorithm:
             self._set("margin", checks.non_negative("margin", self.margin))
         self._set("bounds_memory", checks.integer("bounds_memory", self.bounds_memory, minimum=0))
         self._check_moves()
+        if isinstance(self.units, str):
+            checks.word("units", self.units, ("auto",), or_else=["a KdTree", "None"])
+        elif self.units is not None:
+            checks.instance("units", self.units, KdTree, "a KdTree, 'auto' or None")
         self._set("max_passes", checks.integer("max_passes", self.max_passes, minimum=0))
         self._set("tol", checks.non_negative("tol", self.tol))
         checks.word("first_pass", self.first_pass, ("plain", "scaled"))
@@ -59,6 +72,7 @@ class Algorithm:
             "sparsity": self.sparsity,
             "margin": self.margin,
             "bounds_memory": self.bounds_memory,
+            "tree": _tree(self.units),
             "documents": {
                 "first_pass": self.first_pass,
                 "max_steps": self.max_steps,
@@ -108,47 +122,49 @@ class Full(Algorithm):
     Parameters
     ----------
     objective : {None, "variational", "map", "ml"}
-        What is maximised. "variational": the evidence lower bound. "map" and "ml" look for one value of the weights and
-        of each component: those with the highest posterior density together with the best responsibilities, or, without
-        a prior, the highest likelihood ([2]_, Eq. 4). None means the model's usual objective, which for mixtures is
-        "variational" and for topic models "map"; these take no "ml".
+        What is maximised. "variational" is the evidence lower bound. "map" and "ml" are point estimates of weights and
+        components: the highest posterior density and the highest likelihood ([2]_, Eq. 4). None is "variational" for
+        mixtures and "map" for topic models, which do not take "ml".
     sparsity : "auto", int or None
-        L: how many components a row may belong to at the same time, from 1 (hard clusters) to the number of
-        components; None is all of them, "auto" is 16 or all, whichever is less [2]_. For a `TopicModel` it is how many
-        topics a distinct word of a document may have, and "auto" is 8.
+        L, the number of components that a row may belong to, from 1 (hard clusters) to the number of components. None
+        keeps all; "auto" is 16 or all, whichever is less [2]_. For a `TopicModel`: the number of topics of a distinct
+        word of a document; "auto" is 8.
     margin : float, optional
-        A row leaves out the components whose log weight is more than this many nats below that of its best, which
-        saves work and costs at most ``n K exp(-margin)`` nats of the bound. None leaves out nothing but what `sparsity`
-        does.
+        Drop components whose log weight is more than this many nats below the row's best. It saves work and costs at
+        most ``n K exp(-margin)`` nats of the bound. None drops nothing.
     bounds_memory : int
-        Bytes that the local step may spend on bounds that spare it work: two a row and component of all batches, as
-        much again for the rows visited at a time (at most 65,520, so for small data nearly twice as much), and ``16 K
-        D**2`` for the components. Where that is not enough it goes without them, as it does with fewer than 40
-        columns, fewer than 400 rows a column in a batch, a margin of None, or all components kept; with 0 it computes
-        every score to the end. The fitted model is the same.
+        Maximum number of bytes for distance bounds, which save work and do not change the fit. They need two bytes per
+        row and component of all batches, the same for the rows of a visit (at most 65,520), and ``16 K D**2`` for the
+        components. They are not used if that exceeds the maximum, with fewer than 40 columns, with fewer than 400 rows
+        per column in a batch, with a margin of None, or if all components are kept. 0 turns them off.
     moves : sequence
-        Changes of the number of components between passes: at most one each of `Birth`, `Split`, `Merge` and `Delete`.
-        They need the objective "variational" and a bound by which numbers of components compare, so `fit` refuses them
-        with the other objectives, `FiniteDirichlet`, ``truncation="stick"`` and ``SphericalGaussian(base="product")``.
+        Moves between passes: at most one each of `Birth`, `Split`, `Merge` and `Delete`. `fit` refuses them with the
+        objectives "map" and "ml", `FiniteDirichlet`, ``truncation="stick"`` and ``SphericalGaussian(base="product")``,
+        because bounds of different numbers of components do not compare there.
+    units : KdTree, "auto", optional
+        What receives responsibilities: nodes of a tree over the rows, each for many rows that agree, or, with None,
+        every row by itself. Trees take dense rows without missing values, and use no distance bounds. "auto" is
+        `KdTree()` if there are more than 16,384 rows in memory and a trial on that many needs at most an eighth as many
+        nodes; else None.
     max_passes : int
-        The most passes over the data. 0 gives the state after the first update of the components.
+        Maximum number of passes over the data. 0 gives the state after the first update of the components.
     tol : float
-        Stops after a pass that gains less than this many nats per unit of weight; 0 never stops early. With moves it
-        goes on while one was accepted, or is left to try. For a `TopicModel` the unit of weight is a word.
+        Stop after a pass that gains less than this many nats per unit of weight. 0 never stops early. With moves, also
+        wait until no move is accepted or left to try. For a `TopicModel` the unit of weight is a word.
     first_pass : {"plain", "scaled"}
-        For a `TopicModel`: what the topics of the first pass are made of, the batches visited so far, or these times
-        the share of the documents that they are of. "scaled" suits the objective "variational" [3]_.
+        For a `TopicModel`: whether the sums of the batches visited so far are scaled up to all documents in the first
+        pass. "scaled" suits the objective "variational" [3]_.
     warm_start : bool
-        For a `TopicModel`: whether a document goes on from its counts of topics at the last visit, from the third pass
-        on. Otherwise it starts anew, which takes longer.
+        For a `TopicModel`: whether documents continue from their counts of topics at the last visit, from the third
+        pass on. Otherwise they start anew, which takes longer.
     restarts : int
-        For a `TopicModel`: how many small topics a document tries to do without at the end of a visit. They lead long
-        documents to better topics, and short ones to too few. The records count them as `proposed` and `accepted`.
+        For a `TopicModel`: number of small topics that a document tries to drop at the end of a visit. This gives long
+        documents better topics, and short ones too few. Records count them as `proposed` and `accepted`.
     max_steps : int
-        For a `TopicModel`: the most turns over topics and words of a document in a visit.
+        For a `TopicModel`: maximum number of iterations over a document in a visit.
     step_tol : float
-        For a `TopicModel`: a document has settled once no count of a topic changes by this many words (a hundred words
-        of the document, where it has more).
+        For a `TopicModel`: a document has converged when no count of a topic changes by this many words (per hundred
+        words in longer documents).
 
     Raises
     ------
@@ -178,20 +194,19 @@ class Full(Algorithm):
 class Memoized(Algorithm):
     """Memoized variational inference: the components are updated after each batch, and the bound stays exact.
 
-    Each batch remembers its summary; a visit replaces it in the total (the memoized updates of [1]_).
-    Many rows then need fewer passes than under `Full`, in memory that does not grow with the data.
+    Each batch remembers its summary, and a visit replaces it in the total [1]_. Large data need fewer passes than under
+    `Full`, in memory that does not grow with the data.
 
     Parameters
     ----------
     batches : "auto" or int
-        The number of batches, from 1 to the number of rows; "auto" is one for every 5000 rows, from 1 to 20. A sparse
-        table is cut into so few that the average batch has at least as many non-zeros as there are columns. For a
-        `TopicModel` it is one for every 40,000 words, from 1 to 10.
+        Number of batches, from 1 to the number of rows. "auto" is one for every 5000 rows, from 1 to 20, and for a
+        `TopicModel` one for every 40,000 words, from 1 to 10. A batch of a sparse table has on average at least as many
+        non-zeros as there are columns.
     shuffle : bool
-        Whether rows go to batches by a permutation, which depends on the seed and the number of rows only, and every
-        pass visits the batches in a fresh random order. Otherwise a batch is a run of consecutive rows, and every pass
-        takes the batches in the order of the data.
-    objective, sparsity, margin, bounds_memory, moves, max_passes, tol
+        Whether rows are assigned to batches at random and every pass visits the batches in a new random order.
+        Otherwise a batch is a run of consecutive rows, and batches are visited in the order of the data.
+    objective, sparsity, margin, bounds_memory, moves, units, max_passes, tol
         As in `Full`.
     first_pass, warm_start, restarts, max_steps, step_tol
         As in `Full`.
@@ -238,23 +253,23 @@ class Stochastic(Algorithm):
     .. math:: S \leftarrow (1 - \rho_t) S + \rho_t \frac{N}{|B|} S(B),
               \qquad \rho_t = (t + \text{delay})^{-\text{decay}}
 
-    which is a step of that length along the natural gradient [1]_. Rows go to batches once; a pass visits every
-    batch once, without replacement, and so makes ``n / batch_size`` steps. The memory does not grow with the number of
-    batches, but each step forgets a part of the data, the bound is not monotone and is not known on the way: the
-    records of the passes have an `elbo` of nan, and `tol` has no effect. After the last pass, or where a callback ends
-    the fit, one more pass without a record visits all rows under the components as they are; what it sums up makes the
-    components of the fit, and `elbo` is their exact bound. A fit that ends in a pass, by an interrupt or an error of
-    the source, keeps the components that it has, and its `elbo` is nan.
+    This is a step of that length along the natural gradient [1]_. A pass visits every batch once, in ``n / batch_size``
+    steps. The memory does not grow with the number of batches. But each step forgets a part of the data, and the bound
+    is neither monotone nor known: records have an `elbo` of nan, and `tol` has no effect.
+
+    After the last pass, or when a callback ends the fit, one more pass without a record visits all rows. Its sums are
+    the components of the fit, and `elbo` is their exact bound. A fit that ends within a pass, by an interrupt or an
+    error of the source, keeps its components and has an `elbo` of nan.
 
     Parameters
     ----------
     batch_size : int
-        The most rows of a batch, from 1 to the number of rows; sizes differ by at most one.
+        Maximum number of rows in a batch, from 1 to the number of rows. Sizes differ by at most one.
     delay : float
-        At least 0; the larger it is, the less the first batches move the components.
+        At least 0. The larger it is, the less the first batches move the components.
     decay : float
-        How fast steps become shorter, at least 0. Only above 0.5 and up to 1 do the components settle, and on
-        an optimum; other values are warned of.
+        How fast steps become shorter, at least 0. The components converge to an optimum only for values above 0.5 and
+        up to 1; other values give a warning.
     shuffle : bool
         As in `Memoized`. Without it batches are runs of consecutive rows in the order of the data, which should then be
         in random order.
@@ -263,7 +278,9 @@ class Stochastic(Algorithm):
     first_pass, warm_start, restarts, max_steps, step_tol
         As in `Full`; the first pass is like the others.
     moves : sequence
-        Always empty: moves are judged by the exact bound, which is not known here.
+        Always empty, because the exact bound is unknown.
+    units : KdTree, optional
+        Always None: nodes of a tree are opened between complete passes, which are not made here.
     tol : float
         Without effect.
 

@@ -84,94 +84,84 @@ def fit(
 ) -> Fit | TopicFit:
     r"""Fit a mixture or a topic model to data by variational inference.
 
-    Finds a distribution q over weights, components and assignments that makes the evidence lower bound (ELBO)
+    Find a distribution q over weights, components and assignments that maximises the evidence lower bound (ELBO)
 
     .. math:: \mathcal L = E_q \log p(X, z, \phi, w) - E_q \log q(z, \phi, w) \le \log p(X)
 
-    as large as it gets from where it starts, by turns over the responsibilities of the rows (local step) and the
-    components and weights (global step) [1]_; every turn raises it or leaves it. With several batches the global step
-    follows each of them [2]_; with `sparsity` L each row keeps its L best components, which is the best choice among
-    all with at most L [3]_. The same seed gives the same bits whatever the number of threads. Between passes moves may
-    change the number of components; each is judged by the exact bound of all data [2]_.
+    The fit alternates between the responsibilities of the rows (local step) and the components and weights (global
+    step) [1]_. No step lowers the bound; the fit ends at a local optimum. With several batches a global step follows
+    each batch [2]_. With `sparsity` L each row keeps its L best components [3]_. Between passes moves may change the
+    number of components. Each move is judged by the exact bound of all data [2]_. The same seed gives the same bits for
+    any number of threads.
 
-    Ctrl-C stops within a second (where moves of a thousand components are being judged, once they are) and returns the
-    last complete state, with `stop_reason` INTERRUPTED. In the middle of a pass that is the state after the last batch,
-    so its bound may be above that of the last record. While the start is still being made there is none, and
-    KeyboardInterrupt is raised.
+    Ctrl-C stops within a second (later if moves of a thousand components are being judged). The fit returns the state
+    after the last batch, with `stop_reason` INTERRUPTED. Its bound may be above that of the last record. During the
+    start there is no state yet, and KeyboardInterrupt is raised.
 
-    A fit that ends with `stop_reason` MAX_PASSES, not CONVERGED, has made all the passes that its algorithm allows, 100
-    by default, while its bound still rose or moves were left to try (`Stochastic` always ends so). A
-    `ConvergenceWarning` has the last rise; ``sb.fit(model, data, algorithm, init=fit)`` goes on from there.
+    The `stop_reason` MAX_PASSES means that the passes ran out (by default 100) while the bound still rose or moves were
+    left to try. A `ConvergenceWarning` states the last rise. ``sb.fit(model, data, algorithm, init=fit)`` continues
+    from there. `Stochastic` always ends this way.
 
-    Under stick-breaking priors (`DirichletProcess`, `PitmanYor`) the bound wants components in falling order of their
-    counts, and after every pass they are put into it, so component k of the fit is not label k of `init`. With
-    ``max_passes=0`` they stay where they were. The order of a `FiniteDirichlet` never changes.
+    Under stick-breaking priors (`DirichletProcess`, `PitmanYor`) components are sorted by decreasing count after every
+    pass, because the bound is then highest. So component k of the fit is not label k of `init`, except with
+    ``max_passes=0``. The order of a `FiniteDirichlet` never changes.
 
-    Columns are divided by powers of two near their standard deviations before anything else (one for all columns where
-    the likelihood has one variance), so results do not depend on the units of the data, to the last bit where units
-    differ by powers of two. `Gaussian`, `ZeroMeanGaussian` and `DiagonalGaussian` do not see constant columns, and the
-    first two no column that is an affine function of others, unless their scale or rate is given; a `SupportWarning`
-    names them, and `Fit.support` has the directions that are left.
+    Results do not depend on the units of the data: columns are divided by powers of two near their standard deviations
+    (a single one if the likelihood has one variance). `Gaussian`, `ZeroMeanGaussian` and `DiagonalGaussian` leave out
+    constant columns. The first two also leave out columns that are affine functions of others, unless their scale or
+    rate is given. A `SupportWarning` names these columns, and `Fit.support` has the directions that are left.
 
     Parameters
     ----------
     model : Mixture or TopicModel
         The model.
     data : array_like of shape (n, D), callable, or path
-        The rows: an array, a memory map, a pandas, Polars or Arrow table, or nested lists; at least two rows. float32
-        and float64 are used as they are, float16 becomes float32, integers and booleans become float64, which a
-        `ConversionWarning` reports once. float32 is scored in float32; counts, entropies and the bound are always
-        float64. Data larger than memory are a memory map, a function without arguments that returns an iterator of
-        blocks of rows, or the path of a Parquet file or of a folder of them,
-        which needs PyArrow. Of the last two one batch and one block are
-        in memory at a time. They are read again in every pass, must bring the same rows each time, and need
-        ``shuffle=False``. The names of the columns of a table, or of a Parquet file, are kept in
-        `Fit.column_names`; where `init` is a fit of named columns, or a checkpoint has them, another order of the
-        columns is put right, and missing or new names are refused.
+        At least two rows: an array, a memory map, a pandas, Polars or Arrow table, or nested lists. float16 becomes
+        float32; integers and booleans become float64, which a `ConversionWarning` reports once. float32 is scored in
+        float32; counts, entropies and the bound are always float64. For data larger than memory use a memory map, a
+        function without arguments that returns an iterator of blocks, or the path of a Parquet file or of a folder of
+        them (needs PyArrow). Functions and paths need ``shuffle=False``. They are read again in every pass and must
+        return the same rows each time. Names of columns are kept in `Fit.column_names`. If `init` or a checkpoint has
+        names, columns are matched by name, and missing or new names are refused.
     algorithm : Full, Memoized or Stochastic, optional
         How to maximise. Default: ``Memoized(moves=(Birth(), Merge(), Delete()))``, which finds the number of
-        components, or ``Memoized()`` where the model takes no moves: `FiniteDirichlet`, ``truncation="stick"``,
-        ``SphericalGaussian(base="product")``; with ``shuffle=False`` for data that are read in blocks. An algorithm
-        that is given has the moves that it names, by itself none.
+        components. For models without moves (`FiniteDirichlet`, ``truncation="stick"``,
+        ``SphericalGaussian(base="product")``) the default is ``Memoized()``. Data in blocks get ``shuffle=False``. An
+        algorithm that you pass makes only the moves that you list.
     n_components : int, optional
-        K, the number of components to start from, 1 to n; only moves change it later. Default: the process's own
-        number, else that of `init`, else 1 with `Birth` or `Split` among the moves, else the smaller of 50 and n. A
+        K, the number of components at the start, 1 to n. Only moves change it later. Default: the number of the
+        process; else that of `init`; else 1 with `Birth` or `Split` among the moves; else the smaller of 50 and n. A
         `TopicModel` has its own number.
     init : {"kmeans++", "random", "sequential"}, array_like or Fit
-        Where to start: seeds spread over the data by k-means++ on the divergence of the likelihood [4]_ (for `Gaussian`
-        the distance from means), and swapped where that is better [5]_;
-        random rows as seeds; the rows one after another in random order, each with the responsibilities that it has
-        under the components made of the rows before it [1]_ (of more than 1000 rows, blocks of ``ceil(n / 1000)``
-        share a step; under a process that treats all components alike each of the first K rows has one to itself,
-        because nothing would ever tell them apart otherwise); integer labels of shape (n,), from 0; responsibilities of
-        shape (n, K), rows with sum one; or an earlier fit with the same likelihood and columns.
+        Where to start. "kmeans++" spreads seeds over the data by the divergence of the likelihood [4]_ (for `Gaussian`
+        by the distance from means) and swaps seeds if that is better [5]_. "random" takes random rows as seeds.
+        "sequential" adds rows one after another in random order, each with its responsibilities under the components so
+        far [1]_; with more than 1000 rows, blocks of ``ceil(n / 1000)`` share a step. Or integer labels of shape (n,),
+        from 0; responsibilities of shape (n, K) with rows of sum one; or an earlier fit with the same likelihood and
+        columns.
     n_init : int
-        How many times to start, with different seeds (the first is `seed`); the fit with the highest objective is kept.
-        Where the number of components grows and neither `n_components` nor `init` says how many there are at first,
-        every second start has, once the others are done, ``2 K + 10`` of them, K being what the first one found: where
-        clusters overlap, moves find from many what they miss from one.
-        The starts run side by side where there are threads to spare, each in memory of its own; with `callbacks`, with
-        a `checkpoint` and for data read in blocks one after another. The result is the same.
+        Number of starts with different seeds (the first is `seed`). The fit with the highest objective is kept. If K is
+        not fixed, every second start has ``2 K + 10`` components, where K is the number that the first start found.
+        This escapes local optima when clusters overlap. Starts run in parallel if threads are free, each with its own
+        memory. With `callbacks`, a `checkpoint` or data in blocks they run one after another. The result is the same.
     seed : int
         Decides every random choice; 0 to 2**64 - 1.
     threads : int, optional
         The number of threads. Default: one for every core.
     sample_weight : array_like of shape (n,), optional
-        Weights of the rows, at least 0, of a sum from 1e-100 to 1e12. Weight 2 means two equal rows with the same
-        responsibilities.
+        Row weights, at least 0, with a sum from 1e-100 to 1e12. A row of weight 2 counts as two equal rows.
     missing : {"error", "marginalize"}
-        What to do with missing values (NaN): raise an error, or let each row count with the values that it has. That
-        is exact for `DiagonalGaussian`, `SphericalGaussian` with ``base="conjugate"``, `KnownCovarianceGaussian`,
-        `Bernoulli`, `Categorical` and `Poisson`, and refused (NotSupported) for the others and for sparse arrays. Rows
-        without any value have no part in the fit, which an `EmptyRowsWarning` reports.
+        What to do with missing values (NaN): raise an error, or use the values that a row has. The latter is exact for
+        `DiagonalGaussian`, `SphericalGaussian` with ``base="conjugate"``, `KnownCovarianceGaussian`, `Bernoulli`,
+        `Categorical` and `Poisson`. Other likelihoods and sparse arrays raise NotSupported. Rows without any value are
+        left out, with an `EmptyRowsWarning`.
     progress : bool, optional
         Whether to show a progress bar on stderr. Default: on a terminal and in a notebook, after two seconds.
     callbacks : iterable of callables
-        Called with a `Record` after every pass; a true answer stops the fit. An exception in one of them stops the
-        fit and is raised.
+        Called with a `Record` after every pass. If one returns true, the fit stops. An exception in one stops the fit
+        and is raised.
     checkpoint : Checkpoint, optional
-        A file that keeps the state, so that a fit that is killed goes on where it was when the same call is made again,
-        and ends with the same bits.
+        A file that keeps the state. After a crash the same call continues from it, and ends with the same bits.
 
     Returns
     -------
@@ -186,8 +176,7 @@ def fit(
         An argument has a value that is not allowed, among them NaN or infinity in `data`, and an earlier fit as `init`
         of data off its `support`.
     NotSupported
-        The request is for something that this version, model or algorithm does not serve, such as moves of a model
-        that takes none.
+        This version, model or algorithm does not support the request, such as moves of a `FiniteDirichlet`.
     CheckpointError
         The file of `checkpoint` cannot be written, is written to by another fit, is damaged, or was written for other
         data or settings; it is left as it is.
@@ -282,11 +271,14 @@ def run_fit(
             most = None if of_topics else n_rows
             n_components = checks.integer("n_components", n_components, minimum=1, maximum=most, or_else=["None"])
         weights = arrays.sample_weights(sample_weight, n_rows)
-        if marginalizes:
-            weights = arrays.without_empty_rows(weights, given.rows_without_values(), "data")
         resumed = None if file is None else file.read(n_rows)
-        observer = Observer(callbacks, progress_bar(progress, chosen.max_passes, n_init), file, resumed, n_init)
+        bar = progress_bar(progress, chosen.max_passes, n_init)
+        observer = Observer(callbacks, bar, file, resumed, n_init)
+        if bar is not None:
+            given.watch(bar.read)
         try:
+            if marginalizes:
+                weights = arrays.without_empty_rows(weights, given.rows_without_values(), "data")
             state = _core.fit(
                 given.for_core,
                 weights,

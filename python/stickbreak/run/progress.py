@@ -4,12 +4,14 @@ import sys
 from collections.abc import Callable
 from importlib import import_module
 from importlib.util import find_spec
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from tqdm import tqdm
+if TYPE_CHECKING:
+    from tqdm import tqdm
 
 _SECONDS_BEFORE_IT_SHOWS = 2.0
 _LAYOUT = "{desc}: {percentage:3.0f}%|{bar}| pass {n:.1f} of at most {total} [{elapsed}{postfix}]"
+_LAYOUT_OF_READING = "{desc}: {percentage:3.0f}%|{bar}| [{elapsed}<{remaining}]"
 _LAYOUT_OF_SWEEPS = "{desc}: {percentage:3.0f}%|{bar}| sweep {n} of {total} [{elapsed}<{remaining}{postfix}]"
 
 
@@ -29,6 +31,8 @@ def _kind() -> type[Any]:
     if _is_notebook() and find_spec("ipywidgets") is not None:
         notebook: type[Any] = import_module("tqdm.notebook").tqdm
         return notebook
+    from tqdm import tqdm
+
     return tqdm
 
 
@@ -106,6 +110,7 @@ class ProgressBar(Bar):
         # Of each run of the round: complete passes, and those with the part of the next one.
         self._passes_done: dict[int, int] = {}
         self._passes_begun: dict[int, float] = {}
+        self._has_begun = False
 
     def start_round(self, index: int, n_runs: int) -> None:
         """Move to `n_runs` runs side by side, after `index` others."""
@@ -117,8 +122,17 @@ class ProgressBar(Bar):
             self._bar.set_description_str(f"fit, {starts}", refresh=False)
         self._show()
 
+    def read(self, share: float) -> None:
+        """Say how much of a file has been read, before the first pass; later the passes themselves move on."""
+        if not self._has_begun:
+            self._say(f"reading {share:.0%}")
+            self._show()
+
     def observe(self, event: dict[str, Any]) -> None:
         """Move on by an event of the core."""
+        if not self._has_begun:
+            self._has_begun = True
+            self._say("")
         run = event["run"]
         done = self._passes_done.get(run, 0)
         if event["kind"] == "batch":
@@ -158,6 +172,27 @@ class SweepBar(Bar):
         self._move_to(sum(self._done.values()))
 
 
+class ReadingBar(Bar):
+    """A bar that follows the reading of a file.
+
+    Parameters
+    ----------
+    name : str
+        The name of the file.
+    delay : float
+        Seconds before the bar shows.
+    """
+
+    def __init__(self, name: str, delay: float) -> None:
+        super().__init__(f"read {name}", 100, _LAYOUT_OF_READING, delay)
+        self._share = 0.0
+
+    def read(self, share: float) -> None:
+        """Move to the share of the file that has been read; parts that are read again do not move it back."""
+        self._share = max(self._share, share)
+        self._move_to(100.0 * self._share)
+
+
 def progress_bar(progress: bool | None, max_passes: int, n_init: int) -> ProgressBar | None:
     """Return the bar that `progress` asks for: None decides by whether somebody can see it."""
     if progress is False or max_passes == 0 or sys.stderr is None:
@@ -174,3 +209,12 @@ def sweep_bar(progress: bool | None, chains: int, n_sweeps: int) -> SweepBar | N
     if progress is None:
         return SweepBar(chains, n_sweeps, _SECONDS_BEFORE_IT_SHOWS) if _is_watched() else None
     return SweepBar(chains, n_sweeps, 0.0)
+
+
+def reading_bar(progress: bool | None, name: str) -> ReadingBar | None:
+    """Return the bar of a file to read that `progress` asks for, as `progress_bar` does."""
+    if progress is False or sys.stderr is None:
+        return None
+    if progress is None:
+        return ReadingBar(name, _SECONDS_BEFORE_IT_SHOWS) if _is_watched() else None
+    return ReadingBar(name, 0.0)

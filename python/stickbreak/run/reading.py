@@ -1,5 +1,6 @@
 """The data of a run: rows as the core reads them, with the names of their columns."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -45,6 +46,11 @@ class Given:
     def n_columns(self) -> int:
         """The number of columns."""
         return int(self.source.n_columns if isinstance(self.source, streams.Stream) else self.source.shape[1])
+
+    def watch(self, watch: Callable[[float], object]) -> None:
+        """Let a function know which share of a file has been read, in every reading; of other data it hears nothing."""
+        if isinstance(self.source, streams.Stream):
+            self.source.watch = watch
 
     def look(self) -> NDArray[Any] | None:
         """Return some of the rows; of those that are read in blocks, some of the first block."""

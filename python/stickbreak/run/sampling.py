@@ -1,7 +1,6 @@
 """`sample`: from a model and data to draws of its posterior."""
 
 import math
-import tempfile
 from collections.abc import Callable, Iterable
 from contextlib import nullcontext
 from dataclasses import replace
@@ -20,7 +19,7 @@ from stickbreak.model.mixture import Mixture
 from stickbreak.model.processes import DirichletProcess
 from stickbreak.result.fit import Fit
 from stickbreak.result.history import StopReason
-from stickbreak.result.trace import Chains, Draw, Trace
+from stickbreak.result.trace import Chains, Draw, Proposals, Trace
 from stickbreak.run.checkpoints import Checkpoint, CheckpointFile
 from stickbreak.run.converging import warn_of
 from stickbreak.run.fitting import checked_callbacks, checkpoint_file, run_fit
@@ -321,7 +320,9 @@ def _room(chains: int, draws: int, n: int) -> NDArray[np.int32]:
     try:
         if 4 * math.prod(shape) <= _MOST_IN_MEMORY:
             return np.empty(shape, dtype=np.int32)
-        with tempfile.TemporaryFile() as file:
+        from tempfile import TemporaryFile
+
+        with TemporaryFile() as file:
             return np.memmap(file, dtype=np.int32, mode="w+", shape=shape)
     except (MemoryError, OSError, OverflowError, ValueError) as error:
         found = f"{draws}, for which {4 * math.prod(shape):.3g} bytes of labels have no room ({error})"
@@ -337,5 +338,5 @@ def _chains(found: dict[str, Any], room: NDArray[np.int32], chains: int) -> Chai
         n_clusters=found["n_clusters"].reshape(chains, draws),
         hyperparameters={name: traced[..., at].copy() for at, name in enumerate(names)},
         seconds=found["seconds"],
-        proposals=found["proposals"],
+        proposals={name: Proposals(*counts) for name, counts in found["proposals"].items()},
     )

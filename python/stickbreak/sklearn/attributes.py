@@ -54,7 +54,7 @@ class Attributes:
 
     @property
     def lower_bounds_(self) -> NDArray[np.float64]:
-        """The evidence lower bound after each pass, shape (n_iter_,), in nats of the whole data."""
+        """The evidence lower bound after each pass, shape (`n_iter_`,), in nats of the whole data."""
         return np.array([record.elbo for record in self._fitted().history])
 
     @property

@@ -278,7 +278,7 @@ impl WithMissing {
         pattern.columns.iter().map(|&j| self.mean[j] + away[j]).collect()
     }
 
-    fn predictive_covariance(&self, own: &GeneralPosterior) -> Vec<f64> {
+    pub(super) fn predictive_covariance(&self, own: &GeneralPosterior) -> Vec<f64> {
         self.patterns.covariance().iter().zip(&own.covariance).map(|(a, b)| a + b).collect()
     }
 

@@ -35,7 +35,7 @@ fn threads_change_no_bit_and_chains_differ() {
     assert_eq!(one, two);
     for (a, b) in draws.iter().zip(&others) {
         assert_eq!((&a.log_joint, &a.n_clusters, &a.proposals), (&b.log_joint, &b.n_clusters, &b.proposals));
-        assert_eq!(a.proposals[0].1, 80 * 6, "warm-up does not count");
+        assert_eq!(a.proposals[0].1.proposed, 80 * 6, "warm-up does not count");
     }
     assert_ne!(one[..240], one[240..480]);
     assert!(one.chunks_exact(6).all(|labels| labels[0] == 0));

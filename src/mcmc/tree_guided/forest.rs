@@ -3,7 +3,7 @@
 use crate::data::Restrictions;
 use crate::error::Result;
 use crate::mcmc::trees::{Arena, Walk, grow};
-use crate::mcmc::{ChainState, Target, Turn};
+use crate::mcmc::{Attempts, ChainState, Target, Turn};
 use crate::process::{Occupancy, ProcessState};
 use crate::rng::Draws;
 
@@ -139,7 +139,7 @@ impl<'a> Forest<'a> {
     }
 
     /// Accepts or rejects an exchange of one cluster for several or of several for one. `len` is the size of the arena
-    /// before any of the new nodes. Whether it was accepted.
+    /// before any of the new nodes.
     ///
     /// # Errors
     /// As [`Arena::cache`].
@@ -150,10 +150,10 @@ impl<'a> Forest<'a> {
         len: usize,
         state: &mut ChainState,
         turn: &mut Turn<'_>,
-    ) -> Result<bool> {
+    ) -> Result<Attempts> {
         if !turn.draws.accept(log_ratio) {
             self.arena.cut(len);
-            return Ok(false);
+            return Ok(Attempts::judged(log_ratio, false));
         }
         let first = self.clusters[exchange.old[0]].slot;
         let mut slots = vec![first];
@@ -174,7 +174,7 @@ impl<'a> Forest<'a> {
         self.clusters.extend(new);
         self.sort();
         self.tidy();
-        Ok(true)
+        Ok(Attempts::judged(log_ratio, true))
     }
 
     /// The tree of the cluster at a place without one of its rows; `None` where it has no other.

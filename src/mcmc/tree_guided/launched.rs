@@ -5,7 +5,7 @@ use crate::error::Result;
 use crate::mcmc::pair::TwoClusters;
 use crate::mcmc::tree_guided::forest::{Exchange, Forest};
 use crate::mcmc::trees::{Arena, Evenness, Walk};
-use crate::mcmc::{ChainState, Info, Turn};
+use crate::mcmc::{Attempts, ChainState, Info, Turn};
 use crate::special::log_sum_exp;
 
 /// How rows are dealt.
@@ -110,7 +110,7 @@ pub fn propose(forest: &mut Forest<'_>, dealing: Launch, state: &mut ChainState,
         return settled("launched_merge", forest, exchange, log_proposals, len, state, turn);
     }
     if forest.arena.is_leaf(forest.root(cluster)) {
-        return Ok(Info { name: "launched_split", proposed: 1, accepted: 0 });
+        return Ok(Info { name: "launched_split", attempts: Attempts::REFUSED });
     }
     let (new, log_dealt) = split(forest, cluster, dealing, turn)?;
     let forth = partners[others.len()] + log_dealt - (k as f64).ln();
@@ -201,6 +201,5 @@ fn settled(
     turn: &mut Turn<'_>,
 ) -> Result<Info> {
     let log_ratio = forest.log_gain(&exchange) + log_proposals;
-    let accepted = forest.settle(exchange, log_ratio, len, state, turn)?;
-    Ok(Info { name, proposed: 1, accepted: u64::from(accepted) })
+    Ok(Info { name, attempts: forest.settle(exchange, log_ratio, len, state, turn)? })
 }

@@ -4,7 +4,7 @@ use crate::error::Result;
 use crate::mcmc::gibbs::choose;
 use crate::mcmc::tree_guided::forest::{Forest, Rooted};
 use crate::mcmc::trees::{Arena, Evenness, Walk};
-use crate::mcmc::{ChainState, Turn};
+use crate::mcmc::{Attempts, ChainState, Turn};
 
 /// Draws a node of a tree again and again within the last one; its place.
 pub fn descend(arena: &Arena<'_>, walk: &Walk, depth: usize, evenness: Evenness, turn: &mut Turn<'_>) -> usize {
@@ -45,7 +45,7 @@ pub fn selection(arena: &Arena<'_>, root: u32, row: u32, depth: usize, evenness:
 }
 
 /// Draws the cluster of one row, found by a descent in the tree of a random cluster; the probability of finding it
-/// again decides on the acceptance. Whether the partition changed.
+/// again decides on the acceptance. A row that stays was not accepted, as in a Gibbs step.
 ///
 /// # Errors
 /// As [`crate::mcmc::Sampler::step`].
@@ -55,7 +55,7 @@ pub fn guided(
     evenness: Evenness,
     state: &mut ChainState,
     turn: &mut Turn<'_>,
-) -> Result<bool> {
+) -> Result<Attempts> {
     let k = forest.n_clusters();
     let from = turn.draws.pick(k);
     let source = forest.clusters[from];
@@ -72,7 +72,8 @@ pub fn guided(
     // A slot of its own is free now, and the next one to be opened.
     let back = if is_alone { n_options - 1 } else { source.slot as usize };
     if choice == back {
-        return state.put_in(turn.target, row, back);
+        state.put_in(turn.target, row, back)?;
+        return Ok(Attempts::REFUSED);
     }
     let len = forest.arena.n_nodes();
     let into = forest.clusters.iter().position(|cluster| cluster.slot as usize == choice && !is_new);
@@ -83,9 +84,11 @@ pub fn guided(
     let left = if left.is_empty() { None } else { Some(forest.draw(left, turn.draws)?) };
     let after = forest.clusters.len() + usize::from(is_new) - usize::from(is_alone);
     let log_selection = |root: u32, k: usize| (selection(&forest.arena, root, row, depth, evenness) / k as f64).ln();
-    if !turn.draws.accept(log_selection(joined, after) - log_selection(source.root, k)) {
+    let log_ratio = log_selection(joined, after) - log_selection(source.root, k);
+    if !turn.draws.accept(log_ratio) {
         forest.arena.cut(len);
-        return state.put_in(turn.target, row, back);
+        state.put_in(turn.target, row, back)?;
+        return Ok(Attempts::judged(log_ratio, false));
     }
     state.put_in(turn.target, row, choice)?;
     let gone = [Some(from), into];
@@ -95,5 +98,5 @@ pub fn guided(
     forest.clusters = kept;
     forest.sort();
     forest.tidy();
-    Ok(true)
+    Ok(Attempts::judged(log_ratio, true))
 }

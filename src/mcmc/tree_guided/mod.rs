@@ -12,7 +12,7 @@ use crate::data::Restrictions;
 use crate::error::Result;
 use crate::mcmc::samplers::{SUBSET, check_subset, subset};
 use crate::mcmc::trees::{Arena, Evenness, first_process, incremental, join_on_top, shape};
-use crate::mcmc::{ChainState, CollapsedGibbs, Info, Sampler, Target, Turn};
+use crate::mcmc::{Attempts, ChainState, CollapsedGibbs, Info, Sampler, Target, Turn};
 use crate::parallel::Cancel;
 use crate::parameters::Parameters;
 use crate::registry::{DefaultValue, Entry, Parameter, ParameterKind};
@@ -134,12 +134,12 @@ impl TreeGuided {
             return CollapsedGibbs { subset }.step(state, turn);
         }
         let n_visits = subset.unwrap_or(turn.target.n_rows());
-        let mut info = Info { name: "guided", proposed: n_visits as u64, accepted: 0 };
+        let mut attempts = Attempts::default();
         for _ in 0..n_visits {
             turn.cancel.check()?;
-            info.accepted += u64::from(local::guided(forest, depth, evenness, state, turn)?);
+            attempts += local::guided(forest, depth, evenness, state, turn)?;
         }
-        Ok(vec![info])
+        Ok(vec![Info { name: "guided", attempts }])
     }
 }
 
@@ -174,10 +174,7 @@ impl Sampler for TreeGuided {
             };
             let own = self.global(kind, &mut forest, state, &mut turn)?;
             match infos.iter_mut().find(|info| info.name == own.name) {
-                Some(info) => {
-                    info.proposed += own.proposed;
-                    info.accepted += own.accepted;
-                }
+                Some(info) => info.attempts += own.attempts,
                 None => infos.push(own),
             }
         }

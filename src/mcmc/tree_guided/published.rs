@@ -8,7 +8,7 @@ use crate::mcmc::tree_guided::forest::{Exchange, Forest, Rooted};
 use crate::mcmc::tree_guided::local::descend;
 use crate::mcmc::tree_guided::subtree::{draw_split, log_apart, log_merge, log_stays, pick};
 use crate::mcmc::trees::{Evenness, Walk};
-use crate::mcmc::{ChainState, Info, Turn};
+use crate::mcmc::{Attempts, ChainState, Info, Turn};
 
 /// One global move.
 ///
@@ -27,7 +27,7 @@ pub fn propose(
     let name = if picked.merged.is_empty() { "published_split" } else { "published_merge" };
     let (exchange, log_proposals) = if picked.merged.is_empty() {
         if forest.arena.is_leaf(root) {
-            return Ok(Info { name, proposed: 1, accepted: 0 });
+            return Ok(Info { name, attempts: Attempts::REFUSED });
         }
         let (new, log_cut) = draw_split(&mut forest.arena, root, evenness, turn)?;
         let back = log_merge(&forest.arena, &new, &rest)?;
@@ -40,8 +40,7 @@ pub fn propose(
         (Exchange { old, new: vec![top] }, back - picked.log_probability)
     };
     let log_ratio = forest.log_gain(&exchange) + log_proposals;
-    let accepted = forest.settle(exchange, log_ratio, len, state, turn)?;
-    Ok(Info { name, proposed: 1, accepted: u64::from(accepted) })
+    Ok(Info { name, attempts: forest.settle(exchange, log_ratio, len, state, turn)? })
 }
 
 /// Puts trees on top of one after another, and the log probability of the split that undoes it, nats.
@@ -79,12 +78,12 @@ pub fn visit(
         rows.extend_from_slice(walk.rows(at));
     }
     rows.sort_unstable();
-    let mut info = Info { name: "published_local", proposed: rows.len() as u64, accepted: 0 };
+    let (n_visits, mut n_moved) = (rows.len(), 0);
     for row in rows {
         turn.cancel.check()?;
-        info.accepted += u64::from(visit_row(forest, row, state, turn)?);
+        n_moved += u64::from(visit_row(forest, row, state, turn)?);
     }
-    Ok(info)
+    Ok(Info::of_draws("published_local", n_visits, n_moved))
 }
 
 /// One Gibbs step; a row that moves leaves its tree and is inserted in the other one.

@@ -3,7 +3,7 @@
 use crate::error::Result;
 use crate::mcmc::tree_guided::forest::{Exchange, Forest};
 use crate::mcmc::trees::{Arena, Evenness, Walk, softplus};
-use crate::mcmc::{ChainState, Info, Turn};
+use crate::mcmc::{Attempts, ChainState, Info, Turn};
 use crate::special::log_sum_exp;
 
 /// A cluster that is drawn, those that it would merge with, and all others, by their places.
@@ -176,10 +176,9 @@ pub fn propose(
     let rest: Vec<u32> = picked.rest.iter().map(|&at| forest.root(at)).collect();
     let root = forest.root(picked.cluster);
     let len = forest.arena.n_nodes();
-    let rejected = |name| Info { name, proposed: 1, accepted: 0 };
     let (name, exchange, log_proposals) = if picked.merged.is_empty() {
         if forest.arena.is_leaf(root) {
-            return Ok(rejected("subtree_split"));
+            return Ok(Info { name: "subtree_split", attempts: Attempts::REFUSED });
         }
         let (parts, log_cut) = draw_split(&mut forest.arena, root, evenness, turn)?;
         let rows: Vec<Vec<u32>> = parts.iter().map(|&part| forest.arena.rows_below(part)).collect();
@@ -205,6 +204,5 @@ pub fn propose(
         ("subtree_merge", Exchange { old, new: vec![merged] }, drawn + cut.iter().sum::<f64>() - forth)
     };
     let log_ratio = forest.log_gain(&exchange) + log_proposals;
-    let accepted = forest.settle(exchange, log_ratio, len, state, turn)?;
-    Ok(Info { accepted: u64::from(accepted), ..rejected(name) })
+    Ok(Info { name, attempts: forest.settle(exchange, log_ratio, len, state, turn)? })
 }

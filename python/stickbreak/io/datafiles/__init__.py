@@ -14,7 +14,7 @@ from stickbreak.errors import SourceError
 from stickbreak.io.datafiles.columns import Choice
 from stickbreak.io.datafiles.numpy_files import read_npy, read_npz
 from stickbreak.io.datafiles.parquet import read_parquet
-from stickbreak.io.datafiles.sources import STDIN, of_file, of_stdin, suffix_of
+from stickbreak.io.datafiles.sources import STDIN, Watch, of_file, of_stdin, suffix_of
 from stickbreak.io.datafiles.text import read_text
 from stickbreak.io.names import Table
 
@@ -50,6 +50,7 @@ def read(
     header: bool | None = None,
     may_miss: bool = False,
     keep: Sequence[str] | None = None,
+    watch: Watch | None = None,
 ) -> DataFile:
     r"""Read rows of numbers from a data file, whose format its name tells.
 
@@ -82,6 +83,8 @@ def read(
         Whether values may be missing: empty fields, NA, N/A, NaN and NULL of text, nulls of Parquet. They become NaN.
     keep : sequence of str, optional
         Columns of a text or a Parquet file that are no part of the data, such as an id, for `DataFile.kept`.
+    watch : callable, optional
+        Called again and again with the share of a text or a Parquet file that has been read, from 0 to 1.
 
     Returns
     -------
@@ -130,9 +133,10 @@ def read(
         elif suffix == ".npz":
             rows, names = read_npz(file, choice, key)
         elif suffix == ".parquet" or file.is_dir():
-            rows, names, kept = read_parquet(file, choice, may_miss=may_miss)
+            rows, names, kept = read_parquet(file, choice, may_miss=may_miss, watch=watch)
         else:
-            rows, names, kept = read_text(of_file(file), choice, _delimiter(delimiter), header, may_miss=may_miss)
+            source = of_file(file, watch)
+            rows, names, kept = read_text(source, choice, _delimiter(delimiter), header, may_miss=may_miss)
     except MemoryError as error:
         raise SourceError(f"{file}: there is not enough memory for it") from error
     except (OSError, EOFError, zlib.error) as error:

@@ -11,13 +11,14 @@ from numpy.typing import NDArray
 from stickbreak.errors import NotSupported, SourceError
 from stickbreak.io import arrays
 from stickbreak.io.datafiles.columns import Choice, named, title
+from stickbreak.io.datafiles.sources import Watch
 
 # Values of a block, about.
 _VALUES = 1 << 21
 
 
 def read_parquet(
-    path: Path, choice: Choice, *, may_miss: bool
+    path: Path, choice: Choice, *, may_miss: bool, watch: Watch | None = None
 ) -> tuple[NDArray[Any], tuple[str, ...], dict[str, list[Any]]]:
     """Return the chosen columns as rows, their names, and columns to keep; of all files where the path is a folder."""
     file = parquet_rows(path, choice, may_miss=may_miss)
@@ -26,6 +27,8 @@ def read_parquet(
     for block in file.blocks():
         begin, end = end, end + len(block)
         rows[begin:end] = block
+        if watch is not None:
+            watch(end / file.n_rows)
     file.say_converted()
     return rows, file.names, file.kept()
 

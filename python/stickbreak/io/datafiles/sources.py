@@ -6,11 +6,16 @@ import sys
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO
+from typing import IO, Any
 
 from stickbreak.errors import SourceError
 
 STDIN = "-"
+
+# Told which share of a file has been read, from 0 to 1; it starts again where a file is read a second time.
+Watch = Callable[[float], object]
+
+_BUFFER_BYTES = 1 << 18
 
 
 @dataclass(frozen=True)
@@ -33,11 +38,41 @@ class Source:
         return io.TextIOWrapper(self.open_bytes(), encoding="utf-8-sig")
 
 
-def of_file(path: Path) -> Source:
+class _Watched(io.FileIO):
+    """A file that says how much of it has been read."""
+
+    def __init__(self, path: Path, watch: Watch) -> None:
+        super().__init__(path)
+        self._watch = watch
+        self._size = max(1, path.stat().st_size)
+
+    def readinto(self, buffer: Any) -> int | None:
+        n = super().readinto(buffer)
+        self._watch(min(1.0, self.tell() / self._size))
+        return n
+
+
+def of_file(path: Path, watch: Watch | None = None) -> Source:
     """Return the source of a text file; one that ends in .gz is uncompressed as it is read."""
+
+    def opened() -> IO[bytes]:
+        return path.open("rb") if watch is None else io.BufferedReader(_Watched(path, watch), _BUFFER_BYTES)
+
     if path.suffix.lower() == ".gz":
-        return Source(str(path), lambda: io.BufferedReader(gzip.open(path, "rb")))
-    return Source(str(path), lambda: path.open("rb"))
+        return Source(str(path), lambda: io.BufferedReader(_Unzipped(opened())))
+    return Source(str(path), opened)
+
+
+class _Unzipped(gzip.GzipFile):
+    """The content of a compressed file, which is closed with it."""
+
+    def __init__(self, file: IO[bytes]) -> None:
+        super().__init__(fileobj=file, mode="rb")
+        self._compressed = file
+
+    def close(self) -> None:
+        super().close()
+        self._compressed.close()
 
 
 def of_stdin() -> Source:

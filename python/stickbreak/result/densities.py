@@ -1,0 +1,349 @@
+"""Densities of some columns of a fit: marginals and conditionals."""
+
+from collections.abc import Iterable, Mapping
+from functools import cached_property
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from stickbreak import checks
+from stickbreak._core import DensityState
+from stickbreak._core import density as density_of
+from stickbreak.io import arrays, names
+from stickbreak.result.fitted import Fitted
+
+_COLUMNS_ALLOWED = "one column or a list of different columns, by their names or positions"
+_GIVEN_ALLOWED = "a dict of columns, by their names or positions, and their values"
+
+
+class _Columns(NamedTuple):
+    """All columns of a fit: their names, their number, and those that the model does not see."""
+
+    names: names.Names | None
+    number: int
+    lost: frozenset[int]
+
+
+class Density:
+    """The density of some columns of a fit, a mixture of J parts. `Fit.marginal` and `Fit.conditional` make it.
+
+    It does not change. A part is a Student t distribution of some columns, a normal one, or a product of distributions
+    of single columns: what a component of the fit expects of a row. The last part is that of `Fit.leftover_weight`,
+    where the fit has one and the density is not of point estimates.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import pandas as pd
+    >>> import stickbreak as sb
+    >>> rng = np.random.default_rng(0)
+    >>> size = np.repeat([1.0, 9.0], 100) + rng.normal(size=200)
+    >>> table = pd.DataFrame({"size": size, "price": 2.0 * size + rng.normal(size=200), "age": rng.normal(size=200)})
+    >>> fit = sb.fit(sb.Mixture(likelihood=sb.Gaussian()), table)
+    >>> price = fit.conditional({"size": 9.0}).marginal("price")
+    >>> price.column_names, price.mean.round()
+    (('price',), array([18.]))
+    """
+
+    def __init__(self, state: DensityState, columns: tuple[int, ...], of_fit: _Columns) -> None:
+        checks.instance("state", state, DensityState, "what the core made; use Fit.marginal or Fit.conditional")
+        self._state = state
+        self._columns = columns
+        self._of_fit = of_fit
+
+    @property
+    def columns(self) -> tuple[int, ...]:
+        """The columns, by their positions in the data of the fit, in the order that all arrays have; d in number."""
+        return self._columns
+
+    @property
+    def column_names(self) -> tuple[str, ...] | None:
+        """The names of the columns; None where those of the fit have none."""
+        known = self._of_fit.names
+        return None if known is None else tuple(known[column] for column in self._columns)
+
+    @cached_property
+    def weights(self) -> NDArray[np.float64]:
+        """Weights of the parts, shape (J,), with sum one; read-only."""
+        return _read_only(self._state.weights)
+
+    @cached_property
+    def means(self) -> NDArray[np.float64]:
+        """Means of the parts, shape (J, d), read-only.
+
+        A Student t distribution of at most one degree of freedom has no mean; its location stands here. Codes of a
+        `Categorical` count as numbers.
+        """
+        return _read_only(self._state.means)
+
+    @cached_property
+    def covariances(self) -> NDArray[np.float64]:
+        """Covariances of the parts, shape (J, d, d), read-only.
+
+        A Student t distribution of at most two degrees of freedom has none: its variances are infinite here, and its
+        covariances nan.
+        """
+        d = len(self._columns)
+        return _read_only(self._state.covariances.reshape(-1, d, d))
+
+    @cached_property
+    def mean(self) -> NDArray[np.float64]:
+        """Mean of a row, shape (d,), read-only; of a conditional density the regression on the given columns."""
+        return _read_only(self._state.mean)
+
+    @cached_property
+    def covariance(self) -> NDArray[np.float64]:
+        """Covariance of a row, shape (d, d), read-only; infinite or nan where a part of positive weight has none."""
+        return _read_only(self._state.covariance)
+
+    def log_density(self, X: ArrayLike, *, threads: int | None = None) -> NDArray[np.float64]:
+        """Return the log density of each row.
+
+        Parameters
+        ----------
+        X : array_like of shape (n, d)
+            Rows of the columns of this density: a table is matched by their names, an array by position. For a single
+            column also of shape (n,).
+        threads : int, optional
+            The number of threads, by default one for every core; it never changes the result.
+
+        Returns
+        -------
+        ndarray of float64, shape (n,)
+            Nats, per unit of the columns; minus infinity for values that no row can have, as a negative count.
+
+        Raises
+        ------
+        InvalidType, InvalidArgument
+            `X` is not as described, or has NaN or infinity.
+        """
+        data = names.named(X, "X", self.column_names).data
+        if len(self._columns) == 1 and np.ndim(data) == 1:
+            data = np.asarray(data).reshape(-1, 1)
+        rows = arrays.rows(data, "X", n_columns=len(self._columns), minimum=0)
+        return self._state.log_density(rows, checks.threads(threads))
+
+    def sample(self, n: int, *, seed: int = 0, threads: int | None = None) -> NDArray[np.float64]:
+        """Draw rows.
+
+        Parameters
+        ----------
+        n : int
+            The number of rows.
+        seed : int
+            Decides the draw; 0 to 2**64 - 1.
+        threads : int, optional
+            The number of threads.
+
+        Returns
+        -------
+        ndarray of float64, shape (n, d)
+            Independent rows.
+
+        Raises
+        ------
+        InvalidType, InvalidArgument
+            An argument is not as described.
+        """
+        return self._state.sample(checks.integer("n", n, minimum=0), checks.seed(seed), checks.threads(threads))
+
+    def marginal(self, columns: int | str | Iterable[int | str]) -> "Density":
+        """Return the density of some of the columns, in this order; as `Fit.marginal`.
+
+        Parameters
+        ----------
+        columns : int, str, or iterable of these
+            Columns of this density, by their names or by their positions in the data of the fit.
+
+        Returns
+        -------
+        Density
+            The density.
+
+        Raises
+        ------
+        InvalidType, InvalidArgument
+            `columns` is not as described.
+        """
+        allowed = _COLUMNS_ALLOWED
+        listed = [columns] if isinstance(columns, str) or checks.is_integer(columns) else columns
+        if isinstance(listed, bytes | Mapping) or not isinstance(listed, Iterable):
+            raise checks.invalid_type("columns", checks.describe(columns), allowed)
+        chosen = self._positions("columns", list(listed), allowed)
+        at = [self._columns.index(column) for column in chosen]
+        return Density(self._state.marginal(at, None), chosen, self._of_fit)
+
+    def conditional(self, given: Mapping[int | str, float]) -> "Density":
+        """Return the density of the other columns given the values of some; as `Fit.conditional`.
+
+        Parameters
+        ----------
+        given : dict
+            Values by columns of this density: their names, or their positions in the data of the fit.
+
+        Returns
+        -------
+        Density
+            The density of the columns that are left, in their order.
+
+        Raises
+        ------
+        InvalidType, InvalidArgument
+            `given` is not as described, leaves no column, or no row of the fit can have the values.
+        """
+        if not isinstance(given, Mapping):
+            raise checks.invalid_type("given", checks.describe(given), _GIVEN_ALLOWED)
+        chosen = self._positions("given", list(given), _GIVEN_ALLOWED)
+        values = [_value(key, value) for key, value in given.items()]
+        others = tuple(column for column in self._columns if column not in chosen)
+        if not others:
+            raise checks.invalid_argument("given", "one value for every column", "values that leave a column")
+        left, fixed = ([self._columns.index(column) for column in group] for group in (others, chosen))
+        return Density(self._state.conditional(left, fixed, np.array(values), None), others, self._of_fit)
+
+    def _positions(self, argument: str, listed: list[Any], allowed: str) -> tuple[int, ...]:
+        """Return the columns by their positions in the data of the fit."""
+        of_fit = self._of_fit
+        chosen = tuple(names.position(each, argument, of_fit.names, of_fit.number) for each in listed)
+        if not chosen or len(set(chosen)) < len(chosen):
+            found = "empty" if not chosen else f"{checks.quote(str(listed))}, where one stands twice"
+            raise checks.invalid_argument(argument, found, allowed)
+        for column, each in zip(chosen, listed, strict=True):
+            if column in of_fit.lost:
+                found = f"the column {each!r}, which is constant or follows from others in the rows of the fit"
+                raise checks.invalid_argument(argument, found, "of columns that the fit sees (Fit.support)")
+            if column not in self._columns:
+                raise checks.invalid_argument(argument, f"the column {each!r}", f"of the columns {self._shown()}")
+        return chosen
+
+    def _shown(self) -> str:
+        return names.shown(self.column_names) if self.column_names else ", ".join(map(str, self._columns))
+
+    def __repr__(self) -> str:
+        parts = "1 part" if len(self.weights) == 1 else f"{len(self.weights)} parts"
+        return f"<Density of {self._shown()}: {parts}>"
+
+
+class Densities(Fitted):
+    """A fit that gives the density of some of its columns."""
+
+    def marginal(
+        self, columns: int | str | Iterable[int | str], *, plug_in: bool = False, threads: int | None = None
+    ) -> Density:
+        r"""Return the density of some columns of a row.
+
+        That of `log_predictive` (the posterior predictive) integrated over all other columns:
+
+        .. math:: p(x_a) = \sum_{k \le K} E_q[w_k] \, p(x_a \mid \lambda_k) + E_q[w_{>K}] \, p(x_a \mid \lambda_0)
+
+        The marginals of a component have a closed form, with which mathematics 6.4 deals: those of `Gaussian`,
+        `ZeroMeanGaussian` and `SphericalGaussian` are Student t, those of `KnownCovarianceGaussian` normal; the
+        columns of `DiagonalGaussian`, `Bernoulli`, `Poisson` and `Categorical` are independent given the component.
+
+        Parameters
+        ----------
+        columns : int, str, or iterable of these
+            One column or several, by their names or positions. The density has them in this order.
+        plug_in : bool
+            Whether to take the densities of the components at `point_estimates`, which then share all weight: normal
+            for Gaussians. A fit of the objective "map" or "ml" has no other densities.
+        threads : int, optional
+            The number of threads.
+
+        Returns
+        -------
+        Density
+            Weights, means and covariances of its parts, `log_density` and `sample`.
+
+        Raises
+        ------
+        InvalidType, InvalidArgument
+            An argument is not as described; or a column is constant or follows from others (`support`), so that the
+            fit has no density of it.
+        NotSupported
+            `Multinomial`, whose columns share the number of words of a row; ``SphericalGaussian(base="product")``
+            without `plug_in`.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> import stickbreak as sb
+        >>> X = np.random.default_rng(0).normal([[-5.0, 0.0], [5.0, 0.0]], size=(100, 2, 2)).reshape(-1, 2)
+        >>> fit = sb.fit(sb.Mixture(likelihood=sb.Gaussian()), X)
+        >>> density = fit.marginal(0)
+        >>> density
+        <Density of 0: 3 parts>
+        >>> middle, right = density.log_density([0.0, 5.0])
+        >>> bool(middle < right)
+        True
+        """
+        return self._density(plug_in, threads).marginal(columns)
+
+    def conditional(
+        self, given: Mapping[int | str, float], *, plug_in: bool = False, threads: int | None = None
+    ) -> Density:
+        r"""Return the density of the other columns of a row in which some columns have these values.
+
+        .. math:: p(x_a \mid x_b) = \sum_k r_k \, p(x_a \mid x_b, \lambda_k), \quad
+                  r_k \propto E_q[w_k] \, p(x_b \mid \lambda_k)
+
+        over the components and, last, the left-over weight. Which likelihoods have it, and what the densities are,
+        says `marginal`. A given column moves the mean of the others within a component only where the component has
+        them together, as `Gaussian` does; under independent columns it moves the weights alone.
+
+        Parameters
+        ----------
+        given : dict
+            Values by the names or the positions of columns, as in ``{"age": 40}``; at least one, and not all.
+        plug_in : bool
+            As in `marginal`.
+        threads : int, optional
+            The number of threads.
+
+        Returns
+        -------
+        Density
+            The density of the columns that are not given, in the order of the fit, without those that `support` leaves
+            out. Its `mean` is the regression on the given ones.
+
+        Raises
+        ------
+        InvalidType, InvalidArgument
+            An argument is not as described, no row of the fit can have the values, or as in `marginal`.
+        NotSupported
+            As in `marginal`.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> import stickbreak as sb
+        >>> x = np.random.default_rng(0).normal(size=500)
+        >>> X = np.stack([x, 3.0 * x + np.random.default_rng(1).normal(size=500)], axis=1)
+        >>> fit = sb.fit(sb.Mixture(likelihood=sb.Gaussian()), X)
+        >>> fit.conditional({0: 1.0}).mean.round(1)
+        array([3.])
+        """
+        return self._density(plug_in, threads).conditional(given)
+
+    def _density(self, plug_in: object, threads: object) -> Density:
+        """Return the density of all columns that the model sees."""
+        state = density_of(self._state, checks.flag("plug_in", plug_in), checks.threads(threads))
+        lost = frozenset(column for kind in self._state.lost_columns for column in kind)
+        of_fit = _Columns(self.column_names, self._state.dimension, lost)
+        return Density(state, tuple(column for column in range(of_fit.number) if column not in lost), of_fit)
+
+
+def _value(key: object, value: object) -> float:
+    allowed = f"a finite number for the column {key!r}"
+    if not (checks.is_integer(value) or isinstance(value, float | np.floating | bool | np.bool_)):
+        raise checks.invalid_type("given", checks.describe(value), allowed)
+    number = checks.float_or_inf(value)  # type: ignore[arg-type]
+    if not np.isfinite(number):
+        raise checks.invalid_argument("given", str(number), allowed)
+    return number
+
+
+def _read_only(array: NDArray[np.float64]) -> NDArray[np.float64]:
+    array.flags.writeable = False
+    return array

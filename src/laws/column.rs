@@ -1,0 +1,119 @@
+//! The distribution of a single column.
+
+use rand::RngExt;
+use rand_distr::{Distribution, Gamma, Poisson, StandardNormal};
+
+use crate::error::{Error, Result};
+use crate::laws::elliptical::{drawn_scale, log_constant, log_kernel, spread};
+use crate::rng::{Chances, Generator};
+use crate::special::{ln_factorial, ln_gamma_difference};
+
+/// The distribution of one column, independent of the others.
+#[derive(Debug, Clone, PartialEq)]
+pub enum ColumnLaw {
+    /// A Student t distribution; normal where the degrees of freedom are infinite.
+    Student {
+        /// Location.
+        place: f64,
+        /// Scale, in units of the column.
+        scale: f64,
+        /// Degrees of freedom.
+        dof: f64,
+    },
+    /// The probabilities of 0, 1, 2, ...
+    Table(Vec<f64>),
+    /// A Poisson distribution of this rate.
+    Poisson(f64),
+    /// A Poisson distribution whose rate has a gamma distribution: a negative binomial one.
+    NegativeBinomial {
+        /// Of the gamma distribution.
+        shape: f64,
+        /// Of the gamma distribution.
+        rate: f64,
+    },
+}
+
+/// A whole number of at least zero.
+fn is_count(x: f64) -> bool {
+    x >= 0.0 && x.is_finite() && x.fract() == 0.0
+}
+
+/// A count of this rate; a rate of zero gives none.
+pub fn count(rate: f64, generator: &mut Generator) -> f64 {
+    Poisson::new(rate).map_or(0.0, |poisson| poisson.sample(generator))
+}
+
+impl ColumnLaw {
+    /// ln p(x), nats; minus infinity where no value can be.
+    pub fn log_density(&self, x: f64) -> f64 {
+        match self {
+            Self::Student { place, scale, dof } => {
+                log_constant(1, *dof, 2.0 * scale.ln()) + log_kernel(1, *dof, ((x - place) / scale).powi(2))
+            }
+            _ if !is_count(x) => f64::NEG_INFINITY,
+            Self::Table(probabilities) => probabilities.get(x as usize).map_or(f64::NEG_INFINITY, |p| p.ln()),
+            // A rate of zero has no other count than none.
+            Self::Poisson(rate) => (if x == 0.0 { 0.0 } else { x * rate.ln() }) - rate - ln_factorial(x),
+            Self::NegativeBinomial { shape, rate } => {
+                let none = -shape * rate.recip().ln_1p();
+                if x == 0.0 {
+                    return none;
+                }
+                none + ln_gamma_difference(*shape, x) - x * rate.ln_1p() - ln_factorial(x)
+            }
+        }
+    }
+
+    /// The mean; the location of a Student t distribution that has none.
+    pub fn mean(&self) -> f64 {
+        match self {
+            Self::Student { place, .. } => *place,
+            Self::Table(probabilities) => probabilities.iter().enumerate().map(|(x, p)| x as f64 * p).sum(),
+            Self::Poisson(rate) => *rate,
+            Self::NegativeBinomial { shape, rate } => shape / rate,
+        }
+    }
+
+    /// The variance; infinite where there is none.
+    pub fn variance(&self) -> f64 {
+        match self {
+            Self::Student { scale, dof, .. } => spread(*dof) * scale * scale,
+            Self::Table(probabilities) => {
+                let mean = self.mean();
+                probabilities.iter().enumerate().map(|(x, p)| p * (x as f64 - mean).powi(2)).sum()
+            }
+            Self::Poisson(rate) => *rate,
+            Self::NegativeBinomial { shape, rate } => shape / rate * (1.0 + rate.recip()),
+        }
+    }
+
+    /// See [`super::Law::in_units`].
+    #[must_use]
+    pub fn in_units(self, unit: f64) -> Self {
+        match self {
+            Self::Student { place, scale, dof } => Self::Student { place: place * unit, scale: scale * unit, dof },
+            other => other,
+        }
+    }
+
+    /// Draws a value.
+    ///
+    /// # Errors
+    /// [`Error::Numerical`] for parameters from which no draw can be made.
+    pub fn draw(&self, generator: &mut Generator) -> Result<f64> {
+        Ok(match self {
+            Self::Student { place, scale, dof } => {
+                let times = drawn_scale(*dof, generator)?;
+                place + times * scale * generator.sample::<f64, _>(StandardNormal)
+            }
+            Self::Table(probabilities) => Chances::new(probabilities).choose(generator) as f64,
+            Self::Poisson(rate) => count(*rate, generator),
+            Self::NegativeBinomial { shape, rate } => {
+                let gamma = Gamma::new(*shape, rate.recip())
+                    .map_err(|_| Error::numerical(None, format!("a gamma distribution of shape {shape:e}")))?;
+                let rate = gamma.sample(generator);
+                count(rate, generator)
+            }
+        })
+    }
+}

@@ -1,0 +1,172 @@
+//! Distributions of a row with marginals and conditionals in closed form, and mixtures of them (mathematics 6.4).
+
+mod column;
+mod elliptical;
+mod mixture;
+
+pub use column::ColumnLaw;
+pub(crate) use column::count;
+pub use elliptical::Elliptical;
+pub use mixture::MixtureLaw;
+
+use crate::error::Result;
+use crate::rng::Generator;
+
+/// The distribution of a row of one component.
+#[derive(Debug, Clone)]
+pub enum Law {
+    /// A normal or Student t distribution of all columns together.
+    Joint(Elliptical),
+    /// Independent columns, (D,).
+    Columns(Vec<ColumnLaw>),
+}
+
+impl Law {
+    /// D: number of columns.
+    pub fn n_columns(&self) -> usize {
+        match self {
+            Self::Joint(joint) => joint.place().len(),
+            Self::Columns(columns) => columns.len(),
+        }
+    }
+
+    /// ln p(x), nats; minus infinity where no row can be. `space` is overwritten.
+    pub fn log_density(&self, row: &[f64], space: &mut Vec<f64>) -> f64 {
+        match self {
+            Self::Joint(joint) => joint.log_density(row, space),
+            Self::Columns(columns) => columns.iter().zip(row).map(|(column, &x)| column.log_density(x)).sum(),
+        }
+    }
+
+    /// The distribution of some columns, in this order.
+    ///
+    /// # Errors
+    /// [`crate::Error::Numerical`] where their scale has no Cholesky factor.
+    pub fn marginal(&self, columns: &[usize]) -> Result<Self> {
+        Ok(match self {
+            Self::Joint(joint) => Self::Joint(joint.marginal(columns)?),
+            Self::Columns(all) => Self::Columns(columns.iter().map(|&j| all[j].clone()).collect()),
+        })
+    }
+
+    /// The distribution of the `others` given the values of some columns, and the log density of these values, nats.
+    ///
+    /// # Errors
+    /// As [`Law::marginal`].
+    pub fn conditional(&self, others: &[usize], given: &[usize], values: &[f64]) -> Result<(f64, Self)> {
+        Ok(match self {
+            Self::Joint(joint) => {
+                let (log_density, rest) = joint.conditional(others, given, values)?;
+                (log_density, Self::Joint(rest))
+            }
+            Self::Columns(all) => {
+                let log_density = given.iter().zip(values).map(|(&j, &x)| all[j].log_density(x)).sum();
+                (log_density, self.marginal(others)?)
+            }
+        })
+    }
+
+    /// The mean, (D,); of a Student t distribution of at most one degree of freedom, which has none, its location.
+    pub fn mean(&self) -> Vec<f64> {
+        match self {
+            Self::Joint(joint) => joint.place().to_vec(),
+            Self::Columns(columns) => columns.iter().map(ColumnLaw::mean).collect(),
+        }
+    }
+
+    /// The covariance, (D, D); infinite variances, and NaN beside them, where there is none.
+    pub fn covariance(&self) -> Vec<f64> {
+        match self {
+            Self::Joint(joint) => joint.covariance(),
+            Self::Columns(columns) => {
+                let d = columns.len();
+                let mut full = vec![0.0; d * d];
+                full.iter_mut().step_by(d + 1).zip(columns).for_each(|(to, column)| *to = column.variance());
+                full
+            }
+        }
+    }
+
+    /// The distribution of rows whose columns are multiplied by these positive numbers. Counts, flags and codes have no
+    /// units.
+    #[must_use]
+    pub fn in_units(self, units: &[f64]) -> Self {
+        match self {
+            Self::Joint(joint) => Self::Joint(joint.in_units(units)),
+            Self::Columns(columns) => {
+                Self::Columns(columns.into_iter().zip(units).map(|(column, &unit)| column.in_units(unit)).collect())
+            }
+        }
+    }
+
+    /// Draws a row.
+    ///
+    /// # Errors
+    /// [`crate::Error::Numerical`] for parameters from which no draw can be made.
+    pub fn draw(&self, row: &mut [f64], generator: &mut Generator) -> Result<()> {
+        match self {
+            Self::Joint(joint) => joint.draw(row, generator),
+            Self::Columns(columns) => {
+                for (to, column) in row.iter_mut().zip(columns) {
+                    *to = column.draw(generator)?;
+                }
+                Ok(())
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::parallel::Cancel;
+
+    /// A correlated scale matrix of three columns.
+    const SCALE: [f64; 9] = [2.0, 0.6, -0.3, 0.6, 1.0, 0.2, -0.3, 0.2, 1.5];
+
+    fn laws() -> Vec<Law> {
+        let joint = |dof| Elliptical::new(vec![1.0, -2.0, 0.5], SCALE.to_vec(), dof).expect("definite");
+        let columns = vec![
+            ColumnLaw::Student { place: 1.0, scale: 2.0, dof: 3.0 },
+            ColumnLaw::Table(vec![0.2, 0.3, 0.5]),
+            ColumnLaw::NegativeBinomial { shape: 2.5, rate: 0.7 },
+        ];
+        vec![Law::Joint(joint(2.5)), Law::Joint(joint(f64::INFINITY)), Law::Columns(columns)]
+    }
+
+    #[test]
+    fn a_density_is_that_of_some_columns_times_that_of_the_others_given_them() {
+        let (row, mut space) = ([0.3, 2.0, 4.0], Vec::new());
+        for law in laws() {
+            let whole = law.log_density(&row, &mut space);
+            for (given, others) in [(vec![0], vec![2, 1]), (vec![2, 0], vec![1]), (vec![1], vec![0, 2])] {
+                let of = |columns: &[usize]| columns.iter().map(|&j| row[j]).collect::<Vec<f64>>();
+                let (of_given, rest) = law.conditional(&others, &given, &of(&given)).expect("definite");
+                let marginal = law.marginal(&given).expect("definite");
+                assert!((of_given - marginal.log_density(&of(&given), &mut space)).abs() < 1e-12);
+                assert!((of_given + rest.log_density(&of(&others), &mut space) - whole).abs() < 1e-12, "{given:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn units_change_a_density_by_their_product() {
+        let (row, units, mut space) = ([0.3, 2.0, 4.0], [2.0, 0.5, 8.0], Vec::new());
+        let scaled: Vec<f64> = row.iter().zip(&units).map(|(x, unit)| x * unit).collect();
+        for law in laws().into_iter().take(2) {
+            let before = law.log_density(&row, &mut space);
+            let after = law.in_units(&units).log_density(&scaled, &mut space);
+            assert!((before - after - 8.0_f64.ln()).abs() < 1e-12);
+        }
+    }
+
+    #[test]
+    fn values_that_no_part_can_have_are_refused() {
+        let mixture = MixtureLaw::new(&[1.0, 3.0], laws().split_off(2).repeat(2));
+        assert!((mixture.weights()[1] - 0.75).abs() < 1e-15);
+        assert!(mixture.conditional(&[0, 2], &[1], &[0.5]).is_err());
+        assert!(mixture.conditional(&[0, 2], &[1], &[2.0]).is_ok());
+        let never = mixture.log_densities(1, |_, row| row.copy_from_slice(&[0.0, 7.0, 1.0]), &Cancel::default());
+        assert_eq!(never.expect("not cancelled"), [f64::NEG_INFINITY]);
+    }
+}
