@@ -145,7 +145,8 @@ test-wheel: wheel ## make wheel, then the tests from a new environment with only
 
 .PHONY: clean
 clean: ## remove everything that make made
-	rm -rf $(VENV) target dist demo docs/_build docs/api docs/auto_gallery .pytest_cache .hypothesis .mypy_cache .ruff_cache
+	rm -rf $(VENV) target dist demo docs/_build docs/api docs/auto_gallery
+	rm -rf .pytest_cache .hypothesis .mypy_cache .ruff_cache
 	rm -f python/stickbreak/*.so
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 

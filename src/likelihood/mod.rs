@@ -171,7 +171,7 @@ macro_rules! registry {
         /// [`FromParameters::check`] of the likelihood called `name`.
         ///
         /// # Errors
-        /// Also where there is none of that name.
+        /// There is no likelihood of that name.
         pub fn check(name: &str, parameters: &Parameters) -> Result<()> {
             $(if name == <$likelihood>::ENTRY.name {
                 return <$likelihood>::check(parameters);
@@ -182,7 +182,7 @@ macro_rules! registry {
         /// [`FromParameters::resolve`] of the likelihood called `name`.
         ///
         /// # Errors
-        /// Also where there is none of that name.
+        /// There is no likelihood of that name.
         pub fn resolve(name: &str, parameters: &Parameters, data: &Moments) -> Result<Parameters> {
             $(if name == <$likelihood>::ENTRY.name {
                 return <$likelihood>::resolve(parameters, data);
@@ -193,7 +193,7 @@ macro_rules! registry {
         /// [`FromParameters::build`] of the likelihood called `name`.
         ///
         /// # Errors
-        /// Also where there is none of that name.
+        /// There is no likelihood of that name.
         pub fn build<F: Scalar>(
             name: &str,
             parameters: &Parameters,
@@ -208,7 +208,7 @@ macro_rules! registry {
         /// [`FromParameters::allowed`] of the likelihood called `name`.
         ///
         /// # Errors
-        /// Also where there is none of that name.
+        /// There is no likelihood of that name.
         pub fn allowed(name: &str, parameters: &Parameters) -> Result<Allowed> {
             $(if name == <$likelihood>::ENTRY.name {
                 return <$likelihood>::allowed(parameters);

@@ -187,7 +187,7 @@ def rows_of(data: str, weights: str | None = None, *, weight_column: str | None 
         yield
     except (InvalidArgument, InvalidType) as error:
         argument = error.argument or ""
-        # With its dashes the option is none whose own value is refused: it is the content of the file that is wrong.
+        # Report the file, not the option: the option is valid, its contents are not.
         name, path = {"data": ("data", data), "X": ("data", data), "sample_weight": in_weights}.get(
             argument, ("", None)
         )

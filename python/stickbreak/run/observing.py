@@ -50,7 +50,7 @@ class Observer:
 
     def observe(self, event: dict[str, Any]) -> bool:
         """Take one event of the core; True asks it to stop, as an exception does."""
-        # The state is worth keeping also where the fit is about to end.
+        # Write checkpoints even if the fit is about to end.
         if event["kind"] != "checkpoint" and self.exception is not None:
             return True
         try:

@@ -16,7 +16,7 @@ from stickbreak.io.datafiles.sources import Source
 
 # In this order, since commas stand in names and in numbers of other languages too.
 _DELIMITERS = "\t;,"
-# What NumPy's converter reads; it knows no underscores, which Python's float allows.
+# Numbers that NumPy's converter reads. Unlike Python's float it refuses underscores.
 _NUMBER = re.compile(
     r"\s*[+-]?(\d+\.?\d*|\.\d+)(e[+-]?\d+)?\s*|\s*[+-]?(nan|inf|infinity)\s*", re.IGNORECASE | re.ASCII
 )
