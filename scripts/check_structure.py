@@ -61,7 +61,13 @@ ONLY_ONE: tuple[OnlyOne, ...] = (
             r"\b(counts|statistics|entropies)\b(\[[^\]]*\])?\s*\+=",
         ),
         # Sums of summaries; what one row or unit contributes.
-        also=("src/suffstats.rs", "src/likelihood/", "src/scoring/", "src/local_step/units.rs"),
+        also=(
+            "src/suffstats.rs",
+            "src/likelihood/",
+            "src/scoring/",
+            "src/local_step/units.rs",
+            "src/local_step/nodes/",
+        ),
     ),
     OnlyOne(
         subject="loop over passes",

@@ -1,6 +1,10 @@
 //! Executors: batches in, summaries out. A batch stays with the worker that holds its local state: this process
 //! here, another one or another machine behind the same trait.
 
+mod trees;
+
+use std::borrow::Cow;
+
 use serde::{Deserialize, Serialize};
 
 use crate::component::{ComponentId, EditLog};
@@ -8,8 +12,8 @@ use crate::data::{BatchSource, RowUnits};
 use crate::error::{Error, Result};
 use crate::global_step::Globals;
 use crate::local_step::{
-    Bounds, ByDocument, ByScore, DocumentOptions, DocumentWords, Keep, LocalState, LocalStep, Memory, Outcome, Tap,
-    TopicTable, Units, Work, chunk_rows,
+    Behind, Bounds, ByDocument, ByScore, DocumentOptions, DocumentWords, Frontier, Keep, LocalState, LocalStep, Memory,
+    NodeUnits, OpeningCandidate, OpeningRule, Outcome, Tap, TopicTable, TreeOptions, Units, Work, chunk_rows,
 };
 use crate::model::Model;
 use crate::moves::{Finder, Findings, Look, Move, Plan, Seen};
@@ -30,6 +34,28 @@ pub struct Visit {
     pub findings: Findings,
 }
 
+/// What is asked of the frontiers of trees between passes.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub enum TreeRequest {
+    /// Nodes that are worth opening under these globals.
+    Judge {
+        /// The components.
+        globals: Box<Globals>,
+        /// By what.
+        rule: OpeningRule,
+        /// The value that is worth it, exclusive.
+        tolerance: f64,
+        /// Seed of the choice of rows.
+        seed: u64,
+        /// Whether only nodes are asked for that have not been judged since they came.
+        fresh: bool,
+    },
+    /// Opens these nodes, ascending.
+    Open(Vec<u32>),
+    /// Opens everything: from now on units are rows.
+    OpenAll,
+}
+
 /// Runs the local step of one batch wherever the batch lives.
 pub trait Executor {
     /// Number of batches.
@@ -41,6 +67,14 @@ pub trait Executor {
     /// # Errors
     /// [`Error::Source`] where the batch cannot be loaded; [`Error::Cancelled`]; [`Error::Numerical`].
     fn visit(&mut self, batch: usize, globals: &Globals, edits: &EditLog, plan: &Plan) -> Result<Visit>;
+
+    /// Does what is asked of the tree of a batch, and returns nodes that are worth opening.
+    ///
+    /// # Errors
+    /// As [`Executor::visit`]; [`Error::NotSupported`] for an executor without trees.
+    fn tend(&mut self, _batch: usize, _request: &TreeRequest) -> Result<Vec<OpeningCandidate>> {
+        Err(Error::not_supported("units", "a tree", "this executor visits rows", "units=None"))
+    }
 
     /// The local states of all batches as bytes.
     ///
@@ -68,6 +102,8 @@ pub struct LocalOptions {
     pub keep: Keep,
     /// How documents are visited, in a topic model.
     pub documents: DocumentOptions,
+    /// How trees are made, if units are their nodes.
+    pub tree: Option<TreeOptions>,
 }
 
 /// Runs every batch in this process, on the pool of threads it is called from.
@@ -188,8 +224,24 @@ impl<'a, F: Scalar> InProcess<'a, F> {
         edits: &EditLog,
         taps: &mut [&mut dyn Tap],
     ) -> Result<Outcome> {
+        if self.has_nodes(batch) {
+            let tree = self.tree(batch)?;
+            let outcome = self.visit_nodes(batch, &tree, globals, edits, taps);
+            self.states[batch].put_tree(tree);
+            return outcome;
+        }
         let units = self.source.load(batch)?;
         self.local_step(batch, &units, globals, edits, taps)
+    }
+
+    /// Takes the base measure of a visit.
+    fn adopt(&mut self, globals: &Globals) -> Result<()> {
+        if globals.base != self.model.base.parameters {
+            self.model = self.model.with_base(globals.base.clone())?;
+            self.sparse = None;
+            self.states.iter_mut().for_each(|state| *state.log_base_measure_mut() = None);
+        }
+        Ok(())
     }
 
     fn local_step(
@@ -200,11 +252,7 @@ impl<'a, F: Scalar> InProcess<'a, F> {
         edits: &EditLog,
         taps: &mut [&mut dyn Tap],
     ) -> Result<Outcome> {
-        if globals.base != self.model.base.parameters {
-            self.model = self.model.with_base(globals.base.clone())?;
-            self.sparse = None;
-            self.states.iter_mut().for_each(|state| *state.log_base_measure_mut() = None);
-        }
+        self.adopt(globals)?;
         if self.model.documents.is_some() {
             return self.visit_documents(batch, units, globals, edits, taps);
         }
@@ -215,18 +263,11 @@ impl<'a, F: Scalar> InProcess<'a, F> {
         self.drift(&globals.ids, scorer);
         let bounds = self.states[batch].bounds_mut().take();
         *self.states[batch].bounds_mut() = self.keeps_bounds(units, scorer, width).then(|| bounds.unwrap_or_default());
+        let assign = self.assign(scorer, globals, width);
         let step = LocalStep {
             likelihood: self.model.likelihood.as_ref(),
             ids: &globals.ids,
-            assign: &ByScore {
-                scorer,
-                tail: globals.allocation.tail_log_weight,
-                width,
-                margin: self.options.margin,
-                abandon: self.options.bounds_memory > 0,
-                // What a tail is worth is read off the log normalizers.
-                row_terms: globals.allocation.tail_log_weight.is_some(),
-            },
+            assign: &assign,
             keep: self.options.keep,
             cancel: &self.cancel,
         };
@@ -278,6 +319,44 @@ impl<'a, F: Scalar> InProcess<'a, F> {
         Ok(outcome)
     }
 
+    /// What the plan of a visit looks for.
+    fn find(
+        &mut self,
+        batch: usize,
+        globals: &Globals,
+        plan: &Plan,
+        units: &dyn Units<F>,
+        seen: &Seen,
+        outcome: Outcome,
+    ) -> Result<Visit> {
+        let Outcome { mut summary, work, .. } = outcome;
+        let look = Look {
+            model: &self.model,
+            plan,
+            batch,
+            units,
+            seen,
+            ids: &globals.ids,
+            sparsity: self.options.sparsity,
+            cancel: &self.cancel,
+        };
+        let findings = self.finder.find(&look, &mut summary)?;
+        Ok(Visit { summary, work, findings })
+    }
+
+    /// How units are assigned to packed components.
+    fn assign<'b>(&self, scorer: &'b dyn Scorer<F>, globals: &Globals, width: usize) -> ByScore<'b, F> {
+        ByScore {
+            scorer,
+            tail: globals.allocation.tail_log_weight,
+            width,
+            margin: self.options.margin,
+            abandon: self.options.bounds_memory > 0,
+            // What a tail is worth is read off the log normalizers.
+            row_terms: globals.allocation.tail_log_weight.is_some(),
+        }
+    }
+
     /// The components, packed for these units. What the last visit packed is brought up to date where that is enough.
     fn pack(&mut self, units: &RowUnits<'_, F>, globals: &Globals) -> Result<VisitScorer<F>> {
         if units.is_sparse() {
@@ -317,21 +396,51 @@ impl<F: Scalar> Executor for InProcess<'_, F> {
             return Ok(Visit { summary, work, findings: Findings::default() });
         }
         let source = self.source;
-        let units = source.load(batch)?;
         let mut seen = Seen::default();
-        let Outcome { mut summary, work, .. } = self.local_step(batch, &units, globals, edits, &mut [&mut seen])?;
-        let look = Look {
-            model: &self.model,
-            plan,
-            batch,
-            units: &units,
-            seen: &seen,
-            ids: &globals.ids,
-            sparsity: self.options.sparsity,
-            cancel: &self.cancel,
+        if self.has_nodes(batch) {
+            let tree = self.tree(batch)?;
+            let mut visit = || {
+                let outcome = self.visit_nodes(batch, &tree, globals, edits, &mut [&mut seen])?;
+                let rows = plan.collect.is_some().then(|| source.load(batch)).transpose()?;
+                let mut units = NodeUnits::new(self.model.likelihood.as_ref(), Cow::Borrowed(tree.nodes()));
+                if let (Some(rows), Some(collect)) = (&rows, &plan.collect) {
+                    units = units.with_rows(Behind { tree: &tree, rows, seed: collect.seed });
+                }
+                self.find(batch, globals, plan, &units, &seen, outcome)
+            };
+            let visit = visit();
+            self.states[batch].put_tree(tree);
+            return visit;
+        }
+        let units = source.load(batch)?;
+        let outcome = self.local_step(batch, &units, globals, edits, &mut [&mut seen])?;
+        self.find(batch, globals, plan, &units, &seen, outcome)
+    }
+
+    fn tend(&mut self, batch: usize, request: &TreeRequest) -> Result<Vec<OpeningCandidate>> {
+        if *request == TreeRequest::OpenAll {
+            self.states[batch].open(Frontier::Rows, None);
+            return Ok(Vec::new());
+        }
+        if !self.has_nodes(batch) {
+            return Ok(Vec::new());
+        }
+        let mut tree = self.tree(batch)?;
+        let outcome = match request {
+            TreeRequest::Judge { globals, rule, tolerance, seed, fresh } => {
+                let judged = self.judge_nodes(batch, &mut tree, globals, (*rule, *tolerance), *seed, *fresh);
+                self.states[batch].put_tree(tree);
+                return judged;
+            }
+            TreeRequest::Open(list) => self.source.load(batch).map(|rows| {
+                let list: Vec<usize> = list.iter().map(|&node| node as usize).collect();
+                tree.open(self.model.likelihood.as_ref(), &rows, &list);
+            }),
+            TreeRequest::OpenAll => Ok(()),
         };
-        let findings = self.finder.find(&look, &mut summary)?;
-        Ok(Visit { summary, work, findings })
+        let frontier = Frontier::Nodes(tree.starts().to_vec());
+        self.states[batch].open(frontier, Some(tree));
+        outcome.map(|()| Vec::new())
     }
 
     fn save_states(&mut self) -> Result<Vec<Vec<u8>>> {

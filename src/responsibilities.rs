@@ -8,7 +8,7 @@ use crate::error::{Error, Result};
 use crate::real::Real;
 
 pub use row::RowBest;
-pub use top_l::TopL;
+pub use top_l::{TopL, largest};
 
 /// The responsibilities of consecutive units: `width` pairs a unit.
 #[derive(Debug, Clone, PartialEq)]

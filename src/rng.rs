@@ -29,6 +29,8 @@ pub enum Purpose {
     Sweeps = 8,
     /// In which order trees are grown.
     Trees = 9,
+    /// Which rows of a node stand for all.
+    Nodes = 10,
 }
 
 /// The stream of `purpose` and `index` (a pass, a chain) under `seed`.

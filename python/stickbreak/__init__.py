@@ -73,6 +73,7 @@ from stickbreak.run.fitting import fit
 from stickbreak.run.moves import Birth, Delete, Merge, Split
 from stickbreak.run.samplers import CollapsedGibbs, SplitMerge, TreeGuided
 from stickbreak.run.sampling import sample
+from stickbreak.run.units import KdTree
 from stickbreak.run.validating import cross_validate
 
 __all__ = [
@@ -103,6 +104,7 @@ __all__ = [
     "InvalidArgument",
     "InvalidType",
     "Join",
+    "KdTree",
     "KnownCovarianceGaussian",
     "LabelShare",
     "LatentDirichlet",

@@ -2,10 +2,10 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::data::{Csr, RowUnits, Rows};
+use crate::data::{Csr, Nodes, RowUnits, Rows};
 use crate::real::Real;
 
-/// Copies of rows, with their masses. They are kept as f64, which holds every f32 exactly.
+/// Copies of rows, with their masses, or of nodes. They are kept as f64, which holds every f32 exactly.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Sample {
     n_columns: usize,
@@ -14,6 +14,8 @@ pub struct Sample {
     values: Vec<f64>,
     /// The columns of `values` and where each row begins in them, where rows are sparse.
     sparse: Option<(Vec<u32>, Vec<u64>)>,
+    /// Where they are nodes; then there are no values.
+    nodes: Option<Nodes>,
 }
 
 impl Sample {
@@ -32,8 +34,16 @@ impl Sample {
         &self.masses
     }
 
+    /// The nodes, where they are no rows.
+    pub fn nodes(&self) -> Option<&Nodes> {
+        self.nodes.as_ref()
+    }
+
     /// Whether the parts fit together. Files are not trusted.
     pub fn fits(&self) -> bool {
+        if let Some(nodes) = &self.nodes {
+            return nodes.fits() && nodes.len() == self.len() && self.values.is_empty() && self.sparse.is_none();
+        }
         match &self.sparse {
             None => self.values.len() == self.len() * self.n_columns,
             Some((columns, starts)) => {
@@ -66,12 +76,30 @@ impl Sample {
         }
     }
 
+    /// Copies the listed units with `factor` times their masses.
+    pub fn extend_weighted<F: Real>(&mut self, units: &RowUnits<'_, F>, list: &[u32], factor: f64) {
+        let first = self.masses.len();
+        self.extend(units, list);
+        self.masses[first..].iter_mut().for_each(|mass| *mass *= factor);
+    }
+
+    /// Copies nodes.
+    pub fn extend_nodes(&mut self, nodes: &Nodes) {
+        self.masses.extend_from_slice(nodes.masses());
+        match &mut self.nodes {
+            Some(own) => own.append(nodes),
+            own => *own = Some(nodes.clone()),
+        }
+    }
+
     /// The listed rows, in that order.
     #[must_use]
     pub fn pick(&self, list: &[usize]) -> Self {
         let mut picked = Self { n_columns: self.n_columns, ..Self::default() };
         picked.masses = list.iter().map(|&row| self.masses[row]).collect();
-        if let Some((columns, starts)) = &self.sparse {
+        if let Some(nodes) = &self.nodes {
+            picked.nodes = Some(nodes.pick(list.iter().copied()));
+        } else if let Some((columns, starts)) = &self.sparse {
             let (mut own, mut ends) = (Vec::new(), vec![0]);
             for &row in list {
                 let range = starts[row] as usize..starts[row + 1] as usize;
@@ -98,11 +126,14 @@ impl Sample {
             columns.extend(theirs);
             starts.extend(ends.iter().skip(1).map(|end| first + end));
         }
+        if let (Some(nodes), Some(theirs)) = (&mut self.nodes, &other.nodes) {
+            nodes.append(theirs);
+        }
         self.masses.extend(other.masses);
         self.values.extend(other.values);
     }
 
-    /// The rows as units of mass `factor` times their own.
+    /// The rows, where they are no nodes, as units of mass `factor` times their own.
     pub fn units<F: Real>(&self, factor: f64) -> RowUnits<'static, F> {
         let rows = Copied {
             n_rows: self.len(),

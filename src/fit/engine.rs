@@ -81,14 +81,13 @@ impl<F: Scalar> Engine<'_, F> {
         self.offer_checkpoint(executor, &position, observer, false)?;
         // only-one: loop over passes
         let stop_reason = loop {
-            // A run that goes on in the middle of a pass has not ended.
-            if position.done == 0
-                && let Some(reason) = self.ended(&mut position)
-            {
-                break reason;
-            }
-            match self.sweep(executor, &mut position, observer, cancel) {
-                Ok(()) => {}
+            let outcome = match self.reason_to_end(executor, &mut position) {
+                Ok(None) => self.sweep(executor, &mut position, observer, cancel).map(|()| None),
+                reason => reason,
+            };
+            match outcome {
+                Ok(None) => {}
+                Ok(Some(reason)) => break reason,
                 Err(Error::Cancelled) => break StopReason::Interrupted,
                 Err(failure @ Error::Source { .. }) if !position.history.is_empty() => {
                     error = Some(failure);
@@ -101,6 +100,7 @@ impl<F: Scalar> Engine<'_, F> {
             let gain = self.raise_evidence(&mut position);
             let record = self.record(&position, reports, gain)?;
             position.history.push(record.clone());
+            position.tree.wait();
             (position.pass, position.done, position.work) = (position.pass + 1, 0, Work::default());
             if observer.on_pass(&record) {
                 // An interrupt may have been seen while the record was shown.
@@ -198,7 +198,21 @@ impl<F: Scalar> Engine<'_, F> {
         self.model = model;
     }
 
-    /// Why no further pass is made, if none is.
+    /// Why no further pass is made, if none is; nodes of trees are opened where it is time to.
+    fn reason_to_end(&self, executor: &mut dyn Executor, position: &mut Position) -> Result<Option<StopReason>> {
+        // A run that goes on in the middle of a pass has not ended.
+        if position.done > 0 {
+            return Ok(None);
+        }
+        let ended = self.ended(position);
+        let is_settled = ended == Some(StopReason::Converged);
+        let opened = (ended.is_none() || is_settled) && self.open_nodes(executor, position, is_settled)?;
+        // What is open now may still gain.
+        let reason = if position.pass < self.settings.max_passes { None } else { Some(StopReason::MaxPasses) };
+        Ok(if is_settled && opened { reason } else { ended })
+    }
+
+    /// The same of what has been gained.
     fn ended(&self, position: &mut Position) -> Option<StopReason> {
         // The start may give a row more components than the local step will, so its bound is nothing to compare the
         // first one with. NaN stands for a pass that has nothing to compare with.
@@ -343,6 +357,7 @@ impl<F: Scalar> Engine<'_, F> {
             objective,
             base_measure_gain,
             n_components: position.memo.total().n_components(),
+            n_units: position.work.units,
             proposed: restarts.proposed + moves.iter().map(|report| report.proposed).sum::<usize>(),
             accepted: restarts.accepted + moves.iter().map(|report| report.accepted).sum::<usize>(),
             evaluated_share: position.work.evaluated as f64 / position.work.pairs as f64,

@@ -19,6 +19,8 @@ pub struct Record {
     pub base_measure_gain: f64,
     /// Components after the pass.
     pub n_components: usize,
+    /// Units of the pass: rows, or nodes that stand for many of them; of topic models the distinct words of documents.
+    pub n_units: usize,
     /// Moves proposed.
     pub proposed: usize,
     /// Moves accepted.

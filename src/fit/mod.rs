@@ -8,6 +8,7 @@ mod engine;
 mod fitted;
 mod history;
 mod imputation;
+mod opening;
 mod packed;
 mod position;
 mod prepare;
@@ -16,6 +17,7 @@ mod settings;
 mod sizes;
 mod starts;
 mod topics;
+mod trial;
 mod update;
 
 use std::time::Instant;
@@ -34,6 +36,7 @@ pub use densities::log_densities;
 pub use engine::{Engine, Run};
 pub use fitted::{Assigned, Fitted};
 pub use history::{Observer, Record, StopReason};
+pub use opening::{TreePosition, TreeSettings};
 pub use packed::{Packs, Prediction};
 pub use position::{Identity, Position};
 pub(crate) use prepare::{check_form, seen};
@@ -67,6 +70,8 @@ pub fn fit<F: Scalar>(
     cancel: &Cancel,
 ) -> Result<Fitted> {
     let started = Instant::now();
+    let settings = trial::decided(job, cancel)?;
+    let job = &Job { settings: &settings, ..*job };
     let prepared = prepare::Prepared::new(job, cancel)?;
     let mut executor = prepared.executor()?;
     let position = match checkpoint {

@@ -6,6 +6,7 @@ use crate::component::EditLog;
 use crate::error::{Error, Result};
 use crate::executor::Executor;
 use crate::fit::history::Record;
+use crate::fit::opening::TreePosition;
 use crate::local_step::Work;
 use crate::memo::Memo;
 use crate::moves::MoveState;
@@ -36,6 +37,8 @@ pub struct Position {
     pub edits: EditLog,
     /// Where moves stand.
     pub moves: MoveState,
+    /// Where trees stand.
+    pub tree: TreePosition,
 }
 
 impl Position {
@@ -52,6 +55,7 @@ impl Position {
             memo,
             edits,
             moves: MoveState::default(),
+            tree: TreePosition::default(),
         }
     }
 

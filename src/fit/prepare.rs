@@ -79,6 +79,9 @@ impl<'a, F: Scalar> Prepared<'a, F> {
         }
         let demands = likelihood::demands(&specification.likelihood.name)?;
         check_form(specification, rows.is_sparse(), demands)?;
+        if settings.tree.is_some() {
+            check_tree(specification, rows.is_sparse(), settings)?;
+        }
         rows.watch(specification.allowed()?, specification.missing);
         let (allowed, missing) = (specification.allowed()?, specification.missing);
         let sought = demands.resolution && specification.seeks_resolution();
@@ -97,7 +100,7 @@ impl<'a, F: Scalar> Prepared<'a, F> {
         let local = if documents {
             LocalOptions { sparsity: settings.local.sparsity.of_words(sizes.components), ..settings.local }
         } else {
-            settings.local
+            LocalOptions { tree: settings.tree.map(|tree| tree.options), ..settings.local }
         };
         let source = rows.batches(sizes.batches, settings.shuffle.then_some(settings.seed), data.fingerprint)?;
         let Informative { coordinates, lacks_rows } = seen(job, &data, cancel)?;
@@ -398,6 +401,28 @@ pub(crate) fn check_form(specification: &Specification, sparse: bool, demands: D
     Ok(())
 }
 
+/// Refuses a tree over what has no dense rows, or where no pass over all of them is ever made.
+pub(crate) fn check_tree(specification: &Specification, sparse: bool, settings: &Settings) -> Result<()> {
+    let refuse = |found: &str, reason: &str, allowed: &str| {
+        Err(Error::not_supported("units", format!("a tree {found}"), reason, allowed))
+    };
+    if specification.documents()?.is_some() {
+        return refuse("for a TopicModel", "its units are the words of documents", "units=None");
+    }
+    if settings.algorithm.estimates() {
+        let reason = "nodes are opened between complete passes, which it does not make";
+        return refuse("with Stochastic", reason, "Full, Memoized, or units=None");
+    }
+    if sparse {
+        return refuse("over a sparse array", "nodes of sparse rows are dense", "a dense array, or units=None");
+    }
+    if specification.missing {
+        let reason = "rows without the same columns have no common mean";
+        return refuse("with missing=\"marginalize\"", reason, "data without missing values, or units=None");
+    }
+    Ok(())
+}
+
 /// Everything that must be equal to continue from a checkpoint to the same bits, but not the length of the run.
 fn identity<F: Scalar>(
     data: &Moments,
@@ -426,6 +451,7 @@ fn identity<F: Scalar>(
         ("n_components", sizes.components.to_string()),
         ("init", format!("{:016x}", init.fingerprint())),
         ("seed", settings.seed.to_string()),
+        ("units", settings.tree.map_or("rows".into(), |tree| format!("{tree:?}"))),
     ];
     Identity(pairs.into_iter().map(|(name, value)| (name.to_owned(), value)).collect())
 }

@@ -4,6 +4,7 @@
 use crate::error::{Error, Result};
 use crate::executor::LocalOptions;
 use crate::fit::algorithm::Algorithm;
+use crate::fit::opening::TreeSettings;
 use crate::local_step::{DocumentOptions, Keep};
 use crate::moves::Moves;
 use crate::responsibilities::Sparsity;
@@ -23,6 +24,8 @@ pub struct Settings {
     pub moves: Moves,
     /// How local steps are run.
     pub local: LocalOptions,
+    /// How trees are used, if units are their nodes.
+    pub tree: Option<TreeSettings>,
     /// What the sums over the batches visited so far stand for in the first pass of a topic model.
     pub first_pass: FirstPass,
     /// Maximum number of passes over the data.
@@ -48,7 +51,9 @@ impl Default for Settings {
                 bounds_memory: 1,
                 keep: Keep::Summary,
                 documents: DocumentOptions::USUAL,
+                tree: None,
             },
+            tree: None,
             first_pass: FirstPass::Plain,
             max_passes: 0,
             tol: 0.0,

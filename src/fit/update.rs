@@ -94,6 +94,7 @@ impl Fitted {
             bounds_memory: if limits.max_passes > 1 { BOUNDS_MEMORY } else { 1 },
             keep: Keep::Summary,
             documents: self.documents,
+            tree: None,
         };
         let mut executor = InProcess::new(&model, &source, local, cancel.clone())?;
         let edits = EditLog::with_components(self.summary.n_components());

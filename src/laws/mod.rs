@@ -115,3 +115,58 @@ impl Law {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::parallel::Cancel;
+
+    /// A correlated scale matrix of three columns.
+    const SCALE: [f64; 9] = [2.0, 0.6, -0.3, 0.6, 1.0, 0.2, -0.3, 0.2, 1.5];
+
+    fn laws() -> Vec<Law> {
+        let joint = |dof| Elliptical::new(vec![1.0, -2.0, 0.5], SCALE.to_vec(), dof).expect("definite");
+        let columns = vec![
+            ColumnLaw::Student { place: 1.0, scale: 2.0, dof: 3.0 },
+            ColumnLaw::Table(vec![0.2, 0.3, 0.5]),
+            ColumnLaw::NegativeBinomial { shape: 2.5, rate: 0.7 },
+        ];
+        vec![Law::Joint(joint(2.5)), Law::Joint(joint(f64::INFINITY)), Law::Columns(columns)]
+    }
+
+    #[test]
+    fn a_density_is_that_of_some_columns_times_that_of_the_others_given_them() {
+        let (row, mut space) = ([0.3, 2.0, 4.0], Vec::new());
+        for law in laws() {
+            let whole = law.log_density(&row, &mut space);
+            for (given, others) in [(vec![0], vec![2, 1]), (vec![2, 0], vec![1]), (vec![1], vec![0, 2])] {
+                let of = |columns: &[usize]| columns.iter().map(|&j| row[j]).collect::<Vec<f64>>();
+                let (of_given, rest) = law.conditional(&others, &given, &of(&given)).expect("definite");
+                let marginal = law.marginal(&given).expect("definite");
+                assert!((of_given - marginal.log_density(&of(&given), &mut space)).abs() < 1e-12);
+                assert!((of_given + rest.log_density(&of(&others), &mut space) - whole).abs() < 1e-12, "{given:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn units_change_a_density_by_their_product() {
+        let (row, units, mut space) = ([0.3, 2.0, 4.0], [2.0, 0.5, 8.0], Vec::new());
+        let scaled: Vec<f64> = row.iter().zip(&units).map(|(x, unit)| x * unit).collect();
+        for law in laws().into_iter().take(2) {
+            let before = law.log_density(&row, &mut space);
+            let after = law.in_units(&units).log_density(&scaled, &mut space);
+            assert!((before - after - 8.0_f64.ln()).abs() < 1e-12);
+        }
+    }
+
+    #[test]
+    fn values_that_no_part_can_have_are_refused() {
+        let mixture = MixtureLaw::new(&[1.0, 3.0], laws().split_off(2).repeat(2));
+        assert!((mixture.weights()[1] - 0.75).abs() < 1e-15);
+        assert!(mixture.conditional(&[0, 2], &[1], &[0.5]).is_err());
+        assert!(mixture.conditional(&[0, 2], &[1], &[2.0]).is_ok());
+        let never = mixture.log_densities(1, |_, row| row.copy_from_slice(&[0.0, 7.0, 1.0]), &Cancel::default());
+        assert_eq!(never.expect("not cancelled"), [f64::NEG_INFINITY]);
+    }
+}

@@ -9,12 +9,10 @@ use rand_distr::{Distribution, StandardNormal};
 use crate::data::{Domain, Freedom, Moments, Needs, RowBlock};
 use crate::error::{Error, Result};
 use crate::likelihood::counts::check_presence;
-use crate::likelihood::gamma;
-use crate::likelihood::urn;
 use crate::likelihood::wishart::{LEAST_SHARE, resolution, resolved_resolution, ridge};
 use crate::likelihood::{
     AtPoint, Conjugate, Density, Draw, Estimate, Frame, FromParameters, Imputation, PointEstimates, RowDraws,
-    RowSource, Scores, Urn, capabilities, normal_columns, row_by_row,
+    RowSource, Scores, Urn, capabilities, gamma, normal_columns, row_by_row, urn,
 };
 use crate::objective::Objective;
 use crate::parallel::map;
@@ -236,11 +234,8 @@ impl FromParameters for DiagonalGaussian {
             .unwrap_or_else(|| data.variance.iter().map(|&own| rule(own)).collect());
         if let Some(j) = (0..d).find(|&j| rate[j] < LEAST_SHARE * data.variance[j]) {
             let found = format!("so small in column {j} that float64 loses it beside the scatter of the data");
-            return Err(Error::invalid(
-                "rate",
-                found,
-                format!("at least {LEAST_SHARE:.0e} of the variance of a column"),
-            ));
+            let allowed = format!("at least {LEAST_SHARE:.0e} of the variance of a column");
+            return Err(Error::invalid("rate", found, allowed));
         }
         let mean = parameters.vector_of("mean", d)?.map_or_else(|| data.mean.clone(), <[f64]>::to_vec);
         if let Some(j) = (0..d).find(|&j| rate[j] < LEAST_SHARE * (mean[j] - data.mean[j]).powi(2)) {
@@ -306,6 +301,10 @@ impl Conjugate for DiagonalGaussian {
                 counts[column] += weight;
             }
         }
+    }
+
+    fn squares(&self) -> std::ops::Range<usize> {
+        self.prior.len()..2 * self.prior.len()
     }
 
     fn log_marginal(&self, component: Sufficient<'_>) -> Result<f64> {

@@ -28,6 +28,7 @@ mod wishart_urn;
 mod zero_mean_gaussian;
 
 use std::fmt::Debug;
+use std::ops::Range;
 use std::sync::Arc;
 
 use crate::data::{Allowed, Demands, Domain, Moments, Needs, RowBlock};
@@ -119,6 +120,11 @@ pub trait Conjugate: Debug + Send + Sync {
     /// Whether the statistics of a sparse row are zero but in the columns that it stores.
     fn is_by_column(&self) -> bool {
         false
+    }
+    /// Which statistics are squares: those of a row are their values about any point plus terms that are linear in the
+    /// row. All other statistics are linear.
+    fn squares(&self) -> Range<usize> {
+        0..0
     }
     /// c(lambda_0 + S) - c(lambda_0): log marginal likelihood of the component's units without their base
     /// measure (mathematics 1.0), nats.

@@ -308,6 +308,10 @@ impl Conjugate for SphericalGaussian {
         }
     }
 
+    fn squares(&self) -> std::ops::Range<usize> {
+        self.prior.mean.len()..self.prior.mean.len() + 1
+    }
+
     fn check_marginal(&self) -> Result<()> {
         match self.base {
             Base::Conjugate => Ok(()),

@@ -1,6 +1,7 @@
 //! What the Gaussian likelihoods with a (Normal-)Wishart posterior share (mathematics 1a and 1b).
 
 use std::f64::consts::PI;
+use std::ops::Range;
 
 use crate::data::{Moments, RowBlock};
 use crate::error::{Error, Result};
@@ -224,6 +225,10 @@ impl<M: NormalWishartModel> Conjugate for M {
     fn accumulate(&self, rows: RowBlock<'_, f64>, weights: &[f64], statistics: &mut [f64], space: &mut Lines<f64>) {
         let (sums, packed) = statistics.split_at_mut(self.n_sums());
         add_moments(rows.dense(), weights, NormalWishartModel::origin(self).len(), sums, packed, space);
+    }
+
+    fn squares(&self) -> Range<usize> {
+        self.n_sums()..self.n_statistics()
     }
 
     fn log_marginal(&self, component: Sufficient<'_>) -> Result<f64> {

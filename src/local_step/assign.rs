@@ -115,7 +115,7 @@ impl<F: Scalar> Assign<F> for ByScore<'_, F> {
             no_finite_weight(units.row_number(listed.units[row] as usize), values)
         })?;
         if self.row_terms {
-            self.scorer.add_row_terms(rows, out.log_normalizers);
+            units.add_row_terms(self.scorer, listed.units, rows, out.log_normalizers);
         }
         Ok(())
     }
@@ -217,7 +217,7 @@ impl<F: Scalar> Assign<F> for RawScores<'_, F> {
         let block = Block { rows, leads: &[] };
         units.score(self.scorer, listed.units, block, None, &mut space.sink, &mut space.scratch);
         out.log_normalizers.fill(0.0);
-        self.scorer.add_row_terms(rows, out.log_normalizers);
+        units.add_row_terms(self.scorer, listed.units, rows, out.log_normalizers);
         for ((row, values), term) in out.values.chunks_exact_mut(k).enumerate().zip(&*out.log_normalizers) {
             values.iter_mut().enumerate().for_each(|(slot, value)| {
                 *value = space.sink.score(row, slot).to_f64() + term;

@@ -9,6 +9,7 @@ mod assign;
 mod bounds;
 mod documents;
 mod gather;
+mod nodes;
 mod order;
 mod pairs;
 mod state;
@@ -36,6 +37,9 @@ pub use bounds::Bounds;
 use bounds::Known;
 pub use documents::{ByDocument, DocumentCounts, DocumentOptions, Documented, Restarts, TopicTable};
 pub use gather::Gather;
+pub use nodes::{
+    BatchTree, Behind, Frontier, Judging, NodeUnits, OpeningCandidate, OpeningRule, TreeOptions, units_of,
+};
 use order::{Order, Places};
 use pairs::{Pairs, Sorting};
 pub use state::{LocalState, Memory};
@@ -109,6 +113,8 @@ pub struct Work {
     pub pairs: usize,
     /// Those whose log weight was computed.
     pub evaluated: usize,
+    /// Units.
+    pub units: usize,
     /// Restarts of documents.
     pub restarts: Restarts,
 }
@@ -117,6 +123,7 @@ impl AddAssign for Work {
     fn add_assign(&mut self, other: Self) {
         self.pairs += other.pairs;
         self.evaluated += other.evaluated;
+        self.units += other.units;
         self.restarts += other.restarts;
     }
 }
@@ -215,7 +222,8 @@ impl<F: Scalar> LocalStep<'_, F> {
                 Some(summary.log_base_measure).filter(|_| !has_tail && self.keep != Keep::Nothing);
             state.remember(best);
         }
-        let work = Work { pairs: units.len() * n_columns, evaluated, restarts: Restarts::default() };
+        let work =
+            Work { pairs: units.len() * n_columns, evaluated, units: units.len(), restarts: Restarts::default() };
         Ok(Outcome { summary: summary.compact(), log_normalizer, work })
     }
 

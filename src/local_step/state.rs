@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::component::{ComponentId, Edit, EditLog};
 use crate::error::{Error, Result};
-use crate::local_step::{Bounds, DocumentCounts};
+use crate::local_step::{BatchTree, Bounds, DocumentCounts, Frontier};
 
 /// The local state of one batch. It lives where the batch lives and replays the edits of the list of components.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
@@ -25,6 +25,8 @@ pub(crate) struct Cache {
     pub bounds: Option<Bounds>,
     /// Sum over units of mass x log base measure, nats: it depends on the units alone while the base measure stays.
     pub log_base_measure: Option<f64>,
+    /// The tree with the statistics of the frontier, which follow from the rows.
+    tree: Option<Box<BatchTree>>,
 }
 
 /// What the results of a visit depend on. It is saved, and follows the edits.
@@ -35,6 +37,8 @@ pub enum Memory {
     Nothing,
     /// The counts of the topics of documents.
     Documents(DocumentCounts),
+    /// The nodes of a tree that are units.
+    Tree(Frontier),
 }
 
 impl LocalState {
@@ -52,6 +56,21 @@ impl LocalState {
     /// Takes the counts of documents at a complete visit.
     pub fn remember_documents(&mut self, counts: DocumentCounts) {
         self.memory = Memory::Documents(counts);
+    }
+
+    /// Takes the frontier that later visits begin with. What the cache holds was of other units.
+    pub fn open(&mut self, frontier: Frontier, tree: Option<Box<BatchTree>>) {
+        self.memory = Memory::Tree(frontier);
+        self.cache = Cache { tree, ..Cache::default() };
+    }
+
+    /// Lends the tree, until [`LocalState::put_tree`].
+    pub(crate) fn take_tree(&mut self) -> Option<Box<BatchTree>> {
+        self.cache.tree.take()
+    }
+
+    pub(crate) fn put_tree(&mut self, tree: Box<BatchTree>) {
+        self.cache.tree = Some(tree);
     }
 
     /// Drops the cache.
@@ -99,7 +118,9 @@ impl LocalState {
     pub fn bytes(&self) -> usize {
         let bounds = self.bounds().map_or(0, Bounds::bytes);
         let counts = if let Memory::Documents(counts) = &self.memory { counts.bytes() } else { 0 };
-        size_of::<Self>() + self.cache.last_best.capacity() * size_of::<Option<ComponentId>>() + bounds + counts
+        let tree = self.cache.tree.as_ref().map_or(0, |tree| tree.bytes())
+            + if let Memory::Tree(Frontier::Nodes(starts)) = &self.memory { 4 * starts.capacity() } else { 0 };
+        size_of::<Self>() + tree + self.cache.last_best.capacity() * size_of::<Option<ComponentId>>() + bounds + counts
     }
 
     /// The memory as bytes.

@@ -78,6 +78,11 @@ pub trait Units<F: Scalar>: Sync {
         likelihood.accumulate(rows, weights, statistics, space);
     }
 
+    /// Adds what depends on a unit alone, which scorers may leave out, to one value for each listed unit, nats.
+    fn add_row_terms(&self, scorer: &dyn Scorer<F>, _list: &[u32], rows: RowBlock<'_, F>, out: &mut [f64]) {
+        scorer.add_row_terms(rows, out);
+    }
+
     /// Writes the mean log base measure of every unit to `out`, nats.
     fn log_base_measures(&self, likelihood: &dyn Likelihood<F>, read: Read<'_, F>, out: &mut [f64]) {
         likelihood.log_base_measures(read.block, out);
@@ -88,6 +93,12 @@ pub trait Units<F: Scalar>: Sync {
 
     /// Copies the listed units out of their batch, as births and deletes need them.
     fn copy_into(&self, list: &[u32], sample: &mut Sample);
+
+    /// Copies rows of the listed units, which parts of components may be made of, and returns how many stand for each.
+    fn copy_rows_into(&self, list: &[u32], sample: &mut Sample) -> Vec<u32> {
+        self.copy_into(list, sample);
+        vec![1; list.len()]
+    }
 }
 
 /// Units whose rows have been read.

@@ -159,8 +159,13 @@ pub(super) fn collect<F: Scalar>(visited: &Visited<'_, F>, smallest: &mut Smalle
         rows.sort_unstable();
         let (own, units): (Vec<_>, Vec<_>) = rows.into_iter().unzip();
         let mut rows = Sample::default();
-        look.units.copy_into(&units, &mut rows);
-        (id, keys, Bag { rows, keys: own })
+        let numbers = look.units.copy_rows_into(&units, &mut rows);
+        // Where several rows stand for a unit, each has a key of its own.
+        let key_of = |(&own, &n): (&u64, &u32)| {
+            let several = (0..u64::from(n)).map(move |row| if n == 1 { own } else { key(own, [row]) });
+            several.collect::<Vec<_>>()
+        };
+        (id, keys, Bag { rows, keys: own.iter().zip(&numbers).flat_map(key_of).collect() })
     });
     let mut collected = BTreeMap::new();
     for (id, keys, bag) in bags {

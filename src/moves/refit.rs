@@ -10,10 +10,10 @@ use std::collections::{BTreeMap, HashMap};
 use serde::{Deserialize, Serialize};
 
 use crate::component::{ComponentId, Edit, EditLog};
-use crate::data::{RowUnits, Sample};
+use crate::data::Sample;
 use crate::error::Result;
 use crate::global_step::Globals;
-use crate::local_step::{Assign, ByScore, Chunk, FromPairs, Keep, LocalStep, OfShares, Tap};
+use crate::local_step::{Assign, ByScore, Chunk, FromPairs, Keep, LocalStep, OfShares, Tap, Units, units_of};
 use crate::memo::Memo;
 use crate::model::Model;
 use crate::moves::{Judge, Visited, is_gain, tried};
@@ -195,11 +195,12 @@ impl<F: Scalar> Refit<'_, F> {
         }
         let total = memo.total();
         let places: HashMap<ComponentId, u32> = total.ids.iter().copied().zip(0..).collect();
-        let units = copies.rows.pick(&list).units::<F>(1.0);
+        let own = copies.rows.pick(&list);
+        let units = units_of(self.model.likelihood.as_ref(), &own);
         let before = RowPairs::of(copies, &list, &places);
-        let taken = self.sum(&units, &total.ids, &before.assign(), None)?;
+        let taken = self.sum(units.as_ref(), &total.ids, &before.assign(), None)?;
         let trial = || {
-            let after = self.deal(total, gone, &units, &before, &taken)?;
+            let after = self.deal(total, gone, units.as_ref(), &before, &taken)?;
             let gain = change(self.judge, total, &after.total, &taken, gone)?;
             Ok((after, gain))
         };
@@ -223,7 +224,7 @@ impl<F: Scalar> Refit<'_, F> {
         &self,
         total: &Summary,
         gone: ComponentId,
-        units: &RowUnits<'_, F>,
+        units: &dyn Units<F>,
         before: &RowPairs,
         taken: &Summary,
     ) -> Result<Without> {
@@ -277,12 +278,13 @@ impl<F: Scalar> Refit<'_, F> {
         }
         for (batch, own) in of_batch {
             let rows: Vec<usize> = own.iter().map(|&at| list[at]).collect();
-            let units = copies.rows.pick(&rows).units::<F>(1.0);
-            let minus = self.sum(&units, &ids, &RowPairs::of(copies, &rows, places).assign(), None)?;
+            let picked = copies.rows.pick(&rows);
+            let units = units_of(self.model.likelihood.as_ref(), &picked);
+            let minus = self.sum(units.as_ref(), &ids, &RowPairs::of(copies, &rows, places).assign(), None)?;
             for &at in &own {
                 copies.responsibilities[list[at]] = std::mem::take(&mut dealt[at]);
             }
-            let plus = self.sum(&units, &ids, &RowPairs::of(copies, &rows, places).assign(), None)?;
+            let plus = self.sum(units.as_ref(), &ids, &RowPairs::of(copies, &rows, places).assign(), None)?;
             memo.amend(batch as usize, &minus.scale(-1.0))?;
             memo.amend(batch as usize, &plus)?;
         }
@@ -292,7 +294,7 @@ impl<F: Scalar> Refit<'_, F> {
     /// What rows contribute to components; their masses and base measures are those of the data before and after.
     fn sum(
         &self,
-        units: &RowUnits<'_, F>,
+        units: &dyn Units<F>,
         ids: &[ComponentId],
         assign: &dyn Assign<F>,
         tap: Option<&mut RowPairs>,

@@ -39,6 +39,19 @@ pub struct TopL<F> {
     pub n_evaluated: usize,
 }
 
+/// The `width` largest of a row's scores with their components, the largest first, and their log-sum-exp.
+pub fn largest(scores: &[f64], width: usize) -> (Vec<(usize, f64)>, f64) {
+    let mut pairs: Vec<(usize, f64)> = scores.iter().copied().enumerate().collect();
+    pairs.sort_by(|a, b| b.1.total_cmp(&a.1).then(a.0.cmp(&b.0)));
+    pairs.truncate(width.max(1));
+    let best = pairs.first().map_or(f64::NEG_INFINITY, |pair| pair.1);
+    if best == f64::NEG_INFINITY {
+        return (pairs, best);
+    }
+    let sum: f64 = pairs.iter().map(|(_, score)| (score - best).exp()).sum();
+    (pairs, best + sum.ln())
+}
+
 /// Marks a slot that no component has taken.
 pub(super) const FREE: f64 = -1.0;
 

@@ -96,12 +96,19 @@ impl<F: Scalar> Scorer<F> for CodeScorer<F> {
     }
 
     fn score_rows(&self, block: Block<'_, F>, _: Option<PairBounds<'_>>, sink: &mut TopL<F>, scratch: &mut Scratch<F>) {
+        // Nodes come as shares of levels.
+        if let RowBlock::Sparse(_) = block.rows {
+            return self.lines.score_rows(block, None, sink, scratch);
+        }
         self.codes.with_block(block.rows.dense(), |rows| {
             self.lines.score_rows(Block { rows, leads: block.leads }, None, sink, scratch);
         });
     }
 
     fn add_row_terms(&self, rows: RowBlock<'_, F>, out: &mut [f64]) {
+        if let RowBlock::Sparse(_) = rows {
+            return self.lines.add_row_terms(rows, out);
+        }
         self.codes.with_block(rows.dense(), |rows| self.lines.add_row_terms(rows, out));
     }
 

@@ -9,7 +9,7 @@ use crate::data::RowBlock;
 use crate::responsibilities::TopL;
 use crate::scoring::PairBounds;
 use crate::scoring::by_row::RowFunction;
-use crate::scoring::scorer::{Block, Scorer, Scratch, Tile};
+use crate::scoring::scorer::{Block, Scorer, Scratch, Spreads, Tile};
 use crate::scoring::sparse::{Shared, SparseTable};
 use crate::simd::{Instructions, Lines, Scalar, VECTORS};
 
@@ -152,6 +152,13 @@ impl<F: Scalar> ColumnScorer<F> {
         self
     }
 
+    /// What squares about a mean add to twice the negative of a score: one number a column, or one for all columns,
+    /// whose slopes are then the same.
+    fn squares_of(&self, component: usize, spread: &[f64]) -> f64 {
+        let columns = self.components[component].columns.iter();
+        columns.zip(spread).map(|(column, square)| column.slope * column.slope * square).sum()
+    }
+
     /// The log weight of one row whose map has been applied, the plain way.
     fn score_row(&self, component: usize, row: &[F]) -> F {
         let component = &self.components[component];
@@ -175,11 +182,21 @@ impl<F: Scalar> Scorer<F> for ColumnScorer<F> {
     fn score_rows(&self, block: Block<'_, F>, _: Option<PairBounds<'_>>, sink: &mut TopL<F>, scratch: &mut Scratch<F>) {
         match (block.rows, &self.sparse) {
             (RowBlock::Dense(rows), _) => {
-                self.instructions.run(ScoreColumns { scorer: self, rows, sink, scratch });
+                self.instructions.run(ScoreColumns { scorer: self, rows, spreads: None, sink, scratch });
             }
             (RowBlock::Sparse(rows), Some(table)) => table.score_rows(rows, sink, scratch),
             // Refused before any work starts.
             (RowBlock::Sparse(_), None) => {}
+        }
+    }
+
+    fn score_nodes(&self, block: Block<'_, F>, spreads: Spreads<'_>, sink: &mut TopL<F>, scratch: &mut Scratch<F>) {
+        match block.rows {
+            RowBlock::Dense(rows) if self.curve == Curve::Square => {
+                let spreads = Some(spreads);
+                self.instructions.run(ScoreColumns { scorer: self, rows, spreads, sink, scratch });
+            }
+            _ => self.score_rows(block, None, sink, scratch),
         }
     }
 
@@ -220,6 +237,8 @@ fn map_rows<'a, F: Scalar>(map: Option<&[F]>, d: usize, rows: &'a [F], space: &'
 struct ScoreColumns<'a, F> {
     scorer: &'a ColumnScorer<F>,
     rows: &'a [F],
+    /// Of nodes, whose means are the rows.
+    spreads: Option<Spreads<'a>>,
     sink: &'a mut TopL<F>,
     scratch: &'a mut Scratch<F>,
 }
@@ -230,7 +249,7 @@ impl<F: Scalar> WithSimd for ScoreColumns<'_, F> {
     #[allow(clippy::inline_always, reason = "compiled once for each instruction set")]
     #[inline(always)]
     fn with_simd<S: Simd>(self, simd: S) {
-        let Self { scorer, rows, sink, scratch } = self;
+        let Self { scorer, rows, spreads, sink, scratch } = self;
         let d = scorer.dimension;
         let Scratch { tile, scores, common, lengths: complete, .. } = scratch;
         let rows = map_rows(scorer.map.as_deref(), d, rows, common);
@@ -251,7 +270,11 @@ impl<F: Scalar> WithSimd for ScoreColumns<'_, F> {
                     scorer.score_missing(scorer.curve, first, tile, group, scores);
                     keep_complete(own, d, complete, scores);
                 }
-                for (component, scores) in (first..first + number).zip(scores.chunks_exact(F::GROUP)) {
+                for (component, scores) in (first..first + number).zip(scores.chunks_exact_mut(F::GROUP)) {
+                    if let Some(spreads) = spreads {
+                        let rows = group * F::GROUP..tile.n_rows().min((group + 1) * F::GROUP);
+                        spreads.take(rows, scores, |spread| scorer.squares_of(component, spread));
+                    }
                     sink.offer(simd, component, group, scores);
                 }
             }

@@ -18,5 +18,5 @@ pub use codes::{CodeScorer, Codes};
 pub use columns::{Column, ColumnScorer, Columns, Curve};
 pub use drift::Drift;
 pub use quadratic::{Link, Quadratic, QuadraticScorer};
-pub use scorer::{Block, NO_LEAD, Scorer, Scratch};
+pub use scorer::{Block, NO_LEAD, Scorer, Scratch, Spreads};
 pub use sparse::{Shared, SparseScorer, SparseTable};

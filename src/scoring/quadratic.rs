@@ -1,6 +1,7 @@
 //! Log weights that are a function of `|A (x - c)|^2` with a triangular `A`: the Gaussian family.
 
 use std::any::Any;
+use std::sync::OnceLock;
 
 use pulp::Simd;
 
@@ -8,7 +9,7 @@ use crate::responsibilities::TopL;
 use crate::scoring::bounds::Reach;
 use crate::scoring::kernel::{Factors, Parts, Wanted, gaussian};
 use crate::scoring::score_rows::ScoreRows;
-use crate::scoring::scorer::{Block, Scorer, Scratch};
+use crate::scoring::scorer::{Block, Scorer, Scratch, Spreads};
 use crate::scoring::{Drift, PairBounds};
 use crate::simd::{Instructions, Scalar, VECTORS};
 
@@ -47,6 +48,8 @@ pub struct QuadraticScorer<F> {
     pub(super) reaches: Vec<Reach>,
     /// As they were given: their drift is measured in `f64`.
     components: Vec<Quadratic>,
+    /// `scale^2 A^T A` of every component as it meets packed squares: those off the diagonal twice. Of nodes alone.
+    precisions: OnceLock<Vec<f64>>,
     /// Taken from every log weight; depends on the row only.
     pub(super) row_term: Option<Box<QuadraticScorer<F>>>,
 }
@@ -82,6 +85,7 @@ impl<F: Scalar> QuadraticScorer<F> {
             links: components.iter().map(|component| component.link).collect(),
             reaches: components.iter().map(reach).collect(),
             components,
+            precisions: OnceLock::new(),
             row_term: row_term.map(|row_term| Box::new(term(row_term))),
         }
     }
@@ -124,7 +128,27 @@ impl<F: Scalar> QuadraticScorer<F> {
         parts
     }
 
-    /// The same for one row, the plain way.
+    /// What multiplies the packed squares of a node in the squared length under a component, (D (D + 1) / 2,).
+    pub(super) fn precision(&self, component: usize) -> &[f64] {
+        let d = self.factors.dimension();
+        let size = d * (d + 1) / 2;
+        let all = self.precisions.get_or_init(|| {
+            let mut all = Vec::with_capacity(size * self.components.len());
+            for Quadratic { factor, scale, .. } in &self.components {
+                for j in 0..d {
+                    for i in j..d {
+                        let column = |of: usize| &factor[of * d + i..(of + 1) * d];
+                        let product: f64 = column(i).iter().zip(column(j)).map(|(x, y)| x * y).sum();
+                        all.push(scale * scale * product * if i == j { 1.0 } else { 2.0 });
+                    }
+                }
+            }
+            all
+        });
+        &all[component * size..][..size]
+    }
+
+    /// The log weight of one row, the plain way.
     pub(super) fn score_row(&self, component: usize, row: &[F]) -> F {
         let q = self.factors.squared_length(component, |column| row[column]);
         let constant = self.constants[component];
@@ -150,7 +174,13 @@ impl<F: Scalar> Scorer<F> for QuadraticScorer<F> {
         sink: &mut TopL<F>,
         scratch: &mut Scratch<F>,
     ) {
-        self.factors.instructions().run(ScoreRows { scorer: self, block, bounds, sink, scratch });
+        let spreads = None;
+        self.factors.instructions().run(ScoreRows { scorer: self, block, bounds, spreads, sink, scratch });
+    }
+
+    fn score_nodes(&self, block: Block<'_, F>, spreads: Spreads<'_>, sink: &mut TopL<F>, scratch: &mut Scratch<F>) {
+        let (bounds, spreads) = (None, Some(spreads));
+        self.factors.instructions().run(ScoreRows { scorer: self, block, bounds, spreads, sink, scratch });
     }
 
     fn score_component(&self, component: usize, rows: &[F], out: &mut [F]) {

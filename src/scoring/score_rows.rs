@@ -6,7 +6,7 @@ use crate::responsibilities::TopL;
 use crate::scoring::PairBounds;
 use crate::scoring::bounds::bounds_of;
 use crate::scoring::quadratic::QuadraticScorer;
-use crate::scoring::scorer::{Block, NO_LEAD, Scratch};
+use crate::scoring::scorer::{Block, NO_LEAD, Scratch, Spreads};
 use crate::simd::Scalar;
 
 /// [`Scorer::score_rows`], to be compiled for each instruction set.
@@ -14,6 +14,8 @@ pub(super) struct ScoreRows<'a, 'b, F> {
     pub scorer: &'a QuadraticScorer<F>,
     pub block: Block<'a, F>,
     pub bounds: Option<PairBounds<'b>>,
+    /// Of nodes, whose means are the rows.
+    pub spreads: Option<Spreads<'a>>,
     pub sink: &'a mut TopL<F>,
     pub scratch: &'a mut Scratch<F>,
 }
@@ -24,7 +26,7 @@ impl<F: Scalar> WithSimd for ScoreRows<'_, '_, F> {
     #[allow(clippy::inline_always, reason = "compiled once for each instruction set")]
     #[inline(always)]
     fn with_simd<S: Simd>(self, simd: S) {
-        let Self { scorer, block, mut bounds, sink, scratch } = self;
+        let Self { scorer, block, mut bounds, spreads, sink, scratch } = self;
         scratch.scores.reset(F::GROUP, F::ZERO);
         scratch.lengths.reset(F::GROUP, F::ZERO);
         scratch.least.reset(F::GROUP, F::ZERO);
@@ -43,7 +45,7 @@ impl<F: Scalar> WithSimd for ScoreRows<'_, '_, F> {
                 }
             }
         }
-        scorer.score_all(simd, block, bounds, sink, scratch);
+        scorer.score_all(simd, block, bounds, spreads, sink, scratch);
     }
 }
 
@@ -56,6 +58,7 @@ impl<F: Scalar> QuadraticScorer<F> {
         simd: S,
         block: Block<'_, F>,
         mut bounds: Option<PairBounds<'_>>,
+        spreads: Option<Spreads<'_>>,
         sink: &mut TopL<F>,
         scratch: &mut Scratch<F>,
     ) {
@@ -102,6 +105,11 @@ impl<F: Scalar> QuadraticScorer<F> {
                         for (score, &common) in scores.iter_mut().zip(&common[group * F::GROUP..]) {
                             *score -= common;
                         }
+                    }
+                    // Squares about the mean only lower a score: what was given up by the mean alone was rightly so.
+                    if let Some(spreads) = spreads {
+                        let precision = self.precision(component);
+                        spreads.take(rows.clone(), scores, |spread| dot(precision, spread));
                     }
                     sink.offer(simd, component, group, scores);
                     sink.n_evaluated += parts.count(rows.len());
@@ -200,6 +208,21 @@ impl<F: Scalar> QuadraticScorer<F> {
             }
         }
     }
+}
+
+/// A sum of products, eight at a time.
+#[allow(clippy::inline_always, reason = "compiled once for each instruction set")]
+#[inline(always)]
+fn dot(a: &[f64], b: &[f64]) -> f64 {
+    let ((a, a_rest), (b, b_rest)) = (a.as_chunks::<8>(), b.as_chunks::<8>());
+    let mut sums = [0.0; 8];
+    for (a, b) in a.iter().zip(b) {
+        for lane in 0..8 {
+            sums[lane] += a[lane] * b[lane];
+        }
+    }
+    let rest: f64 = a_rest.iter().zip(b_rest).map(|(x, y)| x * y).sum();
+    sums.iter().sum::<f64>() + rest
 }
 
 /// At least [`Scalar::GROUP`] of either type.

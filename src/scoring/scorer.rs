@@ -2,7 +2,7 @@
 
 use std::any::Any;
 
-use crate::data::RowBlock;
+use crate::data::{Nodes, RowBlock};
 use crate::responsibilities::TopL;
 use crate::scoring::bounds::Scan;
 use crate::scoring::{Drift, PairBounds};
@@ -179,6 +179,31 @@ pub struct Block<'a, F> {
     pub leads: &'a [u32],
 }
 
+/// Mean squares about the mean of nodes that are scored together: the packed lower triangle, column by column, one
+/// number a column, or one for all.
+#[derive(Debug, Clone, Copy)]
+pub struct Spreads<'a> {
+    /// The nodes.
+    pub nodes: &'a Nodes,
+    /// Which of them, by row.
+    pub list: &'a [u32],
+}
+
+impl Spreads<'_> {
+    /// Takes half of what `term` makes of the spread of each listed node from its score.
+    #[allow(clippy::inline_always, reason = "compiled once for each instruction set")]
+    #[inline(always)]
+    pub fn take<F: Scalar>(&self, rows: std::ops::Range<usize>, scores: &mut [F], term: impl Fn(&[f64]) -> f64) {
+        for (score, &node) in scores.iter_mut().zip(&self.list[rows]) {
+            if let Some(spread) = self.nodes.spread(node as usize)
+                && *score > F::NEG_INFINITY
+            {
+                *score = F::from_f64(score.to_f64() - 0.5 * term(spread));
+            }
+        }
+    }
+}
+
 /// Components packed for scoring.
 pub trait Scorer<F: Scalar>: Send + Sync {
     /// Number of components.
@@ -193,6 +218,12 @@ pub trait Scorer<F: Scalar>: Send + Sync {
         sink: &mut TopL<F>,
         scratch: &mut Scratch<F>,
     );
+
+    /// The same for nodes, whose means are the rows, with their squares about these. Scorers that are linear in the row
+    /// need none.
+    fn score_nodes(&self, block: Block<'_, F>, _spreads: Spreads<'_>, sink: &mut TopL<F>, scratch: &mut Scratch<F>) {
+        self.score_rows(block, None, sink, scratch);
+    }
 
     /// Adds what depends on the row alone, which `score_rows` may leave out, to one value for each row, nats.
     fn add_row_terms(&self, _rows: RowBlock<'_, F>, _out: &mut [f64]) {}

@@ -162,7 +162,10 @@ def test_columns_that_count_the_rows() -> None:
     rows = two_clusters(400)
     table = pd.DataFrame({"id": np.arange(1000, 1400.0), "x": rows[:, 0], "y": rows[:, 1]})
     assert advice(table)["row_numbers"].text == "column 'id' counts the rows"
-    assert "row_numbers" not in advice(table.sample(frac=1.0, random_state=0))
+    assert "row_numbers" in advice(table.sample(frac=1.0, random_state=0))
+    assert "row_numbers" not in advice(table.sample(frac=0.9, random_state=0))
+    table.loc[7, "id"] = 1008.0
+    assert "row_numbers" not in advice(table)
     assert "row_numbers" not in advice(table[["x", "y"]])
 
 

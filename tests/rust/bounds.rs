@@ -24,6 +24,7 @@ fn options(bounds_memory: usize) -> LocalOptions {
         bounds_memory,
         keep: Keep::Summary,
         documents: DocumentOptions::USUAL,
+        tree: None,
     }
 }
 

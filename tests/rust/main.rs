@@ -7,5 +7,6 @@ mod moves;
 mod processes;
 mod seams;
 mod subprocess_executor;
+mod trees;
 mod units;
 mod urn;

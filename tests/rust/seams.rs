@@ -28,6 +28,7 @@ const OPTIONS: LocalOptions = LocalOptions {
     bounds_memory: 1,
     keep: Keep::SummaryAndGaps,
     documents: DocumentOptions::USUAL,
+    tree: None,
 };
 
 /// A memo after one pass over four batches.

@@ -34,6 +34,7 @@ const OPTIONS: LocalOptions = LocalOptions {
     bounds_memory: 1,
     keep: Keep::SummaryAndGaps,
     documents: DocumentOptions::USUAL,
+    tree: None,
 };
 
 /// Set in the environment of a worker.

@@ -4,10 +4,11 @@ use numpy::{PyReadonlyArray1, PyReadonlyArray2};
 use pyo3::prelude::*;
 use pyo3::pybacked::PyBackedBytes;
 use stickbreak::Error;
+use stickbreak::data as tree;
 use stickbreak::executor::LocalOptions;
-use stickbreak::fit::{Algorithm, Cut, FirstPass, Resumed, Settings, Standing};
+use stickbreak::fit::{Algorithm, Cut, FirstPass, Resumed, Settings, Standing, TreeSettings};
 use stickbreak::init::Init;
-use stickbreak::local_step::{DocumentOptions, Keep};
+use stickbreak::local_step::{DocumentOptions, Keep, OpeningRule, TreeOptions};
 use stickbreak::moves::Moves;
 use stickbreak::responsibilities::Sparsity;
 
@@ -32,6 +33,7 @@ pub struct GivenSettings<'py> {
     max_passes: usize,
     tol: f64,
     documents: GivenDocuments,
+    tree: Option<GivenTree>,
     pub seeds: Vec<u64>,
     pub threads: Option<usize>,
 }
@@ -76,7 +78,9 @@ impl GivenSettings<'_> {
                 bounds_memory,
                 keep: Keep::Summary,
                 documents: self.documents.read(),
+                tree: None,
             },
+            tree: self.tree.as_ref().map(GivenTree::read).transpose()?,
             first_pass: self.first_pass()?,
             max_passes: self.max_passes,
             tol: self.tol,
@@ -100,6 +104,35 @@ impl GivenDocuments {
     fn read(&self) -> DocumentOptions {
         let Self { max_steps, tolerance, warm, restarts, .. } = *self;
         DocumentOptions { max_steps, tolerance, warm, restarts }
+    }
+}
+
+/// How trees are used.
+#[derive(FromPyObject)]
+#[pyo3(from_item_all)]
+struct GivenTree {
+    depth: usize,
+    expand_every: usize,
+    rule: String,
+    tolerance: f64,
+    budget: Option<usize>,
+    split: String,
+    refine: bool,
+    on_trial: bool,
+}
+
+impl GivenTree {
+    fn read(&self) -> PyResult<TreeSettings> {
+        let refuse = |name: &str, found: &str, allowed: &str| {
+            to_python(&Error::invalid(name, format!("{found:?}"), allowed.to_owned()))
+        };
+        let cut = tree::NodeCut::from_name(&self.split)
+            .ok_or_else(|| refuse("split", &self.split, "\"axis\" or \"principal\""))?;
+        let rule = OpeningRule::from_name(&self.rule)
+            .ok_or_else(|| refuse("rule", &self.rule, "\"gain\" or \"responsibility\""))?;
+        let Self { depth, expand_every, tolerance, budget, refine, on_trial, .. } = *self;
+        let options = TreeOptions { depth, cut };
+        Ok(TreeSettings { options, expand_every, rule, tolerance, budget, refine, on_trial })
     }
 }
 

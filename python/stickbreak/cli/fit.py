@@ -24,6 +24,7 @@ from stickbreak.cli.output import check_place, print_facts, print_json
 from stickbreak.cli.program import Command, ExitCode, rows_of
 from stickbreak.cli.specifications import Kind, SomeOf, check_used, default, kebab, made, parameter_options
 from stickbreak.cli.summary import described, facts
+from stickbreak.cli.trees import units_of
 from stickbreak.io import datafiles
 from stickbreak.model.likelihoods import Likelihood
 from stickbreak.model.processes import Process
@@ -43,6 +44,7 @@ _ALGORITHM = (
     "margin",
     "bounds_memory",
     "moves",
+    "units",
     "max_passes",
     "tol",
 )
@@ -168,6 +170,20 @@ _MARGINALISING = ", ".join(
     "model do not take them]",
 )
 @click.option(
+    "--units",
+    metavar="WORD",
+    help="What belongs to components: rows; kd-tree, nodes of a tree that stand for many rows that agree; or auto, a "
+    "tree where a trial says that it needs few nodes. [default: rows]",
+)
+@click.option(
+    "--kd-tree",
+    "tree",
+    multiple=True,
+    metavar="NAME=VALUE",
+    help=f"A setting of the tree, as often as you like: {', '.join(field.name for field in fields(sb.KdTree))}. See "
+    "stickbreak.KdTree.",
+)
+@click.option(
     "--max-passes",
     type=int,
     metavar="N",
@@ -231,6 +247,7 @@ def fit(
     header: bool | None,
     checkpoint: str | None,
     every_seconds: float | None,
+    tree: tuple[str, ...],
     quiet: bool,
     as_json: bool,
     **given: Any,
@@ -249,6 +266,7 @@ def fit(
     """
     own_number = "n_components" in {field.name for field in fields(process)}
     of_algorithm = {name: given.pop(name) for name in _ALGORITHM}
+    of_algorithm["units"] = units_of(of_algorithm["units"], tree)
     check_used([schedule], of_algorithm)
     check_used((likelihood, process), given)
     if own_number:

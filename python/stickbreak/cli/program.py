@@ -38,7 +38,7 @@ _GROUPS = {
     "Start": ("init", "n_init", "seed"),
     "Algorithm": (
         *("schedule", "objective", "batches", "batch_size", "delay", "decay", "shuffle", "sparsity", "margin"),
-        *("bounds_memory", "moves", "max_passes", "tol", "threads"),
+        *("bounds_memory", "moves", "units", "tree", "max_passes", "tol", "threads"),
         *("sampler", "proposal", "scans", "subset", "draws", "warmup", "chains", "thin", "max_seconds"),
     ),
 }

@@ -340,7 +340,9 @@ def numeric(value: object, argument: str, allowed: str) -> NDArray[Any]:
         raise invalid_type(argument, "a lazy table that holds no numbers yet", allowed, "make them by .collect()")
     array = as_array(value, argument, allowed)
     if array.dtype.kind not in _NUMBERS:
-        raise invalid_type(argument, _describe_values(value, array), allowed)
+        found = _describe_values(value, array)
+        hint = "leave such columns out, or make numbers of them" if "whose column" in found else ""
+        raise invalid_type(argument, found, allowed, hint)
     return array
 
 

@@ -36,6 +36,7 @@ class Settings(TypedDict):
     sparsity: int | Literal["auto"] | None
     margin: float | None
     bounds_memory: int
+    tree: dict[str, Any] | None
     documents: DocumentVisits
     max_passes: int
     tol: float

@@ -186,9 +186,15 @@ def _of_one_hot(rows: NDArray[Any], names: Names | None) -> Iterator[Advice]:
 
 
 def _counts_rows(column: NDArray[Any]) -> bool:
-    """Whether a column goes up by one from row to row; pieces of the data may leave gaps."""
+    """Whether a column goes up by one from row to row, or is a shuffle of such numbers.
+
+    Pieces of the data may leave gaps between rows that go up by one.
+    """
     if not np.isfinite(column).all():
         return False
+    distinct = np.unique(column)
+    if len(distinct) == len(column) and (distinct[1:] - distinct[:-1] == 1.0).all():
+        return True
     steps = column[1:] - column[:-1]
     return bool(np.count_nonzero(steps == 1.0) >= len(steps) - (_PIECES - 1) and (steps >= 1.0).all())
 

@@ -67,6 +67,9 @@ class Record:
         What estimating the base measure anew at the end of the pass raised `objective` by, in nats.
     n_components : int
         The number of components at the end of the pass.
+    n_units : int
+        How many units the pass visited: rows, or nodes of trees (`KdTree`) that stand for many rows; for topic models
+        the distinct words of all documents. 0 in files of earlier versions.
     proposed : int
         How many moves were proposed.
     accepted : int
@@ -94,6 +97,7 @@ class Record:
     objective: float
     base_measure_gain: float
     n_components: int
+    n_units: int
     proposed: int
     accepted: int
     evaluated_share: float

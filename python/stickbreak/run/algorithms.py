@@ -8,9 +8,17 @@ from stickbreak import checks
 from stickbreak.errors import StepSizeWarning
 from stickbreak.io.requests import Settings
 from stickbreak.run.moves import Move
+from stickbreak.run.units import KdTree
 
 MEBIBYTE = 1024 * 1024
 OBJECTIVES = ("variational", "map", "ml")
+
+
+def _tree(units: KdTree | str | None) -> dict[str, object] | None:
+    """Return how trees are used, as the core reads it."""
+    if isinstance(units, str):
+        return {**KdTree()._to_core(), "on_trial": True}
+    return None if units is None else units._to_core()
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -22,6 +30,7 @@ class Algorithm:
     margin: float | None = 20.0
     bounds_memory: int = 128 * MEBIBYTE
     moves: tuple[Move, ...] = ()
+    units: KdTree | Literal["auto"] | None = None
     max_passes: int = 100
     tol: float = 1e-6
     first_pass: Literal["plain", "scaled"] = "plain"
@@ -39,6 +48,10 @@ class Algorithm:
             self._set("margin", checks.non_negative("margin", self.margin))
         self._set("bounds_memory", checks.integer("bounds_memory", self.bounds_memory, minimum=0))
         self._check_moves()
+        if isinstance(self.units, str):
+            checks.word("units", self.units, ("auto",), or_else=["a KdTree", "None"])
+        elif self.units is not None:
+            checks.instance("units", self.units, KdTree, "a KdTree, 'auto' or None")
         self._set("max_passes", checks.integer("max_passes", self.max_passes, minimum=0))
         self._set("tol", checks.non_negative("tol", self.tol))
         checks.word("first_pass", self.first_pass, ("plain", "scaled"))
@@ -59,6 +72,7 @@ class Algorithm:
             "sparsity": self.sparsity,
             "margin": self.margin,
             "bounds_memory": self.bounds_memory,
+            "tree": _tree(self.units),
             "documents": {
                 "first_pass": self.first_pass,
                 "max_steps": self.max_steps,
@@ -127,6 +141,11 @@ class Full(Algorithm):
         Moves between passes: at most one each of `Birth`, `Split`, `Merge` and `Delete`. `fit` refuses them with the
         objectives "map" and "ml", `FiniteDirichlet`, ``truncation="stick"`` and ``SphericalGaussian(base="product")``,
         because bounds of different numbers of components do not compare there.
+    units : KdTree, "auto", optional
+        What receives responsibilities: nodes of a tree over the rows, each for many rows that agree, or, with None,
+        every row by itself. Trees take dense rows without missing values, and use no distance bounds. "auto" is
+        `KdTree()` if there are more than 16,384 rows in memory and a trial on that many needs at most an eighth as many
+        nodes; else None.
     max_passes : int
         Maximum number of passes over the data. 0 gives the state after the first update of the components.
     tol : float
@@ -187,7 +206,7 @@ class Memoized(Algorithm):
     shuffle : bool
         Whether rows are assigned to batches at random and every pass visits the batches in a new random order.
         Otherwise a batch is a run of consecutive rows, and batches are visited in the order of the data.
-    objective, sparsity, margin, bounds_memory, moves, max_passes, tol
+    objective, sparsity, margin, bounds_memory, moves, units, max_passes, tol
         As in `Full`.
     first_pass, warm_start, restarts, max_steps, step_tol
         As in `Full`.
@@ -260,6 +279,8 @@ class Stochastic(Algorithm):
         As in `Full`; the first pass is like the others.
     moves : sequence
         Always empty, because the exact bound is unknown.
+    units : KdTree, optional
+        Always None: nodes of a tree are opened between complete passes, which are not made here.
     tol : float
         Without effect.
 

@@ -1,7 +1,8 @@
 """`BayesianMixture`: a mixture with the methods and the manners of a scikit-learn estimator."""
 
 import warnings
-from typing import Any, Self
+from dataclasses import replace
+from typing import Any, Literal, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -21,8 +22,10 @@ from stickbreak.model.processes import DirichletProcess, Process
 from stickbreak.result.fit import Fit
 from stickbreak.result.history import StopReason
 from stickbreak.run import fitting
-from stickbreak.run.algorithms import Full, Memoized, Stochastic
+from stickbreak.run.algorithms import Algorithm, Full, Memoized, Stochastic
 from stickbreak.run.converging import ran_out
+from stickbreak.run.moves import usual_moves
+from stickbreak.run.units import KdTree
 from stickbreak.sklearn import nested
 from stickbreak.sklearn.attributes import Attributes
 from stickbreak.sklearn.seeds import seed_of
@@ -60,6 +63,8 @@ class BayesianMixture(Attributes, ClassNamePrefixFeaturesOutMixin, TransformerMi
     threads : int, optional
         The number of threads, which never changes the result. Default: one for every core; where scikit-learn itself
         works on several processes (`n_jobs` of a grid search), give 1.
+    units : KdTree, "auto", optional
+        What receives responsibilities, as in `stickbreak.Full`; in the place of what `algorithm` has.
     missing : {"error", "marginalize"}
         What to do with missing values (NaN), as in `stickbreak.fit`.
     verbose : bool
@@ -119,6 +124,7 @@ class BayesianMixture(Attributes, ClassNamePrefixFeaturesOutMixin, TransformerMi
         threads: int | None = None,
         missing: str = "error",
         verbose: bool = False,
+        units: KdTree | Literal["auto"] | None = None,
     ) -> None:
         self.likelihood = likelihood
         self.process = process
@@ -130,6 +136,7 @@ class BayesianMixture(Attributes, ClassNamePrefixFeaturesOutMixin, TransformerMi
         self.threads = threads
         self.missing = missing
         self.verbose = verbose
+        self.units = units
 
     def fit(self, X: ArrayLike, y: object = None, sample_weight: ArrayLike | None = None) -> Self:
         """Fit the mixture to data, whatever was fitted before.
@@ -389,7 +396,12 @@ class BayesianMixture(Attributes, ClassNamePrefixFeaturesOutMixin, TransformerMi
 
     def _algorithm(self) -> Full | Memoized | Stochastic | None:
         """Return the algorithm; without one, a given number of components is kept."""
-        return Memoized() if self.algorithm is None and self.n_components is not None else self.algorithm
+        algorithm = Memoized() if self.algorithm is None and self.n_components is not None else self.algorithm
+        if self.units is None:
+            return algorithm
+        if algorithm is None:
+            return Memoized(moves=usual_moves(self._model()), units=self.units)
+        return replace(algorithm, units=self.units) if isinstance(algorithm, Algorithm) else algorithm
 
     def _model(self) -> Mixture:
         return Mixture(

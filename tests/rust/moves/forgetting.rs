@@ -131,7 +131,7 @@ proptest! {
     ) {
         let sparsity = width.map_or(Sparsity::Dense, Sparsity::Limited);
         let (keep, documents) = (Keep::Summary, DocumentOptions::USUAL);
-        let options = LocalOptions { sparsity, margin, bounds_memory, keep, documents };
+        let options = LocalOptions { sparsity, margin, bounds_memory, keep, documents, tree: None };
         let kept = shown(run(case, n_batches, options, bits, seed, &[]));
         let dropped = shown(run(case, n_batches, options, bits, seed, &forgets));
         prop_assert_eq!(kept, dropped);

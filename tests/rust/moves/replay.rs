@@ -84,6 +84,7 @@ impl<'a> Replay<'a> {
             bounds_memory: 1,
             keep: Keep::Summary,
             documents: DocumentOptions::USUAL,
+            tree: None,
         };
         let executor = || InProcess::new(model, source, options, Cancel::default()).expect("in memory");
         let table: Vec<Shares> = labels.iter().map(|&label| [(ComponentId(label), 1.0)].into()).collect();

@@ -171,6 +171,7 @@ impl Setting<'_> {
             bounds_memory: 0,
             keep: Keep::Summary,
             documents: DocumentOptions::USUAL,
+            tree: None,
         };
         let cancel = Cancel::default();
         let mut executor = Wire(InProcess::new(model, &source, options, cancel.clone())?.with_moves(self.moves));

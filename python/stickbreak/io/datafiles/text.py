@@ -53,7 +53,7 @@ def read_text(
         if rows is None:
             text: Iterable[str] = chain([second], lines)
             text = _with_nan(text, delimiter) if may_miss else text
-            rows = _numbers(lines, text, delimiter, names, chosen, sniffs=sniffs)
+            rows = _numbers(lines, text, delimiter, names, chosen, sniffs=sniffs, first_row=first_row)
     _check_finite(path, rows, first_row, names, chosen, may_miss)
     kept = choice.kept_among(names, len(fields))
     return rows, named(names, chosen), _kept(source, kept, delimiter, names, first_row) if kept else {}
@@ -179,13 +179,17 @@ def _numbers(
     chosen: list[int] | None,
     *,
     sniffs: bool,
+    first_row: int,
 ) -> NDArray[np.float64]:
     try:
         # Given lines one by one, NumPy fails at the line that was read last.
         return np.loadtxt(rows, delimiter=delimiter, comments=None, quotechar='"', usecols=chosen, ndmin=2)
     except ValueError as error:
         reason = _reason(lines, delimiter, names, chosen, error)
-        hint = _hint(lines.split([lines.last], delimiter)) if sniffs else ""
+        fields = lines.split([lines.last], delimiter)
+        hint = _hint(fields) if sniffs else ""
+        if not hint and lines.number == first_row and any(map(_is_word, fields)):
+            hint = "; columns of words are left out by choosing the others (--columns)"
         raise SourceError(f"{lines.path}: line {lines.number}{reason}{hint}") from error
 
 
@@ -199,6 +203,10 @@ def _with_nan(lines: Iterable[str], delimiter: str) -> Iterator[str]:
             yield delimiter.join("nan" if _is_missing(field) else field for field in quoted)
         else:
             yield line
+
+
+def _is_word(field: str) -> bool:
+    return field.strip()[:1].isalpha() and not _is_missing(field)
 
 
 def _is_missing(field: str) -> bool:

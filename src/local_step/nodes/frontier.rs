@@ -1,0 +1,282 @@
+//! The tree of a batch and its frontier: the nodes that are its units.
+
+use std::collections::BTreeMap;
+use std::ops::Range;
+
+use serde::{Deserialize, Serialize};
+
+use crate::data::{Halves, KdTree, NodeCut, Nodes, RowUnits, TreeNode};
+use crate::likelihood::Likelihood;
+use crate::local_step::nodes::build::{self, NodeForm};
+use crate::parallel::map;
+use crate::rng::{Purpose, key};
+use crate::simd::Scalar;
+
+/// Rows of a node that stand for all of them where it is judged or copied.
+const STANDING: usize = 32;
+/// Numbers of a node beside its statistics.
+const OTHERS: usize = 4;
+
+/// How trees are made.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct TreeOptions {
+    /// Levels that are open at the start.
+    pub depth: usize,
+    /// How nodes are cut.
+    pub cut: NodeCut,
+}
+
+/// Which nodes are units: the memory of a batch.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Frontier {
+    /// The nodes that begin at these places, ascending from 0.
+    Nodes(Vec<u32>),
+    /// Every row.
+    Rows,
+}
+
+/// The tree of a batch with the statistics of its frontier.
+#[derive(Debug, Clone, PartialEq)]
+pub struct BatchTree {
+    tree: KdTree,
+    /// Where each node begins.
+    starts: Vec<u32>,
+    nodes: Nodes,
+    /// Nodes that have come since they were last judged.
+    fresh: Vec<bool>,
+    /// Children of nodes that have not been opened, by where these begin.
+    ahead: BTreeMap<u32, Children>,
+    cut: NodeCut,
+    /// Nodes of fewer rows are opened to all of them.
+    least: usize,
+}
+
+/// The children of a node.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct Children {
+    halves: Halves,
+    /// Where each begins, less where the parent does.
+    starts: Vec<u32>,
+    pub nodes: Vec<TreeNode>,
+}
+
+impl BatchTree {
+    /// The first frontier of a batch.
+    pub fn new<F: Scalar>(likelihood: &dyn Likelihood<F>, rows: &RowUnits<'_, F>, options: TreeOptions) -> Self {
+        let mut own = Self::root(likelihood, rows.len(), options);
+        for _ in 0..options.depth {
+            let level: Vec<usize> = (0..own.starts.len()).filter(|&node| own.range(node).len() > 1).collect();
+            if level.is_empty() {
+                break;
+            }
+            own.cut_nodes(rows, &level);
+        }
+        own.fill(likelihood, rows);
+        own
+    }
+
+    /// The tree whose nodes begin at these places; `None` where no opening leads to them.
+    pub fn of_frontier<F: Scalar>(
+        likelihood: &dyn Likelihood<F>,
+        rows: &RowUnits<'_, F>,
+        options: TreeOptions,
+        starts: &[u32],
+    ) -> Option<Self> {
+        let mut own = Self::root(likelihood, rows.len(), options);
+        let is_sound = starts.first() == Some(&0) && starts.is_sorted_by(|a, b| a < b);
+        if !is_sound || starts.last().is_some_and(|&last| last as usize >= rows.len()) {
+            return None;
+        }
+        loop {
+            let inside = |node: &usize| {
+                let Range { start, end } = own.range(*node);
+                let next = starts.partition_point(|&other| other as usize <= start);
+                starts.get(next).is_some_and(|&other| (other as usize) < end)
+            };
+            let open: Vec<usize> = (0..own.starts.len()).filter(inside).collect();
+            if open.is_empty() {
+                break;
+            }
+            own.cut_nodes(rows, &open);
+        }
+        // Every node that was cut had a place of the list inside.
+        (own.starts == starts).then(|| {
+            own.fill(likelihood, rows);
+            own
+        })
+    }
+
+    fn root<F: Scalar>(likelihood: &dyn Likelihood<F>, n: usize, options: TreeOptions) -> Self {
+        let form = NodeForm::of(likelihood);
+        let row = form.width + OTHERS;
+        Self {
+            tree: KdTree::new(n),
+            starts: vec![0],
+            nodes: Nodes::new(form.width, form.squares.len()),
+            fresh: vec![true],
+            ahead: BTreeMap::new(),
+            cut: options.cut,
+            least: 2 * (row + form.squares.len()).div_ceil(row),
+        }
+    }
+
+    /// The rows of a node in the order of the tree.
+    fn range(&self, node: usize) -> Range<usize> {
+        let end = self.starts.get(node + 1).map_or(self.tree.n_rows(), |&end| end as usize);
+        self.starts[node] as usize..end
+    }
+
+    /// The rows of a node, ascending.
+    pub fn rows_below(&self, node: usize) -> &[u32] {
+        self.tree.rows(self.range(node))
+    }
+
+    /// Cuts listed nodes, ascending, without their statistics.
+    fn cut_nodes<F: Scalar>(&mut self, rows: &RowUnits<'_, F>, list: &[usize]) {
+        let own = &*self;
+        let cut = map(list.len(), |at| own.halved(rows, list[at]));
+        let mut next = cut.iter().zip(list).peekable();
+        let mut starts = Vec::with_capacity(self.starts.len() + list.len());
+        for (node, &start) in self.starts.iter().enumerate() {
+            match next.next_if(|(_, at)| **at == node) {
+                None => starts.push(start),
+                Some(((halves, own), _)) => {
+                    self.tree.open(start as usize, halves);
+                    starts.extend(own.iter().map(|place| start + place));
+                }
+            }
+        }
+        self.starts = starts;
+    }
+
+    /// The rows of the children of a node, and where each child begins.
+    fn halved<F: Scalar>(&self, rows: &RowUnits<'_, F>, node: usize) -> (Halves, Vec<u32>) {
+        let range = self.range(node);
+        if range.len() < self.least {
+            let list = self.tree.rows(range);
+            let (rows, n) = (list.to_vec(), list.len());
+            return (Halves { rows, n_left: 1 }, (0..n as u32).collect());
+        }
+        let halves = self.tree.halves(range, rows, self.cut);
+        let starts = vec![0, halves.n_left as u32];
+        (halves, starts)
+    }
+
+    /// Makes the statistics of all nodes.
+    fn fill<F: Scalar>(&mut self, likelihood: &dyn Likelihood<F>, rows: &RowUnits<'_, F>) {
+        let lists: Vec<&[u32]> = (0..self.starts.len()).map(|node| self.tree.rows(self.range(node))).collect();
+        let mut nodes = Nodes::new(self.nodes.width(), self.nodes.spread_width());
+        build::nodes(likelihood, rows, &lists).iter().for_each(|node| nodes.push(node));
+        self.nodes = nodes;
+        self.fresh = vec![true; self.starts.len()];
+    }
+
+    /// Opens listed nodes, ascending.
+    pub fn open<F: Scalar>(&mut self, likelihood: &dyn Likelihood<F>, rows: &RowUnits<'_, F>, list: &[usize]) {
+        self.look_ahead(likelihood, rows, list);
+        let (mut starts, mut fresh) = (Vec::new(), Vec::new());
+        let mut nodes = Nodes::new(self.nodes.width(), self.nodes.spread_width());
+        let mut next = list.iter().peekable();
+        for (node, &start) in self.starts.iter().enumerate() {
+            let opened = next.next_if(|at| **at == node).and_then(|_| self.ahead.remove(&start));
+            match opened {
+                None => {
+                    starts.push(start);
+                    fresh.push(self.fresh[node]);
+                    nodes.push(&self.nodes.node(node));
+                }
+                Some(own) => {
+                    self.tree.open(start as usize, &own.halves);
+                    starts.extend(own.starts.iter().map(|place| start + place));
+                    own.nodes.iter().for_each(|node| nodes.push(node));
+                    fresh.resize(starts.len(), true);
+                }
+            }
+        }
+        (self.starts, self.fresh, self.nodes) = (starts, fresh, nodes);
+    }
+
+    /// Makes the children of listed nodes.
+    pub(super) fn look_ahead<F: Scalar>(
+        &mut self,
+        likelihood: &dyn Likelihood<F>,
+        rows: &RowUnits<'_, F>,
+        list: &[usize],
+    ) {
+        let new: Vec<usize> = list.iter().copied().filter(|&at| !self.ahead.contains_key(&self.starts[at])).collect();
+        let own = &*self;
+        let cut = map(new.len(), |at| own.halved(rows, new[at]));
+        let ends = |(halves, starts): &(Halves, Vec<u32>)| {
+            let ends = starts.iter().skip(1).copied().chain([halves.rows.len() as u32]);
+            starts.iter().copied().zip(ends).collect::<Vec<_>>()
+        };
+        let ranges: Vec<Vec<(u32, u32)>> = cut.iter().map(ends).collect();
+        let lists: Vec<&[u32]> = cut
+            .iter()
+            .zip(&ranges)
+            .flat_map(|((halves, _), ranges)| ranges.iter().map(|&(from, to)| &halves.rows[from as usize..to as usize]))
+            .collect();
+        let mut nodes = build::nodes(likelihood, rows, &lists).into_iter();
+        for (&node, (halves, starts)) in new.iter().zip(cut) {
+            let nodes = nodes.by_ref().take(starts.len()).collect();
+            self.ahead.insert(self.starts[node], Children { halves, starts, nodes });
+        }
+    }
+
+    /// The children of a node that were made.
+    pub(super) fn children(&self, node: usize) -> Option<&Children> {
+        self.ahead.get(&self.starts[node])
+    }
+
+    /// How many units more there are when a node is opened.
+    pub(super) fn n_more(&self, node: usize) -> usize {
+        let n = self.range(node).len();
+        if n < self.least { n - 1 } else { 1 }
+    }
+
+    /// The nodes of the frontier.
+    pub fn nodes(&self) -> &Nodes {
+        &self.nodes
+    }
+
+    /// Where each of them begins.
+    pub fn starts(&self) -> &[u32] {
+        &self.starts
+    }
+
+    /// Nodes of more than one row; with `fresh` only those that have come since they were last asked for.
+    pub(super) fn to_judge(&mut self, fresh: bool) -> Vec<usize> {
+        let is_asked = |node: &usize| self.range(*node).len() > 1 && (self.fresh[*node] || !fresh);
+        let list = (0..self.starts.len()).filter(is_asked).collect();
+        self.fresh.fill(false);
+        list
+    }
+
+    /// A few rows of a node, the same for every seed: one of each of as many equal parts of its rows, or all.
+    pub fn rows_of(&self, node: usize, seed: u64) -> Vec<u32> {
+        let rows = self.tree.rows(self.range(node));
+        if rows.len() <= STANDING {
+            return rows.to_vec();
+        }
+        let n = rows.len() as u64;
+        let start = u64::from(self.starts[node]);
+        (0..STANDING as u64)
+            .map(|part| {
+                let (from, to) = (part * n / STANDING as u64, (part + 1) * n / STANDING as u64);
+                rows[(from + key(seed, [Purpose::Nodes as u64, start, n, part]) % (to - from)) as usize]
+            })
+            .collect()
+    }
+
+    /// Memory held, in bytes.
+    pub fn bytes(&self) -> usize {
+        let ahead = |own: &Children| {
+            4 * (own.halves.rows.len() + own.starts.len())
+                + own.nodes.iter().map(|node| 8 * (node.mean.len() + node.spread.len() + OTHERS)).sum::<usize>()
+        };
+        4 * (self.tree.n_rows() + self.starts.capacity())
+            + self.fresh.capacity()
+            + self.nodes.bytes()
+            + self.ahead.values().map(ahead).sum::<usize>()
+    }
+}

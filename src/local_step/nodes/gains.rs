@@ -1,0 +1,180 @@
+//! What nodes could gain by being opened (mathematics 12.3).
+
+use std::borrow::Cow;
+
+use serde::{Deserialize, Serialize};
+
+use crate::component::ComponentId;
+use crate::data::{Nodes, RowUnits};
+use crate::error::Result;
+use crate::likelihood::Likelihood;
+use crate::local_step::nodes::frontier::BatchTree;
+use crate::local_step::{Chunk, Keep, LocalStep, NodeUnits, RawScores, Tap, Units};
+use crate::parallel::Cancel;
+use crate::responsibilities::largest;
+use crate::scoring::Scorer;
+use crate::simd::Scalar;
+
+/// Nodes judged together: their scores are held at once.
+const TOGETHER: usize = 256;
+/// What rounding makes of no gain, relative to the scores.
+const ROUNDING: f64 = 1e-12;
+/// The same where scores are float32.
+const ROUNDING_OF_FLOAT32: f64 = 1e-6;
+
+/// By what nodes are opened.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub enum OpeningRule {
+    /// What a few of its rows would gain with responsibilities of their own, nats a row.
+    Gain,
+    /// How far responsibilities of a child differ from those of the node (Kurihara et al. 2006).
+    Responsibility,
+}
+
+impl OpeningRule {
+    /// The name used outside.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Gain => "gain",
+            Self::Responsibility => "responsibility",
+        }
+    }
+
+    /// The value of that name.
+    pub fn from_name(name: &str) -> Option<Self> {
+        [Self::Gain, Self::Responsibility].into_iter().find(|own| own.name() == name)
+    }
+}
+
+/// A node that might be opened.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct OpeningCandidate {
+    /// Its number in the frontier.
+    pub node: u32,
+    /// What the rule says of it.
+    pub value: f64,
+    /// The mass of its rows.
+    pub mass: f64,
+    /// How many units more there are when it is opened.
+    pub n_more: u32,
+}
+
+/// How nodes are judged.
+pub struct Judging<'a, F: Scalar> {
+    /// The likelihood.
+    pub likelihood: &'a dyn Likelihood<F>,
+    /// The packed components, the tail among them.
+    pub scorer: &'a dyn Scorer<F>,
+    /// Components kept a unit.
+    pub width: usize,
+    /// By what.
+    pub rule: OpeningRule,
+    /// Nodes of a smaller value stay as they are.
+    pub tolerance: f64,
+    /// Seed of the choice of rows.
+    pub seed: u64,
+    /// Stops between blocks.
+    pub cancel: &'a Cancel,
+}
+
+/// The log weights of units, (n, K), as they come.
+#[derive(Default)]
+struct SeenLogWeights(Vec<f64>);
+
+impl Tap for SeenLogWeights {
+    fn observe(&mut self, chunk: &Chunk<'_>) -> Result<()> {
+        self.0.extend_from_slice(&chunk.responsibilities.values);
+        Ok(())
+    }
+}
+
+impl<F: Scalar> Judging<'_, F> {
+    /// The nodes of a tree that are worth opening. With `fresh` only those that have not been judged before.
+    ///
+    /// # Errors
+    /// [`crate::Error::Cancelled`].
+    pub fn candidates(
+        &self,
+        tree: &mut BatchTree,
+        rows: &RowUnits<'_, F>,
+        fresh: bool,
+    ) -> Result<Vec<OpeningCandidate>> {
+        let list = tree.to_judge(fresh);
+        let mut found = Vec::new();
+        for list in list.chunks(TOGETHER) {
+            let values = match self.rule {
+                OpeningRule::Gain => self.gains(tree, rows, list)?,
+                OpeningRule::Responsibility => self.changes(tree, rows, list)?,
+            };
+            for (&node, value) in list.iter().zip(values).filter(|(_, value)| *value > self.tolerance) {
+                let (mass, n_more) = (tree.nodes().masses()[node], tree.n_more(node) as u32);
+                if mass > 0.0 {
+                    found.push(OpeningCandidate { node: node as u32, value, mass, n_more });
+                }
+            }
+        }
+        Ok(found)
+    }
+
+    fn scores(&self, units: &dyn Units<F>) -> Result<Vec<f64>> {
+        let assign = RawScores { scorer: self.scorer };
+        // No component is summed.
+        let ids: Vec<ComponentId> = (0..self.scorer.n_components() as u32).map(ComponentId).collect();
+        let (keep, cancel) = (Keep::Nothing, self.cancel);
+        let step = LocalStep { likelihood: self.likelihood, ids: &ids, assign: &assign, keep, cancel };
+        let mut scores = SeenLogWeights::default();
+        step.run(units, None, &mut [&mut scores])?;
+        Ok(scores.0)
+    }
+
+    /// The mean log-sum-exp of a few rows, less that of their mean scores: never below zero, and zero where one
+    /// component has all of them.
+    fn gains(&self, tree: &BatchTree, rows: &RowUnits<'_, F>, list: &[usize]) -> Result<Vec<f64>> {
+        let standing: Vec<Vec<u32>> = list.iter().map(|&node| tree.rows_of(node, self.seed)).collect();
+        let k = self.scorer.n_components();
+        let all: Vec<u32> = standing.concat();
+        let scores = self.scores(&rows.select(&all))?;
+        let mut scores = scores.chunks_exact(k);
+        let rounding = if F::NAME == "float64" { ROUNDING } else { ROUNDING_OF_FLOAT32 };
+        let gain = |own: &Vec<u32>| {
+            let masses: Vec<f64> = own.iter().map(|&row| rows.mass(row as usize)).collect();
+            let total: f64 = masses.iter().sum();
+            let (mut mean, mut of_rows) = (vec![0.0; k], 0.0);
+            for (mass, scores) in masses.iter().zip(scores.by_ref()).filter(|(mass, _)| **mass > 0.0) {
+                mean.iter_mut().zip(scores).for_each(|(sum, score)| *sum += mass / total * score);
+                of_rows += mass / total * largest(scores, self.width).1;
+            }
+            let of_mean = if total > 0.0 { largest(&mean, self.width).1 } else { of_rows };
+            let gain = of_rows - of_mean;
+            if gain > rounding * (1.0 + of_rows.abs()) { gain } else { 0.0 }
+        };
+        Ok(standing.iter().map(gain).collect())
+    }
+
+    /// The largest sum over components of the changes of responsibilities from a node to one of its children.
+    fn changes(&self, tree: &mut BatchTree, rows: &RowUnits<'_, F>, list: &[usize]) -> Result<Vec<f64>> {
+        tree.look_ahead(self.likelihood, rows, list);
+        let mut nodes = Nodes::new(tree.nodes().width(), tree.nodes().spread_width());
+        let mut numbers = Vec::new();
+        for &node in list {
+            nodes.push(&tree.nodes().node(node));
+            let children = tree.children(node).map_or(&[][..], |own| &own.nodes);
+            children.iter().for_each(|child| nodes.push(child));
+            numbers.push(children.len());
+        }
+        let k = self.scorer.n_components();
+        let scores = self.scores(&NodeUnits::new(self.likelihood, Cow::Owned(nodes)))?;
+        let mut shares = scores.chunks_exact(k).map(|scores| {
+            let (pairs, normalizer) = largest(scores, self.width);
+            let mut shares = vec![0.0; k];
+            pairs.iter().for_each(|&(component, score)| shares[component] = (score - normalizer).exp());
+            shares
+        });
+        let change = |&n: &usize| {
+            let own = shares.next().unwrap_or_default();
+            let of_child = |child: Vec<f64>| own.iter().zip(child).map(|(r, s)| (r - s).abs()).sum::<f64>();
+            shares.by_ref().take(n).map(of_child).fold(0.0, f64::max)
+        };
+        Ok(numbers.iter().map(change).collect())
+    }
+}
