@@ -1,10 +1,7 @@
 //! The (Normal-)Wishart distribution of one component, prior or posterior (mathematics 1a and 1b).
 //!
 //! `Lambda ~ W(nu, B^-1)` with E[Lambda] = nu B^-1 and `mu | Lambda ~ N(m, (kappa Lambda)^-1)`. A zero-mean model is
-//! `Lambda ~ W(nu, B^-1)` with E[Lambda] = nu B^-1 and `mu | Lambda ~ N(m, (kappa Lambda)^-1)`. the limit 1 / kappa = 0
-//! `Lambda ~ W(nu, B^-1)` with E[Lambda] = nu B^-1 and `mu | Lambda ~ N(m, (kappa Lambda)^-1)`. and m = 0; every
-//! `Lambda ~ W(nu, B^-1)` with E[Lambda] = nu B^-1 and `mu | Lambda ~ N(m, (kappa Lambda)^-1)`. formula below keeps its
-//! `Lambda ~ W(nu, B^-1)` with E[Lambda] = nu B^-1 and `mu | Lambda ~ N(m, (kappa Lambda)^-1)`. form.
+//! the limit 1 / kappa = 0 and m = 0; every formula below keeps its form.
 
 use std::f64::consts::{LN_2, PI};
 
