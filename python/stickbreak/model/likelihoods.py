@@ -17,7 +17,7 @@ class Likelihood(Specification):
     """Base of all observation models."""
 
     _family: ClassVar[str] = "likelihoods"
-    # What its rows look like, by the names of `stickbreak.testing.generators.DOMAINS`.
+    # The kind of its rows, a key of `stickbreak.testing.generators.DOMAINS`.
     _domain: ClassVar[str]
     # Whether they may come as a sparse array.
     _accepts_sparse: ClassVar[bool]

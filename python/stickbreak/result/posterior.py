@@ -125,7 +125,7 @@ def _weights(fit: Fitted, n: int, generator: "np.random.Generator") -> NDArray[n
     """Draw weights, shape (n, K)."""
     process, counts = fit.model.process, fit.counts
     posterior = fit.concentration
-    # Under a Gamma posterior the sticks see its mean.
+    # Under a Gamma posterior the sticks use its mean.
     concentration = posterior.shape / posterior.rate if isinstance(posterior, Gamma) else posterior
     if isinstance(process, FiniteDirichlet):
         return generator.dirichlet(concentration / len(counts) + counts, size=n)

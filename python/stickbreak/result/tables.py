@@ -11,7 +11,7 @@ from stickbreak.io import arrays
 from stickbreak.result.fitted import Fitted
 
 _ROUNDING = 1e-9
-# What one number of a component is called in a table.
+# Names of the numbers of a component in a table.
 _TITLES = {"mean": "mean", "rate": "rate", "probabilities": "probability"}
 
 

@@ -130,7 +130,7 @@ class CheckpointFile:
         self._content: tuple[files.Header, files.Arrays] | None = None
         # The names of the columns of the data, which `write` keeps.
         self.column_names: names.Names | None = None
-        # First of all: what is done below would disturb another fit.
+        # Lock first: the steps below would disturb another fit.
         self._lock = files.lock(self._path, files.CHECKPOINT)
         try:
             files.check_writable(self._path, files.CHECKPOINT, one_writer=self._lock.is_held)

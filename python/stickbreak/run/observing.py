@@ -38,7 +38,7 @@ class Observer:
         self._callbacks = callbacks
         self._bar = bar
         self._file = file
-        # What the core reads: whether it wants events, whether it must see one run at a time, and of checkpoints.
+        # Read by the core: whether to send events, whether to run one start at a time, and when to send checkpoints.
         self.listens = bool(callbacks) or bar is not None or file is not None or n_init > 1
         self.in_turn = bool(callbacks) or file is not None
         self.checkpoint_every = None if file is None else file.every_seconds
@@ -83,6 +83,6 @@ class Observer:
         if event["kind"] != "pass" or not self._callbacks:
             return False
         record = Record._from_core(event)
-        # All of them are called, even where the first one asks to stop.
+        # Call all of them, even if the first one asks to stop.
         answers = [bool(callback(record)) for callback in self._callbacks]
         return any(answers)

@@ -222,7 +222,7 @@ class _Observer:
             log_joint=event["log_joint"],
             n_clusters=event["n_clusters"],
         )
-        # All of them are called, even where the first one asks to stop.
+        # Call all of them, even if the first one asks to stop.
         answers = [bool(callback(draw)) for callback in self._callbacks]
         return any(answers)
 
@@ -264,7 +264,7 @@ def estimated_model(model: Mixture, data: Any, rows: arrays.Rows, seed: int, thr
         return Mixture(likelihood=_without_cells(likelihood), process=model.process)
     if not _differ(rows):
         allowed = "at least two distinct rows, from which parameters that are None are estimated"
-        # What is wrong with one row is wrong with all of them.
+        # An error of one row applies to all rows.
         _core.check_data(rows, likelihood._to_core(), model.process._to_core(), threads)
         raise checks.invalid_argument("data", "rows that are all equal", allowed, "or give the parameters")
     process = model.process
