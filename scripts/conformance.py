@@ -430,25 +430,27 @@ def stochastic_refusal() -> str:
 
 TEXT = """# What runs with what
 
-Rows are likelihoods, columns are processes. A cell names the objectives of `Full`, `Memoized` and `Stochastic` that
-run, and says with which of them `Birth`, `Split`, `Merge` and `Delete` do not go; numbers in brackets say why, in the
-words of the error. `Stochastic` takes no moves at all: "{stochastic}".
+Rows are likelihoods, columns are processes. A cell lists the objectives that run with `Full`, `Memoized` and
+`Stochastic`, and those that do not support moves (`Birth`, `Split`, `Merge` and `Delete`). Numbers refer to the error
+messages below. `Stochastic` takes no moves: "{stochastic}".
 
-Each of the {n} is tried at sparsity 1, 2 and dense, on rows in memory and on the same rows in blocks, with a fixed
-number of components and with moves, from one component and from too many. What runs obeys: the objective never falls;
-it rises by no less than the moves say; every move that was proposed was accepted or has a reason; one more local step
-loses nothing; responsibilities and weights sum to one; densities are finite; draws are rows of the same kind; the same
-fit, saved or of rows in blocks, has the same bits.
+The {n} cells are tried at sparsity 1, 2 and dense, on rows in memory and in blocks, with a fixed number of components,
+and with moves from one component and from too many. Cells that run obey these laws:
 
-Priors are chosen so that they have a mode; where one has none, "map" is refused, with the parameter named
+- the objective never falls, and rises by at least the predicted gain of the moves;
+- every proposed move is accepted or has a reason;
+- one more local step loses nothing;
+- responsibilities and weights sum to one, densities are finite, and draws are rows of the same kind;
+- a saved fit, and a fit to rows in blocks, have the same bits.
+
+Priors are chosen so that they have a mode. Otherwise "map" is refused, and the error names the parameter
 ([Choosing a model](choosing.md)).
 
 {table}
 
 {notes}
 
-`python scripts/conformance.py --write` makes this page, and `tests/model/test_conformance.py` compares it
-with what runs.
+`python scripts/conformance.py --write` writes this page. `tests/model/test_conformance.py` checks it.
 """
 
 

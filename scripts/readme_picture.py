@@ -1,4 +1,4 @@
-"""Draws the picture of README.md: rows, the number of clusters by pass, and the clusters.
+"""Draws the picture of docs/index.md: rows, the number of clusters by pass, and the clusters.
 
 python scripts/readme_picture.py    # writes docs/images/clusters.png
 """

@@ -26,7 +26,7 @@ pub struct Memo {
     twice: Option<Summary>,
     /// Set if no summaries of batches are kept.
     estimate: Option<RunningEstimate>,
-    /// What visits have changed of the total since it was lent; `None` if anything may have changed.
+    /// Changes of the total since it was lent; `None` if anything may have changed.
     #[serde(skip)]
     changes: Option<Changes>,
 }
@@ -118,7 +118,7 @@ impl Memo {
         self.total.mass - self.earlier.as_ref().map_or(0.0, |earlier| earlier.mass)
     }
 
-    /// What batch `batch` contributed at its last visit.
+    /// The summary of batch `batch` at its last visit.
     pub fn batch(&self, batch: usize) -> Option<&Summary> {
         self.batches[batch].as_ref()
     }

@@ -40,7 +40,7 @@ pub struct Specification {
     pub likelihood: Named,
     /// The process.
     pub process: Named,
-    /// What is maximised.
+    /// The objective.
     pub objective: Objective,
     /// Whether rows may have missing values (NaN).
     pub missing: bool,
@@ -87,7 +87,7 @@ impl Specification {
         self.objective == Objective::Variational && self.likelihood.parameters.is_absent(RESOLUTION.name)
     }
 
-    /// Refuses cells with point estimates, whose density is that of a row.
+    /// Refuse rounded values with point estimates, whose density is per row and not per cell.
     fn check_resolution(&self) -> Result<()> {
         let given = self.likelihood.parameters.numbers(&RESOLUTION, None)?.unwrap_or_default();
         if self.objective == Objective::Variational || given.iter().all(|width| *width == 0.0) {
@@ -266,7 +266,7 @@ pub struct Model<F: Scalar> {
     pub process: Arc<dyn Weights>,
     /// The same as a prior on the weights of every document, for a topic model.
     pub documents: Option<Arc<dyn Documents>>,
-    /// What is maximised.
+    /// The objective.
     pub objective: Objective,
     /// Log of the volume of the data that the unit of volume of the rows fills: what a log density of the rows has too
     /// much, a row. The bound counts it; scores do not.

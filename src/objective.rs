@@ -1,8 +1,8 @@
-//! What inference maximises.
+//! The objective of inference.
 
 use serde::{Deserialize, Serialize};
 
-/// What inference maximises.
+/// The objective of inference.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub enum Objective {
     /// The evidence lower bound over distributions of weights and components.

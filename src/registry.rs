@@ -12,13 +12,13 @@ pub struct Entry {
     pub name: &'static str,
     /// Values that rows may have, for a likelihood.
     pub domain: Option<Domain>,
-    /// What of the data's columns it lets go of, for a likelihood.
+    /// Which columns of the data it leaves out, for a likelihood.
     pub freedom: Freedom,
     /// Its parameters and estimates that have a unit.
     pub measures: &'static [Measured],
     /// Optional parts of its trait that it has.
     pub faces: &'static [&'static str],
-    /// What it can do.
+    /// Its capabilities.
     pub supports: &'static [Support],
     /// Its parameters, in the order of the Python class.
     pub parameters: &'static [Parameter],
@@ -27,13 +27,13 @@ pub struct Entry {
 /// Something that an entry can do, and when it cannot.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Support {
-    /// What it can do.
+    /// Its capabilities.
     pub feature: Feature,
     /// The parameter and its word with which it cannot.
     pub unless: Option<(&'static str, &'static str)>,
 }
 
-/// What a likelihood, process or move may be able to do.
+/// Capabilities of likelihoods, processes and moves.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Feature {
     /// A likelihood: rows may be sparse.

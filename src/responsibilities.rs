@@ -80,7 +80,7 @@ pub(crate) fn no_finite_weight<F: Real>(row_number: usize, row: &[F]) -> Error {
     )
 }
 
-/// What [`Sparsity::Auto`] is, at most.
+/// Maximum value of [`Sparsity::Auto`].
 const AUTO: usize = 16;
 /// The same of the words of documents.
 const AUTO_OF_WORDS: usize = 8;

@@ -7,7 +7,7 @@ use rand_xoshiro::Xoshiro256PlusPlus;
 /// The generator of every stream. Named, because the algorithm of a "standard" generator may change.
 pub type Generator = Xoshiro256PlusPlus;
 
-/// What a stream is for: the first step of its path.
+/// The purpose of a stream: the first step of its path.
 #[derive(Debug, Clone, Copy)]
 #[repr(u64)]
 pub enum Purpose {

@@ -108,7 +108,7 @@ pub const VECTORS: usize = 3;
 pub trait Scalar: Real + Pod {
     /// A vector.
     type Vector<S: Simd>: Pod;
-    /// What a comparison of vectors gives.
+    /// The result of a comparison of vectors.
     type Mask<S: Simd>: Copy;
 
     /// Rows that stand side by side in a tile: [`VECTORS`] vectors of the widest kind, a multiple of any narrower.

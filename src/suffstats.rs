@@ -17,7 +17,7 @@ pub use documents::DocumentTerms;
 pub use gaps::PairGaps;
 pub use sparse::{NonZeros, SparseStatistics, SparseSum, Sums};
 
-/// What belongs to one component: its expected count and statistics, in the layout of the likelihood.
+/// The expected count and statistics of one component, in the layout of the likelihood.
 #[derive(Debug, Clone, Copy)]
 pub struct Sufficient<'a> {
     /// Expected count N_k.

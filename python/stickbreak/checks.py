@@ -14,7 +14,7 @@ T = TypeVar("T")
 
 # What the core can count.
 LARGEST = 2**63 - 1
-# More are of no use, and starting thousands takes longer than most fits.
+# Maximum number of threads: starting thousands takes longer than most fits.
 MAX_THREADS = 1024
 
 

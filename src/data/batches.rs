@@ -130,7 +130,7 @@ impl Prints {
     }
 }
 
-/// What is wrong with a batch, or a piece of one, that is not what it was.
+/// The difference between a batch, or a piece of one, and its first reading.
 pub(super) const OTHER_VALUES: &str =
     "it has other values than when it was read first; every reading must bring the same rows";
 

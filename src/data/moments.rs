@@ -144,7 +144,7 @@ pub fn moments_and_resolution<F: Scalar>(
     Ok(Moments { n_rows, mass, mean, variance, covariance, largest, least, most, n_distinct, resolution, fingerprint })
 }
 
-/// What the first reading looks for beside sums.
+/// What the first reading collects besides sums.
 #[derive(Clone, Copy)]
 struct Sought {
     /// Distinct rows, at most.
@@ -153,7 +153,7 @@ struct Sought {
     resolution: bool,
 }
 
-/// What the first reading finds.
+/// Findings of the first reading.
 struct Means {
     n_rows: usize,
     mass: f64,

@@ -4,7 +4,7 @@ use crate::error::Result;
 use crate::memo::Memo;
 use crate::suffstats::Summary;
 
-/// What a visit does to the total.
+/// How a visit enters the total.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Algorithm {
     /// The new summary takes the place of the batch's last one (Hughes & Sudderth 2013, section 3; mathematics 4.3).

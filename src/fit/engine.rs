@@ -22,11 +22,11 @@ use crate::rng::{Purpose, permutation, stream};
 use crate::simd::Scalar;
 use crate::suffstats::Summary;
 
-/// What a run needs besides the batches.
+/// The inputs of a run besides the batches.
 pub struct Engine<'a, F: Scalar> {
     /// The model, with the base measure of the pass.
     pub model: Model<F>,
-    /// What a checkpoint of this run says of it.
+    /// The identity of this run in a checkpoint.
     pub identity: &'a Identity,
     /// How it is run.
     pub settings: &'a Settings,
@@ -49,7 +49,7 @@ pub struct Run {
     pub history: Vec<Record>,
     /// Why it ended.
     pub stop_reason: StopReason,
-    /// What the source said, for [`StopReason::SourceError`].
+    /// The error of the source, for [`StopReason::SourceError`].
     pub error: Option<Error>,
 }
 
@@ -183,7 +183,7 @@ impl<F: Scalar> Engine<'_, F> {
         }
         let Some((model, gain)) = evidence::raise(&self.model, memo.total()) else { return 0.0 };
         position.base = model.base.parameters.clone();
-        // What was no gain under another base measure may be one now.
+        // A move that failed under another base measure may gain now.
         if gain > memo.total().n_components() as f64 {
             position.moves.end_waits();
         }

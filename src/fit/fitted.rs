@@ -27,13 +27,13 @@ use crate::suffstats::Summary;
 /// The result of a fit, independent of the type of the rows.
 #[derive(Debug, Clone)]
 pub struct Fitted {
-    /// What the model sees of the rows. The specification, the origin and the summary are in these coordinates.
+    /// The coordinates of the rows. The specification, the origin and the summary are in them.
     pub coordinates: Arc<Coordinates>,
     /// Whether the rows were too few to span all columns.
     pub lacks_rows: bool,
     /// The specification with all parameters filled in.
     pub specification: Specification,
-    /// What statistics are relative to, (r,).
+    /// The origin of the statistics, (r,).
     pub origin: Vec<f64>,
     /// Rows it was fitted to.
     pub n_rows: usize,
@@ -51,7 +51,7 @@ pub struct Fitted {
     pub history: Vec<Record>,
     /// Why the run ended.
     pub stop_reason: StopReason,
-    /// What the source said, for [`StopReason::SourceError`].
+    /// The error of the source, for [`StopReason::SourceError`].
     pub error: Option<Error>,
     /// Packed components for predictions. They hold for the other fields as they are: to change one, start from a
     /// clone, which has no packed components.
@@ -97,8 +97,8 @@ impl Fitted {
         self.specification.build_in(self.origin.clone(), &self.coordinates)
     }
 
-    /// The parameters of the likelihood in the data's columns and units. Where columns do not stay they are positive
-    /// there, but only just.
+    /// The parameters of the likelihood in the data's columns and units. For columns that are left out they are tiny
+    /// and positive.
     ///
     /// # Errors
     /// As [`Fitted::model`].

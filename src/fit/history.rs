@@ -1,4 +1,4 @@
-//! What a run tells while it goes on, and why it ended.
+//! Records and events of a run, and why it ended.
 
 use serde::{Deserialize, Serialize};
 
@@ -15,7 +15,7 @@ pub struct Record {
     pub elbo: f64,
     /// The bound and the guard of the base measure: what every pass raises (mathematics 10.1), nats.
     pub objective: f64,
-    /// What the update of the base measure after the pass gained of it, nats.
+    /// Gain of the update of the base measure after the pass, nats.
     pub base_measure_gain: f64,
     /// Components after the pass.
     pub n_components: usize,
@@ -27,7 +27,7 @@ pub struct Record {
     pub accepted: usize,
     /// Fraction of the (row, component) pairs whose log weight was computed.
     pub evaluated_share: f64,
-    /// What became of the moves, by kind.
+    /// Reports of the moves, by kind.
     pub moves: Vec<Report>,
 }
 

@@ -44,7 +44,7 @@ impl fmt::Debug for Packs {
 /// Multiply-adds that take less time than threads take to start.
 const QUICK: usize = 1 << 22;
 
-/// What a scorer computes.
+/// The quantity that a scorer computes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Prediction {
     /// E log w_k + E log p(x | phi_k).

@@ -19,7 +19,7 @@ pub struct Position {
     pub pass: usize,
     /// Batches of that pass that have been visited.
     pub done: usize,
-    /// What these visits cost.
+    /// The cost of these visits.
     pub work: Work,
     /// Time that earlier runs took.
     #[serde(skip)]
@@ -31,7 +31,7 @@ pub struct Position {
     pub history: Vec<Record>,
     /// Parameters of the base measure.
     pub base: Parameters,
-    /// What the batches contributed.
+    /// Summaries of the batches.
     pub memo: Memo,
     /// All edits of the list of components.
     pub edits: EditLog,
@@ -74,7 +74,7 @@ impl Position {
     }
 }
 
-/// What must agree for one run to continue another: names of arguments and their values in words.
+/// Arguments that must be equal for one run to continue another, and their values as text.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Identity(pub Vec<(String, String)>);
 

@@ -43,7 +43,7 @@ pub(super) struct Prepared<'a, F: Scalar> {
     cancel: &'a Cancel,
     /// How local steps are run.
     local: LocalOptions,
-    /// What the model sees of the rows.
+    /// The coordinates of the rows.
     coordinates: Arc<Coordinates>,
     /// Whether the rows are too few to span all columns.
     lacks_rows: bool,
@@ -55,7 +55,7 @@ pub(super) struct Prepared<'a, F: Scalar> {
     mass: f64,
     /// The model that the specification stands for.
     pub(super) model: Model<F>,
-    /// What a checkpoint must share with the run.
+    /// The identity that a checkpoint must share with the run.
     pub(super) identity: Identity,
     moves: Vec<&'a dyn Move<F>>,
 }
@@ -145,7 +145,7 @@ impl<'a, F: Scalar> Prepared<'a, F> {
         InProcess::new(&self.model, self.source.as_ref(), self.local, self.cancel.clone())
     }
 
-    /// What the moves of a pass need, where there are any.
+    /// The inputs of the moves, if there are any.
     pub(super) fn round(&self) -> Option<Round<'_, F>> {
         let settings = self.job.settings;
         (!self.moves.is_empty()).then_some(Round {
@@ -267,7 +267,7 @@ fn n_words<F: Scalar>(rows: &dyn Dataset<F>) -> Result<usize> {
     Err(Error::invalid("data", "documents without a single word of positive weight", "documents with words"))
 }
 
-/// What must be the same, beside what [`identity`] names, for a run over documents.
+/// Further parts of the [`identity`] of a run over documents.
 fn of_documents(settings: &Settings) -> Vec<(String, String)> {
     let DocumentOptions { max_steps, tolerance, warm, restarts } = settings.local.documents;
     let words = format!("{max_steps} steps, tolerance {tolerance}, warm {warm}, {restarts} restarts");
@@ -423,7 +423,7 @@ pub(crate) fn check_tree(specification: &Specification, sparse: bool, settings: 
     Ok(())
 }
 
-/// What must be the same for a run to go on from a checkpoint to the same bits. How long it may go on is not among it.
+/// Everything that must be equal to continue from a checkpoint to the same bits, but not the length of the run.
 fn identity<F: Scalar>(
     data: &Moments,
     n_batches: Option<usize>,

@@ -14,7 +14,7 @@ use crate::responsibilities::Sparsity;
 pub struct Settings {
     /// Number of components to start from, where the user says one.
     pub n_components: Option<usize>,
-    /// What a batch is.
+    /// How rows are cut into batches.
     pub batches: Cut,
     /// Whether rows are dealt to batches, and batches visited, at random. Otherwise both keep the order of the data.
     pub shuffle: bool,

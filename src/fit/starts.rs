@@ -17,7 +17,7 @@ pub struct Starts<'a> {
     pub in_turn: bool,
 }
 
-/// What is known at the beginning of a round of starts, and what a checkpoint of the round must keep beside the run.
+/// The state at the beginning of a start, which a checkpoint keeps beside the run.
 #[derive(Debug, Clone, Default)]
 pub struct Standing {
     /// The round.

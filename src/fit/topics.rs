@@ -1,4 +1,4 @@
-//! What can be asked of a fitted topic model (mathematics 11.7).
+//! Results of a fitted topic model (mathematics 11.7).
 
 use crate::data::{RowUnits, Rows, check_rows};
 use crate::error::{Error, Result};

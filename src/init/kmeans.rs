@@ -27,7 +27,7 @@ const TRIALS_PER_COMPONENT: usize = 2;
 /// Lloyd steps after seeding.
 const LLOYD_STEPS: usize = 5;
 
-/// What k-means++ returns.
+/// The result of k-means++.
 #[allow(clippy::large_enum_variant, reason = "there is one, for a moment")]
 pub enum Seeded {
     /// A component for every row of the data.

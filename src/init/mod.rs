@@ -111,7 +111,7 @@ fn expect_length(found: usize, allowed: usize) -> Result<()> {
     ))
 }
 
-/// What every start needs.
+/// The inputs of every start.
 #[derive(Clone, Copy)]
 pub struct Beginning<'a, F: Scalar> {
     /// The model.

@@ -177,7 +177,7 @@ macro_rules! registry {
         /// [`FromParameters::check`] of the likelihood called `name`.
         ///
         /// # Errors
-        /// Also where there is none of that name.
+        /// As there, and if no likelihood has that name.
         pub fn check(name: &str, parameters: &Parameters) -> Result<()> {
             $(if name == <$likelihood>::ENTRY.name {
                 return <$likelihood>::check(parameters);
@@ -188,7 +188,7 @@ macro_rules! registry {
         /// [`FromParameters::resolve`] of the likelihood called `name`.
         ///
         /// # Errors
-        /// Also where there is none of that name.
+        /// As there, and if no likelihood has that name.
         pub fn resolve(name: &str, parameters: &Parameters, data: &Moments) -> Result<Parameters> {
             $(if name == <$likelihood>::ENTRY.name {
                 return <$likelihood>::resolve(parameters, data);
@@ -199,7 +199,7 @@ macro_rules! registry {
         /// [`FromParameters::build`] of the likelihood called `name`.
         ///
         /// # Errors
-        /// Also where there is none of that name.
+        /// As there, and if no likelihood has that name.
         pub fn build<F: Scalar>(
             name: &str,
             parameters: &Parameters,
@@ -214,7 +214,7 @@ macro_rules! registry {
         /// [`FromParameters::allowed`] of the likelihood called `name`.
         ///
         /// # Errors
-        /// Also where there is none of that name.
+        /// As there, and if no likelihood has that name.
         pub fn allowed(name: &str, parameters: &Parameters) -> Result<Allowed> {
             $(if name == <$likelihood>::ENTRY.name {
                 return <$likelihood>::allowed(parameters);

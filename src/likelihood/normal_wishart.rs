@@ -1,7 +1,7 @@
 //! The (Normal-)Wishart distribution of one component, prior or posterior (mathematics 1a and 1b).
 //!
 //! `Lambda ~ W(nu, B^-1)` with E[Lambda] = nu B^-1 and `mu | Lambda ~ N(m, (kappa Lambda)^-1)`. A zero-mean model is
-//! the limit of a mean known exactly, 1 / kappa = 0 and m = 0, in which every formula below keeps its form.
+//! the limit 1 / kappa = 0 and m = 0; every formula below keeps its form.
 
 use std::f64::consts::{LN_2, PI};
 

@@ -18,7 +18,7 @@ use crate::suffstats::Sufficient;
 
 /// Place of ln |Psi_n|.
 const LOG_DETERMINANT: usize = 1;
-/// Place of the part of the log predictive that does not depend on the row.
+/// Position of the part of the log predictive that is independent of the row.
 const CONSTANT: usize = 2;
 /// Place of the number of downdates since the factor was computed.
 const DOWNDATES: usize = 3;

@@ -5,7 +5,7 @@ use pulp::{Simd, WithSimd};
 
 use crate::simd::{Lines, copy_column};
 
-/// The most columns for which all sums stay in registers.
+/// Maximum number of columns for which all sums stay in registers.
 pub const FEW_COLUMNS: usize = 4;
 
 /// Adds moments as [`crate::linalg::add_moments`] does; to be compiled for each instruction set.

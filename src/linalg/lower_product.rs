@@ -26,8 +26,8 @@ impl LowerMatrix {
         Self { dimension: d, rows }
     }
 
-    /// Replaces vectors, one in each lane, by their products. Sums run in the order of the columns, so no bit depends
-    /// on the instruction set.
+    /// Replace vectors, one per lane, by their products. Sums run in the order of the columns, so the instruction set
+    /// changes no bit.
     ///
     /// # Panics
     ///

@@ -42,8 +42,8 @@ pub enum Memory {
 }
 
 impl LocalState {
-    /// The component that had the largest responsibility at the last visit, by unit; `None` before the first visit,
-    /// where it was the tail, and where that component was deleted.
+    /// The component with the largest responsibility at the last visit, by unit. `None` before the first visit, for the
+    /// tail, and for a component that was deleted.
     pub fn last_best(&self) -> &[Option<ComponentId>] {
         &self.cache.last_best
     }

@@ -38,7 +38,7 @@ impl ChainPlan {
     }
 }
 
-/// What a chain tells after a sweep.
+/// The event of a chain after a sweep.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Sweep {
     /// The chain, from 0.
@@ -122,7 +122,7 @@ impl ChainDraws {
 
 /// Chains of one sampler on one target.
 pub struct Sampling<'a> {
-    /// What is sampled.
+    /// The target.
     pub target: &'a Target,
     /// How.
     pub sampler: &'a dyn Sampler,
@@ -300,7 +300,7 @@ impl ChainRun<'_> {
         Ok(infos)
     }
 
-    /// Keeps the draw that the last sweep made, and tells of the sweep; whether an observer asks to stop.
+    /// Keep the draw of the last sweep and report it. Return whether an observer asks to stop.
     fn report(&mut self) -> Result<bool> {
         let (target, index, state) = (self.sampling.target, self.sweep - 1, &self.state);
         let draw = self.sampling.plan.draw_of(index);

@@ -1,4 +1,4 @@
-//! What lets a later run go on with the chains of an earlier one, to the same bits.
+//! Checkpoints of chains: a later run continues them to the same bits.
 
 use serde::{Deserialize, Serialize};
 
@@ -21,7 +21,7 @@ pub struct SavedChain {
     pub labels: Vec<i32>,
 }
 
-/// What must be the same for chains to go on. The number of draws is not among it: chains may go on for longer.
+/// Everything that must be equal to continue chains. The number of draws is not part of it.
 pub fn identity(sampling: &Sampling<'_>, grounds: &Grounds) -> Identity {
     let (plan, target) = (sampling.plan, sampling.target);
     let labels = hash::fingerprint(0, sampling.labels.iter().map(|&label| u64::from(label)));

@@ -1,4 +1,4 @@
-//! What draws say of new rows: the posterior predictive density, and the cluster that a row would join.
+//! New rows under draws: the posterior predictive density, and the cluster that a row would join.
 
 use crate::error::{Error, Result};
 use crate::mcmc::{RowTable, Target};
@@ -23,7 +23,7 @@ pub struct Predictive<'a> {
 #[derive(Debug, Clone)]
 pub struct Weighed {
     caches: Vec<f64>,
-    /// Of each cluster, and at last of a new one; their exponentials sum to one.
+    /// Log weights of each cluster, and last of a new one; their exponentials sum to one.
     log_weights: Vec<f64>,
 }
 

@@ -17,11 +17,11 @@ use crate::simd::Scalar;
 /// A model with all parameters filled in, and how it sees rows.
 #[derive(Debug, Clone)]
 pub struct Grounds {
-    /// What the model sees of the rows.
+    /// The coordinates of the rows.
     pub coordinates: Arc<Coordinates>,
     /// The specification in these coordinates.
     pub specification: Specification,
-    /// What is taken from every row, (r,).
+    /// The origin, subtracted from every row, (r,).
     pub origin: Vec<f64>,
     /// A fingerprint of the rows.
     pub fingerprint: u64,

@@ -12,9 +12,9 @@ use crate::parameters::{Parameters, Value};
 use crate::registry::{DefaultValue, Entry, Parameter, ParameterKind};
 use crate::rng::Draws;
 
-/// What a step of a chain works with.
+/// The inputs of a step of a chain.
 pub struct Turn<'a> {
-    /// What is sampled.
+    /// The target.
     pub target: &'a Target,
     /// Every random choice.
     pub draws: &'a mut dyn Draws,
@@ -22,7 +22,7 @@ pub struct Turn<'a> {
     pub cancel: &'a Cancel,
 }
 
-/// What became of proposals.
+/// Outcomes of proposals.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
 pub struct Attempts {
     /// Proposals; for Gibbs steps the rows that were visited.
@@ -56,7 +56,7 @@ impl AddAssign for Attempts {
     }
 }
 
-/// What became of the proposals of one kind in a sweep.
+/// Outcomes of the proposals of one kind in a sweep.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Info {
     /// The kind.

@@ -1,4 +1,4 @@
-//! What chains sample: the posterior of partitions of the rows under one model.
+//! The target of chains: the posterior of partitions of the rows under one model.
 
 use std::sync::Arc;
 

@@ -87,7 +87,7 @@ impl Bag {
 /// The smallest keys that one pass has seen: rows with larger ones are in no bag at its end and need not be copied.
 #[derive(Debug, Default)]
 pub(super) struct SmallestKeys {
-    /// Of which plan.
+    /// The plan that they belong to.
     version: u64,
     /// By component or part, capped by the number of rows to copy.
     keys: HashMap<ComponentId, Vec<u64>>,

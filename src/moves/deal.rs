@@ -1,9 +1,9 @@
-//! What the rows of a visit give to the parts of every target: each its responsibility for the target, to one part or
-//! to two.
+//! Splits the responsibilities of the rows of a visit between the parts of every target: each row between at most two
+//! parts.
 //!
 //! Each row splits its responsibilities, the largest first, as far as it has free slots. A row with more components
 //! than a later visit keeps would make that visit lower the bound. With at most two parts a row, the entropy of any
-//! group of parts is the sum of theirs less the gaps of the pairs inside it. So whatever becomes of the parts is judged
+//! group of parts is the sum of theirs less the gaps of the pairs inside it. So every grouping of the parts is judged
 //! exactly from sums.
 
 use std::collections::HashMap;
@@ -29,7 +29,7 @@ pub(super) fn most_parts(sparsity: Sparsity) -> usize {
     sparsity.clamp(2)
 }
 
-/// What the parts of all proposals have of a visit.
+/// Summaries of a visit for the parts of all proposals.
 pub(super) struct Dealt {
     /// By proposal.
     pub parts: Vec<Summary>,
@@ -44,7 +44,7 @@ pub(super) struct Dealt {
 pub(super) struct List {
     /// Their numbers, ascending.
     pub units: Vec<u32>,
-    /// What they have of the target.
+    /// Their responsibilities for the target.
     pub shares: Vec<f64>,
     dealt: RowPairs,
 }
@@ -55,7 +55,7 @@ impl Dealt {
         self.targets.get(component as usize).copied().flatten()
     }
 
-    /// What a unit has of the parts of a proposal.
+    /// Responsibilities of a unit for the parts of a proposal.
     pub fn pairs(&self, plan: &Plan, proposal: usize, unit: u32) -> impl Iterator<Item = (ComponentId, f64)> {
         let ids = &plan.proposals[proposal].parts.ids;
         let places = self.lists[proposal].iter().find_map(|list| Some((list, list.units.binary_search(&unit).ok()?)));

@@ -1,5 +1,5 @@
-//! What moves that raise the number of components share: which components are ready, parts made of rows of them, and
-//! what becomes of the parts.
+//! Shared by moves that add components: which components are ready, how parts are fitted to their rows, and how the
+//! parts are judged.
 
 use crate::component::ComponentId;
 use crate::error::Result;

@@ -20,7 +20,7 @@ pub struct Part {
 }
 
 impl Part {
-    /// What a summary has at position `k`.
+    /// The entry of a summary at position `k`.
     pub fn of(summary: &Summary, k: usize) -> Self {
         let Sufficient { count, statistics } = summary.component(k);
         Self { count: count.max(0.0), statistics: statistics.to_vec() }
@@ -50,7 +50,7 @@ impl<'a, F: Scalar> Judge<'a, F> {
         Self { model }
     }
 
-    /// What a component adds to the bound, without weights and entropies, nats; 0 if it has no units.
+    /// Contribution of a component to the bound, without weights and entropies, nats; 0 if it has no units.
     pub fn gain(&self, component: Sufficient<'_>) -> Result<f64> {
         self.model.likelihood.gain(component, self.model.objective)
     }

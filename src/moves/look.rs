@@ -1,5 +1,5 @@
-//! What a visit does for moves beside its local step. It all hangs on the responsibilities of this very visit, which is
-//! why sums over the batches of a pass are exact at its end.
+//! The work of a visit for moves, besides its local step. It uses only the responsibilities of this visit, so sums over
+//! the batches of a pass are exact at its end.
 
 use std::collections::HashMap;
 
@@ -20,7 +20,7 @@ use crate::suffstats::Summary;
 pub struct Look<'a, F: Scalar> {
     /// The model.
     pub model: &'a Model<F>,
-    /// What to look for.
+    /// The plan.
     pub plan: &'a Plan,
     /// The batch.
     pub batch: usize,

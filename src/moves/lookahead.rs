@@ -16,7 +16,7 @@ pub(super) struct Ahead<F: Scalar> {
     pub n_edits: usize,
     /// The model with the base measure that they lead to.
     pub model: Model<F>,
-    /// What both gain, nats.
+    /// Gain of both, nats.
     pub gain: f64,
 }
 

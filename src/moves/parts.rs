@@ -52,7 +52,7 @@ struct Candidate<'a> {
     proposal: &'a Proposal,
     /// The position of its target.
     place: usize,
-    /// What its parts have of all batches.
+    /// Summaries of its parts over all batches.
     parts: Summary,
     levels: Vec<Level>,
 }
@@ -76,7 +76,7 @@ impl Candidate<'_> {
     }
 }
 
-/// What becomes of a proposal.
+/// The outcome of a proposal.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Verdict {
     /// It was carried out.
@@ -91,7 +91,7 @@ pub(super) enum Verdict {
 pub(super) struct Settled {
     /// By proposal.
     pub verdicts: Vec<Verdict>,
-    /// What those that were accepted gained together, nats.
+    /// Total gain of the accepted proposals, nats.
     pub gain: f64,
     /// The component that each part now belongs to.
     pub owner: BTreeMap<ComponentId, ComponentId>,
@@ -101,7 +101,7 @@ pub(super) struct Settled {
 pub(super) struct Settle<'a, F: Scalar> {
     /// The model of the pass.
     pub model: &'a Model<F>,
-    /// What was proposed.
+    /// The proposals.
     pub proposals: &'a [Proposal],
     /// By batch and by proposal, what was dealt.
     pub parts: &'a [Vec<Summary>],
@@ -182,7 +182,7 @@ impl<'a, F: Scalar> Settle<'a, F> {
         left.sort_by(|a, b| b.0.total_cmp(&a.0).then(a.1.cmp(&b.1)));
         let mut choice = Choice::default();
         for (_, at) in left.into_iter().take(self.most) {
-            // What was accepted before it has changed the weights.
+            // Proposals accepted before it have changed the weights.
             let Candidate { levels, place, .. } = &candidates[at];
             let best = best(&judge, levels, &counts, *place, before, tail);
             let Some(Best { level, gain, is_gain: true }) = best else { continue };
@@ -229,7 +229,7 @@ impl<'a, F: Scalar> Settle<'a, F> {
     }
 }
 
-/// What all components have where the chosen candidates, each at a level, have been carried out.
+/// Summaries of all components after the chosen candidates, each at a level, are carried out.
 fn edited(total: &Summary, candidates: &[Candidate<'_>], chosen: &[(usize, usize)]) -> Result<Summary> {
     let mut after = total.clone();
     for &(at, level) in chosen {
@@ -268,7 +268,7 @@ fn components(proposal: &Proposal, level: &Level) -> Vec<ComponentId> {
 /// A proposal, the components that its groups become, and the parts of each group.
 type Accepted = (usize, Vec<ComponentId>, Vec<Vec<usize>>);
 
-/// What the groups of the accepted proposals have of one batch.
+/// Summaries of one batch for the groups of the accepted proposals.
 fn grouped(batch: &[Summary], accepted: &[Accepted]) -> Result<Summary> {
     let ids = accepted.iter().flat_map(|(_, ids, _)| ids.iter().copied()).collect();
     let is_sparse = batch.iter().any(|parts| parts.sparse.is_some());
@@ -357,7 +357,7 @@ fn best<F: Scalar>(
 struct Group {
     parts: Vec<usize>,
     part: Part,
-    /// What it adds to the bound, without weights and entropies.
+    /// Its contribution to the bound, without weights and entropies.
     gain: f64,
 }
 

@@ -11,7 +11,7 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use crate::error::{Error, Result};
 use crate::moves::MoveKind;
 
-/// What a payload can hold.
+/// The values that a payload can hold.
 pub trait Content: Serialize + DeserializeOwned + Clone + Debug + Send + Sync + 'static {}
 
 impl<T: Serialize + DeserializeOwned + Clone + Debug + Send + Sync + 'static> Content for T {}

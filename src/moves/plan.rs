@@ -1,4 +1,4 @@
-//! What the visits of a pass look for on behalf of moves, and what they find.
+//! Plans: what the visits of a pass look for on behalf of moves. Findings: what they find.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -9,7 +9,7 @@ use crate::global_step::Globals;
 use crate::moves::{Bag, Collect, MoveKind, Payloads};
 use crate::suffstats::{PairGaps, Summary};
 
-/// What the visits of one pass look for: small enough to send to a worker, and the same for every batch.
+/// The plan of one pass: small enough to send to a worker, and the same for every batch.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Plan {
     /// Tells this plan from those of other passes.
@@ -20,7 +20,7 @@ pub struct Plan {
     pub proposals: Vec<Proposal>,
     /// Rows that the parts of a component can be made of.
     pub collect: Option<Collect>,
-    /// What else moves look for.
+    /// Payloads of the kinds of moves.
     pub wanted: Payloads,
 }
 
@@ -62,7 +62,7 @@ impl Plan {
     }
 }
 
-/// What the visit of one batch finds. Gaps of pairs are in its summary.
+/// The findings of the visit of one batch. Gaps of pairs are in its summary.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Findings {
     /// By proposal, what its parts have of the batch.
@@ -73,7 +73,7 @@ pub struct Findings {
     pub own: Payloads,
 }
 
-/// What the visits of a pass have found so far.
+/// The findings of a pass so far.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Found {
     /// By batch and by proposal, what the parts have.

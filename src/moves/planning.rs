@@ -1,4 +1,4 @@
-//! What moves have at hand while a pass is planned.
+//! The inputs of moves while a pass is planned.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -8,13 +8,13 @@ use crate::moves::{Bag, MoveState, Plan, Round};
 use crate::simd::Scalar;
 use crate::suffstats::Summary;
 
-/// What moves have at hand before a pass, and the plan that they make.
+/// The inputs of moves before a pass, and the plan that they make.
 pub struct Planning<'p, 'a, F: Scalar> {
     /// The model, the moves and the settings of the run.
     pub round: &'p Round<'a, F>,
     /// The pass.
     pub pass: usize,
-    /// What the batches contribute. It is changed only by moves that append components for the pass.
+    /// Summaries of the batches. Only moves that append components for the pass change them.
     pub memo: &'p mut Memo,
     /// All edits of the list of components.
     pub edits: &'p mut EditLog,
@@ -31,7 +31,7 @@ pub struct Planning<'p, 'a, F: Scalar> {
 }
 
 impl<F: Scalar> Planning<'_, '_, F> {
-    /// What all components have.
+    /// Summaries of all components.
     pub fn total(&self) -> &Summary {
         self.memo.total()
     }

@@ -24,7 +24,7 @@ use crate::suffstats::Summary;
 
 /// Turns of local and global steps over the rows of the component.
 const TURNS: usize = 2;
-/// What rounding leaves of the sum of a row's responsibilities, at most.
+/// Maximum rounding error of the sum of a row's responsibilities.
 const ROUNDING: f64 = 1e-12;
 /// Maximum number of rows that may have a responsibility for the component.
 pub(super) const MAX_ROWS: usize = 10_000;
@@ -167,7 +167,7 @@ impl Tap for RowPairs {
     }
 }
 
-/// What rows contribute without the component, and how they are dealt then.
+/// Summaries of rows without the component, and their new responsibilities.
 struct Without {
     total: Summary,
     pairs: RowPairs,

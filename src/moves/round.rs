@@ -16,7 +16,7 @@ use crate::responsibilities::Sparsity;
 use crate::simd::Scalar;
 use crate::suffstats::Summary;
 
-/// What the moves of a run need.
+/// The inputs of the moves of a run.
 pub struct Round<'a, F: Scalar> {
     /// The model, with the base measure of the pass.
     pub model: Model<F>,

@@ -41,7 +41,7 @@ impl Seen {
         })
     }
 
-    /// What tasks share among them.
+    /// State that tasks share.
     pub(super) fn blocks(&self) -> &[SeenBlock] {
         &self.blocks
     }

@@ -1,4 +1,4 @@
-//! What moves have at hand while a pass is settled.
+//! The inputs of moves at the end of a pass.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -8,7 +8,7 @@ use crate::model::Model;
 use crate::moves::{Judge, MoveState, Round};
 use crate::simd::Scalar;
 
-/// What moves have at hand after a pass, and what the earlier ones of the same pass have done.
+/// The inputs of moves after a pass, and the results of earlier moves of the same pass.
 pub struct Settling<'s, 'a, F: Scalar> {
     /// The model, the moves and the settings of the run.
     pub round: &'s Round<'a, F>,
@@ -16,7 +16,7 @@ pub struct Settling<'s, 'a, F: Scalar> {
     pub judge: Judge<'a, F>,
     /// The pass.
     pub pass: usize,
-    /// What the batches contribute.
+    /// Summaries of the batches.
     pub memo: &'s mut Memo,
     /// All edits of the list of components.
     pub edits: &'s mut EditLog,
@@ -32,7 +32,7 @@ pub struct Settling<'s, 'a, F: Scalar> {
     pub looks_ahead: bool,
     /// The model with that base measure, where such edits were carried out. No move comes after them in the pass.
     pub ahead: Option<Model<F>>,
-    /// Whether the pass has been undone, so that what its visits found belongs to responsibilities that are gone.
+    /// Whether the pass has been undone. Its findings then belong to responsibilities that no longer exist.
     pub undone: bool,
 }
 

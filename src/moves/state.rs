@@ -11,9 +11,9 @@ use crate::suffstats::Summary;
 /// Where the moves of a run stand.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct MoveState {
-    /// What the visits of this pass look for.
+    /// The plan of the visits of this pass.
     pub plan: Plan,
-    /// What they have found so far; between passes the rows for the next parts.
+    /// Their findings so far; between passes the rows for the next parts.
     pub found: Found,
     /// By kind, what has been tried without success.
     pub(super) memories: BTreeMap<MoveKind, Failures>,
@@ -21,11 +21,11 @@ pub struct MoveState {
     pub(super) early: BTreeMap<MoveKind, BTreeMap<String, usize>>,
     /// The first of the passes in which everything is tried once more, before the run ends.
     pub(super) last_round: Option<usize>,
-    /// What else moves remember.
+    /// Further memory of moves.
     pub own: Payloads,
 }
 
-/// What the state of a run must go with.
+/// What the state of a run must match.
 #[derive(Debug, Clone, Copy)]
 pub struct RunShape<'a> {
     /// The components.
@@ -48,7 +48,7 @@ impl MoveState {
         self.plan.fits(ids, n_statistics) && self.found.fits(&self.plan, n_statistics, n_batches)
     }
 
-    /// What moves of a kind have tried without success.
+    /// Failed attempts of moves of a kind.
     pub fn memory(&mut self, kind: &MoveKind) -> &mut Failures {
         self.memories.entry(kind.clone()).or_default()
     }

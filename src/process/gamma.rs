@@ -80,8 +80,9 @@ pub(super) fn allocate(counts: &[f64], n_free: usize, prior: Gamma) -> Allocatio
 }
 
 /// The mean of the optimal q(alpha): the root of
-/// f(alpha) = w_1 - alpha {rate + sum_k psi(1 + N_k + alpha + N_{>k}) - psi(alpha + N_{>k})}, which falls, so that
-/// there is one only. Turns over sticks and q(alpha) would get there too, but by a factor near M / (shape + M) a turn.
+/// f(alpha) = w_1 - alpha {rate + sum_k psi(1 + N_k + alpha + N_{>k}) - psi(alpha + N_{>k})}, which is decreasing, so
+/// the root is unique. Alternating between sticks and q(alpha) converges too, but only by a factor near M / (shape + M)
+/// per step.
 fn fixed_point(counts: &[f64], n_free: usize, prior: Gamma) -> f64 {
     let shape = prior.shape + n_free as f64;
     let f = |log_alpha: f64| {

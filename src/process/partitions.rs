@@ -22,7 +22,7 @@ impl Occupancy {
     }
 }
 
-/// What a chain remembers of a process beside the partition. A state without auxiliary values has them integrated out.
+/// The state of a process in a chain, beside the partition. Without auxiliary values, these are integrated out.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct ProcessState {
     /// The concentration, or the mass of a random measure, given or learned.
@@ -50,11 +50,10 @@ pub struct Auxiliary {
     pub log_mass: f64,
 }
 
-/// A process as a law of partitions (mathematics 8.1 to 8.4). Sizes are those of blocks that are not empty; logarithms
-/// are nats.
+/// A process as a law of partitions (mathematics 8.1 to 8.4). Blocks are not empty; logarithms are in nats.
 ///
-/// The probability of a partition is always a function of N and K times a product over blocks. Given auxiliary values,
-/// the function depends on N alone, up to a factor that is the same for each block, which is in the product.
+/// The probability of a partition is a function of N and K times a product over blocks. Given auxiliary values, the
+/// function depends on N alone. A constant factor per block is part of the product.
 pub trait Partitions: Process {
     /// The state where a chain starts: learned parameters at their prior mean. With `augmented` it has auxiliary
     /// values, of which one update makes a draw.

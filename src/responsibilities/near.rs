@@ -13,7 +13,7 @@ pub(super) struct NearList<F> {
     pub scores: Lines<F>,
     /// The numbers of their components.
     pub numbers: Lines<F>,
-    /// What a score must reach, (rows,).
+    /// Minimum score to be kept, (rows,).
     least: Lines<F>,
     /// How many each row has; one more than there are slots where some had no room.
     n_listed: Vec<usize>,

@@ -170,7 +170,7 @@ impl<F: Scalar> TopL<F> {
         true
     }
 
-    /// What a score must reach to be kept, for one row.
+    /// Minimum score to be kept, for one row.
     #[allow(clippy::inline_always, reason = "compiled once for each instruction set")]
     #[inline(always)]
     pub fn least_of(&self, row: usize) -> F {
@@ -350,14 +350,14 @@ impl<F: Scalar> WithSimd for Normalize<'_, F> {
     }
 }
 
-/// What a block of rows keeps, slot by slot; each slot has `n` rows.
+/// The kept components of a block of rows, slot by slot; each slot has `n` rows.
 struct Slots<'a, F> {
     n: usize,
     /// Pairs a row, of which the first are written.
     width: usize,
     numbers: &'a [F],
     weights: &'a [f64],
-    /// What makes a weight a responsibility, one a row.
+    /// Normalisers, one per row.
     shares: &'a [f64],
 }
 

@@ -193,7 +193,7 @@ pub fn sample<'py>(
     Ok((to_dict(py, outcome, &model)?, model))
 }
 
-/// The numbers of all chains, cut to the draws that each of them has.
+/// The arrays of all chains, cut to the number of draws that every chain has.
 fn to_dict<'py>(py: Python<'py>, chains: Vec<ChainDraws>, model: &SampledModel) -> PyResult<Bound<'py, PyDict>> {
     let dict = PyDict::new(py);
     let draws = chains.iter().map(|chain| chain.log_joint.len()).min().unwrap_or(0);

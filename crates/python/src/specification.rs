@@ -90,8 +90,7 @@ fn array<'py>(py: Python<'py>, shape: &[usize], data: &[f64]) -> PyResult<Bound<
     numpy::PyArray1::from_slice(py, data).reshape(shape)
 }
 
-/// The specification of a mixture from its two pairs, the name of its objective, and whether rows may have missing
-/// values.
+/// Build the specification of a mixture from likelihood and process, its objective, and whether values may be missing.
 pub fn specification(
     likelihood: &GivenPair<'_>,
     process: &GivenPair<'_>,

@@ -84,7 +84,7 @@ def demo(as_json: bool, **options: Any) -> None:
 
     out = Path(options.pop("out"))
     make_folder("out", str(out))
-    # For programs, what the demo tells people goes to stderr.
+    # With --json, messages for people go to stderr.
     with contextlib.redirect_stdout(sys.stderr) if as_json else contextlib.nullcontext():
         fit = program.run(program.Options(out=out, **options))
     if as_json:

@@ -72,7 +72,7 @@ class NumberOr(click.ParamType):  # type: ignore[type-arg]
             self.fail(f"{value!r} is neither {noun} nor {' nor '.join(map(repr, self._words))}", param, ctx)
 
 
-# Likelihoods that can do without the missing values of a row.
+# Likelihoods that support missing values.
 _MARGINALISING = ", ".join(
     kebab(name) for name, entry in REGISTRY["likelihoods"].items() if "missing" in entry["supports"]
 )
@@ -319,7 +319,7 @@ def _algorithm(schedule: type[Algorithm], model: sb.Mixture, given: dict[str, An
         raise click.UsageError("--schedule stochastic needs --batch-size")
     none: dict[str, Any] = {name: None for name, word in NONE.items() if given[name] == word}
     algorithm = made(schedule, {**given, **none, "moves": _moves(schedule, model, given)})
-    # Made once where that is enough: what it warns of should be said once.
+    # Make it only once if possible, so that it warns only once.
     return replace(algorithm, **none) if none else algorithm
 
 

@@ -25,7 +25,7 @@ from stickbreak.run.samplers import Sampler, SplitMerge, TreeGuided
 
 _LIKELIHOODS, _PROCESSES, _SAMPLERS = Kind(Likelihood), Kind(Process), Kind(Sampler)
 _OF_SAMPLERS = ("proposal", "scans", "subset", "global_moves", "depth", "exact", "trees", "evenness", "local")
-# Parameters of models without effect or without an exact sampler.
+# Parameters that have no effect, or no exact sampler.
 _OF_FIT_ALONE = ("base", "resolution", "truncation")
 
 

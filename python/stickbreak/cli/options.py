@@ -187,5 +187,5 @@ def read_values(path: str) -> Any:
 
 
 def _items(text: str) -> list[str]:
-    # Names with commas in them stand in quotes.
+    # Names that contain commas are quoted.
     return next(csv.reader([text], skipinitialspace=True), [])

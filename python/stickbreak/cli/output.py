@@ -23,7 +23,7 @@ from stickbreak.io.datafiles.sources import STDIN
 from stickbreak.io.files import replacing
 
 _ROWS_AT_A_TIME = 65_536
-# Smaller tables are written sooner than PyArrow is imported.
+# Smaller tables are written faster than PyArrow is imported.
 _LEAST_FOR_ARROW = 1 << 17
 # Columns of the data, by name.
 Kept: TypeAlias = Mapping[str, list[Any]]
@@ -70,7 +70,7 @@ def make_folder(argument: str, path: str) -> None:
 
 
 def _try_to_write_in(folder: Path) -> None:
-    # Permissions say too little: file systems can be read-only.
+    # Permissions are not enough: a file system may be read-only.
     with tempfile.TemporaryFile(dir=folder):
         pass
 
@@ -184,7 +184,7 @@ _WRITERS: dict[str, Callable[[Path, Sequence[str], NDArray[Any], str, Kept], Non
 
 
 def _write_rows(file: IO[str], names: Sequence[str], values: NDArray[Any], kept: Kept) -> None:
-    # The writer gives each float as few digits as bring the same one back.
+    # The writer gives each float the fewest digits that read back exactly.
     writer = csv.writer(file, lineterminator="\n")
     writer.writerow([*kept, *names])
     table = values[:, None] if values.ndim == 1 else values
@@ -192,7 +192,7 @@ def _write_rows(file: IO[str], names: Sequence[str], values: NDArray[Any], kept:
         some = slice(begin, begin + _ROWS_AT_A_TIME)
         columns = [column[some] for column in kept.values()] + [column.tolist() for column in table[some].T]
         if len(columns) == 1 and table.dtype.kind == "i":
-            # Whole numbers need no quotes, and labels may be many.
+            # Whole numbers need no quotes, and there may be many labels.
             file.write("\n".join(map(str, columns[0])) + "\n")
         else:
             writer.writerows(zip(*columns, strict=True))

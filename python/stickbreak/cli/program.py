@@ -30,7 +30,7 @@ class ExitCode(IntEnum):
     """Broken pipe, with the exit code of a shell."""
 
 
-# Options by the titles under which --help lists them; those of a model's parameters stand in none.
+# Options by their titles in --help. Options for parameters of a model are in none.
 _GROUPS = {
     "Output": ("out", "rows", "labels", "proba", "elbo", "n", "quiet", "as_json", "checkpoint", "every_seconds"),
     "Data": ("missing", "weights", "weight_column", "columns", "keep", "key", "delimiter", "header"),
@@ -59,7 +59,7 @@ class Program(click.Group):
         _replace_closed_streams()
         with warnings.catch_warnings():
             warnings.showwarning = _tell_warning
-            # What is printed of a fit says how it ended, and what a fit advises.
+            # The printed summary says how the fit ended and has its advice.
             warnings.simplefilter("ignore", ConvergenceWarning)
             try:
                 code = self._run(args, prog_name, **extra)
@@ -72,7 +72,7 @@ class Program(click.Group):
     def _run(self, args: list[str], prog_name: str | None, **extra: Any) -> int:
         wants_json = "--json" in args
         try:
-            # A command returns its exit code where it is not 0.
+            # A command returns its exit code if it is not 0.
             code = super().main(args, prog_name, standalone_mode=False, **extra)
             sys.stdout.flush()
             return code or ExitCode.OK
@@ -128,7 +128,7 @@ class Command(click.Command):
         for parameter in self.get_params(ctx):
             record = parameter.get_help_record(ctx)
             if record is not None and isinstance(parameter, click.Option):
-                # The option of click's own has a name that is none of ours.
+                # Click's own option has another name.
                 title = "Help" if "--help" in parameter.opts else of_option.get(parameter.name or "", others)
                 groups[title].append(record)
         for title, records in groups.items():
@@ -187,7 +187,7 @@ def rows_of(data: str, weights: str | None = None, *, weight_column: str | None 
         yield
     except (InvalidArgument, InvalidType) as error:
         argument = error.argument or ""
-        # With its dashes the option is none whose own value is refused: it is the content of the file that is wrong.
+        # Report the file, not the option: the option is valid, its contents are not.
         name, path = {"data": ("data", data), "X": ("data", data), "sample_weight": in_weights}.get(
             argument, ("", None)
         )
@@ -231,7 +231,7 @@ def _tell_warning(message: Warning | str, *_: Any, **__: Any) -> None:
 def _replace_closed_streams() -> None:
     """Open a stream that was closed before the program began: Python has None in its place."""
     if sys.stdout is None:
-        # To close it is to read nothing of it, so what writes to it hears what it would hear of such a pipe.
+        # Closing it means that nothing is read, so the writer gets the error of a closed pipe.
         reader, writer = os.pipe()
         os.close(reader)
         sys.stdout = open(writer, "w", encoding="utf-8")  # noqa: SIM115
@@ -240,6 +240,6 @@ def _replace_closed_streams() -> None:
 
 
 def _leave_closed_pipe() -> int:
-    # What is still in the buffer must not raise again when the interpreter ends.
+    # The rest of the buffer must not raise again when the interpreter exits.
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     return ExitCode.CLOSED_PIPE

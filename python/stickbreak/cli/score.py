@@ -69,11 +69,11 @@ def score(
     with rows_of(data, weights, weight_column=weight_column):
         sample_weight = sample_weights(sample_weight, len(table))
         if fit._state.missing == "marginalize":
-            # They have no part in the bound either, and a density that says nothing.
+            # They are not part of the bound, and their density is meaningless.
             sample_weight = without_empty_rows(sample_weight, rows_without_values(table.rows), "data", "mean")
         densities = fit.log_predictive(table, threads=threads)
         bound = fit.evaluate(table, sample_weight=sample_weight, threads=threads) if elbo else None
-        # Rows off the subspace of the fit have none; their number is told.
+        # Rows off the subspace of the fit have no density; report their number.
         dense, sample_weight = with_density(densities, sample_weight, "data")
     mean = dense.mean() if sample_weight is None else (sample_weight * dense).sum() / sample_weight.sum()
     if rows is not None:

@@ -168,7 +168,7 @@ def _is_required(kind: type[Any], name: str) -> bool:
 
 
 def _type(owned: list[tuple[type[Specification], "Field[Any]"]]) -> Any:
-    # A parameter of several classes has the type that takes the values of all: `Numbers` takes numbers too.
+    # A parameter of several classes gets the type that accepts all their values: `Numbers` accepts numbers too.
     kinds = {kind._entry["parameters"][field.name]["kind"] for kind, field in owned}
     return next(type_ for known, type_ in _TYPES if kinds <= known)
 

@@ -18,7 +18,7 @@ from stickbreak.run.algorithms import Algorithm, Memoized, Stochastic
 
 _SCHEDULES = Kind(Algorithm)
 _ALGORITHM = ("objective", "batches", "batch_size", "delay", "decay", "sparsity", "max_passes", "tol")
-# Where the number is estimated, it starts from the default.
+# If the number is estimated, it starts from the default.
 _ESTIMATED = "estimate"
 
 

@@ -37,7 +37,7 @@ def _with_names(text: str, title: str, classes: Mapping[str, type]) -> str:
     """Return `text` with the names of classes, which are values of the option `title`, in the place of classes."""
     names = {kind.__name__: name for name, kind in classes.items()}
     one = rf"\b(?:{'|'.join(names)})\b"
-    # Of several in a row the first has the option, and all may have arguments, which are options by now.
+    # In a list the option follows the first name. Arguments of all names are options by now.
     row = re.compile(rf"(?:\ba )?({one}(?:(?:,| or) {one})*)(?:\(([^)]*)\))?")
 
     def spelled(found: re.Match[str]) -> str:

@@ -62,7 +62,7 @@ def leading_eigenvectors(covariance: NDArray[np.float64], count: int) -> NDArray
     """Return the eigenvectors of the largest eigenvalues as patches, shape (count, 8, 8), largest first."""
     _, vectors = np.linalg.eigh(covariance)
     leading = vectors[:, ::-1][:, :count].T
-    # Their sign is free: the entry of the largest size becomes positive, so that runs look alike.
+    # Their sign is arbitrary. Make the largest entry positive, so that runs look alike.
     largest = np.abs(leading).argmax(axis=1)[:, None]
     return np.asarray(leading * np.sign(np.take_along_axis(leading, largest, axis=1))).reshape(-1, SIDE, SIDE)
 

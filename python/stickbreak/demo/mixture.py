@@ -35,7 +35,7 @@ def fit_patches(rows: Patches, settings: Settings) -> sb.Fit:
     n_components = min(settings.n_components, len(rows))
     on_terminal = sys.stderr is not None and sys.stderr.isatty()
     with warnings.catch_warnings():
-        # Pixels of a patch less their mean have the sum zero: the last one follows from the others.
+        # Pixels less their mean sum to zero, so the last one follows from the others.
         warnings.simplefilter("ignore", sb.SupportWarning)
         return sb.fit(
             sb.Mixture(likelihood=sb.ZeroMeanGaussian(), process=sb.DirichletProcess(concentration=1.0)),

@@ -14,7 +14,7 @@ from stickbreak.io.compressed import compressed_rows
 
 _NUMBERS = "biuf"  # NumPy's kinds of real numbers, booleans included
 _ROWS_ALLOWED = "an array or table of real numbers, of shape (n, D)"
-# Beyond it float64 does not hold every whole number.
+# Largest range in which float64 holds every whole number.
 _LARGEST_COUNT = 2**53
 # The core numbers the columns of a sparse table in 32 bits.
 _MOST_SPARSE_COLUMNS = 2**32
@@ -128,7 +128,7 @@ def rows(
     )
     if whole_numbers:
         _check_held(array, argument)
-    # A list has no type that could be kept, and counts have one that they should have.
+    # A list has no type to keep, and counts have a fixed one.
     if (hasattr(value, "dtype") or hasattr(value, "dtypes")) and not whole_numbers:
         say_converted(array.dtype, np.dtype(dtype))
     return _converted(array, dtype)
@@ -251,7 +251,7 @@ def say_converted(found: np.dtype[Any], wanted: np.dtype[Any]) -> None:
     """Warn of numbers that change their type."""
     kinds = {"b": "booleans", "i": "integers", "u": "integers", "O": "decimals"}
     if found.name != wanted.name:  # another byte order is no other type
-        # At this line, not at the caller's: the default filter then shows it once, wherever the callers are.
+        # Warn at this line, not at the caller's: the default filter then shows the warning once.
         what = f"{found.name} is" if found.kind == "f" else f"{kinds[found.kind]} are"
         text = f"{what} converted to {wanted.name}, in a copy; pass float32 or float64 to spare it"
         warnings.warn(text, ConversionWarning, stacklevel=1)

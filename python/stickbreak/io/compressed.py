@@ -33,7 +33,7 @@ def compressed_rows(table: Any, argument: str) -> Any:
     _check_parts(table, argument)
     rows = table.tocsr()
     _check_parts(rows, argument)
-    # A new array around the same parts, which remembers nothing: the user may have written to them, or set a flag.
+    # Wrap the same parts in a new array without cached flags: the user may have changed them.
     rows = type(rows)((rows.data, rows.indices, rows.indptr), shape=rows.shape, copy=False)
     if not rows.has_canonical_format:
         rows = rows.copy()

@@ -79,7 +79,7 @@ def write(
         The file cannot be written.
     """
     target = _target(path, kind)
-    # safetensors writes the memory as it lies: other orders than C would come back scrambled.
+    # safetensors writes the raw memory, so arrays must be in C order.
     tensors = {name: np.asarray(array, order="C") for name, array in arrays.items()}
     text = json.dumps(_to_json(header), allow_nan=False)
     metadata = {
@@ -171,7 +171,7 @@ def read(path: str | os.PathLike[str], kind: Kind = MODEL) -> tuple[Header, Arra
     try:
         if not file_path.is_file():
             raise kind.error(f"{file_path}: {'not a file' if file_path.exists() else 'there is no such file'}")
-        # What the system refuses, safetensors takes for no such file.
+        # safetensors reports system errors as a missing file.
         with file_path.open("rb"):
             pass
         # It checks the layout and the sizes, and reads no array.
@@ -245,7 +245,7 @@ def _part(target: Path, one_writer: bool) -> Path:
 def _beside(target: Path, ending: str) -> Path:
     """Return the name of a hidden file in the same folder."""
     name = os.fsencode(target.name)
-    # File systems end names at 255 bytes; a name near that leaves no room for what is added.
+    # File names have at most 255 bytes, so a long name leaves no room for the suffix.
     stem = target.name if len(name) <= _LONGEST_STEM else hashlib.blake2b(name, digest_size=16).hexdigest()
     return target.with_name(f".{stem}{ending}")
 

@@ -65,7 +65,7 @@ class Lock:
         file, self._file = self._file, None
         if sys.platform != "win32":  # which removes no open file
             self._path.unlink(missing_ok=True)
-        # A process that was forked meanwhile has the same open file: closing it here alone would not let go.
+        # A forked process has the same open file, so closing it here would not release the lock.
         _unlock(file)
         os.close(file)
         if sys.platform == "win32":

@@ -158,7 +158,7 @@ def _names_of(value: Any) -> list[Any] | None:
         return None if value.names is None else list(value.names)
     if _is(value, "pandas", "DataFrame"):
         labels = list(value.columns)
-        # Numbers, dates and pairs are no names, but ways to say where a column stands.
+        # Numbers, dates and pairs are positions, not names.
         return labels if any(isinstance(label, str) for label in labels) else None
     if _is(value, "polars", "DataFrame"):
         return list(value.columns)

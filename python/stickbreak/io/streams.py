@@ -50,11 +50,11 @@ class Stream:
     ) -> None:
         self._source = source
         self._n_rows = n_rows
-        # Told which share of the rows has been read, where their number is known; again in every reading.
+        # Called with the share of rows read so far, if their number is known; restarts with every reading.
         self.watch: Callable[[float], object] | None = None
         self._likelihood = likelihood
         self.names = expected
-        # Whether the columns of some block stand in another order than `names`.
+        # Whether the columns of some block have another order than `names`.
         self.is_reordered = False
         # What later readings must bring again, as far as it has been read here: which rows are all NaN, and the first
         # rows. The core compares what it reads itself.
@@ -176,7 +176,7 @@ def stream(
         allowed = "an array, a table, or a function that returns an iterator of blocks"
         hint = "an iterator can be read only once: give the function that makes it"
         raise checks.invalid_type("data", checks.describe(data), allowed, hint)
-    # Arrays and tables are not called, whatever else they can do.
+    # Never call arrays and tables, even if they are callable.
     if callable(data) and not hasattr(data, "__array__"):
         return Stream(data, likelihood, expected)
     return None

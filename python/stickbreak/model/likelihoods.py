@@ -1,7 +1,7 @@
-"""Observation models: an exponential family with its conjugate base measure each.
+"""Observation models: exponential families with conjugate base measures.
 
-A parameter left `None` follows the data, by the same rule wherever the model is used; the values used are read back
-from `Fit.model`. To add a likelihood, add one class here: its fields are the names that the core knows.
+A parameter left `None` follows the data; `Fit.model` has the values. To add a likelihood, add one class here: its
+fields are the names that the core knows.
 """
 
 from dataclasses import KW_ONLY, dataclass
@@ -17,7 +17,7 @@ class Likelihood(Specification):
     """Base of all observation models."""
 
     _family: ClassVar[str] = "likelihoods"
-    # What its rows look like, by the names of `stickbreak.testing.generators.DOMAINS`.
+    # The kind of its rows, a key of `stickbreak.testing.generators.DOMAINS`.
     _domain: ClassVar[str]
     # Whether they may come as a sparse array.
     _accepts_sparse: ClassVar[bool]
@@ -43,23 +43,22 @@ class Gaussian(Likelihood):
     mean : array_like of shape (D,), optional
         :math:`m_0`, in the units of the data. Default: the column means.
     mean_precision : float, optional
-        :math:`\kappa_0 > 0`: how many rows the prior mean is worth. Default: 0.1.
+        :math:`\kappa_0 > 0`, the weight of the prior mean in rows. Default: 0.1.
     dof : float, optional
-        :math:`\nu_0 > D - 1`: degrees of freedom of the Wishart distribution, at most 1e9, beside which float64 still
-        holds what rows add; for a covariance that is known use `KnownCovarianceGaussian`. Default: D + 2.
+        :math:`\nu_0 > D - 1`, the degrees of freedom of the Wishart distribution, at most 1e9. For a known covariance
+        use `KnownCovarianceGaussian`. Default: D + 2.
     scale : array_like of shape (D, D), optional
         :math:`B_0`, symmetric positive definite: the inverse scale matrix of the Wishart distribution, in squared
-        units of the data. Default: cov + 1e-3 diag(cov), times dof / (D + 2), where cov is the covariance of the data
-        about the column means (weighted sums divided by the total weight). It follows the units of each column. With
-        a scale that is given, constant and dependent columns stay in the model. `fit` refuses a scale below 2e-13 of
-        the variance of a column, or of its squared distance from `mean`: float64 would lose it beside them.
+        units of the data. Default: cov + 1e-3 diag(cov), times dof / (D + 2), where cov is the weighted covariance of
+        the data. If you give a scale, constant and dependent columns stay in the model. `fit` refuses a scale below
+        2e-13 of the variance of a column, or of its squared distance from `mean`, because float64 would lose it.
     resolution : float or array_like of shape (D,), optional
-        Width of the cells to which the values of each column are rounded, in the units of the data; 0 for none. Where
-        it is above 0 the model is one of cells: no column is worth more for being rounded. Default: the smallest gap
-        between two values of a column in which more than two different rows share a value, on average; otherwise 0.
+        Step to which the values of each column are rounded, in the units of the data; 0 for none. Above 0 the density
+        is that of a cell of this width, so rounding gains nothing. Default: the smallest gap between two values of a
+        column if each value is shared by more than two different rows on average; otherwise 0.
     prior : {None, "rule"}, optional
-        None: the parameters above that are estimated start from their defaults and are then raised to their evidence,
-        between passes. "rule": they stay at their defaults.
+        None: parameters that you leave out start at their defaults and are estimated between passes. "rule": they stay
+        at their defaults.
 
     Raises
     ------
@@ -93,29 +92,26 @@ class ZeroMeanGaussian(Likelihood):
     .. math:: x \mid \Lambda \sim N(0, \Lambda^{-1}), \quad \Lambda \sim W(\nu_0, B_0^{-1}), \quad
               E\Lambda = \nu_0 B_0^{-1}
 
-    The model for data such as image patches whose own mean was removed [1]_. The data are not centred, so it is not for
-    data far from zero: `fit` refuses a mean whose square is more than about 5e12 times what `scale` gives a column,
-    beside which float64 would lose it; use `Gaussian` there. The default scale is never refused: it has the mean in it.
-    But the bound is rounded by more the farther the mean is from zero: by some 1e-3 nats where it is 1e5 standard
-    deviations of a component away, and 1e-2 at 1e6.
+    Use it for data such as image patches less their own mean [1]_. The data are not centred, so use `Gaussian` for data
+    far from zero. `fit` refuses a mean whose square is more than about 5e12 times the scale of a column (never with the
+    default scale). Rounding of the bound grows with the offset: about 1e-3 nats at 1e5 standard deviations of a
+    component, and 1e-2 at 1e6.
 
     Parameters
     ----------
     dof : float, optional
-        :math:`\nu_0 > D - 1`: degrees of freedom of the Wishart distribution, at most 1e9, beside which float64 still
-        holds what rows add. Default: D + 2.
+        :math:`\nu_0 > D - 1`, the degrees of freedom of the Wishart distribution, at most 1e9. Default: D + 2.
     scale : array_like of shape (D, D), optional
         :math:`B_0`, symmetric positive definite: the inverse scale matrix of the Wishart distribution, in squared
         units of the data. Default: M + 1e-3 diag(M), times dof / (D + 2), where M are the second moments of the data
-        about zero (weighted sums divided by the total weight). With a scale that is given, constant and dependent
-        columns stay in the model.
+        about zero. If you give a scale, constant and dependent columns stay in the model.
     resolution : float or array_like of shape (D,), optional
-        Width of the cells to which the values of each column are rounded, in the units of the data; 0 for none. Where
-        it is above 0 the model is one of cells: no column is worth more for being rounded. Default: the smallest gap
-        between two values of a column in which more than two different rows share a value, on average; otherwise 0.
+        Step to which the values of each column are rounded, in the units of the data; 0 for none. Above 0 the density
+        is that of a cell of this width, so rounding gains nothing. Default: the smallest gap between two values of a
+        column if each value is shared by more than two different rows on average; otherwise 0.
     prior : {None, "rule"}, optional
-        None: the parameters above that are estimated start from their defaults and are then raised to their evidence,
-        between passes. "rule": they stay at their defaults.
+        None: parameters that you leave out start at their defaults and are estimated between passes. "rule": they stay
+        at their defaults.
 
     Raises
     ------
@@ -151,29 +147,30 @@ class DiagonalGaussian(Likelihood):
               \mu_d \mid \lambda_d \sim N(m_{0d}, 1 / (\kappa_0\lambda_d)), \quad
               \lambda_d \sim \mathrm{Gamma}(a_0, b_{0d})
 
-    For data with many columns: a row costs D operations a component, where `Gaussian` takes :math:`D^2 / 2`. The gamma
-    distribution is that of shape and rate, with mean a / b. Values may be missing (``fit(missing="marginalize")``).
+    Use it for data with many columns: a row costs D operations per component instead of the :math:`D^2 / 2` of
+    `Gaussian`. Gamma distributions have a shape a and a rate b, with mean a / b. Values may be missing
+    (``fit(missing="marginalize")``).
 
     Parameters
     ----------
     mean : array_like of shape (D,), optional
         :math:`m_0`, in the units of the data. Default: the column means.
     mean_precision : float, optional
-        :math:`\kappa_0 > 0`: how many rows the prior mean is worth. Default: 0.1.
+        :math:`\kappa_0 > 0`, the weight of the prior mean in rows. Default: 0.1.
     shape : float, optional
-        :math:`a_0 > 0`, at most 1e9, beside which float64 still holds what rows add. Default: 1.5.
+        :math:`a_0 > 0`, at most 1e9. Default: 1.5.
     rate : float or array_like of shape (D,), optional
         :math:`b_0 > 0`, in squared units of the data. Default: shape / 3 times 1.001 times the variance of each
-        column; with one column and the default shape this is the default of `Gaussian`. With a rate that is given,
-        constant columns stay in the model. `fit` refuses a rate below 2e-13 of the variance of a column, or of its
-        squared distance from `mean`.
+        column. With one column and the default shape this is the default of `Gaussian`. If you give a rate, constant
+        columns stay in the model. `fit` refuses a rate below 2e-13 of the variance of a column, or of its squared
+        distance from `mean`.
     resolution : float or array_like of shape (D,), optional
-        Width of the cells to which the values of each column are rounded, in the units of the data; 0 for none. Where
-        it is above 0 the model is one of cells: no column is worth more for being rounded. Default: the smallest gap
-        between two values of a column in which more than two different rows share a value, on average; otherwise 0.
+        Step to which the values of each column are rounded, in the units of the data; 0 for none. Above 0 the density
+        is that of a cell of this width, so rounding gains nothing. Default: the smallest gap between two values of a
+        column if each value is shared by more than two different rows on average; otherwise 0.
     prior : {None, "rule"}, optional
-        None: the parameters above that are estimated start from their defaults and are then raised to their evidence,
-        between passes. "rule": they stay at their defaults.
+        None: parameters that you leave out start at their defaults and are estimated between passes. "rule": they stay
+        at their defaults.
 
     Raises
     ------
@@ -200,16 +197,16 @@ class DiagonalGaussian(Likelihood):
 
 @dataclass(frozen=True, eq=False, repr=False)
 class SphericalGaussian(Likelihood):
-    r"""Gaussian rows with one variance for all columns; it and the mean are unknown.
+    r"""Gaussian rows with one variance for all columns; variance and mean are unknown.
 
     .. math:: x \mid \mu, \lambda \sim N(\mu, I / \lambda), \quad \lambda \sim \mathrm{Gamma}(a_0, b_0)
 
     with, for ``base="conjugate"``, :math:`\mu \mid \lambda \sim N(m_0, I / (\kappa_0\lambda))`, and for
-    ``base="product"`` :math:`\mu \sim N(m_0, I / \kappa_0)` whatever :math:`\lambda` ([1]_, section 5). The gamma
-    distribution is that of shape and rate, with mean a / b.
+    ``base="product"`` :math:`\mu \sim N(m_0, I / \kappa_0)`, independent of :math:`\lambda` ([1]_, section 5). Gamma
+    distributions have a shape a and a rate b, with mean a / b.
 
-    The product base measure is conjugate to each factor alone: the components are found by turns over
-    :math:`q(\mu) q(\lambda)` until they settle, and there is no closed marginal likelihood.
+    The product base measure is conjugate to each factor alone. Components are found by iterating over :math:`q(\mu)
+    q(\lambda)`, and there is no closed marginal likelihood.
 
     Under the conjugate base measure values may be missing (``fit(missing="marginalize")``).
 
@@ -218,22 +215,22 @@ class SphericalGaussian(Likelihood):
     mean : array_like of shape (D,), optional
         :math:`m_0`, in the units of the data. Default: the column means.
     mean_precision : float, optional
-        :math:`\kappa_0 > 0`. Default: 0.1 for the conjugate base measure, there the number of rows the prior mean is
-        worth; 0.1 / mean variance of the columns for the product.
+        :math:`\kappa_0 > 0`. Default: 0.1 for the conjugate base measure, where it is the weight of the prior mean in
+        rows; 0.1 / mean variance of the columns for the product.
     shape : float, optional
-        :math:`a_0 > 0`, at most 1e9, beside which float64 still holds what rows add. Default: 1.5.
+        :math:`a_0 > 0`, at most 1e9. Default: 1.5.
     rate : float, optional
         :math:`b_0 > 0`, in squared units of the data. Default: shape / 3 times 1.001 times the mean variance of
         the columns.
     base : {"conjugate", "product"}
         The base measure.
     resolution : float or array_like of shape (D,), optional
-        Width of the cells to which the values of each column are rounded, in the units of the data; 0 for none. Where
-        it is above 0 the model is one of cells: no column is worth more for being rounded. Default: the smallest gap
-        between two values of a column in which more than two different rows share a value, on average; otherwise 0.
+        Step to which the values of each column are rounded, in the units of the data; 0 for none. Above 0 the density
+        is that of a cell of this width, so rounding gains nothing. Default: the smallest gap between two values of a
+        column if each value is shared by more than two different rows on average; otherwise 0.
     prior : {None, "rule"}, optional
-        None: the parameters above that are estimated start from their defaults and are then raised to their evidence,
-        between passes. "rule": they stay at their defaults.
+        None: parameters that you leave out start at their defaults and are estimated between passes. "rule": they stay
+        at their defaults.
 
     Raises
     ------
@@ -271,8 +268,8 @@ class KnownCovarianceGaussian(Likelihood):
     .. math:: x \mid \mu \sim N(\mu, \Sigma), \quad \mu \sim N(m_0, \Sigma / \kappa_0)
               \ \text{ or }\ \mu \sim N(m_0, P_0^{-1})
 
-    Values may be missing (``fit(missing="marginalize")``). Components then have precision matrices of their means,
-    ``mean_precision`` of shape (K, D, D), also where the base measure has one number.
+    Values may be missing (``fit(missing="marginalize")``). Then ``mean_precision`` of the components has the shape (K,
+    D, D).
 
     Parameters
     ----------
@@ -281,11 +278,11 @@ class KnownCovarianceGaussian(Likelihood):
     mean : array_like of shape (D,), optional
         :math:`m_0`, in the units of the data. Default: the column means.
     mean_precision : float or array_like of shape (D, D), optional
-        :math:`\kappa_0 > 0`, how many rows the prior mean is worth, or :math:`P_0`, symmetric positive definite, the
+        :math:`\kappa_0 > 0`, the weight of the prior mean in rows, or :math:`P_0`, the symmetric positive definite
         precision matrix of the base measure. Default: 0.1.
     prior : {None, "rule"}, optional
-        None: the parameters above that are estimated start from their defaults and are then raised to their evidence,
-        between passes. "rule": they stay at their defaults.
+        None: parameters that you leave out start at their defaults and are estimated between passes. "rule": they stay
+        at their defaults.
 
     Raises
     ------
@@ -320,20 +317,18 @@ class Multinomial(Likelihood):
     .. math:: x \mid \phi \sim \mathrm{Multinomial}(\textstyle\sum_v x_v, \phi), \quad
               \phi \sim \mathrm{Dirichlet}(\beta_0)
 
-    The total of a row is not modelled. Data may be dense or a SciPy sparse array, which never becomes dense. With one
-    in each row it is a categorical variable.
+    The total of a row is not modelled. Data may be dense or a SciPy sparse array, which never becomes dense.
 
     Parameters
     ----------
     pseudo_counts : float or array_like of shape (D,), optional
         :math:`\beta_0 > 0`, for each word. Default: 0.1.
     coefficient : bool
-        Whether densities are those of counts, with the multinomial coefficient
-        :math:`(\sum x_v)! / \prod x_v!`; otherwise of one sequence of words. It shifts every bound and density by a
-        constant of the data and changes nothing else.
+        Whether densities include the multinomial coefficient :math:`(\sum x_v)! / \prod x_v!`. Otherwise they are
+        densities of one sequence of words. Bounds and densities differ by a constant of the data; nothing else changes.
     prior : {None, "rule"}, optional
-        None: the parameters above that are estimated start from their defaults and are then raised to their evidence,
-        between passes. "rule": they stay at their defaults.
+        None: parameters that you leave out start at their defaults and are estimated between passes. "rule": they stay
+        at their defaults.
 
     Raises
     ------
@@ -371,8 +366,8 @@ class Bernoulli(Likelihood):
     failures : float or array_like of shape (D,), optional
         :math:`b_0 > 0`. Default: 1.
     prior : {None, "rule"}, optional
-        None: the parameters above that are estimated start from their defaults and are then raised to their evidence,
-        between passes. "rule": they stay at their defaults.
+        None: parameters that you leave out start at their defaults and are estimated between passes. "rule": they stay
+        at their defaults.
 
     Raises
     ------
@@ -401,23 +396,21 @@ class Categorical(Likelihood):
     .. math:: x_d \mid \phi_d \sim \mathrm{Categorical}(\phi_d), \quad
               \phi_d \sim \mathrm{Dirichlet}(\beta_{0d}, \dots, \beta_{0d})
 
-    Column d holds codes from 0 to one less than its number of levels. The order of codes means nothing. Values may be
-    missing (``fit(missing="marginalize")``), which leaves out their column; in categorical columns of a pandas data
-    frame, which are read by their codes, a missing value is NaN too. The codes are those of each frame: give all frames
-    the same categories in the same order. A code that is negative, fractional or beyond the
-    levels is an error that names its column.
+    Column d holds codes from 0 to its number of levels minus one. The order of codes has no meaning. Values may be
+    missing (``fit(missing="marginalize")``). Categorical columns of a pandas data frame are read by their codes, so
+    give all frames the same categories in the same order. A code that is negative, fractional or too large is an error
+    that names its column.
 
     Parameters
     ----------
     pseudo_counts : float or array_like of shape (D,), optional
-        :math:`\beta_0 > 0`, for each level of each column. Default: 0.5, the best or next to it among
-        0.1, 0.5, 1 and one over the number of levels on eight sets, by the density of held-out rows.
+        :math:`\beta_0 > 0`, for each level of each column. Default: 0.5.
     levels : int or array_like of int, shape (D,), optional
-        The number of levels of each column, at most 2**20. Default: the largest code of the column plus one. Give it
-        where later rows may have codes that the fitted rows lack.
+        Number of levels of each column, at most 2**20. Default: the largest code of the column plus one. Set it if
+        later rows may have larger codes.
     prior : {None, "rule"}, optional
-        None: the parameters above that are estimated start from their defaults and are then raised to their evidence,
-        between passes. "rule": they stay at their defaults.
+        None: parameters that you leave out start at their defaults and are estimated between passes. "rule": they stay
+        at their defaults.
 
     Raises
     ------
@@ -445,7 +438,7 @@ class Poisson(Likelihood):
 
     .. math:: x_d \mid \theta_d \sim \mathrm{Poisson}(\theta_d), \quad \theta_d \sim \mathrm{Gamma}(a_{0d}, b_0)
 
-    The gamma distribution is that of shape and rate, with mean a / b. Data may be dense or a SciPy sparse array, which
+    Gamma distributions have a shape a and a rate b, with mean a / b. Data may be dense or a SciPy sparse array, which
     never becomes dense. Values of dense data may be missing (``fit(missing="marginalize")``).
 
     Parameters
@@ -454,10 +447,10 @@ class Poisson(Likelihood):
         :math:`a_0 > 0`. Default: rate times (column mean + 1e-3 overall mean), so that the prior mean is near that of
         the column.
     rate : float, optional
-        :math:`b_0 > 0`: how many rows the prior is worth. Default: 1.
+        :math:`b_0 > 0`, the weight of the prior in rows. Default: 1.
     prior : {None, "rule"}, optional
-        None: the parameters above that are estimated start from their defaults and are then raised to their evidence,
-        between passes. "rule": they stay at their defaults.
+        None: parameters that you leave out start at their defaults and are estimated between passes. "rule": they stay
+        at their defaults.
 
     Raises
     ------

@@ -24,7 +24,7 @@ class Process(Specification):
 
 @dataclass(frozen=True, eq=False, repr=False)
 class DirichletProcess(Process):
-    r"""Dirichlet process: infinitely many components, of which the data occupy as many as they need [1]_.
+    r"""Dirichlet process: infinitely many components, of which the data occupy a finite number [1]_.
 
     .. math:: w_k = v_k \prod_{l<k} (1 - v_l), \quad v_k \sim \mathrm{Beta}(1, \alpha)
 
@@ -32,14 +32,13 @@ class DirichletProcess(Process):
     ----------
     concentration : float or Gamma
         :math:`\alpha > 0`, 1e-300 to 1e300. A priori n rows occupy about :math:`\alpha \log(1 + n / \alpha)`
-        components. With a `Gamma` prior it is found with everything else ([1]_, appendix), and its posterior is
-        `Fit.concentration`.
+        components. With a `Gamma` prior its posterior is `Fit.concentration` ([1]_, appendix).
     truncation : {"nested", "stick", "tail"}
-        How the variational family is cut at K components. "nested" sets :math:`q(z_n > K) = 0` and leaves all later
-        sticks at their prior ([2]_, section 2), so an empty component at the end changes nothing, and bounds of
-        different K can be compared. "stick" sets :math:`v_K = 1` [1]_: its bound is one of the truncated process,
-        not of the whole, and never to be compared with the others. "tail" lets rows belong to the components beyond
-        K, all of them still at their prior [3]_: its bound is the highest of the two that bound the whole process.
+        How the variational family is truncated at K components. "nested" sets :math:`q(z_n > K) = 0` and leaves later
+        sticks at their prior ([2]_, section 2). An empty component at the end changes nothing, so bounds of different K
+        compare. "stick" sets :math:`v_K = 1` [1]_. Its bound belongs to the truncated process and does not compare with
+        the others. "tail" lets rows belong to the components beyond K, which stay at their prior [3]_. Its bound is at
+        least that of "nested".
 
     Raises
     ------
@@ -48,7 +47,8 @@ class DirichletProcess(Process):
     InvalidArgument
         `concentration` is not positive, or too small or large, or `truncation` is unknown.
     NotSupported
-        `concentration` is a `Gamma` and `truncation` is "tail": the posterior of the concentration is no Gamma then.
+        `concentration` is a `Gamma` and `truncation` is "tail", where the posterior of the concentration is not a
+        Gamma.
 
     References
     ----------
@@ -84,8 +84,8 @@ class FiniteDirichlet(Process):
     n_components : int
         K, at least 1.
     concentration : float
-        :math:`\alpha > 0`: the total mass, of which each component has the K-th part. ``objective="map"`` needs one of
-        at least K, because the density of the weights is infinite otherwise.
+        :math:`\alpha > 0`, the total mass, divided equally between the K components. ``objective="map"`` needs at least
+        K, because otherwise the density of the weights is infinite.
 
     Raises
     ------
@@ -110,7 +110,7 @@ class FiniteDirichlet(Process):
 
 @dataclass(frozen=True, eq=False, repr=False)
 class LatentDirichlet(Process):
-    r"""Latent Dirichlet allocation: every document has weights of its own for a fixed number of topics [1]_.
+    r"""Latent Dirichlet allocation: every document has its own weights of a fixed number of topics [1]_.
 
     .. math:: \pi_d \sim \mathrm{Dirichlet}(\alpha / K, \dots, \alpha / K)
 
@@ -121,9 +121,8 @@ class LatentDirichlet(Process):
     n_topics : int
         K, at least 1.
     concentration : float or None
-        :math:`\alpha`, 1e-9 to 1e9: the total mass, of which each topic has the K-th part. The smaller it is, the fewer
-        topics a document has. None starts from 0.5 and estimates it with everything else, by the bound (mathematics
-        11.6).
+        :math:`\alpha`, 1e-9 to 1e9, the total mass, divided equally between the K topics. The smaller it is, the fewer
+        topics a document has. None starts from 0.5 and estimates it by the bound (mathematics 11.6).
 
     Raises
     ------
@@ -150,7 +149,7 @@ class LatentDirichlet(Process):
 
 @dataclass(frozen=True, eq=False, repr=False)
 class PitmanYor(Process):
-    r"""Pitman-Yor process: a Dirichlet process whose small components are many more [1]_.
+    r"""Pitman-Yor process: a Dirichlet process with many more small components [1]_.
 
     .. math:: w_k = v_k \prod_{l<k} (1 - v_l), \quad v_k \sim \mathrm{Beta}(1 - d, \alpha + k d)
 

@@ -15,11 +15,11 @@ from stickbreak.model.beta import Beta
 from stickbreak.model.gamma import Gamma
 
 _LARGEST_ARRAY_SHOWN = 9
-# The prior that a number may have in its place, by the kind of the parameter.
+# The prior that may replace a number, by the kind of the parameter.
 _PRIORS: dict[str, type[Gamma] | type[Beta]] = {"number or gamma": Gamma, "number or beta": Beta}
 
 
-# What the core says of likelihoods, processes, moves and priors, by family and name.
+# The registry of the core: likelihoods, processes, moves and priors, by family and name.
 REGISTRY: dict[str, Any] = _core.registry()
 
 
@@ -34,7 +34,7 @@ class Specification:
 
     # The part of the registry that the class is in.
     _family: ClassVar[str]
-    # Its name there: that of the class, unless it says otherwise.
+    # Its name there; by default the name of the class.
     _name: ClassVar[str]
     _entry: ClassVar[dict[str, Any]]
 
@@ -79,7 +79,7 @@ class Specification:
         """Make the specification that the core calls `name`, among the subclasses of this class."""
         for kind in cls.__subclasses__():
             if kind._name == name:
-                # All are needed: a default in the place of one that a file lacks would be another model.
+                # All are required: a default for a missing one would be another model.
                 rules = kind._entry["parameters"]
                 return kind(**{field: _from_core(parameters[field], rule) for field, rule in rules.items()})
         known = [kind._name for kind in cls.__subclasses__()]

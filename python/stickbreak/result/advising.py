@@ -20,9 +20,9 @@ _MOST_ROWS, _MOST_VALUES, _PIECES = 10_000, 2_000_000, 8
 _NEARLY_ALL_ROWS = 0.98
 _NEARLY_CONSTANT = 0.99
 _MANY_DUPLICATES = 0.05
-# Below it a share of duplicates or of equal values may be chance.
+# With fewer rows, duplicates and equal values may be chance.
 _LEAST_ROWS = 20
-# Up to this many whole numbers are rather kinds than amounts.
+# Up to this many distinct whole numbers look like codes, not amounts.
 _FEW_VALUES = 20
 _FULL = (Gaussian, ZeroMeanGaussian)
 # Kinds with a class of their own that files keep.
@@ -68,7 +68,7 @@ def of_state(fit: Result) -> Iterator[Advice]:
             f"the smallest {counts.min():.0f}"
         )
         yield Advice(text, kind="few_rows", suggestions=("DiagonalGaussian()", "fewer columns", "more rows"))
-    # Who asks for one component, without moves, gets what was asked for.
+    # The user asked for one component, without moves.
     could_grow = len(fit.counts) > 1 or any(record.moves for record in fit.history)
     share = float(counts.max() / counts.sum())
     if could_grow and share >= _NEARLY_ALL_ROWS:
@@ -148,7 +148,7 @@ def _of_equal_values(values: Sequence[tuple[NDArray[Any], NDArray[np.int64]]], n
 
 
 def _of_duplicates(rows: NDArray[Any], values: Sequence[tuple[NDArray[Any], NDArray[np.int64]]]) -> Iterator[Advice]:
-    # Where all columns have few values, rows are equal by chance.
+    # If all columns have few values, rows are equal by chance.
     if all(len(distinct) <= _FEW_VALUES for distinct, _ in values):
         return
     seen: dict[bytes, int] = {}
@@ -165,7 +165,7 @@ def _of_one_hot(rows: NDArray[Any], names: Names | None) -> Iterator[Advice]:
     """Look for columns side by side of which each row has exactly one."""
     complete = rows[~np.isnan(rows).any(axis=1)]
     groups: list[list[int]] = []
-    # The widest window up to each column in which no row has more than one.
+    # The widest window that ends at each column and has at most one flag in every row.
     begin, total = 0, np.zeros(len(complete))
     for end, column in enumerate(complete.T):
         total = total + column

@@ -34,7 +34,7 @@ class Fitted:
         self._state = state
         self._stop_reason = StopReason(state.stop_reason) if stop_reason is None else stop_reason
         self._column_names = column_names
-        # Advice that does not follow from the state: on the data, and on the run.
+        # Advice on the data and on the run, which does not follow from the state.
         self._remarks = remarks
         self._error = None if state.error is None else SourceError(state.error)
         self._model = self._model_of(state)

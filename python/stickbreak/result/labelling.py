@@ -10,9 +10,9 @@ from stickbreak.io import arrays
 
 _ALLOWED = "component numbers of shape (n,) or responsibilities of shape (n, K)"
 _LABELS_ALLOWED = "a label for each row, in an array, a list or a column"
-# Every cluster up to the highest has a list: a column of large numbers, taken for clusters by mistake, is refused.
+# Every cluster up to the highest gets a list, so refuse a column of large numbers passed by mistake.
 _LARGEST_COMPONENT = 2**20
-# NumPy's kinds whose values are plain Python objects that stand for themselves.
+# NumPy kinds whose values are plain Python objects.
 _PLAIN = "biufUSO"
 
 Codes = NDArray[np.int64]

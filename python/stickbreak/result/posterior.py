@@ -1,4 +1,4 @@
-"""What a fit knows of its parameters beyond one value each: draws from their posterior, and intervals."""
+"""Posterior draws and intervals of the parameters of a fit."""
 
 from typing import Any
 
@@ -72,13 +72,13 @@ class Posterior(Fitted):
     def intervals(self, level: float = 0.9, *, n: int = 2000, seed: int = 0) -> dict[str, NDArray[np.float64]]:
         """Return posterior intervals of the weights and of the parameters of the components.
 
-        They are quantiles of `sample_parameters`, and say how far the fit knows its components given their number and
-        the responsibilities, both of which it takes for what they are: they are narrower than those of `sample`.
+        They are quantiles of `sample_parameters`. They take the number of components and the responsibilities as given,
+        so they are narrower than intervals from `sample`.
 
         Parameters
         ----------
         level : float
-            The probability of each interval, above 0 and below 1; half of the rest is on either side.
+            Probability of each interval, above 0 and below 1. Intervals are central.
         n : int
             The number of draws, at least 100.
         seed : int
@@ -125,7 +125,7 @@ def _weights(fit: Fitted, n: int, generator: "np.random.Generator") -> NDArray[n
     """Draw weights, shape (n, K)."""
     process, counts = fit.model.process, fit.counts
     posterior = fit.concentration
-    # Under a Gamma posterior the sticks see its mean.
+    # Under a Gamma posterior the sticks use its mean.
     concentration = posterior.shape / posterior.rate if isinstance(posterior, Gamma) else posterior
     if isinstance(process, FiniteDirichlet):
         return generator.dirichlet(concentration / len(counts) + counts, size=n)

@@ -1,4 +1,4 @@
-"""A fit in a table: its components by name, and how strange rows are under it."""
+"""A fit as a table: its components by name, and outlier scores of rows."""
 
 from typing import Any
 
@@ -11,7 +11,7 @@ from stickbreak.io import arrays
 from stickbreak.result.fitted import Fitted
 
 _ROUNDING = 1e-9
-# What one number of a component is called in a table.
+# Names of the numbers of a component in a table.
 _TITLES = {"mean": "mean", "rate": "rate", "probabilities": "probability"}
 
 
@@ -53,17 +53,17 @@ class Tabular(Fitted):
     def outlier_scores(
         self, X: ArrayLike, *, n: int = 10_000, seed: int = 0, threads: int | None = None
     ) -> NDArray[np.float64]:
-        """Return how strange rows are: the share of rows drawn from the fit that have a higher density.
+        """Return outlier scores: the share of rows drawn from the fit that have a higher density.
 
-        A row of score 0.99 is less probable than 99% of what the fit expects. So scores do not depend on units or
-        columns, and new rows of the same kind have all scores from 0 to 1 equally often.
+        A row of score 0.99 has a lower density than 99% of the drawn rows. Scores do not depend on units or columns.
+        New rows of the same kind have scores that are uniform from 0 to 1.
 
         Parameters
         ----------
         X : array_like of shape (m, D)
             The rows. Rows with missing values are compared with draws that lack the same values.
         n : int
-            The number of rows to draw, at least 100. Scores are exact to about half over its root.
+            Number of rows to draw, at least 100. The standard error of a score is at most 0.5 / sqrt(n).
         seed : int
             Decides the draws; 0 to 2**64 - 1.
         threads : int, optional

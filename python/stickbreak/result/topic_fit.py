@@ -17,12 +17,12 @@ from stickbreak.result.fitted import Fitted
 
 
 class TopicFit(Fitted):
-    """A fitted topic model, as `fit` and `load` return it. It does not change, and it does not hold the documents.
+    """A fitted topic model, as `fit` and `load` return it. It is immutable and does not hold the documents.
 
     K is the number of topics, V the number of words of the vocabulary. Methods that read documents take an array or a
-    table of counts of shape (n, V), dense or sparse. They raise InvalidType or InvalidArgument where it is not made of
-    whole numbers of at least 0, or has another number of columns. Logarithms are natural. Their argument `threads` is
-    the number of threads, by default one for every core; it never changes the result.
+    table of counts of shape (n, V), dense or sparse. They raise InvalidType or InvalidArgument if a count is negative
+    or not a whole number, or if the number of columns differs. Logarithms are natural. `threads` is the number of
+    threads, by default one for every core. It never changes the result.
 
     Examples
     --------
@@ -41,7 +41,7 @@ class TopicFit(Fitted):
 
     @property
     def model(self) -> TopicModel:  # type: ignore[override]
-        """The model with `word_concentration` filled in, by its last value where it was estimated.
+        """The model with `word_concentration`, given or estimated.
 
         For the same of the process see `concentration`.
         """
@@ -64,11 +64,11 @@ class TopicFit(Fitted):
 
     @property
     def concentration(self) -> float:
-        """The total mass of the prior of a document's weights; the estimate where it was estimated."""
+        """The total mass of the prior of a document's weights, given or estimated."""
         return float(sum(self._prior.tolist()))
 
     def top_words(self, vocabulary: Sequence[str] | None = None, n: int = 10) -> list[list[Any]]:
-        """Return the most probable words of each topic, best first; the lower word where two are equal.
+        """Return the most probable words of each topic, best first.
 
         Parameters
         ----------
@@ -76,12 +76,12 @@ class TopicFit(Fitted):
             The words of the columns, V of them. Default: the names of the columns, where the documents were a table,
             else their numbers.
         n : int
-            How many words a topic; V where that is less.
+            Number of words per topic, at most V.
 
         Returns
         -------
         list of list
-            One list a topic.
+            One list per topic.
 
         Raises
         ------
@@ -117,8 +117,8 @@ class TopicFit(Fitted):
     def transform(self, docs: ArrayLike, *, unseen: str = "ignore", threads: int | None = None) -> NDArray[np.float64]:
         """Return the expected proportions of the topics in documents, from the dense local step.
 
-        Every document starts anew, and keeps all topics: nothing is dropped. Words that no document of the fit has say
-        nothing of topics; they are left out, and a warning says how many there are.
+        Every document starts anew and may have all topics. Words that no document of the fit has are left out, with a
+        warning.
 
         Parameters
         ----------
@@ -132,7 +132,7 @@ class TopicFit(Fitted):
         Returns
         -------
         ndarray of float64, shape (n, K)
-            Rows with sum one; of a document without words that of the prior.
+            Rows with sum one. A document without words has the proportions of the prior.
 
         Raises
         ------
@@ -167,7 +167,7 @@ class TopicFit(Fitted):
         min_words: int = 10,
         threads: int | None = None,
     ) -> float:
-        r"""Return how well the topics predict words of documents that were not fitted, in nats a word.
+        r"""Return the held-out log probability of words of new documents, in nats per word.
 
         Of every document a fifth of its distinct words is held out at random. From the others its proportions
         :math:`\\theta` are found with the topics as they are, and the score is the mean of
@@ -178,7 +178,7 @@ class TopicFit(Fitted):
         test : array_like of shape (n, V)
             Counts of words.
         seed : int
-            Decides which words are held out; the split of a document depends on the seed and its place alone.
+            Decides which words are held out. The split of a document depends on the seed and its position only.
         method : {"map", "vb", "ml"}
             How proportions are found: as the fixed point of :math:`\\theta_k \\propto N_k + a`, by mean-field
             variational inference, or by the largest likelihood.
@@ -192,7 +192,7 @@ class TopicFit(Fitted):
         Returns
         -------
         float
-            Nats a word held out; nan where no document is long enough.
+            Nats per held-out word; nan if no document is long enough.
 
         Raises
         ------
@@ -222,25 +222,25 @@ class TopicFit(Fitted):
     def coherence(
         self, docs: ArrayLike, *, measure: str = "npmi", n: int = 10, threads: int | None = None
     ) -> NDArray[np.float64]:
-        """Return how well the most probable words of each topic go together in documents.
+        """Return the coherence of each topic: how often its most probable words occur in the same documents.
 
         Parameters
         ----------
         docs : array_like of shape (m, V)
-            Counts of words; what counts is which documents have a word.
+            Counts of words. Only whether a document has a word matters.
         measure : {"npmi", "umass"}
             The mean over pairs of words of their normalised pointwise mutual information, from -1 to 1, or of the log
             conditional probability of the less probable word given the other one, with 1 added to the number of
             documents that have both (mathematics 11.7).
         n : int
-            How many words of each topic, at least 2.
+            Number of words of each topic, at least 2.
         threads : int, optional
             The number of threads.
 
         Returns
         -------
         ndarray of float64, shape (K,)
-            Words that no document has are left out; nan where fewer than two are left.
+            Words that no document has are left out; nan if fewer than two are left.
 
         Raises
         ------
@@ -322,7 +322,7 @@ class TopicFit(Fitted):
         tol: float = 1e-6,
         threads: int | None = None,
     ) -> "TopicFit":
-        """Return this fit with more documents, as one more batch of a memoized fit; the others stay as they are.
+        """Return this fit with more documents, as one more batch of a memoized fit.
 
         Parameters
         ----------
@@ -331,16 +331,16 @@ class TopicFit(Fitted):
         sample_weight : array_like of shape (m,), optional
             Weights of the new documents, at least 0, not all zero.
         max_passes : int
-            The most visits of the new documents, at least 1.
+            Maximum number of visits of the new documents, at least 1.
         tol : float
-            Stops after a visit that gains less than this many nats per new word; 0 never stops early.
+            Stop after a visit that gains less than this many nats per new word. 0 never stops early.
         threads : int, optional
             The number of threads.
 
         Returns
         -------
         TopicFit
-            The new fit; this one stays as it is. Its `history` goes on with one record a visit.
+            The new fit. Its `history` has one more record per visit. This fit does not change.
 
         Raises
         ------

@@ -14,7 +14,7 @@ from stickbreak.io import arrays, files, names
 from stickbreak.model.mixture import Mixture
 from stickbreak.result import parts, support
 
-# Rows of `Trace.similarity`: a square of so many numbers is 800 MB.
+# Maximum number of rows of `Trace.similarity`: the matrix has 800 MB.
 _MOST_SIMILAR = 10_000
 
 

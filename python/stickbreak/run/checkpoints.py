@@ -26,28 +26,26 @@ _PREFIX = "best."
 
 @dataclass(frozen=True)
 class Checkpoint:
-    """Where `fit` and `sample` keep their state, so that a run that is killed can go on.
+    """A file that keeps the state of `fit` or `sample`, so that a killed run can continue.
 
-    If the file exists, the run goes on from it, and ends with the same bits as one that was never stopped; so the same
-    call, made again after a crash, finishes the work, and made again after the end returns the result. The data, their
-    weights and order, the model and all settings must be those that the file was written for. Other values may have
-    `max_passes`, `tol`, `max_seconds`, `threads`, `progress` and `callbacks`, and `draws`, if there are no fewer than
-    before: a run may go on for longer; of several starts (`n_init`) only the one that was under way does, and those
-    that had ended stay as they were. Otherwise `CheckpointError` is raised and the file is left as it is.
+    If the file exists, the run continues from it and ends with the same bits as one that was never stopped. The same
+    call after a crash finishes the work; after the end it returns the result. Data, weights, order of rows, model and
+    settings must be those of the file. Only `max_passes`, `tol`, `max_seconds`, `threads`, `progress` and `callbacks`
+    may differ, and `draws` may be higher. Of several starts (`n_init`) only the one that was running continues.
+    Otherwise `CheckpointError` is raised and the file is left as it is.
 
-    A path is for one run at a time: while a fit or a sampler runs, another one with the same path is refused by a
-    `CheckpointError`, in this process or in another one on this machine.
+    One run at a time may use a path. Another one with the same path on this machine gets a `CheckpointError`.
 
-    The state is written when the start has been made, after the first batch that ends `every_seconds` after the last
-    writing, and at the end, also where Ctrl-C or a callback ends the fit. If it cannot be written later on, a warning
-    says so once, and the fit goes on.
+    The state is written after the start, after the first batch that ends `every_seconds` after the last write, and at
+    the end, also if Ctrl-C or a callback ends the fit. If a later write fails, you get one warning, and the fit
+    continues.
 
     Parameters
     ----------
     path : str or path-like
         The file. Its folder must exist.
     every_seconds : float
-        Time between two writings, at least 0; 0 writes after every batch.
+        Time between two writes, at least 0; 0 writes after every batch.
 
     Raises
     ------
@@ -132,7 +130,7 @@ class CheckpointFile:
         self._content: tuple[files.Header, files.Arrays] | None = None
         # The names of the columns of the data, which `write` keeps.
         self.column_names: names.Names | None = None
-        # First of all: what is done below would disturb another fit.
+        # Lock first: the steps below would disturb another fit.
         self._lock = files.lock(self._path, files.CHECKPOINT)
         try:
             files.check_writable(self._path, files.CHECKPOINT, one_writer=self._lock.is_held)

@@ -298,7 +298,7 @@ def run_fit(
             observer.close()
         remarks = tuple(advising.of_rows(given.look(), model.likelihood, given.names))
         found = fit_of(state, column_names=given.names, remarks=remarks)
-        # Without a tolerance the passes are meant to run out.
+        # Without a tolerance the passes always run out.
         of_passes = ran_out(found, chosen) if chosen.tol > 0.0 else None
         of_run = of_passes, hard(found, chosen), beaten(found, observer.first_objective, chosen)
         own = tuple(advice for advice in of_run if advice is not None)

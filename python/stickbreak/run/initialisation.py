@@ -56,7 +56,7 @@ def _start_from_fit(fit: Fit | TopicFit, model: Mixture | TopicModel, n_columns:
         hint = "to start from what it says of the rows, write init=fit.predict_proba(X)"
         raise checks.invalid_argument("init", f"a fit of {found.__name__}", f"a fit of {wanted.__name__}", hint)
     if fit._state.missing != missing:
-        # Its statistics count the values of each column, or do not.
+        # Whether its statistics include counts per column differs.
         hint = "to start from what it says of the rows, write init=fit.predict_proba(X)"
         own = fit._state.missing
         raise checks.invalid_argument("init", f"a fit with missing={own!r}", f"a fit with missing={missing!r}", hint)

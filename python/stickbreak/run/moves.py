@@ -23,38 +23,36 @@ class Move(Specification):
 
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)
 class Birth(Move):
-    r"""Births: fresh components in the place of one [1]_.
+    r"""Births: replace a component by several new ones [1]_.
 
-    A pass collects some rows of every component, from all batches. Before the next pass a small mixture of `fresh`
-    parts is fitted to the rows of each, weighted up to the mass of the component. In that pass every row divides its
-    share of the component between the two parts that explain it best, as if there were only these, or gives all of it
-    to the best one where it would else have more components than `sparsity` lets it keep. So the change of the bound is
-    known exactly at its end,
+    A pass collects rows of every component, from all batches. Before the next pass a mixture of `fresh` parts is fitted
+    to the rows of each, weighted up to the mass of the component. In that pass each row splits its responsibility for
+    the component between its two best parts. If the row has no free slot under `sparsity`, the whole responsibility
+    goes to the best part. The change of the bound is then known exactly:
 
     .. math:: \Delta \mathcal L = \sum_j c(\lambda_0 + S_j) - c(\lambda_0 + S_k) - (J - 1) c(\lambda_0)
               + \sum_{i < j} G_{ij} + \mathcal L^*(N') - \mathcal L^*(N)
 
-    where :math:`G_{ij}` is the entropy, in nats, of how rows divide their shares between parts i and j, and with
-    parts joined as long as that gains. Parts that the collected rows themselves do not bear out are not tried. Where
-    that is so of all of them, or where they turn out to be no gain, two halves are tried. Every component of at least
-    two rows has its turn, the largest 100 at a time, whatever other moves are planned; after a failure it waits for 5
-    passes, twice as many after each further one, or until its mass has changed by a tenth.
+    where :math:`G_{ij}` is the entropy, in nats, of the split between parts i and j. Parts are joined while that gains.
+    Parts that do not gain on the collected rows are not tried. If no part gains, two halves are tried. Every component
+    with at least two rows is a target, the largest 100 at a time. After a failure it waits for 5 passes, then 10, 20
+    and so on, or until its mass has changed by a tenth.
 
     Parameters
     ----------
     adoption : {"split", "pass"}
-        How fresh components come in. "split": as said above; the bound never falls. "pass", as in [1]_: the parts of
-        the largest 10 components that are ready are appended, the rows that they were made of are counted twice, and
-        they compete with all components for the rows of a pass; then the copies are taken away again, fresh components
-        that are not needed are merged, and if the bound is lower than it was before, everything is as it was. What
-        loses its rows only in later passes stays, unless `Delete` is among the moves.
+        How new components enter. "split": as above; the bound never falls. "pass", as in [1]_: the parts of the 10
+        largest ready components are appended, with copies of the rows that they were fitted to, and compete with all
+        components for a pass. Then the copies are removed and superfluous new components are merged. If the bound is
+        lower than before, all is undone. Components that lose their rows later stay, unless `Delete` is among the
+        moves.
     max_subsample : int
-        The most rows of a component that its fresh parts are made of, at least 4. Rows unlike all others can only be
-        found if they are among these.
+        Maximum number of rows that the parts of a component are fitted to, at least 4. Only clusters among these rows
+        can be found.
     threshold : float
-        A row can be one of them if its responsibility is above this, from 0 on, below 1.
+        Minimum responsibility of such a row, at least 0 and below 1.
     fresh : int
-        The most parts of a component, at least 2.
+        Maximum number of parts of a component, at least 2.
 
     Raises
     ------
@@ -81,16 +79,16 @@ class Birth(Move):
 
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)
 class Split(Move):
-    """Splits of the search of accelerated variational Dirichlet-process mixtures: two halves in the place of one [1]_.
+    """Splits: replace a component by two halves, as in accelerated variational Dirichlet-process mixtures [1]_.
 
-    As births with two parts, which start on either side of the plane through the mean across the leading principal
-    component (for likelihoods without a free mean, or without covariances, by k-means++), of `candidates` components
-    drawn by their masses; of those that gain the best one is split.
+    They are births with two parts, for `candidates` components drawn by their masses. The parts start on either side of
+    the plane through the mean, across the leading principal component (from k-means++ for likelihoods without a free
+    mean or without covariances). The candidate with the largest gain is split.
 
     Parameters
     ----------
     candidates : int
-        How many components are tried in a pass, at least 1.
+        Number of components to try in a pass, at least 1.
 
     Raises
     ------
@@ -114,12 +112,12 @@ class Split(Move):
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Merge(Move):
-    r"""Merges: one component in the place of two [1]_.
+    r"""Merges: replace two components by one [1]_.
 
-    Exact from sums alone, :math:`\Delta \mathcal L = U_{ab} - G_{ab}`: what the marginal likelihoods and the weights
-    gain, less the entropy :math:`G_{ab} \ge 0` that is lost where both share rows. Pairs with :math:`U_{ab} \le 0`
-    cannot be merged and cost nothing; of the others, the best four times as many as there are components, the gaps are
-    summed up in the pass. The best is merged first, each component once a pass.
+    The gain is exact, :math:`\Delta \mathcal L = U_{ab} - G_{ab}`: the gain of marginal likelihoods and weights, less
+    the entropy :math:`G_{ab} \ge 0` of rows that both share. Pairs with :math:`U_{ab} \le 0` cannot gain. For the best
+    4 K other pairs the entropy is summed in the pass. The best pair is merged first, each component at most once per
+    pass.
 
     References
     ----------
@@ -136,16 +134,16 @@ class Merge(Move):
 
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)
 class Delete(Move):
-    """Deletes: a component ends, and its rows are fitted to the others.
+    """Deletes: remove a component and give its rows to the others.
 
-    The `candidates` smallest components that at most 10,000 rows have a share of. Each row that has one is dealt to the
-    other components in two turns of local and global steps, and the component ends if the bound is higher then. A
-    failure is remembered as in `Birth`.
+    Candidates are the `candidates` smallest components that at most 10,000 rows share. Their rows go to the other
+    components in two local and global steps. The component is removed if the bound is then higher. After a failure it
+    waits as in `Birth`.
 
     Parameters
     ----------
     candidates : int
-        How many components are tried in a pass, at least 1.
+        Number of components to try in a pass, at least 1.
 
     Raises
     ------

@@ -38,7 +38,7 @@ class Observer:
         self._callbacks = callbacks
         self._bar = bar
         self._file = file
-        # What the core reads: whether it wants events, whether it must see one run at a time, and of checkpoints.
+        # Read by the core: whether to send events, whether to run one start at a time, and when to send checkpoints.
         self.listens = bool(callbacks) or bar is not None or file is not None or n_init > 1
         self.in_turn = bool(callbacks) or file is not None
         self.checkpoint_every = None if file is None else file.every_seconds
@@ -50,7 +50,7 @@ class Observer:
 
     def observe(self, event: dict[str, Any]) -> bool:
         """Take one event of the core; True asks it to stop, as an exception does."""
-        # The state is worth keeping also where the fit is about to end.
+        # Write checkpoints even if the fit is about to end.
         if event["kind"] != "checkpoint" and self.exception is not None:
             return True
         try:
@@ -83,6 +83,6 @@ class Observer:
         if event["kind"] != "pass" or not self._callbacks:
             return False
         record = Record._from_core(event)
-        # All of them are called, even where the first one asks to stop.
+        # Call all of them, even if the first one asks to stop.
         answers = [bool(callback(record)) for callback in self._callbacks]
         return any(answers)

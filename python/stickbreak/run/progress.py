@@ -77,12 +77,12 @@ class Bar:
     def _move_to(self, position: float) -> None:
         bar = self._bar
         if bar is not None:
-            # Set, not added: rounding must not carry the position beyond the total. `update` respects the delay.
+            # Set the position, do not add: rounding could exceed the total. `update` respects the delay.
             bar.n = min(position, self._total)
             self._guarded(lambda: bar.update(0))
 
     def _guarded(self, draw: Callable[[], object]) -> None:
-        # A terminal that has gone away must not end hours of work.
+        # A closed terminal must not end hours of work.
         try:
             draw()
         except OSError:
@@ -107,7 +107,7 @@ class ProgressBar(Bar):
         self._max_passes = max_passes
         self._n_init = n_init
         self._passes_before = 0
-        # Of each run of the round: complete passes, and those with the part of the next one.
+        # For each start: complete passes, and passes including the part of the next one.
         self._passes_done: dict[int, int] = {}
         self._passes_begun: dict[int, float] = {}
         self._has_begun = False

@@ -34,8 +34,7 @@ class CollapsedGibbs(Sampler):
     Parameters
     ----------
     subset : int, optional
-        How many rows a sweep visits, drawn uniformly anew for each sweep; at least 1, at most n. Default: all rows, in
-        order.
+        Number of random rows that a sweep visits, 1 to n. Default: all rows, in order.
 
     Raises
     ------
@@ -61,14 +60,14 @@ class CollapsedGibbs(Sampler):
 class SplitMerge(Sampler):
     r"""Split-merge moves, each followed by a sweep of collapsed Gibbs steps.
 
-    Two rows are drawn. If they share a cluster, a split of it is proposed, else the merge of theirs, and accepted with
-    the probability of Metropolis and Hastings
+    Two rows are drawn. If they share a cluster, a split of it is proposed, else a merge of their clusters. It is
+    accepted with the Metropolis-Hastings probability
 
     .. math:: \min\Bigl\{1, \frac{p(\Pi^*) \, m(X_A) m(X_B)}{p(\Pi) \, m(X_C)} \, \frac1q\Bigr\}
 
-    for a split of C into A and B whose allocation has the probability q, and the reciprocal for a merge. So whole
-    clusters come and go in one step, where Gibbs steps would need to pass through improbable partitions. Runs under
-    every process.
+    for a split of C into A and B whose allocation has the probability q, and with the reciprocal ratio for a merge. So
+    whole clusters are split or merged in one step. Gibbs steps would have to pass through improbable partitions. Runs
+    under every process.
 
     Parameters
     ----------
@@ -78,7 +77,7 @@ class SplitMerge(Sampler):
     scans : int
         Restricted scans before the last one, 0 to 1000. Without effect for "sequential".
     subset : int, optional
-        How many rows the Gibbs sweep after each move visits, as in `CollapsedGibbs`. Default: all.
+        Number of rows that the Gibbs sweep after each move visits, as in `CollapsedGibbs`. Default: all.
 
     Raises
     ------
@@ -108,17 +107,16 @@ class SplitMerge(Sampler):
 class TreeGuided(Sampler):
     r"""Tree-guided sampling: whole subtrees of clusters move at once, after [1]_ and made exact.
 
-    Each cluster has a binary tree over its rows. A *subtree move* cuts a cluster at a node of its tree and lets the
-    pieces above come down to the parts, or merges any number of clusters. A *tree-launched move* splits a cluster in
-    two, or merges two, by restricted Gibbs scans that start from a cut of the tree. The two kinds take turns:
-    subtree moves split well, tree-launched moves can also merge clusters whose rows interleave. Moves of single rows
-    follow. Both kinds of moves leave the posterior unchanged: trees are drawn anew for the proposed clusters from a law
-    that depends on their rows alone, and the ratio of Metropolis and Hastings counts all ways in which a merge can be
-    proposed.
+    Each cluster has a binary tree over its rows. A *subtree move* cuts a cluster at a node of its tree and assigns the
+    pieces above to the parts, or merges any number of clusters. A *tree-launched move* splits a cluster in two, or
+    merges two, by restricted Gibbs scans that start from a cut of the tree. The two kinds alternate: subtree moves
+    split well, tree-launched moves also merge clusters whose rows interleave. Moves of single rows follow. All moves
+    leave the posterior unchanged: trees of proposed clusters are drawn from a law that depends on their rows only, and
+    the Metropolis-Hastings ratio counts all ways to propose a merge.
 
-    With ``exact=False`` it is the algorithm as published. This does not leave the posterior unchanged: on a few
-    overlapping rows the law of its partitions is off by a total variation of 0.16 to 0.37, with too few clusters. Use
-    it to search, not to sample; `Trace.exact` is False for its draws.
+    With ``exact=False`` it is the algorithm as published, which does not leave the posterior unchanged. On a few
+    overlapping rows the total variation from the posterior is 0.16 to 0.37, with too few clusters. Use it to search,
+    not to sample. `Trace.exact` is False for its draws.
 
     Runs under every process and every likelihood with a closed marginal likelihood. A sweep computes the trees of all
     clusters anew, in O(n) marginal likelihoods of joined clusters.
@@ -144,7 +142,7 @@ class TreeGuided(Sampler):
     scans : int
         Restricted scans of a tree-launched move before the last one, 0 to 1000.
     subset : int, optional
-        How many rows the single moves of a sweep visit. Default: all.
+        Number of rows that the single moves of a sweep visit. Default: all.
 
     Raises
     ------

@@ -55,19 +55,17 @@ def sample(
 
     .. math:: p(\Pi \mid X) \propto p(\Pi) \prod_{c \in \Pi} m(X_c)
 
-    where m is the marginal likelihood of the rows of a cluster. The law of draws is the posterior in the limit of many
-    sweeps; `Trace.rhat` and `Trace.ess` say how far chains are from it. Chains run side by side where there are threads
-    to spare. The same seed gives the same draws whatever the number of threads: random numbers depend on the seed, the
-    chain and the sweep alone.
+    where m is the marginal likelihood of the rows of a cluster. Draws follow the posterior in the limit of many sweeps;
+    check `Trace.rhat` and `Trace.ess`. Chains run in parallel if threads are free. The same seed gives the same draws
+    for any number of threads.
 
-    Parameters of the likelihood that are `None` are estimated first, by ``sb.fit(model, data, seed=seed)`` (under
-    ``DirichletProcess(1.0)`` where the process does not run under `fit`), and then stay as they are: `Trace.model` has
-    them. Columns that the model then does not see are named by a `SupportWarning`, as in `fit`. Rounded columns count
-    as they are: `resolution` is 0, whatever the model has, because a cell has no closed marginal likelihood. The
-    `truncation` of a process concerns `fit` alone.
+    Parameters of the likelihood that are `None` are estimated once, by ``sb.fit(model, data, seed=seed)`` (under
+    ``DirichletProcess(1.0)`` if `fit` does not support the process). `Trace.model` has the values. A `SupportWarning`
+    names columns that the model does not see, as in `fit`. `resolution` is 0, because rounded values have no closed
+    marginal likelihood. The `truncation` of a process has no effect.
 
-    Ctrl-C stops within a second and returns the draws so far, of each chain as many as the slowest one has. While
-    parameters are estimated there are none, and it raises `KeyboardInterrupt`.
+    Ctrl-C stops within a second and returns the draws so far: from each chain as many as the slowest one has. While
+    parameters are estimated it raises `KeyboardInterrupt`.
 
     Parameters
     ----------
@@ -97,12 +95,12 @@ def sample(
     progress : bool, optional
         Whether to show a progress bar on stderr. Default: on a terminal, after two seconds.
     callbacks : iterable of callables
-        Called with a `Draw` after every draw of every chain; a true answer stops all chains.
+        Called with a `Draw` after every draw of every chain. If one returns true, all chains stop.
     checkpoint : Checkpoint, optional
-        A file that keeps the chains, so that a run that is killed, interrupted or out of time goes on where it was when
-        the same call is made again, and ends with the same draws. Chains may go on for more `draws` than before.
+        A file that keeps the chains. After a crash, an interrupt or the end of `max_seconds` the same call continues
+        from it, and ends with the same draws. `draws` may be higher than before.
     max_seconds : float, optional
-        Begin no further sweep after this time. The draws so far are returned.
+        Start no sweep after this time, and return the draws so far.
 
     Returns
     -------
@@ -224,7 +222,7 @@ class _Observer:
             log_joint=event["log_joint"],
             n_clusters=event["n_clusters"],
         )
-        # All of them are called, even where the first one asks to stop.
+        # Call all of them, even if the first one asks to stop.
         answers = [bool(callback(draw)) for callback in self._callbacks]
         return any(answers)
 
@@ -266,7 +264,7 @@ def estimated_model(model: Mixture, data: Any, rows: arrays.Rows, seed: int, thr
         return Mixture(likelihood=_without_cells(likelihood), process=model.process)
     if not _differ(rows):
         allowed = "at least two distinct rows, from which parameters that are None are estimated"
-        # What is wrong with one row is wrong with all of them.
+        # An error of one row applies to all rows.
         _core.check_data(rows, likelihood._to_core(), model.process._to_core(), threads)
         raise checks.invalid_argument("data", "rows that are all equal", allowed, "or give the parameters")
     process = model.process

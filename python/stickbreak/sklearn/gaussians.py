@@ -16,7 +16,7 @@ def covariances(fit: Fit) -> NDArray[np.float64]:
     """
     found = fit.point_estimates
     for name in ("covariance", "variance"):
-        # The rates of counts are no parameters of their own.
+        # Rates of counts are not separate parameters.
         if name in found:
             return found[name]
     likelihood = fit.model.likelihood

@@ -435,7 +435,7 @@ class BayesianMixture(Attributes, ClassNamePrefixFeaturesOutMixin, TransformerMi
         if sb_errors.SupportWarning in said:
             warnings.warn(said[sb_errors.SupportWarning], stacklevel=3)
         algorithm = self._algorithm()
-        # Without a tolerance too: scikit-learn's own estimators do.
+        # Warn without a tolerance too, as scikit-learn's estimators do.
         of_passes = said.get(sb_errors.ConvergenceWarning) or (algorithm and ran_out(found, algorithm))
         if of_passes:
             warnings.warn(str(of_passes), ConvergenceWarning, stacklevel=3)

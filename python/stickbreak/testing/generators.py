@@ -50,7 +50,7 @@ Draw = Callable[[Generator, Setting], Any]
 # Codes of the domain "codes" are below this.
 CODES = 4
 
-# How a parameter looks, by its name or by that of its class and its own; of Gaussians, in the units of the data.
+# Strategies of parameters, by name or by class and name. For Gaussians, in the units of the data.
 PARAMETERS: Mapping[str, Draw] = {
     "mean": lambda rng, setting: setting.location + setting.spread * rng.standard_normal(setting.dimension),
     "mean_precision": lambda rng, setting: rng.uniform(0.05, 2.0),
@@ -72,7 +72,7 @@ PARAMETERS: Mapping[str, Draw] = {
     "discount": lambda rng, setting: rng.uniform(0.0, 0.9),
     "mass": lambda rng, setting: rng.uniform(0.2, 5.0),
 }
-# Parameters that go together, by the name of the class: one of these stands for itself in the place of `PARAMETERS`.
+# Parameters that belong together, by class. One of these sets replaces the entries of `PARAMETERS`.
 VARIANTS: Mapping[str, Sequence[Mapping[str, Any]]] = {
     "DirichletProcess": (
         {},
@@ -261,7 +261,7 @@ _DISCRETE: Mapping[str, Change] = {
     "zero_columns": _with_columns_of_zeros,
 }
 
-# How rows look, by the domain that a likelihood names (`Likelihood._domain`) and by the kind of the data.
+# Strategies of rows, by the domain of a likelihood (`Likelihood._domain`) and by kind.
 DOMAINS: Mapping[str, Mapping[str, Change]] = {
     "real": _REAL,
     "centred": {kind: _centred(change) for kind, change in _REAL.items() if kind != "offset"},

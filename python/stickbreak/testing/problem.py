@@ -145,7 +145,7 @@ def _problems(
         setting_of(np.asarray(X, np.float64)),
         filled=draw(st.booleans()) if filled is None else filled,
     )
-    # Weights move the mean: of centred rows they could leave one, as far from zero as it likes.
+    # Weights move the mean: they could leave a single row, far from zero.
     weights = strategies.sample_weights(n, zeros=kind._domain != "centred")
     return Problem(
         model=Mixture(likelihood=likelihood, process=draw(strategies.processes(n_components, kinds=processes))),

@@ -297,7 +297,7 @@ def algorithms(*, n: int, n_components: int, max_passes: int | None = None) -> s
 def _algorithms(draw: st.DrawFn, n: int, n_components: int, passes: st.SearchStrategy[int]) -> Full | Memoized:
     settings: dict[str, Any] = {
         "sparsity": draw(st.sampled_from([None, "auto", *range(1, n_components + 1)])),
-        # What falls behind this margin is below the rounding of what is kept, so no law sees it.
+        # Components beyond this margin are below rounding, so they do not affect the laws.
         "margin": draw(st.sampled_from([None, 40.0])),
         "max_passes": draw(passes),
         "tol": 0.0,

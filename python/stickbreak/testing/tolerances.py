@@ -47,7 +47,7 @@ def bound_tolerance(fit: Fit, rows: NDArray[Any], weights: ArrayLike | None) -> 
     n, dimension = rows.shape
     mass = float(n if weights is None else np.sum(weights))
     size = abs(fit.elbo) + dimension * (mass + fit.n_components)
-    # A scale that is estimated may be small in directions without scatter, and loses digits there.
+    # An estimated scale may be small in directions without scatter, and loses digits there.
     relative = BOUND if fit.objective == fit.elbo else ESTIMATED
     value, reason = relative * size, f"{relative:g} of the terms of the bound, {size:.3g} nats"
     if rows.dtype == np.float32:
@@ -102,7 +102,7 @@ def _require(
     difference: NDArray[Any],
     tolerance: Tolerance,
 ) -> None:
-    # Written so that NaN, which compares with nothing, is wrong.
+    # Written so that NaN fails.
     wrong = ~(difference <= tolerance.value)
     if not wrong.any():
         return

@@ -22,7 +22,7 @@ pub(super) use forest::is_forest;
 use forest::{Forest, TreeLaw};
 use launched::Launch;
 
-/// What users choose.
+/// The settings.
 #[derive(Debug, Clone, Copy)]
 struct GuidedSettings {
     global_moves: usize,

@@ -5,9 +5,9 @@ use crate::error::{Error, Result};
 use crate::mcmc::trees::arena::Arena;
 use crate::parallel::{Cancel, try_map};
 
-/// The most rows whose pairs are compared: their dissimilarities take 8 bytes each, 1 GiB in all.
+/// Maximum number of rows whose pairs are compared. Dissimilarities take 8 bytes each, 1 GiB in all.
 pub const MOST_ROWS: usize = 1 << 14;
-/// The most trees that are joined by their least dissimilarity; more are inserted one into another.
+/// Maximum number of trees that are joined by least dissimilarity. Others are inserted.
 const MOST_ON_TOP: usize = 1 << 11;
 
 /// Pairs that one task compares.
@@ -36,7 +36,7 @@ impl TreePairs {
         Ok(own)
     }
 
-    /// What a pair is chosen by: its dissimilarity, then its least rows.
+    /// The order of pairs: by dissimilarity, then by least rows.
     fn key(&self, arena: &Arena<'_>, i: usize, j: usize) -> (f64, u32, u32) {
         let [a, b] = [i, j].map(|at| arena.node(self.roots[at]).least);
         (self.log_d[i.max(j)][i.min(j)], a.min(b), a.max(b))

@@ -301,7 +301,7 @@ fn block_factors(target: &Target, process: &ProcessState) -> Vec<f64> {
     (0..=target.n_rows()).map(of).collect()
 }
 
-/// What [`Arena`] adds to each block for the part of the probability that is not a product over blocks, nats.
+/// Change per block of the part of the log probability that is not a sum over blocks, nats.
 pub fn log_gain_of_blocks(target: &Target, process: &ProcessState) -> f64 {
     let rest = |blocks| target.process.log_rest(Occupancy { units: target.n_rows(), blocks }, process);
     let gain = rest(2) - rest(1);

@@ -4,7 +4,7 @@ use crate::mcmc::trees::arena::Arena;
 use crate::registry::Parameter;
 use crate::registry::{DefaultValue, ParameterKind};
 
-/// What is added to every dissimilarity when a node is chosen by it.
+/// The constant added to every dissimilarity when a node is drawn.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Evenness {
     /// The largest dissimilarity: no node is more than twice as probable as another.

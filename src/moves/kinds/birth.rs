@@ -42,7 +42,7 @@ const THRESHOLD: Parameter = Parameter::new(
 );
 const FRESH: Parameter = Parameter::new("fresh", ParameterKind::integer_from(2), DefaultValue::Number(10.0));
 
-/// What births remember.
+/// The memory of births.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 struct BirthState {
     /// Fresh components that compete for the rows of this pass.

@@ -181,9 +181,9 @@ fn joined(counts: &[f64], a: usize, b: usize) -> Vec<f64> {
 #[derive(Default)]
 pub(in crate::moves) struct Merged {
     pub proposed: usize,
-    /// What was merged.
+    /// The merged components.
     pub accepted: Vec<IdPair>,
-    /// What they gained together, nats.
+    /// Their total gain, nats.
     pub gain: f64,
     /// Pairs that overlap too much: the gap was more than the rest of the gain.
     pub overlap: usize,

@@ -446,7 +446,7 @@ fn what_has_no_auxiliary_values_refuses_them() {
     assert_eq!((state.concentration, state.integrated().auxiliary), (2.0, None));
 }
 
-/// What is fixed stays, and takes no draw.
+/// Fixed parameters stay fixed and use no draw.
 #[test]
 fn fixed_processes_take_no_draws() {
     for (_, law) in all() {

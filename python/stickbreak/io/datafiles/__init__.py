@@ -157,7 +157,7 @@ def _checked(path: object) -> Path:
         if not file.is_file():
             raise SourceError(f"{file}: {'not a file' if file.exists() else 'there is no such file'}")
         empty = file.stat().st_size == 0
-        # What the system refuses, some readers take for damage.
+        # Some readers report system errors as damage.
         with file.open("rb"):
             pass
     except OSError as error:

@@ -14,7 +14,7 @@ from stickbreak.io.datafiles.sources import Source
 
 # What stands for a missing value.
 MISSING = ("", "NA", "N/A", "NaN", "nan", "NULL", "null")
-# Smaller files are read sooner than PyArrow is imported.
+# Smaller files are read faster than PyArrow is imported.
 _LEAST_BYTES = 1 << 20
 
 

@@ -20,7 +20,7 @@ _PASSED = (OSError, MemoryError, InvalidArgument, SourceError)
 def read_npy(path: Path, choice: Choice) -> tuple[NDArray[Any], None]:
     """Return the array of a .npy file as a memory map."""
     try:
-        # A shape that overflows is an error soon after; NumPy would warn of it first.
+        # A shape that overflows fails later; suppress NumPy's earlier warning.
         with np.errstate(all="ignore"):
             array = np.lib.format.open_memmap(path, mode="r")
     except _PASSED:

@@ -94,7 +94,7 @@ class ParquetRows:
     def say_converted(self) -> None:
         """Warn of columns of data that change their type."""
         for kind in dict.fromkeys(self._types):
-            # A float32 beside others stays the number that it is, and decimals are no type of NumPy's.
+            # float32 among other types keeps its value; NumPy has no decimals.
             if kind not in (self._pyarrow.float32(), self._pyarrow.float64()):
                 decimal = self._pyarrow.types.is_decimal(kind)
                 arrays.say_converted(np.dtype(object if decimal else kind.to_pandas_dtype()), self.dtype)
@@ -191,7 +191,7 @@ class ParquetFolder:
 
 
 def _pyarrow() -> tuple[Any, Any]:
-    # Not before: most users have no Parquet files, and PyArrow is large.
+    # Import late: most users have no Parquet files, and PyArrow is large.
     try:
         import pyarrow
         import pyarrow.parquet

@@ -12,7 +12,7 @@ from stickbreak.errors import SourceError
 
 STDIN = "-"
 
-# Told which share of a file has been read, from 0 to 1; it starts again where a file is read a second time.
+# Called with the share of the file read so far, from 0 to 1; restarts if the file is read again.
 Watch = Callable[[float], object]
 
 _BUFFER_BYTES = 1 << 18

@@ -14,9 +14,9 @@ from stickbreak.io.datafiles import arrow_text
 from stickbreak.io.datafiles.columns import Choice, named, title
 from stickbreak.io.datafiles.sources import Source
 
-# In this order, since commas stand in names and in numbers of other languages too.
+# In this order, because names, and numbers in other languages, contain commas.
 _DELIMITERS = "\t;,"
-# What NumPy's converter reads; it knows no underscores, which Python's float allows.
+# Numbers that NumPy's converter reads. Unlike Python's float it refuses underscores.
 _NUMBER = re.compile(
     r"\s*[+-]?(\d+\.?\d*|\.\d+)(e[+-]?\d+)?\s*|\s*[+-]?(nan|inf|infinity)\s*", re.IGNORECASE | re.ASCII
 )
@@ -64,7 +64,7 @@ def _kept(
 ) -> dict[str, list[str]]:
     """Return columns as they stand in the text."""
     with source.open() as file:
-        # Blank lines are nowhere but before the rows and at the end: what was read before has seen to that.
+        # Blank lines can only be before the rows and at the end; others were refused above.
         rows = csv.reader(islice(file, first_row - 1, None), delimiter=delimiter)
         columns = list(zip(*([row[column] for column in kept] for row in rows if row), strict=True))
     titles = [f"column_{column + 1}" if names is None else names[column] for column in kept]
@@ -97,7 +97,7 @@ class _Lines(Iterator[str]):
             self.number += 1
             if line.strip(" \r\n"):
                 break
-            # A blank line between rows may be a missing row: labels of the rows would go astray if it were left out.
+            # A blank line between rows may be a missing row. Skipping it would shift the labels of later rows.
             blank = blank or self.number
         if blank is not None and self._n_fields is not None:
             raise SourceError(f"{self.path}: line {blank}: blank, but more lines follow")
@@ -125,7 +125,7 @@ class _Lines(Iterator[str]):
 
 
 def _undecodable(source: Source) -> int:
-    # Text is decoded ahead of the line at hand, so the line is looked for in the bytes.
+    # Text is decoded ahead of the current line, so search for the line in the bytes.
     with source.open_bytes() as file:
         return next(number for number, line in enumerate(file, start=1) if not _is_text(line))
 
@@ -182,7 +182,7 @@ def _numbers(
     first_row: int,
 ) -> NDArray[np.float64]:
     try:
-        # Given lines one by one, NumPy fails at the line that was read last.
+        # With lines one by one, NumPy fails at the last line read.
         return np.loadtxt(rows, delimiter=delimiter, comments=None, quotechar='"', usecols=chosen, ndmin=2)
     except ValueError as error:
         reason = _reason(lines, delimiter, names, chosen, error)
