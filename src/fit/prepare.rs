@@ -407,18 +407,18 @@ pub(crate) fn check_tree(specification: &Specification, sparse: bool, settings: 
         Err(Error::not_supported("units", format!("a tree {found}"), reason, allowed))
     };
     if specification.documents()?.is_some() {
-        return refuse("for a TopicModel", "its units are the words of documents", "units=None");
+        return refuse("for a TopicModel", "its units are the words of documents", "no tree");
     }
     if settings.algorithm.estimates() {
         let reason = "nodes are opened between complete passes, which it does not make";
-        return refuse("with Stochastic", reason, "Full, Memoized, or units=None");
+        return refuse("with Stochastic", reason, "Full or Memoized, or no tree");
     }
     if sparse {
-        return refuse("over a sparse array", "nodes of sparse rows are dense", "a dense array, or units=None");
+        return refuse("over a sparse array", "nodes of sparse rows are dense", "a dense array, or no tree");
     }
     if specification.missing {
         let reason = "rows without the same columns have no common mean";
-        return refuse("with missing=\"marginalize\"", reason, "data without missing values, or units=None");
+        return refuse("with missing=\"marginalize\"", reason, "data without missing values, or no tree");
     }
     Ok(())
 }

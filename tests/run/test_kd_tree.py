@@ -69,13 +69,27 @@ def test_passes_over_nodes(likelihood: str, process: str, sparsity: int | None) 
 @every_likelihood
 @every_process
 def test_an_open_tree_is_its_rows(likelihood: str, process: str) -> None:
-    """With every node open, passes are those over rows; with `refine` they are the same to the bit."""
+    """With every node open, passes are those over rows."""
     case = make_case(5, n=70, likelihood=likelihood, process=process, weighted=True)
     expected = engines.fit_full(case.rows, case.responsibilities, case.mixture, 4, 2, case.weights)[1:]
     found = fit_from(case, dataclasses.replace(passes(4, 2), units=sb.KdTree(depth=30, refine=False)))
     assert found.history[0].n_units == 70
     bounds = [record.elbo for record in found.history]
     np.testing.assert_allclose(bounds, [each.elbo for each in expected], rtol=1e-9, atol=1e-9 * case.scale)
+
+
+@pytest.mark.parametrize("objective", ["map", "ml"])
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@every_likelihood
+def test_an_open_tree_is_its_rows_under_every_objective(likelihood: str, dtype: type, objective: Any) -> None:
+    case = make_case(6, n=60, likelihood=likelihood, process="finite", weighted=True, with_mode=True)
+    algorithm = sb.Full(objective=objective, sparsity=2, margin=None, max_passes=4, tol=0.0)
+    case = replaced(case, rows=case.rows.astype(dtype))
+    flat = fit_from(case, algorithm)
+    found = fit_from(case, dataclasses.replace(algorithm, units=sb.KdTree(depth=30, refine=False)))
+    digits = 1e-9 if dtype == np.float64 else 1e-5
+    for one, other in zip(flat.history, found.history, strict=True):
+        assert one.elbo == pytest.approx(other.elbo, rel=digits, abs=digits * case.scale)
 
 
 @given(

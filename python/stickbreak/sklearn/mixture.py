@@ -401,7 +401,8 @@ class BayesianMixture(Attributes, ClassNamePrefixFeaturesOutMixin, TransformerMi
             return algorithm
         if algorithm is None:
             return Memoized(moves=usual_moves(self._model()), units=self.units)
-        return replace(algorithm, units=self.units) if isinstance(algorithm, Algorithm) else algorithm
+        checks.instance("algorithm", algorithm, Algorithm, "an algorithm, such as Full() or Memoized()")
+        return replace(algorithm, units=self.units)
 
     def _model(self) -> Mixture:
         return Mixture(
