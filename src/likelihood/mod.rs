@@ -33,7 +33,7 @@ use std::sync::Arc;
 
 use crate::data::{Allowed, Demands, Domain, Moments, Needs, RowBlock};
 use crate::error::{Error, Result};
-use crate::parameters::Parameters;
+use crate::parameters::{Parameters, Value};
 use crate::registry::{DefaultValue, Entry, Feature, PRIOR, Parameter, RESOLUTION};
 use crate::simd::{Lines, Scalar};
 use crate::suffstats::Sufficient;
@@ -270,6 +270,22 @@ pub fn supporting(feature: Feature) -> String {
     }
 }
 
+/// Refuses a base measure without a closed marginal likelihood, as far as that is known without data.
+///
+/// # Errors
+/// [`Error::NotSupported`] for `likelihood`; where there is none of that name.
+pub fn check_closed(name: &str, given: &Parameters) -> Result<()> {
+    let (entry, reason) = (entry(name)?, "it has no closed marginal likelihood");
+    match entry.support(Feature::Moves).map(|support| support.unless) {
+        Some(Some((parameter, word))) if given.0.get(parameter) == Some(&Value::Text(word.to_owned())) => {
+            let found = format!("{name}({parameter}={word:?}) for partitions of the rows");
+            Err(Error::not_supported("likelihood", found, reason, format!("another {parameter:?}, or fit")))
+        }
+        Some(_) => Ok(()),
+        None => Err(Error::not_supported("likelihood", name, reason, supporting(Feature::Moves))),
+    }
+}
+
 /// The description of the likelihood called `name`.
 ///
 /// # Errors
@@ -303,7 +319,7 @@ mod tests {
     use super::*;
     use crate::data::{DenseRows, TableRows, moments};
     use crate::parallel::Cancel;
-    use crate::parameters::{Value, table};
+    use crate::parameters::table;
 
     /// The likelihood of an entry with defaults and perhaps one word, for three rows of zeros and ones.
     fn built(entry: &Entry, chosen: Option<(&str, &str)>) -> Arc<dyn Likelihood<f64>> {

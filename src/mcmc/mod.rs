@@ -25,14 +25,14 @@ pub use clusters::{ChainState, Clusters};
 pub use diagnostics::{effective_sample_size, similarity, split_r_hat};
 pub use gibbs::CollapsedGibbs;
 pub use predictive::{Predictive, Weighed, log_predictive, predict};
-pub use prepare::{Grounds, check_values};
+pub use prepare::{Grounds, check_model, check_values};
 pub use samplers::{Attempts, ENTRIES, Info, Sampler, Turn, build};
 pub use split_merge::SplitMerge;
 pub use start::Start;
 pub use table::RowTable;
 pub use target::Target;
 pub use tree_guided::TreeGuided;
-pub use trees::{Arena, Evenness, Hierarchy, HierarchyPlan, MOST_ROWS, Method, TreeCut, Walk};
+pub use trees::{Arena, Evenness, Hierarchy, HierarchyPlan, MOST_ROWS, Method, TreeCut, Walk, check_hierarchy};
 
 #[cfg(test)]
 mod tests;

@@ -11,6 +11,7 @@ use crate::mcmc::{RowTable, Target};
 use crate::model::{Named, Specification};
 use crate::parallel::Cancel;
 use crate::parameters::{Parameters, Value};
+use crate::process::Partitions;
 use crate::registry::RESOLUTION;
 use crate::simd::Scalar;
 
@@ -27,6 +28,17 @@ pub struct Grounds {
     pub fingerprint: u64,
 }
 
+/// Refuses a model whose partitions have no posterior in closed form, before any rows are read; else its law of
+/// partitions.
+///
+/// # Errors
+/// [`Error::NotSupported`]; as [`Specification::partitions`].
+pub fn check_model(specification: &Specification) -> Result<Arc<dyn Partitions>> {
+    let Named { name, parameters } = &specification.likelihood;
+    likelihood::check_closed(name, parameters)?;
+    specification.partitions()
+}
+
 impl Grounds {
     /// Reads the rows for their moments. Parameters that are absent follow their rule; nothing is estimated.
     ///
@@ -34,7 +46,7 @@ impl Grounds {
     /// [`Error::InvalidArgument`] and [`Error::NotSupported`] for rows or parameters that do not go together;
     /// [`Error::Cancelled`].
     pub fn new<F: Scalar>(specification: &Specification, rows: &dyn Rows<F>, cancel: &Cancel) -> Result<Self> {
-        specification.partitions()?;
+        check_model(specification)?;
         let n = rows.n_rows();
         if n == 0 || u32::try_from(n).is_err() {
             return Err(Error::invalid("data", format!("{n} rows"), "from 1 to 4294967294 rows"));

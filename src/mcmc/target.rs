@@ -38,7 +38,12 @@ impl Target {
     ) -> Result<Self> {
         let Some(urn) = likelihood.urn() else {
             let reason = "it has no closed marginal likelihood";
-            return Err(Error::not_supported("likelihood", "this likelihood for a sampler", reason, "fit"));
+            return Err(Error::not_supported(
+                "likelihood",
+                "this likelihood for partitions of the rows",
+                reason,
+                "fit",
+            ));
         };
         let mut empty = vec![0.0; urn.cache_len()];
         urn.clear(&mut empty)?;

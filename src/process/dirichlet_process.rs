@@ -173,6 +173,13 @@ impl Partitions for DirichletProcess {
         }
     }
 
+    fn log_prior(&self, state: &ProcessState) -> f64 {
+        match self.concentration {
+            Concentration::Fixed(_) => 0.0,
+            Concentration::Unknown(prior) => prior.log_density(state.concentration),
+        }
+    }
+
     fn log_join(&self, size: usize, state: &ProcessState) -> f64 {
         measure(state).log_join(size)
     }

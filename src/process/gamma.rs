@@ -8,7 +8,7 @@ use crate::parameters::{Parameters, Value};
 use crate::process::Allocation;
 use crate::process::sticks::break_sticks;
 use crate::registry::{DefaultValue, Entry, Parameter, ParameterKind, Range};
-use crate::special::{digamma, digamma_difference, ln_gamma_difference};
+use crate::special::{digamma, digamma_difference, ln_gamma, ln_gamma_difference};
 
 /// Gamma(shape, rate), with the mean shape / rate.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
@@ -53,6 +53,11 @@ impl Gamma {
     /// E log alpha.
     pub fn expected_log(self) -> f64 {
         digamma(self.shape) - self.rate.ln()
+    }
+
+    /// The log density, nats.
+    pub fn log_density(self, x: f64) -> f64 {
+        self.shape * self.rate.ln() + (self.shape - 1.0) * x.ln() - self.rate * x - ln_gamma(self.shape)
     }
 
     /// KL(self || prior), nats.

@@ -101,6 +101,17 @@ impl Partitions for NormalizedGeneralizedGamma {
         if values.next().is_none() { Ok(state) } else { Err(foreign_values()) }
     }
 
+    fn log_prior(&self, state: &ProcessState) -> f64 {
+        let mass = match self.mass {
+            Concentration::Fixed(_) => 0.0,
+            Concentration::Unknown(prior) => prior.log_density(state.concentration),
+        };
+        mass + match self.discount {
+            Discount::Fixed(_) => 0.0,
+            Discount::Unknown(prior) => prior.log_density(state.discount),
+        }
+    }
+
     fn log_join(&self, size: usize, state: &ProcessState) -> f64 {
         measure(state).log_join(size)
     }

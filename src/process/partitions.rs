@@ -76,6 +76,10 @@ pub trait Partitions: Process {
     fn restored(&self, traced: &[f64]) -> Result<ProcessState> {
         if traced.is_empty() { self.start(false) } else { Err(foreign_values()) }
     }
+    /// Log density of the learned parameters under their prior, nats; 0 where none is learned.
+    fn log_prior(&self, _state: &ProcessState) -> f64 {
+        0.0
+    }
     /// Log weight of joining a block of `size` other units, with [`Partitions::log_open`] up to one common constant.
     fn log_join(&self, size: usize, state: &ProcessState) -> f64;
     /// Log weight of opening a block beside `others`; minus infinity where there can be no more.

@@ -1,12 +1,13 @@
 """Hierarchies against sums over all tree-consistent partitions by the oracle, and what can be done with them."""
 
 import pickle
+import warnings
 
 import numpy as np
 import pytest
 from scipy import sparse
 from scipy.cluster.hierarchy import fcluster, is_monotonic, is_valid_linkage
-from scipy.special import logsumexp
+from scipy.special import gammaln, logsumexp
 
 import stickbreak as sb
 from oracles.partitions import GaussianMarginal, MultinomialMarginal, dirichlet
@@ -60,6 +61,11 @@ def test_potentials_are_those_of_the_oracle(case, method):
     labels = tree.cut("map")
     best = [np.flatnonzero(labels == label).tolist() for label in np.unique(labels)]
     assert log_joint(best) == pytest.approx(max(logs), abs=1e-9)
+    # The weights of clusters are in the units of the data, as the bound is.
+    weights = [np.log(0.8) + gammaln(len(part)) + marginal.log_m(rows[part]) for part in members]
+    np.testing.assert_allclose(tree.log_weights, weights, atol=1e-9)
+    total = tree.log_potentials[-1] + gammaln(0.8) - gammaln(0.8 + n)
+    assert total == pytest.approx(tree.elbo, abs=1e-9)
     # phi_l phi_r / h and h + phi_l phi_r.
     for k, (left, right) in enumerate(joins):
         apart = tree.log_potentials[left] + tree.log_potentials[right]
@@ -109,9 +115,14 @@ def test_rows_are_inserted():
     assert set(labels[:15]) | set(labels[40:]) == set(labels[:15])
     counts = sb.Mixture(likelihood=sb.Multinomial(pseudo_counts=BETA))
     dense = sb.hierarchy(counts, WORDS[:5]).insert(WORDS[5:])
-    few = sb.hierarchy(counts, sparse.csr_array(WORDS[:5])).insert(sparse.csr_array(WORDS[5:]))
-    assert (dense.joins == few.joins).all()
-    for wrong in (X[:, :1], np.array([[np.nan, 0.0]]), np.zeros((0, 2))):
+    for of in (np.asarray, sparse.csr_array):
+        few = sb.hierarchy(counts, sparse.csr_array(WORDS[:5])).insert(of(WORDS[5:]))
+        many = sb.hierarchy(counts, WORDS[:5]).insert(of(WORDS[5:]))
+        assert (dense.joins == few.joins).all()
+        assert (dense.joins == many.joins).all()
+        assert dense.elbo == pytest.approx(few.elbo, abs=1e-9)
+        assert dense.elbo == pytest.approx(many.elbo, abs=1e-9)
+    for wrong in (X[:, :1], np.array([[np.nan, 0.0]]), np.zeros((0, 2)), X[:3] + 1e200):
         with pytest.raises(sb.InvalidArgument) as caught:
             tree.insert(wrong)
         assert caught.value.argument == "X_new"
@@ -130,12 +141,119 @@ def test_files_keep_everything(tmp_path, case):
         assert repr(again) == repr(tree)
 
 
+def values(tree):
+    """Return all that a hierarchy computes."""
+    return [tree.joins, tree.linkage, tree.log_weights, tree.log_potentials, tree.log_dissimilarities, tree.elbo]
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_files_keep_every_bit(tmp_path, method):
+    tree = sb.hierarchy(MODEL, X, method).insert(X[:4] + 0.5)
+    tree.save(tmp_path / "tree.safetensors")
+    for kept, own in zip(values(sb.load(tmp_path / "tree.safetensors")), values(tree), strict=True):
+        assert np.array_equal(kept, own)
+
+
+def changed(tree, header=None, **found):
+    """Return the hierarchy of parts that were changed."""
+    own, arrays = tree._to_parts()
+    return sb.Hierarchy._from_parts({**own, **(header or {})}, {**arrays, **found})
+
+
+def test_states_that_no_hierarchy_has_are_refused():
+    law = {"process": "FiniteDirichlet", "process_parameters": {"n_components": 3.0, "concentration": 0.8}}
+    tree = sb.hierarchy(MODEL, X)
+    assert changed(tree).elbo == tree.elbo
+    dof = {"likelihood_parameters": {**tree._to_parts()[0]["likelihood_parameters"], "dof": None}}
+    wrong = [(tree, law, {}), (tree, dof, {}), (tree, {}, {"state": np.array([0.8, 0.0, 1.0, np.log(0.8)])})]
+    tree = sb.hierarchy(sb.Mixture(likelihood=GAUSSIAN, process=sb.NormalizedGeneralizedGamma(0.7, 0.5)), X)
+    state = tree._to_parts()[1]["state"]
+    assert changed(tree).elbo == tree.elbo
+    for at, value in [(2, 1e308), (2, -1e308), (2, np.nan), (3, 1e308), (3, state[3] + 0.1), (0, 0.8), (1, 0.4)]:
+        other = state.copy()
+        other[at] = value
+        wrong.append((tree, {}, {"state": other}))
+    wrong.append((tree, {}, {"state": state[:2]}))
+    for own, header, found in wrong:
+        with pytest.raises((sb.StickbreakError, ValueError)):
+            changed(own, header, **found)
+
+
 def test_one_row_and_equal_rows():
     for rows in (X[:1], np.repeat(X[:1], 6, axis=0)):
         for method in METHODS:
             tree = sb.hierarchy(MODEL, rows, method)
             assert (tree.cut() == 0).all()
             assert tree.joins.shape == (len(rows) - 1, 2)
+
+
+@pytest.mark.parametrize(
+    ("process", "names"),
+    [
+        (sb.DirichletProcess(0.8), ["concentration"]),
+        (sb.DirichletProcess(sb.Gamma(1, 1)), ["concentration"]),
+        (sb.PitmanYor(0.3, concentration=0.8), ["concentration", "discount", "log_u", "log_mass"]),
+        (sb.NormalizedGeneralizedGamma(0.8, 0.3), ["mass", "discount", "log_u"]),
+    ],
+)
+def test_hyperparameters_are_those_of_the_tree(process, names):
+    tree = sb.hierarchy(sb.Mixture(likelihood=GAUSSIAN, process=process), X, n_trials=2)
+    found = tree.hyperparameters
+    assert list(found) == names
+    assert np.isfinite(list(found.values())).all()
+    if not isinstance(getattr(process, names[0]), sb.Gamma):
+        assert found[names[0]] == 0.8
+        assert found.get("discount", 0.0) == getattr(process, "discount", 0.0)
+    else:
+        # The weight of a row by itself has the factor of the concentration.
+        own = sb.Mixture(likelihood=GAUSSIAN, process=sb.DirichletProcess(found["concentration"]))
+        assert sb.hierarchy(own, X).log_weights == pytest.approx(tree.log_weights, abs=1e-9)
+    assert tree.insert(X[:2]).hyperparameters == found
+
+
+def test_trials_do_not_drift_to_large_concentrations():
+    rows = np.random.default_rng(5).normal(size=(6, 2))
+    model = sb.Mixture(likelihood=GAUSSIAN, process=sb.DirichletProcess(sb.Gamma(1, 1)))
+    tree = sb.hierarchy(model, rows, n_trials=1000)
+    k = len(set(tree.cut("map").tolist()))
+    grid = np.linspace(0.01, 30, 3000)
+    best = grid[np.argmax(k * np.log(grid) + gammaln(grid) - gammaln(grid + 6) - grid)]
+    assert tree.hyperparameters["concentration"] == pytest.approx(best, abs=1.0)
+
+
+def test_columns_that_the_model_does_not_see_are_named():
+    rows = np.column_stack([X, np.ones(len(X))])
+    model = sb.Mixture(likelihood=sb.Gaussian(prior="rule"))
+    with pytest.warns(sb.SupportWarning, match="column 2 is constant"):
+        sb.hierarchy(model, rows)
+    with pytest.warns(sb.SupportWarning, match="column 2 is constant"):
+        sb.sample(model, rows, draws=2, warmup=0, chains=1)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        sb.hierarchy(model, X)
+
+
+@pytest.mark.parametrize(
+    ("likelihood", "process", "said"),
+    [
+        (sb.SphericalGaussian(base="product"), sb.DirichletProcess(), r'SphericalGaussian\(base="product"\)'),
+        (sb.Gaussian(), sb.FiniteDirichlet(3), "a hierarchy under FiniteDirichlet"),
+        (sb.Gaussian(), sb.PitmanYor(0.3, concentration=-0.1), "a hierarchy under PitmanYor"),
+    ],
+)
+def test_models_are_refused_before_a_fit(monkeypatch, likelihood, process, said):
+    def never(*_, **__):
+        raise AssertionError("a fit was begun")
+
+    monkeypatch.setattr("stickbreak.run.sampling.run_fit", never)
+    model = sb.Mixture(likelihood=likelihood, process=process)
+    with pytest.raises(sb.NotSupported, match=said):
+        sb.hierarchy(model, X)
+    if isinstance(likelihood, sb.SphericalGaussian):
+        with pytest.raises(sb.NotSupported, match=said):
+            sb.sample(model, X, draws=2)
+    with pytest.raises(sb.InvalidArgument, match="incremental"):
+        sb.hierarchy(sb.Mixture(likelihood=sb.Gaussian()), np.arange(32_770.0).reshape(-1, 2))
 
 
 def test_too_many_rows_for_all_pairs_are_refused():
@@ -164,3 +282,11 @@ def test_likelihoods_without_a_closed_marginal_are_refused():
         sb.hierarchy(sb.Mixture(likelihood=sb.SphericalGaussian(base="product")), X)
     with pytest.raises(sb.InvalidArgument):
         sb.hierarchy(MODEL, X).cut("ward")
+
+
+def test_the_command_line_names_a_hierarchy(tmp_path, capsys):
+    from stickbreak.cli.commands import program
+
+    sb.hierarchy(MODEL, X).save(tmp_path / "tree.safetensors")
+    assert program.main(["info", str(tmp_path / "tree.safetensors")], standalone_mode=False) == 1
+    assert "a hierarchy" in capsys.readouterr().err

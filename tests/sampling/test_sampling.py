@@ -396,6 +396,19 @@ def test_processes_without_weights_are_estimated_under_a_dirichlet_process():
     assert trace.model.process == process
 
 
+@pytest.mark.parametrize("kind", ["--exact", "--search"])
+def test_the_command_line_tells_a_search_apart(tmp_path, capsys, kind):
+    from stickbreak.cli.commands import program
+
+    rows, out = tmp_path / "rows.npy", tmp_path / "trace.safetensors"
+    np.save(rows, X)
+    start = ["mcmc", str(rows), "-o", str(out), "--draws", "4", "--warmup", "0", "--chains", "1", "--prior", "rule"]
+    assert program.main([*start, "--sampler", "tree-guided", kind], standalone_mode=False) == 0
+    assert ("search" in capsys.readouterr().out) == (kind == "--search")
+    assert program.main([*start, "--sampler", "cg", kind], standalone_mode=False) == 2
+    assert f"{kind} does not go with collapsed-gibbs" in capsys.readouterr().err
+
+
 def test_the_command_line_draws_a_trace(tmp_path, capsys):
     from stickbreak.cli.commands import program
 

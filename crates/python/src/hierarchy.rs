@@ -3,7 +3,7 @@
 use numpy::{PyArray1, PyArray2, PyArrayMethods, PyReadonlyArray2};
 use pyo3::prelude::*;
 use stickbreak::data::Tree;
-use stickbreak::mcmc::{Grounds, Hierarchy, HierarchyPlan, Method, Target, TreeCut};
+use stickbreak::mcmc::{Grounds, Hierarchy, HierarchyPlan, Method, Target, TreeCut, check_hierarchy as check};
 use stickbreak::model::Objective;
 use stickbreak::parallel::Cancel;
 use stickbreak::process::{Auxiliary, ProcessState};
@@ -11,8 +11,10 @@ use stickbreak::simd::Scalar;
 use stickbreak::{Error, Result};
 
 use crate::arrays::{AnyRows, vector, with_rows};
+use crate::coordinates::lost_columns;
 use crate::errors::to_python;
 use crate::fields::format_error;
+use crate::panics::caught;
 use crate::run::run_quietly;
 use crate::specification::{GivenPair, specification, write};
 
@@ -22,6 +24,18 @@ pub struct HierarchyState {
     grounds: Grounds,
     hierarchy: Hierarchy,
     log_evidence_bound: f64,
+}
+
+fn method_of(name: &str) -> Method {
+    if name == "bhc" { Method::Greedy } else { Method::Incremental }
+}
+
+/// Refuses what no hierarchy of `n` rows can be built of.
+#[pyfunction]
+#[allow(clippy::needless_pass_by_value)]
+pub fn check_hierarchy(likelihood: GivenPair<'_>, process: GivenPair<'_>, method: &str, n: usize) -> PyResult<()> {
+    let specification = specification(&likelihood, &process, Objective::Variational.name(), false)?;
+    caught(|| check(&specification, method_of(method), n).map_err(|error| to_python(&error)))
 }
 
 /// Builds a hierarchy; see `stickbreak.hierarchy`.
@@ -39,7 +53,7 @@ pub fn hierarchy(
     threads: Option<usize>,
 ) -> PyResult<HierarchyState> {
     let specification = specification(&likelihood, &process, Objective::Variational.name(), false)?;
-    let method = if method == "bhc" { Method::Greedy } else { Method::Incremental };
+    let method = method_of(method);
     let plan = HierarchyPlan { method, n_trials, seed };
     with_rows!(&rows, |view| run_quietly(py, threads, |cancel| {
         let grounds = Grounds::new(&specification, &view, cancel)?;
@@ -47,6 +61,16 @@ pub fn hierarchy(
         let hierarchy = Hierarchy::build(&target, plan, cancel)?;
         Ok(HierarchyState::of(grounds, hierarchy, &target))
     }))
+}
+
+/// What is wrong with new rows, in the words of their argument.
+fn of_new(error: Error) -> Error {
+    match error {
+        Error::Numerical { message, .. } => {
+            Error::invalid("X_new", format!("an array: {message}"), "rows with a finite density")
+        }
+        other => other,
+    }
 }
 
 impl HierarchyState {
@@ -88,18 +112,17 @@ impl HierarchyState {
         let auxiliary = match state[..] {
             [_, _] => None,
             [_, _, log_u, log_mass] if log_u.is_finite() && log_mass.is_finite() => Some(Auxiliary { log_u, log_mass }),
-            _ => return Err(damaged()),
+            _ => return Err(format_error("a state of the process that no hierarchy has".into())),
         };
         let state = ProcessState { concentration: state[0], discount: state[1], auxiliary };
         with_rows!(&rows, |view| run_quietly(py, Some(1), |cancel| {
             let grounds = Grounds::new(&specification, &view, cancel)?;
             let target = grounds.target(&view)?;
-            let traced: Vec<f64> = target.process.traced(&state).into_iter().map(|(_, value)| value).collect();
-            let known = target.process.restored(&traced)?;
-            if tree.n_rows() != target.n_rows() || known != state.integrated() {
+            if tree.n_rows() != target.n_rows() {
                 return Err(Error::Format { message: "a tree that does not fit the rows".into() });
             }
             let hierarchy = Hierarchy::restore(&target, &tree, state)?;
+            hierarchy.check_state(&target)?;
             Ok(Self::of(grounds, hierarchy, &target))
         }))
     }
@@ -108,6 +131,12 @@ impl HierarchyState {
     fn likelihood<'py>(&self, py: Python<'py>) -> PyResult<GivenPair<'py>> {
         let parameters = self.grounds.parameters().map_err(|error| to_python(&error))?;
         Ok((self.grounds.specification.likelihood.name.clone(), write(py, &parameters)?))
+    }
+
+    /// Constant and dependent columns, which the model does not see.
+    #[getter]
+    fn lost_columns(&self) -> (Vec<usize>, Vec<usize>) {
+        lost_columns(&self.grounds.coordinates)
     }
 
     /// Concentration, discount, and where there are any log u and the log mass.
@@ -136,10 +165,11 @@ impl HierarchyState {
         PyArray1::from_vec(py, rows.as_flattened().to_vec()).reshape([rows.len(), 4])
     }
 
-    /// ln h, ln phi and ln d of all nodes, leaves first, nats.
+    /// ln h, ln phi and ln d of all nodes, leaves first, nats, in the units of the data.
     fn potentials<'py>(&self, py: Python<'py>) -> [Bound<'py, PyArray1<f64>>; 3] {
-        let Hierarchy { log_cluster, log_potential, log_dissimilarity, .. } = &self.hierarchy;
-        [log_cluster, log_potential, log_dissimilarity].map(|values| vector(py, values.clone()))
+        let [log_cluster, log_potential] = self.hierarchy.log_densities(self.grounds.coordinates.log_volume());
+        let log_dissimilarity = self.hierarchy.log_dissimilarity.clone();
+        [log_cluster, log_potential, log_dissimilarity].map(|values| vector(py, values))
     }
 
     /// Labels of the rows.
@@ -156,6 +186,8 @@ impl HierarchyState {
             let found = format!("row {row}, which varies where the rows of the hierarchy do not");
             return Err(to_python(&Error::invalid("X_new", found, "rows within the columns that vary")));
         }
+        // Numbers of rows in errors are of the new ones.
+        with_rows!(&new, |view| run_quietly(py, threads, |_| self.grounds.target(&view).map(drop).map_err(of_new)))?;
         with_rows!(&all, |view| run_quietly(py, threads, |cancel| self.with_more(&view, cancel)))
     }
 }

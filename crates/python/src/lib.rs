@@ -35,6 +35,7 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(specification::check_move, module)?)?;
     module.add_function(wrap_pyfunction!(fit::fit, module)?)?;
     module.add_function(wrap_pyfunction!(sampling::check_sampler, module)?)?;
+    module.add_function(wrap_pyfunction!(sampling::check_model, module)?)?;
     module.add_function(wrap_pyfunction!(sampling::estimated, module)?)?;
     module.add_function(wrap_pyfunction!(sampling::check_data, module)?)?;
     module.add_function(wrap_pyfunction!(sampling::sample, module)?)?;
@@ -49,6 +50,7 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(topics::proportions, module)?)?;
     module.add_function(wrap_pyfunction!(topics::complete, module)?)?;
     module.add_function(wrap_pyfunction!(topics::coherence, module)?)?;
+    module.add_function(wrap_pyfunction!(hierarchy::check_hierarchy, module)?)?;
     module.add_function(wrap_pyfunction!(hierarchy::hierarchy, module)?)?;
     module.add_class::<hierarchy::HierarchyState>()?;
     module.add_function(wrap_pyfunction!(instructions::instruction_sets, module)?)?;

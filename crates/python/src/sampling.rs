@@ -38,6 +38,14 @@ pub fn check_sampler(name: &str, parameters: Bound<'_, PyDict>) -> PyResult<()> 
     caught(|| build(name, &parameters).map(|_| ()).map_err(|error| to_python(&error)))
 }
 
+/// Refuses a model whose partitions no chain samples.
+#[pyfunction]
+#[allow(clippy::needless_pass_by_value)]
+pub fn check_model(likelihood: GivenPair<'_>, process: GivenPair<'_>) -> PyResult<()> {
+    let own = specification(&likelihood, &process, Objective::Variational.name(), false)?;
+    caught(|| stickbreak::mcmc::check_model(&own).map(drop).map_err(|error| to_python(&error)))
+}
+
 /// Names of the parameters of a likelihood that a fit estimates.
 #[pyfunction]
 #[allow(clippy::needless_pass_by_value)]

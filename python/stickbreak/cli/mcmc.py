@@ -202,8 +202,9 @@ def _described(trace: sb.Trace) -> dict[str, Any]:
 
 def _facts(trace: sb.Trace) -> list[tuple[str, str]]:
     found = _described(trace)
+    kind = "" if found["exact"] else ", of a search: not of the posterior"
     return [
-        ("draws", f"{found['draws']} of each of {found['chains']} chains, {found['n_rows']} rows"),
+        ("draws", f"{found['draws']} of each of {found['chains']} chains, {found['n_rows']} rows{kind}"),
         ("clusters", f"{found['n_clusters']:.2f} on average"),
         ("log joint", f"{found['log_joint']:.2f} nats on average, ESS {found['ess']:.0f}, R-hat {found['rhat']:.3f}"),
         ("time", f"{found['seconds']:.1f} s"),

@@ -14,6 +14,7 @@ from stickbreak import checks
 from stickbreak.errors import ConversionWarning, ModelFileError
 from stickbreak.io import datafiles
 from stickbreak.result.fit import Fit
+from stickbreak.result.hierarchy import Hierarchy
 from stickbreak.result.loading import load
 from stickbreak.result.topic_fit import TopicFit
 from stickbreak.run.checkpoints import Checkpoint
@@ -59,7 +60,8 @@ def load_fit(path: str) -> Fit:
     """Read a fit from a model file; raise ModelFileError for a trace or a topic model."""
     found = load(path)
     if not isinstance(found, Fit):
-        what = "a topic model of `stickbreak topics`" if isinstance(found, TopicFit) else "a trace of `stickbreak mcmc`"
+        kinds = {TopicFit: "a topic model of `stickbreak topics`", Hierarchy: "a hierarchy of `stickbreak.hierarchy`"}
+        what = kinds.get(type(found), "a trace of `stickbreak mcmc`")
         raise ModelFileError(f"{path}: {what}, not the model file of a mixture")
     return found
 

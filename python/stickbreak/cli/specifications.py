@@ -140,7 +140,9 @@ def check_used(kinds: Iterable[type[Any]], given: Mapping[str, Any]) -> None:
     for name, value in given.items():
         if value is not None and name not in known:
             names = " or ".join(kebab(kind.__name__) for kind in chosen)
-            raise click.BadOptionUsage(option(name), f"{option(name)} does not go with {names}")
+            # The one option that has a name for its False.
+            typed = "--search" if (name, value) == ("exact", False) else option(name)
+            raise click.BadOptionUsage(typed, f"{typed} does not go with {names}")
 
 
 def option(name: str) -> str:

@@ -1,6 +1,7 @@
 """The result of `hierarchy`: a binary tree over rows with potentials."""
 
 import os
+from itertools import pairwise
 from typing import Any, Literal
 
 import numpy as np
@@ -16,11 +17,13 @@ class Hierarchy:
     r"""A binary tree over rows, as `hierarchy` and `load` return it.
 
     Nodes 0 to n - 1 are the rows, and node n + k is made by join k, so children come before their parents and the root
-    is the last node. Each node has the weight h of its rows as one cluster and the potential
+    is the last node. Joins are not in the order in which clusters were merged; those of `linkage` come by height. Each
+    node has the weight h of its rows as one cluster and the potential
 
     .. math:: \phi = h + \phi_l \phi_r, \qquad \phi = h \text{ for a row,}
 
-    the sum over all tree-consistent partitions of the rows below it. Values are natural logarithms.
+    the sum over all tree-consistent partitions of the rows below it. Values are natural logarithms, and densities are
+    in the units of the data. All values are given the `hyperparameters` that the tree was built under.
 
     Examples
     --------
@@ -57,6 +60,26 @@ class Hierarchy:
         return self._column_names
 
     @property
+    def hyperparameters(self) -> dict[str, float]:
+        """The values of the process that the tree was built under, by name; all that the tree says is given them.
+
+        They are the parameters "concentration" (or "mass") and "discount", where the process has them, as given or as
+        drawn where they have a prior, and "log_u" where the process has an auxiliary variable u: one draw, given the
+        clusters of the tree before, or of about log n clusters of equal size. `PitmanYor` has "log_mass" beside it, the
+        logarithm of the random mass of its measure.
+        """
+        strength, discount, *auxiliary = self._state.state
+        process = self.model.process
+        found = {"mass" if hasattr(process, "mass") else "concentration": strength}
+        if hasattr(process, "discount"):
+            found["discount"] = discount
+        if auxiliary:
+            found["log_u"] = auxiliary[0]
+            if not hasattr(process, "mass"):
+                found["log_mass"] = auxiliary[1]
+        return found
+
+    @property
     def joins(self) -> NDArray[np.int64]:
         """Children of the inner nodes, shape (n - 1, 2)."""
         return self._state.joins()
@@ -90,10 +113,12 @@ class Hierarchy:
 
     @property
     def elbo(self) -> float:
-        """Lower bound of log p(X), nats: the sum over tree-consistent partitions instead of all.
+        """Lower bound of log p(X), or of the density log p(X, u) where the process has a u; nats.
 
-        For processes with an auxiliary variable u (`NormalizedGeneralizedGamma`, `PitmanYor`) it is the bound of
-        log p(X, u) at the u that the tree was built with.
+        It is the sum over tree-consistent partitions instead of all, given the `hyperparameters` concentration, mass
+        and discount. For `NormalizedGeneralizedGamma` and `PitmanYor` it bounds log p(X, u) at the u that the tree was
+        built with. Such a value may be above log p(X): compare it neither with the evidence nor with values of other
+        processes or seeds.
         """
         return self._state.log_evidence_bound
 
@@ -104,7 +129,8 @@ class Hierarchy:
         ----------
         method : {"bhc", "map"}
             "bhc": clusters are the highest nodes whose rows are more probably one cluster than not. "map": the most
-            probable of all tree-consistent partitions.
+            probable of all tree-consistent partitions. Both are given the `hyperparameters`, among them u: another u
+            may have another most probable partition.
 
         Returns
         -------
@@ -127,7 +153,8 @@ class Hierarchy:
         Parameters
         ----------
         X_new : array_like of shape (m, D)
-            The new rows, which come behind those that the hierarchy has.
+            The new rows, which come behind those that the hierarchy has. They may be sparse where those are dense, and
+            the reverse.
         threads : int, optional
             The number of threads. Default: one for every core.
 
@@ -139,14 +166,19 @@ class Hierarchy:
         Raises
         ------
         InvalidType, InvalidArgument
-            `X_new` is not as described, has other columns, or varies where the rows of the hierarchy do not.
+            `X_new` is not as described, has other columns, varies where the rows of the hierarchy do not, or lies so
+            far off that its density is not finite.
+        NumericalError
+            A computation left the range of floating-point numbers.
         """
         kind = type(self.model.likelihood)
         data = names.named(X_new, "X_new", self._column_names).data
         new = arrays.rows(data, "X_new", likelihood=kind, n_columns=self._rows.shape[1])
-        rows = _stacked(self._rows, new)
+        rows, new = _stacked(self._rows, new)
         state = self._state.insert(rows, new, checks.threads(threads))
-        return Hierarchy(state, self.model, rows, self._column_names)
+        # With the bits of `load`, which measures rows from the mean of all of them.
+        own = _restored(self.model, rows, state.joins(), state.state)
+        return Hierarchy(own, self.model, rows, self._column_names)
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the hierarchy with its rows to a file, which `load` reads.
@@ -177,25 +209,38 @@ class Hierarchy:
         joins, state = found["joins"], found["state"]
         if joins.dtype != np.int64 or joins.ndim != 2 or joins.shape[1] != 2 or state.ndim != 1:
             raise ValueError("a tree of another shape")
-        own = _core.HierarchyState.from_parts(
-            model.likelihood._to_core(), model.process._to_core(), rows, joins, [float(value) for value in state]
-        )
+        own = _restored(model, rows, joins, [float(value) for value in state])
+        filled = own.likelihood[1]
+        for name, value in model.likelihood._parameters().items():
+            if value is None and filled.get(name) is not None:
+                raise ValueError(f"the likelihood has no {name}")
         return cls(own, model, rows, names.of_file(header.get("column_names"), rows.shape[1]))
 
     def __reduce__(self) -> tuple[Any, ...]:
         return Hierarchy._from_parts, self._to_parts()
 
     def __repr__(self) -> str:
-        return f"<Hierarchy of {self._rows.shape[0]} rows, {len(set(self.cut().tolist()))} clusters>"
+        counts = (self._rows.shape[0], "row"), (len(set(self.cut().tolist())), "cluster")
+        return "<Hierarchy of {}>".format(", ".join(f"{n} {what}{'s' * (n != 1)}" for n, what in counts))
 
 
-def _stacked(rows: arrays.Rows, new: arrays.Rows) -> arrays.Rows:
-    """Return both tables as one."""
-    if isinstance(rows, arrays.SparseRows) and isinstance(new, arrays.SparseRows):
+def _restored(model: Mixture, rows: arrays.Rows, joins: NDArray[np.int64], state: list[float]) -> _core.HierarchyState:
+    return _core.HierarchyState.from_parts(model.likelihood._to_core(), model.process._to_core(), rows, joins, state)
+
+
+def _stacked(rows: arrays.Rows, new: arrays.Rows) -> tuple[arrays.Rows, arrays.Rows]:
+    """Return both tables as one, and the new rows in the form of the others."""
+    if isinstance(rows, arrays.SparseRows):
+        new = arrays.sparse_counts(new, "X_new")
         starts = np.concatenate([rows[0], new[0][1:] + rows[0][-1] - new[0][0]])
-        return arrays.SparseRows(starts, np.concatenate([rows[1], new[1]]), np.concatenate([rows[2], new[2]]), rows[3])
-    if isinstance(rows, arrays.SparseRows) or isinstance(new, arrays.SparseRows):
-        raise checks.invalid_type(
-            "X_new", "rows of another kind", "sparse rows for a sparse hierarchy, else dense ones"
-        )
-    return np.concatenate([rows, new.astype(rows.dtype)])
+        columns, values = np.concatenate([rows[1], new[1]]), np.concatenate([rows[2], new[2]])
+        return arrays.SparseRows(starts, columns, values, rows[3]), new
+    dense = _dense(new) if isinstance(new, arrays.SparseRows) else new
+    return np.concatenate([rows, dense.astype(rows.dtype)]), dense
+
+
+def _dense(rows: arrays.SparseRows) -> arrays.DenseRows:
+    dense = np.zeros(rows.shape, dtype=np.float64)
+    for row, (start, end) in zip(dense, pairwise(rows.starts.tolist()), strict=True):
+        row[rows.columns[start:end]] = rows.values[start:end]
+    return dense

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from stickbreak._core import FitState, SampledModel
+from stickbreak._core import FitState, HierarchyState, SampledModel
 from stickbreak.errors import SupportWarning
 from stickbreak.io import arrays
 from stickbreak.io.names import Names
@@ -65,25 +65,31 @@ def is_whole(state: FitState) -> bool:
     return not any(state.lost_columns)
 
 
-def advice(state: FitState, column_names: Names | None) -> SupportWarning | None:
-    """Return what to say of columns that the model does not see, or of too few rows."""
+def of_columns(state: FitState | SampledModel | HierarchyState, column_names: Names | None) -> SupportWarning | None:
+    """Return what to say of columns that the model does not see."""
     constant, dependent = state.lost_columns
     parts = []
     if constant:
         parts.append(f"{columns(constant, column_names)} {_verb(constant, 'is')} constant")
     if dependent:
         parts.append(f"{columns(dependent, column_names)} {_verb(dependent, 'follows')} from the others")
-    if parts:
-        return SupportWarning(
-            f"{' and '.join(parts)}; the model does not see such columns, because they say nothing of clusters"
-        )
-    if state.lacks_rows:
+    if not parts:
+        return None
+    return SupportWarning(
+        f"{' and '.join(parts)}; the model does not see such columns, because they say nothing of clusters"
+    )
+
+
+def advice(state: FitState, column_names: Names | None) -> SupportWarning | None:
+    """Return what to say of columns that the model does not see, or of too few rows."""
+    found = of_columns(state, column_names)
+    if found is None and state.lacks_rows:
         text = (
             f"there are too few different rows to span {state.dimension} columns, so in some directions covariances "
             "are those of the prior"
         )
         return SupportWarning(text, suggestions=("DiagonalGaussian()", "more rows"))
-    return None
+    return found
 
 
 def warn_of_rows(

@@ -10,7 +10,7 @@ from stickbreak.model.likelihoods import Likelihood
 from stickbreak.model.mixture import Mixture
 from stickbreak.result.hierarchy import Hierarchy
 from stickbreak.run.reading import read
-from stickbreak.run.sampling import estimated_model, own_rows
+from stickbreak.run.sampling import estimated_model, own_rows, warn_of_columns
 
 
 def hierarchy(
@@ -32,7 +32,9 @@ def hierarchy(
     :math:`\phi` the potential of a tree. The incremental form [2]_ inserts one row after another where the potential
     gains most, and takes trees apart whose rows turn out not to belong together.
 
-    Parameters of the likelihood that are `None` are estimated first, as in `sample`.
+    Parameters of the likelihood that are `None` are estimated first, as in `sample`, which may take longer than the
+    tree. Columns that the model does not see are named by a `SupportWarning`. Ctrl-C stops within a second and raises
+    `KeyboardInterrupt`.
 
     Parameters
     ----------
@@ -41,12 +43,14 @@ def hierarchy(
     data : array_like of shape (n, D)
         The rows, as in `sample`.
     method : {"bhc", "incremental"}
-        "bhc": greedy, in :math:`O(n^2)` time and memory, for at most 16384 rows. "incremental": in about
-        :math:`O(n (K + h))` for K clusters and trees of height h.
+        "bhc": greedy, in :math:`O(n^2 \log n)` time and :math:`O(n^2)` memory, for at most 16384 rows. It compares all
+        pairs, so it takes minutes where rows are many: use "incremental" then, in about :math:`O(n (K + h))` for K
+        clusters and trees of height h.
     n_trials : int
         How often to build it, at least 1: each time with auxiliary variables and learned parameters of the process
-        drawn given the last tree, and for "incremental" in another random order. The hierarchy whose "map" cut has
-        the largest log joint probability is kept.
+        drawn given the last tree, and for "incremental" in another random order. The hierarchy is kept whose "map" cut
+        has, together with the learned parameters, the largest log joint probability, u integrated out. Where nothing
+        is random ("bhc" under a `DirichletProcess` with a number) one is built.
     seed : int
         Decides every random choice; 0 to 2**64 - 1.
     threads : int, optional
@@ -55,7 +59,7 @@ def hierarchy(
     Returns
     -------
     Hierarchy
-        The tree.
+        The tree, given the values of the process that `Hierarchy.hyperparameters` has.
 
     Raises
     ------
@@ -64,8 +68,9 @@ def hierarchy(
     InvalidArgument
         An argument has a value that is not allowed, among them too many rows for "bhc".
     NotSupported
-        The likelihood has no closed marginal likelihood, or partitions of the process have no product form, as those
-        of a `FiniteDirichlet`.
+        The likelihood has no closed marginal likelihood, as ``SphericalGaussian(base="product")``; or partitions of the
+        process have no product form, as those of a `FiniteDirichlet`, and of a `PitmanYor` with a concentration of at
+        most 0.
     NumericalError
         A computation left the range of floating-point numbers.
 
@@ -91,6 +96,8 @@ def hierarchy(
     seed, threads = checks.seed(seed), checks.threads(threads)
     given = read(data, model, init=None, file=None, minimum=1)
     rows = own_rows(given, "data")
+    parts = model.likelihood._to_core(), model.process._to_core()
+    _core.check_hierarchy(*parts, method, rows.shape[0])
     complete = estimated_model(model, data if isinstance(rows, arrays.SparseRows) else rows, rows, seed, threads)
     state = _core.hierarchy(
         rows,
@@ -101,5 +108,6 @@ def hierarchy(
         seed=seed,
         threads=threads,
     )
+    warn_of_columns(model, state, given.names)
     filled = Mixture(likelihood=Likelihood._from_core(*state.likelihood), process=model.process)
     return Hierarchy(state, filled, rows, given.names)

@@ -1,6 +1,7 @@
 """`sample`: from a model and data to draws of its posterior."""
 
 import math
+import warnings
 from collections.abc import Callable, Iterable
 from contextlib import nullcontext
 from dataclasses import replace
@@ -13,10 +14,12 @@ from numpy.typing import ArrayLike, NDArray
 from stickbreak import _core, checks
 from stickbreak.errors import CheckpointError
 from stickbreak.io import arrays, streams
+from stickbreak.io.names import Names
 from stickbreak.io.requests import ChainPlan
 from stickbreak.model.likelihoods import Likelihood
 from stickbreak.model.mixture import Mixture
 from stickbreak.model.processes import DirichletProcess
+from stickbreak.result import support
 from stickbreak.result.fit import Fit
 from stickbreak.result.history import StopReason
 from stickbreak.result.trace import Chains, Draw, Proposals, Trace
@@ -145,7 +148,7 @@ def sample(
     """
     checks.instance("model", model, Mixture, "a Mixture")
     chosen = CollapsedGibbs() if sampler is None else sampler
-    allowed = "a sampler, such as CollapsedGibbs() or SplitMerge(); algorithms are for fit"
+    allowed = "a sampler, such as CollapsedGibbs(), SplitMerge() or TreeGuided(); algorithms are for fit"
     checks.instance("sampler", chosen, Sampler, allowed)
     plan: ChainPlan = {
         "sampler": chosen._to_core(),
@@ -165,6 +168,7 @@ def sample(
     with checkpoint_file(checkpoint, "sample", [plan["seed"]]) or nullcontext() as file:
         given = read(data, model, init=init, file=file, minimum=1)
         rows = own_rows(given, "data")
+        _core.check_model(model.likelihood._to_core(), model.process._to_core())
         labels = _start(_default_start(chosen) if init is None else init, rows, data)
         if file is not None:
             plan["checkpoint_every"], plan["checkpoint"] = file.every_seconds, file.read(rows.shape[0]).run
@@ -189,6 +193,7 @@ def sample(
         finally:
             if bar is not None:
                 bar.close()
+    warn_of_columns(model, state, given.names)
     filled = Mixture(likelihood=Likelihood._from_core(*state.likelihood), process=model.process)
     exact = not isinstance(chosen, TreeGuided) or chosen.exact
     found_chains = replace(_chains(found, room, plan["chains"]), exact=exact)
@@ -290,6 +295,15 @@ def estimated_model(model: Mixture, data: Any, rows: arrays.Rows, seed: int, thr
         raise KeyboardInterrupt
     warn_of(fit, stacklevel=3)
     return Mixture(likelihood=_without_cells(fit.model.likelihood), process=model.process)
+
+
+def warn_of_columns(model: Mixture, state: _core.SampledModel | _core.HierarchyState, names: Names | None) -> None:
+    """Warn of columns that the model does not see, where no fit has done so."""
+    if _core.estimated(*model.likelihood._to_core()):
+        return
+    remark = support.of_columns(state, names)
+    if remark is not None:
+        warnings.warn(remark, stacklevel=3)
 
 
 def _without_cells(likelihood: Likelihood) -> Likelihood:

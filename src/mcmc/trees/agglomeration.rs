@@ -3,9 +3,9 @@
 
 use crate::error::{Error, Result};
 use crate::mcmc::trees::arena::Arena;
-use crate::parallel::{Cancel, try_map};
+use crate::parallel::{Cancel, map, try_map};
 
-/// Maximum number of rows whose pairs are compared. Dissimilarities take 8 bytes each, 1 GiB in all.
+/// Maximum number of rows whose pairs are compared. Dissimilarities take 10 bytes each, 1.25 GiB in all.
 pub const MOST_ROWS: usize = 1 << 14;
 /// Maximum number of trees that are joined by least dissimilarity. Others are inserted.
 const MOST_ON_TOP: usize = 1 << 11;
@@ -19,8 +19,15 @@ struct TreePairs {
     /// Of tree `i` and the trees before it. Those of trees that are gone are old.
     log_d: Vec<Vec<f64>>,
     alive: Vec<bool>,
-    /// The most similar tree before each one, where there is one.
-    nearest: Vec<usize>,
+    /// Of tree `i` a tournament of the `i` trees before it, so that a change of one pair costs O(log n) comparisons.
+    /// Place 1 has the most similar tree, and place `p` the nearer one of places `2 p` and `2 p + 1`. Tree `j` itself
+    /// is at place `i + j`, which is not stored.
+    tournaments: Vec<Vec<u16>>,
+}
+
+/// The tree at a place of a tournament.
+fn tree_at(tournament: &[u16], place: usize) -> usize {
+    tournament.get(place).map_or_else(|| place - tournament.len(), |&tree| usize::from(tree))
 }
 
 impl TreePairs {
@@ -31,8 +38,8 @@ impl TreePairs {
         };
         let log_d = try_map(roots.len(), row)?;
         let alive = vec![true; roots.len()];
-        let mut own = Self { nearest: vec![0; roots.len()], alive, log_d, roots };
-        (0..own.roots.len()).for_each(|i| own.find(arena, i));
+        let mut own = Self { tournaments: Vec::new(), alive, log_d, roots };
+        own.tournaments = map(own.roots.len(), |i| own.play(arena, i));
         Ok(own)
     }
 
@@ -42,32 +49,62 @@ impl TreePairs {
         (self.log_d[i.max(j)][i.min(j)], a.min(b), a.max(b))
     }
 
-    /// Finds the most similar tree before tree `i`.
-    fn find(&mut self, arena: &Arena<'_>, i: usize) {
-        let others = (0..i).filter(|&j| self.alive[j]);
-        self.nearest[i] = others.reduce(|a, b| self.nearer(arena, i, a, b)).unwrap_or(i);
+    /// The nearer to tree `i` of the two trees below a place.
+    fn nearer(&self, arena: &Arena<'_>, i: usize, tournament: &[u16], place: usize) -> u16 {
+        let [a, b] = [2 * place, 2 * place + 1].map(|below| tree_at(tournament, below));
+        let b_is_nearer = match (self.alive[a], self.alive[b]) {
+            (_, false) => false,
+            (false, true) => true,
+            (true, true) => self.key(arena, i, b) < self.key(arena, i, a),
+        };
+        (if b_is_nearer { b } else { a }) as u16
     }
 
-    fn nearer(&self, arena: &Arena<'_>, i: usize, a: usize, b: usize) -> usize {
-        if self.key(arena, i, b) < self.key(arena, i, a) { b } else { a }
+    /// The tournament of tree `i`.
+    fn play(&self, arena: &Arena<'_>, i: usize) -> Vec<u16> {
+        let mut tournament = vec![0; i];
+        for place in (1..i).rev() {
+            tournament[place] = self.nearer(arena, i, &tournament, place);
+        }
+        tournament
+    }
+
+    /// Plays again what a change of the pair of trees `i` and `j < i` may decide. Between two calls only one pair of
+    /// tree `i` may change. Returns the number of comparisons.
+    fn replay(&mut self, arena: &Arena<'_>, i: usize, j: usize) -> usize {
+        let mut tournament = std::mem::take(&mut self.tournaments[i]);
+        let (mut place, mut compared) = ((i + j) / 2, 0);
+        while place > 0 {
+            let now = self.nearer(arena, i, &tournament, place);
+            let before = std::mem::replace(&mut tournament[place], now);
+            compared += 1;
+            // Tree j comes no higher than here, neither before nor now.
+            if [before, now].iter().all(|&tree| usize::from(tree) != j) {
+                break;
+            }
+            place /= 2;
+        }
+        self.tournaments[i] = tournament;
+        compared
+    }
+
+    /// The most similar tree before tree `i`.
+    fn nearest(&self, i: usize) -> Option<usize> {
+        (i > 0).then(|| tree_at(&self.tournaments[i], 1)).filter(|&j| self.alive[j])
     }
 
     /// The most similar pair, the earlier tree first; `None` where only one tree is left.
     fn best(&self, arena: &Arena<'_>) -> Option<(usize, usize)> {
-        let pairs = (0..self.roots.len()).filter(|&i| self.alive[i] && self.nearest[i] != i);
-        let best = pairs.reduce(|a, b| {
-            let [of_a, of_b] = [a, b].map(|i| self.key(arena, i, self.nearest[i]));
-            if of_b < of_a { b } else { a }
-        })?;
-        Some((self.nearest[best], best))
+        let alive = (0..self.roots.len()).filter(|&i| self.alive[i]);
+        let pairs = alive.filter_map(|i| Some((self.nearest(i)?, i)));
+        pairs.reduce(|a, b| if self.key(arena, b.0, b.1) < self.key(arena, a.0, a.1) { b } else { a })
     }
 
-    /// Joins two trees; their join takes the place of the first one.
-    fn join(&mut self, arena: &mut Arena<'_>, (i, j): (usize, usize)) -> Result<()> {
+    /// Joins two trees; their join takes the place of the first one. Returns how often two pairs were compared.
+    fn join(&mut self, arena: &mut Arena<'_>, (i, j): (usize, usize)) -> Result<usize> {
         self.roots[i] = arena.join(self.roots[i], self.roots[j])?;
-        self.alive[j] = false;
         let (arena, root) = (&*arena, self.roots[i]);
-        let others: Vec<usize> = (0..self.roots.len()).filter(|&k| k != i && self.alive[k]).collect();
+        let others: Vec<usize> = (0..self.roots.len()).filter(|&k| k != i && k != j && self.alive[k]).collect();
         let block = |at: usize| {
             let own = &others[at * BLOCK..others.len().min((at + 1) * BLOCK)];
             own.iter().map(|&k| arena.log_dissimilarity(root, self.roots[k])).collect::<Result<Vec<f64>>>()
@@ -76,16 +113,29 @@ impl TreePairs {
         for (&k, log_d) in others.iter().zip(found.into_iter().flatten()) {
             self.log_d[i.max(k)][i.min(k)] = log_d;
         }
-        self.find(arena, i);
+        self.tournaments[i] = self.play(arena, i);
+        let mut compared = i;
         for &k in others.iter().filter(|&&k| k > i) {
-            if self.nearest[k] == i || self.nearest[k] == j {
-                self.find(arena, k);
-            } else {
-                self.nearest[k] = self.nearer(arena, k, self.nearest[k], i);
-            }
+            compared += self.replay(arena, k, i);
         }
-        Ok(())
+        self.alive[j] = false;
+        for &k in others.iter().filter(|&&k| k > j) {
+            compared += self.replay(arena, k, j);
+        }
+        Ok(compared)
     }
+}
+
+/// Refuses more rows than [`agglomerate`] takes.
+///
+/// # Errors
+/// [`Error::InvalidArgument`] for `method`.
+pub fn check_number(n: usize) -> Result<()> {
+    if n <= MOST_ROWS {
+        return Ok(());
+    }
+    let found = format!("\"bhc\" for {n} rows, whose pairs take {:.1} GB", n as f64 * n as f64 * 5e-9);
+    Err(Error::invalid("method", found, format!("\"incremental\" for more than {MOST_ROWS} rows")))
 }
 
 /// Joins the two most similar trees again and again until one is left; returns it.
@@ -94,11 +144,7 @@ impl TreePairs {
 /// As [`Arena::cache`]; [`Error::InvalidArgument`] for `method` where there are more than [`MOST_ROWS`] trees;
 /// [`Error::Cancelled`].
 pub fn agglomerate(arena: &mut Arena<'_>, roots: Vec<u32>, cancel: &Cancel) -> Result<u32> {
-    let n = roots.len();
-    if n > MOST_ROWS {
-        let found = format!("\"bhc\" for {n} rows, whose pairs take {:.1} GB", (n * n / 2) as f64 * 8e-9);
-        return Err(Error::invalid("method", found, format!("\"incremental\" for more than {MOST_ROWS} rows")));
-    }
+    check_number(roots.len())?;
     let mut pairs = TreePairs::new(arena, roots, cancel)?;
     while let Some(best) = pairs.best(arena) {
         cancel.check()?;
@@ -125,4 +171,77 @@ pub fn join_on_top(arena: &mut Arena<'_>, forest: Vec<u32>, cancel: &Cancel) -> 
         root = arena.insert(root, tree)?;
     }
     Ok(root)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::data::DenseRows;
+    use crate::mcmc::tests::cases::{dirichlet, gaussian, target};
+    use crate::mcmc::trees::shape;
+
+    /// The joins by comparing all pairs anew each time.
+    fn plainly(arena: &mut Arena<'_>, roots: Vec<u32>) -> u32 {
+        let mut pairs = TreePairs::new(arena, roots, &Cancel::default()).expect("definite");
+        loop {
+            let alive: Vec<usize> = (0..pairs.roots.len()).filter(|&i| pairs.alive[i]).collect();
+            let all = alive.iter().flat_map(|&i| alive.iter().filter(move |&&j| j < i).map(move |&j| (j, i)));
+            let better = |a: (usize, usize), b: (usize, usize)| {
+                if pairs.key(arena, b.0, b.1) < pairs.key(arena, a.0, a.1) { b } else { a }
+            };
+            let Some((i, j)) = all.reduce(better) else { return pairs.roots[alive[0]] };
+            pairs.roots[i] = arena.join(pairs.roots[i], pairs.roots[j]).expect("definite");
+            pairs.alive[j] = false;
+            for k in alive.into_iter().filter(|&k| k != i && k != j) {
+                pairs.log_d[i.max(k)][i.min(k)] =
+                    arena.log_dissimilarity(pairs.roots[i], pairs.roots[k]).expect("definite");
+            }
+        }
+    }
+
+    /// One group, several, and many equal rows.
+    fn samples() -> [Vec<f64>; 4] {
+        let noise = |at: usize| ((at * 7919 + 13) % 1009) as f64 / 1009.0;
+        [
+            (0..140).map(noise).collect(),
+            (0..140).map(|at| noise(at) + 9.0 * ((at / 2) % 5) as f64).collect(),
+            (0..140).map(|at| ((at * 5) % 3) as f64).collect(),
+            vec![0.25; 140],
+        ]
+    }
+
+    #[test]
+    fn trees_are_those_of_all_pairs() {
+        for rows in samples() {
+            let target = target(gaussian(2), dirichlet(0.8), &DenseRows::new(&rows[..], 2));
+            let process = target.process.start(false).expect("always");
+            // In any order of the trees.
+            for step in [1, 23] {
+                let roots: Vec<u32> = (0..70).map(|at| (at * step) % 70).collect();
+                let (mut own, mut plain) = (Arena::new(&target, &process), Arena::new(&target, &process));
+                let root = agglomerate(&mut own, roots.clone(), &Cancel::default()).expect("definite");
+                let expected = plainly(&mut plain, roots);
+                assert_eq!(shape(&own, root).0, shape(&plain, expected).0);
+            }
+        }
+    }
+
+    /// A large cluster is the nearest tree of all others: all have another one after each join.
+    #[test]
+    fn joins_compare_few_pairs() {
+        let n = 400;
+        for values in
+            [samples()[0].repeat(6)[..2 * n].to_vec(), vec![0.25; 2 * n], (0..2 * n).map(|at| at as f64).collect()]
+        {
+            let target = target(gaussian(2), dirichlet(0.8), &DenseRows::new(&values[..], 2));
+            let mut arena = Arena::new(&target, &target.process.start(false).expect("always"));
+            let roots = (0..n as u32).collect();
+            let mut pairs = TreePairs::new(&arena, roots, &Cancel::default()).expect("definite");
+            let mut compared = 0;
+            while let Some(best) = pairs.best(&arena) {
+                compared += pairs.join(&mut arena, best).expect("definite");
+            }
+            assert!(compared < 2 * n * n, "{compared}");
+        }
+    }
 }

@@ -1,18 +1,20 @@
 //! A tree over all rows with the potentials of its nodes: what users see of the trees.
 
 use crate::data::{Restrictions, Tree};
-use crate::error::Result;
+use crate::error::{Error, Result};
+use crate::mcmc::trees::agglomeration::check_number;
 use crate::mcmc::trees::arena::{Node, softplus};
 use crate::mcmc::trees::{Arena, agglomerate, incremental, join_on_top};
-use crate::mcmc::{ChainState, Target};
+use crate::mcmc::{ChainState, Target, check_model};
+use crate::model::Specification;
 use crate::parallel::Cancel;
-use crate::process::{Occupancy, ProcessState};
+use crate::process::{Occupancy, Partitions, ProcessState};
 use crate::rng::{Generator, Purpose, permutation, stream};
 
 /// How a hierarchy is built.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Method {
-    /// The two most similar trees are joined, in O(n^2) time and memory.
+    /// The two most similar trees are joined, in O(n^2 log n) time and O(n^2) memory.
     Greedy,
     /// One row after another in random order is inserted where it fits best.
     Incremental,
@@ -38,8 +40,8 @@ pub struct HierarchyPlan {
     pub seed: u64,
 }
 
-/// A binary tree over all rows of a target. Values of nodes are in nats, leaves first, in the units of the data without
-/// [`Target::log_volume`].
+/// A binary tree over all rows of a target. Values of nodes are in nats, leaves first. Densities are of rows as the
+/// target sees them; [`Hierarchy::log_densities`] has them in the units of the data.
 #[derive(Debug, Clone)]
 pub struct Hierarchy {
     /// The tree.
@@ -72,21 +74,38 @@ pub fn first_process(target: &Target, augmented: bool, draws: &mut Generator) ->
     Ok(process)
 }
 
-/// The process of a chain that is a product over blocks, as trees need it.
+/// Whether hierarchies need auxiliary values of a process: partitions must be products over blocks.
 ///
 /// # Errors
-/// [`crate::Error::NotSupported`] where it has no such form.
-fn product_form(target: &Target, draws: &mut Generator) -> Result<ProcessState> {
-    let process = first_process(target, target.process.augments(), draws)?;
-    let rest = |blocks| target.process.log_rest(Occupancy { units: 3, blocks }, &process);
+/// [`Error::NotSupported`] where they are none given these either; the process is called `name`.
+fn needs_auxiliary(process: &dyn Partitions, name: &str) -> Result<bool> {
+    let augments = process.augments();
+    let state = process.start(augments)?;
+    let rest = |blocks| process.log_rest(Occupancy { units: 3, blocks }, &state);
     if (1..3).all(|blocks| (rest(blocks + 1) - rest(blocks)).abs() < 1e-9) {
-        return Ok(process);
+        return Ok(augments);
     }
-    first_process(target, true, draws)
+    process.start(true).map(|_| true).map_err(|_| {
+        let reason = "the probability of its partitions is no product over clusters";
+        let allowed = "a DirichletProcess, a NormalizedGeneralizedGamma, or a PitmanYor with a concentration above 0";
+        Error::not_supported("process", format!("a hierarchy under {name}"), reason, allowed)
+    })
+}
+
+/// Refuses what no hierarchy of `n` rows can be built of, before they are read.
+///
+/// # Errors
+/// As [`check_model`]; [`Error::NotSupported`] for a process whose partitions are no product over blocks, also given
+/// auxiliary values; [`Error::InvalidArgument`] for more rows than [`Method::Greedy`] takes.
+pub fn check_hierarchy(specification: &Specification, method: Method, n: usize) -> Result<()> {
+    let process = check_model(specification)?;
+    needs_auxiliary(process.as_ref(), &specification.process.name)?;
+    if method == Method::Greedy { check_number(n) } else { Ok(()) }
 }
 
 impl Hierarchy {
-    /// The best of several hierarchies of all rows, by the log joint probability of its most probable partition.
+    /// The best of several hierarchies of all rows, by the log joint probability of its most probable partition and of
+    /// learned parameters. Where nothing is random, one is built.
     ///
     /// # Errors
     /// [`crate::Error::NotSupported`] for a process whose partitions are no product over blocks, also given auxiliary
@@ -97,9 +116,12 @@ impl Hierarchy {
     /// For a plan without trials.
     pub fn build(target: &Target, plan: HierarchyPlan, cancel: &Cancel) -> Result<Self> {
         let mut draws = stream(plan.seed, Purpose::Trees, 0);
-        let mut process = product_form(target, &mut draws)?;
+        let augmented = needs_auxiliary(target.process.as_ref(), "this process")?;
+        let mut process = first_process(target, augmented, &mut draws)?;
+        let is_fixed = plan.method == Method::Greedy && !augmented && target.process.traced(&process).is_empty();
+        let n_trials = if is_fixed { plan.n_trials.min(1) } else { plan.n_trials };
         let mut best: Option<(f64, Self)> = None;
-        for _ in 0..plan.n_trials {
+        for _ in 0..n_trials {
             let order = permutation(target.n_rows() as u32, &mut draws);
             let own = Self::once(target, process, plan.method, &order, cancel)?;
             let labels = own.cut(TreeCut::Map);
@@ -123,7 +145,15 @@ impl Hierarchy {
                 join_on_top(&mut arena, forest, cancel)?
             }
         };
-        Ok(Self::of(&arena, root, process))
+        Self::anew(arena, root, process)
+    }
+
+    /// Of the tree below a node, which has all rows, with the bits of [`Hierarchy::restore`]: insertion adds up the
+    /// rows of a node in another order.
+    fn anew(arena: Arena<'_>, root: u32, process: ProcessState) -> Result<Self> {
+        let (target, (tree, _)) = (arena.target(), shape(&arena, root));
+        drop(arena);
+        Self::restore(target, &tree, process)
     }
 
     /// Of the tree below a node, which has all rows.
@@ -144,7 +174,7 @@ impl Hierarchy {
     /// The hierarchy of a known tree.
     ///
     /// # Errors
-    /// [`crate::Error::Numerical`].
+    /// [`Error::Numerical`].
     pub fn restore(target: &Target, tree: &Tree, process: ProcessState) -> Result<Self> {
         let mut arena = Arena::new(target, &process);
         let root = grow(&mut arena, &(0..target.n_rows() as u32).collect::<Vec<_>>(), tree.joins())?;
@@ -167,7 +197,35 @@ impl Hierarchy {
         let new: Vec<u32> = (n as u32..target.n_rows() as u32).collect();
         incremental(&mut arena, &mut forest, &new, cancel)?;
         let root = join_on_top(&mut arena, forest, cancel)?;
-        Ok(Self::of(&arena, root, self.process))
+        Self::anew(arena, root, self.process)
+    }
+
+    /// Refuses a state of the process that no run has, as a file may hold it.
+    ///
+    /// # Errors
+    /// [`Error::Format`].
+    pub fn check_state(&self, target: &Target) -> Result<()> {
+        let law = target.process.as_ref();
+        let traced: Vec<f64> = law.traced(&self.process).into_iter().map(|(_, value)| value).collect();
+        let known = law.restored(&traced)? == self.process.integrated();
+        let auxiliary = self.process.auxiliary;
+        // The mass of a measure that is never without auxiliary values is its parameter.
+        let own = |log_mass: f64| !law.augments() || log_mass == self.process.concentration.ln();
+        let fits = needs_auxiliary(law, "this process").is_ok_and(|needs| needs == auxiliary.is_some())
+            && auxiliary.is_none_or(|auxiliary| own(auxiliary.log_mass));
+        let values = self.log_potential.iter().chain(&self.log_cluster);
+        if known && fits && values.chain([&self.log_evidence_bound(target)]).all(|value| value.is_finite()) {
+            return Ok(());
+        }
+        Err(Error::Format { message: "a state of the process that no hierarchy has".into() })
+    }
+
+    /// ln h and ln phi of the nodes in the units of the data, nats, given [`Target::log_volume`].
+    pub fn log_densities(&self, log_volume: f64) -> [Vec<f64>; 2] {
+        let own = |values: &Vec<f64>| {
+            values.iter().zip(&self.sizes).map(|(value, &size)| value - f64::from(size) * log_volume).collect()
+        };
+        [own(&self.log_cluster), own(&self.log_potential)]
     }
 
     /// Lower bound of ln p(X), or of ln p(X, u) where the process has auxiliary values u, nats (mathematics 8.9,
@@ -178,14 +236,14 @@ impl Hierarchy {
         rest + self.log_potential[self.tree.root() as usize] - target.n_rows() as f64 * target.log_volume
     }
 
-    /// log p(X, partition) of labels with auxiliary values integrated out, nats.
+    /// log p(X, partition, learned parameters) of labels with auxiliary values integrated out, nats.
     ///
     /// # Errors
     /// As [`ChainState::new`].
     pub fn score(&self, target: &Target, labels: &[u32]) -> Result<f64> {
         let mut state = ChainState::new(target, labels)?;
         (state.process.concentration, state.process.discount) = (self.process.concentration, self.process.discount);
-        state.log_joint(target)
+        Ok(state.log_joint(target)? + target.process.log_prior(&state.process))
     }
 
     /// The nodes that a cut makes clusters of, from left to right.

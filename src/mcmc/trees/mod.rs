@@ -11,7 +11,7 @@ pub use agglomeration::MOST_ROWS;
 pub(super) use agglomeration::{agglomerate, join_on_top};
 pub use arena::Arena;
 pub(super) use arena::softplus;
-pub use hierarchy::{Hierarchy, HierarchyPlan, Method, TreeCut};
+pub use hierarchy::{Hierarchy, HierarchyPlan, Method, TreeCut, check_hierarchy};
 pub(super) use hierarchy::{first_process, grow, shape};
 pub(super) use incremental::{incremental, on_top_of_nearest};
 pub use walk::{Evenness, Walk};

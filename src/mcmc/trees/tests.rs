@@ -4,13 +4,17 @@ use std::sync::Arc;
 
 use crate::data::{Coordinates, DenseRows, Tree};
 use crate::mcmc::tests::cases::{
-    dirichlet, finite, gaussian, generalized_gamma, others, pitman_yor, points, target, words,
+    dirichlet, finite, gaussian, generalized_gamma, named, others, pitman_yor, points, specification, target, words,
 };
 use crate::mcmc::tests::paths::partitions;
-use crate::mcmc::trees::{Arena, Hierarchy, HierarchyPlan, Method, TreeCut, agglomerate, incremental, shape};
+use crate::mcmc::trees::{
+    Arena, Hierarchy, HierarchyPlan, MOST_ROWS, Method, TreeCut, agglomerate, check_hierarchy, incremental, shape,
+};
 use crate::mcmc::{ChainState, RowTable, Start, Target};
+use crate::model::Named;
 use crate::parallel::{Cancel, with_threads};
-use crate::process::ProcessState;
+use crate::parameters::{Value, vector};
+use crate::process::{Auxiliary, ProcessState};
 use crate::rng::{Purpose, permutation, stream};
 use crate::special::log_sum_exp;
 
@@ -330,4 +334,79 @@ fn more_rows_are_inserted() {
     let labels = more.cut(TreeCut::Bhc);
     assert!(labels.iter().enumerate().all(|(row, label)| *label == labels[row % 2]));
     assert_ne!(labels[0], labels[1]);
+}
+
+/// Values of nodes are those of the tree alone, whatever way it grew: a hierarchy of a file has the same bits.
+#[test]
+fn restored_hierarchies_have_the_same_bits() {
+    let rows: Vec<f64> = (0..300).map(|at| f64::from(at % 4) * 5.0 + f64::from(at * 37 % 101) * 0.03).collect();
+    let target = target(gaussian(2), dirichlet(0.8), &DenseRows::new(&rows[..], 2));
+    for method in [Method::Greedy, Method::Incremental] {
+        let own = Hierarchy::build(&target, plan(method), &Cancel::default()).expect("definite");
+        let again = Hierarchy::restore(&target, &own.tree, own.process).expect("definite");
+        assert_eq!(again.tree, own.tree);
+        assert_eq!(again.log_potential, own.log_potential);
+        assert_eq!(again.log_cluster, own.log_cluster);
+        assert_eq!(again.log_dissimilarity, own.log_dissimilarity);
+    }
+}
+
+/// Trials are compared with the prior of what is learned.
+#[test]
+fn scores_have_the_prior() {
+    let learned = named("DirichletProcess", [("concentration", vector(vec![2.0, 3.0]))]);
+    let target = points(learned, 6);
+    let own = Hierarchy::build(&target, plan(Method::Greedy), &Cancel::default()).expect("definite");
+    let concentration = own.process.concentration;
+    let fixed = points(dirichlet(concentration), 6);
+    for labels in partitions(6).iter().step_by(11) {
+        let joint = ChainState::new(&fixed, labels).expect("allowed").log_joint(&fixed).expect("definite");
+        // Gamma(2, 3): 9 x exp(-3 x).
+        let expected = joint + 9.0_f64.ln() + concentration.ln() - 3.0 * concentration;
+        assert!((own.score(&target, labels).expect("definite") - expected).abs() < 1e-9);
+    }
+}
+
+/// What is refused needs no rows.
+#[test]
+fn models_are_refused_before_rows_are_read() {
+    let of = |likelihood, process: Named, method, n| check_hierarchy(&specification(likelihood, process), method, n);
+    let product = || named("SphericalGaussian", [("base", Value::Text("product".into()))]);
+    let refused = |process| of(gaussian(2), process, Method::Greedy, 10).expect_err("no product").to_string();
+    assert!(refused(finite(3, 1.0)).starts_with("a hierarchy under FiniteDirichlet is not supported"));
+    assert!(refused(finite(1, 1.0)).contains("no product"));
+    assert!(refused(pitman_yor(0.6, -0.3)).starts_with("a hierarchy under PitmanYor is not supported"));
+    let said = of(product(), dirichlet(1.0), Method::Greedy, 10).expect_err("no marginal").to_string();
+    assert!(said.contains("SphericalGaussian(base=\"product\")"), "{said}");
+    assert!(of(gaussian(2), dirichlet(1.0), Method::Greedy, MOST_ROWS + 1).is_err());
+    assert!(of(gaussian(2), dirichlet(1.0), Method::Incremental, MOST_ROWS + 1).is_ok());
+    for process in [dirichlet(1.0), pitman_yor(0.4, 0.5), pitman_yor(0.0, 0.5), generalized_gamma(0.7, 0.5)] {
+        assert!(of(gaussian(2), process, Method::Greedy, 10).is_ok());
+    }
+}
+
+/// The state of a hierarchy is one that a file may hold; others are not.
+#[test]
+fn foreign_states_are_refused() {
+    for process in [dirichlet(0.8), pitman_yor(0.4, 0.5), generalized_gamma(0.7, 0.5)] {
+        let target = points(process, 6);
+        let own = Hierarchy::build(&target, plan(Method::Greedy), &Cancel::default()).expect("definite");
+        own.check_state(&target).expect("its own");
+        let of = |state: ProcessState| {
+            let again = Hierarchy::restore(&target, &own.tree, state).expect("definite");
+            again.check_state(&target).is_err()
+        };
+        let ProcessState { concentration, auxiliary, .. } = own.process;
+        let other = Auxiliary { log_u: 0.0, log_mass: 0.1 };
+        let changed = if auxiliary.is_some() { None } else { Some(other) };
+        assert!(of(ProcessState { auxiliary: changed, ..own.process }));
+        assert!(of(ProcessState { concentration: concentration + 0.1, ..own.process }));
+        assert!(of(ProcessState { discount: 0.9, ..own.process }));
+        for log_u in [1e308, -1e308] {
+            let far = auxiliary.map(|own| Auxiliary { log_u, ..own });
+            assert!(far.is_none() || of(ProcessState { auxiliary: far, ..own.process }));
+        }
+        let heavy = Some(Auxiliary { log_mass: 1e308, ..auxiliary.unwrap_or(other) });
+        assert!(of(ProcessState { auxiliary: heavy, ..own.process }));
+    }
 }
