@@ -169,7 +169,9 @@ proptest! {
         let [rows, own, dense, sparse, products] = &mut lines;
         rows.reset(n * width, 0.0);
         rows.chunks_exact_mut(width).zip(values.chunks_exact(k)).for_each(|(to, from)| to[..k].copy_from_slice(from));
-        [own, dense, sparse, products].into_iter().for_each(|line| line.reset(width, 0.0));
+        for line in [&mut *own, &mut *dense, &mut *sparse, &mut *products] {
+            line.reset(width, 0.0);
+        }
         own[..k].copy_from_slice(&weights[..k]);
         let places: Vec<u32> = (0..n as u32).collect();
         let (mut kept, mut lengths, mut sums) = (vec![0; n * k], vec![0; n], vec![0.0; n]);

@@ -73,7 +73,7 @@ impl TreePairs {
     /// tree `i` may change. Returns the number of comparisons.
     fn replay(&mut self, arena: &Arena<'_>, i: usize, j: usize) -> usize {
         let mut tournament = std::mem::take(&mut self.tournaments[i]);
-        let (mut place, mut compared) = ((i + j) / 2, 0);
+        let (mut place, mut compared) = (i.midpoint(j), 0);
         while place > 0 {
             let now = self.nearer(arena, i, &tournament, place);
             let before = std::mem::replace(&mut tournament[place], now);
@@ -205,7 +205,7 @@ mod tests {
         [
             (0..140).map(noise).collect(),
             (0..140).map(|at| noise(at) + 9.0 * ((at / 2) % 5) as f64).collect(),
-            (0..140).map(|at| ((at * 5) % 3) as f64).collect(),
+            (0..140).map(|at| f64::from((at * 5) % 3)).collect(),
             vec![0.25; 140],
         ]
     }
