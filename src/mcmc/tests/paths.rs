@@ -74,13 +74,12 @@ pub type Step<'a> = dyn Fn(&mut ChainState, &mut Turn<'_>) -> Result<()> + 'a;
 
 /// The transition matrix of a step over all partitions, row by row, and whether each state that it led to was sound.
 pub fn transitions(target: &Target, states: &[ChainState], step: &Step<'_>) -> Vec<Vec<f64>> {
-    transitions_from(target, states, &(0..states.len()).collect::<Vec<_>>(), step)
-}
-
-/// The rows of that matrix for some of the states.
-pub fn transitions_from(target: &Target, states: &[ChainState], starts: &[usize], step: &Step<'_>) -> Vec<Vec<f64>> {
-    let numbers: BTreeMap<Vec<i32>, usize> =
-        states.iter().enumerate().map(|(at, state)| (labels(target, state), at)).collect();
+    let labels = |state: &ChainState| {
+        let mut labels = vec![0; target.n_rows()];
+        state.clusters.write_labels(&mut labels);
+        labels
+    };
+    let numbers: BTreeMap<Vec<i32>, usize> = states.iter().enumerate().map(|(at, state)| (labels(state), at)).collect();
     let row = |start: &ChainState| {
         let mut row = vec![0.0; states.len()];
         let outcomes = paths(|draws| {
@@ -90,7 +89,7 @@ pub fn transitions_from(target: &Target, states: &[ChainState], starts: &[usize]
         });
         for (probability, state) in outcomes {
             assert!(state.clusters.fits(target));
-            let at = numbers[&labels(target, &state)];
+            let at = numbers[&labels(&state)];
             let (found, expected) = (state.log_joint(target), states[at].log_joint(target));
             let (found, expected) = (found.expect("definite"), expected.expect("definite"));
             assert!((found - expected).abs() < 1e-9, "a stale cache: {found} {expected}");
@@ -98,12 +97,5 @@ pub fn transitions_from(target: &Target, states: &[ChainState], starts: &[usize]
         }
         row
     };
-    starts.iter().map(|&start| row(&states[start])).collect()
-}
-
-/// The labels of a state, by first appearance.
-pub fn labels(target: &Target, state: &ChainState) -> Vec<i32> {
-    let mut labels = vec![0; target.n_rows()];
-    state.clusters.write_labels(&mut labels);
-    labels
+    states.iter().map(row).collect()
 }
