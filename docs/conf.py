@@ -14,6 +14,8 @@ sys.path.insert(0, str(HERE / "_ext"))
 
 import gallery_data  # noqa: E402
 import inventories  # noqa: E402
+import sphinx.ext.autosummary as autosummary  # noqa: E402
+from sphinx.pycode import ModuleAnalyzer  # noqa: E402
 
 project = "stickbreak"
 author = "The stickbreak developers"
@@ -103,6 +105,21 @@ ALIASES = (
     (re.compile(BUFFER + NESTED), "~numpy.typing.ArrayLike"),
     (re.compile(ARRAY), r"~numpy.typing.NDArray[\1]"),
 )
+
+
+# Tables of summaries show no marks of references, and functions with overloads the signature that serves all.
+extract_summary = autosummary.extract_summary
+autosummary.extract_summary = lambda *given: re.sub(r"\s*\[\w+-\d+\]_", "", extract_summary(*given))
+analyze = ModuleAnalyzer.analyze
+
+
+def analyze_without_overloads(self):
+    """Read a module, and forget its overloads."""
+    analyze(self)
+    self.overloads = {}
+
+
+ModuleAnalyzer.analyze = analyze_without_overloads
 
 
 def process_signature(app, what, name, object_, options, signature, returns):

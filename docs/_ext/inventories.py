@@ -23,7 +23,7 @@ PROJECTS: dict[str, tuple[str, tuple[tuple[str, str, str], ...]]] = {
         "https://numpy.org/doc/stable/",
         (
             ("class", "reference/generated/{}.html", "numpy.memmap numpy.ndarray numpy.random.Generator"),
-            ("data", "reference/typing.html#{}", "numpy.typing.ArrayLike numpy.typing.NDArray"),
+            ("class", "reference/typing.html#{}", "numpy.typing.ArrayLike numpy.typing.NDArray"),
         ),
     ),
     "scipy": (
