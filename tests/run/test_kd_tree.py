@@ -285,7 +285,7 @@ def test_many_columns(split: Any) -> None:
 
 @pytest.mark.parametrize(("rule", "tolerance", "most"), [("gain", 0.01, 1.001), ("responsibility", 0.1, 1.044)])
 def test_the_accelerated_algorithm_of_the_paper(rule: Any, tolerance: float, most: float) -> None:
-    """Splits on nodes under the infinite tail, with both rules; the second free-energy ratio is the paper's of digits."""
+    """Splits on nodes under the infinite tail, with both rules; the second ratio is that of the digits there."""
     rows = clusters(20_000, 2, k=6, separation=10.0)
     model = sb.Mixture(likelihood=sb.Gaussian(), process=sb.DirichletProcess(truncation="tail"))
     units = sb.KdTree(rule=rule, tolerance=tolerance, refine=False)

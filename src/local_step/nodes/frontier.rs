@@ -252,7 +252,7 @@ impl BatchTree {
         list
     }
 
-    /// A few rows of a node, the same for every seed: one of each of as many equal parts of its rows, or all.
+    /// A few rows of a node, chosen by seed: one of each of as many equal parts of its rows, or all.
     pub fn rows_of(&self, node: usize, seed: u64) -> Vec<u32> {
         let rows = self.tree.rows(self.range(node));
         if rows.len() <= STANDING {
