@@ -56,6 +56,15 @@ pub enum TreeRequest {
     OpenAll,
 }
 
+/// What a request brings back.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct Tended {
+    /// Nodes that are worth opening, where it was asked for them.
+    pub candidates: Vec<OpeningCandidate>,
+    /// How many nodes the frontier has, where it was asked for them.
+    pub n_units: usize,
+}
+
 /// Runs the local step of one batch wherever the batch lives.
 pub trait Executor {
     /// Number of batches.
@@ -68,11 +77,11 @@ pub trait Executor {
     /// [`Error::Source`] where the batch cannot be loaded; [`Error::Cancelled`]; [`Error::Numerical`].
     fn visit(&mut self, batch: usize, globals: &Globals, edits: &EditLog, plan: &Plan) -> Result<Visit>;
 
-    /// Does what is asked of the tree of a batch, and returns nodes that are worth opening.
+    /// Does what is asked of the tree of a batch, and says what there is.
     ///
     /// # Errors
     /// As [`Executor::visit`]; [`Error::NotSupported`] for an executor without trees.
-    fn tend(&mut self, _batch: usize, _request: &TreeRequest) -> Result<Vec<OpeningCandidate>> {
+    fn tend(&mut self, _batch: usize, _request: &TreeRequest) -> Result<Tended> {
         Err(Error::not_supported("units", "a tree", "this executor visits rows", "units=None"))
     }
 
@@ -417,20 +426,20 @@ impl<F: Scalar> Executor for InProcess<'_, F> {
         self.find(batch, globals, plan, &units, &seen, outcome)
     }
 
-    fn tend(&mut self, batch: usize, request: &TreeRequest) -> Result<Vec<OpeningCandidate>> {
+    fn tend(&mut self, batch: usize, request: &TreeRequest) -> Result<Tended> {
         if *request == TreeRequest::OpenAll {
             self.states[batch].open(Frontier::Rows, None);
-            return Ok(Vec::new());
         }
         if !self.has_nodes(batch) {
-            return Ok(Vec::new());
+            return Ok(Tended::default());
         }
         let mut tree = self.tree(batch)?;
         let outcome = match request {
             TreeRequest::Judge { globals, rule, tolerance, seed, fresh } => {
                 let judged = self.judge_nodes(batch, &mut tree, globals, (*rule, *tolerance), *seed, *fresh);
+                let n_units = tree.starts().len();
                 self.states[batch].put_tree(tree);
-                return judged;
+                return judged.map(|candidates| Tended { candidates, n_units });
             }
             TreeRequest::Open(list) => self.source.load(batch).map(|rows| {
                 let list: Vec<usize> = list.iter().map(|&node| node as usize).collect();
@@ -440,7 +449,7 @@ impl<F: Scalar> Executor for InProcess<'_, F> {
         };
         let frontier = Frontier::Nodes(tree.starts().to_vec());
         self.states[batch].open(frontier, Some(tree));
-        outcome.map(|()| Vec::new())
+        outcome.map(|()| Tended::default())
     }
 
     fn save_states(&mut self) -> Result<Vec<Vec<u8>>> {

@@ -131,7 +131,7 @@ impl KdTree {
     /// Opens all nodes of at least two rows: the tree as any binary tree over rows; `None` without rows.
     pub fn open_all<F: Real>(mut self, rows: &RowUnits<'_, F>, cut: NodeCut) -> Option<Tree> {
         // Inner nodes from the root on, and of each its children: inner nodes, or else rows.
-        let mut inner: Vec<Range<usize>> = vec![0..self.n_rows()];
+        let mut inner: Vec<Range<usize>> = std::iter::once(0..self.n_rows()).collect();
         let mut children: Vec<[Option<usize>; 2]> = Vec::new();
         if self.n_rows() < 2 {
             return if self.n_rows() == 1 { Tree::new(Vec::new()) } else { None };

@@ -73,7 +73,8 @@ impl<F: Scalar> Engine<'_, F> {
         if let Some((_, opened)) = position.tree.last.filter(|(pass, _)| *pass == position.pass) {
             return Ok(opened);
         }
-        if !is_settled && position.tree.waited < settings.expand_every {
+        // The components of the start say where nodes are too coarse for them.
+        if position.pass > 0 && !is_settled && position.tree.waited < settings.expand_every {
             return Ok(false);
         }
         let n_new = self.open_by_rule(&settings, executor, position)?;
@@ -101,9 +102,12 @@ impl<F: Scalar> Engine<'_, F> {
     fn open_by_rule(&self, settings: &TreeSettings, executor: &mut dyn Executor, position: &Position) -> Result<usize> {
         let n_batches = executor.n_batches();
         let globals = Globals::new(&self.model, position.memo.total(), (position.pass * n_batches) as u64);
-        let n_units = position.history.last().map_or(0, |record| record.n_units);
-        let mut room = settings.budget.map_or(usize::MAX, |budget| budget.saturating_sub(n_units));
-        let levels = if settings.rule == OpeningRule::Gain { LEVELS } else { 1 };
+        let levels = match settings.rule {
+            // Components of the start would become one in nodes that are too coarse: all that are worth it are opened.
+            OpeningRule::Gain if position.pass == 0 => usize::MAX,
+            OpeningRule::Gain => LEVELS,
+            OpeningRule::Responsibility => 1,
+        };
         let seed = key(self.settings.seed, [Purpose::Nodes as u64, position.tree.rounds]);
         let mut n_new = 0;
         for level in 0..levels {
@@ -114,10 +118,13 @@ impl<F: Scalar> Engine<'_, F> {
                 seed,
                 fresh: level > 0,
             };
-            let mut all = Vec::new();
+            let (mut all, mut n_units) = (Vec::new(), 0);
             for batch in 0..n_batches {
-                all.extend(executor.tend(batch, &request)?.into_iter().map(|candidate| (batch, candidate)));
+                let own = executor.tend(batch, &request)?;
+                all.extend(own.candidates.into_iter().map(|candidate| (batch, candidate)));
+                n_units += own.n_units;
             }
+            let mut room = settings.budget.map_or(usize::MAX, |budget| budget.saturating_sub(n_units));
             // The largest first, as far as there is room.
             all.sort_by(|(a, x), (b, y)| {
                 (y.value * y.mass).total_cmp(&(x.value * x.mass)).then(a.cmp(b)).then(x.node.cmp(&y.node))

@@ -147,6 +147,8 @@ fn spread<F: Scalar>(form: &NodeForm, likelihood: &dyn Likelihood<F>, node: &Tre
     for own in all {
         spread.iter_mut().zip(&own.squares).for_each(|(sum, x)| *sum += x);
     }
-    spread.iter_mut().for_each(|sum| *sum /= node.mass);
+    for sum in &mut spread {
+        *sum /= node.mass;
+    }
     spread
 }

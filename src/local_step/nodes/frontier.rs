@@ -166,7 +166,9 @@ impl BatchTree {
     fn fill<F: Scalar>(&mut self, likelihood: &dyn Likelihood<F>, rows: &RowUnits<'_, F>) {
         let lists: Vec<&[u32]> = (0..self.starts.len()).map(|node| self.tree.rows(self.range(node))).collect();
         let mut nodes = Nodes::new(self.nodes.width(), self.nodes.spread_width());
-        build::nodes(likelihood, rows, &lists).iter().for_each(|node| nodes.push(node));
+        for node in &build::nodes(likelihood, rows, &lists) {
+            nodes.push(node);
+        }
         self.nodes = nodes;
         self.fresh = vec![true; self.starts.len()];
     }
@@ -245,14 +247,14 @@ impl BatchTree {
     }
 
     /// Nodes of more than one row; with `fresh` only those that have come since they were last asked for.
-    pub(super) fn to_judge(&mut self, fresh: bool) -> Vec<usize> {
+    pub(super) fn next_to_judge(&mut self, fresh: bool) -> Vec<usize> {
         let is_asked = |node: &usize| self.range(*node).len() > 1 && (self.fresh[*node] || !fresh);
         let list = (0..self.starts.len()).filter(is_asked).collect();
         self.fresh.fill(false);
         list
     }
 
-    /// A few rows of a node, the same for every seed: one of each of as many equal parts of its rows, or all.
+    /// A few rows of a node, chosen by seed: one of each of as many equal parts of its rows, or all.
     pub fn rows_of(&self, node: usize, seed: u64) -> Vec<u32> {
         let rows = self.tree.rows(self.range(node));
         if rows.len() <= STANDING {

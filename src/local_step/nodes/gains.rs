@@ -99,7 +99,7 @@ impl<F: Scalar> Judging<'_, F> {
         rows: &RowUnits<'_, F>,
         fresh: bool,
     ) -> Result<Vec<OpeningCandidate>> {
-        let list = tree.to_judge(fresh);
+        let list = tree.next_to_judge(fresh);
         let mut found = Vec::new();
         for list in list.chunks(TOGETHER) {
             let values = match self.rule {
@@ -159,7 +159,9 @@ impl<F: Scalar> Judging<'_, F> {
         for &node in list {
             nodes.push(&tree.nodes().node(node));
             let children = tree.children(node).map_or(&[][..], |own| &own.nodes);
-            children.iter().for_each(|child| nodes.push(child));
+            for child in children {
+                nodes.push(child);
+            }
             numbers.push(children.len());
         }
         let k = self.scorer.n_components();
@@ -167,7 +169,9 @@ impl<F: Scalar> Judging<'_, F> {
         let mut shares = scores.chunks_exact(k).map(|scores| {
             let (pairs, normalizer) = largest(scores, self.width);
             let mut shares = vec![0.0; k];
-            pairs.iter().for_each(|&(component, score)| shares[component] = (score - normalizer).exp());
+            for (component, score) in pairs {
+                shares[component] = (score - normalizer).exp();
+            }
             shares
         });
         let change = |&n: &usize| {
