@@ -4,7 +4,7 @@ import math
 import operator
 import reprlib
 from collections.abc import Mapping, Sequence
-from typing import Any, TypeVar
+from typing import Any, TypeGuard, TypeVar
 
 import numpy as np
 
@@ -90,11 +90,16 @@ def is_integer(value: object) -> bool:
     return isinstance(value, int | np.integer) and not isinstance(value, bool | np.timedelta64)
 
 
+def is_number(value: object) -> TypeGuard[float | np.number]:
+    """Return whether `value` is a real number by itself."""
+    return is_integer(value) or isinstance(value, float | np.floating)
+
+
 def within(argument: str, value: object, rule: Mapping[str, Any]) -> float:
     """Return `value` as a float in the closed range of a parameter of the registry."""
-    if not (is_integer(value) or isinstance(value, float | np.floating)):
+    if not is_number(value):
         raise invalid_type(argument, describe(value), rule["allowed"])
-    number = float_or_inf(value)  # type: ignore[arg-type]
+    number = float_or_inf(value)
     least, greatest = rule["range"]
     if not least <= number <= greatest:
         raise invalid_argument(argument, str(number), rule["allowed"])
@@ -104,9 +109,9 @@ def within(argument: str, value: object, rule: Mapping[str, Any]) -> float:
 def non_negative(argument: str, value: object) -> float:
     """Return `value` as a finite float of at least 0."""
     allowed = "a finite number of at least 0"
-    if not (is_integer(value) or isinstance(value, float | np.floating)):
+    if not is_number(value):
         raise invalid_type(argument, describe(value), allowed)
-    number = float_or_inf(value)  # type: ignore[arg-type]
+    number = float_or_inf(value)
     if not 0.0 <= number < float("inf"):
         raise invalid_argument(argument, str(number), allowed)
     return number

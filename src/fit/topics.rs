@@ -92,7 +92,11 @@ impl Fitted {
         Ok(assign.proportions())
     }
 
-    fn check_documents<F: Scalar>(&self, rows: &dyn Rows<F>, argument: &str, cancel: &Cancel) -> Result<()> {
+    /// Checks counts of words of documents.
+    ///
+    /// # Errors
+    /// [`Error::InvalidArgument`] naming `argument`: another vocabulary, or what is no count.
+    pub fn check_documents<F: Scalar>(&self, rows: &dyn Rows<F>, argument: &str, cancel: &Cancel) -> Result<()> {
         check_numbers(argument, rows.n_rows())?;
         let v = self.n_data_columns();
         if rows.n_columns() != v {

@@ -302,6 +302,24 @@ class TestBadInput:
         with pytest.raises(sb.InvalidArgument):
             found.top_words(["one"])
 
+    @pytest.mark.parametrize("bad", [-1.0, 0.5, 2.0**60, np.nan, np.inf, -np.inf])
+    def test_counts_of_new_documents(self, bad: float) -> None:
+        found = fit(corpus(21), 2)
+        counts = corpus(22)
+        counts[:, 4] = bad
+        for call in (found.transform, found.document_completion, found.coherence, found.for_pyldavis, found.update):
+            with pytest.raises(sb.InvalidArgument, match="whole numbers") as caught:
+                call(counts)
+            assert caught.value.argument in ("docs", "test")
+
+    def test_new_documents_without_words(self) -> None:
+        found = fit(corpus(21), 2)
+        for nothing in (np.zeros((3, 25)), np.zeros((0, 25))):
+            for call in (found.update, found.for_pyldavis):
+                with pytest.raises(sb.InvalidArgument) as caught:
+                    call(nothing)
+                assert caught.value.argument == "docs"
+
     def test_what_is_not_served(self) -> None:
         counts = corpus(19)
         with pytest.raises(sb.NotSupported):
@@ -332,6 +350,10 @@ class TestBadInput:
             sb.LatentDirichlet(3, value)
         with pytest.raises(sb.InvalidArgument):
             sb.TopicModel(sb.LatentDirichlet(3), word_concentration=value)
+
+    @pytest.mark.parametrize("value", [np.float32(0.5), np.float64(0.5), np.int64(1), 1])
+    def test_concentrations_of_numpy(self, value: Any) -> None:
+        assert sb.TopicModel(sb.LatentDirichlet(3, value), word_concentration=value).word_concentration == float(value)
 
 
 @given(

@@ -47,6 +47,7 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(topics::document_prior, module)?)?;
     module.add_function(wrap_pyfunction!(topics::word_counts, module)?)?;
     module.add_function(wrap_pyfunction!(topics::top_words, module)?)?;
+    module.add_function(wrap_pyfunction!(topics::check_documents, module)?)?;
     module.add_function(wrap_pyfunction!(topics::proportions, module)?)?;
     module.add_function(wrap_pyfunction!(topics::complete, module)?)?;
     module.add_function(wrap_pyfunction!(topics::coherence, module)?)?;

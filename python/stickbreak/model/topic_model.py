@@ -57,11 +57,11 @@ class TopicModel:
         if self.word_concentration is not None:
             allowed = f"a number from {_LEAST:g} to {_GREATEST:g}, or None"
             value = self.word_concentration
-            if isinstance(value, bool) or not isinstance(value, int | float):
+            if not checks.is_number(value):
                 raise checks.invalid_type("word_concentration", checks.describe(value), allowed)
             if not _LEAST <= value <= _GREATEST:
                 raise checks.invalid_argument("word_concentration", str(value), allowed)
-            object.__setattr__(self, "word_concentration", float(value))
+            object.__setattr__(self, "word_concentration", checks.float_or_inf(value))
 
     @property
     def likelihood(self) -> Multinomial:

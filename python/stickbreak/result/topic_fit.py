@@ -170,8 +170,8 @@ class TopicFit(Fitted):
         r"""Return the held-out log probability of words of new documents, in nats per word.
 
         Of every document a fifth of its distinct words is held out at random. From the others its proportions
-        :math:`\\theta` are found with the topics as they are, and the score is the mean of
-        :math:`\\log \\sum_k \\theta_k \\phi_{kv}` over all words held out (mathematics 11.7).
+        :math:`\theta` are found with the topics as they are, and the score is the mean of
+        :math:`\log \sum_k \theta_k \phi_{kv}` over all words held out (mathematics 11.7).
 
         Parameters
         ----------
@@ -180,7 +180,7 @@ class TopicFit(Fitted):
         seed : int
             Decides which words are held out. The split of a document depends on the seed and its position only.
         method : {"map", "vb", "ml"}
-            How proportions are found: as the fixed point of :math:`\\theta_k \\propto N_k + a`, by mean-field
+            How proportions are found: as the fixed point of :math:`\theta_k \propto N_k + a`, by mean-field
             variational inference, or by the largest likelihood.
         concentration : float
             a: the pseudo-count of each topic, positive; not used by "ml".
@@ -208,7 +208,7 @@ class TopicFit(Fitted):
         >>> -5 < fit.document_completion(counts[20:]) < -3
         True
         """
-        documents = self._documents(test, "test")
+        documents = self._counts(test, "test")
         checks.word("method", method, ("map", "vb", "ml"))
         value = checks.non_negative("concentration", concentration)
         if not 1e-300 <= value <= 1e300:
@@ -258,7 +258,7 @@ class TopicFit(Fitted):
         """
         checks.word("measure", measure, ("npmi", "umass"))
         words = _core.top_words(self._state, checks.integer("n", n, minimum=2))
-        return _core.coherence(self._documents(docs, "docs"), words, measure, checks.threads(threads))
+        return _core.coherence(self._counts(docs, "docs"), words, measure, checks.threads(threads))
 
     def for_pyldavis(
         self, docs: ArrayLike, vocabulary: Sequence[str] | None = None, *, threads: int | None = None
@@ -297,13 +297,11 @@ class TopicFit(Fitted):
         >>> fit.for_pyldavis(counts, ["tree", "leaf", "sea"])["vocab"]
         ['tree', 'leaf']
         """
-        rows = self._documents(docs, "docs")
+        rows = self._with_words(self._counts(docs, "docs"))
         words = self._words(vocabulary)
         table = optional.scipy_sparse("for_pyldavis").csr_array((rows.values, rows.columns, rows.starts), rows.shape)
         lengths, frequencies = table.sum(axis=1), table.sum(axis=0)
         long, known = np.flatnonzero(lengths > 0), np.flatnonzero(frequencies > 0)
-        if long.size == 0:
-            raise checks.invalid_argument("docs", "documents without any word", "at least one document with a word")
         topics = self.topics[:, known]
         return {
             "topic_term_dists": topics / topics.sum(axis=1, keepdims=True),
@@ -358,7 +356,7 @@ class TopicFit(Fitted):
         >>> round(float(fit.update(counts).counts.sum()))
         30
         """
-        rows = self._documents(docs, "docs")
+        rows = self._with_words(self._counts(docs, "docs"))
         weights = arrays.sample_weights(sample_weight, rows.shape[0])
         max_passes = checks.integer("max_passes", max_passes, minimum=1)
         tol = checks.non_negative("tol", tol)
@@ -367,6 +365,18 @@ class TopicFit(Fitted):
 
     def _documents(self, value: object, argument: str) -> arrays.SparseRows:
         return arrays.sparse_counts(self._rows(value, argument), argument)
+
+    def _counts(self, value: object, argument: str) -> arrays.SparseRows:
+        """Return documents whose counts have been checked."""
+        rows = self._documents(value, argument)
+        _core.check_documents(self._state, rows, argument)
+        return rows
+
+    def _with_words(self, rows: arrays.SparseRows) -> arrays.SparseRows:
+        """Return documents of which at least one has a word."""
+        if not rows.values.any():
+            raise checks.invalid_argument("docs", "documents without any word", "at least one document with a word")
+        return rows
 
     def _known(self, rows: arrays.SparseRows, argument: str, unseen: str) -> arrays.SparseRows:
         """Return documents without the words that the fit has not seen."""
