@@ -19,7 +19,9 @@ fn measure<F: Scalar>(criterion: &mut Criterion, n: usize, d: usize, threads: us
     // Far apart, as nodes have it in practice.
     let Data { mut rows, labels } = generate::<F>(sizes);
     for (row, label) in rows.chunks_exact_mut(d).zip(&labels) {
-        row.iter_mut().for_each(|x| *x = *x + F::from_f64(8.0 * f64::from(*label)));
+        for x in row.iter_mut() {
+            *x += F::from_f64(8.0 * f64::from(*label));
+        }
     }
     let data = Data { rows, labels };
     let state = State::new(&data, sizes);

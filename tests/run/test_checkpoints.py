@@ -239,7 +239,7 @@ def test_a_checkpoint_of_an_older_version_is_refused_with_its_version(tmp_path: 
     parts = files.read(path, files.CHECKPOINT)
     files.write(path, *parts, dataclasses.replace(files.CHECKPOINT, version=1))
     before = path.read_bytes()
-    with pytest.raises(sb.CheckpointError, match=r"an older stickbreak \(format 1; this one reads from 5 on\)"):
+    with pytest.raises(sb.CheckpointError, match=r"an older stickbreak \(format 1; this one reads from 6 on\)"):
         fit(sb.Checkpoint(path))
     assert path.read_bytes() == before
 

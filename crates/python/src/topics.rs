@@ -71,12 +71,7 @@ pub fn proportions<'py>(
 /// Refuses what are no counts of words of documents.
 #[pyfunction]
 #[allow(clippy::needless_pass_by_value)]
-pub fn check_documents(
-    py: Python<'_>,
-    state: PyRef<'_, FitState>,
-    rows: AnyRows<'_>,
-    argument: &str,
-) -> PyResult<()> {
+pub fn check_documents(py: Python<'_>, state: PyRef<'_, FitState>, rows: AnyRows<'_>, argument: &str) -> PyResult<()> {
     let fitted: &Fitted = state.fitted();
     with_rows!(&rows, |view| run_quietly(py, None, |cancel| fitted.check_documents(&view, argument, cancel)))
 }

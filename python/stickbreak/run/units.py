@@ -21,7 +21,7 @@ class KdTree:
     Parameters
     ----------
     depth : int
-        Levels of the tree that are open at the start, from 0 to 30.
+        Levels of the tree that are open at the start, whatever the budget, from 0 to 30.
     expand_every : int
         Nodes are judged again after this many passes, and when nothing else is left to gain; at least 1.
     rule : {"gain", "responsibility"}
@@ -54,12 +54,13 @@ class KdTree:
     >>> import stickbreak as sb
     >>> X = np.random.default_rng(0).normal([[-5.0, 0.0], [5.0, 0.0]], size=(20_000, 2, 2)).reshape(-1, 2)
     >>> tree = sb.KdTree(tolerance=0.01, refine=False)
-    >>> fit = sb.fit(sb.Mixture(likelihood=sb.Gaussian()), X, sb.Full(units=tree, moves=(sb.Birth(),)))
+    >>> moves = (sb.Birth(), sb.Merge(), sb.Delete())
+    >>> fit = sb.fit(sb.Mixture(likelihood=sb.Gaussian()), X, sb.Full(units=tree, moves=moves))
     >>> fit.n_components, fit.history[-1].n_units < 1000
     (2, True)
     """
 
-    depth: int = 4
+    depth: int = 8
     expand_every: int = 3
     rule: Literal["gain", "responsibility"] = "gain"
     tolerance: float = 1e-3
