@@ -147,6 +147,12 @@ FITS: dict[str, tuple[list[object], sb.Mixture, Any, dict[str, Any]]] = {
         None,
         {},
     ),
+    "trees": (
+        ["--units", "kd-tree", "--kd-tree", "refine=false", "--kd-tree", "depth=5", "--schedule", "full"],
+        sb.Mixture(sb.Gaussian()),
+        sb.Full(moves=USUAL, units=sb.KdTree(refine=False, depth=5)),
+        {},
+    ),
     "start": (
         ["--init", "random", "--n-init", 3, "--seed", 11, "--threads", 1, "--n-components", 5],
         sb.Mixture(sb.Gaussian()),
@@ -168,6 +174,17 @@ def test_options_of_fit(folder: Path, rows: np.ndarray, name: str) -> None:
     np.savetxt("scale.csv", SCALE, delimiter=";")
     run("fit", "rows.npy", *options, "--out", "m.safetensors")
     assert same(sb.load("m.safetensors"), sb.fit(model, rows, algorithm, **arguments))
+
+
+def test_units_are_told_where_they_are_fewer_than_rows(folder: Path, rows: np.ndarray) -> None:
+    """In words only there; JSON always has them."""
+    tree = ["--units", "kd-tree", "--kd-tree", "refine=false", "--kd-tree", "depth=5", "--schedule", "full"]
+    told = run("fit", "rows.npy", *tree, "--out", "m.safetensors").stdout
+    n_units = answer("fit", "rows.npy", *tree, "--out", "m.safetensors")["n_units"]
+    assert n_units == sb.load("m.safetensors").history[-1].n_units < 300
+    assert f"{n_units} nodes and rows in the last pass" in told
+    assert "nodes and rows" not in run("fit", "rows.npy", "--out", "m.safetensors").stdout
+    assert answer("fit", "rows.npy", "--out", "m.safetensors")["n_units"] == 300
 
 
 def test_columns_and_weight_column(folder: Path, rows: np.ndarray) -> None:

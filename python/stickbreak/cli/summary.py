@@ -28,6 +28,7 @@ def facts(fit: Fit, options: Mapping[str, click.Option]) -> list[tuple[str, str]
         ("components", f"{fit.n_components}, of which {fit.n_occupied} in use"),
         ("ELBO", f"{fit.elbo:.8g} nats, {fit.elbo / state.n_rows:.6g} a row ({fit.bound})"),
         ("passes", f"{passes}{seconds} ({reason})"),
+        *([("units", f"{units:,} nodes and rows in the last pass")] if (units := _nodes(fit)) else []),
         *([("moves", _accepted(reports))] if (reports := moves_of(fit.history)) else []),
         *(("advice", _advised(advice, options)) for advice in fit.advice()),
     ]
@@ -50,6 +51,7 @@ def described(fit: Fit) -> dict[str, Any]:
         "elbo": fit.elbo,
         "bound": fit.bound,
         "passes": len(fit.history),
+        "n_units": fit.history[-1].n_units if fit.history else fit._state.n_rows,
         "moves": [asdict(report) for report in moves_of(fit.history)],
         "seconds": fit.history[-1].seconds if fit.history else 0.0,
         "stop_reason": fit.stop_reason.value,
@@ -95,6 +97,12 @@ def facts_of_topics(fit: TopicFit, score: float | None = None) -> list[tuple[str
         ("passes", f"{found['passes']} in {found['seconds']:.1f} s ({fit.stop_reason.value.replace('_', ' ')})"),
         *([("test", f"{score:.6g} nats a word held out")] if score is not None else []),
     ]
+
+
+def _nodes(fit: Fit) -> int:
+    """Return how many units the last pass had, where a tree made them fewer than rows; else 0."""
+    last = fit.history[-1].n_units if fit.history else 0
+    return last if last < fit._state.n_rows else 0
 
 
 def _accepted(reports: Iterable[MoveReport]) -> str:

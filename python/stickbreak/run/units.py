@@ -36,7 +36,8 @@ class KdTree:
         Nodes are cut at the median of the column in which they are widest, or of their principal axis.
     refine : bool
         Whether, once nodes have converged, every row becomes a unit of its own, and the fit goes on until that has
-        converged. The bound is then as good as that of a fit without a tree. Otherwise the fit ends with nodes.
+        converged: where a fit without a tree ends, or with moves at another local optimum. Otherwise, and where
+        passes run out before, the fit ends with nodes.
 
     Raises
     ------
