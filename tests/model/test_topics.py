@@ -253,6 +253,12 @@ def test_the_topics_of_separate_words_are_found() -> None:
     assert all(len(set(labels[first : first + 30])) == 1 for first in (0, 30, 60))
 
 
+def test_the_text_of_a_process_makes_it_again() -> None:
+    for process in (sb.LatentDirichlet(3), sb.LatentDirichlet(3, 0.1), sb.LatentDirichlet(3, None)):
+        assert repr(eval(repr(process), {"LatentDirichlet": sb.LatentDirichlet})) == repr(process)
+    assert repr(sb.LatentDirichlet(3, None)) != repr(sb.LatentDirichlet(3))
+
+
 class TestBadInput:
     def test_counts(self) -> None:
         for bad, what in [(-1.0, "-1"), (0.5, "0.5"), (2.0**60, "1152921504606846976"), (np.nan, "NaN")]:

@@ -99,7 +99,10 @@ class Specification:
         return hash((type(self), *map(_hashable, self._parameters().values())))
 
     def __repr__(self) -> str:
-        shown = [f"{name}={_shown(value)}" for name, value in self._parameters().items() if value is not None]
+        # None is what most parameters have where nothing was given; where it is not, it says something.
+        silent = {field.name for field in fields(self) if field.default is None}
+        parameters = self._parameters().items()
+        shown = [f"{name}={_shown(value)}" for name, value in parameters if value is not None or name not in silent]
         return f"{type(self).__name__}({', '.join(shown)})"
 
 
