@@ -3,7 +3,7 @@
 Priors are 0.1 for each topic of a document and 0.1 for each word of a topic. Scores are those of document completion,
 nats a held-out word, with proportions by the fixed point ("map") under 0.1 a topic: the mean of five splits of the
 words of each test document. Seconds are CPU seconds of one thread without the start (k-means++), which all runs of a
-corpus and a number of topics share. Every point is a run of its own that ends after so many passes; a stochastic one
+corpus and a number of topics share. Every point is a separate run with its own number of passes; a stochastic one
 ends with one more pass, which its seconds include.
 
 Parts, each of which can be run alone; what was measured goes line by line into sparse_topics.jsonl beside the figures,
@@ -110,7 +110,7 @@ def point(counts: Any, test: Any, algorithm: Any, start: sb.TopicFit) -> Record:
 
 
 class Corpus:
-    """Documents to fit and to score, and where fits with so many topics start."""
+    """Documents to fit and to score, and the start for each number of topics."""
 
     def __init__(self, name: str) -> None:
         self.name = name
@@ -199,7 +199,7 @@ def compare(found: list[Record]) -> None:
 
 
 def second_pass(counts: Any, start: sb.TopicFit, width: int | None, turns: int) -> float:
-    """CPU seconds of the second of two passes whose documents start anew and take so many turns; the better of two."""
+    """CPU seconds of a second pass with new starts and `turns` iterations a document; the better of two runs."""
     best = np.inf
     for _ in range(2):
         times: list[float] = []

@@ -1,4 +1,4 @@
-"""Bars that follow the reading of a file: what they are told, and where they show."""
+"""Progress bars while a file is read: their positions, and when they appear."""
 
 import gzip
 from pathlib import Path

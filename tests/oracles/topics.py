@@ -59,7 +59,7 @@ def local_step(counts: Array, log_phi: Array, prior: float, width: int, turns: i
 
 
 def sparse_step(counts: Array, log_phi: Array, prior: float, width: int, steps: int) -> Step:
-    """Make so many steps with the published schedule of selections and the active set of each document.
+    """Take steps with the published schedule of selections and the active set of each document.
 
     Responsibilities are those under the last counts, without another selection.
     """
