@@ -7,6 +7,9 @@ use serde::{Deserialize, Serialize};
 
 use crate::error::{Error, Result};
 
+/// Components that can be told apart while they are scored: whole numbers that float32 holds.
+pub const MOST_COMPONENTS: u32 = 1 << 24;
+
 /// The identity of a component during a fit; never given twice.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct ComponentId(pub u32);

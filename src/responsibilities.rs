@@ -99,14 +99,14 @@ pub enum Sparsity {
 }
 
 impl Sparsity {
-    /// Refuses a number that is not between 1 and `n_components`.
+    /// Refuses a number that is not between 1 and `n_components`, which the message calls `what`.
     ///
     /// # Errors
     /// [`Error::InvalidArgument`].
-    pub fn check(self, n_components: usize) -> Result<()> {
+    pub fn check(self, n_components: usize, what: &str) -> Result<()> {
         match self {
             Self::Limited(width) if !(1..=n_components).contains(&width) => {
-                let allowed = format!("at most {n_components}, the number of components, or None for all of them");
+                let allowed = format!("at most {n_components}, the number of {what}, or None for all of them");
                 Err(Error::invalid("sparsity", width, allowed))
             }
             _ => Ok(()),

@@ -1,5 +1,6 @@
 //! Numbers that follow from the number of rows: components to start from, batches.
 
+use crate::component::MOST_COMPONENTS;
 use crate::error::{Error, Result};
 use crate::fit::settings::Settings;
 use crate::init::Init;
@@ -7,9 +8,6 @@ use crate::model::Specification;
 
 /// Number of components where nothing else gives one and there are no births to find more.
 const DEFAULT_COMPONENTS: usize = 50;
-
-/// Components that can be told apart while they are scored: whole numbers that float32 holds.
-const MOST_COMPONENTS: usize = 1 << 24;
 
 /// Numbers that follow from the number of rows.
 #[derive(Debug, Clone, Copy)]
@@ -50,7 +48,8 @@ impl Sizes {
         check_numbers("data", n)?;
         let components = n_components(specification, init, settings, n, units)?;
         if !settings.moves.grow() {
-            settings.local.sparsity.check(components)?;
+            let what = if specification.documents()?.is_some() { "topics" } else { "components" };
+            settings.local.sparsity.check(components, what)?;
         }
         let columns = components + usize::from(specification.weights()?.has_tail());
         Ok(Self { components, columns, batches: settings.batches.n_batches(n, batches)? })
@@ -79,14 +78,15 @@ fn n_components(
     let default = if settings.moves.grow() { 1 } else { DEFAULT_COMPONENTS.min(n) };
     let k = asked.or(own).or(given).unwrap_or(default);
     if k == 0 || k > units {
-        let what = if specification.documents()?.is_some() { "words" } else { "rows" };
+        let of_words = specification.documents()?.is_some();
+        let what = if of_words { "tokens (words, counted as often as they occur)" } else { "rows" };
         let allowed = format!("at most {units}, the number of {what}");
         return Err(match own {
-            Some(_) => Error::invalid("n_components", k, allowed),
+            Some(_) => Error::invalid(if of_words { "n_topics" } else { "n_components" }, k, allowed),
             None => Error::invalid("init", format!("of {k} components"), allowed),
         });
     }
-    if k > MOST_COMPONENTS {
+    if k > MOST_COMPONENTS as usize {
         return Err(Error::invalid("n_components", k, format!("at most {MOST_COMPONENTS}")));
     }
     match given {

@@ -3,6 +3,7 @@
 
 use std::sync::Arc;
 
+use crate::component::MOST_COMPONENTS;
 use crate::error::Result;
 use crate::likelihood::{GUARD, dirichlet_divergence, maximum_at};
 use crate::objective::Objective;
@@ -25,7 +26,8 @@ const USUAL: f64 = 0.5;
 /// Range of estimated pseudo-counts of one topic.
 const SHARES: Range = Range::closed(1e-6, 1e6);
 
-const N_TOPICS: Parameter = Parameter::new("n_topics", ParameterKind::integer_from(1), DefaultValue::Required);
+const N_TOPICS: Parameter =
+    Parameter::new("n_topics", ParameterKind::Integer { least: 1, greatest: MOST_COMPONENTS }, DefaultValue::Required);
 const CONCENTRATION: Parameter = Parameter::new(
     "concentration",
     ParameterKind::Number(Range::closed(1e-9, 1e9)),
@@ -46,14 +48,14 @@ impl LatentDirichlet {
         Ok(Self { n_topics: parameters.integer(&N_TOPICS)?, concentration: parameters.number("concentration")? })
     }
 
-    /// The pseudo-count of one topic in every document.
+    /// The pseudo-count of one topic in every document. One topic has all the weight under any pseudo-count, so
+    /// documents say nothing of it.
     fn share(&self, documents: Option<&DocumentTerms>) -> f64 {
         let k = self.n_topics as f64;
         let start = self.concentration.unwrap_or(USUAL) / k;
+        let is_estimated = self.concentration.is_none() && self.n_topics > 1;
         match documents {
-            Some(documents) if self.concentration.is_none() && documents.n_documents > 0.0 => {
-                best_share(start, k, documents)
-            }
+            Some(documents) if is_estimated && documents.n_documents > 0.0 => best_share(start, k, documents),
             _ => start,
         }
     }

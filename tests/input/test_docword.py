@@ -64,7 +64,14 @@ def test_lines_may_be_blank_indented_and_in_any_order(tmp_path: Path) -> None:
         ("3\n3\n1\n1 4 4\n", "line 4: word 4, which must be from 1 to 3"),
         ("3\n3\n1\n1 1 -4\n", "line 4: count -4, which must be from 1 to"),
         ("3\n3\n1\n1 1 0\n", "line 4: count 0, which must be from 1 to"),
-        (b"\xff\xfe3\n", "not text"),
+        ("3\n3\n1\n1 1 4\n1 2 4\n", "line 3 says that 1 lines follow, but 2 do"),
+        ("3\n3\n1\n1 1 \u0664\n", "line 4: '1 1 \u0664' where"),
+        (b"\xff3\n", "line 1: not text where"),
+        (b"3\n3\n2\n1 1 4\n1 \x80 4\n", "line 5: not text where"),
+        (b"3\n\x00\x01\n", "line 2: not text where"),
+        ("3\n3\n0\n".encode("utf-16"), "line 1: text in UTF-16"),
+        (gzip.compress(b"3\n3\n0\n", mtime=0), "line 1: not text but gzip, whose name must end in .gz"),
+        (f"3\n3\n2\n2 3 {2**53}\n2 3 {2**53}\n", f"the lines of document 2 and word 3 add up to {2**54}"),
     ],
 )
 def test_what_is_wrong_is_named(tmp_path: Path, content: str | bytes, said: str) -> None:
@@ -72,6 +79,17 @@ def test_what_is_wrong_is_named(tmp_path: Path, content: str | bytes, said: str)
     with pytest.raises(sb.SourceError) as caught:
         sb.read_docword(path)
     assert str(caught.value).startswith(f"{path}: {said}")
+
+
+def test_the_mark_of_editors_at_the_beginning_is_left_out(tmp_path: Path) -> None:
+    path = written(tmp_path, b"\xef\xbb\xbf" + docword(COUNTS).encode())
+    np.testing.assert_array_equal(sb.read_docword(path).toarray(), COUNTS)
+
+
+def test_only_a_short_file_is_said_to_be_cut_off(tmp_path: Path) -> None:
+    with pytest.raises(sb.SourceError) as caught:
+        sb.read_docword(written(tmp_path, "3\n3\n0\n1 1 4\n"))
+    assert "cut off" not in str(caught.value)
 
 
 def test_files_that_cannot_be_read(tmp_path: Path) -> None:
@@ -82,6 +100,8 @@ def test_files_that_cannot_be_read(tmp_path: Path) -> None:
         written(tmp_path, whole[:-6], "cut.gz"),
         written(tmp_path, b"3\n3\n0\n", "plain.gz"),
         written(tmp_path, whole[:20] + b"\x00\x01" + whole[22:], "damaged.gz"),
+        "a\0b",
+        "",
     ):
         with pytest.raises(sb.SourceError, match="cannot be read"):
             sb.read_docword(path)

@@ -191,6 +191,12 @@ def test_estimated_concentrations_raise_the_bound(objective: Any) -> None:
     assert words.model.word_concentration != pytest.approx(0.1, rel=1e-3)
 
 
+def test_the_concentration_of_one_topic_stays() -> None:
+    """Its only weight is 1 under every concentration."""
+    found = fit(corpus(10), 1, sb.Full(max_passes=5, tol=0), model=model(1, None))
+    assert found.concentration == fit(corpus(10), 1, sb.Full(max_passes=5, tol=0)).concentration == 0.5
+
+
 def test_the_concentration_is_where_the_derivative_vanishes() -> None:
     """Where documents start anew, new documents settle as those of the fit do."""
     counts, k = corpus(11, n=50), 3
@@ -253,6 +259,21 @@ def test_the_topics_of_separate_words_are_found() -> None:
     assert all(len(set(labels[first : first + 30])) == 1 for first in (0, 30, 60))
 
 
+def test_topic_models_are_compared_under_one_objective() -> None:
+    pytest.importorskip("pandas")
+    counts = corpus(15)
+    first, other = fit(counts, 2), fit(counts, 3)
+    table = sb.compare([first, other])
+    assert table["elbo"].tolist() == sorted([first.elbo, other.elbo], reverse=True)
+    variational = fit(counts, 2, sb.Full(objective="variational", max_passes=5, tol=0))
+    with pytest.raises(sb.InvalidArgument, match="document_completion") as caught:
+        sb.compare([first, variational])
+    assert caught.value.argument == "fits"
+    with pytest.raises(sb.NotSupported) as refused:
+        sb.compare([first, other], held_out=counts)
+    assert refused.value.argument == "held_out"
+
+
 def test_the_text_of_a_process_makes_it_again() -> None:
     for process in (sb.LatentDirichlet(3), sb.LatentDirichlet(3, 0.1), sb.LatentDirichlet(3, None)):
         assert repr(eval(repr(process), {"LatentDirichlet": sb.LatentDirichlet})) == repr(process)
@@ -283,7 +304,7 @@ class TestBadInput:
         np.testing.assert_allclose(found.transform(np.zeros((1, 25))), [[1 / 3] * 3], rtol=1e-12)
         new = np.zeros((1, 25))
         new[0, 3] = 4
-        with pytest.warns(sb.UnseenWordsWarning, match="1 entries"):
+        with pytest.warns(sb.UnseenWordsWarning, match="1 entry"):
             np.testing.assert_allclose(found.transform(new), [[1 / 3] * 3], rtol=1e-12)
         with pytest.raises(sb.InvalidArgument):
             found.transform(new, unseen="error")
@@ -292,9 +313,12 @@ class TestBadInput:
         counts = np.array([[1.0, 2.0], [0.0, 1.0]])
         assert fit(counts, 1).topics.shape == (1, 2)
         assert fit(counts, 4).n_topics == 4  # more than documents
-        with pytest.raises(sb.InvalidArgument, match="the number of words"):
+        with pytest.raises(sb.InvalidArgument, match=r"at most 4, the number of tokens \(words, counted") as caught:
             fit(counts, 5)
-        with pytest.raises(sb.InvalidArgument):
+        assert caught.value.argument == "n_topics"
+        with pytest.raises(sb.InvalidArgument, match="from 1 to 16777216"):
+            sb.LatentDirichlet(2**24 + 1)
+        with pytest.raises(sb.InvalidArgument, match="at most 2, the number of topics"):
             fit(counts, 2, sb.Full(sparsity=3))
         with pytest.raises(sb.InvalidArgument):
             fit(counts, 2, n_components=3)
@@ -307,6 +331,12 @@ class TestBadInput:
                 call(np.ones((3, 24)))
         with pytest.raises(sb.InvalidArgument):
             found.top_words(["one"])
+        words = [f"word{number}" for number in range(25)]
+        for wrong in (set(words), dict.fromkeys(words, 0), [*words[1:], None], range(25), "".join(words), 3):
+            with pytest.raises(sb.InvalidType) as caught:
+                found.top_words(wrong)  # type: ignore[arg-type]
+            assert caught.value.argument == "vocabulary"
+        assert found.top_words(np.array(words), n=3) == found.top_words(words, n=3)
 
     @pytest.mark.parametrize("bad", [-1.0, 0.5, 2.0**60, np.nan, np.inf, -np.inf])
     def test_counts_of_new_documents(self, bad: float) -> None:
@@ -326,6 +356,32 @@ class TestBadInput:
                     call(nothing)
                 assert caught.value.argument == "docs"
 
+    def test_new_documents_of_which_no_weighted_one_has_words(self) -> None:
+        counts = corpus(21)
+        found = fit(counts, 2)
+        weights = np.repeat([0.0, 1.0], [len(counts), 1])
+        with pytest.raises(sb.InvalidArgument, match="of positive weight") as caught:
+            found.update(np.concatenate([counts, np.zeros((1, 25))]), sample_weight=weights)
+        assert caught.value.argument == "docs"
+
+    @pytest.mark.parametrize("objective", [None, "variational"])
+    def test_moves(self, objective: Any) -> None:
+        with pytest.raises(sb.NotSupported) as caught:
+            fit(corpus(19), 3, sb.Full(moves=(sb.Merge(),), objective=objective))
+        assert (caught.value.argument, caught.value.allowed) == ("moves", "moves=()")
+
+    def test_words_for_where_to_start(self) -> None:
+        with pytest.raises(sb.InvalidArgument) as caught:
+            fit(corpus(19), 3, init="x")
+        assert "sequential" not in str(caught.value)
+        assert "a TopicFit" in str(caught.value)
+
+    @pytest.mark.parametrize("value", [0, -1.0, np.nan, np.inf, 1e300, 1e-300])
+    def test_concentrations_of_completion(self, value: float) -> None:
+        with pytest.raises(sb.InvalidArgument, match="a number from 1e-9 to 1e9, but") as caught:
+            fit(corpus(21), 2).document_completion(corpus(22), concentration=value)
+        assert caught.value.argument == "concentration"
+
     def test_what_is_not_served(self) -> None:
         counts = corpus(19)
         with pytest.raises(sb.NotSupported):
@@ -336,8 +392,6 @@ class TestBadInput:
             fit(counts, 3, sb.Full(objective="ml"))
         with pytest.raises(sb.NotSupported):
             fit(counts, 3, init="sequential")
-        with pytest.raises(sb.NotSupported):
-            fit(counts, 3, sb.Full(moves=(sb.Merge(),)))
         for name, value in [("first_pass", "scaled"), ("restarts", 1), ("warm_start", False)]:
             algorithm = sb.Full(**{name: value})
             with pytest.raises(sb.NotSupported):
@@ -352,9 +406,10 @@ class TestBadInput:
 
     @pytest.mark.parametrize("value", [0.0, -1.0, np.inf, np.nan, 1e300])
     def test_concentrations(self, value: float) -> None:
-        with pytest.raises(sb.InvalidArgument):
+        allowed = "must be a number from 1e-9 to 1e9, or None"
+        with pytest.raises(sb.InvalidArgument, match=f"^concentration {allowed}"):
             sb.LatentDirichlet(3, value)
-        with pytest.raises(sb.InvalidArgument):
+        with pytest.raises(sb.InvalidArgument, match=f"^word_concentration {allowed}"):
             sb.TopicModel(sb.LatentDirichlet(3), word_concentration=value)
 
     @pytest.mark.parametrize("value", [np.float32(0.5), np.float64(0.5), np.int64(1), 1])

@@ -139,6 +139,6 @@ def test_bad_arguments_are_named(arguments: dict[str, Any], error: type[Exceptio
 def test_rows_are_needed() -> None:
     X = np.random.default_rng(0).normal(size=(50, 2))
     fit = sb.fit(MODEL, X, progress=False)
-    with pytest.raises(sb.InvalidArgument, match="at least 1 rows"):
+    with pytest.raises(sb.InvalidArgument, match="at least one row"):
         fit.combine(X[:0])
     assert fit.combine(X[:1]).n_clusters == 1

@@ -340,6 +340,11 @@ WRONG: list[tuple[Callable[[sb.Fit], object], type[Exception], str]] = [
 ]
 
 
+def test_topics_have_pictures_of_their_own(topics: sb.TopicFit) -> None:
+    with pytest.raises(sb.InvalidType, match=r"plot\.topics"):
+        sb.plot.means(topics)  # type: ignore[arg-type]
+
+
 @pytest.mark.parametrize(("draw", "kind", "argument"), WRONG)
 def test_refused(fit: sb.Fit, draw: Callable[[sb.Fit], object], kind: type[Any], argument: str) -> None:
     with pytest.raises(kind) as caught:

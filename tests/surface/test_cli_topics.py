@@ -72,10 +72,43 @@ def test_what_is_printed(tmp_path: Path, corpus: Path, counts: np.ndarray) -> No
     assert told["top_words"] == fit.top_words(WORDS, 3)
     assert told["test"] == fit.document_completion(counts)
     assert told["concentration"] == fit.concentration != 0.5
+    assert told["estimated"] == ["concentration"]
     assert (told["n_documents"], told["n_words"], told["n_tokens"]) == (40, 30, counts.sum())
     text = run(*options)
     assert f"40 documents, {counts.sum():,} words, of 30 distinct ones" in text
     assert f"topic 0: {' '.join(fit.top_words(WORDS, 3)[0])}" in text
+    assert f"2 topics, concentration {fit.concentration:.4g} (estimated), word concentration 0.1\n" in text
+
+
+def test_words_are_kept(tmp_path: Path, corpus: Path, counts: np.ndarray) -> None:
+    out, vocabulary, table = tmp_path / "t.safetensors", tmp_path / "vocab.txt", tmp_path / "counts.csv"
+    vocabulary.write_text("\n".join(WORDS))
+    np.savetxt(table, counts, delimiter=",", fmt="%d", header=",".join(WORDS), comments="")
+    for options in ([corpus, "--vocabulary", vocabulary], [table]):
+        told = json.loads(run(*options, "-k", 2, "--out", out, "--max-passes", 5, "--tol", 0, "--json"))
+        assert sb.load(out).column_names == tuple(WORDS)
+        assert told["top_words"] == sb.load(out).top_words(n=8)
+        info = CliRunner().invoke(program, ["info", str(out)]).output
+        assert f"topic 1: {' '.join(told['top_words'][1])}\n" in info
+    run(corpus, "-k", 2, "--out", out, *QUICK)
+    numbers = sb.load(out).top_words(n=8)[1]
+    assert f"topic 1: {' '.join(map(str, numbers))}\n" in CliRunner().invoke(program, ["info", str(out)]).output
+
+
+def test_documents_to_score_have_the_words_of_the_corpus(tmp_path: Path, corpus: Path, counts: np.ndarray) -> None:
+    out, vocabulary, table = tmp_path / "t.safetensors", tmp_path / "vocab.txt", tmp_path / "test.csv"
+    vocabulary.write_text("\n".join(WORDS))
+    options = [corpus, "-k", 2, "--out", out, "--max-passes", 5, "--tol", 0, "--json", "--test"]
+    np.savetxt(table, counts[:, ::-1], delimiter=",", fmt="%d", header=",".join(WORDS[::-1]), comments="")
+    expected = json.loads(run(*options, corpus))["test"]
+    assert json.loads(run(*options, table, "--vocabulary", vocabulary))["test"] == expected
+    out.unlink()
+    np.savetxt(table, counts, delimiter=",", fmt="%d", header=",".join(["other", *WORDS[1:]]), comments="")
+    refused = run(*options, table, "--vocabulary", vocabulary, status=2)
+    assert "--test must be a table with the words of the corpus, but it is a table without 'word0'" in refused
+    np.save(tmp_path / "narrow.npy", counts[:, :3])
+    assert "of 30 words" in run(*options, tmp_path / "narrow.npy", status=2)
+    assert not out.exists()
 
 
 def test_info_and_commands_of_mixtures(tmp_path: Path, corpus: Path) -> None:
@@ -105,6 +138,7 @@ def test_schedules_and_checkpoints(tmp_path: Path, corpus: Path) -> None:
     [
         ([], 2, "--n-topics"),
         (["-k", 0], 2, "--n-topics must be an integer from 1"),
+        (["-k", 100_000], 2, "--n-topics must be at most"),
         (["-k", 2, "--concentration", "big"], 2, "neither a number nor"),
         (["-k", 2, "--schedule", "stochastic"], 2, "--batch-size"),
         (["-k", 2, "--batch-size", 3], 2, "does not go with memoized"),

@@ -10,15 +10,16 @@ from sklearn.base import clone
 from sklearn.feature_extraction.text import CountVectorizer
 from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
-from sklearn.utils.estimator_checks import parametrize_with_checks
+from sklearn.utils.estimator_checks import check_estimator, parametrize_with_checks
 
 import stickbreak as sb
 from stickbreak.sklearn import TopicModel
 
 PASSES = sb.Full(max_passes=5, tol=0.0)
-NOT_EQUIVALENT = {
-    "check_sample_weight_equivalence_on_dense_data": "the start is drawn by the number of documents",
-    "check_sample_weight_equivalence_on_sparse_data": "the start is drawn by the number of documents",
+# Their X are fractions, not counts.
+FRACTIONAL = {
+    "check_sample_weight_equivalence_on_dense_data": "X must be whole numbers",
+    "check_sample_weight_equivalence_on_sparse_data": "X must be whole numbers",
 }
 
 
@@ -32,10 +33,30 @@ def bars(n: int = 60) -> np.ndarray:
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning", "ignore::stickbreak.UnseenWordsWarning")
 @parametrize_with_checks(
     [TopicModel(n_topics=2), TopicModel(3, algorithm=PASSES, init="random", threads=1, concentration=None)],
-    expected_failed_checks=lambda estimator: NOT_EQUIVALENT,
+    expected_failed_checks=lambda estimator: FRACTIONAL,
 )
 def test_check_estimator(estimator: TopicModel, check: Any) -> None:
     check(estimator)
+
+
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+def test_only_fractions_fail_a_check() -> None:
+    failed = [
+        (each["check_name"], str(each["exception"]))
+        for each in check_estimator(TopicModel(n_topics=2), on_fail=None, on_skip=None)
+        if each["status"] == "failed"
+    ]
+    assert [name for name, _ in failed] == list(FRACTIONAL)
+    assert all("whole numbers" in said for _, said in failed)
+
+
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+def test_a_document_of_weight_two_is_two_documents() -> None:
+    counts, labels = bars(), np.arange(60) % 2
+    options = {"algorithm": PASSES, "random_state": 0}
+    once = TopicModel(2, init=labels, **options).fit(counts, sample_weight=np.full(60, 2.0))
+    twice = TopicModel(2, init=np.tile(labels, 2), **options).fit(np.concatenate([counts, counts]))
+    np.testing.assert_allclose(once.components_, twice.components_, rtol=1e-6)
 
 
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
@@ -83,6 +104,7 @@ def test_more_documents_clones_and_pickles() -> None:
 def test_bad_input_is_refused_by_name() -> None:
     for options, argument in (
         ({"n_topics": 0}, "n_topics"),
+        ({"n_topics": 10**6}, "n_topics"),
         ({"concentration": -1.0}, "concentration"),
         ({"word_concentration": "x"}, "word_concentration"),
         ({"random_state": -1}, "random_state"),

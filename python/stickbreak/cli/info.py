@@ -6,7 +6,7 @@ from stickbreak.cli.fit import fit as fit_command
 from stickbreak.cli.options import json_option, load_fit, model_argument
 from stickbreak.cli.output import print_facts, print_json
 from stickbreak.cli.program import Command
-from stickbreak.cli.summary import described, described_topics, facts, facts_of_topics
+from stickbreak.cli.summary import described, described_topics, facts, facts_of_topics, lines_of_topics
 from stickbreak.result.loading import load
 from stickbreak.result.topic_fit import TopicFit
 
@@ -17,7 +17,8 @@ from stickbreak.result.topic_fit import TopicFit
 def info(model: str, as_json: bool) -> None:
     """Say what the model file MODEL holds: the same summary as `fit` or `topics` prints.
 
-    With --json there are also the weights and the counts of the components, and the parameters of the model.
+    With --json there are also the weights and the counts of the components, and the parameters of the model. A topic
+    model has the most probable words of each topic, or their numbers if no words are known.
 
     \b
     Example:
@@ -29,6 +30,8 @@ def info(model: str, as_json: bool) -> None:
             print_json(described_topics(found))
         else:
             print_facts(facts_of_topics(found))
+            for line in lines_of_topics(found):
+                click.echo(line)
         return
     fit = load_fit(model)
     if as_json:

@@ -13,6 +13,9 @@ from stickbreak.result.fit import Fit
 from stickbreak.result.history import MoveReport, moves_of
 from stickbreak.result.topic_fit import TopicFit
 
+# Words of each topic, unless the user says how many.
+WORDS_SHOWN = 8
+
 
 def facts(fit: Fit, options: Mapping[str, click.Option]) -> list[tuple[str, str]]:
     """Return what people want to know of a fit first, and the advice in `options` of `fit` by their titles."""
@@ -68,8 +71,8 @@ def _advised(advice: Advice, options: Mapping[str, click.Option]) -> str:
     return str(Advice(advice.text, suggestions=tuple(in_options(each, options) for each in advice.suggestions)))
 
 
-def described_topics(fit: TopicFit) -> dict[str, Any]:
-    """Return what there is to tell of a topic model as an object for JSON."""
+def described_topics(fit: TopicFit, words: int = WORDS_SHOWN) -> dict[str, Any]:
+    """Return what there is to tell of a topic model, with its most probable words, as an object for JSON."""
     return {
         "n_documents": fit._state.n_rows,
         "n_words": fit._state.dimension,
@@ -77,22 +80,40 @@ def described_topics(fit: TopicFit) -> dict[str, Any]:
         "n_topics": fit.n_topics,
         "concentration": fit.concentration,
         "word_concentration": fit.model.word_concentration,
+        "estimated": _estimated(fit),
         "objective": fit.objective,
         "elbo": fit.elbo,
         "bound": fit.bound,
         "passes": len(fit.history),
         "seconds": fit.history[-1].seconds if fit.history else 0.0,
         "stop_reason": fit.stop_reason.value,
+        "top_words": fit.top_words(n=words),
     }
+
+
+def lines_of_topics(fit: TopicFit, words: int = WORDS_SHOWN) -> list[str]:
+    """Return a line for each topic with its most probable words, or their numbers."""
+    return [f"topic {number}: {' '.join(map(str, top))}" for number, top in enumerate(fit.top_words(n=words))]
+
+
+def _estimated(fit: TopicFit) -> list[str]:
+    """Return which concentrations were estimated."""
+    of_words = fit._state.to_parts()[0].get("estimated", [])
+    of_topics = fit.model.process._parameters()["concentration"] is None
+    return [*(["concentration"] if of_topics else []), *(["word_concentration"] if of_words else [])]
 
 
 def facts_of_topics(fit: TopicFit, score: float | None = None) -> list[tuple[str, str]]:
     """Return what people want to know of a topic model first; `score` is that of words held out, in nats."""
     found = described_topics(fit)
     tokens = found["n_tokens"]
+    prior = [f"{type(fit.model.process).__name__} of {_plural(fit.n_topics, 'topic')}"]
+    for name in ("concentration", "word_concentration"):
+        estimate = " (estimated)" if name in found["estimated"] else ""
+        prior.append(f"{name.replace('_', ' ')} {found[name]:.4g}{estimate}")
     return [
         ("corpus", f"{found['n_documents']:,} documents, {tokens:,.0f} words, of {found['n_words']:,} distinct ones"),
-        ("model", f"{fit.model.process}, word concentration {fit.model.word_concentration:g}"),
+        ("model", ", ".join(prior)),
         ("ELBO", f"{fit.elbo:.8g} nats, {fit.elbo / max(tokens, 1.0):.6g} a word ({fit.bound})"),
         ("passes", f"{found['passes']} in {found['seconds']:.1f} s ({fit.stop_reason.value.replace('_', ' ')})"),
         *([("test", f"{score:.6g} nats a word held out")] if score is not None else []),

@@ -12,7 +12,9 @@ from stickbreak.cli.options import checkpoint_of, checkpoint_options, json_optio
 from stickbreak.cli.output import check_place, check_table_place, print_facts, print_json, write_table
 from stickbreak.cli.program import Command, ExitCode, rows_of
 from stickbreak.cli.specifications import Kind, check_used, default, made
-from stickbreak.cli.summary import described_topics, facts_of_topics
+from stickbreak.cli.summary import WORDS_SHOWN, described_topics, facts_of_topics, lines_of_topics
+from stickbreak.errors import InvalidArgument
+from stickbreak.io import names
 from stickbreak.io.corpora import read_corpus, read_vocabulary
 from stickbreak.run.algorithms import Algorithm, Memoized, Stochastic
 
@@ -40,9 +42,18 @@ _ESTIMATED = "estimate"
     show_default=True,
     help="The pseudo-count of every word in every topic.",
 )
-@click.option("--vocabulary", metavar="FILE", help="The words of the columns, one a line. [default: their numbers]")
-@click.option("--words", type=int, default=8, metavar="N", show_default=True, help="Words to print of each topic.")
-@click.option("--proportions", metavar="FILE", help="Where the topics of each document go: .csv, .npy or .json.")
+@click.option(
+    "--vocabulary",
+    metavar="FILE",
+    help="The words of the columns, one a line, all different. [default: the names of the columns of a table, "
+    "else their numbers]",
+)
+@click.option(
+    "--words", type=int, default=WORDS_SHOWN, metavar="N", show_default=True, help="Words to print of each topic."
+)
+@click.option(
+    "--proportions", metavar="FILE", help="Where the topics of each document go: .csv, .npy, .json or .parquet."
+)
 @click.option("--test", metavar="FILE", help="Documents to score: nats for each word held out of them.")
 @click.option(
     "--schedule",
@@ -116,11 +127,16 @@ def topics(
         check_place("checkpoint", checkpoint, inputs=(corpus,), outputs=(out,))
     with watched(corpus, quiet=quiet) as watch:
         counts = read_corpus(corpus, "corpus", watch=watch)
-    known = None if vocabulary is None else read_vocabulary(vocabulary)
+    n_words = counts.rows.shape[1]
+    if vocabulary is not None:
+        known = read_vocabulary(vocabulary)
+        if len(known) != n_words:
+            allowed = f"{n_words} words, one a line, as {corpus} has columns"
+            raise checks.invalid_argument("vocabulary", f"{vocabulary} with {len(known)}", allowed)
+        counts = names.Table(counts.rows, known)
     held_out = None if test is None else read_corpus(test, "test")
-    if known is not None and len(known) != counts.shape[1]:
-        allowed = f"{counts.shape[1]} words, one a line, as {corpus} has columns"
-        raise checks.invalid_argument("vocabulary", f"{vocabulary} with {len(known)}", allowed)
+    if held_out is not None:
+        _check_words(held_out, counts)
     with rows_of(corpus):
         fit = sb.fit(
             model,
@@ -134,15 +150,15 @@ def topics(
         )
     fit.save(out)
     if proportions is not None:
-        names = [f"topic {topic}" for topic in range(n_topics)]
-        write_table(proportions, names, fit.transform(counts, threads=threads), "proportions")
+        titles = [f"topic {topic}" for topic in range(n_topics)]
+        write_table(proportions, titles, fit.transform(counts, threads=threads), "proportions")
     score = None if held_out is None else fit.document_completion(held_out, seed=seed, threads=threads)
     if as_json:
-        print_json({**described_topics(fit), "top_words": fit.top_words(known, words), "test": score, "out": out})
+        print_json({**described_topics(fit, words), "test": score, "out": out})
     elif not quiet:
         print_facts([*facts_of_topics(fit, score), ("model file", out)])
-        for number, top in enumerate(fit.top_words(known, words)):
-            click.echo(f"topic {number}: {' '.join(map(str, top))}")
+        for line in lines_of_topics(fit, words):
+            click.echo(line)
     if fit.stop_reason is sb.StopReason.INTERRUPTED:
         click.echo(f"stickbreak: interrupted; the last complete state is in {out}", err=True)
         return ExitCode.INTERRUPTED
@@ -151,6 +167,19 @@ def topics(
 
 def _number(value: float | str) -> float | None:
     return None if value == _ESTIMATED else float(value)
+
+
+def _check_words(test: names.Table, corpus: names.Table) -> None:
+    """Refuse documents of other words than the corpus has."""
+    if corpus.names is not None:
+        try:
+            names.named(test, "test", corpus.names)
+        except InvalidArgument as error:
+            allowed = "a table with the words of the corpus"
+            raise checks.invalid_argument("test", error.found or "another one", allowed) from error
+    found, wanted = test.rows.shape[1], corpus.rows.shape[1]
+    if found != wanted:
+        raise checks.invalid_argument("test", f"of {found} words", f"of {wanted} words, as the corpus is")
 
 
 def _algorithm(schedule: type[Algorithm], given: dict[str, Any]) -> Any:

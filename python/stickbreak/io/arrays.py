@@ -140,7 +140,8 @@ def _check_shape(shape: tuple[int, ...], argument: str, n_columns: int | None, m
     if n_columns is not None and shape[1] != n_columns:
         raise invalid_argument(argument, f"of shape {shape}", f"of {n_columns} columns, as in the fit")
     if shape[0] < minimum:
-        raise invalid_argument(argument, f"of shape {shape}", f"an array of at least {minimum} rows")
+        rows = "one row" if minimum == 1 else f"{minimum} rows"
+        raise invalid_argument(argument, f"of shape {shape}", f"an array of at least {rows}")
 
 
 def _sparse_rows(value: Any, argument: str, n_columns: int | None, minimum: int) -> SparseRows:

@@ -6,15 +6,16 @@ from pathlib import Path
 from typing import Any
 
 from stickbreak import checks
-from stickbreak.errors import SourceError
+from stickbreak.errors import InvalidArgument, SourceError
 from stickbreak.io import datafiles, docword, optional
 from stickbreak.io.datafiles.sources import Watch
+from stickbreak.io.names import Names, Table
 
 _DOCWORD = (".txt", ".gz", ".docword")
 _SPARSE_PARTS = {"data", "format", "shape"}
 
 
-def read_corpus(path: str | os.PathLike[str], argument: str = "path", *, watch: Watch | None = None) -> Any:
+def read_corpus(path: str | os.PathLike[str], argument: str = "path", *, watch: Watch | None = None) -> Table:
     """Read counts of words from a docword file, a sparse array of SciPy (.npz) or a table of numbers.
 
     Parameters
@@ -29,34 +30,55 @@ def read_corpus(path: str | os.PathLike[str], argument: str = "path", *, watch: 
 
     Returns
     -------
-    scipy.sparse.csr_array or ndarray, shape (n, V)
-        The counts.
+    Table
+        The counts, a csr_array of SciPy or an ndarray of shape (n, V), and the words, if the columns have names.
 
     Raises
     ------
     InvalidType, InvalidArgument
-        `path` is no path, or its end is none of these.
+        `path` is no path, its end is none of these, or it holds several arrays.
     SourceError
         The file cannot be read.
     """
     file = Path(os.fsdecode(path))
     if file.suffix.lower() in _DOCWORD:
-        return docword.read(file, watch)
+        return Table(docword.read(file, watch), None)
     if file.suffix.lower() not in datafiles.SUFFIXES:
         allowed = f"the name of a docword file ({' or '.join(_DOCWORD)}) or of a data file"
         raise checks.invalid_argument(argument, repr(str(file)), f"{allowed} ({', '.join(datafiles.SUFFIXES)})")
     if _is_sparse(file):
-        return _read_sparse(file)
-    return datafiles.read(file, watch=watch).rows
-
-
-def read_vocabulary(path: str | os.PathLike[str]) -> list[str]:
-    """Read words from a text file in UTF-8, one a line; raise SourceError where it cannot be read."""
+        return Table(_read_sparse(file), None)
     try:
-        return Path(path).read_text(encoding="utf-8-sig").splitlines()
+        return datafiles.read(file, watch=watch)
+    except InvalidArgument as error:
+        if error.argument != "key":
+            raise
+        allowed = "an .npz file with one array, or one of scipy.sparse.save_npz"
+        raise checks.invalid_argument(argument, f"{str(file)!r} with several arrays", allowed) from error
+
+
+def read_vocabulary(path: str | os.PathLike[str]) -> Names:
+    """Read words from a text file in UTF-8, one a line.
+
+    Raises
+    ------
+    SourceError
+        It cannot be read, a line is blank, or two lines have the same word; the line is named, counted from 1.
+    """
+    try:
+        words = Path(path).read_text(encoding="utf-8-sig").split("\n")
     except (OSError, UnicodeDecodeError) as error:
         reason = error.strerror if isinstance(error, OSError) else "not text in UTF-8"
         raise SourceError(f"{path}: cannot be read: {reason or error}") from error
+    if words[-1] == "":
+        words.pop()
+    first: dict[str, int] = {}
+    for line, word in enumerate(words, start=1):
+        if not word.strip():
+            raise SourceError(f"{path}: line {line} is blank, where a word is expected")
+        if first.setdefault(word, line) != line:
+            raise SourceError(f"{path}: line {line}: {checks.quote(word)} already stands in line {first[word]}")
+    return tuple(words)
 
 
 def _is_sparse(file: Path) -> bool:

@@ -24,6 +24,12 @@ __all__ = ["read_docword"]
 # Documents and words have 32-bit numbers, and sums of counts stay whole numbers in float64.
 _MOST = 2**32 - 1
 _MOST_COUNT = 2**53
+# What other files begin with, as it is read here, less blanks, of which \x1f is one.
+_NO_TEXT = (
+    ("\udc8b\x08", "not text but gzip, whose name must end in .gz,"),
+    ("\udcff\udcfe", "text in UTF-16, not in UTF-8,"),
+    ("\udcfe\udcff", "text in UTF-16, not in UTF-8,"),
+)
 
 
 def read_docword(path: str | os.PathLike[str]) -> Any:
@@ -35,7 +41,7 @@ def read_docword(path: str | os.PathLike[str]) -> Any:
     Parameters
     ----------
     path : str or path-like
-        The file; one whose name ends in .gz is decompressed as it is read.
+        The file, in ASCII or UTF-8; one whose name ends in .gz is decompressed as it is read.
 
     Returns
     -------
@@ -70,18 +76,18 @@ def read(path: str | os.PathLike[str], watch: "Watch | None" = None) -> Any:
     """Do what `read_docword` does; `watch` is told which share of the file has been read."""
     if not isinstance(path, str | os.PathLike):
         raise checks.invalid_type("path", checks.describe(path), "a path: a string or a pathlib.Path")
+    if not os.fspath(path):
+        raise SourceError("'': cannot be read: the path is empty")
     file = Path(os.fsdecode(path))
     try:
         with _opened(file, watch) as lines:
             n_documents, n_words, n_lines = _header(file, lines)
             triples = _triples(file, lines, n_lines)
         _check(file, triples, n_documents, n_words)
-        return _table(triples, n_documents, n_words)
+        return _table(file, triples, n_documents, n_words)
     except MemoryError as error:
         raise SourceError(f"{file}: there is not enough memory for it") from error
-    except UnicodeDecodeError as error:
-        raise SourceError(f"{file}: not text") from error
-    except (OSError, EOFError, zlib.error) as error:
+    except (OSError, EOFError, ValueError, zlib.error) as error:
         reason = (isinstance(error, OSError) and error.strerror) or error
         raise SourceError(f"{file}: cannot be read: {reason}") from error
 
@@ -89,15 +95,16 @@ def read(path: str | os.PathLike[str], watch: "Watch | None" = None) -> Any:
 def _opened(file: Path, watch: "Watch | None" = None) -> TextIO:
     from stickbreak.io.datafiles.sources import of_file
 
-    return TextIOWrapper(of_file(file, watch).open_bytes(), encoding="ascii")
+    # Bytes that are no text come through, so that the line that has them is named.
+    return TextIOWrapper(of_file(file, watch).open_bytes(), encoding="utf-8-sig", errors="surrogateescape")
 
 
 def _header(file: Path, lines: Iterator[str]) -> list[int]:
     numbers = []
     for at, what in enumerate(("number of documents", "number of words", "number of lines that follow"), start=1):
         text = next(lines, "").strip()
-        if not text.isdecimal() or int(text) > _MOST:
-            raise SourceError(f"{file}: line {at}: {text[:40]!r} where the {what} is expected, from 0 to {_MOST}")
+        if not _is_whole(text) or not 0 <= int(text) <= _MOST:
+            raise SourceError(f"{file}: line {at}: {_shown(text)} where the {what} is expected, from 0 to {_MOST}")
         numbers.append(int(text))
     return numbers
 
@@ -115,7 +122,8 @@ def _triples(file: Path, lines: TextIO, n_lines: int) -> NDArray[np.int64]:
     if triples.shape[1] != 3:
         raise SourceError(f"{file}: {_malformed(file)}")
     if len(triples) != n_lines:
-        raise SourceError(f"{file}: line 3 says that {n_lines} lines follow, but {len(triples)} do: is it cut off?")
+        hint = ": is it cut off?" if len(triples) < n_lines else ""
+        raise SourceError(f"{file}: line 3 says that {n_lines} lines follow, but {len(triples)} do{hint}")
     return triples
 
 
@@ -126,14 +134,22 @@ def _malformed(file: Path) -> str:
             fields = line.split()
             if fields and (len(fields) != 3 or not all(_is_whole(field) for field in fields)):
                 return (
-                    f"line {number}: {line.strip()[:40]!r} where document, word and count are expected, whole numbers"
+                    f"line {number}: {_shown(line.strip())} where document, word and count are expected, whole numbers"
                 )
     return "not made of lines with document, word and count"
 
 
+def _shown(text: str) -> str:
+    """Return the beginning of a line; of what is no text, what it is."""
+    kind = next((kind for start, kind in _NO_TEXT if text.startswith(start)), None)
+    if kind is None and any("\ud800" <= character <= "\udfff" or character == "\0" for character in text):
+        kind = "not text"
+    return repr(text[:40]) if kind is None else kind
+
+
 def _is_whole(field: str) -> bool:
     digits = field.removeprefix("-").removeprefix("+")
-    return digits.isdecimal() and int(digits) < 2**63
+    return digits.isascii() and digits.isdecimal() and len(digits) < 20 and int(digits) < 2**63
 
 
 def _check(file: Path, triples: NDArray[np.int64], n_documents: int, n_words: int) -> None:
@@ -152,9 +168,16 @@ def _line_of(file: Path, row: int) -> int:
         return next(islice(numbers, row, None))
 
 
-def _table(triples: NDArray[np.int64], n_documents: int, n_words: int) -> Any:
+def _table(file: Path, triples: NDArray[np.int64], n_documents: int, n_words: int) -> Any:
     sparse = optional.scipy_sparse("read_docword")
     documents, words, counts = triples.T
     entries = (counts.astype(np.float64), (documents - 1, words - 1))
     # Entries of the same place are added.
-    return sparse.coo_array(entries, shape=(n_documents, n_words)).tocsr()
+    table = sparse.coo_array(entries, shape=(n_documents, n_words)).tocsr()
+    wrong = np.flatnonzero(table.data > _MOST_COUNT)
+    if wrong.size:
+        document = int(np.count_nonzero(table.indptr <= wrong[0]))
+        word, total = int(table.indices[wrong[0]]) + 1, int(table.data[wrong[0]])
+        where = f"the lines of document {document} and word {word} add up to {total}"
+        raise SourceError(f"{file}: {where}, which must be at most {_MOST_COUNT}")
+    return table

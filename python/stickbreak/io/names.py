@@ -22,17 +22,17 @@ class Table:
 
     Parameters
     ----------
-    rows : ndarray of shape (n, D)
+    rows : ndarray or sparse array of shape (n, D)
         The rows.
     names : tuple of str, optional
         The names of the columns.
     """
 
-    rows: NDArray[Any]
+    rows: Any
     names: Names | None
 
     def __len__(self) -> int:
-        return len(self.rows)
+        return int(self.rows.shape[0])
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> NDArray[Any]:
         return np.asarray(self.rows, dtype=dtype)
@@ -85,7 +85,8 @@ def named(value: Any, argument: str, expected: Names | None = None) -> Named:
     if expected is None or names == expected:
         return Named(value.rows if isinstance(value, Table) else value, names, None)
     _check_same(names, argument, expected)
-    order = [names.index(name) for name in expected]
+    places = {name: place for place, name in enumerate(names)}
+    order = [places[name] for name in expected]
     return Named(_taken(value, order), expected, order)
 
 
@@ -189,8 +190,9 @@ def _checked(labels: list[Any], argument: str) -> Names:
 
 
 def _check_same(names: Names, argument: str, expected: Names) -> None:
-    missing = [name for name in expected if name not in set(names)]
-    new = [name for name in names if name not in set(expected)]
+    given, wanted = set(names), set(expected)
+    missing = [name for name in expected if name not in given]
+    new = [name for name in names if name not in wanted]
     if not missing and not new:
         return
     parts = [f"{word} {shown(group)}" for word, group in (("without", missing), ("with", new)) if group]

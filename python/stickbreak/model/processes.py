@@ -119,17 +119,19 @@ class LatentDirichlet(Process):
     Parameters
     ----------
     n_topics : int
-        K, at least 1.
+        K, 1 to 16,777,216. `fit` takes at most as many topics as the documents have tokens, that is, words counted as
+        often as they occur. There may be more topics than distinct words.
     concentration : float or None
         :math:`\alpha`, 1e-9 to 1e9, the total mass, divided equally between the K topics. The smaller it is, the fewer
-        topics a document has. None starts from 0.5 and estimates it by the bound (mathematics 11.6).
+        topics a document has. None starts from 0.5 and estimates it by the bound (mathematics 11.6). With one topic it
+        stays at 0.5, because the documents then say nothing about it.
 
     Raises
     ------
     InvalidType
         `n_topics` is not an integer, or `concentration` is neither a number nor None.
     InvalidArgument
-        `n_topics` is below 1, or `concentration` is out of its range.
+        `n_topics` or `concentration` is out of its range.
 
     References
     ----------

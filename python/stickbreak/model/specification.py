@@ -146,7 +146,7 @@ def _converted(
         least, greatest = rule["range"]
         return checks.integer(argument, value, minimum=least, maximum=greatest)
     if kind == "number" and rule["default"] is not None:
-        return _number(argument, value, rule["allowed"])
+        return _number(argument, value, rule, or_none=follows_data)
     return _number_or_array(argument, value, kind, follows_data)
 
 
@@ -169,8 +169,12 @@ def _number_or_array(argument: str, value: object, kind: str, follows_data: bool
     return array
 
 
-def _number(argument: str, value: object, allowed: str) -> float:
-    """Return `value` as a float where it is a finite number; whether it is in its range is for the core to say."""
+def _number(argument: str, value: object, rule: dict[str, Any], *, or_none: bool) -> float:
+    """Return `value` as a float where it is a finite number.
+
+    Whether it is in its range is for the core to say, which does not know that it may be None.
+    """
+    allowed = rule["allowed"] + (", or None" if or_none else "")
     if not isinstance(value, numbers.Real):
         array = numeric(value, argument, allowed)
         if array.ndim > 0:
@@ -179,7 +183,8 @@ def _number(argument: str, value: object, allowed: str) -> float:
     if isinstance(value, bool | np.bool_ | np.timedelta64):
         raise checks.invalid_type(argument, checks.describe(value), allowed)
     number = checks.float_or_inf(value)  # type: ignore[arg-type]
-    if not math.isfinite(number):
+    least, greatest = rule["range"]
+    if not math.isfinite(number) or (or_none and not least <= number <= greatest):
         raise checks.invalid_argument(argument, str(number), allowed)
     return number
 

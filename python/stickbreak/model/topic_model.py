@@ -7,8 +7,8 @@ from stickbreak import _core, checks
 from stickbreak.model.likelihoods import Multinomial
 from stickbreak.model.processes import Process
 
-# The range of pseudo-counts of words.
-_LEAST, _GREATEST = 1e-9, 1e9
+# The pseudo-counts of words.
+_PSEUDO_COUNTS = {"range": (1e-9, 1e9), "allowed": "a number from 1e-9 to 1e9, or None"}
 
 
 @dataclass(frozen=True)
@@ -55,13 +55,8 @@ class TopicModel:
             reason = "it has no weights for every document"
             raise checks.not_supported("process", found, reason, "LatentDirichlet(n_topics=20)")
         if self.word_concentration is not None:
-            allowed = f"a number from {_LEAST:g} to {_GREATEST:g}, or None"
-            value = self.word_concentration
-            if not checks.is_number(value):
-                raise checks.invalid_type("word_concentration", checks.describe(value), allowed)
-            if not _LEAST <= value <= _GREATEST:
-                raise checks.invalid_argument("word_concentration", str(value), allowed)
-            object.__setattr__(self, "word_concentration", checks.float_or_inf(value))
+            value = checks.within("word_concentration", self.word_concentration, _PSEUDO_COUNTS)
+            object.__setattr__(self, "word_concentration", value)
 
     @property
     def likelihood(self) -> Multinomial:

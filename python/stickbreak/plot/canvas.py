@@ -10,6 +10,7 @@ from stickbreak import checks
 from stickbreak.errors import NotSupported
 from stickbreak.io import names
 from stickbreak.result.fit import Fit
+from stickbreak.result.topic_fit import TopicFit
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -50,6 +51,9 @@ def axes(ax: object) -> "Axes":
 
 def checked(fit: object) -> Fit:
     """Return the argument `fit`."""
+    if isinstance(fit, TopicFit):
+        hint = "for topics use plot.topics or plot.topic"
+        raise checks.invalid_type("fit", "a TopicFit", "a Fit", hint)
     return checks.instance("fit", fit, Fit, "a Fit")
 
 

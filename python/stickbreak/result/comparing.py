@@ -11,6 +11,7 @@ from stickbreak import checks
 from stickbreak.errors import InvalidArgument
 from stickbreak.result.fitted import Fitted
 from stickbreak.result.tables import as_frame
+from stickbreak.result.topic_fit import TopicFit
 
 # Counts are sums of rounded responsibilities.
 _ROUNDING = 1e-6
@@ -47,11 +48,12 @@ def compare(fits: Iterable[Fitted] | Mapping[str, Fitted], *, held_out: ArrayLik
     """Compare fits of the same data in a table, the best first.
 
     Bounds of one kind say which fit is the better approximation, or the better model. What `Fit.compare` refuses to
-    compare has no gain here. Rows that no fit has seen compare all fits.
+    compare has no gain here. Rows that no fit has seen compare all fits. Topic models of different objectives are
+    refused; compare them by `TopicFit.document_completion`.
 
     Parameters
     ----------
-    fits : iterable of Fit, or dict of str to Fit
+    fits : iterable of Fit or TopicFit, or dict of str to these
         Two fits at least, of the same rows and columns.
     held_out : array_like of shape (m, D), optional
         Rows that none of them was fitted to, at least two.
@@ -69,9 +71,10 @@ def compare(fits: Iterable[Fitted] | Mapping[str, Fitted], *, held_out: ArrayLik
     Raises
     ------
     InvalidType, InvalidArgument
-        An argument is not as described, or fits are known to be of other rows or columns.
+        An argument is not as described, fits are known to be of other rows or columns, or topic models have bounds of
+        different kinds.
     NotSupported
-        pandas is not installed.
+        pandas is not installed, or `held_out` is given for topic models.
 
     Examples
     --------
@@ -92,6 +95,8 @@ def compare(fits: Iterable[Fitted] | Mapping[str, Fitted], *, held_out: ArrayLik
         except InvalidArgument as error:
             found = f"{error.found} ({name!r}) beside {error.allowed} ({first_name!r})"
             raise checks.invalid_argument("fits", found, "fits of the same rows and columns") from error
+    if isinstance(first, TopicFit):
+        _check_topics(named, held_out)
     densities = None
     if held_out is not None:
         densities = {name: _densities(fit, held_out) for name, fit in named.items()}
@@ -125,6 +130,18 @@ def _named(fits: object) -> dict[Any, Fitted]:
     if len(named) < 2:
         raise checks.invalid_argument("fits", f"{len(named)} of them", _ALLOWED)
     return named
+
+
+def _check_topics(fits: Mapping[Any, Fitted], held_out: object) -> None:
+    """Refuse topic models of several objectives, of which neither bounds nor densities of documents compare."""
+    if held_out is not None:
+        reason = "documents have no density in closed form"
+        raise checks.not_supported("held_out", "held_out for topic models", reason, "TopicFit.document_completion")
+    bounds = sorted({fit.bound for fit in fits.values()})
+    if len(bounds) > 1:
+        found = f"fits whose bounds are {' and '.join(map(repr, bounds))}"
+        hint = "compare them by TopicFit.document_completion"
+        raise checks.invalid_argument("fits", found, "topic models of one objective", hint)
 
 
 def _densities(fit: Any, held_out: ArrayLike) -> Any:

@@ -134,7 +134,7 @@ class Fitted:
 
         It belongs to the same summary of the data as `components`. It is nan if some rows have no responsibilities yet:
         after an interrupt in the first pass or in any pass of `Stochastic`, or with `max_passes=0` from "random", a
-        `Fit`, "kmeans++" on more than 10000 rows, or "sequential" with several batches.
+        `Fit`, "kmeans++" on more than 10000 rows or on documents, or "sequential" with several batches.
         """
         return self._state.elbo
 
@@ -151,7 +151,7 @@ class Fitted:
         """The kind of the bound `elbo`. Bounds of different kinds do not compare; `compare` refuses them.
 
         "nested", "tail" or "truncated_stick" under a stick-breaking prior, "finite" under a finite Dirichlet prior,
-        "map" or "ml" for point estimates, whose `elbo` is not a bound of the evidence.
+        "documents" for a `TopicModel`, "map" or "ml" for point estimates, whose `elbo` is not a bound of the evidence.
         """
         return self._state.bound
 

@@ -1,7 +1,7 @@
 """The result of a fit of a topic model."""
 
 import warnings
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence, Set
 from functools import cached_property
 from typing import Any
 
@@ -14,6 +14,9 @@ from stickbreak.io import arrays, optional
 from stickbreak.model.topic_model import TopicModel
 from stickbreak.result import held_out
 from stickbreak.result.fitted import Fitted
+
+# The pseudo-counts of a topic in a document that is completed.
+_PSEUDO_COUNTS = {"range": (1e-9, 1e9), "allowed": "a number from 1e-9 to 1e9"}
 
 
 class TopicFit(Fitted):
@@ -86,7 +89,7 @@ class TopicFit(Fitted):
         Raises
         ------
         InvalidType, InvalidArgument
-            `vocabulary` has not V words, or `n` is no positive integer.
+            `vocabulary` is not V strings in an order (a set or a dict has none), or `n` is no positive integer.
 
         Examples
         --------
@@ -107,12 +110,16 @@ class TopicFit(Fitted):
         if vocabulary is None:
             return self.column_names or range(self._state.dimension)
         allowed = f"a sequence of {self._state.dimension} words"
-        if isinstance(vocabulary, str) or not hasattr(vocabulary, "__len__"):
-            raise checks.invalid_type("vocabulary", checks.describe(vocabulary), allowed)
-        words = list(vocabulary)
+        if isinstance(vocabulary, str | Mapping | Set) or not hasattr(vocabulary, "__len__"):
+            hint = "sort its words by their numbers first" if isinstance(vocabulary, Mapping) else ""
+            raise checks.invalid_type("vocabulary", checks.describe(vocabulary), allowed, hint)
+        words: list[object] = list(vocabulary)
+        others = [word for word in words if not isinstance(word, str)]
+        if others:
+            raise checks.invalid_type("vocabulary", f"a sequence with {checks.describe(others[0])}", allowed)
         if len(words) != self._state.dimension:
             raise checks.invalid_argument("vocabulary", f"of {len(words)} words", allowed)
-        return words
+        return [str(word) for word in words]
 
     def transform(self, docs: ArrayLike, *, unseen: str = "ignore", threads: int | None = None) -> NDArray[np.float64]:
         """Return the expected proportions of the topics in documents, from the dense local step.
@@ -183,7 +190,7 @@ class TopicFit(Fitted):
             How proportions are found: as the fixed point of :math:`\theta_k \propto N_k + a`, by mean-field
             variational inference, or by the largest likelihood.
         concentration : float
-            a: the pseudo-count of each topic, positive; not used by "ml".
+            a: the pseudo-count of each topic, 1e-9 to 1e9; not used by "ml".
         min_words : int
             Documents with fewer distinct words are left out.
         threads : int, optional
@@ -210,9 +217,7 @@ class TopicFit(Fitted):
         """
         documents = self._counts(test, "test")
         checks.word("method", method, ("map", "vb", "ml"))
-        value = checks.non_negative("concentration", concentration)
-        if not 1e-300 <= value <= 1e300:
-            raise checks.invalid_argument("concentration", str(value), "a positive number")
+        value = checks.within("concentration", concentration, _PSEUDO_COUNTS)
         min_words = checks.integer("min_words", min_words, minimum=2)
         given, held = held_out.split(documents, checks.seed(seed), min_words)
         log_probabilities = _core.complete(self._state, (given, held), method, value, checks.threads(threads))
@@ -325,7 +330,7 @@ class TopicFit(Fitted):
         Parameters
         ----------
         docs : array_like of shape (m, V)
-            Counts of words of the new documents, at least one with a word.
+            Counts of words of the new documents, at least one of positive weight with a word.
         sample_weight : array_like of shape (m,), optional
             Weights of the new documents, at least 0, not all zero.
         max_passes : int
@@ -358,6 +363,7 @@ class TopicFit(Fitted):
         """
         rows = self._with_words(self._counts(docs, "docs"))
         weights = arrays.sample_weights(sample_weight, rows.shape[0])
+        self._with_words(rows, weights)
         max_passes = checks.integer("max_passes", max_passes, minimum=1)
         tol = checks.non_negative("tol", tol)
         state = self._state.update(rows, weights, max_passes, tol, checks.threads(threads))
@@ -372,10 +378,14 @@ class TopicFit(Fitted):
         _core.check_documents(self._state, rows, argument)
         return rows
 
-    def _with_words(self, rows: arrays.SparseRows) -> arrays.SparseRows:
-        """Return documents of which at least one has a word."""
-        if not rows.values.any():
-            raise checks.invalid_argument("docs", "documents without any word", "at least one document with a word")
+    def _with_words(self, rows: arrays.SparseRows, weights: NDArray[np.float64] | None = None) -> arrays.SparseRows:
+        """Return documents of which at least one of positive weight has a word."""
+        starts = rows.starts.tolist()
+        weighted = [True] * rows.shape[0] if weights is None else (weights > 0.0).tolist()
+        documents = zip(weighted, starts, starts[1:], strict=False)
+        if not any(has_weight and rows.values[start:end].any() for has_weight, start, end in documents):
+            found = f"documents without any word{'' if weights is None else ' of positive weight'}"
+            raise checks.invalid_argument("docs", found, "at least one document with a word")
         return rows
 
     def _known(self, rows: arrays.SparseRows, argument: str, unseen: str) -> arrays.SparseRows:
@@ -384,10 +394,14 @@ class TopicFit(Fitted):
         n_unseen = int(np.count_nonzero(is_unseen))
         if n_unseen == 0:
             return rows
-        text = f"{n_unseen} entries for words that no document of the fit has"
+        text = f"{n_unseen} {'entry' if n_unseen == 1 else 'entries'} for words that no document of the fit has"
         if unseen == "error":
             raise checks.invalid_argument(argument, text, "words of the fit, or unseen='ignore'")
-        warnings.warn(f"{argument} has {text}; they are left out", UnseenWordsWarning, stacklevel=3)
+        warnings.warn(
+            f"{argument} has {text}; {'it is' if n_unseen == 1 else 'they are'} left out",
+            UnseenWordsWarning,
+            stacklevel=3,
+        )
         values = np.where(is_unseen, 0.0, rows.values)
         return arrays.SparseRows(rows.starts, rows.columns, values, rows.n_columns)
 

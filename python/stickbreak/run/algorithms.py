@@ -88,8 +88,11 @@ class Algorithm:
         }
 
     def _check_documents(self, of_topics: bool) -> None:
-        """Refuse settings of visits of documents for a mixture."""
+        """Refuse moves of a topic model, and settings of visits of documents for a mixture."""
         if of_topics:
+            if self.moves:
+                reason = "its number of topics is given"
+                raise checks.not_supported("moves", "a move with a TopicModel", reason, "moves=()")
             return
         defaults = {field.name: field.default for field in fields(Algorithm)}
         for name in ("first_pass", "warm_start", "restarts", "max_steps", "step_tol"):

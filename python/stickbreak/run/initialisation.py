@@ -28,6 +28,8 @@ def start(
             reason = "it takes rows in random order, which these do not have"
             found = 'init="sequential" for data that are read in blocks'
             raise checks.not_supported("init", found, reason, '"kmeans++" or "random"')
+        if isinstance(model, TopicModel) and init != "sequential":  # which the core refuses, saying why
+            return checks.word("init", init, _WORDS[:2], or_else=[*_OTHERS[:2], "a TopicFit"])
         return checks.word("init", init, _WORDS, or_else=_OTHERS)
     if isinstance(init, Fit | TopicFit):
         if isinstance(init, TopicFit) is not isinstance(model, TopicModel):

@@ -31,14 +31,14 @@ class TopicModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
     Parameters
     ----------
     n_topics : int
-        K.
+        K. Default: 20.
     concentration : float or None
         The total mass of the prior of a document's weights, concentration / K for each topic; None estimates it.
     word_concentration : float or None
         The pseudo-count of every word in every topic; None estimates it.
     algorithm : algorithm, optional
         How to fit, how often, and how exactly. Default: ``Memoized()``.
-    init : {"kmeans++", "random"} or TopicFit
+    init : {"kmeans++", "random"}, array_like or TopicFit
         Where to start; see `stickbreak.fit`.
     n_init : int
         How many times to start; the fit with the highest bound is kept.
@@ -55,6 +55,14 @@ class TopicModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
     ----------
     fit_ : TopicFit
         The fitted topic model, with all that stickbreak knows of it; the other attributes are read from it.
+    components_ : ndarray of shape (K, V)
+        Expected probabilities of the words in each topic, rows with sum one.
+    lower_bound_ : float
+        The objective of the training data with all constants, in nats of the whole corpus.
+    n_iter_ : int
+        The number of passes over the documents.
+    converged_ : bool
+        Whether it ended because the objective rose by less than the tolerance.
     n_features_in_ : int
         V.
     feature_names_in_ : ndarray of str, shape (V,)
