@@ -115,5 +115,8 @@ def test_bad_input_is_refused_by_name() -> None:
         assert caught.value.argument == argument
     with pytest.raises(ValueError, match="Negative values"):
         TopicModel(2).fit(-bars())
-    with pytest.raises(sb.InvalidArgument, match="whole"):
-        TopicModel(2).fit(bars() + 0.5)
+    fitted = TopicModel(2).fit(bars())
+    for call in (TopicModel(2).fit, fitted.partial_fit, fitted.transform, fitted.score):
+        with pytest.raises(sb.InvalidArgument, match=r"^X must be whole numbers") as caught:
+            call(bars() + 0.5)
+        assert caught.value.argument == "X"

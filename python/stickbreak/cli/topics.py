@@ -179,7 +179,7 @@ def _check_words(test: names.Table, corpus: names.Table) -> None:
             raise checks.invalid_argument("test", error.found or "another one", allowed) from error
     found, wanted = test.rows.shape[1], corpus.rows.shape[1]
     if found != wanted:
-        raise checks.invalid_argument("test", f"of {found} words", f"of {wanted} words, as the corpus is")
+        raise checks.invalid_argument("test", f"of {found} words", f"of {wanted} words, the vocabulary of the corpus")
 
 
 def _algorithm(schedule: type[Algorithm], given: dict[str, Any]) -> Any:

@@ -123,7 +123,8 @@ def _triples(file: Path, lines: TextIO, n_lines: int) -> NDArray[np.int64]:
         raise SourceError(f"{file}: {_malformed(file)}")
     if len(triples) != n_lines:
         hint = ": is it cut off?" if len(triples) < n_lines else ""
-        raise SourceError(f"{file}: line 3 says that {n_lines} lines follow, but {len(triples)} do{hint}")
+        given = f"line 3 gives the number of lines that follow as {n_lines}"
+        raise SourceError(f"{file}: {given}, but it is {len(triples)}{hint}")
     return triples
 
 

@@ -1,6 +1,8 @@
 """`TopicModel`: a topic model with the methods and the manners of a scikit-learn estimator."""
 
 import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any, Self
 
 import numpy as np
@@ -11,6 +13,7 @@ from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from stickbreak import checks
+from stickbreak.errors import InvalidArgument
 from stickbreak.io import arrays
 from stickbreak.model import topic_model
 from stickbreak.model.processes import LatentDirichlet
@@ -136,19 +139,20 @@ class TopicModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
         rows = self._validated(X, first=True)
         process = LatentDirichlet(self.n_topics, concentration=self.concentration)
         algorithm = Memoized() if self.algorithm is None else self.algorithm
-        found = fitting.run_fit(
-            topic_model.TopicModel(process, word_concentration=self.word_concentration),
-            rows,
-            algorithm,
-            n_components=None,
-            init=self.init,
-            n_init=self.n_init,
-            seed=seed_of(self.random_state),
-            threads=self.threads,
-            sample_weight=sample_weight,
-            missing="error",
-            progress=checks.flag("verbose", self.verbose),
-        )
+        with _called_x():
+            found = fitting.run_fit(
+                topic_model.TopicModel(process, word_concentration=self.word_concentration),
+                rows,
+                algorithm,
+                n_components=None,
+                init=self.init,
+                n_init=self.n_init,
+                seed=seed_of(self.random_state),
+                threads=self.threads,
+                sample_weight=sample_weight,
+                missing="error",
+                progress=checks.flag("verbose", self.verbose),
+            )
         advice = ran_out(found, algorithm)
         if advice is not None:
             warnings.warn(str(advice), ConvergenceWarning, stacklevel=2)
@@ -179,7 +183,8 @@ class TopicModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
         if not hasattr(self, "fit_"):
             return self.fit(X, sample_weight=sample_weight)
         rows = self._validated(X)
-        return self._keep(self.fit_.update(rows, sample_weight=sample_weight, threads=self.threads))
+        with _called_x():
+            return self._keep(self.fit_.update(rows, sample_weight=sample_weight, threads=self.threads))
 
     def transform(self, X: ArrayLike) -> NDArray[np.float64]:
         """Return the expected proportions of the topics in documents; `set_output` makes it a table.
@@ -194,7 +199,9 @@ class TopicModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
         ndarray or table of shape (n, K)
             Rows with sum one; the columns are called "topicmodel0", "topicmodel1" and so on.
         """
-        return self._fitted().transform(self._validated(X), threads=self.threads)
+        rows = self._validated(X)
+        with _called_x():
+            return self._fitted().transform(rows, threads=self.threads)
 
     def score(self, X: ArrayLike, y: object = None) -> float:
         """Return how well the topics predict words that are held out of documents, nats a word; more is better.
@@ -213,7 +220,8 @@ class TopicModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
         """
         rows = self._validated(X)
         seed = seed_of(self.random_state)
-        return self._fitted().document_completion(rows, seed=seed, min_words=2, threads=self.threads)
+        with _called_x():
+            return self._fitted().document_completion(rows, seed=seed, min_words=2, threads=self.threads)
 
     @property
     def components_(self) -> NDArray[np.float64]:
@@ -268,3 +276,16 @@ class TopicModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
         if fitted.stop_reason is StopReason.INTERRUPTED:
             raise KeyboardInterrupt
         return self
+
+
+@contextmanager
+def _called_x() -> Iterator[None]:
+    """Name the documents in errors as the methods of an estimator do."""
+    try:
+        yield
+    except InvalidArgument as error:
+        argument = error.argument or ""
+        if argument not in ("data", "docs", "test"):
+            raise
+        message = f"X{str(error).removeprefix(argument)}"
+        raise InvalidArgument(message, argument="X", found=error.found, allowed=error.allowed) from error
