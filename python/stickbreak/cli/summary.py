@@ -99,7 +99,8 @@ def lines_of_topics(fit: TopicFit, words: int = WORDS_SHOWN) -> list[str]:
 def _estimated(fit: TopicFit) -> list[str]:
     """Return which concentrations were estimated."""
     of_words = fit._state.to_parts()[0].get("estimated", [])
-    of_topics = fit.model.process._parameters()["concentration"] is None
+    # That of a single topic stays where it starts.
+    of_topics = fit.model.process._parameters()["concentration"] is None and fit.n_topics > 1
     return [*(["concentration"] if of_topics else []), *(["word_concentration"] if of_words else [])]
 
 

@@ -151,7 +151,8 @@ class Fitted:
         """The kind of the bound `elbo`. Bounds of different kinds do not compare; `compare` refuses them.
 
         "nested", "tail" or "truncated_stick" under a stick-breaking prior, "finite" under a finite Dirichlet prior,
-        "documents" for a `TopicModel`, "map" or "ml" for point estimates, whose `elbo` is not a bound of the evidence.
+        "documents" for a `TopicModel` of the objective "variational", "map" or "ml" for point estimates, whose `elbo`
+        is not a bound of the evidence.
         """
         return self._state.bound
 
