@@ -37,6 +37,7 @@ fn measure<F: Scalar>(criterion: &mut Criterion, n: usize, d: usize, threads: us
         rule: OpeningRule::Gain,
         tolerance: 1e-3,
         seed: 1,
+        n_rows: 32,
         cancel: &Cancel::default(),
     };
     let mut group = criterion.benchmark_group("kd_trees");

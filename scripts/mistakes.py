@@ -325,7 +325,7 @@ BUGS = (
         "        self.n_documents += sign * other.n_documents;\n",
         f"        let sign = if {bug(36)} {{ sign.abs() }} else {{ sign }};\n"
         "        self.n_documents += sign * other.n_documents;\n",
-        "tests/model/test_topic_schedules.py",
+        "documents::",
     ),
     Bug(
         37,

@@ -47,6 +47,8 @@ pub enum TreeRequest {
         tolerance: f64,
         /// Seed of the choice of rows.
         seed: u64,
+        /// Number of rows of a node to look at; smaller nodes are looked at whole.
+        n_rows: usize,
         /// Whether only nodes are asked for that have not been judged since they came.
         fresh: bool,
     },
@@ -435,8 +437,8 @@ impl<F: Scalar> Executor for InProcess<'_, F> {
         }
         let mut tree = self.tree(batch)?;
         let outcome = match request {
-            TreeRequest::Judge { globals, rule, tolerance, seed, fresh } => {
-                let judged = self.judge_nodes(batch, &mut tree, globals, (*rule, *tolerance), *seed, *fresh);
+            TreeRequest::Judge { globals, rule, tolerance, seed, n_rows, fresh } => {
+                let judged = self.judge_nodes(batch, &mut tree, globals, (*rule, *tolerance), (*seed, *n_rows), *fresh);
                 let n_units = tree.starts().len();
                 self.states[batch].put_tree(tree);
                 return judged.map(|candidates| Tended { candidates, n_units });

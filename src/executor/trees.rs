@@ -63,7 +63,7 @@ impl<F: Scalar> InProcess<'_, F> {
         tree: &mut BatchTree,
         globals: &Globals,
         (rule, tolerance): (OpeningRule, f64),
-        seed: u64,
+        (seed, n_rows): (u64, usize),
         fresh: bool,
     ) -> Result<Vec<OpeningCandidate>> {
         self.adopt(globals)?;
@@ -75,6 +75,7 @@ impl<F: Scalar> InProcess<'_, F> {
             rule,
             tolerance,
             seed: key(seed, [batch as u64]),
+            n_rows,
             cancel: &self.cancel,
         };
         judging.candidates(tree, &self.source.load(batch)?, fresh)

@@ -8,12 +8,15 @@ use crate::executor::{Executor, TreeRequest};
 use crate::fit::engine::Engine;
 use crate::fit::position::Position;
 use crate::global_step::Globals;
-use crate::local_step::{OpeningRule, TreeOptions};
+use crate::local_step::{OpeningRule, STANDING, TreeOptions};
 use crate::rng::{Purpose, key};
 use crate::simd::Scalar;
 
 /// Levels that are opened at a time where rows are asked. Children say what they are only one level deep.
 const LEVELS: usize = 3;
+
+/// Rows of a node that are looked at before a fit ends: a few rows of another cluster can hide from a smaller number.
+const LAST_LOOK: usize = 512;
 
 /// Share of the units up to which new ones are few: they are no reason to try moves again, nor to put off rows.
 const FEW: f64 = 0.01;
@@ -48,6 +51,8 @@ pub struct TreePosition {
     last: Option<(usize, bool)>,
     /// Whether units are rows now.
     is_refined: bool,
+    /// Number of components when nodes were last opened for moves.
+    looked: Option<usize>,
 }
 
 impl TreePosition {
@@ -74,22 +79,26 @@ impl<F: Scalar> Engine<'_, F> {
             return Ok(opened);
         }
         // The components of the start say where nodes are too coarse for them.
-        if position.pass > 0 && !is_settled && position.tree.waited < settings.expand_every {
+        let is_late = settings.refine && position.pass >= self.settings.max_passes / 4 * 3;
+        if position.pass > 0 && !is_settled && !is_late && position.tree.waited < settings.expand_every {
             return Ok(false);
         }
-        let n_new = self.open_by_rule(&settings, executor, position)?;
+        let mut n_new = if is_late { 0 } else { self.open_by_rule(&settings, executor, position, is_settled)? };
         let n_units = position.history.last().map_or(0, |record| record.n_units);
-        let is_few = n_new as f64 <= FEW * n_units as f64;
+        let is_few = |n_new: usize| n_new as f64 <= FEW * n_units as f64;
+        let is_refined = is_late || is_settled && is_few(n_new) && settings.refine;
+        if is_settled && is_few(n_new) && !settings.refine {
+            n_new += self.open_for_moves(&settings, executor, position)?;
+        }
         position.tree.rounds += 1;
         position.tree.waited = 0;
-        let is_refined = is_settled && is_few && settings.refine;
         if is_refined {
             for batch in 0..executor.n_batches() {
                 executor.tend(batch, &TreeRequest::OpenAll)?;
             }
             position.tree.is_refined = true;
         }
-        if is_refined || !is_few {
+        if is_refined || !is_few(n_new) {
             // What was no gain for nodes may be one for their children.
             position.moves.end_waits();
         }
@@ -98,16 +107,55 @@ impl<F: Scalar> Engine<'_, F> {
         Ok(opened)
     }
 
-    /// Opens nodes by the rule. Returns how many units there are more.
-    fn open_by_rule(&self, settings: &TreeSettings, executor: &mut dyn Executor, position: &Position) -> Result<usize> {
-        let n_batches = executor.n_batches();
-        let globals = Globals::new(&self.model, position.memo.total(), (position.pass * n_batches) as u64);
+    /// Opens nodes by the rule. Returns the number of units added.
+    fn open_by_rule(
+        &self,
+        settings: &TreeSettings,
+        executor: &mut dyn Executor,
+        position: &Position,
+        is_settled: bool,
+    ) -> Result<usize> {
         let levels = match settings.rule {
             // Components of the start would become one in nodes that are too coarse: all that are worth it are opened.
             OpeningRule::Gain if position.pass == 0 => usize::MAX,
             OpeningRule::Gain => LEVELS,
             OpeningRule::Responsibility => 1,
         };
+        self.open_levels(settings, executor, position, levels, if is_settled { LAST_LOOK } else { STANDING })
+    }
+
+    /// Opens all nodes by one level before a fit ends on nodes, where a component could still be divided. Nothing
+    /// disagrees in the nodes of a component that stands for two clusters, so no rule opens them (Kurihara et al. 2006
+    /// open the nodes of components that they split). Returns the number of units added.
+    fn open_for_moves(
+        &self,
+        settings: &TreeSettings,
+        executor: &mut dyn Executor,
+        position: &mut Position,
+    ) -> Result<usize> {
+        let n_components = position.memo.total().n_components();
+        let divides = self.round.as_ref().is_some_and(|round| !round.growing().is_empty());
+        // With nothing found since the last time it has ended.
+        if !divides || position.tree.looked == Some(n_components) {
+            return Ok(0);
+        }
+        position.tree.looked = Some(n_components);
+        // Every value is above this one.
+        let all = TreeSettings { tolerance: -1.0, ..*settings };
+        self.open_levels(&all, executor, position, 1, STANDING)
+    }
+
+    /// Opens nodes whose value is above the tolerance, level by level. Returns the number of units added.
+    fn open_levels(
+        &self,
+        settings: &TreeSettings,
+        executor: &mut dyn Executor,
+        position: &Position,
+        levels: usize,
+        n_rows: usize,
+    ) -> Result<usize> {
+        let n_batches = executor.n_batches();
+        let globals = Globals::new(&self.model, position.memo.total(), (position.pass * n_batches) as u64);
         let seed = key(self.settings.seed, [Purpose::Nodes as u64, position.tree.rounds]);
         let mut n_new = 0;
         for level in 0..levels {
@@ -116,6 +164,7 @@ impl<F: Scalar> Engine<'_, F> {
                 rule: settings.rule,
                 tolerance: settings.tolerance,
                 seed,
+                n_rows,
                 fresh: level > 0,
             };
             let (mut all, mut n_units) = (Vec::new(), 0);

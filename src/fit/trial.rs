@@ -9,7 +9,7 @@ use crate::init::Init;
 use crate::parallel::Cancel;
 use crate::simd::Scalar;
 
-/// Rows of the trial; fewer are visited one by one.
+/// Rows of the trial; fewer are visited one by one, unless a fit is to end on nodes.
 const ROWS: usize = 16_384;
 /// Rows that a unit must stand for.
 const ROWS_A_UNIT: usize = 8;
@@ -22,11 +22,17 @@ const PASSES: usize = 60;
 /// [`Error::Cancelled`]; [`Error::Source`].
 pub(super) fn decided<F: Scalar>(job: &Job<'_, F>, cancel: &Cancel) -> Result<Settings> {
     let settings = job.settings.clone();
-    let Some(tree) = settings.tree.filter(|tree| tree.on_trial) else { return Ok(settings) };
-    let tree = TreeSettings { on_trial: false, ..tree };
+    let is_small = job.rows.n_rows() <= ROWS;
+    let Some(tree) = settings.tree else { return Ok(settings) };
     let is_allowed = check_tree(job.specification, job.rows.is_sparse(), &settings).is_ok() && job.rows.can_seek();
-    let pays = is_allowed && job.rows.n_rows() > ROWS && pays(job, tree, cancel)?;
-    Ok(Settings { tree: pays.then_some(tree), ..settings })
+    let tree = if tree.on_trial {
+        let tree = TreeSettings { on_trial: false, ..tree };
+        (is_allowed && !is_small && pays(job, tree, cancel)?).then_some(tree)
+    } else {
+        // A fit that ends on so few rows has them from the start. A tree that is not allowed is refused later.
+        Some(tree).filter(|tree| !(tree.refine && is_small && is_allowed))
+    };
+    Ok(Settings { tree, ..settings })
 }
 
 /// Whether a fit to some of the rows needs few nodes.

@@ -38,7 +38,7 @@ use bounds::Known;
 pub use documents::{ByDocument, DocumentCounts, DocumentOptions, Documented, Restarts, TopicTable};
 pub use gather::Gather;
 pub use nodes::{
-    BatchTree, Behind, Frontier, Judging, NodeUnits, OpeningCandidate, OpeningRule, TreeOptions, units_of,
+    BatchTree, Behind, Frontier, Judging, NodeUnits, OpeningCandidate, OpeningRule, STANDING, TreeOptions, units_of,
 };
 use order::{Order, Places};
 use pairs::{Pairs, Sorting};

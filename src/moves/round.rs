@@ -36,7 +36,7 @@ pub struct Round<'a, F: Scalar> {
 
 impl<F: Scalar> Round<'_, F> {
     /// The kinds by which the number of components grows.
-    pub(super) fn growing(&self) -> Vec<MoveKind> {
+    pub fn growing(&self) -> Vec<MoveKind> {
         self.moves.iter().filter(|one| one.subsample().is_some()).map(|one| one.kind()).collect()
     }
 

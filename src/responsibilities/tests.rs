@@ -166,6 +166,9 @@ fn sparsity_is_between_one_and_the_number_of_components() {
     assert_eq!([5, 50].map(|k| Sparsity::Auto.clamp(k)), [5, 16]);
     assert_eq!([5, 50].map(|k| Sparsity::Dense.clamp(k)), [5, 50]);
     assert_eq!([3, 50].map(|k| Sparsity::Limited(4).clamp(k)), [3, 4]);
-    assert_eq!([0, 4, 50, 51].map(|width| Sparsity::Limited(width).check(50).is_ok()), [false, true, true, false]);
-    assert!(Sparsity::Auto.check(1).is_ok() && Sparsity::Dense.check(1).is_ok());
+    assert_eq!(
+        [0, 4, 50, 51].map(|width| Sparsity::Limited(width).check(50, "components").is_ok()),
+        [false, true, true, false]
+    );
+    assert!(Sparsity::Auto.check(1, "components").is_ok() && Sparsity::Dense.check(1, "components").is_ok());
 }

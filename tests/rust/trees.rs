@@ -293,6 +293,7 @@ proptest! {
                 rule,
                 tolerance: if rule == OpeningRule::Gain { 0.0 } else { 1e-9 },
                 seed,
+                n_rows: 32,
                 cancel: &Cancel::default(),
             };
             let found = |rows: &[f64], weights: Option<&[f64]>| {

@@ -25,9 +25,9 @@ class KdTree:
     expand_every : int
         Nodes are judged again after this many passes, and when nothing else is left to gain; at least 1.
     rule : {"gain", "responsibility"}
-        By what nodes are opened. "gain": by what 32 of its rows would gain, in nats a row, with responsibilities of
-        their own. "responsibility": by the sum of the changes of responsibilities from the node to one of its two
-        children [1]_, which does not see what lies deeper.
+        By what nodes are opened. "gain": by what 32 of its rows (512 before the fit ends) would gain, in nats a row,
+        with responsibilities of their own. "responsibility": by the sum of the changes of responsibilities from the
+        node to one of its two children [1]_, which does not see what lies deeper.
     tolerance : float
         Nodes of at most this value stay closed; at least 0.
     budget : int, optional
@@ -35,9 +35,10 @@ class KdTree:
     split : {"axis", "principal"}
         Nodes are cut at the median of the column in which they are widest, or of their principal axis.
     refine : bool
-        Whether, once nodes have converged, every row becomes a unit of its own, and the fit goes on until that has
-        converged: where a fit without a tree ends, or with moves at another local optimum. Otherwise, and where
-        passes run out before, the fit ends with nodes.
+        Whether, once nodes have converged and at the latest after three quarters of the passes, every row becomes a
+        unit of its own, and the fit goes on until that has converged: where a fit without a tree ends, or with moves
+        at another local optimum. Up to 16,384 rows such a fit has no tree at all. If False the fit ends on nodes;
+        with births or splits, nodes are opened by one level before, in case a component stands for several clusters.
 
     Raises
     ------

@@ -156,6 +156,25 @@ proptest! {
         prop_assert_eq!(terms.n_documents, problem.documents.len() as f64);
     }
 
+    /// Terms of documents add, and subtracting one visit from two gives it back.
+    #[test]
+    fn terms_of_documents_add(problem in problems(), width in 1_usize..12) {
+        let (summary, terms, _) = problem.visit(width.min(problem.k()), DocumentOptions::USUAL);
+        let one = Summary { documents: Some(terms), ..summary };
+        let mut sum = one.clone();
+        sum.add(&one).expect("same components");
+        prop_assert_eq!(sum.amount(), 2.0 * one.amount());
+        sum.sub(&one).expect("same components");
+        let (found, expected) = (sum.documents.expect("documents"), one.documents.expect("documents"));
+        let numbers = |terms: &DocumentTerms| {
+            let totals = [terms.n_documents, terms.log_gamma_of_totals];
+            [&totals[..], &terms.log_gammas, &terms.log_weights, &terms.slacks].concat()
+        };
+        for (a, b) in numbers(&found).into_iter().zip(numbers(&expected)) {
+            prop_assert!((a - b).abs() <= 1e-12 * (1.0 + b.abs()), "{} {}", a, b);
+        }
+    }
+
     /// With room for all topics selection keeps all, and the counts are those of dense responsibilities.
     #[test]
     fn enough_room_is_dense(

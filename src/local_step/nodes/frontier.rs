@@ -13,7 +13,7 @@ use crate::rng::{Purpose, key};
 use crate::simd::Scalar;
 
 /// Rows of a node that stand for all of them where it is judged or copied.
-const STANDING: usize = 32;
+pub const STANDING: usize = 32;
 /// Numbers of a node beside its statistics.
 const OTHERS: usize = 4;
 
@@ -254,17 +254,17 @@ impl BatchTree {
         list
     }
 
-    /// A few rows of a node, chosen by seed: one of each of as many equal parts of its rows, or all.
-    pub fn rows_of(&self, node: usize, seed: u64) -> Vec<u32> {
+    /// At most `n_rows` rows of a node, chosen by seed: one of each of `n_rows` equal parts of its rows, or all.
+    pub fn rows_of(&self, node: usize, seed: u64, n_rows: usize) -> Vec<u32> {
         let rows = self.tree.rows(self.range(node));
-        if rows.len() <= STANDING {
+        if rows.len() <= n_rows {
             return rows.to_vec();
         }
-        let n = rows.len() as u64;
+        let (n, n_parts) = (rows.len() as u64, n_rows as u64);
         let start = u64::from(self.starts[node]);
-        (0..STANDING as u64)
+        (0..n_parts)
             .map(|part| {
-                let (from, to) = (part * n / STANDING as u64, (part + 1) * n / STANDING as u64);
+                let (from, to) = (part * n / n_parts, (part + 1) * n / n_parts);
                 rows[(from + key(seed, [Purpose::Nodes as u64, start, n, part]) % (to - from)) as usize]
             })
             .collect()

@@ -73,6 +73,8 @@ pub struct Judging<'a, F: Scalar> {
     pub tolerance: f64,
     /// Seed of the choice of rows.
     pub seed: u64,
+    /// Number of rows of a node that "gain" looks at; smaller nodes are looked at whole.
+    pub n_rows: usize,
     /// Stops between blocks.
     pub cancel: &'a Cancel,
 }
@@ -130,7 +132,7 @@ impl<F: Scalar> Judging<'_, F> {
     /// The mean log-sum-exp of a few rows, less that of their mean scores: never below zero, and zero where one
     /// component has all of them.
     fn gains(&self, tree: &BatchTree, rows: &RowUnits<'_, F>, list: &[usize]) -> Result<Vec<f64>> {
-        let standing: Vec<Vec<u32>> = list.iter().map(|&node| tree.rows_of(node, self.seed)).collect();
+        let standing: Vec<Vec<u32>> = list.iter().map(|&node| tree.rows_of(node, self.seed, self.n_rows)).collect();
         let k = self.scorer.n_components();
         let all: Vec<u32> = standing.concat();
         let scores = self.scores(&rows.select(&all))?;

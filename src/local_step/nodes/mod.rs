@@ -14,7 +14,7 @@ use crate::scoring::{Block, PairBounds, Scorer, Scratch, Spreads};
 use crate::simd::Scalar;
 
 use build::NodeForm;
-pub use frontier::{BatchTree, Frontier, TreeOptions};
+pub use frontier::{BatchTree, Frontier, STANDING, TreeOptions};
 pub use gains::{Judging, OpeningCandidate, OpeningRule};
 
 /// Nodes as units. They are scored by their means, from which scorers of squares take what the spread costs.
@@ -182,7 +182,7 @@ impl<F: Scalar> Units<F> for NodeUnits<'_, F> {
         };
         let mut numbers = Vec::with_capacity(list.len());
         for &node in list {
-            let chosen = tree.rows_of(node as usize, seed);
+            let chosen = tree.rows_of(node as usize, seed, STANDING);
             let all: f64 = chosen.iter().map(|&row| rows.mass(row as usize)).sum();
             sample.extend_weighted(rows, &chosen, if all > 0.0 { self.mass(node as usize) / all } else { 0.0 });
             numbers.push(chosen.len() as u32);
