@@ -431,20 +431,20 @@ def stochastic_refusal() -> str:
 TEXT = """# What runs with what
 
 Rows are likelihoods, columns are processes. A cell lists the objectives that run with `Full`, `Memoized` and
-`Stochastic`, and those that do not support moves (`Birth`, `Split`, `Merge` and `Delete`). Numbers refer to the error
-messages below. `Stochastic` takes no moves: "{stochastic}".
+`Stochastic`, and marks those that do not support moves (`Birth`, `Split`, `Merge` and `Delete`). Numbers refer to the
+error messages below. `Stochastic` does not support moves: "{stochastic}".
 
-The {n} cells are tried at sparsity 1, 2 and dense, on rows in memory and in blocks, with a fixed number of components,
-and with moves from one component and from too many. Cells that run obey these laws:
+The {n} cells are tested at sparsity 1, 2 and dense, on rows in memory and in blocks, with a fixed number of components,
+and with moves that start from one component and from too many. All combinations that run obey these laws:
 
 - the objective never falls, and rises by at least the predicted gain of the moves;
-- every proposed move is accepted or has a reason;
-- one more local step loses nothing;
+- every proposed move is accepted, or rejected with a reason;
+- one more local step does not lower the objective;
 - responsibilities and weights sum to one, densities are finite, and draws are rows of the same kind;
-- a saved fit, and a fit to rows in blocks, have the same bits.
+- a saved fit and a fit to rows in blocks equal the original fit to the bit.
 
-Priors are chosen so that they have a mode. Otherwise "map" is refused, and the error names the parameter
-([Choosing a model](choosing.md)).
+The priors are chosen so that they have a mode. For a prior without a mode, "map" raises an error that names the
+parameter ([Choosing a model](choosing.md)).
 
 {table}
 
