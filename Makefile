@@ -86,7 +86,7 @@ bench: $(STAMPS)/dev release ## all benches; RESULTS=benches/results keeps the r
 papers: $(STAMPS)/dev release ## the papers' experiments; RESULTS=benches/results keeps text and figures
 	mkdir -p $(RESULTS)/papers
 	@for experiment in blei_jordan blei_jordan_images memoized_toy memoized_toy_moves memoized_mnist memoized_ablation \
-		memoized_patches sparse_mixtures; do \
+		memoized_patches sparse_mixtures sparse_topics tree_guided accelerated_vdp; do \
 		echo "benches/papers/$$experiment.py"; \
 		$(BIN)/python benches/papers/$$experiment.py 2>&1 | tee $(RESULTS)/papers/$$experiment.txt; \
 	done
