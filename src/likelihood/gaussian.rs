@@ -122,13 +122,14 @@ impl FromParameters for Gaussian {
 }
 
 impl Gaussian {
-    /// Checks that the scale survives beside the scatter of the data and their distance from the prior mean.
+    /// Checks that the scale keeps its digits beside the scatter of the data and their squared distance from the prior
+    /// mean.
     fn check_beside(parameters: &Parameters, data: &Moments) -> Result<()> {
         let Some((d, scale)) = parameters.square("scale")? else { return Ok(()) };
         check_scale_beside(data, scale)?;
         let kappa = parameters.number("mean_precision")?.unwrap_or(0.0);
         let mean = parameters.vector("mean")?.unwrap_or(&data.mean);
-        // What a single row adds.
+        // Contribution of a single row to the diagonal.
         let square = |j: usize| kappa / (1.0 + kappa) * (mean[j] - data.mean[j]).powi(2);
         if survives_beside(d, scale, square) {
             return Ok(());
@@ -156,7 +157,8 @@ impl NormalWishartModel for Gaussian {
     }
 
     /// Mathematics 1a: kappa = kappa_0 + N, nu = nu_0 + N, m = (kappa_0 m_0 + s) / kappa,
-    /// B = B_0 + C + kappa_0 N / kappa (xbar - m_0)(xbar - m_0)^T with the centred scatter C, that of rounding in it.
+    /// B = B_0 + C + kappa_0 N / kappa (xbar - m_0)(xbar - m_0)^T with the centred scatter C, including the scatter due
+    /// to rounding.
     fn constants(&self) -> &Constants {
         &self.constants
     }

@@ -118,7 +118,7 @@ impl NormalWishartModel for ZeroMeanGaussian {
         &self.rounding
     }
 
-    /// Mathematics 1b: nu = nu_0 + N, B = B_0 + S, that of rounding in it.
+    /// Mathematics 1b: nu = nu_0 + N, B = B_0 + S, including the scatter due to rounding.
     fn constants(&self) -> &Constants {
         &self.constants
     }
