@@ -139,8 +139,8 @@ fn merge(pair: &mut TwoClusters, slots: [u32; 2], state: &mut ChainState, turn: 
     Ok(Attempts::judged(log_ratio, accepted))
 }
 
-/// Log ratio of the prior probabilities of two blocks of these sizes and of their union; `n_more` is the number of
-/// blocks that the proposed partition has more.
+/// Log ratio of the prior probabilities of two blocks of these sizes and of their union. `n_more` is the number of
+/// blocks of the split partition minus that of the current one.
 fn log_prior_of_split(sizes: [usize; 2], n_more: usize, state: &ChainState, turn: &Turn<'_>) -> f64 {
     let (law, process) = (&turn.target.process, &state.process);
     let block = |size: usize| law.log_block(size, process);
