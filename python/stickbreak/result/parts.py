@@ -1,4 +1,4 @@
-"""A model with rows in a file, as traces and hierarchies keep them."""
+"""Stores a model with its rows in a file, for traces and hierarchies."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -17,7 +17,7 @@ _ROWS = "rows"
 
 
 def to_parts(model: Mixture, rows: arrays.Rows) -> tuple[files.Header, files.Arrays]:
-    """Return the header and the arrays that hold a model and its rows."""
+    """Return the header and the arrays for a model and its rows."""
     header: files.Header = {}
     found: files.Arrays = {}
     for role, part in zip(_ROLES, (model.likelihood, model.process), strict=True):
@@ -35,7 +35,7 @@ def to_parts(model: Mixture, rows: arrays.Rows) -> tuple[files.Header, files.Arr
 
 
 def from_parts(header: files.Header, found: files.Arrays) -> tuple[Mixture, arrays.Rows]:
-    """Return the model and the rows that header and arrays hold."""
+    """Return the model and the rows from header and arrays."""
     likelihood, process = (_pair(role, header, found) for role in _ROLES)
     model = Mixture(likelihood=Likelihood._from_core(*likelihood), process=Process._from_core(*process))
     return model, _rows(header, found, model.likelihood)
