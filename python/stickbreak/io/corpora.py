@@ -1,4 +1,4 @@
-"""Corpora in files: counts of words, a row for each document."""
+"""Corpora in files: word counts with one row per document."""
 
 import os
 import zipfile
@@ -15,15 +15,15 @@ _SPARSE_PARTS = {"data", "format", "shape"}
 
 
 def read_corpus(path: str | os.PathLike[str], argument: str = "path", *, watch: Watch | None = None) -> Any:
-    """Read counts of words from a docword file, a sparse array of SciPy (.npz) or a table of numbers.
+    """Read word counts from a docword file, a sparse array of SciPy (.npz) or a table of numbers.
 
     Parameters
     ----------
     path : str or path-like
-        A docword file, whose name ends in .txt or .gz; what `scipy.sparse.save_npz` wrote; or a data file with a row
-        for each document.
+        A docword file, whose name ends in .txt or .gz; a file written by `scipy.sparse.save_npz`; or a data file with
+        one row per document.
     argument : str
-        What errors call it.
+        Its name in error messages.
     watch : callable, optional
         As in `datafiles.read`.
 
@@ -35,7 +35,7 @@ def read_corpus(path: str | os.PathLike[str], argument: str = "path", *, watch: 
     Raises
     ------
     InvalidType, InvalidArgument
-        `path` is no path, or its end is none of these.
+        `path` is not a path, or has an unknown file extension.
     SourceError
         The file cannot be read.
     """
@@ -51,7 +51,7 @@ def read_corpus(path: str | os.PathLike[str], argument: str = "path", *, watch: 
 
 
 def read_vocabulary(path: str | os.PathLike[str]) -> list[str]:
-    """Read words from a text file in UTF-8, one a line; raise SourceError where it cannot be read."""
+    """Read words from a text file in UTF-8, one per line; raise SourceError if it cannot be read."""
     try:
         return Path(path).read_text(encoding="utf-8-sig").splitlines()
     except (OSError, UnicodeDecodeError) as error:
@@ -60,7 +60,7 @@ def read_vocabulary(path: str | os.PathLike[str]) -> list[str]:
 
 
 def _is_sparse(file: Path) -> bool:
-    """Whether it holds the parts of a sparse array; what cannot be opened is left to the reader of tables."""
+    """Whether a file holds a sparse array; files that cannot be opened are left to the reader of tables."""
     if file.suffix.lower() != ".npz":
         return False
     try:
@@ -77,5 +77,5 @@ def _read_sparse(file: Path) -> Any:
     except MemoryError as error:
         raise SourceError(f"{file}: there is not enough memory for it") from error
     except Exception as error:
-        # SciPy raises whatever the damage leads to.
+        # SciPy raises various errors for damaged files.
         raise SourceError(f"{file}: not a sparse array that SciPy can read: {error}") from error

@@ -12,15 +12,15 @@ from stickbreak import checks
 from stickbreak.errors import InvalidArgument, SourceError
 from stickbreak.io.datafiles.columns import Choice, take
 
-# These pass: the caller takes the first, the others are no damage. NumPy reads the headers of arrays with Python's own
-# parsers, and archives with its zip module, which all raise what they like at damaged bytes.
+# These errors pass through: the caller handles the first, and the others are not damage. NumPy reads array headers with
+# Python's parsers, and archives with its zip module, which raise various errors for damaged files.
 _PASSED = (OSError, MemoryError, InvalidArgument, SourceError)
 
 
 def read_npy(path: Path, choice: Choice) -> tuple[NDArray[Any], None]:
     """Return the array of a .npy file as a memory map."""
     try:
-        # A shape that overflows fails later; suppress NumPy's earlier warning.
+        # A shape that overflows fails later; suppresses NumPy's earlier warning.
         with np.errstate(all="ignore"):
             array = np.lib.format.open_memmap(path, mode="r")
     except _PASSED:
