@@ -90,9 +90,9 @@ def rows(
 ) -> Rows:
     """Return data as float32 or float64 rows.
 
-    float32 and float64 arrays in native byte order are used as they are, including memory maps, Fortran order and strides.
-    float16 becomes float32; all other numbers become float64. A `ConversionWarning` reports when an array or a table
-    changes its type.
+    float32 and float64 arrays in native byte order are used as they are, including memory maps, Fortran order and
+    strides. float16 becomes float32; all other numbers become float64. A `ConversionWarning` reports when an array or a
+    table changes its type.
 
     Parameters
     ----------

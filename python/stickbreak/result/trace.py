@@ -25,9 +25,9 @@ class Draw:
     Parameters
     ----------
     chain : int
-        Index of the chain.
+        Index of the chain, from 0.
     index : int
-        Index of the draw.
+        Index of the draw, from 0.
     seconds : float
         Time since the chains began.
     log_joint : float
