@@ -89,10 +89,9 @@ const NEARNESS: &str = "mean_precision";
 ///
 /// A base measure estimated from few components may be certain that all components are like these. It then speaks
 /// against every split of them.
-/// One estimated from few components may be sure that all are like these: then it speaks against every part of them.
 ///
+/// # Errors
 /// [`crate::Error::InvalidArgument`] for invalid parameters, which would be a bug.
-/// [`crate::Error::InvalidArgument`] for values that are no parameters, which would be a bug.
 pub fn unsure<F: Scalar>(model: &Model<F>, summary: &Summary) -> Result<Model<F>> {
     let Some(estimated) = &model.base.estimated else { return Ok(model.clone()) };
     let free = estimated.free.iter().filter(|name| !SURENESS.contains(&name.as_str())).cloned().collect();

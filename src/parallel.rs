@@ -43,7 +43,6 @@ pub fn with_threads<T: Send>(threads: Option<usize>, work: impl FnOnce() -> T + 
 ///
 /// # Errors
 /// If the system cannot start another thread.
-/// Where the system starts no further thread.
 pub fn side_by_side<T: Send>(n: usize, task: impl Fn(usize) -> T + Sync) -> Result<Vec<T>> {
     let threads = rayon::current_num_threads();
     let at_once = n.min(threads);

@@ -48,7 +48,6 @@ impl Instructions {
     ///
     /// # Errors
     /// [`Error::NotSupported`] if this machine does not support it.
-    /// [`Error::NotSupported`] where this machine does not have it.
     pub fn force(set: Option<Self>) -> Result<()> {
         if let Some(missing) = set.filter(|set| !set.is_available()) {
             let reason = "this machine does not have it";

@@ -31,6 +31,9 @@ pub struct Informative {
 
 /// Finds the units of columns, constant columns, and columns that depend on others. `about_zero`: the model assumes
 /// rows of mean zero.
+///
+/// # Errors
+/// [`crate::Error::Numerical`] for correlations without eigenvalues.
 pub fn informative<F: Real>(data: &Moments, freedom: Freedom, about_zero: bool) -> Result<Informative> {
     let whole = Coordinates::in_units(data, freedom, about_zero);
     let single = F::NAME == "float32";

@@ -66,7 +66,6 @@ impl<'a, F: Scalar> Prepared<'a, F> {
     /// # Errors
     /// [`Error::InvalidArgument`] and [`Error::NotSupported`] for an invalid job; [`Error::Source`];
     /// [`Error::Cancelled`].
-    /// [`Error::Cancelled`].
     pub(super) fn new(job: &'a Job<'a, F>, cancel: &'a Cancel) -> Result<Self> {
         let Job { specification, rows, init, settings } = *job;
         // A batch of sparse rows should hold at least as many values as there are columns.

@@ -75,7 +75,6 @@ impl<F: Scalar> Job<'_, F> {
     ///
     /// # Errors
     /// As [`fit`], if no start has ended.
-    /// As [`fit`], where no start has ended.
     pub fn best_of(
         &self,
         starts: Starts<'_>,

@@ -57,7 +57,6 @@ impl Init<'_> {
     ///
     /// # Errors
     /// [`Error::InvalidArgument`] unless there is a label, or a row of responsibilities, for every row.
-    /// [`Error::InvalidArgument`] where there is not a label, or a row of responsibilities, for every row.
     pub fn n_components(&self, n: usize) -> Result<Option<usize>> {
         match self {
             Self::KmeansPlusPlus | Self::Random | Self::Sequential => Ok(None),
@@ -150,7 +149,6 @@ impl<F: Scalar> Beginning<'_, F> {
     ///
     /// # Errors
     /// [`Error::Cancelled`]; [`Error::Numerical`]; [`Error::InvalidArgument`] for an inconsistent start.
-    /// [`Error::Cancelled`]; [`Error::Numerical`]; [`Error::InvalidArgument`] for a start that does not fit.
     pub fn memo(&self, init: &Init<'_>) -> Result<Memo> {
         let k = self.ids.len();
         let n_batches = self.source.n_batches().unwrap_or(1);

@@ -23,7 +23,6 @@ const STEPS: usize = 1000;
 ///
 /// The components start equal, and only the prior of their weights distinguishes them. If that is symmetric, soft
 /// responsibilities would stay equal for ever. In this case each of the first K rows gets a component of its own.
-/// responsibilities would stay equal for ever; there each of the first K rows has a component to itself.
 ///
 /// # Errors
 /// [`crate::Error::Cancelled`]; [`crate::Error::Numerical`].

@@ -141,7 +141,6 @@ impl Sampling<'_> {
     /// # Errors
     /// [`Error::InvalidArgument`] before any sweep; [`Error::Numerical`]; [`Error::Cancelled`] if some chain has no
     /// draw yet.
-    /// draw yet.
     pub fn run(
         &self,
         partitions: &mut [i32],

@@ -52,7 +52,6 @@ impl DirichletProcess {
     /// # Errors
     /// [`crate::Error::InvalidArgument`] naming the parameter, [`crate::Error::NotSupported`] for a tail with a prior
     /// on the concentration.
-    /// of the concentration.
     pub fn new(parameters: &Parameters) -> Result<Self> {
         parameters.check(&Self::ENTRY)?;
         let concentration = Concentration::new(parameters)?;

@@ -47,7 +47,6 @@ impl PitmanYor {
     /// # Errors
     /// [`Error::InvalidArgument`] naming the parameter, [`Error::NotSupported`] for a tail or for a prior on the
     /// concentration.
-    /// concentration.
     pub fn new(parameters: &Parameters) -> Result<Self> {
         parameters.check(&Self::ENTRY)?;
         let discount = Parameters::required(DISCOUNT.name, parameters.given(&DISCOUNT)?)?;

@@ -158,6 +158,9 @@ impl<F: Scalar> QuadraticScorer<F> {
     }
 
     /// Checks the bounds by computing the log weights of the excluded pairs, in builds with debug assertions.
+    ///
+    /// # Panics
+    /// If one of the log weights reaches `least`.
     fn check_the_proof(&self, alive: &[u8], row: &[F], least: F) {
         for (component, &alive) in alive.iter().enumerate().take(self.constants.len()) {
             let score = self.score_row(component, row);
