@@ -96,7 +96,12 @@ impl Specification {
             return Ok(());
         }
         let found = format!("a resolution with objective={:?}", self.objective.name());
-        Err(Error::not_supported("resolution", found, "a point estimate is of rows, not of cells", "resolution=0"))
+        Err(Error::not_supported(
+            "resolution",
+            found,
+            "point estimates use the density of rows, not of cells",
+            "resolution=0",
+        ))
     }
 
     /// The specification with other parameters of its likelihood.

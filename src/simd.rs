@@ -50,8 +50,13 @@ impl Instructions {
     /// [`Error::NotSupported`] if this machine does not support it.
     pub fn force(set: Option<Self>) -> Result<()> {
         if let Some(missing) = set.filter(|set| !set.is_available()) {
-            let reason = "this machine does not have it";
-            return Err(Error::not_supported("instructions", format!("{missing:?}"), reason, "one that is available"));
+            let reason = "this machine does not support it";
+            return Err(Error::not_supported(
+                "instructions",
+                format!("{missing:?}"),
+                reason,
+                "an available instruction set",
+            ));
         }
         FORCED.store(set.map_or(NONE, |set| set as u8), Ordering::Relaxed);
         Ok(())

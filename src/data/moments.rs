@@ -121,7 +121,7 @@ pub fn moments_and_resolution<F: Scalar>(
     let (room, what) = if needs == Needs::Covariance { (4 * d, "D x D matrices") } else { (8, "single rows") };
     // Moments are computed in `fit`, where the argument is called `data`.
     check_room(room.saturating_mul(d), |_| {
-        Error::invalid("data", format!("{d} columns"), format!("of so few columns that {what} fit in memory"))
+        Error::invalid("data", format!("{d} columns"), format!("of few enough columns that {what} fit in memory"))
     })?;
     let of_rank = if needs == Needs::Covariance { d + 2 } else { 0 };
     let sought = Sought { rows: of_rank.max(if resolution { MOST_ROWS } else { 0 }), resolution };
@@ -410,13 +410,13 @@ fn check_squares<F: Scalar>(trace: f64, mass: f64, any_moved: bool) -> Result<()
     }
     let variance = trace / mass;
     if any_moved && trace.min(variance) < LEAST_SQUARE {
-        return Err(Error::invalid("data", "values whose squares vanish or lose digits", allowed));
+        return Err(Error::invalid("data", "values whose squares underflow", allowed));
     }
     // Rows are scored in their own type and divided by their standard deviation; float32 cannot represent a smaller
     // one.
     if F::NAME == "float32" && any_moved && variance < 1e-70 {
         let found = format!("values of standard deviation {:.0e} in float32", variance.sqrt());
-        return Err(Error::invalid("data", found, "of a scale float32 can divide by; rescale it or pass float64"));
+        return Err(Error::invalid("data", found, "of a larger standard deviation; rescale it or pass float64"));
     }
     Ok(())
 }

@@ -266,8 +266,8 @@ impl<F: Real> Dataset<F> for Stream<'_, F> {
             return Err(Error::not_supported(
                 "shuffle",
                 "shuffle=True with a source that is read in order",
-                "its rows come as they are",
-                "shuffle=False, with rows that are in random order",
+                "its rows can only be read in their own order",
+                "shuffle=False, with rows already in random order",
             ));
         }
         if n_batches == 0 || n_batches > n {

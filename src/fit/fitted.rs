@@ -323,7 +323,11 @@ impl Fitted {
         if own.iter().any(|&weight| weight > 0.0) {
             return Ok(Some(own));
         }
-        Err(Error::invalid("X", "all off the subspace of the fit", "with a row on the subspace of the fit"))
+        Err(Error::invalid(
+            "X",
+            "off the subspace of the fit in every row",
+            "an array with a row on the subspace of the fit",
+        ))
     }
 
     /// Returns the summary of one local step over these rows.
@@ -427,7 +431,7 @@ impl Fitted {
         // One component and one responsibility per slot, and one log normaliser per row.
         check_room(rows.n_rows().saturating_mul(2 * scored.width + 1), |size| {
             let found = format!("of {} rows, for which {} components take {size}", rows.n_rows(), scored.width);
-            Error::invalid("X", found, "of so few rows at a time that their responsibilities fit in memory")
+            Error::invalid("X", found, "of few enough rows at a time that their responsibilities fit in memory")
         })?;
         let mut all = Assigned { width: scored.width, ..Assigned::default() };
         let mut tap = CollectArrays {

@@ -282,7 +282,11 @@ pub(crate) fn seen<F: Scalar>(job: &Job<'_, F>, data: &Moments, cancel: &Cancel)
     let found = |coordinates| Informative { coordinates, lacks_rows: false };
     if let Init::Summary { coordinates, .. } = job.init {
         if coordinates.n_columns() != data.dimension() {
-            return Err(Error::invalid("init", "a fit of another likelihood or dimension", "a fit of this one"));
+            return Err(Error::invalid(
+                "init",
+                "a fit of another likelihood or dimension",
+                "a fit of the same likelihood and dimension",
+            ));
         }
         let off = strays_of(job.rows, coordinates, cancel)?.columns;
         return if off.is_empty() { Ok(found((*coordinates).clone())) } else { Err(off_support("data", &off)) };
@@ -341,8 +345,9 @@ fn strays_of<F: Scalar>(rows: &dyn Dataset<F>, coordinates: &Coordinates, cancel
 pub(super) fn off_support(argument: &str, columns: &BTreeSet<usize>) -> Error {
     let names: Vec<String> = columns.iter().map(ToString::to_string).collect();
     let are = if names.len() == 1 { "column" } else { "columns" };
-    let found = format!("off it in {are} {}, which were constant or followed from the others", names.join(", "));
-    Error::invalid(argument, found, "on the subspace of the earlier fit, or fitted anew together with its rows")
+    let found =
+        format!("off the subspace in {are} {}, which were constant or depended on other columns", names.join(", "));
+    Error::invalid(argument, found, "on the subspace of the earlier fit, or fitted together with its rows")
 }
 
 /// A random sample of all rows, from which the first parts of a single component are made.
@@ -380,11 +385,16 @@ pub(crate) fn check_form(specification: &Specification, sparse: bool, demands: D
         Err(Error::not_supported(argument, found, reason, allowed))
     };
     if sparse && !demands.sparse {
-        return refuse("data", "a sparse array", "zeros are values like any other to it", "a dense array");
+        return refuse("data", "a sparse array", "it treats zeros like any other value", "a dense array");
     }
     if specification.missing && !demands.missing {
         let allowed = format!("{}, or data without missing values", likelihood::supporting(Feature::Missing));
-        return refuse("missing", "missing=\"marginalize\"", "it would not be exact", &allowed);
+        return refuse(
+            "missing",
+            "missing=\"marginalize\"",
+            "missing values cannot be integrated out exactly",
+            &allowed,
+        );
     }
     let named = likelihood::entry(&specification.likelihood.name)?.support(Feature::Missing);
     let given = &specification.likelihood.parameters.0;
@@ -394,10 +404,10 @@ pub(crate) fn check_form(specification: &Specification, sparse: bool, demands: D
     {
         let found = format!("missing=\"marginalize\" for {}({name}={word:?})", specification.likelihood.name);
         let allowed = format!("another {name}, or data without missing values");
-        return Err(Error::not_supported("missing", found, "it would not be exact", allowed));
+        return Err(Error::not_supported("missing", found, "missing values cannot be integrated out exactly", allowed));
     }
     if specification.missing && sparse {
-        let reason = "what it does not store is zero, not missing";
+        let reason = "values that are not stored are zero, not missing";
         return refuse("missing", "missing=\"marginalize\" on a sparse array", reason, "a dense array");
     }
     Ok(())

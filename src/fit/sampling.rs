@@ -29,7 +29,7 @@ impl Fitted {
     pub fn sample(&self, n: usize, seed: u64, cancel: &Cancel) -> Result<Vec<f64>> {
         let d = self.n_data_columns();
         let size = n.saturating_mul(d);
-        let too_many = |_| Error::invalid("n", n, "so few rows that they fit in memory");
+        let too_many = |_| Error::invalid("n", n, "small enough for the rows to fit in memory");
         Vec::<f64>::new().try_reserve_exact(size).map_err(too_many)?;
         let PackedFit { model, allocation, .. } = self.packed::<f64>()?;
         let is_posterior = self.specification.objective == Objective::Variational;

@@ -77,7 +77,7 @@ impl Fitted {
         let k = self.summary.n_components();
         check_room(rows.n_rows().saturating_mul(k), |size| {
             let found = format!("{} documents, whose proportions take {size}", rows.n_rows());
-            Error::invalid("docs", found, "of so few documents at a time that these fit in memory")
+            Error::invalid("docs", found, "few enough documents at a time that their proportions fit in memory")
         })?;
         let prior = self.document_prior()?;
         let model = self.model::<F>()?;

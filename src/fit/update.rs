@@ -136,8 +136,8 @@ fn check_near(likelihood: &dyn Conjugate, data: &Moments) -> Result<()> {
     match likelihood.rebase(Sufficient { count: 0.0, statistics: &nothing }, &distant) {
         Ok(_) => Ok(()),
         Err(Error::InvalidArgument { .. }) => {
-            let found = "so far from the rows of the fit, for its prior, that float64 cannot hold them there";
-            Err(Error::invalid("X_new", found, "rows like those of the fit; fit them together instead"))
+            let found = "so far from the rows of the fit, relative to its prior, that float64 loses precision";
+            Err(Error::invalid("X_new", found, "close to the rows of the fit, or fitted together with them"))
         }
         Err(other) => Err(other),
     }

@@ -140,7 +140,7 @@ impl<F: Scalar> Beginning<'_, F> {
         let of_one = k.saturating_mul(self.likelihood().n_statistics() + 2);
         check_room(of_one.saturating_mul(n_batches.saturating_add(OTHER_SUMMARIES)), |size| {
             let found = format!("{k}, whose statistics in {n_batches} batches take {size}");
-            Error::invalid("n_components", found, "so few, with these columns and batches, that they fit in memory")
+            Error::invalid("n_components", found, "small enough for the statistics of all batches to fit in memory")
         })
     }
 
@@ -192,7 +192,7 @@ impl<F: Scalar> Beginning<'_, F> {
                     return Err(Error::invalid(
                         "init",
                         "a fit of another likelihood or dimension",
-                        "a fit of this one",
+                        "a fit of the same likelihood and dimension",
                     ));
                 }
                 let mut start = (*summary).clone();

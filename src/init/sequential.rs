@@ -33,7 +33,7 @@ pub fn one_by_one<F: Scalar>(begin: &Beginning<'_, F>, generator: &mut Generator
         return Err(Error::not_supported(
             "init",
             "init=\"sequential\" with a source that is read in order",
-            "its order is a random one",
+            "it visits the rows in random order",
             "\"kmeans++\" or \"random\"",
         ));
     }

@@ -21,7 +21,7 @@ impl<F: Scalar> Beginning<'_, F> {
             Init::Table(values) => self.given(&FromTable { values, n_components: k })?.into_total(),
             Init::Summary { summary, .. } => {
                 if summary.n_statistics != self.likelihood().n_statistics() {
-                    return Err(Error::invalid("init", "a fit of another vocabulary", "a fit of this one"));
+                    return Err(Error::invalid("init", "a fit of another vocabulary", "a fit of the same vocabulary"));
                 }
                 Summary { ids: self.ids.to_vec(), documents: None, ..(*summary).clone() }
             }

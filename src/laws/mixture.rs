@@ -88,7 +88,7 @@ impl MixtureLaw {
         if !best.is_finite() {
             return Err(Error::invalid(
                 "given",
-                "without density under the fit",
+                "values of density zero under the fit",
                 "values that a row of the fit can have",
             ));
         }
@@ -131,7 +131,8 @@ impl MixtureLaw {
         let d = self.n_columns();
         let mut rows = Vec::new();
         let size = n.saturating_mul(d);
-        rows.try_reserve_exact(size).map_err(|_| Error::invalid("n", n, "so few rows that they fit in memory"))?;
+        rows.try_reserve_exact(size)
+            .map_err(|_| Error::invalid("n", n, "small enough for the rows to fit in memory"))?;
         rows.resize(size, 0.0);
         let chances = Chances::new(&self.weights);
         for_each_with(

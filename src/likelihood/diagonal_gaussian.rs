@@ -233,14 +233,14 @@ impl FromParameters for DiagonalGaussian {
             .positives("rate", Some(d))?
             .unwrap_or_else(|| data.variance.iter().map(|&own| rule(own)).collect());
         if let Some(j) = (0..d).find(|&j| rate[j] < LEAST_SHARE * data.variance[j]) {
-            let found = format!("so small in column {j} that float64 loses it beside the scatter of the data");
+            let found = format!("so small in column {j} that float64 rounding of the scatter of the data hides it");
             let allowed = format!("at least {LEAST_SHARE:.0e} of the variance of a column");
             return Err(Error::invalid("rate", found, allowed));
         }
         let mean = parameters.vector_of("mean", d)?.map_or_else(|| data.mean.clone(), <[f64]>::to_vec);
         if let Some(j) = (0..d).find(|&j| rate[j] < LEAST_SHARE * (mean[j] - data.mean[j]).powi(2)) {
-            let found = format!("so far from the data in column {j} that float64 loses `rate` beside the distance");
-            return Err(Error::invalid("mean", found, "nearer the data, or used with a larger `rate`"));
+            let found = format!("so far from the data in column {j} that `rate` is lost to float64 rounding");
+            return Err(Error::invalid("mean", found, "closer to the data, or used with a larger `rate`"));
         }
         Ok(Parameters::from_pairs([
             ("mean", vector(mean)),
@@ -341,8 +341,8 @@ impl Conjugate for DiagonalGaussian {
         for (j, own) in self.sums(component).enumerate() {
             let shift = origin[j] - self.frame.origin[j];
             if self.prior[j].rate < LEAST_SHARE * shift * shift {
-                let found = "a fit of data so far from these that float64 cannot hold it there";
-                return Err(Error::invalid("init", found, "a fit of data like these"));
+                let found = "a fit of data so far from these that float64 loses precision";
+                return Err(Error::invalid("init", found, "a fit of data closer to these"));
             }
             moved[j] += own.count * shift;
             moved[d + j] += shift * (2.0 * own.sum + own.count * shift);

@@ -134,8 +134,8 @@ impl Gaussian {
         if survives_beside(d, scale, square) {
             return Ok(());
         }
-        let found = "so far from the data that float64 loses `scale` beside the distance";
-        Err(Error::invalid("mean", found, "nearer the data, or used with a larger `scale`"))
+        let found = "so far from the data that `scale` is lost to float64 rounding";
+        Err(Error::invalid("mean", found, "closer to the data, or used with a larger `scale`"))
     }
 }
 
@@ -219,8 +219,8 @@ impl NormalWishartModel for Gaussian {
         let d = self.origin.len();
         let shift: Vec<f64> = origin.iter().zip(&self.origin).map(|(old, new)| old - new).collect();
         if !survives_beside(d, &self.prior.scale(), |j| shift[j].powi(2)) {
-            let found = "a fit of data so far from these that float64 cannot hold it there";
-            return Err(Error::invalid("init", found, "a fit of data like these"));
+            let found = "a fit of data so far from these that float64 loses precision";
+            return Err(Error::invalid("init", found, "a fit of data closer to these"));
         }
         let sums = &component.statistics[..d];
         let mut moved = component.statistics.to_vec();

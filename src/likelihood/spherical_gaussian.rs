@@ -233,13 +233,13 @@ impl FromParameters for SphericalGaussian {
             (None, Base::Product) => 0.1 / variance,
         };
         if rate < LEAST_SHARE * data.mean_variance() {
-            let found = "so small that float64 loses it beside the scatter of the data";
+            let found = "so small that float64 rounding of the scatter of the data hides it";
             let allowed = format!("at least {LEAST_SHARE:.0e} of the variance of a column");
             return Err(Error::invalid("rate", found, allowed));
         }
         if mean.iter().zip(&data.mean).any(|(m, x)| rate < LEAST_SHARE * (m - x).powi(2)) {
-            let found = "so far from the data that float64 loses `rate` beside the distance";
-            return Err(Error::invalid("mean", found, "nearer the data, or used with a larger `rate`"));
+            let found = "so far from the data that `rate` is lost to float64 rounding";
+            return Err(Error::invalid("mean", found, "closer to the data, or used with a larger `rate`"));
         }
         Ok(Parameters::from_pairs([
             ("mean", vector(mean)),
@@ -270,7 +270,7 @@ impl FromParameters for SphericalGaussian {
             return Err(Error::not_supported(
                 "missing",
                 "missing=\"marginalize\" for SphericalGaussian(base=\"product\")",
-                "it would not be exact",
+                "missing values cannot be integrated out exactly",
                 "another base, or data without missing values",
             ));
         }
@@ -351,8 +351,8 @@ impl Conjugate for SphericalGaussian {
             let count = component.statistics.get(d + 1 + j).copied().unwrap_or(component.count);
             let shift = origin[j] - self.frame.origin[j];
             if self.prior.rate < LEAST_SHARE * shift * shift {
-                let found = "a fit of data so far from these that float64 cannot hold it there";
-                return Err(Error::invalid("init", found, "a fit of data like these"));
+                let found = "a fit of data so far from these that float64 loses precision";
+                return Err(Error::invalid("init", found, "a fit of data closer to these"));
             }
             moved[j] += count * shift;
             moved[d] += shift * (2.0 * component.statistics[j] + count * shift);

@@ -69,7 +69,7 @@ pub fn check_scale_beside(data: &Moments, scale: &[f64]) -> Result<()> {
     if survives_beside(d, scale, |j| data.covariance[j * (d + 1)]) {
         return Ok(());
     }
-    let found = "so small that float64 loses it beside the scatter of the data";
+    let found = "so small that float64 rounding of the scatter of the data hides it";
     Err(Error::invalid("scale", found, format!("at least {LEAST_SHARE:.0e} of the variance of every column")))
 }
 

@@ -110,7 +110,7 @@ fn log_less_digamma(d: usize, y: f64) -> f64 {
 }
 
 fn decompose(d: usize, matrix: &mut [f64]) -> Result<()> {
-    let failed = |_| Error::numerical(None, "the precisions of all components together are not definite");
+    let failed = |_| Error::numerical(None, "the sum of the precisions of all components is not positive definite");
     cholesky(d, matrix).map_err(failed)
 }
 

@@ -198,7 +198,7 @@ impl Sampling<'_> {
         let of_one = self.target.empty.len() + self.target.lane_len;
         check_room(of_one.saturating_mul(clusters).saturating_mul(chains), |size| {
             let found = format!("a start of {clusters} clusters, whose statistics in {chains} chains take {size}");
-            Error::invalid("init", found, "a start of so few clusters that they fit in memory, such as \"single\"")
+            Error::invalid("init", found, "a start whose clusters fit in memory, such as \"single\"")
         })
     }
 

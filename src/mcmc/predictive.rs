@@ -33,7 +33,7 @@ impl Weighed {
     /// # Errors
     /// [`Error::Format`] for invalid labels; as [`crate::likelihood::Conjugate::log_marginal`].
     pub fn new(target: &Target, draw: Predictive<'_>) -> Result<Self> {
-        let foreign = || Error::Format { message: "labels that do not fit the rows".to_owned() };
+        let foreign = || Error::Format { message: "its labels do not match the rows".to_owned() };
         let most = draw.labels.iter().max().and_then(|&most| usize::try_from(most).ok());
         let n_clusters = most.ok_or_else(foreign)? + 1;
         if draw.labels.len() != target.n_rows() || n_clusters > target.n_rows() {

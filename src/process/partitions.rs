@@ -101,7 +101,7 @@ pub trait Partitions: Process {
 
 /// The error for values that no chain of the process reports.
 pub(super) fn foreign_values() -> Error {
-    Error::Format { message: "hyper-parameters that the process does not have".to_owned() }
+    Error::Format { message: "its hyper-parameters are not those of the process".to_owned() }
 }
 
 #[cfg(test)]

@@ -338,7 +338,7 @@ def numeric(value: object, argument: str, allowed: str) -> NDArray[Any]:
             hint += ", or use Multinomial, Bernoulli or Poisson, which take it as it is"
         raise invalid_type(argument, f"a sparse {type(value).__name__}", allowed, hint)
     if _is_lazy(value):
-        raise invalid_type(argument, "a lazy table that holds no numbers yet", allowed, "make them by .collect()")
+        raise invalid_type(argument, "a lazy table that holds no numbers yet", allowed, "call .collect() first")
     array = as_array(value, argument, allowed)
     if array.dtype.kind not in _NUMBERS:
         found = _describe_values(value, array)

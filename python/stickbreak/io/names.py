@@ -178,7 +178,7 @@ def _checked(labels: list[Any], argument: str) -> Names:
     if other:
         found = f"a table with the column {other[0]!r}, whose name is a {type(other[0]).__name__}, beside names"
         hint = f"write {argument}.columns = {argument}.columns.astype(str)"
-        raise checks.invalid_type(argument, found, "a table whose columns are all called by strings", hint)
+        raise checks.invalid_type(argument, found, "a table whose column names are all strings", hint)
     seen: set[str] = set()
     for name in labels:
         if name in seen:

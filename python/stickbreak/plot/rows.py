@@ -146,11 +146,11 @@ def _directions(
     """Return the origin, the two directions (D, 2) onto which rows are projected, and their titles."""
     dimension = rows.shape[1]
     if dimension == 1:
-        raise checks.invalid_argument("fit", "one of a single column", "a fit of two columns at least", "use density")
+        raise checks.invalid_argument("fit", "a fit of a single column", "a fit of at least two columns", "use density")
     if columns is None and dimension > 2:
         if len(rows) < 2 or np.isnan(rows).any():
             found = "with missing values" if len(rows) > 1 else f"of shape {rows.shape}"
-            raise checks.invalid_argument("X", found, "two complete rows at least", "or choose two columns")
+            raise checks.invalid_argument("X", found, "at least two complete rows", "or choose two columns")
         centre = rows.mean(axis=0, dtype=np.float64)
         axes = np.linalg.eigh(np.cov(rows, rowvar=False))[1][:, ::-1][:, :2]
         return centre, axes, ("first principal component", "second principal component")

@@ -54,7 +54,7 @@ def dendrogram(tree: Hierarchy, *, method: Literal["bhc", "map"] = "bhc", ax: "A
     labels = tree.cut(method)
     n = len(labels)
     if n < 2:
-        raise checks.invalid_argument("tree", "one of a single row", "a hierarchy of at least two rows")
+        raise checks.invalid_argument("tree", "a hierarchy of a single row", "a hierarchy of at least two rows")
     drawn = canvas.axes(ax)
     from matplotlib.collections import LineCollection
 

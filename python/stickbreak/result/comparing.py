@@ -130,7 +130,7 @@ def _densities(fit: Any, held_out: ArrayLike) -> Any:
     found = fit.log_predictive(held_out)
     if len(found) < 2 or not np.isfinite(found).all():
         what = f"{len(found)} of them" if len(found) < 2 else "rows without a density under a fit"
-        raise checks.invalid_argument("held_out", what, "two rows at least, on the support of every fit")
+        raise checks.invalid_argument("held_out", what, "at least two rows, on the support of every fit")
     return found
 
 

@@ -207,7 +207,7 @@ class Density:
         of_fit = self._of_fit
         chosen = tuple(names.position(each, argument, of_fit.names, of_fit.number) for each in listed)
         if not chosen or len(set(chosen)) < len(chosen):
-            found = "empty" if not chosen else f"{checks.quote(str(listed))}, where one stands twice"
+            found = "empty" if not chosen else f"{checks.quote(str(listed))}, where a column is repeated"
             raise checks.invalid_argument(argument, found, allowed)
         for column, each in zip(chosen, listed, strict=True):
             if column in of_fit.lost:

@@ -110,7 +110,9 @@ def _values(labels: object) -> list[Any]:
         return list(labels)  # an array would convert all labels to one type, and numbers to strings
     array = arrays.as_array(labels, "labels", _LABELS_ALLOWED)
     if array.ndim != 1:
-        raise checks.invalid_argument("labels", f"{checks.describe(labels)}, which is no column", _LABELS_ALLOWED)
+        raise checks.invalid_argument(
+            "labels", f"{checks.describe(labels)}, which is not one-dimensional", _LABELS_ALLOWED
+        )
     return array.tolist() if array.dtype.kind in _PLAIN else list(array)
 
 

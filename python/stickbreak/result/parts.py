@@ -51,7 +51,7 @@ def _rows(header: files.Header, found: files.Arrays, likelihood: Likelihood) -> 
     if _ROWS in found:
         return arrays.rows(found[_ROWS], _ROWS, likelihood=type(likelihood))
     if not likelihood._accepts_sparse:
-        raise NotSupported("sparse rows of a likelihood that takes none")
+        raise NotSupported("sparse rows for a likelihood that does not support them")
     starts, columns, values = (found[f"{_ROWS}.{key}"] for key in ("starts", "columns", "values"))
     n_columns = checks.integer("n_columns", header["n_columns"], minimum=1)
     return arrays.SparseRows(starts, columns, values, n_columns)

@@ -20,8 +20,8 @@ def dense(state: FitState, rows: arrays.Rows, tail: bool, threads: int | None) -
         table = np.zeros(shape)
     except MemoryError as error:
         found = f"of {shape[0]} rows, for which {shape[1]} components take about {8e-9 * shape[0] * shape[1]:.1f} GB"
-        allowed = "of so few rows at a time that their responsibilities fit in memory"
-        raise checks.invalid_argument("X", found, allowed, "sparse=True keeps a few components a row") from error
+        allowed = "of few enough rows at a time that their responsibilities fit in memory"
+        raise checks.invalid_argument("X", found, allowed, "sparse=True keeps a few components per row") from error
     for begin in range(0, rows.shape[0], _ROWS_AT_A_TIME):
         part = slice(begin, begin + _ROWS_AT_A_TIME)
         indices, values = state.responsibilities(arrays.part(rows, part), None, tail, threads)

@@ -76,7 +76,7 @@ def of_columns(state: FitState | SampledModel | HierarchyState, column_names: Na
     if not parts:
         return None
     return SupportWarning(
-        f"{' and '.join(parts)}; the model does not see such columns, because they say nothing of clusters"
+        f"{' and '.join(parts)}; the model ignores such columns, because they carry no information about clusters"
     )
 
 

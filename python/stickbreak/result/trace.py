@@ -437,7 +437,7 @@ def _check(chains: Chains, n_rows: int) -> None:
     fits &= chains.partitions.dtype == np.int32 and chains.log_joint.dtype == np.float64
     fits &= chains.n_clusters.dtype == np.int64 and chains.seconds.shape == shape[:1]
     if not fits:
-        raise ValueError("arrays of draws that do not fit together")
+        raise ValueError("arrays of draws with inconsistent shapes")
     labels = chains.partitions
     if n_rows == 0 or (labels.min(-1) != 0).any() or (labels.max(-1) + 1 != chains.n_clusters).any():
-        raise ValueError("labels that do not fit the numbers of clusters")
+        raise ValueError("labels that do not match the numbers of clusters")

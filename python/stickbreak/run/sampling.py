@@ -337,7 +337,9 @@ def _room(chains: int, draws: int, n: int) -> NDArray[np.int32]:
         with TemporaryFile() as file:
             return np.memmap(file, dtype=np.int32, mode="w+", shape=shape)
     except (MemoryError, OSError, OverflowError, ValueError) as error:
-        found = f"{draws}, for which {4 * math.prod(shape):.3g} bytes of labels have no room ({error})"
+        found = (
+            f"{draws}, for which {4 * math.prod(shape):.3g} bytes of labels do not fit in memory or on disk ({error})"
+        )
         raise checks.invalid_argument("draws", found, "fewer, or thinned by `thin`") from error
 
 

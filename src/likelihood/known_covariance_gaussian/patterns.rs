@@ -31,7 +31,8 @@ impl Pattern {
         }
         let mut factor = part(d, covariance, &columns);
         // A principal submatrix of a positive definite matrix has a Cholesky factor, except for rounding.
-        let failed = |error| Error::numerical(None, format!("the covariance of the columns that a row has: {error}"));
+        let failed =
+            |error| Error::numerical(None, format!("the covariance of the observed columns of a row: {error}"));
         cholesky(n, &mut factor).map_err(failed)?;
         let mut whitening = vec![0.0; n * n];
         invert_lower(n, &factor, &mut whitening);

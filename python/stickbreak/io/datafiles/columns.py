@@ -52,7 +52,7 @@ class Choice:
         if not chosen:
             argument = "keep" if self._keep else "weight_column"
             found = "all columns" if self._keep else "the only column"
-            raise checks.invalid_argument(argument, found, "a column beside those of the data")
+            raise checks.invalid_argument(argument, found, "a column besides those of the data")
         return [*chosen, *weights]
 
     def kept_among(self, names: Sequence[str] | None, n_columns: int) -> list[int]:
@@ -85,7 +85,7 @@ def _found(argument: str, text: object, names: Sequence[str] | None, n_columns: 
     wanted = checks.instance(argument, text, str, allowed).strip()
     if names is not None and wanted in names:
         if names.count(wanted) > 1:
-            raise checks.invalid_argument(argument, f"{wanted!r}, of which there are several", allowed)
+            raise checks.invalid_argument(argument, f"{wanted!r}, the name of several columns", allowed)
         return [names.index(wanted)]
     ends = re.fullmatch(r"(\d+)(?:\s*-\s*(\d+))?", wanted, re.ASCII)
     if ends is None:

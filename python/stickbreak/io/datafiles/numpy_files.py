@@ -67,6 +67,6 @@ def _table(array: Any, source: str, choice: Choice) -> NDArray[Any]:
     if array.ndim == 1:
         array = array.reshape(-1, 1)
     if array.ndim != 2 or 0 in array.shape:
-        raise SourceError(f"{source}: has shape {array.shape}, which is no table of rows and columns")
+        raise SourceError(f"{source}: has shape {array.shape}, which is not that of a table")
     rows: NDArray[Any] = array
     return take(rows, choice.among(None, array.shape[1]))
