@@ -262,8 +262,8 @@ impl ParameterKind {
 impl Range {
     /// Positive numbers whose reciprocal and gamma function have finite logarithms.
     pub const POSITIVE: Self = Self::closed(1e-300, 1e300);
-    /// Prior sample size of a precision, in rows. Beyond 1e9 rows float64 loses the data beside the prior: the bound is
-    /// a difference of terms of this size times their logarithms. At 1e9 it has an absolute error near 1e-5 nats per
+    /// Prior sample size of a precision, in rows. Beyond 1e9 rows rounding in float64 loses the data: the bound is a
+    /// difference of terms of this size times their logarithms. At 1e9 it has an absolute error near 1e-5 nats per
     /// component, and at 1e15 no correct digits.
     pub const SURENESS: Self = Self::closed(1e-300, 1e9);
 

@@ -125,7 +125,7 @@ impl Fitted {
     }
 }
 
-/// Refuses rows so far from the origin of the fit that float64 cannot keep their squares beside the fit's prior.
+/// Refuses rows so far from the origin of the fit that float64 cannot represent their squares next to the fit's prior.
 fn check_near(likelihood: &dyn Conjugate, data: &Moments) -> Result<()> {
     let origin = likelihood.origin();
     let spread = |j: usize| data.variance.get(j).map_or(0.0, |variance| variance.sqrt());

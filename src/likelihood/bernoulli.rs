@@ -45,7 +45,7 @@ impl Beta {
     }
 
     /// ln B of the posterior after `s` successes and `f` failures minus ln B of this prior. Computed from differences,
-    /// because beside large priors the functions themselves have lost the counts.
+    /// because next to large priors the functions themselves have lost the counts.
     fn gain(self, s: f64, f: f64) -> f64 {
         ln_gamma_difference(self.successes, s) + ln_gamma_difference(self.failures, f)
             - ln_gamma_difference(self.total(), s + f)

@@ -122,7 +122,7 @@ impl FromParameters for Gaussian {
 }
 
 impl Gaussian {
-    /// Checks that the scale keeps its digits beside the scatter of the data and their squared distance from the prior
+    /// Checks that the scale keeps its digits next to the scatter of the data and their squared distance from the prior
     /// mean.
     fn check_beside(parameters: &Parameters, data: &Moments) -> Result<()> {
         let Some((d, scale)) = parameters.square("scale")? else { return Ok(()) };

@@ -135,8 +135,8 @@ pub trait Conjugate: Debug + Send + Sync {
     fn rounding_of_marginal(&self, _: Sufficient<'_>) -> f64 {
         0.0
     }
-    /// Whether the posterior scale keeps enough digits in float64 beside the squares that are subtracted to form the
-    /// scatter of the component.
+    /// Whether the posterior scale keeps enough digits in float64 relative to the squares that are subtracted to form
+    /// the scatter of the component.
     fn survives(&self, _: Sufficient<'_>) -> bool {
         true
     }

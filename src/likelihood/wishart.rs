@@ -52,9 +52,9 @@ pub fn check_positive_definite(name: &str, d: usize, matrix: &[f64]) -> Result<(
     })
 }
 
-/// Smallest fraction of the sums of squares at which a prior scale is kept accurately beside them. The scatter of a
-/// component with few rows has rounding errors of `f64::EPSILON` times the squares that are subtracted, and only the
-/// prior scale keeps it positive definite. At this fraction the scale loses at most a thousandth.
+/// Smallest fraction of the sums of squares at which a prior scale is kept accurately when added to them. The scatter
+/// of a component with few rows has rounding errors of `f64::EPSILON` times the squares that are subtracted, and only
+/// the prior scale keeps it positive definite. At this fraction the scale loses at most a thousandth.
 pub const LEAST_SHARE: f64 = 1e3 * f64::EPSILON;
 
 /// Whether a positive definite scale keeps its digits when squares, one per column, are added.
@@ -63,7 +63,7 @@ pub fn survives_beside(d: usize, scale: &[f64], square: impl Fn(usize) -> f64) -
     cholesky(d, &mut factor).is_ok() && (0..d).all(|j| factor[j * (d + 1)].powi(2) >= LEAST_SHARE * square(j))
 }
 
-/// Checks that a scale keeps its digits beside the scatter of the data.
+/// Checks that a scale keeps its digits next to the scatter of the data.
 pub fn check_scale_beside(data: &Moments, scale: &[f64]) -> Result<()> {
     let d = data.dimension();
     if survives_beside(d, scale, |j| data.covariance[j * (d + 1)]) {

@@ -106,7 +106,7 @@ impl FiniteDirichlet {
         let total = self.concentration + counts.iter().sum::<f64>();
         let log_total = digamma(total);
         let expected_log_weights: Vec<f64> = counts.iter().map(|n| digamma(share + n) - log_total).collect();
-        // Differences, because beside a large concentration the logarithms themselves have lost the counts.
+        // Differences, because next to a large concentration the logarithms themselves have lost the counts.
         let gains: f64 = counts.iter().map(|&n| ln_gamma_difference(share, n)).sum();
         let bound = gains - ln_gamma_difference(self.concentration, counts.iter().sum());
         let weighted: f64 = counts.iter().zip(&expected_log_weights).map(|(n, w)| n * w).sum();

@@ -83,7 +83,7 @@ pub trait Partitions: Process {
     }
     /// Log weight of joining a block of `size` other units, up to a constant shared with [`Partitions::log_open`].
     fn log_join(&self, size: usize, state: &ProcessState) -> f64;
-    /// Log weight of opening a block beside `others`; minus infinity if no further block is possible.
+    /// Log weight of opening a block in addition to `others`; minus infinity if no further block is possible.
     fn log_open(&self, others: Occupancy, state: &ProcessState) -> f64;
     /// Log factor of a block in the probability of a partition.
     fn log_block(&self, size: usize, state: &ProcessState) -> f64;

@@ -94,7 +94,7 @@ class ParquetRows:
     def say_converted(self) -> None:
         """Warn of data columns that change their type."""
         for kind in dict.fromkeys(self._types):
-            # float32 beside other types keeps its value; NumPy has no decimals.
+            # float32 is exact in any common type, so it needs no warning. NumPy has no decimals.
             if kind not in (self._pyarrow.float32(), self._pyarrow.float64()):
                 decimal = self._pyarrow.types.is_decimal(kind)
                 arrays.say_converted(np.dtype(object if decimal else kind.to_pandas_dtype()), self.dtype)
