@@ -1,40 +1,41 @@
 //! The identity of components and the log of edits to their list.
 //!
-//! A component has a [`ComponentId`] that is never used again; its position is only the stick order. Everything with
-//! state for each component (memo, local state, distance bounds) replays the [`EditLog`].
+//! A component has a [`ComponentId`] that is never reused; its position is only the stick order. Everything with state
+//! per component (memo, local state, distance bounds) replays the [`EditLog`].
 
 use serde::{Deserialize, Serialize};
 
 use crate::error::{Error, Result};
 
-/// Components that can be told apart while they are scored: whole numbers that float32 holds.
+/// Maximum number of components. Scoring stores component indices in float32, which represents integers exactly up to
+/// this.
 pub const MOST_COMPONENTS: u32 = 1 << 24;
 
-/// The identity of a component during a fit; never given twice.
+/// The identity of a component during a fit; never reused.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct ComponentId(pub u32);
 
 /// One change of the list of components.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Edit {
-    /// New, empty components behind the last one.
+    /// Appends new, empty components.
     Append {
         /// Their identities, in order.
         ids: Vec<ComponentId>,
     },
-    /// All that belongs to `gone` goes to `keep`; `keep` stays where it is.
+    /// Moves everything that belongs to `gone` to `keep`, which keeps its position.
     Merge {
-        /// The component that stays.
+        /// The component that remains.
         keep: ComponentId,
-        /// The component that ends.
+        /// The component that is removed.
         gone: ComponentId,
     },
-    /// The component ends; its units must have been given to others.
+    /// Removes a component, whose units must have been assigned to others.
     Delete {
-        /// The component that ends.
+        /// The component to remove.
         id: ComponentId,
     },
-    /// The same components in another stick order.
+    /// Changes the stick order.
     Reorder {
         /// All identities, in the new order.
         order: Vec<ComponentId>,
@@ -45,7 +46,7 @@ impl Edit {
     /// Applies the edit to a plain list of identities.
     ///
     /// # Errors
-    /// [`Error::InvalidArgument`] where the edit names a component that is not there, or one twice.
+    /// [`Error::InvalidArgument`] if the edit names a missing component, or a component twice.
     pub fn apply_to(&self, ids: &mut Vec<ComponentId>) -> Result<()> {
         match self {
             Self::Append { ids: new } => {
@@ -79,15 +80,15 @@ impl Edit {
     }
 }
 
-/// Where `id` stands in the stick order.
+/// Returns the position of `id` in the stick order.
 ///
 /// # Errors
-/// [`Error::InvalidArgument`] where it is not there.
+/// [`Error::InvalidArgument`] if it is missing.
 pub fn position(ids: &[ComponentId], id: ComponentId) -> Result<usize> {
     ids.iter().position(|&other| other == id).ok_or_else(|| unknown(id))
 }
 
-/// The error for a component that is not there.
+/// The error for a missing component.
 pub(crate) fn unknown(id: ComponentId) -> Error {
     Error::invalid("edit", format!("{id:?}"), "a component that exists")
 }
@@ -108,7 +109,7 @@ impl EditLog {
         log
     }
 
-    /// `n` identities that were never given before.
+    /// Issues `n` new identities.
     pub fn issue(&mut self, n: usize) -> Vec<ComponentId> {
         let first = self.next_id;
         self.next_id += n as u32;
@@ -120,12 +121,12 @@ impl EditLog {
         self.edits.push(edit);
     }
 
-    /// How many edits there are.
+    /// Number of edits.
     pub fn version(&self) -> usize {
         self.edits.len()
     }
 
-    /// The edits that a holder of state at `version` has not seen.
+    /// The edits after `version`.
     pub fn since(&self, version: usize) -> &[Edit] {
         &self.edits[version.min(self.edits.len())..]
     }

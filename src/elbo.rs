@@ -9,12 +9,12 @@ use crate::suffstats::Summary;
 /// The named terms of the bound, nats.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Elbo {
-    /// sum_k c(lambda_0 + S_k) - c(lambda_0), plus sum_n log h(x_n); for units in a tail, E_p log p(x_n) times their
-    /// responsibility for it. In the data's units.
+    /// sum_k c(lambda_0 + S_k) - c(lambda_0), plus sum_n log h(x_n). For the part of units in a tail, E_p log p(x_n)
+    /// times their responsibility for it. In the data's units.
     pub data: f64,
     /// L*(N) of the process.
     pub allocation: f64,
-    /// sum_k H_k, that of the tail among them.
+    /// sum_k H_k, including the tail's.
     pub entropy: f64,
 }
 
@@ -25,10 +25,10 @@ impl Elbo {
     }
 }
 
-/// The bound with all global factors at their optimum given the summary.
+/// Computes the bound with all global factors at their optimum given the summary.
 ///
 /// # Errors
-/// [`Error::Numerical`] naming the component that has no Cholesky factor, or where the bound is not finite.
+/// [`Error::Numerical`] naming the component without a Cholesky factor, or if the bound is not finite.
 pub fn collapsed<F: Scalar>(model: &Model<F>, summary: &Summary) -> Result<Elbo> {
     let gains = try_map(summary.n_components(), |k| {
         model.likelihood.gain(summary.component(k), model.objective).map_err(|error| error.of_component(k))

@@ -1,38 +1,38 @@
-//! The one error type of the core.
+//! The error type of the core.
 
 /// Result of every fallible function of the core.
 pub type Result<T> = std::result::Result<T, Error>;
 
-/// What can go wrong: the user's fault as a value that names the argument, the rest by its kind.
+/// Errors of the core. A mistake of the user names the argument; other errors are distinguished by kind.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
     /// An argument has a value that is not allowed.
     #[error("{argument} must be {allowed}, but it is {found}")]
     InvalidArgument {
-        /// Name of the argument as the user wrote it.
+        /// Name of the argument as the user typed it.
         argument: String,
         /// The value that was found.
         found: String,
-        /// What would have been allowed.
+        /// The allowed values.
         allowed: String,
     },
-    /// A valid request that this version, model or algorithm does not serve.
+    /// A valid request that this version, model or algorithm does not support.
     #[error("{found} is not supported: {reason}; use {allowed}")]
     NotSupported {
-        /// Name of the argument as the user wrote it.
+        /// Name of the argument as the user typed it.
         argument: String,
-        /// What was asked for, with what it does not go with.
+        /// The request, and what it cannot be combined with.
         found: String,
-        /// Why it is not served.
+        /// Why it is not supported.
         reason: String,
         /// What to use instead.
         allowed: String,
     },
-    /// A computation left the numbers that can be represented.
+    /// A computation overflowed or underflowed.
     #[error("{}{message}", component.map_or_else(String::new, |k| format!("component {k}: ")))]
     Numerical {
-        /// Position of the component concerned, if one is.
+        /// Position of the component concerned, if any.
         component: Option<usize>,
         /// What happened, and what to do about it.
         message: String,
@@ -40,9 +40,9 @@ pub enum Error {
     /// The batch source failed.
     #[error("the data source failed{}: {message}", batch.map_or_else(String::new, |b| format!(" at batch {b}")))]
     Source {
-        /// The batch that could not be loaded, where batches were asked for.
+        /// The batch that could not be loaded, if the source has batches.
         batch: Option<usize>,
-        /// The source's own words.
+        /// The source's own message.
         message: String,
     },
     /// A saved state cannot be read.
@@ -51,10 +51,10 @@ pub enum Error {
         /// What is wrong with it.
         message: String,
     },
-    /// A checkpoint that this run cannot go on from.
+    /// A checkpoint from which this run cannot continue.
     #[error("the run cannot go on from the checkpoint: {message}")]
     Checkpoint {
-        /// What does not fit.
+        /// What does not match.
         message: String,
     },
     /// The caller asked to stop.
@@ -63,12 +63,12 @@ pub enum Error {
 }
 
 impl Error {
-    /// An [`Error::InvalidArgument`] from anything that can be shown.
+    /// An [`Error::InvalidArgument`] for any displayable value.
     pub fn invalid(argument: impl Into<String>, found: impl std::fmt::Display, allowed: impl Into<String>) -> Self {
         Self::InvalidArgument { argument: argument.into(), found: found.to_string(), allowed: allowed.into() }
     }
 
-    /// An [`Error::InvalidArgument`] for a name that is none of the `known` ones.
+    /// An [`Error::InvalidArgument`] for a name that is not among the `known` ones.
     pub fn unknown<'a>(argument: &str, name: &str, known: impl Iterator<Item = &'a str>) -> Self {
         let known: Vec<&str> = known.collect();
         Self::invalid(argument, format!("{name:?}"), format!("one of {}", known.join(", ")))
@@ -90,7 +90,7 @@ impl Error {
         Self::Numerical { component, message: message.into() }
     }
 
-    /// The same error, naming a component where it concerns one.
+    /// Adds the component to a numerical error that does not name one.
     #[must_use]
     pub fn of_component(self, k: usize) -> Self {
         match self {

@@ -1,4 +1,4 @@
-//! The base measure raised to its evidence, between passes (mathematics 10).
+//! Re-estimates the base measure by evidence, between passes (mathematics 10).
 
 use crate::error::Result;
 use crate::likelihood::{GUARD, Given};
@@ -9,13 +9,13 @@ use crate::parameters::Parameters;
 use crate::simd::Scalar;
 use crate::suffstats::Summary;
 
-/// Updates of the base measure at most between two passes.
+/// Maximum number of updates of the base measure between two passes.
 const TURNS: usize = 3;
-/// An update that gains less than this, in nats a component, is the last of its turn.
+/// Updates stop after one that gains less than this, in nats per component.
 const LEAST_GAIN: f64 = 1e-3;
 
-/// The term that keeps an estimated base measure from the infinities, in nats: 0 at the start, otherwise below
-/// (mathematics 10.1).
+/// The guard that keeps an estimated base measure away from degenerate values, in nats: 0 at the initial base measure,
+/// otherwise negative (mathematics 10.1).
 ///
 /// # Errors
 /// [`crate::Error::Numerical`].
@@ -26,14 +26,14 @@ pub fn guard<F: Scalar>(model: &Model<F>) -> Result<f64> {
     }
 }
 
-/// What the bound may lose to rounding beyond its last digits, nats.
+/// Rounding error of the bound beyond its last digits, nats.
 pub fn rounding<F: Scalar>(model: &Model<F>, summary: &Summary) -> f64 {
     let of_marginals = map(summary.n_components(), |k| model.likelihood.rounding_of_marginal(summary.component(k)));
     of_marginals.iter().sum::<f64>() + of_scale(model, summary)
 }
 
-/// What the log determinants of estimated scales may lose: a scatter that is the difference of squares has an error of
-/// their rounding, which counts beside the smallest variance that the scale allows.
+/// Bound on the rounding error of the log determinants of estimated scales. A scatter formed by subtracting squares has
+/// their rounding error, which matters relative to the smallest variance that the scale allows.
 fn of_scale<F: Scalar>(model: &Model<F>, summary: &Summary) -> f64 {
     let Some(estimated) = &model.base.estimated else { return 0.0 };
     let scale = |parameters: &Parameters| parameters.square("scale").ok().flatten().map(|(d, own)| (d, own.to_vec()));
@@ -56,8 +56,8 @@ fn of_base<F: Scalar>(model: &Model<F>, summary: &Summary) -> Result<f64> {
     Ok(gains.iter().sum::<f64>() + guard(model)?)
 }
 
-/// The model with a base measure of more evidence under the responsibilities as they are, and what that gains, nats;
-/// nothing where none was found.
+/// The model with a base measure of higher evidence given the current responsibilities, and its gain, nats; `None` if
+/// no better one was found.
 pub fn raise<F: Scalar>(model: &Model<F>, summary: &Summary) -> Option<(Model<F>, f64)> {
     model.base.estimated.as_ref()?;
     let mut now = of_base(model, summary).ok()?;
@@ -65,7 +65,7 @@ pub fn raise<F: Scalar>(model: &Model<F>, summary: &Summary) -> Option<(Model<F>
     let mut best = None;
     for _ in 0..TURNS {
         let current = best.as_ref().unwrap_or(model);
-        // An update whose numbers fail is none: the base measure may always stay as it is.
+        // A numerical failure counts as no update: keeping the base measure is always valid.
         let Some((next, value)) = step(current, summary) else { break };
         if value.is_nan() || value <= now {
             break;
@@ -79,18 +79,19 @@ pub fn raise<F: Scalar>(model: &Model<F>, summary: &Summary) -> Option<(Model<F>
     best.map(|model| (model, now - before))
 }
 
-/// Parameters that say how sure a base measure is of the widths of components.
+/// Parameters that control how tightly a base measure constrains the widths of components.
 const SURENESS: [&str; 2] = ["dof", "shape"];
-/// The parameter that says how near to its mean it expects components.
+/// The parameter that controls how close to its mean a base measure expects components.
 const NEARNESS: &str = "mean_precision";
 
-/// The model with a base measure as wide as the components are, but no surer of that than at the start, nor of where
-/// they lie.
+/// The model with a base measure whose scale follows the components, but which is no more certain about the widths and
+/// positions of components than the initial one.
 ///
-/// One estimated from few components may be sure that all are like these: then it speaks against every part of them.
+/// A base measure estimated from few components may be certain that all components are like these. It then speaks
+/// against every split of them.
 ///
 /// # Errors
-/// [`crate::Error::InvalidArgument`] for values that are no parameters, which would be a bug.
+/// [`crate::Error::InvalidArgument`] for invalid parameters, which would be a bug.
 pub fn unsure<F: Scalar>(model: &Model<F>, summary: &Summary) -> Result<Model<F>> {
     let Some(estimated) = &model.base.estimated else { return Ok(model.clone()) };
     let free = estimated.free.iter().filter(|name| !SURENESS.contains(&name.as_str())).cloned().collect();
@@ -111,8 +112,8 @@ fn step<F: Scalar>(model: &Model<F>, summary: &Summary) -> Option<(Model<F>, f64
     let given = Given { components: &components, parameters, start, free: &estimated.free };
     let found = model.likelihood.evidence()?.estimate(&given).ok()?;
     let next = model.with_base(found).ok()?;
-    // Components of equal rows have no scatter of their own, and large weights make the scale that is left small beside
-    // the rounding of their squares.
+    // Components of equal rows have no scatter of their own, and large weights make the remaining scale small relative
+    // to the rounding of their squares.
     if !map(components.len(), |k| next.likelihood.survives(components[k])).into_iter().all(|survives| survives) {
         return None;
     }

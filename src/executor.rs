@@ -1,5 +1,5 @@
-//! Executors: batches in, summaries out. A batch stays with the worker that holds its local state: this process
-//! here, another one or another machine behind the same trait.
+//! Executors run visits of batches and return summaries. A batch stays with the worker that holds its local state: this
+//! process, another process, or another machine behind the same trait.
 
 mod trees;
 
@@ -23,14 +23,14 @@ use crate::scoring::{Scorer, SparseScorer};
 use crate::simd::Scalar;
 use crate::suffstats::Summary;
 
-/// What the visit of a batch brings back.
+/// Result of visiting a batch.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Visit {
     /// The summary of the batch.
     pub summary: Summary,
-    /// What it cost.
+    /// Computational cost.
     pub work: Work,
-    /// What moves looked for.
+    /// Findings for moves.
     pub findings: Findings,
 }
 
@@ -67,16 +67,16 @@ pub struct Tended {
     pub n_units: usize,
 }
 
-/// Runs the local step of one batch wherever the batch lives.
+/// Runs the local step of one batch wherever the batch is stored.
 pub trait Executor {
     /// Number of batches.
     fn n_batches(&self) -> usize;
 
-    /// Replays the edits that the batch's local state has not seen, runs its local step under `globals`, and looks for
-    /// what `plan` names.
+    /// Replays the edits that the batch's local state has not yet seen, runs its local step under `globals`, and
+    /// searches for what `plan` requests.
     ///
     /// # Errors
-    /// [`Error::Source`] where the batch cannot be loaded; [`Error::Cancelled`]; [`Error::Numerical`].
+    /// [`Error::Source`] if the batch cannot be loaded; [`Error::Cancelled`]; [`Error::Numerical`].
     fn visit(&mut self, batch: usize, globals: &Globals, edits: &EditLog, plan: &Plan) -> Result<Visit>;
 
     /// Does what is asked of the tree of a batch, and says what there is.
@@ -87,29 +87,29 @@ pub trait Executor {
         Err(Error::not_supported("units", "a tree", "this executor visits rows", "units=None"))
     }
 
-    /// The local states of all batches as bytes.
+    /// Serialises the local states of all batches.
     ///
     /// # Errors
-    /// [`Error::Format`]; [`Error::Source`] where a worker does not answer.
+    /// [`Error::Format`]; [`Error::Source`] if a worker does not respond.
     fn save_states(&mut self) -> Result<Vec<Vec<u8>>>;
 
-    /// Puts saved local states in the place of the batches' own.
+    /// Replaces the local states of all batches by saved ones.
     ///
     /// # Errors
-    /// [`Error::Format`] for bytes that are no states of as many batches; [`Error::Source`].
+    /// [`Error::Format`] for bytes that are not states of this number of batches; [`Error::Source`].
     fn load_states(&mut self, states: &[Vec<u8>]) -> Result<()>;
 }
 
-/// How local steps are run.
+/// Options of local steps.
 #[derive(Debug, Clone, Copy)]
 pub struct LocalOptions {
-    /// Components kept a unit.
+    /// Number of components kept per unit.
     pub sparsity: Sparsity,
     /// Drop components whose log weight is more than this many nats below the row's best.
     pub margin: Option<f64>,
-    /// Bytes that may be spent on bounds that spare scores; with 0 every score is computed to its end.
+    /// Memory limit in bytes for distance bounds; with 0 every score is computed in full.
     pub bounds_memory: usize,
-    /// What is kept of them.
+    /// What a visit keeps.
     pub keep: Keep,
     /// How documents are visited, in a topic model.
     pub documents: DocumentOptions,
@@ -117,35 +117,36 @@ pub struct LocalOptions {
     pub tree: Option<TreeOptions>,
 }
 
-/// Runs every batch in this process, on the pool of threads it is called from.
+/// Runs every batch in this process, on the thread pool from which it is called.
 pub struct InProcess<'a, F: Scalar> {
-    /// With the base measure of the last visit.
+    /// The model with the base measure of the last visit.
     model: Model<F>,
     source: &'a dyn BatchSource<F>,
     options: LocalOptions,
     cancel: Cancel,
     states: Vec<LocalState>,
-    /// The components of the last visit, while bounds are kept.
+    /// The components of the last visit, if bounds are kept.
     last: Option<(Vec<ComponentId>, Box<dyn Scorer<F>>)>,
-    /// The components of the last visit of sparse rows, packed, and their version.
+    /// The packed components of the last visit of sparse rows, and their version.
     sparse: Option<(u64, SparseScorer<F>)>,
     /// The topics of the last visit.
     topics: TopicTable,
     finder: Finder<'a, F>,
 }
 
-/// Minimum number of rows a column in a batch with distance bounds. What they spare must be worth more than measuring
-/// how the components have moved.
+/// Minimum number of rows per column in a batch with distance bounds. With fewer rows, measuring how components have
+/// moved would cost more than the bounds save.
 const ROWS_PER_COLUMN: usize = 400;
 
-/// Passes in which every document starts anew: what the first topics made of short ones would otherwise stay.
+/// Number of passes in which every document starts afresh. Otherwise the results of the first, poor topics would
+/// persist in short documents.
 const COLD_PASSES: usize = 2;
 
 impl<'a, F: Scalar> InProcess<'a, F> {
-    /// An executor that has visited no batch yet.
+    /// Creates an executor that has not visited any batch.
     ///
     /// # Errors
-    /// [`Error::NotSupported`] for a source that does not know its number of batches or cannot be read again.
+    /// [`Error::NotSupported`] for a source with an unknown number of batches, or one that cannot be read again.
     pub fn new(
         model: &Model<F>,
         source: &'a dyn BatchSource<F>,
@@ -173,7 +174,7 @@ impl<'a, F: Scalar> InProcess<'a, F> {
         })
     }
 
-    /// Visits can also find what these moves look for, which are not in the registry.
+    /// Adds moves outside the registry, whose findings visits then collect.
     #[must_use]
     pub fn with_moves(self, moves: &'a [&'a dyn Move<F>]) -> Self {
         Self { finder: Finder::with_moves(moves), ..self }
@@ -184,24 +185,24 @@ impl<'a, F: Scalar> InProcess<'a, F> {
         &self.states[batch]
     }
 
-    /// Drops the cache of a batch and what the last visit packed, which changes no result.
+    /// Drops the cache of a batch and the components packed in the last visit. Results do not change.
     pub fn forget(&mut self, batch: usize) {
         self.sparse = None;
         self.states[batch].forget();
     }
 
-    /// Puts a local state in the place of a batch's own, as after loading a checkpoint.
+    /// Replaces the local state of a batch, as after loading a checkpoint.
     pub fn set_state(&mut self, batch: usize, state: LocalState) {
         self.states[batch] = state;
-        // Its bounds may hold for other components than those of the last visit here.
+        // Its bounds may refer to other components than those of the last visit here.
         *self.states[batch].bounds_mut() = None;
     }
 
-    /// Whether a visit keeps bounds: a function of sizes and arguments only.
+    /// Whether a visit keeps bounds. Depends only on sizes and arguments.
     fn keeps_bounds(&self, units: &RowUnits<'_, F>, scorer: &dyn Scorer<F>, width: usize) -> bool {
         let (n, d, k) = (units.len(), units.dimension(), scorer.n_components());
-        // Every batch has its own, but one is visited at a time; two states of the components are there to tell their
-        // drift.
+        // Every batch has its own bounds, but one batch is visited at a time. Two states of the components are kept to
+        // compute their drift.
         let at_rest = self.states.len() * Bounds::bytes_for(n, 0, k);
         let in_a_visit = Bounds::bytes_for(n, chunk_rows(width, d), k) - Bounds::bytes_for(n, 0, k);
         let components = 2 * k * d * d * size_of::<f64>();
@@ -213,7 +214,7 @@ impl<'a, F: Scalar> InProcess<'a, F> {
             && at_rest + in_a_visit + components <= self.options.bounds_memory
     }
 
-    /// Tells the bounds of all batches how the components have moved since the last visit.
+    /// Updates the bounds of all batches by the movement of the components since the last visit.
     fn drift(&mut self, ids: &[ComponentId], scorer: &dyn Scorer<F>) {
         let Some((earlier_ids, earlier)) = &self.last else { return };
         let moved: Vec<_> = map(ids.len(), |component| {
@@ -224,10 +225,10 @@ impl<'a, F: Scalar> InProcess<'a, F> {
         self.states.iter_mut().filter_map(|state| state.bounds_mut().as_mut()).for_each(|bounds| bounds.drift(&moved));
     }
 
-    /// As [`Executor::visit`], with taps that see the responsibilities.
+    /// As [`Executor::visit`], with taps that observe the responsibilities.
     ///
     /// # Errors
-    /// As [`Executor::visit`], and what a tap returns.
+    /// As [`Executor::visit`], and any error of a tap.
     pub fn visit_with_taps(
         &mut self,
         batch: usize,
@@ -245,7 +246,7 @@ impl<'a, F: Scalar> InProcess<'a, F> {
         self.local_step(batch, &units, globals, edits, taps)
     }
 
-    /// Takes the base measure of a visit.
+    /// Adopts the base measure of a visit.
     fn adopt(&mut self, globals: &Globals) -> Result<()> {
         if globals.base != self.model.base.parameters {
             self.model = self.model.with_base(globals.base.clone())?;
@@ -330,7 +331,7 @@ impl<'a, F: Scalar> InProcess<'a, F> {
         Ok(outcome)
     }
 
-    /// What the plan of a visit looks for.
+    /// Finds what the plan of a visit requests.
     fn find(
         &mut self,
         batch: usize,
@@ -363,12 +364,12 @@ impl<'a, F: Scalar> InProcess<'a, F> {
             width,
             margin: self.options.margin,
             abandon: self.options.bounds_memory > 0,
-            // What a tail is worth is read off the log normalizers.
+            // The expected log likelihood of a tail is derived from the log normalizers.
             row_terms: globals.allocation.tail_log_weight.is_some(),
         }
     }
 
-    /// The components, packed for these units. What the last visit packed is brought up to date where that is enough.
+    /// Packs the components for these units, updating the pack of the last visit if possible.
     fn pack(&mut self, units: &RowUnits<'_, F>, globals: &Globals) -> Result<VisitScorer<F>> {
         if units.is_sparse() {
             let since = globals.changes.as_ref().map(|changes| changes.since);
@@ -381,7 +382,7 @@ impl<'a, F: Scalar> InProcess<'a, F> {
     }
 }
 
-/// The components of a visit, packed.
+/// The packed components of a visit.
 enum VisitScorer<F: Scalar> {
     Any(Box<dyn Scorer<F>>),
     Sparse(SparseScorer<F>),

@@ -1,4 +1,4 @@
-//! The global step: the summary of all data becomes the components.
+//! The global step: from the summary of all data to the components.
 
 use serde::{Deserialize, Serialize};
 
@@ -14,11 +14,11 @@ use crate::scoring::{Scorer, SparseScorer};
 use crate::simd::Scalar;
 use crate::suffstats::{Sufficient, Summary};
 
-/// All components at one moment: immutable, versioned, and small enough to send to a worker. The posterior of a
-/// component is a function of its count and statistics, so that is what travels.
+/// A snapshot of all components: immutable, versioned, and small enough to send to a worker. The posterior of a
+/// component is a function of its count and statistics, so only these are sent.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Globals {
-    /// Grows with every global step.
+    /// Increases with every global step.
     pub version: u64,
     /// The components in stick order.
     pub ids: Vec<ComponentId>,
@@ -30,10 +30,10 @@ pub struct Globals {
     pub allocation: Allocation,
     /// Parameters of the base measure.
     pub base: Parameters,
-    /// By how much counts and statistics have to be multiplied to stand for all data (mathematics 11.5); 1 but in the
-    /// first pass over documents.
+    /// Factor that scales counts and statistics to all data (mathematics 11.5); 1 except in the first pass over
+    /// documents.
     pub growth: f64,
-    /// What has changed of the statistics since those of an earlier version, where that is known.
+    /// Changes of the statistics since an earlier version, if known.
     pub changes: Option<Changes>,
 }
 
@@ -43,7 +43,8 @@ impl Globals {
         Self::with_statistics(model, summary, summary.statistics.clone(), version)
     }
 
-    /// The globals of the total of a memo, which lends its statistics until [`Memo::take_back`]: no visit copies them.
+    /// The globals of the total of a memo. The memo lends its statistics until [`Memo::take_back`], so that visits do
+    /// not copy them.
     pub fn lent<F: Scalar>(model: &Model<F>, memo: &mut Memo, version: u64) -> Self {
         let (statistics, changes) = memo.lend(version);
         Self { changes, ..Self::with_statistics(model, memo.total(), statistics, version) }
@@ -51,7 +52,7 @@ impl Globals {
 
     fn with_statistics<F: Scalar>(model: &Model<F>, summary: &Summary, statistics: Vec<f64>, version: u64) -> Self {
         let mass = summary.counts.iter().sum::<f64>();
-        // Counts of emptied components may be left below zero by the rounding of sums and differences.
+        // Rounding of sums and differences may leave counts of emptied components below zero.
         let counts: Vec<f64> =
             summary.counts.iter().map(|&n| if n < 0.0 && n > -1e-9 * (1.0 + mass) { 0.0 } else { n }).collect();
         debug_assert!(counts.iter().all(|&n| n >= 0.0), "a count below zero is a bug: {counts:?}");
@@ -82,19 +83,19 @@ impl Globals {
             .collect()
     }
 
-    /// The components packed for the local step, E log w_k + E log p(x | phi_k), and last the tail, if there is one: to
-    /// it every component beyond K is the prior (mathematics 2c).
+    /// Packs the components for the local step, E log w_k + E log p(x | phi_k), followed by the tail if there is one.
+    /// In the tail every component beyond K is at the prior (mathematics 2c).
     ///
     /// # Errors
-    /// [`Error::Numerical`] naming the component that has no Cholesky factor.
+    /// [`Error::Numerical`] naming the component without a Cholesky factor.
     pub fn scorer<F: Scalar>(&self, model: &Model<F>) -> Result<Box<dyn Scorer<F>>> {
         let nothing = vec![0.0; model.likelihood.n_statistics()];
         let (components, log_weights) = self.with_tail(&nothing);
         model.likelihood.scorer(&components, &log_weights, Density::Expected(model.objective))
     }
 
-    /// The same for sparse rows alone, or `None` for a likelihood that scores them as others. `earlier` was packed of
-    /// the globals that [`Globals::changes`] go back to; then only what has changed is computed, to the same bits.
+    /// The same for sparse rows only, or `None` if the likelihood scores sparse rows like others. `earlier` must be
+    /// packed from the version in [`Globals::changes`]. Only changes are then recomputed, with the same bits.
     ///
     /// # Errors
     /// As [`Globals::scorer`].
@@ -109,7 +110,7 @@ impl Globals {
         model.likelihood.sparse_scorer(&components, &log_weights, model.objective, earlier)
     }
 
-    /// The weights of the used words in all topics (mathematics 11.3).
+    /// Computes the weights of the used words in all topics (mathematics 11.3).
     ///
     /// # Errors
     /// [`Error::NotSupported`] for a likelihood without words.
@@ -122,7 +123,7 @@ impl Globals {
         Ok(())
     }
 
-    /// All components and their expected log weights; last the tail, if there is one.
+    /// All components and their expected log weights, followed by the tail if there is one.
     fn with_tail<'a>(&'a self, nothing: &'a [f64]) -> (Vec<Sufficient<'a>>, Vec<f64>) {
         let (mut components, mut log_weights) = (self.components(), self.allocation.expected_log_weights.clone());
         if let Some(tail) = self.allocation.tail_log_weight {
@@ -132,7 +133,7 @@ impl Globals {
         (components, log_weights)
     }
 
-    /// The components alone, packed for the local step.
+    /// Packs the components without the tail for the local step.
     ///
     /// # Errors
     /// As [`Globals::scorer`].
@@ -144,8 +145,8 @@ impl Globals {
         )
     }
 
-    /// The components and, last, the prior with the left-over weight, packed for the posterior predictive
-    /// (mathematics 6).
+    /// Packs the components, followed by the prior with the left-over weight, for the posterior predictive (mathematics
+    /// 6).
     ///
     /// # Errors
     /// As [`Globals::scorer`].
@@ -160,7 +161,7 @@ impl Globals {
         model.likelihood.scorer(&components, &log_weights, Density::Predictive)
     }
 
-    /// KL(q || p) of all global factors, nats.
+    /// Returns KL(q || p) of all global factors, nats.
     ///
     /// # Errors
     /// As [`Globals::scorer`].
@@ -172,15 +173,15 @@ impl Globals {
         Ok(parts.iter().sum::<f64>() + self.allocation.divergence)
     }
 
-    /// The snapshot as bytes, exact to the bit.
+    /// Serialises the snapshot, exact to the bit.
     ///
     /// # Errors
-    /// [`Error::Format`] where that fails.
+    /// [`Error::Format`] if serialisation fails.
     pub fn to_bytes(&self) -> Result<Vec<u8>> {
         postcard::to_stdvec(self).map_err(|error| Error::Format { message: error.to_string() })
     }
 
-    /// The snapshot from [`Globals::to_bytes`].
+    /// Reads a snapshot from [`Globals::to_bytes`].
     ///
     /// # Errors
     /// [`Error::Format`] for anything else.

@@ -1,14 +1,14 @@
-//! Fingerprints: numbers that distinguish data. They are not cryptographic.
+//! Fingerprints: numbers that identify data. They are not cryptographic.
 
-/// The fingerprint of a sequence of words that follows the sequence fingerprinted as `before` (0 for none).
+/// Fingerprints a sequence of words, continuing the fingerprint `before` (0 for a new one).
 pub fn fingerprint(before: u64, words: impl IntoIterator<Item = u64>) -> u64 {
-    // The rotation carries high bits down again, which a product alone never does: two changed signs would cancel.
+    // The rotation moves high bits down, which a product alone never does: otherwise two changed signs would cancel.
     words.into_iter().fold(before ^ 0xcbf2_9ce4_8422_2325, |hash, word| {
         (hash ^ word).wrapping_mul(0x9e37_79b9_7f4a_7c15).rotate_left(29)
     })
 }
 
-/// The fingerprint of numbers, to the bit.
+/// Fingerprints numbers by their bits.
 pub fn of_numbers<'a>(before: u64, numbers: impl IntoIterator<Item = &'a f64>) -> u64 {
     fingerprint(before, numbers.into_iter().map(|number| number.to_bits()))
 }

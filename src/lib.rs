@@ -1,9 +1,8 @@
 //! Dirichlet-process mixtures on millions of rows: the core of `stickbreak`.
 //!
-//! Everything is one small loop over weighted units with sufficient statistics: a local step turns units and
-//! components into a [`suffstats::Summary`], a memo adds summaries up, a global step turns the total into
-//! components and the exact evidence lower bound. `ARCHITECTURE.md` tells where things live; the equations
-//! name the paper they come from.
+//! Everything is one small loop over weighted units with sufficient statistics. A local step turns units and components
+//! into a [`suffstats::Summary`], a memo adds summaries up, and a global step turns the total into components and the
+//! exact evidence lower bound. `ARCHITECTURE.md` describes the modules; equations cite the papers from which they come.
 
 pub mod component;
 pub mod data;

@@ -1,4 +1,4 @@
-//! The memo: what every batch contributed at its last visit, and the total (Hughes & Sudderth 2013, section 3).
+//! The memo: the contribution of every batch at its last visit, and the total (Hughes & Sudderth 2013, section 3).
 
 mod changes;
 
@@ -10,28 +10,28 @@ use crate::suffstats::{PairGaps, Summary};
 
 pub use changes::Changes;
 
-/// Summaries by batch and their total. Totals are additive, so a visit is a subtraction and an addition.
+/// Summaries by batch and their total. Totals are additive, so a visit costs one subtraction and one addition.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Memo {
-    /// By batch, `None` before its first visit; none at all where the total is an estimate.
+    /// Summary of each batch, `None` before its first visit; empty if the total is an estimate.
     batches: Vec<Option<Summary>>,
     total: Summary,
-    /// Stands for the batches that have not been visited, each by its fraction of the mass.
+    /// Stands in for the batches that have not been visited, each by its fraction of the mass.
     start: Option<(Summary, f64)>,
-    /// The amount of all data ([`Summary::amount`]), where the start stands for nothing once a batch has been visited.
+    /// The amount of all data ([`Summary::amount`]), if the start is dropped once a batch has been visited.
     grows_to: Option<f64>,
-    /// Data of an earlier fit, which no visit replaces.
+    /// Summary of the data of an earlier fit, which no visit replaces.
     earlier: Option<Summary>,
-    /// Rows that are counted twice for a while, so that fresh components are not lost; never part of a bound.
+    /// Rows that are temporarily counted twice, so that fresh components survive; never part of a bound.
     twice: Option<Summary>,
-    /// Set if no summaries of batches are kept.
+    /// Set if batch summaries are not kept.
     estimate: Option<RunningEstimate>,
     /// Changes of the total since it was lent; `None` if anything may have changed.
     #[serde(skip)]
     changes: Option<Changes>,
 }
 
-/// An estimated total, without summaries of batches.
+/// An estimated total, without batch summaries.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 struct RunningEstimate {
     /// The amount of all data ([`Summary::amount`]).
@@ -41,15 +41,15 @@ struct RunningEstimate {
 }
 
 impl Memo {
-    /// A memo of `n_batches` batches of total mass `mass` that no visit has filled yet: until a batch is visited, its
-    /// fraction of `start` stands for it, so that a component without units in the first batches is not lost.
+    /// A memo of `n_batches` unvisited batches of total mass `mass`. Until a batch is visited, its fraction of `start`
+    /// stands in for it, so that a component without units in the first batches survives.
     pub fn starting_from(start: Summary, n_batches: usize, mass: f64) -> Self {
         let batches = vec![None; n_batches];
         Self { start: Some((start.clone(), mass)), ..Self::of(batches, start) }
     }
 
-    /// A memo of `n_batches` batches of `amount` together, whose total is the start until the first visit, and then the
-    /// sum over the batches that have been visited (mathematics 11.5).
+    /// A memo of `n_batches` batches with the total `amount`. Its total is the start until the first visit, and then
+    /// the sum over the batches visited so far (mathematics 11.5).
     pub fn growing_from(start: Summary, n_batches: usize, amount: f64) -> Self {
         Self { grows_to: Some(amount), ..Self::starting_from(start, n_batches, amount) }
     }
@@ -67,7 +67,7 @@ impl Memo {
     /// A memo in which every batch has its summary.
     ///
     /// # Errors
-    /// Where the summaries do not have the same components.
+    /// If the summaries do not have the same components.
     pub fn complete(batches: Vec<Summary>) -> Result<Self> {
         let empty = |like: &Summary| Summary::empty(like.ids.clone(), like.n_statistics, true);
         let total = batches.first().map_or_else(Summary::default, empty);
@@ -77,35 +77,35 @@ impl Memo {
         Ok(memo)
     }
 
-    /// The total alone, as an estimate for data of this amount ([`Summary::amount`]): no batch is remembered.
+    /// Converts the memo to an estimate for data of this amount ([`Summary::amount`]); batch summaries are dropped.
     #[must_use]
     pub fn into_estimate(self, amount: f64) -> Self {
         let estimate = Some(RunningEstimate { amount, exact: self.is_complete() });
         Self { batches: Vec::new(), start: None, grows_to: None, estimate, ..self }
     }
 
-    /// The sum over batches.
+    /// The current total over batches.
     pub fn total(&self) -> &Summary {
         &self.total
     }
 
-    /// The sum over batches, of which nothing else is needed any more.
+    /// The total over batches; drops everything else.
     pub fn into_total(self) -> Summary {
         self.total
     }
 
-    /// Whether every batch has been visited, so that the total is that of all data.
+    /// Whether every batch has been visited, so that the total covers all data.
     pub fn is_complete(&self) -> bool {
         let exact = self.estimate.is_none_or(|estimate| estimate.exact);
         exact && self.start.is_none() && self.twice.is_none() && self.batches.iter().all(Option::is_some)
     }
 
-    /// Whether the total is an estimate, which only [`Memo::blend`] moves.
+    /// Whether the total is an estimate, which only [`Memo::blend`] changes.
     pub fn is_estimate(&self) -> bool {
         self.estimate.is_some()
     }
 
-    /// By how much the total has to be multiplied to stand for all data, where it is of the batches visited so far.
+    /// Factor that scales the total to all data, if it covers only the batches visited so far; otherwise 1.
     pub fn growth(&self) -> f64 {
         let seen = self.total.amount();
         self.grows_to
@@ -113,7 +113,7 @@ impl Memo {
             .map_or(1.0, |all| all / seen)
     }
 
-    /// The mass of the data that visits replace.
+    /// The mass of the data that visits can replace.
     pub fn mass_visited(&self) -> f64 {
         self.total.mass - self.earlier.as_ref().map_or(0.0, |earlier| earlier.mass)
     }
@@ -123,14 +123,14 @@ impl Memo {
         self.batches[batch].as_ref()
     }
 
-    /// Takes the statistics of the total out, for the globals called `version`, with what visits have changed of them
-    /// since they were lent before, if no more has changed. [`Memo::take_back`] has to follow.
+    /// Takes out the statistics of the total, for the globals called `version`. Also returns their changes since they
+    /// were last lent, if these are known. Must be followed by [`Memo::take_back`].
     pub fn lend(&mut self, version: u64) -> (Vec<f64>, Option<Changes>) {
         let changes = self.changes.replace(Changes::none(version, self.total.n_components()));
         (std::mem::take(&mut self.total.statistics), changes)
     }
 
-    /// Puts back what was lent.
+    /// Returns the lent statistics.
     pub fn take_back(&mut self, statistics: Vec<f64>) {
         self.total.statistics = statistics;
     }
@@ -143,7 +143,7 @@ impl Memo {
     /// Replaces the summary of a batch.
     ///
     /// # Errors
-    /// Where it does not have the same components.
+    /// If it does not have the same components.
     pub fn replace(&mut self, batch: usize, summary: Summary) -> Result<()> {
         let changes = self.changes.take();
         match (&self.batches[batch], &self.start) {
@@ -172,11 +172,10 @@ impl Memo {
         Ok(())
     }
 
-    /// Moves an estimate by `rate` towards what all data would contribute if they were like this batch
-    /// (mathematics 4.2).
+    /// Moves an estimate by a step `rate` towards the batch's summary scaled to all data (mathematics 4.2).
     ///
     /// # Errors
-    /// Where the summary does not have the same components.
+    /// If the summary does not have the same components.
     pub fn blend(&mut self, summary: &Summary, rate: f64) -> Result<()> {
         let amount = self.estimate.map_or(self.total.amount(), |estimate| estimate.amount);
         self.estimate = Some(RunningEstimate { amount, exact: false });
@@ -188,10 +187,11 @@ impl Memo {
         Ok(())
     }
 
-    /// Makes the total the exact sum over batches in their order, so that rounding does not build up over passes.
+    /// Recomputes the total as the exact sum over batches in their order, so that rounding errors do not accumulate
+    /// over passes.
     ///
     /// # Errors
-    /// Where the summaries do not have the same components.
+    /// If the summaries do not have the same components.
     pub fn resum(&mut self) -> Result<()> {
         if self.start.is_none() && self.estimate.is_none() {
             let mut total = std::mem::take(self.total_mut()).emptied();
@@ -203,7 +203,7 @@ impl Memo {
         Ok(())
     }
 
-    /// Removes the tail of a start if the process has none.
+    /// Removes the tail of a start if the process has no tail.
     pub fn drop_tail(&mut self) {
         let start = self.start.iter_mut().map(|(start, _)| start);
         for summary in self.batches.iter_mut().flatten().chain(start).chain([&mut self.total]) {
@@ -225,7 +225,7 @@ impl Memo {
             .all(|rows| rows.ids.iter().all(|id| ids.contains(id)) && rows.fits(&rows.ids, n_statistics));
         let n_remembered = if self.is_estimate() { 0 } else { n_batches };
         let all = summaries.all(|summary| summary.fits(ids, n_statistics));
-        // Only what batches contribute is added up alone, and may be sparse.
+        // Only batch summaries may be sparse, because they are only added up.
         let whole = [Some(&self.total), self.start.as_ref().map(|(start, _)| start), self.earlier.as_ref()];
         let dense = whole.into_iter().flatten().all(|summary| summary.sparse.is_none());
         mass && complete
@@ -240,7 +240,7 @@ impl Memo {
             && self.adds_up().unwrap_or(false)
     }
 
-    /// Whether no count is negative, and those of the total are the sums of all that it was made of, up to rounding.
+    /// Whether no count is negative, and the counts of the total are the sums of all its parts, up to rounding.
     fn adds_up(&self) -> Result<bool> {
         let summaries = || self.earlier.iter().chain(&self.twice).chain(self.batches.iter().flatten());
         let tolerance = 1e-6 * (1.0 + self.total.mass.abs());
@@ -264,7 +264,7 @@ impl Memo {
         Ok(pairs.all(|(sum, total)| (sum - total).abs() <= tolerance))
     }
 
-    /// Replaces what each batch has of some components, with the same sum: the parts of a component replace it and the
+    /// Replaces some components in every batch without changing their sum: the parts of a component replace it and the
     /// empty components that were appended for them.
     ///
     /// # Errors
@@ -276,7 +276,7 @@ impl Memo {
         self.resum()
     }
 
-    /// Adds a change to what a batch contributed; [`Memo::resum`] then brings the total up to date.
+    /// Adds a change to the contribution of a batch; [`Memo::resum`] then updates the total.
     ///
     /// # Errors
     /// As [`Summary::add`].
@@ -284,8 +284,8 @@ impl Memo {
         self.batches[batch].as_mut().map_or(Ok(()), |summary| summary.add(change))
     }
 
-    /// Adds `rows` to the total of some components, as copies of rows that the batches already have, until
-    /// [`Memo::deflate`] (mathematics 4.6.3). Neither their mass nor their entropy is counted.
+    /// Adds `rows` to the total of some components, as copies of rows that the batches already contain, until
+    /// [`Memo::deflate`] (mathematics 4.6.3). Their mass and entropy are not counted.
     ///
     /// # Errors
     /// As [`Summary::add`].
@@ -295,26 +295,26 @@ impl Memo {
         Ok(())
     }
 
-    /// Removes the copies: the total is the exact sum over batches again.
+    /// Removes the copies, so that the total is the exact sum over batches again.
     ///
     /// # Errors
     /// As [`Summary::add`].
     pub fn deflate(&mut self) -> Result<()> {
         match self.twice.take() {
             None => Ok(()),
-            // Before all batches have been visited there is no exact sum.
+            // There is no exact sum before all batches have been visited.
             Some(rows) if self.start.is_some() => self.total_mut().sub(&rows),
             Some(_) => self.resum(),
         }
     }
 
-    /// Drops all merge-entropy gaps, which the next visit makes invalid.
+    /// Drops all merge-entropy gaps, which become invalid at the next visit.
     pub fn drop_gaps(&mut self) {
         let batches = self.batches.iter_mut().flatten();
         batches.chain([&mut self.total]).for_each(|summary| summary.gaps = PairGaps::Unknown);
     }
 
-    /// Replays an edit. A reorder moves only the total: batches are keyed by identity.
+    /// Replays an edit. A reorder affects only the total, because batches are keyed by identity.
     ///
     /// # Errors
     /// As [`Summary::apply`].
@@ -356,7 +356,7 @@ mod tests {
     fn the_start_stands_for_unvisited_batches_by_their_share() {
         let mut memo = Memo::starting_from(summary([4.0, 4.0]), 2, 8.0);
         memo.replace(1, summary([2.0, 0.0])).expect("same components");
-        // A quarter of the mass has been visited: three quarters of the start are left.
+        // A quarter of the mass has been visited, so three quarters of the start remain.
         assert_eq!(memo.total().counts, [5.0, 3.0]);
         assert!(!memo.is_complete());
         memo.replace(0, summary([1.0, 5.0])).expect("same components");
@@ -383,7 +383,7 @@ mod tests {
         let exact = Memo::complete(vec![summary([4.0, 2.0]), summary([0.0, 2.0])]).expect("same components");
         let mut memo = exact.into_estimate(8.0);
         assert!(memo.is_complete() && memo.is_estimate());
-        // A quarter of the way from (4, 4) to four times (1, 1).
+        // A step of a quarter from (4, 4) to four times (1, 1).
         memo.blend(&summary([0.0, 2.0]), 0.25).expect("same components");
         assert_eq!(memo.total().counts, [3.0, 5.0]);
         assert_eq!(memo.total().statistics, [30.0, 50.0]);
@@ -402,8 +402,8 @@ mod tests {
         assert_eq!(memo.batch(0).map(|batch| batch.counts.clone()), Some(vec![2.0, 1.0]));
     }
 
-    /// The gaps of a batch stay valid when fresh components are appended: before its next visit none of its units
-    /// belongs to them (mathematics 4.6.3, number 5).
+    /// The gaps of a batch stay valid when fresh components are appended, because none of its units belongs to them
+    /// before its next visit (mathematics 4.6.3, number 5).
     #[test]
     fn fresh_components_have_no_gaps_before_a_visit_scores_them() {
         let [old, other, fresh] = [0, 1, 2].map(ComponentId);
@@ -428,7 +428,7 @@ mod tests {
         );
     }
 
-    /// Each of many visits may cost a last digit; the sum at the end of a pass costs none.
+    /// Each of many visits may cost a last digit; recomputing the sum at the end of a pass restores it.
     #[test]
     fn a_resum_is_exact() {
         let batches: Vec<Summary> = (1..=7).map(|i| summary([0.1 * f64::from(i), 1e8])).collect();

@@ -13,7 +13,7 @@ use crate::suffstats::Summary;
 
 pub use crate::objective::Objective;
 
-/// A name of the registry and parameters.
+/// A name in the registry and parameters.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Named {
     /// The name.
@@ -23,7 +23,7 @@ pub struct Named {
 }
 
 impl Named {
-    /// Names the parameters of a likelihood that files of earlier versions do not have.
+    /// Adds the parameters of a likelihood that are missing in files of earlier versions, as absent.
     pub fn add_absent(&mut self) {
         for entry in likelihood::ENTRIES.iter().filter(|entry| entry.name == self.name) {
             for parameter in [PRIOR, RESOLUTION].iter().filter(|one| entry.parameters.contains(one)) {
@@ -33,7 +33,7 @@ impl Named {
     }
 }
 
-/// A mixture as the user specified it, or with all parameters filled in.
+/// A mixture as specified by the user, or with all parameters filled in.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Specification {
     /// The likelihood.
@@ -44,21 +44,21 @@ pub struct Specification {
     pub objective: Objective,
     /// Whether rows may have missing values (NaN).
     pub missing: bool,
-    /// What is estimated of the base measure, once the data are known; nothing where it stays as it is.
+    /// The parameters of the base measure to estimate, once the data are known; `None` if it is fixed.
     pub estimated: Option<Estimated>,
 }
 
-/// What is estimated of a base measure (mathematics 10).
+/// The estimated part of a base measure (mathematics 10).
 #[derive(Debug, Clone, PartialEq)]
 pub struct Estimated {
-    /// Names of the parameters.
+    /// Names of the estimated parameters.
     pub free: Vec<String>,
-    /// All parameters as the rule has them: where estimation started, and what guards it.
+    /// All parameters at their defaults: the start of the estimation, towards which the guard pulls.
     pub start: Parameters,
 }
 
 impl Specification {
-    /// The specification with every parameter that follows the data filled in.
+    /// Returns the specification with all data-dependent parameters filled in.
     ///
     /// # Errors
     /// [`crate::Error::InvalidArgument`] naming the parameter.
@@ -71,7 +71,8 @@ impl Specification {
         Ok(Self { likelihood: Named { name: name.clone(), parameters }, estimated, ..self.clone() })
     }
 
-    /// The specification with every parameter that follows the data set by its rule, of which nothing is estimated.
+    /// Returns the specification with all data-dependent parameters set to their defaults, without estimation by
+    /// evidence.
     ///
     /// # Errors
     /// [`crate::Error::InvalidArgument`] naming the parameter.
@@ -82,19 +83,25 @@ impl Specification {
         Ok(self.with_base(parameters))
     }
 
-    /// Whether the resolution of columns follows the data: where it is not given, in a bound over distributions.
+    /// Whether the resolution of columns is to be found in the data: the objective is variational, and no resolution is
+    /// given.
     pub fn seeks_resolution(&self) -> bool {
         self.objective == Objective::Variational && self.likelihood.parameters.is_absent(RESOLUTION.name)
     }
 
-    /// Refuse rounded values with point estimates, whose density is per row and not per cell.
+    /// Refuses a resolution with point estimates, whose density is defined for rows and not for cells.
     fn check_resolution(&self) -> Result<()> {
         let given = self.likelihood.parameters.numbers(&RESOLUTION, None)?.unwrap_or_default();
         if self.objective == Objective::Variational || given.iter().all(|width| *width == 0.0) {
             return Ok(());
         }
         let found = format!("a resolution with objective={:?}", self.objective.name());
-        Err(Error::not_supported("resolution", found, "a point estimate is of rows, not of cells", "resolution=0"))
+        Err(Error::not_supported(
+            "resolution",
+            found,
+            "point estimates use the density of rows, not of cells",
+            "resolution=0",
+        ))
     }
 
     /// The specification with other parameters of its likelihood.
@@ -103,10 +110,10 @@ impl Specification {
         Self { likelihood: Named { name: self.likelihood.name.clone(), parameters }, ..self.clone() }
     }
 
-    /// Sets what is estimated, as a file has it: names, and the values of these that estimation started from.
+    /// Sets the estimated parameters as stored in a file: names, and their initial values.
     ///
     /// # Errors
-    /// [`Error::InvalidArgument`] for names that cannot be estimated, or values that are no parameters.
+    /// [`Error::InvalidArgument`] for names that cannot be estimated, or invalid values.
     pub fn set_estimated(&mut self, free: Vec<String>, values: Parameters) -> Result<()> {
         let Named { name, parameters } = &self.likelihood;
         let known = likelihood::estimated(name, &Parameters::default());
@@ -120,25 +127,26 @@ impl Specification {
         Ok(())
     }
 
-    /// Whether base measures can be estimated: what is maximised is then a bound that all terms of which can be
-    /// computed again under another base measure. That of a tail cannot.
+    /// Whether the base measure can be estimated. This requires a bound of which all terms can be recomputed under
+    /// another base measure. The term of a tail cannot.
     fn can_estimate(&self) -> Result<bool> {
-        // The words of topics are estimated by their marginal likelihood also where topics are points.
+        // In topic models, the base measure of words is estimated by marginal likelihood even if topics are point
+        // estimates.
         let is_free = self.objective == Objective::Variational || self.documents()?.is_some();
         Ok(is_free && !self.weights()?.has_tail())
     }
 
-    /// The specification for rows in coordinates.
+    /// Converts the specification to coordinates.
     ///
     /// # Errors
-    /// [`crate::Error::InvalidArgument`] naming a parameter of another size than the data.
+    /// [`crate::Error::InvalidArgument`] naming a parameter whose size does not match the data.
     pub fn in_coordinates(&self, coordinates: &Coordinates) -> Result<Self> {
         let Named { name, parameters } = &self.likelihood;
         let parameters = likelihood::in_coordinates(name, parameters, coordinates)?;
         Ok(Self { likelihood: Named { name: name.clone(), parameters }, ..self.clone() })
     }
 
-    /// The values that rows may have.
+    /// Returns the allowed values of rows.
     ///
     /// # Errors
     /// As [`Specification::resolve`].
@@ -146,7 +154,7 @@ impl Specification {
         likelihood::allowed(&self.likelihood.name, &self.likelihood.parameters)
     }
 
-    /// The model of a complete specification for rows less `origin`.
+    /// Builds the model of a complete specification for rows from which `origin` is subtracted.
     ///
     /// # Errors
     /// As [`Specification::resolve`].
@@ -175,7 +183,7 @@ impl Specification {
         })
     }
 
-    /// The model for rows less `origin` in coordinates, whose bound is in the data's units.
+    /// Builds the model for rows in coordinates, from which `origin` is subtracted; its bound is in the data's units.
     ///
     /// # Errors
     /// As [`Specification::resolve`].
@@ -188,10 +196,11 @@ impl Specification {
         Ok(Model { log_volume: coordinates.log_volume(), log_jacobian, ..self.build(origin)? })
     }
 
-    /// The process as a prior on weights that serves the objective.
+    /// Builds the process as a prior on weights.
     ///
     /// # Errors
-    /// As [`process::build`], and [`Error::NotSupported`] where it does not, or where it has no weights with a bound.
+    /// As [`process::build`], and [`Error::NotSupported`] if it does not support the objective, or has no weights with
+    /// a bound.
     pub fn weights(&self) -> Result<Arc<dyn Weights>> {
         let process = process::build(&self.process.name, &self.process.parameters)?;
         let of_documents = process.clone().documents().map(|documents| documents as Arc<dyn Weights>);
@@ -208,7 +217,7 @@ impl Specification {
         Ok(weights)
     }
 
-    /// The process as a prior on the weights of every document, for a topic model.
+    /// Builds the process as a prior on the weights of every document, for a topic model.
     ///
     /// # Errors
     /// As [`process::build`], and [`Error::NotSupported`] for a likelihood without words.
@@ -223,10 +232,10 @@ impl Specification {
         Ok(documents)
     }
 
-    /// The process as a law of partitions.
+    /// Builds the process as a distribution over partitions.
     ///
     /// # Errors
-    /// As [`process::build`], and [`Error::NotSupported`] where it has no partition probabilities.
+    /// As [`process::build`], and [`Error::NotSupported`] if it has no partition probabilities.
     pub fn partitions(&self) -> Result<Arc<dyn Partitions>> {
         let process = process::build(&self.process.name, &self.process.parameters)?;
         process.partitions().ok_or_else(|| {
@@ -236,7 +245,7 @@ impl Specification {
         })
     }
 
-    /// Which bound the value of the objective is: only equal kinds may be compared.
+    /// Returns the kind of bound that the objective is. Only bounds of equal kind may be compared.
     ///
     /// # Errors
     /// As [`Specification::weights`].
@@ -246,14 +255,14 @@ impl Specification {
     }
 }
 
-/// The base measure of a model: its likelihood in words.
+/// The base measure of a model: the name and parameters of its likelihood.
 #[derive(Debug, Clone, PartialEq)]
 pub struct BaseMeasure {
     likelihood: String,
     frame: Frame,
     /// All parameters.
     pub parameters: Parameters,
-    /// What is estimated of them.
+    /// The estimated part of the parameters.
     pub estimated: Option<Estimated>,
 }
 
@@ -264,30 +273,30 @@ pub struct Model<F: Scalar> {
     pub likelihood: Arc<dyn Likelihood<F>>,
     /// The process, as a prior on weights.
     pub process: Arc<dyn Weights>,
-    /// The same as a prior on the weights of every document, for a topic model.
+    /// The process as a prior on the weights of every document, for a topic model.
     pub documents: Option<Arc<dyn Documents>>,
     /// The objective.
     pub objective: Objective,
-    /// Log of the volume of the data that the unit of volume of the rows fills: what a log density of the rows has too
-    /// much, a row. The bound counts it; scores do not.
+    /// Correction of log densities per row, to be subtracted: log of the volume, in the data's units, of one unit of
+    /// volume in coordinates. The bound includes it; scores do not.
     pub log_volume: f64,
-    /// What the log density of a component's point estimate gains in the data's units.
+    /// Log Jacobian, added to the log prior density of a component's point estimate in the data's units.
     pub log_jacobian: f64,
     /// The base measure.
     pub base: Arc<BaseMeasure>,
 }
 
 impl<F: Scalar> Model<F> {
-    /// The same model with other parameters of its base measure.
+    /// Returns the same model with other parameters of its base measure.
     ///
     /// # Errors
-    /// [`Error::InvalidArgument`] where they are none.
+    /// [`Error::InvalidArgument`] if they are invalid.
     pub fn with_base(&self, parameters: Parameters) -> Result<Self> {
         let likelihood = likelihood::build(&self.base.likelihood, &parameters, self.base.frame.clone())?;
         Ok(Self { likelihood, base: Arc::new(BaseMeasure { parameters, ..(*self.base).clone() }), ..self.clone() })
     }
 
-    /// The same model, of whose base measure no more is estimated than `free`.
+    /// The same model with only the parameters `free` of its base measure estimated.
     #[must_use]
     pub fn estimating(&self, free: Vec<String>) -> Self {
         let estimated = self.base.estimated.clone().map(|estimated| Estimated { free, ..estimated });
@@ -296,7 +305,7 @@ impl<F: Scalar> Model<F> {
 
     /// The optimal q of the weights given a summary.
     pub fn allocate(&self, summary: &Summary) -> Allocation {
-        // Counts of emptied components may be left below zero by the rounding of sums and differences.
+        // Rounding of sums and differences may leave counts of emptied components below zero.
         let counts: Vec<f64> = summary.counts.iter().map(|count| count.max(0.0)).collect();
         if let Some(documents) = &self.documents {
             return documents.allocate_documents(&counts, summary.documents.as_ref());

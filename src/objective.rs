@@ -8,16 +8,16 @@ pub enum Objective {
     /// The evidence lower bound over distributions of weights and components.
     #[default]
     Variational,
-    /// The same with one value for the weights and each component, whose log prior density is added (mathematics 2g).
+    /// The same with point estimates of the weights and components, plus their log prior density (mathematics 2g).
     Map,
-    /// The same with one value for each and no prior (mathematics 2g).
+    /// The same with point estimates and no prior (mathematics 2g).
     Ml,
 }
 
 impl Objective {
     const ALL: [Self; 3] = [Self::Variational, Self::Map, Self::Ml];
 
-    /// The name used outside.
+    /// Public name.
     pub fn name(self) -> &'static str {
         match self {
             Self::Variational => "variational",
@@ -26,7 +26,7 @@ impl Objective {
         }
     }
 
-    /// The objective of that name.
+    /// Returns the objective with that name.
     pub fn from_name(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|objective| objective.name() == name)
     }

@@ -1,5 +1,5 @@
-//! The only place that starts parallel work: fixed blocks, results in block order, so that no number depends
-//! on the number of threads.
+//! The only module that starts parallel work. Blocks are fixed and results are combined in block order, so that no
+//! number depends on the number of threads.
 
 use std::cell::Cell;
 use std::ops::Range;
@@ -10,17 +10,17 @@ use rayon::prelude::*;
 
 use crate::error::{Error, Result};
 
-/// A flag that asks long work to stop; the work looks at it between blocks.
+/// A flag that requests long-running work to stop; it is checked between blocks.
 #[derive(Debug, Clone, Default)]
 pub struct Cancel(Arc<AtomicBool>);
 
 impl Cancel {
-    /// Asks the work to stop.
+    /// Requests the work to stop.
     pub fn cancel(&self) {
         self.0.store(true, Ordering::Relaxed);
     }
 
-    /// [`Error::Cancelled`] once somebody asked to stop.
+    /// Returns [`Error::Cancelled`] once a stop has been requested.
     pub fn check(&self) -> Result<()> {
         if self.0.load(Ordering::Relaxed) { Err(Error::Cancelled) } else { Ok(()) }
     }
@@ -38,11 +38,11 @@ pub fn with_threads<T: Send>(threads: Option<usize>, work: impl FnOnce() -> T + 
     Ok(pool.install(work))
 }
 
-/// `task(0), ..., task(n - 1)` side by side, each with its share of the threads of the pool this is called from, or one
-/// after another where there are fewer threads; the results in order.
+/// Runs `task(0), ..., task(n - 1)` concurrently, each with a share of the threads of the current pool; if there are
+/// fewer threads than tasks, some run one after another. Returns the results in order.
 ///
 /// # Errors
-/// Where the system starts no further thread.
+/// If the system cannot start another thread.
 pub fn side_by_side<T: Send>(n: usize, task: impl Fn(usize) -> T + Sync) -> Result<Vec<T>> {
     let threads = rayon::current_num_threads();
     let at_once = n.min(threads);
@@ -78,7 +78,7 @@ thread_local! {
     static ALONE: Cell<bool> = const { Cell::new(false) };
 }
 
-/// Runs `work` on this thread alone, without a pool: what takes less time than a thread takes to start.
+/// Runs `work` on this thread alone, without a pool, for work that takes less time than starting a thread.
 pub fn alone<T>(work: impl FnOnce() -> T) -> T {
     struct Reset(bool);
     impl Drop for Reset {
@@ -90,12 +90,12 @@ pub fn alone<T>(work: impl FnOnce() -> T) -> T {
     work()
 }
 
-/// The ranges of at most `size` that cut `0..n`, in order.
+/// Divides `0..n` into ranges of at most `size`, in order.
 pub fn blocks(n: usize, size: usize) -> impl ExactSizeIterator<Item = Range<usize>> + Clone {
     (0..n.div_ceil(size)).map(move |i| i * size..n.min((i + 1) * size))
 }
 
-/// `task(0), ..., task(n - 1)` in parallel, the results in order.
+/// Runs `task(0), ..., task(n - 1)` in parallel; returns the results in order.
 pub fn map<T: Send>(n: usize, task: impl Fn(usize) -> T + Sync + Send) -> Vec<T> {
     if ALONE.get() {
         return (0..n).map(task).collect();
@@ -103,7 +103,7 @@ pub fn map<T: Send>(n: usize, task: impl Fn(usize) -> T + Sync + Send) -> Vec<T>
     (0..n).into_par_iter().map(task).collect()
 }
 
-/// `task` of every item in parallel, the results in order.
+/// Runs `task` on every item in parallel; returns the results in order.
 pub fn map_all<I: Send, T: Send>(items: Vec<I>, task: impl Fn(I) -> T + Sync + Send) -> Vec<T> {
     if ALONE.get() {
         return items.into_iter().map(task).collect();
@@ -111,12 +111,13 @@ pub fn map_all<I: Send, T: Send>(items: Vec<I>, task: impl Fn(I) -> T + Sync + S
     items.into_par_iter().map(task).collect()
 }
 
-/// As [`map`] for tasks that can fail; the error is that of the first failing index, whichever failed first.
+/// As [`map`] for tasks that can fail. Returns the error of the first failing index, regardless of which failed first
+/// in time.
 pub fn try_map<T: Send>(n: usize, task: impl Fn(usize) -> Result<T> + Sync + Send) -> Result<Vec<T>> {
     map(n, task).into_iter().collect()
 }
 
-/// Calls `task` on every item in parallel.
+/// Runs `task` on every item in parallel.
 pub fn for_each<I: Send>(items: Vec<I>, task: impl Fn(I) + Sync + Send) {
     if ALONE.get() {
         return items.into_iter().for_each(task);
@@ -124,7 +125,7 @@ pub fn for_each<I: Send>(items: Vec<I>, task: impl Fn(I) + Sync + Send) {
     items.into_par_iter().for_each(task);
 }
 
-/// Calls `task` on every item, each with a scratch space that its thread reuses.
+/// Runs `task` on every item, with scratch space that each thread reuses.
 pub fn for_each_with<I: Send, W: Send>(
     items: Vec<I>,
     scratch: impl Fn() -> W + Sync + Send,
@@ -138,7 +139,7 @@ pub fn for_each_with<I: Send, W: Send>(
     outcomes.into_iter().collect()
 }
 
-/// As [`try_map`], each task with a scratch space that its thread reuses.
+/// As [`try_map`], with scratch space that each thread reuses.
 pub fn try_map_with<T: Send, W: Send>(
     n: usize,
     scratch: impl Fn() -> W + Sync + Send,

@@ -1,4 +1,4 @@
-//! Named values: how a specification reaches the core and how results leave it.
+//! Named values, used to pass specifications to the core and results back.
 
 use std::collections::BTreeMap;
 
@@ -11,7 +11,7 @@ use crate::registry::{DefaultValue, Entry, Parameter, ParameterKind, Range};
 /// The value of one parameter.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub enum Value {
-    /// Not given: follows the data.
+    /// Not given: the default depends on the data.
     Absent,
     /// A number.
     Number(f64),
@@ -36,10 +36,10 @@ impl Parameters {
         Self(pairs.into_iter().map(|(name, value)| (name.to_owned(), value)).collect())
     }
 
-    /// The number called `name`, `None` where it is absent.
+    /// Returns the number called `name`, or `None` if it is absent.
     ///
     /// # Errors
-    /// [`Error::InvalidArgument`] where it is something else or not finite.
+    /// [`Error::InvalidArgument`] if it is not a number or not finite.
     pub fn number(&self, name: &str) -> Result<Option<f64>> {
         match self.0.get(name) {
             None | Some(Value::Absent) => Ok(None),
@@ -48,18 +48,19 @@ impl Parameters {
         }
     }
 
-    /// As [`Parameters::number`], and in a range.
+    /// As [`Parameters::number`], and checks a range.
     ///
     /// # Errors
-    /// Also where it is not.
+    /// Also if it is out of range.
     pub fn number_within(&self, name: &str, range: Range) -> Result<Option<f64>> {
         self.number(name)?.map(|value| within(name, value, range)).transpose()
     }
 
-    /// The number called `parameter`, in its range, or its default; `None` where it follows the data.
+    /// Returns the number called `parameter` after checking its range, or its default; `None` if the default depends on
+    /// the data.
     ///
     /// # Errors
-    /// As [`Parameters::number_within`], and where it is required and absent.
+    /// As [`Parameters::number_within`], and if it is required and absent.
     pub fn given(&self, parameter: &Parameter) -> Result<Option<f64>> {
         let value = match parameter.kind.range() {
             Some(range) => self.number_within(parameter.name, range)?,
@@ -72,10 +73,10 @@ impl Parameters {
         }
     }
 
-    /// The integer called `parameter`, or its default.
+    /// Returns the integer called `parameter`, or its default.
     ///
     /// # Errors
-    /// [`Error::InvalidArgument`] where it is something else, out of its range, or required and absent.
+    /// [`Error::InvalidArgument`] if it is not an integer, out of range, or required and absent.
     pub fn integer(&self, parameter: &Parameter) -> Result<usize> {
         let ParameterKind::Integer { least, greatest } = parameter.kind else {
             unreachable!("{} is an integer", parameter.name)
@@ -88,10 +89,10 @@ impl Parameters {
         Err(Error::invalid(parameter.name, Value::Number(value), allowed))
     }
 
-    /// The word called `parameter`, or its default; empty where it is absent and may be.
+    /// Returns the word called `parameter`, or its default; an empty string if it is optional and absent.
     ///
     /// # Errors
-    /// [`Error::InvalidArgument`] where it is something else or not one of its words.
+    /// [`Error::InvalidArgument`] if it is not one of the allowed words.
     pub fn word<'a>(&'a self, parameter: &Parameter) -> Result<&'a str> {
         let ParameterKind::Word(words) = parameter.kind else { unreachable!("{} is a word", parameter.name) };
         let usual = if let DefaultValue::Word(usual) = parameter.default { usual } else { "" };
@@ -103,10 +104,10 @@ impl Parameters {
         Err(Error::invalid(parameter.name, format!("{word:?}"), format!("one of {}", known.join(", "))))
     }
 
-    /// The flag called `parameter`, or its default; 1 and 0 stand for true and false.
+    /// Returns the flag called `parameter`, or its default; 1 and 0 stand for true and false.
     ///
     /// # Errors
-    /// [`Error::InvalidArgument`] where it is something else.
+    /// [`Error::InvalidArgument`] if it is neither.
     pub fn flag(&self, parameter: &Parameter) -> Result<bool> {
         match Self::required(parameter.name, self.given(parameter)?)? {
             value if value == 0.0 || value == 1.0 => Ok(value == 1.0),
@@ -114,10 +115,10 @@ impl Parameters {
         }
     }
 
-    /// Checks each parameter by itself against its description, and refuses unknown ones.
+    /// Checks each parameter separately against its description, and refuses unknown parameters.
     ///
     /// # Errors
-    /// [`Error::InvalidArgument`] naming the first that is wrong.
+    /// [`Error::InvalidArgument`] naming the first invalid parameter.
     pub fn check(&self, entry: &Entry) -> Result<()> {
         let known: Vec<&str> = entry.parameters.iter().map(|parameter| parameter.name).collect();
         if let Some(name) = self.0.keys().find(|name| !known.contains(&name.as_str())) {
@@ -150,10 +151,10 @@ impl Parameters {
         Ok(())
     }
 
-    /// The vector called `name`, `None` where it is absent.
+    /// Returns the vector called `name`, or `None` if it is absent.
     ///
     /// # Errors
-    /// [`Error::InvalidArgument`] where it is something else, empty or not finite.
+    /// [`Error::InvalidArgument`] if it is not a vector, empty or not finite.
     pub fn vector(&self, name: &str) -> Result<Option<&[f64]>> {
         match self.0.get(name) {
             None | Some(Value::Absent) => Ok(None),
@@ -166,12 +167,12 @@ impl Parameters {
         }
     }
 
-    /// Whether there is no value called `name`.
+    /// Whether the value called `name` is absent.
     pub fn is_absent(&self, name: &str) -> bool {
         matches!(self.0.get(name), None | Some(Value::Absent))
     }
 
-    /// These with the values of `others` in the place of their own.
+    /// A copy with the values in `others` added or replaced.
     #[must_use]
     pub fn with<const N: usize>(&self, others: [(&str, Value); N]) -> Self {
         let mut all = self.clone();
@@ -179,15 +180,16 @@ impl Parameters {
         all
     }
 
-    /// One number for all columns, or a vector with one for each, all in [`Range::POSITIVE`].
+    /// Returns a value for each column, from one number for all columns or a vector with one for each, all in
+    /// [`Range::POSITIVE`].
     ///
     /// # Errors
-    /// [`Error::InvalidArgument`] where it is something else, or a vector of another length than `d`, if that is known.
+    /// [`Error::InvalidArgument`] if it is neither, or if the length of a vector differs from a known `d`.
     pub fn positives(&self, name: &str, d: Option<usize>) -> Result<Option<Vec<f64>>> {
         self.numbers_within(name, d, Range::POSITIVE)
     }
 
-    /// The same of a parameter with a range of its own.
+    /// The same for a parameter with its own range.
     ///
     /// # Errors
     /// As [`Parameters::positives`].
@@ -214,7 +216,7 @@ impl Parameters {
         }
     }
 
-    /// The same of integers from 1 to `greatest`.
+    /// The same for integers from 1 to `greatest`.
     ///
     /// # Errors
     /// As [`Parameters::positives`].
@@ -227,10 +229,10 @@ impl Parameters {
         }
     }
 
-    /// The vector called `name` of `d` numbers, one a column of the data.
+    /// Returns the vector called `name` with `d` numbers, one per column of the data.
     ///
     /// # Errors
-    /// As [`Parameters::vector`], and where it has another length.
+    /// As [`Parameters::vector`], and if its length differs.
     pub fn vector_of(&self, name: &str, d: usize) -> Result<Option<&[f64]>> {
         match self.vector(name)? {
             Some(values) if values.len() != d => {
@@ -241,18 +243,18 @@ impl Parameters {
         }
     }
 
-    /// What is required of complete parameters.
+    /// Unwraps a value that complete parameters must have.
     ///
     /// # Errors
-    /// [`Error::InvalidArgument`] where it is absent.
+    /// [`Error::InvalidArgument`] if it is absent.
     pub fn required<T>(name: &str, value: Option<T>) -> Result<T> {
         value.ok_or_else(|| Error::invalid(name, "absent", "given"))
     }
 
-    /// The square matrix called `name` and its size, `None` where it is absent.
+    /// Returns the square matrix called `name` and its size, or `None` if it is absent.
     ///
     /// # Errors
-    /// [`Error::InvalidArgument`] where it is something else, empty or not finite.
+    /// [`Error::InvalidArgument`] if it is not a square matrix, empty or not finite.
     pub fn square(&self, name: &str) -> Result<Option<(usize, &[f64])>> {
         match self.0.get(name) {
             None | Some(Value::Absent) => Ok(None),
@@ -268,10 +270,10 @@ impl Parameters {
         }
     }
 
-    /// The word called `name`, or `default` where it is absent.
+    /// Returns the word called `name`, or `default` if it is absent.
     ///
     /// # Errors
-    /// [`Error::InvalidArgument`] where it is something else.
+    /// [`Error::InvalidArgument`] if it is not a word.
     pub fn text<'a>(&'a self, name: &str, default: &'a str) -> Result<&'a str> {
         match self.0.get(name) {
             None | Some(Value::Absent) => Ok(default),
@@ -281,7 +283,7 @@ impl Parameters {
     }
 }
 
-/// Refuses a number out of its range.
+/// Refuses a number that is out of range.
 fn within(name: &str, value: f64, range: Range) -> Result<f64> {
     if range.has(value) {
         return Ok(value);
@@ -357,7 +359,7 @@ mod tests {
         }
     }
 
-    /// One value that each kind of parameter refuses, and one that it takes.
+    /// For each kind of parameter, one value that is refused and one that is accepted.
     #[test]
     fn parameters_are_checked_by_their_kind() {
         let word = |word: &str| Value::Text(word.to_owned());

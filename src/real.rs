@@ -36,20 +36,20 @@ pub trait Real:
     /// The name of the type in NumPy.
     const NAME: &'static str;
 
-    /// The nearest value of this type.
+    /// Converts to the nearest value of this type.
     fn from_f64(value: f64) -> Self;
-    /// The same value as `f64`.
+    /// Converts to `f64`, exactly.
     fn to_f64(self) -> f64;
-    /// Neither infinite nor NaN.
+    /// Whether it is neither infinite nor NaN.
     fn is_finite(self) -> bool;
-    /// NaN, which marks a missing value.
+    /// Whether it is NaN, which marks a missing value.
     fn is_nan(self) -> bool;
     /// `ln(1 + self)`.
     #[must_use]
     fn ln_1p(self) -> Self;
 }
 
-/// A number without hundreds of zeros.
+/// Displays a number without long runs of zeros.
 pub struct Plain<T>(pub T);
 
 impl<T: Real> Display for Plain<T> {

@@ -1,35 +1,35 @@
-//! What there is to know of each likelihood, process and move before it is used: its name, its rows, what it can do,
-//! and its parameters. Data only; each entry stands in the file of what it describes.
+//! The registry describes each likelihood, process and move before it is used: its name, its rows, its capabilities,
+//! and its parameters. It holds data only; each entry is defined in the file of the type that it describes.
 //!
-//! Core, binding, command line and tests read these entries, so that no rule stands twice.
+//! Core, binding, command line and tests read these entries, so that every rule is stated only once.
 
 use crate::data::{Domain, Freedom};
 
-/// The description of one likelihood, process, move or prior.
+/// The entry of one likelihood, process, move or prior.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Entry {
-    /// Its name, which is that of its Python class.
+    /// Name, equal to that of the Python class.
     pub name: &'static str,
     /// Values that rows may have, for a likelihood.
     pub domain: Option<Domain>,
-    /// Which columns of the data it leaves out, for a likelihood.
+    /// Which columns of the data a likelihood may leave out.
     pub freedom: Freedom,
-    /// Its parameters and estimates that have a unit.
+    /// Parameters and estimates that have a unit.
     pub measures: &'static [Measured],
-    /// Optional parts of its trait that it has.
+    /// Optional parts of its trait that it implements.
     pub faces: &'static [&'static str],
     /// Its capabilities.
     pub supports: &'static [Support],
-    /// Its parameters, in the order of the Python class.
+    /// Parameters, in the order of the Python class.
     pub parameters: &'static [Parameter],
 }
 
-/// Something that an entry can do, and when it cannot.
+/// A capability, and when it is unavailable.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Support {
-    /// Its capabilities.
+    /// The capability.
     pub feature: Feature,
-    /// The parameter and its word with which it cannot.
+    /// The parameter and the word with which the capability is unavailable.
     pub unless: Option<(&'static str, &'static str)>,
 }
 
@@ -40,7 +40,7 @@ pub enum Feature {
     Sparse,
     /// A likelihood: missing values may be left out.
     Missing,
-    /// A likelihood or a process: bounds of different numbers of components compare, so moves can be judged.
+    /// A likelihood or a process: bounds with different numbers of components can be compared, so moves can be judged.
     Moves,
     /// A move: it can raise the number of components.
     Growth,
@@ -51,55 +51,55 @@ pub enum Feature {
 pub struct Measured {
     /// Its name.
     pub name: &'static str,
-    /// How it changes with the units of the columns.
+    /// How it scales with the units of the columns.
     pub measure: Measure,
-    /// The parameter and its word with which it has the unit, where it is not always.
+    /// The parameter and the word with which it has the unit, if not always.
     pub only: Option<(&'static str, &'static str)>,
 }
 
-/// How a value changes with the units of the columns.
+/// How a value scales with the units of the columns.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Measure {
-    /// A point: a number for each column.
+    /// A position: one number per column.
     Place,
-    /// A length for each column, or one for all.
+    /// A length per column, or one for all columns.
     Lengths,
-    /// A square for each column, or one for all.
+    /// A square per column, or one for all columns.
     Squares,
-    /// A number without a unit for each column, where it is not one for all.
+    /// A number without a unit for each column, unless one is shared by all.
     Shared,
-    /// One square for all columns, where they have a common unit.
+    /// One square for all columns, which have a common unit.
     Square,
     /// One reciprocal of a square.
     InverseSquare,
     /// Products of columns, (D, D).
     Products,
-    /// Degrees of freedom of a distribution of products: one less for each column that the model does not see, by the
-    /// law of a part of a Wishart matrix's inverse.
+    /// Degrees of freedom of a distribution of products: reduced by one for each column that the model does not see, by
+    /// the distribution of a block of an inverse Wishart matrix.
     Dof,
 }
 
 /// A parameter.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Parameter {
-    /// Its name, as the user writes it.
+    /// Name, as the user writes it.
     pub name: &'static str,
-    /// Its values.
+    /// Allowed values.
     pub kind: ParameterKind,
-    /// Its value where the user gives none.
+    /// Default value.
     pub default: DefaultValue,
 }
 
-/// The values of a parameter.
+/// The allowed values of a parameter.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum ParameterKind {
-    /// A number.
+    /// A number in this range.
     Number(Range),
-    /// A number, or its Gamma prior.
+    /// A number in this range, or a Gamma prior.
     NumberOrGamma(Range),
-    /// A number, or its Beta prior.
+    /// A number in this range, or a Beta prior.
     NumberOrBeta(Range),
-    /// A number for all columns, or a vector with one for each, (D,).
+    /// One number for all columns, or a vector with one per column, (D,).
     NumberOrVector(Range),
     /// A number, or a symmetric positive definite matrix, (D, D).
     NumberOrMatrix(Range),
@@ -109,9 +109,9 @@ pub enum ParameterKind {
     Matrix,
     /// An integer.
     Integer {
-        /// The least.
+        /// Smallest value.
         least: u32,
-        /// The greatest.
+        /// Largest value.
         greatest: u32,
     },
     /// One of these words.
@@ -120,43 +120,44 @@ pub enum ParameterKind {
     Flag,
 }
 
-/// Numbers from `least` to `greatest`. Other parameters or the data may forbid some of them; numbers outside are always
-/// refused.
+/// Numbers from `least` to `greatest`. Other parameters or the data may rule out some of them; numbers outside are
+/// always refused.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Range {
-    /// The least.
+    /// Smallest value.
     pub least: f64,
-    /// The greatest.
+    /// Largest value.
     pub greatest: f64,
-    /// Whether `greatest` itself is left out.
+    /// Whether `greatest` itself is excluded.
     pub below: bool,
 }
 
-/// The value of a parameter that is not given.
+/// The default of a parameter.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum DefaultValue {
-    /// There is none: it must be given.
+    /// No default: the parameter is required.
     Required,
-    /// It follows the data.
+    /// The default depends on the data.
     Data,
-    /// It follows the data at first, and is then estimated by evidence (mathematics 10), unless [`PRIOR`] says
-    /// otherwise.
+    /// The default depends on the data at first, and is then estimated by evidence (mathematics 10), unless [`PRIOR`]
+    /// disables it.
     Evidence,
-    /// A number, which may be whole, or a flag.
+    /// A number, an integer or a flag.
     Number(f64),
-    /// A number for the user; absent, it starts from that number and is estimated (mathematics 11.6).
+    /// The default shown to the user. If absent, the parameter starts from this number and is estimated (mathematics
+    /// 11.6).
     NumberOrEvidence(f64),
     /// A word.
     Word(&'static str),
 }
 
 impl Entry {
-    /// An entry without anything but a name, to be filled in.
+    /// An entry with a name only, to be completed.
     pub const fn new(name: &'static str) -> Self {
         Self { name, domain: None, freedom: Freedom::Fixed, measures: &[], faces: &[], supports: &[], parameters: &[] }
     }
 
-    /// Each of its parameters that is a word, with each of its words.
+    /// Every parameter that takes words, paired with each of its words.
     #[cfg(test)]
     pub fn words(&self) -> Vec<(&'static str, &'static str)> {
         let of = |parameter: &Parameter| match parameter.kind {
@@ -166,33 +167,33 @@ impl Entry {
         self.parameters.iter().flat_map(of).collect()
     }
 
-    /// Whether it supports a feature, whatever its parameters or with some of them.
+    /// The support of a feature, whatever the parameters or only with some of them.
     pub fn support(&self, feature: Feature) -> Option<Support> {
         self.supports.iter().copied().find(|support| support.feature == feature)
     }
 }
 
 impl Support {
-    /// With all parameters.
+    /// A capability that is available with all parameters.
     pub const fn always(feature: Feature) -> Self {
         Self { feature, unless: None }
     }
 
-    /// Whether it is not there with a parameter of this name and word.
+    /// Whether the capability is unavailable with this parameter and word.
     pub fn fails(self, chosen: Option<(&str, &str)>) -> bool {
         self.unless.is_some() && self.unless == chosen
     }
 }
 
 impl Measured {
-    /// With all parameters.
+    /// A measure that applies with all parameters.
     pub const fn always(name: &'static str, measure: Measure) -> Self {
         Self { name, measure, only: None }
     }
 }
 
 impl Feature {
-    /// The name used outside.
+    /// Public name.
     pub fn name(self) -> &'static str {
         match self {
             Self::Sparse => "sparse",
@@ -204,32 +205,32 @@ impl Feature {
 }
 
 impl Parameter {
-    /// A parameter.
+    /// A parameter with these properties.
     pub const fn new(name: &'static str, kind: ParameterKind, default: DefaultValue) -> Self {
         Self { name, kind, default }
     }
 }
 
-/// Whether the base measure is estimated. Absent, it is.
+/// Whether the base measure is estimated by evidence. If absent, it is.
 pub const PRIOR: Parameter = Parameter::new("prior", ParameterKind::Word(&["rule"]), DefaultValue::Data);
 
-/// The width of the cells to which the values of each column are rounded (mathematics 10.5); 0 for none.
+/// The width of the rounding cells of each column (mathematics 10.5); 0 for none.
 pub const RESOLUTION: Parameter = Parameter::new(
     "resolution",
     ParameterKind::NumberOrVector(Range { least: 0.0, greatest: 1e150, below: false }),
     DefaultValue::Data,
 );
 
-/// Largest integer parameter: components are numbered in 32 bits, and the last two numbers are reserved.
+/// Largest integer parameter: components are indexed in 32 bits, and the last two values are reserved.
 pub const LARGEST_INTEGER: u32 = u32::MAX - 1;
 
 impl ParameterKind {
-    /// An integer from `least` on.
+    /// An integer of at least `least`.
     pub const fn integer_from(least: u32) -> Self {
         Self::Integer { least, greatest: LARGEST_INTEGER }
     }
 
-    /// The name used outside.
+    /// Public name.
     pub fn name(self) -> &'static str {
         match self {
             Self::Number(_) => "number",
@@ -245,7 +246,7 @@ impl ParameterKind {
         }
     }
 
-    /// The range of its numbers.
+    /// The range of its numbers, if it has numbers.
     pub fn range(self) -> Option<Range> {
         match self {
             Self::Number(range)
@@ -259,29 +260,29 @@ impl ParameterKind {
 }
 
 impl Range {
-    /// Positive numbers whose reciprocal and gamma function have logarithms.
+    /// Positive numbers whose reciprocal and gamma function have finite logarithms.
     pub const POSITIVE: Self = Self::closed(1e-300, 1e300);
-    /// How sure a prior is of a precision, in rows. Beside more than 1e9 of them float64 loses the data: the bound is a
-    /// difference of terms of this size times their logarithms, so at 1e9 it has an absolute error near 1e-5 nats a
-    /// component, and at 1e15 none of its digits.
+    /// Prior sample size of a precision, in rows. Beyond 1e9 rows rounding in float64 loses the data: the bound is a
+    /// difference of terms of this size times their logarithms. At 1e9 it has an absolute error near 1e-5 nats per
+    /// component, and at 1e15 no correct digits.
     pub const SURENESS: Self = Self::closed(1e-300, 1e9);
 
-    /// With both ends.
+    /// A range that includes both ends.
     pub const fn closed(least: f64, greatest: f64) -> Self {
         Self { least, greatest, below: false }
     }
 
-    /// Without the greatest.
+    /// A range that excludes `greatest`.
     pub const fn half_open(least: f64, greatest: f64) -> Self {
         Self { least, greatest, below: true }
     }
 
-    /// Whether it has the number.
+    /// Whether the range contains a number.
     pub fn has(self, value: f64) -> bool {
         value >= self.least && (value < self.greatest || (value == self.greatest && !self.below))
     }
 
-    /// Its numbers, in words.
+    /// Description of the range, for error messages.
     pub fn allowed(self) -> String {
         let Self { least, greatest, below } = self;
         if below {
@@ -292,7 +293,7 @@ impl Range {
     }
 }
 
-/// A limit in few characters.
+/// Formats a limit briefly.
 fn shown(limit: f64) -> String {
     if limit == 0.0 || (1e-3..1e9).contains(&limit.abs()) { limit.to_string() } else { format!("{limit:e}") }
 }

@@ -1,4 +1,4 @@
-//! Responsibilities: at most `L` (component, value) pairs a unit. Dense is `L = K`, hard is `L = 1`.
+//! Responsibilities: at most `L` (component, value) pairs per unit. Dense is `L = K`, hard is `L = 1`.
 
 mod near;
 mod row;
@@ -10,26 +10,26 @@ use crate::real::Real;
 pub use row::RowBest;
 pub use top_l::{TopL, largest};
 
-/// The responsibilities of consecutive units: `width` pairs a unit.
+/// The responsibilities of consecutive units: `width` pairs per unit.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Responsibilities {
-    /// Pairs a unit.
+    /// Number of pairs per unit.
     pub width: usize,
     /// Positions of the components, (n, width).
     pub components: Vec<u32>,
-    /// Their responsibilities, (n, width); a pair with value 0 carries nothing.
+    /// Responsibilities, (n, width); pairs with value 0 are ignored.
     pub values: Vec<f64>,
     /// Log-sum-exp of the kept log weights, (n,), nats.
     pub log_normalizers: Vec<f64>,
 }
 
 impl Responsibilities {
-    /// Room for `n` units.
+    /// Zero responsibilities of `n` units.
     pub fn zeros(n: usize, width: usize) -> Self {
         Self { width, components: vec![0; n * width], values: vec![0.0; n * width], log_normalizers: vec![0.0; n] }
     }
 
-    /// Makes room for `n` units; what they have is anything.
+    /// Resizes to `n` units; their contents are undefined.
     pub fn resize(&mut self, n: usize) {
         self.components.resize(n * self.width, 0);
         self.values.resize(n * self.width, 0.0);
@@ -41,19 +41,19 @@ impl Responsibilities {
         self.log_normalizers.len()
     }
 
-    /// Whether there is no unit.
+    /// Whether there are no units.
     pub fn is_empty(&self) -> bool {
         self.log_normalizers.is_empty()
     }
 
-    /// The component with the largest responsibility of unit `unit`; the lower one of equals.
+    /// The component with the largest responsibility of unit `unit`; ties go to the lower one.
     pub fn best(&self, unit: usize) -> u32 {
         let slots = unit * self.width..(unit + 1) * self.width;
         best_of(&self.components[slots.clone()], &self.values[slots])
     }
 }
 
-/// The component with the largest responsibility of one unit; the lower one of equals.
+/// The component with the largest responsibility of one unit; ties go to the lower one.
 pub(crate) fn best_of(components: &[u32], values: &[f64]) -> u32 {
     let (mut best, mut leader) = (components[0], values[0]);
     for (&component, &value) in components.iter().zip(values).skip(1) {
@@ -64,10 +64,10 @@ pub(crate) fn best_of(components: &[u32], values: &[f64]) -> u32 {
     best
 }
 
-/// The error of a row without any finite log weight: it is not finite itself, or too far away.
+/// The error for a row without any finite log weight: the row is not finite itself, or too far away.
 pub(crate) fn no_finite_weight<F: Real>(row_number: usize, row: &[F]) -> Error {
     if let Some(column) = row.iter().position(|value| !value.is_finite()) {
-        // Rows of predictions were looked at before: these are of a fit, and have changed since.
+        // Rows of predictions were checked before. A row with such a value belongs to a fit and has changed since.
         return Error::invalid("data", format!("{} in row {row_number}, column {column}", row[column]), "finite");
     }
     Error::numerical(
@@ -80,21 +80,20 @@ pub(crate) fn no_finite_weight<F: Real>(row_number: usize, row: &[F]) -> Error {
     )
 }
 
-/// Maximum value of [`Sparsity::Auto`].
+/// Maximum number of components for [`Sparsity::Auto`].
 const AUTO: usize = 16;
-/// The same of the words of documents.
+/// The same for the words of documents.
 const AUTO_OF_WORDS: usize = 8;
 
-/// How many components a unit keeps.
+/// Number of components kept per unit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Sparsity {
-    /// All.
+    /// All components.
     Dense,
-    /// At most 16: what is dropped is below 1e-5 nats a unit on the image and digit data we measured, of which even 8
-    /// leave that little. Where many components overlap, moves need the room: a row that has no place left cannot tell
-    /// parts apart.
+    /// At most 16. On the image and digit data measured, the dropped part is below 1e-5 nats per unit, even with 8.
+    /// Where many components overlap, moves need free slots: a row without a free slot cannot be split between parts.
     Auto,
-    /// This many.
+    /// This number.
     Limited(usize),
 }
 
@@ -113,13 +112,13 @@ impl Sparsity {
         }
     }
 
-    /// The same for the words of documents, of which "auto" keeps 8 of `n_components`.
+    /// The same for the words of documents, where "auto" keeps 8 of `n_components`.
     #[must_use]
     pub fn of_words(self, n_components: usize) -> Self {
         if self == Self::Auto { Self::Limited(n_components.min(AUTO_OF_WORDS)) } else { self }
     }
 
-    /// The number of pairs a unit keeps of `n_components`.
+    /// The number of pairs that a unit keeps, given `n_components`.
     pub fn clamp(self, n_components: usize) -> usize {
         match self {
             Self::Dense => n_components,

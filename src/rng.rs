@@ -1,4 +1,4 @@
-//! The seed tree: every random stream is named by the seed and a path, never by the order of the calls.
+//! The seed tree: every random stream is determined by the seed and a path, never by the order of calls.
 
 use rand::{RngExt, SeedableRng};
 use rand_distr::{Gamma, Open01};
@@ -11,25 +11,25 @@ pub type Generator = Xoshiro256PlusPlus;
 #[derive(Debug, Clone, Copy)]
 #[repr(u64)]
 pub enum Purpose {
-    /// Which rows go to which batch.
+    /// Assignment of rows to batches.
     Batches = 1,
-    /// In which order a pass visits the batches.
+    /// Order of the batches in a pass.
     Visits = 2,
-    /// Where inference starts.
+    /// Initialisation.
     Start = 3,
     /// Draws from a fitted model.
     Draws = 4,
-    /// Which rows of a component a move looks at.
+    /// Rows of a component that a move uses.
     Collection = 5,
-    /// Where the parts of a component start.
+    /// Initialisation of the parts of a component.
     Creation = 6,
-    /// Which components are split.
+    /// Components to split.
     Targets = 7,
     /// The sweeps of a sampler's chain.
     Sweeps = 8,
-    /// In which order trees are grown.
+    /// Order in which trees are grown.
     Trees = 9,
-    /// Which rows of a node stand for all.
+    /// Rows that represent a node.
     Nodes = 10,
 }
 
@@ -60,17 +60,17 @@ pub fn permutation(n: u32, generator: &mut Generator) -> Vec<u32> {
     order
 }
 
-/// Every discrete random choice of an algorithm goes through here, so that a test can take every path in turn.
+/// Every discrete random choice of an algorithm goes through this trait, so that a test can enumerate all paths.
 pub trait Choices {
-    /// An index, drawn with probability proportional to `weights` (finite, not negative, not all zero).
+    /// Draws an index with probability proportional to `weights` (finite, nonnegative, not all zero).
     fn choose(&mut self, weights: &[f64]) -> usize;
 
-    /// One of `0..n`, each with the same probability; `n` is at least 1.
+    /// Draws one of `0..n` uniformly; `n` is at least 1.
     fn pick(&mut self, n: usize) -> usize {
         self.choose(&vec![1.0; n])
     }
 
-    /// Brings items into a uniformly random order.
+    /// Shuffles items uniformly.
     fn shuffle(&mut self, items: &mut [u32]) {
         for i in (1..items.len()).rev() {
             let other = self.pick(i + 1);
@@ -78,7 +78,7 @@ pub trait Choices {
         }
     }
 
-    /// A uniformly random subset of `0..n` with `size` members, in random order; all of them where there are fewer.
+    /// Draws a uniform random subset of `0..n` with `size` members (all if there are fewer), in random order.
     fn subset(&mut self, n: usize, size: usize) -> Vec<u32> {
         let mut items: Vec<u32> = (0..n as u32).collect();
         let size = size.min(n);
@@ -90,7 +90,7 @@ pub trait Choices {
         items
     }
 
-    /// Whether a proposal is accepted, with probability min(1, exp `log_ratio`); NaN is a refusal.
+    /// Whether a proposal is accepted, with probability min(1, exp `log_ratio`); NaN is refused.
     fn accept(&mut self, log_ratio: f64) -> bool {
         if log_ratio >= 0.0 {
             return true;
@@ -118,22 +118,22 @@ impl Choices for Generator {
                 left -= weight;
             }
         }
-        // Rounding can leave a crumb behind the last positive weight.
+        // Rounding can leave a remainder after the last positive weight.
         last
     }
 }
 
-/// Weights to choose by again and again.
+/// Weights prepared for repeated draws.
 #[derive(Debug, Clone)]
 pub struct Chances {
-    /// Sums of the weights up to each index.
+    /// Cumulative sums of the weights.
     sums: Vec<f64>,
-    /// The last index of positive weight.
+    /// The last index with a positive weight.
     last: usize,
 }
 
 impl Chances {
-    /// From weights, finite, not negative and not all zero.
+    /// Prepares weights, which are finite, nonnegative and not all zero.
     pub fn new(weights: &[f64]) -> Self {
         let mut sum = 0.0;
         let sums = weights.iter().map(|weight| {
@@ -143,7 +143,7 @@ impl Chances {
         Self { sums: sums.collect(), last: weights.iter().rposition(|&weight| weight > 0.0).unwrap_or(0) }
     }
 
-    /// An index, drawn with probability proportional to its weight.
+    /// Draws an index with probability proportional to its weight.
     pub fn choose(&self, generator: &mut Generator) -> usize {
         let at = generator.random::<f64>() * self.sums[self.last];
         // Rounding can reach the total itself.
@@ -151,16 +151,16 @@ impl Chances {
     }
 }
 
-/// Every continuous random draw of a sampler goes through here, beside its discrete ones.
+/// Every continuous random draw of a sampler goes through this trait, like its discrete choices.
 pub trait Draws: Choices {
-    /// A number between 0 and 1, neither of which it is.
+    /// Draws a number strictly between 0 and 1.
     fn uniform(&mut self) -> f64;
 
-    /// The logarithm of a draw from Gamma(`shape`, 1), for a positive finite `shape`; finite also where the draw is
-    /// not.
+    /// Returns the log of a draw from Gamma(`shape`, 1), for a positive finite `shape`. The log is finite even if the
+    /// draw underflows or overflows.
     ///
     /// # Panics
-    /// For another `shape`.
+    /// For any other `shape`.
     fn log_gamma(&mut self, shape: f64) -> f64;
 }
 
@@ -170,7 +170,7 @@ impl Draws for Generator {
     }
 
     fn log_gamma(&mut self, shape: f64) -> f64 {
-        // G_a = G_(a + 1) U^(1 / a) for small shapes, whose draws leave float64.
+        // G_a = G_(a + 1) U^(1 / a) for small shapes, whose draws underflow in float64.
         let raised = if shape < 1.0 { shape + 1.0 } else { shape };
         let gamma = Gamma::new(raised, 1.0).expect("the shape is positive and finite");
         let log = self.sample(gamma).ln();
@@ -201,7 +201,7 @@ mod tests {
 
     #[test]
     fn choices_follow_their_weights() {
-        // 40 000 draws: a frequency is further than 5 standard errors from its probability once in 1.7 million.
+        // 40 000 draws: a frequency deviates from its probability by more than 5 standard errors once in 1.7 million.
         let weights = [0.0, 1.0, 0.0, 3.0, 0.0];
         let chances = Chances::new(&weights);
         let once = |generator: &mut Generator| generator.choose(&weights);
@@ -217,7 +217,7 @@ mod tests {
         }
     }
 
-    /// 60 000 draws each: a frequency is further than 5 standard errors from its probability once in 1.7 million.
+    /// 60 000 draws each: a frequency deviates from its probability by more than 5 standard errors once in 1.7 million.
     #[test]
     fn subsets_and_orders_are_uniform() {
         let mut generator = stream(11, Purpose::Sweeps, 0);
@@ -236,7 +236,7 @@ mod tests {
         assert!(generator.accept(0.0) && !generator.accept(f64::NEG_INFINITY) && !generator.accept(f64::NAN));
     }
 
-    /// 40 000 draws each: the mean is further than 5 standard errors from digamma once in 1.7 million.
+    /// 40 000 draws each: the mean deviates from digamma by more than 5 standard errors once in 1.7 million.
     #[test]
     fn gamma_draws_follow_their_law() {
         for (stream_index, shape) in [1e-3, 0.3, 1.0, 7.5, 1e6].into_iter().enumerate() {

@@ -1,17 +1,16 @@
-//! Memory that is asked for before the work begins. Where it is refused then, an error says so; later on a refused
-//! allocation would end the process.
+//! Checks memory before work begins. A refused allocation gives an error then; later it would abort the process.
 
 use crate::error::{Error, Result};
 
-/// Checks that there is room for this many numbers of 64 bits at once; nothing is kept.
+/// Checks that this many 64-bit numbers can be allocated at once; nothing is kept.
 ///
 /// # Errors
-/// What `refuse` makes of the size in words.
+/// The result of `refuse`, given the size as text.
 pub fn check_room(n_numbers: usize, refuse: impl FnOnce(String) -> Error) -> Result<()> {
     Vec::<u64>::new().try_reserve_exact(n_numbers).map_err(|_| refuse(in_words(n_numbers)))
 }
 
-/// The size of this many numbers.
+/// Formats the size of this many 64-bit numbers.
 fn in_words(n_numbers: usize) -> String {
     let bytes = n_numbers as f64 * size_of::<u64>() as f64;
     let units = [("TB", 1e12), ("GB", 1e9), ("MB", 1e6)];

@@ -1,4 +1,4 @@
-//! Vectors of the widest instruction set of the machine, or of a narrower one that is asked for.
+//! Vectors of the widest instruction set of the machine, or of a narrower one on request.
 
 use std::ops::{Deref, DerefMut};
 use std::sync::OnceLock;
@@ -10,10 +10,10 @@ use pulp::{Simd, WithSimd};
 use crate::error::{Error, Result};
 use crate::real::Real;
 
-/// Instruction sets that kernels are compiled for.
+/// Instruction sets for which kernels are compiled.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Instructions {
-    /// Plain numbers, on any machine.
+    /// Scalar code, on any machine.
     Portable,
     /// NEON, on 64-bit ARM.
     Neon,
@@ -23,41 +23,46 @@ pub enum Instructions {
     Avx512,
 }
 
-/// The instruction set that is forced, as a number, or [`NONE`].
+/// The forced instruction set as a number, or [`NONE`].
 static FORCED: AtomicU8 = AtomicU8::new(NONE);
 const NONE: u8 = u8::MAX;
 
 impl Instructions {
-    /// All of them, the widest last.
+    /// All instruction sets, widest last.
     pub const ALL: [Self; 4] = [Self::Portable, Self::Neon, Self::Avx2, Self::Avx512];
 
-    /// All that this machine has, the widest last.
+    /// All instruction sets that this machine supports, widest last.
     pub fn available() -> Vec<Self> {
         Self::ALL.into_iter().filter(|set| set.is_available()).collect()
     }
 
-    /// The widest that this machine has, or the one that [`Instructions::force`] names.
+    /// The widest supported instruction set, or the one set by [`Instructions::force`].
     pub fn widest() -> Self {
         static WIDEST: OnceLock<Instructions> = OnceLock::new();
         let forced = Self::ALL.into_iter().find(|&set| set as u8 == FORCED.load(Ordering::Relaxed));
         forced.unwrap_or_else(|| *WIDEST.get_or_init(|| Self::available().into_iter().max().unwrap_or(Self::Portable)))
     }
 
-    /// Makes the kernels of this process use one instruction set, or the widest again: results may differ between them
-    /// in their last bits, and tests compare each with itself.
+    /// Makes the kernels of this process use one instruction set; `None` returns to the widest. Results may differ
+    /// between instruction sets in their last bits, so tests compare each with itself.
     ///
     /// # Errors
-    /// [`Error::NotSupported`] where this machine does not have it.
+    /// [`Error::NotSupported`] if this machine does not support it.
     pub fn force(set: Option<Self>) -> Result<()> {
         if let Some(missing) = set.filter(|set| !set.is_available()) {
-            let reason = "this machine does not have it";
-            return Err(Error::not_supported("instructions", format!("{missing:?}"), reason, "one that is available"));
+            let reason = "this machine does not support it";
+            return Err(Error::not_supported(
+                "instructions",
+                format!("{missing:?}"),
+                reason,
+                "an available instruction set",
+            ));
         }
         FORCED.store(set.map_or(NONE, |set| set as u8), Ordering::Relaxed);
         Ok(())
     }
 
-    /// Whether this machine has it.
+    /// Whether this machine supports it.
     pub fn is_available(self) -> bool {
         match self {
             Self::Portable => true,
@@ -72,8 +77,8 @@ impl Instructions {
         }
     }
 
-    /// Runs `work` compiled for this instruction set; for the portable one where the machine does not have it. What is
-    /// to be compiled so must be inlined into `work`: loops and functions that are always inlined are, closures are
+    /// Runs `work` compiled for this instruction set, or for the portable one if the machine does not support it. Code
+    /// is compiled this way only if it is inlined into `work`: loops and always-inlined functions are, closures are
     /// not.
     pub fn run<W: WithSimd>(self, work: W) -> W::Output {
         match self {
@@ -101,17 +106,18 @@ impl Instructions {
     }
 }
 
-/// Vectors of rows that kernels work on together: with eight rows of a factor they fill the registers of AVX-512.
+/// Number of vectors of rows that kernels process together: with eight rows of a factor they fill the registers of
+/// AVX-512.
 pub const VECTORS: usize = 3;
 
-/// Numbers that come in vectors.
+/// Numbers that can be stored in vectors.
 pub trait Scalar: Real + Pod {
     /// A vector.
     type Vector<S: Simd>: Pod;
     /// The result of a comparison of vectors.
     type Mask<S: Simd>: Copy;
 
-    /// Rows that stand side by side in a tile: [`VECTORS`] vectors of the widest kind, a multiple of any narrower.
+    /// Number of rows side by side in a tile: [`VECTORS`] vectors of the widest kind, a multiple of any narrower.
     const GROUP: usize;
 
     /// The same number in all lanes.
@@ -120,33 +126,33 @@ pub trait Scalar: Real + Pod {
     fn mul_add<S: Simd>(simd: S, a: Self::Vector<S>, b: Self::Vector<S>, c: Self::Vector<S>) -> Self::Vector<S>;
     /// `a - b`.
     fn minus<S: Simd>(simd: S, a: Self::Vector<S>, b: Self::Vector<S>) -> Self::Vector<S>;
-    /// Where `a > b`.
+    /// Lanes where `a > b`.
     fn greater<S: Simd>(simd: S, a: Self::Vector<S>, b: Self::Vector<S>) -> Self::Mask<S>;
-    /// Where `a >= b`.
+    /// Lanes where `a >= b`.
     fn at_least<S: Simd>(simd: S, a: Self::Vector<S>, b: Self::Vector<S>) -> Self::Mask<S>;
-    /// Where `a == b`.
+    /// Lanes where `a == b`.
     fn equal<S: Simd>(simd: S, a: Self::Vector<S>, b: Self::Vector<S>) -> Self::Mask<S>;
-    /// Where both hold.
+    /// Lanes where both masks hold.
     fn both<S: Simd>(simd: S, a: Self::Mask<S>, b: Self::Mask<S>) -> Self::Mask<S>;
-    /// Where either holds.
+    /// Lanes where either mask holds.
     fn either<S: Simd>(simd: S, a: Self::Mask<S>, b: Self::Mask<S>) -> Self::Mask<S>;
-    /// Whether it holds anywhere.
+    /// Whether the mask holds in any lane.
     fn any<S: Simd>(simd: S, mask: Self::Mask<S>) -> bool;
-    /// A bit for every lane where it holds, the first lane's the lowest.
+    /// One bit per lane where the mask holds; the first lane is the lowest bit.
     fn bits<S: Simd>(simd: S, mask: Self::Mask<S>) -> u32;
     /// The larger of two in each lane.
     fn larger<S: Simd>(simd: S, a: Self::Vector<S>, b: Self::Vector<S>) -> Self::Vector<S>;
-    /// The largest number of a vector.
+    /// The largest number in a vector.
     fn maximum<S: Simd>(simd: S, values: Self::Vector<S>) -> Self;
-    /// `a` where it holds and `b` elsewhere.
+    /// `a` where the mask holds and `b` elsewhere.
     fn select<S: Simd>(simd: S, mask: Self::Mask<S>, a: Self::Vector<S>, b: Self::Vector<S>) -> Self::Vector<S>;
 }
 
-/// Numbers of a vector.
+/// Numbers aligned for a vector.
 #[repr(C, align(64))]
 struct Aligned<F, const N: usize>([F; N]);
 
-/// Powers of two, a bit for every lane.
+/// Powers of two, one bit per lane.
 static SINGLE_POWERS: Aligned<f32, 16> = Aligned([
     1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0, 128.0, 256.0, 512.0, 1024.0, 2048.0, 4096.0, 8192.0, 16384.0, 32768.0,
 ]);
@@ -208,14 +214,14 @@ macro_rules! impl_lanes {
             }
             #[inline(always)]
             fn bits<S: Simd>(simd: S, mask: Self::Mask<S>) -> u32 {
-                // Some masks are bits already.
+                // Some masks are already bits.
                 if size_of::<S::$mask>() == size_of::<u16>() {
                     return u32::from(bytemuck::cast::<S::$mask, u16>(mask));
                 }
                 if size_of::<S::$mask>() == size_of::<u8>() && S::$lanes == 8 {
                     return u32::from(bytemuck::cast::<S::$mask, u8>(mask));
                 }
-                // The sum of different powers of two below 2^16 is exact.
+                // A sum of distinct powers of two below 2^16 is exact.
                 let powers: &[S::$vector] = bytemuck::cast_slice(&$powers.0);
                 let chosen = simd.$select(mask, powers[0], simd.$splat(0.0));
                 simd.$sum(chosen) as u32
@@ -284,7 +290,7 @@ impl_lanes!(
     reduce_max_f64s
 );
 
-/// Numbers that begin where a cache line begins, so that no vector of theirs straddles two.
+/// Numbers aligned to a cache line, so that no vector straddles two lines.
 #[derive(Debug, Default)]
 pub struct Lines<F> {
     values: Vec<F>,
@@ -292,11 +298,11 @@ pub struct Lines<F> {
     len: usize,
 }
 
-/// Bytes of a cache line, and of the widest vector.
+/// Size in bytes of a cache line, and of the widest vector.
 const LINE: usize = 64;
 
 impl<F: Scalar> Lines<F> {
-    /// Becomes `len` times `value`.
+    /// Resets to `len` copies of `value`.
     pub fn reset(&mut self, len: usize, value: F) {
         self.values.clear();
         self.values.resize(len + LINE / size_of::<F>(), value);
@@ -304,7 +310,7 @@ impl<F: Scalar> Lines<F> {
         self.len = len;
     }
 
-    /// Resizes to `len` numbers without clearing them. The caller writes each before it is read.
+    /// Resizes to `len` numbers without clearing them. The caller must write each before reading it.
     pub fn resize(&mut self, len: usize) {
         if self.values.len() < self.start + len {
             self.reset(len, F::ZERO);
@@ -327,7 +333,7 @@ impl<F> DerefMut for Lines<F> {
     }
 }
 
-/// Copies column `column` of rows of `D` numbers; inlined where both are constants it is a few shuffles.
+/// Copies column `column` of rows of `D` numbers. When inlined with constant arguments it is a few shuffles.
 #[allow(clippy::inline_always, reason = "compiled once for each instruction set")]
 #[inline(always)]
 pub fn copy_column<F: Copy, const D: usize>(rows: &[F], column: usize, out: &mut [F]) {
@@ -337,7 +343,7 @@ pub fn copy_column<F: Copy, const D: usize>(rows: &[F], column: usize, out: &mut
     }
 }
 
-/// The sum in eight parts, which do not wait for each other. Inlined, so that it is compiled with the loop around it.
+/// The sum in eight independent parts, which hide latency. Inlined, so that it is compiled with the surrounding loop.
 #[allow(clippy::inline_always, reason = "compiled once for each instruction set")]
 #[inline(always)]
 pub fn sum(values: &[f64]) -> f64 {

@@ -18,7 +18,7 @@ pub use sums::{sum_of_digamma_differences, sum_of_ln_gamma_differences};
 const HALF_LN_TWO_PI: f64 = 0.918_938_533_204_672_8;
 /// `ln pi`.
 const LN_PI: f64 = 1.144_729_885_849_400_2;
-/// From here on the asymptotic series with [`STIRLING`] or [`DIGAMMA_SERIES`] are exact to rounding.
+/// From this argument on, the asymptotic series with [`STIRLING`] or [`DIGAMMA_SERIES`] are exact to rounding.
 const ASYMPTOTIC: f64 = 10.0;
 
 /// Stirling's series, `B_2k / (2k (2k - 1))` for k = 1, 2, ... (NIST DLMF 5.11.1).
@@ -88,13 +88,13 @@ fn ln_gamma_at_two(x: f64) -> f64 {
     x * polynomial(&LN_GAMMA_AT_TWO, x)
 }
 
-/// `ln Gamma(y)` of a positive `y`; infinity at zero and NaN below.
+/// `ln Gamma(y)` for positive `y`; infinity at zero and NaN below.
 pub fn ln_gamma(y: f64) -> f64 {
     if y >= ASYMPTOTIC {
         return (y - 0.5) * (y.ln() - 1.0) + (HALF_LN_TWO_PI - 0.5) + stirling_correction(y);
     }
     if y >= 2.5 {
-        // Every factor y - 1, y - 2, ... is exact and every logarithm positive: nothing cancels.
+        // All factors y - 1, y - 2, ... are exact and all logarithms positive, so there is no cancellation.
         let mut rest = y;
         let mut product = 1.0;
         while rest >= 2.5 {
@@ -114,7 +114,7 @@ pub fn ln_gamma(y: f64) -> f64 {
     ln_gamma_at_two(y) - y.ln_1p() - y.ln()
 }
 
-/// `digamma(y) = d/dy ln Gamma(y)` of a positive `y`; minus infinity at zero and NaN below.
+/// `digamma(y) = d/dy ln Gamma(y)` for positive `y`; minus infinity at zero and NaN below.
 pub fn digamma(y: f64) -> f64 {
     if y < 0.0 {
         return f64::NAN;
@@ -130,17 +130,17 @@ pub fn digamma(y: f64) -> f64 {
     shifted.ln() - 0.5 * inverse - square * polynomial(&DIGAMMA_SERIES, square) - below
 }
 
-/// `ln x!` of a whole number.
+/// `ln x!` for an integer.
 pub fn ln_factorial(x: f64) -> f64 {
     static SMALL: LazyLock<Vec<f64>> = LazyLock::new(|| (0..256).map(|x| ln_gamma(f64::from(x) + 1.0)).collect());
-    // Other numbers than small whole ones take the long way.
+    // Numbers other than small integers use the general formula.
     match SMALL.get(x as usize) {
         Some(&value) if x >= 0.0 && x.fract() == 0.0 => value,
         _ => ln_gamma(x + 1.0),
     }
 }
 
-/// `digamma(a + delta) - digamma(a)` for `a > 0` and `delta >= 0`, to full accuracy also where `delta` is far below
+/// `digamma(a + delta) - digamma(a)` for `a > 0` and `delta >= 0`, to full accuracy even if `delta` is far smaller than
 /// `a`.
 pub fn digamma_difference(a: f64, delta: f64) -> f64 {
     let mut base = a;
@@ -167,7 +167,7 @@ pub fn ln_beta(a: f64, b: f64) -> f64 {
         + corrections
 }
 
-/// `ln Gamma(a + delta) - ln Gamma(a)` for `a > 0` and `a + delta > 0`, to full accuracy also where both are large or
+/// `ln Gamma(a + delta) - ln Gamma(a)` for `a > 0` and `a + delta > 0`, to full accuracy even if both are large or
 /// `delta` is tiny.
 pub fn ln_gamma_difference(a: f64, delta: f64) -> f64 {
     let mut base = a;
@@ -188,11 +188,11 @@ pub fn ln_gamma_difference(a: f64, delta: f64) -> f64 {
 #[inline]
 fn ln_ratio(a: f64, delta: f64) -> f64 {
     let ratio = delta / a;
-    // For delta in [-a, -a / 2] the sum a + delta is exact, but 1 + delta / a has lost what the division rounded.
+    // For delta in [-a, -a / 2] the sum a + delta is exact, but 1 + delta / a has the rounding error of the division.
     if ratio < -0.5 { ((a + delta) / a).ln() } else { ratio.ln_1p() }
 }
 
-/// `stirling_correction(a + delta) - stirling_correction(a)` with the factor `delta` taken out.
+/// `stirling_correction(a + delta) - stirling_correction(a)`, with the factor `delta` extracted.
 fn stirling_correction_difference(a: f64, delta: f64) -> f64 {
     let start = 1.0 / a;
     let end = 1.0 / (a + delta);
@@ -227,7 +227,7 @@ pub fn multivariate_digamma(dimension: usize, y: f64) -> f64 {
 pub fn log_sum_exp(values: &[f64]) -> f64 {
     let largest = values.iter().copied().fold(f64::NEG_INFINITY, f64::max);
     if largest.is_infinite() {
-        // There is no finite value to subtract, and `max` has passed over any NaN.
+        // There is no finite value to subtract, and `max` has skipped any NaN.
         return if values.iter().any(|value| value.is_nan()) { f64::NAN } else { largest };
     }
     largest + values.iter().map(|&value| (value - largest).exp()).sum::<f64>().ln()

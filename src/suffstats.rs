@@ -1,4 +1,4 @@
-//! The one summary: what a batch remembers, a worker sends, a checkpoint stores and a merge adds up.
+//! The only summary type: batches remember it, workers send it, checkpoints store it, and merges add it up.
 
 mod documents;
 mod gaps;
@@ -37,7 +37,7 @@ pub struct Tail {
     pub expected_log_likelihood: f64,
 }
 
-/// Counts, statistics and entropies by component, and what else the bound needs. Additive over units.
+/// Counts, statistics and entropies by component, and the other terms that the bound needs. Additive over units.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Summary {
     /// The components, in the order of the arrays.
@@ -46,26 +46,26 @@ pub struct Summary {
     pub n_statistics: usize,
     /// N_k, (K,).
     pub counts: Vec<f64>,
-    /// S_k, (K, `n_statistics`); nothing where `sparse` has them.
+    /// S_k, (K, `n_statistics`); empty if `sparse` holds them.
     pub statistics: Vec<f64>,
-    /// S_k by their non-zeros. Summaries that are only added up may have this layout: those of batches.
+    /// S_k in sparse form, which is allowed only for summaries that are only added up, such as those of batches.
     pub sparse: Option<SparseStatistics>,
     /// H_k, (K,), nats.
     pub entropies: Vec<f64>,
     /// Merge-entropy gaps.
     pub gaps: PairGaps,
-    /// The tail, for a process that has one.
+    /// The tail, if the process has one.
     pub tail: Option<Tail>,
-    /// The local part of a process that gives every document weights of its own.
+    /// The local part of a process with separate weights for every document.
     pub documents: Option<DocumentTerms>,
     /// Sum of the units' masses.
     pub mass: f64,
-    /// Sum over units of mass x log base measure, nats, without the part of each mass that belongs to the tail.
+    /// Sum over units of mass x log base measure, nats, excluding the part of each mass that belongs to the tail.
     pub log_base_measure: f64,
 }
 
 impl Summary {
-    /// The summary of no unit at all; `gaps`: whether pair gaps are kept.
+    /// The summary of no units; `gaps`: whether to keep pair gaps.
     pub fn empty(ids: Vec<ComponentId>, n_statistics: usize, gaps: bool) -> Self {
         let k = ids.len();
         Self {
@@ -83,7 +83,7 @@ impl Summary {
         }
     }
 
-    /// The summary of no unit at all with the components of a summary that has all statistics. Gaps are kept.
+    /// The summary of no units with the components of a dense summary. Gaps are kept.
     #[must_use]
     pub fn emptied(mut self) -> Self {
         self.statistics.fill(0.0);
@@ -91,13 +91,13 @@ impl Summary {
         Self { n_statistics: self.n_statistics, statistics, ..Self::empty(self.ids, 0, true) }
     }
 
-    /// The same with its statistics by their non-zeros.
+    /// The same with sparse statistics.
     pub fn empty_sparse(ids: Vec<ComponentId>, n_statistics: usize, gaps: bool) -> Self {
         let sparse = Some(SparseStatistics::zeros(ids.len()));
         Self { n_statistics, sparse, ..Self::empty(ids, 0, gaps) }
     }
 
-    /// The same summary with all statistics, zeros among them.
+    /// Converts the statistics to dense form.
     #[must_use]
     pub fn into_dense(mut self) -> Self {
         if let Some(sparse) = self.sparse.take() {
@@ -106,7 +106,7 @@ impl Summary {
         self
     }
 
-    /// The same summary in the smaller layout, if it has its non-zeros.
+    /// Converts sparse statistics to the smaller of the two forms.
     #[must_use]
     pub fn compact(self) -> Self {
         let n = self.ids.len() * self.n_statistics;
@@ -118,12 +118,12 @@ impl Summary {
         self.ids.len()
     }
 
-    /// How much data it is of: the weight of its documents, or else the mass of its units.
+    /// Amount of data: the weight of its documents, or else the mass of its units.
     pub fn amount(&self) -> f64 {
         self.documents.as_ref().map_or(self.mass, |documents| documents.n_documents)
     }
 
-    /// Whether this can be a summary of the components `ids`, in any order. Files are not trusted.
+    /// Whether this can be a summary of the components `ids`, in any order, since files are not trusted.
     pub fn fits(&self, ids: &[ComponentId], n_statistics: usize) -> bool {
         let (mut mine, mut theirs) = (self.ids.clone(), ids.to_vec());
         mine.sort_unstable();
@@ -148,7 +148,7 @@ impl Summary {
                 .all(|value| value.is_finite())
     }
 
-    /// Count and statistics of the component at `k`, of a summary that has all statistics.
+    /// Count and statistics of the component at `k`; requires dense statistics.
     pub fn component(&self, k: usize) -> Sufficient<'_> {
         Sufficient { count: self.counts[k], statistics: &self.statistics[k * self.n_statistics..][..self.n_statistics] }
     }
@@ -161,7 +161,7 @@ impl Summary {
     /// Adds another summary of the same components, in any order.
     ///
     /// # Errors
-    /// [`Error::InvalidArgument`] where a component of `other` is not known here.
+    /// [`Error::InvalidArgument`] if a component of `other` is unknown here.
     pub fn add(&mut self, other: &Self) -> Result<()> {
         self.combine(other, 1.0)
     }
@@ -190,9 +190,9 @@ impl Summary {
         Ok(())
     }
 
-    /// Adds what is not statistics. Of each component, which one of `other` it is.
+    /// Adds everything except for the statistics. Returns the position in `other` of each component.
     fn combine_all_but_statistics(&mut self, other: &Self, sign: f64) -> Result<Vec<Option<usize>>> {
-        // A batch keeps the order of its last visit, which is that of the total until components are reordered.
+        // A batch keeps the component order of its last visit, which differs from the total's only after a reorder.
         let places: Option<HashMap<_, _>> = (!self.ids.starts_with(&other.ids))
             .then(|| self.ids.iter().enumerate().map(|(at, &id)| (id, at)).collect());
         let mut from = vec![None; self.n_components()];
@@ -221,8 +221,8 @@ impl Summary {
         Ok(from)
     }
 
-    /// Subtracts `old` and adds `new`, to the bits of [`Summary::sub`] and [`Summary::add`]. By component, which
-    /// statistics that has changed, ascending, where both have their non-zeros.
+    /// Subtracts `old` and adds `new`, with the same bits as [`Summary::sub`] and [`Summary::add`]. If both are sparse,
+    /// returns for each component the statistics that have changed, ascending.
     ///
     /// # Errors
     /// As [`Summary::add`].
@@ -242,7 +242,7 @@ impl Summary {
         })))
     }
 
-    /// Adds what `other` has of its component at `from` to the one at `to`.
+    /// Adds the component of `other` at `from` to the one at `to`.
     pub fn add_component(&mut self, to: usize, other: &Self, from: usize) {
         self.counts[to] += other.counts[from];
         self.entropies[to] += other.entropies[from];
@@ -274,7 +274,7 @@ impl Summary {
         }
     }
 
-    /// The statistics of the component at `k` that are not zero.
+    /// The nonzero statistics of the component at `k`.
     fn non_zeros(&self, k: usize) -> Cow<'_, NonZeros> {
         match &self.sparse {
             Some(sparse) => Cow::Borrowed(&sparse.components[k]),
@@ -282,10 +282,10 @@ impl Summary {
         }
     }
 
-    /// Replaces the components of `other`, all of which are known here. Their gaps become unknown.
+    /// Replaces the components of `other`, all of which must be known here. Their gaps become unknown.
     ///
     /// # Errors
-    /// [`Error::InvalidArgument`] where a component of `other` is not known here.
+    /// [`Error::InvalidArgument`] if a component of `other` is unknown here.
     pub fn put(&mut self, other: &Self) -> Result<()> {
         let p = self.n_statistics;
         for (k, &id) in other.ids.iter().enumerate() {
@@ -305,7 +305,7 @@ impl Summary {
         Ok(())
     }
 
-    /// The summary of the same units with all masses multiplied by `factor`.
+    /// Returns the summary of the same units with all masses multiplied by `factor`.
     #[must_use]
     pub fn scale(&self, factor: f64) -> Self {
         let mut scaled = Self::empty(self.ids.clone(), 0, false);
@@ -332,7 +332,7 @@ impl Summary {
         scaled
     }
 
-    /// Scales each component of a summary that has all statistics to one unit; an empty component stays empty.
+    /// Scales each component of a dense summary to one unit; an empty component stays empty.
     #[must_use]
     pub fn averages(mut self) -> Self {
         let statistics = self.statistics.chunks_exact_mut(self.n_statistics);
@@ -349,7 +349,7 @@ impl Summary {
     /// Replays an edit of the list of components (mathematics 4.5).
     ///
     /// # Errors
-    /// [`Error::InvalidArgument`] where the edit does not fit, or a merge needs a gap that is not known.
+    /// [`Error::InvalidArgument`] if the edit does not fit, or a merge needs an unknown gap.
     pub fn apply(&mut self, edit: &Edit) -> Result<()> {
         let before = self.ids.clone();
         edit.apply_to(&mut self.ids)?;
@@ -419,7 +419,8 @@ impl Summary {
     }
 }
 
-/// Puts the pieces of `p` numbers into the order of `from`, in place: a total may be most of the memory of a run.
+/// Permutes pieces of `p` numbers into the order of `from`, in place, because a total may take most of the memory of a
+/// run.
 fn permute(values: &mut [f64], p: usize, from: &[usize]) {
     let mut is_done = vec![false; from.len()];
     for first in 0..from.len() {

@@ -1,4 +1,4 @@
-"""`python -m stickbreak` is the command line."""
+"""Entry point of `python -m stickbreak`, the command line."""
 
 import sys
 

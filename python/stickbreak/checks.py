@@ -1,4 +1,4 @@
-"""Checks of single arguments: each returns the plain value or raises an error that names the argument."""
+"""Checks of single arguments. Each returns the plain value or raises an error that names the argument."""
 
 import math
 import operator
@@ -12,7 +12,7 @@ from stickbreak.errors import InvalidArgument, InvalidType, NotSupported
 
 T = TypeVar("T")
 
-# What the core can count.
+# Largest integer that the core reads.
 LARGEST = 2**63 - 1
 # Maximum number of threads: starting thousands takes longer than most fits.
 MAX_THREADS = 1024
@@ -29,7 +29,7 @@ def invalid_type(argument: str, found: str, allowed: str, hint: str = "") -> Inv
 
 
 def not_supported(argument: str, found: str, reason: str, allowed: str) -> NotSupported:
-    """Return the error for what makes sense but is not served, in the words in which the core says it."""
+    """Return the error for a valid request that is not supported, worded as in the core."""
     message = f"{found} is not supported: {reason}; use {allowed}"
     return NotSupported(message, argument=argument, found=found, allowed=allowed)
 
@@ -39,7 +39,7 @@ def _sentence(argument: str, found: str, allowed: str, hint: str) -> str:
 
 
 def describe(value: object) -> str:
-    """Return a few words for what the user gave, its type always among them."""
+    """Return a short description of a value for an error message, including its type."""
     if value is None:
         return "None"
     if isinstance(value, type):
@@ -54,7 +54,7 @@ def describe(value: object) -> str:
 def integer(
     argument: str, value: object, *, minimum: int, maximum: int | None = None, or_else: Sequence[str] = ()
 ) -> int:
-    """Return `value` as an int in `minimum..=maximum`; `or_else` names what else the argument may be."""
+    """Return `value` as an int in `minimum..=maximum`; `or_else` lists other allowed values for the error message."""
     limits = f"of at least {minimum}" if maximum is None else f"from {minimum} to {maximum}"
     allowed = ", or ".join([f"an integer {limits}", *or_else])
     if not is_integer(value):
@@ -68,7 +68,7 @@ def integer(
 
 
 def float_or_inf(value: float | np.number) -> float:
-    """Return `value` as a float, infinity for an integer that has none."""
+    """Return `value` as a float; infinity for an integer that overflows."""
     try:
         return float(value)
     except OverflowError:
@@ -76,27 +76,27 @@ def float_or_inf(value: float | np.number) -> float:
 
 
 def seed(value: object) -> int:
-    """Return the argument `seed`, which the core reads as an unsigned integer of 64 bits."""
+    """Return the argument `seed`, an unsigned integer of 64 bits."""
     return integer("seed", value, minimum=0, maximum=2**64 - 1)
 
 
 def threads(value: object) -> int | None:
-    """Return the argument `threads`; None is one for every core."""
+    """Return the argument `threads`; None means one per core."""
     return None if value is None else integer("threads", value, minimum=1, maximum=MAX_THREADS, or_else=["None"])
 
 
 def is_integer(value: object) -> bool:
-    """Return whether `value` is an integer number; True and False are not, nor are times, which NumPy counts so."""
+    """Return whether `value` is an integer; excludes booleans, and times, which NumPy counts as integers."""
     return isinstance(value, int | np.integer) and not isinstance(value, bool | np.timedelta64)
 
 
 def is_number(value: object) -> TypeGuard[float | np.number]:
-    """Return whether `value` is a real number by itself."""
+    """Return whether `value` is a real scalar."""
     return is_integer(value) or isinstance(value, float | np.floating)
 
 
 def within(argument: str, value: object, rule: Mapping[str, Any]) -> float:
-    """Return `value` as a float in the closed range of a parameter of the registry."""
+    """Return `value` as a float after checking it against the range of a parameter of the registry."""
     if not is_number(value):
         raise invalid_type(argument, describe(value), rule["allowed"])
     number = float_or_inf(value)
@@ -118,14 +118,14 @@ def non_negative(argument: str, value: object) -> float:
 
 
 def flag(argument: str, value: object) -> bool:
-    """Return `value` where it is True or False."""
+    """Return `value` after checking that it is True or False."""
     if not isinstance(value, bool | np.bool_):
         raise invalid_type(argument, describe(value), "True or False")
     return bool(value)
 
 
 def word(argument: str, value: object, known: Sequence[str], *, or_else: Sequence[str] = ()) -> str:
-    """Return `value` where it is one of the `known` words; the error names the nearest of them."""
+    """Return `value` after checking that it is one of the `known` words; the error suggests the closest one."""
     allowed = " or ".join([*map(repr, known), *or_else])
     if not isinstance(value, str):
         raise invalid_type(argument, describe(value), allowed)
@@ -135,12 +135,12 @@ def word(argument: str, value: object, known: Sequence[str], *, or_else: Sequenc
 
 
 def quote(value: str) -> str:
-    """Return a word in quotation marks, shortened where it is long."""
+    """Return a word in quotation marks, shortened if it is long."""
     return reprlib.repr(value)
 
 
 def did_you_mean(value: str, known: Sequence[str], form: str = "{!r}") -> str:
-    """Return a question for the nearest of the `known` words in this form; empty where none is near."""
+    """Return a question that suggests the closest of the `known` words; empty if none is close."""
     import difflib
 
     by_lower = {each.lower(): each for each in known}
@@ -149,7 +149,7 @@ def did_you_mean(value: str, known: Sequence[str], form: str = "{!r}") -> str:
 
 
 def instance(argument: str, value: object, kind: type[T], allowed: str) -> T:
-    """Return `value` where it is an instance of `kind`."""
+    """Return `value` after checking that it is an instance of `kind`."""
     if isinstance(value, kind):
         return value
     hint = ""

@@ -1,8 +1,8 @@
-"""The errors of stickbreak. The Rust core raises these very classes, so this module imports nothing of it."""
+"""The errors of stickbreak. The Rust core raises these same classes, so this module does not import the core."""
 
 
 class StickbreakError(Exception):
-    """Base of every error that stickbreak raises by itself."""
+    """Base of all errors that stickbreak raises itself."""
 
 
 class _ArgumentError(StickbreakError):
@@ -11,13 +11,13 @@ class _ArgumentError(StickbreakError):
     Parameters
     ----------
     message : str
-        The whole sentence.
+        The complete message.
     argument : str, optional
         Name of the argument.
     found : str, optional
-        What was found, in words.
+        Description of the value found.
     allowed : str, optional
-        What is allowed, in words.
+        Description of the allowed values.
     """
 
     # The keywords have defaults because unpickling calls the class with the message alone and then restores
@@ -50,10 +50,10 @@ class InvalidType(_ArgumentError, TypeError):
 
 
 class NotSupported(_ArgumentError, NotImplementedError):
-    """A request that makes sense but that this version, model or algorithm does not serve.
+    """A valid request that this version, model or algorithm does not support.
 
-    `argument` names what asks for it, `found` says what was asked for and what it does not go with, and `allowed` what
-    to use instead. They are None where no argument is at fault, as where a package is missing.
+    `argument` names the argument, `found` states the request and what it cannot be combined with, and `allowed` states
+    what to use instead. They are None if no argument is at fault, for example if a package is missing.
 
     Examples
     --------
@@ -95,10 +95,10 @@ class NumericalError(StickbreakError):
 
 
 class Advice(UserWarning):
-    """What a fit is probably not meant to be, and what to try; `Fit.advice` has all of them.
+    """A probable mistake about a fit, and what to try. `Fit.advice` returns all advice.
 
-    Those of the classes `ConvergenceWarning`, `SparsityWarning` and `SupportWarning` are warned of at the end of the
-    fit too.
+    Advice of the classes `ConvergenceWarning`, `SparsityWarning` and `SupportWarning` is also given as a warning at the
+    end of the fit.
 
     Parameters
     ----------
@@ -131,7 +131,7 @@ class Advice(UserWarning):
 
 
 class ConvergenceWarning(Advice):
-    """A fit has made all the passes that its algorithm allows, and has not converged.
+    """A fit has made all the passes that its algorithm allows without converging.
 
     `Stochastic`, and algorithms with ``tol=0``, make a fixed number of passes and never warn.
 
@@ -148,8 +148,7 @@ class ConvergenceWarning(Advice):
 class ConversionWarning(UserWarning):
     """Data are copied because the core reads only float32 and float64.
 
-    Said once for each kind of conversion while the usual filters of `warnings` are in force, which is also where to
-    silence it.
+    Given once for each kind of conversion, unless you change the filters of `warnings`. Silence it there.
 
     Examples
     --------
@@ -160,7 +159,7 @@ class ConversionWarning(UserWarning):
 
 
 class EmptyRowsWarning(UserWarning):
-    """Rows without any value are left out of a fit with ``missing="marginalize"``: they say nothing of the components.
+    """A fit with ``missing="marginalize"`` leaves out rows without any value, which say nothing of the components.
 
     Examples
     --------
@@ -171,7 +170,7 @@ class EmptyRowsWarning(UserWarning):
 
 
 class StepSizeWarning(UserWarning):
-    """The steps of `Stochastic` have lengths under which it need not settle.
+    """The step sizes of `Stochastic` do not guarantee convergence.
 
     Examples
     --------
@@ -184,7 +183,7 @@ class StepSizeWarning(UserWarning):
 
 
 class SupportWarning(Advice):
-    """Columns are constant or follow from others, or rows lie off the subspace of a fit; see `Support`.
+    """Columns are constant or depend on others, or rows lie off the subspace of a fit; see `Support`.
 
     Examples
     --------
@@ -197,7 +196,7 @@ class SupportWarning(Advice):
 
 
 class SparsityWarning(Advice):
-    """Words of documents keep one topic each, which learns worse topics pass by pass.
+    """Each word of a document keeps only one topic, which makes topics worse from pass to pass.
 
     Examples
     --------
@@ -210,7 +209,7 @@ class SparsityWarning(Advice):
 
 
 class UnseenWordsWarning(UserWarning):
-    """Documents have words that no document of the fit has, and that are left out.
+    """Documents contain words that occur in no document of the fit; they are left out.
 
     Examples
     --------

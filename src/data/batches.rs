@@ -1,4 +1,4 @@
-//! Where batches come from.
+//! Sources of batches.
 
 use std::ops::Range;
 use std::sync::{Mutex, PoisonError};
@@ -13,20 +13,20 @@ use crate::rng::{Purpose, permutation, stream};
 pub trait BatchSource<F: Real>: Send + Sync {
     /// Number of columns of every batch.
     fn dimension(&self) -> usize;
-    /// Number of batches, where the source knows it.
+    /// Number of batches, if the source knows it.
     fn n_batches(&self) -> Option<usize>;
-    /// Loads batch `batch`, the same units every time.
+    /// Loads batch `batch`, which must have the same units every time.
     ///
     /// # Errors
-    /// [`Error::Source`] in the source's own words.
+    /// [`Error::Source`] with the source's own message.
     fn load(&self, batch: usize) -> Result<RowUnits<'_, F>>;
     /// Whether a batch can be loaded more than once.
     fn can_replay(&self) -> bool;
-    /// A number that tells this data and this cut into batches from others.
+    /// A number that identifies the data and their division into batches.
     fn fingerprint(&self) -> u64;
 }
 
-/// A table in memory or in a memory map, its rows dealt to batches by a permutation keyed by the seed.
+/// A table in memory or in a memory map. Its rows are assigned to batches by a permutation that depends on the seed.
 pub struct ArrayBatches<'a, F: Real> {
     rows: &'a dyn Rows<F>,
     weights: Option<&'a [f64]>,
@@ -36,8 +36,8 @@ pub struct ArrayBatches<'a, F: Real> {
 }
 
 impl<'a, F: Real> ArrayBatches<'a, F> {
-    /// Cuts `rows` into `n_batches`; with `shuffle` by a permutation that depends on the seed and the number of
-    /// rows only. `content` is any number that tells this data from other data.
+    /// Divides `rows` into `n_batches`; with `shuffle`, by a permutation that depends on the seed and the number of
+    /// rows only. `content` is any number that identifies the data.
     ///
     /// # Errors
     /// [`Error::InvalidArgument`] for no batch, more batches than rows, or more than 2^32 - 1 rows.
@@ -54,7 +54,7 @@ impl<'a, F: Real> ArrayBatches<'a, F> {
         }
         let count =
             u32::try_from(n).map_err(|_| Error::invalid("data", format!("{n} rows"), "at most 4294967295 rows"))?;
-        // One batch holds all rows in any order; keeping theirs lets a memory map be read in sequence.
+        // With a single batch the order does not matter, and the original order lets a memory map be read sequentially.
         let order = shuffle.filter(|_| n_batches > 1).map(|seed| {
             let mut order = permutation(count, &mut stream(seed, Purpose::Batches, 0));
             for range in ranges(n, n_batches) {
@@ -67,7 +67,7 @@ impl<'a, F: Real> ArrayBatches<'a, F> {
     }
 }
 
-/// A number that tells this data, in these batches, from others.
+/// A number that identifies the data and their division into batches.
 pub(super) fn cut_fingerprint(content: u64, n: usize, d: usize, n_batches: usize, shuffle: Option<u64>) -> u64 {
     let cut = [n as u64, d as u64, n_batches as u64, shuffle.map_or(0, |seed| seed.wrapping_add(1))];
     fingerprint(content, cut)
@@ -77,12 +77,12 @@ fn ranges(n: usize, n_batches: usize) -> impl Iterator<Item = Range<usize>> {
     (0..n_batches).map(move |b| batch_range(n, n_batches, b))
 }
 
-/// The rows of batch `b`, in the order in which they are dealt.
+/// The rows of batch `b`, in shuffled order.
 pub(super) fn batch_range(n: usize, n_batches: usize, b: usize) -> Range<usize> {
     cut(n, n_batches, b)..cut(n, n_batches, b + 1)
 }
 
-/// Where batch `b` of `n_batches` begins: sizes differ by at most one row.
+/// Start of batch `b` of `n_batches`. Sizes differ by at most one row.
 fn cut(n: usize, n_batches: usize, b: usize) -> usize {
     ((n as u128 * b as u128) / n_batches as u128) as usize
 }
@@ -113,15 +113,15 @@ impl<F: Real> BatchSource<F> for ArrayBatches<'_, F> {
     }
 }
 
-/// Rows of a batch that are fingerprinted together.
+/// Number of rows of a batch that are fingerprinted together.
 const PRINTED_TOGETHER: usize = 256;
 
-/// Fingerprints of pieces of the data that are read again and again and must bring the same values every time.
+/// Fingerprints of pieces of the data, which are read repeatedly and must have the same values every time.
 #[derive(Debug, Default)]
 pub(super) struct Prints(Mutex<Vec<Option<u64>>>);
 
 impl Prints {
-    /// Whether the piece with this number has the fingerprint that it had when it was first read.
+    /// Whether a piece has the same fingerprint as when it was first read.
     pub(super) fn agree(&self, piece: usize, print: u64) -> bool {
         let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let n_known = known.len().max(piece + 1);
@@ -130,7 +130,7 @@ impl Prints {
     }
 }
 
-/// The difference between a batch, or a piece of one, and its first reading.
+/// Error message if a batch, or a piece of one, differs from its first reading.
 pub(super) const OTHER_VALUES: &str =
     "it has other values than when it was read first; every reading must bring the same rows";
 
@@ -146,7 +146,7 @@ fn print_of<F: Real>(units: &RowUnits<'_, F>) -> u64 {
     })
 }
 
-/// The fingerprint of values that follow others. Zeros of either sign are the same, and so are all NaN.
+/// Continues the fingerprint `before` with further values. Zeros of either sign are equal, and so are all NaN.
 pub(super) fn print_of_values<F: Real>(before: u64, values: &[F]) -> u64 {
     let bits = |value: &F| match value.to_f64() {
         value if value.is_nan() => f64::NAN.to_bits(),
@@ -155,7 +155,7 @@ pub(super) fn print_of_values<F: Real>(before: u64, values: &[F]) -> u64 {
     fingerprint(before, values.iter().map(bits))
 }
 
-/// Batches that a function makes on demand.
+/// Batches that a function creates on demand.
 pub struct CallbackBatches<G> {
     dimension: usize,
     n_batches: usize,
@@ -164,7 +164,7 @@ pub struct CallbackBatches<G> {
 }
 
 impl<G> CallbackBatches<G> {
-    /// `load(b)` is asked for batches `0..n_batches`, each as often as passes are made.
+    /// Calls `load(b)` for batches `0..n_batches`, once per pass.
     pub fn new<F: Real>(dimension: usize, n_batches: usize, load: G) -> Self
     where
         G: Fn(usize) -> Result<RowUnits<'static, F>> + Send + Sync,
@@ -200,7 +200,7 @@ impl<F: Real, G: Fn(usize) -> Result<RowUnits<'static, F>> + Send + Sync> BatchS
     }
 }
 
-/// One batch of all rows.
+/// A single batch of all rows.
 pub fn whole<'a, F: Real>(rows: &'a dyn Rows<F>, weights: Option<&'a [f64]>) -> Result<ArrayBatches<'a, F>> {
     ArrayBatches::new(rows, weights, 1, None, 0)
 }
@@ -272,7 +272,7 @@ mod tests {
         let loads = AtomicUsize::new(0);
         let source = CallbackBatches::new(2, 3, |batch| {
             let mut values: Vec<f64> = (0..2000).map(|i| (batch * i) as f64).collect();
-            // Zeros of the other sign are no change, the last value of batch 1 is one.
+            // Changing the sign of a zero is no change; changing the last value of batch 1 is.
             let load = loads.fetch_add(1, Ordering::Relaxed);
             values[0] = if load.is_multiple_of(2) { 0.0 } else { -0.0 };
             values[1999] += if batch == 1 && load > 3 { 1e-9 } else { 0.0 };

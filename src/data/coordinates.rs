@@ -1,7 +1,7 @@
-//! Coordinates: the affine map from the data's columns to those that a model sees.
+//! Coordinates: the affine map from the data's columns to the columns that a model sees.
 //!
 //! A column is divided by its unit, a power of two, so no digit is lost. A constant column is left out. So is a column
-//! that is an affine function of others: the rows lie on a subspace, and the columns that stay are coordinates on it.
+//! that is an affine function of others: the rows lie on a subspace, and the kept columns are coordinates on it.
 
 use std::sync::Arc;
 
@@ -10,51 +10,51 @@ use crate::error::{Error, Result};
 use crate::linalg::{cholesky, solve_lower};
 use crate::real::Real;
 
-/// Which changes of its columns leave a likelihood the same model.
+/// The changes of columns under which a likelihood remains the same model.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Freedom {
-    /// Nothing: columns stay as they are.
+    /// None: columns are not changed.
     Fixed,
-    /// One unit for all columns.
+    /// One unit common to all columns.
     Common,
-    /// A unit for each column, and constant columns.
+    /// A unit for each column, and leaving out constant columns.
     Columns,
-    /// A unit for each column, constant columns, and columns that depend on others.
+    /// A unit for each column, and leaving out constant columns and columns that depend on others.
     Subspace,
 }
 
-/// A column that is an affine function of the columns that stay.
+/// A column that is an affine function of the kept columns.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Dependent {
-    /// Which column.
+    /// Index of the column.
     pub column: usize,
-    /// Its standard deviation, or what most rows have of it where a few rows make most of it.
+    /// Its standard deviation, or a robust estimate if a few rows dominate it.
     pub spread: f64,
-    /// What it gains for each unit of the data in each column that stays, (r,).
+    /// Its slope in each kept column, in the data's units, (r,).
     pub slopes: Vec<f64>,
 }
 
 /// The map `y = x[kept] / unit`, and the columns that follow from y. D is the number of columns of x, r that of y.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Coordinates {
-    /// The columns that stay, ascending, (r,).
+    /// The kept columns, ascending, (r,).
     kept: Vec<usize>,
-    /// A power of two for each, (r,).
+    /// The unit of each kept column, a power of two, (r,).
     units: Vec<f64>,
-    /// The value of a constant column, else a point on the subspace, (D,).
+    /// The values of the constant columns, and a point on the subspace in the others, (D,).
     centre: Vec<f64>,
     /// Columns that depend on others, ascending.
     dependents: Vec<Dependent>,
-    /// The other columns, ascending.
+    /// Constant columns, ascending.
     constants: Vec<usize>,
 }
 
-/// The largest distance from the subspace of a row that lies on it, in standard deviations of a column.
+/// Maximum distance from the subspace, in standard deviations of a column, at which a row counts as lying on it.
 const OFF_SUBSPACE: f64 = 1e-3;
-/// The same of a constant column, as a share of its value, or absolute near zero.
+/// The same for a constant column, as a fraction of its value, or absolute near zero.
 const OFF_CONSTANT: f64 = 1e-6;
 
-/// The power of two that is nearest to a standard deviation, by its ratio; 1 where that is zero.
+/// The power of two closest in ratio to a standard deviation; 1 if that is zero.
 fn unit(variance: f64) -> f64 {
     if variance < f64::MIN_POSITIVE || !variance.is_finite() {
         return 1.0;
@@ -64,7 +64,7 @@ fn unit(variance: f64) -> f64 {
 }
 
 impl Coordinates {
-    /// The columns as they are.
+    /// Coordinates that change nothing.
     pub fn identity(n_columns: usize) -> Self {
         Self {
             kept: (0..n_columns).collect(),
@@ -81,7 +81,7 @@ impl Coordinates {
         Self { kept, units, centre, dependents, constants }
     }
 
-    /// All columns of the data, in units of their standard deviations, or of their root mean squares `about_zero`.
+    /// All columns of the data, in units of their standard deviations, or of their root mean squares if `about_zero`.
     pub fn in_units(data: &Moments, freedom: Freedom, about_zero: bool) -> Self {
         let own = Self::identity(data.dimension());
         let units = match freedom {
@@ -95,23 +95,23 @@ impl Coordinates {
         Self { units, ..own }
     }
 
-    /// The same columns in the data's units.
+    /// The same columns without units.
     #[must_use]
     pub fn without_units(self) -> Self {
         Self { units: vec![1.0; self.kept.len()], ..self }
     }
 
-    /// These coordinates with fewer columns.
+    /// These coordinates restricted to fewer columns.
     #[must_use]
     pub(super) fn restricted(self, kept: &[usize], centre: Vec<f64>, dependents: Vec<Dependent>) -> Self {
         let units = kept.iter().map(|&j| self.units[j]).collect();
         Self::of(kept.to_vec(), units, centre, dependents)
     }
 
-    /// The parts of a file.
+    /// Builds coordinates from the parts stored in a file.
     ///
     /// # Errors
-    /// [`Error::Format`] for parts that make no map: files are not trusted.
+    /// [`Error::Format`] for parts that do not form a map, since files are not trusted.
     pub fn from_parts(units: &[f64], centre: &[f64], spreads: &[f64], slopes: &[f64]) -> Result<Self> {
         let format = |message: &str| Err(Error::Format { message: format!("coordinates: {message}") });
         let d = units.len();
@@ -140,8 +140,9 @@ impl Coordinates {
         Ok(Self::of(kept, units, centre.to_vec(), dependents))
     }
 
-    /// Units, zero where a column does not stay, (D,); a point on the subspace, (D,); spreads of dependent columns,
-    /// zero elsewhere, (D,); and the slopes of these, one row a column: what [`Coordinates::from_parts`] takes.
+    /// The parts that [`Coordinates::from_parts`] takes: units, zero for columns that are left out, (D,); a point on
+    /// the subspace, (D,); spreads of dependent columns, zero elsewhere, (D,); and the slopes of the dependent columns,
+    /// one row per column.
     pub fn to_parts(&self) -> [Vec<f64>; 4] {
         let d = self.n_columns();
         let (mut units, mut spreads) = (vec![0.0; d], vec![0.0; d]);
@@ -151,22 +152,22 @@ impl Coordinates {
         [units, self.centre.clone(), spreads, slopes]
     }
 
-    /// D: number of columns of the data.
+    /// Number of columns of the data, D.
     pub fn n_columns(&self) -> usize {
         self.centre.len()
     }
 
-    /// r: number of columns that a model sees.
+    /// Number of columns that a model sees, r.
     pub fn rank(&self) -> usize {
         self.kept.len()
     }
 
-    /// The columns that stay, ascending.
+    /// The kept columns, ascending.
     pub fn kept(&self) -> &[usize] {
         &self.kept
     }
 
-    /// The units of the columns that stay, (r,).
+    /// The units of the kept columns, (r,).
     pub fn units(&self) -> &[f64] {
         &self.units
     }
@@ -181,27 +182,27 @@ impl Coordinates {
         &self.constants
     }
 
-    /// Whether every column stays.
+    /// Whether every column is kept.
     pub fn is_full(&self) -> bool {
         self.rank() == self.n_columns()
     }
 
-    /// Whether nothing is mapped.
+    /// Whether the map is the identity.
     pub fn is_identity(&self) -> bool {
         self.is_full() && self.units.iter().all(|&unit| unit == 1.0)
     }
 
-    /// The one unit of all columns.
+    /// The common unit of all columns.
     pub fn common_unit(&self) -> f64 {
         self.units[0]
     }
 
-    /// (D,) numbers of columns as those of the columns that stay, each divided by a power of its unit, (r,).
+    /// Restricts (D,) values to the kept columns and divides each by a power of its unit, (r,).
     pub fn lower(&self, values: &[f64], power: i32) -> Vec<f64> {
         self.kept.iter().zip(&self.units).map(|(&j, unit)| values[j] / unit.powi(power)).collect()
     }
 
-    /// The same of a (D, D) matrix: each entry divided by two units, (r, r).
+    /// The same for a (D, D) matrix: each entry is divided by two units, (r, r).
     pub fn lower_matrix(&self, matrix: &[f64]) -> Vec<f64> {
         let d = self.n_columns();
         let of = |(&i, u): (&usize, &f64)| {
@@ -211,7 +212,7 @@ impl Coordinates {
         self.kept.iter().zip(&self.units).flat_map(of).collect()
     }
 
-    /// A row in the data's columns, (D,).
+    /// Maps a row back to the data's columns, (D,).
     pub fn raise(&self, row: &[f64]) -> Vec<f64> {
         let mut out = vec![0.0; self.n_columns()];
         self.raise_to(row, &mut out);
@@ -230,7 +231,7 @@ impl Coordinates {
         }
     }
 
-    /// Numbers by column, (r,), times a power of their units; 0 for columns that do not stay, (D,).
+    /// Multiplies (r,) values by a power of their units, and fills columns that are left out with 0, (D,).
     pub fn raise_by(&self, values: &[f64], power: i32) -> Vec<f64> {
         let mut out = vec![0.0; self.n_columns()];
         for ((&j, unit), value) in self.kept.iter().zip(&self.units).zip(values) {
@@ -239,7 +240,7 @@ impl Coordinates {
         out
     }
 
-    /// `A B A^T` of a symmetric (r, r) matrix, (D, D).
+    /// `A B A^T` for a symmetric (r, r) matrix B, (D, D).
     pub fn raise_matrix(&self, matrix: &[f64]) -> Vec<f64> {
         let (d, r) = (self.n_columns(), self.rank());
         let mut out = vec![0.0; d * d];
@@ -252,7 +253,7 @@ impl Coordinates {
             let along = |out: &[f64], j: usize| -> f64 {
                 own.slopes.iter().zip(&self.kept).map(|(slope, &p)| slope * out[p * d + j]).sum()
             };
-            // What it has in common with the columns before it, which are complete, and then with itself.
+            // Covariances with the other columns, which are complete, and then the variance.
             for j in (0..d).filter(|&j| j != own.column).chain([own.column]) {
                 let value = along(&out, j);
                 out[own.column * d + j] = value;
@@ -262,12 +263,12 @@ impl Coordinates {
         out
     }
 
-    /// Sum of the logarithms of the units.
+    /// Sum of the logs of the units.
     pub fn log_units(&self) -> f64 {
         self.units.iter().map(|unit| unit.log2()).sum::<f64>() * std::f64::consts::LN_2
     }
 
-    /// Log of the volume of the data's columns that the unit of volume of y fills on the subspace: `1/2 log |A^T A|`.
+    /// Log of the volume, on the subspace in the data's columns, of one unit of volume of y: `1/2 log |A^T A|`.
     pub fn log_volume(&self) -> f64 {
         let of_units = self.log_units();
         if self.dependents.is_empty() {
@@ -278,8 +279,8 @@ impl Coordinates {
         of_units + (0..r).map(|p| (lengths[p] * factor[p * (r + 1)]).ln()).sum::<f64>()
     }
 
-    /// For each column that stays the length of its direction on the subspace, in data's units of that column, and the
-    /// Cholesky factor of the cosines between these directions, column-major.
+    /// For each kept column, the length of its direction on the subspace relative to its own part, and the Cholesky
+    /// factor of the cosines between these directions, column-major.
     fn gram(&self) -> (Vec<f64>, Vec<f64>) {
         let r = self.rank();
         let mut gram = vec![0.0; r * r];
@@ -296,7 +297,7 @@ impl Coordinates {
                 gram[q * r + p] = sum / lengths[p] / lengths[q];
             }
         }
-        // A Gram matrix with a unit in each direction has a factor, unless a file holds slopes of any size.
+        // A Gram matrix of directions with a unit part each has a factor, unless a file holds slopes of arbitrary size.
         if cholesky(r, &mut gram).is_err() {
             gram.fill(f64::NAN);
         }
@@ -322,7 +323,7 @@ impl Coordinates {
         basis
     }
 
-    /// The columns in which a row of the data lies off the subspace; missing values lie on it.
+    /// The columns in which a row of the data lies off the subspace. Missing values never do.
     pub fn strays(&self, row: &[f64]) -> Vec<usize> {
         if self.is_full() {
             return Vec::new();
@@ -344,7 +345,7 @@ impl Coordinates {
         off
     }
 
-    /// Narrows the spread of dependent columns to what `spread` says of a column, where that is less.
+    /// Lowers the spread of each dependent column to `spread(column)`, if that is smaller.
     #[must_use]
     pub fn narrowed(mut self, spread: impl Fn(usize) -> f64) -> Self {
         for own in &mut self.dependents {
@@ -354,14 +355,15 @@ impl Coordinates {
         self
     }
 
-    /// Copies rows as a model sees them to `out`, each less `origin`; `read` copies them as they are.
+    /// Copies rows to `out` in coordinates, each minus `origin`; `read` copies the original rows.
     pub(super) fn read<F: Real>(&self, n: usize, read: impl FnOnce(&mut [F]), origin: &[F], out: &mut [F]) {
         let (d, r) = (self.n_columns(), self.rank());
         let factors: Vec<f64> = self.units.iter().map(|unit| unit.recip()).collect();
         let seen = |value: F, factor: f64, zero: F| F::from_f64(value.to_f64() * factor) - zero;
         if self.is_full() {
             read(out);
-            // Short rows are repeated: a loop over two columns would cost more than the copy.
+            // The factors of short rows are repeated, because an inner loop over two columns would cost more than the
+            // copy.
             let times = 64_usize.div_ceil(d);
             let (factors, origins) = (factors.repeat(times), origin.repeat(times));
             for values in out.chunks_mut(origins.len()) {
@@ -381,11 +383,11 @@ impl Coordinates {
     }
 }
 
-/// A dataset as a model sees it.
+/// A dataset seen in coordinates.
 pub struct SeenRows<'a, F: Real> {
     /// The data.
     pub rows: &'a dyn Dataset<F>,
-    /// How they are seen.
+    /// The coordinates.
     pub coordinates: &'a Arc<Coordinates>,
 }
 
@@ -424,11 +426,11 @@ impl<F: Real> Dataset<F> for SeenRows<'_, F> {
     }
 }
 
-/// Batches as a model sees them.
+/// Batches seen in coordinates.
 pub struct SeenBatches<'a, F: Real> {
     /// The batches of the data.
     pub source: Box<dyn BatchSource<F> + 'a>,
-    /// How they are seen.
+    /// The coordinates.
     pub coordinates: Arc<Coordinates>,
 }
 

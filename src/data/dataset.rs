@@ -1,4 +1,4 @@
-//! All rows of a fit: in a table that can be read in any order, or in a stream that is read from the beginning.
+//! All rows of a fit: a table with random access, or a stream that is read from the beginning.
 
 use crate::data::{Allowed, ArrayBatches, BatchSource, RowUnits, Rows};
 use crate::error::Result;
@@ -9,39 +9,39 @@ pub trait Dataset<F: Real>: Send + Sync {
     /// Number of columns.
     fn n_columns(&self) -> usize;
 
-    /// Number of rows; a stream must have been read to its end to know it.
+    /// Number of rows; a stream knows it only after it has been read to its end.
     fn n_rows(&self) -> usize;
 
-    /// One weight a row, where there are any.
+    /// One weight per row, if any.
     fn weights(&self) -> Option<&[f64]>;
 
-    /// Shows all rows in order, a slab at a time. All slabs but the last hold a multiple of `multiple` rows.
+    /// Passes all rows to `take` in order, one slab at a time. All slabs but the last hold a multiple of `multiple`
+    /// rows.
     ///
     /// # Errors
-    /// What `take` returns; [`crate::Error::Source`]; [`crate::Error::InvalidArgument`] for weights of another length.
+    /// Errors of `take`; [`crate::Error::Source`]; [`crate::Error::InvalidArgument`] for weights of another length.
     fn for_each_slab(&self, multiple: usize, take: &mut dyn FnMut(&RowUnits<'_, F>) -> Result<()>) -> Result<()>;
 
-    /// The listed rows (in ascending order) as units of their own, which keep their weights.
+    /// Returns the listed rows (in ascending order) as units of their own, with their weights.
     ///
     /// # Errors
     /// [`crate::Error::Source`].
     fn pick(&self, rows: &[u32]) -> Result<RowUnits<'_, F>>;
 
-    /// The rows in batches, dealt at random where `shuffle` is a seed. `content` is any number that tells this data
-    /// from other data.
+    /// Returns the rows in batches, shuffled if `shuffle` is a seed. `content` is any number that identifies the data.
     ///
     /// # Errors
-    /// As [`ArrayBatches::new`]; [`crate::Error::NotSupported`] for a stream that is to be shuffled.
+    /// As [`ArrayBatches::new`]; [`crate::Error::NotSupported`] for shuffling a stream.
     fn batches(&self, n_batches: usize, shuffle: Option<u64>, content: u64) -> Result<Box<dyn BatchSource<F> + '_>>;
 
-    /// What values must be, which the error says of a source whose values change. Data in memory cannot. The last call
-    /// counts.
+    /// Sets the allowed values, so that an error can name a disallowed value in a source whose values change between
+    /// readings. Data in memory cannot change. The last call applies.
     fn watch(&self, _allowed: Allowed, _holes: bool) {}
 
     /// Whether rows can be read in any order.
     fn can_seek(&self) -> bool;
 
-    /// Number of values that all rows together store, where they are sparse.
+    /// Total number of stored values, if the rows are sparse.
     fn n_stored(&self) -> Option<usize> {
         None
     }
@@ -56,7 +56,7 @@ pub trait Dataset<F: Real>: Send + Sync {
 pub struct TableRows<'a, F: Real> {
     /// The rows.
     pub rows: &'a dyn Rows<F>,
-    /// One weight a row.
+    /// One weight per row.
     pub weights: Option<&'a [f64]>,
 }
 

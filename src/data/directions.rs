@@ -1,4 +1,4 @@
-//! The directions in which data vary: what of their columns a likelihood needs.
+//! The directions in which data vary, and the columns that a likelihood needs to represent them.
 
 use std::collections::BTreeSet;
 
@@ -9,28 +9,28 @@ use crate::linalg::{cholesky, solve_lower, symmetric_eigen};
 use crate::parallel::{Cancel, blocks, try_map_with};
 use crate::real::Real;
 
-/// Standard deviation of a constant column, at most, as a share of its largest value: in float64, and in float32.
+/// Maximum standard deviation of a constant column, as a fraction of its largest value: in float64, and in float32.
 const CONSTANT: (f64, f64) = (1.0 / (1_u64 << 40) as f64, 1.0 / (1_u64 << 20) as f64);
-/// Eigenvalue of the correlations in a direction that the data do not have, at most: of exact numbers, and of numbers
-/// that float32, or a mean far from zero, has rounded.
+/// Maximum eigenvalue of the correlations in a direction in which the data do not vary: for exact numbers, and for
+/// numbers rounded by float32 or by a mean far from zero.
 const NULL: (f64, f64) = (1e-9, 1e-8);
-/// Means this many standard deviations from zero cost digits.
+/// Means farther than this from zero, in standard deviations, cost digits.
 const FAR: f64 = 1e3;
-/// A column stays if the columns before it leave this share of its variance. The first share that leaves enough
-/// columns counts.
+/// A column is kept if the kept columns leave more than this fraction of its variance. The thresholds are tried in turn
+/// until there are enough columns.
 const LEFT: [f64; 5] = [1e-2, 1e-4, 1e-6, 1e-8, 0.0];
 
-/// The coordinates that moments ask for.
+/// Coordinates chosen from the moments of the data.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Informative {
     /// The coordinates.
     pub coordinates: Coordinates,
-    /// Whether rows are so few that they do not span all columns; no column depends on others for that.
+    /// Whether there are too few rows to span all columns. Columns are not treated as dependent for this reason.
     pub lacks_rows: bool,
 }
 
-/// Finds the units of columns, constant columns, and columns that depend on others. `about_zero`: the model's rows have
-/// the mean zero.
+/// Finds the units of columns, constant columns, and columns that depend on others. `about_zero`: the model assumes
+/// rows of mean zero.
 ///
 /// # Errors
 /// [`crate::Error::Numerical`] for correlations without eigenvalues.
@@ -47,7 +47,7 @@ pub fn informative<F: Real>(data: &Moments, freedom: Freedom, about_zero: bool) 
     };
     let mut varying: Vec<usize> = (0..data.dimension()).filter(|&j| !is_constant(j)).collect();
     if varying.is_empty() && about_zero {
-        // Equal rows span one direction about zero; more would leave a scale that rounding alone decides.
+        // Equal rows span one direction about zero; with more, the scale would be determined by rounding alone.
         varying.extend((0..data.dimension()).find(|&j| data.least[j] == data.most[j] && data.mean[j] != 0.0));
     }
     if varying.is_empty() {
@@ -57,7 +57,7 @@ pub fn informative<F: Real>(data: &Moments, freedom: Freedom, about_zero: bool) 
     if freedom == Freedom::Subspace && varying.len() > 1 {
         let correlations = Correlations::of(data, &varying, about_zero);
         let rank = correlations.rank(single)?;
-        // As many rows span as many directions at most, less one where a mean is free.
+        // n rows span at most n directions, or n - 1 if the mean is free.
         let most = data.n_distinct - usize::from(!about_zero && data.n_distinct > 0);
         lacks_rows = rank < varying.len() && rank >= most;
         if rank < varying.len() && !lacks_rows {
@@ -78,12 +78,12 @@ pub fn informative<F: Real>(data: &Moments, freedom: Freedom, about_zero: bool) 
     Ok(Informative { coordinates, lacks_rows })
 }
 
-/// Moments of columns in units of their standard deviations: about the means, or about zero.
+/// Second moments of columns in units of their standard deviations, about the means or about zero.
 struct Correlations {
     d: usize,
     /// (d, d).
     values: Vec<f64>,
-    /// Whether a mean is far from zero.
+    /// Whether a mean is far from zero, relative to the standard deviation.
     far: bool,
 }
 
@@ -102,15 +102,15 @@ impl Correlations {
         Self { d, values, far: mean.iter().any(|mean| mean.abs() > FAR) }
     }
 
-    /// Number of directions that the data have.
+    /// Number of directions in which the data vary.
     fn rank(&self, single: bool) -> Result<usize> {
         let least = if single || self.far { NULL.1 } else { NULL.0 };
         let (values, _) = symmetric_eigen(self.d, &self.values)?;
         Ok(values.iter().filter(|value| **value > least).count().max(1))
     }
 
-    /// That many columns on which the others depend, ascending: the first ones, as far as each varies given those
-    /// before it.
+    /// Selects `rank` columns on which the others depend, ascending. Prefers earlier columns that vary enough given
+    /// those already selected.
     fn independent(&self, rank: usize) -> Vec<usize> {
         let d = self.d;
         let mut left: Vec<f64> = self.values.iter().step_by(d + 1).copied().collect();
@@ -137,7 +137,7 @@ impl Correlations {
     }
 }
 
-/// For each dependent column its slopes in the columns that stay.
+/// For each dependent column, its slopes in the kept columns.
 fn slopes(data: &Moments, kept: &[usize], dependents: &[usize], about_zero: bool) -> Vec<Vec<f64>> {
     let all: Vec<usize> = kept.iter().chain(dependents).copied().collect();
     let (d, r) = (all.len(), kept.len());
@@ -149,7 +149,7 @@ fn slopes(data: &Moments, kept: &[usize], dependents: &[usize], about_zero: bool
     let of = |at: usize| {
         let mut solved = correlations[(r + at) * d..][..r].to_vec();
         solve_lower(r, &factor, &mut solved);
-        // L^T a = y, from the last.
+        // Solves L^T a = y by back substitution.
         for p in (0..r).rev() {
             let later: f64 = (p + 1..r).map(|q| factor[p * r + q] * solved[q]).sum();
             solved[p] = (solved[p] - later) / factor[p * (r + 1)];
@@ -163,9 +163,9 @@ fn slopes(data: &Moments, kept: &[usize], dependents: &[usize], about_zero: bool
 /// Rows off the subspace of coordinates.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Strays {
-    /// Positions of the rows among the units, ascending.
+    /// Indices of the rows among the units, ascending.
     pub units: Vec<usize>,
-    /// The columns in which some row is off.
+    /// The columns in which at least one row lies off the subspace.
     pub columns: BTreeSet<usize>,
 }
 
@@ -225,7 +225,8 @@ mod tests {
     }
 
     proptest! {
-        /// A constant, two columns, their sum and a copy: rows come back, parts too, and powers of two move no bit.
+        /// Two columns with a constant, their sum and a copy: rows can be reconstructed, also from parts, and scaling
+        /// by powers of two changes no bit.
         #[test]
         fn rows_come_back(
             raw in prop::collection::vec((-3.0_f64..3.0, -3.0_f64..3.0), 8..40),

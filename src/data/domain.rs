@@ -1,4 +1,4 @@
-//! The demands of a likelihood on the data: the values that it takes, and the moments that its defaults need.
+//! Requirements of a likelihood on the data: allowed values, and the moments that its defaults need.
 
 use crate::data::RowUnits;
 use crate::error::{Error, Result};
@@ -20,14 +20,14 @@ pub enum Domain {
     Codes,
 }
 
-/// The largest number of levels of a column: a column of identifiers is no column of codes.
+/// Maximum number of levels of a column. A column with more is taken for identifiers rather than codes.
 pub const MOST_LEVELS: u32 = 1 << 20;
 
-/// The largest count: beyond it float64 does not hold every whole number.
+/// The largest count; beyond it float64 does not represent every integer.
 const MOST: f64 = 9_007_199_254_740_992.0;
 
 impl Domain {
-    /// Whether it has the value.
+    /// Whether the domain contains the value.
     pub fn has(self, value: f64) -> bool {
         match self {
             Self::Real | Self::Centred => value.is_finite(),
@@ -37,7 +37,7 @@ impl Domain {
         }
     }
 
-    /// The name used outside.
+    /// Public name.
     pub fn name(self) -> &'static str {
         match self {
             Self::Real => "real",
@@ -48,7 +48,7 @@ impl Domain {
         }
     }
 
-    /// Its values, in words.
+    /// Description of the allowed values, for error messages.
     pub fn allowed(self) -> &'static str {
         match self {
             Self::Real | Self::Centred => "finite",
@@ -58,10 +58,10 @@ impl Domain {
         }
     }
 
-    /// Checks a value at a place.
+    /// Checks a value at a position.
     ///
     /// # Errors
-    /// [`Error::InvalidArgument`] naming the place.
+    /// [`Error::InvalidArgument`] naming the position.
     pub fn check<F: Real>(self, argument: &str, value: F, row: usize, column: usize) -> Result<()> {
         if self.has(value.to_f64()) {
             return Ok(());
@@ -71,11 +71,11 @@ impl Domain {
     }
 }
 
-/// The values that each column of a model may have.
+/// Allowed values of each column of a model.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Allowed {
     domain: Domain,
-    /// Number of levels of each column, or one number for all; empty where none is known.
+    /// Number of levels of each column, or one number for all columns; empty if unknown.
     levels: Vec<u32>,
 }
 
@@ -91,10 +91,10 @@ impl Allowed {
         Self { domain: Domain::Codes, levels }
     }
 
-    /// Checks a value at a place.
+    /// Checks a value at a position.
     ///
     /// # Errors
-    /// [`Error::InvalidArgument`] naming the place.
+    /// [`Error::InvalidArgument`] naming the position.
     pub fn check<F: Real>(&self, argument: &str, value: F, row: usize, column: usize) -> Result<()> {
         if self.has(value.to_f64(), column) {
             return Ok(());
@@ -105,7 +105,7 @@ impl Allowed {
         Err(Error::invalid(argument, format!("{} in row {row}, column {column}", Plain(value)), allowed))
     }
 
-    /// Whether a column may have a value.
+    /// Whether a value is allowed in a column.
     pub fn has(&self, value: f64, column: usize) -> bool {
         self.domain.has(value) && self.levels(column).is_none_or(|levels| value < f64::from(levels))
     }
@@ -120,25 +120,25 @@ impl Allowed {
     }
 }
 
-/// The moments of the data that fill in what the user left open.
+/// Moments of the data needed to fill in absent parameters.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Needs {
     /// Column means.
     Means,
-    /// And column variances.
+    /// The same and column variances.
     Variances,
-    /// And the covariance.
+    /// The same and the covariance.
     Covariance,
 }
 
-/// What a likelihood asks of the data.
+/// Requirements of a likelihood on the data.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Demands {
-    /// Values that rows may have.
+    /// Allowed values of rows.
     pub domain: Domain,
-    /// Moments that are needed.
+    /// Required moments.
     pub needs: Needs,
-    /// Whether the resolution of columns is needed.
+    /// Whether the resolution of columns is required.
     pub resolution: bool,
     /// Whether rows may be sparse.
     pub sparse: bool,
@@ -146,10 +146,10 @@ pub struct Demands {
     pub missing: bool,
 }
 
-/// Checks rows that no moments are taken of. With `missing`, NaN is a missing value.
+/// Checks rows whose moments are not computed. With `missing`, NaN stands for a missing value.
 ///
 /// # Errors
-/// [`Error::InvalidArgument`] naming the first value that is not of the domain; [`Error::Cancelled`].
+/// [`Error::InvalidArgument`] naming the first value outside the domain; [`Error::Cancelled`].
 pub fn check_rows<F: Real>(
     units: &RowUnits<'_, F>,
     allowed: &Allowed,

@@ -1,4 +1,4 @@
-//! Rows, the units made of them, and where batches of units come from.
+//! Rows, the units made from them, and sources of batches of units.
 
 mod batches;
 mod coordinates;

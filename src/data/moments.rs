@@ -1,4 +1,4 @@
-//! The first two moments of the data: what default hyper-parameters and centring need.
+//! The first two moments of the data, needed for default hyper-parameters and for centring.
 
 use std::collections::BTreeSet;
 use std::ops::Range;
@@ -12,37 +12,37 @@ use crate::parallel::{Cancel, blocks, try_map_with};
 use crate::room::check_room;
 use crate::simd::{Lines, Scalar};
 
-/// The smallest sum or mean of squares that keeps its digits: the loss to subnormal numbers is below its rounding.
+/// The smallest sum or mean of squares with full precision: below it the loss to subnormal numbers exceeds rounding.
 const LEAST_SQUARE: f64 = f64::MIN_POSITIVE / f64::EPSILON;
-/// Rows handled at a time.
+/// Number of rows processed at a time.
 const BLOCK: usize = 1024;
-/// Blocks after which a continuous column is known as one.
+/// Number of blocks after which most continuous columns have been recognised.
 const FIRST_BLOCKS: usize = 8;
 
-/// Weighted moments of a table.
+/// Weighted moments of a dataset.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Moments {
     /// Number of rows.
     pub n_rows: usize,
     /// Sum of the weights.
     pub mass: f64,
-    /// Column means, (D,), of the values that are not missing.
+    /// Column means over the values that are not missing, (D,).
     pub mean: Vec<f64>,
     /// Column variances about the means, each divided by the mass of its values, (D,); empty if not needed.
     pub variance: Vec<f64>,
     /// Covariance about the means divided by the mass, (D, D); empty if not needed.
     pub covariance: Vec<f64>,
-    /// The largest value of each column, (D,); only of codes, otherwise empty.
+    /// The largest value of each column, (D,); only for codes, otherwise empty.
     pub largest: Vec<f64>,
-    /// The least value of each column in rows of positive weight, (D,); empty for sparse rows.
+    /// The smallest value of each column in rows of positive weight, (D,); empty for sparse rows.
     pub least: Vec<f64>,
-    /// The largest one, (D,); empty for sparse rows.
+    /// The largest value of each column in rows of positive weight, (D,); empty for sparse rows.
     pub most: Vec<f64>,
-    /// Number of distinct rows of positive weight, counted as far as anything depends on it.
+    /// Number of distinct rows of positive weight, counted only up to the number that matters.
     pub n_distinct: usize,
-    /// The step of a rounded column, 0 for a continuous one, (D,); zeros where no likelihood asks for it.
+    /// The step of a rounded column, 0 for a continuous one, (D,); zeros if no likelihood requires it.
     pub resolution: Vec<f64>,
-    /// A number that tells these rows and weights, in this order, from others.
+    /// A number that identifies these rows and weights, in this order.
     pub fingerprint: u64,
 }
 
@@ -52,7 +52,7 @@ impl Moments {
         self.mean.len()
     }
 
-    /// The moments of the rows in coordinates.
+    /// Transforms the moments to coordinates.
     #[must_use]
     pub fn seen_through(&self, coordinates: &Coordinates) -> Self {
         if coordinates.is_identity() {
@@ -77,7 +77,7 @@ impl Moments {
         }
     }
 
-    /// Second moments about zero, (D, D), where the covariance is known.
+    /// Second moments about zero, (D, D), if the covariance is known.
     pub fn about_zero(&self) -> Vec<f64> {
         let d = self.dimension();
         self.covariance.iter().enumerate().map(|(at, own)| own + self.mean[at / d] * self.mean[at % d]).collect()
@@ -89,8 +89,8 @@ impl Moments {
     }
 }
 
-/// Reads the data once or twice: means and fingerprint first, then scatter about them, so that an offset of 10^8 costs
-/// no digits. With `missing`, NaN is a missing value.
+/// Reads the data once or twice: means and fingerprint first, then scatter about the means, so that an offset of 10^8
+/// costs no digits. With `missing`, NaN stands for a missing value.
 ///
 /// # Errors
 /// [`Error::InvalidArgument`] for the first value that is not allowed, and for values whose squares leave the
@@ -105,7 +105,7 @@ pub fn moments<F: Scalar>(
     moments_and_resolution(data, needs, false, allowed, missing, cancel)
 }
 
-/// The same, with the resolution of columns where `resolution` asks for it.
+/// The same, with the resolution of columns if `resolution` is set.
 ///
 /// # Errors
 /// As [`moments`].
@@ -119,9 +119,9 @@ pub fn moments_and_resolution<F: Scalar>(
 ) -> Result<Moments> {
     let d = data.n_columns();
     let (room, what) = if needs == Needs::Covariance { (4 * d, "D x D matrices") } else { (8, "single rows") };
-    // The argument is called `data` where moments are taken: in `fit`.
+    // Moments are computed in `fit`, where the argument is called `data`.
     check_room(room.saturating_mul(d), |_| {
-        Error::invalid("data", format!("{d} columns"), format!("of so few columns that {what} fit in memory"))
+        Error::invalid("data", format!("{d} columns"), format!("of few enough columns that {what} fit in memory"))
     })?;
     let of_rank = if needs == Needs::Covariance { d + 2 } else { 0 };
     let sought = Sought { rows: of_rank.max(if resolution { MOST_ROWS } else { 0 }), resolution };
@@ -147,17 +147,17 @@ pub fn moments_and_resolution<F: Scalar>(
 /// What the first reading collects besides sums.
 #[derive(Clone, Copy)]
 struct Sought {
-    /// Distinct rows, at most.
+    /// Maximum number of distinct rows to count.
     rows: usize,
-    /// The resolution of columns.
+    /// Whether to find the resolution of columns.
     resolution: bool,
 }
 
-/// Findings of the first reading.
+/// Results of the first reading.
 struct Means {
     n_rows: usize,
     mass: f64,
-    /// Mass of the values of each column.
+    /// Mass of the present values of each column.
     masses: Vec<f64>,
     mean: Vec<f64>,
     largest: Vec<f64>,
@@ -168,25 +168,25 @@ struct Means {
     fingerprint: u64,
 }
 
-/// Sums of the first reading, about a pivot.
+/// Sums of the first reading, relative to a pivot.
 struct FirstReading<F> {
     n_rows: usize,
     pivot: Option<Vec<F>>,
     mass: f64,
     sums: Vec<f64>,
-    /// A missing value has no weight in its column.
+    /// Mass of the missing values of each column.
     absent: Vec<f64>,
-    /// Of codes only.
+    /// Only for codes.
     largest: Vec<f64>,
     extremes: Extremes,
-    /// Hashes of the different rows of positive weight, up to `n_rows_sought` of them.
+    /// Hashes of the distinct rows of positive weight, up to `n_rows_sought` of them.
     rows: BTreeSet<u64>,
     n_rows_sought: usize,
     distinct: Distinct,
     fingerprint: u64,
 }
 
-/// The least and the largest value of each column.
+/// The smallest and the largest value of each column.
 struct Extremes {
     least: Vec<f64>,
     most: Vec<f64>,
@@ -202,7 +202,7 @@ impl Extremes {
         self.most.iter_mut().zip(&other.most).for_each(|(own, value)| *own = own.max(*value));
     }
 
-    /// Missing values are none.
+    /// Missing values are ignored.
     fn add_row<F: Scalar>(&mut self, row: &[F]) {
         for ((least, most), value) in self.least.iter_mut().zip(&mut self.most).zip(row) {
             let value = value.to_f64();
@@ -253,7 +253,7 @@ impl Means {
 impl<F: Scalar> FirstReading<F> {
     fn add(&mut self, units: &RowUnits<'_, F>, allowed: &Allowed, missing: bool, cancel: &Cancel) -> Result<()> {
         let ranges: Vec<_> = blocks(units.len(), BLOCK).collect();
-        // A few blocks tell of most columns that they are continuous, and then no more of them is sorted.
+        // The first few blocks show that most columns are continuous; later blocks then skip the sorting of those.
         let (first, others) = ranges.split_at(FIRST_BLOCKS.min(ranges.len()));
         for ranges in [first, others].into_iter().filter(|ranges| !ranges.is_empty()) {
             self.add_blocks(units, ranges, allowed, missing, cancel)?;
@@ -337,7 +337,7 @@ impl<F: Scalar> FirstReading<F> {
         Ok(())
     }
 
-    /// The same for a sparse table, from the values that are stored; the pivot is zero.
+    /// The same for a sparse table, from the stored values; the pivot is zero.
     fn add_sparse(
         &mut self,
         units: &RowUnits<'_, F>,
@@ -365,7 +365,7 @@ impl<F: Scalar> FirstReading<F> {
     }
 }
 
-/// Sums of squares about the means, by column, of the values that are not missing.
+/// Sums of squares about the means, by column, over the values that are not missing.
 fn squares<F: Scalar>(data: &dyn Dataset<F>, means: &Means, cancel: &Cancel) -> Result<Vec<f64>> {
     let d = means.mean.len();
     let origin: Vec<F> = means.mean.iter().map(|&value| F::from_f64(value)).collect();
@@ -402,7 +402,7 @@ fn squares<F: Scalar>(data: &dyn Dataset<F>, means: &Means, cancel: &Cancel) -> 
     Ok(total)
 }
 
-/// Refuses data whose squares float64 or float32 cannot hold.
+/// Refuses data whose squares overflow or underflow in float64 or float32.
 fn check_squares<F: Scalar>(trace: f64, mass: f64, any_moved: bool) -> Result<()> {
     let allowed = "of a scale whose squares float64 can hold; rescale it";
     if !trace.is_finite() {
@@ -410,12 +410,13 @@ fn check_squares<F: Scalar>(trace: f64, mass: f64, any_moved: bool) -> Result<()
     }
     let variance = trace / mass;
     if any_moved && trace.min(variance) < LEAST_SQUARE {
-        return Err(Error::invalid("data", "values whose squares vanish or lose digits", allowed));
+        return Err(Error::invalid("data", "values whose squares underflow", allowed));
     }
-    // A row is scored in its own type, divided by its standard deviation, which float32 cannot hold below this.
+    // Rows are scored in their own type and divided by their standard deviation; float32 cannot represent a smaller
+    // one.
     if F::NAME == "float32" && any_moved && variance < 1e-70 {
         let found = format!("values of standard deviation {:.0e} in float32", variance.sqrt());
-        return Err(Error::invalid("data", found, "of a scale float32 can divide by; rescale it or pass float64"));
+        return Err(Error::invalid("data", found, "of a larger standard deviation; rescale it or pass float64"));
     }
     Ok(())
 }
@@ -502,7 +503,7 @@ mod tests {
     fn squares_out_of_range_are_an_error() {
         assert!(of(&[1e200, -1e200], 1, None).is_err());
         assert!(of(&[1e-200, -1e-200], 1, None).is_err());
-        // These squares are not zero, but have lost most of their digits.
+        // These squares are nonzero, but have lost most of their digits.
         assert!(of(&[1e-160, -1e-160], 1, None).is_err());
         assert!(of(&[1e-100, -1e-100], 1, None).is_ok());
     }

@@ -1,26 +1,26 @@
-//! The resolution of columns: the step of their values, where these are rounded.
+//! The resolution of columns: the step between their values, if these are rounded.
 
 use crate::real::Real;
 
-/// Columns with more distinct values than this are continuous.
+/// Columns with more distinct values than this count as continuous.
 const MOST_VALUES: usize = 4096;
 
-/// A column is on a grid where, on average, more different rows than this share a value: rows of a table that is given
-/// several times are not different.
+/// A column is on a grid if its values are shared, on average, by more than this many distinct rows. Distinct rows are
+/// counted so that repeating a table changes nothing.
 const ROWS_PER_VALUE: usize = 2;
 /// A gap counts as a step only if it is this many times the largest gap left by rounding.
 const LARGE: f64 = 1000.0;
-/// More different rows than this need not be counted.
+/// Distinct rows need to be counted only up to this number.
 pub(super) const MOST_ROWS: usize = ROWS_PER_VALUE * MOST_VALUES + 1;
 
-/// The distinct values of each column, as far as they are few.
+/// The distinct values of each column, as long as they are few.
 #[derive(Debug, Clone)]
 pub(super) struct Distinct {
     /// `None` for a continuous column.
     columns: Vec<Option<Values>>,
 }
 
-/// Distinct values, ascending, and how many rows have them.
+/// Distinct values, ascending, and the number of rows with these values.
 #[derive(Debug, Clone, Default)]
 struct Values {
     own: Vec<f64>,
@@ -28,12 +28,12 @@ struct Values {
 }
 
 impl Distinct {
-    /// No value of any of `d` columns yet; none are looked for unless `wanted`.
+    /// Starts without values of any of the `d` columns. Values are collected only if `wanted`.
     pub(super) fn new(d: usize, wanted: bool) -> Self {
         Self { columns: vec![wanted.then(Values::default); d] }
     }
 
-    /// The values of columns that may still have few, among rows of positive weight.
+    /// Collects the values of columns that are not yet known to be continuous, from rows of positive weight.
     pub(super) fn of_block<F: Real>(&self, rows: &[F], weights: impl Fn(usize) -> f64) -> Self {
         let d = self.columns.len();
         let heavy: Vec<usize> = if self.columns.iter().any(Option::is_some) {
@@ -50,7 +50,8 @@ impl Distinct {
         Self { columns: self.columns.iter().enumerate().map(of).collect() }
     }
 
-    /// The values of both. A union does not depend on the order of its parts, nor does whether it is too large.
+    /// Merges the values of both. The result does not depend on the order of merging, nor does the decision that a
+    /// column is continuous.
     pub(super) fn add(&mut self, other: Self) {
         for (own, other) in self.columns.iter_mut().zip(other.columns) {
             let union = own
@@ -61,9 +62,9 @@ impl Distinct {
         }
     }
 
-    /// For each column that is on a grid the smallest gap between values, beyond what rounding to `F` leaves; 0 for the
-    /// others, and where the two cannot be told apart, (D,). `n_distinct` is the number of different rows. In a table
-    /// of one column these are its values, so there it is the number of all rows.
+    /// For each column on a grid, the smallest gap between values that is larger than rounding to `F`, (D,). 0 for the
+    /// other columns, and if gaps and rounding cannot be separated. `n_distinct` is the number of distinct rows. In a
+    /// table of one column distinct rows are its values, so pass the number of all rows there.
     pub(super) fn resolution<F: Real>(&self, n_distinct: usize) -> Vec<f64> {
         let share = if F::NAME == "float32" { 1e-6 } else { 1e-12 };
         let of = |Values { own, .. }: &Values| {
@@ -72,7 +73,7 @@ impl Distinct {
             let is_rounding = |gap: &f64| *gap <= share * largest;
             let noise = gaps().filter(is_rounding).fold(0.0, f64::max);
             let least = gaps().filter(|gap| !is_rounding(gap)).fold(f64::INFINITY, f64::min);
-            // Where both are alike, the step itself may be lost in the rounding of large values.
+            // If both are of similar size, the step itself may be lost in the rounding of large values.
             if least.is_finite() && least > LARGE * noise { least } else { 0.0 }
         };
         let is_grid = |values: &&Values| values.n_rows.min(n_distinct) > ROWS_PER_VALUE * values.own.len();
@@ -81,7 +82,7 @@ impl Distinct {
 }
 
 fn sorted(mut values: Vec<f64>) -> Vec<f64> {
-    // Minus zero is zero.
+    // Converts minus zero to zero.
     for value in &mut values {
         *value += 0.0;
     }
@@ -90,7 +91,7 @@ fn sorted(mut values: Vec<f64>) -> Vec<f64> {
     values
 }
 
-/// Two ascending lists as one.
+/// Merges two sorted lists.
 fn merged(own: Vec<f64>, other: Vec<f64>) -> Vec<f64> {
     if own.is_empty() {
         return other;
@@ -107,7 +108,7 @@ mod tests {
 
     use super::*;
 
-    /// Of values of which each is there three times.
+    /// The resolution of values that each occur three times.
     fn found(blocks: &[Vec<f64>]) -> f64 {
         let mut all = Distinct::new(1, true);
         for block in blocks.iter().chain(blocks).chain(blocks) {
@@ -118,7 +119,7 @@ mod tests {
     }
 
     proptest! {
-        /// The order and the cut of the values make no difference.
+        /// The order and the division into blocks of the values make no difference.
         #[test]
         fn it_is_the_step(
             step in prop::sample::select(vec![0.25, 0.5, 1.0, 2.0]),
@@ -152,7 +153,7 @@ mod tests {
             }
             all.resolution::<f32>(usize::MAX)[0]
         };
-        // Metres north of the equator, by halves, in two towns.
+        // Metres north of the equator in steps of a half, in two towns.
         let rows: Vec<f32> = (0..40).map(|i| 5.4e6 + 0.5 * (i % 20) as f32 + 19.0 * (i / 20) as f32).collect();
         assert_eq!(of(rows.clone()), 0.0);
         let doubles: Vec<f64> = rows.into_iter().map(f64::from).collect();
@@ -164,12 +165,12 @@ mod tests {
         assert_eq!(found(&[vec![1.0, 1.0 + 1e-12, 3.0, f64::NAN]]), 3.0 - (1.0 + 1e-12));
         let single = Distinct::new(1, true).of_block(&[1.0_f32, 1.000_000_1, 3.0].repeat(3), |_| 1.0);
         assert_eq!(single.resolution::<f32>(9), [3.0 - f64::from(1.000_000_1_f32)]);
-        // Rows without weight do not count.
+        // Rows without weight are ignored.
         let rows = [1.0, 1.5, 2.0].repeat(3);
         let heavy = Distinct::new(1, true).of_block(&rows, |row| f64::from(u8::from(row % 3 != 1)));
         assert_eq!(heavy.resolution::<f64>(9), [1.0]);
         assert_eq!(heavy.resolution::<f64>(4), [0.0]);
-        // Data that are given twice are on no grid.
+        // Repeated data are not on a grid.
         let twice = Distinct::new(1, true).of_block(&rows[..6], |_| 1.0);
         assert_eq!(twice.resolution::<f64>(6), [0.0]);
     }

@@ -1,4 +1,4 @@
-//! Rows as they lie in memory and the weighted units that a local step receives.
+//! Rows as stored in memory, and the weighted units that a local step receives.
 
 use std::borrow::Cow;
 use std::ops::Range;
@@ -8,19 +8,19 @@ use crate::data::Coordinates;
 use crate::error::{Error, Result};
 use crate::real::Real;
 
-/// A table that can be read row by row, in any storage.
+/// A table that can be read row by row, in any storage format.
 pub trait Rows<F: Real>: Send + Sync {
     /// Number of rows.
     fn n_rows(&self) -> usize;
     /// Number of columns.
     fn n_columns(&self) -> usize;
-    /// Copies row `row` into `out` (one value a column).
+    /// Copies row `row` into `out` (one value per column).
     fn read_row(&self, row: usize, out: &mut [F]);
-    /// The same table in compressed sparse rows, where that is how it is stored.
+    /// The same table in compressed sparse rows, if it is stored in that form.
     fn csr(&self) -> Option<Csr<'_, F>> {
         None
     }
-    /// Copies the listed rows into `out`, one after another.
+    /// Copies the listed rows into `out`, consecutively.
     fn read_rows(&self, rows: &[usize], out: &mut [F]) {
         for (&row, out) in rows.iter().zip(out.chunks_exact_mut(self.n_columns())) {
             self.read_row(row, out);
@@ -28,12 +28,12 @@ pub trait Rows<F: Real>: Send + Sync {
     }
 }
 
-/// A table in compressed sparse rows: of each row the columns in which it is not zero, ascending, and its values there.
+/// A table in compressed sparse rows: for each row, the columns of its nonzero values, ascending, and these values.
 #[derive(Debug, Clone, Copy)]
 pub struct Csr<'a, F> {
-    /// Where each row begins in the other two; one more at the end.
+    /// Offset of each row in `columns` and `values`; one extra entry at the end.
     pub starts: &'a [u64],
-    /// Columns.
+    /// Column of each value.
     pub columns: &'a [u32],
     /// Values.
     pub values: &'a [F],
@@ -47,12 +47,12 @@ impl<'a, F> Csr<'a, F> {
     }
 }
 
-/// Rows of a sparse table, by their numbers in it.
+/// Selected rows of a sparse table.
 #[derive(Debug, Clone, Copy)]
 pub struct SparseRows<'a, F> {
     /// The table.
     pub table: Csr<'a, F>,
-    /// Which of its rows.
+    /// Indices of the selected rows.
     pub numbers: &'a [u32],
 }
 
@@ -67,14 +67,14 @@ impl<'a, F> SparseRows<'a, F> {
 /// Rows that are scored or summed together.
 #[derive(Debug, Clone, Copy)]
 pub enum RowBlock<'a, F> {
-    /// One after another, less the origin, (n, D).
+    /// Consecutive rows relative to the origin, (n, D).
     Dense(&'a [F]),
     /// Rows of a sparse table, whose origin is zero.
     Sparse(SparseRows<'a, F>),
 }
 
 impl<'a, F> RowBlock<'a, F> {
-    /// The rows one after another; none where they are sparse.
+    /// The consecutive rows; empty if they are sparse.
     pub fn dense(self) -> &'a [F] {
         match self {
             Self::Dense(rows) => rows,
@@ -82,7 +82,7 @@ impl<'a, F> RowBlock<'a, F> {
         }
     }
 
-    /// The rows of a range; `dimension` is their number of columns.
+    /// The rows in a range; `dimension` is the number of columns.
     #[must_use]
     pub fn slice(self, range: Range<usize>, dimension: usize) -> Self {
         match self {
@@ -100,10 +100,10 @@ pub struct CsrRows<'a, F> {
 }
 
 impl<'a, F: Real> CsrRows<'a, F> {
-    /// A table of `n_columns` columns.
+    /// A table with `n_columns` columns.
     ///
     /// # Errors
-    /// [`Error::InvalidArgument`] for `data` where the parts do not fit together.
+    /// [`Error::InvalidArgument`] for `data` if the parts are inconsistent.
     pub fn new(table: Csr<'a, F>, n_columns: usize) -> Result<Self> {
         let whole = |at: u64| usize::try_from(at).ok().filter(|&at| at <= table.values.len());
         let ascending = table.starts.is_sorted() && table.starts.iter().all(|&at| whole(at).is_some());
@@ -136,7 +136,7 @@ impl<F: Real> Rows<F> for CsrRows<'_, F> {
     }
 }
 
-/// Copies the listed rows of a table that lies row by row in one slice.
+/// Copies the listed rows of a row-major table.
 pub fn copy_rows<F: Copy>(table: &[F], n_columns: usize, rows: &[usize], out: &mut [F]) {
     match n_columns {
         1 => copy_narrow::<F, 1>(table, rows, out),
@@ -151,7 +151,7 @@ pub fn copy_rows<F: Copy>(table: &[F], n_columns: usize, rows: &[usize], out: &m
     }
 }
 
-/// The same for a few columns, where a call would cost more than the copy.
+/// The same for few columns, where a function call would cost more than the copy.
 fn copy_narrow<F: Copy, const D: usize>(table: &[F], rows: &[usize], out: &mut [F]) {
     let (table, _) = table.as_chunks::<D>();
     let (out, _) = out.as_chunks_mut::<D>();
@@ -160,7 +160,7 @@ fn copy_narrow<F: Copy, const D: usize>(table: &[F], rows: &[usize], out: &mut [
     }
 }
 
-/// Rows one after another in one slice.
+/// Row-major rows in one slice.
 #[derive(Debug, Clone)]
 pub struct DenseRows<'a, F: Clone> {
     values: Cow<'a, [F]>,
@@ -171,7 +171,7 @@ impl<'a, F: Real> DenseRows<'a, F> {
     /// Rows of `n_columns` values each.
     ///
     /// # Panics
-    /// Where `values` is no whole number of rows.
+    /// If `values` is not a whole number of rows.
     pub fn new(values: impl Into<Cow<'a, [F]>>, n_columns: usize) -> Self {
         let values = values.into();
         assert!(n_columns > 0 && values.len().is_multiple_of(n_columns), "values must be whole rows");
@@ -197,7 +197,7 @@ impl<F: Real> Rows<F> for DenseRows<'_, F> {
     }
 }
 
-/// Rows of any type, in float64.
+/// Rows of any type, converted to float64.
 pub struct Widened<'a, F>(pub &'a dyn Rows<F>);
 
 impl<F: Real> Rows<f64> for Widened<'_, F> {
@@ -232,23 +232,23 @@ enum Selection<'a> {
     List(Cow<'a, [u32]>),
 }
 
-/// Units of one batch: rows, each with a mass. A unit of mass 2 is two identical rows that share their
+/// The units of one batch: rows, each with a mass. A unit of mass 2 is equivalent to two identical rows with the same
 /// responsibilities.
 pub struct RowUnits<'a, F: Real> {
     table: Table<'a, F>,
     selection: Selection<'a>,
     weights: Option<Cow<'a, [f64]>>,
-    /// What is read of the rows, where it is not the rows as they are.
+    /// Coordinates of the rows, if they are not the identity.
     coordinates: Option<Arc<Coordinates>>,
 }
 
 impl<'a, F: Real> RowUnits<'a, F> {
-    /// All rows of a table; `weights` has one entry a row.
+    /// All rows of a table; `weights` has one entry per row.
     pub fn all(rows: &'a dyn Rows<F>, weights: Option<&'a [f64]>) -> Self {
         Self::range(rows, weights, 0..rows.n_rows())
     }
 
-    /// Consecutive rows; `weights` has one entry a row of the whole table.
+    /// Consecutive rows; `weights` has one entry per row of the whole table.
     pub fn range(rows: &'a dyn Rows<F>, weights: Option<&'a [f64]>, range: Range<usize>) -> Self {
         Self {
             table: Table::Borrowed(rows),
@@ -258,7 +258,7 @@ impl<'a, F: Real> RowUnits<'a, F> {
         }
     }
 
-    /// The rows named by `list`; `weights` has one entry a row of the whole table.
+    /// The rows in `list`; `weights` has one entry per row of the whole table.
     pub fn list(rows: &'a dyn Rows<F>, weights: Option<&'a [f64]>, list: impl Into<Cow<'a, [u32]>>) -> Self {
         Self {
             table: Table::Borrowed(rows),
@@ -268,14 +268,14 @@ impl<'a, F: Real> RowUnits<'a, F> {
         }
     }
 
-    /// Rows that the units own, as a source that makes its blocks hands them over.
+    /// Rows owned by the units, for sources that create their blocks.
     pub fn owned(rows: Box<dyn Rows<F> + 'a>, weights: Option<Vec<f64>>) -> Self {
         let n = rows.n_rows();
         let (selection, weights) = (Selection::Range(0, n), weights.map(Cow::Owned));
         Self { table: Table::Owned(rows), selection, weights, coordinates: None }
     }
 
-    /// Consecutive rows of a table that the units own; `weights` has one entry a row of the whole table.
+    /// Consecutive rows of a table owned by the units; `weights` has one entry per row of the whole table.
     pub fn window(rows: Box<dyn Rows<F> + 'a>, weights: Option<&'a [f64]>, range: Range<usize>) -> Self {
         Self {
             table: Table::Owned(rows),
@@ -291,7 +291,7 @@ impl<'a, F: Real> RowUnits<'a, F> {
         Self { coordinates: (!coordinates.is_identity()).then(|| Arc::clone(coordinates)), ..self }
     }
 
-    /// The same units of a table that belongs to these.
+    /// The same units, borrowing the table.
     pub fn borrowed(&self) -> RowUnits<'_, F> {
         let selection = match &self.selection {
             Selection::Range(first, n) => Selection::Range(*first, *n),
@@ -316,7 +316,7 @@ impl<'a, F: Real> RowUnits<'a, F> {
         }
     }
 
-    /// The table in compressed sparse rows, where it is stored so.
+    /// The table in compressed sparse rows, if it is stored in that form.
     pub fn csr(&self) -> Option<Csr<'_, F>> {
         self.table().csr()
     }
@@ -329,7 +329,7 @@ impl<'a, F: Real> RowUnits<'a, F> {
         }
     }
 
-    /// Whether there is none.
+    /// Whether there are no units.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
@@ -339,7 +339,7 @@ impl<'a, F: Real> RowUnits<'a, F> {
         self.coordinates.as_ref().map_or_else(|| self.table().n_columns(), |coordinates| coordinates.rank())
     }
 
-    /// The number of unit `unit` in the table it comes from.
+    /// The row number of unit `unit` in its original table.
     pub fn row_number(&self, unit: usize) -> usize {
         match &self.selection {
             Selection::Range(first, _) => first + unit,
@@ -368,13 +368,13 @@ impl<'a, F: Real> RowUnits<'a, F> {
         }
     }
 
-    /// The units named by `list`.
+    /// The units in `list`.
     pub fn select(&self, list: &[u32]) -> RowUnits<'_, F> {
         let rows: Vec<u32> = list.iter().map(|&unit| self.row_number(unit as usize) as u32).collect();
         self.chosen(Selection::List(rows.into()))
     }
 
-    /// Copies the rows of `units` into `out`, each less `origin`.
+    /// Copies the rows of `units` into `out`, each minus `origin`.
     pub fn read(&self, units: impl IntoIterator<Item = usize>, origin: &[F], out: &mut [F]) {
         let rows: Vec<usize> = units.into_iter().map(|unit| self.row_number(unit)).collect();
         let out = &mut out[..rows.len() * origin.len()];
@@ -383,7 +383,7 @@ impl<'a, F: Real> RowUnits<'a, F> {
             return;
         }
         self.table().read_rows(&rows, out);
-        // Short origins are repeated: a loop over two columns would cost more than the copy.
+        // Short origins are repeated, because an inner loop over two columns would cost more than the copy.
         let origins = origin.repeat(64_usize.div_ceil(origin.len()));
         for values in out.chunks_mut(origins.len()) {
             for (value, &zero) in values.iter_mut().zip(&origins) {

@@ -1,20 +1,20 @@
-//! Rows that were copied out of their batches.
+//! Rows copied out of their batches.
 
 use serde::{Deserialize, Serialize};
 
 use crate::data::{Csr, Nodes, RowUnits, Rows};
 use crate::real::Real;
 
-/// Copies of rows, with their masses, or of nodes. They are kept as f64, which holds every f32 exactly.
+/// Copies of rows with their masses, or of nodes. Values are stored as f64, which represents every f32 exactly.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Sample {
     n_columns: usize,
     masses: Vec<f64>,
-    /// Row by row; of sparse rows only what they have.
+    /// Values row by row; for sparse rows only stored values.
     values: Vec<f64>,
-    /// The columns of `values` and where each row begins in them, where rows are sparse.
+    /// The columns of `values` and the offset of each row, if rows are sparse.
     sparse: Option<(Vec<u32>, Vec<u64>)>,
-    /// Where they are nodes; then there are no values.
+    /// The nodes, if the sample consists of nodes; there are then no values.
     nodes: Option<Nodes>,
 }
 
@@ -24,22 +24,22 @@ impl Sample {
         self.masses.len()
     }
 
-    /// Whether there is none.
+    /// Whether the sample is empty.
     pub fn is_empty(&self) -> bool {
         self.masses.is_empty()
     }
 
-    /// Their masses.
+    /// Masses of the rows.
     pub fn masses(&self) -> &[f64] {
         &self.masses
     }
 
-    /// The nodes, where they are no rows.
+    /// The nodes, if the sample consists of nodes.
     pub fn nodes(&self) -> Option<&Nodes> {
         self.nodes.as_ref()
     }
 
-    /// Whether the parts fit together. Files are not trusted.
+    /// Whether the parts are consistent, since files are not trusted.
     pub fn fits(&self) -> bool {
         if let Some(nodes) = &self.nodes {
             return nodes.fits() && nodes.len() == self.len() && self.values.is_empty() && self.sparse.is_none();
@@ -76,7 +76,7 @@ impl Sample {
         }
     }
 
-    /// Copies the listed units with `factor` times their masses.
+    /// Copies the listed units with their masses multiplied by `factor`.
     pub fn extend_weighted<F: Real>(&mut self, units: &RowUnits<'_, F>, list: &[u32], factor: f64) {
         let first = self.masses.len();
         self.extend(units, list);
@@ -92,7 +92,7 @@ impl Sample {
         }
     }
 
-    /// The listed rows, in that order.
+    /// Returns the listed rows, in that order.
     #[must_use]
     pub fn pick(&self, list: &[usize]) -> Self {
         let mut picked = Self { n_columns: self.n_columns, ..Self::default() };
@@ -115,7 +115,7 @@ impl Sample {
         picked
     }
 
-    /// The rows of both, those of `other` last.
+    /// Appends the rows of `other`.
     pub fn append(&mut self, other: Self) {
         if self.is_empty() {
             *self = other;
@@ -133,7 +133,7 @@ impl Sample {
         self.values.extend(other.values);
     }
 
-    /// The rows, where they are no nodes, as units of mass `factor` times their own.
+    /// The rows, unless they are nodes, as units with their masses multiplied by `factor`.
     pub fn units<F: Real>(&self, factor: f64) -> RowUnits<'static, F> {
         let rows = Copied {
             n_rows: self.len(),

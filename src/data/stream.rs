@@ -1,4 +1,4 @@
-//! Rows that come in blocks and can be read only in order, from the beginning, as often as a fit makes passes.
+//! Rows that arrive in blocks and can be read only in order, from the beginning, once per pass.
 
 use std::ops::Range;
 use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
@@ -11,42 +11,42 @@ use crate::error::{Error, Result};
 use crate::parallel::Cancel;
 use crate::real::Real;
 
-/// Bytes of a slab of rows, roughly.
+/// Approximate size of a slab of rows, in bytes.
 const SLAB: usize = 16 << 20;
-/// Rows of a chunk. Each reading is compared with the first one chunk by chunk.
+/// Number of rows per chunk. Each reading is compared with the first one chunk by chunk.
 const CHUNK: usize = 64;
 
-/// Blocks of rows, of any sizes, that can be read from the beginning as often as needed.
+/// Blocks of rows, of any sizes, that can be read from the beginning repeatedly.
 pub trait Blocks<F: Real>: Send + Sync {
     /// Number of columns of every block.
     fn n_columns(&self) -> usize;
 
-    /// Starts from the beginning.
+    /// Starts a new reading.
     ///
     /// # Errors
-    /// [`Error::Source`] in the source's own words.
+    /// [`Error::Source`] with the source's own message.
     fn start(&self) -> Result<Box<dyn BlockReader<F>>>;
 }
 
 /// The blocks of one reading.
 pub trait BlockReader<F: Real>: Send {
-    /// The values of the next block, whole rows one after another; `None` at the end.
+    /// Returns the values of the next block, a whole number of consecutive rows; `None` at the end.
     ///
     /// # Errors
-    /// [`Error::Source`] in the source's own words.
+    /// [`Error::Source`] with the source's own message.
     fn next_block(&mut self) -> Result<Option<Vec<F>>>;
 }
 
-/// A reading under way: a chunk that has been compared with the first reading, and what is left of a block.
+/// A reading in progress: a chunk that has been compared with the first reading, and the rest of a block.
 struct Cursor<F: Real> {
     reader: Box<dyn BlockReader<F>>,
     block: Vec<F>,
-    /// Values of the block that are in chunks.
+    /// Number of values of the block that have been moved to chunks.
     used: usize,
     chunk: Vec<F>,
-    /// Values of the chunk that have been taken.
+    /// Number of values of the chunk that have been consumed.
     taken: usize,
-    /// The row that comes next.
+    /// Index of the next row.
     row: usize,
 }
 
@@ -55,7 +55,7 @@ impl<F: Real> Cursor<F> {
         Self { reader, block: Vec::new(), used: 0, chunk: Vec::new(), taken: 0, row: 0 }
     }
 
-    /// Puts the next rows into the chunk: fewer than [`CHUNK`] only at the end.
+    /// Fills the chunk with the next rows; fewer than [`CHUNK`] only at the end.
     fn fill(&mut self, d: usize) -> Result<()> {
         self.chunk.clear();
         self.taken = 0;
@@ -77,28 +77,28 @@ impl<F: Real> Cursor<F> {
     }
 }
 
-/// A stream of blocks as the rows of a fit. It holds one block, the demands on its values, and fingerprints of the
-/// first reading, with which all others are compared.
+/// A stream of blocks as the rows of a fit. It holds one block, the allowed values, and fingerprints of the first
+/// reading, with which all later readings are compared.
 pub struct Stream<'a, F: Real> {
     blocks: &'a dyn Blocks<F>,
     weights: Option<&'a [f64]>,
     n_rows: OnceLock<usize>,
-    /// What values must be, and whether some may be missing.
+    /// Allowed values, and whether values may be missing.
     watched: Mutex<Option<(Allowed, bool)>>,
     cursor: Mutex<Option<Cursor<F>>>,
-    /// Of chunks.
+    /// Fingerprints of the chunks.
     prints: Prints,
 }
 
 impl<'a, F: Real> Stream<'a, F> {
-    /// Nothing is read yet.
+    /// Creates a stream without reading anything.
     pub fn new(blocks: &'a dyn Blocks<F>, weights: Option<&'a [f64]>) -> Self {
         let (watched, cursor) = (Mutex::new(None), Mutex::new(None));
         Self { blocks, weights, n_rows: OnceLock::new(), watched, cursor, prints: Prints::default() }
     }
 
     fn cursor(&self) -> MutexGuard<'_, Option<Cursor<F>>> {
-        // A reading that failed starts again from the beginning.
+        // After a failed reading, starts again from the beginning.
         self.cursor.lock().unwrap_or_else(|poisoned| {
             let mut cursor = PoisonError::into_inner(poisoned);
             *cursor = None;
@@ -110,8 +110,8 @@ impl<'a, F: Real> Stream<'a, F> {
         Ok(Cursor::new(self.blocks.start()?))
     }
 
-    /// Moves rows of the current chunk, or of the next one, to the end of `out`, none from row `end` on; their number,
-    /// which is 0 after the last row.
+    /// Moves rows of the current chunk, or of the next one, to the end of `out`, stopping before row `end`. Returns
+    /// their number, which is 0 after the last row.
     fn advance(&self, cursor: &mut Cursor<F>, end: usize, mut out: Option<&mut Vec<F>>) -> Result<usize> {
         let d = self.n_columns();
         if cursor.taken == cursor.chunk.len() {
@@ -128,7 +128,7 @@ impl<'a, F: Real> Stream<'a, F> {
         Ok(n)
     }
 
-    /// Refuses a chunk, none of which has been taken, that is not as in the first reading.
+    /// Refuses a new chunk that differs from the first reading.
     fn compare(&self, cursor: &Cursor<F>) -> Result<()> {
         let (d, row) = (self.n_columns(), cursor.row);
         let found = cursor.chunk.len() / d;
@@ -158,12 +158,12 @@ impl<'a, F: Real> Stream<'a, F> {
         check_rows(units, &allowed, missing, "data", &Cancel::default()).map_err(changed)
     }
 
-    /// The values of the rows in `range`, which must be rows of the stream; reading goes on where it is, or starts
-    /// again.
+    /// Reads the rows in `range`, which must be rows of the stream. Continues the current reading if possible,
+    /// otherwise starts a new one.
     fn read(&self, range: Range<usize>) -> Result<Vec<F>> {
         let (d, n) = (self.n_columns(), self.n_rows());
         let mut guard = self.cursor();
-        // After any failure the next reading is a new one.
+        // After any failure the next call starts a new reading.
         let mut cursor = match guard.take() {
             Some(cursor) if cursor.row <= range.start => cursor,
             _ => self.start()?,
@@ -178,14 +178,14 @@ impl<'a, F: Real> Stream<'a, F> {
         if range.end < n {
             *guard = Some(cursor);
         } else {
-            // More rows are an error.
+            // Additional rows are an error.
             self.advance(&mut cursor, n + 1, None)?;
         }
         Ok(values)
     }
 }
 
-/// The error of a later reading with values outside the domain.
+/// Converts the error of a later reading with values outside the domain.
 fn changed(error: Error) -> Error {
     match error {
         Error::InvalidArgument { .. } => failed(format!("{error}; every reading must bring the same rows")),
@@ -193,7 +193,7 @@ fn changed(error: Error) -> Error {
     }
 }
 
-/// Room for this many rows.
+/// Allocates space for `n` rows.
 fn room<F>(n: usize, d: usize) -> Result<Vec<F>> {
     let mut values = Vec::new();
     values.try_reserve_exact(n.saturating_mul(d)).map_err(|_| {
@@ -266,8 +266,8 @@ impl<F: Real> Dataset<F> for Stream<'_, F> {
             return Err(Error::not_supported(
                 "shuffle",
                 "shuffle=True with a source that is read in order",
-                "its rows come as they are",
-                "shuffle=False, with rows that are in random order",
+                "its rows can only be read in their own order",
+                "shuffle=False, with rows already in random order",
             ));
         }
         if n_batches == 0 || n_batches > n {
@@ -294,7 +294,7 @@ fn other_length(found: usize, rows: &str) -> Error {
     )
 }
 
-/// Rows that have the numbers which they have in the whole stream.
+/// Rows that keep their row numbers in the whole stream.
 struct Window<F: Real> {
     first: usize,
     rows: DenseRows<'static, F>,
@@ -325,7 +325,7 @@ impl<F: Real> Rows<F> for Window<F> {
     }
 }
 
-/// Consecutive runs of the rows of a stream.
+/// Batches of consecutive rows of a stream.
 struct StreamBatches<'a, F: Real> {
     stream: &'a Stream<'a, F>,
     n_batches: usize,
@@ -371,11 +371,11 @@ mod tests {
     use crate::data::{Domain, Needs, TableRows, moments};
     use crate::parallel::Cancel;
 
-    /// Rows 0, 1, 2, ... of two columns in blocks of the sizes of the list, for each reading another list.
+    /// Rows 0, 1, 2, ... of two columns, in blocks of the listed sizes, with a separate list for each reading.
     struct Counting {
         readings: Vec<Vec<usize>>,
         begun: AtomicUsize,
-        /// A reading, and the row that has other values in it.
+        /// A reading, and the row whose values differ in it.
         changed: (usize, usize),
     }
 
@@ -442,7 +442,7 @@ mod tests {
     }
 
     proptest! {
-        /// For any blocks, batches, moments and picked rows are those of the table.
+        /// For any block sizes, batches, moments and picked rows equal those of the table.
         #[test]
         fn it_is_the_table(
             sizes in prop::collection::vec(0_usize..2000, 1..8),
@@ -494,7 +494,7 @@ mod tests {
             }
             assert_eq!(blocks.begun(), 1 + passes);
         }
-        // Back to an earlier batch: a new reading, which passes over what comes before.
+        // Going back to an earlier batch starts a new reading, which skips the rows before it.
         batches.load(2).expect("there");
         batches.load(1).expect("there");
         assert_eq!(blocks.begun(), 6);
@@ -526,7 +526,7 @@ mod tests {
             let error = (0..2).find_map(|batch| batches.load(batch).err()).expect("not the same rows");
             assert!(said(&error).contains(message), "{error}");
             assert!(matches!(error, Error::Source { batch: Some(_), .. }));
-            // And it can be read again.
+            // The stream can be read again.
             assert_eq!(batches.load(1).expect("the third reading is whole").len(), 5);
         }
     }
@@ -537,7 +537,7 @@ mod tests {
             let blocks = Counting { changed: (reading, row), ..Counting::new(vec![vec![100, 150, 50]]) };
             let stream = counted(&blocks, None);
             let batches = stream.batches(3, None, 0).expect("3 of 300");
-            // Readings 1 to 3: a slab, the last row (all others are passed over), batches.
+            // Readings 1 to 3: a slab, the last row (skipping all others), batches.
             let errors = [
                 stream.for_each_slab(4, &mut |_| Ok(())).err(),
                 stream.pick(&[299]).err(),

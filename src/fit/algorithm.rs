@@ -1,31 +1,31 @@
-//! How what a visit brings back enters the total: the one thing in which memoized and stochastic inference differ.
+//! How the summary of a visit updates the total. This is the only difference between memoized and stochastic inference.
 
 use crate::error::Result;
 use crate::memo::Memo;
 use crate::suffstats::Summary;
 
-/// How a visit enters the total.
+/// How a visit updates the total.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Algorithm {
-    /// The new summary takes the place of the batch's last one (Hughes & Sudderth 2013, section 3; mathematics 4.3).
+    /// The new summary replaces the batch's previous one (Hughes & Sudderth 2013, section 3; mathematics 4.3).
     Memoized,
-    /// The total moves towards the batch's summary, scaled to all data, by `(t + delay)^-decay` of the way at visit t =
-    /// 1, 2, ... (Hoffman et al. 2013; mathematics 4.2). No batch is remembered.
+    /// The total moves towards the batch's summary, scaled to all data, with step size `(t + delay)^-decay` at visit t
+    /// = 1, 2, ... (Hoffman et al. 2013; mathematics 4.2). Batch summaries are not stored.
     Stochastic {
-        /// tau, at least 0: early visits count less.
+        /// tau, at least 0; larger values give early visits less weight.
         delay: f64,
-        /// kappa; the estimate settles where it is above 0.5 and at most 1.
+        /// kappa; the estimate converges if it is above 0.5 and at most 1.
         decay: f64,
     },
 }
 
 impl Algorithm {
-    /// Whether the total is an estimate, which has no bound.
+    /// Whether the total is a noisy estimate, which has no bound.
     pub fn estimates(self) -> bool {
         matches!(self, Self::Stochastic { .. })
     }
 
-    /// Takes the summary of `batch` in, which is visit `visit` (0, 1, ...) of the run.
+    /// Incorporates the summary of `batch`, from visit `visit` (0, 1, ...) of the run.
     pub(super) fn take(self, memo: &mut Memo, batch: usize, summary: Summary, visit: usize) -> Result<()> {
         match self {
             Self::Memoized => memo.replace(batch, summary),
@@ -33,7 +33,7 @@ impl Algorithm {
         }
     }
 
-    /// The algorithm and its settings in words.
+    /// The algorithm and its settings as text.
     pub fn name(self) -> String {
         match self {
             Self::Memoized => "memoized".into(),

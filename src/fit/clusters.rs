@@ -1,4 +1,4 @@
-//! Clusters of several components, joined where they overlap (mathematics 6.3; after Baudry et al. 2010).
+//! Clusters made of several components, joined where they overlap (mathematics 6.3; after Baudry et al. 2010).
 
 use std::collections::BTreeMap;
 
@@ -8,41 +8,41 @@ use crate::local_step::pair_gap;
 use crate::parallel::Cancel;
 use crate::special::x_ln_x;
 
-/// Fewest rows of a component that is in a cluster.
+/// Minimum number of rows of a component that belongs to a cluster.
 const OCCUPIED: f64 = 0.5;
-// Where to stop joining: docs/decisions/clusters.md has the measurements. A fall of overlaps by this factor, from at
-// least that one, parts clusters; without one, the last is the least overlap of what is joined.
+// When to stop joining; docs/decisions/clusters.md has the measurements. Joining stops where the overlap falls by the
+// factor FALL from at least FALLS_FROM. Without such a fall, it stops when the overlap is below LEAST_OVERLAP.
 const FALL: f64 = 10.0;
 const FALLS_FROM: f64 = 0.01;
 const LEAST_OVERLAP: f64 = 0.15;
 
-/// Two clusters that become one. The name of a cluster is its lowest component.
+/// Two clusters that are joined. A cluster is named by its lowest component.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Join {
-    /// Their names, the lower one first, which is that of both together.
+    /// Names of the two clusters, the lower first. The joined cluster takes the lower name.
     pub clusters: (usize, usize),
     /// The entropy that the join removes, nats.
     pub gap: f64,
-    /// `gap` over its value if no row told the two apart.
+    /// `gap` divided by its value if no row distinguished the two clusters.
     pub overlap: f64,
 }
 
-/// Joins of components, down to a single cluster.
+/// The sequence of joins down to a single cluster.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Joins {
-    /// Entropy of the responsibilities before the first, nats.
+    /// Entropy of the responsibilities before the first join, nats.
     pub entropy: f64,
-    /// In their order.
+    /// The joins, in order.
     pub joins: Vec<Join>,
-    /// Rows of each component, (K,).
+    /// Number of rows of each component, (K,).
     counts: Vec<f64>,
-    /// Whether each is in a cluster, (K,).
+    /// Whether each component belongs to a cluster, (K,).
     occupied: Vec<bool>,
 }
 
 impl Joins {
-    /// Joins components by the responsibilities of rows of these masses, the pair of the largest overlap first; of
-    /// equals the first pair.
+    /// Joins components by the responsibilities of rows with these masses, the pair with the largest overlap first.
+    /// Ties go to the first pair.
     ///
     /// # Errors
     /// [`Error::Cancelled`].
@@ -57,8 +57,8 @@ impl Joins {
         Ok(Self { entropy, joins, counts, occupied })
     }
 
-    /// The cluster of each component, from 0 for the largest, or -1 for components without rows, for `n` clusters, or,
-    /// without `n`, for the number that the overlaps give (`number_of_joins`).
+    /// Returns the cluster of each component for `n` clusters, numbered from 0 by decreasing size, or -1 for components
+    /// without rows. Without `n`, the overlaps determine the number of clusters (`number_of_joins`).
     ///
     /// # Errors
     /// [`Error::InvalidArgument`] for more clusters than components.
@@ -91,7 +91,8 @@ impl Joins {
     }
 }
 
-/// How many joins to make: up to the largest fall of the overlap, else as long as it is large enough.
+/// Number of joins to make: up to the largest fall of the overlap; without a fall, as long as the overlap is large
+/// enough.
 fn number_of_joins(joins: &[Join]) -> usize {
     let mut fall = None;
     for (made, pair) in (1..).zip(joins.windows(2)) {
@@ -105,16 +106,16 @@ fn number_of_joins(joins: &[Join]) -> usize {
     fall.map_or_else(enough, |(_, made)| made)
 }
 
-/// Rows whose components become clusters.
+/// State of the joining: rows and clusters.
 struct Joining<'a> {
     masses: &'a [f64],
-    /// The clusters of each row and their responsibilities, all above zero.
+    /// The clusters of each row and their positive responsibilities.
     rows: Vec<Vec<(usize, f64)>>,
-    /// The rows that each cluster has a part in.
+    /// The rows with a responsibility for each cluster.
     members: Vec<Vec<usize>>,
     sizes: Vec<f64>,
     is_cluster: Vec<bool>,
-    /// Pair gaps of each cluster with those that share rows with it.
+    /// Pair gaps of each cluster with the clusters that share rows with it.
     gaps: Vec<BTreeMap<usize, f64>>,
     entropy: f64,
 }
@@ -147,7 +148,7 @@ impl<'a> Joining<'a> {
         joining
     }
 
-    /// Finds the gaps of one cluster and all others (mathematics 4.4).
+    /// Computes the gaps between one cluster and all others (mathematics 4.4).
     fn measure(&mut self, name: usize) {
         let mut gaps = BTreeMap::new();
         if self.is_cluster[name] {
@@ -165,7 +166,7 @@ impl<'a> Joining<'a> {
         self.gaps[name] = gaps;
     }
 
-    /// Joins the two clusters of the largest overlap, if there are two.
+    /// Joins the two clusters with the largest overlap, if at least two are left.
     fn join(&mut self) -> Option<Join> {
         let join = self.best_pair()?;
         let (one, other) = join.clusters;
@@ -190,7 +191,7 @@ impl<'a> Joining<'a> {
         Some(join)
     }
 
-    /// The pair of the largest overlap, or the first two clusters where none share a row.
+    /// The pair with the largest overlap, or the first two clusters if none share a row.
     fn best_pair(&self) -> Option<Join> {
         let mut alive = (0..self.sizes.len()).filter(|&k| self.is_cluster[k]);
         let mut best = Join { clusters: (alive.next()?, alive.next()?), gap: 0.0, overlap: 0.0 };

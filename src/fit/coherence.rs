@@ -1,4 +1,4 @@
-//! How well the words of a topic go together in documents (mathematics 11.7).
+//! Coherence of topics: how often the words of a topic occur in the same documents (mathematics 11.7).
 
 use crate::data::{RowUnits, Rows};
 use crate::error::Result;
@@ -16,7 +16,7 @@ pub enum Coherence {
 }
 
 impl Coherence {
-    /// The measure of that name.
+    /// Returns the measure with that name.
     pub fn from_name(name: &str) -> Option<Self> {
         match name {
             "npmi" => Some(Self::Npmi),
@@ -26,8 +26,8 @@ impl Coherence {
     }
 }
 
-/// The mean of a measure over all pairs of the words of each topic, (K,); `words` are (K, n), the most probable first.
-/// Words that no document has are left out; NaN where fewer than two are left.
+/// Returns the mean of a measure over all pairs of the words of each topic, (K,). `words` is (K, n), the most probable
+/// first. Words that no document contains are left out; the result is NaN if fewer than two remain.
 ///
 /// # Errors
 /// [`crate::Error::Cancelled`].
@@ -43,7 +43,7 @@ pub fn coherence<F: Scalar>(
     let mut listed = words.to_vec();
     listed.sort_unstable();
     listed.dedup();
-    // A bit for every document that has the word.
+    // One bit per document, set if the document contains the word.
     let mut marks = vec![vec![0_u64; n_documents.div_ceil(64)]; listed.len()];
     for document in 0..n_documents {
         for word in &documents.words()[documents.of_document(document)] {
@@ -77,7 +77,7 @@ pub fn coherence<F: Scalar>(
     })
 }
 
-/// `ln(p / (a b)) / -ln p`: -1 for words that never meet, 1 for words that always do.
+/// `ln(p / (a b)) / -ln p`: -1 for words that never occur together, 1 for words that always do.
 fn npmi(joint: f64, a: f64, b: f64) -> f64 {
     if joint == 0.0 {
         -1.0

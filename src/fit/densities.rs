@@ -10,9 +10,9 @@ use crate::parallel::{Cancel, try_map};
 use crate::simd::Scalar;
 
 impl Fitted {
-    /// The density of the columns that the model sees, in their units: the posterior predictive, the prior taking the
-    /// left-over weight, or the density at point estimates, whose weights sum to one. Fits of another objective than
-    /// the variational one have no other.
+    /// Returns the density of the columns that the model sees, in their units. It is the posterior predictive, with the
+    /// left-over weight on the prior, or the density at point estimates, whose weights sum to one. Fits of an objective
+    /// other than the variational one have only the latter.
     ///
     /// # Errors
     /// [`crate::Error::NotSupported`] for a likelihood without closed marginals; as [`Fitted::model`];
@@ -37,7 +37,7 @@ impl Fitted {
     }
 }
 
-/// ln p(x) of every row, (n,), nats; minus infinity where no row of the fit can be.
+/// Returns ln p(x) of every row, (n,), nats; minus infinity for rows outside the support of the fit.
 ///
 /// # Errors
 /// [`crate::Error::InvalidArgument`] for a value that is not finite; [`crate::Error::Cancelled`].

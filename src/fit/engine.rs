@@ -1,5 +1,5 @@
-//! The one loop over passes (Hughes & Sudderth 2013, section 3; mathematics 4.3). A full pass is a memoized one with
-//! one batch.
+//! The main loop over passes (Hughes & Sudderth 2013, section 3; mathematics 4.3). Full-batch inference is memoized
+//! inference with one batch.
 
 use std::time::Instant;
 
@@ -24,42 +24,42 @@ use crate::suffstats::Summary;
 
 /// The inputs of a run besides the batches.
 pub struct Engine<'a, F: Scalar> {
-    /// The model, with the base measure of the pass.
+    /// The model, with the current base measure.
     pub model: Model<F>,
     /// The identity of this run in a checkpoint.
     pub identity: &'a Identity,
-    /// How it is run.
+    /// Settings of the run.
     pub settings: &'a Settings,
-    /// The moves, if there are any.
+    /// The moves, if any.
     pub round: Option<Round<'a, F>>,
-    /// When the fit began.
+    /// Start time of the fit.
     pub started: Instant,
 }
 
-/// How a run ended.
+/// Result of a run.
 #[derive(Debug, Clone)]
 pub struct Run {
     /// The summary that produced the components.
     pub summary: Summary,
-    /// Its bound, nats; NaN where it does not cover all data.
+    /// Bound of the summary, nats; NaN if the summary does not cover all data.
     pub elbo: f64,
-    /// Parameters of its base measure.
+    /// Final parameters of the base measure.
     pub base: Parameters,
-    /// One record a pass.
+    /// One record per pass.
     pub history: Vec<Record>,
-    /// Why it ended.
+    /// Why the run ended.
     pub stop_reason: StopReason,
     /// The error of the source, for [`StopReason::SourceError`].
     pub error: Option<Error>,
 }
 
 impl<F: Scalar> Engine<'_, F> {
-    /// Passes over the batches from where `position` stands until something stops it; whatever that is, the last
-    /// complete state is returned. Every visit completes one: where a pass was broken off, its visits count, and the
-    /// state is newer than the last record.
+    /// Runs passes over the batches from `position` until a stopping condition, and returns the last complete state.
+    /// Every visit completes a state: if a pass is interrupted, its visits count, and the state is newer than the last
+    /// record.
     ///
     /// # Errors
-    /// [`Error::Numerical`]; [`Error::Source`] where no pass was completed.
+    /// [`Error::Numerical`]; [`Error::Source`] if no pass was completed.
     pub fn run(
         mut self,
         executor: &mut dyn Executor,
@@ -103,17 +103,17 @@ impl<F: Scalar> Engine<'_, F> {
             position.tree.wait();
             (position.pass, position.done, position.work) = (position.pass + 1, 0, Work::default());
             if observer.on_pass(&record) {
-                // An interrupt may have been seen while the record was shown.
+                // An interrupt may have arrived while the record was shown.
                 break if cancel.check().is_err() { StopReason::Interrupted } else { StopReason::Callback };
             }
             self.offer_checkpoint(executor, &position, observer, false)?;
         };
-        // A run that goes on for longer goes on from here, not from what the closing pass makes of it.
+        // A run that is continued starts from this state, not from the result of the closing pass.
         self.offer_checkpoint(executor, &position, observer, true)?;
         position.memo.deflate()?;
         position.memo.resum()?;
         if position.done > 0 {
-            // It ended within a pass, which would have done so at its end.
+            // The run ended within a pass, so the components have not been reordered yet.
             self.reorder(&mut position)?;
         }
         let ended = matches!(stop_reason, StopReason::MaxPasses | StopReason::Callback);
@@ -138,7 +138,8 @@ impl<F: Scalar> Engine<'_, F> {
         }
     }
 
-    /// The sum over all batches under the globals of an estimate, and its bound: what makes the estimate a fit.
+    /// Computes the sum over all batches under the globals of an estimate, and its bound, so that the estimate becomes
+    /// a fit.
     fn close(
         &self,
         executor: &mut dyn Executor,
@@ -161,7 +162,7 @@ impl<F: Scalar> Engine<'_, F> {
         Ok((total, elbo))
     }
 
-    /// Judges what the visits of the pass have found for moves.
+    /// Judges what the visits of the pass found for moves.
     fn move_on(&mut self, position: &mut Position) -> Result<Vec<Report>> {
         let Some(round) = &self.round else { return Ok(Vec::new()) };
         let Position { moves, memo, edits, pass, .. } = position;
@@ -175,7 +176,7 @@ impl<F: Scalar> Engine<'_, F> {
         Ok(reports)
     }
 
-    /// Raises the base measure to its evidence under what the pass has found (mathematics 10.1). The gain, nats.
+    /// Re-estimates the base measure by evidence after a pass (mathematics 10.1). Returns the gain, nats.
     fn raise_evidence(&mut self, position: &mut Position) -> f64 {
         let memo = &position.memo;
         if !memo.is_complete() && !self.settings.algorithm.estimates() {
@@ -183,7 +184,7 @@ impl<F: Scalar> Engine<'_, F> {
         }
         let Some((model, gain)) = evidence::raise(&self.model, memo.total()) else { return 0.0 };
         position.base = model.base.parameters.clone();
-        // A move that failed under another base measure may gain now.
+        // A move that failed under the old base measure may gain under the new one.
         if gain > memo.total().n_components() as f64 {
             position.moves.end_waits();
         }
@@ -198,31 +199,31 @@ impl<F: Scalar> Engine<'_, F> {
         self.model = model;
     }
 
-    /// Why no further pass is made, if none is; nodes of trees are opened where it is time to.
+    /// Returns why no further pass is made, or `None` to continue. Opens nodes of trees when it is time.
     fn reason_to_end(&self, executor: &mut dyn Executor, position: &mut Position) -> Result<Option<StopReason>> {
-        // A run that goes on in the middle of a pass has not ended.
+        // A run that resumes in the middle of a pass has not ended.
         if position.done > 0 {
             return Ok(None);
         }
         let ended = self.ended(position);
         let is_settled = ended == Some(StopReason::Converged);
         let opened = (ended.is_none() || is_settled) && self.open_nodes(executor, position, is_settled)?;
-        // What is open now may still gain.
+        // The newly opened nodes may still gain.
         let reason = if position.pass < self.settings.max_passes { None } else { Some(StopReason::MaxPasses) };
         Ok(if is_settled && opened { reason } else { ended })
     }
 
-    /// The same of what has been gained.
+    /// The same, judged only by the gain of the last pass.
     fn ended(&self, position: &mut Position) -> Option<StopReason> {
-        // The start may give a row more components than the local step will, so its bound is nothing to compare the
-        // first one with. NaN stands for a pass that has nothing to compare with.
+        // The start may give a row more components than the local step will, so the first pass cannot be compared with
+        // it. A pass without a predecessor to compare with has NaN.
         if let [.., before, last] = position.history.as_slice() {
             let per_mass = |gain: f64| gain / position.memo.mass_visited().max(1.0);
             let gain = per_mass(last.objective - before.objective);
             let is_settled = per_mass(last.base_measure_gain) < self.settings.tol;
             let total = position.memo.total();
             let is_small = self.settings.tol > 0.0 && gain < self.settings.tol && is_settled;
-            // A bound that falls has not settled, unless it falls by no more than can be told.
+            // A falling bound has not converged, unless the fall is within rounding.
             let is_small =
                 is_small && (gain > -self.settings.tol || !self.fell(before.objective, last.objective, total));
             let Position { moves, pass, .. } = position;
@@ -234,8 +235,8 @@ impl<F: Scalar> Engine<'_, F> {
         (position.pass >= self.settings.max_passes).then_some(StopReason::MaxPasses)
     }
 
-    /// Visits the batches that are left of the pass, shuffled in an order of this pass's own; each visit sees the
-    /// globals of all visits before it.
+    /// Visits the remaining batches of the pass, in a random order specific to the pass. Each visit uses the globals
+    /// after all earlier visits.
     fn sweep(
         &self,
         executor: &mut dyn Executor,
@@ -275,7 +276,7 @@ impl<F: Scalar> Engine<'_, F> {
         position.memo.resum()
     }
 
-    /// Puts components into the order of falling counts.
+    /// Sorts components by decreasing counts.
     fn reorder(&self, position: &mut Position) -> Result<()> {
         if let Some(edit) = self.falling(position.memo.total())? {
             position.memo.apply(&edit)?;
@@ -284,9 +285,9 @@ impl<F: Scalar> Engine<'_, F> {
         Ok(())
     }
 
-    /// The edit to the order of falling counts, where the process has an order (mathematics 2a.1). Truncated sticks may
-    /// want another component to be the last (mathematics 2b), and then the last one stays and the others are put into
-    /// order.
+    /// The edit that sorts components by decreasing counts, if the process is ordered (mathematics 2a.1). With
+    /// truncated sticks another component may be better as the last one (mathematics 2b); then the last component stays
+    /// and the others are sorted.
     fn falling(&self, total: &Summary) -> Result<Option<Edit>> {
         if !self.model.process.is_ordered() || total.counts.is_sorted_by(|a, b| a >= b) {
             return Ok(None);
@@ -303,7 +304,7 @@ impl<F: Scalar> Engine<'_, F> {
             let mut sorted = Summary::empty(total.ids.clone(), 0, false);
             (sorted.counts, sorted.tail) = (total.counts.clone(), total.tail);
             sorted.apply(&edit)?;
-            // The order of a point estimate makes no difference but that of rounding.
+            // For a point estimate the order changes the bound only by rounding.
             if self.model.allocate(&sorted).bound >= before - 1e-12 * before.abs() {
                 return Ok(Some(edit));
             }
@@ -329,11 +330,11 @@ impl<F: Scalar> Engine<'_, F> {
         if memo.is_complete() { Ok(elbo::collapsed(&self.model, memo.total())?.total()) } else { Ok(f64::NAN) }
     }
 
-    /// Whether the objective fell by more than rounding and what a margin drops.
+    /// Whether the objective fell by more than rounding and the dropped responsibilities explain.
     fn fell(&self, before: f64, now: f64, total: &Summary) -> bool {
         let n_columns = total.n_components() + usize::from(self.model.process.has_tail());
         let dropped = self.settings.local.margin.map_or(0.0, |margin| total.mass * n_columns as f64 * (-margin).exp());
-        // float32 scores may cost more of the last digits.
+        // float32 scores lose more digits.
         let digits = if F::NAME == "float64" { 1e-8 } else { 1e-6 };
         now < before - dropped - digits * (1.0 + before.abs()) - evidence::rounding(&self.model, total)
     }

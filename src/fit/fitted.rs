@@ -1,4 +1,4 @@
-//! A fitted mixture and what can be asked of it.
+//! A fitted mixture and its queries.
 
 use std::sync::Arc;
 
@@ -27,17 +27,17 @@ use crate::suffstats::Summary;
 /// The result of a fit, independent of the type of the rows.
 #[derive(Debug, Clone)]
 pub struct Fitted {
-    /// The coordinates of the rows. The specification, the origin and the summary are in them.
+    /// The coordinates of the rows. The specification, the origin and the summary refer to these coordinates.
     pub coordinates: Arc<Coordinates>,
-    /// Whether the rows were too few to span all columns.
+    /// Whether there were too few rows to span all columns.
     pub lacks_rows: bool,
     /// The specification with all parameters filled in.
     pub specification: Specification,
     /// The origin of the statistics, (r,).
     pub origin: Vec<f64>,
-    /// Rows it was fitted to.
+    /// Number of rows of the data.
     pub n_rows: usize,
-    /// Components kept a unit.
+    /// Number of components kept per unit.
     pub sparsity: usize,
     /// Drop components whose log weight is more than this many nats below the row's best.
     pub margin: Option<f64>,
@@ -47,18 +47,18 @@ pub struct Fitted {
     pub summary: Summary,
     /// The bound of that summary, nats.
     pub elbo: f64,
-    /// One record a pass.
+    /// One record per pass.
     pub history: Vec<Record>,
     /// Why the run ended.
     pub stop_reason: StopReason,
     /// The error of the source, for [`StopReason::SourceError`].
     pub error: Option<Error>,
-    /// Packed components for predictions. They hold for the other fields as they are: to change one, start from a
-    /// clone, which has no packed components.
+    /// Packed components for predictions. They are valid only for the current values of the other fields. To change a
+    /// field, modify a clone, which starts without packed components.
     pub packs: Packs,
 }
 
-/// Copies responsibilities into whole arrays.
+/// Collects responsibilities into whole arrays.
 struct CollectArrays<'a> {
     components: &'a mut Vec<i64>,
     values: &'a mut Vec<f64>,
@@ -78,7 +78,7 @@ impl Tap for CollectArrays<'_> {
 /// Responsibilities of all rows of a table.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Assigned {
-    /// Pairs a row.
+    /// Number of pairs per row.
     pub width: usize,
     /// Positions of components, (n, width).
     pub components: Vec<i64>,
@@ -89,16 +89,16 @@ pub struct Assigned {
 }
 
 impl Fitted {
-    /// The model for rows of type `F`.
+    /// Builds the model for rows of type `F`.
     ///
     /// # Errors
-    /// [`Error::InvalidArgument`] where the stored parameters are not valid, as in a damaged file.
+    /// [`Error::InvalidArgument`] if the stored parameters are invalid, as in a damaged file.
     pub fn model<F: Scalar>(&self) -> Result<Model<F>> {
         self.specification.build_in(self.origin.clone(), &self.coordinates)
     }
 
-    /// The parameters of the likelihood in the data's columns and units. For columns that are left out they are tiny
-    /// and positive.
+    /// Returns the parameters of the likelihood in the data's columns and units. In columns that are left out they are
+    /// tiny and positive.
     ///
     /// # Errors
     /// As [`Fitted::model`].
@@ -112,7 +112,8 @@ impl Fitted {
         self.coordinates.n_columns()
     }
 
-    /// The bound and the guard of the base measure (mathematics 10.1), by which fits of the same data compare, nats.
+    /// Returns the bound plus the guard of the base measure (mathematics 10.1), which compares fits of the same data,
+    /// nats.
     ///
     /// # Errors
     /// As [`Fitted::model`], and [`Error::Numerical`].
@@ -121,11 +122,11 @@ impl Fitted {
         Ok(self.elbo + evidence::guard(&model)? + model.allocate(&self.summary).guard)
     }
 
-    /// Checks that the parts fit together and that every component has a posterior: what a file must pass before it
-    /// is believed.
+    /// Checks that the parts are consistent and that every component has a posterior. Every file that is read must pass
+    /// this check.
     ///
     /// # Errors
-    /// [`Error::Format`] saying what does not fit.
+    /// [`Error::Format`] stating the inconsistency.
     pub fn check(&self) -> Result<()> {
         let format = |message: String| Error::Format { message };
         let (summary, k) = (&self.summary, self.summary.n_components());
@@ -197,7 +198,7 @@ impl Fitted {
         Ok(())
     }
 
-    /// Columns of the local step: the components and the tail, if there is one.
+    /// Number of columns of the local step: the components, plus the tail if there is one.
     ///
     /// # Errors
     /// As [`Fitted::model`].
@@ -209,7 +210,7 @@ impl Fitted {
         Globals::new(model, &self.summary, 0)
     }
 
-    /// q of the weights.
+    /// Returns q of the weights.
     ///
     /// # Errors
     /// As [`Fitted::model`].
@@ -217,7 +218,7 @@ impl Fitted {
         Ok(self.globals(&self.model::<f64>()?).allocation)
     }
 
-    /// Posterior parameters of all components, in the data's units.
+    /// Returns the posterior parameters of all components, in the data's units.
     ///
     /// # Errors
     /// As [`Fitted::model`], and [`Error::Numerical`].
@@ -230,10 +231,10 @@ impl Fitted {
         likelihood::components_of_data(name, parameters, own, &self.coordinates)
     }
 
-    /// The rows off the subspace on which the fit has a density.
+    /// Returns the rows off the subspace on which the fit has a density.
     ///
     /// # Errors
-    /// [`Error::InvalidArgument`] for another number of columns; [`Error::Cancelled`].
+    /// [`Error::InvalidArgument`] for a different number of columns; [`Error::Cancelled`].
     pub fn strays<F: Scalar>(&self, rows: &dyn Rows<F>, weights: Option<&[f64]>, cancel: &Cancel) -> Result<Strays> {
         self.check_columns(rows)?;
         strays(&RowUnits::all(rows, weights), &self.coordinates, cancel)
@@ -248,7 +249,7 @@ impl Fitted {
         Err(Error::invalid("X", found, format!("an array with {d} columns, as the fit had")))
     }
 
-    /// One dense or sparse local step over new rows; the components stay as they are.
+    /// Runs one dense or sparse local step over new rows with the components fixed.
     fn local_step<F: Scalar>(
         &self,
         rows: &dyn Rows<F>,
@@ -282,12 +283,12 @@ impl Fitted {
         step.run(&RowUnits::all(rows, weights).seen_through(&self.coordinates), None, taps)
     }
 
-    /// The general form of the bound (mathematics 0) on these rows under the components as they are, nats: the
+    /// Evaluates the general form of the bound (mathematics 0) on these rows with the components fixed, nats. The
     /// responsibilities are optimal given the components, so the data part is the sum of log normalisers. Rows off the
     /// subspace of the fit are left out.
     ///
     /// # Errors
-    /// [`Error::InvalidArgument`] for another number of columns; [`Error::Numerical`]; [`Error::Cancelled`].
+    /// [`Error::InvalidArgument`] for a different number of columns; [`Error::Numerical`]; [`Error::Cancelled`].
     pub fn evaluate<F: Scalar>(&self, rows: &dyn Rows<F>, weights: Option<&[f64]>, cancel: &Cancel) -> Result<f64> {
         let (PackedFit { model, allocation, .. }, scorer) = (self.packed()?, self.scorer(Prediction::WithTail)?);
         let (tail, width, margin) = (allocation.tail_log_weight, self.sparsity, self.margin);
@@ -304,7 +305,7 @@ impl Fitted {
         Err(Error::numerical(None, format!("the bound of these rows is {bound}; rescale the data or leave rows out")))
     }
 
-    /// The weights with zeros for rows off the subspace, where there are any.
+    /// The weights, set to zero for rows off the subspace if there are any.
     fn weights_on_subspace<F: Scalar>(
         &self,
         rows: &dyn Rows<F>,
@@ -322,10 +323,14 @@ impl Fitted {
         if own.iter().any(|&weight| weight > 0.0) {
             return Ok(Some(own));
         }
-        Err(Error::invalid("X", "all off the subspace of the fit", "with a row on the subspace of the fit"))
+        Err(Error::invalid(
+            "X",
+            "off the subspace of the fit in every row",
+            "an array with a row on the subspace of the fit",
+        ))
     }
 
-    /// The summary that one local step makes of these rows.
+    /// Returns the summary of one local step over these rows.
     ///
     /// # Errors
     /// As [`Fitted::evaluate`].
@@ -342,8 +347,8 @@ impl Fitted {
         self.local_step(rows, weights, &scored, &mut [], cancel)
     }
 
-    /// The `width` largest responsibilities of every row, of the components alone or, `with_tail`, also of the tail
-    /// behind them.
+    /// Returns the `width` largest responsibilities of every row, for the components alone or, `with_tail`, also for
+    /// the tail, which comes last.
     ///
     /// # Errors
     /// As [`Fitted::evaluate`].
@@ -361,8 +366,8 @@ impl Fitted {
         self.collect(rows, &scored, cancel)
     }
 
-    /// Log density of every row under the posterior predictive, the prior taking the left-over weight (mathematics 6),
-    /// nats.
+    /// Returns the log density of every row under the posterior predictive, with the left-over weight on the prior
+    /// (mathematics 6), nats.
     ///
     /// # Errors
     /// As [`Fitted::evaluate`].
@@ -370,7 +375,7 @@ impl Fitted {
         self.log_normalizers(rows, Prediction::Predictive, cancel)
     }
 
-    /// Log density of every row at point estimates of the components, whose weights sum to one, nats.
+    /// Returns the log density of every row at point estimates of the components, whose weights sum to one, nats.
     ///
     /// # Errors
     /// As [`Fitted::evaluate`].
@@ -399,7 +404,7 @@ impl Fitted {
         Ok(log_normalizers)
     }
 
-    /// Point estimates of all components, in the data's units.
+    /// Returns point estimates of all components, in the data's units.
     ///
     /// # Errors
     /// As [`Fitted::model`], and [`Error::Numerical`].
@@ -408,7 +413,7 @@ impl Fitted {
         self.of_data(&likelihood.point_estimates(&self.summary.components(), self.estimate())?)
     }
 
-    /// The point estimates of the objective; of a posterior its means.
+    /// The kind of point estimate of the objective; posterior means for the variational objective.
     pub(super) fn estimate(&self) -> Estimate {
         match self.specification.objective {
             Objective::Variational => Estimate::Mean,
@@ -423,10 +428,10 @@ impl Fitted {
         scored: &Scored<'_, F>,
         cancel: &Cancel,
     ) -> Result<Assigned> {
-        // A component and a number in each place, and a log normaliser a row.
+        // One component and one responsibility per slot, and one log normaliser per row.
         check_room(rows.n_rows().saturating_mul(2 * scored.width + 1), |size| {
             let found = format!("of {} rows, for which {} components take {size}", rows.n_rows(), scored.width);
-            Error::invalid("X", found, "of so few rows at a time that their responsibilities fit in memory")
+            Error::invalid("X", found, "of few enough rows at a time that their responsibilities fit in memory")
         })?;
         let mut all = Assigned { width: scored.width, ..Assigned::default() };
         let mut tap = CollectArrays {
@@ -439,11 +444,11 @@ impl Fitted {
     }
 }
 
-/// PackedFit components and what to do with their scores.
+/// Packed components and how to process their scores.
 pub(super) struct Scored<'a, F: Scalar> {
     pub model: &'a Model<F>,
     pub scorer: &'a dyn Scorer<F>,
-    /// The log weight of the tail, where it is the last column.
+    /// The log weight of the tail, if it is the last column.
     pub tail: Option<f64>,
     pub width: usize,
     pub margin: Option<f64>,

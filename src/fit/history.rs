@@ -1,33 +1,34 @@
-//! Records and events of a run, and why it ended.
+//! Records and events of a run, and the reasons why it ended.
 
 use serde::{Deserialize, Serialize};
 
 use crate::moves::Report;
 
-/// One pass over the data.
+/// Record of one pass over the data.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Record {
-    /// 0, 1, ...
+    /// Index of the pass: 0, 1, ...
     pub index: usize,
-    /// Since the fit began.
+    /// Seconds since the fit began.
     pub seconds: f64,
     /// The bound after the pass, nats; NaN until every batch has been visited.
     pub elbo: f64,
-    /// The bound and the guard of the base measure: what every pass raises (mathematics 10.1), nats.
+    /// The bound plus the guard of the base measure, which every pass raises (mathematics 10.1), nats.
     pub objective: f64,
     /// Gain of the update of the base measure after the pass, nats.
     pub base_measure_gain: f64,
-    /// Components after the pass.
+    /// Number of components after the pass.
     pub n_components: usize,
-    /// Units of the pass: rows, or nodes that stand for many of them; of topic models the distinct words of documents.
+    /// Number of units of the pass: rows, nodes that stand for many rows, or, in topic models, distinct words of
+    /// documents.
     pub n_units: usize,
-    /// Moves proposed.
+    /// Number of moves proposed.
     pub proposed: usize,
-    /// Moves accepted.
+    /// Number of moves accepted.
     pub accepted: usize,
     /// Fraction of the (row, component) pairs whose log weight was computed.
     pub evaluated_share: f64,
-    /// Reports of the moves, by kind.
+    /// Reports of the moves, one per kind.
     pub moves: Vec<Report>,
 }
 
@@ -36,18 +37,18 @@ pub struct Record {
 pub enum StopReason {
     /// A pass gained less than the tolerance.
     Converged,
-    /// The last pass allowed was made.
+    /// The maximum number of passes was reached.
     MaxPasses,
     /// The user interrupted.
     Interrupted,
-    /// An observer asked for it.
+    /// An observer requested it.
     Callback,
     /// The batch source failed.
     SourceError,
 }
 
 impl StopReason {
-    /// The name used outside.
+    /// Public name.
     pub fn name(self) -> &'static str {
         match self {
             Self::Converged => "converged",
@@ -58,7 +59,7 @@ impl StopReason {
         }
     }
 
-    /// The reason of that name.
+    /// Returns the reason with that name.
     pub fn from_name(name: &str) -> Option<Self> {
         [Self::Converged, Self::MaxPasses, Self::Interrupted, Self::Callback, Self::SourceError]
             .into_iter()
@@ -66,21 +67,21 @@ impl StopReason {
     }
 }
 
-/// Sees a run from outside: progress bars, callbacks, checkpoints.
+/// Receives events of a run: progress bars, callbacks, checkpoints.
 pub trait Observer {
-    /// `done` of `n_batches` batches of pass `pass` have been visited.
+    /// Called when `done` of `n_batches` batches of pass `pass` have been visited.
     fn on_batch(&mut self, pass: usize, done: usize, n_batches: usize);
-    /// A pass is complete; `true` ends the run.
+    /// Called when a pass is complete; returning `true` ends the run.
     fn on_pass(&mut self, record: &Record) -> bool;
-    /// Whether it wants a checkpoint now; `last`: whether the run has ended.
+    /// Whether to write a checkpoint now; `last`: whether the run has ended.
     fn wants_checkpoint(&mut self, _last: bool) -> bool {
         false
     }
-    /// The checkpoint that it wanted.
+    /// Receives a requested checkpoint.
     fn on_checkpoint(&mut self, _bytes: Vec<u8>) {}
 }
 
-/// Sees nothing.
+/// Ignores all events.
 impl Observer for () {
     fn on_batch(&mut self, _pass: usize, _done: usize, _n_batches: usize) {}
 

@@ -1,4 +1,4 @@
-//! Missing values of new rows, from the posterior predictive given what a row has (mathematics 6.2).
+//! Missing values of new rows, from the posterior predictive given the present values of a row (mathematics 6.2).
 
 use crate::data::{RowUnits, Rows};
 use crate::error::Result;
@@ -12,15 +12,15 @@ use crate::rng::{Choices, Purpose, stream};
 use crate::simd::Scalar;
 use crate::suffstats::Sufficient;
 
-/// The most probable code, the first of equals, and the probability of the others.
+/// The most probable code (the first, if tied), and the total probability of the others.
 fn most_probable(probabilities: impl Iterator<Item = f64>) -> (f64, f64) {
     let best = probabilities.enumerate().fold((0, 0.0), |best, own| if own.1 > best.1 { own } else { best });
     (best.0 as f64, 1.0 - best.1)
 }
 
 impl Fitted {
-    /// Mean and variance of every missing value; of the others the values themselves, and 0. Both (n, D). Of codes the
-    /// most probable one, and the probability of the others.
+    /// Returns mean and variance of every missing value, both (n, D). Present values are returned unchanged, with
+    /// variance 0. For codes, returns the most probable one, and the probability of the others.
     ///
     /// # Errors
     /// [`crate::Error::NotSupported`] for a likelihood that allows no missing values; as [`Fitted::evaluate`].
@@ -30,14 +30,14 @@ impl Fitted {
         let components = self.components_and_prior(&nothing);
         let moments = try_map(components.len(), |k| {
             let (mean, variance) = model.likelihood.predictive_moments(components[k])?;
-            // Moments of levels are those of flags, more than one a column.
+            // Moments of levels are those of indicators, of which a column has more than one.
             let own = &self.coordinates;
             Ok(if own.is_identity() { (mean, variance) } else { (own.raise(&mean), own.raise_by(&variance, 2)) })
         })?;
         let codes = model.likelihood.imputation().and_then(|imputation| imputation.codes());
         let levels: Option<Vec<_>> = codes.map(|codes| codes.ranges().collect());
         let d = self.n_data_columns();
-        // It checks the rows: sparse ones may be too many to be written out.
+        // This also checks the rows, before sparse rows are expanded and might not fit in memory.
         let shares = self.predictive_shares(&model, rows, cancel)?;
         let (mut values, mut variances) = (in_double(rows), vec![0.0; rows.n_rows() * d]);
         let mut given = GivenRows::new(self, &model, rows);
@@ -67,7 +67,7 @@ impl Fitted {
         Ok((values, variances))
     }
 
-    /// The rows with every missing value drawn, (n, D).
+    /// Returns the rows with every missing value drawn at random, (n, D).
     ///
     /// # Errors
     /// As [`Fitted::impute`].
@@ -75,7 +75,7 @@ impl Fitted {
         let model = self.model::<F>()?;
         let nothing = vec![0.0; self.summary.n_statistics];
         let components = self.components_and_prior(&nothing);
-        // Rows with missing values have no total.
+        // Rows with missing values have no total count.
         let from = Draw { estimate: None, all: components[components.len() - 1] };
         let d = self.n_data_columns();
         let shares = self.predictive_shares(&model, rows, cancel)?;
@@ -90,7 +90,7 @@ impl Fitted {
             let component = components[shares.components[slot] as usize];
             let imputation = model.likelihood.imputation();
             let of_row = imputation.map(|own| own.source_given(component, given.read(row))).transpose()?.flatten();
-            // Where columns are independent given the component, what the row has says no more of them.
+            // If columns are independent given the component, the present values carry no further information.
             let source = of_row.map_or_else(|| model.likelihood.row_source(component, from), Ok)?;
             source(&mut drawn, &mut generator);
             let drawn = self.coordinates.raise(&drawn);
@@ -99,7 +99,7 @@ impl Fitted {
         Ok(values)
     }
 
-    /// All components, and last what has no rows: the prior.
+    /// All components, followed by the prior, which has no rows.
     pub(super) fn components_and_prior<'a>(&'a self, nothing: &'a [f64]) -> Vec<Sufficient<'a>> {
         let mut components = self.summary.components();
         // Rounding of sums and differences may leave an emptied component below zero.
@@ -110,7 +110,7 @@ impl Fitted {
         components
     }
 
-    /// The responsibilities of all components and, behind them, of the left-over weight, under the predictive.
+    /// The responsibilities of all components, followed by that of the left-over weight, under the predictive.
     fn predictive_shares<F: Scalar>(&self, model: &Model<F>, rows: &dyn Rows<F>, cancel: &Cancel) -> Result<Assigned> {
         let scorer = self.scorer(Prediction::Predictive)?;
         let width = scorer.n_components();
@@ -119,7 +119,7 @@ impl Fitted {
     }
 }
 
-/// Rows as the likelihood sees them, one at a time.
+/// Reads single rows in the form that the likelihood sees.
 struct GivenRows<'a, F: Scalar> {
     fitted: &'a Fitted,
     model: &'a Model<F>,
@@ -136,7 +136,7 @@ impl<'a, F: Scalar> GivenRows<'a, F> {
         Self { fitted, model, units, row: vec![F::ZERO; origin.len()], wide: Vec::new(), origin }
     }
 
-    /// The values of a row less the origin.
+    /// The values of a row minus the origin.
     fn read(&mut self, row: usize) -> &[f64] {
         self.units.read([row], &self.origin, &mut self.row);
         self.wide.clear();
@@ -144,8 +144,8 @@ impl<'a, F: Scalar> GivenRows<'a, F> {
         &self.wide
     }
 
-    /// Mean and variance of every column given the row, for each of its components that has a share; none where the
-    /// row says nothing of them.
+    /// Mean and variance of every column given the row, for each component with a positive responsibility. Empty if the
+    /// present values are independent of the missing ones.
     fn moments(
         &mut self,
         row: usize,

@@ -45,24 +45,24 @@ pub use starts::{Resumed, Standing, Starts, Watcher};
 pub use topics::Completion;
 pub use update::Limits;
 
-/// What is fitted to which data, and how.
+/// What to fit to which data, and how.
 #[derive(Clone, Copy)]
 pub struct Job<'a, F: Scalar> {
-    /// The model, its parameters as the user gave them.
+    /// The model, with parameters as the user gave them.
     pub specification: &'a Specification,
     /// The data.
     pub rows: &'a dyn Dataset<F>,
-    /// Where inference starts.
+    /// Initialisation.
     pub init: &'a Init<'a>,
-    /// How it goes on.
+    /// Settings of the run.
     pub settings: &'a Settings,
 }
 
-/// Fits a mixture by one run: from its start, or from the checkpoint of an earlier run.
+/// Fits a mixture in one run, from its start or from the checkpoint of an earlier run.
 ///
 /// # Errors
 /// [`crate::Error::InvalidArgument`] and [`crate::Error::Checkpoint`] before any work starts;
-/// [`crate::Error::Numerical`]; [`crate::Error::Cancelled`] where there is no state to return yet.
+/// [`crate::Error::Numerical`]; [`crate::Error::Cancelled`] if there is no state to return yet.
 pub fn fit<F: Scalar>(
     job: &Job<'_, F>,
     checkpoint: Option<&[u8]>,

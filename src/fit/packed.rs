@@ -1,4 +1,4 @@
-//! The components of a fit in the form that the kernels read, made once for all predictions.
+//! The components of a fit in the form that the kernels read, packed once for all predictions.
 
 use std::any::Any;
 use std::fmt;
@@ -14,8 +14,8 @@ use crate::process::Allocation;
 use crate::scoring::Scorer;
 use crate::simd::Scalar;
 
-/// PackedFit components, by the type of the rows. They follow from the fit and change no bit of a result, so a clone
-/// starts without them and files do not hold them.
+/// Packed components, by the type of the rows. They are derived from the fit and change no result, so a clone starts
+/// without them and files do not store them.
 #[derive(Default)]
 pub struct Packs {
     single: OnceLock<PackedFit<f32>>,
@@ -41,7 +41,7 @@ impl fmt::Debug for Packs {
     }
 }
 
-/// Multiply-adds that take less time than threads take to start.
+/// Number of multiply-adds below which starting threads takes longer than the work.
 const QUICK: usize = 1 << 22;
 
 /// The quantity that a scorer computes.
@@ -49,9 +49,9 @@ const QUICK: usize = 1 << 22;
 pub enum Prediction {
     /// E log w_k + E log p(x | phi_k).
     Components,
-    /// The same, and last the tail, if there is one.
+    /// The same, followed by the tail if there is one.
     WithTail,
-    /// The posterior predictive; last the prior with the left-over weight, if there is any.
+    /// The posterior predictive, followed by the prior with the left-over weight, if that is positive.
     Predictive,
     /// Densities at point estimates, whose weights sum to one.
     PlugIn,
@@ -63,21 +63,21 @@ pub(super) struct PackedFit<F: Scalar> {
     pub model: Model<F>,
     /// q of the weights.
     pub allocation: Allocation,
-    /// One for each of [`Prediction`].
+    /// One scorer for each [`Prediction`].
     scorers: [OnceLock<Box<dyn Scorer<F>>>; 4],
     divergence: OnceLock<f64>,
 }
 
 impl Fitted {
-    /// Whether a prediction of these rows takes less time than threads take to start: the components are packed, and
-    /// the rows few.
+    /// Whether a prediction of these rows takes less time than starting threads: the components are already packed, and
+    /// the rows are few.
     pub fn is_quick<F: Scalar>(&self, rows: &dyn Rows<F>, prediction: Prediction) -> bool {
         let packed = self.packs.of::<F>().and_then(OnceLock::get);
         let is_packed = packed.is_some_and(|packed| packed.scorers[prediction as usize].get().is_some());
         is_packed && rows.n_rows().saturating_mul(self.summary.statistics.len()) <= QUICK
     }
 
-    /// The model and q of the weights.
+    /// Returns the model and q of the weights.
     pub(super) fn packed<F: Scalar>(&self) -> Result<&PackedFit<F>> {
         let Some(place) = self.packs.of::<F>() else { unreachable!("rows are of f32 or f64") };
         made(place, || {
@@ -87,7 +87,7 @@ impl Fitted {
         })
     }
 
-    /// The components packed for these scores.
+    /// Returns the components packed for these scores.
     pub(super) fn scorer<F: Scalar>(&self, prediction: Prediction) -> Result<&dyn Scorer<F>> {
         let packed = self.packed::<F>()?;
         let model = &packed.model;
@@ -117,8 +117,8 @@ impl Fitted {
     }
 }
 
-/// The value of a place, computed on first use. Two threads that come at once both compute it, to the same bits; none
-/// holds a lock meanwhile, so that neither waits for the other's pool.
+/// Returns the value in a cell, computed on first use. Concurrent threads may both compute it, with identical bits. No
+/// lock is held meanwhile, so that no thread waits for another thread's pool.
 fn made<T>(place: &OnceLock<T>, make: impl FnOnce() -> Result<T>) -> Result<&T> {
     if let Some(value) = place.get() {
         return Ok(value);

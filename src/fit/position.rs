@@ -1,4 +1,4 @@
-//! Where a run stands, and the checkpoint that lets a later run go on from there to the same bits.
+//! The state of a run, and the checkpoint from which a later run continues with the same bits.
 
 use serde::{Deserialize, Serialize};
 
@@ -12,37 +12,37 @@ use crate::memo::Memo;
 use crate::moves::MoveState;
 use crate::parameters::Parameters;
 
-/// Everything that changes while a run goes on, except the local states, which live with the executor.
+/// Everything that changes during a run, except the local states, which the executor holds.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct Position {
-    /// The pass it is in.
+    /// Index of the current pass.
     pub pass: usize,
-    /// Batches of that pass that have been visited.
+    /// Number of batches visited in this pass.
     pub done: usize,
-    /// The cost of these visits.
+    /// Work done by these visits.
     pub work: Work,
-    /// Time that earlier runs took.
+    /// Time taken by earlier runs, in seconds.
     #[serde(skip)]
     pub seconds: f64,
-    /// The first pass made wholly by this run. The passes before it, read from a file, may hold anything.
+    /// The first pass made entirely by this run. Earlier passes come from a file, which may hold anything.
     #[serde(skip)]
     pub first_own: usize,
-    /// One record for every complete pass.
+    /// One record per complete pass.
     pub history: Vec<Record>,
     /// Parameters of the base measure.
     pub base: Parameters,
     /// Summaries of the batches.
     pub memo: Memo,
-    /// All edits of the list of components.
+    /// All edits of the list of components so far.
     pub edits: EditLog,
-    /// Where moves stand.
+    /// State of the moves.
     pub moves: MoveState,
-    /// Where trees stand.
+    /// State of the trees.
     pub tree: TreePosition,
 }
 
 impl Position {
-    /// Before the first visit.
+    /// The position before the first visit.
     pub fn first(memo: Memo, edits: EditLog, base: Parameters) -> Self {
         Self {
             pass: 0,
@@ -59,7 +59,7 @@ impl Position {
         }
     }
 
-    /// Refuses what cannot be the position of a run over these batches: a file may hold anything.
+    /// Refuses a position that is impossible for a run over these batches, since a file may hold anything.
     fn check(&self, n_batches: usize, n_statistics: usize) -> Result<()> {
         let damaged = |what: &str| Err(checkpoint(format!("it is damaged: {what}")));
         if self.history.len() != self.pass || self.done >= n_batches.max(1) {
@@ -74,21 +74,21 @@ impl Position {
     }
 }
 
-/// Arguments that must be equal for one run to continue another, and their values as text.
+/// Arguments that must agree for one run to continue another, and their values as text.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Identity(pub Vec<(String, String)>);
 
 impl Identity {
-    /// The bytes of a checkpoint of a run that took `seconds` to come to `position`.
+    /// Serialises a checkpoint of a run that took `seconds` to reach `position`.
     ///
     /// # Errors
-    /// [`Error::Format`] where that fails; what the executor says.
+    /// [`Error::Format`] if serialisation fails; errors of the executor.
     pub fn write(&self, position: &Position, seconds: f64, executor: &mut dyn Executor) -> Result<Vec<u8>> {
         postcard::to_stdvec(&(self, seconds, position, executor.save_states()?))
             .map_err(|error| Error::Format { message: error.to_string() })
     }
 
-    /// The position and the local states that the bytes hold, if they belong to a run of this identity.
+    /// Reads the position and the local states, if they belong to a run with this identity.
     ///
     /// # Errors
     /// [`Error::Checkpoint`] naming the first argument that differs, or what is damaged.
@@ -104,7 +104,7 @@ impl Identity {
         Ok((position, states))
     }
 
-    /// Refuses a file that was written for another run.
+    /// Refuses a file that was written for a different run.
     ///
     /// # Errors
     /// [`Error::Checkpoint`] naming the first argument that differs.
@@ -131,7 +131,7 @@ mod tests {
     use super::*;
     use crate::suffstats::Summary;
 
-    /// Two components, one statistic each, in two batches of which one has been visited.
+    /// Two components with one statistic each, in two batches, one of which has been visited.
     fn position() -> Position {
         let edits = EditLog::with_components(2);
         let mut start = Summary::empty(edits.components().expect("one append"), 1, false);
@@ -208,7 +208,7 @@ mod tests {
         for bit in 0..8 * bytes.len() {
             let mut bytes = bytes.clone();
             bytes[bit / 8] ^= 1 << (bit % 8);
-            // Some flips leave a position that could be one; none of them may panic.
+            // Some bit flips leave a possible position; none of them may panic.
             drop(identity("7").read(&bytes, 2, 1));
         }
     }

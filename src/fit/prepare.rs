@@ -1,4 +1,4 @@
-//! What a run has before its first visit: sizes, the model with every parameter filled in, batches, and the first
+//! Preparation of a run before its first visit: sizes, the model with every parameter filled in, batches, and the first
 //! position.
 
 use std::collections::BTreeSet;
@@ -28,24 +28,24 @@ use crate::registry::Feature;
 use crate::rng::{Purpose, key};
 use crate::simd::Scalar;
 
-/// Rows and words of a batch, and the number of batches, where the user leaves them open.
+/// Rows and words per batch, and the maximum number of batches, if the user does not choose them.
 const ROWS_A_BATCH: usize = 5000;
 const WORDS_A_BATCH: usize = 40_000;
 const MOST_BATCHES: usize = 20;
 const MOST_BATCHES_OF_WORDS: usize = 10;
 
-/// Rows that tell how far most rows spread.
+/// Number of rows used to estimate the typical spread of a column.
 const FIRST_ROWS: usize = 4096;
 
-/// A run that has not begun.
+/// A prepared run that has not begun.
 pub(super) struct Prepared<'a, F: Scalar> {
     job: &'a Job<'a, F>,
     cancel: &'a Cancel,
-    /// How local steps are run.
+    /// Options of the local steps.
     local: LocalOptions,
     /// The coordinates of the rows.
     coordinates: Arc<Coordinates>,
-    /// Whether the rows are too few to span all columns.
+    /// Whether there are too few rows to span all columns.
     lacks_rows: bool,
     /// The specification with all parameters filled in, for rows in coordinates.
     specification: Specification,
@@ -53,7 +53,7 @@ pub(super) struct Prepared<'a, F: Scalar> {
     sizes: Sizes,
     n_rows: usize,
     mass: f64,
-    /// The model that the specification stands for.
+    /// The model built from the specification.
     pub(super) model: Model<F>,
     /// The identity that a checkpoint must share with the run.
     pub(super) identity: Identity,
@@ -61,16 +61,16 @@ pub(super) struct Prepared<'a, F: Scalar> {
 }
 
 impl<'a, F: Scalar> Prepared<'a, F> {
-    /// Reads the data for their moments, and lets everything follow that follows from them.
+    /// Computes the moments of the data, and derives from them everything that depends on the data.
     ///
     /// # Errors
-    /// [`Error::InvalidArgument`] and [`Error::NotSupported`] for a job that cannot be done; [`Error::Source`];
+    /// [`Error::InvalidArgument`] and [`Error::NotSupported`] for an invalid job; [`Error::Source`];
     /// [`Error::Cancelled`].
     pub(super) fn new(job: &'a Job<'a, F>, cancel: &'a Cancel) -> Result<Self> {
         let Job { specification, rows, init, settings } = *job;
         // A batch of sparse rows should hold at least as many values as there are columns.
         let most_batches = rows.n_stored().map_or(usize::MAX, |n_stored| n_stored / rows.n_columns());
-        // A stream has to be read before its rows are counted.
+        // A stream has to be read before its rows can be counted.
         let documents = specification.documents()?.is_some();
         if rows.can_seek() {
             let n = rows.n_rows();
@@ -109,7 +109,7 @@ impl<'a, F: Scalar> Prepared<'a, F> {
         let own = data.seen_through(&coordinates);
         let specification = specification.in_coordinates(&coordinates)?.resolve(&own)?;
         rows.watch(specification.allowed()?, specification.missing);
-        // The origin is a number of the data's own type, so that taking it from a row is exact to the last bit of the
+        // The origin is rounded to the data's type, so that subtracting it from a row is exact to the last bit of the
         // row.
         let origin = own.mean.iter().map(|&value| F::from_f64(value).to_f64()).collect();
         let model: Model<F> = specification.build_in(origin, &coordinates)?;
@@ -137,7 +137,7 @@ impl<'a, F: Scalar> Prepared<'a, F> {
         })
     }
 
-    /// An executor of the batches in this process.
+    /// Returns an executor of the batches in this process.
     ///
     /// # Errors
     /// As [`InProcess::new`].
@@ -145,7 +145,7 @@ impl<'a, F: Scalar> Prepared<'a, F> {
         InProcess::new(&self.model, self.source.as_ref(), self.local, self.cancel.clone())
     }
 
-    /// The inputs of the moves, if there are any.
+    /// The inputs of the moves, if any.
     pub(super) fn round(&self) -> Option<Round<'_, F>> {
         let settings = self.job.settings;
         (!self.moves.is_empty()).then_some(Round {
@@ -159,7 +159,7 @@ impl<'a, F: Scalar> Prepared<'a, F> {
         })
     }
 
-    /// The position of a new run.
+    /// Returns the position of a new run.
     ///
     /// # Errors
     /// As [`Beginning::memo`].
@@ -194,12 +194,13 @@ impl<'a, F: Scalar> Prepared<'a, F> {
         Ok(position)
     }
 
-    /// The base measure of the first pass: of the fit that it starts from, as far as that is estimated, or that of the
-    /// rule.
+    /// The base measure of the first pass: the default, or, for parameters that are estimated, that of the fit from
+    /// which the run starts.
     fn first_base(&self, memo: &Memo) -> Parameters {
         let mut base = self.model.base.parameters.clone();
         let Job { init, settings, .. } = self.job;
-        // Moves of the first pass must not undo what was given because the rule hides it.
+        // Given labels must not be undone by moves of the first pass because the default base measure hides their
+        // structure. Hence the base measure is estimated first.
         let may_undo = settings.max_passes > 0 && !settings.moves.is_empty() && !memo.is_estimate();
         if may_undo && matches!(init, Init::Labels(_) | Init::Table(_)) {
             return evidence::raise(&self.model, memo.total()).map_or(base, |(model, _)| model.base.parameters.clone());
@@ -213,10 +214,10 @@ impl<'a, F: Scalar> Prepared<'a, F> {
         base
     }
 
-    /// The position that a checkpoint holds. Its local states go to the executor.
+    /// Reads the position from a checkpoint and passes its local states to the executor.
     ///
     /// # Errors
-    /// [`Error::Checkpoint`] for one of another run, or a damaged one.
+    /// [`Error::Checkpoint`] for a checkpoint of a different run, or a damaged one.
     pub(super) fn resume(&self, bytes: &[u8], executor: &mut dyn Executor) -> Result<Position> {
         let (position, states) = self.identity.read(bytes, self.sizes.batches, self.model.likelihood.n_statistics())?;
         if position.memo.is_estimate() != self.job.settings.algorithm.estimates() {
@@ -229,7 +230,7 @@ impl<'a, F: Scalar> Prepared<'a, F> {
         Ok(position)
     }
 
-    /// The fit that a run ended in.
+    /// Converts the result of a run into a fit.
     pub(super) fn finish(&self, run: Run) -> Fitted {
         let local = self.local;
         let n_more = self.sizes.columns - self.sizes.components;
@@ -252,7 +253,7 @@ impl<'a, F: Scalar> Prepared<'a, F> {
     }
 }
 
-/// The number of words in all documents of positive weight.
+/// Total number of words in documents of positive weight.
 fn n_words<F: Scalar>(rows: &dyn Dataset<F>) -> Result<usize> {
     let mut n = 0.0;
     rows.for_each_slab(1, &mut |units| {
@@ -267,20 +268,25 @@ fn n_words<F: Scalar>(rows: &dyn Dataset<F>) -> Result<usize> {
     Err(Error::invalid("data", "documents without a single word of positive weight", "documents with words"))
 }
 
-/// Further parts of the [`identity`] of a run over documents.
+/// Additional entries of the [`identity`] of a run over documents.
 fn of_documents(settings: &Settings) -> Vec<(String, String)> {
     let DocumentOptions { max_steps, tolerance, warm, restarts } = settings.local.documents;
     let words = format!("{max_steps} steps, tolerance {tolerance}, warm {warm}, {restarts} restarts");
     vec![("first_pass".into(), settings.first_pass.name().into()), ("visits of documents".into(), words)]
 }
 
-/// The coordinates in which a job sees its rows: those of the fit that it starts from, else what the moments ask for.
+/// The coordinates in which a job sees its rows: those of the fit from which it starts, otherwise coordinates chosen
+/// from the moments.
 pub(crate) fn seen<F: Scalar>(job: &Job<'_, F>, data: &Moments, cancel: &Cancel) -> Result<Informative> {
     let Named { name, parameters } = &job.specification.likelihood;
     let found = |coordinates| Informative { coordinates, lacks_rows: false };
     if let Init::Summary { coordinates, .. } = job.init {
         if coordinates.n_columns() != data.dimension() {
-            return Err(Error::invalid("init", "a fit of another likelihood or dimension", "a fit of this one"));
+            return Err(Error::invalid(
+                "init",
+                "a fit of another likelihood or dimension",
+                "a fit of the same likelihood and dimension",
+            ));
         }
         let off = strays_of(job.rows, coordinates, cancel)?.columns;
         return if off.is_empty() { Ok(found((*coordinates).clone())) } else { Err(off_support("data", &off)) };
@@ -289,11 +295,11 @@ pub(crate) fn seen<F: Scalar>(job: &Job<'_, F>, data: &Moments, cancel: &Cancel)
     let about_zero = entry.domain == Some(Domain::Centred);
     let mut own = informative::<F>(data, entry.freedom, about_zero)?;
     if !own.coordinates.dependents().is_empty() && job.rows.can_seek() {
-        // Beside a row far from all others any two columns depend on each other.
+        // An extreme outlier makes any two columns look linearly dependent.
         let first = job.rows.pick(&(0..job.rows.n_rows().min(FIRST_ROWS) as u32).collect::<Vec<_>>())?;
         own.coordinates = own.coordinates.narrowed(|column| typical_spread(&first, column));
     }
-    // A few rows off the subspace add little to the moments, but have no density on it.
+    // A few rows off the subspace add little to the moments but would have no density.
     if !own.coordinates.dependents().is_empty() && !strays_of(job.rows, &own.coordinates, cancel)?.units.is_empty() {
         own = informative::<F>(data, Freedom::Columns, about_zero)?;
     }
@@ -301,13 +307,13 @@ pub(crate) fn seen<F: Scalar>(job: &Job<'_, F>, data: &Moments, cancel: &Cancel)
         own = found(Coordinates::in_units(data, entry.freedom, about_zero));
     }
     if job.specification.missing {
-        // How much of the volume a row fills would depend on which of its values are there.
+        // With missing values, the volume factor of a row would depend on which values are present.
         own.coordinates = own.coordinates.without_units();
     }
     Ok(own)
 }
 
-/// The median distance from the median of a column, as a standard deviation; 0 where most values are equal.
+/// The median absolute deviation of a column, scaled to a standard deviation; 0 if most values are equal.
 fn typical_spread<F: Scalar>(units: &RowUnits<'_, F>, column: usize) -> f64 {
     let (n, d) = (units.len(), units.dimension());
     let mut rows = vec![F::ZERO; n * d];
@@ -318,7 +324,7 @@ fn typical_spread<F: Scalar>(units: &RowUnits<'_, F>, column: usize) -> f64 {
     };
     let values: Vec<f64> = rows.chunks_exact(d).map(|row| row[column].to_f64()).filter(|x| !x.is_nan()).collect();
     let centre = median(values.clone());
-    // Of a normal distribution.
+    // Consistent for a normal distribution.
     1.4826 * median(values.into_iter().map(|x| (x - centre).abs()).collect())
 }
 
@@ -335,15 +341,16 @@ fn strays_of<F: Scalar>(rows: &dyn Dataset<F>, coordinates: &Coordinates, cancel
     Ok(all)
 }
 
-/// The error for rows that vary where those of an earlier fit did not.
+/// The error for rows that vary in directions in which those of an earlier fit did not.
 pub(super) fn off_support(argument: &str, columns: &BTreeSet<usize>) -> Error {
     let names: Vec<String> = columns.iter().map(ToString::to_string).collect();
     let are = if names.len() == 1 { "column" } else { "columns" };
-    let found = format!("off it in {are} {}, which were constant or followed from the others", names.join(", "));
-    Error::invalid(argument, found, "on the subspace of the earlier fit, or fitted anew together with its rows")
+    let found =
+        format!("off the subspace in {are} {}, which were constant or depended on other columns", names.join(", "));
+    Error::invalid(argument, found, "on the subspace of the earlier fit, or fitted together with its rows")
 }
 
-/// A random choice of all rows: what the first parts of a single component are made of.
+/// A random sample of all rows, from which the first parts of a single component are made.
 fn first_rows<F: Scalar>(rows: &dyn Dataset<F>, settings: &Settings) -> Result<Bag> {
     let most = settings.moves.subsample().max_rows;
     let has_mass = |row: usize| rows.weights().is_none_or(|weights| weights[row] > 0.0);
@@ -354,7 +361,7 @@ fn first_rows<F: Scalar>(rows: &dyn Dataset<F>, settings: &Settings) -> Result<B
         if own <= last {
             keyed.push((own, row as u32));
         }
-        // Sorted out now and then, so that memory does not grow with the data.
+        // Pruned from time to time, so that memory does not grow with the data.
         if keyed.len() >= 2 * most {
             keyed.sort_unstable();
             keyed.truncate(most);
@@ -378,11 +385,16 @@ pub(crate) fn check_form(specification: &Specification, sparse: bool, demands: D
         Err(Error::not_supported(argument, found, reason, allowed))
     };
     if sparse && !demands.sparse {
-        return refuse("data", "a sparse array", "zeros are values like any other to it", "a dense array");
+        return refuse("data", "a sparse array", "it treats zeros like any other value", "a dense array");
     }
     if specification.missing && !demands.missing {
         let allowed = format!("{}, or data without missing values", likelihood::supporting(Feature::Missing));
-        return refuse("missing", "missing=\"marginalize\"", "it would not be exact", &allowed);
+        return refuse(
+            "missing",
+            "missing=\"marginalize\"",
+            "missing values cannot be integrated out exactly",
+            &allowed,
+        );
     }
     let named = likelihood::entry(&specification.likelihood.name)?.support(Feature::Missing);
     let given = &specification.likelihood.parameters.0;
@@ -392,16 +404,16 @@ pub(crate) fn check_form(specification: &Specification, sparse: bool, demands: D
     {
         let found = format!("missing=\"marginalize\" for {}({name}={word:?})", specification.likelihood.name);
         let allowed = format!("another {name}, or data without missing values");
-        return Err(Error::not_supported("missing", found, "it would not be exact", allowed));
+        return Err(Error::not_supported("missing", found, "missing values cannot be integrated out exactly", allowed));
     }
     if specification.missing && sparse {
-        let reason = "what it does not store is zero, not missing";
+        let reason = "values that are not stored are zero, not missing";
         return refuse("missing", "missing=\"marginalize\" on a sparse array", reason, "a dense array");
     }
     Ok(())
 }
 
-/// Refuses a tree over what has no dense rows, or where no pass over all of them is ever made.
+/// Refuses a tree over data without dense rows, or for an algorithm that never makes a pass over all rows.
 pub(crate) fn check_tree(specification: &Specification, sparse: bool, settings: &Settings) -> Result<()> {
     let refuse = |found: &str, reason: &str, allowed: &str| {
         Err(Error::not_supported("units", format!("a tree {found}"), reason, allowed))
@@ -423,7 +435,7 @@ pub(crate) fn check_tree(specification: &Specification, sparse: bool, settings: 
     Ok(())
 }
 
-/// Everything that must be equal to continue from a checkpoint to the same bits, but not the length of the run.
+/// Everything that must be equal to continue from a checkpoint with the same bits, except the length of the run.
 fn identity<F: Scalar>(
     data: &Moments,
     n_batches: Option<usize>,
@@ -432,7 +444,7 @@ fn identity<F: Scalar>(
     settings: &Settings,
     sizes: Sizes,
 ) -> Identity {
-    // A number of components that stays says how many "auto" keeps.
+    // With a fixed number of components, "auto" stands for a fixed sparsity.
     let sparsity = settings.local.sparsity;
     let sparsity =
         if settings.moves.grow() { format!("{sparsity:?}") } else { sparsity.clamp(sizes.columns).to_string() };

@@ -9,19 +9,19 @@ use crate::parallel::{Cancel, blocks, for_each_with, map, try_map};
 use crate::rng::{Chances, Generator, Purpose, stream};
 use crate::suffstats::Sufficient;
 
-/// Rows of a block, each of which has a random stream of its own: that of a component comes in one piece.
+/// Number of rows of a block. Each block has its own random stream, and draws the rows of a component together.
 const BLOCK: usize = 4096;
-/// Rows of a component that are drawn together.
+/// Number of rows of a component that are drawn together.
 const AT_ONCE: usize = 256;
 
-/// A block: the component of each row, and the stream that goes on behind the choice of components.
+/// A block: the component of each row, and the random stream after the choice of components.
 struct ChosenBlock {
     components: Vec<u32>,
     generator: Generator,
 }
 
 impl Fitted {
-    /// `n` rows drawn from the posterior predictive, or at the point estimates of the objective, (n, D), in the data's
+    /// Draws `n` rows from the posterior predictive, or at the point estimates of the objective, (n, D), in the data's
     /// units.
     ///
     /// # Errors
@@ -29,12 +29,12 @@ impl Fitted {
     pub fn sample(&self, n: usize, seed: u64, cancel: &Cancel) -> Result<Vec<f64>> {
         let d = self.n_data_columns();
         let size = n.saturating_mul(d);
-        let too_many = |_| Error::invalid("n", n, "so few rows that they fit in memory");
+        let too_many = |_| Error::invalid("n", n, "small enough for the rows to fit in memory");
         Vec::<f64>::new().try_reserve_exact(size).map_err(too_many)?;
         let PackedFit { model, allocation, .. } = self.packed::<f64>()?;
         let is_posterior = self.specification.objective == Objective::Variational;
         let mut weights = allocation.expected_weights.clone();
-        // The weights of point estimates sum to one, as in their density.
+        // The weights of point estimates already sum to one, as in their density.
         if is_posterior {
             weights.push(allocation.leftover);
         }
@@ -68,7 +68,7 @@ impl Fitted {
         Ok(rows)
     }
 
-    /// Draws the rows of a block, one component after another.
+    /// Draws the rows of a block, component by component.
     fn fill_block(&self, rows: &mut [f64], block: ChosenBlock, sources: &[Option<RowSource<'_>>], scratch: &mut [f64]) {
         let (d, r) = (self.n_data_columns(), self.origin.len());
         let ChosenBlock { components, mut generator } = block;

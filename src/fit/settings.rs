@@ -1,5 +1,5 @@
-//! What a user asks of a fit besides its model and its data: one value, from the specification of an algorithm to the
-//! loop.
+//! Settings of a fit besides its model and its data, in one value that is passed from the specification of an algorithm
+//! to the main loop.
 
 use crate::error::{Error, Result};
 use crate::executor::LocalOptions;
@@ -9,24 +9,25 @@ use crate::local_step::{DocumentOptions, Keep};
 use crate::moves::Moves;
 use crate::responsibilities::Sparsity;
 
-/// How a run of a fit is made.
+/// Settings of a run.
 #[derive(Debug, Clone)]
 pub struct Settings {
-    /// Number of components to start from, where the user says one.
+    /// Initial number of components, if the user chooses one.
     pub n_components: Option<usize>,
-    /// How rows are cut into batches.
+    /// How rows are divided into batches.
     pub batches: Cut,
-    /// Whether rows are dealt to batches, and batches visited, at random. Otherwise both keep the order of the data.
+    /// Whether rows are assigned to batches, and batches visited, in random order. Otherwise both keep the order of the
+    /// data.
     pub shuffle: bool,
-    /// How a visit enters the total.
+    /// How a visit updates the total.
     pub algorithm: Algorithm,
     /// How the number of components changes between passes.
     pub moves: Moves,
-    /// How local steps are run.
+    /// Options of the local steps.
     pub local: LocalOptions,
-    /// How trees are used, if units are their nodes.
+    /// Settings of trees, if units are tree nodes.
     pub tree: Option<TreeSettings>,
-    /// What the sums over the batches visited so far stand for in the first pass of a topic model.
+    /// Whether sums are scaled to all data in the first pass of a topic model.
     pub first_pass: FirstPass,
     /// Maximum number of passes over the data.
     pub max_passes: usize,
@@ -37,7 +38,7 @@ pub struct Settings {
 }
 
 impl Default for Settings {
-    /// One batch, nothing dropped, no moves, and no passes.
+    /// One batch, no responsibilities dropped, no moves, and no passes.
     fn default() -> Self {
         Self {
             n_components: None,
@@ -62,18 +63,18 @@ impl Default for Settings {
     }
 }
 
-/// What the sums over the batches visited so far stand for in the first pass of a topic model (mathematics 11.5).
+/// How sums over the batches visited so far are used in the first pass of a topic model (mathematics 11.5).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum FirstPass {
-    /// Themselves.
+    /// Unscaled.
     #[default]
     Plain,
-    /// All data: they are multiplied by the share of the documents that they are of.
+    /// Scaled up to all data, by the inverse of the fraction of the documents visited so far.
     Scaled,
 }
 
 impl FirstPass {
-    /// The name used outside.
+    /// Public name.
     pub fn name(self) -> &'static str {
         match self {
             Self::Plain => "plain",
@@ -81,26 +82,26 @@ impl FirstPass {
         }
     }
 
-    /// The value of that name.
+    /// Returns the value with that name.
     pub fn from_name(name: &str) -> Option<Self> {
         [Self::Plain, Self::Scaled].into_iter().find(|own| own.name() == name)
     }
 }
 
-/// Into how many batches rows are cut.
+/// The number of batches.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Cut {
-    /// One for every 5000 rows, at most 20; sparse rows in so few that each holds as many values as there are columns.
-    /// Of documents one for every 40,000 words, at most 10.
+    /// One for every 5000 rows, at most 20. For sparse rows, few enough that each holds as many values as there are
+    /// columns. For documents, one for every 40,000 words, at most 10.
     Auto,
-    /// This many.
+    /// This number of batches.
     Number(usize),
-    /// As few as possible, with at most this many rows each.
+    /// The smallest number of batches with at most this many rows each.
     Size(usize),
 }
 
 impl Cut {
-    /// The number of batches of `n` rows; `auto` is for [`Cut::Auto`].
+    /// Returns the number of batches of `n` rows; `auto` is the value for [`Cut::Auto`].
     ///
     /// # Errors
     /// [`Error::InvalidArgument`] for no batches, batches of no rows, or more of either than there are rows.

@@ -1,4 +1,4 @@
-//! Numbers that follow from the number of rows: components to start from, batches.
+//! Initial number of components and number of batches, which depend on the number of rows.
 
 use crate::component::MOST_COMPONENTS;
 use crate::error::{Error, Result};
@@ -6,36 +6,36 @@ use crate::fit::settings::Settings;
 use crate::init::Init;
 use crate::model::Specification;
 
-/// Number of components where nothing else gives one and there are no births to find more.
+/// Default number of components without births, which could add more.
 const DEFAULT_COMPONENTS: usize = 50;
 
-/// Numbers that follow from the number of rows.
+/// Sizes of a run.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Sizes {
-    /// Components that the run starts from.
+    /// Initial number of components.
     pub(super) components: usize,
-    /// Those and the tail.
+    /// Number of components plus the tail.
     pub(super) columns: usize,
-    /// Batches of a pass.
+    /// Number of batches per pass.
     pub(super) batches: usize,
 }
 
-/// How large the data are.
+/// Size of the data.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Extent {
-    /// Rows.
+    /// Number of rows.
     pub rows: usize,
-    /// Units: the words of documents, or else the rows.
+    /// Number of units: words of documents, otherwise rows.
     pub units: usize,
-    /// Batches, where the user leaves them open.
+    /// Default number of batches.
     pub batches: usize,
 }
 
 impl Sizes {
-    /// The numbers of components and of batches of data of an extent.
+    /// Computes the number of components and the number of batches for data of this size.
     ///
     /// # Errors
-    /// [`Error::InvalidArgument`] for those that do not go with the number of rows, or with each other.
+    /// [`Error::InvalidArgument`] for numbers inconsistent with the number of rows or with each other.
     pub(super) fn new(
         specification: &Specification,
         init: &Init<'_>,
@@ -56,8 +56,8 @@ impl Sizes {
     }
 }
 
-/// The number that the user asks for, else the process's own, else that of the start, else 1 where it can grow, else 50
-/// or the number of rows.
+/// The user's number of components, otherwise the process's, otherwise that of the start, otherwise 1 if the number can
+/// grow, otherwise 50 or the number of rows.
 fn n_components(
     specification: &Specification,
     init: &Init<'_>,
@@ -95,7 +95,7 @@ fn n_components(
     }
 }
 
-/// Refuses a start of `given` components for a run of `k`.
+/// Refuses a start with `given` components for a run with `k`.
 fn check_start(init: &Init<'_>, given: usize, k: usize, is_asked: bool) -> Result<()> {
     match init {
         // Labels may leave the last components empty.
@@ -111,7 +111,7 @@ fn check_start(init: &Init<'_>, given: usize, k: usize, is_asked: bool) -> Resul
     }
 }
 
-/// Checks that rows can be numbered as they are while they are scored.
+/// Checks that row indices fit in 32 bits.
 pub(super) fn check_numbers(argument: &str, n_rows: usize) -> Result<()> {
     if u32::try_from(n_rows).is_ok() {
         return Ok(());

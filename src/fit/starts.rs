@@ -1,26 +1,26 @@
-//! Several starts of one fit, of which the best is kept.
+//! Runs a fit from several starts and keeps the best.
 
 use crate::error::{Error, Result};
 use crate::fit::{Fitted, Job, Observer, Settings, StopReason, fit};
 use crate::parallel::{Cancel, side_by_side};
 use crate::simd::Scalar;
 
-/// (a, b): a wide start has `a K + b` components, where K is the number that the first start found.
+/// (a, b): a wide start has `a K + b` components, where K is the number of components that the first start found.
 const WIDE: (usize, usize) = (2, 10);
 
-/// Which starts a fit makes.
+/// The starts of a fit.
 #[derive(Debug, Clone, Copy)]
 pub struct Starts<'a> {
     /// One seed for each start.
     pub seeds: &'a [u64],
-    /// Whether runs are made one after another. Otherwise they go on side by side where there are threads to spare.
+    /// Whether to make the runs one after another. Otherwise they run concurrently if there are spare threads.
     pub in_turn: bool,
 }
 
-/// The state at the beginning of a start, which a checkpoint keeps beside the run.
+/// The state at the beginning of a start, which a checkpoint stores besides the run.
 #[derive(Debug, Clone, Default)]
 pub struct Standing {
-    /// The round.
+    /// Index of the round.
     pub index: usize,
     /// Number of components of a wide start, once a run has ended.
     pub n_wide: Option<usize>,
@@ -28,24 +28,24 @@ pub struct Standing {
     pub best: Option<Fitted>,
 }
 
-/// The starts of an earlier fit to go on from.
+/// The starts of an earlier fit, to be continued.
 #[derive(Debug, Clone, Default)]
 pub struct Resumed<'a> {
-    /// Where they stood.
+    /// The state to continue from.
     pub standing: Standing,
-    /// The checkpoint of the run that was under way.
+    /// The checkpoint of the run in progress.
     pub run: Option<&'a [u8]>,
 }
 
-/// Sees the runs of a fit from outside.
+/// Receives events of the runs of a fit.
 pub trait Watcher: Sync {
-    /// A round of `n_runs` starts begins, after `first` others.
+    /// Called when a round of `n_runs` starts begins, after `first` earlier starts.
     fn on_round(&self, first: usize, n_runs: usize, standing: &Standing);
-    /// The observer of a run of the round.
+    /// Returns the observer of a run of the round.
     fn observer(&self, run: usize) -> Box<dyn Observer + '_>;
 }
 
-/// Sees nothing.
+/// Ignores all events.
 impl Watcher for () {
     fn on_round(&self, _first: usize, _n_runs: usize, _standing: &Standing) {}
 
@@ -54,14 +54,14 @@ impl Watcher for () {
     }
 }
 
-/// Starts that are made side by side.
+/// Starts that run concurrently.
 struct StartRound {
     seeds: Vec<u64>,
-    /// Whether they have more components than were found before.
+    /// Whether they start with more components than were found before.
     is_wide: bool,
 }
 
-/// The fits of a round, and what ended them from outside.
+/// The fits of a round, and what stopped them early.
 struct Ended {
     fits: Vec<Fitted>,
     stop: Option<StopReason>,
@@ -69,12 +69,12 @@ struct Ended {
 }
 
 impl<F: Scalar> Job<'_, F> {
-    /// Fits from each start and keeps the highest objective. Where nothing says how many components there are at
-    /// first, and they can grow, every second start is wide, and comes after the others. A stop from outside, or a
-    /// source that fails, ends all starts: the best fit so far is returned and says why.
+    /// Fits from each start and keeps the fit with the highest objective. If the initial number of components is not
+    /// given and can grow, every second start is wide; wide starts come after the others. An interrupt, a callback or a
+    /// failing source ends all starts: the best fit so far is returned with that stop reason.
     ///
     /// # Errors
-    /// As [`fit`], where no start has ended.
+    /// As [`fit`], if no start has ended.
     pub fn best_of(
         &self,
         starts: Starts<'_>,
@@ -107,7 +107,7 @@ impl<F: Scalar> Job<'_, F> {
                 StartRound { seeds: every_second(1), is_wide: true },
             ];
         }
-        // A stream is read by one run at a time.
+        // Only one run can read a stream at a time.
         if in_turn || !self.rows.can_seek() {
             let alone = |StartRound { seeds, is_wide }: StartRound| {
                 seeds.into_iter().map(move |seed| StartRound { seeds: vec![seed], is_wide })
@@ -118,14 +118,14 @@ impl<F: Scalar> Job<'_, F> {
         Ok(rounds)
     }
 
-    /// Whether further starts may have more components than the first: the number grows, and nothing says what it is at
-    /// first.
+    /// Whether later starts may begin with more components than the first: the number of components can grow, and its
+    /// initial value is not given.
     fn widens(&self) -> Result<bool> {
         let is_free = self.settings.n_components.is_none() && self.init.makes_any_number();
         Ok(is_free && self.settings.moves.grow() && self.specification.weights()?.n_components().is_none())
     }
 
-    /// One fit for each seed. An error of any ends the others; where an interrupt ended them, runs without a state are
+    /// Runs one fit for each seed. An error in one run ends the others. After an interrupt, runs without a state are
     /// left out.
     fn run_round(
         &self,
@@ -158,10 +158,10 @@ impl<F: Scalar> Job<'_, F> {
 }
 
 impl Standing {
-    /// Keeps the best of a round. Returns it where the round ended all starts.
+    /// Keeps the best fit of a round. Returns it if the round ended all starts.
     ///
     /// # Errors
-    /// That of the round, where it is no stop or there is no fit to return.
+    /// The error of the round, unless it is a stop and there is a fit to return.
     fn take(&mut self, ended: Result<Ended>) -> Result<Option<Fitted>> {
         let (stop, error) = match ended {
             Ok(Ended { fits, stop, error }) => {
@@ -182,7 +182,8 @@ impl Standing {
         self.best.take().map(|best| Some(Fitted { stop_reason, error, ..best })).ok_or(Error::Cancelled)
     }
 
-    /// Keeps a fit with a higher objective than all before; one without is the best only where there is no other.
+    /// Keeps a fit if its objective is higher than all before. A fit without an objective is kept only if there is no
+    /// other.
     fn keep(&mut self, fit: Fitted) -> Result<()> {
         let or_least = |value: f64| if value.is_nan() { f64::NEG_INFINITY } else { value };
         let value = |fit: &Fitted| fit.objective().map(or_least);
@@ -197,7 +198,7 @@ impl Standing {
     }
 }
 
-/// The number of components of wide starts, once `found` has been found.
+/// The number of components of wide starts, given the first fit `found`.
 fn n_wide(found: &Fitted) -> usize {
     let n_occupied = found.summary.counts.iter().filter(|&&count| count >= 0.5).count();
     (WIDE.0 * n_occupied + WIDE.1).min(found.n_rows)
@@ -220,7 +221,7 @@ mod tests {
 
     const SEEDS: [u64; 5] = [3, 1, 4, 15, 9];
 
-    /// Calls `check` with a job of 60 rows in one column, whose number of components can grow or not.
+    /// Calls `check` with a job of 60 rows in one column, with or without a growing number of components.
     fn with_job<T>(grows: bool, check: impl FnOnce(&Job<'_, f64>) -> T) -> T {
         let values: Vec<f64> = (0..60).map(|row| f64::from(row % 6) * 7.0 + f64::from(row * row % 11) / 5.0).collect();
         let table = DenseRows::new(&values, 1);
@@ -247,7 +248,7 @@ mod tests {
         fit(&Job { settings: &settings, ..*job }, None, &mut (), &Cancel::default()).expect("well-behaved data")
     }
 
-    /// Stops, or cancels, after this many passes of all runs together.
+    /// Stops, or cancels, after this many passes in all runs together.
     struct Stops {
         passes: AtomicUsize,
         most: usize,

@@ -13,22 +13,22 @@ use crate::responsibilities::RowBest;
 use crate::room::check_room;
 use crate::simd::{Instructions, Lines, Scalar};
 
-/// How proportions of new documents are found: as good as float32 tells them.
+/// Options for the proportions of new documents: converges to float32 precision.
 const NEW_DOCUMENTS: DocumentOptions = DocumentOptions { max_steps: 500, tolerance: 1e-3, warm: false, restarts: 0 };
 
-/// How the proportions of a document are found that is to be completed (mathematics 11.7).
+/// How the proportions of a partly observed document are estimated (mathematics 11.7).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Completion {
-    /// The fixed point of `theta_k` in proportion to `N_k + a`, whose objective has one maximum.
+    /// The fixed point of `theta_k` proportional to `N_k + a`, whose objective has a single maximum.
     Map,
     /// Mean-field variational inference.
     Variational,
-    /// The largest likelihood.
+    /// Maximum likelihood.
     Ml,
 }
 
 impl Completion {
-    /// The method of that name.
+    /// Returns the method with that name.
     pub fn from_name(name: &str) -> Option<Self> {
         match name {
             "map" => Some(Self::Map),
@@ -39,14 +39,14 @@ impl Completion {
     }
 }
 
-/// Least probability of a word in a topic, by which documents are completed.
+/// Lower limit of the probability of a word in a topic in document completion.
 const FLOOR: f64 = 1e-12;
-/// Turns at most, and the change of a count below which they end.
+/// Maximum number of iterations, and the change of a count below which they end.
 const TURNS: usize = 500;
 const SETTLED: f64 = 1e-3;
 
 impl Fitted {
-    /// Expected probabilities of words in topics, (K, V).
+    /// Returns the expected probabilities of words in topics, (K, V).
     ///
     /// # Errors
     /// As [`Fitted::model`].
@@ -59,7 +59,7 @@ impl Fitted {
         })
     }
 
-    /// The pseudo-counts of the topics in every document, (K,).
+    /// Returns the pseudo-counts of the topics in every document, (K,).
     ///
     /// # Errors
     /// As [`Fitted::model`], and [`Error::NotSupported`] for a mixture.
@@ -68,7 +68,7 @@ impl Fitted {
         self.allocation()?.of_documents.ok_or_else(missing)
     }
 
-    /// Expected proportions of topics in documents, (n, K), from the dense local step.
+    /// Returns the expected proportions of topics in documents, (n, K), from the dense local step.
     ///
     /// # Errors
     /// [`Error::InvalidArgument`] for `docs`; [`Error::Cancelled`].
@@ -77,7 +77,7 @@ impl Fitted {
         let k = self.summary.n_components();
         check_room(rows.n_rows().saturating_mul(k), |size| {
             let found = format!("{} documents, whose proportions take {size}", rows.n_rows());
-            Error::invalid("docs", found, "of so few documents at a time that these fit in memory")
+            Error::invalid("docs", found, "few enough documents at a time that their proportions fit in memory")
         })?;
         let prior = self.document_prior()?;
         let model = self.model::<F>()?;
@@ -92,10 +92,10 @@ impl Fitted {
         Ok(assign.proportions())
     }
 
-    /// Checks counts of words of documents.
+    /// Checks word counts of documents.
     ///
     /// # Errors
-    /// [`Error::InvalidArgument`] naming `argument`: another vocabulary, or what is no count.
+    /// [`Error::InvalidArgument`] naming `argument`, for a different vocabulary or invalid counts.
     pub fn check_documents<F: Scalar>(&self, rows: &dyn Rows<F>, argument: &str, cancel: &Cancel) -> Result<()> {
         check_numbers(argument, rows.n_rows())?;
         let v = self.n_data_columns();
@@ -108,8 +108,8 @@ impl Fitted {
         check_rows(&RowUnits::all(rows, None), &self.specification.allowed()?, false, argument, cancel)
     }
 
-    /// The log probability of the words of each of `held` under proportions found from those of the document in `given`
-    /// that stands at the same place, (n,), nats; `concentration` is the pseudo-count of a topic.
+    /// Returns the log probability of the words of each document in `held`, given proportions estimated from the same
+    /// document in `given`, (n,), nats. `concentration` is the pseudo-count of a topic.
     ///
     /// # Errors
     /// As [`Fitted::proportions`].
@@ -125,7 +125,7 @@ impl Fitted {
         self.check_documents(held, "test", cancel)?;
         let (k, v) = (self.summary.n_components(), self.n_data_columns());
         let topics = self.topics()?;
-        // By word, each topic with the floor, normalised again.
+        // Topic probabilities by word, with the floor added and renormalised.
         let mut by_word = vec![0.0; k * v];
         for (topic, own) in topics.chunks_exact(v).enumerate() {
             let total: f64 = own.iter().map(|p| p + FLOOR).sum();
@@ -148,7 +148,7 @@ impl Fitted {
         })
     }
 
-    /// The `n` most probable words of each topic, best first, (K, n); ties go to the lower word.
+    /// Returns the `n` most probable words of each topic, best first, (K, n); ties go to the lower index.
     ///
     /// # Errors
     /// As [`Fitted::model`].
@@ -166,7 +166,7 @@ impl Fitted {
     }
 }
 
-/// [`RowBest::list`], to be compiled for each instruction set.
+/// [`RowBest::list`], compiled for each instruction set.
 struct ListBest<'a> {
     all: &'a [f64],
     width: usize,

@@ -1,4 +1,4 @@
-//! New data for a fit: one more batch of a memoized run (mathematics 4.3).
+//! Adds new data to a fit, as one more batch of a memoized run (mathematics 4.3).
 
 use std::sync::Arc;
 use std::time::Instant;
@@ -21,25 +21,25 @@ use crate::responsibilities::Sparsity;
 use crate::simd::Scalar;
 use crate::suffstats::Sufficient;
 
-/// Bytes for bounds where rows are visited again, as many as a fit takes by default.
+/// Memory limit in bytes for distance bounds when rows are visited again, equal to the default of a fit.
 const BOUNDS_MEMORY: usize = 128 << 20;
 
-/// How long an update goes on.
+/// When an update stops.
 #[derive(Debug, Clone, Copy)]
 pub struct Limits {
-    /// Visits of the new rows at most, at least 1.
+    /// Maximum number of visits of the new rows, at least 1.
     pub max_passes: usize,
     /// Stop when a visit gains less, in nats per unit of the new rows' mass; 0 never stops early.
     pub tol: f64,
 }
 
 impl Fitted {
-    /// This fit with the new rows as one more batch, whose summary each visit replaces; what the rows before them
-    /// contribute stays. The bound is that of all rows.
+    /// Returns this fit with the new rows as one more batch. Each visit replaces the summary of that batch; the
+    /// contribution of earlier rows is fixed. The bound covers all rows.
     ///
     /// # Errors
-    /// [`Error::NotSupported`] for a fit without a bound; [`Error::InvalidArgument`] for `X_new`;
-    /// [`Error::Numerical`]; [`Error::Cancelled`] where no visit was completed.
+    /// [`Error::NotSupported`] for a fit without a bound; [`Error::InvalidArgument`] for `X_new`; [`Error::Numerical`];
+    /// [`Error::Cancelled`] if no visit was completed.
     pub fn update<F: Scalar>(
         &self,
         rows: &dyn Rows<F>,
@@ -55,7 +55,7 @@ impl Fitted {
                 "a fit that has completed a pass",
             ));
         }
-        // Where the rows' type cannot hold the origin, they would be measured from another one.
+        // If the rows' type cannot represent the origin, it would be rounded. Such rows are widened.
         if self.origin.iter().any(|&value| F::from_f64(value).to_f64() != value) {
             return self.updated(&Widened(rows), weights, limits, cancel);
         }
@@ -76,7 +76,7 @@ impl Fitted {
         let demands = likelihood::demands(&self.specification.likelihood.name)?;
         check_form(&self.specification, rows.csr().is_some(), demands)?;
         let table = TableRows { rows, weights };
-        // Variances tell how far the rows lie from the origin; nothing follows a covariance any more.
+        // Variances show how far the rows lie from the origin. No parameter depends on the covariance any more.
         let needs = demands.needs.min(Needs::Variances);
         let allowed = self.specification.allowed()?;
         let data = moments(&table, needs, &allowed, self.specification.missing, cancel).map_err(of_new_rows)?;
@@ -90,7 +90,7 @@ impl Fitted {
         let local = LocalOptions {
             sparsity: Sparsity::Limited(self.sparsity),
             margin: self.margin,
-            // They pay from the second visit on.
+            // Bounds pay off from the second visit on.
             bounds_memory: if limits.max_passes > 1 { BOUNDS_MEMORY } else { 1 },
             keep: Keep::Summary,
             documents: self.documents,
@@ -125,25 +125,25 @@ impl Fitted {
     }
 }
 
-/// Refuses rows so far from the origin of the fit that float64 cannot hold their squares beside its prior.
+/// Refuses rows so far from the origin of the fit that float64 cannot represent their squares next to the fit's prior.
 fn check_near(likelihood: &dyn Conjugate, data: &Moments) -> Result<()> {
     let origin = likelihood.origin();
     let spread = |j: usize| data.variance.get(j).map_or(0.0, |variance| variance.sqrt());
     let distant: Vec<f64> =
         (0..data.dimension()).map(|j| origin[j] + (data.mean[j] - origin[j]).hypot(spread(j))).collect();
     let nothing = vec![0.0; likelihood.n_statistics()];
-    // What holds for statistics that move to this origin holds for rows that are measured from it.
+    // If statistics can be moved to this distant origin, rows there can be measured from the origin of the fit.
     match likelihood.rebase(Sufficient { count: 0.0, statistics: &nothing }, &distant) {
         Ok(_) => Ok(()),
         Err(Error::InvalidArgument { .. }) => {
-            let found = "so far from the rows of the fit, for its prior, that float64 cannot hold them there";
-            Err(Error::invalid("X_new", found, "rows like those of the fit; fit them together instead"))
+            let found = "so far from the rows of the fit, relative to its prior, that float64 loses precision";
+            Err(Error::invalid("X_new", found, "close to the rows of the fit, or fitted together with them"))
         }
         Err(other) => Err(other),
     }
 }
 
-/// The errors of [`moments`] under the name that the rows have here.
+/// Renames the argument in the errors of [`moments`].
 fn of_new_rows(error: Error) -> Error {
     match error {
         Error::InvalidArgument { argument, found, allowed } if argument == "data" => {

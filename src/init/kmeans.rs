@@ -1,10 +1,10 @@
 //! K-means++ in the divergence of the likelihood, with swaps (mathematics 5.2; Ackermann & Bloemer 2009).
 //!
-//! Rows are compared with centres through smoothed statistics, lambda_0 + T(x) against the average lambda_0 + S_k / N_k
+//! Rows are compared with centres through smoothed statistics: lambda_0 + T(x) against the average lambda_0 + S_k / N_k
 //! over the cluster's rows. (Against lambda_0 + S_k a large, tight cluster would be far from each of its own rows.)
 //! Gaussians with a free mean compare rows with means instead: docs/decisions/kmeans-start.md. Seeds are drawn with
-//! probability proportional to the divergence from the nearest seed, swaps replace those that other rows do better
-//! without, and a few Lloyd steps follow.
+//! probability proportional to the divergence from the nearest seed, swaps replace poor seeds, and a few Lloyd steps
+//! follow.
 
 use crate::component::ComponentId;
 use crate::data::RowUnits;
@@ -18,16 +18,16 @@ use crate::rng::{Choices, Generator};
 use crate::simd::Scalar;
 use crate::suffstats::{Sufficient, Summary};
 
-/// Seeding looks at this many rows, or 50 a component if that is more: the seeds of a subsample are as good.
+/// Number of rows used for seeding, or 50 per component if that is more. Seeds from a subsample are as good.
 const SUBSAMPLE: usize = 10_000;
 const SUBSAMPLE_PER_COMPONENT: usize = 50;
-/// Trials to swap a seed: these, and as many more a component.
+/// Number of trial swaps: a constant plus a number per component.
 const TRIALS: usize = 20;
 const TRIALS_PER_COMPONENT: usize = 2;
-/// Lloyd steps after seeding.
+/// Number of Lloyd steps after seeding.
 const LLOYD_STEPS: usize = 5;
 
-/// The result of k-means++.
+/// Result of k-means++.
 #[allow(clippy::large_enum_variant, reason = "there is one, for a moment")]
 pub enum Seeded {
     /// A component for every row of the data.
@@ -59,7 +59,7 @@ impl Tap for SeenScores {
     }
 }
 
-/// Seeds, swaps and Lloyd steps on at most 10000 rows (50 a component if more).
+/// Runs seeding, swaps and Lloyd steps on at most 10000 rows (50 per component if that is more).
 ///
 /// # Errors
 /// [`crate::Error::Cancelled`]; [`crate::Error::Numerical`].
@@ -80,13 +80,13 @@ pub fn smoothed_kmeans<F: Scalar>(begin: &Beginning<'_, F>, generator: &mut Gene
     let units = begin.data.pick(&sample)?;
     let seeding = begin.seeding();
     let mut seeds = seeding.seeds(&units, generator)?;
-    // The rows of other likelihoods have not been found to gain by swaps, and their divergences cost more.
+    // Swaps have not been found to help other likelihoods, whose divergences cost more.
     if seeding.by_distance()? {
         seeding.swap_seeds(&units, &mut seeds, TRIALS + TRIALS_PER_COMPONENT * k, generator)?;
     }
     let (summary, labels) = seeding.settle(&units, &seeds.rows, LLOYD_STEPS)?;
     if whole {
-        // Rows without mass carry nothing, with any label.
+        // Rows without mass contribute nothing, whatever their label.
         let mut all = vec![0; n];
         sample.iter().zip(labels).for_each(|(&row, label)| all[row as usize] = label);
         return Ok(Seeded::Labels(all));
@@ -94,13 +94,13 @@ pub fn smoothed_kmeans<F: Scalar>(begin: &Beginning<'_, F>, generator: &mut Gene
     Ok(Seeded::Summary(summary.scale(begin.mass / summary.mass)))
 }
 
-/// Units in the divergence of the likelihood.
+/// Seeds units in the divergence of the likelihood.
 pub struct Seeder<'a, F: Scalar> {
     /// The likelihood.
     pub likelihood: &'a dyn Likelihood<F>,
-    /// The components that are to start, each at one unit.
+    /// The components to seed, each from one unit.
     pub ids: &'a [ComponentId],
-    /// Stops between blocks.
+    /// Checked between blocks.
     pub cancel: &'a Cancel,
 }
 
@@ -112,7 +112,7 @@ impl<F: Scalar> Seeder<'_, F> {
         Ok(matches!(metric, Metric::Columns(_)))
     }
 
-    /// A summary with one unit a component, each of mass 1.
+    /// A summary with one unit per component, each of mass 1.
     pub(super) fn singles(&self, units: &RowUnits<'_, F>, rows: &[u32]) -> Result<Summary> {
         let step = LocalStep {
             likelihood: self.likelihood,
@@ -124,7 +124,7 @@ impl<F: Scalar> Seeder<'_, F> {
         Ok(step.run(&units.select(rows), None, &mut [])?.summary.averages())
     }
 
-    /// Hard labels from seeds, after `steps` Lloyd steps or fewer, and what the components have then.
+    /// Returns the summary and hard labels after at most `steps` Lloyd steps from the seeds.
     ///
     /// # Errors
     /// [`crate::Error::Cancelled`]; [`crate::Error::Numerical`].
@@ -142,7 +142,7 @@ impl<F: Scalar> Seeder<'_, F> {
         Ok((summary, labels.0))
     }
 
-    /// Hard assignment of every unit to the component of least divergence.
+    /// Assigns every unit to the component with the smallest divergence.
     fn assign(&self, units: &RowUnits<'_, F>, centres: &Summary) -> Result<(Summary, Labels)> {
         let zeros = vec![0.0; centres.n_components()];
         let averages = centres.clone().averages();
@@ -170,7 +170,7 @@ impl<F: Scalar> Seeder<'_, F> {
     pub(super) fn divergences(&self, units: &RowUnits<'_, F>, rows: &[u32]) -> Result<Vec<f64>> {
         let mut distances = self.divergences_from(units, &self.singles(units, rows)?)?;
         for (at, &row) in rows.iter().enumerate() {
-            // Rounding leaves a tiny divergence; a seed must not be drawn again because of it.
+            // Rounding leaves a small divergence of a seed from itself; it must not be drawn again because of it.
             distances[row as usize * rows.len() + at] = 0.0;
         }
         Ok(distances)
@@ -192,8 +192,8 @@ impl<F: Scalar> Seeder<'_, F> {
         Ok(scores.0.into_iter().map(|score| (-score).max(0.0)).collect())
     }
 
-    /// K seeds: the first by mass, each further one by mass x divergence from the nearest seed so far, the best of
-    /// `2 + ln K` draws. Every draw goes through `choices`.
+    /// Draws K seeds: the first by mass, each further one by mass x divergence from the nearest seed so far, the best
+    /// of `2 + ln K` draws. All draws use `choices`.
     ///
     /// # Errors
     /// [`crate::Error::Cancelled`]; [`crate::Error::Numerical`].
@@ -210,7 +210,7 @@ impl<F: Scalar> Seeder<'_, F> {
         seeds.push(first, self.divergences(units, &[first])?.into_iter());
         while seeds.rows.len() < k {
             let potential = seeds.potential();
-            // Fewer distinct rows than components: all that is left to do is to repeat some.
+            // With fewer distinct rows than components, some rows are repeated.
             let weights = if potential.iter().sum::<f64>() > 0.0 { &potential } else { &masses };
             let trials: Vec<u32> = (0..n_trials).map(|_| choices.choose(weights) as u32).collect();
             let distances = self.divergences(units, &trials)?;
@@ -218,7 +218,7 @@ impl<F: Scalar> Seeder<'_, F> {
             for ((row, so_far), &mass) in distances.chunks_exact(n_trials).zip(seeds.distances()).zip(&masses) {
                 left.iter_mut().zip(row).for_each(|(left, &distance)| *left += mass * distance.min(so_far));
             }
-            // The first of equals.
+            // Ties go to the first draw.
             let best = (1..n_trials).fold(0, |best, trial| if left[trial] < left[best] { trial } else { best });
             seeds.push(trials[best], distances.into_iter().skip(best).step_by(n_trials));
         }

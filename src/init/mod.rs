@@ -1,4 +1,4 @@
-//! Where inference starts.
+//! Initialisation of inference.
 
 mod kmeans;
 mod sequential;
@@ -21,42 +21,42 @@ use crate::suffstats::Summary;
 
 pub use kmeans::{Seeder, smoothed_kmeans};
 
-/// Summaries that exist beside those of the batches: the total, that of a visit, and the packed components.
+/// Number of summaries besides those of the batches: the total, that of a visit, and the packed components.
 const OTHER_SUMMARIES: usize = 6;
 
-/// A start, as the user names it.
+/// An initialisation, as specified by the user.
 #[derive(Debug, Clone)]
 pub enum Init<'a> {
     /// Bregman k-means++ on smoothed statistics (mathematics 5.2).
     KmeansPlusPlus,
-    /// K distinct rows, each the only unit of its component (mathematics 5.1).
+    /// K distinct rows, one per component (mathematics 5.1).
     Random,
-    /// The rows one after another in random order, each under what the rows before it made of the components
-    /// (mathematics 5.3).
+    /// Adds the rows one by one in random order, each under the components formed by the rows before it (mathematics
+    /// 5.3).
     Sequential,
     /// A component for every row, (n,).
     Labels(&'a [u32]),
     /// Responsibilities, (n, K) in row-major order.
     Table(&'a [f64]),
-    /// The summary of a previous fit, with the origin its statistics are relative to.
+    /// The summary of a previous fit, with the origin of its statistics.
     Summary {
         /// The summary.
         summary: &'a Summary,
         /// The origin.
         origin: &'a [f64],
-        /// Its model, in these coordinates.
+        /// The model of the fit, in these coordinates.
         specification: &'a Specification,
-        /// The coordinates that all are in.
+        /// The coordinates of all of these.
         coordinates: &'a Coordinates,
     },
 }
 
 impl Init<'_> {
-    /// The number of components that the start of `n` rows has; of labels the least that holds them all, and `None`
-    /// where the start can make any number.
+    /// Returns the number of components of the start for `n` rows; for labels, the smallest number that includes them
+    /// all. `None` if the start can make any number.
     ///
     /// # Errors
-    /// [`Error::InvalidArgument`] where there is not a label, or a row of responsibilities, for every row.
+    /// [`Error::InvalidArgument`] unless there is a label, or a row of responsibilities, for every row.
     pub fn n_components(&self, n: usize) -> Result<Option<usize>> {
         match self {
             Self::KmeansPlusPlus | Self::Random | Self::Sequential => Ok(None),
@@ -73,12 +73,12 @@ impl Init<'_> {
         }
     }
 
-    /// Whether the start makes as many components as it is asked for.
+    /// Whether the start can make any requested number of components.
     pub fn makes_any_number(&self) -> bool {
         matches!(self, Self::KmeansPlusPlus | Self::Random | Self::Sequential)
     }
 
-    /// A number that tells this start from others.
+    /// A number that identifies this start.
     pub fn fingerprint(&self) -> u64 {
         match self {
             Self::KmeansPlusPlus => 1,
@@ -124,31 +124,31 @@ pub struct Beginning<'a, F: Scalar> {
     pub ids: &'a [ComponentId],
     /// Whether pair gaps are kept.
     pub keep: Keep,
-    /// Whether each batch is to be remembered by itself.
+    /// Whether to keep a separate summary for each batch.
     pub by_batch: bool,
     /// The amount of all data: the sum of the weights of the rows.
     pub mass: f64,
-    /// The seed of the fit.
+    /// Random seed of the fit.
     pub seed: u64,
-    /// Stops between blocks.
+    /// Checked between blocks.
     pub cancel: &'a Cancel,
 }
 
 impl<F: Scalar> Beginning<'_, F> {
-    /// Refuses a number of components whose summaries, one a batch and a few for a visit, do not fit in memory.
+    /// Refuses a number of components whose summaries, one per batch and a few for a visit, do not fit in memory.
     fn check_room(&self, k: usize, n_batches: usize) -> Result<()> {
         let of_one = k.saturating_mul(self.likelihood().n_statistics() + 2);
         check_room(of_one.saturating_mul(n_batches.saturating_add(OTHER_SUMMARIES)), |size| {
             let found = format!("{k}, whose statistics in {n_batches} batches take {size}");
-            Error::invalid("n_components", found, "so few, with these columns and batches, that they fit in memory")
+            Error::invalid("n_components", found, "small enough for the statistics of all batches to fit in memory")
         })
     }
 
-    /// The memo from which the first global step is made. Where the start gives every row its responsibilities the
-    /// memo is complete, and its bound is that of all data.
+    /// Returns the memo for the first global step. If the start gives every row its responsibilities, the memo is
+    /// complete, and its bound covers all data.
     ///
     /// # Errors
-    /// [`Error::Cancelled`]; [`Error::Numerical`]; [`Error::InvalidArgument`] for a start that does not fit.
+    /// [`Error::Cancelled`]; [`Error::Numerical`]; [`Error::InvalidArgument`] for an inconsistent start.
     pub fn memo(&self, init: &Init<'_>) -> Result<Memo> {
         let k = self.ids.len();
         let n_batches = self.source.n_batches().unwrap_or(1);
@@ -171,7 +171,7 @@ impl<F: Scalar> Beginning<'_, F> {
                 let mut picked = rows.clone();
                 picked.sort_unstable();
                 picked.dedup();
-                // Where each row is among those that were picked.
+                // Position of each row among the picked rows.
                 let places: Vec<u32> =
                     rows.iter().map(|row| picked.partition_point(|other| other < row) as u32).collect();
                 let start = self.seeding().singles(&self.data.pick(&picked)?, &places)?;
@@ -179,7 +179,7 @@ impl<F: Scalar> Beginning<'_, F> {
             }
             Init::Sequential => {
                 let summary = sequential::one_by_one(self, &mut self.generator())?;
-                // All rows have responsibilities, but only the sum of what they contribute is known.
+                // All rows have responsibilities, but only their total contribution is known.
                 Ok(if n_batches == 1 {
                     Memo::complete(vec![summary])?
                 } else {
@@ -192,7 +192,7 @@ impl<F: Scalar> Beginning<'_, F> {
                     return Err(Error::invalid(
                         "init",
                         "a fit of another likelihood or dimension",
-                        "a fit of this one",
+                        "a fit of the same likelihood and dimension",
                     ));
                 }
                 let mut start = (*summary).clone();
@@ -206,7 +206,7 @@ impl<F: Scalar> Beginning<'_, F> {
         }
     }
 
-    /// The start from the divergence of the likelihood.
+    /// Returns the seeder in the divergence of the likelihood.
     pub fn seeding(&self) -> Seeder<'_, F> {
         Seeder { likelihood: self.likelihood(), ids: self.ids, cancel: self.cancel }
     }
@@ -235,7 +235,7 @@ impl<F: Scalar> Beginning<'_, F> {
     }
 }
 
-/// `k` different rows, uniformly among those that have mass; some twice where there are fewer.
+/// `k` distinct rows, uniform among those with positive mass; some are repeated if there are fewer.
 fn distinct_rows<F: Scalar>(data: &dyn Dataset<F>, k: usize, generator: &mut Generator) -> Vec<u32> {
     let heavy = with_mass(data);
     let picked = rand::seq::index::sample(generator, heavy.len(), k.min(heavy.len()));
@@ -243,7 +243,7 @@ fn distinct_rows<F: Scalar>(data: &dyn Dataset<F>, k: usize, generator: &mut Gen
     rows.iter().copied().cycle().take(k).collect()
 }
 
-/// The rows that have mass.
+/// The rows with positive mass.
 fn with_mass<F: Scalar>(data: &dyn Dataset<F>) -> Vec<u32> {
     let weights = data.weights();
     let has_mass = |row: &usize| weights.is_none_or(|weights| weights[*row] > 0.0);

@@ -1,4 +1,4 @@
-//! The rows one after another in random order (Blei & Jordan 2006; mathematics 5.3).
+//! Initialisation that adds the rows one by one in random order (Blei & Jordan 2006; mathematics 5.3).
 
 use crate::component::ComponentId;
 use crate::error::{Error, Result};
@@ -12,17 +12,17 @@ use crate::scoring::Scorer;
 use crate::simd::Scalar;
 use crate::suffstats::Summary;
 
-/// Global steps at most: of more rows than that, blocks of neighbours in the random order take theirs together.
+/// Maximum number of global steps. With more rows than that, consecutive rows of the random order share a step.
 const STEPS: usize = 1000;
 
-/// Goes through the rows in a random order: globals from the summary so far, responsibilities of the next row under the
-/// posterior predictive, `E w_k p(x | lambda_k)`, and then the row is added. Every row is in the summary once.
+/// Visits the rows in random order. For each row, computes the globals from the summary so far, assigns the row by the
+/// posterior predictive, `E w_k p(x | lambda_k)`, and adds it. Every row is added once.
 ///
-/// By expected log densities, which the local step has, a component without rows would look no better to a row than a
-/// cluster of others, and far too few clusters would be found.
+/// The expected log densities of the local step would not work: under them, a component without rows looks no better to
+/// a row than a cluster of others, and far too few clusters would be found.
 ///
-/// The components begin alike, and the prior of their weights tells them apart. Where it does not, soft
-/// responsibilities would stay equal for ever; there each of the first K rows has a component to itself.
+/// The components start equal, and only the prior of their weights distinguishes them. If that is symmetric, soft
+/// responsibilities would stay equal for ever. In this case each of the first K rows gets a component of its own.
 ///
 /// # Errors
 /// [`crate::Error::Cancelled`]; [`crate::Error::Numerical`].
@@ -33,7 +33,7 @@ pub fn one_by_one<F: Scalar>(begin: &Beginning<'_, F>, generator: &mut Generator
         return Err(Error::not_supported(
             "init",
             "init=\"sequential\" with a source that is read in order",
-            "its order is a random one",
+            "it visits the rows in random order",
             "\"kmeans++\" or \"random\"",
         ));
     }
@@ -44,7 +44,7 @@ pub fn one_by_one<F: Scalar>(begin: &Beginning<'_, F>, generator: &mut Generator
         rows.sort_unstable();
         total.add(&step.run(&begin.data.pick(&rows)?, None, &mut [])?.summary)
     };
-    // For every objective: components without rows have no point estimates.
+    // For every objective, because components without rows have no point estimates.
     let model = Model { objective: Objective::Variational, ..begin.model.clone() };
     let at_first = model.allocate(&total).expected_weights;
     let alike = at_first.windows(2).all(|pair| pair[0] == pair[1]);

@@ -1,5 +1,5 @@
-//! Seeds, and swaps that improve them: a row takes the place of a seed where that lowers the sum of divergences from
-//! the nearest seed (Lattanzi & Sohler 2019).
+//! Seeds, and swaps that improve them: a row replaces a seed if that lowers the sum of divergences from the nearest
+//! seed (Lattanzi & Sohler 2019).
 
 use crate::data::RowUnits;
 use crate::error::Result;
@@ -7,12 +7,12 @@ use crate::init::Seeder;
 use crate::rng::Choices;
 use crate::simd::Scalar;
 
-/// Trials whose divergences are computed together.
+/// Number of trials whose divergences are computed together.
 const AT_ONCE: usize = 8;
-/// Units whose divergences from all seeds are computed together.
+/// Number of units whose divergences from all seeds are computed together.
 const UNITS_AT_ONCE: usize = 4096;
 
-/// A seed as a unit sees it.
+/// A seed and its divergence from a unit.
 #[derive(Debug, Clone, Copy)]
 struct Near {
     seed: usize,
@@ -36,7 +36,7 @@ impl TwoNearest {
     }
 }
 
-/// Rows that are seeds, and what every unit sees of them.
+/// The seed rows, and the two nearest seeds of every unit.
 #[derive(Debug)]
 pub(super) struct Seeds {
     /// The rows.
@@ -46,12 +46,12 @@ pub(super) struct Seeds {
 }
 
 impl Seeds {
-    /// No seeds, among units of these masses.
+    /// Starts without seeds, among units with these masses.
     pub fn of(masses: Vec<f64>) -> Self {
         Self { rows: Vec::new(), nearest: vec![TwoNearest(NONE, NONE); masses.len()], masses }
     }
 
-    /// Adds a seed, whose divergence from every unit is given.
+    /// Adds a seed, given its divergence from every unit.
     pub fn push(&mut self, row: u32, distances: impl Iterator<Item = f64>) {
         let seed = self.rows.len();
         self.nearest.iter_mut().zip(distances).for_each(|(pair, distance)| pair.offer(seed, distance));
@@ -63,12 +63,12 @@ impl Seeds {
         self.nearest.iter().map(|pair| pair.0.distance)
     }
 
-    /// The same times the masses.
+    /// The same, multiplied by the masses.
     pub fn potential(&self) -> Vec<f64> {
         self.masses.iter().zip(self.distances()).map(|(mass, distance)| mass * distance).collect()
     }
 
-    /// The seed that a row at these distances had better replace, the first of equals; `None` where no swap lowers the
+    /// The seed that is best replaced by a row at these distances; ties go to the first. `None` if no swap lowers the
     /// sum.
     fn worst_beside(&self, distances: &[f64]) -> Option<usize> {
         let (mut change, mut losses) = (0.0, vec![0.0; self.rows.len()]);
@@ -82,7 +82,7 @@ impl Seeds {
         (loss + change < 0.0).then_some(worst)
     }
 
-    /// Puts a row in the place of a seed. Returns the units that have lost one of their two nearest.
+    /// Replaces a seed by a row. Returns the units that have lost one of their two nearest seeds.
     fn replace(&mut self, seed: usize, row: u32, distances: &[f64]) -> Vec<u32> {
         self.rows[seed] = row;
         let mut open = Vec::new();
@@ -96,7 +96,7 @@ impl Seeds {
         open
     }
 
-    /// Finds the two nearest of a unit anew.
+    /// Recomputes the two nearest seeds of a unit.
     fn renew(&mut self, unit: u32, distances: &[f64]) {
         let mut pair = TwoNearest(NONE, NONE);
         for (seed, (&distance, &row)) in distances.iter().zip(&self.rows).enumerate() {
@@ -107,8 +107,8 @@ impl Seeds {
 }
 
 impl<F: Scalar> Seeder<'_, F> {
-    /// Tries rows, drawn as seeds are, in the place of seeds. A swap costs the divergences of some units, about `2 / K`
-    /// of all, from all seeds.
+    /// Tries to replace seeds by rows drawn like seeds. A swap recomputes the divergences of some units, a fraction of
+    /// about `2 / K`, from all seeds.
     pub(super) fn swap_seeds(
         &self,
         units: &RowUnits<'_, F>,

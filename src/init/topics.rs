@@ -1,4 +1,4 @@
-//! Where topic models start: sums of words by topic (mathematics 11.5). No document has counts of topics yet.
+//! Initialisation of topic models: sums of words by topic (mathematics 11.5). Documents have no counts of topics yet.
 
 use rand::RngExt;
 
@@ -11,7 +11,7 @@ use crate::simd::Scalar;
 use crate::suffstats::Summary;
 
 impl<F: Scalar> Beginning<'_, F> {
-    /// The memo of a topic model before its first visit: a start of which nothing stays once a batch has been visited.
+    /// Returns the memo of a topic model before its first visit. The start is dropped once a batch has been visited.
     pub(super) fn topics(&self, init: &Init<'_>) -> Result<Memo> {
         let (k, mut generator) = (self.ids.len(), self.generator());
         let mut start = match init {
@@ -21,7 +21,7 @@ impl<F: Scalar> Beginning<'_, F> {
             Init::Table(values) => self.given(&FromTable { values, n_components: k })?.into_total(),
             Init::Summary { summary, .. } => {
                 if summary.n_statistics != self.likelihood().n_statistics() {
-                    return Err(Error::invalid("init", "a fit of another vocabulary", "a fit of this one"));
+                    return Err(Error::invalid("init", "a fit of another vocabulary", "a fit of the same vocabulary"));
                 }
                 Summary { ids: self.ids.to_vec(), documents: None, ..(*summary).clone() }
             }
@@ -34,7 +34,7 @@ impl<F: Scalar> Beginning<'_, F> {
         if !matches!(init, Init::Summary { .. }) {
             self.tell_apart(&mut start, &mut generator)?;
         }
-        // Units are words from here on.
+        // From here on, units are words.
         let sums = start.statistics.chunks_exact(start.n_statistics.max(1)).map(|own| own.iter().sum());
         start.counts = sums.collect();
         start.mass = start.counts.iter().sum();
@@ -43,7 +43,7 @@ impl<F: Scalar> Beginning<'_, F> {
         Ok(Memo::growing_from(start, self.source.n_batches().unwrap_or(1), self.mass))
     }
 
-    /// The sums of what k-means++ has found.
+    /// The sums of the k-means++ result.
     fn of_documents(&self, seeded: &super::kmeans::Seeded) -> Result<Summary> {
         Ok(match seeded {
             super::kmeans::Seeded::Labels(labels) => self.given(&FromLabels { labels })?.into_total(),
@@ -51,7 +51,7 @@ impl<F: Scalar> Beginning<'_, F> {
         })
     }
 
-    /// One document a topic.
+    /// The sums of one document per topic.
     fn of_seeds(&self, rows: &[u32]) -> Result<Summary> {
         let mut picked = rows.to_vec();
         picked.sort_unstable();
@@ -60,8 +60,8 @@ impl<F: Scalar> Beginning<'_, F> {
         self.seeding().singles(&self.data.pick(&picked)?, &places)
     }
 
-    /// Gives topics without words those of a random document, and changes the words of topics that are equal at random:
-    /// nothing else would ever tell them apart.
+    /// Gives topics without words those of a random document, and perturbs the words of equal topics at random, because
+    /// nothing else would ever distinguish them.
     fn tell_apart(&self, start: &mut Summary, generator: &mut Generator) -> Result<()> {
         let p = start.n_statistics;
         let total = |own: &[f64]| own.iter().sum::<f64>();

@@ -8,10 +8,10 @@ use crate::laws::elliptical::{drawn_scale, log_constant, log_kernel, spread};
 use crate::rng::{Chances, Generator};
 use crate::special::{ln_factorial, ln_gamma_difference};
 
-/// The distribution of one column, independent of the others.
+/// The distribution of one column that is independent of the others.
 #[derive(Debug, Clone, PartialEq)]
 pub enum ColumnLaw {
-    /// A Student t distribution; normal where the degrees of freedom are infinite.
+    /// A Student t distribution; normal if the degrees of freedom are infinite.
     Student {
         /// Location.
         place: f64,
@@ -22,29 +22,29 @@ pub enum ColumnLaw {
     },
     /// The probabilities of 0, 1, 2, ...
     Table(Vec<f64>),
-    /// A Poisson distribution of this rate.
+    /// A Poisson distribution with this rate.
     Poisson(f64),
-    /// A Poisson distribution whose rate has a gamma distribution: a negative binomial one.
+    /// A Poisson distribution with a gamma-distributed rate: a negative binomial.
     NegativeBinomial {
-        /// Of the gamma distribution.
+        /// Shape of the gamma distribution.
         shape: f64,
-        /// Of the gamma distribution.
+        /// Rate of the gamma distribution.
         rate: f64,
     },
 }
 
-/// A whole number of at least zero.
+/// Whether x is a nonnegative integer.
 fn is_count(x: f64) -> bool {
     x >= 0.0 && x.is_finite() && x.fract() == 0.0
 }
 
-/// A count of this rate; a rate of zero gives none.
+/// Draws a Poisson count with this rate; 0 if the rate is zero.
 pub fn count(rate: f64, generator: &mut Generator) -> f64 {
     Poisson::new(rate).map_or(0.0, |poisson| poisson.sample(generator))
 }
 
 impl ColumnLaw {
-    /// ln p(x), nats; minus infinity where no value can be.
+    /// ln p(x), nats; minus infinity outside the support.
     pub fn log_density(&self, x: f64) -> f64 {
         match self {
             Self::Student { place, scale, dof } => {
@@ -52,7 +52,7 @@ impl ColumnLaw {
             }
             _ if !is_count(x) => f64::NEG_INFINITY,
             Self::Table(probabilities) => probabilities.get(x as usize).map_or(f64::NEG_INFINITY, |p| p.ln()),
-            // A rate of zero has no other count than none.
+            // With a rate of zero only the count 0 is possible.
             Self::Poisson(rate) => (if x == 0.0 { 0.0 } else { x * rate.ln() }) - rate - ln_factorial(x),
             Self::NegativeBinomial { shape, rate } => {
                 let none = -shape * rate.recip().ln_1p();
@@ -64,7 +64,7 @@ impl ColumnLaw {
         }
     }
 
-    /// The mean; the location of a Student t distribution that has none.
+    /// The mean, or the location if the Student t distribution has no mean.
     pub fn mean(&self) -> f64 {
         match self {
             Self::Student { place, .. } => *place,
@@ -74,7 +74,7 @@ impl ColumnLaw {
         }
     }
 
-    /// The variance; infinite where there is none.
+    /// The variance; infinite if it does not exist.
     pub fn variance(&self) -> f64 {
         match self {
             Self::Student { scale, dof, .. } => spread(*dof) * scale * scale,
@@ -99,7 +99,7 @@ impl ColumnLaw {
     /// Draws a value.
     ///
     /// # Errors
-    /// [`Error::Numerical`] for parameters from which no draw can be made.
+    /// [`Error::Numerical`] for parameters that do not allow a draw.
     pub fn draw(&self, generator: &mut Generator) -> Result<f64> {
         Ok(match self {
             Self::Student { place, scale, dof } => {

@@ -1,4 +1,4 @@
-//! The multivariate Student t distribution, and the normal one as that of infinite degrees of freedom.
+//! The multivariate Student t distribution, and the normal distribution as its limit with infinite degrees of freedom.
 
 use std::f64::consts::PI;
 
@@ -10,8 +10,8 @@ use crate::linalg::{cholesky, log_determinant_from_cholesky, solve_lower};
 use crate::rng::Generator;
 use crate::special::ln_gamma_difference;
 
-/// The part of the log density of a Student t distribution in `d` columns that does not depend on the row, with the
-/// logarithm of the determinant of its scale matrix.
+/// The part of the log density of a Student t distribution in `d` columns that is independent of the row.
+/// `log_determinant` is that of its scale matrix.
 pub(super) fn log_constant(d: usize, dof: f64, log_determinant: f64) -> f64 {
     let half_d = 0.5 * d as f64;
     if dof.is_infinite() {
@@ -20,12 +20,12 @@ pub(super) fn log_constant(d: usize, dof: f64, log_determinant: f64) -> f64 {
     ln_gamma_difference(0.5 * dof, half_d) - half_d * (dof * PI).ln() - 0.5 * log_determinant
 }
 
-/// The other part, of the squared distance from the location.
+/// The part of the log density that depends on the squared distance from the location.
 pub(super) fn log_kernel(d: usize, dof: f64, square: f64) -> f64 {
     if dof.is_infinite() { -0.5 * square } else { -0.5 * (dof + d as f64) * (square / dof).ln_1p() }
 }
 
-/// By how much the square root of the scale is multiplied in a draw.
+/// Draws the factor by which the square root of the scale is multiplied.
 pub(super) fn drawn_scale(dof: f64, generator: &mut Generator) -> Result<f64> {
     if dof.is_infinite() {
         return Ok(1.0);
@@ -35,7 +35,7 @@ pub(super) fn drawn_scale(dof: f64, generator: &mut Generator) -> Result<f64> {
     Ok((dof / chi_squared.sample(generator)).sqrt())
 }
 
-/// The covariance over the scale; infinite where there is no covariance.
+/// Ratio of covariance to scale; infinite if the covariance does not exist.
 pub(super) fn spread(dof: f64) -> f64 {
     if dof.is_infinite() {
         1.0
@@ -46,7 +46,7 @@ pub(super) fn spread(dof: f64) -> f64 {
     }
 }
 
-/// Location m, scale matrix S = L L^T and degrees of freedom.
+/// An elliptical distribution with location m, scale matrix S = L L^T and degrees of freedom.
 #[derive(Debug, Clone)]
 pub struct Elliptical {
     place: Vec<f64>,
@@ -57,10 +57,10 @@ pub struct Elliptical {
 }
 
 impl Elliptical {
-    /// From the scale matrix, (D, D).
+    /// Builds the distribution from the scale matrix, (D, D).
     ///
     /// # Errors
-    /// [`Error::Numerical`] where it has no Cholesky factor.
+    /// [`Error::Numerical`] if the matrix has no Cholesky factor.
     pub fn new(place: Vec<f64>, mut scale: Vec<f64>, dof: f64) -> Result<Self> {
         cholesky(place.len(), &mut scale).map_err(|failure| {
             Error::numerical(None, format!("the scale of these columns is not positive definite: {failure}"))
@@ -75,7 +75,7 @@ impl Elliptical {
         Self { place, factor, dof, constant }
     }
 
-    /// Independent columns of a normal distribution, or uncorrelated ones of a Student t, from their scales, (D,).
+    /// Independent columns of a normal distribution, or uncorrelated columns of a Student t, from their scales, (D,).
     pub fn from_scales(place: Vec<f64>, scales: &[f64], dof: f64) -> Self {
         let d = place.len();
         let mut factor = vec![0.0; d * d];
@@ -92,7 +92,7 @@ impl Elliptical {
         self.place.len()
     }
 
-    /// The scale matrix of some columns, in this order.
+    /// The scale matrix of selected columns, in this order.
     fn scale_of(&self, columns: &[usize]) -> Vec<f64> {
         let (d, l) = (self.d(), &self.factor);
         let product = |i: usize, j: usize| (0..=i.min(j)).map(|k| l[k * d + i] * l[k * d + j]).sum::<f64>();
@@ -119,7 +119,7 @@ impl Elliptical {
         self.constant + log_kernel(self.d(), self.dof, square)
     }
 
-    /// See [`super::Law::marginal`]: of the same degrees of freedom.
+    /// See [`super::Law::marginal`]. The degrees of freedom are unchanged.
     ///
     /// # Errors
     /// As [`Elliptical::new`].
@@ -127,9 +127,9 @@ impl Elliptical {
         Self::new(columns.iter().map(|&j| self.place[j]).collect(), self.scale_of(columns), self.dof)
     }
 
-    /// See [`super::Law::conditional`]. With the given columns first, `L = [A 0; B C]`: the others have location
-    /// `m + B z` for `z = A^-1 (x - m)` of the given ones, scale `C C^T (nu + |z|^2) / (nu + |given|)` and as many
-    /// degrees of freedom more as there are given columns.
+    /// See [`super::Law::conditional`]. With the given columns first, `L = [A 0; B C]`. The others have location `m + B
+    /// z` for `z = A^-1 (x - m)` of the given ones, scale `C C^T (nu + |z|^2) / (nu + |given|)`, and `|given|` more
+    /// degrees of freedom.
     ///
     /// # Errors
     /// As [`Elliptical::new`].

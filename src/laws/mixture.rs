@@ -6,10 +6,10 @@ use crate::parallel::{Cancel, blocks, for_each_with, try_map, try_map_with};
 use crate::rng::{Chances, Purpose, stream};
 use crate::special::log_sum_exp;
 
-/// Rows of a block.
+/// Number of rows per block.
 const BLOCK: usize = 1024;
 
-/// Weights that sum to one, and as many distributions of the same columns.
+/// Weights that sum to one, and the same number of distributions of the same columns.
 #[derive(Debug, Clone)]
 pub struct MixtureLaw {
     weights: Vec<f64>,
@@ -17,7 +17,7 @@ pub struct MixtureLaw {
 }
 
 impl MixtureLaw {
-    /// From weights, which are divided by their sum, and distributions, at least one.
+    /// From weights, which are normalised, and at least one distribution.
     pub fn new(weights: &[f64], laws: Vec<Law>) -> Self {
         let total: f64 = weights.iter().sum();
         Self { weights: weights.iter().map(|weight| weight / total).collect(), laws }
@@ -28,7 +28,7 @@ impl MixtureLaw {
         &self.weights
     }
 
-    /// D: number of columns.
+    /// Number of columns, D.
     pub fn n_columns(&self) -> usize {
         self.laws[0].n_columns()
     }
@@ -40,7 +40,7 @@ impl MixtureLaw {
         log_sum_exp(terms)
     }
 
-    /// ln p(x) of `n` rows, (n,), nats; `read` writes a row by its number.
+    /// Returns ln p(x) of `n` rows, (n,), nats; `read` writes a row given its index.
     ///
     /// # Errors
     /// [`Error::Cancelled`].
@@ -64,7 +64,7 @@ impl MixtureLaw {
         Ok(found.concat())
     }
 
-    /// The mixture of some columns, in this order.
+    /// Returns the mixture restricted to some columns, in this order.
     ///
     /// # Errors
     /// As [`Law::marginal`].
@@ -73,10 +73,11 @@ impl MixtureLaw {
         Ok(Self { weights: self.weights.clone(), laws: try_map(self.laws.len(), of)? })
     }
 
-    /// The mixture of the `others` given the values of some columns: weights times the densities of these values.
+    /// Returns the mixture of the `others` given the values of some columns. Weights are multiplied by the densities of
+    /// these values.
     ///
     /// # Errors
-    /// [`Error::InvalidArgument`] where no row can have the values; as [`Law::conditional`].
+    /// [`Error::InvalidArgument`] for values outside the support; as [`Law::conditional`].
     pub fn conditional(&self, others: &[usize], given: &[usize], values: &[f64]) -> Result<Self> {
         let of = |k: usize| self.laws[k].conditional(others, given, values).map_err(|error| error.of_component(k));
         let (log_densities, laws): (Vec<f64>, Vec<Law>) = try_map(self.laws.len(), of)?.into_iter().unzip();
@@ -87,7 +88,7 @@ impl MixtureLaw {
         if !best.is_finite() {
             return Err(Error::invalid(
                 "given",
-                "without density under the fit",
+                "values of density zero under the fit",
                 "values that a row of the fit can have",
             ));
         }
@@ -122,15 +123,16 @@ impl MixtureLaw {
         (mean, covariance)
     }
 
-    /// `n` rows, (n, D).
+    /// Draws `n` rows, (n, D).
     ///
     /// # Errors
-    /// [`Error::InvalidArgument`] where they do not fit in memory; [`Error::Cancelled`]; as [`Law::draw`].
+    /// [`Error::InvalidArgument`] if they do not fit in memory; [`Error::Cancelled`]; as [`Law::draw`].
     pub fn sample(&self, n: usize, seed: u64, cancel: &Cancel) -> Result<Vec<f64>> {
         let d = self.n_columns();
         let mut rows = Vec::new();
         let size = n.saturating_mul(d);
-        rows.try_reserve_exact(size).map_err(|_| Error::invalid("n", n, "so few rows that they fit in memory"))?;
+        rows.try_reserve_exact(size)
+            .map_err(|_| Error::invalid("n", n, "small enough for the rows to fit in memory"))?;
         rows.resize(size, 0.0);
         let chances = Chances::new(&self.weights);
         for_each_with(

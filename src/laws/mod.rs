@@ -15,14 +15,14 @@ use crate::rng::Generator;
 /// The distribution of a row of one component.
 #[derive(Debug, Clone)]
 pub enum Law {
-    /// A normal or Student t distribution of all columns together.
+    /// A joint normal or Student t distribution of all columns.
     Joint(Elliptical),
     /// Independent columns, (D,).
     Columns(Vec<ColumnLaw>),
 }
 
 impl Law {
-    /// D: number of columns.
+    /// Number of columns, D.
     pub fn n_columns(&self) -> usize {
         match self {
             Self::Joint(joint) => joint.place().len(),
@@ -30,7 +30,7 @@ impl Law {
         }
     }
 
-    /// ln p(x), nats; minus infinity where no row can be. `space` is overwritten.
+    /// ln p(x), nats; minus infinity outside the support. `space` is overwritten.
     pub fn log_density(&self, row: &[f64], space: &mut Vec<f64>) -> f64 {
         match self {
             Self::Joint(joint) => joint.log_density(row, space),
@@ -38,10 +38,10 @@ impl Law {
         }
     }
 
-    /// The distribution of some columns, in this order.
+    /// Returns the distribution of selected columns, in this order.
     ///
     /// # Errors
-    /// [`crate::Error::Numerical`] where their scale has no Cholesky factor.
+    /// [`crate::Error::Numerical`] if their scale has no Cholesky factor.
     pub fn marginal(&self, columns: &[usize]) -> Result<Self> {
         Ok(match self {
             Self::Joint(joint) => Self::Joint(joint.marginal(columns)?),
@@ -49,7 +49,7 @@ impl Law {
         })
     }
 
-    /// The distribution of the `others` given the values of some columns, and the log density of these values, nats.
+    /// Returns the log density of the given values, nats, and the distribution of the `others` given these values.
     ///
     /// # Errors
     /// As [`Law::marginal`].
@@ -66,7 +66,8 @@ impl Law {
         })
     }
 
-    /// The mean, (D,); of a Student t distribution of at most one degree of freedom, which has none, its location.
+    /// The mean, (D,), or the location of a Student t distribution with at most one degree of freedom, which has no
+    /// mean.
     pub fn mean(&self) -> Vec<f64> {
         match self {
             Self::Joint(joint) => joint.place().to_vec(),
@@ -74,7 +75,7 @@ impl Law {
         }
     }
 
-    /// The covariance, (D, D); infinite variances, and NaN beside them, where there is none.
+    /// The covariance, (D, D). If it does not exist, variances are infinite and covariances NaN.
     pub fn covariance(&self) -> Vec<f64> {
         match self {
             Self::Joint(joint) => joint.covariance(),
@@ -87,8 +88,8 @@ impl Law {
         }
     }
 
-    /// The distribution of rows whose columns are multiplied by these positive numbers. Counts, flags and codes have no
-    /// units.
+    /// The distribution of rows whose columns are multiplied by these positive numbers. Counts, flags and codes are
+    /// unchanged.
     #[must_use]
     pub fn in_units(self, units: &[f64]) -> Self {
         match self {
@@ -102,7 +103,7 @@ impl Law {
     /// Draws a row.
     ///
     /// # Errors
-    /// [`crate::Error::Numerical`] for parameters from which no draw can be made.
+    /// [`crate::Error::Numerical`] for parameters that do not allow a draw.
     pub fn draw(&self, row: &mut [f64], generator: &mut Generator) -> Result<()> {
         match self {
             Self::Joint(joint) => joint.draw(row, generator),

@@ -44,8 +44,8 @@ impl Beta {
         self.successes / self.total()
     }
 
-    /// ln B of the posterior after `s` successes and `f` failures less ln B of this prior, as differences: beside large
-    /// priors the functions themselves have lost the counts.
+    /// ln B of the posterior after `s` successes and `f` failures minus ln B of this prior. Computed from differences,
+    /// because next to large priors the functions themselves have lost the counts.
     fn gain(self, s: f64, f: f64) -> f64 {
         ln_gamma_difference(self.successes, s) + ln_gamma_difference(self.failures, f)
             - ln_gamma_difference(self.total(), s + f)
@@ -62,7 +62,7 @@ impl Beta {
         Column::line(success - failure, failure)
     }
 
-    /// Minus the divergence of a row's smoothed mean, without the row's own part (mathematics 5.2).
+    /// Negative divergence of a row's smoothed mean, without the term that depends on the row alone (mathematics 5.2).
     fn divergence(self, prior: Self) -> Column {
         let (success, failure) = log_odds(self.mean());
         let total = prior.total() + 1.0;
@@ -70,14 +70,14 @@ impl Beta {
         Column::line((success - failure) / total, constant)
     }
 
-    /// Minus the row's own part; `self` is the prior.
+    /// Negative of the term that depends on the row alone; `self` is the prior.
     fn smoothed_entropy(self, x: f64) -> f64 {
         let total = self.total() + 1.0;
         -x_ln_x((self.successes + x) / total) - x_ln_x((self.failures + 1.0 - x) / total)
     }
 }
 
-/// Count and sum of every column; rounding may leave a sum above its count.
+/// Count and sum of every column. Rounding may leave a sum above its count, so the count is raised to it.
 fn columns(own: Tallied<'_>) -> impl Iterator<Item = (f64, f64)> {
     own.columns().map(|(n, s)| (n.max(s), s))
 }
@@ -91,7 +91,7 @@ impl Betas {
     }
 }
 
-/// What a column of a component counts, or several that count the same under the same prior.
+/// Successes and failures of one column of a component, or of `times` columns with equal counts and equal priors.
 #[derive(Debug, Clone, Copy)]
 struct Cell {
     column: usize,
@@ -100,7 +100,7 @@ struct Cell {
     times: f64,
 }
 
-/// A cell as one of its two pseudo-counts sees it: its own count, and that of both.
+/// A cell from the side of one of the two pseudo-counts: the count on that side, and the sum of both counts.
 struct Side {
     column: usize,
     own: f64,
@@ -115,8 +115,8 @@ impl Side {
 }
 
 impl Betas {
-    /// All columns of all components. Columns without a one are taken together where all have the same prior, so that
-    /// there are no more cells than ones and components.
+    /// Cells of all columns of all components. If all priors are equal, columns without a one are pooled, so that there
+    /// are at most as many cells as ones plus components.
     fn cells(&self, own: &[Tallied<'_>]) -> Vec<Cell> {
         let is_shared = self.0.iter().all(|prior| *prior == self.0[0]);
         let mut cells = Vec::new();
@@ -127,7 +127,7 @@ impl Betas {
                 if !is_shared || s > 0.0 {
                     cells.push(cell);
                 } else if without.times > 0.0 && without.f != n {
-                    // Columns with other counts: values are missing.
+                    // The column has another count because values are missing.
                     cells.push(cell);
                 } else {
                     without = Cell { times: without.times + 1.0, ..cell };
@@ -140,7 +140,8 @@ impl Betas {
     }
 }
 
-/// The pseudo-count of one side of the largest evidence, the same for all columns; `others`: those of the other side.
+/// The pseudo-count of one side that maximises the evidence, shared by all columns. `others`: pseudo-counts of the
+/// other side.
 fn best_side(now: f64, start: f64, others: &[f64], cells: impl Iterator<Item = Side>) -> f64 {
     let cells: Vec<Side> = cells.collect();
     maximum_at(now, PSEUDO_COUNTS, |value| {
@@ -271,7 +272,7 @@ impl CountFamily for Betas {
         self.0.iter().zip(&start.0).map(|(own, start)| dirichlet_divergence(&pair(start), &pair(own))).sum()
     }
 
-    /// One pair of pseudo-counts for all columns (mathematics 10.4).
+    /// Estimates one pair of pseudo-counts for all columns (mathematics 10.4).
     fn estimate(&self, own: &[Tallied<'_>], start: &Self, given: &Given<'_>) -> Parameters {
         let cells = self.cells(own);
         let (mut columns, mut found) = (self.0.clone(), given.parameters.clone());
@@ -299,7 +300,7 @@ impl CountFamily for Betas {
     }
 
     fn source(&self, own: Tallied<'_>, from: Draw<'_>) -> Result<RowSource<'_>> {
-        // The expected probability is all that a single row sees.
+        // For a single row only the expected probability matters.
         let columns = self.points(own, from.estimate.unwrap_or(Estimate::Mean));
         Ok(row_by_row(columns.len(), move |row, generator| {
             for (to, p) in row.iter_mut().zip(&columns) {
@@ -323,7 +324,7 @@ mod tests {
     use crate::rng::{Purpose, stream};
     use rand_distr::Distribution;
 
-    /// E[p] and E ln p by draws p = g / (g + h).
+    /// Compares E[p] and E ln p with draws p = g / (g + h).
     #[test]
     fn expectations_are_those_of_a_beta_distribution() {
         let own = Beta { successes: 2.5, failures: 1.25 };

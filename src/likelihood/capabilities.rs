@@ -1,4 +1,4 @@
-//! Optional capabilities of a likelihood, and the errors where one is asked for that is not there.
+//! Optional capabilities of a likelihood, and the errors for a capability that is missing.
 
 use std::iter::Sum;
 
@@ -17,8 +17,7 @@ use crate::scoring::{Codes, Scorer, SparseScorer};
 use crate::simd::Scalar;
 use crate::suffstats::Sufficient;
 
-/// A likelihood for rows of type `F`: its conjugate mathematics, and each capability, or `None` where it has not got
-/// it.
+/// A likelihood for rows of type `F`: its conjugate mathematics, and each capability, or `None` if it lacks it.
 pub trait Likelihood<F: Scalar>: Conjugate {
     /// Scores for the local step.
     fn scores(&self) -> Option<&dyn Scores<F>> {
@@ -30,7 +29,7 @@ pub trait Likelihood<F: Scalar>: Conjugate {
         None
     }
 
-    /// A metric of its own for where components start.
+    /// A distance of its own for choosing where components start.
     fn seeding(&self) -> Option<&dyn Seeding> {
         None
     }
@@ -40,22 +39,22 @@ pub trait Likelihood<F: Scalar>: Conjugate {
         None
     }
 
-    /// RowDraws of rows.
+    /// Draws of rows.
     fn draws(&self) -> Option<&dyn RowDraws> {
         None
     }
 
-    /// Weights of the single words of rows, for topic models.
+    /// Emission weights of single words, for topic models.
     fn emissions(&self) -> Option<&dyn Emissions> {
         None
     }
 
-    /// The base measure as a function of its components.
+    /// Estimation of the base measure from the components.
     fn evidence(&self) -> Option<&dyn Evidence> {
         None
     }
 
-    /// Clusters that rows join and leave one at a time; only with a closed marginal likelihood.
+    /// Clusters that rows join and leave one at a time. Requires a closed marginal likelihood.
     fn urn(&self) -> Option<&dyn Urn> {
         None
     }
@@ -66,23 +65,24 @@ pub trait Likelihood<F: Scalar>: Conjugate {
     }
 }
 
-/// What turns a posterior into the log weights of a row.
+/// How a posterior is turned into the log weights of a row.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Density {
-    /// What the local step of an objective uses: E_q log p(x | phi_k), or the log density at a point estimate.
+    /// The density that the local step of an objective uses: E_q log p(x | phi_k), or the log density at a point
+    /// estimate.
     Expected(Objective),
     /// log p(x | phi) at point estimates.
     PlugIn(Estimate),
     /// log p(x | lambda_k): the posterior predictive.
     Predictive,
-    /// Minus the divergence of the row's smoothed statistics from the component's (mathematics 5.2): a Bregman
+    /// Negative divergence of the row's smoothed statistics from the component's (mathematics 5.2): a Bregman
     /// divergence where the family allows it.
     Divergence,
 }
 
-/// Scores of rows for the local step, and what the bound needs beside them.
+/// Scores of rows for the local step, and the terms that the bound needs besides them.
 pub trait Scores<F: Scalar> {
-    /// Packs components, each with a log weight to add, into the form that scores rows.
+    /// Packs components, each with a log weight to add, into the form that the scoring kernels read.
     ///
     /// # Errors
     /// [`Error::Numerical`] naming the component that has no Cholesky factor.
@@ -93,8 +93,9 @@ pub trait Scores<F: Scalar> {
         density: Density,
     ) -> Result<Box<dyn Scorer<F>>>;
 
-    /// Packs components for sparse rows alone, where that is less work than [`Scores::scorer`]. Since `earlier` only
-    /// the statistics have changed that stand beside it, by component and column; the bits are those of a new one.
+    /// Packs components for sparse rows only, if that is cheaper than [`Scores::scorer`]. `earlier` holds the previous
+    /// pack and, by component, the columns whose statistics have changed since. The result is bitwise equal to a new
+    /// pack.
     fn sparse_scorer(
         &self,
         _components: &[Sufficient<'_>],
@@ -118,21 +119,22 @@ pub trait Scores<F: Scalar> {
 /// The weight exp E log phi_kv of word v in topic k (at a point estimate phi_kv), as a product of two factors
 /// (mathematics 11.3).
 pub trait Emissions: Sync {
-    /// Writes the factor of each of consecutive words from `first` on, given the topic's sums of these words.
+    /// Writes the factor of each word of a consecutive range that starts at `first`, given the topic's sums of these
+    /// words.
     fn fill(&self, first: usize, sums: &[f64], objective: Objective, out: &mut [f64]);
 
-    /// The factor of all words, given the topic's sum of all words.
+    /// The factor shared by all words, given the topic's sum over all words.
     fn of_topic(&self, sum: f64, objective: Objective) -> f64;
 }
 
-/// Which point estimates of a component.
+/// Kind of point estimate of a component.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Estimate {
-    /// From posterior means, of a precision where there is one.
+    /// Posterior means; for a variance, from the posterior mean of the precision.
     Mean,
     /// The joint mode of the posterior in the mean and the precision (mathematics 1.8).
     Mode,
-    /// Of the largest likelihood.
+    /// Maximum likelihood.
     MaximumLikelihood,
 }
 
@@ -162,41 +164,41 @@ pub trait PointEstimates {
     /// As [`Conjugate::log_marginal`].
     fn at_point(&self, component: Sufficient<'_>, estimate: Estimate) -> Result<AtPoint>;
 
-    /// Refuses a prior whose density has no largest value, before `Objective::Map` looks for it.
+    /// Refuses a prior whose density has no maximum, before `Objective::Map` searches for it.
     ///
     /// # Errors
     /// [`Error::InvalidArgument`] naming the parameter.
     fn check_mode(&self) -> Result<()>;
 
-    /// Point estimates of all components in the data's own units, by names of their own.
+    /// Returns the point estimates of all components in the data's own units, under names of their own.
     ///
     /// # Errors
     /// As [`Conjugate::log_marginal`].
     fn point_estimates(&self, components: &[Sufficient<'_>], estimate: Estimate) -> Result<Parameters>;
 }
 
-/// Distance between rows where the parts of a component start.
+/// Distance between rows, used to seed the parts of a component.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Metric {
     /// By [`Density::Divergence`].
     Divergence,
-    /// By Euclidean distance, each column times its entry, (D,).
+    /// Euclidean distance with each column multiplied by its entry, (D,).
     Columns(Vec<f64>),
-    /// By 1 - cos^2 of the angle between them as seen through a lower-triangular matrix, (D, D) column by column: for
-    /// rows of which only the directions in which they spread tell them apart.
+    /// 1 - cos^2 of the angle between rows after multiplication by a lower-triangular matrix, (D, D) column by column.
+    /// For rows that differ only in the directions in which they spread.
     Angle(Vec<f64>),
 }
 
-/// A metric for the rows of a component, where [`Metric::Divergence`] would not do.
+/// A distance for the rows of a component, for likelihoods where [`Metric::Divergence`] is unsuitable.
 pub trait Seeding {
-    /// The metric for a component.
+    /// Returns the distance for a component.
     ///
     /// # Errors
     /// As [`Conjugate::log_marginal`].
     fn metric(&self, component: Sufficient<'_>) -> Result<Metric>;
 }
 
-/// Moments of missing values, for a likelihood whose rows may have some.
+/// Moments of missing values, for a likelihood that accepts missing values.
 pub trait Imputation {
     /// Mean and variance of every column of the posterior predictive, in the data's own units.
     ///
@@ -204,8 +206,8 @@ pub trait Imputation {
     /// As [`Conjugate::log_marginal`].
     fn predictive_moments(&self, component: Sufficient<'_>) -> Result<(Vec<f64>, Vec<f64>)>;
 
-    /// The same given the values of a row, less the origin, NaN where one is missing; `None` where they say nothing of
-    /// the others.
+    /// The same, conditional on the present values of a row. `row` is relative to the origin and NaN where missing.
+    /// Returns `None` if the present values are independent of the missing ones.
     ///
     /// # Errors
     /// As [`Conjugate::log_marginal`].
@@ -213,7 +215,7 @@ pub trait Imputation {
         Ok(None)
     }
 
-    /// Rows of the posterior predictive given the values of a row, as [`Imputation::moments_given`].
+    /// Draws rows from the posterior predictive conditional on the values of a row, as [`Imputation::moments_given`].
     ///
     /// # Errors
     /// As [`Conjugate::log_marginal`].
@@ -221,30 +223,31 @@ pub trait Imputation {
         Ok(None)
     }
 
-    /// The levels of each column, for rows of codes: moments are then those of the levels' flags.
+    /// The levels of each column, for rows of codes. Moments are then those of the indicators of the levels.
     fn codes(&self) -> Option<&Codes> {
         None
     }
 }
 
-/// What rows are drawn from.
+/// Distribution to draw rows from.
 #[derive(Debug, Clone, Copy)]
 pub struct Draw<'a> {
-    /// Point estimates, where it is not the posterior predictive.
+    /// Draw at this point estimate; `None` draws from the posterior predictive.
     pub estimate: Option<Estimate>,
-    /// The sum over all components, for what one does not tell about rows: how many words they have.
+    /// The sum over all components, for properties that a single component does not determine, such as the number of
+    /// words in a row.
     pub all: Sufficient<'a>,
 }
 
 /// Fills rows, (n, D), with draws from one component, in the data's own units.
 pub type RowSource<'a> = Box<dyn Fn(&mut [f64], &mut Generator) + Send + Sync + 'a>;
 
-/// A source that draws one row of `d` values after another.
+/// Returns a source that draws rows of `d` values one by one.
 pub fn row_by_row<'a>(d: usize, draw: impl Fn(&mut [f64], &mut Generator) + Send + Sync + 'a) -> RowSource<'a> {
     Box::new(move |rows, generator| rows.chunks_exact_mut(d).for_each(|row| draw(row, generator)))
 }
 
-/// A source of independent normal columns, (centre, deviation) each.
+/// Returns a source of independent normal columns, given as (mean, standard deviation).
 pub fn normal_columns<'a>(columns: Vec<(f64, f64)>) -> RowSource<'a> {
     row_by_row(columns.len(), move |row, generator| {
         for (to, (centre, deviation)) in row.iter_mut().zip(&columns) {
@@ -253,17 +256,17 @@ pub fn normal_columns<'a>(columns: Vec<(f64, f64)>) -> RowSource<'a> {
     })
 }
 
-/// Rows drawn from components.
+/// Draws of rows from components.
 pub trait RowDraws {
-    /// Independent rows of the posterior predictive, or at point estimates. What follows from the component alone is
-    /// computed here, once.
+    /// Returns a source of independent rows, from the posterior predictive or at point estimates. Quantities that
+    /// depend only on the component are computed here, once.
     ///
     /// # Errors
     /// As [`Conjugate::log_marginal`].
     fn source(&self, component: Sufficient<'_>, from: Draw<'_>) -> Result<RowSource<'_>>;
 }
 
-/// Distributions of the rows of components, whose marginals and conditionals have a closed form.
+/// Distributions of rows given a component, with marginals and conditionals in closed form.
 pub trait Laws {
     /// The posterior predictive of a component, or its density at a point estimate, in the data's own units.
     ///
@@ -272,7 +275,7 @@ pub trait Laws {
     fn law(&self, component: Sufficient<'_>, estimate: Option<Estimate>) -> Result<Law>;
 }
 
-/// What callers ask of a likelihood; a capability that it has not got is an [`Error::NotSupported`].
+/// The interface that callers use. A missing capability gives [`Error::NotSupported`].
 impl<F: Scalar> dyn Likelihood<F> + '_ {
     /// Number of columns of a row.
     pub fn dimension(&self) -> usize {
@@ -306,7 +309,7 @@ impl<F: Scalar> dyn Likelihood<F> + '_ {
         Ok(self.required_scores()?.sparse_scorer(components, log_weights, objective, earlier))
     }
 
-    /// As [`Scores::log_base_measures`]; zero without scores, where no row is ever scored.
+    /// As [`Scores::log_base_measures`]; zero without that capability, since such rows are never scored.
     pub fn log_base_measures(&self, rows: RowBlock<'_, F>, out: &mut [f64]) {
         match self.scores() {
             Some(scores) => scores.log_base_measures(rows, out),
@@ -314,7 +317,7 @@ impl<F: Scalar> dyn Likelihood<F> + '_ {
         }
     }
 
-    /// The contribution of a component to the objective, without the base measure, nats.
+    /// Returns the contribution of a component to the objective, without the base measure, nats.
     ///
     /// # Errors
     /// As [`Conjugate::log_marginal`].
@@ -327,8 +330,8 @@ impl<F: Scalar> dyn Likelihood<F> + '_ {
         }
     }
 
-    /// The negative of the part of `gain` that does not depend on the responsibilities: the divergence
-    /// from the prior, minus the log prior of a point estimate, or nothing.
+    /// Returns the negative of the part of `gain` that is independent of the responsibilities: the divergence from the
+    /// prior, the negative log prior of a point estimate, or zero.
     ///
     /// # Errors
     /// As [`Conjugate::log_marginal`].
@@ -356,7 +359,7 @@ impl<F: Scalar> dyn Likelihood<F> + '_ {
         self.required_points()?.point_estimates(components, estimate)
     }
 
-    /// As [`Seeding::metric`]; without that capability [`Metric::Divergence`].
+    /// As [`Seeding::metric`]; [`Metric::Divergence`] without that capability.
     ///
     /// # Errors
     /// As there.
@@ -403,12 +406,12 @@ impl<F: Scalar> dyn Likelihood<F> + '_ {
     }
 }
 
-/// The error where a likelihood has not got a capability.
+/// The error for a capability that the likelihood lacks.
 fn absent(what: &str, reason: &str) -> Error {
     Error::not_supported("likelihood", format!("{what} for this likelihood"), reason, "another likelihood")
 }
 
-/// The error where the columns of a row share more than their component.
+/// The error for a likelihood whose columns are dependent given the component.
 pub(super) fn no_laws() -> Error {
     let reason = "the columns of a row share its number of words";
     let allowed = "a likelihood whose columns stand for themselves";

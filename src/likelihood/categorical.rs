@@ -1,4 +1,5 @@
-//! Independent columns of integer codes with a Dirichlet base measure each (mathematics 1h): a word for each column.
+//! Independent columns of integer codes with a Dirichlet base measure each (mathematics 1h). Each column acts as one
+//! word.
 
 use crate::data::{Allowed, Domain, MOST_LEVELS, Moments, Needs};
 use crate::error::Result;
@@ -13,7 +14,7 @@ use crate::registry::{DefaultValue, Entry, Feature, PRIOR, Parameter, ParameterK
 use crate::rng::Chances;
 use crate::scoring::{Codes, Column, RowFunction};
 
-/// phi_d ~ Dir(`pseudo_counts_d`, for each of `levels_d`), x_d ~ phi_d. Statistics: the number of rows by level.
+/// phi_d ~ Dir(`pseudo_counts_d`, one for each of `levels_d`), x_d ~ phi_d. Statistics: the number of rows by level.
 pub type Categorical = Counts<Levels>;
 
 /// The base measure of each column, (D,).
@@ -120,7 +121,7 @@ impl CountFamily for Levels {
         self.columns.iter().zip(&start.columns).map(|(own, start)| own.divergence_of(start)).sum()
     }
 
-    /// One pseudo-count for all levels of all columns (mathematics 10.4).
+    /// Estimates one pseudo-count for all levels of all columns (mathematics 10.4).
     fn estimate(&self, own: &[Tallied<'_>], start: &Self, given: &Given<'_>) -> Parameters {
         let column = |range: std::ops::Range<usize>| {
             SharedCounts::of(range.len(), own.iter().map(|own| own.part(range.clone())))

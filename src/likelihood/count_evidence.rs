@@ -1,4 +1,4 @@
-//! Base measures of counts and flags estimated by evidence (mathematics 10.4): what the families share.
+//! Estimation of the base measures of counts and flags by evidence (mathematics 10.4): code common to the families.
 
 use crate::error::Result;
 use crate::likelihood::Frame;
@@ -44,16 +44,16 @@ pub fn dirichlet_divergence(start: &[f64], own: &[f64]) -> f64 {
     each.sum::<f64>() + ln_gamma(total) - ln_gamma(total_own)
 }
 
-/// Counts that share one symmetric Dirichlet base measure: its number of levels, and of each component the counts above
-/// zero.
+/// Counts that share one symmetric Dirichlet base measure: the number of levels, and the positive counts of each
+/// component.
 pub struct SharedCounts {
     levels: f64,
-    /// The sum of each component, and its counts.
+    /// The sum of each component, and its positive counts.
     components: Vec<(f64, Vec<f64>)>,
 }
 
 impl SharedCounts {
-    /// Of all columns of tallies.
+    /// Collects the counts of all columns of the tallies.
     pub fn of<'a>(levels: usize, own: impl Iterator<Item = Tallied<'a>>) -> Self {
         let component = |own: Tallied<'_>| {
             let counts: Vec<f64> = own.sums.iter().copied().filter(|s| *s > 0.0).collect();
@@ -63,7 +63,7 @@ impl SharedCounts {
     }
 }
 
-/// The pseudo-count of the largest evidence that all groups of counts share; `start` is that of the start.
+/// The pseudo-count, shared by all groups of counts, that maximises the evidence. `start` is its initial value.
 pub fn pseudo_count(now: f64, start: f64, groups: &[SharedCounts]) -> f64 {
     let derivative = |b: f64| {
         let group = |group: &SharedCounts| {

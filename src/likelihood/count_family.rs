@@ -1,5 +1,5 @@
-//! The shell of the families of counts and flags: statistics are sums by column, scores are lines in the values, and
-//! sparse rows and rows with missing values are taken. A family says only what differs.
+//! Common implementation of the families of counts and flags. Statistics are sums by column, scores are linear in the
+//! values, and rows may be sparse or have missing values. A family supplies only what differs.
 
 use std::fmt::Debug;
 
@@ -25,7 +25,7 @@ use crate::suffstats::Sufficient;
 
 /// Prior and formulas of one family.
 pub trait CountFamily: FromParameters + Debug + Send + Sync + 'static {
-    /// How codes become flags, for a family of codes: it sees flags alone.
+    /// How codes become flags, for a family of codes. The family itself sees only flags.
     fn codes(&self) -> Option<Codes> {
         None
     }
@@ -41,7 +41,7 @@ pub trait CountFamily: FromParameters + Debug + Send + Sync + 'static {
     fn divergence_from_prior(&self, own: Tallied<'_>) -> f64;
     /// Point estimates, (D,).
     fn points(&self, own: Tallied<'_>, estimate: Estimate) -> Vec<f64>;
-    /// See [`PointEstimates::at_point`]; `points` is of [`CountFamily::points`].
+    /// See [`PointEstimates::at_point`]; `points` comes from [`CountFamily::points`].
     fn at_point(&self, own: Tallied<'_>, points: &[f64]) -> AtPoint;
     /// See [`PointEstimates::check_mode`].
     fn check_mode(&self) -> Result<()>;
@@ -49,8 +49,8 @@ pub trait CountFamily: FromParameters + Debug + Send + Sync + 'static {
     fn posterior_parameters(&self, components: &[Tallied<'_>], tally: &Tally) -> Parameters;
     /// E log p(x) without the base measure, (D,).
     fn expected(&self, own: Tallied<'_>) -> Vec<Column>;
-    /// E log p(x) without the base measure as `constant + sum_j x_j (slope_j - common)`, where each slope follows from
-    /// the sum of its own column alone, if it has that form.
+    /// E log p(x) without the base measure as `constant + sum_j x_j (slope_j - common)`, if each slope depends only on
+    /// the sum of its own column.
     fn separate(&self) -> Option<&dyn Separate> {
         None
     }
@@ -58,29 +58,29 @@ pub trait CountFamily: FromParameters + Debug + Send + Sync + 'static {
     fn emissions(&self) -> Option<&dyn Emissions> {
         None
     }
-    /// log p(x) at a point estimate, without the base measure. The default is of a probability for each unit of x.
+    /// log p(x) at a point estimate, without the base measure. The default is for a probability per unit of x.
     fn column_at(point: f64) -> Column {
         Column::line(point.max(LEAST).ln(), 0.0)
     }
-    /// Minus the divergence of a row's smoothed statistics, without [`CountFamily::row_divergence`]: a constant and
-    /// (D,).
+    /// Negative divergence of a row's smoothed statistics, without [`CountFamily::row_divergence`]: a constant and one
+    /// term per column, (D,).
     fn divergence(&self, own: Tallied<'_>) -> (f64, Vec<Column>);
-    /// The part of minus the divergence that depends on the row alone.
+    /// The part of the negative divergence that depends on the row alone.
     fn row_divergence(&self) -> RowFunction;
-    /// ln h(x), unless it is zero.
+    /// ln h(x); `None` if it is zero.
     fn log_base(&self) -> Option<RowFunction> {
         None
     }
-    /// The posterior predictive with its base measure, unless it equals the density at posterior means.
+    /// The posterior predictive with its base measure; `None` if it equals the density at posterior means.
     fn predictive(&self, _components: &[Tallied<'_>], _log_weights: &[f64]) -> Option<RowScorer> {
         None
     }
-    /// See [`Imputation::predictive_moments`]; the default is of flags.
+    /// See [`Imputation::predictive_moments`]; the default is for flags.
     fn moments(&self, own: Tallied<'_>) -> (Vec<f64>, Vec<f64>) {
         self.points(own, Estimate::Mean).into_iter().map(|p| (p, p * (1.0 - p))).unzip()
     }
-    /// ln p(row | rows of a cluster) without the base measure; `memo` is of [`CountFamily::memo`]. The default is for
-    /// a family without [`CountFamily::predictive`].
+    /// ln p(row | rows of a cluster) without the base measure; `memo` comes from [`CountFamily::memo`]. The default is
+    /// for a family without [`CountFamily::predictive`].
     fn log_predictive(&self, own: Tallied<'_>, _memo: f64, row: Row<'_>) -> f64 {
         let points = self.points(own, Estimate::Mean);
         row.sum_of(points.len(), |column, x| {
@@ -94,11 +94,11 @@ pub trait CountFamily: FromParameters + Debug + Send + Sync + 'static {
     }
     /// See [`crate::likelihood::Evidence::divergence_of`].
     fn divergence_of(&self, start: &Self) -> f64;
-    /// See [`crate::likelihood::Evidence::estimate`]; `own` are the components that have rows.
+    /// See [`crate::likelihood::Evidence::estimate`]; `own` holds the components that have rows.
     fn estimate(&self, own: &[Tallied<'_>], start: &Self, given: &Given<'_>) -> Parameters;
     /// See [`RowDraws::source`].
     fn source(&self, own: Tallied<'_>, from: Draw<'_>) -> Result<RowSource<'_>>;
-    /// The distributions of the columns, where these are independent given the component.
+    /// The distributions of the columns, if they are independent given the component.
     fn of_columns(&self) -> Option<&dyn OfColumns> {
         None
     }
@@ -110,11 +110,11 @@ pub trait OfColumns: Sync {
     fn laws(&self, own: Tallied<'_>, estimate: Option<Estimate>) -> Vec<ColumnLaw>;
 }
 
-/// E log p(x) of a family in which the statistics of a column say all that the slope of the column needs.
+/// E log p(x) of a family in which the slope of a column depends only on the sum of that column.
 pub trait Separate: Sync {
-    /// The slope of a column by its sum.
+    /// The slope of a column, given its sum.
     fn slope(&self, column: usize, sum: f64) -> f64;
-    /// What the columns share.
+    /// The terms shared by all columns.
     fn shared(&self, own: Tallied<'_>) -> Shared;
 }
 
@@ -134,7 +134,7 @@ impl<M: CountFamily> Counts<M> {
         &self.family
     }
 
-    /// The form of sparse rows in which a slope follows from the sum of its column, where the family has one.
+    /// The form of sparse rows in which each slope follows from the sum of its column, if the family has one.
     fn separate(&self) -> Option<&dyn Separate> {
         if self.tally.missing || self.tally.codes.is_some() { None } else { self.family.separate() }
     }
@@ -206,7 +206,7 @@ impl<M: CountFamily> Conjugate for Counts<M> {
     }
 }
 
-/// What the columns of each component share, with its log weight.
+/// The terms shared by the columns of each component, with its log weight.
 fn shared(form: &dyn Separate, own: &[Tallied<'_>], log_weights: &[f64]) -> Vec<Shared> {
     map(own.len(), |k| {
         let Shared { constant, common } = form.shared(own[k]);
@@ -313,7 +313,7 @@ impl<M: CountFamily> RowDraws for Counts<M> {
     }
 }
 
-/// Of a family with [`CountFamily::of_columns`].
+/// Only for a family with [`CountFamily::of_columns`].
 impl<M: CountFamily> Laws for Counts<M> {
     fn law(&self, component: Sufficient<'_>, estimate: Option<Estimate>) -> Result<Law> {
         let columns = self.family.of_columns().ok_or_else(no_laws)?;

@@ -1,4 +1,4 @@
-//! What families of counts and flags share: their statistics, sums by column of the rows as they are.
+//! Statistics common to the families of counts and flags: sums of the untransformed rows by column.
 
 use std::ops::Range;
 
@@ -9,23 +9,22 @@ use crate::real::Plain;
 use crate::scoring::{Codes, Row};
 use crate::suffstats::Sufficient;
 
-/// The least probability or expected count that is not taken for zero in logarithms.
+/// Smaller probabilities or expected counts are raised to this value before taking logarithms.
 pub const LEAST: f64 = 1e-300;
 
-/// The form of the statistics: sum x by column, and with missing values the count of the rows that have a value in each
-/// column.
+/// Layout of the statistics: sum x by column, and with missing values the number of rows with a value in each column.
 #[derive(Debug)]
 pub struct Tally {
-    /// Zeros: nothing is taken from rows.
+    /// Zeros: nothing is subtracted from rows.
     pub origin: Vec<f64>,
     /// Whether rows may have missing values.
     pub missing: bool,
-    /// How codes become flags, for rows of codes; their sums count what is there.
+    /// How codes become flags, for rows of codes. Their sums already count the present values.
     pub codes: Option<Codes>,
 }
 
 impl Tally {
-    /// For this many columns.
+    /// A tally of `dimension` columns.
     pub fn new(dimension: usize, missing: bool) -> Self {
         Self { origin: vec![0.0; dimension], missing, codes: None }
     }
@@ -35,12 +34,12 @@ impl Tally {
         self.codes.as_ref().map_or(self.origin.len(), Codes::n_levels)
     }
 
-    /// Whether columns are counted beside their sums.
+    /// Whether counts by column are kept besides the sums.
     fn is_counted(&self) -> bool {
         self.missing && self.codes.is_none()
     }
 
-    /// Values by column of several components as a table, (K, D); by level (K, D, L), zero beyond a column's levels.
+    /// Tabulates values by column of several components, (K, D); by level (K, D, L), zero beyond a column's levels.
     pub fn table(&self, values: Vec<f64>) -> Value {
         let Some(codes) = &self.codes else { return table(self.origin.len(), values) };
         let most = codes.ranges().map(|range| range.len()).max().unwrap_or(0);
@@ -55,7 +54,7 @@ impl Tally {
         Value::Array { shape: vec![values.len() / codes.n_levels(), codes.n_columns(), most], data }
     }
 
-    /// Calls `f` with a row as the sums take it.
+    /// Calls `f` with a row in the form that the sums use.
     pub fn with_row<R>(&self, row: Row<'_>, f: impl FnOnce(Row<'_>) -> R) -> R {
         match &self.codes {
             Some(codes) => codes.with_row(row, f),
@@ -63,7 +62,7 @@ impl Tally {
         }
     }
 
-    /// Numbers a component.
+    /// Number of statistics of a component.
     pub fn n_statistics(&self) -> usize {
         (if self.is_counted() { 2 } else { 1 }) * self.n_sums()
     }
@@ -80,10 +79,10 @@ impl Tally {
         }
     }
 
-    /// Refuses what no counts can add up to, nor, where `flags` says so, zeros and ones.
+    /// Refuses statistics that cannot be sums of counts or, if `flags` is set, sums of zeros and ones.
     ///
     /// # Errors
-    /// [`Error::Format`] saying what is wrong.
+    /// [`Error::Format`] stating what is wrong.
     pub fn check(&self, components: &[Sufficient<'_>], flags: bool) -> Result<()> {
         let d = self.n_sums();
         let largest = components.iter().flat_map(|own| &own.statistics[..d]).fold(0.0_f64, |most, s| most.max(s.abs()));
@@ -111,16 +110,16 @@ impl Tally {
 /// The statistics of a component by column.
 #[derive(Debug, Clone, Copy)]
 pub struct Tallied<'a> {
-    /// Rows.
+    /// Number of rows.
     count: f64,
-    /// Sums as they are: rounding may have left some below zero, (D,).
+    /// Sums by column as stored, (D,). Rounding may have left some below zero.
     pub sums: &'a [f64],
-    /// The rows that have a value, by column; empty where all have.
+    /// Number of rows with a value, by column; empty if no values are missing.
     counts: &'a [f64],
 }
 
 impl<'a> Tallied<'a> {
-    /// Some of the sums, without counts of columns.
+    /// A subset of the sums, without counts by column.
     pub fn part(self, range: Range<usize>) -> Self {
         Tallied { count: self.count, sums: &self.sums[range], counts: &[] }
     }
@@ -130,7 +129,7 @@ impl<'a> Tallied<'a> {
         self.counts.is_empty()
     }
 
-    /// Count and sum of a column; what rounding has left below zero is zero.
+    /// Count and sum of a column, clamped at zero against rounding.
     pub fn column(self, column: usize) -> (f64, f64) {
         (self.counts.get(column).copied().unwrap_or(self.count).max(0.0), self.sums[column].max(0.0))
     }
@@ -144,10 +143,10 @@ impl<'a> Tallied<'a> {
 /// Rounding error of sums that should be zero, as a fraction of the terms added and subtracted.
 const ROUNDING: f64 = 1e-6;
 
-/// Refuses counts of columns that are negative, or more than the count of the component.
+/// Refuses counts by column that are negative or larger than the count of the component.
 ///
 /// # Errors
-/// [`Error::Format`] saying what is wrong.
+/// [`Error::Format`] stating what is wrong.
 pub fn check_presence<'a>(components: impl Iterator<Item = (f64, &'a [f64])> + Clone) -> Result<()> {
     let slack = ROUNDING * (1.0 + components.clone().map(|(count, _)| count.abs()).sum::<f64>());
     for (count, columns) in components {
@@ -159,7 +158,7 @@ pub fn check_presence<'a>(components: impl Iterator<Item = (f64, &'a [f64])> + C
     Ok(())
 }
 
-/// Adds rows, each times its weight, to their sums by column; what is not there adds nothing.
+/// Adds rows, each times its weight, to their sums by column; missing values add nothing.
 fn add_rows(rows: RowBlock<'_, f64>, weights: &[f64], sums: &mut [f64]) {
     match rows {
         RowBlock::Dense(rows) => {
@@ -183,7 +182,7 @@ fn add_presence(rows: RowBlock<'_, f64>, weights: &[f64], counts: &mut [f64]) {
                 counts.iter_mut().zip(row).for_each(|(count, x)| *count += if x.is_nan() { 0.0 } else { weight });
             }
         }
-        // What a sparse row does not store is zero, not missing.
+        // A value that a sparse row does not store is zero, not missing.
         RowBlock::Sparse(_) => {
             let total: f64 = weights.iter().sum();
             for count in counts {

@@ -1,4 +1,4 @@
-//! Normal-gamma base measures of independent columns estimated by evidence (mathematics 10.3).
+//! Estimation of the normal-gamma base measures of independent columns by evidence (mathematics 10.3).
 
 use crate::error::Result;
 use crate::likelihood::FromParameters;
@@ -10,10 +10,10 @@ use crate::likelihood::evidence::{
 use crate::parameters::{Parameters, Value, vector};
 use crate::suffstats::Sufficient;
 
-/// A column of a component has no value where it has fewer rows.
+/// A column of a component with fewer rows counts as having no values.
 const LEAST_COUNT: f64 = 1e-6;
 
-/// Posteriors of the columns that have values, each with its column and its rows.
+/// Posteriors of the columns that have values, each with its column and its number of rows.
 fn columns<'a>(
     model: &'a DiagonalGaussian,
     occupied: &'a [Sufficient<'a>],
@@ -50,7 +50,7 @@ impl Evidence for DiagonalGaussian {
                 let prior = model.prior()[j];
                 let t = prior.kappa * n / (prior.kappa + n);
                 let distance = (own.kappa / n * (own.mean - prior.mean)).powi(2);
-                // Of the scatter alone: what the distance of the mean adds is taken from the rate.
+                // The scatter alone: subtracts from the rate the contribution of the mean's distance.
                 let curve = distance / (2.0 * own.rate - t * distance).max(f64::MIN_POSITIVE);
                 MeanTerm { n, columns: 1.0, slope: 2.0 * own.shape * curve, curve }
             };
@@ -82,10 +82,11 @@ impl Evidence for DiagonalGaussian {
     }
 }
 
-/// The rates by the other bound in the columns where components have few rows beside the shape; elsewhere as they are.
+/// Updates the rates by the dual bound in the columns where components have few rows relative to the shape; keeps the
+/// others unchanged.
 fn dual_rates(model: &DiagonalGaussian, occupied: &[Sufficient<'_>], start: &[NormalGamma]) -> Vec<f64> {
     let prior = model.prior();
-    // By column: rows, components, and sum 2 a (b_0 - b_0^2 / b).
+    // By column: number of rows, number of components, and sum 2 a (b_0 - b_0^2 / b).
     let mut sums = vec![(0.0, 0.0, 0.0); prior.len()];
     for (j, n, own) in columns(model, occupied) {
         let rate = prior[j].rate;

@@ -30,7 +30,7 @@ use crate::suffstats::Sufficient;
 #[derive(Debug)]
 pub struct DiagonalGaussian {
     frame: Frame,
-    /// (D,).
+    /// Base measure of each column, (D,).
     prior: Vec<NormalGamma>,
 }
 
@@ -41,12 +41,12 @@ pub(super) struct NormalGamma {
     pub(super) mean: f64,
     pub(super) shape: f64,
     pub(super) rate: f64,
-    /// Variance of a value within the cell to which it is rounded.
+    /// Variance of a value within its rounding cell.
     rounding: f64,
 }
 
 impl NormalGamma {
-    /// Mathematics 1c, from count, sum and sum of squares.
+    /// The posterior of mathematics 1c, from count, sum and sum of squares.
     fn posterior(self, n: f64, sum: f64, squares: f64) -> Self {
         if n < 1e-12 {
             return self;
@@ -63,7 +63,7 @@ impl NormalGamma {
         }
     }
 
-    /// What the data add to shape and rate.
+    /// Increments of shape and rate due to the data.
     fn added_to(self, prior: Self) -> (f64, f64) {
         (self.shape - prior.shape, self.rate - prior.rate)
     }
@@ -87,7 +87,7 @@ impl NormalGamma {
         Column::square(precision, self.mean, constant)
     }
 
-    /// Minus the divergence of a row's smoothed moments, without half the logarithm of its variance (mathematics 5.2):
+    /// Negative divergence of a row's smoothed moments, without half the logarithm of its variance (mathematics 5.2):
     /// `KL(N(m_n, v_n) || N(m, v))` with `v_n = (b_0 + kappa_0 / (kappa_0 + 1) u^2 / 2) / (a_0 + 1/2)`,
     /// `m_n = m_0 + u / (kappa_0 + 1)`, `u = x - m_0`, where the two squares in u are completed to one.
     fn divergence(self, prior: Self) -> Column {
@@ -100,7 +100,7 @@ impl NormalGamma {
         Column::square(curvature / variance, prior.mean + shrinkage / curvature * away, constant)
     }
 
-    /// ln v_n of a row's smoothed variance; `self` is the prior.
+    /// ln v_n, the log of a row's smoothed variance; `self` is the prior.
     fn smoothed_log_variance(self, x: f64) -> f64 {
         let square = self.kappa / (self.kappa + 1.0) * (x - self.mean).powi(2);
         ((self.rate + 0.5 * square) / (self.shape + 0.5)).ln()
@@ -120,7 +120,7 @@ impl NormalGamma {
     }
 }
 
-/// What is known of one column of a component.
+/// Statistics of one column of a component.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct ColumnSums {
     pub(super) count: f64,
@@ -133,8 +133,8 @@ pub(super) struct ColumnSums {
 struct ColumnPoint {
     mean: f64,
     precision: f64,
-    /// The variance that a likelihood takes every value to be known up to (mathematics 1.8: the ridge of the
-    /// covariance); with it in the local step, too, the objective cannot fall.
+    /// Variance by which every value is blurred in the likelihood (mathematics 1.8: the ridge of the covariance). The
+    /// local step includes it too, so that the objective cannot fall.
     blur: f64,
 }
 
@@ -187,7 +187,7 @@ impl DiagonalGaussian {
     }
 }
 
-/// The ridge of variances under maximum likelihood, as a fraction of the prior's expected variance.
+/// The ridge of variances under maximum likelihood, as a fraction of the prior expected variance.
 pub(super) const RIDGE: f64 = 1e-6;
 
 impl FromParameters for DiagonalGaussian {
@@ -226,21 +226,21 @@ impl FromParameters for DiagonalGaussian {
         Self::check(parameters)?;
         let d = data.dimension();
         let shape = parameters.number("shape")?.unwrap_or(1.5);
-        // With shape 3/2 that of `Gaussian` for one column; however sure the prior is, the precision that it expects is
-        // the same.
+        // With shape 3/2 this is the rule of `Gaussian` for one column. The expected prior precision does not depend on
+        // the shape.
         let rule = |own: f64| shape / 3.0 * (own + ridge(own, &data.variance));
         let rate = parameters
             .positives("rate", Some(d))?
             .unwrap_or_else(|| data.variance.iter().map(|&own| rule(own)).collect());
         if let Some(j) = (0..d).find(|&j| rate[j] < LEAST_SHARE * data.variance[j]) {
-            let found = format!("so small in column {j} that float64 loses it beside the scatter of the data");
+            let found = format!("so small in column {j} that float64 rounding of the scatter of the data hides it");
             let allowed = format!("at least {LEAST_SHARE:.0e} of the variance of a column");
             return Err(Error::invalid("rate", found, allowed));
         }
         let mean = parameters.vector_of("mean", d)?.map_or_else(|| data.mean.clone(), <[f64]>::to_vec);
         if let Some(j) = (0..d).find(|&j| rate[j] < LEAST_SHARE * (mean[j] - data.mean[j]).powi(2)) {
-            let found = format!("so far from the data in column {j} that float64 loses `rate` beside the distance");
-            return Err(Error::invalid("mean", found, "nearer the data, or used with a larger `rate`"));
+            let found = format!("so far from the data in column {j} that `rate` is lost to float64 rounding");
+            return Err(Error::invalid("mean", found, "closer to the data, or used with a larger `rate`"));
         }
         Ok(Parameters::from_pairs([
             ("mean", vector(mean)),
@@ -321,7 +321,7 @@ impl Conjugate for DiagonalGaussian {
         let d = self.prior.len();
         let all: Vec<NormalGamma> = components.iter().flat_map(|component| self.posterior(*component)).collect();
         let of = |value: fn(&NormalGamma) -> f64| table(d, all.iter().map(value).collect());
-        // The same in all columns unless values are missing.
+        // Equal in all columns unless values are missing.
         let shared = |value: fn(&NormalGamma) -> f64| {
             if self.frame.missing { of(value) } else { vector(all.iter().step_by(d).map(value).collect()) }
         };
@@ -341,8 +341,8 @@ impl Conjugate for DiagonalGaussian {
         for (j, own) in self.sums(component).enumerate() {
             let shift = origin[j] - self.frame.origin[j];
             if self.prior[j].rate < LEAST_SHARE * shift * shift {
-                let found = "a fit of data so far from these that float64 cannot hold it there";
-                return Err(Error::invalid("init", found, "a fit of data like these"));
+                let found = "a fit of data so far from these that float64 loses precision";
+                return Err(Error::invalid("init", found, "a fit of data closer to these"));
             }
             moved[j] += own.count * shift;
             moved[d + j] += shift * (2.0 * own.sum + own.count * shift);
@@ -354,7 +354,7 @@ impl Conjugate for DiagonalGaussian {
 capabilities!(DiagonalGaussian: scores, points, imputation, draws, urn, evidence, laws);
 
 impl Urn for DiagonalGaussian {
-    /// A Student t by column.
+    /// A Student t density per column.
     fn log_predictives(&self, caches: &[f64], row: Row<'_>, out: &mut [f64]) -> Result<()> {
         for (cache, out) in caches.chunks_exact(self.cache_len()).zip(out) {
             let own = self.posterior(urn::parts(cache).0);
@@ -488,7 +488,7 @@ impl RowDraws for DiagonalGaussian {
 }
 
 impl DiagonalGaussian {
-    /// log p(x) at point estimates; `blurred` as the objective has it.
+    /// log p(x) at point estimates. `blurred` adds the blur, as in the objective.
     fn of_points(&self, component: Sufficient<'_>, estimate: Estimate, blurred: bool) -> Vec<Column> {
         let column = |ColumnPoint { mean, precision, blur }: ColumnPoint| {
             let blur = if blurred { precision * blur } else { 0.0 };

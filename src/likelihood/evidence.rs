@@ -1,5 +1,5 @@
-//! Base measures estimated by the evidence of the components that share them (mathematics 10): what the families have
-//! in common.
+//! Estimation of base measures by the evidence of the components that share them (mathematics 10): code common to the
+//! families.
 
 use crate::error::Result;
 use crate::parameters::Parameters;
@@ -7,43 +7,44 @@ use crate::registry::Range;
 use crate::special::{digamma, ln_gamma};
 use crate::suffstats::Sufficient;
 
-/// How many components the base measure of the start counts for (mathematics 10.1).
+/// Weight of the initial base measure in the estimate, in components (mathematics 10.1).
 pub const GUARD: f64 = 0.001;
-/// A component of fewer rows says nothing of the base measure.
+/// Components with fewer rows are ignored: they carry no information about the base measure.
 const LEAST_COUNT: f64 = 1e-6;
-/// Estimated scales stay above this fraction of that of the start times their degrees of freedom (mathematics 10.6).
+/// Lower limit of estimated scales, as a fraction of the initial scale times its degrees of freedom (mathematics 10.6).
 pub const FLOOR: f64 = 1e-6;
 /// Range of estimated shapes of rates.
 pub const SHAPES: Range = Range::closed(1e-6, 1e9);
-/// Range of estimated shapes of precisions, which are half of the degrees of freedom: at least one of these.
+/// Range of estimated shapes of precisions. A shape is half of the degrees of freedom, of which there must be at least
+/// one.
 const PRECISION_SHAPES: Range = Range::closed(0.5, 5e8);
 
-/// The base measure of a likelihood as a function of its components. Parameters are complete, in the data's units.
+/// Estimation of a likelihood's base measure from its components. Parameters are complete, in the data's units.
 pub trait Evidence {
-    /// KL(p_start || p) of the base measure of the start, by its parameters, from this one, nats.
+    /// KL(p_start || p) from the initial base measure, given by its parameters, to this one, nats.
     ///
     /// # Errors
     /// As [`crate::likelihood::Conjugate::log_marginal`].
     fn divergence_of(&self, start: &Parameters) -> Result<f64>;
 
-    /// Parameters under which the components' log marginal likelihoods less [`GUARD`] times
-    /// [`Evidence::divergence_of`] are together no lower, up to rounding.
+    /// Returns parameters that do not lower the sum of the components' log marginal likelihoods minus [`GUARD`] times
+    /// [`Evidence::divergence_of`], up to rounding.
     ///
     /// # Errors
     /// As [`crate::likelihood::Conjugate::log_marginal`].
     fn estimate(&self, given: &Given<'_>) -> Result<Parameters>;
 }
 
-/// What an estimate is made from.
+/// Input of an estimate.
 #[derive(Debug, Clone, Copy)]
 pub struct Given<'a> {
     /// The components.
     pub components: &'a [Sufficient<'a>],
-    /// The parameters as they are.
+    /// Current parameters.
     pub parameters: &'a Parameters,
-    /// The parameters of the start.
+    /// Initial parameters.
     pub start: &'a Parameters,
-    /// Names of those that are estimated.
+    /// Names of the parameters to estimate.
     pub free: &'a [String],
 }
 
@@ -53,14 +54,14 @@ impl<'a> Given<'a> {
         self.free.iter().any(|free| free == name)
     }
 
-    /// The components that say something of the base measure.
+    /// The components with enough rows to inform the base measure.
     pub fn occupied(&self) -> Vec<Sufficient<'a>> {
         self.components.iter().copied().filter(|own| own.count > LEAST_COUNT).collect()
     }
 }
 
-/// Where a function of x is largest within a range, found outwards from `from`, by the sign of its derivative (with
-/// respect to x or ln x), which is taken to change once.
+/// Maximises a function of x within a range, searching outwards from `from` by the sign of its derivative (with respect
+/// to x or ln x). The derivative is assumed to change sign once.
 pub fn maximum_at(from: f64, range: Range, mut derivative: impl FnMut(f64) -> f64) -> f64 {
     let (least, greatest) = (range.least.ln(), range.greatest.ln());
     let mut near = from.ln().clamp(least, greatest);
@@ -81,7 +82,7 @@ pub fn maximum_at(from: f64, range: Range, mut derivative: impl FnMut(f64) -> f6
     if at_far.is_nan() {
         return near.exp();
     }
-    // Regula falsi in the logarithm (Illinois).
+    // Regula falsi on the logarithm (Illinois variant).
     for _ in 0..100 {
         if (far - near).abs() <= 1e-10 * (1.0 + near.abs()) {
             break;
@@ -104,37 +105,40 @@ pub fn dual_root(m: f64, p: f64, q: f64) -> f64 {
     if m > 0.0 { 2.0 * q / (m + root) } else { (root - m) / (2.0 * p) }
 }
 
-/// The rate of a Gamma base measure by the other bound, which is quick where components have few values beside twice
-/// the shape; elsewhere as it is. `n`: values of `number` components, `sum`: of their `2 a (b_0 - b_0^2 / b)`.
+/// One update of the rate of a Gamma base measure by the dual bound, which converges fast where components have fewer
+/// values than twice the shape; elsewhere returns the rate unchanged. `n`: total values of `number` components, `sum`:
+/// sum of their `2 a (b_0 - b_0^2 / b)`.
 pub fn dual_rate((a, b): (f64, f64), start: (f64, f64), (n, number, sum): (f64, f64, f64)) -> f64 {
     if n <= 0.0 || n >= 2.0 * a * number {
         return b;
     }
-    // As the scales of matrices, with nu = 2 a and B = 2 b.
+    // Same equation as for scale matrices, with nu = 2 a and B = 2 b.
     let scale = dual_root(n - 2.0 * GUARD * a, GUARD * start.0 / start.1, 2.0 * sum);
     (0.5 * scale).max(least_rate(a, start.1))
 }
 
-/// The least rate under a shape, from that of the start (mathematics 10.6).
+/// Lower limit of the rate for a shape, from the initial rate (mathematics 10.6).
 pub fn least_rate(shape: f64, start: f64) -> f64 {
     2.0 * FLOOR * shape * start
 }
 
-/// What a component, or one of its columns, says of the precision of the prior mean: with `t = kappa_0 n / (kappa_0 +
-/// n)` its log marginal likelihood falls by `slope / (1 + curve t)` for each unit of t (mathematics 10.2).
+/// Contribution of a component, or of one of its columns, to the estimate of the precision of the prior mean. With `t =
+/// kappa_0 n / (kappa_0 + n)`, its log marginal likelihood falls by `slope / (1 + curve t)` per unit of t (mathematics
+/// 10.2).
 #[derive(Debug, Clone, Copy)]
 pub struct MeanTerm {
-    /// Rows.
+    /// Number of rows.
     pub n: f64,
-    /// Columns.
+    /// Number of columns.
     pub columns: f64,
-    /// As above.
+    /// Slope at t = 0, as defined above.
     pub slope: f64,
-    /// As above.
+    /// Curvature in t, as defined above.
     pub curve: f64,
 }
 
-/// The precision of the prior mean of the largest evidence; `start` is that of the start, and `columns` its columns.
+/// The precision of the prior mean that maximises the evidence. `start` is the initial precision, `columns` the number
+/// of its columns.
 pub fn mean_precision(now: f64, start: f64, columns: f64, terms: &[MeanTerm]) -> f64 {
     let derivative = |kappa: f64| {
         let term = |own: &MeanTerm| {
@@ -148,10 +152,10 @@ pub fn mean_precision(now: f64, start: f64, columns: f64, terms: &[MeanTerm]) ->
     maximum_at(now, Range::closed(1e-9, most), derivative)
 }
 
-/// Sums over posteriors Gamma(a, b) that share a base measure, and over the start as [`GUARD`] of one.
+/// Sums over posteriors Gamma(a, b) that share a base measure; the initial base measure counts [`GUARD`] times.
 #[derive(Debug, Clone, Copy)]
 pub struct GammaMoments {
-    /// How many.
+    /// Number of posteriors.
     pub number: f64,
     /// sum a / b.
     pub mean: f64,
@@ -160,26 +164,26 @@ pub struct GammaMoments {
 }
 
 impl GammaMoments {
-    /// Of the start alone.
+    /// Sums of the initial base measure alone.
     pub fn of_start(shape: f64, rate: f64) -> Self {
         Self { number: GUARD, mean: GUARD * shape / rate, log: GUARD * (digamma(shape) - rate.ln()) }
     }
 
-    /// Adds one more.
+    /// Adds one posterior.
     pub fn add(&mut self, shape: f64, rate: f64) {
         self.number += 1.0;
         self.mean += shape / rate;
         self.log += digamma(shape) - rate.ln();
     }
 
-    /// The rate of the largest evidence under a shape.
+    /// The rate that maximises the evidence for a given shape.
     pub fn rate(&self, shape: f64) -> f64 {
         shape * self.number / self.mean
     }
 }
 
-/// The shape that base measures share, one a column, each with the rate that goes with it, or, where they are given,
-/// with these rates.
+/// Estimates the shape shared by the base measures of all columns. Each column uses its given rate, or the optimal rate
+/// for the shape if `rates` is `None`.
 pub fn shape(now: f64, moments: &[GammaMoments], rates: Option<&[f64]>) -> f64 {
     let number: f64 = moments.iter().map(|own| own.number).sum();
     let excess = |own: &GammaMoments| own.number * (own.mean / own.number).ln() - own.log;
@@ -195,17 +199,17 @@ pub fn shape(now: f64, moments: &[GammaMoments], rates: Option<&[f64]>) -> f64 {
     }
 }
 
-/// `ln a - digamma(a)`, which falls from infinity to zero.
+/// `ln a - digamma(a)`, which decreases from infinity to zero.
 fn log_less_digamma(a: f64) -> f64 {
     if a > 1e6 { 0.5 / a + 1.0 / (12.0 * a * a) } else { a.ln() - digamma(a) }
 }
 
-/// KL(Gamma(a, b) || Gamma(a0, b0)) of any two, nats.
+/// KL(Gamma(a, b) || Gamma(a0, b0)), nats.
 pub fn gamma_divergence((a, b): (f64, f64), (a0, b0): (f64, f64)) -> f64 {
     (a - a0) * digamma(a) - ln_gamma(a) + ln_gamma(a0) + a0 * (b / b0).ln() + a * (b0 - b) / b
 }
 
-/// KL(N(m, v / kappa I) || N(m_0, v / kappa_0 I)), nats, in this many columns. `distance` is `|m - m_0|^2 / v`.
+/// KL(N(m, v / kappa I) || N(m_0, v / kappa_0 I)) in `columns` columns, nats. `distance` is `|m - m_0|^2 / v`.
 pub fn mean_divergence(columns: f64, kappa: f64, kappa_0: f64, distance: f64) -> f64 {
     let ratio = kappa_0 / kappa;
     0.5 * columns * (ratio - 1.0 - ratio.ln()) + 0.5 * kappa_0 * distance

@@ -1,18 +1,18 @@
-//! The gamma distribution of shape a and rate b, which several families have as base measure of a precision or a rate.
+//! The gamma distribution of shape a and rate b, the base measure of a precision or a rate in several families.
 
 use rand_distr::Gamma;
 
 use crate::error::{Error, Result};
 use crate::special::{digamma, ln_gamma, ln_gamma_difference};
 
-/// KL(Gamma(a0 + da, b0 + db) || Gamma(a0, b0)), mathematics 1c; in terms of what the data add, because beside a large
-/// prior the sums have lost it.
+/// KL(Gamma(a0 + da, b0 + db) || Gamma(a0, b0)), mathematics 1c. Takes the increments, because next to a large prior
+/// the sums have lost them.
 pub fn divergence((a0, b0): (f64, f64), (da, db): (f64, f64)) -> f64 {
     let (a, b) = (a0 + da, b0 + db);
     da * digamma(a) - ln_gamma_difference(a0, da) + a0 * (db / b0).ln_1p() - a * db / b
 }
 
-/// log-normaliser `ln Gamma(a) - a ln b` of the posterior less that of the prior.
+/// Log-normaliser `ln Gamma(a) - a ln b` of the posterior minus that of the prior.
 pub fn cumulant_above((a0, b0): (f64, f64), (da, db): (f64, f64)) -> f64 {
     ln_gamma_difference(a0, da) - (a0 + da) * (db / b0).ln_1p() - da * b0.ln()
 }
@@ -22,7 +22,7 @@ pub fn log_density(x: f64, a: f64, b: f64) -> f64 {
     a * b.ln() - ln_gamma(a) + (a - 1.0) * x.ln() - b * x
 }
 
-/// The distribution, to draw from.
+/// The distribution as a sampler.
 pub fn distribution(a: f64, b: f64) -> Result<Gamma<f64>> {
     Gamma::new(a, b.recip())
         .map_err(|_| Error::numerical(None, format!("a gamma distribution of shape {a:e} and rate {b:e}")))
@@ -32,7 +32,7 @@ pub fn distribution(a: f64, b: f64) -> Result<Gamma<f64>> {
 mod tests {
     use super::*;
 
-    /// Integrals over a fine grid of logarithms.
+    /// Compares with numerical integration over a fine grid of logarithms.
     #[test]
     fn the_divergence_is_an_integral() {
         let (a, b, a0, b0) = (2.3, 3.7, 1.1, 3.0);

@@ -122,19 +122,20 @@ impl FromParameters for Gaussian {
 }
 
 impl Gaussian {
-    /// Checks that the scale survives beside the scatter of the data and their distance from the prior mean.
+    /// Checks that the scale keeps its digits next to the scatter of the data and their squared distance from the prior
+    /// mean.
     fn check_beside(parameters: &Parameters, data: &Moments) -> Result<()> {
         let Some((d, scale)) = parameters.square("scale")? else { return Ok(()) };
         check_scale_beside(data, scale)?;
         let kappa = parameters.number("mean_precision")?.unwrap_or(0.0);
         let mean = parameters.vector("mean")?.unwrap_or(&data.mean);
-        // What a single row adds.
+        // Contribution of a single row to the diagonal.
         let square = |j: usize| kappa / (1.0 + kappa) * (mean[j] - data.mean[j]).powi(2);
         if survives_beside(d, scale, square) {
             return Ok(());
         }
-        let found = "so far from the data that float64 loses `scale` beside the distance";
-        Err(Error::invalid("mean", found, "nearer the data, or used with a larger `scale`"))
+        let found = "so far from the data that `scale` is lost to float64 rounding";
+        Err(Error::invalid("mean", found, "closer to the data, or used with a larger `scale`"))
     }
 }
 
@@ -156,7 +157,8 @@ impl NormalWishartModel for Gaussian {
     }
 
     /// Mathematics 1a: kappa = kappa_0 + N, nu = nu_0 + N, m = (kappa_0 m_0 + s) / kappa,
-    /// B = B_0 + C + kappa_0 N / kappa (xbar - m_0)(xbar - m_0)^T with the centred scatter C, that of rounding in it.
+    /// B = B_0 + C + kappa_0 N / kappa (xbar - m_0)(xbar - m_0)^T with the centred scatter C, including the scatter due
+    /// to rounding.
     fn constants(&self) -> &Constants {
         &self.constants
     }
@@ -217,8 +219,8 @@ impl NormalWishartModel for Gaussian {
         let d = self.origin.len();
         let shift: Vec<f64> = origin.iter().zip(&self.origin).map(|(old, new)| old - new).collect();
         if !survives_beside(d, &self.prior.scale(), |j| shift[j].powi(2)) {
-            let found = "a fit of data so far from these that float64 cannot hold it there";
-            return Err(Error::invalid("init", found, "a fit of data like these"));
+            let found = "a fit of data so far from these that float64 loses precision";
+            return Err(Error::invalid("init", found, "a fit of data closer to these"));
         }
         let sums = &component.statistics[..d];
         let mut moved = component.statistics.to_vec();

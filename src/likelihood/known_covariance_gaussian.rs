@@ -1,8 +1,8 @@
 //! A known covariance and an unknown mean (mathematics 1d; the first experiment of Blei & Jordan 2006).
 //!
 //! Rows are mapped to `y = R x` with `R^T R` the precision and, at the same time, `R^T diag(p) R` the prior precision
-//! of the mean: there every column stands for itself, with variance 1 and prior precision `p_j`. Rows with missing
-//! values are not mapped, which would mix columns that are there with others (mathematics 1.7).
+//! of the mean. In mapped coordinates the columns are independent, with variance 1 and prior precision `p_j`. Rows with
+//! missing values are not mapped, because the map would mix present and missing columns (mathematics 1.7).
 
 mod laws;
 mod missing;
@@ -32,9 +32,9 @@ use crate::scoring::{Column, ColumnScorer, Columns, Curve, Scorer};
 use crate::simd::{Lines, Scalar};
 use crate::suffstats::Sufficient;
 
-/// x | mu ~ N(mu, covariance); mu ~ N(mean, covariance / `mean_precision`), or N(mean, `mean_precision`^-1) where that
-/// is a matrix. Statistics: sum x; with missing values sum A x and the lower triangle of sum A, column by column, with
-/// A the known precision of the columns that a row has.
+/// x | mu ~ N(mu, covariance); mu ~ N(mean, covariance / `mean_precision`), or N(mean, `mean_precision`^-1) if that is
+/// a matrix. Statistics: sum x; with missing values sum A x and the lower triangle of sum A, column by column, where A
+/// is the known precision of the columns present in a row.
 #[derive(Debug)]
 pub struct KnownCovarianceGaussian {
     frame: Frame,
@@ -54,7 +54,7 @@ pub struct KnownCovarianceGaussian {
     missing: Option<Arc<WithMissing>>,
 }
 
-/// The mean of a component in mapped columns: precisions and means.
+/// Posterior of a component's mean in mapped columns: precisions and means.
 struct MeanPosterior {
     precisions: Vec<f64>,
     mean: Vec<f64>,
@@ -98,7 +98,7 @@ impl KnownCovarianceGaussian {
         MeanPosterior { precisions, mean }
     }
 
-    /// Mapped means of a point estimate.
+    /// Point estimate of the mean, in mapped columns.
     fn point(&self, component: Sufficient<'_>, estimate: Estimate) -> Vec<f64> {
         if estimate == Estimate::MaximumLikelihood && component.count >= 1e-12 {
             return times(&self.map, component.statistics).into_iter().map(|s| s / component.count).collect();
@@ -111,7 +111,7 @@ impl KnownCovarianceGaussian {
         0.5 * (self.log_determinant - self.mean.len() as f64 * (2.0 * PI).ln())
     }
 
-    /// A mapped mean in the data's own units.
+    /// Transforms a mapped mean to the data's own units.
     fn unmapped(&self, mean: &[f64]) -> Vec<f64> {
         times(&self.inverse, mean).into_iter().zip(&self.frame.origin).map(|(m, o)| m + o).collect()
     }
@@ -131,7 +131,7 @@ impl KnownCovarianceGaussian {
                 posterior(|p, m| Column::square((1.0 + p.recip()).recip(), m, -0.5 * p.recip().ln_1p()))
             }
             Density::Divergence => {
-                // Between means: that of the row shrinks to the prior mean by 1 / (p + 1).
+                // Divergence between means: the row's mean shrinks to the prior mean by 1 / (p + 1).
                 let own = self.posterior(component);
                 let columns = own.mean.iter().zip(&self.mean).zip(&self.precisions);
                 let column = |((m, m_0), p): ((&f64, &f64), &f64)| {
@@ -266,7 +266,7 @@ impl Conjugate for KnownCovarianceGaussian {
         if let Some(own) = &self.missing {
             return own.log_marginal(component);
         }
-        // c = 1/2 sum {P m^2 - ln P}, as differences that do not cancel for a component near the prior mean.
+        // c = 1/2 sum {P m^2 - ln P}, computed as differences that do not cancel for a component near the prior mean.
         let own = self.posterior(component);
         let columns = own.precisions.iter().zip(&own.mean).zip(&self.precisions).zip(&self.mean);
         Ok(columns
@@ -303,7 +303,7 @@ capabilities!(KnownCovarianceGaussian: scores, points, imputation, draws, urn, e
 
 impl Evidence for KnownCovarianceGaussian {
     fn divergence_of(&self, start: &Parameters) -> Result<f64> {
-        // The means are the same, and only precisions that are multiples of the known one are estimated.
+        // Means are equal, and precisions are estimated only if they are multiples of the known one.
         let start = Self::build(start, self.frame.clone())?;
         let columns = start.precisions.iter().zip(&self.precisions);
         Ok(columns.map(|(own, new)| mean_divergence(1.0, *own, *new, 0.0)).sum())
@@ -388,7 +388,7 @@ impl PointEstimates for KnownCovarianceGaussian {
         }
         let means = self.point(component, estimate);
         let sums = times(&self.map, component.statistics);
-        // Of the mean in the data's own columns.
+        // Terms in the mapped mean.
         let mut at = AtPoint { log_likelihood: 0.0, log_prior: self.log_constant() };
         for (((m, s), p), m_0) in means.iter().zip(&sums).zip(&self.precisions).zip(&self.mean) {
             at.log_likelihood += m * (s - 0.5 * component.count * m);

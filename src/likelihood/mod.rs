@@ -1,7 +1,7 @@
-//! Observation models with their conjugate base measures: unit -> statistics, summary -> posterior,
-//! posterior -> log weights of rows.
+//! Observation models with their conjugate base measures. They turn units into statistics, a summary into a posterior,
+//! and a posterior into log weights of rows.
 //!
-//! A likelihood is one file and one line of the registry.
+//! Each likelihood is one file and one line of the registry.
 
 mod bernoulli;
 mod capabilities;
@@ -59,28 +59,28 @@ pub use zero_mean_gaussian::ZeroMeanGaussian;
 
 use capabilities::{capabilities, normal_columns, row_by_row};
 
-/// How a likelihood is described by parameters: checked when the specification is made, completed when the data
-/// are known.
+/// Builds a likelihood from parameters. They are checked when the specification is made and completed when the data are
+/// known.
 pub trait FromParameters: Sized {
-    /// Checks the parameters that are given, as far as that is possible without data.
+    /// Checks the given parameters, as far as that is possible without data.
     ///
     /// # Errors
     /// [`Error::InvalidArgument`] naming the parameter.
     fn check(parameters: &Parameters) -> Result<()>;
 
-    /// Fills in the parameters that follow the data, and checks all of them against the data's columns.
+    /// Fills in the parameters whose defaults depend on the data, and checks all of them against the data's columns.
     ///
     /// # Errors
     /// As [`FromParameters::check`].
     fn resolve(parameters: &Parameters, data: &Moments) -> Result<Parameters>;
 
-    /// The description for the registry.
+    /// Entry in the registry.
     const ENTRY: Entry;
 
-    /// Moments of the data that its defaults need.
+    /// Moments of the data that the defaults need.
     const NEEDS: Needs;
 
-    /// The values that rows may have, given complete parameters.
+    /// Returns the values that rows may have, given complete parameters.
     ///
     /// # Errors
     /// As [`FromParameters::check`].
@@ -88,7 +88,7 @@ pub trait FromParameters: Sized {
         Ok(Self::ENTRY.domain.unwrap_or(Domain::Real).into())
     }
 
-    /// The likelihood of complete parameters for rows from which `origin` has been taken.
+    /// Builds the likelihood from complete parameters, for rows from which `origin` has been subtracted.
     ///
     /// # Errors
     /// As [`FromParameters::check`].
@@ -98,7 +98,7 @@ pub trait FromParameters: Sized {
 /// What a likelihood needs besides its parameters.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Frame {
-    /// What is taken from every row before anything else, (D,).
+    /// Subtracted from every row before anything else, (D,).
     pub origin: Vec<f64>,
     /// Whether rows may have missing values (NaN).
     pub missing: bool,
@@ -106,61 +106,62 @@ pub struct Frame {
     pub words: bool,
 }
 
-/// The conjugate mathematics of one component, in `f64`, from its summary alone. All else that a likelihood can do is a
-/// capability of [`Likelihood`].
+/// The conjugate mathematics of one component, in `f64`, computed from its summary alone. Everything else that a
+/// likelihood can do is a capability of [`Likelihood`].
 pub trait Conjugate: Debug + Send + Sync {
     /// Subtracted from every row before anything else, (D,); statistics are relative to it.
     fn origin(&self) -> &[f64];
     /// Length of the statistics of one component (without the count).
     fn n_statistics(&self) -> usize;
-    /// Adds `sum_i weights[i] T(rows_i)` to `statistics`. In `f64` whatever the data
-    /// are: where their covariance is nearly singular (patches whose own mean was removed), sums in `f32` are
-    /// indefinite.
+    /// Adds `sum_i weights[i] T(rows_i)` to `statistics`. Always in `f64`, whatever the type of the data: sums in `f32`
+    /// are indefinite where the covariance is nearly singular (patches whose own mean was removed).
     fn accumulate(&self, rows: RowBlock<'_, f64>, weights: &[f64], statistics: &mut [f64], space: &mut Lines<f64>);
-    /// Whether the statistics of a sparse row are zero but in the columns that it stores.
+    /// Whether a sparse row contributes only to the statistics of the columns that it stores.
     fn is_by_column(&self) -> bool {
         false
     }
-    /// Which statistics are squares: those of a row are their values about any point plus terms that are linear in the
-    /// row. All other statistics are linear.
+    /// Range of the statistics that are squares. The squares of a row are its squares about any other point plus terms
+    /// that are linear in the row. All other statistics are linear.
     fn squares(&self) -> Range<usize> {
         0..0
     }
-    /// c(lambda_0 + S) - c(lambda_0): log marginal likelihood of the component's units without their base
-    /// measure (mathematics 1.0), nats.
+    /// c(lambda_0 + S) - c(lambda_0): log marginal likelihood of the component's units without their base measure
+    /// (mathematics 1.0), nats.
     ///
     /// # Errors
     /// [`Error::Numerical`] where the posterior has no Cholesky factor.
     fn log_marginal(&self, component: Sufficient<'_>) -> Result<f64>;
-    /// What [`Conjugate::log_marginal`] may lose to rounding, nats.
+    /// Bound on the rounding error of [`Conjugate::log_marginal`], nats.
     fn rounding_of_marginal(&self, _: Sufficient<'_>) -> f64 {
         0.0
     }
-    /// Whether float64 holds the posterior beside the squares whose difference the scatter of the component is.
+    /// Whether the posterior scale keeps enough digits in float64 relative to the squares that are subtracted to form
+    /// the scatter of the component.
     fn survives(&self, _: Sufficient<'_>) -> bool {
         true
     }
-    /// Posterior parameters of all components in the data's own units, by the names of the specification.
+    /// Returns the posterior parameters of all components in the data's own units, under their names in the
+    /// specification.
     ///
     /// # Errors
     /// As [`Conjugate::log_marginal`].
     fn posterior_parameters(&self, components: &[Sufficient<'_>]) -> Result<Parameters>;
-    /// The same statistics measured from this likelihood's origin instead of `origin`. The default is for families
-    /// whose origin is zero in every fit.
+    /// Returns the same statistics measured from this likelihood's origin instead of `origin`. The default is for
+    /// families whose origin is zero in every fit.
     ///
     /// # Errors
-    /// [`Error::InvalidArgument`] for `init` where the move costs the digits of the scatter.
+    /// [`Error::InvalidArgument`] for `init` if the shift would cost the digits of the scatter.
     fn rebase(&self, component: Sufficient<'_>, _origin: &[f64]) -> Result<Vec<f64>> {
         Ok(component.statistics.to_vec())
     }
-    /// Refuses statistics that no rows can have, beyond what rounding leaves, as a file may hold them.
+    /// Refuses statistics that no rows can have, beyond what rounding explains. Files may hold such statistics.
     ///
     /// # Errors
-    /// [`Error::Format`] saying what is wrong.
+    /// [`Error::Format`] stating what is wrong.
     fn check_statistics(&self, _: &[Sufficient<'_>]) -> Result<()> {
         Ok(())
     }
-    /// Refuses a base measure without a closed marginal likelihood, by which moves are judged.
+    /// Refuses a base measure without a closed marginal likelihood, which moves need.
     ///
     /// # Errors
     /// [`Error::NotSupported`] naming the parameter.
@@ -171,7 +172,7 @@ pub trait Conjugate: Debug + Send + Sync {
 
 macro_rules! registry {
     ($($likelihood:ty),* $(,)?) => {
-        /// The descriptions of all likelihoods.
+        /// The entries of all likelihoods.
         pub const ENTRIES: &[Entry] = &[$(<$likelihood>::ENTRY),*];
 
         /// [`FromParameters::check`] of the likelihood called `name`.
@@ -222,10 +223,10 @@ macro_rules! registry {
             Err(unknown(name))
         }
 
-        /// What the likelihood called `name` asks of the data.
+        /// What the likelihood called `name` requires of the data.
         ///
         /// # Errors
-        /// Where there is none of that name.
+        /// If no likelihood has that name.
         pub fn demands(name: &str) -> Result<Demands> {
             $(if name == <$likelihood>::ENTRY.name {
                 return Ok(asked(&<$likelihood>::ENTRY, <$likelihood>::NEEDS));
@@ -247,20 +248,20 @@ registry!(
     ZeroMeanGaussian,
 );
 
-/// The first parameter of a likelihood that is not named at all, not even as absent.
+/// The first parameter of a likelihood that `given` does not name, not even as absent.
 pub fn missing(name: &str, given: &Parameters) -> Option<&'static str> {
     let mut all = ENTRIES.iter().filter(|entry| entry.name == name).flat_map(|entry| entry.parameters);
     all.find(|one| !given.0.contains_key(one.name)).map(|one| one.name)
 }
 
-/// Names of the parameters of a likelihood that are left to evidence (mathematics 10).
+/// Names of the parameters of a likelihood that are estimated by evidence (mathematics 10).
 pub fn estimated(name: &str, given: &Parameters) -> Vec<String> {
     let all = ENTRIES.iter().filter(|entry| entry.name == name).flat_map(|entry| entry.parameters);
     let is_free = |one: &&Parameter| one.default == DefaultValue::Evidence && given.is_absent(one.name);
     if given.is_absent(PRIOR.name) { all.filter(is_free).map(|one| one.name.to_owned()).collect() } else { Vec::new() }
 }
 
-/// The names of the likelihoods that support a feature, as a choice in an error message.
+/// The names of the likelihoods that support a feature, formatted as alternatives for an error message.
 pub fn supporting(feature: Feature) -> String {
     let all = ENTRIES.iter().filter(|entry| entry.support(feature).is_some());
     let names: Vec<&str> = all.map(|entry| entry.name).collect();
@@ -270,10 +271,10 @@ pub fn supporting(feature: Feature) -> String {
     }
 }
 
-/// Refuses a base measure without a closed marginal likelihood, as far as that is known without data.
+/// Refuses a base measure that is known, without data, to have no closed marginal likelihood.
 ///
 /// # Errors
-/// [`Error::NotSupported`] for `likelihood`; where there is none of that name.
+/// [`Error::NotSupported`] for `likelihood`; also if no likelihood has that name.
 pub fn check_closed(name: &str, given: &Parameters) -> Result<()> {
     let (entry, reason) = (entry(name)?, "it has no closed marginal likelihood");
     match entry.support(Feature::Moves).map(|support| support.unless) {
@@ -286,10 +287,10 @@ pub fn check_closed(name: &str, given: &Parameters) -> Result<()> {
     }
 }
 
-/// The description of the likelihood called `name`.
+/// Returns the registry entry of the likelihood called `name`.
 ///
 /// # Errors
-/// Where there is none of that name.
+/// If no likelihood has that name.
 pub fn entry(name: &str) -> Result<&'static Entry> {
     ENTRIES.iter().find(|entry| entry.name == name).ok_or_else(|| unknown(name))
 }
@@ -304,7 +305,7 @@ fn asked(entry: &Entry, needs: Needs) -> Demands {
     }
 }
 
-/// The error for moves with a base measure by which they cannot be judged.
+/// The error for moves under a base measure without a closed marginal likelihood.
 fn no_marginal(with: &str, allowed: &str) -> Error {
     let reason = "it has no closed marginal likelihood to judge moves by";
     Error::not_supported("moves", format!("a move with {with}"), reason, format!("moves=() or {allowed}"))
@@ -321,7 +322,8 @@ mod tests {
     use crate::parallel::Cancel;
     use crate::parameters::table;
 
-    /// The likelihood of an entry with defaults and perhaps one word, for three rows of zeros and ones.
+    /// The likelihood of an entry for three rows of zeros and ones, with defaults and optionally one parameter set to a
+    /// word.
     fn built(entry: &Entry, chosen: Option<(&str, &str)>) -> Arc<dyn Likelihood<f64>> {
         let mut parameters = Parameters::default();
         if entry.name == "KnownCovarianceGaussian" {

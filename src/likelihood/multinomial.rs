@@ -26,39 +26,40 @@ pub type Multinomial = Counts<Words>;
 #[derive(Debug)]
 pub struct Words {
     pseudo_counts: Vec<f64>,
-    /// Their sum.
+    /// Sum of the pseudo-counts.
     total: f64,
-    /// Whether the density is that of counts, not of one sequence of words.
+    /// Whether the density includes the multinomial coefficient: the density of counts rather than of one sequence of
+    /// words.
     coefficient: bool,
-    /// Whether units are single words, whose point estimate is the mode in softmax coordinates (mathematics 11.4).
+    /// Whether units are single words. Their point estimate is the mode in softmax coordinates (mathematics 11.4).
     single: bool,
 }
 
 impl Words {
-    /// Of these pseudo-counts.
+    /// The base measure with these pseudo-counts.
     pub fn new(pseudo_counts: Vec<f64>, coefficient: bool) -> Self {
         Self { total: pseudo_counts.iter().sum(), pseudo_counts, coefficient, single: false }
     }
 
-    /// Minus the divergence of the share of one word in its row, by word (mathematics 1h). The terms of all words stand
-    /// in each, since a row has one of them, or none.
+    /// Negative divergence of a row that is one word, by word (mathematics 1h). Each entry includes the terms of all
+    /// words, because a row has exactly one word or none.
     pub fn divergence_of_one(&self, own: Tallied<'_>) -> Vec<Column> {
         let (cost, columns) = self.divergence(own);
         columns.iter().map(|column| Column::line((column.slope + cost) / (self.total + 1.0), 0.0)).collect()
     }
 
-    /// Its part that depends on the row alone, by word, for equal pseudo-counts.
+    /// The part of it that depends on the row alone, by word, for equal pseudo-counts.
     pub fn row_divergence_of_one(&self) -> Vec<f64> {
         let (b, total, words) = (self.pseudo_counts[0], self.total + 1.0, self.pseudo_counts.len());
         vec![-(words as f64 - 1.0) * x_ln_x(b / total) - x_ln_x((b + 1.0) / total); words]
     }
 
-    /// The pseudo-count of every column, where it is the same.
+    /// The pseudo-count of every column, if all are equal.
     pub fn pseudo_count(&self) -> f64 {
         self.pseudo_counts[0]
     }
 
-    /// beta_0 + S, and the sum of it.
+    /// beta_0 + S and its sum.
     pub fn posterior(&self, own: Tallied<'_>) -> (Vec<f64>, f64) {
         let beta: Vec<f64> = self.pseudo_counts.iter().zip(own.sums).map(|(b, s)| b + s.max(0.0)).collect();
         let total = beta.iter().sum();
@@ -117,7 +118,7 @@ impl CountFamily for Words {
     fn divergence_from_prior(&self, own: Tallied<'_>) -> f64 {
         let (beta, total) = self.posterior(own);
         let of_total = digamma(total);
-        // The sums themselves, not the differences of beta and beta_0: a large prior absorbs them.
+        // Uses the sums themselves rather than beta - beta_0, in which a large prior absorbs them.
         let seen = beta.iter().zip(own.sums).filter(|(_, s)| **s > 0.0);
         let weighted: f64 = seen.map(|(b, s)| s * (digamma(*b) - of_total)).sum();
         weighted - self.log_marginal(own)
@@ -176,7 +177,7 @@ impl CountFamily for Words {
         Some(self)
     }
 
-    /// `-sum (b_0 + x) ln(share of it / phi)`.
+    /// `-sum (b_0 + x) ln(p / phi)` with p the smoothed proportions of the row.
     fn divergence(&self, own: Tallied<'_>) -> (f64, Vec<Column>) {
         let columns: Vec<Column> = self.points(own, Estimate::Mean).into_iter().map(Self::column_at).collect();
         let cost = columns.iter().zip(&self.pseudo_counts).map(|(column, b)| b * column.slope);
@@ -225,7 +226,7 @@ impl CountFamily for Words {
         dirichlet_divergence(&start.pseudo_counts, &self.pseudo_counts)
     }
 
-    /// One pseudo-count for all columns (mathematics 10.4).
+    /// Estimates one pseudo-count for all columns (mathematics 10.4).
     fn estimate(&self, own: &[Tallied<'_>], start: &Self, given: &Given<'_>) -> Parameters {
         let d = self.pseudo_counts.len();
         let counts = SharedCounts::of(d, own.iter().copied());
@@ -233,7 +234,7 @@ impl CountFamily for Words {
         given.parameters.with([("pseudo_counts", vector(vec![found; d]))])
     }
 
-    /// A row of the average length.
+    /// Draws rows of the average length.
     fn source(&self, own: Tallied<'_>, from: Draw<'_>) -> Result<RowSource<'_>> {
         let words: f64 = from.all.statistics.iter().sum();
         let n_words = (words / from.all.count.max(1e-12)).round().max(0.0) as u64;
@@ -250,7 +251,7 @@ impl CountFamily for Words {
     }
 }
 
-/// phi_v or exp E log phi_v, as a product of what follows from the sum of the word and from that of all words.
+/// phi_v or exp E log phi_v, as a product of a factor of the word's sum and a factor of the sum over all words.
 impl Emissions for Words {
     fn fill(&self, first: usize, sums: &[f64], objective: Objective, out: &mut [f64]) {
         let all = self.pseudo_counts[first..].iter().zip(sums).zip(out);
@@ -276,11 +277,11 @@ impl Separate for Words {
     }
 }
 
-/// Draws the counts of words with probabilities proportional to `phi`.
+/// Draws word counts with probabilities proportional to `phi`.
 fn deal_words(n_words: u64, phi: &[f64], row: &mut [f64], generator: &mut Generator) {
     let (mut left, mut mass) = (n_words, phi.iter().sum::<f64>());
     for (to, p) in row.iter_mut().zip(phi) {
-        // The remaining words are drawn with the remaining probability.
+        // Draws the words one after another from the remaining words and probability.
         let share = if mass > 0.0 { (p / mass).clamp(0.0, 1.0) } else { 0.0 };
         let count = Binomial::new(left, share).map_or(0, |binomial| binomial.sample(generator));
         *to = count as f64;
@@ -289,7 +290,7 @@ fn deal_words(n_words: u64, phi: &[f64], row: &mut [f64], generator: &mut Genera
     }
 }
 
-/// `ln {Gamma(beta + x) / (Gamma(beta) x!)}`, without the cancellation of the two beside counts that are large.
+/// `ln {Gamma(beta + x) / (Gamma(beta) x!)}`, without cancellation for large counts.
 fn log_rising(beta: f64, x: f64) -> f64 {
     if x > beta && x >= 256.0 {
         return ln_gamma_difference(x + 1.0, beta - 1.0) - ln_gamma(beta);

@@ -16,7 +16,7 @@ use crate::rng::Generator;
 use crate::scoring::{Link, Quadratic};
 use crate::special::{ln_gamma, ln_multivariate_gamma, multivariate_digamma};
 
-/// Rows whose products are added one after another, before blocks are.
+/// Number of row products that are summed sequentially before block sums are added.
 const ADDED: f64 = 256.0;
 
 /// Parameters of one component, prior or posterior.
@@ -81,9 +81,10 @@ impl NormalWishart {
         ln_multivariate_gamma(d, half) + half * d as f64 * LN_2 - half * self.log_determinant
     }
 
-    /// What the log determinant in [`Self::wishart_cumulant`] may lose to rounding, nats. A square on the diagonal of
-    /// the factor is what is left of an entry of B, whose last digits are lost. It is little where rows of mean zero
-    /// lie far out. Rows are added in blocks of [`ADDED`], so the error of an entry is a walk of that many steps.
+    /// Bound on the rounding error of the log determinant in [`Self::wishart_cumulant`], nats. Each squared diagonal
+    /// entry of the factor is the remainder of an entry of B after subtraction, so the last digits of the entry are
+    /// lost. The remainder is small if rows of mean zero lie far out. Rows are added in blocks of [`ADDED`], so the
+    /// error of an entry is a random walk of that many steps.
     pub fn rounding_of_cumulant(&self) -> f64 {
         let d = self.dimension();
         let square = |i: usize, k: usize| self.factor[k * d + i].powi(2);
@@ -91,7 +92,7 @@ impl NormalWishart {
         0.5 * self.dof * f64::EPSILON * ADDED.sqrt() * shares.sum::<f64>()
     }
 
-    /// ln(kappa_0 / kappa) of prior and posterior; 0 for a mean known exactly.
+    /// ln(kappa_0 / kappa) of prior and posterior; 0 if the mean is known exactly.
     pub fn ln_kappa_ratio(&self, prior: &Self) -> f64 {
         if prior.inverse_kappa > 0.0 { (self.inverse_kappa / prior.inverse_kappa).ln() } else { 0.0 }
     }
@@ -156,13 +157,13 @@ impl NormalWishart {
         mean + wishart
     }
 
-    /// log p(x) at the point mean m and precision `times B^-1`, of a covariance whose diagonal is blurred by `blur`, if
-    /// by anything.
+    /// log p(x) at the point mean m and precision `times B^-1`. A nonempty `blur` is added to the diagonal of the
+    /// covariance.
     pub fn at_precision(&self, times: f64, blur: &[f64], log_weight: f64) -> Quadratic {
         let d = self.dimension() as f64;
         let inverse = if blur.is_empty() { Vec::new() } else { self.inverse_factor() };
         let columns = inverse.chunks_exact(self.dimension()).zip(blur);
-        // The columns of the inverse of L: a diagonal entry of B^-1 = L^-T L^-1 is the square of one.
+        // Columns of L^-1: since B^-1 = L^-T L^-1, a diagonal entry of B^-1 is the squared norm of a column.
         let blurred = times * columns.map(|(column, own)| own * column.iter().map(|x| x * x).sum::<f64>()).sum::<f64>();
         let constant = 0.5 * (self.log_determinant_at(times) - d * (2.0 * PI).ln() - blurred) + log_weight;
         Quadratic {
@@ -184,7 +185,8 @@ impl NormalWishart {
         self.inverse_factor().iter().map(|x| x * x).sum()
     }
 
-    /// `nu / 2 tr(B^-1 D)` for the covariance D of rounding: what E log p loses in a cell (mathematics 10.5).
+    /// `nu / 2 tr(B^-1 D)` for the rounding covariance D: the loss of E log p within a rounding cell (mathematics
+    /// 10.5).
     pub fn cost_of_rounding(&self, covariance: &[f64]) -> f64 {
         let d = self.dimension();
         if covariance.is_empty() {
@@ -196,8 +198,8 @@ impl NormalWishart {
         0.5 * self.dof * self.solve_lower_matrix(&turned).iter().step_by(d + 1).sum::<f64>()
     }
 
-    /// What multiplies B^-1 in a point estimate of the precision, from the posterior (mathematics 1.8): its mean, or
-    /// the joint mode in mean and precision.
+    /// The factor of B^-1 in a point estimate of the precision, from the posterior (mathematics 1.8): for its mean, or
+    /// for the joint mode in mean and precision.
     pub fn times(&self, estimate: Estimate) -> f64 {
         let d = self.dimension() as f64;
         match estimate {
@@ -207,7 +209,7 @@ impl NormalWishart {
         }
     }
 
-    /// ln p(mu, Lambda) at mean and precision `times B^-1` of `point`; `self` is the prior.
+    /// ln p(mu, Lambda) at the mean of `point` and the precision `times B^-1`; `self` is the prior.
     pub fn log_density(&self, point: &Self, times: f64) -> f64 {
         let d = self.dimension() as f64;
         let log_determinant = point.log_determinant_at(times);
@@ -235,7 +237,7 @@ impl NormalWishart {
         }
     }
 
-    /// The part of log p(x | lambda) that does not depend on the row, from nu, 1 / kappa and ln |B|.
+    /// The part of log p(x | lambda) that is independent of the row, from nu, 1 / kappa and ln |B|.
     pub fn predictive_constant(d: usize, dof: f64, inverse_kappa: f64, log_determinant: f64) -> f64 {
         let (d, half) = (d as f64, 0.5 * (dof + 1.0));
         ln_gamma(half) - ln_gamma(half - 0.5 * d) - 0.5 * (d * PI.ln() + d * inverse_kappa.ln_1p() + log_determinant)
@@ -255,9 +257,9 @@ impl NormalWishart {
         }
     }
 
-    /// Minus the divergence of a row's smoothed covariance from this component's, for a known mean, without the term of
-    /// [`NormalWishart::divergence_row_term`] (mathematics 5.2): `KL(N(0, S_n) || N(0, B / nu))` with
-    /// `S_n = (B_0 + x x^T) / (nu_0 + 1)`.
+    /// Negative divergence of a row's smoothed covariance from this component's, for a known mean, without the term of
+    /// [`NormalWishart::divergence_row_term`] (mathematics 5.2): `KL(N(0, S_n) || N(0, B / nu))` with `S_n = (B_0 + x
+    /// x^T) / (nu_0 + 1)`.
     pub fn divergence(&self, prior: &Self) -> Quadratic {
         let d = self.dimension() as f64;
         let row_dof = prior.dof + 1.0;
@@ -276,7 +278,7 @@ impl NormalWishart {
         }
     }
 
-    /// What every divergence of a row has in common, `-1/2 ln(1 + |x|^2_(B_0))`: to be taken from the scores of
+    /// The term common to all divergences of a row, `-1/2 ln(1 + |x|^2_(B_0))`, to subtract from the scores of
     /// [`NormalWishart::divergence`]. `self` is the prior.
     pub fn divergence_row_term(&self) -> Quadratic {
         Quadratic {
@@ -288,7 +290,7 @@ impl NormalWishart {
         }
     }
 
-    /// Rows of the predictive: `m + L z sqrt((1 + 1/kappa) / chi^2)`, `chi^2` with nu - D + 1 degrees of freedom.
+    /// Draws rows of the predictive: `m + L z sqrt((1 + 1/kappa) / chi^2)`, `chi^2` with nu - D + 1 degrees of freedom.
     pub fn predictive_rows(&self, origin: &[f64]) -> Result<RowSource<'static>> {
         let (dof, spread) = (self.dof - self.dimension() as f64 + 1.0, 1.0 + self.inverse_kappa);
         let chi_squared = ChiSquared::new(dof)
@@ -296,18 +298,18 @@ impl NormalWishart {
         Ok(self.scaled_rows(origin, move |generator| (spread / chi_squared.sample(generator)).sqrt()))
     }
 
-    /// Rows `m + scale L z`.
+    /// Draws rows `m + scale L z`.
     pub fn normal_rows(&self, scale: f64, origin: &[f64]) -> RowSource<'static> {
         self.scaled_rows(origin, move |_| scale)
     }
 
-    /// The predictive: a Student t with nu - D + 1 degrees of freedom.
+    /// The predictive distribution: a Student t with nu - D + 1 degrees of freedom.
     pub fn predictive_law(&self, origin: &[f64]) -> Law {
         let dof = self.dof - self.dimension() as f64 + 1.0;
         self.law(((1.0 + self.inverse_kappa) / dof).sqrt(), dof, origin)
     }
 
-    /// Location m and scale matrix `scale^2 B`.
+    /// The distribution with location m and scale matrix `scale^2 B`.
     pub fn law(&self, scale: f64, dof: f64, origin: &[f64]) -> Law {
         let place = self.mean.iter().zip(origin).map(|(m, o)| m + o).collect();
         let factor = self.factor.iter().map(|value| scale * value).collect();

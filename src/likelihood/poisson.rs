@@ -41,13 +41,13 @@ impl Rate {
         Column::line(theta.max(LEAST).ln(), -theta)
     }
 
-    /// Minus the divergence of a row's smoothed mean, without the row's own part (mathematics 5.2).
+    /// Negative divergence of a row's smoothed mean, without the term that depends on the row alone (mathematics 5.2).
     fn divergence(self, prior: Self) -> Column {
         let (theta, total) = (self.mean(), prior.rate + 1.0);
         Column::line(theta.ln() / total, prior.shape * theta.ln() / total - theta)
     }
 
-    /// Minus the row's own part; `self` is the prior.
+    /// Negative of the term that depends on the row alone; `self` is the prior.
     fn smoothed_part(self, x: f64) -> f64 {
         let mean = (self.shape + x) / (self.rate + 1.0);
         mean - x_ln_x(mean)
@@ -155,7 +155,7 @@ impl CountFamily for Rates {
         let d = self.0.len();
         let all: Vec<Rate> = components.iter().flat_map(|own| self.posterior(*own)).collect();
         let shape = table(d, all.iter().map(|own| own.shape).collect());
-        // The same in all columns unless values are missing.
+        // Equal in all columns unless values are missing.
         let rate = if tally.missing {
             table(d, all.iter().map(|own| own.rate).collect())
         } else {
@@ -225,7 +225,7 @@ impl CountFamily for Rates {
         columns.map(|(own, start)| gamma_divergence((start.shape, start.rate), (own.shape, own.rate))).sum()
     }
 
-    /// A shape for each column, then the rate that they share (mathematics 10.4).
+    /// Estimates a shape for each column, then their common rate (mathematics 10.4).
     fn estimate(&self, own: &[Tallied<'_>], start: &Self, given: &Given<'_>) -> Parameters {
         let mut found = given.parameters.clone();
         let mut shapes: Vec<f64> = self.0.iter().map(|prior| prior.shape).collect();
@@ -288,7 +288,7 @@ impl Separate for Rates {
         digamma(self.0[column].shape + sum.max(0.0))
     }
 
-    /// All columns have the same rate.
+    /// Valid because all columns have the same rate.
     fn shared(&self, own: Tallied<'_>) -> Shared {
         let rate = self.0[0].rate + own.column(0).0;
         let shapes: f64 = own.columns().zip(&self.0).map(|((_, s), prior)| prior.shape + s).sum();

@@ -1,11 +1,11 @@
-//! One variance for all columns (mathematics 1d'): with the conjugate base measure, in which the prior variance of the
-//! mean is proportional to it, or with the product of a normal and a gamma distribution (Blei & Jordan 2006, section
+//! One variance for all columns (mathematics 1d'). The base measure is either conjugate, with a prior variance of the
+//! mean proportional to the variance, or the product of a normal and a gamma distribution (Blei & Jordan 2006, section
 //! 5).
 //!
-//! The product is conjugate in each factor alone: q(mu) q(lambda) is found by turns. It has no closed marginal
-//! likelihood; in its place stands the bound of a component by itself.
+//! The product is conditionally conjugate: q(mu) q(lambda) is found by alternating updates. It has no closed marginal
+//! likelihood; the evidence lower bound of the component takes its place.
 //!
-//! With missing values every column has its own count, and so its own kappa (mathematics 1.7).
+//! With missing values every column has its own count and therefore its own kappa (mathematics 1.7).
 
 mod densities;
 mod evidence;
@@ -54,7 +54,7 @@ pub struct SphericalGaussian {
     frame: Frame,
     base: Base,
     prior: SphericalPosterior,
-    /// Variance of a value within the cell to which it is rounded, (D,).
+    /// Variance of a value within its rounding cell, (D,).
     rounding: Vec<f64>,
 }
 
@@ -62,13 +62,13 @@ pub struct SphericalGaussian {
 #[derive(Debug, Clone, PartialEq)]
 struct SphericalPosterior {
     mean: Vec<f64>,
-    /// kappa under the conjugate base measure, the precision of the mean itself under the product.
+    /// kappa under the conjugate base measure; the precision of the mean itself under the product.
     kappa: f64,
-    /// kappa by column, where values may be missing; empty where it is the same in all.
+    /// kappa by column if values may be missing; empty if all are equal.
     kappas: Vec<f64>,
     shape: f64,
     rate: f64,
-    /// Variance of a row within the cell to which it is rounded, summed over columns.
+    /// Variance of a row within its rounding cell, summed over columns.
     rounding: f64,
 }
 
@@ -76,16 +76,16 @@ struct SphericalPosterior {
 struct SphericalPoint {
     mean: Vec<f64>,
     precision: f64,
-    /// As in the diagonal family.
+    /// Variance by which values are blurred, as in the diagonal family.
     blur: f64,
 }
 
-/// Count, sums and scatter about the mean of what belongs to a component.
+/// Count, sums and scatter about the mean of the rows of a component.
 struct Centred<'a> {
     n: f64,
     sums: &'a [f64],
     scatter: f64,
-    /// Rows that have a value, by column; empty where all have.
+    /// Number of rows with a value, by column; empty if no values are missing.
     counts: &'a [f64],
 }
 
@@ -131,7 +131,7 @@ impl SphericalGaussian {
         }
     }
 
-    /// E |mu - E mu|^2 lambda, in all columns together.
+    /// E[lambda |mu - E mu|^2], summed over columns.
     fn spread(&self, own: &SphericalPosterior) -> f64 {
         match self.base {
             Base::Conjugate => self.d() / own.kappa,
@@ -233,13 +233,13 @@ impl FromParameters for SphericalGaussian {
             (None, Base::Product) => 0.1 / variance,
         };
         if rate < LEAST_SHARE * data.mean_variance() {
-            let found = "so small that float64 loses it beside the scatter of the data";
+            let found = "so small that float64 rounding of the scatter of the data hides it";
             let allowed = format!("at least {LEAST_SHARE:.0e} of the variance of a column");
             return Err(Error::invalid("rate", found, allowed));
         }
         if mean.iter().zip(&data.mean).any(|(m, x)| rate < LEAST_SHARE * (m - x).powi(2)) {
-            let found = "so far from the data that float64 loses `rate` beside the distance";
-            return Err(Error::invalid("mean", found, "nearer the data, or used with a larger `rate`"));
+            let found = "so far from the data that `rate` is lost to float64 rounding";
+            return Err(Error::invalid("mean", found, "closer to the data, or used with a larger `rate`"));
         }
         Ok(Parameters::from_pairs([
             ("mean", vector(mean)),
@@ -270,7 +270,7 @@ impl FromParameters for SphericalGaussian {
             return Err(Error::not_supported(
                 "missing",
                 "missing=\"marginalize\" for SphericalGaussian(base=\"product\")",
-                "it would not be exact",
+                "missing values cannot be integrated out exactly",
                 "another base, or data without missing values",
             ));
         }
@@ -351,8 +351,8 @@ impl Conjugate for SphericalGaussian {
             let count = component.statistics.get(d + 1 + j).copied().unwrap_or(component.count);
             let shift = origin[j] - self.frame.origin[j];
             if self.prior.rate < LEAST_SHARE * shift * shift {
-                let found = "a fit of data so far from these that float64 cannot hold it there";
-                return Err(Error::invalid("init", found, "a fit of data like these"));
+                let found = "a fit of data so far from these that float64 loses precision";
+                return Err(Error::invalid("init", found, "a fit of data closer to these"));
             }
             moved[j] += count * shift;
             moved[d] += shift * (2.0 * component.statistics[j] + count * shift);
@@ -396,7 +396,7 @@ impl<F: Scalar> Likelihood<F> for SphericalGaussian {
     }
 }
 
-/// Of the conjugate base measure.
+/// Valid under the conjugate base measure only.
 impl Urn for SphericalGaussian {}
 
 impl<F: Scalar> Scores<F> for SphericalGaussian {

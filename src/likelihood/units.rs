@@ -1,4 +1,5 @@
-//! Parameters and estimates in the data's columns and in coordinates, by the measures of the registry.
+//! Conversion of parameters and estimates between the data's columns and reduced coordinates, by the measures in the
+//! registry.
 
 use crate::data::{Coordinates, Dependent};
 use crate::error::{Error, Result};
@@ -6,13 +7,13 @@ use crate::likelihood::entry;
 use crate::parameters::{Parameters, Value, table, vector};
 use crate::registry::{Entry, Measure, Measured};
 
-/// What a shown matrix or vector of squares has in directions in which the data do not vary, as a share of what it has
-/// elsewhere: it stays positive, and may be given as a parameter again.
+/// Variance shown in directions in which the data do not vary, as a fraction of the variance elsewhere. It keeps shown
+/// matrices and vectors positive, so that they can be given as parameters again.
 const SHOWN: f64 = 1e-9;
-/// The same of a given one, at most, where it leaves a direction out.
+/// A given parameter leaves a direction out if its variance there is at most this fraction.
 const THIN: f64 = 1e-6;
 
-/// The measures of the parameters that are there, with their values.
+/// The parameters that are present, as pairs of measure and value.
 fn measured<'a>(
     entry: &'a Entry,
     chosen: &'a Parameters,
@@ -28,8 +29,8 @@ fn measured<'a>(
     })
 }
 
-/// Whether given parameters let rows vary in every direction, or in one that coordinates leave out. What [`of_data`]
-/// shows does not.
+/// Whether given parameters let rows vary in a direction that the coordinates leave out. Parameters returned by
+/// [`of_data`] do not.
 ///
 /// # Errors
 /// [`Error::InvalidArgument`] for an unknown likelihood.
@@ -44,7 +45,7 @@ pub fn fills_directions(name: &str, given: &Parameters, coordinates: &Coordinate
     Ok(measured(entry(name)?, given, given).any(fills))
 }
 
-/// Whether squares are more than next to nothing where columns do not stay; `stride` as in `fill`.
+/// Whether squares are more than negligible in the left-out directions; `stride` as in `fill`.
 fn is_filled(squares: &[f64], coordinates: &Coordinates, stride: usize) -> bool {
     let own: f64 = coordinates.kept().iter().map(|j| squares[j * (stride + 1)]).sum();
     let mean = own / coordinates.rank() as f64;
@@ -60,8 +61,8 @@ fn is_filled(squares: &[f64], coordinates: &Coordinates, stride: usize) -> bool 
     coordinates.constants().iter().any(|&j| constant(j)) || coordinates.dependents().iter().any(dependent)
 }
 
-/// What the log density of one component's parameters gains where they are those of the data's columns: the logarithm
-/// of a Jacobian.
+/// Returns the log Jacobian of the change from coordinates to the data's columns: what the log density of one
+/// component's parameters gains.
 ///
 /// # Errors
 /// [`Error::InvalidArgument`] for an unknown likelihood.
@@ -79,10 +80,10 @@ pub fn log_jacobian(name: &str, chosen: &Parameters, coordinates: &Coordinates) 
     Ok(measured(entry, chosen, chosen).map(of).sum())
 }
 
-/// Parameters as the user gave them for rows in coordinates.
+/// Converts parameters from the user's columns to coordinates.
 ///
 /// # Errors
-/// [`Error::InvalidArgument`] naming a parameter that does not have the size of the data.
+/// [`Error::InvalidArgument`] naming a parameter whose size does not match the data.
 pub fn in_coordinates(name: &str, given: &Parameters, coordinates: &Coordinates) -> Result<Parameters> {
     let entry = entry(name)?;
     if coordinates.is_identity() {
@@ -121,7 +122,7 @@ pub fn in_coordinates(name: &str, given: &Parameters, coordinates: &Coordinates)
                 return Err(Error::invalid(*name, value, allowed));
             }
             (Measure::Dof, Value::Number(number)) => Some(Value::Number(number - n_lost)),
-            // A word, or what the likelihood refuses.
+            // A word, or a value that the likelihood refuses later.
             _ => None,
         };
         if let Some(own) = own {
@@ -131,7 +132,7 @@ pub fn in_coordinates(name: &str, given: &Parameters, coordinates: &Coordinates)
     Ok(all)
 }
 
-/// Complete parameters for rows in coordinates as those of the data's columns: what [`in_coordinates`] takes.
+/// Converts complete parameters from coordinates to the data's columns, in the form that [`in_coordinates`] accepts.
 ///
 /// # Errors
 /// [`Error::InvalidArgument`] for an unknown likelihood.
@@ -150,7 +151,8 @@ pub fn of_data(name: &str, own: &Parameters, coordinates: &Coordinates) -> Resul
     Ok(all)
 }
 
-/// Makes squares positive where columns do not stay; `stride`: the size of a matrix that has them on its diagonal.
+/// Makes squares positive in the left-out directions. `stride`: size of a matrix that has the squares on its diagonal,
+/// or 0 for a vector.
 fn fill(squares: &mut [f64], coordinates: &Coordinates, stride: usize) {
     let own: f64 = coordinates.kept().iter().map(|j| squares[j * (stride + 1)]).sum();
     let mean = own / coordinates.rank() as f64;
@@ -162,8 +164,8 @@ fn fill(squares: &mut [f64], coordinates: &Coordinates, stride: usize) {
     }
 }
 
-/// Parameters or estimates of K components in coordinates as those of the data's columns; `chosen`: the parameters of
-/// the likelihood. Matrices are singular where columns do not stay.
+/// Converts parameters or estimates of K components from coordinates to the data's columns. `chosen`: the parameters of
+/// the likelihood. Matrices are singular in the left-out directions.
 ///
 /// # Errors
 /// [`Error::InvalidArgument`] for an unknown likelihood.

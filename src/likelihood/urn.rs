@@ -1,8 +1,8 @@
 //! Clusters that rows join and leave one at a time, as samplers need them (mathematics 8.5).
 //!
-//! Unlike the scores of the local step, everything here has all constants: values are log densities of rows, the base
-//! measure and all normalisers included, so that the log predictives of rows that join one after another add up to the
-//! log marginal likelihood of their cluster.
+//! Unlike the scores of the local step, values here include all constants. They are log densities of rows with the base
+//! measure and all normalisers, so the log predictives of rows that join one after another add up to the log marginal
+//! likelihood of their cluster.
 
 use crate::data::{Csr, RowBlock, SparseRows};
 use crate::error::Result;
@@ -11,32 +11,32 @@ use crate::scoring::Row;
 use crate::simd::Lines;
 use crate::suffstats::Sufficient;
 
-/// Place of the number of rows in a cache.
+/// Index of the number of rows in a cache.
 pub const COUNT: usize = 0;
-/// Place of the sum of the rows' log base measures, nats.
+/// Index of the sum of the rows' log base measures, nats.
 const BASE: usize = 1;
-/// Place of [`Urn::memo`].
+/// Index of [`Urn::memo`].
 const MEMO: usize = 2;
-/// Place of the statistics.
+/// Index of the first statistic.
 const STATISTICS: usize = 3;
 
-/// One number of each of eight clusters, which stand side by side in the lanes of a vector.
+/// One number for each of eight clusters, side by side in the lanes of a vector.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 #[repr(C, align(64))]
 pub struct Eight(pub [f64; 8]);
 
-/// Clusters of rows with a closed marginal likelihood. The state of a cluster is its *cache*, [`Urn::cache_len`]
-/// numbers of which only the first, the number of rows, means something outside; the caches of many clusters lie one
-/// after another in one slice. Rows are less the origin.
+/// Clusters of rows with a closed marginal likelihood. The state of a cluster is its *cache* of [`Urn::cache_len`]
+/// numbers. Only the first, the number of rows, has a meaning outside. The caches of many clusters are stored
+/// consecutively in one slice. Rows are relative to the origin.
 ///
-/// The defaults go through differences of [`Conjugate::log_marginal`].
+/// The default methods use differences of [`Conjugate::log_marginal`].
 pub trait Urn: Conjugate + Scores<f64> {
     /// Length of the cache of one cluster.
     fn cache_len(&self) -> usize {
         STATISTICS + self.n_statistics()
     }
 
-    /// Makes a cache that of a cluster without rows.
+    /// Resets a cache to that of a cluster without rows.
     ///
     /// # Errors
     /// As [`Conjugate::log_marginal`].
@@ -53,7 +53,7 @@ pub trait Urn: Conjugate + Scores<f64> {
         change(self, cache, row, 1.0)
     }
 
-    /// Removes a row that is in the cluster. The last one leaves an empty cluster without a trace of rounding.
+    /// Removes a row of the cluster. Removing the last row resets the cluster, so no rounding error remains.
     ///
     /// # Errors
     /// As [`Conjugate::log_marginal`].
@@ -73,8 +73,7 @@ pub trait Urn: Conjugate + Scores<f64> {
         remember(self, cache)
     }
 
-    /// ln p(row | rows of the cluster) = ln m(cluster and row) - ln m(cluster) for each of the clusters whose caches
-    /// lie one after another in `caches`, nats.
+    /// ln p(row | rows of the cluster) = ln m(cluster and row) - ln m(cluster) for each cluster in `caches`, nats.
     ///
     /// # Errors
     /// As [`Conjugate::log_marginal`].
@@ -98,7 +97,7 @@ pub trait Urn: Conjugate + Scores<f64> {
         Ok(self.log_marginal(component(cache))? + cache[BASE])
     }
 
-    /// ln m of two clusters together, nats.
+    /// ln m of the union of two clusters, nats.
     ///
     /// # Errors
     /// As [`Conjugate::log_marginal`].
@@ -107,26 +106,25 @@ pub trait Urn: Conjugate + Scores<f64> {
         Ok(self.log_marginal(component(&both))? + both[BASE])
     }
 
-    /// ln p(row | the other rows of its cluster), nats, without a change of the cluster, which has another row; `None`
-    /// where that is not served, or would lose digits.
+    /// ln p(row | the other rows of its cluster), nats, leaving the cluster unchanged. The cluster must have another
+    /// row. `None` if this is not implemented or would lose digits.
     fn log_leave_one_out(&self, _cache: &[f64], _row: Row<'_>) -> Option<f64> {
         None
     }
 
-    /// Numbers of one cluster in its lane, the first of which is a log weight of the caller's; 0 where clusters do not
-    /// stand in lanes.
+    /// Length of the lane of one cluster. The first number is a log weight set by the caller. 0 if the family does not
+    /// support lanes.
     fn lane_len(&self) -> usize {
         0
     }
 
-    /// Writes a cluster into its lane of a group of eight, all but the log weight.
+    /// Writes a cluster, except for the log weight, into its lane of a group of eight.
     fn write_lane(&self, _cache: &[f64], _lane: usize, _group: &mut [Eight]) {}
 
-    /// For each lane of all groups its log weight and ln p(row | rows of the cluster), nats.
+    /// Writes the log weight plus ln p(row | rows of the cluster) for each lane of all groups, nats.
     fn score_lanes(&self, _groups: &[Eight], _row: Row<'_>, _out: &mut [[f64; 8]]) {}
 
-    /// A number that [`Urn::log_predictives`] wants to find in the cache of a cluster; for the default the log
-    /// marginal.
+    /// Value that [`Urn::log_predictives`] expects in the cache of a cluster; by default the log marginal.
     ///
     /// # Errors
     /// As [`Conjugate::log_marginal`].

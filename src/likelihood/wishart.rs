@@ -1,4 +1,4 @@
-//! What the Gaussian likelihoods with a (Normal-)Wishart posterior share (mathematics 1a and 1b).
+//! Code common to the Gaussian likelihoods with a (Normal-)Wishart posterior (mathematics 1a and 1b).
 
 use std::f64::consts::PI;
 use std::ops::Range;
@@ -37,7 +37,7 @@ pub fn check_scale(d: usize, scale: &[f64]) -> Result<()> {
     check_positive_definite("scale", d, scale)
 }
 
-/// The same for a matrix of another name.
+/// The same for a matrix parameter of another name.
 pub fn check_positive_definite(name: &str, d: usize, matrix: &[f64]) -> Result<()> {
     let largest = matrix.iter().fold(0.0_f64, |a, b| a.max(b.abs()));
     for i in 0..d {
@@ -52,40 +52,41 @@ pub fn check_positive_definite(name: &str, d: usize, matrix: &[f64]) -> Result<(
     })
 }
 
-/// The smallest fraction of the sums of squares at which a prior scale survives beside them. A component of few rows
-/// has a scatter with rounding errors of `f64::EPSILON` of the squares it is the difference of, and only the prior's
-/// scale keeps it positive definite; at this fraction it loses no more than a thousandth.
+/// Smallest fraction of the sums of squares at which a prior scale is kept accurately when added to them. The scatter
+/// of a component with few rows has rounding errors of `f64::EPSILON` times the squares that are subtracted, and only
+/// the prior scale keeps it positive definite. At this fraction the scale loses at most a thousandth.
 pub const LEAST_SHARE: f64 = 1e3 * f64::EPSILON;
 
-/// Whether a positive definite scale survives the addition of squares, one a column.
+/// Whether a positive definite scale keeps its digits when squares, one per column, are added.
 pub fn survives_beside(d: usize, scale: &[f64], square: impl Fn(usize) -> f64) -> bool {
     let mut factor = scale.to_vec();
     cholesky(d, &mut factor).is_ok() && (0..d).all(|j| factor[j * (d + 1)].powi(2) >= LEAST_SHARE * square(j))
 }
 
-/// Checks that a scale survives beside the scatter of the data.
+/// Checks that a scale keeps its digits next to the scatter of the data.
 pub fn check_scale_beside(data: &Moments, scale: &[f64]) -> Result<()> {
     let d = data.dimension();
     if survives_beside(d, scale, |j| data.covariance[j * (d + 1)]) {
         return Ok(());
     }
-    let found = "so small that float64 loses it beside the scatter of the data";
+    let found = "so small that float64 rounding of the scatter of the data hides it";
     Err(Error::invalid("scale", found, format!("at least {LEAST_SHARE:.0e} of the variance of every column")))
 }
 
-/// The default scale: second moments of the data plus a ridge of 1e-3 of each of their own, so that it follows the
-/// units of every column. A column of equal values takes the ridge of the mean square, 1e-3 where all are equal.
+/// The default scale: second moments of the data plus a ridge of 1e-3 of each column's own, so that it follows the
+/// units of every column. A constant column takes the ridge of the mean square, or 1e-3 if all columns are constant.
 pub fn default_scale(d: usize, moments: &[f64], dof: f64) -> Vec<f64> {
     let squares: Vec<f64> = moments.iter().step_by(d + 1).copied().collect();
     let mut scale = moments.to_vec();
     let ridges = squares.iter().map(|&square| ridge(square, &squares));
     scale.iter_mut().step_by(d + 1).zip(ridges).for_each(|(value, ridge)| *value += ridge);
-    // However sure the prior is, the precision that it expects is the same.
+    // Makes the expected prior precision independent of the degrees of freedom.
     let times = dof / (d as f64 + 2.0);
     scale.into_iter().map(|value| value * times).collect()
 }
 
-/// The covariance of a uniform distribution in cells of the given widths, one a column, (D, D); empty where all are 0.
+/// The covariance of a uniform distribution in cells of the given widths, one per column, (D, D); empty if all widths
+/// are 0.
 pub fn rounding(parameters: &Parameters, d: usize) -> Result<Vec<f64>> {
     let widths = resolution(parameters, d)?;
     if widths.iter().all(|width| *width == 0.0) {
@@ -96,40 +97,39 @@ pub fn rounding(parameters: &Parameters, d: usize) -> Result<Vec<f64>> {
     Ok(covariance)
 }
 
-/// The widths of the cells of all columns, (D,); 0 where the parameter is absent.
+/// The cell widths of all columns, (D,); 0 if the parameter is absent.
 pub fn resolution(parameters: &Parameters, d: usize) -> Result<Vec<f64>> {
     Ok(parameters.numbers(&RESOLUTION, Some(d))?.unwrap_or_else(|| vec![0.0; d]))
 }
 
-/// The parameter of that name once the data are known: as it is given, or of the grids that their columns are on.
+/// The resolution once the data are known: as given, or else the grid spacing of each column of the data.
 pub fn resolved_resolution(parameters: &Parameters, data: &Moments) -> Result<Value> {
     let d = data.dimension();
     Ok(vector(parameters.numbers(&RESOLUTION, Some(d))?.unwrap_or_else(|| data.resolution.clone())))
 }
 
-/// The ridge of a column whose mean square is `own`, beside those of all columns.
+/// The ridge of a column with mean square `own`, given the mean squares of all columns.
 pub fn ridge(own: f64, squares: &[f64]) -> f64 {
     let mean = squares.iter().sum::<f64>() / squares.len() as f64;
     1e-3 * [own, mean].into_iter().find(|&square| square > 0.0).unwrap_or(1.0)
 }
 
-/// A likelihood whose components have a (Normal-)Wishart posterior; all else follows from these few answers.
+/// A likelihood whose components have a (Normal-)Wishart posterior. Everything else follows from these methods.
 pub trait NormalWishartModel: FromParameters + std::fmt::Debug + Send + Sync {
-    /// What is taken from every row, (D,).
+    /// Subtracted from every row, (D,).
     fn origin(&self) -> &[f64];
     /// The base measure.
     fn prior(&self) -> &NormalWishart;
-    /// Length of the sum of x in front of the packed sum of x x^T: D, or 0 where the mean is known.
+    /// Length of the sum of x, which precedes the packed sum of x x^T: D, or 0 if the mean is known.
     fn n_sums(&self) -> usize;
-    /// Covariance of a row within the cell to which it is rounded (mathematics 10.5), (D, D); empty
-    /// where they are not.
+    /// Covariance of a row within its rounding cell (mathematics 10.5), (D, D); empty if rows are not rounded.
     fn rounding(&self) -> &[f64];
-    /// Parts of predictives that are looked up.
+    /// Tabulated constants of the predictives.
     fn constants(&self) -> &Constants;
     /// The posterior of a component.
     fn posterior(&self, component: Sufficient<'_>) -> Result<NormalWishart>;
-    /// Mean and scatter about it, the estimates of the largest likelihood, as if they were a posterior of as many
-    /// degrees of freedom as there are rows; `blur` times those, by column, is added to the diagonal of the scatter.
+    /// The maximum-likelihood mean and scatter, in the form of a posterior whose degrees of freedom are the number of
+    /// rows. That number times `blur` is added to the diagonal of the scatter, by column.
     fn most_likely(&self, component: Sufficient<'_>, blur: &[f64]) -> Result<NormalWishart>;
     /// See [`Conjugate::posterior_parameters`].
     fn parameters(&self, posteriors: &[NormalWishart]) -> Parameters;
@@ -149,15 +149,15 @@ pub fn scales(posteriors: &[NormalWishart]) -> Value {
     Value::Array { shape: vec![posteriors.len(), d, d], data }
 }
 
-/// A point estimate: the mean, the matrix B and what multiplies its inverse, and a variance that is added to each
-/// column, if any is.
+/// A point estimate: the mean, the matrix B, the factor of its inverse, and a variance added to each column (empty if
+/// none).
 struct MatrixPoint {
     at: NormalWishart,
     times: f64,
     blur: Vec<f64>,
 }
 
-/// Of a component; without rows that of the prior stands for the largest likelihood, which has none.
+/// The point estimate of a component. Without rows there is no maximum-likelihood estimate, and the prior's is used.
 fn point<M: NormalWishartModel>(model: &M, component: Sufficient<'_>, estimate: Estimate) -> Result<MatrixPoint> {
     if estimate == Estimate::MaximumLikelihood && component.count >= 1e-12 {
         let prior = model.prior();
@@ -170,7 +170,7 @@ fn point<M: NormalWishartModel>(model: &M, component: Sufficient<'_>, estimate: 
     Ok(MatrixPoint { times: at.times(estimate), at, blur: Vec::new() })
 }
 
-/// The packed form of one density.
+/// Packs one density for scoring.
 fn quadratic<M: NormalWishartModel>(
     model: &M,
     component: Sufficient<'_>,
@@ -194,7 +194,7 @@ fn quadratic<M: NormalWishartModel>(
     }
 }
 
-/// Half the squared distances of rows from the means of components, each column in units of the prior's scale: the
+/// Half the squared distances of rows from the means of components, with each column in units of the prior scale: the
 /// divergence of k-means++ for a free mean (mathematics 5.2).
 fn distances_of_means<M: NormalWishartModel>(
     model: &M,
@@ -241,7 +241,7 @@ impl<M: NormalWishartModel> Conjugate for M {
 
     fn survives(&self, component: Sufficient<'_>) -> bool {
         let (sums, packed) = component.statistics.split_at(self.n_sums());
-        // Squares about zero are not subtracted.
+        // Squares about zero lose no digits, because nothing is subtracted.
         if sums.is_empty() || component.count <= f64::MIN_POSITIVE {
             return true;
         }
@@ -342,8 +342,8 @@ impl<M: NormalWishartModel> PointEstimates for M {
 }
 
 impl<M: NormalWishartModel> Seeding for M {
-    /// With a free mean the columns' own distances, each in units of the prior's scale; with a known one, angles as the
-    /// component's covariance makes them.
+    /// With a free mean: distances by column in units of the prior scale. With a known mean: angles in the metric of
+    /// the component's covariance.
     fn metric(&self, component: Sufficient<'_>) -> Result<Metric> {
         let d = self.prior().dimension();
         if self.n_sums() == 0 {

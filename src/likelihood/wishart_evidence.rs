@@ -1,4 +1,4 @@
-//! (Normal-)Wishart base measures estimated by evidence (mathematics 10.2).
+//! Estimation of (Normal-)Wishart base measures by evidence (mathematics 10.2).
 
 use crate::error::{Error, Result};
 use crate::likelihood::Frame;
@@ -12,7 +12,7 @@ use crate::registry::Range;
 use crate::special::multivariate_digamma;
 use crate::suffstats::Sufficient;
 
-/// Components whose sums are made together.
+/// Number of components summed in one task.
 const CHUNK: usize = 16;
 
 /// Sums over the posteriors of components.
@@ -29,7 +29,7 @@ impl PrecisionMoments {
         Self { number: 0.0, mean: vec![0.0; d * d], log: 0.0 }
     }
 
-    /// Of all components.
+    /// Sums over all components.
     fn of<M: NormalWishartModel>(model: &M, components: &[Sufficient<'_>]) -> Result<Self> {
         let d = model.prior().dimension();
         let chunks: Vec<&[Sufficient<'_>]> = components.chunks(CHUNK).collect();
@@ -71,7 +71,7 @@ impl PrecisionMoments {
         }
     }
 
-    /// nu_0 with the scale that goes with it.
+    /// Estimates nu_0 together with its optimal scale.
     fn dof(&self, now: f64, d: usize) -> Result<f64> {
         let mut factor: Vec<f64> = self.mean.iter().map(|value| value / self.number).collect();
         decompose(d, &mut factor)?;
@@ -79,28 +79,28 @@ impl PrecisionMoments {
         Ok(dof_at(now, d, |half| log_less_digamma(d, half) - excess))
     }
 
-    /// nu_0 under a scale of this log determinant.
+    /// Estimates nu_0 given the log determinant of the scale.
     fn dof_under(&self, now: f64, d: usize, log_determinant: f64) -> f64 {
         let target = log_determinant + self.log / self.number - d as f64 * std::f64::consts::LN_2;
         dof_at(now, d, |half| target - multivariate_digamma(d, half))
     }
 
-    /// B_0 under nu_0.
+    /// The optimal B_0 given nu_0.
     fn scale(&self, dof: f64, d: usize) -> Result<Vec<f64>> {
         let inverse = inverse(d, &self.mean)?;
         Ok(inverse.into_iter().map(|value| dof * self.number * value).collect())
     }
 }
 
-/// The largest from the sign of a derivative in nu_0 / 2, with at least D degrees of freedom: the predictive density of
-/// a new component then has at least one.
+/// Maximises from the sign of a derivative in nu_0 / 2, subject to at least D degrees of freedom, so that the
+/// predictive density of a new component has at least one.
 fn dof_at(now: f64, d: usize, mut derivative: impl FnMut(f64) -> f64) -> f64 {
     let least = d as f64 - 1.0;
     let found = maximum_at(now - least, Range::closed(1.0, 1e9), |above| derivative(0.5 * (least + above)));
     (least + found).min(1e9)
 }
 
-/// `D ln y - psi_D(y)`, which falls from infinity to zero.
+/// `D ln y - psi_D(y)`, which decreases from infinity to zero.
 fn log_less_digamma(d: usize, y: f64) -> f64 {
     let columns = d as f64;
     if y > 1e5 * columns {
@@ -110,11 +110,11 @@ fn log_less_digamma(d: usize, y: f64) -> f64 {
 }
 
 fn decompose(d: usize, matrix: &mut [f64]) -> Result<()> {
-    let failed = |_| Error::numerical(None, "the precisions of all components together are not definite");
+    let failed = |_| Error::numerical(None, "the sum of the precisions of all components is not positive definite");
     cholesky(d, matrix).map_err(failed)
 }
 
-/// The inverse of a positive definite matrix.
+/// Inverts a positive definite matrix.
 fn inverse(d: usize, matrix: &[f64]) -> Result<Vec<f64>> {
     let own = NormalWishart::new(1.0, 0.0, vec![0.0; d], matrix.to_vec())?;
     let mut sum = PrecisionMoments::none(d);
@@ -122,7 +122,7 @@ fn inverse(d: usize, matrix: &[f64]) -> Result<Vec<f64>> {
     Ok(sum.mean)
 }
 
-/// Eigenvalues and eigenvectors of `F^-1 M F^-T` with the factor F of the scale of the start: M in its metric.
+/// Eigenvalues and eigenvectors of `F^-1 M F^-T`: M in the metric of the initial scale, whose factor is F.
 fn seen_from(start: &NormalWishart, matrix: &[f64]) -> Result<(Vec<f64>, Vec<f64>)> {
     let d = start.dimension();
     let half = start.solve_lower_matrix(matrix);
@@ -130,7 +130,7 @@ fn seen_from(start: &NormalWishart, matrix: &[f64]) -> Result<(Vec<f64>, Vec<f64
     symmetric_eigen(d, &start.solve_lower_matrix(&turned))
 }
 
-/// The matrix of these eigenvalues in that metric.
+/// The matrix with these eigenvalues and eigenvectors in the metric of the initial scale.
 fn of_eigen(start: &NormalWishart, values: &[f64], vectors: &[f64]) -> Vec<f64> {
     let d = start.dimension();
     let mut matrix = vec![0.0; d * d];
@@ -146,8 +146,8 @@ fn of_eigen(start: &NormalWishart, values: &[f64], vectors: &[f64]) -> Vec<f64> 
     matrix
 }
 
-/// The scale with eigenvalues of at least [`FLOOR`] times nu_0 in the metric of that of the start: the largest evidence
-/// among such scales (mathematics 10.6).
+/// The scale that maximises the evidence among scales with eigenvalues of at least [`FLOOR`] times nu_0, in the metric
+/// of the initial scale (mathematics 10.6).
 fn above_floor(d: usize, scale: Vec<f64>, dof: f64, start: &NormalWishart) -> Result<Vec<f64>> {
     let floor = FLOOR * dof;
     let mut rest: Vec<f64> = scale.iter().zip(start.scale()).map(|(b, v)| b - floor * v).collect();
@@ -161,12 +161,13 @@ fn above_floor(d: usize, scale: Vec<f64>, dof: f64, start: &NormalWishart) -> Re
     Ok(of_eigen(start, &values, &vectors))
 }
 
-/// The model with other parameters of its base measure.
+/// Rebuilds the model with other parameters of its base measure.
 fn rebuilt<M: NormalWishartModel>(model: &M, parameters: &Parameters) -> Result<M> {
     M::build(parameters, Frame { origin: NormalWishartModel::origin(model).to_vec(), ..Frame::default() })
 }
 
-/// The precision of the prior mean, from distances of the components' means as their own scatter sees them.
+/// Estimates the precision of the prior mean from the distances of the components' means, each in the metric of its own
+/// scatter.
 fn kappa<M: NormalWishartModel>(model: &M, occupied: &[Sufficient<'_>], start: &NormalWishart) -> Result<f64> {
     let prior = model.prior();
     let (kappa_0, columns) = (prior.inverse_kappa.recip(), prior.dimension() as f64);
@@ -228,8 +229,8 @@ impl<M: NormalWishartModel> Evidence for M {
     }
 }
 
-/// The scale by the other bound, which is quick where components have few rows beside nu_0: the solution of `B P B + m
-/// B = Q` with `Q = sum nu (B_0 - B_0 B^-1 B_0)`, `m = N - tau nu_0` and `P = tau nu_p B_p^-1` of the guard.
+/// Updates the scale by the dual bound, which converges fast where components have few rows relative to nu_0. Solves `B
+/// P B + m B = Q` with `Q = sum nu (B_0 - B_0 B^-1 B_0)`, `m = N - tau nu_0` and `P = tau nu_p B_p^-1` from the guard.
 fn dual_scale<M: NormalWishartModel>(
     model: &M,
     moments: &PrecisionMoments,

@@ -1,22 +1,22 @@
-//! One row under eight clusters at a time, for the Gaussians with a (Normal-)Wishart base measure: clusters in vector
-//! lanes, plain products and sums, so that every instruction set gives the same bits.
+//! Scores one row under eight clusters at a time, for the Gaussians with a (Normal-)Wishart base measure. Clusters
+//! occupy vector lanes, and only plain products and sums are used, so that every instruction set gives the same bits.
 
 use pulp::{Simd, WithSimd};
 
 use crate::likelihood::urn::Eight;
 use crate::special::ln_of_positive;
 
-/// The most columns for which clusters stand in lanes.
+/// Maximum number of columns for which lanes are used.
 pub const MOST_COLUMNS: usize = 64;
 
-/// Numbers of one cluster: its log weight, the part of the log predictive that the row does not change, half the
-/// degrees of freedom of the predictive, the factor of the squared length, the mean, the reciprocal diagonal of the
-/// Cholesky factor, and what is below the diagonal, column by column.
+/// Number of values per cluster: its log weight, the part of the log predictive that is independent of the row, half
+/// the degrees of freedom of the predictive, the factor of the squared length, the mean, the reciprocal diagonal of the
+/// Cholesky factor, and the entries below the diagonal, column by column.
 pub const fn lane_len(d: usize) -> usize {
     4 + d + d + d * (d - 1) / 2
 }
 
-/// What [`write`] takes of a cluster.
+/// Values of a cluster that [`write`] stores.
 pub struct Cluster<'a> {
     pub constant: f64,
     pub half: f64,
@@ -26,7 +26,7 @@ pub struct Cluster<'a> {
     pub factor: &'a [f64],
 }
 
-/// Writes a cluster into its lane, behind the log weight.
+/// Writes a cluster into its lane, after the log weight.
 pub fn write(cluster: &Cluster<'_>, lane: usize, out: &mut [Eight]) {
     let d = cluster.mean.len();
     let (head, below) = out[1..].split_at_mut(3 + 2 * d);
@@ -44,11 +44,11 @@ pub fn write(cluster: &Cluster<'_>, lane: usize, out: &mut [Eight]) {
     }
 }
 
-/// Log weight and predictive of a row under all clusters.
+/// Computes log weight plus log predictive of a row under all clusters.
 pub struct Score<'a> {
     pub lanes: &'a [Eight],
     pub row: &'a [f64],
-    /// One number a lane.
+    /// One number per lane.
     pub out: &'a mut [[f64; 8]],
 }
 
@@ -74,7 +74,7 @@ impl WithSimd for Score<'_> {
 
 #[allow(clippy::inline_always, reason = "compiled once for each instruction set")]
 impl Score<'_> {
-    /// For `D` columns, any number where that is 0, with room for `ROOM`.
+    /// Specialised for `D` columns (any number if 0), with stack space for `ROOM`.
     #[allow(clippy::needless_range_loop, reason = "loops over lanes become vectors")]
     #[inline(always)]
     fn score<const D: usize, const ROOM: usize>(self) {
@@ -109,7 +109,7 @@ impl Score<'_> {
                 out[lane] = 1.0 + head[3].0[lane] * square[lane];
             }
         }
-        // In a loop of their own logarithms become vectors too.
+        // A separate loop lets the compiler vectorise the logarithms.
         for out in &mut *self.out {
             for value in out {
                 *value = ln_of_positive(*value);

@@ -1,5 +1,5 @@
-//! The urn of the Gaussians with a (Normal-)Wishart base measure: rank-one changes of a cached Cholesky factor, O(D^2)
-//! a row and cluster (mathematics 8.6).
+//! The urn of the Gaussians with a (Normal-)Wishart base measure: rank-one updates of a cached Cholesky factor, O(D^2)
+//! per row and cluster (mathematics 8.6).
 
 use std::f64::consts::PI;
 use std::sync::OnceLock;
@@ -16,30 +16,30 @@ use crate::scoring::Row;
 use crate::simd::Instructions;
 use crate::suffstats::Sufficient;
 
-/// Place of ln |Psi_n|.
+/// Index of ln |Psi_n|.
 const LOG_DETERMINANT: usize = 1;
-/// Position of the part of the log predictive that is independent of the row.
+/// Index of the part of the log predictive that is independent of the row.
 const CONSTANT: usize = 2;
-/// Place of the number of downdates since the factor was computed.
+/// Index of the number of downdates since the factor was computed.
 const DOWNDATES: usize = 3;
-/// Place of m_n, (D,), then the packed factor, then the statistics.
+/// Index of m_n, (D,), which is followed by the packed factor and the statistics.
 const MEAN: usize = 4;
-/// Downdates after which a factor is computed again.
+/// Number of downdates after which a factor is recomputed.
 const MOST_DOWNDATES: f64 = 1e4;
 
-/// The smallest ratio of determinants without and with a row from which the predictive without it is computed; below it
-/// the row is removed instead.
+/// Smallest ratio of the determinants without and with a row at which the predictive without the row is computed from
+/// it. Below it the row is removed from the cluster instead.
 const LEAST_LEFT: f64 = 1e-3;
-/// Clusters of fewer rows than this have their constants looked up.
+/// Constants are tabulated for clusters of fewer rows than this.
 const LOOKED_UP: usize = 1 << 14;
 
-/// What a predictive has beside the determinant and the row, by the number of rows: gamma functions, which would cost
-/// more than all else.
+/// The part of the predictive that depends only on the number of rows. It is tabulated because its gamma functions
+/// would cost more than everything else.
 #[derive(Debug, Default)]
 pub struct Constants(OnceLock<Box<[f64]>>);
 
 impl Constants {
-    /// Of a cluster of `n` rows.
+    /// The constant of a cluster of `n` rows.
     fn get(&self, prior: &NormalWishart, n: f64) -> f64 {
         let of =
             |n: f64| NormalWishart::predictive_constant(prior.dimension(), prior.dof + n, inverse_kappa(prior, n), 0.0);
@@ -48,17 +48,17 @@ impl Constants {
     }
 }
 
-/// Where the parts of a cache begin.
+/// Offsets of the factor and the statistics in a cache.
 fn places(d: usize) -> (usize, usize) {
     (MEAN + d, MEAN + d + packed_len(d))
 }
 
-/// 1 / kappa_n; 0 for a mean known exactly.
+/// 1 / kappa_n; 0 if the mean is known exactly.
 fn inverse_kappa(prior: &NormalWishart, n: f64) -> f64 {
     if prior.inverse_kappa > 0.0 { (prior.inverse_kappa.recip() + n).recip() } else { 0.0 }
 }
 
-/// The values of a row: this family takes no sparse ones.
+/// The values of a row, which is never sparse in this family.
 fn dense(row: Row<'_>) -> &[f64] {
     match row {
         Row::Dense(values) => values,
@@ -79,7 +79,7 @@ fn add_row<M: NormalWishartModel>(model: &M, cache: &mut [f64], row: &[f64], sig
     }
 }
 
-/// Mean and factor from the statistics.
+/// Recomputes mean and factor from the statistics.
 fn refresh<M: NormalWishartModel>(model: &M, cache: &mut [f64]) -> Result<()> {
     let d = model.prior().dimension();
     let (factor, statistics) = places(d);
@@ -91,7 +91,7 @@ fn refresh<M: NormalWishartModel>(model: &M, cache: &mut [f64]) -> Result<()> {
     Ok(())
 }
 
-/// Determinant and constant from count and factor.
+/// Updates determinant and constant from count and factor.
 fn settle<M: NormalWishartModel>(model: &M, cache: &mut [f64]) {
     let prior = model.prior();
     let d = prior.dimension();
@@ -100,7 +100,7 @@ fn settle<M: NormalWishartModel>(model: &M, cache: &mut [f64]) {
     cache[CONSTANT] = model.constants().get(prior, cache[COUNT]) - 0.5 * cache[LOG_DETERMINANT];
 }
 
-/// Writes `+-` the row times the root of what it adds to the scale to `w`, and moves the mean by it.
+/// Writes the vector w whose outer product, times `sign`, updates the scale, and updates the mean.
 fn away(cache: &mut [f64], row: &[f64], inverse_kappa: f64, sign: f64, w: &mut [f64]) {
     // kappa / (kappa +- 1) and 1 / (kappa +- 1).
     let weight = (1.0 + sign * inverse_kappa).recip();
@@ -113,7 +113,7 @@ fn away(cache: &mut [f64], row: &[f64], inverse_kappa: f64, sign: f64, w: &mut [
     }
 }
 
-/// Calls `f` with room for a row.
+/// Calls `f` with scratch space for a row.
 fn with_room<R>(d: usize, f: impl FnOnce(&mut [f64]) -> R) -> R {
     if d <= MOST_COLUMNS { f(&mut [0.0; MOST_COLUMNS][..d]) } else { f(&mut vec![0.0; d]) }
 }

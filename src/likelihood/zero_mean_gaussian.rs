@@ -74,8 +74,12 @@ impl FromParameters for ZeroMeanGaussian {
         }
         check_scale_beside(data, &scale)?;
         if !survives_beside(d, &scale, |j| data.covariance[j * (d + 1)] + data.mean[j].powi(2)) {
-            let found = "so far from zero that float64 loses its scatter beside the square of its mean";
-            return Err(Error::invalid("data", found, "near zero for its scatter, or modelled by `Gaussian`"));
+            let found = "so far from zero that its scatter is lost to float64 rounding";
+            return Err(Error::invalid(
+                "data",
+                found,
+                "close to zero relative to its scatter, or modelled by `Gaussian`",
+            ));
         }
         let complete = Parameters::from_pairs([
             ("dof", Value::Number(dof)),
@@ -118,7 +122,7 @@ impl NormalWishartModel for ZeroMeanGaussian {
         &self.rounding
     }
 
-    /// Mathematics 1b: nu = nu_0 + N, B = B_0 + S, that of rounding in it.
+    /// Mathematics 1b: nu = nu_0 + N, B = B_0 + S, including the scatter due to rounding.
     fn constants(&self) -> &Constants {
         &self.constants
     }

@@ -1,4 +1,4 @@
-//! Cholesky factors and what is read from them. Matrices are d x d, column-major, with leading dimension d.
+//! Cholesky factors and quantities computed from them. Matrices are d x d, column-major, with leading dimension d.
 
 use faer::dyn_stack::{MemBuffer, MemStack};
 use faer::linalg::cholesky::llt::factor::{LltError, cholesky_in_place, cholesky_in_place_scratch};
@@ -8,7 +8,7 @@ use faer::{MatMut, MatRef, Par};
 
 use crate::real::Real;
 
-/// A matrix that should have a Cholesky factor has none, or holds a NaN or an infinity.
+/// The matrix has no Cholesky factor, or contains a NaN or an infinity.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("the matrix is not positive definite, or not finite: pivot {pivot}")]
 pub struct NotPositiveDefinite {
@@ -16,12 +16,12 @@ pub struct NotPositiveDefinite {
     pub pivot: usize,
 }
 
-/// Replaces the symmetric matrix A, of which only the lower triangle is read, by its factor L with `A = L L^T`; the
-/// strict upper triangle becomes zero. After an error the lower triangle holds nothing of use.
+/// Replaces the symmetric matrix A by its factor L with `A = L L^T`. Only the lower triangle of A is read; the strict
+/// upper triangle becomes zero. After an error the lower triangle is invalid.
 ///
 /// # Panics
 ///
-/// If `a` has not d x d values.
+/// If `a` does not have d x d values.
 pub fn cholesky(d: usize, a: &mut [f64]) -> std::result::Result<(), NotPositiveDefinite> {
     let mut memory = MemBuffer::new(cholesky_in_place_scratch::<f64>(d, Par::Seq, default()));
     let matrix = MatMut::from_column_major_slice_mut(&mut *a, d, d);
@@ -32,12 +32,12 @@ pub fn cholesky(d: usize, a: &mut [f64]) -> std::result::Result<(), NotPositiveD
     Ok(())
 }
 
-/// Writes the inverse of the lower-triangular matrix L to `out`; the strict upper triangle of L is not read, that of
+/// Writes the inverse of the lower-triangular matrix L to `out`. The strict upper triangle of L is not read; that of
 /// the inverse is zero.
 ///
 /// # Panics
 ///
-/// If `l` or `out` has not d x d values.
+/// If `l` or `out` does not have d x d values.
 pub fn invert_lower(d: usize, l: &[f64], out: &mut [f64]) {
     invert_lower_triangular(
         MatMut::from_column_major_slice_mut(&mut *out, d, d),
@@ -58,7 +58,7 @@ fn clear_upper<F: Real>(d: usize, a: &mut [F]) {
 ///
 /// # Panics
 ///
-/// If `l` has not d x d values.
+/// If `l` does not have d x d values.
 pub fn log_determinant_from_cholesky(d: usize, l: &[f64]) -> f64 {
     assert_eq!(l.len(), d * d, "the factor must be {d} x {d}");
     2.0 * l.iter().step_by(d + 1).map(|pivot| pivot.ln()).sum::<f64>()
@@ -68,7 +68,7 @@ pub fn log_determinant_from_cholesky(d: usize, l: &[f64]) -> f64 {
 ///
 /// # Panics
 ///
-/// If `l` has not d x d values or `x` has not d.
+/// If `l` does not have d x d values or `x` does not have d.
 pub fn solve_lower(d: usize, l: &[f64], x: &mut [f64]) {
     assert_eq!(l.len(), d * d, "the factor must be {d} x {d}");
     assert_eq!(x.len(), d, "the right-hand side must have {d} values");
@@ -194,7 +194,7 @@ mod tests {
 
     #[test]
     fn a_matrix_of_lower_rank_is_an_error() {
-        // Ones: the second pivot is exactly zero.
+        // A matrix of ones: the second pivot is exactly zero.
         assert_eq!(cholesky(3, &mut [1.0; 9]), Err(NotPositiveDefinite { pivot: 1 }));
     }
 

@@ -4,10 +4,11 @@ use faer::{MatRef, Side};
 
 use crate::error::{Error, Result};
 
-/// Eigenvalues, ascending, and eigenvectors, (D, D) column-major, of the lower triangle of a column-major matrix.
+/// Returns the eigenvalues, ascending, and the eigenvectors, (D, D) column-major, of the lower triangle of a
+/// column-major matrix.
 ///
 /// # Errors
-/// [`Error::Numerical`] where the iteration does not converge, as for values that are not finite.
+/// [`Error::Numerical`] if the iteration does not converge, as for values that are not finite.
 pub fn symmetric_eigen(d: usize, a: &[f64]) -> Result<(Vec<f64>, Vec<f64>)> {
     let found = MatRef::from_column_major_slice(a, d, d).self_adjoint_eigen(Side::Lower);
     let found = found.map_err(|_| Error::numerical(None, "the eigenvalues of a matrix were not found"))?;

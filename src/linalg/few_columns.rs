@@ -1,5 +1,5 @@
-//! Weighted moments of rows with so few columns that one row does not fill a vector: rows stand side by side in
-//! vectors, and every moment is a sum of its own.
+//! Weighted moments of rows with so few columns that one row does not fill a vector. Rows are placed in vector lanes,
+//! and every moment is a separate sum.
 
 use pulp::{Simd, WithSimd};
 
@@ -8,11 +8,11 @@ use crate::simd::{Lines, copy_column};
 /// Maximum number of columns for which all sums stay in registers.
 pub const FEW_COLUMNS: usize = 4;
 
-/// Adds moments as [`crate::linalg::add_moments`] does; to be compiled for each instruction set.
+/// Adds moments as [`crate::linalg::add_moments`] does; compiled for each instruction set.
 pub struct FewColumns<'a> {
     pub rows: &'a [f64],
     pub weights: &'a [f64],
-    /// At most [`FEW_COLUMNS`].
+    /// Number of columns, at most [`FEW_COLUMNS`].
     pub d: usize,
     pub sums: &'a mut [f64],
     pub packed: &'a mut [f64],
@@ -39,7 +39,7 @@ impl FewColumns<'_> {
     #[inline(always)]
     fn add<S: Simd, const D: usize>(self, simd: S) {
         let Self { rows, weights, sums, packed, space, .. } = self;
-        // The weights and then each column, filled up to whole vectors with rows that weigh nothing.
+        // The weights and then each column, padded to whole vectors with rows of weight zero.
         let n = weights.len().next_multiple_of(S::F64_LANES);
         space.resize((1 + D) * n);
         let (first, columns) = space.split_at_mut(n);

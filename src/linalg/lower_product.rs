@@ -1,15 +1,15 @@
-//! Products of one lower-triangular matrix with many vectors.
+//! Products of a lower-triangular matrix with many vectors.
 
 use pulp::{Simd, WithSimd};
 
 use crate::simd::Instructions;
 
-/// Vectors that are multiplied together, each in a lane.
+/// Number of vectors that are multiplied together, one per lane.
 pub const LANES: usize = 8;
-/// Rows of the matrix that are multiplied together: with the lanes they fill the registers.
+/// Number of rows of the matrix that are multiplied together: with the lanes they fill the registers.
 const BAND: usize = 4;
 
-/// A lower-triangular matrix, row by row, in whole bands.
+/// A lower-triangular matrix, stored by rows, padded to whole bands.
 #[derive(Debug, Clone)]
 pub struct LowerMatrix {
     dimension: usize,
@@ -26,7 +26,7 @@ impl LowerMatrix {
         Self { dimension: d, rows }
     }
 
-    /// Replace vectors, one per lane, by their products. Sums run in the order of the columns, so the instruction set
+    /// Replaces vectors, one per lane, by their products. Sums run in the order of the columns, so the instruction set
     /// changes no bit.
     ///
     /// # Panics
@@ -50,7 +50,7 @@ impl WithSimd for Multiply<'_> {
     #[inline(always)]
     fn with_simd<S: Simd>(self, _: S) {
         let d = self.matrix.dimension;
-        // From the last band on: a product needs only entries that are not replaced yet.
+        // Starts with the last band: a product needs only entries that have not been replaced.
         for (band, rows) in self.matrix.rows.chunks_exact(BAND * d).enumerate().rev() {
             let n_columns = d.min((band + 1) * BAND);
             let mut sums = [[0.0; LANES]; BAND];

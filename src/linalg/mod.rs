@@ -1,6 +1,6 @@
-//! Dense linear algebra of blocks: the only module that names the library behind it.
+//! Dense linear algebra on small blocks. Only this module names the underlying library.
 //!
-//! Everything is column-major, single-threaded, and gives the same bits wherever the buffers lie in memory.
+//! Everything is column-major, single-threaded, and gives the same bits for any memory alignment of the buffers.
 
 mod cholesky;
 mod eigen;

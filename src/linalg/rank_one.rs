@@ -1,10 +1,10 @@
-//! Rank-one changes of a Cholesky factor, and what is read from it, in O(D^2) (mathematics 8.6).
+//! Rank-one updates of a Cholesky factor, and quantities computed from it, in O(D^2) (mathematics 8.6).
 //!
 //! The factor is a packed lower triangle, column by column.
 
 use crate::linalg::packed_len;
 
-/// The smallest fraction of a squared pivot that a downdate may leave; below it the factor has lost its digits.
+/// Smallest fraction of a squared pivot that may remain after a downdate; below it the factor has lost its digits.
 const LEAST_PIVOT: f64 = 1e-12;
 
 /// Packs the lower triangle of a (D, D) column-major matrix.
@@ -17,13 +17,13 @@ pub fn pack_lower(d: usize, full: &[f64], packed: &mut [f64]) {
     }
 }
 
-/// Replaces the factor of A by that of `A + w w^T`; `w` is used up.
+/// Replaces the factor of A by that of `A + w w^T`; overwrites `w`.
 pub fn update_packed(packed: &mut [f64], w: &mut [f64]) {
     change::<false>(packed, w);
 }
 
-/// Replaces the factor of A by that of `A - w w^T`; `w` is used up. Where that leaves too little of a pivot, returns
-/// false, and the factor holds nothing of use.
+/// Replaces the factor of A by that of `A - w w^T`; overwrites `w`. Returns false, with an invalid factor, if too
+/// little of a pivot remains.
 #[must_use]
 pub fn downdate_packed(packed: &mut [f64], w: &mut [f64]) -> bool {
     change::<true>(packed, w)
@@ -59,7 +59,7 @@ pub fn log_determinant_packed(d: usize, packed: &[f64]) -> f64 {
     let (mut at, mut total, mut product) = (0, 0.0, 1.0_f64);
     for j in 0..d {
         product *= packed[at];
-        // One logarithm for many factors, before their product leaves the range of float64.
+        // Takes one logarithm for many factors, before their product overflows or underflows.
         if !(1e-100..1e100).contains(&product) {
             total += product.ln();
             product = 1.0;
@@ -69,7 +69,7 @@ pub fn log_determinant_packed(d: usize, packed: &[f64]) -> f64 {
     2.0 * (total + product.ln())
 }
 
-/// `|L^-1 x|^2`; `x` becomes `L^-1 x`.
+/// `|L^-1 x|^2`; overwrites `x` with `L^-1 x`.
 pub fn squared_length_packed(packed: &[f64], x: &mut [f64]) -> f64 {
     let (mut columns, mut x) = (packed, x);
     let mut total = 0.0;
@@ -94,7 +94,7 @@ mod tests {
     use crate::linalg::testing::values;
     use crate::linalg::{cholesky, solve_lower, unpack};
 
-    /// `sum of G G^T` plus a ridge, full.
+    /// G G^T plus a ridge, as a full matrix.
     fn matrix(d: usize, seed: u64) -> Vec<f64> {
         let g: Vec<f64> = values(seed, d * d);
         let entry = |i: usize, j: usize| (0..d).map(|l| g[i * d + l] * g[j * d + l]).sum::<f64>();
@@ -128,7 +128,7 @@ mod tests {
         #[test]
         fn readings_equal_those_of_the_full_factor(d in 1_usize..40, seed in any::<u64>()) {
             let (packed, x): (_, Vec<f64>) = (factor(d, matrix(d, seed)), values(seed ^ 1, d));
-            // `unpack` mirrors the triangle; only the lower one is read.
+            // `unpack` fills both triangles; only the lower one is read.
             let full = unpack(d, &packed);
             let mut solved = x.clone();
             solve_lower(d, &full, &mut solved);

@@ -1,4 +1,4 @@
-//! Weighted first and second moments of rows, the second as a packed lower triangle, column by column.
+//! Weighted first and second moments of rows; the second moments as a packed lower triangle, column by column.
 
 use pulp::{Simd, WithSimd};
 
@@ -10,13 +10,14 @@ pub const fn packed_len(d: usize) -> usize {
     d * (d + 1) / 2
 }
 
-/// Rows that are weighted and multiplied at a time: what a core keeps in its second-level cache.
+/// Number of rows that are weighted and multiplied at a time, so that they stay in a core's second-level cache.
 const BLOCK: usize = 256;
 
-/// Adds `sum_i w_i x_i` to `sums` (empty: not wanted) and `sum_i w_i x_i x_i^T` to `packed`. `weighted` is space.
+/// Adds `sum_i w_i x_i` to `sums` (skipped if empty) and `sum_i w_i x_i x_i^T` to `packed`. `weighted` is scratch
+/// space.
 ///
 /// # Panics
-/// If the lengths do not fit together.
+/// If the lengths are inconsistent.
 pub fn add_moments(
     rows: &[f64],
     weights: &[f64],
@@ -99,7 +100,7 @@ impl WithSimd for AddMoments<'_> {
 #[inline(always)]
 fn add_sums<S: Simd>(simd: S, rows: &[S::f64s], stride: usize, sums: &mut [f64]) {
     for (vector, sums) in sums.chunks_mut(S::F64_LANES).enumerate() {
-        // Two sums of every other row, which do not wait for each other.
+        // Separate sums of even and odd rows are independent of each other and can be computed in parallel.
         let (mut even, mut odd) = (simd.splat_f64s(0.0), simd.splat_f64s(0.0));
         let mut pairs = rows.chunks_exact(2 * stride);
         for pair in &mut pairs {
@@ -117,7 +118,7 @@ fn add_sums<S: Simd>(simd: S, rows: &[S::f64s], stride: usize, sums: &mut [f64])
     }
 }
 
-/// Weighted rows in vectors, `stride` a row, times plain rows.
+/// Products of weighted rows, `stride` vectors per row, with plain rows.
 struct Products<'a, S: Simd> {
     rows: &'a [f64],
     d: usize,
@@ -127,10 +128,10 @@ struct Products<'a, S: Simd> {
 
 #[allow(clippy::inline_always, reason = "compiled once for each instruction set")]
 impl<S: Simd> Products<'_, S> {
-    /// Columns `first..first + H`; returns `H`. Those of whole vectors of rows from the vector that has the diagonal to
-    /// the last whole one; those behind them from the first vector on, so that a vector with few values meets few
-    /// columns. No group of columns has both: their sizes and that of a vector are powers of two, and large groups come
-    /// first.
+    /// Adds columns `first..first + H`; returns `H`. Columns within the whole vectors use the vectors from the one with
+    /// the diagonal to the last whole one. Columns after the whole vectors use all vectors, so that the partial vector
+    /// is multiplied by few columns. No group has columns of both kinds: the sizes of groups and vectors are powers of
+    /// two, and large groups come first.
     #[inline(always)]
     fn add_columns<const H: usize>(&self, simd: S, first: usize, packed: &mut [f64]) -> usize {
         let whole = self.d / S::F64_LANES;
@@ -138,7 +139,7 @@ impl<S: Simd> Products<'_, S> {
         let (mut vector, end) = if behind { (0, self.stride) } else { (first / S::F64_LANES, whole) };
         while vector < end {
             vector += match end - vector {
-                // Four sums at least, so that none waits for itself.
+                // At least four independent sums, so that they hide latency.
                 4.. if H == 1 => self.add_block::<H, 4>(simd, first, vector, packed),
                 VECTORS.. => self.add_block::<H, VECTORS>(simd, first, vector, packed),
                 2 => self.add_block::<H, 2>(simd, first, vector, packed),
@@ -148,7 +149,7 @@ impl<S: Simd> Products<'_, S> {
         H
     }
 
-    /// Vectors `vector..vector + V` of these columns; returns `V`.
+    /// Adds vectors `vector..vector + V` of these columns; returns `V`.
     #[inline(always)]
     fn add_block<const H: usize, const V: usize>(
         &self,
@@ -173,7 +174,7 @@ impl<S: Simd> Products<'_, S> {
             let column = first + h;
             let sums: &[f64] = bytemuck::cast_slice(sums);
             let end = self.d.min(begin + sums.len());
-            // Entries (row, column) from the diagonal on; what stands above it in the vector is not wanted.
+            // Keeps entries (row, column) on and below the diagonal; those above it are not needed.
             let from = column.max(begin);
             if from < end {
                 let start = column_start(self.d, column);
@@ -182,7 +183,7 @@ impl<S: Simd> Products<'_, S> {
                     *to += sum;
                 }
             }
-            // Of a column behind the whole vectors, what stands above it is its row to the left of the triangle.
+            // For a column after the whole vectors, the entries above the diagonal are its row, left of the diagonal.
             if column >= whole {
                 for (row, &sum) in (begin..whole.min(end)).zip(sums) {
                     packed[column_start(self.d, row) + column] += sum;
@@ -193,15 +194,15 @@ impl<S: Simd> Products<'_, S> {
     }
 }
 
-/// Where row 0 of a column of a packed lower triangle would stand.
+/// Offset of (virtual) row 0 of a column in a packed lower triangle.
 const fn column_start(d: usize, column: usize) -> usize {
     column * d - column * (column + 1) / 2
 }
 
-/// The full symmetric matrix of a packed lower triangle, column-major.
+/// Expands a packed lower triangle to the full symmetric matrix, column-major.
 ///
 /// # Panics
-/// If the triangle has another length than [`packed_len`].
+/// If the length of the triangle is not [`packed_len`].
 pub fn unpack(d: usize, packed: &[f64]) -> Vec<f64> {
     let mut full = vec![0.0; d * d];
     let mut next = packed.iter();
@@ -223,7 +224,7 @@ mod tests {
     use crate::linalg::testing::{at_every_alignment, values};
 
     proptest! {
-        /// Every instruction set; all remainders of columns by eight, and more rows than a block.
+        /// Covers every instruction set, all remainders of columns modulo eight, and more rows than a block.
         #[test]
         fn moments_equal_the_plain_loop(
             (d, n) in (1_usize..37, 0_usize..300),

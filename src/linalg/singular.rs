@@ -1,4 +1,4 @@
-//! A certain lower bound of the least singular value of a matrix.
+//! A guaranteed lower bound on the smallest singular value of a matrix.
 
 use faer::linalg::matmul::matmul;
 use faer::linalg::triangular_solve::solve_upper_triangular_in_place;
@@ -6,18 +6,18 @@ use faer::{Accum, MatMut, MatRef, Par};
 
 use crate::linalg::cholesky;
 
-/// Halvings of the distance between the bound that costs nothing and one.
+/// Maximum number of bisections between the trivial bound and one.
 const HALVINGS: usize = 4;
-/// What a further halving is made for: it moves a residual of 30 by as much as the bound of a pair is rounded.
+/// Bisection stops at this distance, which moves a residual of 30 by as much as the rounding of a pair's bound.
 const WORTHWHILE: f64 = 3e-4;
-/// Fraction of the length of the matrix that is reserved for rounding: twenty times what quotients of triangular
-/// matrices with condition numbers up to 10^8 were seen to lose.
+/// Fraction of the norm of the matrix that is reserved for rounding: twenty times the error observed for quotients of
+/// triangular matrices with condition numbers up to 10^8.
 const ROUNDING: f64 = 1e-7;
 
 /// The transpose of `A B^-1` for lower-triangular A and B, both d x d and column-major with zeros above the diagonal.
 ///
 /// # Panics
-/// If one has not d x d values.
+/// If one of them does not have d x d values.
 pub fn divide_lower(d: usize, a: &[f64], b: &[f64]) -> Vec<f64> {
     let mut out = vec![0.0; d * d];
     for column in 0..d {
@@ -33,11 +33,11 @@ pub fn divide_lower(d: usize, a: &[f64], b: &[f64]) -> Vec<f64> {
     out
 }
 
-/// A number between 0 and 1 that no singular value of the d x d matrix M is below: `1 - |M - I|_F`, raised as far as
-/// `M M^T - s^2 I` is seen to be positive definite.
+/// A lower bound, between 0 and 1, on the singular values of the d x d matrix M: `1 - |M - I|_F`, increased by
+/// bisection while `M M^T - s^2 I` is positive definite.
 ///
 /// # Panics
-/// If `m` has not d x d values.
+/// If `m` does not have d x d values.
 pub fn least_singular_value(d: usize, m: &[f64]) -> f64 {
     let square = sum_of_squares(m);
     let on_diagonal: f64 = m.iter().step_by(d + 1).map(|x| (x - 1.0).powi(2) - x * x).sum();
@@ -69,7 +69,7 @@ pub fn least_singular_value(d: usize, m: &[f64]) -> f64 {
     (certain - ROUNDING * (1.0 + length)).max(0.0)
 }
 
-/// The sum in eight parts, which do not wait for each other.
+/// The sum in eight independent parts, which hide latency.
 fn sum_of_squares(values: &[f64]) -> f64 {
     let mut parts = [0.0; 8];
     let (eights, rest) = values.as_chunks::<8>();

@@ -1,8 +1,8 @@
-//! Shared by the unit tests of this module.
+//! Helpers for the unit tests of this module.
 
 use crate::real::Real;
 
-/// Values in [-0.5, 0.5) that look random: the same for the same seed.
+/// Pseudo-random values in [-0.5, 0.5), determined by the seed.
 pub fn values<F: Real>(seed: u64, n: usize) -> Vec<F> {
     let mut state = seed;
     (0..n)
@@ -14,8 +14,8 @@ pub fn values<F: Real>(seed: u64, n: usize) -> Vec<F> {
         .collect()
 }
 
-/// Runs `compute(input, output)` on the same input with both buffers moved by 0 to 15 places, and fails if a bit of the
-/// output differs.
+/// Runs `compute(input, output)` on the same input with both buffers shifted by 0 to 15 elements, and fails if any bit
+/// of the output differs.
 pub fn at_every_alignment<F: Real>(n_inputs: usize, n_outputs: usize, compute: impl Fn(&[F], &mut [F])) {
     let input = values::<F>(9, n_inputs);
     let mut first = vec![F::ZERO; n_outputs];

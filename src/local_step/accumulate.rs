@@ -1,4 +1,4 @@
-//! From responsibilities to a summary, component by component.
+//! Accumulates responsibilities into a summary, component by component.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -17,25 +17,25 @@ use crate::simd::{Instructions, Scalar, sum};
 use crate::special::ln_of_positive;
 use crate::suffstats::{SparseSum, Summary, Sums};
 
-/// Pairs of one task: a large component is cut into this many, so that threads can share it.
+/// Number of pairs per task. A large component is cut into pieces of this size, so that threads can share it.
 const PIECE: usize = 8192;
-/// Rows gathered and multiplied at a time: what a core keeps in its cache.
+/// Number of rows gathered and multiplied at a time, so that they stay in a core's cache.
 const GATHERED: usize = 256;
 
-/// The units of a chunk as they were scored.
+/// The units of a chunk in the order in which they were scored.
 #[derive(Clone, Copy)]
 pub(super) struct ChunkUnits<'a, F: Scalar> {
     /// The units.
     pub units: &'a dyn Units<F>,
-    /// The number of the first one of the chunk.
+    /// Index of the first unit of the chunk.
     pub first: u32,
-    /// Their rows.
+    /// Rows of the units.
     pub rows: RowBlock<'a, F>,
-    /// Where each unit of the chunk stands among them.
+    /// Position of each unit of the chunk among the rows.
     pub order: &'a Order,
-    /// Where it stands among the responsibilities.
+    /// Position of each unit among the responsibilities.
     pub places: Places<'a>,
-    /// The sum of masses times log base measures over all units, if it is known.
+    /// The sum of masses times log base measures over all units, if already known.
     pub base: Option<f64>,
 }
 
@@ -78,7 +78,7 @@ pub(super) fn accumulate<F: Scalar>(
     Ok(())
 }
 
-/// The sum of masses times log base measures over the units of a chunk, in their own order, nats.
+/// Sum of masses times log base measures over the units of a chunk, in unit order, nats.
 fn base_measure<F: Scalar>(step: &LocalStep<'_, F>, chunk: ChunkUnits<'_, F>, masses: &[f64]) -> f64 {
     let mut values = vec![0.0; masses.len()];
     let d = step.likelihood.dimension();
@@ -92,9 +92,8 @@ fn base_measure<F: Scalar>(step: &LocalStep<'_, F>, chunk: ChunkUnits<'_, F>, ma
     of_units.map(|(unit, mass)| mass * values[places.of(unit)]).sum()
 }
 
-/// Adds the pairs of the tail, and returns the masses without the tail's part, which are those that base measures
-/// belong to. The expected log-likelihood of a pair follows from its log weight and its unit's normaliser
-/// (mathematics 2c).
+/// Adds the pairs of the tail, and returns the masses without the tail's part, to which the base measures apply. The
+/// expected log likelihood of a pair follows from its log weight and its unit's normaliser (mathematics 2c).
 fn add_tail(
     pairs: impl Iterator<Item = (u32, f64)>,
     masses: &[f64],
@@ -121,7 +120,7 @@ struct PieceSum {
     statistics: Sums,
 }
 
-/// Space of one task.
+/// Scratch space of one task.
 #[derive(Default)]
 struct PieceSpace {
     rows: Vec<u32>,
@@ -165,7 +164,7 @@ fn sum_piece<F: Scalar>(
 
 /// Fills in weights and entropies and returns their sums; compiled for each instruction set.
 struct Weigh<'a> {
-    /// By row; where all are one, none are given.
+    /// Masses by row; `None` if all are one.
     masses: Option<&'a [f64]>,
     rows: &'a [u32],
     values: &'a [f64],
@@ -197,10 +196,10 @@ impl WithSimd for Weigh<'_> {
     }
 }
 
-/// `p ln(1 + q/p) + q ln(1 + p/q)`: what one unit adds to G_ab (mathematics 4.4); without cancellation, 0 if either is
-/// 0.
+/// `p ln(1 + q/p) + q ln(1 + p/q)`: contribution of one unit to G_ab (mathematics 4.4). Free of cancellation, and 0 if
+/// either is 0.
 pub fn pair_gap(p: f64, q: f64) -> f64 {
-    // The ratio overflows beside a subnormal responsibility, where the 1 in ln(1 + ratio) no longer counts.
+    // The ratio overflows for a subnormal responsibility; there the 1 in ln(1 + ratio) is negligible.
     let lost = |own: f64, other: f64| {
         let ratio = other / own;
         own * if ratio.is_finite() { ratio.ln_1p() } else { other.ln() - own.ln() }
@@ -219,7 +218,7 @@ fn add_gaps(responsibilities: &Responsibilities, places: Places<'_>, masses: &[f
                 for b in a + 1..first + width {
                     let gap = masses[unit] * pair_gap(responsibilities.values[a], responsibilities.values[b]);
                     let pair = (responsibilities.components[a], responsibilities.components[b]);
-                    // Nothing is ever merged with the tail.
+                    // The tail is never merged.
                     if gap > 0.0 && (pair.0.max(pair.1) as usize) < summary.n_components() {
                         *gaps.entry(pair).or_insert(0.0) += gap;
                     }
@@ -240,7 +239,7 @@ mod tests {
     use super::pair_gap;
 
     proptest! {
-        /// G_ab = H_a + H_b - H_ab, by its definition.
+        /// G_ab = H_a + H_b - H_ab by definition.
         #[test]
         fn the_gap_is_the_difference_of_entropies(p in 0.0_f64..1.0, q in 0.0_f64..1.0) {
             let h = |x: f64| if x > 0.0 { -x * x.ln() } else { 0.0 };

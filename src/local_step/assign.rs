@@ -1,4 +1,4 @@
-//! Where responsibilities come from: scores, given labels, or a given table.
+//! Sources of responsibilities: scores, given labels, or a given table.
 
 use crate::data::RowBlock;
 use crate::error::Result;
@@ -7,50 +7,50 @@ use crate::responsibilities::{TopL, no_finite_weight};
 use crate::scoring::{Block, PairBounds, Scorer};
 use crate::simd::Scalar;
 
-/// The responsibilities of one block, to be filled in.
+/// Output for the responsibilities of one block.
 pub struct BlockMut<'a> {
     /// Positions of components, (n, width).
     pub components: &'a mut [u32],
     /// Responsibilities, (n, width).
     pub values: &'a mut [f64],
-    /// Log-sum-exp of the kept log weights, (n,), nats; 0 where there are none.
+    /// Log-sum-exp of the kept log weights, (n,), nats; 0 if responsibilities are given.
     pub log_normalizers: &'a mut [f64],
-    /// Pairs of a unit and a component whose log weight was computed.
+    /// Number of (unit, component) pairs whose log weight was computed.
     pub n_evaluated: &'a mut usize,
     /// Distance bounds of the pairs, for scorers that use them.
     pub bounds: Option<PairBounds<'a>>,
 }
 
-/// Units of a block.
+/// The units of a block.
 #[derive(Debug, Clone, Copy)]
 pub struct Listed<'a> {
-    /// Their numbers.
+    /// Indices of the units.
     pub units: &'a [u32],
-    /// The position of the component that was the best of each at the last visit, or [`crate::scoring::NO_LEAD`].
+    /// For each unit, the position of its best component at the last visit, or [`crate::scoring::NO_LEAD`].
     pub leads: &'a [u32],
 }
 
 /// Gives every unit of a block its responsibilities.
 pub trait Assign<F: Scalar>: Sync {
-    /// Pairs a unit.
+    /// Number of pairs per unit.
     fn width(&self) -> usize;
 
-    /// How many of them usually carry something: what the size of chunks goes by.
+    /// Typical number of nonzero pairs per unit, which determines the size of chunks.
     fn usual_width(&self) -> usize {
         self.width()
     }
 
-    /// The log weight of the tail, nats, if the position behind the last component is the tail.
+    /// The log weight of the tail, nats, if the position after the last component is the tail.
     fn tail_log_weight(&self) -> Option<f64> {
         None
     }
 
-    /// Whether, of the responsibilities of every unit, the first is the best and none follows a zero.
+    /// Whether the first responsibility of every unit is the largest, and zeros come last.
     fn is_compact(&self) -> bool {
         false
     }
 
-    /// Fills in a block of `listed` units, which has the centred `rows`.
+    /// Fills in a block of `listed` units, whose centred values are `rows`.
     ///
     /// # Errors
     /// [`crate::Error::Numerical`] for a row without any finite log weight.
@@ -64,17 +64,17 @@ pub trait Assign<F: Scalar>: Sync {
     ) -> Result<()>;
 }
 
-/// The `width` largest log weights, normalised (mathematics 3.1).
+/// Normalises the `width` largest log weights of each row (mathematics 3.1).
 pub struct ByScore<'a, F: Scalar> {
-    /// The packed components, and behind them the tail, if there is one.
+    /// The packed components, followed by the tail if there is one.
     pub scorer: &'a dyn Scorer<F>,
     /// The log weight of the tail, nats.
     pub tail: Option<f64>,
-    /// Pairs a unit.
+    /// Number of pairs per unit.
     pub width: usize,
     /// Drop components whose log weight is more than this many nats below the row's best.
     pub margin: Option<f64>,
-    /// Whether a score is abandoned once it is known not to be kept. The result is the same.
+    /// Whether to abandon a score once it cannot be kept. The result is the same.
     pub abandon: bool,
     /// Whether the log normalizers include terms that depend on the row alone.
     pub row_terms: bool,
@@ -102,7 +102,7 @@ impl<F: Scalar> Assign<F> for ByScore<'_, F> {
         space: &mut Space<F>,
     ) -> Result<()> {
         let (n, k) = (out.log_normalizers.len(), self.scorer.n_components());
-        // Whether there are bounds this time must make no difference.
+        // The presence of bounds must not change results.
         space.sink.reset(n, self.width, k, self.margin, self.abandon, self.scorer.uses_bounds());
         let block = Block { rows, leads: listed.leads };
         units.score(self.scorer, listed.units, block, out.bounds, &mut space.sink, &mut space.scratch);
@@ -121,12 +121,12 @@ impl<F: Scalar> Assign<F> for ByScore<'_, F> {
     }
 }
 
-/// Deals only part of each unit's mass by its scores; the responsibilities of other components stay as they are
+/// Distributes only part of each unit's mass by scores. Its responsibilities for other components stay unchanged
 /// (mathematics 4.6.2 and 4.7).
 pub struct OfShares<'a, F: Scalar> {
-    /// How the part is dealt.
+    /// Distributes the part among components.
     pub deal: ByScore<'a, F>,
-    /// The part of each unit.
+    /// The fraction of each unit to distribute.
     pub shares: &'a [f64],
 }
 
@@ -162,11 +162,11 @@ impl<F: Scalar> Assign<F> for OfShares<'_, F> {
 
 /// Responsibilities given as pairs.
 pub struct FromPairs<'a> {
-    /// Pairs a unit.
+    /// Number of pairs per unit.
     pub width: usize,
     /// Positions of components, (n, width).
     pub components: &'a [u32],
-    /// Their responsibilities, (n, width); a pair with value 0 carries nothing.
+    /// Responsibilities, (n, width); pairs with value 0 are ignored.
     pub values: &'a [f64],
 }
 
@@ -193,7 +193,7 @@ impl<F: Scalar> Assign<F> for FromPairs<'_> {
     }
 }
 
-/// The log weights themselves instead of responsibilities, of every component, for seeding.
+/// Returns log weights instead of responsibilities, for every component. Used for seeding.
 pub struct RawScores<'a, F: Scalar> {
     /// The packed components.
     pub scorer: &'a dyn Scorer<F>,
@@ -227,9 +227,9 @@ impl<F: Scalar> Assign<F> for RawScores<'_, F> {
     }
 }
 
-/// Every unit to the component of its row's label.
+/// Assigns every unit to the component of its row's label.
 pub struct FromLabels<'a> {
-    /// Positions of components, one a row of the table the units come from.
+    /// Positions of components, one per row of the table that the units come from.
     pub labels: &'a [u32],
 }
 
@@ -254,7 +254,7 @@ impl<F: Scalar> Assign<F> for FromLabels<'_> {
     }
 }
 
-/// Every unit to a component of its own: the first to the first, and so on.
+/// Assigns unit i to component i.
 pub struct OneEach;
 
 impl<F: Scalar> Assign<F> for OneEach {
@@ -280,9 +280,9 @@ impl<F: Scalar> Assign<F> for OneEach {
 
 /// Responsibilities given as a table.
 pub struct FromTable<'a> {
-    /// (n, K), one row a row of the table the units come from.
+    /// (n, K), one row per row of the table that the units come from.
     pub values: &'a [f64],
-    /// K.
+    /// Number of components, K.
     pub n_components: usize,
 }
 

@@ -1,4 +1,4 @@
-//! The distance bounds of a batch between visits, in the order in which the rows were last taken.
+//! Distance bounds of a batch, kept between visits in the order in which the rows were last scored.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -6,22 +6,22 @@ use std::ops::Range;
 use crate::component::ComponentId;
 use crate::scoring::Drift;
 
-/// Distance bounds of all rows of a batch. No result depends on them, so they may be dropped at any time.
+/// Distance bounds of all rows of a batch. Results do not depend on them, so they may be dropped at any time.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Bounds {
     chunks: Vec<BoundedChunk>,
 }
 
-/// Those of one chunk.
+/// Distance bounds of one chunk.
 #[derive(Debug, Clone, Default, PartialEq)]
 struct BoundedChunk {
-    /// The least of the units.
+    /// The smallest unit index.
     first: usize,
-    /// The units, by row of `values`.
+    /// The unit of each row of `values`.
     units: Vec<u32>,
-    /// The columns.
+    /// The component of each column of `values`.
     ids: Vec<ComponentId>,
-    /// How far each component has moved since, (K,).
+    /// How far each component has moved since the bounds were computed, (K,).
     drifts: Vec<Drift>,
     /// (units, K), see [`crate::scoring::PairBounds`].
     values: Vec<u16>,
@@ -32,9 +32,9 @@ pub(super) struct Known<'a> {
     chunk: Option<&'a BoundedChunk>,
     /// The first unit of the chunk.
     first: usize,
-    /// The row of each unit.
+    /// The row of each unit in the stored bounds.
     places: Vec<u32>,
-    /// The column of each component, if it has one; nothing where all stand where they stood.
+    /// The stored column of each component, if it has one. `None` if the columns are unchanged.
     columns: Option<Vec<Option<usize>>>,
     /// How far each component has moved, (K,).
     pub drifts: Vec<Drift>,
@@ -47,7 +47,7 @@ impl Bounds {
         (n + chunk.min(n)) * (size_of::<u32>() + k * size_of::<u16>())
     }
 
-    /// Records how far the components have moved. A component that is not among `moved` loses its bounds.
+    /// Records how far the components have moved. A component missing from `moved` loses its bounds.
     pub fn drift(&mut self, moved: &BTreeMap<ComponentId, Drift>) {
         for chunk in &mut self.chunks {
             for (id, drift) in chunk.ids.iter().zip(&mut chunk.drifts) {
@@ -62,7 +62,7 @@ impl Bounds {
         self.chunks.iter().map(of_chunk).sum()
     }
 
-    /// The bounds of chunk `index`, which has these units, for these components.
+    /// The stored bounds of chunk `index` with these units, for these components.
     pub(super) fn known(&self, index: usize, units: Range<usize>, ids: &[ComponentId]) -> Known<'_> {
         let nothing =
             Known { chunk: None, first: 0, places: Vec::new(), columns: None, drifts: vec![Drift::ANY; ids.len()] };
@@ -82,7 +82,7 @@ impl Bounds {
         Known { chunk: Some(chunk), first, places, columns: Some(columns), drifts }
     }
 
-    /// Stores the bounds of a visit.
+    /// Stores the bounds computed during a visit.
     pub(super) fn put(&mut self, index: usize, first: usize, units: Vec<u32>, ids: &[ComponentId], values: Vec<u16>) {
         if self.chunks.len() <= index {
             self.chunks.resize_with(index + 1, BoundedChunk::default);
@@ -93,7 +93,7 @@ impl Bounds {
 }
 
 impl Known<'_> {
-    /// Copies the bounds of listed units, one row each.
+    /// Copies the bounds of listed units, one row per unit.
     pub fn copy(&self, listed: &[u32], out: &mut [u16]) {
         let Some(chunk) = self.chunk else { return };
         let (from, to) = (chunk.ids.len(), self.drifts.len());

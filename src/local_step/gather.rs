@@ -1,20 +1,20 @@
-//! The rows of one component, side by side in `f64`: what statistics are summed from.
+//! Gathers the rows of one component contiguously in `f64`, for summation.
 
 use pulp::{Simd, WithSimd};
 
 use crate::data::{Csr, RowBlock, SparseRows};
 use crate::simd::{Instructions, Lines, Scalar};
 
-/// Space for the rows of one component.
+/// Scratch space for the rows of one component.
 #[derive(Debug, Default)]
 pub struct Gather {
     rows: Vec<f64>,
     sparse: GatherSparse,
-    /// Space for those who sum the rows.
+    /// Scratch space for the summation.
     pub space: Lines<f64>,
 }
 
-/// Sparse rows, side by side.
+/// Gathered sparse rows.
 #[derive(Debug, Default)]
 struct GatherSparse {
     starts: Vec<u64>,
@@ -24,7 +24,7 @@ struct GatherSparse {
 }
 
 impl Gather {
-    /// Copies the listed rows of a block, which has `dimension` columns.
+    /// Copies the listed rows of a block with `dimension` columns.
     pub fn gather<F: Scalar>(
         &mut self,
         block: RowBlock<'_, F>,
@@ -92,7 +92,7 @@ impl<F: Scalar> WithSimd for GatherRows<'_, F> {
     }
 }
 
-/// The listed rows of `D` columns, which are so few that a loop over them would cost more than they do.
+/// Copies the listed rows of `D` columns. With so few columns an inner loop would cost more than the copy.
 #[allow(clippy::inline_always, reason = "compiled once for each instruction set")]
 #[inline(always)]
 fn gather_narrow<F: Scalar, const D: usize>(from: &[F], list: &[u32], to: &mut [f64]) {

@@ -1,8 +1,8 @@
-//! The local step: units and components become responsibilities and, fused, a summary.
+//! The local step turns units and components into responsibilities and, in the same pass, a summary.
 //!
-//! Units are taken in chunks of a fixed size. Within a chunk, blocks of rows are scored and normalised in
-//! parallel, taps see the responsibilities, and then the statistics are summed component by component. An
-//! n x K array never exists, and nothing depends on the number of threads.
+//! Units are processed in chunks whose size depends only on the data. Within a chunk, blocks of rows are scored and
+//! normalised in parallel, taps observe the responsibilities, and then the statistics are summed component by
+//! component. An n x K array never exists, and results do not depend on the number of threads.
 
 mod accumulate;
 mod assign;
@@ -47,14 +47,14 @@ pub use tap::{Chunk, OwnOrder, Tap};
 pub use units::{Read, Units};
 pub use words::DocumentWords;
 
-/// Rows scored together: they and one band of products stay in the second-level cache.
+/// Number of rows scored together. They and one band of products fit in the second-level cache.
 const BLOCK: usize = 240;
 /// Block size when distance bounds are kept. Large enough that the rows that need one component fill whole SIMD groups.
 const BOUNDED_BLOCK: usize = 1920;
 /// Minimum number of blocks of a chunk, so that threads can share them.
 const BOUNDED_BLOCKS: usize = 32;
 
-/// Space that a thread reuses from block to block.
+/// Scratch space that a thread reuses from block to block.
 #[derive(Debug, Default)]
 pub struct Space<F> {
     sink: TopL<F>,
@@ -65,33 +65,33 @@ pub struct Space<F> {
 /// What a pass over units keeps.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Keep {
-    /// Only what the taps see: prediction.
+    /// Nothing: only taps see the responsibilities (prediction).
     Nothing,
     /// Counts, statistics and entropies.
     Summary,
-    /// The same, and the merge-entropy gap of every pair that shares a unit.
+    /// The same, plus the merge-entropy gap of every pair of components that share a unit.
     SummaryAndGaps,
 }
 
-/// What is filled in of a chunk, in the order in which its units are scored.
+/// Outputs of a chunk, in the order in which its units are scored.
 struct ChunkMut<'a, F> {
     read: &'a mut [F],
     responsibilities: &'a mut Responsibilities,
-    /// The best component of each, if they are wanted.
+    /// The best component of each unit; empty if not needed.
     leaders: &'a mut [u32],
 }
 
 /// One local step, ready to run over any units.
 pub struct LocalStep<'a, F: Scalar> {
-    /// The likelihood that knows the statistics.
+    /// The likelihood, which defines the statistics.
     pub likelihood: &'a dyn Likelihood<F>,
-    /// The components in the order of the positions that `assign` gives; the position behind them is the tail's.
+    /// The components at the positions that `assign` returns; the position after the last one is the tail.
     pub ids: &'a [ComponentId],
-    /// Where responsibilities come from.
+    /// Source of responsibilities.
     pub assign: &'a dyn Assign<F>,
-    /// What is kept.
+    /// What to keep.
     pub keep: Keep,
-    /// Stops between blocks.
+    /// Checked between blocks.
     pub cancel: &'a Cancel,
 }
 
@@ -102,18 +102,18 @@ pub struct Outcome {
     pub summary: Summary,
     /// Sum over units of mass x log-sum-exp of the kept log weights, nats.
     pub log_normalizer: f64,
-    /// What it cost.
+    /// Computational cost.
     pub work: Work,
 }
 
-/// Work, in pairs of a unit and a component.
+/// Work done, in (unit, component) pairs.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Work {
-    /// All there are.
+    /// Total number of pairs.
     pub pairs: usize,
-    /// Those whose log weight was computed.
+    /// Number of pairs whose log weight was computed.
     pub evaluated: usize,
-    /// Units.
+    /// Number of units.
     pub units: usize,
     /// Restarts of documents.
     pub restarts: Restarts,
@@ -129,7 +129,7 @@ impl AddAssign for Work {
 }
 
 impl<F: Scalar> LocalStep<'_, F> {
-    /// Runs over all units, updates the local state and shows every tap every chunk, in order.
+    /// Runs over all units, updates the local state and shows every chunk to every tap, in order.
     ///
     /// # Errors
     /// As [`LocalStep::run_compact`].
@@ -143,11 +143,11 @@ impl<F: Scalar> LocalStep<'_, F> {
         Ok(Outcome { summary: outcome.summary.into_dense(), ..outcome })
     }
 
-    /// As [`LocalStep::run`]. The summary of sparse units has its non-zeros, where that is smaller.
+    /// As [`LocalStep::run`]. The summary of sparse units stores only nonzeros if that is smaller.
     ///
     /// # Errors
-    /// [`crate::Error::Cancelled`]; [`crate::Error::Numerical`] for a row without any finite log weight; what a
-    /// tap returns.
+    /// [`crate::Error::Cancelled`]; [`crate::Error::Numerical`] for a row without any finite log weight; any error of a
+    /// tap.
     pub fn run_compact(
         &self,
         units: &dyn Units<F>,
@@ -162,7 +162,7 @@ impl<F: Scalar> LocalStep<'_, F> {
         let d = units.dimension();
         let width = self.assign.width();
         let n_columns = self.ids.len() + usize::from(self.assign.tail_log_weight().is_some());
-        // What is not read needs no room.
+        // Sparse rows are not copied and need no room.
         let size = chunk_rows(self.assign.usual_width(), if units.is_sparse() { 1 } else { d });
         let mut read: Vec<F> = Vec::new();
         let mut responsibilities = Responsibilities::zeros(size.min(units.len()), width);
@@ -171,7 +171,7 @@ impl<F: Scalar> LocalStep<'_, F> {
         let mut pairs = Pairs::default();
         let mut best = vec![None; if state.is_some() { units.len() } else { 0 }];
         let mut leaders: Vec<u32> = Vec::new();
-        // With a tail, base measures belong to what it leaves of each mass.
+        // With a tail, base measures apply only to the mass outside the tail.
         let has_tail = self.assign.tail_log_weight().is_some();
         let base = state.as_deref_mut().and_then(|state| *state.log_base_measure_mut()).filter(|_| !has_tail);
         for (index, range) in chunks(units, size).enumerate() {
@@ -185,7 +185,7 @@ impl<F: Scalar> LocalStep<'_, F> {
             leaders.resize(if state.is_some() { range.len() } else { 0 }, 0);
             let out = ChunkMut { read: &mut read, responsibilities: &mut responsibilities, leaders: &mut leaders };
             evaluated += self.assign_chunk(units, &order, range.start, out, known.as_ref(), &mut values)?;
-            // Most taps need responsibilities in the order of rows; sums find them where they are.
+            // Most taps need responsibilities in row order; the accumulation works with either order.
             let is_restored = taps.iter().any(|tap| tap.needs_order());
             if is_restored {
                 order.restore(&mut responsibilities, &mut scored);
@@ -227,7 +227,7 @@ impl<F: Scalar> LocalStep<'_, F> {
         Ok(Outcome { summary: summary.compact(), log_normalizer, work })
     }
 
-    /// Whether units add to the statistics of the columns alone that they store.
+    /// Whether units contribute only to the statistics of the columns that they store.
     fn sums_by_non_zeros(&self, units: &dyn Units<F>) -> bool {
         units.is_sparse() && self.likelihood.is_by_column()
     }
@@ -294,13 +294,13 @@ impl<F: Scalar> LocalStep<'_, F> {
     }
 }
 
-/// The pieces of a list that end where `ends` says.
+/// Splits a list at the given ends.
 fn cut<'a, T>(list: &'a [T], ends: &[usize]) -> Vec<&'a [T]> {
     let starts = std::iter::once(0).chain(ends.iter().copied());
     starts.zip(ends).map(|(start, &end)| &list[start..end]).collect()
 }
 
-/// The same of numbers of which each unit has `width`.
+/// The same for a list with `width` entries per unit.
 fn cut_mut<'a, T>(mut list: &'a mut [T], ends: &[usize], width: usize) -> Vec<&'a mut [T]> {
     let mut pieces = Vec::with_capacity(ends.len());
     let mut start = 0;
@@ -312,7 +312,7 @@ fn cut_mut<'a, T>(mut list: &'a mut [T], ends: &[usize], width: usize) -> Vec<&'
     pieces
 }
 
-/// The chunks of at most `size` units that hold whole groups, in order.
+/// The chunks of at most `size` units, made of whole groups, in order.
 fn chunks<F: Scalar>(units: &dyn Units<F>, size: usize) -> impl Iterator<Item = Range<usize>> {
     let mut first = 0;
     std::iter::from_fn(move || {
@@ -323,8 +323,8 @@ fn chunks<F: Scalar>(units: &dyn Units<F>, size: usize) -> impl Iterator<Item = 
 }
 
 /// Number of rows of a chunk, a function of the sizes only. It gives each component enough pairs for long sums in
-/// bounded memory. With few columns the results of a chunk should be read again before they leave the cache; with many,
-/// neighbours should share their best component.
+/// bounded memory. With few columns, a small chunk lets its results be read again while they are in the cache; with
+/// many, a large chunk lets neighbours share their best component.
 pub fn chunk_rows(width: usize, d: usize) -> usize {
     let rows = (1_usize << 20) / width.max(1);
     let rows = rows.min((1 << 22) / d.max(1)).clamp(BLOCK, if d < 32 { 1 << 15 } else { 1 << 16 });

@@ -1,6 +1,6 @@
-//! The order in which the units of a chunk are scored: by their last best component, so that neighbours need the same
-//! few components and the work on all others can be abandoned early. What they are scored to goes back into their own
-//! order, so that no sum depends on it.
+//! The order in which the units of a chunk are scored. Units are sorted by their last best component, so that
+//! neighbours need the same few components and the others are abandoned early. Results are written back in the original
+//! order, so that no sum depends on the sorting.
 
 use std::ops::Range;
 
@@ -10,27 +10,27 @@ use crate::parallel::for_each;
 use crate::responsibilities::Responsibilities;
 use crate::scoring::NO_LEAD;
 
-/// Whether an order pays: of few components in few columns, all are scored sooner than units are sorted.
+/// Whether sorting pays off. With few components and few columns, scoring everything is faster than sorting.
 pub(super) fn pays(n_components: usize, dimension: usize) -> bool {
     n_components > 32 || dimension > 4
 }
 
-/// Units of a chunk in the order in which they are scored.
+/// The units of a chunk in scoring order.
 pub(super) struct Order {
-    /// Their numbers.
+    /// Indices of the units.
     pub units: Vec<u32>,
-    /// The position of the last best component of each, or [`NO_LEAD`].
+    /// The position of the last best component of each unit, or [`NO_LEAD`].
     pub leads: Vec<u32>,
-    /// Where each unit of the chunk stands in `units`; empty where all stand in their own order.
+    /// The position of each unit of the chunk in `units`; empty if the order is unchanged.
     pub places: Vec<u32>,
 }
 
-/// Where the units of a chunk stand.
+/// Positions of the units of a chunk; the default is the original order.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Places<'a>(&'a [u32]);
 
 impl Places<'_> {
-    /// Where unit `unit` of the chunk stands.
+    /// The position of unit `unit` of the chunk.
     #[inline]
     pub fn of(self, unit: usize) -> usize {
         self.0.get(unit).map_or(unit, |&place| place as usize)
@@ -38,7 +38,7 @@ impl Places<'_> {
 }
 
 impl Order {
-    /// A counting sort by the last best component; units without one stay behind all others, in their own order.
+    /// Counting sort by the last best component. Units without one come last, in their original order.
     pub fn new(units: Range<usize>, state: Option<&LocalState>, ids: &[ComponentId]) -> Self {
         let n = units.len();
         let own = || units.start as u32..units.end as u32;
@@ -71,12 +71,12 @@ impl Order {
         sorted
     }
 
-    /// Where the units stand.
+    /// The positions of the units.
     pub fn places(&self) -> Places<'_> {
         Places(&self.places)
     }
 
-    /// Puts responsibilities that stand in this order into the units' own; `space` holds them afterwards as they were.
+    /// Puts responsibilities back into the original order; `space` then holds the previous order.
     pub fn restore(&self, responsibilities: &mut Responsibilities, space: &mut Responsibilities) {
         if self.places.is_empty() {
             return;

@@ -1,4 +1,4 @@
-//! The pairs of a chunk by component: what its statistics are summed from.
+//! The pairs of a chunk, sorted by component, from which its statistics are summed.
 
 use std::ops::Range;
 
@@ -6,44 +6,44 @@ use crate::local_step::order::{Order, Places};
 use crate::parallel::{blocks, for_each};
 use crate::responsibilities::Responsibilities;
 
-/// Units whose pairs one task sorts.
+/// Number of units whose pairs one task sorts.
 const SORTED: usize = 2048;
 
-/// The (unit, responsibility) pairs of a chunk, by component and then by unit; those of the tail are the last. Pairs
-/// and units that carry nothing are left out.
+/// The (unit, responsibility) pairs of a chunk, sorted by component and then by unit; those of the tail come last. Zero
+/// responsibilities and units of zero mass are left out.
 #[derive(Default)]
 pub(super) struct Pairs {
     blocks: Vec<BlockPairs>,
-    /// Pairs of each component.
+    /// Number of pairs of each component.
     counts: Vec<usize>,
-    /// The masses by row, where some mass is not one.
+    /// The masses by row; `None` if all are one.
     pub masses: Option<Vec<f64>>,
 }
 
-/// Those of consecutive units.
+/// The pairs of consecutive units.
 #[derive(Default)]
 struct BlockPairs {
-    /// Where the unit of each pair stands among the rows of the chunk.
+    /// Position of each pair's unit among the rows of the chunk.
     rows: Vec<u32>,
     values: Vec<f64>,
-    /// Where each component begins; one more at the end.
+    /// Offset of each component; one extra entry at the end.
     starts: Vec<usize>,
 }
 
-/// The units of a chunk, as their pairs are sorted.
+/// The units of a chunk whose pairs are to be sorted.
 #[derive(Clone, Copy)]
 pub(super) struct Sorting<'a> {
-    /// What they have.
+    /// Their responsibilities.
     pub responsibilities: &'a Responsibilities,
-    /// Where each stands among the responsibilities.
+    /// Position of each unit among the responsibilities.
     pub places: Places<'a>,
-    /// Where each stands among the rows.
+    /// Position of each unit among the rows.
     pub order: &'a Order,
     /// Their masses.
     pub masses: &'a [f64],
-    /// Number of components, counting the tail.
+    /// Number of components, including the tail.
     pub k: usize,
-    /// Whether no pair of a unit follows one that carries nothing.
+    /// Whether the nonzero pairs of each unit come first.
     pub is_compact: bool,
 }
 
@@ -67,12 +67,12 @@ impl Pairs {
         self.counts[component]
     }
 
-    /// Rows and values of all pairs of a component, piece by piece.
+    /// Rows and values of all pairs of a component, one piece per block.
     pub fn of(&self, component: usize) -> impl Iterator<Item = (&[u32], &[f64])> {
         self.blocks.iter().map(move |block| block.of(component))
     }
 
-    /// Copies rows and values of the pairs in a range of those of a component.
+    /// Copies rows and values of a range of a component's pairs.
     pub fn copy(&self, component: usize, range: Range<usize>, rows: &mut Vec<u32>, values: &mut Vec<f64>) {
         rows.clear();
         values.clear();
@@ -123,8 +123,8 @@ impl BlockPairs {
 }
 
 impl Sorting<'_> {
-    /// Calls `take` with the unit, the component and the value of every pair of listed units that carries something, in
-    /// the order of units.
+    /// Calls `take` with the unit, the component and the value of every nonzero pair of listed units, in the order of
+    /// units.
     fn for_each(&self, units: Range<usize>, mut take: impl FnMut(usize, usize, f64)) {
         let Responsibilities { width, components, values, .. } = self.responsibilities;
         for unit in units {

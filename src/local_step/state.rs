@@ -6,38 +6,39 @@ use crate::component::{ComponentId, Edit, EditLog};
 use crate::error::{Error, Result};
 use crate::local_step::{BatchTree, Bounds, DocumentCounts, Frontier};
 
-/// The local state of one batch. It lives where the batch lives and replays the edits of the list of components.
+/// The local state of one batch. It is stored with the batch and replays the edits of the list of components.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct LocalState {
-    /// How many edits have been replayed.
+    /// Number of edits that have been replayed.
     version: usize,
     #[serde(skip)]
     cache: Cache,
     memory: Memory,
 }
 
-/// What makes visits fast. No number depends on it: it may be dropped at any time, and is not saved.
+/// State that makes visits fast. Results do not depend on it, so it may be dropped at any time and is not saved.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub(crate) struct Cache {
     /// The last best component of every unit, by identity.
     last_best: Vec<Option<ComponentId>>,
-    /// Distance bounds, where they are kept.
+    /// Distance bounds, if they are kept.
     pub bounds: Option<Bounds>,
-    /// Sum over units of mass x log base measure, nats: it depends on the units alone while the base measure stays.
+    /// Sum over units of mass x log base measure, nats. It depends on the units alone while the base measure is
+    /// unchanged.
     pub log_base_measure: Option<f64>,
-    /// The tree with the statistics of the frontier, which follow from the rows.
+    /// The tree with the statistics of the frontier, which can be recomputed from the rows.
     tree: Option<Box<BatchTree>>,
 }
 
-/// What the results of a visit depend on. It is saved, and follows the edits.
+/// State on which the results of a visit depend. It is saved, and follows the edits.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub enum Memory {
-    /// Rows need none.
+    /// Rows need no memory.
     #[default]
     Nothing,
     /// The counts of the topics of documents.
     Documents(DocumentCounts),
-    /// The nodes of a tree that are units.
+    /// The tree nodes that are units.
     Tree(Frontier),
 }
 
@@ -48,23 +49,23 @@ impl LocalState {
         &self.cache.last_best
     }
 
-    /// What results depend on.
+    /// The state on which results depend.
     pub fn memory(&self) -> &Memory {
         &self.memory
     }
 
-    /// Takes the counts of documents at a complete visit.
+    /// Stores the counts of documents at the end of a complete visit.
     pub fn remember_documents(&mut self, counts: DocumentCounts) {
         self.memory = Memory::Documents(counts);
     }
 
-    /// Takes the frontier that later visits begin with. What the cache holds was of other units.
+    /// Stores the frontier with which later visits begin. Clears the cache, which belonged to other units.
     pub fn open(&mut self, frontier: Frontier, tree: Option<Box<BatchTree>>) {
         self.memory = Memory::Tree(frontier);
         self.cache = Cache { tree, ..Cache::default() };
     }
 
-    /// Lends the tree, until [`LocalState::put_tree`].
+    /// Lends the tree until [`LocalState::put_tree`].
     pub(crate) fn take_tree(&mut self) -> Option<Box<BatchTree>> {
         self.cache.tree.take()
     }
@@ -90,12 +91,12 @@ impl LocalState {
         &mut self.cache.bounds
     }
 
-    /// Takes the best component of every unit at a complete visit: the next one is scored in the order of these.
+    /// Stores the best component of every unit after a complete visit. The next visit scores units in this order.
     pub(super) fn remember(&mut self, best: Vec<Option<ComponentId>>) {
         self.cache.last_best = best;
     }
 
-    /// Replays the edits that this state has not seen.
+    /// Replays the edits that this state has not yet seen.
     pub fn replay(&mut self, log: &EditLog) {
         for edit in log.since(self.version) {
             match edit {
@@ -123,15 +124,15 @@ impl LocalState {
         size_of::<Self>() + tree + self.cache.last_best.capacity() * size_of::<Option<ComponentId>>() + bounds + counts
     }
 
-    /// The memory as bytes.
+    /// Serialises the memory.
     ///
     /// # Errors
-    /// [`Error::Format`] where that fails.
+    /// [`Error::Format`] if serialisation fails.
     pub fn save(&self) -> Result<Vec<u8>> {
         postcard::to_stdvec(self).map_err(|error| Error::Format { message: error.to_string() })
     }
 
-    /// The state from [`LocalState::save`], with an empty cache.
+    /// Reads a state from [`LocalState::save`], with an empty cache.
     ///
     /// # Errors
     /// [`Error::Format`] for anything else.

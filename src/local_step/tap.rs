@@ -1,4 +1,4 @@
-//! Taps see responsibilities once, as they are made.
+//! Taps observe responsibilities once, as they are computed.
 
 use crate::error::Result;
 use crate::local_step::Units;
@@ -9,26 +9,27 @@ use crate::simd::Scalar;
 /// The responsibilities of consecutive units.
 pub struct Chunk<'a> {
     row_number: &'a dyn Fn(usize) -> usize,
-    /// The numbers of the chunk's units among those of the local step.
+    /// Indices of the chunk's units in the local step.
     pub units: &'a [u32],
-    /// Of units `0..len` of the chunk, where some tap needs their order; otherwise see [`Chunk::own_order`].
+    /// The responsibilities of units `0..len` of the chunk, in unit order if some tap needs that; otherwise use
+    /// [`Chunk::own_order`].
     pub responsibilities: &'a Responsibilities,
     places: Places<'a>,
 }
 
 impl Chunk<'_> {
-    /// The number of unit `unit` of the chunk in the table it comes from.
+    /// The row number of unit `unit` of the chunk in its original table.
     pub fn row_number(&self, unit: usize) -> usize {
         (self.row_number)(unit)
     }
 
-    /// The responsibilities in the order of the units, wherever they stand.
+    /// The responsibilities in unit order, however they are stored.
     pub fn own_order(&self) -> OwnOrder<'_> {
         OwnOrder { responsibilities: self.responsibilities, places: self.places }
     }
 }
 
-/// The responsibilities of a chunk by unit.
+/// View of the responsibilities of a chunk by unit.
 #[derive(Clone, Copy)]
 pub struct OwnOrder<'a> {
     responsibilities: &'a Responsibilities,
@@ -36,7 +37,7 @@ pub struct OwnOrder<'a> {
 }
 
 impl<'a> OwnOrder<'a> {
-    /// The positions of the components of unit `unit` of the chunk, and their responsibilities.
+    /// The component positions of unit `unit` of the chunk, and their responsibilities.
     pub fn pairs(self, unit: usize) -> (&'a [u32], &'a [f64]) {
         let Responsibilities { width, components, values, .. } = self.responsibilities;
         let first = self.places.of(unit) * width;
@@ -44,15 +45,15 @@ impl<'a> OwnOrder<'a> {
     }
 }
 
-/// Sees every chunk of a local step, in order.
+/// Observes every chunk of a local step, in order.
 pub trait Tap {
-    /// Looks at one chunk.
+    /// Observes one chunk.
     ///
     /// # Errors
     /// An error ends the local step.
     fn observe(&mut self, chunk: &Chunk<'_>) -> Result<()>;
 
-    /// Whether responsibilities must stand in the order of the units.
+    /// Whether responsibilities must be stored in unit order.
     fn needs_order(&self) -> bool {
         true
     }

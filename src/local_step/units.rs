@@ -1,4 +1,5 @@
-//! What receives responsibilities: a row, a tree node that stands for many rows, a distinct word of a document.
+//! Units, which receive responsibilities: a row, a tree node that stands for many rows, or a distinct word of a
+//! document.
 
 use crate::data::{RowBlock, RowUnits, Sample, SparseRows};
 use crate::likelihood::Likelihood;
@@ -7,13 +8,12 @@ use crate::responsibilities::TopL;
 use crate::scoring::{Block, PairBounds, Scorer, Scratch};
 use crate::simd::Scalar;
 
-/// Weighted units with sufficient statistics. They come in groups that a visit takes whole: a row is a group of its
-/// own.
+/// Weighted units with sufficient statistics. Units form groups that a visit never splits; a row is a group of its own.
 pub trait Units<F: Scalar>: Sync {
     /// Number of units.
     fn len(&self) -> usize;
 
-    /// Whether there is none.
+    /// Whether there are no units.
     fn is_empty(&self) -> bool {
         self.len() == 0
     }
@@ -21,7 +21,7 @@ pub trait Units<F: Scalar>: Sync {
     /// Number of columns.
     fn dimension(&self) -> usize;
 
-    /// The number of a unit in the table it comes from.
+    /// The row number of a unit in its original table.
     fn row_number(&self, unit: usize) -> usize;
 
     /// The mass of a unit.
@@ -32,27 +32,27 @@ pub trait Units<F: Scalar>: Sync {
         list.iter().map(|&unit| self.mass(unit as usize)).collect()
     }
 
-    /// Where a chunk ends that begins with unit `first` and has at most `size` units: behind a whole group, or behind
-    /// the first group where that is larger.
+    /// End of a chunk that begins at unit `first` and has at most `size` units. It is the end of a whole group, and of
+    /// the first group even if that is larger than `size`.
     fn chunk_end(&self, first: usize, size: usize) -> usize {
         self.len().min(first + size)
     }
 
-    /// Whether the rows by which units are scored are sparse.
+    /// Whether the rows that are scored are sparse.
     fn is_sparse(&self) -> bool {
         false
     }
 
-    /// How many values of a unit [`Units::read`] copies.
+    /// Number of values that [`Units::read`] copies per unit.
     fn n_values(&self) -> usize;
 
     /// Copies the values of listed units, less the origin.
     fn read(&self, list: &[u32], origin: &[F], out: &mut [F]);
 
-    /// The rows by which listed units are scored, from the values that were read of them. `numbers` is space.
+    /// The rows to score for listed units, from the values that were read. `numbers` is scratch space.
     fn rows<'a>(&'a self, list: &[u32], values: &'a [F], numbers: &'a mut Vec<u32>) -> RowBlock<'a, F>;
 
-    /// Offers the log weights of listed units to the sink, as [`Scorer::score_rows`].
+    /// Passes the log weights of listed units to the sink, as [`Scorer::score_rows`].
     fn score(
         &self,
         scorer: &dyn Scorer<F>,
@@ -78,7 +78,7 @@ pub trait Units<F: Scalar>: Sync {
         likelihood.accumulate(rows, weights, statistics, space);
     }
 
-    /// Adds what depends on a unit alone, which scorers may leave out, to one value for each listed unit, nats.
+    /// Adds the terms that depend on a unit alone, which scorers may omit, to one value for each listed unit, nats.
     fn add_row_terms(&self, scorer: &dyn Scorer<F>, _list: &[u32], rows: RowBlock<'_, F>, out: &mut [f64]) {
         scorer.add_row_terms(rows, out);
     }
@@ -88,13 +88,14 @@ pub trait Units<F: Scalar>: Sync {
         likelihood.log_base_measures(read.block, out);
     }
 
-    /// The listed units.
+    /// Returns the listed units.
     fn select(&self, list: &[u32]) -> Box<dyn Units<F> + '_>;
 
-    /// Copies the listed units out of their batch, as births and deletes need them.
+    /// Copies the listed units out of their batch, for birth and delete moves.
     fn copy_into(&self, list: &[u32], sample: &mut Sample);
 
-    /// Copies rows of the listed units, which parts of components may be made of, and returns how many stand for each.
+    /// Copies rows of the listed units, from which parts of components may be made. Returns the number of rows copied
+    /// for each unit.
     fn copy_rows_into(&self, list: &[u32], sample: &mut Sample) -> Vec<u32> {
         self.copy_into(list, sample);
         vec![1; list.len()]
@@ -104,11 +105,11 @@ pub trait Units<F: Scalar>: Sync {
 /// Units whose rows have been read.
 #[derive(Debug, Clone, Copy)]
 pub struct Read<'a, F> {
-    /// The numbers of the units of the rows.
+    /// Indices of the units of the rows.
     pub units: &'a [u32],
-    /// Rows that were read.
+    /// The rows that were read.
     pub block: RowBlock<'a, F>,
-    /// Which of the rows, and of the units, are meant; empty for all.
+    /// Positions of the selected rows and units; empty for all.
     pub places: &'a [u32],
 }
 
@@ -137,7 +138,7 @@ impl<F: Scalar> Units<F> for RowUnits<'_, F> {
         self.csr().is_some()
     }
 
-    // Sparse rows are read where they lie.
+    // Sparse rows are read in place.
     fn n_values(&self) -> usize {
         if self.csr().is_some() { 0 } else { self.dimension() }
     }

@@ -1,31 +1,31 @@
-//! The distinct words of documents as units: a document is a group that a visit takes whole (mathematics 11.1).
+//! The distinct words of documents as units. A document is a group that a visit never splits (mathematics 11.1).
 
 use crate::data::{Csr, CsrRows, RowBlock, RowUnits, Sample, SparseRows};
 use crate::local_step::Units;
 use crate::simd::Scalar;
 
-/// The words of the documents of a batch, in order. A word with count c in a document of weight w is a unit of mass
-/// c w, whose row has a single one, in the column of the word.
+/// The words of the documents of a batch, in order. A word with count c in a document of weight w is a unit of mass c
+/// w, whose row has a single one, in the column of the word.
 #[derive(Debug)]
 pub struct DocumentWords<F> {
     n_columns: usize,
-    /// Where each document begins among the words; one more at the end.
+    /// Offset of each document among the words; one extra entry at the end.
     starts: Vec<usize>,
     /// Columns, (n words,).
     words: Vec<u32>,
-    /// How often each stands in its document.
+    /// Count of each word in its document.
     counts: Vec<f64>,
-    /// Counts times weights of documents.
+    /// Counts times document weights.
     masses: Vec<f64>,
     /// Weights of documents, (n documents,).
     weights: Vec<f64>,
-    /// Where each word's row begins in compressed sparse rows, and its values.
+    /// Offset of each word's row in compressed sparse rows, and its values.
     row_starts: Vec<u64>,
     ones: Vec<F>,
 }
 
 impl<F: Scalar> DocumentWords<F> {
-    /// The words that stand in the rows of a batch; zeros are left out.
+    /// Collects the words in the rows of a batch; zeros are left out.
     pub fn of(documents: &RowUnits<'_, F>) -> Self {
         let n = documents.len();
         let mut own = Self {
@@ -69,12 +69,12 @@ impl<F: Scalar> DocumentWords<F> {
         self.weights.len()
     }
 
-    /// The words of a document, by their numbers.
+    /// The range of word indices of a document.
     pub fn of_document(&self, document: usize) -> std::ops::Range<usize> {
         self.starts[document]..self.starts[document + 1]
     }
 
-    /// The document that has a word.
+    /// The document that contains a word.
     pub fn document_of(&self, word: usize) -> usize {
         self.starts.partition_point(|&start| start <= word) - 1
     }
@@ -89,7 +89,7 @@ impl<F: Scalar> DocumentWords<F> {
         &self.words
     }
 
-    /// How often each word stands in its document.
+    /// The count of each word in its document.
     pub fn counts(&self) -> &[f64] {
         &self.counts
     }
@@ -104,7 +104,7 @@ impl<F: Scalar> Units<F> for DocumentWords<F> {
         self.n_columns
     }
 
-    /// The document of the word among those of the batch.
+    /// The row number is the index of the word's document in the batch.
     fn row_number(&self, unit: usize) -> usize {
         self.document_of(unit)
     }

@@ -1,4 +1,4 @@
-//! Chains, side by side, and the one loop over sweeps.
+//! Runs chains concurrently; contains the only loop over sweeps.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
@@ -13,41 +13,41 @@ use crate::parallel::{Cancel, for_each};
 use crate::rng::{Purpose, key, stream};
 use crate::room::check_room;
 
-/// How long chains run, and what they keep.
+/// Length of the chains, and the draws that they keep.
 #[derive(Debug, Clone, Copy)]
 pub struct ChainPlan {
-    /// Draws that each chain keeps.
+    /// Number of draws that each chain keeps.
     pub draws: usize,
-    /// Sweeps before the first draw.
+    /// Number of sweeps before the first draw.
     pub warmup: usize,
-    /// Sweeps from one draw to the next.
+    /// Number of sweeps per draw.
     pub thin: usize,
     /// Number of chains.
     pub chains: usize,
     /// The seed of all chains.
     pub seed: u64,
-    /// Time after which no further sweep begins.
+    /// Time limit; no sweep begins after it.
     pub limit: Option<Duration>,
 }
 
 impl ChainPlan {
-    /// The draw that sweep number `sweep` makes, if it makes one.
+    /// The draw that sweep number `sweep` makes, if any.
     fn draw_of(&self, sweep: usize) -> Option<usize> {
         let behind = (sweep + 1).checked_sub(self.warmup)?;
         (behind > 0 && behind.is_multiple_of(self.thin)).then(|| behind / self.thin - 1)
     }
 }
 
-/// The event of a chain after a sweep.
+/// Event of a chain after a sweep.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Sweep {
-    /// The chain, from 0.
+    /// Index of the chain.
     pub chain: usize,
-    /// The sweep, from 0, warm-up included.
+    /// Index of the sweep, warm-up included.
     pub index: usize,
-    /// The draw that it made, from 0.
+    /// Index of the draw made by this sweep, if any.
     pub draw: Option<usize>,
-    /// Seconds that the chain has run.
+    /// Running time of the chain in seconds.
     pub seconds: f64,
     /// log p(X, partition | hyper-parameters), nats.
     pub log_joint: f64,
@@ -55,39 +55,39 @@ pub struct Sweep {
     pub n_clusters: usize,
 }
 
-/// Sees one chain from outside.
+/// Receives events of one chain.
 pub trait ChainObserver: Send {
-    /// Whether it wants to see a sweep that makes no draw.
+    /// Whether to report a sweep that makes no draw.
     fn wants_sweep(&mut self) -> bool {
         false
     }
-    /// A sweep is complete; `true` ends all chains after as many draws as this one has.
+    /// Called after a sweep; returning `true` ends all chains once they have as many draws as this one.
     fn on_sweep(&mut self, _sweep: &Sweep) -> bool {
         false
     }
 }
 
-/// Sees nothing.
+/// Ignores all events.
 impl ChainObserver for () {}
 
-/// Makes the observer of each chain.
+/// Creates the observer of each chain and receives checkpoints.
 pub trait ChainWatcher: Sync {
-    /// The observer of a chain.
+    /// Returns the observer of a chain.
     fn observer(&self, chain: usize) -> Box<dyn ChainObserver + '_>;
-    /// Whether it wants a checkpoint of all chains now; `last`: whether they have ended.
+    /// Whether to write a checkpoint of all chains now; `last`: whether they have ended.
     fn wants_checkpoint(&self, _last: bool) -> bool {
         false
     }
-    /// The chains that it wanted.
+    /// Receives the chains to be saved.
     ///
     /// # Errors
-    /// Where they cannot be written.
+    /// If they cannot be written.
     fn on_checkpoint(&self, _chains: &[SavedChain]) -> Result<()> {
         Ok(())
     }
 }
 
-/// Watches nothing.
+/// Ignores all events.
 impl ChainWatcher for () {
     fn observer(&self, _chain: usize) -> Box<dyn ChainObserver + '_> {
         Box::new(())
@@ -101,9 +101,9 @@ pub struct ChainDraws {
     pub log_joint: Vec<f64>,
     /// Number of clusters of each draw.
     pub n_clusters: Vec<u32>,
-    /// Values that the process reports, one draw after another.
+    /// Values reported by the process, concatenated over draws.
     pub traced: Vec<f64>,
-    /// Seconds that the chain ran, warm-up included.
+    /// Running time of the chain in seconds, warm-up included.
     pub seconds: f64,
     /// Proposals after the warm-up, by name.
     pub proposals: Vec<(String, Attempts)>,
@@ -120,26 +120,26 @@ impl ChainDraws {
     }
 }
 
-/// Chains of one sampler on one target.
+/// A run of chains of one sampler on one target.
 pub struct Sampling<'a> {
     /// The target.
     pub target: &'a Target,
-    /// How.
+    /// The sampler.
     pub sampler: &'a dyn Sampler,
-    /// The labels that chains start from, one a row.
+    /// The initial labels of all chains, one per row.
     pub labels: &'a [u32],
-    /// How long.
+    /// Length of the chains.
     pub plan: ChainPlan,
-    /// When the chains began.
+    /// Start time of the chains.
     pub started: Instant,
 }
 
 impl Sampling<'_> {
-    /// Runs all chains; `partitions` takes their labels, (chains, draws, n). A chain that is interrupted, or runs out
-    /// of time, returns the draws that it has.
+    /// Runs all chains and writes their labels to `partitions`, (chains, draws, n). A chain that is interrupted, or
+    /// runs out of time, returns the draws made so far.
     ///
     /// # Errors
-    /// [`Error::InvalidArgument`] before any sweep; [`Error::Numerical`]; [`Error::Cancelled`] where some chain has no
+    /// [`Error::InvalidArgument`] before any sweep; [`Error::Numerical`]; [`Error::Cancelled`] if some chain has no
     /// draw yet.
     pub fn run(
         &self,
@@ -180,7 +180,7 @@ impl Sampling<'_> {
         };
         let mut chains: Vec<ChainRun<'_>> = rooms.map(chain).collect();
         offer_checkpoint(&chains, watcher, false)?;
-        // Chains take turns, so that those that share a thread have as many draws at any time.
+        // Chains take turns, so that chains that share a thread have about equally many draws at any time.
         while chains.iter().any(ChainRun::goes_on) {
             for_each(chains.iter_mut().collect(), ChainRun::take_turn);
             if self.is_late() || cancel.check().is_err() || chains.iter().any(|chain| chain.outcome.is_err()) {
@@ -192,13 +192,13 @@ impl Sampling<'_> {
         self.finish(chains, cancel)
     }
 
-    /// Refuses a start whose clusters, in all chains, do not fit in memory.
+    /// Refuses a start whose clusters, over all chains, do not fit in memory.
     fn check_room(&self) -> Result<()> {
         let (clusters, chains) = (n_distinct(self.labels), self.plan.chains);
         let of_one = self.target.empty.len() + self.target.lane_len;
         check_room(of_one.saturating_mul(clusters).saturating_mul(chains), |size| {
             let found = format!("a start of {clusters} clusters, whose statistics in {chains} chains take {size}");
-            Error::invalid("init", found, "a start of so few clusters that they fit in memory, such as \"single\"")
+            Error::invalid("init", found, "a start whose clusters fit in memory, such as \"single\"")
         })
     }
 
@@ -223,7 +223,7 @@ impl Sampling<'_> {
     }
 }
 
-/// Shows all chains, unless one broke off within a sweep.
+/// Offers a checkpoint of all chains, unless one stopped within a sweep.
 fn offer_checkpoint(chains: &[ChainRun<'_>], watcher: &dyn ChainWatcher, last: bool) -> Result<()> {
     if chains.iter().any(|chain| chain.outcome.is_err()) || !watcher.wants_checkpoint(last) {
         return Ok(());
@@ -231,21 +231,21 @@ fn offer_checkpoint(chains: &[ChainRun<'_>], watcher: &dyn ChainWatcher, last: b
     watcher.on_checkpoint(&chains.iter().map(ChainRun::saved).collect::<Vec<_>>())
 }
 
-/// How long a chain runs before others have their turn.
+/// How long a chain runs before other chains have their turn.
 const TURN: Duration = Duration::from_millis(50);
 
-/// One chain while it runs.
+/// A running chain.
 struct ChainRun<'a> {
     sampling: &'a Sampling<'a>,
     chain: usize,
     cancel: &'a Cancel,
-    /// Draws after which all chains end.
+    /// Number of draws after which all chains end.
     most: &'a AtomicUsize,
     state: ChainState,
-    /// Sweeps that are complete.
+    /// Number of complete sweeps.
     sweep: usize,
     draws: ChainDraws,
-    /// Where the labels of its draws go, (draws, n).
+    /// Output for the labels of its draws, (draws, n).
     room: &'a mut [i32],
     observer: Box<dyn ChainObserver + 'a>,
     outcome: Result<()>,
@@ -262,7 +262,7 @@ impl ChainRun<'_> {
         SavedChain { state: self.state.clone(), sweep: self.sweep, draws: self.draws.clone(), labels }
     }
 
-    /// Sweeps until the turn or the plan is over, or something stops it.
+    /// Runs sweeps until the turn is over, the plan is complete, or something stops the chain.
     fn take_turn(&mut self) {
         let began = Instant::now();
         // only-one: loop over sweeps
@@ -284,8 +284,8 @@ impl ChainRun<'_> {
         Ok(())
     }
 
-    /// One sweep: the partition, then auxiliary values and learned parameters. Its random stream depends on the seed,
-    /// the chain and the sweep alone.
+    /// Runs one sweep: updates the partition, then auxiliary values and learned parameters. Its random stream depends
+    /// only on the seed, the chain and the sweep.
     fn advance(&mut self) -> Result<Vec<Info>> {
         let Sampling { target, sampler, plan, .. } = self.sampling;
         let mut generator = stream(key(plan.seed, [self.chain as u64]), Purpose::Sweeps, self.sweep as u64);
@@ -300,7 +300,7 @@ impl ChainRun<'_> {
         Ok(infos)
     }
 
-    /// Keep the draw of the last sweep and report it. Return whether an observer asks to stop.
+    /// Stores and reports the draw of the last sweep. Returns whether an observer requests a stop.
     fn report(&mut self) -> Result<bool> {
         let (target, index, state) = (self.sampling.target, self.sweep - 1, &self.state);
         let draw = self.sampling.plan.draw_of(index);

@@ -1,4 +1,4 @@
-//! Checkpoints of chains: a later run continues them to the same bits.
+//! Checkpoints of chains, from which a later run continues with the same bits.
 
 use serde::{Deserialize, Serialize};
 
@@ -8,20 +8,20 @@ use crate::hash;
 use crate::mcmc::tree_guided::is_forest;
 use crate::mcmc::{ChainDraws, ChainState, Grounds, Sampling, Target};
 
-/// One chain as a checkpoint holds it.
+/// A chain as stored in a checkpoint.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct SavedChain {
-    /// Where it stands.
+    /// The current state.
     pub state: ChainState,
-    /// Sweeps that are complete.
+    /// Number of complete sweeps.
     pub sweep: usize,
-    /// Its draws.
+    /// Draws so far, without partitions.
     pub draws: ChainDraws,
-    /// Their labels, (draws, n).
+    /// Labels of the draws, (draws, n).
     pub labels: Vec<i32>,
 }
 
-/// Everything that must be equal to continue chains. The number of draws is not part of it.
+/// Everything that must agree to continue chains. The number of draws may differ.
 pub fn identity(sampling: &Sampling<'_>, grounds: &Grounds) -> Identity {
     let (plan, target) = (sampling.plan, sampling.target);
     let labels = hash::fingerprint(0, sampling.labels.iter().map(|&label| u64::from(label)));
@@ -40,15 +40,15 @@ pub fn identity(sampling: &Sampling<'_>, grounds: &Grounds) -> Identity {
     Identity(pairs.into_iter().map(|(name, value)| (name.to_owned(), value)).collect())
 }
 
-/// The bytes of a checkpoint.
+/// Serialises a checkpoint.
 ///
 /// # Errors
-/// [`Error::Format`] where that fails.
+/// [`Error::Format`] if serialisation fails.
 pub fn write(identity: &Identity, chains: &[SavedChain]) -> Result<Vec<u8>> {
     postcard::to_stdvec(&(identity, chains)).map_err(|error| Error::Format { message: error.to_string() })
 }
 
-/// The chains that the bytes hold, if they belong to a run of this identity.
+/// Reads the chains, if they belong to a run with this identity.
 ///
 /// # Errors
 /// [`Error::Checkpoint`] naming the first argument that differs, or what is damaged.
@@ -72,7 +72,7 @@ pub fn read(identity: &Identity, bytes: &[u8], sampling: &Sampling<'_>) -> Resul
     Ok(chains)
 }
 
-/// Whether the parts fit together: a file may hold anything.
+/// Whether the parts are consistent, since a file may hold anything.
 fn fits(chain: &SavedChain, sampling: &Sampling<'_>) -> bool {
     let Sampling { target, plan, .. } = sampling;
     let n_draws = chain.draws.log_joint.len();
@@ -89,7 +89,7 @@ fn fits(chain: &SavedChain, sampling: &Sampling<'_>) -> bool {
         && made == n_draws
 }
 
-/// Whether the state of the process is one that a chain can have.
+/// Whether the state of the process is possible for a chain.
 fn is_sound(chain: &SavedChain, target: &Target) -> bool {
     let process = &chain.state.process;
     let traced: Vec<f64> = target.process.traced(process).into_iter().map(|(_, value)| value).collect();

@@ -1,4 +1,4 @@
-//! The partition of a chain: which cluster each row is in, and a cache for each cluster.
+//! The partition of a chain: the cluster of each row, and a cache for each cluster.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -9,47 +9,47 @@ use crate::likelihood::Eight;
 use crate::mcmc::Target;
 use crate::process::{Occupancy, ProcessState};
 
-/// The slot of a row that is in no cluster.
+/// The slot of a row that is not in any cluster.
 const NOWHERE: u32 = u32::MAX;
 
-/// Everything that changes while a chain runs. Caches are part of it: with the same bits a later run goes on to the
-/// same bits.
+/// Everything that changes while a chain runs. Caches are included, because a resumed run must start from the same bits
+/// to reach the same bits.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct ChainState {
     /// The partition.
     pub clusters: Clusters,
     /// Auxiliary values and learned parameters.
     pub process: ProcessState,
-    /// Trees over the clusters, for a sampler that carries them from sweep to sweep; else empty.
+    /// Trees over the clusters, for a sampler that keeps them between sweeps; otherwise empty.
     pub trees: Vec<u32>,
 }
 
-/// A partition. Clusters live in *slots*; a slot without rows is free. A row is taken out, scored under all clusters,
-/// and put back, each in O(D^2) for the Gaussians (mathematics 8.6).
+/// A partition. Clusters are stored in *slots*; a slot without rows is free. Removing a row, scoring it under a
+/// cluster, and adding it back each take O(D^2) for the Gaussians (mathematics 8.6).
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Clusters {
     /// The slot of each row.
     assignments: Vec<u32>,
-    /// Rows of each slot.
+    /// Number of rows of each slot.
     sizes: Vec<usize>,
-    /// The cache of each slot, one after another.
+    /// The caches of all slots, consecutively.
     caches: Vec<f64>,
-    /// Free slots; the last one is taken first.
+    /// Free slots; the last one is reused first.
     free: Vec<u32>,
-    /// Log weight of joining each slot; minus infinity for a free one.
+    /// Log weight of joining each slot; minus infinity for a free slot.
     log_join: Vec<f64>,
-    /// Log weights of joining a cluster by its size, under the discount that they were computed for.
+    /// Log weights of joining a cluster by its size, with the discount for which they were computed.
     #[serde(skip)]
     by_size: (f64, Vec<f64>),
-    /// The slots side by side, where the likelihood scores them so.
+    /// The slots in vector lanes, if the likelihood supports lanes.
     #[serde(skip)]
     lanes: Vec<Eight>,
-    /// The cluster that the last row left, as it was with that row.
+    /// The cluster that the last removed row left, with its previous cache.
     #[serde(skip)]
     left: Option<Left>,
 }
 
-/// A cluster that a row has left. If the row comes back, so do the same bits.
+/// A cluster that a row has left. If the row returns, its previous bits are restored.
 #[derive(Debug, Clone, PartialEq)]
 struct Left {
     row: u32,
@@ -59,10 +59,10 @@ struct Left {
 }
 
 impl ChainState {
-    /// The state of a chain that starts from labels, one a row.
+    /// Creates the state of a chain that starts from labels, one per row.
     ///
     /// # Errors
-    /// [`Error::InvalidArgument`] for `init` where the process gives the partition no probability; as
+    /// [`Error::InvalidArgument`] for `init` if the partition has probability zero under the process; as
     /// [`crate::likelihood::Conjugate::log_marginal`].
     pub fn new(target: &Target, labels: &[u32]) -> Result<Self> {
         let process = target.process.start(target.process.augments())?;
@@ -76,8 +76,8 @@ impl ChainState {
         Ok(state)
     }
 
-    /// log p(X, partition | hyper-parameters) with auxiliary values integrated out, nats, in the units of the data
-    /// (mathematics 8.5).
+    /// Returns log p(X, partition | hyper-parameters) with auxiliary values integrated out, nats, in the units of the
+    /// data (mathematics 8.5).
     ///
     /// # Errors
     /// As [`crate::likelihood::Conjugate::log_marginal`].
@@ -91,7 +91,7 @@ impl ChainState {
         Ok(total)
     }
 
-    /// Computes the weights of joining anew, after auxiliary values or learned parameters have changed.
+    /// Recomputes the weights of joining after auxiliary values or learned parameters have changed.
     pub fn refresh(&mut self, target: &Target) {
         let clusters = &mut self.clusters;
         clusters.left = None;
@@ -105,7 +105,7 @@ impl ChainState {
         (0..clusters.sizes.len()).for_each(|slot| clusters.write_lane(target, slot));
     }
 
-    /// Takes a row out of its cluster.
+    /// Removes a row from its cluster.
     ///
     /// # Errors
     /// As [`crate::likelihood::Conjugate::log_marginal`].
@@ -134,8 +134,8 @@ impl ChainState {
         Ok(())
     }
 
-    /// Log weights of a row that is out: of joining each slot, and at last of a cluster of its own. Returns how many
-    /// they are.
+    /// Computes the log weights of a removed row: of joining each slot, followed by that of a new cluster. Returns
+    /// their number.
     ///
     /// # Errors
     /// As [`crate::likelihood::Conjugate::log_marginal`].
@@ -157,8 +157,9 @@ impl ChainState {
         Ok(n_slots + 1)
     }
 
-    /// The same of a row that is still in its cluster, whose slot stands for staying there; `None` where the likelihood
-    /// does not serve that. A cluster that it has to itself weighs as a new one, and there is no other new one.
+    /// The same for a row that is still in its cluster; the weight of its slot is that of staying. If the row is alone
+    /// in its cluster, its slot has the weight of a new cluster, and the last weight is minus infinity. Returns `None`
+    /// if the likelihood does not support this.
     pub fn weigh_within(&self, target: &Target, row: u32, space: &mut Vec<[f64; 8]>) -> Option<usize> {
         let clusters = &self.clusters;
         if clusters.lanes.is_empty() {
@@ -182,8 +183,8 @@ impl ChainState {
         Some(n_slots + 1)
     }
 
-    /// Puts a row that is out into a slot, or into a cluster of its own where that is the number of slots. Returns
-    /// whether the partition is another than before the row was taken out.
+    /// Adds a removed row to a slot, or to a new cluster if `choice` is the number of slots. Returns whether the
+    /// partition differs from that before the removal.
     ///
     /// # Errors
     /// As [`crate::likelihood::Conjugate::log_marginal`].
@@ -206,8 +207,8 @@ impl ChainState {
         Ok(true)
     }
 
-    /// Gives some rows of a slot a cluster of their own, and returns its slot; the caches are those of the rows that
-    /// stay and of those that leave.
+    /// Moves some rows of a slot to a new cluster, and returns its slot. `stay` and `leave` are the caches of the two
+    /// sets of rows.
     pub fn split(&mut self, target: &Target, slot: u32, leaving: &[u32], stay: &[f64], leave: &[f64]) -> u32 {
         let other = self.clusters.open(target);
         for &row in leaving {
@@ -219,7 +220,7 @@ impl ChainState {
         other as u32
     }
 
-    /// Joins two slots into the first one, which has the given cache then.
+    /// Joins two slots into the first one, whose cache becomes `both`.
     pub fn join(&mut self, target: &Target, slot: u32, other: u32, both: &[f64]) {
         let clusters = &mut self.clusters;
         clusters.assignments.iter_mut().filter(|own| **own == other).for_each(|own| *own = slot);
@@ -243,7 +244,7 @@ fn weight_of_joining(target: &Target, process: &ProcessState, size: usize) -> f6
     if size == 0 { f64::NEG_INFINITY } else { target.process.log_join(size, process) }
 }
 
-/// Number of different labels.
+/// Number of distinct labels.
 pub(super) fn n_distinct(labels: &[u32]) -> usize {
     labels.iter().collect::<BTreeSet<_>>().len()
 }
@@ -255,7 +256,7 @@ impl Clusters {
         let mut own = Self {
             assignments: vec![NOWHERE; labels.len()],
             sizes: Vec::new(),
-            // As much as was asked for: growing would ask for more.
+            // The exact capacity; growing would request more.
             caches: Vec::with_capacity(n_clusters * target.empty.len()),
             free: Vec::new(),
             log_join: Vec::new(),
@@ -273,7 +274,7 @@ impl Clusters {
         Ok(own)
     }
 
-    /// A slot without rows.
+    /// Returns a free slot.
     fn open(&mut self, target: &Target) -> usize {
         if let Some(slot) = self.free.pop() {
             return slot as usize;
@@ -284,14 +285,14 @@ impl Clusters {
         self.sizes.len() - 1
     }
 
-    /// Brings the lane of a slot up to its cache and its weight.
+    /// Updates the lane of a slot from its cache and its weight.
     fn write_lane(&mut self, target: &Target, slot: usize) {
         let len = target.lane_len;
         if len == 0 {
             return;
         }
         let (group, lane) = (slot / 8, slot % 8);
-        // Lanes without a slot have no weight.
+        // Lanes without a slot have weight zero.
         while self.lanes.len() < (group + 1) * len {
             self.lanes.push(Eight([if self.lanes.len().is_multiple_of(len) { f64::NEG_INFINITY } else { 0.0 }; 8]));
         }
@@ -321,7 +322,7 @@ impl Clusters {
         &self.assignments
     }
 
-    /// The rows of two slots, which may be one, in ascending order.
+    /// The rows of two slots, which may be equal, in ascending order.
     pub fn rows_of(&self, slot: u32, other: u32) -> Vec<u32> {
         let numbered = self.assignments.iter().zip(0_u32..);
         numbered.filter(|(own, _)| **own == slot || **own == other).map(|(_, row)| row).collect()
@@ -342,7 +343,7 @@ impl Clusters {
         self.occupied().map(|slot| self.sizes[slot]).collect()
     }
 
-    /// Writes labels from 0, by first appearance.
+    /// Writes labels from 0, numbered by first appearance.
     pub fn write_labels(&self, out: &mut [i32]) {
         let mut labels = vec![-1; self.sizes.len()];
         let mut next = 0;
@@ -355,7 +356,7 @@ impl Clusters {
         }
     }
 
-    /// Whether the parts fit together: a file may hold anything.
+    /// Whether the parts are consistent, since a file may hold anything.
     pub fn fits(&self, target: &Target) -> bool {
         let n_slots = self.sizes.len();
         let mut sizes = vec![0; n_slots];

@@ -1,11 +1,11 @@
 //! Effective sample sizes and R-hat of label-invariant quantities (Vehtari, Gelman, Simpson, Carpenter & Buerkner
-//! 2021): rank-normalised, on chains cut in halves.
+//! 2021), rank-normalised and computed on split chains.
 
 use crate::error::Result;
 use crate::parallel::{Cancel, try_map};
 use crate::special::normal_quantile;
 
-/// The share of draws in which two rows are in the same cluster, (m, m), from labels, (T, m).
+/// Returns the fraction of draws in which two rows are in the same cluster, (m, m), from labels, (T, m).
 ///
 /// # Errors
 /// [`crate::Error::Cancelled`].
@@ -22,8 +22,8 @@ pub fn similarity(labels: &[i32], m: usize, cancel: &Cancel) -> Result<Vec<f64>>
     Ok(found.concat())
 }
 
-/// The bulk effective sample size of draws of several chains, (chains, draws); NaN for constant or non-finite draws,
-/// and for fewer than four draws a chain.
+/// The bulk effective sample size of draws of several chains, (chains, draws). NaN for constant or non-finite draws,
+/// and for fewer than four draws per chain.
 pub fn effective_sample_size(draws: &[f64], chains: usize) -> f64 {
     let halves = halves(draws, chains);
     if !is_informative(&halves) {
@@ -33,8 +33,8 @@ pub fn effective_sample_size(draws: &[f64], chains: usize) -> f64 {
     geyer(&scaled)
 }
 
-/// R-hat of draws of several chains, (chains, draws): the larger of those of ranks and of folded ranks; NaN as for
-/// [`effective_sample_size`].
+/// R-hat of draws of several chains, (chains, draws): the larger of the values for ranks and for folded ranks. NaN as
+/// for [`effective_sample_size`].
 pub fn split_r_hat(draws: &[f64], chains: usize) -> f64 {
     let halves = halves(draws, chains);
     if !is_informative(&halves) {
@@ -50,7 +50,7 @@ pub fn split_r_hat(draws: &[f64], chains: usize) -> f64 {
     if is_informative(&folded) { of_ranks.max(r_hat(&rank_normalised(&folded))) } else { of_ranks }
 }
 
-/// The first and the last half of each chain.
+/// The first and the second half of each chain.
 fn halves(draws: &[f64], chains: usize) -> Vec<Vec<f64>> {
     let length = draws.len() / chains.max(1);
     let half = length / 2;
@@ -66,7 +66,7 @@ fn is_informative(halves: &[Vec<f64>]) -> bool {
         && all.any(|&value| (value - first).abs() > 1e-15)
 }
 
-/// Normal scores of the ranks of all values together; equal values share their mean rank.
+/// Normal scores of the ranks of all values pooled; tied values share their mean rank.
 fn rank_normalised(halves: &[Vec<f64>]) -> Vec<Vec<f64>> {
     let values = halves.concat();
     let mut order: Vec<usize> = (0..values.len()).collect();
@@ -110,14 +110,14 @@ fn autocovariance(chains: &[Vec<f64>], means: &[f64], lag: usize) -> f64 {
     chains.iter().zip(means).map(of).sum::<f64>() / chains.len() as f64
 }
 
-/// The number of draws over the autocorrelation time, by the initial positive monotone sequence (Geyer 1992).
+/// The number of draws divided by the autocorrelation time, from the initial positive monotone sequence (Geyer 1992).
 fn geyer(chains: &[Vec<f64>]) -> f64 {
     let n = chains[0].len();
     let means: Vec<f64> = chains.iter().map(|chain| mean(chain)).collect();
     let within = autocovariance(chains, &means, 0) * n as f64 / (n as f64 - 1.0);
     let total = within * (n as f64 - 1.0) / n as f64 + variance(&means);
     let correlation = |lag: usize| 1.0 - (within - autocovariance(chains, &means, lag)) / total;
-    // Sums of pairs of correlations, as long as they are positive, none larger than the one before.
+    // Sums of pairs of correlations while they are positive, each capped by the previous one.
     let (mut even, mut odd) = (1.0, correlation(1));
     let mut pairs = vec![even + odd];
     let mut lag = 1;
@@ -128,7 +128,7 @@ fn geyer(chains: &[Vec<f64>]) -> f64 {
         }
         lag += 2;
     }
-    // The last pair counts half, by its first member, if that is positive.
+    // The last pair counts half, through its first member, if that is positive.
     if pairs.len() > lag / 2 {
         pairs.pop();
     }

@@ -1,5 +1,5 @@
 //! Collapsed Gibbs sampling (Neal 2000, algorithm 3): each row in turn leaves its cluster and joins one drawn from its
-//! conditional given all other rows.
+//! conditional distribution given all other rows.
 
 use pulp::{Simd, WithSimd};
 
@@ -12,21 +12,21 @@ use crate::simd::Instructions;
 use crate::special::exp_of_nonpositive;
 
 /// Visits all rows in order, or a uniform subset. The choice of rows does not depend on the state, so every sweep
-/// leaves the posterior as it is.
+/// leaves the posterior invariant.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct CollapsedGibbs {
-    /// Rows that a sweep visits, drawn anew each time; all where it is `None`.
+    /// Number of rows per sweep, drawn anew each time; `None` for all rows.
     pub subset: Option<usize>,
 }
 
-/// Rows between two looks at the flag that asks to stop.
+/// Number of rows between two checks for cancellation.
 const BETWEEN_LOOKS: usize = 256;
 
 impl CollapsedGibbs {
-    /// The description for the registry.
+    /// Entry in the registry.
     pub const ENTRY: Entry = Entry { parameters: &[SUBSET], ..Entry::new("CollapsedGibbs") };
 
-    /// From the parameters of [`CollapsedGibbs::ENTRY`].
+    /// Builds the sampler from the parameters of [`CollapsedGibbs::ENTRY`].
     ///
     /// # Errors
     /// [`crate::Error::InvalidArgument`] naming the parameter.
@@ -62,8 +62,8 @@ impl Sampler for CollapsedGibbs {
     }
 }
 
-/// Replaces log weights by weights, the largest of which is 1; false where no weight is finite. Whole groups of eight,
-/// so that nothing is left over for a scalar loop.
+/// Exponentiates log weights relative to the largest; returns false if no weight is finite. Works on whole groups of
+/// eight, so that no scalar remainder loop is needed.
 struct Exponentials<'a>(&'a mut [[f64; 8]]);
 
 #[allow(clippy::inline_always, reason = "compiled once for each instruction set")]
@@ -88,7 +88,7 @@ impl WithSimd for Exponentials<'_> {
     }
 }
 
-/// Draws the cluster of one row from its conditional; whether the partition changed.
+/// Redraws the cluster of one row from its conditional distribution. Returns whether the partition changed.
 fn visit_row(state: &mut ChainState, turn: &mut Turn<'_>, row: u32, space: &mut Vec<[f64; 8]>) -> Result<bool> {
     let slot = state.clusters.slot(row) as usize;
     if let Some(n_options) = state.weigh_within(turn.target, row, space) {
@@ -105,7 +105,7 @@ fn visit_row(state: &mut ChainState, turn: &mut Turn<'_>, row: u32, space: &mut 
     state.put_in(turn.target, row, choice)
 }
 
-/// Draws one of the options, given their log weights.
+/// Draws one of the options given their log weights.
 pub(super) fn choose(log_weights: &mut [[f64; 8]], n_options: usize, turn: &mut Turn<'_>, row: u32) -> Result<usize> {
     log_weights.as_flattened_mut()[n_options..].fill(f64::NEG_INFINITY);
     if !Instructions::widest().run(Exponentials(log_weights)) {

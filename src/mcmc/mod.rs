@@ -1,8 +1,8 @@
 //! The exact posterior: samplers of partitions with the components integrated out (mathematics 8).
 //!
-//! A sampler is `step(state, turn) -> infos`. It changes the [`ChainState`] so that the posterior of partitions stays
-//! as it is; all its random choices go through [`crate::rng::Draws`]. One loop over sweeps ([`Sampling::run`]) drives
-//! them all.
+//! A sampler is `step(state, turn) -> infos`. It changes the [`ChainState`] so that the posterior of partitions is
+//! invariant. All its random choices go through [`crate::rng::Draws`]. One loop over sweeps ([`Sampling::run`]) drives
+//! all samplers.
 
 mod chain;
 pub mod checkpoint;

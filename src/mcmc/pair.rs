@@ -1,25 +1,25 @@
-//! Two clusters that rows are dealt to: what split-merge proposals are made of.
+//! Two clusters between which rows are divided: the basis of split-merge proposals.
 
 use crate::error::Result;
 use crate::mcmc::{ChainState, Turn};
 use crate::process::ProcessState;
 
-/// Which of the two clusters a row is in.
+/// The side of a row that is in neither cluster yet.
 const UNDEALT: u8 = 2;
 
-/// Two clusters, each with an anchor that never leaves it, and rows that are dealt to either.
+/// Two clusters, each with an anchor that never leaves it, and rows that are assigned to one of them.
 #[derive(Debug, Clone)]
 pub(super) struct TwoClusters {
-    /// Caches of both, one after another.
+    /// Caches of both clusters, consecutively.
     caches: Vec<f64>,
     sizes: [usize; 2],
-    /// The rows, in the order in which they are dealt, and the side of each.
+    /// The rows, in the order in which they are assigned, and the side of each.
     rows: Vec<u32>,
     sides: Vec<u8>,
 }
 
 impl TwoClusters {
-    /// Two clusters of one anchor each; no row is dealt yet.
+    /// Creates two clusters of one anchor each, with all rows unassigned.
     ///
     /// # Errors
     /// As [`crate::likelihood::Conjugate::log_marginal`].
@@ -43,13 +43,13 @@ impl TwoClusters {
         self.sizes[side]
     }
 
-    /// Rows dealt to one side, without its anchor.
+    /// Rows assigned to one side, without its anchor.
     pub fn dealt(&self, side: usize) -> impl Iterator<Item = u32> + '_ {
         let pairs = self.rows.iter().zip(&self.sides);
         pairs.filter(move |(_, own)| usize::from(**own) == side).map(|(row, _)| *row)
     }
 
-    /// Deals every row to either side with equal probability.
+    /// Assigns every row to either side with equal probability.
     ///
     /// # Errors
     /// As [`TwoClusters::new`].
@@ -61,7 +61,7 @@ impl TwoClusters {
         Ok(())
     }
 
-    /// Deals every row to a given side.
+    /// Assigns every row to a given side.
     ///
     /// # Errors
     /// As [`TwoClusters::new`].
@@ -69,9 +69,9 @@ impl TwoClusters {
         sides.iter().enumerate().try_for_each(|(at, &side)| self.deal(turn, at, usize::from(side)))
     }
 
-    /// Deals one row after another by its conditional given those that are dealt; a row that is dealt already is taken
-    /// back first. With `forced`, the side of each row, nothing is drawn. Returns the log probability of what was
-    /// dealt, nats.
+    /// Assigns the rows one by one from their conditional distribution given the rows assigned so far; an assigned row
+    /// is removed first. With `forced`, the side of each row, nothing is drawn. Returns the log probability of the
+    /// assignment, nats.
     ///
     /// # Errors
     /// As [`TwoClusters::new`]; [`crate::Error::Cancelled`].
@@ -90,7 +90,7 @@ impl TwoClusters {
             for (weight, &size) in weights.iter_mut().zip(&self.sizes) {
                 *weight += turn.target.process.log_join(size, process);
             }
-            // Probability of the second side, by the difference of the log weights.
+            // Probability of the second side, from the difference of the log weights.
             let log_odds = weights[1] - weights[0];
             let second = (1.0 + (-log_odds).exp()).recip();
             let side = match forced {
@@ -104,7 +104,7 @@ impl TwoClusters {
         Ok(log_probability)
     }
 
-    /// The sides that rows have in the partition of a chain, `slot` being that of the second anchor.
+    /// The sides of the rows in the partition of a chain, where `slot` is the slot of the second anchor.
     pub fn sides_of(&self, state: &ChainState, slot: u32) -> Vec<u8> {
         self.rows.iter().map(|&row| u8::from(state.clusters.slot(row) == slot)).collect()
     }

@@ -1,4 +1,4 @@
-//! New rows under draws: the posterior predictive density, and the cluster that a row would join.
+//! New rows under draws: the posterior predictive density, and the most probable cluster of a row.
 
 use crate::error::{Error, Result};
 use crate::mcmc::{RowTable, Target};
@@ -7,10 +7,10 @@ use crate::process::Occupancy;
 use crate::scoring::Row;
 use crate::special::log_sum_exp;
 
-/// Draws that are scored side by side before their densities are added up, in order.
+/// Number of draws scored in parallel before their densities are added up, in order.
 const AT_ONCE: usize = 32;
 
-/// One draw: a label for each row, and what the process reported.
+/// One draw: a label for each row, and the values reported by the process.
 #[derive(Debug, Clone, Copy)]
 pub struct Predictive<'a> {
     /// Labels from 0, (n,).
@@ -19,21 +19,21 @@ pub struct Predictive<'a> {
     pub traced: &'a [f64],
 }
 
-/// The clusters of a draw, each with the log of its exact prior weight for one more row (mathematics 8.3).
+/// The clusters of a draw, each with the exact log prior weight for one more row (mathematics 8.3).
 #[derive(Debug, Clone)]
 pub struct Weighed {
     caches: Vec<f64>,
-    /// Log weights of each cluster, and last of a new one; their exponentials sum to one.
+    /// Log weight of each cluster, followed by that of a new one; their exponentials sum to one.
     log_weights: Vec<f64>,
 }
 
 impl Weighed {
-    /// The clusters of a draw.
+    /// Builds the clusters of a draw.
     ///
     /// # Errors
-    /// [`Error::Format`] for labels that are none; as [`crate::likelihood::Conjugate::log_marginal`].
+    /// [`Error::Format`] for invalid labels; as [`crate::likelihood::Conjugate::log_marginal`].
     pub fn new(target: &Target, draw: Predictive<'_>) -> Result<Self> {
-        let foreign = || Error::Format { message: "labels that do not fit the rows".to_owned() };
+        let foreign = || Error::Format { message: "its labels do not match the rows".to_owned() };
         let most = draw.labels.iter().max().and_then(|&most| usize::try_from(most).ok());
         let n_clusters = most.ok_or_else(foreign)? + 1;
         if draw.labels.len() != target.n_rows() || n_clusters > target.n_rows() {
@@ -59,7 +59,7 @@ impl Weighed {
         Ok(Self { caches, log_weights })
     }
 
-    /// Log weight and density of a row under each cluster, and at last under a new one.
+    /// Log weight plus log density of a row under each cluster, followed by a new cluster.
     ///
     /// # Errors
     /// As [`crate::likelihood::Conjugate::log_marginal`].
@@ -73,7 +73,8 @@ impl Weighed {
     }
 }
 
-/// Log of the posterior predictive density of each row of `new`: the mean over draws, nats, in the data's units.
+/// Returns the log of the posterior predictive density of each row of `new`, averaged over draws, nats, in the data's
+/// units.
 ///
 /// # Errors
 /// As [`Weighed::new`]; [`Error::Cancelled`].
@@ -94,7 +95,7 @@ pub fn log_predictive(target: &Target, draws: &[Predictive<'_>], new: &RowTable,
     Ok(totals.into_iter().map(|total| total - common).collect())
 }
 
-/// The cluster of a draw that each row of `new` most probably joins; the number of clusters where that is a new one.
+/// Returns the most probable cluster of a draw for each row of `new`; the number of clusters stands for a new one.
 ///
 /// # Errors
 /// As [`Weighed::new`]; [`Error::Cancelled`].

@@ -1,4 +1,4 @@
-//! From a specification and data to a target.
+//! Prepares a target from a specification and data.
 
 use std::sync::Arc;
 
@@ -15,7 +15,7 @@ use crate::process::Partitions;
 use crate::registry::RESOLUTION;
 use crate::simd::Scalar;
 
-/// A model with all parameters filled in, and how it sees rows.
+/// A model with all parameters filled in, and the transformation of its rows.
 #[derive(Debug, Clone)]
 pub struct Grounds {
     /// The coordinates of the rows.
@@ -28,8 +28,8 @@ pub struct Grounds {
     pub fingerprint: u64,
 }
 
-/// Refuses a model whose partitions have no posterior in closed form, before any rows are read; else its law of
-/// partitions.
+/// Refuses a model whose partitions have no closed-form posterior, before any rows are read. Otherwise returns its
+/// distribution over partitions.
 ///
 /// # Errors
 /// [`Error::NotSupported`]; as [`Specification::partitions`].
@@ -40,10 +40,10 @@ pub fn check_model(specification: &Specification) -> Result<Arc<dyn Partitions>>
 }
 
 impl Grounds {
-    /// Reads the rows for their moments. Parameters that are absent follow their rule; nothing is estimated.
+    /// Computes the moments of the rows and sets absent parameters to their defaults. Nothing is estimated by evidence.
     ///
     /// # Errors
-    /// [`Error::InvalidArgument`] and [`Error::NotSupported`] for rows or parameters that do not go together;
+    /// [`Error::InvalidArgument`] and [`Error::NotSupported`] for inconsistent rows or parameters;
     /// [`Error::Cancelled`].
     pub fn new<F: Scalar>(specification: &Specification, rows: &dyn Rows<F>, cancel: &Cancel) -> Result<Self> {
         check_model(specification)?;
@@ -66,7 +66,7 @@ impl Grounds {
         Ok(Self { coordinates, specification, origin, fingerprint: data.fingerprint })
     }
 
-    /// The target of these rows.
+    /// Builds the target of these rows.
     ///
     /// # Errors
     /// As [`Target::new`].
@@ -78,16 +78,16 @@ impl Grounds {
         Target::new(likelihood, self.specification.partitions()?, table, self.coordinates.log_volume())
     }
 
-    /// New rows as a target sees them.
+    /// New rows in the form that a target needs.
     pub fn table<F: Scalar>(&self, target: &Target, rows: &dyn Rows<F>) -> RowTable {
         RowTable::new(rows, &self.coordinates, target.likelihood.origin())
     }
 
-    /// Checks new rows, which the caller calls `argument`; those that lie off the subspace on which the model has a
+    /// Checks new rows, which the caller calls `argument`. Returns the rows off the subspace on which the model has a
     /// density.
     ///
     /// # Errors
-    /// [`Error::InvalidArgument`] and [`Error::NotSupported`] for rows that the likelihood does not take;
+    /// [`Error::InvalidArgument`] and [`Error::NotSupported`] for rows that the likelihood does not accept;
     /// [`Error::Cancelled`].
     pub fn check_new<F: Scalar>(&self, rows: &dyn Rows<F>, argument: &str, cancel: &Cancel) -> Result<Vec<usize>> {
         let d = self.coordinates.n_columns();
@@ -99,17 +99,17 @@ impl Grounds {
         Ok(strays(&RowUnits::all(rows, None), &self.coordinates, cancel)?.units)
     }
 
-    /// The parameters of the likelihood in the data's columns and units.
+    /// Returns the parameters of the likelihood in the data's columns and units.
     ///
     /// # Errors
-    /// [`Error::InvalidArgument`] where they are not valid, as in a damaged file.
+    /// [`Error::InvalidArgument`] for invalid parameters, as in a damaged file.
     pub fn parameters(&self) -> Result<Parameters> {
         let Named { name, parameters } = &self.specification.likelihood;
         likelihood::of_data(name, parameters, &self.coordinates)
     }
 }
 
-/// Refuses rows that the likelihood does not take.
+/// Refuses rows that the likelihood does not accept.
 ///
 /// # Errors
 /// [`Error::InvalidArgument`] and [`Error::NotSupported`] for `argument`; [`Error::Cancelled`].
@@ -124,7 +124,7 @@ pub fn check_values<F: Scalar>(
     check_rows(&units, &specification.allowed()?, specification.missing, argument, cancel)
 }
 
-/// The specification with densities of rows: a cell (mathematics 10.5) has no closed marginal likelihood.
+/// The specification without rounding cells (mathematics 10.5), which have no closed marginal likelihood.
 fn without_cells(specification: &Specification) -> Result<Specification> {
     let Named { name, parameters } = &specification.likelihood;
     if !likelihood::demands(name)?.resolution {

@@ -12,34 +12,34 @@ use crate::parameters::{Parameters, Value};
 use crate::registry::{DefaultValue, Entry, Parameter, ParameterKind};
 use crate::rng::Draws;
 
-/// The inputs of a step of a chain.
+/// The inputs of one step of a chain.
 pub struct Turn<'a> {
     /// The target.
     pub target: &'a Target,
-    /// Every random choice.
+    /// Source of all random choices.
     pub draws: &'a mut dyn Draws,
-    /// Looked at within long steps.
+    /// Checked during long steps.
     pub cancel: &'a Cancel,
 }
 
-/// Outcomes of proposals.
+/// Counts of proposals.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
 pub struct Attempts {
-    /// Proposals; for Gibbs steps the rows that were visited.
+    /// Number of proposals; for Gibbs steps, number of rows visited.
     pub proposed: u64,
-    /// Those that were accepted; for Gibbs steps the rows that went to another cluster.
+    /// Number accepted; for Gibbs steps, number of rows that changed cluster.
     pub accepted: u64,
-    /// Proposals that a finite ratio decided about.
+    /// Number of proposals decided by a finite ratio.
     pub judged: u64,
-    /// Sum of the logs of these ratios, nats; a proposal is accepted with probability min(1, ratio).
+    /// Sum of the logs of these ratios, nats. A proposal is accepted with probability min(1, ratio).
     pub log_ratio: f64,
 }
 
 impl Attempts {
-    /// One proposal that no ratio decided about, because nothing would change.
+    /// One proposal that was refused without a ratio, because it would change nothing.
     pub const REFUSED: Self = Self { proposed: 1, accepted: 0, judged: 0, log_ratio: 0.0 };
 
-    /// One proposal that its ratio decided about.
+    /// One proposal that was decided by its ratio.
     pub fn judged(log_ratio: f64, accepted: bool) -> Self {
         let judged = log_ratio.is_finite();
         let log_ratio = if judged { log_ratio } else { 0.0 };
@@ -56,25 +56,25 @@ impl AddAssign for Attempts {
     }
 }
 
-/// Outcomes of the proposals of one kind in a sweep.
+/// Counts of the proposals of one kind in a sweep.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Info {
-    /// The kind.
+    /// Kind of proposal.
     pub name: &'static str,
-    /// Its numbers.
+    /// Counts.
     pub attempts: Attempts,
 }
 
 impl Info {
-    /// Of steps that draw from what they should leave unchanged, so that no ratio decides.
+    /// Counts of steps that draw from their invariant distribution and need no ratio.
     pub fn of_draws(name: &'static str, proposed: usize, accepted: u64) -> Self {
         Self { name, attempts: Attempts { proposed: proposed as u64, accepted, ..Attempts::default() } }
     }
 }
 
-/// A sampler: its steps leave the posterior of partitions, given auxiliary values and learned parameters, unchanged.
+/// A sampler. Its steps leave the posterior of partitions, given auxiliary values and learned parameters, invariant.
 pub trait Sampler: Debug + Send + Sync {
-    /// Builds what all chains share, once, before they run.
+    /// Builds data shared by all chains, once, before they run.
     ///
     /// # Errors
     /// [`Error::Numerical`], [`Error::Cancelled`].
@@ -82,13 +82,13 @@ pub trait Sampler: Debug + Send + Sync {
         Ok(())
     }
 
-    /// One sweep. After an error the state may be in the middle of a change.
+    /// Runs one sweep. After an error the state may be incomplete.
     ///
     /// # Errors
     /// [`Error::Numerical`], [`Error::Cancelled`].
     fn step(&self, state: &mut ChainState, turn: &mut Turn<'_>) -> Result<Vec<Info>>;
 
-    /// Refuses a number of rows that it cannot serve.
+    /// Refuses a number of rows that it does not support.
     ///
     /// # Errors
     /// [`Error::InvalidArgument`] naming the parameter.
@@ -97,13 +97,13 @@ pub trait Sampler: Debug + Send + Sync {
 
 macro_rules! registry {
     ($($sampler:ty),* $(,)?) => {
-        /// The descriptions of all samplers.
+        /// The entries of all samplers.
         pub const ENTRIES: &[Entry] = &[$(<$sampler>::ENTRY),*];
 
-        /// The sampler called `name` with these parameters.
+        /// Builds the sampler called `name` with these parameters.
         ///
         /// # Errors
-        /// [`Error::InvalidArgument`] naming the parameter, or where there is no sampler of that name.
+        /// [`Error::InvalidArgument`] naming the parameter, or if no sampler has that name.
         pub fn build(name: &str, parameters: &Parameters) -> Result<Box<dyn Sampler>> {
             $(if name == <$sampler>::ENTRY.name {
                 return Ok(Box::new(<$sampler>::new(parameters)?));
@@ -115,13 +115,13 @@ macro_rules! registry {
 
 registry!(CollapsedGibbs, SplitMerge, TreeGuided);
 
-/// How many rows a Gibbs sweep visits; absent for all.
+/// Number of rows that a Gibbs sweep visits; absent for all.
 pub(super) const SUBSET: Parameter = Parameter::new("subset", ParameterKind::integer_from(1), DefaultValue::Data);
 
-/// The parameter of that name.
+/// Reads the parameter `subset`.
 ///
 /// # Errors
-/// [`Error::InvalidArgument`] where it is no positive integer.
+/// [`Error::InvalidArgument`] if it is not a positive integer.
 pub(super) fn subset(parameters: &Parameters) -> Result<Option<usize>> {
     let Some(value) = parameters.given(&SUBSET)? else { return Ok(None) };
     if value.fract() == 0.0 && value >= 1.0 {
@@ -130,7 +130,7 @@ pub(super) fn subset(parameters: &Parameters) -> Result<Option<usize>> {
     Err(Error::invalid(SUBSET.name, Value::Number(value), "an integer of at least 1, or None"))
 }
 
-/// Refuses a subset of more rows than there are.
+/// Refuses a subset that is larger than the number of rows.
 ///
 /// # Errors
 /// [`Error::InvalidArgument`] for `subset`.

@@ -8,16 +8,16 @@ use crate::parameters::Parameters;
 use crate::process::Occupancy;
 use crate::registry::{DefaultValue, Entry, Parameter, ParameterKind};
 
-/// How rows are dealt to the two parts of a split.
+/// How rows are divided between the two parts of a split.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Dealing {
-    /// At random, then by this many restricted Gibbs scans, then by one more, whose probability counts.
+    /// At random, then by this many restricted Gibbs scans, then by one more scan, whose probability enters the ratio.
     Restricted(usize),
-    /// Once, one row after another.
+    /// In a single pass, row by row.
     Sequential,
 }
 
-/// A sweep: one split or merge of the clusters of two random rows, then collapsed Gibbs steps.
+/// A sweep makes one split or merge of the clusters of two random rows, then collapsed Gibbs steps.
 #[derive(Debug, Clone, Copy)]
 pub struct SplitMerge {
     proposal: Dealing,
@@ -30,10 +30,10 @@ const SCANS: Parameter =
     Parameter::new("scans", ParameterKind::Integer { least: 0, greatest: 1000 }, DefaultValue::Number(3.0));
 
 impl SplitMerge {
-    /// The description for the registry.
+    /// Entry in the registry.
     pub const ENTRY: Entry = Entry { parameters: &[PROPOSAL, SCANS, SUBSET], ..Entry::new("SplitMerge") };
 
-    /// From the parameters of [`SplitMerge::ENTRY`].
+    /// Builds the sampler from the parameters of [`SplitMerge::ENTRY`].
     ///
     /// # Errors
     /// [`crate::Error::InvalidArgument`] naming the parameter.
@@ -44,7 +44,7 @@ impl SplitMerge {
         Ok(Self { proposal, gibbs: CollapsedGibbs { subset: subset(parameters)? } })
     }
 
-    /// One split or merge.
+    /// Proposes one split or merge.
     ///
     /// # Errors
     /// As [`Sampler::step`].
@@ -60,7 +60,8 @@ impl SplitMerge {
         let slots = [first, second].map(|row| state.clusters.slot(row));
         let mut rows = state.clusters.rows_of(slots[0], slots[1]);
         rows.retain(|&row| row != first && row != second);
-        // One random order for the whole move: forward and reverse proposals need orders of the same law.
+        // One random order for the whole move, because forward and reverse proposals need the same distribution over
+        // orders.
         turn.draws.shuffle(&mut rows);
         let mut pair = TwoClusters::new(turn, [first, second], rows)?;
         self.launch(&mut pair, state, turn)?;
@@ -73,8 +74,8 @@ impl SplitMerge {
         Ok(infos)
     }
 
-    /// Brings the pair to where the last scan starts. Its law depends on the rows and the anchors only, so it cancels
-    /// in the ratio of proposals.
+    /// Brings the pair to the launch state, from which the last scan starts. Its distribution depends only on the rows
+    /// and the anchors, so it cancels in the ratio of proposals.
     fn launch(&self, pair: &mut TwoClusters, state: &ChainState, turn: &mut Turn<'_>) -> Result<()> {
         let Dealing::Restricted(scans) = self.proposal else { return Ok(()) };
         pair.deal_at_random(turn)?;
@@ -98,7 +99,7 @@ impl Sampler for SplitMerge {
     }
 }
 
-/// Proposes to split the cluster of a slot; `second` is the anchor of the part that leaves.
+/// Proposes to split the cluster in a slot; `second` is the anchor of the part that leaves.
 fn split(
     pair: &mut TwoClusters,
     slot: u32,
@@ -119,7 +120,7 @@ fn split(
     Ok(Attempts::judged(log_ratio, accepted))
 }
 
-/// Proposes to merge the clusters of two slots.
+/// Proposes to merge the clusters in two slots.
 fn merge(pair: &mut TwoClusters, slots: [u32; 2], state: &mut ChainState, turn: &mut Turn<'_>) -> Result<Attempts> {
     let sides = pair.sides_of(state, slots[1]);
     let log_proposal = pair.scan(turn, &state.process, Some(&sides))?;
@@ -138,8 +139,8 @@ fn merge(pair: &mut TwoClusters, slots: [u32; 2], state: &mut ChainState, turn: 
     Ok(Attempts::judged(log_ratio, accepted))
 }
 
-/// Log ratio of the prior probabilities of two blocks of these sizes and of their union; `n_more` of them are not in
-/// the partition yet.
+/// Log ratio of the prior probabilities of two blocks of these sizes and of their union. `n_more` is the number of
+/// blocks of the split partition minus that of the current one.
 fn log_prior_of_split(sizes: [usize; 2], n_more: usize, state: &ChainState, turn: &Turn<'_>) -> f64 {
     let (law, process) = (&turn.target.process, &state.process);
     let block = |size: usize| law.log_block(size, process);

@@ -1,4 +1,4 @@
-//! Where chains start.
+//! Initial partitions of chains.
 
 use crate::error::{Error, Result};
 use crate::mcmc::Target;
@@ -7,7 +7,7 @@ use crate::parallel::Cancel;
 use crate::process::ProcessState;
 use crate::rng::{Purpose, permutation, stream};
 
-/// Where chains start.
+/// How chains start.
 #[derive(Debug, Clone, Copy)]
 pub enum Start<'a> {
     /// All rows in one cluster.
@@ -16,17 +16,18 @@ pub enum Start<'a> {
     Singletons,
     /// The trees of incremental hierarchical clustering, in random order.
     Incremental,
-    /// One-on-top trees, in random order: each row joins the nearest tree, if both are more probably one cluster.
+    /// One-on-top trees, in random order: each row joins the nearest tree if a common cluster is more probable than
+    /// two.
     OnTop,
-    /// As these labels have it, one a row.
+    /// The given labels, one per row.
     Labels(&'a [u32]),
 }
 
 impl Start<'_> {
-    /// The labels of all rows.
+    /// Returns the labels of all rows.
     ///
     /// # Errors
-    /// [`Error::InvalidArgument`] for another number of labels, or trees that do not fit in memory; as
+    /// [`Error::InvalidArgument`] for a wrong number of labels, or trees that do not fit in memory; as
     /// [`crate::likelihood::Conjugate::log_marginal`]; [`Error::Cancelled`].
     pub fn labels(self, target: &Target, seed: u64, cancel: &Cancel) -> Result<Vec<u32>> {
         let n = target.n_rows();
@@ -59,8 +60,8 @@ impl Start<'_> {
     }
 }
 
-/// The trees of a forest; where the process allows fewer clusters, those that come from joining them and opening the
-/// joins of the largest dissimilarity again.
+/// The trees of a forest if the process allows that many clusters. Otherwise joins them all, and then splits the joins
+/// with the largest dissimilarity as long as the process allows it.
 fn possible(arena: &mut Arena<'_>, forest: Vec<u32>, process: &ProcessState, cancel: &Cancel) -> Result<Vec<u32>> {
     let target = arena.target();
     let sizes = |arena: &Arena<'_>, roots: &[u32]| -> Vec<usize> {

@@ -1,4 +1,4 @@
-//! All rows of a chain in memory, in `f64`, less the origin.
+//! All rows of a chain in memory, in `f64`, relative to the origin.
 
 use std::sync::Arc;
 
@@ -6,19 +6,20 @@ use crate::data::{Coordinates, RowUnits, Rows, Widened};
 use crate::scoring::Row;
 use crate::simd::Scalar;
 
-/// Rows that are read one at a time, in any order.
+/// A table of rows with random access to single rows.
 #[derive(Debug, Clone)]
 pub struct RowTable {
     n_rows: usize,
     dimension: usize,
-    /// Values of all rows; of sparse rows those that are stored.
+    /// Values of all rows; for sparse rows only the stored values.
     values: Vec<f64>,
-    /// Where each sparse row begins, with one more at the end, and the columns of its values.
+    /// Offset of each sparse row, with one extra entry at the end, and the columns of the values.
     sparse: Option<(Vec<usize>, Vec<u32>)>,
 }
 
 impl RowTable {
-    /// The rows of a table as coordinates and `origin` show them. All arithmetic is that of `f64`, whatever their type.
+    /// The rows of a table after applying coordinates and subtracting `origin`. All arithmetic is in `f64`, whatever
+    /// their type.
     pub fn new<F: Scalar>(rows: &dyn Rows<F>, coordinates: &Arc<Coordinates>, origin: &[f64]) -> Self {
         let (n_rows, dimension) = (rows.n_rows(), origin.len());
         if let Some(table) = rows.csr() {

@@ -7,26 +7,27 @@ use crate::likelihood::{Likelihood, Urn};
 use crate::mcmc::RowTable;
 use crate::process::Partitions;
 
-/// A model with the rows that it is sampled for. Nothing in it changes while chains run.
+/// A model with the rows to sample partitions of. It is constant while chains run.
 #[derive(Debug)]
 pub struct Target {
     pub(super) likelihood: Arc<dyn Likelihood<f64>>,
-    /// The law of partitions.
+    /// The distribution over partitions.
     pub process: Arc<dyn Partitions>,
     /// The rows.
     pub table: RowTable,
-    /// What a log density of the rows has too much, a row: log of the volume that their unit of volume fills.
+    /// Correction of log densities per row, to be subtracted: log of the volume, in the data's units, of one unit of
+    /// volume in coordinates.
     pub log_volume: f64,
     /// The cache of a cluster without rows.
     pub empty: Vec<f64>,
-    /// ln m of each row by itself, nats.
+    /// ln m of each row in a cluster of its own, nats.
     pub singles: Vec<f64>,
-    /// As [`Urn::lane_len`].
+    /// See [`Urn::lane_len`].
     pub lane_len: usize,
 }
 
 impl Target {
-    /// A likelihood with a closed marginal, a law of partitions and rows.
+    /// Builds a target from a likelihood with a closed marginal, a distribution over partitions, and rows.
     ///
     /// # Errors
     /// [`Error::NotSupported`] for a likelihood without a closed marginal; [`Error::Numerical`].
@@ -61,10 +62,10 @@ impl Target {
         Ok(Self { likelihood, process, table, log_volume, empty, singles, lane_len })
     }
 
-    /// The clusters of the likelihood.
+    /// The likelihood as an urn.
     ///
     /// # Panics
-    /// Never: [`Target::new`] has looked for them.
+    /// Never: [`Target::new`] has checked that it exists.
     pub fn urn(&self) -> &dyn Urn {
         self.likelihood.urn().expect("a target has a closed marginal likelihood")
     }

@@ -1,4 +1,4 @@
-//! Transition matrices over all partitions of a few rows, with every random choice taken in turn, against the exact
+//! Compares transition matrices over all partitions of a few rows, enumerating every random choice, with the exact
 //! posterior.
 
 pub(in crate::mcmc) mod cases;

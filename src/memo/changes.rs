@@ -1,24 +1,24 @@
-//! Which statistics of the total have changed since it was last seen, so that what follows from a single statistic need
-//! not be computed again for all of them.
+//! Records which statistics of the total have changed since an earlier version, so that quantities derived from a
+//! single statistic need not all be recomputed.
 
 use serde::{Deserialize, Serialize};
 
-/// The statistics that have changed since the total was seen.
+/// The statistics that have changed since the total was lent.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Changes {
-    /// The version of the globals that saw it.
+    /// Version of the globals to which it was lent.
     pub since: u64,
-    /// By position of a component, which of its statistics, ascending.
+    /// For each component position, the changed statistics, ascending.
     pub columns: Vec<Vec<u32>>,
 }
 
 impl Changes {
-    /// None yet.
+    /// No changes yet.
     pub fn none(since: u64, k: usize) -> Self {
         Self { since, columns: vec![Vec::new(); k] }
     }
 
-    /// These and more.
+    /// Adds further changes.
     #[must_use]
     pub fn and(mut self, columns: &[Vec<u32>]) -> Self {
         for (own, more) in self.columns.iter_mut().zip(columns) {

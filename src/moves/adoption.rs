@@ -1,9 +1,9 @@
 //! Births as in the paper (Hughes & Sudderth 2013, section 3.2; mathematics 4.6.3): fresh components compete for all
-//! rows of a pass.
+//! rows during a pass.
 //!
-//! They are appended empty. The subsample that made them is counted twice until the end of the pass, so that the first
-//! batches do not lose them. Then it is taken away again, and sums over batches are exact. If the bound has fallen, the
-//! state before is restored.
+//! Fresh components are appended empty. The subsample from which they were made is counted twice until the end of the
+//! pass, so that they survive the first batches. It is then subtracted again, and sums over batches are exact. If the
+//! bound has fallen, the previous state is restored.
 
 use std::collections::BTreeSet;
 
@@ -18,22 +18,22 @@ use crate::moves::{Judge, Proposal};
 use crate::simd::Scalar;
 use crate::suffstats::Summary;
 
-/// Maximum number of components that are tried in a pass.
+/// Maximum number of components that are tried per pass.
 pub(super) const MAX_TARGETS: usize = 10;
 
-/// Fresh components that are being adopted, and what there was before.
+/// Fresh components that compete in this pass, and the state before.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(super) struct Adoption {
-    /// By target, its fresh components.
+    /// The fresh components of each target.
     pub fresh: Vec<(ComponentId, Vec<ComponentId>)>,
-    /// The memo before.
+    /// The previous memo.
     memo: Memo,
-    /// Its bound, nats; `None` where it did not cover all data.
+    /// Its bound, nats; `None` if it did not cover all data.
     elbo: Option<f64>,
 }
 
 impl Adoption {
-    /// Appends the parts of the proposals as components and counts what made them twice.
+    /// Appends the parts of the proposals as components and counts their subsamples twice.
     pub fn begin<F: Scalar>(
         model: &Model<F>,
         memo: &mut Memo,
@@ -48,7 +48,7 @@ impl Adoption {
         let globals = proposals.iter().map(|proposal| &proposal.parts);
         twice.counts = globals.clone().flat_map(|parts| parts.counts.iter().copied()).collect();
         twice.statistics = globals.flat_map(|parts| parts.statistics.iter().copied()).collect();
-        // The parts were made of a subsample that was weighted up to the mass of their target.
+        // The subsample was weighted up to the mass of its target; this undoes the weighting.
         let p = twice.n_statistics;
         let mut at = 0;
         for (proposal, mass) in proposals.iter().zip(masses) {
@@ -67,7 +67,7 @@ impl Adoption {
         Ok(Self { fresh, memo: before, elbo })
     }
 
-    /// Whether this can be an adoption in a run that now has the components `ids`.
+    /// Whether this adoption is consistent with a run that now has the components `ids`.
     pub fn fits(&self, ids: &[ComponentId], n_statistics: usize, n_batches: usize) -> bool {
         let fresh: Vec<_> = self.fresh.iter().flat_map(|(_, fresh)| fresh).collect();
         let old = &self.memo.total().ids;
@@ -80,12 +80,12 @@ impl Adoption {
         self.fresh.iter().flat_map(|(_, fresh)| fresh.iter().copied()).collect()
     }
 
-    /// The bound before, nats, if it was known.
+    /// The previous bound, nats, if it was known.
     pub fn bound(&self) -> Option<f64> {
         self.elbo
     }
 
-    /// Restores the state before if the bound is lower now; returns whether it did.
+    /// Restores the previous state if the bound is lower now; returns whether it did.
     pub fn restore<F: Scalar>(&self, judge: &Judge<'_, F>, memo: &mut Memo, edits: &mut EditLog) -> Result<bool> {
         let Some(before) = self.elbo else { return Ok(false) };
         if judge.bound(memo.total())? >= before {

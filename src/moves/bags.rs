@@ -1,4 +1,5 @@
-//! Rows that parts of components can be made of: a random choice of the rows of each, copied in the visits of a pass.
+//! Rows from which parts of components can be made: a random sample of the rows of each component, copied during the
+//! visits of a pass.
 
 use std::borrow::Cow;
 use std::collections::{BTreeMap, HashMap};
@@ -13,35 +14,35 @@ use crate::parallel::{map, map_all};
 use crate::rng::key;
 use crate::simd::Scalar;
 
-/// Which rows parts of a component are made of.
+/// Options for the rows from which parts of a component are made.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Subsample {
-    /// Maximum number of rows of a component.
+    /// Maximum number of rows per component.
     pub max_rows: usize,
-    /// Least responsibility for a row, exclusive.
+    /// A row is used if its responsibility exceeds this.
     pub threshold: f64,
 }
 
 impl Subsample {
-    /// Where the user says nothing.
+    /// Default options.
     pub const DEFAULT: Self = Self { max_rows: 5000, threshold: 0.1 };
 
-    /// That of the first move that makes parts.
+    /// The options of the first move that makes parts.
     pub(super) fn of<F: Scalar>(moves: &[&dyn Move<F>]) -> Self {
         moves.iter().find_map(|one| one.subsample()).unwrap_or(Self::DEFAULT)
     }
 }
 
-/// Which rows are copied.
+/// Which rows to copy.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Collect {
-    /// Of these components, and of all parts of proposals.
+    /// Components whose rows are copied, besides all parts of proposals.
     pub ids: Vec<ComponentId>,
-    /// Rows with a responsibility above this.
+    /// A row is copied if its responsibility exceeds this.
     pub threshold: f64,
-    /// Maximum number of rows of each, chosen at random.
+    /// Maximum number of rows per component, chosen at random.
     pub max_rows: usize,
-    /// Seed of the random choice.
+    /// Seed of the random sample.
     pub seed: u64,
 }
 
@@ -56,7 +57,7 @@ pub struct Bag {
 }
 
 impl Bag {
-    /// Puts the rows of both into one bag and leaves the `max_rows` with the smallest keys.
+    /// Merges two bags and keeps at least the `max_rows` rows with the smallest keys.
     pub fn merge(&mut self, other: Self, max_rows: usize) {
         self.rows.append(other.rows);
         self.keys.extend(other.keys);
@@ -66,7 +67,7 @@ impl Bag {
         }
     }
 
-    /// The `max_rows` rows with the smallest keys, by key where there are as many.
+    /// The `max_rows` rows with the smallest keys, sorted by key if there are that many.
     pub fn smallest(&self, max_rows: usize) -> Cow<'_, Self> {
         if self.keys.len() < max_rows {
             return Cow::Borrowed(self);
@@ -78,23 +79,23 @@ impl Bag {
         Cow::Owned(Self { rows: self.rows.pick(&order), keys })
     }
 
-    /// Whether this can be a bag: what is read from a file may be anything.
+    /// Whether this can be a valid bag, since files may hold anything.
     pub(super) fn fits(&self) -> bool {
         self.rows.fits() && self.rows.len() == self.keys.len()
     }
 }
 
-/// The smallest keys that one pass has seen: rows with larger ones are in no bag at its end and need not be copied.
+/// The smallest keys seen so far in a pass. Rows with larger keys are in no bag at its end and need not be copied.
 #[derive(Debug, Default)]
 pub(super) struct SmallestKeys {
-    /// The plan that they belong to.
+    /// The version of the plan to which they belong.
     version: u64,
     /// By component or part, capped by the number of rows to copy.
     keys: HashMap<ComponentId, Vec<u64>>,
 }
 
 impl SmallestKeys {
-    /// The largest key that can still be among those of a component.
+    /// The largest key that may still enter the sample of a component.
     fn limit(&self, id: ComponentId, max_rows: usize) -> u64 {
         let all = self.keys.get(&id).filter(|keys| keys.len() == max_rows);
         all.and_then(|keys| keys.iter().max().copied()).unwrap_or(u64::MAX)
@@ -104,7 +105,7 @@ impl SmallestKeys {
 /// A row with its key.
 type Keyed = (u64, u32);
 
-/// Copies rows of every component that the plan names, and of every part.
+/// Copies rows of every component named in the plan, and of every part.
 pub(super) fn collect<F: Scalar>(visited: &Visited<'_, F>, smallest: &mut SmallestKeys) -> BTreeMap<ComponentId, Bag> {
     let (look, dealt) = (visited.look, &visited.dealt);
     let Some(wanted) = &look.plan.collect else { return BTreeMap::new() };
@@ -112,7 +113,7 @@ pub(super) fn collect<F: Scalar>(visited: &Visited<'_, F>, smallest: &mut Smalle
         *smallest = SmallestKeys { version: look.plan.version, keys: HashMap::new() };
     }
     let key_of = |unit: u32| key(wanted.seed, [look.batch as u64, u64::from(unit)]);
-    // Of targets their parts are wanted.
+    // For targets, rows are copied by part instead.
     let mut limits = vec![None; look.ids.len() + 1];
     for id in &wanted.ids {
         if let Some(&place) = visited.places.get(id).filter(|place| dealt.target(**place).is_none()) {
@@ -160,7 +161,7 @@ pub(super) fn collect<F: Scalar>(visited: &Visited<'_, F>, smallest: &mut Smalle
         let (own, units): (Vec<_>, Vec<_>) = rows.into_iter().unzip();
         let mut rows = Sample::default();
         let numbers = look.units.copy_rows_into(&units, &mut rows);
-        // Where several rows stand for a unit, each has a key of its own.
+        // If a unit stands for several rows, each row has its own key.
         let key_of = |(&own, &n): (&u64, &u32)| {
             let several = (0..u64::from(n)).map(move |row| if n == 1 { own } else { key(own, [row]) });
             several.collect::<Vec<_>>()

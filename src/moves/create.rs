@@ -1,4 +1,4 @@
-//! Fresh parts of a component, from a subsample of its rows (mathematics 4.6.1).
+//! Makes fresh parts of a component from a subsample of its rows (mathematics 4.6.1).
 
 use crate::component::{ComponentId, Edit};
 use crate::data::RowUnits;
@@ -16,24 +16,25 @@ use crate::rng::Choices;
 use crate::simd::Scalar;
 use crate::suffstats::{Sufficient, Summary};
 
-/// Maximum number of turns of local and global steps on the subsample.
+/// Maximum number of iterations of local and global steps on the subsample.
 const ITERATIONS: usize = 20;
-/// Relative change of the counts below which the turns end.
+/// Relative change of the counts below which the iterations end.
 const SETTLED: f64 = 1e-3;
-/// Drop parts with less than this many average rows. A part with more may hold the row that is least like all others,
-/// and be worth more than any other part.
+/// Drop parts with less than this many average rows. A larger part may hold the single most unusual row, and be worth
+/// more than any other part.
 const MIN_ROWS: f64 = 0.5;
-/// Rows on which many parts are tried first where there are at least twice as many. Weighted up, few rows make parts
-/// look better than they are, because parts follow them more closely; so what is no gain there is hardly one on all
-/// rows.
+/// Size of the sample on which many parts are tried first, if there are at least twice as many rows. Parts fit few,
+/// upweighted rows more closely and look better than they are. So a split that does not gain there will hardly gain on
+/// all rows.
 const SCREENED: usize = 1024;
 
-/// How parts start.
+/// How parts are initialised.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum PartsStart {
-    /// Maximum number of parts, by k-means++.
+    /// At most this many parts, by k-means++.
     Fresh(usize),
-    /// Two, on either side of the plane across the leading principal component; for models without one, by k-means++.
+    /// Two parts, on either side of the plane across the leading principal component. By k-means++ for models without
+    /// one.
     Bisector,
 }
 
@@ -42,20 +43,20 @@ pub(super) struct Creation<'a, F: Scalar> {
     pub model: &'a Model<F>,
     /// The sum over all batches.
     pub total: &'a Summary,
-    /// Components kept a unit.
+    /// Number of components kept per unit.
     pub sparsity: Sparsity,
-    /// Whether few rows may say that there is no gain.
+    /// Whether a small sample may rule out a gain.
     pub screens: bool,
-    /// Whether parts that are not worth it are joined at once, because nothing does so later.
+    /// Whether to join parts that do not gain at once, because no later step does it.
     pub join: bool,
-    /// Whether parts that are not worth it are returned, to be judged under the base measure that they lead to.
+    /// Whether to return parts that do not gain, to be judged later under a re-estimated base measure.
     pub ahead: bool,
     pub cancel: &'a Cancel,
 }
 
 impl<F: Scalar> Creation<'_, F> {
-    /// Parts of the component at `place` under identities 0, 1, ..., largest first, fitted to a subsample of its rows
-    /// that is weighted up to its mass; `None` if no split of the subsample improves its bound.
+    /// Makes parts of the component at `place` with identities 0, 1, ..., largest first. They are fitted to a subsample
+    /// of its rows that is weighted up to its mass. Returns `None` if no split of the subsample improves its bound.
     ///
     /// # Errors
     /// [`crate::Error::Cancelled`]; [`crate::Error::Numerical`].
@@ -83,7 +84,7 @@ impl<F: Scalar> Creation<'_, F> {
         Ok(None)
     }
 
-    /// The same from one start and the rows of a bag.
+    /// The same for one initialisation and the rows of a bag.
     fn parts_of(
         &self,
         place: usize,
@@ -99,7 +100,8 @@ impl<F: Scalar> Creation<'_, F> {
         tried(self.fitted(place, &bag.rows.units::<F>(factor), start, choices)).map(Option::flatten)
     }
 
-    /// Parts that begin with `start`, if they or some groups of them are better than one component.
+    /// Fits parts from the initialisation `start`. Returns them if they, or groups of them, are better than one
+    /// component.
     fn fitted(
         &self,
         place: usize,
@@ -145,7 +147,7 @@ impl<F: Scalar> Creation<'_, F> {
         if globals.n_components() < 2 {
             return Ok(None);
         }
-        // As a visit deals them where every row has a free slot.
+        // Splits the rows as a visit would if every row had a free slot.
         let dealt = self.deal(units, &model, &globals, most_parts(self.sparsity), Keep::SummaryAndGaps)?;
         let judge = Judge::new(&model);
         let grouping = parts::grouping(&judge, self.total, place, &dealt)?;
@@ -164,7 +166,7 @@ impl<F: Scalar> Creation<'_, F> {
         Ok(Some(Globals::new(self.model, &joined, ITERATIONS as u64)))
     }
 
-    /// The first label of every row.
+    /// The initial label of every row.
     fn start(
         &self,
         units: &RowUnits<'_, F>,
@@ -210,26 +212,27 @@ impl<F: Scalar> Creation<'_, F> {
     }
 }
 
-/// Gives up parts that are far from a gain. The two numbers were chosen on 6,482 sets of parts from real and generated
-/// data: of the 1,013 that ended as a gain none is given up, and from eight columns on two turns in three are spared.
+/// Abandons parts that are far from a gain. The two constants were chosen on 6,482 sets of parts from real and
+/// synthetic data: none of the 1,013 that ended as a gain is abandoned, and with eight or more columns two thirds of
+/// the iterations are saved.
 #[derive(Default)]
 struct Screen {
-    /// The turn after which it looked last, and the gain then.
+    /// The iteration of the last check, and the gain then.
     last: Option<(usize, f64)>,
 }
 
 impl Screen {
-    /// Nats that parts may be short of a gain.
+    /// Parts are abandoned only if they lack more than this to a gain, nats.
     const SHORT: f64 = 50.0;
-    /// Share of the turns left in which a gain may go on growing as fast.
+    /// Fraction of the remaining iterations in which the gain may keep growing at the current rate.
     const LEFT: f64 = 0.5;
 
-    /// Whether it looks after this turn: after the first, second, fourth, ...
+    /// Whether to check after this iteration: after the first, second, fourth, ...
     fn looks_after(turn: usize) -> bool {
         (turn + 1).is_power_of_two()
     }
 
-    /// Whether parts that gain so much after this turn are given up.
+    /// Whether to abandon parts with this gain after this iteration.
     fn is_hopeless(&mut self, turn: usize, gain: f64) -> bool {
         let Some((before, earlier)) = self.last.replace((turn, gain)) else { return false };
         let rise = ((gain - earlier) / (turn - before) as f64).max(0.0);
@@ -238,7 +241,7 @@ impl Screen {
     }
 }
 
-/// Drops parts with less than `least`, and puts the others into the order of falling counts.
+/// Drops parts with a count below `least`, and sorts the others by decreasing counts.
 fn tidy(summary: &mut Summary, least: f64) -> Result<()> {
     let small: Vec<_> =
         summary.ids.iter().zip(&summary.counts).filter(|(_, count)| **count < least).map(|(id, _)| *id).collect();

@@ -1,10 +1,10 @@
-//! Splits the responsibilities of the rows of a visit between the parts of every target: each row between at most two
-//! parts.
+//! Splits the responsibilities of the rows of a visit between the parts of every target. Each row is split between at
+//! most two parts.
 //!
-//! Each row splits its responsibilities, the largest first, as far as it has free slots. A row with more components
-//! than a later visit keeps would make that visit lower the bound. With at most two parts a row, the entropy of any
-//! group of parts is the sum of theirs less the gaps of the pairs inside it. So every grouping of the parts is judged
-//! exactly from sums.
+//! Each row splits its responsibilities, the largest first, as far as it has free slots. If a row had more components
+//! than the next visit keeps, that visit would lower the bound. With at most two parts per row, the entropy of any
+//! group of parts is the sum of the parts' entropies minus the gaps of the pairs inside it. So every grouping of the
+//! parts can be judged exactly from sums.
 
 use std::collections::HashMap;
 
@@ -23,26 +23,25 @@ use crate::suffstats::Summary;
 /// Drop parts whose log weight is more than this many nats below the row's best.
 pub(super) const MARGIN: f64 = 20.0;
 
-/// Maximum number of parts that share a row's responsibility for a target: two, or one where rows keep one component
-/// only.
+/// Maximum number of parts that share a row's responsibility for a target: two, or one if rows keep only one component.
 pub(super) fn most_parts(sparsity: Sparsity) -> usize {
     sparsity.clamp(2)
 }
 
 /// Summaries of a visit for the parts of all proposals.
 pub(super) struct Dealt {
-    /// By proposal.
+    /// One summary of the parts per proposal.
     pub parts: Vec<Summary>,
-    /// By proposal, the units of its target: those without a free slot, and those with one.
+    /// For each proposal, the units of its target: first those without a free slot, then those with one.
     pub lists: Vec<[List; 2]>,
-    /// By position of a component, the proposal that it is the target of.
+    /// For each component position, the proposal of which it is the target.
     targets: Vec<Option<usize>>,
 }
 
-/// Units whose responsibilities for a target are dealt to its parts.
+/// Units whose responsibilities for a target are split between its parts.
 #[derive(Default)]
 pub(super) struct List {
-    /// Their numbers, ascending.
+    /// Indices of the units, ascending.
     pub units: Vec<u32>,
     /// Their responsibilities for the target.
     pub shares: Vec<f64>,
@@ -50,7 +49,7 @@ pub(super) struct List {
 }
 
 impl Dealt {
-    /// The proposal that a component is the target of.
+    /// The proposal of which a component is the target.
     pub fn target(&self, component: u32) -> Option<usize> {
         self.targets.get(component as usize).copied().flatten()
     }
@@ -64,13 +63,14 @@ impl Dealt {
 }
 
 impl List {
-    /// The part that has most of the `at`-th unit.
+    /// The part with the largest responsibility for the `at`-th unit.
     pub fn best(&self, at: usize, parts: &[ComponentId]) -> ComponentId {
         let (components, values) = self.dealt.row(at);
         parts[components[usize::from(values.len() > 1 && values[1] > values[0])] as usize]
     }
 
-    /// What parts have of the `at`-th unit: all of its share, if it is one.
+    /// The parts' responsibilities for the `at`-th unit. If only one part is positive, it has the unit's whole
+    /// responsibility for the target.
     fn pairs(&self, at: usize, parts: &[ComponentId]) -> impl Iterator<Item = (ComponentId, f64)> {
         let (components, values) = self.dealt.row(at);
         let is_one = values.iter().filter(|value| **value > 0.0).count() < 2;
@@ -79,7 +79,7 @@ impl List {
     }
 }
 
-/// Deals each target's responsibilities to its parts (mathematics 4.6.2).
+/// Splits each target's responsibilities between its parts (mathematics 4.6.2).
 pub(super) fn deal<F: Scalar>(
     look: &Look<'_, F>,
     scorers: &[Box<dyn Scorer<F>>],
@@ -107,8 +107,8 @@ pub(super) fn deal<F: Scalar>(
     Ok(Dealt { parts, lists, targets })
 }
 
-/// By block and by twice the proposal, units and their responsibilities for the target: those of units without a free
-/// slot, and behind them those with one.
+/// By block and by list (two per proposal), units and their responsibilities for the target. The first list has the
+/// units without a free slot, the second those with one.
 fn list<F: Scalar>(look: &Look<'_, F>, targets: &[Option<usize>]) -> Vec<Grouped<(u32, f64)>> {
     let n_proposals = look.plan.proposals.len();
     let blocks = if n_proposals == 0 { &[] } else { look.seen.blocks() };
@@ -120,7 +120,7 @@ fn list<F: Scalar>(look: &Look<'_, F>, targets: &[Option<usize>]) -> Vec<Grouped
             own.clear();
             own.extend(all.filter_map(|(&component, &value)| Some((targets[component as usize]?, value))));
             let room = most.saturating_sub(values.len());
-            // Free slots are for the largest responsibilities.
+            // Free slots go to the largest responsibilities.
             if own.len() > room {
                 own.sort_by(|a, b| b.1.total_cmp(&a.1).then(a.0.cmp(&b.0)));
             }
@@ -132,7 +132,7 @@ fn list<F: Scalar>(look: &Look<'_, F>, targets: &[Option<usize>]) -> Vec<Grouped
     })
 }
 
-/// What the parts of the proposal at `at` have of the listed units, each dealt to `width` parts.
+/// Summarises the parts of the proposal at `at` over the listed units, each split between at most `width` parts.
 fn deal_one<F: Scalar>(
     look: &Look<'_, F>,
     scorer: &dyn Scorer<F>,

@@ -17,7 +17,7 @@ pub(super) fn gaps<F: Scalar>(visited: &Visited<'_, F>) -> Result<PairGaps> {
             near[b as usize].push((a, pair));
         }
     }
-    // By block, the pairs that share units of it.
+    // By block, the gaps of the pairs that share units of the block.
     let sums = try_map_with(
         blocks.len(),
         || vec![0.0; plan.pairs.len()],

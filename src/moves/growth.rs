@@ -1,5 +1,4 @@
-//! Shared by moves that add components: which components are ready, how parts are fitted to their rows, and how the
-//! parts are judged.
+//! Code shared by moves that add components: which components are eligible, and how parts are fitted and judged.
 
 use crate::component::ComponentId;
 use crate::error::Result;
@@ -12,27 +11,28 @@ use crate::rng::{Purpose, key, stream};
 use crate::simd::Scalar;
 use crate::suffstats::Summary;
 
-/// Share of a component that is as good as all of it: rows that belong to it a little are not copied.
+/// A sum of responsibilities above this fraction of a component counts as all of it: rows with small responsibilities
+/// are not copied.
 const ALL: f64 = 0.9;
-/// Minimum number of rows of a component that is split.
+/// Minimum number of rows for splitting a component.
 const MIN_ROWS: usize = 2;
-/// Maximum number of components with which births of the last round are judged under the base measure that they lead
-/// to. With more, the base measure follows so many shapes that a birth hardly changes it.
+/// Maximum number of components with which births of the last round are judged under a re-estimated base measure. With
+/// more components, one birth hardly changes the base measure.
 pub(super) const FEW: usize = 16;
-/// Maximum number of components that a move tries in a pass, the largest first.
+/// Maximum number of components that a move tries per pass, the largest first.
 const MAX_TARGETS: usize = 100;
-/// Maximum number of rows to copy for parts in a pass, of all components together.
+/// Maximum number of rows to copy for parts per pass, over all components.
 const MAX_COLLECTED: usize = 200_000;
 /// Minimum number of rows to copy per component, capped by the subsample's maximum.
 const MIN_COLLECTED: usize = 100;
-/// Bytes for what the parts of all proposals have of every batch.
+/// Memory limit in bytes for the summaries of the parts of all proposals in every batch.
 const PARTS_MEMORY: usize = 256 << 20;
 
 /// A component that a move has chosen, its position, and how its parts start.
 pub(super) type Chosen = (ComponentId, usize, PartsStart);
 
 impl<F: Scalar> Planning<'_, '_, F> {
-    /// Finds the components that may be split and of which there are enough rows.
+    /// Finds the components that may be split and have enough copied rows.
     pub(super) fn find_candidates(&mut self) {
         let kinds = self.round.growing();
         let Some(first) = kinds.first() else { return };
@@ -52,14 +52,14 @@ impl<F: Scalar> Planning<'_, '_, F> {
         self.state.refuse_early(first, "too few rows", few);
     }
 
-    /// The candidates that moves of a kind may try in this pass and that no other move has chosen, largest first.
+    /// The candidates that moves of this kind may try in this pass and that no other move has taken, largest first.
     pub(super) fn ready(&self, kind: &MoveKind) -> Vec<(ComponentId, usize)> {
         let counts = &self.total().counts;
         let is_ready = |&&(id, k): &&(ComponentId, usize)| self.state.is_ready(kind, id, counts[k], self.pass);
         self.candidates.iter().filter(is_ready).copied().collect()
     }
 
-    /// How many components can be cut into `fresh` parts at a time.
+    /// How many components can be split into `fresh` parts within the memory limit.
     pub(super) fn room(&self, fresh: usize) -> usize {
         // Sums of each part, and a gap for each pair of parts.
         let numbers = fresh.saturating_mul(self.total().n_statistics + 2 + fresh);
@@ -67,8 +67,8 @@ impl<F: Scalar> Planning<'_, '_, F> {
         (PARTS_MEMORY / bytes.max(1)).clamp(1, MAX_TARGETS)
     }
 
-    /// Makes parts of the chosen components and proposes them; notes where no split improves the bound. With `join`,
-    /// parts that are not worth it are joined at once.
+    /// Makes parts of the chosen components and proposes them. Records where no split improves the bound. With `join`,
+    /// parts that do not gain are joined at once.
     pub(super) fn create(&mut self, kind: &MoveKind, chosen: &[Chosen], join: bool) -> Result<()> {
         self.candidates.retain(|(id, _)| chosen.iter().all(|(other, ..)| other != id));
         let (round, total) = (self.round, self.memo.total());
@@ -97,7 +97,7 @@ impl<F: Scalar> Planning<'_, '_, F> {
         Ok(())
     }
 
-    /// Rows of all components that may be split after this pass.
+    /// Requests rows of all components that may be split after this pass.
     pub(super) fn collect(&self) -> Option<Collect> {
         let kinds = self.round.growing();
         let targets = self.plan.targets();
@@ -115,7 +115,7 @@ impl<F: Scalar> Planning<'_, '_, F> {
 }
 
 impl<F: Scalar> Settling<'_, '_, F> {
-    /// Judges the proposals of one kind and carries out at most `most` of those that raise the bound, the best first.
+    /// Judges the proposals of one kind and accepts at most `most` of those that raise the bound, the best first.
     pub(super) fn settle_parts(&mut self, kind: &MoveKind, most: usize) -> Result<Report> {
         let counts = self.counts();
         let (places, proposals): (Vec<usize>, Vec<Proposal>) =
@@ -131,7 +131,7 @@ impl<F: Scalar> Settling<'_, '_, F> {
             let target = proposal.target;
             match verdict {
                 Verdict::Accepted => self.state.forget(target),
-                // A better one went first; this one's turn may come.
+                // A better proposal was accepted first; this one may be tried again.
                 Verdict::Later => {}
                 Verdict::NoGain => refuse(self.state, proposal, counts[&target], self.pass),
             }
@@ -146,7 +146,7 @@ impl<F: Scalar> Settling<'_, '_, F> {
     }
 }
 
-/// Remembers that a proposal was no gain. Where there were more than two parts, two halves are tried next.
+/// Records that a proposal did not gain. If it had more than two parts, bisection is tried next.
 fn refuse(state: &mut MoveState, proposal: &Proposal, count: f64, pass: usize) {
     let memory = state.memory(&proposal.kind);
     if proposal.parts.ids.len() > 2 {
@@ -157,7 +157,7 @@ fn refuse(state: &mut MoveState, proposal: &Proposal, count: f64, pass: usize) {
 }
 
 impl<F: Scalar> Round<'_, F> {
-    /// Whether there are rows of a component that may be split in `pass`.
+    /// Whether rows are available of a component that may be split in `pass`.
     pub(super) fn has_untried(&self, state: &MoveState, total: &Summary, pass: usize) -> bool {
         let kinds = self.growing();
         total.ids.iter().zip(&total.counts).any(|(id, &count)| {

@@ -1,4 +1,4 @@
-//! Judges edits of the list of components: exact changes of the bound, from summaries alone.
+//! Judges edits of the list of components by exact changes of the bound, computed from summaries alone.
 
 use crate::elbo;
 use crate::error::{Error, Result};
@@ -7,10 +7,10 @@ use crate::simd::Scalar;
 use crate::special::ln_gamma;
 use crate::suffstats::{Sufficient, Summary};
 
-/// Relative to the largest term of its formula, a gain below this is rounding.
+/// A gain below this fraction of the largest term of its formula counts as rounding.
 const ROUNDING: f64 = 1e-12;
 
-/// Count and statistics of a component or of a part of one.
+/// Count and statistics of a component or of a part.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Part {
     /// N.
@@ -26,14 +26,14 @@ impl Part {
         Self { count: count.max(0.0), statistics: statistics.to_vec() }
     }
 
-    /// The sum of both.
+    /// The sum of two parts.
     #[must_use]
     pub fn with(&self, other: &Self) -> Self {
         let statistics = self.statistics.iter().zip(&other.statistics).map(|(a, b)| a + b).collect();
         Self { count: self.count + other.count, statistics }
     }
 
-    /// As the likelihood takes it.
+    /// The sufficient statistics, as the likelihood needs them.
     pub fn sufficient(&self) -> Sufficient<'_> {
         Sufficient { count: self.count, statistics: &self.statistics }
     }
@@ -45,7 +45,7 @@ pub struct Judge<'a, F: Scalar> {
 }
 
 impl<'a, F: Scalar> Judge<'a, F> {
-    /// For this model.
+    /// Judges edits under this model.
     pub fn new(model: &'a Model<F>) -> Self {
         Self { model }
     }
@@ -55,15 +55,15 @@ impl<'a, F: Scalar> Judge<'a, F> {
         self.model.likelihood.gain(component, self.model.objective)
     }
 
-    /// The bound of all data, with the components in the order that they are put into.
+    /// The bound of all data, with the components in their sorted order.
     pub fn bound(&self, total: &Summary) -> Result<f64> {
         let elbo = elbo::collapsed(self.model, total)?;
         let tail = total.tail.map_or(0.0, |tail| tail.count);
         Ok(elbo.data + elbo.entropy + self.allocation(total.counts.clone(), tail))
     }
 
-    /// The part of the bound that belongs to the weights, L*(N), with the components in the order that they are put
-    /// into after the edit: that of falling counts (mathematics 2a.1).
+    /// The part of the bound that belongs to the weights, L*(N), with the components sorted by decreasing counts as
+    /// after the edit (mathematics 2a.1).
     pub fn allocation(&self, mut counts: Vec<f64>, tail: f64) -> f64 {
         for count in &mut counts {
             *count = count.max(0.0);
@@ -75,8 +75,8 @@ impl<'a, F: Scalar> Judge<'a, F> {
     }
 }
 
-/// What a trial came to; `None` where float64 loses the scatter of one of its components beside the squares that it is
-/// the difference of, as under large weights. That is no gain. The numbers of the fit itself do not come this way.
+/// Converts a numerical failure of a trial into `None`, which counts as no gain. It occurs if float64 loses the scatter
+/// of a component to cancellation, as under large weights. The numbers of the fit itself do not pass through here.
 pub fn tried<T>(outcome: Result<T>) -> Result<Option<T>> {
     match outcome {
         Err(Error::Numerical { .. }) => Ok(None),
@@ -84,13 +84,13 @@ pub fn tried<T>(outcome: Result<T>) -> Result<Option<T>> {
     }
 }
 
-/// How many more ways there are to choose the units of one component than of two, as a logarithm: nearly what the
-/// weights gain when components with these counts become one.
+/// Log binomial coefficient of a + b over a. Approximates the gain of the weights when components with these counts are
+/// merged.
 pub fn choices(a: f64, b: f64) -> f64 {
     ln_gamma(1.0 + a + b) - ln_gamma(1.0 + a) - ln_gamma(1.0 + b)
 }
 
-/// Whether a gain is more than the rounding of the terms that it is made of.
+/// Whether a gain exceeds the rounding of its terms.
 pub fn is_gain(gain: f64, terms: impl IntoIterator<Item = f64>) -> bool {
     gain > ROUNDING * terms.into_iter().fold(1.0, |largest, term| term.abs().max(largest))
 }

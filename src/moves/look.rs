@@ -1,5 +1,5 @@
-//! The work of a visit for moves, besides its local step. It uses only the responsibilities of this visit, so sums over
-//! the batches of a pass are exact at its end.
+//! The work of a visit on behalf of moves, besides its local step. It uses only the responsibilities of this visit, so
+//! sums over the batches of a pass are exact at its end.
 
 use std::collections::HashMap;
 
@@ -16,37 +16,37 @@ use crate::scoring::Scorer;
 use crate::simd::Scalar;
 use crate::suffstats::Summary;
 
-/// A visit, and what to look for in it.
+/// A visit and the plan of what to look for.
 pub struct Look<'a, F: Scalar> {
     /// The model.
     pub model: &'a Model<F>,
     /// The plan.
     pub plan: &'a Plan,
-    /// The batch.
+    /// Index of the batch.
     pub batch: usize,
-    /// Its units.
+    /// Units of the batch.
     pub units: &'a dyn Units<F>,
-    /// Their responsibilities.
+    /// Responsibilities of the units.
     pub seen: &'a Seen,
-    /// The components of the visit in the order of their positions.
+    /// The components of the visit, by position.
     pub ids: &'a [ComponentId],
-    /// Components kept a unit.
+    /// Number of components kept per unit.
     pub sparsity: Sparsity,
-    /// Stops between blocks.
+    /// Checked between blocks.
     pub cancel: &'a Cancel,
 }
 
-/// A visit whose responsibilities for targets have been dealt to their parts.
+/// A visit after the responsibilities for targets have been split between their parts.
 pub struct Visited<'a, F: Scalar> {
     /// The visit.
     pub look: &'a Look<'a, F>,
-    /// The positions of its components.
+    /// Positions of the components.
     pub places: HashMap<ComponentId, u32>,
     pub(super) dealt: Dealt,
 }
 
 impl<F: Scalar> Visited<'_, F> {
-    /// The responsibilities of a unit, of parts in the place of targets. The tail is not among them.
+    /// The responsibilities of a unit, with targets replaced by their parts. The tail is left out.
     pub fn responsibilities(&self, unit: usize) -> Vec<(ComponentId, f64)> {
         let mut pairs = Vec::new();
         for (component, value) in self.look.seen.pairs(unit) {
@@ -60,19 +60,19 @@ impl<F: Scalar> Visited<'_, F> {
     }
 }
 
-/// The parts of every proposal of a plan, packed.
+/// The packed parts of every proposal of a plan.
 struct Packed<F: Scalar> {
     version: u64,
     scorers: Vec<Box<dyn Scorer<F>>>,
 }
 
-/// Finds what plans look for.
+/// Finds what plans look for, and caches data between visits.
 pub struct Finder<'a, F: Scalar> {
     registered: Moves,
     others: &'a [&'a dyn Move<F>],
-    /// Of the last plan.
+    /// For the last plan.
     packed: Option<Packed<F>>,
-    /// Of the pass.
+    /// For the current pass.
     smallest: SmallestKeys,
 }
 
@@ -83,15 +83,15 @@ impl<F: Scalar> Default for Finder<'_, F> {
 }
 
 impl<'a, F: Scalar> Finder<'a, F> {
-    /// A finder that also knows moves which are not in the registry.
+    /// Creates a finder that also knows moves outside the registry.
     pub fn with_moves(others: &'a [&'a dyn Move<F>]) -> Self {
         Self { others, ..Self::default() }
     }
 
-    /// What the plan looks for; gaps go into the summary of the visit.
+    /// Finds what the plan looks for; gaps go into the summary of the visit.
     ///
     /// # Errors
-    /// [`Error::Cancelled`]; [`Error::Numerical`]; [`Error::Format`] for a plan of an unknown move.
+    /// [`Error::Cancelled`]; [`Error::Numerical`]; [`Error::Format`] for a plan with an unknown move.
     pub fn find(&mut self, look: &Look<'_, F>, summary: &mut Summary) -> Result<Findings> {
         let scorers = self.pack(look.model, look.plan)?;
         let places = look.ids.iter().copied().zip(0..).collect();
@@ -121,7 +121,7 @@ impl<'a, F: Scalar> Finder<'a, F> {
             _ => {
                 let scorers = try_map(n, |at| {
                     let parts = &plan.proposals[at].parts;
-                    // They may have been made under another base measure than that of the pass.
+                    // The parts may have been made under an earlier base measure.
                     let is_same = parts.base == model.base.parameters;
                     let own = if is_same { model } else { &model.with_base(parts.base.clone())? };
                     parts.scorer_without_tail(own)

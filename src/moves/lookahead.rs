@@ -1,4 +1,4 @@
-//! Edits of the list of components judged under the base measure that they lead to (mathematics 10.7).
+//! Judges edits of the list of components under the base measure that is estimated after them (mathematics 10.7).
 
 use crate::error::Result;
 use crate::evidence;
@@ -7,22 +7,22 @@ use crate::moves::{Judge, is_gain};
 use crate::simd::Scalar;
 use crate::suffstats::Summary;
 
-/// How often the base measure is raised. Once is what follows a pass; edits change more at a time.
+/// Number of updates of the base measure. A pass makes one update, but edits change more at once.
 const TIMES: usize = 3;
 
-/// The first of some edits that are a gain together.
+/// A prefix of a list of edits that together are a gain.
 pub(super) struct Ahead<F: Scalar> {
-    /// Their number.
+    /// Number of edits.
     pub n_edits: usize,
-    /// The model with the base measure that they lead to.
+    /// The model with the base measure estimated after the edits.
     pub model: Model<F>,
-    /// Gain of both, nats.
+    /// Gain of the edits and the new base measure together, nats.
     pub gain: f64,
 }
 
 /// Tries the first 1, 2, 4, ..., `n_edits` edits, each time with the base measure estimated after them, and returns the
-/// number with the highest objective. `None` where estimating the base measure for `total` as it is gains as much.
-/// `after(n)` is the summary after the first n edits; estimation starts from the base measure of `from`.
+/// number with the highest objective. Returns `None` if estimating the base measure for the unedited `total` gains as
+/// much. `after(n)` is the summary after the first n edits; estimation starts from the base measure of `from`.
 ///
 /// # Errors
 /// Those of `after`; [`crate::Error::Numerical`].
@@ -48,8 +48,7 @@ pub(super) fn look_ahead<F: Scalar>(
     Ok(best)
 }
 
-/// The model with the base measure raised for these components, and the objective then. `None` where it cannot be
-/// computed.
+/// The model with the base measure estimated for these components, and its objective. `None` if it cannot be computed.
 fn raised<F: Scalar>(model: &Model<F>, total: &Summary) -> Option<(Model<F>, f64)> {
     let mut model = model.clone();
     for _ in 0..TIMES {

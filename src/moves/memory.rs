@@ -1,4 +1,4 @@
-//! Which components have been tried without success, and when they may be tried again (mathematics 4.10).
+//! Records which components have been tried without success, and when they may be tried again (mathematics 4.10).
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -6,11 +6,12 @@ use serde::{Deserialize, Serialize};
 
 use crate::component::ComponentId;
 
-/// Passes until a component may be tried again after the first failure; twice as many after each further one.
+/// Number of passes before a component may be tried again after its first failure. The number doubles with each further
+/// failure.
 const BACKOFF: usize = 5;
-/// Relative change of its count after which a component may be tried again at once.
+/// A component may be tried again at once if its count has changed by this fraction.
 const CHANGED: f64 = 0.1;
-/// Relative change of its count up to which a component is the same.
+/// A component counts as unchanged if its count has changed by at most this fraction.
 const SAME: f64 = 1e-3;
 
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
@@ -18,7 +19,7 @@ struct Failure {
     times: u32,
     pass: usize,
     count: f64,
-    /// Whether all rows of the component were looked at.
+    /// Whether all rows of the component were considered.
     thorough: bool,
 }
 
@@ -26,7 +27,7 @@ struct Failure {
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Failures {
     failures: BTreeMap<ComponentId, Failure>,
-    /// Components for which the first way failed, so that the second is next.
+    /// Components for which the first method failed, so that the second is tried next.
     second: BTreeSet<ComponentId>,
 }
 
@@ -39,30 +40,30 @@ impl Failures {
         })
     }
 
-    /// Remembers a failure, and whether all rows of the component were looked at.
+    /// Records a failure, and whether all rows of the component were considered.
     pub fn failed(&mut self, id: ComponentId, count: f64, pass: usize, thorough: bool) {
         let times = self.failures.get(&id).map_or(0, |failure| failure.times) + 1;
         self.failures.insert(id, Failure { times, pass, count, thorough });
     }
 
-    /// Forgets failures but those where all rows were looked at of a component that has stayed the same; `count` is
-    /// what each has.
+    /// Forgets all failures except thorough ones of components that have not changed. `count` returns the current count
+    /// of each component.
     pub fn forget_changed(&mut self, count: impl Fn(ComponentId) -> f64) {
         self.failures
             .retain(|&id, failure| failure.thorough && (count(id) - failure.count).abs() <= SAME * failure.count);
     }
 
-    /// Remembers to try a component in the second way next.
+    /// Records that a component is to be tried with the second method next.
     pub fn try_second(&mut self, id: ComponentId) {
         self.second.insert(id);
     }
 
-    /// Whether it is the turn of the second way; then it is no longer.
+    /// Returns whether the second method is to be tried next, and clears the record.
     pub fn take_second(&mut self, id: ComponentId) -> bool {
         self.second.remove(&id)
     }
 
-    /// Forgets a component, which has become another one.
+    /// Forgets a component whose identity now stands for another one.
     pub fn forget(&mut self, id: ComponentId) {
         self.forget_failures(id);
         self.second.remove(&id);

@@ -1,15 +1,15 @@
-//! Moves: changes of the number of components, judged by the exact bound of all data (Hughes & Sudderth 2013, sections
-//! 3.2 and 3.3; Kurihara et al. 2006, section 4; mathematics 4.4 to 4.8).
+//! Moves change the number of components. They are judged by the exact bound of all data (Hughes & Sudderth 2013,
+//! sections 3.2 and 3.3; Kurihara et al. 2006, section 4; mathematics 4.4 to 4.8).
 //!
-//! A pass knows from its first visit on what it looks for (a [`Plan`]). Its visits find it beside their own work, under
-//! the same responsibilities. So at its end sums over batches are exact, every move is judged by them, and no visit is
-//! made for a move alone. It is the same for data in memory and for streams.
+//! Before a pass, moves make a [`Plan`] of what its visits look for. The visits find it besides their own work, under
+//! the same responsibilities. At the end of the pass sums over batches are therefore exact, every move is judged by
+//! them, and no visit is made for a move alone. This is the same for data in memory and for streams.
 //!
 //! A move is one file: a type that implements [`Move`]. It defines what visits look for, what they find and how it is
-//! judged. To add one, write that file in `kinds/`, add it to the registry there and a dataclass in Python. What moves
-//! share are services that they ask for in the plan: parts of components to which rows are dealt (`growth.rs`,
-//! `deal.rs`), rows to make parts of (`bags.rs`), gaps of pairs (`gaps.rs`), a memory of failures (`memory.rs`), and
-//! the base measure that edits lead to (`lookahead.rs`).
+//! judged. To add one, write that file in `kinds/`, add it to the registry there and add a dataclass in Python. Moves
+//! request shared services in the plan: parts of components between which rows are split (`growth.rs`, `deal.rs`), rows
+//! to make parts of (`bags.rs`), gaps of pairs (`gaps.rs`), a memory of failures (`memory.rs`), and the base measure
+//! after edits (`lookahead.rs`).
 
 mod adoption;
 mod bags;
@@ -54,35 +54,34 @@ pub use seen::Seen;
 pub use settling::Settling;
 pub use state::{MoveState, RunShape};
 
-/// The kind of a move: the word that reports call it by.
+/// The kind of a move, identified by the word used in reports.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct MoveKind(Cow<'static, str>);
 
 impl MoveKind {
-    /// The kind called `name`. Each move of a run has its own.
+    /// The kind called `name`. Each move of a run has its own kind.
     pub const fn new(name: &'static str) -> Self {
         Self(Cow::Borrowed(name))
     }
 
-    /// The word.
+    /// The name.
     pub fn name(&self) -> &str {
         &self.0
     }
 }
 
-/// One kind of change of the number of components. The order of the moves of a run is that in which they plan and
-/// settle.
+/// One kind of change of the number of components. Moves plan and settle in the order in which a run lists them.
 pub trait Move<F: Scalar>: Send + Sync {
-    /// Its kind.
+    /// The kind of the move.
     fn kind(&self) -> MoveKind;
 
-    /// The rows that it makes parts of; `None` if it does not raise the number of components.
+    /// Options for the rows from which it makes parts; `None` if it does not raise the number of components.
     fn subsample(&self) -> Option<Subsample> {
         None
     }
 
-    /// Before a pass: proposes parts of components. All moves do this before any of them plans. It may be cancelled, so
-    /// it changes nothing but its own state and `planning.plan.proposals`, under identities that are not final.
+    /// Before a pass: proposes parts of components. All moves propose before any of them plans. The call may be
+    /// cancelled, so it changes only its own state and `planning.plan.proposals`, with provisional identities.
     ///
     /// # Errors
     /// [`crate::Error::Cancelled`]; [`crate::Error::Numerical`].
@@ -98,7 +97,7 @@ pub trait Move<F: Scalar>: Send + Sync {
         Ok(())
     }
 
-    /// In a visit: what the batch has of what the move `wanted`. It may run in another process.
+    /// During a visit: returns what the batch holds of what the move `wanted`. It may run in another process.
     ///
     /// # Errors
     /// [`crate::Error::Cancelled`]; [`crate::Error::Numerical`]; [`crate::Error::Format`].
@@ -106,22 +105,22 @@ pub trait Move<F: Scalar>: Send + Sync {
         Ok(None)
     }
 
-    /// After a visit: adds what it found to what earlier visits of the pass `found`.
+    /// After a visit: adds its findings to what earlier visits of the pass `found`.
     ///
     /// # Errors
-    /// [`crate::Error::Format`] for bytes that are not the move's own.
+    /// [`crate::Error::Format`] for bytes that the move did not write.
     fn take(&self, _wanted: &Payload, _found: Option<Payload>, findings: Payload) -> Result<Payload> {
         Ok(findings)
     }
 
-    /// After a pass: judges what was found and carries out what raises the bound. It is not to be interrupted: half of
-    /// it would be no valid state.
+    /// After a pass: judges the findings and carries out the edits that raise the bound. It must not be interrupted,
+    /// because an intermediate state would be invalid.
     ///
     /// # Errors
     /// [`crate::Error::Numerical`].
     fn settle(&self, settling: &mut Settling<'_, '_, F>) -> Result<Report>;
 
-    /// Whether the payloads of this kind can belong to such a run: what is read from a file may be anything.
+    /// Whether the payloads of this kind are consistent with such a run, since files may hold anything.
     fn fits(&self, _state: &MoveState, _shape: &RunShape<'_>) -> bool {
         true
     }
@@ -132,19 +131,19 @@ pub trait Move<F: Scalar>: Send + Sync {
 pub struct Report {
     /// The kind.
     pub kind: MoveKind,
-    /// How many were proposed.
+    /// Number proposed.
     pub proposed: usize,
-    /// How many of them were accepted.
+    /// Number accepted.
     pub accepted: usize,
-    /// What these gained, nats. Births by adoption cannot be told from the pass in which they came: for them it is the
-    /// gain of both.
+    /// Gain of the accepted moves, nats. For births by adoption it includes the gain of the pass, because the two
+    /// cannot be separated.
     pub gain: f64,
-    /// Why the others were not accepted, and how many.
+    /// Reasons why the others were not accepted, with counts.
     pub refused: Vec<(String, usize)>,
 }
 
 impl Report {
-    /// A report; reasons that apply to none are left out.
+    /// Creates a report. Reasons with a count of zero are left out.
     pub fn new<const N: usize>(
         kind: MoveKind,
         proposed: usize,

@@ -1,10 +1,11 @@
-//! Parts to which rows were dealt in the visits of a pass, judged and carried out (mathematics 4.6.2).
+//! Judges the parts between which rows were split during the visits of a pass, and carries out accepted splits
+//! (mathematics 4.6.2).
 //!
-//! Each row gave its responsibility for the target to one part or to two. The entropy of a group of parts then is the
-//! sum of theirs less the merge-entropy gaps of the pairs inside it, and that of the target the same with all pairs; so
-//! the change of the bound by groups g follows from sums: `sum_g cum(S_g) - cum(S_k) + sum_{g < h} G_gh + L*(N') -
-//! L*(N)` with `cum(S) = c(lambda_0 + S) - c(lambda_0)`, where the gap of two groups is the sum of those of their
-//! parts. Nothing cancels in it: a gap is never below zero.
+//! Each row gave its responsibility for the target to one or two parts. The entropy of a group of parts is then the sum
+//! of the parts' entropies minus the merge-entropy gaps of the pairs inside it. The same holds for the target with all
+//! pairs. So the change of the bound for groups g follows from sums: `sum_g cum(S_g) - cum(S_k) + sum_{g < h} G_gh +
+//! L*(N') - L*(N)` with `cum(S) = c(lambda_0 + S) - c(lambda_0)`, where the gap of two groups is the sum of the gaps of
+//! their parts. There is no cancellation, because gaps are never negative.
 
 use std::collections::BTreeMap;
 
@@ -20,33 +21,34 @@ use crate::parallel::try_map;
 use crate::simd::Scalar;
 use crate::suffstats::Summary;
 
-/// Times that groupings are chosen under the base measure that the last ones led to.
+/// Maximum number of rounds in which groupings are chosen under the base measure estimated after the previous ones.
 const TURNS: usize = 3;
-/// Changes of the bound that differ by this fraction of its largest term, or less, are taken for equal.
+/// Changes of the bound that differ by at most this fraction of their largest term count as equal.
 const TIE: f64 = 1e-12;
 
-/// A way to group the parts of a target.
+/// One grouping of the parts of a target.
 struct Level {
     /// Positions of the parts of each group; the largest group is the first.
     groups: Vec<Vec<usize>>,
     counts: Vec<f64>,
     /// Merge-entropy gaps of all pairs of groups, nats.
     gaps: f64,
-    /// The change of the bound without that of the weights, nats.
+    /// The change of the bound without the weights' part, nats.
     gain: f64,
-    /// The largest term of it.
+    /// Its largest term.
     largest: f64,
 }
 
 impl Level {
-    /// `whole` and `gains` are what the target and each group add to the bound, without weights and entropies.
+    /// Judges the grouping. `whole` and `gains` are the contributions of the target and of each group to the bound,
+    /// without weights and entropies.
     fn judge(&mut self, whole: f64, gains: &[f64]) {
         self.gain = gains.iter().sum::<f64>() - whole + self.gaps;
         self.largest = gains.iter().fold(whole.abs(), |largest, gain| largest.max(gain.abs()));
     }
 }
 
-/// A proposal whose parts all batches have been dealt to.
+/// A proposal to whose parts rows of all batches have been assigned.
 struct Candidate<'a> {
     at: usize,
     proposal: &'a Proposal,
@@ -58,7 +60,7 @@ struct Candidate<'a> {
 }
 
 impl Candidate<'_> {
-    /// Judges the groupings there are by another judge.
+    /// Judges the existing groupings with another judge.
     fn judge_again<F: Scalar>(&mut self, judge: &Judge<'_, F>, total: &Summary) -> Result<()> {
         let whole = judge.gain(total.component(self.place))?;
         let mut judged = Vec::new();
@@ -79,11 +81,11 @@ impl Candidate<'_> {
 /// The outcome of a proposal.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Verdict {
-    /// It was carried out.
+    /// It was accepted.
     Accepted,
-    /// It would have been a gain by itself, but others were better.
+    /// It would gain by itself, but others were better.
     Later,
-    /// It is no gain.
+    /// It does not gain.
     NoGain,
 }
 
@@ -103,13 +105,13 @@ pub(super) struct Settle<'a, F: Scalar> {
     pub model: &'a Model<F>,
     /// The proposals.
     pub proposals: &'a [Proposal],
-    /// By batch and by proposal, what was dealt.
+    /// For each batch and proposal, the summary of its parts.
     pub parts: &'a [Vec<Summary>],
-    /// Maximum number of proposals that are carried out.
+    /// Maximum number of accepted proposals.
     pub most: usize,
 }
 
-/// The proposals to carry out, by position in a list of candidates and by level, and what they gain together, nats.
+/// The proposals to accept, as pairs of a candidate index and a level, and their joint gain, nats.
 #[derive(Default)]
 struct Choice {
     chosen: Vec<(usize, usize)>,
@@ -117,9 +119,9 @@ struct Choice {
 }
 
 impl<'a, F: Scalar> Settle<'a, F> {
-    /// Judges every proposal by itself and carries out those that raise the bound, the best first: of each the grouping
-    /// of its parts that gains most. Where there are none and `looks_ahead`, those that together raise the objective
-    /// under the base measure that they lead to, which is returned.
+    /// Judges every proposal by itself and accepts those that raise the bound, the best first, each with its best
+    /// grouping. If none does and `looks_ahead` is set, accepts those that together raise the objective under a
+    /// re-estimated base measure, and returns the model with that base measure.
     pub fn run(&self, memo: &mut Memo, edits: &mut EditLog, looks_ahead: bool) -> Result<(Settled, Option<Model<F>>)> {
         let n = self.proposals.len();
         let mut settled = Settled { verdicts: vec![Verdict::NoGain; n], gain: 0.0, owner: BTreeMap::new() };
@@ -166,7 +168,7 @@ impl<'a, F: Scalar> Settle<'a, F> {
         Ok(Candidate { at, proposal, place, parts, levels })
     }
 
-    /// The proposals that raise the bound, the best first.
+    /// The proposals that each raise the bound, the best first.
     fn by_themselves(&self, total: &Summary, candidates: &[Candidate<'_>], verdicts: &mut [Verdict]) -> Choice {
         let judge = Judge::new(self.model);
         let tail = total.tail.map_or(0.0, |tail| tail.count);
@@ -182,7 +184,7 @@ impl<'a, F: Scalar> Settle<'a, F> {
         left.sort_by(|a, b| b.0.total_cmp(&a.0).then(a.1.cmp(&b.1)));
         let mut choice = Choice::default();
         for (_, at) in left.into_iter().take(self.most) {
-            // Proposals accepted before it have changed the weights.
+            // Proposals accepted earlier have changed the weights.
             let Candidate { levels, place, .. } = &candidates[at];
             let best = best(&judge, levels, &counts, *place, before, tail);
             let Some(Best { level, gain, is_gain: true }) = best else { continue };
@@ -195,8 +197,8 @@ impl<'a, F: Scalar> Settle<'a, F> {
         choice
     }
 
-    /// The proposals that are a gain together, under the base measure that they lead to. How fine the parts of each are
-    /// grouped is chosen under an unsure base measure, and then again under the one found.
+    /// The proposals that together are a gain under a re-estimated base measure. The groupings are chosen first under
+    /// an uncertain base measure, and then again under the estimated one.
     fn together(&self, total: &Summary, candidates: &mut [Candidate<'_>]) -> Result<(Choice, Option<Model<F>>)> {
         let unsure = evidence::unsure(self.model, total)?;
         let tail = total.tail.map_or(0.0, |tail| tail.count);
@@ -229,7 +231,7 @@ impl<'a, F: Scalar> Settle<'a, F> {
     }
 }
 
-/// Summaries of all components after the chosen candidates, each at a level, are carried out.
+/// Summaries of all components after accepting the chosen candidates at the given levels.
 fn edited(total: &Summary, candidates: &[Candidate<'_>], chosen: &[(usize, usize)]) -> Result<Summary> {
     let mut after = total.clone();
     for &(at, level) in chosen {
@@ -241,7 +243,7 @@ fn edited(total: &Summary, candidates: &[Candidate<'_>], chosen: &[(usize, usize
     Ok(after)
 }
 
-/// The components of the groups of a level, and by part the one that it belongs to.
+/// The components of the groups of a level; records the component that each part joins.
 fn owners(
     candidate: &Candidate<'_>,
     level: &Level,
@@ -252,14 +254,15 @@ fn owners(
     for (group, &id) in level.groups.iter().zip(&ids) {
         owner.extend(group.iter().map(|&part| (parts.ids[part], id)));
     }
-    // Parts that nothing was dealt to.
+    // Parts without any rows.
     for &part in &parts.ids {
         owner.entry(part).or_insert(*target);
     }
     ids
 }
 
-/// The components that the groups of a level become: the first is the target, each other one has a part's identity.
+/// The components that the groups of a level become: the first group keeps the identity of the target, and each other
+/// group takes the identity of one of its parts.
 fn components(proposal: &Proposal, level: &Level) -> Vec<ComponentId> {
     let others = level.groups.iter().skip(1).map(|group| proposal.parts.ids[group[0]]);
     std::iter::once(proposal.target).chain(others).collect()
@@ -286,13 +289,13 @@ fn grouped(batch: &[Summary], accepted: &[Accepted]) -> Result<Summary> {
     Ok(dealt)
 }
 
-/// The gap of two parts, which is summed up while rows are dealt to them.
+/// The gap of two parts, accumulated while rows were split between them.
 fn gap(parts: &Summary, a: usize, b: usize) -> Result<f64> {
     let (a, b) = (parts.ids[a], parts.ids[b]);
     parts.gaps.get(a, b).ok_or_else(|| Error::invalid("parts", format!("{a:?} and {b:?}"), "parts whose gap is known"))
 }
 
-/// Two groups or more of the parts of a component.
+/// A grouping of the parts of a component into two or more groups.
 pub(super) struct Grouping {
     /// The parts of each group.
     pub groups: Vec<Vec<usize>>,
@@ -302,8 +305,8 @@ pub(super) struct Grouping {
     pub is_gain: bool,
 }
 
-/// The best grouping of the parts of the component at `place`, or `None` if it has one part only. `parts` sums what was
-/// dealt to them, of all rows or of a weighted subsample.
+/// The best grouping of the parts of the component at `place`, or `None` if it has only one part. `parts` holds their
+/// sums over all rows or over a weighted subsample.
 pub(super) fn grouping<F: Scalar>(
     judge: &Judge<'_, F>,
     total: &Summary,
@@ -316,7 +319,8 @@ pub(super) fn grouping<F: Scalar>(
     }
     let mut levels = levels(judge, &whole, parts)?;
     let tail = total.tail.map_or(0.0, |tail| tail.count);
-    // Rows of which other components have a part are among them whole, so they may weigh more than the component does.
+    // The parts may weigh more than the component, because they have the whole responsibility of rows that other
+    // components share.
     let mut counts = total.counts.clone();
     counts[place] = whole.count;
     let before = judge.allocation(counts.clone(), tail);
@@ -324,7 +328,7 @@ pub(super) fn grouping<F: Scalar>(
     Ok(best.map(|Best { level, gain, is_gain }| Grouping { groups: levels.swap_remove(level).groups, gain, is_gain }))
 }
 
-/// The level that gains most.
+/// The best level.
 struct Best {
     level: usize,
     /// The change of the bound, nats.
@@ -333,7 +337,7 @@ struct Best {
     is_gain: bool,
 }
 
-/// The level that gains most; `before` is what the weights add to the bound as they are.
+/// The level with the largest gain; `before` is the current contribution of the weights to the bound.
 fn best<F: Scalar>(
     judge: &Judge<'_, F>,
     levels: &[Level],
@@ -349,11 +353,11 @@ fn best<F: Scalar>(
         let gain = level.gain + judge.allocation(counts, tail) - before;
         Best { level: at, gain, is_gain: is_gain(gain, [level.largest, before]) }
     };
-    // The first of equals.
+    // Ties go to the first level.
     levels.iter().enumerate().map(of).reduce(|best, other| if other.gain > best.gain { other } else { best })
 }
 
-/// Some parts of a target.
+/// A group of parts of a target.
 struct Group {
     parts: Vec<usize>,
     part: Part,
@@ -361,18 +365,18 @@ struct Group {
     gain: f64,
 }
 
-/// Two groups.
+/// A pair of groups.
 #[derive(Clone, Copy)]
 struct Pair {
-    /// The gain of both together.
+    /// Contribution of the union of both groups to the bound.
     both: f64,
-    /// Their gap.
+    /// Their merge-entropy gap.
     gap: f64,
 }
 
-/// The pair that raises the bound most when it becomes one group, without the weights: with them a large part, which
-/// each cut makes much tighter, would be joined last. Of pairs that differ by no more than rounding, as where a part
-/// has next to nothing, the one with the first parts.
+/// The pair of groups whose union raises the bound most, ignoring the weights. With the weights, a large part, which
+/// each cut makes much tighter, would be joined last. Pairs that differ only by rounding are tied, as when a part is
+/// nearly empty; ties go to the pair with the first parts.
 fn next_pair(groups: &[Group], pairs: &BTreeMap<(usize, usize), Pair>) -> Option<(usize, usize)> {
     let mut size = 0.0_f64;
     let changes = pairs.iter().map(|(&(a, b), pair)| {
@@ -388,8 +392,8 @@ fn next_pair(groups: &[Group], pairs: &BTreeMap<(usize, usize), Pair>) -> Option
     equal.min_by_key(|(_, first, _)| *first).map(|(.., pair)| pair)
 }
 
-/// All parts that something was dealt to, and then, joining the pair that raises the bound most or lowers it least
-/// again and again, fewer and fewer groups, down to two.
+/// Groupings of all nonempty parts, from one group per part down to two groups. Each step joins the pair that raises
+/// the bound most or lowers it least.
 fn levels<F: Scalar>(judge: &Judge<'_, F>, target: &Part, parts: &Summary) -> Result<Vec<Level>> {
     let whole = judge.gain(target.sufficient())?;
     let mut groups: Vec<Group> = Vec::new();
@@ -398,7 +402,7 @@ fn levels<F: Scalar>(judge: &Judge<'_, F>, target: &Part, parts: &Summary) -> Re
         let gain = judge.gain(part.sufficient())?;
         groups.push(Group { parts: vec![k], part, gain });
     }
-    // The second is the later one.
+    // The second of each pair comes later in the list.
     let mut pairs: BTreeMap<(usize, usize), Pair> = BTreeMap::new();
     let mut alive: Vec<usize> = (0..groups.len()).collect();
     for (at, &a) in alive.iter().enumerate() {

@@ -1,5 +1,5 @@
-//! Payloads: values whose type only one move knows. Here they are values; to workers and in checkpoints they are bytes,
-//! and are read when the move asks for them.
+//! Payloads: values whose type only one move knows. Within a process they stay values. For workers and checkpoints they
+//! are bytes, which are decoded when the move asks for them.
 
 use std::any::Any;
 use std::borrow::Cow;
@@ -35,7 +35,7 @@ impl<T: Content> AnyContent for T {
 #[derive(Debug)]
 enum Form {
     Value(Box<dyn AnyContent>),
-    /// As it came from a file or from another process.
+    /// Encoded, as read from a file or from another process.
     Bytes(Vec<u8>),
 }
 
@@ -44,15 +44,15 @@ enum Form {
 pub struct Payload(Form);
 
 impl Payload {
-    /// Holds a value.
+    /// Wraps a value.
     pub fn new<T: Content>(value: T) -> Self {
         Self(Form::Value(Box::new(value)))
     }
 
-    /// The value.
+    /// Returns the value.
     ///
     /// # Errors
-    /// [`Error::Format`] if it is of another type.
+    /// [`Error::Format`] if it has another type.
     pub fn get<T: Content>(&self) -> Result<Cow<'_, T>> {
         match &self.0 {
             Form::Value(value) => (value.as_ref() as &dyn Any).downcast_ref().map(Cow::Borrowed).ok_or_else(other_type),
@@ -60,7 +60,7 @@ impl Payload {
         }
     }
 
-    /// The value, to be changed in place.
+    /// Returns the value for modification in place.
     ///
     /// # Errors
     /// As [`Payload::get`].
@@ -74,7 +74,7 @@ impl Payload {
         }
     }
 
-    /// The value itself.
+    /// Unwraps the value.
     ///
     /// # Errors
     /// As [`Payload::get`].
@@ -114,7 +114,7 @@ impl Clone for Payload {
     }
 }
 
-/// Equal bytes.
+/// Payloads are equal if their bytes are.
 impl PartialEq for Payload {
     fn eq(&self, other: &Self) -> bool {
         self.bytes() == other.bytes()
@@ -138,29 +138,29 @@ impl<'de> Deserialize<'de> for Payload {
 pub struct Payloads(pub Vec<(MoveKind, Payload)>);
 
 impl Payloads {
-    /// Whether there are none.
+    /// Whether there are no payloads.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
-    /// Puts a payload in the place of the one of that kind, if there is one.
+    /// Inserts a payload, replacing any other of the same kind.
     pub fn put(&mut self, kind: MoveKind, payload: Payload) {
         self.remove(&kind);
         self.0.push((kind, payload));
     }
 
-    /// Takes the payload of that kind out.
+    /// Removes and returns the payload of this kind.
     pub fn remove(&mut self, kind: &MoveKind) -> Option<Payload> {
         let place = self.0.iter().position(|(other, _)| other == kind)?;
         Some(self.0.remove(place).1)
     }
 
-    /// The payload of that kind.
+    /// The payload of this kind.
     pub fn find(&self, kind: &MoveKind) -> Option<&Payload> {
         self.0.iter().find(|(other, _)| other == kind).map(|(_, payload)| payload)
     }
 
-    /// The value of that kind.
+    /// Returns the value of this kind.
     ///
     /// # Errors
     /// As [`Payload::get`].
@@ -168,7 +168,7 @@ impl Payloads {
         self.find(kind).map(Payload::get).transpose()
     }
 
-    /// The value of that kind, to be changed in place; the default where there is none.
+    /// Returns the value of this kind for modification in place; inserts the default if it is missing.
     ///
     /// # Errors
     /// As [`Payload::get`].
@@ -180,7 +180,7 @@ impl Payloads {
         self.0[place].1.get_mut()
     }
 
-    /// The value of that kind, taken out; the default where there is none.
+    /// Removes and returns the value of this kind, or the default if it is missing.
     ///
     /// # Errors
     /// As [`Payload::get`].
@@ -215,7 +215,7 @@ mod tests {
         assert!(payloads.get::<String>(&KIND).is_err() && payloads.get_mut::<String>(&KIND).is_err());
         let bytes = postcard::to_stdvec(&payloads).expect("serialisable");
         let mut came: Payloads = postcard::from_bytes(&bytes).expect("its own bytes");
-        // Not all bytes are used up.
+        // Trailing bytes are an error.
         assert!(came.get::<()>(&KIND).is_err() && came.get_mut::<Vec<u64>>(&KIND).is_err());
         assert!(came.take::<Vec<u64>>(&KIND).is_err());
     }

@@ -1,4 +1,4 @@
-//! Plans: what the visits of a pass look for on behalf of moves. Findings: what they find.
+//! Plans state what the visits of a pass look for on behalf of moves. Findings are what they find.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -9,36 +9,36 @@ use crate::global_step::Globals;
 use crate::moves::{Bag, Collect, MoveKind, Payloads};
 use crate::suffstats::{PairGaps, Summary};
 
-/// The plan of one pass: small enough to send to a worker, and the same for every batch.
+/// The plan of one pass. It is small enough to send to a worker, and the same for every batch.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Plan {
-    /// Tells this plan from those of other passes.
+    /// Distinguishes this plan from those of other passes.
     pub version: u64,
-    /// Pairs of components whose merge-entropy gaps are summed up, the smaller identity first.
+    /// Pairs of components whose merge-entropy gaps are summed, the smaller identity first.
     pub pairs: Vec<(ComponentId, ComponentId)>,
-    /// Components that might be split: what their parts would have of each batch.
+    /// Components that might be split; visits summarise their parts.
     pub proposals: Vec<Proposal>,
-    /// Rows that the parts of a component can be made of.
+    /// Which rows to copy, to make parts of components.
     pub collect: Option<Collect>,
-    /// Payloads of the kinds of moves.
+    /// Payloads by kind of move.
     pub wanted: Payloads,
 }
 
 /// A component and the parts into which it might be split.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Proposal {
-    /// The move that proposes it.
+    /// The kind of move that proposes it.
     pub kind: MoveKind,
-    /// The component.
+    /// The component to split.
     pub target: ComponentId,
-    /// The parts, under identities that will be theirs if they are accepted.
+    /// The parts, under the identities that they take if accepted.
     pub parts: Globals,
-    /// Whether they were made of all rows of the component.
+    /// Whether the parts were made from all rows of the component.
     pub thorough: bool,
 }
 
 impl Plan {
-    /// Whether this can be a plan for the components `ids`.
+    /// Whether this is a valid plan for the components `ids`.
     pub(super) fn fits(&self, ids: &[ComponentId], n_statistics: usize) -> bool {
         let pairs = self.pairs.iter().all(|(a, b)| a < b && ids.contains(a) && ids.contains(b));
         let proposals = self.proposals.iter().all(|Proposal { target, parts, .. }| {
@@ -65,27 +65,27 @@ impl Plan {
 /// The findings of the visit of one batch. Gaps of pairs are in its summary.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Findings {
-    /// By proposal, what its parts have of the batch.
+    /// For each proposal, the summary of its parts in the batch.
     pub parts: Vec<Summary>,
-    /// By component or part, rows of it.
+    /// Copied rows by component or part.
     pub bags: BTreeMap<ComponentId, Bag>,
-    /// What else moves looked for.
+    /// Further findings of moves.
     pub own: Payloads,
 }
 
 /// The findings of a pass so far.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Found {
-    /// By batch and by proposal, what the parts have.
+    /// For each batch and proposal, the summary of the parts.
     pub parts: Vec<Vec<Summary>>,
-    /// By component or part, rows of it.
+    /// Copied rows by component or part.
     pub bags: BTreeMap<ComponentId, Bag>,
-    /// What else moves looked for.
+    /// Further findings of moves.
     pub own: Payloads,
 }
 
 impl Found {
-    /// Whether visits that follow this plan can have found this. What only moves can tell is left out.
+    /// Whether visits that follow this plan can have found this. Payloads, which only moves can check, are left out.
     pub(super) fn fits(&self, plan: &Plan, n_statistics: usize, n_batches: usize) -> bool {
         let parts = self.parts.iter().all(|batch| {
             let mut pairs = batch.iter().zip(&plan.proposals);

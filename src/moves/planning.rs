@@ -8,25 +8,25 @@ use crate::moves::{Bag, MoveState, Plan, Round};
 use crate::simd::Scalar;
 use crate::suffstats::Summary;
 
-/// The inputs of moves before a pass, and the plan that they make.
+/// The inputs of moves before a pass, and the plan under construction.
 pub struct Planning<'p, 'a, F: Scalar> {
     /// The model, the moves and the settings of the run.
     pub round: &'p Round<'a, F>,
-    /// The pass.
+    /// Index of the pass.
     pub pass: usize,
     /// Summaries of the batches. Only moves that append components for the pass change them.
     pub memo: &'p mut Memo,
     /// All edits of the list of components.
     pub edits: &'p mut EditLog,
-    /// Rows that parts can be made of.
+    /// Rows from which parts can be made.
     pub bags: &'p BTreeMap<ComponentId, Bag>,
-    /// Where moves stand.
+    /// State of the moves.
     pub state: &'p mut MoveState,
     /// The plan so far.
     pub plan: Plan,
     /// Components that were appended for this pass. Once there are any, planning cannot be cancelled.
     pub fresh: BTreeSet<ComponentId>,
-    /// Components that may be split and of which there are rows, largest first, with their positions.
+    /// Components that may be split and have copied rows, largest first, with their positions.
     pub(super) candidates: Vec<(ComponentId, usize)>,
 }
 
@@ -36,12 +36,12 @@ impl<F: Scalar> Planning<'_, '_, F> {
         self.memo.total()
     }
 
-    /// Whether everything is to be tried once more, before the run ends.
+    /// Whether everything is tried once more before the run ends.
     pub fn is_last_round(&self) -> bool {
         self.state.last_round == Some(self.pass)
     }
 
-    /// Whether edits may be judged under the base measure that they lead to.
+    /// Whether edits may be judged under a re-estimated base measure.
     pub fn looks_ahead(&self) -> bool {
         self.state.is_in_last_round(self.pass) && self.round.estimates()
     }

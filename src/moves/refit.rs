@@ -1,9 +1,9 @@
-//! Fits the rows of a component to the others (mathematics 4.7).
+//! Reassigns the rows of a component to the others (mathematics 4.7).
 //!
-//! All rows that have a responsibility for the component were copied in the visits of the pass, with all their
-//! responsibilities. What they contribute is taken from the sums, they are dealt anew to the other components for a few
-//! turns, and the change of the bound follows from the sums before and after. Responsibilities of a tail stay as they
-//! are.
+//! All rows with a responsibility for the component were copied during the visits of the pass, with all their
+//! responsibilities. Their contribution is subtracted from the sums, they are reassigned to the other components in a
+//! few iterations, and the change of the bound follows from the sums before and after. Responsibilities of a tail stay
+//! unchanged.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -22,7 +22,7 @@ use crate::responsibilities::Sparsity;
 use crate::simd::Scalar;
 use crate::suffstats::Summary;
 
-/// Turns of local and global steps over the rows of the component.
+/// Number of iterations of local and global steps over the rows of the component.
 const TURNS: usize = 2;
 /// Maximum rounding error of the sum of a row's responsibilities.
 const ROUNDING: f64 = 1e-12;
@@ -34,9 +34,9 @@ pub(super) const MAX_ROWS: usize = 10_000;
 pub struct RowCopies {
     /// The rows.
     pub rows: Sample,
-    /// The batch that each is in.
+    /// The batch of each row.
     pub batches: Vec<u32>,
-    /// Of each row its components or parts and their responsibilities; the tail is not among them.
+    /// For each row, its components or parts and their responsibilities, without the tail.
     pub responsibilities: Vec<Vec<(ComponentId, f64)>>,
 }
 
@@ -57,7 +57,7 @@ impl RowCopies {
         self.responsibilities.extend(other.responsibilities);
     }
 
-    /// Drops rows that have a responsibility for none of the components that `is_needed`.
+    /// Drops rows without a responsibility for any component that `is_needed`.
     pub(super) fn keep_rows_of(&mut self, is_needed: impl Fn(&ComponentId) -> bool) {
         let all = 0..self.responsibilities.len();
         let left: Vec<usize> =
@@ -69,7 +69,7 @@ impl RowCopies {
         };
     }
 
-    /// Puts owners in the place of the components and parts that they own.
+    /// Replaces components and parts by their owners.
     pub(super) fn resolve(&mut self, owner: &BTreeMap<ComponentId, ComponentId>) {
         for pairs in &mut self.responsibilities {
             let mut sums: BTreeMap<ComponentId, f64> = BTreeMap::new();
@@ -80,21 +80,21 @@ impl RowCopies {
         }
     }
 
-    /// Whether these can be copies of rows of `n_batches` batches: what is read from a file may be anything.
+    /// Whether these can be copies of rows of `n_batches` batches, since files may hold anything.
     pub(super) fn fits(&self, n_batches: usize) -> bool {
         let n = self.rows.len();
         let lengths = (self.batches.len(), self.responsibilities.len());
         self.rows.fits() && lengths == (n, n) && self.batches.iter().all(|&batch| (batch as usize) < n_batches)
     }
 
-    /// The rows that have a responsibility for a component.
+    /// The rows with a responsibility for a component.
     fn rows_of(&self, id: ComponentId) -> Vec<usize> {
         let has = |row: &usize| self.responsibilities[*row].iter().any(|(other, value)| *other == id && *value > 0.0);
         (0..self.responsibilities.len()).filter(has).collect()
     }
 }
 
-/// How rows are dealt anew, and by what it is judged.
+/// Options for reassigning rows and judging the result.
 pub(super) struct Refit<'a, F: Scalar> {
     pub model: &'a Model<F>,
     pub sparsity: Sparsity,
@@ -102,18 +102,18 @@ pub(super) struct Refit<'a, F: Scalar> {
     pub judge: &'a Judge<'a, F>,
 }
 
-/// The outcome for a component.
+/// Result for a component.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) enum RefitOutcome {
-    /// It ended, with this gain, nats.
+    /// It was deleted, with this gain, nats.
     Accepted(f64),
-    /// The others do not make up for it.
+    /// The gain of the others does not compensate for it.
     NoGain,
     /// Too many rows have a responsibility for it.
     TooManyRows,
 }
 
-/// Responsibilities as pairs, `width` a row.
+/// Responsibilities as pairs, `width` per row.
 #[derive(Default)]
 pub(super) struct RowPairs {
     width: usize,
@@ -132,7 +132,7 @@ impl RowPairs {
         FromPairs { width: self.width, components: &self.components, values: &self.values }
     }
 
-    /// Those of the listed rows, for the components that `places` knows.
+    /// Pairs of the listed rows, restricted to the components in `places`.
     fn of(copies: &RowCopies, list: &[usize], places: &HashMap<ComponentId, u32>) -> Self {
         let width = list.iter().map(|&row| copies.responsibilities[row].len()).max().unwrap_or(0).max(1);
         let mut pairs = Self { width, components: vec![0; list.len() * width], values: vec![0.0; list.len() * width] };
@@ -147,7 +147,7 @@ impl RowPairs {
 }
 
 impl RowPairs {
-    /// By row, the components in `ids` with their responsibilities.
+    /// For each row, its components, as entries of `ids`, with their responsibilities.
     fn by_row(&self, ids: &[ComponentId]) -> Vec<Vec<(ComponentId, f64)>> {
         let rows = self.components.chunks(self.width.max(1)).zip(self.values.chunks(self.width.max(1)));
         let pairs = |(components, values): (&[u32], &[f64])| {
@@ -167,14 +167,14 @@ impl Tap for RowPairs {
     }
 }
 
-/// Summaries of rows without the component, and their new responsibilities.
+/// Summaries without the component, and the rows' new responsibilities.
 struct Without {
     total: Summary,
     pairs: RowPairs,
 }
 
 impl<F: Scalar> Refit<'_, F> {
-    /// Tries to end a component, and does so if that raises the bound.
+    /// Deletes a component if that raises the bound.
     ///
     /// # Errors
     /// [`crate::Error::Numerical`].
@@ -185,7 +185,7 @@ impl<F: Scalar> Refit<'_, F> {
         gone: ComponentId,
         copies: &mut RowCopies,
     ) -> Result<RefitOutcome> {
-        // The others may have ended before it.
+        // All other components may already have been deleted.
         if memo.total().n_components() < 2 {
             return Ok(RefitOutcome::NoGain);
         }
@@ -207,7 +207,7 @@ impl<F: Scalar> Refit<'_, F> {
         let Some((after, gain)) = tried(trial())? else { return Ok(RefitOutcome::NoGain) };
         let gain = match gain {
             Some(gain) => gain,
-            // A component without rows is worth nothing, and nothing is lost with it.
+            // A component without rows contributes nothing, so deleting it loses nothing.
             None if list.is_empty() => 0.0,
             None => return Ok(RefitOutcome::NoGain),
         };
@@ -219,7 +219,7 @@ impl<F: Scalar> Refit<'_, F> {
         Ok(RefitOutcome::Accepted(gain))
     }
 
-    /// Deals rows, of which `taken` is what they contribute, to the other components.
+    /// Reassigns rows, whose current contribution is `taken`, to the other components.
     fn deal(
         &self,
         total: &Summary,
@@ -233,12 +233,12 @@ impl<F: Scalar> Refit<'_, F> {
         rest.apply(&Edit::Delete { id: gone })?;
         rest.counts.iter_mut().for_each(|count| *count = count.max(0.0));
         let shares: Vec<f64> = before.values.chunks_exact(before.width).map(|values| values.iter().sum()).collect();
-        // A tail keeps its place among those of the row: with one more the next visit could only lower the bound.
+        // The tail keeps its slot in the row: with one more component the next visit could lower the bound.
         let taken_by_tail = usize::from(total.tail.is_some() && shares.iter().any(|&share| share < 1.0 - ROUNDING));
         let places = self.sparsity.clamp(total.n_components() + taken_by_tail);
         let width = places.saturating_sub(taken_by_tail).clamp(1, rest.n_components());
         let mut pairs = RowPairs::default();
-        // They begin with what they have of these rows already.
+        // The other components begin with their existing responsibilities for these rows.
         let mut given = taken.clone();
         given.apply(&Edit::Delete { id: gone })?;
         for turn in 0..TURNS {
@@ -262,7 +262,7 @@ impl<F: Scalar> Refit<'_, F> {
         Ok(Without { total, pairs })
     }
 
-    /// Gives the listed rows the responsibilities `dealt`, and amends what their batches contribute.
+    /// Gives the listed rows the responsibilities `dealt`, and updates the summaries of their batches.
     fn carry_out(
         &self,
         memo: &mut Memo,
@@ -291,7 +291,7 @@ impl<F: Scalar> Refit<'_, F> {
         Ok(())
     }
 
-    /// What rows contribute to components; their masses and base measures are those of the data before and after.
+    /// The contribution of rows to components. Masses and base measures are left out, because they do not change.
     fn sum(
         &self,
         units: &dyn Units<F>,
@@ -299,7 +299,7 @@ impl<F: Scalar> Refit<'_, F> {
         assign: &dyn Assign<F>,
         tap: Option<&mut RowPairs>,
     ) -> Result<Summary> {
-        // Between what is taken away and what is added there is no valid state to stop in.
+        // Stopping between the subtraction and the addition would leave an invalid state.
         let never = Cancel::default();
         let likelihood = self.model.likelihood.as_ref();
         let step = LocalStep { likelihood, ids, assign, keep: Keep::Summary, cancel: &never };
@@ -312,7 +312,7 @@ impl<F: Scalar> Refit<'_, F> {
     }
 }
 
-/// The change of the bound, if it is a gain. Only components that the rows had or have a responsibility for have
+/// The change of the bound, if it is a gain. Only components with a previous or new responsibility for the rows have
 /// changed.
 fn change<F: Scalar>(
     judge: &Judge<'_, F>,

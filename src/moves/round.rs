@@ -1,4 +1,4 @@
-//! The moves of a run, pass by pass: planned before it, fed by its visits, settled after it.
+//! The moves of a run, pass by pass: planned before it, fed by its visits, and settled after it.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -18,29 +18,29 @@ use crate::suffstats::Summary;
 
 /// The inputs of the moves of a run.
 pub struct Round<'a, F: Scalar> {
-    /// The model, with the base measure of the pass.
+    /// The model, with the current base measure.
     pub model: Model<F>,
     /// The moves, in the order in which they plan and settle.
     pub moves: &'a [&'a dyn Move<F>],
-    /// Components kept a unit.
+    /// Number of components kept per unit.
     pub sparsity: Sparsity,
     /// Drop components whose log weight is more than this many nats below the row's best.
     pub margin: Option<f64>,
     /// The seed of the run.
     pub seed: u64,
-    /// Batches of a pass.
+    /// Number of batches per pass.
     pub n_batches: usize,
-    /// Stops between blocks.
+    /// Checked between blocks.
     pub cancel: &'a Cancel,
 }
 
 impl<F: Scalar> Round<'_, F> {
-    /// The kinds by which the number of components grows.
+    /// The kinds of moves that can raise the number of components.
     pub fn growing(&self) -> Vec<MoveKind> {
         self.moves.iter().filter(|one| one.subsample().is_some()).map(|one| one.kind()).collect()
     }
 
-    /// The rows that parts of components are made of.
+    /// Options for the rows from which parts of components are made.
     pub(super) fn subsample(&self) -> Subsample {
         Subsample::of(self.moves)
     }
@@ -50,7 +50,7 @@ impl<F: Scalar> Round<'_, F> {
         self.model.base.estimated.is_some()
     }
 
-    /// Refuses a state that cannot be that of such a run: what is read from a file may be anything.
+    /// Refuses a state that is impossible for such a run, since files may hold anything.
     ///
     /// # Errors
     /// [`Error::Checkpoint`].
@@ -69,7 +69,7 @@ impl<F: Scalar> Round<'_, F> {
         state.plan.version == pass as u64 + 1
     }
 
-    /// Plans `pass` from what the last one found.
+    /// Plans `pass` from the findings of the last one.
     ///
     /// # Errors
     /// [`Error::Cancelled`]; [`Error::Numerical`].
@@ -82,7 +82,7 @@ impl<F: Scalar> Round<'_, F> {
                 Ok(())
             }
             Err(error) => {
-                // A later run begins with this plan again.
+                // A later run starts this plan again.
                 state.found = found;
                 Err(error)
             }
@@ -112,10 +112,10 @@ impl<F: Scalar> Round<'_, F> {
         Ok(planning.plan)
     }
 
-    /// Takes in what the visit of a batch found.
+    /// Adds the findings of the visit of a batch.
     ///
     /// # Errors
-    /// [`Error::Format`] for findings that are not of the moves' own making.
+    /// [`Error::Format`] for findings that the moves did not write.
     pub fn take(&self, state: &mut MoveState, batch: usize, findings: Findings) -> Result<()> {
         let MoveState { plan, found, .. } = state;
         found.parts.resize(self.n_batches, Vec::new());
@@ -136,8 +136,9 @@ impl<F: Scalar> Round<'_, F> {
         Ok(())
     }
 
-    /// Judges all that was found in `pass` and carries out what raises the bound, move by move. It is not to be
-    /// interrupted: half of it would be no valid state. The model, where moves have changed its base measure.
+    /// Judges all findings of `pass` and carries out the edits that raise the bound, move by move. It must not be
+    /// interrupted, because an intermediate state would be invalid. Returns the model if moves have changed its base
+    /// measure.
     ///
     /// # Errors
     /// [`Error::Numerical`].
@@ -178,7 +179,7 @@ impl<F: Scalar> Round<'_, F> {
         Ok((reports, ahead))
     }
 
-    /// Leaves of what was found the rows for the next parts, under the components that there are now.
+    /// Keeps of the findings only the rows for the next parts, under the current components.
     fn keep_bags(&self, state: &mut MoveState, total: &Summary, owner: &BTreeMap<ComponentId, ComponentId>) {
         let found = std::mem::take(&mut state.found);
         state.plan = Plan::default();
@@ -191,14 +192,14 @@ impl<F: Scalar> Round<'_, F> {
         }
     }
 
-    /// After a pass that gained next to nothing: whether no move is left to try. If something is, all is tried once
-    /// more.
+    /// After a pass with a negligible gain: returns whether no move is left to try. Otherwise prepares a last round, in
+    /// which everything is tried once more.
     pub fn is_exhausted(&self, state: &mut MoveState, total: &Summary, reports: &[Report], pass: usize) -> bool {
         if reports.iter().any(|report| report.accepted > 0) {
             state.last_round = None;
             return false;
         }
-        // A run that goes on from a checkpoint asks again before it makes that pass.
+        // A run that resumes from a checkpoint asks again before that pass.
         if state.last_round == Some(pass) || self.has_untried(state, total, pass) {
             return false;
         }
@@ -207,7 +208,7 @@ impl<F: Scalar> Round<'_, F> {
             return true;
         }
         state.last_round = Some(pass);
-        // Under another base measure the same may come to something else.
+        // Under another base measure failed moves may succeed.
         if self.estimates() && total.n_components() <= FEW {
             state.end_waits();
         } else {

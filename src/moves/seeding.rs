@@ -1,4 +1,4 @@
-//! Where the parts of a component start: k-means++ in the metric that suits the likelihood (mathematics 4.6.1).
+//! Initial labels of the parts of a component: k-means++ in the metric that suits the likelihood (mathematics 4.6.1).
 
 use crate::component::ComponentId;
 use crate::data::RowUnits;
@@ -11,10 +11,10 @@ use crate::parallel::Cancel;
 use crate::rng::Choices;
 use crate::simd::Scalar;
 
-/// Lloyd steps after seeding.
+/// Number of Lloyd iterations after seeding.
 const LLOYD_STEPS: usize = 3;
 
-/// Labels 0 .. `k` for every unit.
+/// Returns labels 0 .. `k` for every unit.
 ///
 /// # Errors
 /// [`crate::Error::Cancelled`]; [`crate::Error::Numerical`].
@@ -49,7 +49,7 @@ pub(super) fn labels<F: Scalar>(
     }
 }
 
-/// Labels 0 and 1 by the side of the plane through the mean across the leading principal component (mathematics 4.8).
+/// Labels 0 and 1 by the side of the plane through the mean, across the leading principal component (mathematics 4.8).
 pub(super) fn bisect<F: Scalar>(model: &Model<F>, units: &RowUnits<'_, F>, factors: &[f64]) -> Result<Vec<u32>> {
     let points = Points::scaled(model, units, factors);
     let d = points.d;
@@ -74,7 +74,7 @@ struct Points {
     d: usize,
     values: Vec<f64>,
     masses: Vec<f64>,
-    /// Whether only the directions of points count, not on which side of zero they are.
+    /// Whether only the axes of points matter, so that a point and its negative are equal.
     angles: bool,
 }
 
@@ -119,7 +119,8 @@ impl Points {
         row.iter().zip(centre).map(|(x, c)| (x - c) * (x - c)).sum()
     }
 
-    /// `k` rows, each further one by its mass times its distance from the nearest of those before.
+    /// Chooses `k` rows. Each further row is drawn in proportion to its mass times its distance from the nearest chosen
+    /// row.
     fn seeds(&self, k: usize, choices: &mut dyn Choices) -> Vec<Vec<f64>> {
         let row = |at: usize| self.values[at * self.d..][..self.d].to_vec();
         let mut seeds = vec![row(choices.choose(&self.masses))];
@@ -132,7 +133,7 @@ impl Points {
             let potential: Vec<f64> =
                 self.masses.iter().zip(&nearest).map(|(mass, distance)| mass * distance).collect();
             let left: f64 = potential.iter().sum();
-            // All rows are seeds already, or too far for numbers to say which are not.
+            // All rows are seeds already, or the distances overflow.
             if left <= 0.0 || !left.is_finite() {
                 break;
             }
@@ -141,7 +142,7 @@ impl Points {
         seeds
     }
 
-    /// The nearest centre of every row, the first of equals.
+    /// The nearest centre of every row; ties go to the first.
     fn nearest(&self, centres: &[Vec<f64>]) -> Vec<u32> {
         let nearest = |row: &[f64]| {
             let mut best = (f64::INFINITY, 0);
@@ -156,7 +157,7 @@ impl Points {
         self.rows().map(|(row, _)| nearest(row)).collect()
     }
 
-    /// The mean of the rows of each label; without rows the centre stays.
+    /// The mean of the rows of each label; a centre without rows stays unchanged.
     fn means(&self, labels: &[u32], centres: &[Vec<f64>]) -> Vec<Vec<f64>> {
         let mut sums = vec![vec![0.0; self.d]; centres.len()];
         let mut masses = vec![0.0; centres.len()];

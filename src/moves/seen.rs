@@ -1,28 +1,28 @@
-//! The responsibilities of a visit, without the pairs that carry nothing.
+//! The positive responsibilities of a visit.
 
 use crate::error::Result;
 use crate::local_step::{Chunk, Tap};
 use crate::parallel::{blocks, map};
 
-/// Units of one block.
+/// Number of units per block.
 const BLOCK: usize = 2048;
 
-/// All responsibilities of a local step, in the order of its units.
+/// All positive responsibilities of a local step, in the order of its units.
 #[derive(Debug, Default)]
 pub struct Seen {
     blocks: Vec<SeenBlock>,
 }
 
-/// Those of consecutive units.
+/// Responsibilities of consecutive units.
 #[derive(Debug)]
 pub(super) struct SeenBlock {
-    /// The number of the first unit.
+    /// Index of the first unit.
     first: usize,
-    /// Where the pairs of each unit begin; one more at the end.
+    /// Offset of each unit's pairs; one extra entry at the end.
     starts: Vec<u32>,
-    /// By pair, the position of the component; the tail comes after all of them.
+    /// Component position of each pair; the tail comes after all components.
     pub components: Vec<u32>,
-    /// By pair, the responsibility, above zero.
+    /// Responsibility of each pair, above zero.
     pub values: Vec<f64>,
 }
 
@@ -41,7 +41,7 @@ impl Seen {
         })
     }
 
-    /// State that tasks share.
+    /// The responsibilities by block, for parallel tasks.
     pub(super) fn blocks(&self) -> &[SeenBlock] {
         &self.blocks
     }
@@ -84,13 +84,13 @@ impl SeenBlock {
         self.starts.len() - 1
     }
 
-    /// Of the `at`-th unit of the block.
+    /// The pairs of the `at`-th unit of the block.
     fn pairs(&self, at: usize) -> (&[u32], &[f64]) {
         let range = self.starts[at] as usize..self.starts[at + 1] as usize;
         (&self.components[range.clone()], &self.values[range])
     }
 
-    /// The number of each unit, the positions of its components and their responsibilities.
+    /// The index of each unit, the positions of its components and their responsibilities.
     pub fn units(&self) -> impl Iterator<Item = (usize, &[u32], &[f64])> {
         (0..self.n_units()).map(|at| {
             let (components, values) = self.pairs(at);
@@ -99,14 +99,14 @@ impl SeenBlock {
     }
 }
 
-/// Entries by group, each group in the order in which its entries came.
+/// Entries by group, each group in insertion order.
 pub(super) struct Grouped<T> {
     starts: Vec<usize>,
     entries: Vec<T>,
 }
 
 impl<T: Copy + Default> Grouped<T> {
-    /// A counting sort of entries by their groups `0..n`.
+    /// Counting sort of entries by their groups `0..n`.
     pub fn new(entries: &[(usize, T)], n: usize) -> Self {
         let mut starts = vec![0; n + 1];
         for (group, _) in entries {

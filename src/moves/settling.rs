@@ -14,25 +14,25 @@ pub struct Settling<'s, 'a, F: Scalar> {
     pub round: &'s Round<'a, F>,
     /// Judges edits by the exact bound.
     pub judge: Judge<'a, F>,
-    /// The pass.
+    /// Index of the pass.
     pub pass: usize,
     /// Summaries of the batches.
     pub memo: &'s mut Memo,
     /// All edits of the list of components.
     pub edits: &'s mut EditLog,
-    /// Where moves stand: what the plan was, and what has been found.
+    /// State of the moves: the plan and the findings.
     pub state: &'s mut MoveState,
-    /// By component that has ended, and by part, the component that it now belongs to.
+    /// For each component that was removed, and each part, the component to which it now belongs.
     pub owner: BTreeMap<ComponentId, ComponentId>,
-    /// Components that are not what they were while the visits were made.
+    /// Components that have changed since the visits were made.
     pub touched: BTreeSet<ComponentId>,
     /// Components that were appended for this pass and have been settled.
     pub fresh: BTreeSet<ComponentId>,
-    /// Whether edits may be judged under the base measure that they lead to: nothing else is left to try.
+    /// Whether edits may be judged under a re-estimated base measure, because nothing else is left to try.
     pub looks_ahead: bool,
-    /// The model with that base measure, where such edits were carried out. No move comes after them in the pass.
+    /// The model with the re-estimated base measure, if such edits were carried out. They end the moves of the pass.
     pub ahead: Option<Model<F>>,
-    /// Whether the pass has been undone. Its findings then belong to responsibilities that no longer exist.
+    /// Whether the pass has been undone. Its findings then refer to responsibilities that no longer exist.
     pub undone: bool,
 }
 
@@ -43,7 +43,7 @@ impl<F: Scalar> Settling<'_, '_, F> {
         total.ids.iter().copied().zip(total.counts.iter().copied()).collect()
     }
 
-    /// The component `gone` now belongs to `keep`, and so does all that belonged to it.
+    /// Records that the component `gone`, with everything that belonged to it, now belongs to `keep`.
     pub fn merged(&mut self, keep: ComponentId, gone: ComponentId) {
         self.owner.values_mut().filter(|id| **id == gone).for_each(|id| *id = keep);
         self.owner.insert(gone, keep);
@@ -51,7 +51,7 @@ impl<F: Scalar> Settling<'_, '_, F> {
         self.state.forget(gone);
     }
 
-    /// Whether moves of this pass have left a component alone.
+    /// Whether no move of this pass has changed a component.
     pub fn is_alone(&self, id: ComponentId) -> bool {
         !self.owner.contains_key(&id) && !self.owner.values().any(|owner| *owner == id)
     }

@@ -10,16 +10,16 @@ use crate::special::ln_beta;
 /// Beta(a, b), with the mean a / (a + b).
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct BetaPrior {
-    /// The exponent of x is one less.
+    /// Exponent of x plus one.
     pub a: f64,
-    /// The exponent of 1 - x is one less.
+    /// Exponent of 1 - x plus one.
     pub b: f64,
 }
 
 const RANGE: Range = Range::closed(1e-3, 1e6);
 
 impl BetaPrior {
-    /// The description for the registry.
+    /// Entry in the registry.
     pub const ENTRY: Entry = Entry {
         parameters: &[
             Parameter::new("a", ParameterKind::Number(RANGE), DefaultValue::Required),
@@ -28,10 +28,10 @@ impl BetaPrior {
         ..Entry::new("Beta")
     };
 
-    /// From both parameters.
+    /// Builds the prior from both parameters.
     ///
     /// # Errors
-    /// [`Error::InvalidArgument`] naming the one that is out of its range.
+    /// [`Error::InvalidArgument`] naming the parameter that is out of its range.
     pub fn new(a: f64, b: f64) -> Result<Self> {
         let both = Parameters::from_pairs([("a", Value::Number(a)), ("b", Value::Number(b))]);
         Self::ENTRY.parameters.iter().try_for_each(|parameter| both.given(parameter).map(|_| ()))?;
@@ -49,20 +49,20 @@ impl BetaPrior {
     }
 }
 
-/// A discount: a number, or its prior.
+/// A discount: a number or a prior.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Discount {
-    /// This.
+    /// Known value.
     Fixed(f64),
-    /// Unknown.
+    /// Prior of an unknown value.
     Unknown(BetaPrior),
 }
 
 impl Discount {
-    /// From the parameter: a number in its range, or both parameters of its prior.
+    /// Reads the parameter: a number in its range, or both parameters of its prior.
     ///
     /// # Errors
-    /// [`Error::InvalidArgument`] where it is neither.
+    /// [`Error::InvalidArgument`] if it is neither.
     pub fn new(parameters: &Parameters, parameter: &Parameter) -> Result<Self> {
         let name = parameter.name;
         if !matches!(parameters.0.get(name), Some(Value::Array { .. })) {

@@ -1,38 +1,38 @@
-//! The concentration of a process: a number, or a Gamma prior on it.
+//! The concentration of a process: a number or a Gamma prior.
 
 use crate::error::{Error, Result};
 use crate::parameters::{Parameters, Value};
 use crate::process::Gamma;
 use crate::registry::{DefaultValue, Parameter, ParameterKind, Range};
 
-/// The concentration where none is given.
+/// Default concentration.
 pub(super) const USUAL: f64 = 1.0;
 
-/// The parameter of all processes whose concentration is positive.
+/// The parameter shared by all processes whose concentration is positive.
 pub(super) const CONCENTRATION: Parameter =
     Parameter::new("concentration", ParameterKind::NumberOrGamma(Range::POSITIVE), DefaultValue::Number(USUAL));
 
 const NAME: &str = CONCENTRATION.name;
 
-/// How many components a prior expects.
+/// The concentration, which controls the expected number of components.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Concentration {
-    /// This.
+    /// Known value.
     Fixed(f64),
-    /// Unknown.
+    /// Prior of an unknown value.
     Unknown(Gamma),
 }
 
 impl Concentration {
-    /// From the parameter `concentration`: a positive number, or the shape and the rate of its prior.
+    /// Reads the parameter `concentration`: a positive number, or the shape and the rate of its prior.
     ///
     /// # Errors
-    /// [`Error::InvalidArgument`] where it is neither.
+    /// [`Error::InvalidArgument`] if it is neither.
     pub fn new(parameters: &Parameters) -> Result<Self> {
         Self::of(parameters, &CONCENTRATION)
     }
 
-    /// The same of a parameter with another name.
+    /// The same for a parameter with another name.
     ///
     /// # Errors
     /// As [`Concentration::new`].
@@ -47,10 +47,10 @@ impl Concentration {
         }
     }
 
-    /// The number.
+    /// Returns the number.
     ///
     /// # Errors
-    /// [`Error::NotSupported`] where it has a prior, which `why` says to be impossible.
+    /// [`Error::NotSupported`] if it has a prior; `why` is the reason given.
     pub fn fixed(self, process: &str, why: &str) -> Result<f64> {
         match self {
             Self::Fixed(value) => Ok(value),

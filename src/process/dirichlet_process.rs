@@ -24,14 +24,14 @@ pub struct DirichletProcess {
     truncation: Truncation,
 }
 
-/// How the family is cut at K components.
+/// How the variational family is truncated at K components.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Truncation {
-    /// q(z > K) = 0 and later sticks at their prior (Hughes & Sudderth 2013, Eq. 4 and 10).
+    /// q(z > K) = 0, and later sticks keep their prior (Hughes & Sudderth 2013, Eq. 4 and 10).
     Nested,
     /// The last stick is one: exact for a process that is itself truncated (Blei & Jordan 2006).
     Stick,
-    /// Later components and sticks at their prior, but with responsibilities (Kurihara, Welling & Vlassis 2006).
+    /// Later components and sticks keep their prior but have responsibilities (Kurihara, Welling & Vlassis 2006).
     Tail,
 }
 
@@ -39,7 +39,7 @@ const TRUNCATION: Parameter =
     Parameter::new("truncation", ParameterKind::Word(&["nested", "stick", "tail"]), DefaultValue::Word("nested"));
 
 impl DirichletProcess {
-    /// The description for the registry.
+    /// Entry in the registry.
     pub const ENTRY: Entry = Entry {
         faces: &["weights", "partitions"],
         supports: &[Support { feature: Feature::Moves, unless: Some((TRUNCATION.name, "stick")) }],
@@ -47,11 +47,11 @@ impl DirichletProcess {
         ..Entry::new("DirichletProcess")
     };
 
-    /// From the parameters of [`DirichletProcess::ENTRY`].
+    /// Builds the process from the parameters of [`DirichletProcess::ENTRY`].
     ///
     /// # Errors
-    /// [`crate::Error::InvalidArgument`] naming the parameter, [`crate::Error::NotSupported`] for a tail under a prior
-    /// of the concentration.
+    /// [`crate::Error::InvalidArgument`] naming the parameter, [`crate::Error::NotSupported`] for a tail with a prior
+    /// on the concentration.
     pub fn new(parameters: &Parameters) -> Result<Self> {
         parameters.check(&Self::ENTRY)?;
         let concentration = Concentration::new(parameters)?;
@@ -145,7 +145,7 @@ impl Weights for DirichletProcess {
     }
 }
 
-/// The law of the whole process; `truncation` concerns the variational family only.
+/// The law of the untruncated process; `truncation` concerns the variational family only.
 impl Partitions for DirichletProcess {
     fn start(&self, augmented: bool) -> Result<ProcessState> {
         let concentration = match self.concentration {
@@ -203,7 +203,7 @@ impl Partitions for DirichletProcess {
         }
     }
 
-    /// Through u, an exact draw: then the concentration is Gamma (mathematics 8.4, item 2).
+    /// An exact draw through u: given u, the concentration has a Gamma distribution (mathematics 8.4, item 2).
     fn update(&self, sizes: &[usize], state: &mut ProcessState, draws: &mut dyn Draws) {
         if state.auxiliary.is_none() && matches!(self.concentration, Concentration::Fixed(_)) {
             return;
@@ -219,7 +219,7 @@ impl Partitions for DirichletProcess {
     }
 }
 
-/// Nearest concentration that a process may have.
+/// Clamps to the concentrations that a process may have.
 fn within(concentration: f64) -> f64 {
     concentration.clamp(Range::POSITIVE.least, Range::POSITIVE.greatest)
 }
@@ -255,8 +255,8 @@ mod tests {
 
     const ALL: [Truncation; 3] = [Truncation::Nested, Truncation::Stick, Truncation::Tail];
 
-    /// Property 3 of mathematics 7 in the form of 2a.3: for hard counts, exp L* with the gap factors, summed over the
-    /// orders, is Ewens' formula.
+    /// Property 3 of mathematics 7 in the form of 2a.3: for hard counts, the sum over orders of exp L* with the gap
+    /// factors is Ewens' formula.
     #[test]
     fn the_orders_sum_to_the_ewens_formula() {
         let alpha = 1.7;
@@ -276,7 +276,7 @@ mod tests {
         assert!((total - alpha.powi(3) / rising * 12.0).abs() < 1e-12 * total);
     }
 
-    /// Mathematics 2b: the process is truncated itself, so the probabilities of all hard assignments to K components
+    /// Mathematics 2b: the process itself is truncated, so the probabilities of all hard assignments to K components
     /// sum to one.
     #[test]
     fn truncated_sticks_give_every_assignment_its_probability() {
@@ -291,7 +291,7 @@ mod tests {
         assert!((total - 1.0).abs() < 1e-12, "{total}");
     }
 
-    /// Property 22: the weights of 4000 components beyond K, one by one, are those of the closed form.
+    /// Property 22: the closed form equals the sum over 4000 components beyond K.
     #[test]
     fn the_tail_is_a_sum_over_components() {
         let counts = [4.0, 1.5];
@@ -305,7 +305,7 @@ mod tests {
             let each: Vec<f64> = (0..4000).map(|j| log_left + e_v + f64::from(j) * e_0).collect();
             let weight = found.tail_log_weight.expect("it has a tail");
             assert!((log_sum_exp(&each) - weight).abs() < 1e-11, "{alpha}");
-            // Its stick terms and the entropy of the geometric law combine to what the bound has.
+            // Their stick terms and the entropy of the geometric law add up to the bound's term.
             let shares: Vec<f64> = each.iter().map(|w| (w - weight).exp()).collect();
             let inside: f64 =
                 shares.iter().zip(&each).map(|(r, w)| if *r > 0.0 { r * (w - r.ln()) } else { 0.0 }).sum();
@@ -313,7 +313,7 @@ mod tests {
         }
     }
 
-    /// Property 22: as the concentration goes to zero the tail loses all weight.
+    /// Property 22: the tail loses all weight as the concentration goes to zero.
     #[test]
     fn no_concentration_leaves_no_tail() {
         let found = allocate(Truncation::Tail, 1e-9, &[4.0, 1.5], 0.0);
@@ -354,8 +354,8 @@ mod tests {
             }
         }
 
-        /// Property 11: an empty component at the end changes nothing; at position j it costs
-        /// ln(alpha / (alpha + N_{>=j})).
+        /// Property 11: an empty component at the end changes nothing. At position j it costs ln(alpha / (alpha +
+        /// N_{>=j})).
         #[test]
         fn an_empty_component_at_the_end_is_free(
             counts in some_counts(), alpha in 0.05_f64..20.0, at in 0_usize..12,
@@ -370,8 +370,8 @@ mod tests {
             prop_assert!((after - before - cost).abs() < 1e-9 * (1.0 + before.abs()));
         }
 
-        /// Property 11: where the last stick is one, an empty component at the end makes it a free one (mathematics 2b;
-        /// erratum 6).
+        /// Property 11: if the last stick is one, an empty component at the end turns it into a free stick (mathematics
+        /// 2b; erratum 6).
         #[test]
         fn an_empty_truncated_stick_costs_its_gain(counts in some_counts(), alpha in 0.05_f64..20.0) {
             let longer = [&counts[..], &[0.0]].concat();
@@ -379,12 +379,12 @@ mod tests {
             let cost = ln_beta(1.0 + counts[counts.len() - 1], alpha) - ln_beta(1.0, alpha);
             prop_assert!((after - before - cost).abs() < 1e-9 * (1.0 + before.abs()));
             prop_assert!(cost < 0.0);
-            // Erratum 6: it is above the bound of the whole process, so the two must not be compared.
+            // Erratum 6: this bound exceeds the bound of the untruncated process, so the two must not be compared.
             let nested = bound(Truncation::Nested, alpha, &counts);
             prop_assert!((before - nested + cost).abs() < 1e-9 * (1.0 + before.abs()));
         }
 
-        /// Property 12: decreasing counts are best, with any mass in the tail.
+        /// Property 12: decreasing counts are optimal, with any mass in the tail.
         #[test]
         fn decreasing_order_is_best(
             mut counts in prop::collection::vec(0.0_f64..50.0, 1..12).prop_shuffle(), alpha in 0.05_f64..20.0,
@@ -407,7 +407,7 @@ mod tests {
     }
 
     /// With truncated sticks and a concentration above 1 the last component, which has no stick, should not be the
-    /// smallest: a run must ask before it reorders.
+    /// smallest. A run must therefore compare bounds before it reorders.
     #[test]
     fn truncated_sticks_may_want_another_order() {
         let (falling, rising) = ([10.0, 1.0], [1.0, 10.0]);

@@ -23,14 +23,14 @@ pub struct FiniteDirichlet {
 const N_COMPONENTS: Parameter = Parameter::new("n_components", ParameterKind::integer_from(1), DefaultValue::Required);
 
 impl FiniteDirichlet {
-    /// The description for the registry.
+    /// Entry in the registry.
     pub const ENTRY: Entry = Entry {
         faces: &["weights", "partitions"],
         parameters: &[N_COMPONENTS, CONCENTRATION],
         ..Entry::new("FiniteDirichlet")
     };
 
-    /// From the parameters of [`FiniteDirichlet::ENTRY`].
+    /// Builds the process from the parameters of [`FiniteDirichlet::ENTRY`].
     ///
     /// # Errors
     /// [`Error::InvalidArgument`] naming the parameter, [`Error::NotSupported`] for a prior on the concentration.
@@ -96,7 +96,7 @@ impl Weights for FiniteDirichlet {
 }
 
 impl FiniteDirichlet {
-    /// Concentration of one component.
+    /// Pseudo-count of one component.
     fn share(&self) -> f64 {
         self.concentration / self.n_components as f64
     }
@@ -106,7 +106,7 @@ impl FiniteDirichlet {
         let total = self.concentration + counts.iter().sum::<f64>();
         let log_total = digamma(total);
         let expected_log_weights: Vec<f64> = counts.iter().map(|n| digamma(share + n) - log_total).collect();
-        // As differences: beside a large concentration the logarithms themselves have lost the counts.
+        // Differences, because next to a large concentration the logarithms themselves have lost the counts.
         let gains: f64 = counts.iter().map(|&n| ln_gamma_difference(share, n)).sum();
         let bound = gains - ln_gamma_difference(self.concentration, counts.iter().sum());
         let weighted: f64 = counts.iter().zip(&expected_log_weights).map(|(n, w)| n * w).sum();
@@ -123,8 +123,8 @@ impl FiniteDirichlet {
         }
     }
 
-    /// w_k in proportion to N_k + alpha / K - 1, none of which is below zero where alpha is at least K (mathematics
-    /// 2g); where all are zero, any weights are best.
+    /// w_k proportional to N_k + alpha / K - 1, which is never negative if alpha is at least K (mathematics 2g). If all
+    /// are zero, all weights are equally good.
     fn mode(&self, counts: &[f64]) -> Allocation {
         let (k, share) = (self.n_components as f64, self.concentration / self.n_components as f64);
         let masses: Vec<f64> = counts.iter().map(|n| n + (share - 1.0).max(0.0)).collect();
@@ -167,7 +167,7 @@ impl Partitions for FiniteDirichlet {
         labellings - ln_gamma_difference(self.concentration, all.units as f64)
     }
 
-    /// Nothing is learned.
+    /// No parameter is learned.
     fn update(&self, _: &[usize], _: &mut ProcessState, _: &mut dyn Draws) {}
 }
 
@@ -178,7 +178,7 @@ mod tests {
     use super::*;
 
     proptest! {
-        /// KL(Dir(theta) || Dir(alpha / K)) by its textbook form.
+        /// Compares with KL(Dir(theta) || Dir(alpha / K)) in its textbook form.
         #[test]
         fn the_divergence_is_the_textbook_one(
             counts in prop::collection::vec(0.0_f64..50.0, 1..10), alpha in 0.05_f64..20.0,
@@ -196,7 +196,7 @@ mod tests {
             prop_assert!((allocation.expected_weights.iter().sum::<f64>() - 1.0).abs() < 1e-12);
         }
 
-        /// Property 13: the labels do not matter.
+        /// Property 13: permuting the labels changes nothing.
         #[test]
         fn labels_do_not_matter(
             counts in prop::collection::vec(0.0_f64..50.0, 2..10), alpha in 0.05_f64..20.0,
@@ -209,7 +209,7 @@ mod tests {
             prop_assert!((a - b).abs() < 1e-10 * (1.0 + a.abs()));
         }
 
-        /// Property 11: it is not nested. Another empty component changes the weights of all.
+        /// Property 11: the family is not nested. Another empty component changes all weights.
         #[test]
         fn an_empty_component_changes_every_share(
             counts in prop::collection::vec(0.01_f64..50.0, 1..10), alpha in 0.05_f64..20.0,
@@ -229,7 +229,7 @@ mod tests {
             prop_assert!(change != 0.0);
         }
 
-        /// Mathematics 2g: no other weights have more of `sum N_k log pi_k + log p(pi)`.
+        /// Mathematics 2g: no other weights have a larger `sum N_k log pi_k + log p(pi)`.
         #[test]
         fn the_mode_is_the_best_point(
             pairs in prop::collection::vec((0.0_f64..50.0, 0.01_f64..1.0), 1..10),

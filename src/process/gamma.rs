@@ -19,14 +19,14 @@ pub struct Gamma {
     pub rate: f64,
 }
 
-/// Concentrations are looked for between these.
+/// Range in which the mean concentration is searched.
 const LIMITS: (f64, f64) = (1e-300, 1e300);
 
-/// Shapes and rates of a prior are between these: beyond, what the sticks say of the concentration leaves float64.
+/// Range of shapes and rates of a prior. Outside it the posterior rate overflows or underflows in float64.
 const PRIORS: Range = Range::closed(1e-200, 1e200);
 
 impl Gamma {
-    /// The description for the registry.
+    /// Entry in the registry.
     pub const ENTRY: Entry = Entry {
         parameters: &[
             Parameter::new("shape", ParameterKind::Number(PRIORS), DefaultValue::Required),
@@ -35,10 +35,10 @@ impl Gamma {
         ..Entry::new("Gamma")
     };
 
-    /// From a shape and a rate.
+    /// Builds the prior from a shape and a rate.
     ///
     /// # Errors
-    /// [`crate::Error::InvalidArgument`] naming the one that is out of its range.
+    /// [`crate::Error::InvalidArgument`] naming the parameter that is out of its range.
     pub fn new(shape: f64, rate: f64) -> Result<Self> {
         let both = Parameters::from_pairs([("shape", Value::Number(shape)), ("rate", Value::Number(rate))]);
         Self::ENTRY.parameters.iter().try_for_each(|parameter| both.given(parameter).map(|_| ()))?;
@@ -69,8 +69,8 @@ impl Gamma {
     }
 }
 
-/// The optimal q of `n_free` sticks and of their concentration, both at once: with q(alpha) = Gamma(w_1, w_2),
-/// w_1 = shape + n_free, w_2 = rate - sum_k E log(1 - v_k), and sticks that see the mean w_1 / w_2.
+/// The joint optimal q of `n_free` sticks and of their concentration, with q(alpha) = Gamma(w_1, w_2), w_1 = shape +
+/// n_free, w_2 = rate - sum_k E log(1 - v_k), and sticks whose prior has the concentration w_1 / w_2.
 pub(super) fn allocate(counts: &[f64], n_free: usize, prior: Gamma) -> Allocation {
     let shape = prior.shape + n_free as f64;
     let mean = fixed_point(counts, n_free, prior);
@@ -111,7 +111,7 @@ fn fixed_point(counts: &[f64], n_free: usize, prior: Gamma) -> f64 {
         step *= 2.0;
         at_low = f(low);
     }
-    // False position, in which an end that stays loses half its value, with a bisection now and then.
+    // Regula falsi (Illinois variant: the value of a retained end is halved) with occasional bisections.
     let mut middle = if at_low <= 0.0 { low } else { high };
     for round in 0..MOST_ROUNDS {
         if at_low <= 0.0 || at_high >= 0.0 || high - low <= 4.0 * f64::EPSILON * (1.0 + high.abs()) {
@@ -132,7 +132,7 @@ fn fixed_point(counts: &[f64], n_free: usize, prior: Gamma) -> f64 {
     middle.exp()
 }
 
-/// More than four times the bisections that a bracket needs to shrink to one number.
+/// More than four times the number of bisections that shrink a bracket to one float.
 const MOST_ROUNDS: usize = 400;
 
 #[cfg(test)]
@@ -142,7 +142,7 @@ mod tests {
     use super::*;
     use crate::process::sticks::tests::check;
 
-    /// The bound of given sticks and a given q(alpha), by the general form of mathematics 2f.
+    /// The bound for given sticks and a given q(alpha), by the general form of mathematics 2f.
     fn general(counts: &[f64], sticks: &[(f64, f64)], posterior: Gamma, prior: Gamma) -> f64 {
         let mut value = -posterior.divergence_from(prior);
         for (k, &(on, off)) in sticks.iter().enumerate() {
@@ -161,8 +161,8 @@ mod tests {
     }
 
     proptest! {
-        /// It is the optimum: turns of mathematics 2f from it do not move it, and other sticks with another q(alpha)
-        /// are worse.
+        /// The result is the optimum: the alternating updates of mathematics 2f leave it unchanged, and other sticks
+        /// with another q(alpha) are worse.
         #[test]
         fn turns_over_sticks_and_concentration_end_here(
             counts in counts(), shape in 0.1_f64..20.0, rate in 0.01_f64..20.0, free in any::<bool>(),
@@ -175,7 +175,7 @@ mod tests {
             let posterior = found.concentration.expect("it has a prior");
             prop_assert_eq!(posterior.shape, shape + n_free as f64);
             let again = break_sticks(&counts, 0.0, n_free, |_| (1.0, posterior.mean()));
-            // The slope of a turn is below one by shape / (shape + M) at least.
+            // The slope of one update is below one by at least shape / (shape + M).
             prop_assert!((rate - again.log_left - posterior.rate).abs() < 1e-9 * posterior.rate);
             let after = |k: usize| counts[k + 1..].iter().sum::<f64>();
             let sticks = |mean: f64, wide: f64| -> Vec<(f64, f64)> {
@@ -188,8 +188,8 @@ mod tests {
             prop_assert!(general(&counts, &sticks(other, wide), moved, prior) <= own + 1e-9 * scale);
         }
 
-        /// Mathematics 2f and property 11: an empty component at the end costs E KL(q(v) || p(v | alpha)), which a
-        /// Gamma prior that is nearly a point makes nothing.
+        /// Mathematics 2f and property 11: an empty component at the end costs E KL(q(v) || p(v | alpha)), which
+        /// vanishes for a Gamma prior close to a point mass.
         #[test]
         fn an_empty_component_at_the_end_costs_something(
             counts in counts(), mean in 0.1_f64..10.0, shape in 0.5_f64..5.0,
@@ -204,7 +204,7 @@ mod tests {
         }
     }
 
-    /// KL(Gamma || Gamma) by summing over a fine grid.
+    /// Compares KL(Gamma || Gamma) with a sum over a fine grid.
     #[test]
     fn the_divergence_is_the_integral() {
         let (q, p) = (Gamma { shape: 3.5, rate: 2.0 }, Gamma { shape: 1.2, rate: 0.7 });

@@ -26,15 +26,15 @@ const MASS: Parameter =
 const DISCOUNT: Parameter =
     Parameter::new("discount", ParameterKind::NumberOrBeta(Range::half_open(0.0, 1.0)), DefaultValue::Required);
 
-/// A discount that is learned is between these.
+/// Range of a learned discount.
 const LIMITS: (f64, f64) = (1e-6, 1.0 - 1e-6);
 
 impl NormalizedGeneralizedGamma {
-    /// The description for the registry.
+    /// Entry in the registry.
     pub const ENTRY: Entry =
         Entry { faces: &["partitions"], parameters: &[MASS, DISCOUNT], ..Entry::new("NormalizedGeneralizedGamma") };
 
-    /// From the parameters of [`NormalizedGeneralizedGamma::ENTRY`].
+    /// Builds the process from the parameters of [`NormalizedGeneralizedGamma::ENTRY`].
     ///
     /// # Errors
     /// [`crate::Error::InvalidArgument`] naming the parameter.
@@ -77,7 +77,7 @@ impl Partitions for NormalizedGeneralizedGamma {
         Ok(ProcessState { concentration, discount, auxiliary })
     }
 
-    /// Weights without u need an integral for each number of units and blocks.
+    /// Without u the weights need one integral for each number of units and blocks.
     fn augments(&self) -> bool {
         true
     }
@@ -122,7 +122,7 @@ impl Partitions for NormalizedGeneralizedGamma {
         }
         let Occupancy { units, blocks } = others;
         let all = |blocks: usize| Occupancy { units: units + 1, blocks };
-        // The first unit has no choice.
+        // The first unit has only one option.
         let joined = if blocks == 0 { 0.0 } else { measure(state).log_integrated(all(blocks)) };
         measure(state).log_integrated(all(blocks + 1)) - joined
     }
@@ -142,7 +142,7 @@ impl Partitions for NormalizedGeneralizedGamma {
         }
     }
 
-    /// u, then the mass, then the discount with the mass as it is (mathematics 8.4).
+    /// Updates u, then the mass, then the discount given the mass (mathematics 8.4).
     fn update(&self, sizes: &[usize], state: &mut ProcessState, draws: &mut dyn Draws) {
         let Some(auxiliary) = state.auxiliary else { return };
         let all = Occupancy::of(sizes);
@@ -166,14 +166,14 @@ impl Partitions for NormalizedGeneralizedGamma {
     }
 }
 
-/// Each size above 1, with how many blocks have it.
+/// Each size above 1, with the number of blocks of that size.
 fn counted(sizes: &[usize]) -> Vec<(f64, f64)> {
     let mut sorted: Vec<usize> = sizes.iter().copied().filter(|&size| size > 1).collect();
     sorted.sort_unstable();
     sorted.chunk_by(|a, b| a == b).map(|same| (same[0] as f64, same.len() as f64)).collect()
 }
 
-/// Nearest mass that the process may have.
+/// Clamps to the masses that the process may have.
 fn within(mass: f64) -> f64 {
     mass.clamp(1e-100, 1e100)
 }
@@ -187,7 +187,7 @@ mod tests {
         NormalizedGeneralizedGamma::new(&Parameters::from_pairs([("mass", mass), ("discount", discount)]))
     }
 
-    /// Values of an independent implementation: mass 0.7, discount 0.5.
+    /// Values from an independent implementation: mass 0.7, discount 0.5.
     #[test]
     fn golden_values() {
         let law = law(Value::Number(0.7), Value::Number(0.5)).expect("valid");

@@ -17,13 +17,13 @@ use crate::suffstats::DocumentTerms;
 #[derive(Debug)]
 pub struct LatentDirichlet {
     n_topics: usize,
-    /// The total mass; where there is none it is estimated.
+    /// The total mass; `None` if it is estimated.
     concentration: Option<f64>,
 }
 
-/// The total mass where estimation starts.
+/// Initial total mass if it is estimated.
 const USUAL: f64 = 0.5;
-/// Range of estimated pseudo-counts of one topic.
+/// Range of estimated pseudo-counts per topic.
 const SHARES: Range = Range::closed(1e-6, 1e6);
 
 const N_TOPICS: Parameter =
@@ -35,11 +35,11 @@ const CONCENTRATION: Parameter = Parameter::new(
 );
 
 impl LatentDirichlet {
-    /// The description for the registry.
+    /// Entry in the registry.
     pub const ENTRY: Entry =
         Entry { faces: &["documents"], parameters: &[N_TOPICS, CONCENTRATION], ..Entry::new("LatentDirichlet") };
 
-    /// From the parameters of [`LatentDirichlet::ENTRY`].
+    /// Builds the process from the parameters of [`LatentDirichlet::ENTRY`].
     ///
     /// # Errors
     /// [`crate::Error::InvalidArgument`] naming the parameter.
@@ -48,8 +48,8 @@ impl LatentDirichlet {
         Ok(Self { n_topics: parameters.integer(&N_TOPICS)?, concentration: parameters.number("concentration")? })
     }
 
-    /// The pseudo-count of one topic in every document. One topic has all the weight under any pseudo-count, so
-    /// documents say nothing of it.
+    /// The pseudo-count of each topic in every document. A single topic has all the weight under any pseudo-count, so
+    /// documents do not determine it.
     fn share(&self, documents: Option<&DocumentTerms>) -> f64 {
         let k = self.n_topics as f64;
         let start = self.concentration.unwrap_or(USUAL) / k;
@@ -61,9 +61,9 @@ impl LatentDirichlet {
     }
 }
 
-/// The pseudo-count a that maximises the bound with every document's factor as it is, and the guard of the start
-/// (mathematics 11.6): `D {ln Gamma(K a) - K ln Gamma(a)} + a sum_k T_k` less [`GUARD`] times the divergence of the
-/// start.
+/// The pseudo-count a that maximises the bound with the documents' factors fixed, including the guard towards the
+/// initial value (mathematics 11.6): `D {ln Gamma(K a) - K ln Gamma(a)} + a sum_k T_k` minus [`GUARD`] times the
+/// divergence from the initial value.
 fn best_share(start: f64, k: f64, documents: &DocumentTerms) -> f64 {
     let log_weights: f64 = documents.log_weights.iter().sum();
     let of_start = k * (digamma(start) - digamma(k * start));
@@ -142,8 +142,8 @@ impl Documents for LatentDirichlet {
 }
 
 impl DocumentTerms {
-    /// What the documents contribute to the bound under the prior Dir(a), nats: with A the sum of a,
-    /// `sum_d {ln B(theta_d) - ln B(a) + sum_k (N_dk + a_k - theta_dk) E log pi_dk}` (mathematics 11.2).
+    /// Contribution of the documents to the bound under the prior Dir(a), nats. With A the sum of a: `sum_d {ln
+    /// B(theta_d) - ln B(a) + sum_k (N_dk + a_k - theta_dk) E log pi_dk}` (mathematics 11.2).
     pub fn bound(&self, a: &[f64]) -> f64 {
         let log_beta = a.iter().map(|&a| ln_gamma(a)).sum::<f64>() - ln_gamma(a.iter().sum());
         let own = self.log_gammas.iter().sum::<f64>() - self.log_gamma_of_totals;

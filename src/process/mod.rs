@@ -1,7 +1,7 @@
-//! Priors on weights and partitions, each with the faces that it can serve: counts -> expected log weights and the
-//! allocation part of the bound; sizes of blocks -> probabilities of partitions.
+//! Priors on weights and partitions. Each implements one or more interfaces, called faces: expected log weights and the
+//! allocation part of the bound from counts, and partition probabilities from block sizes.
 //!
-//! A process is one file and one line of the registry.
+//! Each process is one file and one line of the registry.
 
 mod beta;
 mod concentration;
@@ -40,10 +40,10 @@ pub use partitions::{Auxiliary, Occupancy, Partitions, ProcessState};
 pub use pitman_yor::PitmanYor;
 pub use weights::{Allocation, Weights};
 
-/// A prior on weights and partitions. What can be asked of it stands in its faces; a process has those that it can
-/// serve, and an algorithm refuses a process without the face that it needs.
+/// A prior on weights and partitions. Its faces say what it supports, and an algorithm refuses a process without the
+/// face that it needs.
 pub trait Process: Debug + Send + Sync {
-    /// The number of components where the prior fixes it.
+    /// The number of components, if the prior fixes it.
     fn n_components(&self) -> Option<usize> {
         None
     }
@@ -63,13 +63,13 @@ pub trait Process: Debug + Send + Sync {
 
 macro_rules! registry {
     ($($process:ty),* $(,)?) => {
-        /// The descriptions of all processes.
+        /// The entries of all processes.
         pub const ENTRIES: &[Entry] = &[$(<$process>::ENTRY),*];
 
-        /// The process called `name` with these parameters.
+        /// Builds the process called `name` with these parameters.
         ///
         /// # Errors
-        /// [`Error::InvalidArgument`] naming the parameter, or where there is no process of that name.
+        /// [`Error::InvalidArgument`] naming the parameter, or if no process has that name.
         pub fn build(name: &str, parameters: &Parameters) -> Result<Arc<dyn Process>> {
             $(if name == <$process>::ENTRY.name {
                 return Ok(Arc::new(<$process>::new(parameters)?));
@@ -81,7 +81,7 @@ macro_rules! registry {
 
 registry!(DirichletProcess, FiniteDirichlet, LatentDirichlet, NormalizedGeneralizedGamma, PitmanYor);
 
-/// The error for an objective that a prior does not serve.
+/// The error for an objective that a prior does not support.
 fn refused(objective: Objective, with: &str, reason: &str, allowed: &str) -> Error {
     Error::not_supported("objective", format!("objective={:?} with {with}", objective.name()), reason, allowed)
 }
@@ -92,10 +92,10 @@ mod tests {
     use crate::parameters::Value;
     use crate::registry::Feature;
 
-    /// A parameter and a word of it.
+    /// The name of a parameter and a word given for it.
     type Chosen = Option<(&'static str, &'static str)>;
 
-    /// All processes, with each of their words in turn.
+    /// All processes, with each allowed word in turn.
     fn all() -> Vec<(Entry, Chosen, Arc<dyn Process>)> {
         let required = Parameters::from_pairs([
             ("n_components", Value::Number(3.0)),
@@ -109,7 +109,7 @@ mod tests {
                 let mut parameters = required.clone();
                 parameters.0.retain(|name, _| entry.parameters.iter().any(|parameter| parameter.name == name));
                 parameters.0.extend(chosen.map(|(name, word)| (name.to_owned(), Value::Text(word.to_owned()))));
-                // A word may be known and yet be refused with its reason.
+                // A word may be valid and still be refused in combination.
                 if let Ok(process) = build(entry.name, &parameters) {
                     built.push((*entry, chosen, process));
                 }

@@ -1,4 +1,4 @@
-//! Partitions of the units: what samplers and trees ask of a process.
+//! Partitions of the units: the part of a process that samplers and trees use.
 
 use serde::{Deserialize, Serialize};
 
@@ -6,30 +6,31 @@ use crate::error::{Error, Result};
 use crate::process::Process;
 use crate::rng::Draws;
 
-/// How many units a partition has, and how many blocks.
+/// Number of units and number of blocks of a partition.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Occupancy {
-    /// Units, N.
+    /// Number of units, N.
     pub units: usize,
-    /// Blocks that are not empty, K.
+    /// Number of nonempty blocks, K.
     pub blocks: usize,
 }
 
 impl Occupancy {
-    /// Of blocks of these sizes.
+    /// The occupancy of blocks of these sizes.
     pub fn of(sizes: &[usize]) -> Self {
         Self { units: sizes.iter().sum(), blocks: sizes.len() }
     }
 }
 
-/// The state of a process in a chain, beside the partition. Without auxiliary values, these are integrated out.
+/// The state of a process in a chain, apart from the partition.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct ProcessState {
-    /// The concentration, or the mass of a random measure, given or learned.
+    /// The concentration, or the mass of a random measure, fixed or learned.
     pub concentration: f64,
-    /// The discount, given or learned; 0 where there is none.
+    /// The discount, fixed or learned; 0 if the process has none.
     pub discount: f64,
-    /// Values given which the probability of a partition is a product over its blocks.
+    /// Auxiliary values, given which the probability of a partition factorises over its blocks. `None` if they are
+    /// integrated out.
     pub auxiliary: Option<Auxiliary>,
 }
 
@@ -50,57 +51,57 @@ pub struct Auxiliary {
     pub log_mass: f64,
 }
 
-/// A process as a law of partitions (mathematics 8.1 to 8.4). Blocks are not empty; logarithms are in nats.
+/// A process as a distribution over partitions (mathematics 8.1 to 8.4). Blocks are nonempty; logarithms are in nats.
 ///
 /// The probability of a partition is a function of N and K times a product over blocks. Given auxiliary values, the
 /// function depends on N alone. A constant factor per block is part of the product.
 pub trait Partitions: Process {
-    /// The state where a chain starts: learned parameters at their prior mean. With `augmented` it has auxiliary
-    /// values, of which one update makes a draw.
+    /// Returns the state in which a chain starts, with learned parameters at their prior mean. With `augmented` it has
+    /// auxiliary values, which become a draw after one update.
     ///
     /// # Errors
-    /// [`crate::Error::NotSupported`] where the process has no auxiliary values.
+    /// [`crate::Error::NotSupported`] if the process has no auxiliary values.
     fn start(&self, augmented: bool) -> Result<ProcessState>;
-    /// Whether chains need auxiliary values, because weights without them cost too much.
+    /// Whether chains use auxiliary values because weights without them are too expensive.
     fn augments(&self) -> bool {
         false
     }
-    /// The values that a chain reports beside the partition: learned parameters and auxiliary values, by name.
+    /// The values that a chain reports besides the partition: learned parameters and auxiliary values, by name.
     fn traced(&self, _state: &ProcessState) -> Vec<(&'static str, f64)> {
         Vec::new()
     }
-    /// The state with the values that [`Partitions::traced`] reported.
+    /// Rebuilds a state from the values that [`Partitions::traced`] reported.
     ///
     /// # Errors
-    /// [`crate::Error::Format`] where they are not such values.
+    /// [`crate::Error::Format`] if the values do not fit the process.
     fn restored(&self, traced: &[f64]) -> Result<ProcessState> {
         if traced.is_empty() { self.start(false) } else { Err(foreign_values()) }
     }
-    /// Log density of the learned parameters under their prior, nats; 0 where none is learned.
+    /// Log density of the learned parameters under their prior, nats; 0 if no parameter is learned.
     fn log_prior(&self, _state: &ProcessState) -> f64 {
         0.0
     }
-    /// Log weight of joining a block of `size` other units, with [`Partitions::log_open`] up to one common constant.
+    /// Log weight of joining a block of `size` other units, up to a constant shared with [`Partitions::log_open`].
     fn log_join(&self, size: usize, state: &ProcessState) -> f64;
-    /// Log weight of opening a block beside `others`; minus infinity where there can be no more.
+    /// Log weight of opening a block in addition to `others`; minus infinity if no further block is possible.
     fn log_open(&self, others: Occupancy, state: &ProcessState) -> f64;
     /// Log factor of a block in the probability of a partition.
     fn log_block(&self, size: usize, state: &ProcessState) -> f64;
-    /// The part of the log probability of a partition that is not a product over its blocks.
+    /// The part of the log probability of a partition that does not factorise over its blocks.
     fn log_rest(&self, all: Occupancy, state: &ProcessState) -> f64;
-    /// Log probability of a partition; given auxiliary values, the log of its joint density with them (with u, not log
-    /// u, and with the random mass over the discount of a Pitman-Yor process).
+    /// Log probability of a partition. Given auxiliary values: the log joint density with them (in u rather than log u,
+    /// and for a Pitman-Yor process in the random mass divided by the discount).
     fn log_probability(&self, sizes: &[usize], state: &ProcessState) -> f64 {
         let blocks: f64 = sizes.iter().map(|&size| self.log_block(size, state)).sum();
         blocks + self.log_rest(Occupancy::of(sizes), state)
     }
-    /// Redraws auxiliary values and learned parameters given the partition, which leaves their joint law unchanged.
+    /// Redraws auxiliary values and learned parameters given the partition. Leaves their joint distribution invariant.
     fn update(&self, sizes: &[usize], state: &mut ProcessState, draws: &mut dyn Draws);
 }
 
-/// The error for reported values that no chain of a process reports.
+/// The error for values that no chain of the process reports.
 pub(super) fn foreign_values() -> Error {
-    Error::Format { message: "hyper-parameters that the process does not have".to_owned() }
+    Error::Format { message: "its hyper-parameters are not those of the process".to_owned() }
 }
 
 #[cfg(test)]

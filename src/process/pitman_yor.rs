@@ -24,7 +24,7 @@ pub struct PitmanYor {
 
 const DISCOUNT: Parameter =
     Parameter::new("discount", ParameterKind::Number(Range::half_open(0.0, 1.0)), DefaultValue::Required);
-/// It must be above minus the discount too.
+/// The concentration, which must also exceed minus the discount.
 const CONCENTRATION: Parameter = Parameter::new(
     "concentration",
     ParameterKind::NumberOrGamma(Range::closed(-1.0, 1e300)),
@@ -34,7 +34,7 @@ const TRUNCATION: Parameter =
     Parameter::new("truncation", ParameterKind::Word(&["nested", "tail"]), DefaultValue::Word("nested"));
 
 impl PitmanYor {
-    /// The description for the registry.
+    /// Entry in the registry.
     pub const ENTRY: Entry = Entry {
         faces: &["weights", "partitions"],
         supports: &[Support::always(Feature::Moves)],
@@ -42,10 +42,10 @@ impl PitmanYor {
         ..Entry::new("PitmanYor")
     };
 
-    /// From the parameters of [`PitmanYor::ENTRY`].
+    /// Builds the process from the parameters of [`PitmanYor::ENTRY`].
     ///
     /// # Errors
-    /// [`Error::InvalidArgument`] naming the parameter, [`Error::NotSupported`] for a tail, or for a prior on the
+    /// [`Error::InvalidArgument`] naming the parameter, [`Error::NotSupported`] for a tail or for a prior on the
     /// concentration.
     pub fn new(parameters: &Parameters) -> Result<Self> {
         parameters.check(&Self::ENTRY)?;
@@ -68,7 +68,7 @@ impl PitmanYor {
                 .fixed("PitmanYor", "it is conjugate to the sticks of a DirichletProcess only")?;
         }
         match parameters.number(CONCENTRATION.name)?.unwrap_or(USUAL) {
-            // The least that the first stick must see for its logarithms to be numbers.
+            // The smallest parameter of the first stick for which its logarithms are finite.
             value if value + discount >= 1e-300 && value <= 1e300 => Ok(value),
             value if value > -discount && value <= 1e300 => {
                 Err(Error::invalid("concentration", Value::Number(value), "at least 1e-300 above minus the discount"))
@@ -138,8 +138,8 @@ impl Weights for PitmanYor {
 }
 
 impl Partitions for PitmanYor {
-    /// For a positive concentration the process is a normalized random measure of random mass (mathematics 8.2); others
-    /// have no auxiliary values.
+    /// With a positive concentration the process is a normalized random measure of random mass (mathematics 8.2).
+    /// Otherwise it has no auxiliary values.
     fn start(&self, augmented: bool) -> Result<ProcessState> {
         if augmented && self.concentration <= 0.0 {
             return Err(Error::not_supported(
@@ -160,7 +160,7 @@ impl Partitions for PitmanYor {
     fn log_open(&self, others: Occupancy, state: &ProcessState) -> f64 {
         match state.auxiliary {
             Some(auxiliary) => self.measure(auxiliary).log_open(auxiliary.log_u),
-            // The first unit has no choice.
+            // The first unit has only one option.
             None if others.blocks == 0 => 0.0,
             None => (self.concentration + others.blocks as f64 * self.discount).ln(),
         }
@@ -189,7 +189,8 @@ impl Partitions for PitmanYor {
         let all = Occupancy::of(sizes);
         auxiliary.log_u = self.measure(*auxiliary).draw(all, auxiliary.log_u, draws);
         if self.discount >= LEAST_DISCOUNT {
-            // A concentration near the largest over a small discount is beyond float64, and the draw is its mean.
+            // With a concentration near the maximum and a small discount the shape exceeds float64, and the draw equals
+            // its mean.
             let shape = (self.concentration / self.discount + all.blocks as f64).min(Range::POSITIVE.greatest);
             let log_rate = self.discount * softplus(auxiliary.log_u);
             auxiliary.log_mass = draws.log_gamma(shape) - log_rate + self.discount.ln();
@@ -224,7 +225,7 @@ mod tests {
         PitmanYor { discount, concentration }.allocate(counts, 0.0, Objective::Variational).bound
     }
 
-    /// The orders of three values.
+    /// The permutations of three values.
     const ORDERS: [[usize; 3]; 6] = [[0, 1, 2], [0, 2, 1], [1, 0, 2], [1, 2, 0], [2, 0, 1], [2, 1, 0]];
 
     /// Pitman (1995): the probability of a partition in blocks of these sizes, prod_{i<K} (alpha + i d) / (alpha +
@@ -236,14 +237,13 @@ mod tests {
         new / rising(alpha + 1.0, n - 1) * sizes.iter().map(|&size| rising(1.0 - d, size - 1)).product::<f64>()
     }
 
-    /// In the order in which components appear, the first unit of each is a draw in proportion to size: given v, a
-    /// partition in that order has the probability prod_k v_k^(n_k - 1) (1 - v_k)^(N_{>k}), whose expectation is
-    /// Pitman's formula.
+    /// In order of appearance, the first unit of each component is a size-biased draw. Given v, a partition in that
+    /// order has the probability prod_k v_k^(n_k - 1) (1 - v_k)^(N_{>k}), whose expectation is Pitman's formula.
     #[test]
     fn the_order_of_appearance_gives_the_partition_probability() {
         for (d, alpha) in [(0.0, 1.7), (0.3, 1.0), (0.7, -0.4)] {
             for sizes in ORDERS.map(|order| order.map(|i| [3_u32, 1, 4][i])) {
-                // Counts less the unit that opened the component, where those behind it did not sit down yet.
+                // Counts without the unit that opened the component. Later components had no units at that time.
                 let process = PitmanYor { discount: d, concentration: alpha };
                 let mut log = 0.0;
                 for k in 0..3 {
@@ -254,7 +254,7 @@ mod tests {
                 }
                 let expected = partition_probability(d, alpha, &sizes);
                 assert!((log.exp() - expected).abs() < 1e-12 * expected, "{d} {alpha} {sizes:?}");
-                // And the bound is that probability with the unit counted in its stick.
+                // The bound is that probability with the opening unit counted in its stick.
                 let counts = sizes.map(f64::from);
                 let found = process.allocate(&counts, 0.0, Objective::Variational).bound;
                 let steps: f64 = (0..3)
@@ -335,7 +335,7 @@ mod tests {
             prop_assert!(allocation.divergence > -1e-9);
         }
 
-        /// Property 11: nested at the end. Property 12: decreasing counts are best.
+        /// Property 11: nested at the end. Property 12: decreasing counts are optimal.
         #[test]
         fn it_is_nested_and_wants_falling_counts(
             mut counts in prop::collection::vec(0.0_f64..50.0, 1..12).prop_shuffle(), d in 0.0_f64..0.99,
@@ -348,7 +348,7 @@ mod tests {
             prop_assert!(bound(d, above - d, &counts) >= any - 1e-10 * (1.0 + any.abs()));
         }
 
-        /// Without a discount it is the Dirichlet process.
+        /// At discount 0 the process is the Dirichlet process.
         #[test]
         fn no_discount_is_a_dirichlet_process(
             counts in prop::collection::vec(0.0_f64..50.0, 1..12), alpha in 1.0_f64..20.0,

@@ -1,9 +1,9 @@
-//! One value for the weights instead of a distribution (mathematics 2g).
+//! Point estimates of the weights (mathematics 2g).
 
 use crate::process::Allocation;
 
-/// What weights with these logarithms contribute; `log_prior` is the log density of their prior, nats, with all
-/// constants.
+/// The allocation of point estimates with these log weights. `log_prior` is the log density of their prior, nats, with
+/// all constants.
 pub(super) fn at(counts: &[f64], log_weights: Vec<f64>, leftover: f64, log_prior: f64) -> Allocation {
     let pairs = counts.iter().zip(&log_weights);
     let weighted: f64 = pairs.map(|(&count, weight)| if count > 0.0 { count * weight } else { 0.0 }).sum();
@@ -20,7 +20,7 @@ pub(super) fn at(counts: &[f64], log_weights: Vec<f64>, leftover: f64, log_prior
     }
 }
 
-/// w_k = N_k / N; equal weights where nothing has been counted.
+/// w_k = N_k / N; equal weights if all counts are zero.
 pub(super) fn maximum_likelihood(counts: &[f64]) -> Allocation {
     let total: f64 = counts.iter().sum();
     let log_weights = if total > 0.0 {
@@ -38,7 +38,7 @@ mod tests {
     use super::*;
 
     proptest! {
-        /// Gibbs' inequality: no weights make these counts more probable.
+        /// Gibbs' inequality: no other weights make these counts more probable.
         #[test]
         fn shares_of_the_counts_are_the_best_weights(
             pairs in prop::collection::vec((0.0_f64..50.0, 0.01_f64..1.0), 1..9),

@@ -6,10 +6,10 @@ use crate::process::slice::slice;
 use crate::rng::Draws;
 use crate::special::{ln_gamma, ln_gamma_difference};
 
-/// Below this discount the formulas take the limit 0.
+/// Below this discount the formulas use their limit at 0.
 pub(super) const LEAST_DISCOUNT: f64 = 1e-10;
 
-/// A random measure.
+/// A normalized generalized gamma measure.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct RandomMeasure {
     /// log a.
@@ -19,7 +19,7 @@ pub(super) struct RandomMeasure {
 }
 
 impl RandomMeasure {
-    /// ln (n - sigma): joining a block, times 1 + u as the weight of opening one is.
+    /// ln (n - sigma): log weight of joining a block, multiplied by 1 + u like the weight of opening one.
     pub fn log_join(self, size: usize) -> f64 {
         (size as f64 - self.discount).ln()
     }
@@ -47,8 +47,8 @@ impl RandomMeasure {
         if self.discount < LEAST_DISCOUNT { log } else { (self.discount * log).exp_m1() / self.discount }
     }
 
-    /// ln V_(N, K): u integrated out by the trapezoid rule in v = ln u. The integrand is analytic and falls
-    /// exponentially, so that the rule converges faster than any power of its step.
+    /// ln V_(N, K): u integrated out by the trapezoidal rule in v = ln u. The integrand is analytic and decays
+    /// exponentially, so the rule converges faster than any power of its step.
     pub fn log_integrated(self, all: Occupancy) -> f64 {
         let (units, blocks) = (all.units as f64, all.blocks as f64);
         if self.discount < LEAST_DISCOUNT {
@@ -58,7 +58,7 @@ impl RandomMeasure {
         let log_density = |v: f64| units * v - mass * self.exponent(v) - power * softplus(v);
         let (mode, width) = self.mode(units, power);
         let most = log_density(mode);
-        // Where the integrand is 60 nats below its largest value, at either side.
+        // The point on one side where the integrand is 60 nats below its maximum.
         let end = |side: f64| {
             let mut reach = width;
             while log_density(mode + side * reach) > most - 60.0 {
@@ -73,7 +73,7 @@ impl RandomMeasure {
         most + (sum * step).ln() + blocks * self.log_mass - ln_gamma(units)
     }
 
-    /// Where the concave log density of v = ln u is largest, and the width of its peak.
+    /// The maximum of the concave log density of v = ln u, and the width of its peak.
     fn mode(self, units: f64, power: f64) -> (f64, f64) {
         let (mass, sigma) = (self.log_mass.exp(), self.discount);
         // e^v / (1 + e^v), and a e^v (1 + e^v)^(sigma - 1).
@@ -97,7 +97,8 @@ impl RandomMeasure {
         (mode, curvature.max(1e-12).sqrt().recip())
     }
 
-    /// Redraws log u given a partition: exactly at discount 0, else by a slice from `current`. Without units u is 0.
+    /// Redraws log u given a partition: an exact draw at discount 0, otherwise a slice-sampling step from `current`.
+    /// Without units u is 0.
     pub fn draw(self, all: Occupancy, current: f64, draws: &mut dyn Draws) -> f64 {
         let units = all.units as f64;
         if all.units == 0 {

@@ -2,12 +2,13 @@
 
 use crate::rng::Draws;
 
-/// A draw that leaves the density exp(`log_density`) unchanged, starting from `current`. The density has one mode.
+/// A slice-sampling step from `current` that leaves the density exp(`log_density`) invariant. The density must be
+/// unimodal.
 ///
-/// An interval of `width` around `current` is doubled until both its ends are below the slice, then it shrinks onto a
-/// point of the slice. Neither is cut short, because that would change the law. Doubling needs no test of acceptance
-/// here: with one mode, an interval whose ends are both below the slice holds all of it, so every point of the slice
-/// leads to it.
+/// An interval of `width` around `current` is doubled until both ends are below the slice. It then shrinks onto a point
+/// of the slice. Neither loop has an iteration limit, because stopping early would change the distribution. Doubling
+/// needs no acceptance test here: with one mode, an interval whose ends are both below the slice contains all of it, so
+/// every point of the slice leads to that interval.
 pub(super) fn slice(log_density: impl Fn(f64) -> f64, current: f64, width: f64, draws: &mut dyn Draws) -> f64 {
     let level = log_density(current) + draws.uniform().ln();
     debug_assert!(level.is_finite(), "a slice starts where the density is positive");
@@ -26,8 +27,8 @@ pub(super) fn slice(log_density: impl Fn(f64) -> f64, current: f64, width: f64, 
     }
 }
 
-/// The same for a density on an interval, of any shape: the interval is the first one, and shrinks onto a point of the
-/// slice.
+/// The same for a density of any shape on a bounded interval: sampling starts with the whole interval, which shrinks
+/// onto a point of the slice.
 pub(super) fn slice_between(
     log_density: impl Fn(f64) -> f64,
     current: f64,
@@ -50,7 +51,7 @@ mod tests {
     use super::*;
     use crate::rng::{Purpose, stream};
 
-    /// From an exact draw of a density with two modes, x^2 on (-1, 1), of mean 0 and variance 3/5. A check of 20 000
+    /// A step from an exact draw of a bimodal density, x^2 on (-1, 1), of mean 0 and variance 3/5. A check of 20 000
     /// draws fails once in 1.7 million streams.
     #[test]
     fn a_draw_of_two_modes_is_exact() {
@@ -67,8 +68,8 @@ mod tests {
         assert!((square - 0.6).abs() < 5.0 * ((3.0 / 7.0 - 0.36_f64) / 2e4).sqrt(), "{square}");
     }
 
-    /// A draw from an exact one is exact: 20 000 of the logarithm of an exponential variable, whose mean is -0.5772
-    /// (Euler) and whose variance is pi^2 / 6. Each check fails once in 1.7 million streams.
+    /// A step from an exact draw gives an exact draw: 20 000 values of the logarithm of an exponential variable, whose
+    /// mean is -0.5772 (Euler) and whose variance is pi^2 / 6. Each check fails once in 1.7 million streams.
     #[test]
     fn a_draw_from_an_exact_one_is_exact() {
         let mut generator = stream(4, Purpose::Draws, 0);
@@ -82,7 +83,7 @@ mod tests {
         let mean = drawn.iter().sum::<f64>() / f64::from(n);
         let variance = std::f64::consts::PI.powi(2) / 6.0;
         assert!((mean + 0.577_215_664_901_532_9).abs() < 5.0 * (variance / f64::from(n)).sqrt(), "{mean}");
-        // The fourth central moment of the Gumbel law is 5.4 variances squared.
+        // The fourth central moment of the Gumbel distribution is 5.4 times its squared variance.
         let found = drawn.iter().map(|x| (x + 0.577_215_664_901_532_9).powi(2)).sum::<f64>() / f64::from(n);
         assert!((found - variance).abs() < 5.0 * variance * (4.4 / f64::from(n)).sqrt(), "{found}");
     }

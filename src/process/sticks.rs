@@ -1,18 +1,18 @@
-//! Sticks, w_k = v_k prod_{l<k} (1 - v_l) with v_k ~ Beta: the mathematics that all stick-breaking priors share
-//! (mathematics 2).
+//! Sticks, w_k = v_k prod_{l<k} (1 - v_l) with v_k ~ Beta: mathematics common to all stick-breaking priors (mathematics
+//! 2).
 
 use crate::process::{Allocation, point};
 use crate::special::{digamma, ln_beta};
 
-/// All sticks broken.
+/// The optimal q of all sticks.
 pub(super) struct Broken {
     /// q of the weights.
     pub allocation: Allocation,
-    /// sum_k E log(1 - v_k) over the sticks that are free, nats.
+    /// sum_k E log(1 - v_k) over the free sticks, nats.
     pub log_left: f64,
 }
 
-/// N_{>k} for every k, the tail among it.
+/// N_{>k} for every k, including the tail.
 fn behind(counts: &[f64], tail: f64) -> Vec<f64> {
     let mut behind = vec![tail; counts.len()];
     for j in (1..counts.len()).rev() {
@@ -21,8 +21,8 @@ fn behind(counts: &[f64], tail: f64) -> Vec<f64> {
     behind
 }
 
-/// The optimal q of `n_free` sticks, whose prior is Beta(a_k, b_k) = `prior(k)`: eta_k = (a_k + N_k, b_k + N_{>k}), and
-/// L* = sum_k ln B(eta_k) - ln B(a_k, b_k). A stick behind them is one: it takes all that is left.
+/// The optimal q of `n_free` sticks with the prior Beta(a_k, b_k) = `prior(k)`: eta_k = (a_k + N_k, b_k + N_{>k}), and
+/// L* = sum_k ln B(eta_k) - ln B(a_k, b_k). Any stick after them is one and takes the remaining weight.
 pub(super) fn break_sticks(counts: &[f64], tail: f64, n_free: usize, prior: impl Fn(usize) -> (f64, f64)) -> Broken {
     let mut allocation = Allocation {
         expected_log_weights: Vec::with_capacity(counts.len()),
@@ -58,9 +58,9 @@ pub(super) fn break_sticks(counts: &[f64], tail: f64, n_free: usize, prior: impl
     Broken { allocation, log_left }
 }
 
-/// The mode of `n_free` sticks with the prior Beta(1, `concentration`), which has one where that is at least 1
-/// (mathematics 2g): v_k = N_k / (N_k + concentration - 1 + N_{>k}). Where nothing bears on a stick, any value is best,
-/// and it is 0.
+/// The mode of `n_free` sticks with the prior Beta(1, `concentration`), which exists if the concentration is at least 1
+/// (mathematics 2g): v_k = N_k / (N_k + concentration - 1 + N_{>k}). If the denominator is zero, all values are equally
+/// good, and 0 is chosen.
 pub(super) fn modes(counts: &[f64], n_free: usize, concentration: f64) -> Allocation {
     let (mut log_weights, mut log_left, mut log_prior) = (Vec::with_capacity(counts.len()), 0.0, 0.0);
     for (k, (&count, after)) in counts.iter().zip(behind(counts, 0.0)).enumerate() {
@@ -86,7 +86,8 @@ pub(super) mod tests {
 
     use super::*;
 
-    /// Checks what every optimum obeys: the collapsed bound is the general one, and weights and left-over sum to one.
+    /// Checks identities that hold at every optimum: the collapsed bound equals the general one, and weights and
+    /// left-over sum to one.
     pub(in crate::process) fn check(allocation: &Allocation, counts: &[f64], tail: f64) -> Result<(), TestCaseError> {
         let tail = allocation.tail_log_weight.map_or(0.0, |weight| tail * weight);
         let pairs = counts.iter().zip(&allocation.expected_log_weights);
@@ -99,7 +100,7 @@ pub(super) mod tests {
     }
 
     proptest! {
-        /// Mathematics 2g: no other sticks have more of `sum N_k log pi_k + log p(v)`.
+        /// Mathematics 2g: no other sticks have a larger `sum N_k log pi_k + log p(v)`.
         #[test]
         fn modes_are_the_best_sticks(
             pairs in prop::collection::vec((0.0_f64..50.0, 0.01_f64..0.99), 1..9), alpha in 1.0_f64..20.0,

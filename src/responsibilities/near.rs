@@ -1,27 +1,27 @@
-//! The components of a row that are within the margin, listed once all scores are there. Where components are few, this
-//! is faster than to sort them as they come: most scores are looked at once, a vector at a time.
+//! Lists the components of a row within the margin, once all scores are available. With few components this is faster
+//! than sorting them as they arrive: most scores are read once, a vector at a time.
 
 use pulp::Simd;
 
 use crate::responsibilities::top_l::{FREE, insert};
 use crate::simd::{Lines, Scalar};
 
-/// Lists of the rows of one block, side by side as in [`super::TopL`].
+/// Lists of the rows of one block, in the layout of [`super::TopL`].
 #[derive(Debug, Default)]
 pub(super) struct NearList<F> {
-    /// (slots, rows): the best first, then the others in the order of the components.
+    /// (slots, rows): the best first, then the others in component order.
     pub scores: Lines<F>,
-    /// The numbers of their components.
+    /// Component indices of the scores.
     pub numbers: Lines<F>,
     /// Minimum score to be kept, (rows,).
     least: Lines<F>,
-    /// How many each row has; one more than there are slots where some had no room.
+    /// Number of components listed per row; one more than the number of slots if some did not fit.
     n_listed: Vec<usize>,
 }
 
 impl<F: Scalar> NearList<F> {
-    /// Lists up to `width` components of each row, from the scores of all components, (K, rows), and the best of each
-    /// row. Returns the number of slots in use. To be called inside [`crate::simd::Instructions::run`].
+    /// Lists up to `width` components of each row, given the scores of all components, (K, rows), and the best of each
+    /// row. Returns the number of slots in use. Call only inside [`crate::simd::Instructions::run`].
     #[allow(clippy::inline_always, reason = "compiled once for each instruction set")]
     #[inline(always)]
     pub fn list<S: Simd>(&mut self, simd: S, all: &[F], best: RowBests<'_, F>, width: usize, margin: F) -> usize {
@@ -29,7 +29,7 @@ impl<F: Scalar> NearList<F> {
         let n = best.scores.len();
         least.reset(n, F::INFINITY);
         least.iter_mut().zip(&best.scores[..best.n_rows]).for_each(|(least, &best)| *least = best - margin);
-        // Behind the last slot is one for what has no room.
+        // An extra slot after the last one receives components that do not fit.
         scores.resize((width + 1) * n);
         numbers.resize((width + 1) * n);
         scores[..n].copy_from_slice(best.scores);
@@ -52,7 +52,8 @@ impl<F: Scalar> NearList<F> {
                         clear_slot(scores, numbers, n, slot);
                         n_slots += 1;
                     }
-                    // Which rows have it near cannot be foreseen: what is not near stands where the next one will.
+                    // Branches would be unpredictable here. So every score is written to the next slot, and a score
+                    // outside the margin is overwritten by the next one.
                     let is_other = best.numbers[row] != number;
                     scores[slot * n + row] = if is_other { column[row] } else { F::NEG_INFINITY };
                     numbers[slot * n + row] = number;
@@ -73,11 +74,11 @@ impl<F: Scalar> NearList<F> {
 /// The best component of each row of a block.
 #[derive(Clone, Copy)]
 pub(super) struct RowBests<'a, F> {
-    /// Rows without those that fill up the last group.
+    /// Number of rows without the padding of the last group.
     pub n_rows: usize,
-    /// Their scores.
+    /// Best scores.
     pub scores: &'a [F],
-    /// Their numbers.
+    /// Components of the best scores.
     pub numbers: &'a [F],
 }
 
@@ -88,7 +89,7 @@ fn clear_slot<F: Scalar>(scores: &mut [F], numbers: &mut [F], n: usize, slot: us
     numbers[slot * n..][..n].fill(F::from_f64(FREE));
 }
 
-/// The best of a row that has more than there are slots.
+/// Selects the best components of a row with more than fit into the slots.
 #[allow(clippy::inline_always, reason = "compiled once for each instruction set")]
 #[inline(always)]
 fn keep_best<F: Scalar>(all: &[F], n: usize, row: usize, least: F, width: usize, scores: &mut [F], numbers: &mut [F]) {

@@ -1,33 +1,33 @@
-//! The best components of one row whose scores stand side by side: the second entry to the selection of
-//! [`super::TopL`], for rows that come one at a time.
+//! Selects the best components of one row whose scores are contiguous: the second interface to the selection of
+//! [`super::TopL`], for rows that arrive one at a time.
 
 use pulp::Simd;
 
 use crate::simd::{Lines, Scalar};
 
-/// More candidates than this are sorted, which takes fewer comparisons.
+/// With more candidates than this, sorting needs fewer comparisons than ranking.
 const MANY: usize = 64;
 
 /// The best components of a row.
 #[derive(Debug, Default)]
 pub struct RowBest<F> {
-    /// Their scores, the best first.
+    /// Their scores, best first.
     pub scores: Vec<F>,
     /// Their positions.
     pub components: Vec<u32>,
-    /// Those that may be among them, in their order.
+    /// Components that may be among the best, in order.
     candidates: Vec<u32>,
-    /// Scores of candidates, or the largest of many, filled up to whole vectors with zeros.
+    /// Scores of the candidates, or the largest of many, padded to whole vectors with zeros.
     left: Lines<F>,
-    /// How many of these are better than each.
+    /// For each of these, the number of better ones.
     ranks: Lines<F>,
-    /// 0, 1, ...
+    /// The indices 0, 1, ...
     numbers: Lines<F>,
 }
 
 impl<F: Scalar> RowBest<F> {
-    /// Finds the `width` best of the positive scores, the best first; ties go to the lower component. Scores fill whole
-    /// vectors and are zero behind the last component. To be called inside [`crate::simd::Instructions::run`].
+    /// Finds the `width` best of the positive scores, best first; ties go to the lower component. Scores are padded to
+    /// whole vectors with zeros. Call only inside [`crate::simd::Instructions::run`].
     #[allow(clippy::inline_always, reason = "compiled once for each instruction set")]
     #[inline(always)]
     pub fn list<S: Simd>(&mut self, simd: S, all: &[F], width: usize) {
@@ -73,8 +73,8 @@ impl<F: Scalar> RowBest<F> {
         self.components.truncate(width);
     }
 
-    /// A score that at least `width` components reach, where that is quick to see, or else zero: of the largest in each
-    /// of a few parts of the row.
+    /// A score that at least `width` components reach, if one is quick to find: the `width`-th largest of the maxima
+    /// of parts of the row. Otherwise zero.
     #[allow(clippy::inline_always, reason = "compiled once for each instruction set")]
     #[inline(always)]
     fn bound<S: Simd>(&mut self, simd: S, all: &[F], width: usize) -> F {
@@ -104,7 +104,7 @@ impl<F: Scalar> RowBest<F> {
         bound
     }
 
-    /// Counts for each of the first `n` scores that are left how many of them are better, or as good and before it.
+    /// For each of the first `n` remaining scores, counts those that are larger, or equal and earlier.
     #[allow(clippy::inline_always, reason = "compiled once for each instruction set")]
     #[inline(always)]
     fn rank<S: Simd>(&mut self, simd: S, n: usize) {

@@ -1,4 +1,4 @@
-//! Against sorting and against every support, with every instruction set.
+//! Compares the selection with sorting and with all supports, for every instruction set.
 
 use proptest::prelude::*;
 
@@ -14,7 +14,7 @@ impl WithSimd for Offers<'_> {
 
     fn with_simd<S: Simd>(self, simd: S) {
         for component in (0..self.1[0].len()).rev() {
-            // The last first: ties must go to the lower component all the same.
+            // Offered in reverse order; ties must still go to the lower component.
             let mut column: Vec<f64> = self.1.iter().map(|row| row[component]).collect();
             column.resize(self.1.len().next_multiple_of(f64::GROUP), 0.0);
             for (group, scores) in column.chunks_exact(f64::GROUP).enumerate() {
@@ -39,7 +39,7 @@ fn try_select(
     Ok(out)
 }
 
-/// The same with every instruction set.
+/// Runs the selection with every instruction set.
 fn select(scores: &[Vec<f64>], width: usize, margin: Option<f64>, sorts: bool) -> Responsibilities {
     let found = try_select(Instructions::Portable, scores, width, margin, sorts).expect("finite");
     for set in Instructions::available() {
@@ -48,7 +48,7 @@ fn select(scores: &[Vec<f64>], width: usize, margin: Option<f64>, sorts: bool) -
     found
 }
 
-/// The same by sorting: the plain way that the sink must agree with.
+/// The same by sorting: the reference for the sink.
 fn by_sorting(row: &[f64], width: usize, margin: Option<f64>) -> (Vec<(u32, f64)>, f64) {
     let mut order: Vec<usize> = (0..row.len()).collect();
     order.sort_by(|&a, &b| row[b].partial_cmp(&row[a]).expect("finite").then(a.cmp(&b)));
@@ -72,7 +72,7 @@ impl<F: Scalar> WithSimd for OneRow<'_, F> {
 }
 
 proptest! {
-    /// The entry for rows that come one at a time keeps what the sink keeps, with ties, the best first.
+    /// The row-wise selection keeps what the sink keeps, including ties, best first.
     #[test]
     fn both_entries_keep_the_same(
         row in prop::collection::vec((0_u32..60).prop_map(|x| f64::from(x.saturating_sub(20)) * 0.5), 1..200),
@@ -137,7 +137,7 @@ proptest! {
 
     #[test]
     fn no_other_support_is_better(row in prop::collection::vec(-5.0_f64..5.0, 1..7), width in 1_usize..7) {
-        // Mathematics 3.1: over all supports of at most L components the largest value is the log-sum-exp of the top L.
+        // Mathematics 3.1: over all supports of at most L components, the maximum is the log-sum-exp of the top L.
         let k = row.len();
         let width = width.min(k);
         let value = |mask: u32| {

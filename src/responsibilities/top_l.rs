@@ -1,4 +1,4 @@
-//! From scores to responsibilities: the components that a row keeps, and their shares.
+//! From scores to responsibilities: selects the components of each row and normalises their weights.
 
 use pulp::{Simd, WithSimd};
 
@@ -8,38 +8,37 @@ use crate::special::{exp_of_nonpositive, ln_of_positive};
 
 /// Collects the `L` best components of each row of one block, in any order in which a scorer offers them.
 ///
-/// Maximising `sum_k r_k W_k - r_k ln r_k` over simplex rows with at most `L` non-zeros keeps the `L` largest
-/// weights and normalises them (Hughes & Sudderth 2016, Eq. 8 and Alg. 1; mathematics 3.1). Ties go to the lower
-/// component.
+/// Maximising `sum_k r_k W_k - r_k ln r_k` over simplex rows with at most `L` nonzeros keeps the `L` largest weights
+/// and normalises them (Hughes & Sudderth 2016, Eq. 8 and Alg. 1; mathematics 3.1). Ties go to the lower component.
 ///
-/// Rows stand side by side, filled up to whole groups: a vector of them goes through the list of the kept at once.
+/// Rows are stored side by side, padded to whole groups, so that a vector of rows is processed at once.
 #[derive(Debug, Default)]
 pub struct TopL<F> {
-    /// Rows, with those that fill up the last group.
+    /// Number of rows, including the padding of the last group.
     n_padded: usize,
     width: usize,
     n_components: usize,
     collects: Collects,
-    /// (width or K, rows), as [`Collects`] says.
+    /// (width or K, rows), depending on [`Collects`].
     scores: Lines<F>,
-    /// The numbers of their components, which a float holds exactly.
+    /// Component indices of the scores, which a float represents exactly.
     components: Lines<F>,
-    /// The best scores so far and the numbers of their components, (rows,), and lists of those near them; for
-    /// [`Collects::Near`].
+    /// For [`Collects::Near`]: the best scores so far and their components, (rows,), and lists of the components near
+    /// them.
     best: Lines<F>,
     leads: Lines<F>,
     near: NearList<F>,
-    /// Responsibilities, (width, rows), totals of exponentials and best scores, (rows,) each.
+    /// Responsibilities, (width, rows), then totals of exponentials and best scores, (rows,) each.
     weights: Lines<f64>,
     /// Drop components whose log weight is more than this many nats below the row's best.
     margin: f64,
-    /// Whether scores that will not be kept may be given up; never where all are kept.
+    /// Whether scores that cannot be kept may be abandoned; never if all are kept.
     abandon: bool,
-    /// Pairs of a row and a component whose score was computed.
+    /// Number of (row, component) pairs whose score was computed.
     pub n_evaluated: usize,
 }
 
-/// The `width` largest of a row's scores with their components, the largest first, and their log-sum-exp.
+/// The `width` largest scores of a row with their components, largest first, and their log-sum-exp.
 pub fn largest(scores: &[f64], width: usize) -> (Vec<(usize, f64)>, f64) {
     let mut pairs: Vec<(usize, f64)> = scores.iter().copied().enumerate().collect();
     pairs.sort_by(|a, b| b.1.total_cmp(&a.1).then(a.0.cmp(&b.0)));
@@ -52,26 +51,26 @@ pub fn largest(scores: &[f64], width: usize) -> (Vec<(usize, f64)>, f64) {
     (pairs, best + sum.ln())
 }
 
-/// Marks a slot that no component has taken.
+/// Marks an empty slot.
 pub(super) const FREE: f64 = -1.0;
 
 /// How the scores of a row are collected.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 enum Collects {
-    /// The `L` best, descending, sorted as they come.
+    /// The `L` best in descending order, sorted as they arrive.
     #[default]
     Best,
-    /// All, in the order of the components.
+    /// All scores, in component order.
     All,
-    /// All, of which those within the margin are listed at the end.
+    /// All scores; those within the margin are listed at the end.
     Near,
 }
 
-/// Lists are made of at most this many components.
+/// Maximum number of components for which lists are used.
 const MOST_COMPONENTS: usize = 128;
-/// Fewer slots than this are filled faster by sorting.
+/// With fewer slots than this, sorting is faster.
 const FEW_SLOTS: usize = 8;
-/// Within this many nats no share is rounded to 0.
+/// Within this many nats no responsibility is rounded to 0.
 const MOST_NATS: f64 = 600.0;
 
 impl Collects {
@@ -90,11 +89,11 @@ fn lists(n_components: usize, margin: Option<f64>) -> bool {
 }
 
 impl<F: Scalar> TopL<F> {
-    /// Makes room for `n_rows` rows that keep `width` of `n_components` components, and of these the ones that are at
-    /// most `margin` nats below the best; says whether scores that will not be kept may be given up.
+    /// Prepares for `n_rows` rows that keep `width` of `n_components` components, and of these only components at most
+    /// `margin` nats below the best. `abandon` sets whether scores that cannot be kept may be abandoned.
     ///
-    /// With `sorts`, lists of fewer than all are sorted as scores come: where blocks are so large that the scores of
-    /// all components would leave the cache.
+    /// With `sorts`, lists of fewer than all components are sorted as scores arrive. This is for blocks so large that
+    /// the scores of all components would not fit in the cache.
     pub fn reset(
         &mut self,
         n_rows: usize,
@@ -112,7 +111,7 @@ impl<F: Scalar> TopL<F> {
         self.clear();
     }
 
-    /// Forgets what was offered.
+    /// Clears all collected scores.
     pub fn clear(&mut self) {
         self.n_evaluated = 0;
         if self.collects == Collects::Near {
@@ -130,21 +129,21 @@ impl<F: Scalar> TopL<F> {
         width < n_components || lists(n_components, margin)
     }
 
-    /// Whether scores that will not be kept may be given up.
+    /// Whether scores that cannot be kept may be abandoned.
     pub fn drops(&self) -> bool {
         self.abandon
     }
 
-    /// The score in one slot of one row; the slot is the component where all are collected.
+    /// The score in one slot of one row; the slot is the component index if all are collected.
     pub fn score(&self, row: usize, slot: usize) -> F {
         self.scores[slot * self.n_padded + row]
     }
 
-    /// Fills in what a score must reach to be kept, for each row of a group; returns whether others may be given up. To
-    /// be called inside [`Instructions::run`].
+    /// Writes the score needed to be kept for each row of a group; returns whether lower scores may be abandoned. Call
+    /// only inside [`Instructions::run`].
     ///
     /// # Panics
-    /// If `out` has not room for a group.
+    /// If `out` is shorter than a group.
     #[allow(clippy::inline_always, reason = "compiled once for each instruction set")]
     #[inline(always)]
     pub fn least<S: Simd>(&self, simd: S, group: usize, out: &mut [F]) -> bool {
@@ -182,7 +181,7 @@ impl<F: Scalar> TopL<F> {
         if near > last { near } else { last }
     }
 
-    /// The same for listed rows, and infinity behind the last one of them.
+    /// The same for listed rows, with infinity in the remaining entries.
     #[allow(clippy::inline_always, reason = "compiled once for each instruction set")]
     #[inline(always)]
     pub fn least_listed(&self, list: &[u32], out: &mut [F]) {
@@ -192,7 +191,7 @@ impl<F: Scalar> TopL<F> {
         }
     }
 
-    /// Offers the scores of one component for listed rows.
+    /// Collects the scores of one component for listed rows.
     #[allow(clippy::inline_always, reason = "compiled once for each instruction set")]
     #[inline(always)]
     pub fn offer_listed(&mut self, component: usize, list: &[u32], scores: &[F]) {
@@ -220,10 +219,10 @@ impl<F: Scalar> TopL<F> {
         }
     }
 
-    /// Offers the scores of one component for a group of rows. To be called inside [`Instructions::run`].
+    /// Collects the scores of one component for a group of rows. Call only inside [`Instructions::run`].
     ///
     /// # Panics
-    /// If there is not a score for every row of the group.
+    /// If a row of the group has no score.
     #[allow(clippy::inline_always, reason = "compiled once for each instruction set")]
     #[inline(always)]
     pub fn offer<S: Simd>(&mut self, simd: S, component: usize, group: usize, scores: &[F]) {
@@ -260,11 +259,11 @@ impl<F: Scalar> TopL<F> {
         }
     }
 
-    /// Normalises every row in `f64`: pairs into `components` and `values` (`L` a row), the log-sum-exp of the kept
-    /// weights into `log_normalizers`.
+    /// Normalises every row in `f64`. Writes pairs to `components` and `values` (`L` per row), and the log-sum-exp of
+    /// the kept weights to `log_normalizers`.
     ///
     /// # Errors
-    /// The position of the first row in which no component has a finite weight.
+    /// The index of the first row without a finite weight.
     pub fn normalize(
         &mut self,
         components: &mut [u32],
@@ -275,7 +274,7 @@ impl<F: Scalar> TopL<F> {
     }
 }
 
-/// [`TopL::normalize`], to be compiled for each instruction set.
+/// [`TopL::normalize`], compiled for each instruction set.
 struct Normalize<'a, F> {
     sink: &'a mut TopL<F>,
     components: &'a mut [u32],
@@ -321,7 +320,7 @@ impl<F: Scalar> WithSimd for Normalize<'_, F> {
         };
         for (weights, scores) in weights.chunks_exact_mut(n).zip(scores.chunks_exact(n)).take(n_slots) {
             for (((weight, total), &score), best) in weights.iter_mut().zip(&mut *totals).zip(scores).zip(&*best) {
-                // Rounded as in `least`, so that it does not matter who dropped it. A NaN carries nothing.
+                // Rounded as in `least`, so that it does not matter which of the two dropped it. NaN gets weight zero.
                 let near = score >= F::from_f64(*best) - margin;
                 *weight = if near { exp_of_nonpositive(score.to_f64() - best) } else { 0.0 };
                 *total += *weight;
@@ -353,7 +352,7 @@ impl<F: Scalar> WithSimd for Normalize<'_, F> {
 /// The kept components of a block of rows, slot by slot; each slot has `n` rows.
 struct Slots<'a, F> {
     n: usize,
-    /// Pairs a row, of which the first are written.
+    /// Number of pairs per row; only the first ones are written.
     width: usize,
     numbers: &'a [F],
     weights: &'a [f64],
@@ -363,7 +362,7 @@ struct Slots<'a, F> {
 
 #[allow(clippy::inline_always, reason = "compiled once for each instruction set")]
 impl<F: Scalar> Slots<'_, F> {
-    /// Writes them row by row; a fixed number of slots lets the compiler do so with vectors.
+    /// Writes the slots row by row; a fixed number of slots lets the compiler vectorise this.
     #[inline(always)]
     fn write<const W: usize>(&self, components: &mut [u32], values: &mut [f64]) {
         let rows = values.len() / self.width;
@@ -396,17 +395,18 @@ impl<F: Scalar> Slots<'_, F> {
     }
 }
 
-/// The position that a number of a component stands for; the first where no component has taken the slot.
+/// Converts a float component index to a position; 0 for an empty slot.
 #[allow(clippy::inline_always, reason = "compiled once for each instruction set")]
 #[inline(always)]
 fn position<F: Scalar>(number: F) -> u32 {
-    /// Added to a whole number it leaves it in the lowest bits; unlike a checked conversion, vectors can do that.
+    /// Adding this to an integer leaves the integer in the lowest bits. Unlike a checked conversion, this can be
+    /// vectorised.
     const TO_WHOLE: f64 = 4_503_599_627_370_496.0;
     let number = number.to_f64();
     ((if number > 0.0 { number } else { 0.0 }) + TO_WHOLE).to_bits() as u32
 }
 
-/// Puts the scores that beat the last ones into the descending lists, whose slots are `stride` vectors apart.
+/// Inserts scores that beat the last ones into the descending lists, whose slots are `stride` vectors apart.
 // only-one: top-L selection
 #[allow(clippy::inline_always, reason = "compiled once for each instruction set")]
 #[inline(always)]
@@ -418,7 +418,8 @@ pub(super) fn insert<S: Simd, F: Scalar>(
     numbers: &mut [F::Vector<S>],
     stride: usize,
 ) {
-    // From the first slot that is beaten everything moves down by one, which sorted lists make beaten in turn.
+    // From the first beaten slot on, everything moves down by one; in sorted lists all later slots are then beaten in
+    // turn.
     for (kept, kept_number) in scores.iter_mut().step_by(stride).zip(numbers.iter_mut().step_by(stride)) {
         let before = F::both(simd, F::equal(simd, score, *kept), F::greater(simd, *kept_number, number));
         let moved = F::either(simd, F::greater(simd, score, *kept), before);

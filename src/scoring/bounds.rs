@@ -1,42 +1,42 @@
-//! Lower bounds of residuals, one for each pair of a row and a component, carried from visit to visit. A pair whose
-//! bound proves its log weight to be out of reach is not looked at.
+//! Lower bounds on residuals, one for each pair of a row and a component, kept from visit to visit. A pair is skipped
+//! if its bound proves that its log weight is too small to be kept.
 
 use crate::scoring::Drift;
 use crate::simd::Scalar;
 
-/// Steps of a bound in a unit of `|y|`, which is one standard deviation.
+/// Resolution of a bound: steps per unit of `|y|`, which is one standard deviation.
 const STEPS: f32 = 128.0;
 /// The largest number of steps.
 const MOST: f32 = 65535.0;
-/// Relative rounding error of `f32` arithmetic on a handful of numbers.
+/// Relative rounding error of a few operations in `f32`.
 const ROUNDING: f32 = 1e-6;
-/// Added to a number from 0 to 2^16, this leaves it, rounded to a whole one, in the last bits.
+/// Adding this to a number from 0 to 2^16 leaves the number, rounded to an integer, in the last bits.
 const ROUND: f32 = 8_388_608.0;
 
-/// Bounds of the rows of one block.
+/// Distance bounds of the rows of one block.
 #[derive(Debug)]
 pub struct PairBounds<'a> {
-    /// In steps of 1/128, (rows, K), rounded down; 0 is no bound.
+    /// Bounds in steps of 1/128, (rows, K), rounded down; 0 means no bound.
     pub values: &'a mut [u16],
-    /// How each component has moved since the values were written, (K,).
+    /// How far each component has moved since the values were written, (K,).
     pub drifts: &'a [Drift],
 }
 
 impl PairBounds<'_> {
-    /// Takes a bound that holds now.
+    /// Sets a bound that holds now.
     pub fn set(&mut self, row: usize, component: usize, value: u16) {
         self.values[row * self.drifts.len() + component] = value;
     }
 
-    /// Takes a bound that holds now, where the one that is there holds too, if it is better.
+    /// Raises an existing bound to one that also holds now, if that is larger.
     pub fn raise(&mut self, row: usize, component: usize, value: u16) {
         let at = &mut self.values[row * self.drifts.len() + component];
         *at = value.max(*at);
     }
 }
 
-/// How the residuals of one component that a kernel computes can differ from the exact ones, by `slope |x| +
-/// intercept`, and the sum of their squares from what it should be, by a share.
+/// Error bounds of the residuals of one component. A computed residual differs from the exact one by at most `slope |x|
+/// + intercept`, and a computed sum of squares by at most a relative error of `share`.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Reach {
     slope: f32,
@@ -45,9 +45,9 @@ pub struct Reach {
 }
 
 impl Reach {
-    /// Of the kernel's `A x + b` with `b = -A c`. A chain of D + 1 fused products, whose factors are rounded
-    /// themselves, is off by at most `(D + 3) eps / 2` of the sum of their sizes (Higham, Accuracy and Stability, 2002,
-    /// section 3.1).
+    /// Error bounds of the kernel's `A x + b` with `b = -A c`. A chain of D + 1 fused products with rounded factors has
+    /// an error of at most `(D + 3) eps / 2` times the sum of the magnitudes of its terms (Higham, Accuracy and
+    /// Stability, 2002, section 3.1).
     pub fn of<F: Scalar>(d: usize, factor_length: f64, centre_length: f64) -> Self {
         let share = (d + 4) as f64 * F::EPSILON.to_f64();
         let slope = share * factor_length;
@@ -55,7 +55,7 @@ impl Reach {
     }
 }
 
-/// The bounds that computed squared lengths allow for the exact residuals of rows of these lengths, in steps.
+/// Lower bounds on the exact residuals, in steps, from the computed squared lengths and the lengths of the rows.
 #[allow(clippy::inline_always, reason = "compiled once for each instruction set")]
 #[inline(always)]
 pub fn bounds_of<F: Scalar>(squares: &[F], reach: Reach, lengths: &[f32], out: &mut [u16]) {
@@ -68,7 +68,7 @@ pub fn bounds_of<F: Scalar>(squares: &[F], reach: Reach, lengths: &[f32], out: &
     }
 }
 
-/// Rounded down, from 0 on; 0 for NaN, which is what numbers give that `f32` does not hold.
+/// Rounds down to a whole number of steps, at least 0. NaN, the result of values beyond the range of `f32`, gives 0.
 #[allow(clippy::inline_always, reason = "compiled once for each instruction set")]
 #[inline(always)]
 fn whole_steps(steps: f32) -> u16 {
@@ -76,7 +76,7 @@ fn whole_steps(steps: f32) -> u16 {
     ((if down > 0.0 { down } else { 0.0 }) + ROUND).to_bits() as u16
 }
 
-/// What turns the bounds of a block into a verdict on its pairs, one a component.
+/// Decides from the bounds of a block which of its pairs to compute.
 #[derive(Debug, Default)]
 pub struct Scan {
     contractions: Vec<f32>,
@@ -84,14 +84,14 @@ pub struct Scan {
     slopes: Vec<f32>,
     intercepts: Vec<f32>,
     constants: Vec<f32>,
-    /// What halves a squared number of steps, into nats.
+    /// Factor from a squared number of steps to half a squared residual, nats.
     half: f32,
-    /// Whether a pair of the last row must be looked at.
+    /// Whether each component must be computed for the last row.
     alive: Vec<u8>,
 }
 
 impl Scan {
-    /// For components with these constants of their log weights.
+    /// Prepares a scan for components whose log weights have these constants.
     pub fn reset<F: Scalar>(&mut self, drifts: &[Drift], constants: &[F], reaches: &[Reach]) {
         let n = drifts.len().next_multiple_of(8);
         let fill = |to: &mut Vec<f32>, from: &mut dyn Iterator<Item = f32>, rest: f32| {
@@ -113,8 +113,8 @@ impl Scan {
         fill(&mut self.constants, &mut constants.iter().map(constant), f32::NEG_INFINITY);
     }
 
-    /// Moves the bounds of one row of length `length` by the drifts, and returns for each component, in eights, whether
-    /// its log weight may reach `least`.
+    /// Lowers the bounds of one row of length `length` by the drifts, and returns for each component, padded to a
+    /// multiple of eight, whether its log weight may reach `least`.
     #[allow(clippy::inline_always, reason = "compiled once for each instruction set")]
     #[inline(always)]
     pub fn row(&mut self, values: &mut [u16], length: f32, least: f32) -> &[u8] {
@@ -159,7 +159,7 @@ mod tests {
             prop_assert!(found >= 128.0 * length - 1.6);
         }
 
-        /// What moved by the most that is allowed is still found, and the bound is moved down.
+        /// A component that moved as far as its drift allows is still found, and the bound is lowered.
         #[test]
         fn a_row_is_alive_where_its_bound_leaves_it_open(
             (value, contraction, displacement) in (0_u16..=65535, 0.0_f64..1.0, 0.0_f64..600.0),
@@ -183,8 +183,7 @@ mod tests {
     #[test]
     fn what_float32_does_not_hold_gives_no_bound() {
         let beyond = Reach { slope: f32::INFINITY, ..EXACT };
-        // Infinity times a length that is 0 in float32, a bound less infinity, infinity less infinity, no number at
-        // all.
+        // Infinity times a length that is 0 in float32, a bound minus infinity, infinity minus infinity, and NaN.
         for found in
             [bound(9.0, beyond, 0.0), bound(9.0, beyond, 1.0), bound(1e300, beyond, 1.0), bound(f64::NAN, EXACT, 1.0)]
         {

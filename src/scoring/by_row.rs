@@ -1,5 +1,5 @@
-//! Functions of single rows in `f64`: predictive densities that are neither squares nor lines, and what depends on a
-//! row alone. They are asked once in a while, not in every pass.
+//! Functions of single rows in `f64`: predictive densities that are neither quadratic nor linear, and terms that depend
+//! on a row alone. They are evaluated rarely, not in every pass.
 
 use std::any::Any;
 use std::ops::Range;
@@ -16,14 +16,14 @@ use crate::simd::{Instructions, Lines, Scalar};
 /// One row.
 #[derive(Debug, Clone, Copy)]
 pub enum Row<'a> {
-    /// All values, less the origin; NaN where there is none.
+    /// All values, relative to the origin; NaN where missing.
     Dense(&'a [f64]),
-    /// Columns that are not zero, and their values.
+    /// Columns of the nonzero values, and these values.
     Sparse(&'a [u32], &'a [f64]),
 }
 
 impl Row<'_> {
-    /// `sum_j f(j, x_j)` over the values that are there; `at_zero` is the same sum for a row of zeros.
+    /// `sum_j f(j, x_j)` over the present values; `at_zero` is the sum for a row of zeros.
     pub fn sum(&self, at_zero: f64, f: impl Fn(usize, f64) -> f64) -> f64 {
         match self {
             Self::Dense(values) => {
@@ -36,7 +36,7 @@ impl Row<'_> {
         }
     }
 
-    /// The same, where the sum for a row of zeros is not known.
+    /// The same if the sum for a row of zeros is not known.
     pub fn sum_of(&self, dimension: usize, f: impl Fn(usize, f64) -> f64) -> f64 {
         let at_zero = match self {
             Self::Dense(_) => 0.0,
@@ -51,7 +51,7 @@ impl Row<'_> {
     }
 }
 
-/// Calls `take` with the number and the values of each row.
+/// Calls `take` with the index and the values of each row.
 fn each_row<F: Scalar>(rows: RowBlock<'_, F>, dimension: usize, mut take: impl FnMut(usize, Row<'_>)) {
     let mut wide = Vec::new();
     match rows {
@@ -72,22 +72,22 @@ fn each_row<F: Scalar>(rows: RowBlock<'_, F>, dimension: usize, mut take: impl F
     }
 }
 
-/// A function of a row.
+/// A scalar function of a row.
 pub struct RowFunction(Box<dyn Fn(Row<'_>) -> f64 + Send + Sync>);
 
 impl RowFunction {
-    /// From a closure.
+    /// Wraps a closure.
     pub fn new(f: impl Fn(Row<'_>) -> f64 + Send + Sync + 'static) -> Self {
         Self(Box::new(f))
     }
 
-    /// Adds its values to one number for each row.
+    /// Adds the value of each row to `out`.
     pub fn add<F: Scalar>(&self, rows: RowBlock<'_, F>, dimension: usize, out: &mut [f64]) {
         each_row(rows, dimension, |number, row| out[number] += (self.0)(row));
     }
 }
 
-/// Log densities by a function of the component and the row.
+/// Log densities given by a function of the component and the row.
 pub struct RowScorer {
     dimension: usize,
     n_components: usize,
@@ -98,7 +98,7 @@ pub struct RowScorer {
 type OfComponents = Box<dyn Fn(Range<usize>, Row<'_>, &mut [f64]) + Send + Sync>;
 
 impl RowScorer {
-    /// `f(k, row)` for `n_components` components.
+    /// Builds a scorer from `f(k, row)` for `n_components` components.
     pub fn new(
         dimension: usize,
         n_components: usize,
@@ -109,7 +109,8 @@ impl RowScorer {
         })
     }
 
-    /// `f(components, row, out)` writes the values of a range of components, for what components share of a row.
+    /// Builds a scorer from `f(components, row, out)`, which writes the values of a range of components and can share
+    /// work on the row between them.
     pub fn of_rows(
         dimension: usize,
         n_components: usize,

@@ -1,4 +1,5 @@
-//! Rows of integer codes, scored and summed as rows of zeros and ones with one column for each level of each column.
+//! Rows of integer codes. They are scored and summed as rows of indicators, with one indicator for each level of each
+//! column.
 
 use std::any::Any;
 use std::ops::Range;
@@ -12,15 +13,15 @@ use crate::scoring::columns::ColumnScorer;
 use crate::scoring::scorer::{Block, Scorer, Scratch};
 use crate::simd::Scalar;
 
-/// Where the levels of each column stand among those of all columns.
+/// Positions of the levels of each column among the levels of all columns.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Codes {
-    /// The first level of each column; one more at the end.
+    /// The first level of each column; one extra entry at the end.
     starts: Arc<[u32]>,
 }
 
 impl Codes {
-    /// Columns with these numbers of levels.
+    /// Codes for columns with these numbers of levels.
     pub fn new(levels: &[u32]) -> Self {
         let ends = levels.iter().scan(0, |end, &own| {
             *end += own;
@@ -34,7 +35,7 @@ impl Codes {
         self.starts.len() - 1
     }
 
-    /// Number of levels of all columns.
+    /// Total number of levels over all columns.
     pub fn n_levels(&self) -> usize {
         self.starts[self.n_columns()] as usize
     }
@@ -44,8 +45,8 @@ impl Codes {
         self.starts.windows(2).map(|pair| pair[0] as usize..pair[1] as usize)
     }
 
-    /// The levels that a row has. A missing value has none. Nor has any other value that is no level of its column:
-    /// rows are checked before a fit, but an array may change during it.
+    /// The levels present in a row. Missing values are skipped. So are values that are not levels of their column: rows
+    /// are checked before a fit, but an array may change during it.
     pub fn levels<'a, F: Scalar>(&'a self, row: &'a [F]) -> impl Iterator<Item = u32> + 'a {
         row.iter().zip(self.starts.windows(2)).filter_map(|(x, pair)| {
             let code = x.to_f64();
@@ -53,14 +54,14 @@ impl Codes {
         })
     }
 
-    /// Calls `f` with a row of codes as a row of zeros and ones.
+    /// Calls `f` with a row of codes converted to indicators.
     pub fn with_row<R>(&self, row: Row<'_>, f: impl FnOnce(Row<'_>) -> R) -> R {
         let Row::Dense(values) = row else { return f(row) };
         let levels: Vec<u32> = self.levels(values).collect();
         f(Row::Sparse(&levels, &vec![1.0; levels.len()]))
     }
 
-    /// Calls `f` with rows of codes, (n, D), as rows of zeros and ones.
+    /// Calls `f` with rows of codes, (n, D), converted to indicators.
     pub fn with_block<F: Scalar, R>(&self, rows: &[F], f: impl FnOnce(RowBlock<'_, F>) -> R) -> R {
         let n = rows.len() / self.n_columns();
         let (mut starts, mut columns) = (Vec::with_capacity(n + 1), Vec::with_capacity(rows.len()));
@@ -79,12 +80,12 @@ impl Codes {
 /// Packed components for rows of codes.
 pub struct CodeScorer<F> {
     codes: Codes,
-    /// Lines over the levels, ready for sparse rows.
+    /// Linear functions of the indicators, prepared for sparse rows.
     lines: ColumnScorer<F>,
 }
 
 impl<F: Scalar> CodeScorer<F> {
-    /// From lines over the levels that are ready for sparse rows.
+    /// Builds a scorer from linear functions of the indicators that are prepared for sparse rows.
     pub fn new(codes: Codes, lines: ColumnScorer<F>) -> Self {
         Self { codes, lines }
     }
@@ -96,7 +97,7 @@ impl<F: Scalar> Scorer<F> for CodeScorer<F> {
     }
 
     fn score_rows(&self, block: Block<'_, F>, _: Option<PairBounds<'_>>, sink: &mut TopL<F>, scratch: &mut Scratch<F>) {
-        // Nodes come as shares of levels.
+        // Nodes have fractions of levels instead of codes.
         if let RowBlock::Sparse(_) = block.rows {
             return self.lines.score_rows(block, None, sink, scratch);
         }

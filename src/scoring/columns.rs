@@ -1,5 +1,5 @@
-//! Log weights that are a sum over columns, each a square or a line in its value: rows in vector lanes, components four
-//! at a time. A missing value (NaN, if allowed) leaves out its column.
+//! Log weights that are sums over columns, each quadratic or linear in its value. Rows occupy vector lanes, and
+//! components are processed four at a time. A missing value (NaN, if allowed) leaves out its column.
 
 use std::any::Any;
 
@@ -13,10 +13,11 @@ use crate::scoring::scorer::{Block, Scorer, Scratch, Spreads, Tile};
 use crate::scoring::sparse::{Shared, SparseTable};
 use crate::simd::{Instructions, Lines, Scalar, VECTORS};
 
-/// Components that a kernel works on together: with three vectors of rows they fill a good half of the registers.
+/// Number of components that a kernel processes together. With three vectors of rows they fill a good half of the
+/// registers.
 const TOGETHER: usize = 4;
 
-/// How a value enters.
+/// Form of the function of a value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Curve {
     /// `constant - (slope x + offset)^2 / 2`.
@@ -28,11 +29,11 @@ pub enum Curve {
 /// One column of a component.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct Column {
-    /// Multiplies the value.
+    /// Factor of the value.
     pub slope: f64,
-    /// Added to that product, in a [`Curve::Square`].
+    /// Added to the product in a [`Curve::Square`].
     pub offset: f64,
-    /// Nats.
+    /// Constant, nats.
     pub constant: f64,
 }
 
@@ -52,7 +53,7 @@ impl Column {
 /// One component.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Columns {
-    /// What does not belong to any column, nats.
+    /// Constant outside the columns, nats.
     pub constant: f64,
     /// (D,).
     pub columns: Vec<Column>,
@@ -65,20 +66,20 @@ pub struct ColumnScorer<F> {
     dimension: usize,
     n_components: usize,
     missing: bool,
-    /// By fours of components, by column: their slopes, and with squares their offsets.
+    /// Slopes, and offsets for squares, by groups of four components, then by column.
     packed: Vec<F>,
-    /// The sum of all constants, by component.
+    /// The sum of all constants of each component.
     totals: Vec<F>,
     components: Vec<Columns>,
-    /// For lines, to score sparse rows.
+    /// Table for scoring sparse rows; only for linear functions.
     sparse: Option<SparseTable<F>>,
     row_terms: Option<RowFunction>,
-    /// Applied to every row before anything else: (D, D), column-major.
+    /// Linear map applied to every row first: (D, D), column-major.
     map: Option<Vec<F>>,
 }
 
 impl<F: Scalar> ColumnScorer<F> {
-    /// Packs components. With `missing`, NaN is a missing value.
+    /// Packs components. With `missing`, NaN stands for a missing value.
     pub fn new(curve: Curve, components: Vec<Columns>, missing: bool) -> Self {
         Self::with_instructions(Instructions::widest(), curve, components, missing)
     }
@@ -121,12 +122,12 @@ impl<F: Scalar> ColumnScorer<F> {
         }
     }
 
-    /// A component as it was given.
+    /// A component as it was passed in.
     pub fn component(&self, component: usize) -> &Columns {
         &self.components[component]
     }
 
-    /// Ready for sparse rows too: by a table of their own, or by these slopes.
+    /// Adds support for sparse rows, with the given table, or with a table of these slopes.
     #[must_use]
     pub fn and_sparse(mut self, table: Option<SparseTable<F>>) -> Self {
         debug_assert!(self.curve == Curve::Line, "a value of zero must cost nothing");
@@ -138,28 +139,28 @@ impl<F: Scalar> ColumnScorer<F> {
         self
     }
 
-    /// With what depends on the row alone.
+    /// Adds terms that depend on the row alone.
     #[must_use]
     pub fn with_row_terms(mut self, terms: RowFunction) -> Self {
         self.row_terms = Some(terms);
         self
     }
 
-    /// With a matrix (D, D), column-major, that multiplies every row first.
+    /// Adds a matrix (D, D), column-major, by which every row is multiplied first.
     #[must_use]
     pub fn with_map(mut self, map: &[f64]) -> Self {
         self.map = Some(map.iter().map(|&value| F::from_f64(value)).collect());
         self
     }
 
-    /// What squares about a mean add to twice the negative of a score: one number a column, or one for all columns,
-    /// whose slopes are then the same.
+    /// Twice the amount by which squares about a mean lower a score. `spread` has one number per column, or a single
+    /// one for all columns, whose slopes are then equal.
     fn squares_of(&self, component: usize, spread: &[f64]) -> f64 {
         let columns = self.components[component].columns.iter();
         columns.zip(spread).map(|(column, square)| column.slope * column.slope * square).sum()
     }
 
-    /// The log weight of one row whose map has been applied, the plain way.
+    /// The log weight of one mapped row, computed by the plain loop.
     fn score_row(&self, component: usize, row: &[F]) -> F {
         let component = &self.components[component];
         let mut total = component.constant;
@@ -185,7 +186,7 @@ impl<F: Scalar> Scorer<F> for ColumnScorer<F> {
                 self.instructions.run(ScoreColumns { scorer: self, rows, spreads: None, sink, scratch });
             }
             (RowBlock::Sparse(rows), Some(table)) => table.score_rows(rows, sink, scratch),
-            // Refused before any work starts.
+            // Such rows are refused before any work starts.
             (RowBlock::Sparse(_), None) => {}
         }
     }
@@ -219,7 +220,7 @@ impl<F: Scalar> Scorer<F> for ColumnScorer<F> {
     }
 }
 
-/// The rows multiplied by the map, where there is one.
+/// Multiplies the rows by the map, if there is one.
 #[allow(clippy::inline_always, reason = "compiled once for each instruction set")]
 #[inline(always)]
 fn map_rows<'a, F: Scalar>(map: Option<&[F]>, d: usize, rows: &'a [F], space: &'a mut Lines<F>) -> &'a [F] {
@@ -233,11 +234,11 @@ fn map_rows<'a, F: Scalar>(map: Option<&[F]>, d: usize, rows: &'a [F], space: &'
     space
 }
 
-/// [`Scorer::score_rows`] of dense rows, to be compiled for each instruction set.
+/// [`Scorer::score_rows`] for dense rows, compiled for each instruction set.
 struct ScoreColumns<'a, F> {
     scorer: &'a ColumnScorer<F>,
     rows: &'a [F],
-    /// Of nodes, whose means are the rows.
+    /// Spreads of nodes, whose means are the rows.
     spreads: Option<Spreads<'a>>,
     sink: &'a mut TopL<F>,
     scratch: &'a mut Scratch<F>,
@@ -283,8 +284,8 @@ impl<F: Scalar> WithSimd for ScoreColumns<'_, F> {
     }
 }
 
-/// Gives complete rows of a group the scores that they have in a complete group, so that no score depends on the other
-/// rows.
+/// Replaces the scores of complete rows in a group by those they would have in a group without missing values, so that
+/// no score depends on other rows.
 #[allow(clippy::inline_always, reason = "compiled once for each instruction set")]
 #[inline(always)]
 fn keep_complete<F: Scalar>(rows: &[F], d: usize, complete: &[F], scores: &mut [F]) {
@@ -297,7 +298,7 @@ fn keep_complete<F: Scalar>(rows: &[F], d: usize, complete: &[F], scores: &mut [
 
 #[allow(clippy::inline_always, reason = "compiled once for each instruction set")]
 impl<F: Scalar> ColumnScorer<F> {
-    /// Four components from `first` on for a group of rows without missing values.
+    /// Scores four components, starting at `first`, for a group of rows without missing values.
     #[inline(always)]
     fn score_four<S: Simd, const SQUARE: bool>(
         &self,
@@ -339,7 +340,7 @@ impl<F: Scalar> ColumnScorer<F> {
         }
     }
 
-    /// The same where values are missing.
+    /// The same for rows with missing values.
     #[inline(always)]
     fn score_missing(&self, curve: Curve, first: usize, tile: &Tile<F>, group: usize, out: &mut [F]) {
         for (component, out) in self.components[first..].iter().take(TOGETHER).zip(out.chunks_exact_mut(F::GROUP)) {
@@ -381,7 +382,7 @@ mod tests {
         })
     }
 
-    /// The log weights of all rows and components through the sink.
+    /// Collects the log weights of all rows and components through the sink.
     fn scores<F: Scalar>(scorer: &ColumnScorer<F>, rows: RowBlock<'_, F>, n: usize) -> Vec<f64> {
         let k = scorer.n_components();
         let mut sink = TopL::default();

@@ -1,22 +1,22 @@
-//! How far a component of the Gaussian family moves between two states: what Elkan's bounds for k-means
-//! ("Using the triangle inequality to accelerate k-means", 2003) become where distances have a metric of their own.
+//! How far a component of the Gaussian family moves between two states. Generalises Elkan's bounds for k-means ("Using
+//! the triangle inequality to accelerate k-means", 2003) to components with different metrics.
 
 use crate::linalg::{divide_lower, least_singular_value};
 use crate::scoring::quadratic::Quadratic;
 
-/// For every row, with y its residual before and y' after: `|y'| >= contraction * |y| - displacement`.
+/// For every row, with residuals y before and y' after: `|y'| >= contraction * |y| - displacement`.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Drift {
     /// Between 0 and 1.
     pub contraction: f64,
-    /// Not negative.
+    /// Nonnegative.
     pub displacement: f64,
 }
 
 impl Drift {
-    /// Of a component that stays.
+    /// Drift of a component that has not moved.
     pub const NONE: Self = Self { contraction: 1.0, displacement: 0.0 };
-    /// Of a component of which nothing is known: any residual may follow.
+    /// Drift of an unknown component: any residual is possible.
     pub const ANY: Self = Self { contraction: 0.0, displacement: 0.0 };
 
     /// With `y = A (x - m)` the map from y to y' is `M y + A' (m - m')` with `M = A' A^-1`.
@@ -43,7 +43,7 @@ impl Drift {
         }
     }
 
-    /// This movement and then another one.
+    /// Composes this movement with a later one.
     #[must_use]
     pub fn then(self, next: Self) -> Self {
         Self {
@@ -81,8 +81,8 @@ mod tests {
     }
 
     proptest! {
-        /// Where only the centre moves, the row that it moves to loses all of its residual, and where only the scale
-        /// changes every row loses the same share: what a drift allows must reach these, and not go far beyond.
+        /// If only the centre moves, the row at the new centre loses its whole residual; if only the scale changes,
+        /// every row loses the same fraction. A drift must allow for these cases and not much more.
         #[test]
         fn what_a_drift_allows_is_reached(
             factor in prop::collection::vec(-1.0_f64..1.0, D * D),

@@ -1,14 +1,15 @@
-//! `|A x + b|^2` with a triangular `A` for many rows x: rows in vector lanes, rows of `A` in registers.
+//! Computes `|A x + b|^2` with a triangular `A` for many rows x: rows of data in vector lanes, rows of `A` in
+//! registers.
 //!
-//! Three vectors of rows at a time meet a band of rows of `A`: the residuals of all its rows stay in registers from the
-//! first column to the diagonal, where the triangle is unrolled, so that no operation is spent on a zero. A factor is
-//! packed in the order in which it is read.
+//! Three vectors of rows are multiplied by a band of rows of `A`. The residuals of the whole band stay in registers
+//! from the first column to the diagonal, where the triangle is unrolled, so that no operation is spent on a zero. A
+//! factor is packed in the order in which it is read.
 
 use pulp::Simd;
 
 use crate::simd::{Instructions, Scalar, VECTORS};
 
-/// Rows of a factor that are worked on together, where there are 32 registers, and where there are 16.
+/// Number of rows of a factor that are processed together, with 32 registers and with 16.
 const WIDE_BAND: usize = 8;
 const NARROW_BAND: usize = 4;
 
@@ -17,19 +18,19 @@ const NARROW_BAND: usize = 4;
 pub struct Factors<F> {
     instructions: Instructions,
     dimension: usize,
-    /// One factor after the other: bands of rows, each column by column up to its diagonal.
+    /// The factors, consecutively: bands of rows, each column by column up to its diagonal.
     packed: Vec<F>,
-    /// `b`, one value a row.
+    /// Offsets `b`, one value per row.
     offsets: Vec<F>,
 }
 
 impl<F: Scalar> Factors<F> {
-    /// No factor yet.
+    /// An empty list of factors.
     pub fn new(dimension: usize, instructions: Instructions) -> Self {
         Self { instructions, dimension, packed: Vec::new(), offsets: Vec::new() }
     }
 
-    /// Adds a factor, whose values at and below the diagonal `value(row, column)` gives, and its offset.
+    /// Adds a factor and its offset; `value(row, column)` gives the entries at and below the diagonal.
     pub fn push(&mut self, value: impl Fn(usize, usize) -> f64, offset: impl IntoIterator<Item = f64>) {
         let band = self.band();
         for first in (0..self.dimension).step_by(band) {
@@ -41,12 +42,12 @@ impl<F: Scalar> Factors<F> {
         self.offsets.extend(offset.into_iter().map(F::from_f64));
     }
 
-    /// Columns of a factor.
+    /// Number of columns of a factor.
     pub fn dimension(&self) -> usize {
         self.dimension
     }
 
-    /// What the factors are packed for.
+    /// The instruction set for which the factors are packed.
     pub fn instructions(&self) -> Instructions {
         self.instructions
     }
@@ -67,7 +68,7 @@ impl<F: Scalar> Factors<F> {
         &self.offsets[factor * self.dimension..][..self.dimension]
     }
 
-    /// The squared length for one row x, the plain way.
+    /// The squared length for one row x, computed by the plain loop.
     pub fn squared_length(&self, factor: usize, x: impl Fn(usize) -> F) -> F {
         let mut packed = self.factor(factor).iter();
         let mut length = F::ZERO;
@@ -86,15 +87,15 @@ impl<F: Scalar> Factors<F> {
         length
     }
 
-    /// Whether a squared length is the sum of several bands, so that it can be abandoned between them.
+    /// Whether a squared length is summed over several bands, so that it can be abandoned between them.
     pub fn has_bands(&self) -> bool {
         self.dimension > self.band()
     }
 
-    /// The squared lengths of one factor for a group of [`Scalar::GROUP`] rows, which stands column by column in
-    /// `columns`. Where `wanted` is given, rows that stand together are abandoned as soon as none of them is wanted,
-    /// with the sums so far; the parts of the group that were not are returned, the first in the last bit. To be called
-    /// inside [`Instructions::run`].
+    /// Writes the squared lengths of one factor for a group of [`Scalar::GROUP`] rows, stored column by column in
+    /// `columns`. With `wanted`, a part of the group is abandoned, with its partial sums, as soon as none of its rows
+    /// is wanted. Returns the parts that were completed, the first in the last bit. Call only inside
+    /// [`Instructions::run`].
     #[allow(clippy::inline_always, reason = "compiled once for each instruction set")]
     #[inline(always)]
     pub fn squared_lengths<S: Simd>(
@@ -114,12 +115,12 @@ impl<F: Scalar> Factors<F> {
     }
 }
 
-/// Which squared lengths q are of interest: those for which `constant - q / 2` is at least `least`, one a row.
+/// Which squared lengths q are wanted: those for which `constant - q / 2` is at least `least` of the row.
 #[derive(Debug, Clone, Copy)]
 pub struct Wanted<'a, F> {
-    /// The same for all rows.
+    /// Constant, equal for all rows.
     pub constant: F,
-    /// One a row of the group.
+    /// One threshold per row of the group.
     pub least: &'a [F],
 }
 
@@ -158,29 +159,29 @@ fn group<S: Simd, F: Scalar, const BAND: usize>(
     parts
 }
 
-/// Which parts of a group, of `rows` rows each, were not abandoned.
+/// The completed parts of a group, of `rows` rows each.
 #[derive(Debug, Clone, Copy)]
 pub struct Parts {
-    /// Rows of a part.
+    /// Number of rows per part.
     pub rows: usize,
     complete: u32,
 }
 
 #[allow(clippy::inline_always, reason = "compiled once for each instruction set")]
 impl Parts {
-    /// Whether part `part` was not.
+    /// Whether part `part` was completed.
     #[inline(always)]
     pub fn has(self, part: usize) -> bool {
         self.complete >> part & 1 == 1
     }
 
-    /// Whether all were.
+    /// Whether no part was completed.
     #[inline(always)]
     pub fn is_empty(self) -> bool {
         self.complete == 0
     }
 
-    /// How many of the first `n` rows of the group are in parts that were not.
+    /// How many of the first `n` rows of the group are in completed parts.
     #[inline(always)]
     pub fn count(self, n: usize) -> usize {
         let mut count = 0;
@@ -194,7 +195,7 @@ impl Parts {
     }
 }
 
-/// Three vectors a column, the columns `stride` vectors apart.
+/// Three vectors per column; columns are `stride` vectors apart.
 struct LaneColumns<'a, V> {
     vectors: &'a [V],
     stride: usize,
@@ -209,7 +210,7 @@ impl<V> LaneColumns<'_, V> {
     }
 }
 
-/// The squared lengths, or, where they are found not to be wanted before the last band, the sums so far and `false`.
+/// The squared lengths and `true`. If none is wanted any more before the last band, the partial sums and `false`.
 #[allow(clippy::inline_always, reason = "compiled once for each instruction set")]
 #[inline(always)]
 fn lengths<S: Simd, F: Scalar, const BAND: usize>(
@@ -229,7 +230,7 @@ fn lengths<S: Simd, F: Scalar, const BAND: usize>(
             let constant = F::splat(simd, constant);
             let least: &[F::Vector<S>; VECTORS] =
                 bytemuck::cast_slice(least).first_chunk().expect("one a row of three vectors");
-            // Squares only add up, and rounding keeps the order, so what falls short now falls short in the end.
+            // Squares only add up, and rounding is monotonic, so a row that falls short now falls short in the end.
             let mut near = F::at_least(simd, gaussian::<S, F>(simd, constant, sums[0]), least[0]);
             for v in 1..VECTORS {
                 near = F::either(simd, near, F::at_least(simd, gaussian::<S, F>(simd, constant, sums[v]), least[v]));
@@ -253,7 +254,7 @@ fn lengths<S: Simd, F: Scalar, const BAND: usize>(
     (sums, true)
 }
 
-/// Adds the squares of rows `first..first + H` of the factor; returns what is left of it.
+/// Adds the squares of rows `first..first + H` of the factor; returns the unread rest of the factor.
 #[allow(clippy::inline_always, reason = "compiled once for each instruction set")]
 #[inline(always)]
 fn band<'a, S: Simd, F: Scalar, const H: usize>(

@@ -1,5 +1,5 @@
-//! The engine that scores rows under packed components of any likelihood: squares of residuals (the Gaussian family),
-//! sums over columns, functions of one row, and distance bounds that spare most of the work.
+//! The scoring engine: log weights of rows under packed components of any likelihood. It has squared residuals (the
+//! Gaussian family), sums over columns, functions of one row, and distance bounds that save most of the work.
 
 mod bounds;
 mod by_row;

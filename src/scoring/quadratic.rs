@@ -13,7 +13,7 @@ use crate::scoring::scorer::{Block, Scorer, Scratch, Spreads};
 use crate::scoring::{Drift, PairBounds};
 use crate::simd::{Instructions, Scalar, VECTORS};
 
-/// How the squared length enters the log weight.
+/// How the log weight depends on the squared length q.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Link {
     /// `constant - q / 2`.
@@ -25,18 +25,18 @@ pub enum Link {
     },
 }
 
-/// One component: `q = scale^2 |factor (x - centre)|^2` and what to make of it.
+/// One component: `q = scale^2 |factor (x - centre)|^2` and the function of q.
 #[derive(Debug, Clone)]
 pub struct Quadratic {
     /// Lower-triangular, column-major, (D, D).
     pub factor: Vec<f64>,
-    /// Multiplies the factor.
+    /// Factor of `factor`.
     pub scale: f64,
-    /// (D,), relative to the origin of the rows.
+    /// Centre, (D,), relative to the origin of the rows.
     pub centre: Vec<f64>,
-    /// Nats.
+    /// Constant, nats.
     pub constant: f64,
-    /// From q to the log weight.
+    /// Function from q to the log weight.
     pub link: Link,
 }
 
@@ -46,11 +46,12 @@ pub struct QuadraticScorer<F> {
     pub(super) constants: Vec<F>,
     links: Vec<Link>,
     pub(super) reaches: Vec<Reach>,
-    /// As they were given: their drift is measured in `f64`.
+    /// The components as passed in; their drift is measured in `f64`.
     components: Vec<Quadratic>,
-    /// `scale^2 A^T A` of every component as it meets packed squares: those off the diagonal twice. Of nodes alone.
+    /// `scale^2 A^T A` of every component, in the layout of packed squares: off-diagonal entries count twice. Only for
+    /// nodes.
     precisions: OnceLock<Vec<f64>>,
-    /// Taken from every log weight; depends on the row only.
+    /// Subtracted from every log weight; depends on the row only.
     pub(super) row_term: Option<Box<QuadraticScorer<F>>>,
 }
 
@@ -90,8 +91,8 @@ impl<F: Scalar> QuadraticScorer<F> {
         }
     }
 
-    /// Squared lengths and log weights of one component for a group of rows. Where `least` is given, rows that cannot
-    /// reach it may be abandoned, and then have a length that is too small and the log weight minus infinity.
+    /// Squared lengths and log weights of one component for a group of rows. With `least`, rows that cannot reach it
+    /// may be abandoned; they then have a length that is too small and the log weight minus infinity.
     #[allow(clippy::inline_always, reason = "compiled once for each instruction set")]
     #[inline(always)]
     pub(super) fn score_group<S: Simd>(
@@ -128,7 +129,7 @@ impl<F: Scalar> QuadraticScorer<F> {
         parts
     }
 
-    /// What multiplies the packed squares of a node in the squared length under a component, (D (D + 1) / 2,).
+    /// Coefficients of the packed squares of a node in the squared length under a component, (D (D + 1) / 2,).
     pub(super) fn precision(&self, component: usize) -> &[f64] {
         let d = self.factors.dimension();
         let size = d * (d + 1) / 2;
@@ -148,7 +149,7 @@ impl<F: Scalar> QuadraticScorer<F> {
         &all[component * size..][..size]
     }
 
-    /// The log weight of one row, the plain way.
+    /// The log weight of one row, computed by the plain loop.
     pub(super) fn score_row(&self, component: usize, row: &[F]) -> F {
         let q = self.factors.squared_length(component, |column| row[column]);
         let constant = self.constants[component];
@@ -217,7 +218,7 @@ mod tests {
     use crate::responsibilities::Responsibilities;
     use crate::scoring::NO_LEAD;
 
-    /// The log weight by the plain loops of the definition.
+    /// The log weight, computed by the plain loops of the definition.
     fn plain(component: &Quadratic, x: &[f64]) -> f64 {
         let d = x.len();
         let mut q = 0.0;
@@ -249,13 +250,13 @@ mod tests {
     }
 
     fn case() -> impl Strategy<Value = (usize, Vec<Quadratic>, Quadratic, Vec<f64>)> {
-        // Every height of the last band, with bands before it; rows that fill a group, or less, or more.
+        // Covers every height of the last band, with bands before it; and rows that fill a group, less, or more.
         (1_usize..41, 1_usize..10, 1_usize..60).prop_flat_map(|(d, k, n)| {
             (Just(d), prop::collection::vec(component(d), k), component(d), prop::collection::vec(-3.0_f64..3.0, n * d))
         })
     }
 
-    /// What is kept, and how many scores were computed for that.
+    /// The kept components, and the number of scores computed.
     fn kept<F: Scalar>(
         scorer: &QuadraticScorer<F>,
         block: Block<'_, F>,
@@ -294,7 +295,7 @@ mod tests {
             let n = rows.len() / d;
             let mut components: Vec<Quadratic> =
                 components.iter().map(|component| Quadratic { link: Link::Gaussian, ..component.clone() }).collect();
-            // A diagonal that is not near zero, so that factors can be divided by each other.
+            // The diagonal is kept away from zero, so that factors can be divided by each other.
             for component in &mut components {
                 component.factor.iter_mut().step_by(d + 1).for_each(|x| *x = 0.2 + x.abs());
                 (0..d * d).filter(|at| at % d < at / d).for_each(|at| component.factor[at] = 0.0);
@@ -370,7 +371,8 @@ mod tests {
             }
         }
 
-        /// Abandoned scores are those that are not kept, so neither the order of the components nor the bands show.
+        /// Only scores that are not kept are abandoned, so results depend neither on the order of the components nor on
+        /// the bands.
         #[test]
         fn what_is_kept_is_chosen_from_all_scores(
             (d, components, _common, rows) in case(),
@@ -379,7 +381,7 @@ mod tests {
             margin in prop::option::of(0.0_f64..30.0),
         ) {
             let k = components.len();
-            // Where all are kept they stand in the order of the components, and nothing is abandoned.
+            // If all components are kept, they stay in order, and nothing is abandoned.
             let width = width.min(k.max(2) - 1);
             let n = rows.len() / d;
             let leads: Vec<u32> =
@@ -411,9 +413,9 @@ mod tests {
             }
         }
 
-        /// Over steps of any size, down to collapsing factors and up to huge jumps: bounds stay below the residuals,
-        /// and what is kept is the same to the bit as without them. Far from the origin rounding is what they must
-        /// allow for.
+        /// For steps of any size, down to collapsing factors and up to huge jumps: bounds stay below the residuals, and
+        /// the kept components are bitwise equal to those without bounds. Far from the origin the bounds must allow for
+        /// rounding.
         #[test]
         fn bounds_hold_and_change_nothing(
             (d, components, _common, rows) in case(),
@@ -444,7 +446,7 @@ mod tests {
             for set in Instructions::available() {
                 let narrow = QuadraticScorer::<f32>::with_instructions(set, d, components.clone(), None);
                 for (x, y) in expected.iter().zip(&dense(&narrow, &narrow_rows).log_normalizers) {
-                    // Sums of up to 41^2 products of rounding error 6e-8, relative to the squared length.
+                    // Sums of up to 41^2 products with a rounding error of 6e-8, relative to the squared length.
                     prop_assert!((x - y).abs() < 1e-4 * (1.0 + x.abs()), "{set:?}: {x} {y}");
                 }
             }

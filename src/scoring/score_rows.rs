@@ -1,4 +1,4 @@
-//! Rows against all components: which pairs are computed, in what order, and how far.
+//! Scores rows under all components: which pairs are computed, in what order, and how far.
 
 use pulp::{Simd, WithSimd};
 
@@ -9,12 +9,12 @@ use crate::scoring::quadratic::QuadraticScorer;
 use crate::scoring::scorer::{Block, NO_LEAD, Scratch, Spreads};
 use crate::simd::Scalar;
 
-/// [`Scorer::score_rows`], to be compiled for each instruction set.
+/// [`Scorer::score_rows`], compiled for each instruction set.
 pub(super) struct ScoreRows<'a, 'b, F> {
     pub scorer: &'a QuadraticScorer<F>,
     pub block: Block<'a, F>,
     pub bounds: Option<PairBounds<'b>>,
-    /// Of nodes, whose means are the rows.
+    /// Spreads of nodes, whose means are the rows.
     pub spreads: Option<Spreads<'a>>,
     pub sink: &'a mut TopL<F>,
     pub scratch: &'a mut Scratch<F>,
@@ -51,7 +51,7 @@ impl<F: Scalar> WithSimd for ScoreRows<'_, '_, F> {
 
 #[allow(clippy::inline_always, reason = "compiled once for each instruction set")]
 impl<F: Scalar> QuadraticScorer<F> {
-    /// Every pair except those that are abandoned.
+    /// Scores every pair, abandoning those that cannot be kept.
     #[inline(always)]
     fn score_all<S: Simd>(
         &self,
@@ -75,7 +75,7 @@ impl<F: Scalar> QuadraticScorer<F> {
         let abandons = self.row_term.is_none() && self.factors.has_bands();
         let mut first = 0;
         while first < n_groups {
-            // Groups that begin with the same lead take the components in the same order: it, and then all others.
+            // Groups with the same lead process the components in the same order: the lead first, then all others.
             let lead = lead_of::<F>(block.leads, first);
             let mut end = first + 1;
             while end < n_groups && lead_of::<F>(block.leads, end) == lead {
@@ -106,7 +106,8 @@ impl<F: Scalar> QuadraticScorer<F> {
                             *score -= common;
                         }
                     }
-                    // Squares about the mean only lower a score: what was given up by the mean alone was rightly so.
+                    // Squares about the mean only lower a score, so a pair abandoned by its mean alone would not be
+                    // kept.
                     if let Some(spreads) = spreads {
                         let precision = self.precision(component);
                         spreads.take(rows.clone(), scores, |spread| dot(precision, spread));
@@ -119,8 +120,8 @@ impl<F: Scalar> QuadraticScorer<F> {
         }
     }
 
-    /// The leads, and then the pairs that their bounds leave. Returns `false`, with the bounds up to date, where these
-    /// are too many.
+    /// Scores the leads, and then the pairs that their bounds do not exclude. If these are too many, returns `false`
+    /// with the bounds up to date.
     #[inline(always)]
     fn score_bounded<S: Simd>(
         &self,
@@ -156,10 +157,10 @@ impl<F: Scalar> QuadraticScorer<F> {
         few
     }
 
-    /// Computes the log weights of the pairs that bounds exclude: what a build with debug assertions spends on trust.
+    /// Checks the bounds by computing the log weights of the excluded pairs, in builds with debug assertions.
     ///
     /// # Panics
-    /// If one of them reaches `least`.
+    /// If one of the log weights reaches `least`.
     fn check_the_proof(&self, alive: &[u8], row: &[F], least: F) {
         for (component, &alive) in alive.iter().enumerate().take(self.constants.len()) {
             let score = self.score_row(component, row);
@@ -167,7 +168,8 @@ impl<F: Scalar> QuadraticScorer<F> {
         }
     }
 
-    /// The listed pairs; with `again`, after bounds that hold have been found for them, only as far as is needed.
+    /// Scores the listed pairs. With `again`, valid bounds exist for them already, and scores are computed only as far
+    /// as needed.
     #[inline(always)]
     fn score_lists<S: Simd>(
         &self,
@@ -210,7 +212,7 @@ impl<F: Scalar> QuadraticScorer<F> {
     }
 }
 
-/// A sum of products, eight at a time.
+/// A dot product, eight terms at a time.
 #[allow(clippy::inline_always, reason = "compiled once for each instruction set")]
 #[inline(always)]
 fn dot(a: &[f64], b: &[f64]) -> f64 {
@@ -225,12 +227,12 @@ fn dot(a: &[f64], b: &[f64]) -> f64 {
     sums.iter().sum::<f64>() + rest
 }
 
-/// At least [`Scalar::GROUP`] of either type.
+/// At least [`Scalar::GROUP`] of either scalar type.
 const MOST_ROWS: usize = 48;
-/// Lists are made if bounds leave at most one pair in this many.
+/// Lists are used if the bounds leave at most one pair in this many.
 const MOST_LISTED: usize = 4;
 
-/// The component that a group begins with.
+/// The component with which a group begins.
 #[allow(clippy::inline_always, reason = "compiled once for each instruction set")]
 #[inline(always)]
 fn lead_of<F: Scalar>(leads: &[u32], group: usize) -> Option<usize> {
@@ -240,7 +242,7 @@ fn lead_of<F: Scalar>(leads: &[u32], group: usize) -> Option<usize> {
     }
 }
 
-/// Adds the components that are alive, except the lead.
+/// Adds the components that are not excluded, except for the lead.
 #[allow(clippy::inline_always, reason = "compiled once for each instruction set")]
 #[inline(always)]
 fn push_alive(alive: &[u8], lead: u32, row: u32, pairs: &mut Vec<(u32, u32)>) {

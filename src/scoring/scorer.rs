@@ -1,4 +1,4 @@
-//! The two ways to score: rows against all components, and one component against a list of rows.
+//! The two ways to score: rows under all components, or a list of rows under one component.
 
 use std::any::Any;
 
@@ -9,7 +9,7 @@ use crate::scoring::{Drift, PairBounds};
 use crate::simd::{Lines, Scalar, copy_column};
 
 /// The rows of one block, transposed so that a kernel finds neighbouring rows side by side: groups of `F::GROUP` rows,
-/// each column by column, the last one filled up with zeros.
+/// each stored column by column, the last one padded with zeros.
 #[derive(Debug, Default)]
 pub struct Tile<F> {
     n_rows: usize,
@@ -18,7 +18,7 @@ pub struct Tile<F> {
 }
 
 impl<F: Scalar> Tile<F> {
-    /// Takes row-major rows of `dimension` values.
+    /// Fills the tile with row-major rows of `dimension` values.
     pub fn fill(&mut self, rows: &[F], dimension: usize) {
         (self.n_rows, self.dimension) = (rows.len() / dimension, dimension);
         self.values.resize(self.n_padded() * dimension);
@@ -42,18 +42,18 @@ impl<F: Scalar> Tile<F> {
         self.n_rows
     }
 
-    /// Number of rows with those that fill up the last group.
+    /// Number of rows including the padding of the last group.
     pub fn n_padded(&self) -> usize {
         self.n_rows.next_multiple_of(F::GROUP)
     }
 
-    /// The values of one group: column after column, `F::GROUP` values each.
+    /// The values of one group, column by column, `F::GROUP` values each.
     pub fn group(&self, group: usize) -> &[F] {
         let size = self.dimension * F::GROUP;
         &self.values[group * size..][..size]
     }
 
-    /// Takes the listed ones of row-major rows; what is left of the last group holds anything.
+    /// Fills the tile with listed rows of a row-major table. The padding of the last group is undefined.
     pub fn gather(&mut self, rows: &[F], dimension: usize, list: &[u32]) {
         (self.n_rows, self.dimension) = (list.len(), dimension);
         self.values.resize(self.n_padded() * dimension);
@@ -63,7 +63,7 @@ impl<F: Scalar> Tile<F> {
     }
 }
 
-/// Four rows at a time, four columns of them at a time: these blocks stay in registers.
+/// Transposes blocks of four rows by four columns, which fit in registers.
 fn transpose<'a, F: Scalar>(n_rows: usize, row: impl Fn(usize) -> &'a [F], group: &mut [F]) {
     let whole = n_rows / 4 * 4;
     for lane in (0..whole).step_by(4) {
@@ -85,29 +85,29 @@ fn transpose<'a, F: Scalar>(n_rows: usize, row: impl Fn(usize) -> &'a [F], group
     }
 }
 
-/// The same column by column, for so few columns that a loop over them would cost more than they do.
+/// The same column by column, for so few columns that an inner loop would cost more than the copy.
 fn transpose_narrow<F: Scalar, const D: usize>(rows: &[F], group: &mut [F]) {
     for column in 0..D {
         copy_column::<F, D>(rows, column, &mut group[column * F::GROUP..][..F::GROUP]);
     }
 }
 
-/// Space that a thread reuses from block to block.
+/// Scratch space that a thread reuses from block to block.
 #[derive(Debug, Default)]
 pub struct Scratch<F> {
     /// The rows, transposed.
     pub tile: Tile<F>,
     /// The squared lengths of the residuals of a group of rows.
     pub lengths: Lines<F>,
-    /// What one component makes of a group of rows.
+    /// The scores of one component for a group of rows.
     pub scores: Lines<F>,
-    /// What is the same for all components, for the rows of a tile.
+    /// Terms common to all components, for the rows of a tile.
     pub common: Lines<F>,
-    /// What a score of a group of rows must reach to be kept.
+    /// The score that each row of a group must reach to be kept.
     pub least: Lines<F>,
-    /// Which pairs their bounds leave.
+    /// The pairs that their bounds do not exclude, row by row.
     pub scan: Scan,
-    /// Those pairs, by component.
+    /// The same pairs, listed by component.
     pub lists: Lists,
 }
 
@@ -118,14 +118,14 @@ pub struct Lists {
     pub lengths: Vec<f32>,
     /// (component, row), by row.
     pub pairs: Vec<(u32, u32)>,
-    /// Where each component begins in `rows`; one more at the end.
+    /// Offset of each component in `rows`; one extra entry at the end.
     pub starts: Vec<usize>,
     /// Rows by component.
     pub rows: Vec<u32>,
 }
 
 impl Lists {
-    /// Takes the lengths of all rows, rounded up.
+    /// Computes the lengths of all rows, rounded up.
     #[allow(clippy::inline_always, reason = "compiled once for each instruction set")]
     #[inline(always)]
     pub fn measure<F: Scalar>(&mut self, rows: &[F], dimension: usize) {
@@ -146,7 +146,7 @@ impl Lists {
         }
     }
 
-    /// A counting sort of `pairs`.
+    /// Counting sort of `pairs` by component.
     pub fn sort(&mut self, n_components: usize) {
         let Self { pairs, starts, rows, .. } = self;
         starts.clear();
@@ -166,7 +166,7 @@ impl Lists {
     }
 }
 
-/// Marks a row that has no lead.
+/// Marks a row without a lead.
 pub const NO_LEAD: u32 = u32::MAX;
 
 /// Rows that are scored together.
@@ -174,23 +174,23 @@ pub const NO_LEAD: u32 = u32::MAX;
 pub struct Block<'a, F> {
     /// The rows.
     pub rows: RowBlock<'a, F>,
-    /// For each row the component that is likely to be its best, or [`NO_LEAD`]; may be empty. What is kept does not
-    /// depend on it, only the work does, which is least where neighbours share their lead.
+    /// For each row, the component that is likely to be its best, or [`NO_LEAD`]; may be empty. Results do not depend
+    /// on it, only the amount of work, which is least if neighbours share their lead.
     pub leads: &'a [u32],
 }
 
-/// Mean squares about the mean of nodes that are scored together: the packed lower triangle, column by column, one
-/// number a column, or one for all.
+/// Mean squares about the mean of the nodes that are scored: the packed lower triangle, column by column, one number
+/// per column, or one number for all columns.
 #[derive(Debug, Clone, Copy)]
 pub struct Spreads<'a> {
     /// The nodes.
     pub nodes: &'a Nodes,
-    /// Which of them, by row.
+    /// The node of each row.
     pub list: &'a [u32],
 }
 
 impl Spreads<'_> {
-    /// Takes half of what `term` makes of the spread of each listed node from its score.
+    /// Subtracts half of `term` of the spread of each listed node from its score.
     #[allow(clippy::inline_always, reason = "compiled once for each instruction set")]
     #[inline(always)]
     pub fn take<F: Scalar>(&self, rows: std::ops::Range<usize>, scores: &mut [F], term: impl Fn(&[f64]) -> f64) {
@@ -209,8 +209,8 @@ pub trait Scorer<F: Scalar>: Send + Sync {
     /// Number of components.
     fn n_components(&self) -> usize;
 
-    /// Offers the log weights of all rows and components to the sink, except those that are found not to be kept
-    /// before they are complete, or, from `bounds`, which are brought up to date, before they are begun.
+    /// Passes the log weights of all rows and components to the sink. Leaves out those that cannot be kept: either
+    /// while they are computed, or, with `bounds`, which are updated, before.
     fn score_rows(
         &self,
         block: Block<'_, F>,
@@ -219,29 +219,29 @@ pub trait Scorer<F: Scalar>: Send + Sync {
         scratch: &mut Scratch<F>,
     );
 
-    /// The same for nodes, whose means are the rows, with their squares about these. Scorers that are linear in the row
-    /// need none.
+    /// The same for nodes: the rows are their means, and `_spreads` holds their squares about the means. Scorers that
+    /// are linear in the row need no spreads.
     fn score_nodes(&self, block: Block<'_, F>, _spreads: Spreads<'_>, sink: &mut TopL<F>, scratch: &mut Scratch<F>) {
         self.score_rows(block, None, sink, scratch);
     }
 
-    /// Adds what depends on the row alone, which `score_rows` may leave out, to one value for each row, nats.
+    /// Adds the terms that depend on the row alone, which `score_rows` may omit, to one value for each row, nats.
     fn add_row_terms(&self, _rows: RowBlock<'_, F>, _out: &mut [f64]) {}
 
-    /// The log weights of one component for rows, (n, D) less the origin.
+    /// Writes the log weights of one component for rows, (n, D) relative to the origin.
     fn score_component(&self, component: usize, rows: &[F], out: &mut [F]);
 
-    /// Whether it makes use of bounds.
+    /// Whether it uses distance bounds.
     fn uses_bounds(&self) -> bool {
         false
     }
 
-    /// How component `was` of an earlier scorer has moved to become `component` of this one.
+    /// How far component `was` of an earlier scorer has moved to become `component` of this one.
     fn drift_since(&self, _earlier: &dyn Scorer<F>, _was: usize, _component: usize) -> Drift {
         Drift::ANY
     }
 
-    /// Itself.
+    /// This value as [`Any`].
     fn as_any(&self) -> &dyn Any;
 }
 

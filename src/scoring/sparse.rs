@@ -1,5 +1,5 @@
-//! Lines over sparse rows: only stored values are looked at. The slopes of all components stand side by side, column by
-//! column, so that one value meets all components in a few vectors.
+//! Linear functions of sparse rows, which read only stored values. The slopes of all components are stored
+//! consecutively for each column, so that one value is multiplied for all components in a few vectors.
 
 use std::any::Any;
 
@@ -13,35 +13,35 @@ use crate::scoring::by_row::RowFunction;
 use crate::scoring::scorer::{Block, Scorer, Scratch};
 use crate::simd::{Instructions, Lines, Scalar, VECTORS};
 
-/// Vectors of components whose scores of a row stay in registers.
+/// Number of vectors of components whose scores of a row stay in registers.
 const TOGETHER: usize = 8;
-/// Columns whose slopes one task computes.
+/// Number of columns whose slopes one task computes.
 const COLUMNS: usize = 512;
 
-/// What the score of a row is in a component, but for its slopes: `constant + sum_j x_j (slope_j - common)`.
+/// The terms of a row's score besides the slopes of a component: `constant + sum_j x_j (slope_j - common)`.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct Shared {
     /// The score of a row of zeros, nats.
     pub constant: f64,
-    /// What is taken from every slope. As long as only this changes, the table of slopes stays.
+    /// Subtracted from every slope. If only this changes, the table of slopes stays valid.
     pub common: f64,
 }
 
 /// Slopes of all components.
 pub struct SparseTable<F> {
     n_components: usize,
-    /// Numbers of a column: the components, filled up to whole vectors.
+    /// Length of a column: the number of components padded to whole vectors.
     stride: usize,
     /// The scores of a row of zeros, by component.
     constants: Lines<F>,
-    /// What is taken from every slope, by component.
+    /// Subtracted from every slope, by component.
     commons: Lines<F>,
     /// (D, stride).
     slopes: Lines<F>,
 }
 
 impl<F: Scalar> SparseTable<F> {
-    /// `slope(k, column)`, and what else the score of a row is made of.
+    /// Builds a table from `slope(k, column)` and the shared terms.
     pub fn new(dimension: usize, shared: &[Shared], slope: impl Fn(usize, usize) -> f64 + Sync) -> Self {
         let k = shared.len();
         let stride = k.next_multiple_of(F::GROUP / VECTORS);
@@ -67,7 +67,7 @@ impl<F: Scalar> SparseTable<F> {
         }
     }
 
-    /// Computes the slopes of `columns`, by component, again.
+    /// Recomputes the slopes of `columns`, listed by component.
     fn update(&mut self, shared: &[Shared], columns: &[Vec<u32>], slope: impl Fn(usize, usize) -> f64 + Sync) {
         let stride = self.stride;
         let blocks = (0..).step_by(COLUMNS).zip(self.slopes.chunks_mut(COLUMNS * stride.max(1)));
@@ -82,7 +82,7 @@ impl<F: Scalar> SparseTable<F> {
         self.share(shared);
     }
 
-    /// Offers the scores of all rows and components.
+    /// Passes the scores of all rows and components to the sink.
     pub fn score_rows(&self, rows: SparseRows<'_, F>, sink: &mut TopL<F>, scratch: &mut Scratch<F>) {
         Instructions::widest().run(ScoreSparse { table: self, rows, sink, scratch });
     }
@@ -95,7 +95,7 @@ impl<F: Scalar> SparseTable<F> {
     }
 }
 
-/// Components packed for sparse rows alone. It is brought up to date where statistics have changed.
+/// Components packed for sparse rows only. It can be updated when statistics change.
 pub struct SparseScorer<F> {
     dimension: usize,
     table: SparseTable<F>,
@@ -103,18 +103,18 @@ pub struct SparseScorer<F> {
 }
 
 impl<F: Scalar> SparseScorer<F> {
-    /// Of a table, with what depends on the row alone.
+    /// Builds a scorer from a table and terms that depend on the row alone.
     pub fn new(dimension: usize, table: SparseTable<F>, row_terms: Option<RowFunction>) -> Self {
         Self { dimension, table, row_terms }
     }
 
-    /// Whether its number of components is this.
+    /// Whether it has this number of components.
     pub fn has(&self, n_components: usize) -> bool {
         self.table.n_components == n_components
     }
 
-    /// The scorer of components that differ in `columns` alone, listed by component, and in what is shared: to the bits
-    /// of a new one.
+    /// Updates the scorer for components that differ only in `columns`, listed by component, and in the shared terms.
+    /// The result is bitwise equal to a new one.
     #[must_use]
     pub fn updated(
         mut self,
@@ -208,7 +208,7 @@ impl<F: Scalar> WithSimd for ScoreSparse<'_, F> {
     }
 }
 
-/// A row, and the first of the components it is scored under.
+/// A row, and the first component under which it is scored.
 #[derive(Clone, Copy)]
 struct StoredRow<'a, F> {
     columns: &'a [u32],
@@ -247,7 +247,7 @@ fn score_row<S: Simd, F: Scalar, const N: usize>(
     }
 }
 
-/// Offers the scores of a group of rows, (K, `F::GROUP`).
+/// Passes the scores of a group of rows, (K, `F::GROUP`), to the sink.
 #[allow(clippy::inline_always, reason = "compiled once for each instruction set")]
 #[inline(always)]
 pub fn offer_all<S: Simd, F: Scalar>(simd: S, scores: &Lines<F>, group: usize, sink: &mut TopL<F>) {
@@ -273,7 +273,7 @@ mod tests {
     }
 
     fn case() -> impl Strategy<Value = Case> {
-        // More than the vectors that stay in registers, and more than the columns of a task.
+        // Exceeds the vectors that stay in registers, and the columns of a task.
         let sizes = prop_oneof![(1_usize..12, 1_usize..200), (500_usize..700, 1_usize..4)];
         sizes.prop_flat_map(|(d, k)| {
             let shared = (-9.0_f64..9.0, -9.0_f64..9.0).prop_map(|(constant, common)| Shared { constant, common });
@@ -288,7 +288,7 @@ mod tests {
         SparseTable::new(case.d, &case.shared, |k, column| case.slopes[at][k * case.d + column])
     }
 
-    /// The log weights of all rows and components.
+    /// Collects the log weights of all rows and components.
     fn scores<F: Scalar>(scorer: &SparseScorer<F>, rows: RowBlock<'_, F>, n: usize) -> Vec<f64> {
         let k = scorer.n_components();
         let mut sink = TopL::default();
@@ -334,7 +334,7 @@ mod tests {
                 prop_assert!(near(one[0].to_f64()));
             }
         }
-        // Only what has changed is computed again, to the bits of a new table.
+        // Only changed slopes are recomputed, with the same bits as a new table.
         let differs = |k: usize, column: usize| (k + column).is_multiple_of(3);
         let changed: Vec<Vec<u32>> =
             (0..k).map(|k| (0..d as u32).filter(|&column| differs(k, column as usize)).collect()).collect();

@@ -1,7 +1,7 @@
-//! `exp` and `ln` without a branch or a call, so that a loop over many numbers is compiled to vectors; plain products
-//! and sums, so that every instruction set gives the same bits.
+//! `exp` and `ln` without branches or calls, so that loops over many numbers are vectorised. They use only plain
+//! products and sums, so that every instruction set gives the same bits.
 
-/// `ln 2` in two parts; products of the first with whole numbers up to 2^11 are exact.
+/// `ln 2` in two parts; products of the first part with integers up to 2^11 are exact.
 const LN_TWO_HIGH: f64 = f64::from_bits(0x3fe6_2e42_fee0_0000);
 const LN_TWO_LOW: f64 = 1.908_214_929_270_587_7e-10;
 
@@ -9,12 +9,12 @@ const LN_TWO_LOW: f64 = 1.908_214_929_270_587_7e-10;
 #[allow(clippy::inline_always, reason = "compiled into loops of any instruction set")]
 #[inline(always)]
 pub fn exp_of_nonpositive(x: f64) -> f64 {
-    /// Added to a number it leaves the nearest whole one in the lowest bits.
+    /// Adding this to a number leaves the nearest integer in the lowest bits.
     const TO_WHOLE: f64 = 6_755_399_441_055_744.0;
     let shifted = x * std::f64::consts::LOG2_E + TO_WHOLE;
     let whole = shifted - TO_WHOLE;
     let rest = (x - whole * LN_TWO_HIGH) - whole * LN_TWO_LOW;
-    // Taylor's series: |rest| <= ln(2) / 2, where the first term left out is below 5e-18.
+    // Taylor series for |rest| <= ln(2) / 2, where the first omitted term is below 5e-18.
     let mut series = 1.0 / 6_227_020_800.0;
     for inverse in [
         1.0 / 479_001_600.0,
@@ -48,7 +48,7 @@ pub fn ln_of_positive(x: f64) -> f64 {
     let exponent = normal.to_bits().wrapping_sub(SQRT_HALF).cast_signed() >> 52;
     let m = f64::from_bits(normal.to_bits().wrapping_sub((exponent << 52).cast_unsigned()));
     let exponent = exponent as f64 - if subnormal { 54.0 } else { 0.0 };
-    // ln m = 2 artanh((m - 1) / (m + 1)); the first term left out is below 2e-17.
+    // ln m = 2 artanh((m - 1) / (m + 1)); the first omitted term is below 2e-17.
     let s = (m - 1.0) / (m + 1.0);
     let square = s * s;
     let mut series = 2.0 / 19.0;

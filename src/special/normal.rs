@@ -1,6 +1,6 @@
 //! Quantiles of the standard normal distribution.
 
-/// Numerators and denominators of the three rational functions, from the constant on.
+/// Numerators and denominators of the three rational functions, constant term first.
 const CENTRAL: ([f64; 8], [f64; 8]) = (
     [
         3.387_132_872_796_366_5,
@@ -68,8 +68,8 @@ const FAR: ([f64; 8], [f64; 8]) = (
     ],
 );
 
-/// The number below which a standard normal variable is with probability `p`, between 0 and 1 (Wichura 1988, AS 241;
-/// relative error near 1e-16).
+/// The quantile of a standard normal distribution at probability `p`, between 0 and 1 (Wichura 1988, AS 241; relative
+/// error near 1e-16).
 pub fn normal_quantile(p: f64) -> f64 {
     let ratio = |(above, below): &([f64; 8], [f64; 8]), x: f64| {
         let polynomial = |terms: &[f64; 8]| terms.iter().rev().fold(0.0, |sum, term| sum * x + term);
@@ -88,7 +88,7 @@ pub fn normal_quantile(p: f64) -> f64 {
 mod tests {
     use super::*;
 
-    /// SciPy, scipy.stats.norm.ppf.
+    /// Values from scipy.stats.norm.ppf.
     #[test]
     fn quantiles_are_those_of_scipy() {
         let expected = [

@@ -1,6 +1,6 @@
-//! Sums over many counts of a difference of gamma functions or of digamma functions, eight counts at a time and without
-//! a branch or a call, so that they are compiled to vectors. For the terms of a bound, not for tiny differences: the
-//! error of a term is below 1e-14 of the larger of 1 and the term.
+//! Sums over many counts of differences of gamma or digamma functions, eight counts at a time and without branches or
+//! calls, so that they are vectorised. For the terms of a bound, not for tiny differences: the error of a term is below
+//! 1e-14 times the larger of 1 and the term.
 
 use pulp::{Simd, WithSimd};
 
@@ -8,11 +8,11 @@ use crate::simd::{Instructions, sum};
 use crate::special::elementary::ln_of_positive;
 use crate::special::{ASYMPTOTIC, DIGAMMA_SERIES, STIRLING, digamma_difference, ln_gamma_difference};
 
-/// Counts that are worked on together.
+/// Number of counts processed together.
 const TOGETHER: usize = 8;
-/// For these arguments a few shifts lead to the asymptotic range, and no product overflows.
+/// Arguments for which a few shifts reach the asymptotic range, and no product overflows.
 const ARGUMENTS: std::ops::Range<f64> = 1e-30..16.0;
-/// Counts whose products do not overflow.
+/// Largest count whose products do not overflow.
 const MOST: f64 = 1e12;
 
 /// `sum_i {digamma(a + n_i) - digamma(a)}` over counts `n_i >= 0`.
@@ -23,7 +23,7 @@ pub fn sum_of_digamma_differences(a: f64, counts: &[f64]) -> f64 {
     Instructions::widest().run(Digammas { a, counts })
 }
 
-/// `sum_i {ln Gamma(a_i + n_i) - ln Gamma(a_i)}` over counts; those below zero are taken for zero.
+/// `sum_i {ln Gamma(a_i + n_i) - ln Gamma(a_i)}` over counts; negative counts are treated as zero.
 pub fn sum_of_ln_gamma_differences(a: &[f64], counts: &[f64]) -> f64 {
     Instructions::widest().run(LnGammas { a, counts })
 }
@@ -102,7 +102,7 @@ impl WithSimd for LnGammas<'_> {
     }
 }
 
-/// By Stirling's series above the shifts, with one logarithm for the factors `(a + i + n) / (a + i)` of all shifts.
+/// Uses Stirling's series above the shifts, with one logarithm for the factors `(a + i + n) / (a + i)` of all shifts.
 #[allow(clippy::inline_always, reason = "compiled into loops of any instruction set")]
 #[inline(always)]
 fn add_ln_gammas(a: &[f64; TOGETHER], counts: &[f64; TOGETHER], parts: &mut [f64; TOGETHER]) {

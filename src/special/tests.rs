@@ -1,6 +1,6 @@
-//! Against mpmath at 60 digits (the arguments are taken as the exact binary numbers), and against the functions' laws.
+//! Compares with mpmath at 60 digits (arguments are exact binary numbers), and checks identities of the functions.
 
-// The tables are pasted as they were printed.
+// The tables are pasted as printed.
 #![allow(clippy::approx_constant, clippy::excessive_precision, clippy::unreadable_literal)]
 
 use proptest::prelude::*;
@@ -22,7 +22,7 @@ fn ln_gamma_agrees_with_mpmath() {
 #[test]
 fn digamma_agrees_with_mpmath() {
     for &(y, _, expected) in GAMMA {
-        // Absolute near the zero at 1.46.
+        // Absolute tolerance near the zero at 1.46.
         assert_close(&format!("digamma({y:e})"), digamma(y), expected, 0.1);
     }
 }
@@ -30,7 +30,7 @@ fn digamma_agrees_with_mpmath() {
 #[test]
 fn ln_beta_agrees_with_mpmath() {
     for &(a, b, expected) in LN_BETA {
-        // Absolute near Beta(a, b) = 1.
+        // Absolute tolerance near Beta(a, b) = 1.
         assert_close(&format!("ln_beta({a:e}, {b:e})"), ln_beta(a, b), expected, 0.1);
         assert_eq!(ln_beta(a, b), ln_beta(b, a));
     }
@@ -39,7 +39,7 @@ fn ln_beta_agrees_with_mpmath() {
 #[test]
 fn ln_gamma_difference_agrees_with_mpmath() {
     for &(a, delta, expected) in LN_GAMMA_DIFFERENCE {
-        // Relative also to a tiny delta; absolute near Gamma(a + delta) = Gamma(a).
+        // Relative tolerance also for a tiny delta; absolute near Gamma(a + delta) = Gamma(a).
         let what = format!("ln_gamma_difference({a:e}, {delta:e})");
         assert_close(&what, ln_gamma_difference(a, delta), expected, 0.1 * delta.abs().min(1.0));
     }
@@ -98,7 +98,7 @@ fn x_ln_x_is_zero_at_zero() {
     assert!(x_ln_x(f64::NAN).is_nan());
 }
 
-/// Positive numbers from 1e-8 to 1e12, evenly in the logarithm.
+/// Positive numbers from 1e-8 to 1e12, uniform in the logarithm.
 fn positive() -> impl Strategy<Value = f64> {
     (-8.0..12.0).prop_map(|exponent| 10f64.powf(exponent))
 }
@@ -106,7 +106,7 @@ fn positive() -> impl Strategy<Value = f64> {
 proptest! {
     #[test]
     fn ln_gamma_recurrence(y in positive()) {
-        // ln Gamma(y + 1) = ln Gamma(y) + ln y; y + 1 is rounded, which moves ln Gamma by its slope.
+        // ln Gamma(y + 1) = ln Gamma(y) + ln y; rounding y + 1 changes ln Gamma in proportion to its slope.
         let next = ln_gamma(y + 1.0);
         let step = (next - ln_gamma(y) - y.ln()).abs();
         let rounding = f64::EPSILON * (y + 1.0) * (digamma(y + 1.0).abs() + 1.0);
@@ -161,7 +161,7 @@ proptest! {
 
     #[test]
     fn digamma_difference_of_one_is_the_reciprocal(a in positive()) {
-        // A subtraction of digammas would lose the digits of this for large a.
+        // Subtracting digammas would lose these digits for large a.
         prop_assert!((digamma_difference(a, 1.0) * a - 1.0).abs() <= 1e-12);
     }
 

@@ -1,10 +1,10 @@
-//! The local part of a process that gives every document weights of its own: what the documents' factors contribute to
+//! The local part of a process with separate weights for every document: the contribution of the documents' factors to
 //! the bound, by component (mathematics 11.2).
 
 use serde::{Deserialize, Serialize};
 
-/// Sums over documents d of terms of q(pi_d) = Dir(theta_d), each document times its weight. With them the bound is a
-/// function of the prior a of all documents (mathematics 11.2).
+/// Sums over documents d of terms of q(pi_d) = Dir(theta_d), each document times its weight. Given these sums, the
+/// bound is a function of the common prior a of all documents (mathematics 11.2).
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct DocumentTerms {
     /// Sum of the documents' weights.
@@ -20,7 +20,7 @@ pub struct DocumentTerms {
 }
 
 impl DocumentTerms {
-    /// Of no document.
+    /// Terms of no documents.
     pub fn zeros(k: usize) -> Self {
         Self { log_gammas: vec![0.0; k], log_weights: vec![0.0; k], slacks: vec![0.0; k], ..Self::default() }
     }
@@ -33,7 +33,7 @@ impl DocumentTerms {
         [&mut self.log_gammas, &mut self.log_weights, &mut self.slacks]
     }
 
-    /// Adds another's terms, times `sign`; `from` says which of its components each of these is.
+    /// Adds another's terms, times `sign`; `from` maps components of this one to components of the other.
     pub(super) fn combine(&mut self, other: &Self, from: &[Option<usize>], sign: f64) {
         self.n_documents += sign * other.n_documents;
         self.log_gamma_of_totals += sign * other.log_gamma_of_totals;
@@ -44,7 +44,7 @@ impl DocumentTerms {
         }
     }
 
-    /// All times a factor.
+    /// All terms times a factor.
     #[must_use]
     pub(super) fn scale(&self, factor: f64) -> Self {
         let mut scaled = self.clone();
@@ -54,14 +54,14 @@ impl DocumentTerms {
         scaled
     }
 
-    /// Room for `k` components; of the last ones nothing is known before the next visit.
+    /// Resizes to `k` components; the terms of new components are unknown until the next visit.
     pub(super) fn resize(&mut self, k: usize) {
         self.arrays_mut().into_iter().for_each(|values| values.resize(k, 0.0));
     }
 
-    /// Adds what the component at `gone` has to the one at `keep`. ln Gamma(a + n) - ln Gamma(a) is convex in n and
-    /// zero at zero, so the sum of two is no more than that of the sum: until the next visit the bound is too low, if
-    /// at all.
+    /// Adds the terms of the component at `gone` to those of the one at `keep`. ln Gamma(a + n) - ln Gamma(a) is convex
+    /// in n and zero at zero, so the sum of two terms is at most the term of the sum: until the next visit the bound
+    /// can only be too low.
     pub(super) fn merge(&mut self, keep: usize, gone: usize) {
         self.arrays_mut().into_iter().for_each(|values| values[keep] += values[gone]);
     }
@@ -76,7 +76,7 @@ impl DocumentTerms {
         self.arrays_mut().into_iter().for_each(|values| *values = from.iter().map(|&k| values[k]).collect());
     }
 
-    /// Whether these can be terms of `k` components. Files are not trusted.
+    /// Whether these can be terms of `k` components, since files are not trusted.
     pub fn fits(&self, k: usize) -> bool {
         let all = self.arrays();
         let numbers = [self.n_documents, self.log_gamma_of_totals];

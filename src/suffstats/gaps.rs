@@ -12,15 +12,15 @@ pub enum PairGaps {
     /// Not kept.
     #[default]
     Unknown,
-    /// By pair, smaller identity first. A pair that is not listed shares no unit: its gap is exactly zero.
-    /// NaN stands for a pair whose gap a merge made unknown.
+    /// By pair, smaller identity first. A pair that is not listed shares no unit: its gap is exactly zero. NaN stands
+    /// for a gap that became unknown in a merge.
     Known(BTreeMap<(ComponentId, ComponentId), f64>),
-    /// Of listed pairs only; the others are unknown.
+    /// Gaps of some pairs; those of all others are unknown.
     Listed(BTreeMap<(ComponentId, ComponentId), f64>),
 }
 
 impl PairGaps {
-    /// The gap of a pair, `None` where it is not known.
+    /// The gap of a pair, or `None` if it is unknown.
     pub fn get(&self, a: ComponentId, b: ComponentId) -> Option<f64> {
         match self {
             Self::Unknown => None,
@@ -51,7 +51,7 @@ impl PairGaps {
                     *mine.entry(pair).or_insert(0.0) += sign * gap;
                 }
             }
-            // A pair that is missing on either side is unknown.
+            // A pair that is missing on either side becomes unknown.
             (mine, theirs) => {
                 let ((_, Self::Listed(listed)) | (Self::Listed(listed), Self::Known(_))) = (&*mine, theirs) else {
                     return *self = Self::Unknown;

@@ -1,11 +1,11 @@
-//! Statistics of which most are zero: of each component only the others are kept, as batches of sparse rows have them.
+//! Sparse statistics: only nonzero values are stored for each component, as batches of sparse rows produce them.
 
 use serde::{Deserialize, Serialize};
 
-/// Statistics by component, each by its non-zeros.
+/// Sparse statistics by component.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct SparseStatistics {
-    /// By component, in the order of the summary.
+    /// The nonzero statistics of each component, in the order of the summary.
     pub components: Vec<NonZeros>,
 }
 
@@ -15,7 +15,7 @@ impl SparseStatistics {
         Self { components: vec![NonZeros::default(); k] }
     }
 
-    /// How many numbers are kept.
+    /// Total number of stored values.
     pub fn len(&self) -> usize {
         self.components.iter().map(|own| own.columns.len()).sum()
     }
@@ -25,12 +25,12 @@ impl SparseStatistics {
         self.len() == 0
     }
 
-    /// Whether they take less memory than `n` numbers.
+    /// Whether they take less memory than `n` dense values.
     pub fn is_smaller_than(&self, n: usize) -> bool {
         self.len() * (size_of::<u32>() + size_of::<f64>()) < n * size_of::<f64>()
     }
 
-    /// All numbers, `n_statistics` a component.
+    /// All statistics including zeros, `n_statistics` per component.
     pub fn to_dense(&self, n_statistics: usize) -> Vec<f64> {
         let mut dense = vec![0.0; self.components.len() * n_statistics];
         for (own, to) in self.components.iter().zip(dense.chunks_exact_mut(n_statistics)) {
@@ -39,42 +39,43 @@ impl SparseStatistics {
         dense
     }
 
-    /// Whether these can be finite statistics of `k` components. Files are not trusted.
+    /// Whether these can be finite statistics of `k` components, since files are not trusted.
     pub fn fits(&self, k: usize, n_statistics: usize) -> bool {
         self.components.len() == k && self.components.iter().all(|own| own.fits(n_statistics))
     }
 }
 
-/// The statistics of one component that are not zero.
+/// The nonzero statistics of one component.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct NonZeros {
-    /// Their places, ascending.
+    /// Positions, ascending.
     columns: Box<[u32]>,
     values: Box<[f64]>,
 }
 
 impl NonZeros {
-    /// Of all statistics of a component.
+    /// The nonzero entries of dense statistics.
     pub fn of(dense: &[f64]) -> Self {
         (0..).zip(dense).filter(|(_, value)| **value != 0.0).map(|(column, value)| (column, *value)).collect()
     }
 
-    /// Where they are, ascending.
+    /// Positions, ascending.
     pub fn columns(&self) -> &[u32] {
         &self.columns
     }
 
-    /// Places and values.
+    /// Positions and values.
     pub fn iter(&self) -> impl Iterator<Item = (u32, f64)> {
         self.columns.iter().copied().zip(self.values.iter().copied())
     }
 
-    /// Adds them, times `sign`, to all statistics of a component.
+    /// Adds these values, times `sign`, to the dense statistics of a component.
     pub fn add_to(&self, dense: &mut [f64], sign: f64) {
         self.iter().for_each(|(column, value)| dense[column as usize] += sign * value);
     }
 
-    /// Subtracts `old` from all statistics of a component and adds `new`. Which of them that has changed, ascending.
+    /// Subtracts `old` from the dense statistics of a component and adds `new`. Returns the positions that have
+    /// changed, ascending.
     pub fn exchange(dense: &mut [f64], old: &Self, new: &Self) -> Vec<u32> {
         let mut changed = Vec::new();
         let (mut of_old, mut of_new) = (old.iter().peekable(), new.iter().peekable());
@@ -95,7 +96,7 @@ impl NonZeros {
         }
     }
 
-    /// Adds those of another component, times `sign`. Each sum is rounded as that of all statistics would be.
+    /// Adds the values of another component, times `sign`. Each sum is rounded as it would be in dense statistics.
     pub fn add(&mut self, other: &Self, sign: f64) {
         let room = self.columns.len() + other.columns.len();
         let (mut columns, mut values) = (Vec::with_capacity(room), Vec::with_capacity(room));
@@ -118,7 +119,7 @@ impl NonZeros {
         *self = Self { columns: columns.into(), values: values.into() };
     }
 
-    /// All times a factor.
+    /// All values times a factor.
     #[must_use]
     pub fn scaled(&self, factor: f64) -> Self {
         Self { columns: self.columns.clone(), values: self.values.iter().map(|value| factor * value).collect() }
@@ -133,7 +134,7 @@ impl NonZeros {
 }
 
 impl FromIterator<(u32, f64)> for NonZeros {
-    /// From places, ascending, and values.
+    /// From ascending positions and values.
     fn from_iter<I: IntoIterator<Item = (u32, f64)>>(entries: I) -> Self {
         let (columns, values): (Vec<u32>, Vec<f64>) = entries.into_iter().unzip();
         Self { columns: columns.into(), values: values.into() }
@@ -145,7 +146,7 @@ impl FromIterator<(u32, f64)> for NonZeros {
 pub enum Sums {
     /// All of them.
     All(Vec<f64>),
-    /// Those that are not zero.
+    /// The nonzero sums.
     NonZeros(NonZeros),
 }
 
@@ -155,40 +156,40 @@ impl Default for Sums {
     }
 }
 
-/// Where statistics are summed: all of them, or a few of many, which are marked.
+/// Accumulates statistics: all of them, or a few marked ones among many.
 #[derive(Debug, Default)]
 pub struct SparseSum {
-    /// All sums; what has not been marked is zero.
+    /// All sums; unmarked ones are zero.
     sums: Vec<f64>,
-    /// A bit for each.
+    /// One bit per sum.
     marks: Vec<u64>,
 }
 
 impl SparseSum {
-    /// Makes room for `n` sums, which are zero.
+    /// Makes room for `n` sums, all of which are zero.
     pub fn reserve(&mut self, n: usize) {
         self.sums.resize(n, 0.0);
         self.marks.resize(n.div_ceil(64), 0);
     }
 
-    /// All sums, to be added to.
+    /// All sums, for adding to them.
     pub fn all(&mut self) -> &mut [f64] {
         &mut self.sums
     }
 
-    /// Says that something is added to these columns.
+    /// Marks columns to which something is added.
     pub fn mark(&mut self, columns: &[u32]) {
         for &column in columns {
             self.marks[column as usize / 64] |= 1 << (column % 64);
         }
     }
 
-    /// The sums. `marked`: only marked ones were added to, and the work goes by these.
+    /// Takes the sums out. `marked`: only marked sums were changed, so that the work is proportional to their number.
     pub fn take(&mut self, marked: bool) -> Sums {
         if marked { Sums::NonZeros(self.take_marked()) } else { Sums::All(std::mem::take(&mut self.sums)) }
     }
 
-    /// The marked sums that are not zero; all are zero then.
+    /// Takes out the nonzero marked sums and resets all sums to zero.
     fn take_marked(&mut self) -> NonZeros {
         let Self { sums, marks } = self;
         let room = marks.iter().map(|marks| marks.count_ones() as usize).sum();
@@ -219,7 +220,7 @@ mod tests {
     }
 
     proptest! {
-        /// Sums of non-zeros have the bits of sums of all statistics.
+        /// Sparse sums are bitwise equal to dense sums.
         #[test]
         fn sums_of_non_zeros_are_those_of_all(a in statistics(), b in statistics(), is_added in any::<bool>()) {
             let sign = if is_added { 1.0 } else { -1.0 };
@@ -234,7 +235,7 @@ mod tests {
             prop_assert!(kept.fits(1, 130) && !kept.fits(2, 130));
         }
 
-        /// An exchange has the bits of a difference and a sum, and names what it has changed.
+        /// An exchange is bitwise equal to a subtraction followed by an addition, and returns the changed positions.
         #[test]
         fn an_exchange_is_a_difference_and_a_sum(a in statistics(), b in statistics(), c in statistics()) {
             let (old, new) = (NonZeros::of(&b), NonZeros::of(&c));

@@ -1,4 +1,4 @@
-"""`python -m stickbreak.demo` is `stickbreak demo`."""
+"""Entry point of `python -m stickbreak.demo`, the same as `stickbreak demo`."""
 
 import sys
 

@@ -1,4 +1,4 @@
-"""The figure of the demo: how it grew, what the clusters look like, and where they lie in a photograph."""
+"""The figure of the demo: the growth of the model, the clusters, and their positions in a photograph."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -23,7 +23,7 @@ from stickbreak.result.history import Record
 
 N_EIGENVECTORS = 6
 
-# In parts of the figure's width and height.
+# Positions as fractions of the figure's width and height.
 _LEFT, _RIGHT = 0.045, 0.985
 _UPPER = {"left": _LEFT, "right": _RIGHT, "top": 0.835, "bottom": 0.53, "wspace": 0.1, "width_ratios": (1, 2.15)}
 _LOWER = {"left": _LEFT, "right": _RIGHT, "top": 0.45, "bottom": 0.045, "wspace": 0.03}
@@ -38,7 +38,7 @@ _STYLE: dict[Any, Any] = {
 
 @dataclass(frozen=True)
 class Clusters:
-    """The clusters that the figure shows by themselves, largest first, and the colour of every cluster."""
+    """The clusters that the figure shows separately, largest first, and the colour of every cluster."""
 
     largest: NDArray[np.int64]
     covariances: NDArray[np.float64]
@@ -46,7 +46,7 @@ class Clusters:
 
 
 def clusters_of(fit: Fit) -> Clusters:
-    """Choose the clusters to show, and colour them by their contrast; the small ones share a few greys."""
+    """Choose the clusters to show, and colour them by contrast; small clusters share a few greys."""
     covariances = fit.components["scale"] / fit.components["dof"][:, None, None]
     contrast = np.trace(covariances, axis1=1, axis2=2)
     by_weight = np.argsort(-fit.weights, kind="stable")
@@ -62,7 +62,7 @@ def leading_eigenvectors(covariance: NDArray[np.float64], count: int) -> NDArray
     """Return the eigenvectors of the largest eigenvalues as patches, shape (count, 8, 8), largest first."""
     _, vectors = np.linalg.eigh(covariance)
     leading = vectors[:, ::-1][:, :count].T
-    # Their sign is arbitrary. Make the largest entry positive, so that runs look alike.
+    # Their sign is arbitrary. Makes the largest entry positive, so that runs look alike.
     largest = np.abs(leading).argmax(axis=1)[:, None]
     return np.asarray(leading * np.sign(np.take_along_axis(leading, largest, axis=1))).reshape(-1, SIDE, SIDE)
 
@@ -70,7 +70,7 @@ def leading_eigenvectors(covariance: NDArray[np.float64], count: int) -> NDArray
 def side_by_side(
     photograph: Photograph, labels: NDArray[np.int64], colours: Sequence[str]
 ) -> tuple[Photograph, NDArray[np.float64]]:
-    """Return the pixels in the middles of the patches, and the colours of the patches, of the same height and width."""
+    """Return the pixels at the centres of the patches, and the colours of the patches, in the same shape."""
     height, width = grid(photograph)
     middle = SIDE // 2
     painted = np.array([to_rgb(colour) for colour in colours])[labels].reshape(height, width, 3)
@@ -78,7 +78,7 @@ def side_by_side(
 
 
 def draw(path: Path, fit: Fit, n_rows: int, photograph: Photograph, labels: NDArray[np.int64]) -> None:
-    """Draw a fit to `n_rows` patches; `labels` are the clusters of those of the photograph, in their order."""
+    """Draw a fit to `n_rows` patches; `labels` are the clusters of the patches of the photograph, in order."""
     clusters = clusters_of(fit)
     middles, painted = side_by_side(photograph, labels, clusters.colours)
     with rc_context(_STYLE):
@@ -130,7 +130,7 @@ def _draw_growth(figure: Figure, place: SubplotSpec, history: Sequence[Record], 
 
 
 def _draw_eigenvectors(figure: Figure, place: SubplotSpec, fit: Fit, clusters: Clusters) -> None:
-    """Two columns of clusters, each a line: its colour, its weight, and its leading eigenvectors as patches."""
+    """Draw two columns of clusters, one line each: its colour, its weight, and its leading eigenvectors as patches."""
     frame = figure.add_subplot(place)
     frame.set_axis_off()
     what = f"their weights, and the {N_EIGENVECTORS} leading eigenvectors of their covariances"
@@ -159,7 +159,7 @@ def _draw_picture(axes: Axes, picture: NDArray[Any], title: str) -> None:
 
 
 def _draw_legend(axes: Axes, fit: Fit, clusters: Clusters) -> None:
-    """Say below the picture what its colours mean; both groups of clusters go from flat to rugged."""
+    """Explain the colours below the picture; both groups of clusters are sorted from flat to rugged."""
     parts: list[Artist] = [_words("flat"), _swatches(COLOURS, clusters), _words("rugged")]
     n_small = fit.n_occupied - len(clusters.largest)
     if n_small > 0:

@@ -1,4 +1,4 @@
-"""The mixture of the demo, and how well the patches of one photograph foretell those of another."""
+"""The mixture of the demo, and how well the patches of one photograph predict those of another."""
 
 import sys
 import warnings
@@ -14,7 +14,7 @@ from stickbreak.demo.patches import Patches, contrast_strata
 
 @dataclass(frozen=True, kw_only=True)
 class Settings:
-    """How the mixture is fitted."""
+    """Settings of the fit."""
 
     n_components: int = 1
     sparsity: int = 4
@@ -31,11 +31,11 @@ class Score(NamedTuple):
 
 
 def fit_patches(rows: Patches, settings: Settings) -> sb.Fit:
-    """Fit the mixture of the demo, telling of the progress; Ctrl-C ends it with the state reached."""
+    """Fit the mixture of the demo and report progress; Ctrl-C ends the fit with the current state."""
     n_components = min(settings.n_components, len(rows))
     on_terminal = sys.stderr is not None and sys.stderr.isatty()
     with warnings.catch_warnings():
-        # Pixels less their mean sum to zero, so the last one follows from the others.
+        # Pixels minus their mean sum to zero, so the last one depends on the others.
         warnings.simplefilter("ignore", sb.SupportWarning)
         return sb.fit(
             sb.Mixture(likelihood=sb.ZeroMeanGaussian(), process=sb.DirichletProcess(concentration=1.0)),

@@ -8,7 +8,7 @@ from sklearn.datasets import load_sample_image
 
 PHOTOGRAPHS = ("china.jpg", "flower.jpg")
 SIDE = 8
-# Shares of red, green and blue in the luminance, the usual ones of Rec. 709 monitors.
+# Weights of red, green and blue in the luminance of Rec. 709.
 _LUMINANCE = np.array([0.2125, 0.7154, 0.0721])
 
 Photograph = NDArray[np.uint8]
@@ -16,7 +16,7 @@ Patches = NDArray[np.float32]
 
 
 def load_photograph(name: str, height: int | None = None) -> Photograph:
-    """Return a photograph, shape (height, width, 3), or its middle at `height`, of the same form."""
+    """Return a photograph, shape (height, width, 3), or its centre with this `height` and the same aspect ratio."""
     photograph: Photograph = load_sample_image(name)
     if height is None:
         return photograph
@@ -28,15 +28,15 @@ def load_photograph(name: str, height: int | None = None) -> Photograph:
 
 
 def grid(photograph: Photograph) -> tuple[int, int]:
-    """Return how many patches a photograph has from top to bottom and from left to right."""
+    """Return the numbers of patches of a photograph from top to bottom and from left to right."""
     height, width = photograph.shape[:2]
     return height - SIDE + 1, width - SIDE + 1
 
 
 def patches(photograph: Photograph) -> Patches:
-    """Return the luminance, from 0 to 1, of all overlapping patches, each less its own mean, shape (n, 64).
+    """Return the luminance, from 0 to 1, of all overlapping patches minus their own means, shape (n, 64).
 
-    Their order is that of their corners: row by row, from left to right.
+    They are ordered by their corners: row by row, from left to right.
     """
     luminance = (photograph @ _LUMINANCE / 255.0).astype(np.float32)
     windows = np.lib.stride_tricks.sliding_window_view(luminance, (SIDE, SIDE)).reshape(-1, SIDE * SIDE)
@@ -44,10 +44,10 @@ def patches(photograph: Photograph) -> Patches:
 
 
 def contrast_strata(rows: Patches, n_strata: int) -> NDArray[np.int64]:
-    """Return for each patch which of `n_strata` equal parts of the patches, ranked by contrast, holds it.
+    """Return for each patch which of `n_strata` equal parts, ranked by contrast, contains it.
 
-    Patches differ in contrast before anything else, so this is a good place to start several components from: seeds
-    picked among the rows leave many with next to nothing.
+    Patches differ mainly in contrast, so these are good initial labels for several components. Seeds picked among the
+    rows would leave many components nearly empty.
     """
     energy: NDArray[Any] = np.einsum("ij,ij->i", rows, rows)
     labels = np.empty(len(rows), dtype=np.int64)

@@ -1,4 +1,4 @@
-"""What the demo does, once its packages are there."""
+"""The program of the demo, which needs the packages of the demo."""
 
 import time
 from dataclasses import dataclass
@@ -16,7 +16,7 @@ MODEL_FILE, FIGURE_FILE = "model.safetensors", "stickbreak.png"
 
 @dataclass(frozen=True, kw_only=True)
 class Options:
-    """What the user asks for; see the help of the command."""
+    """Options of the user; see the help of the command."""
 
     out: Path  # a folder that exists
     n_components: int

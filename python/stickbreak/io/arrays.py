@@ -1,4 +1,4 @@
-"""Turns what users hold - arrays, tables, lists - into the arrays that the core reads, by copy only where needed."""
+"""Converts user data (arrays, tables, lists) to the arrays that the core reads, copying only if needed."""
 
 import sys
 import warnings
@@ -14,19 +14,20 @@ from stickbreak.io.compressed import compressed_rows
 
 _NUMBERS = "biuf"  # NumPy's kinds of real numbers, booleans included
 _ROWS_ALLOWED = "an array or table of real numbers, of shape (n, D)"
-# Largest range in which float64 holds every whole number.
+# Largest range in which float64 represents every integer.
 _LARGEST_COUNT = 2**53
 # The core numbers the columns of a sparse table in 32 bits.
 _MOST_SPARSE_COLUMNS = 2**32
-# Rows that are looked at together.
+# Number of rows checked together.
 _ROWS_AT_A_TIME = 65_536
-# Sums of weights from the least on keep their products with the squares of data. The rounding of a scatter grows with
-# the weight of its component, and above the largest a prior of ordinary size is lost beside it.
+# Range of the sum of weights. Above the minimum, products of weights with squares of data keep their digits. The
+# rounding of a scatter grows with the weight of its component, and above the maximum it would hide a prior of ordinary
+# size.
 _LEAST_TOTAL, _LARGEST_TOTAL = 1e-100, 1e12
 
 
 class SparseRows(NamedTuple):
-    """Rows in compressed sparse form, as the core reads them: in each row the columns ascend, each at most once."""
+    """Rows in compressed sparse form, as the core reads them: the columns of each row ascend, without duplicates."""
 
     starts: NDArray[np.uint64]
     columns: NDArray[np.uint32]
@@ -41,12 +42,12 @@ class SparseRows(NamedTuple):
 
 DenseRows: TypeAlias = NDArray[np.float32] | NDArray[np.float64]
 Rows: TypeAlias = DenseRows | SparseRows
-# Type, number of columns, and what returns a fresh iterator of C-contiguous rows of them.
+# Type, number of columns, and a function that returns a new iterator of C-contiguous blocks of rows.
 BlockSource: TypeAlias = tuple[str, int, Callable[[], Iterator[DenseRows]]]
 
 
 class Domain(Protocol):
-    """What a likelihood says of the rows that it reads."""
+    """Properties of a likelihood that concern the rows that it reads."""
 
     _domain: ClassVar[str]
     _accepts_sparse: ClassVar[bool]
@@ -89,22 +90,22 @@ def rows(
 ) -> Rows:
     """Return data as float32 or float64 rows.
 
-    float32 and float64 arrays in native byte order stay what they are, memory maps, Fortran order and strides
-    included. float16 becomes float32; all other numbers become float64. Where an array or a table changes its type,
-    a `ConversionWarning` says so.
+    float32 and float64 arrays in native byte order are used as they are, including memory maps, Fortran order and
+    strides. float16 becomes float32; all other numbers become float64. A `ConversionWarning` reports when an array or a
+    table changes its type.
 
     Parameters
     ----------
     value : object
-        What the user gave.
+        The user's data.
     argument : str
-        Under which name.
+        Its name in error messages.
     likelihood : type, optional
-        Says whether they may be sparse, and whether whole numbers are what it wants.
+        States whether rows may be sparse, and whether it expects integers.
     n_columns : int, optional
-        The number of columns it must have.
+        The required number of columns.
     minimum : int
-        The least number of rows.
+        Minimum number of rows.
 
     Returns
     -------
@@ -128,7 +129,7 @@ def rows(
     )
     if whole_numbers:
         _check_held(array, argument)
-    # A list has no type to keep, and counts have a fixed one.
+    # A list has no type to keep, and the type of counts is fixed.
     if (hasattr(value, "dtype") or hasattr(value, "dtypes")) and not whole_numbers:
         say_converted(array.dtype, np.dtype(dtype))
     return _converted(array, dtype)
@@ -158,7 +159,7 @@ def _sparse_rows(value: Any, argument: str, n_columns: int | None, minimum: int)
     single = table.dtype.kind == "f" and table.dtype.itemsize <= 4
     values = np.require(table.data, dtype=np.float32 if single else np.float64, requirements=["C", "A"])
     indices = table.indices
-    # Columns are never negative, so these bytes stay as they are.
+    # Columns are never negative, so the bytes are the same.
     indices = indices.view(np.uint32) if indices.dtype == np.int32 else indices
     columns = np.require(indices, dtype=np.uint32, requirements=["C", "A"])
     return SparseRows(
@@ -167,7 +168,7 @@ def _sparse_rows(value: Any, argument: str, n_columns: int | None, minimum: int)
 
 
 def sparse_counts(rows: Rows, argument: str) -> SparseRows:
-    """Return counts in compressed sparse rows of float64; those of a dense array are checked by the core later."""
+    """Return counts in compressed sparse rows of float64; the core checks those of a dense array later."""
     if isinstance(rows, SparseRows):
         return SparseRows(rows.starts, rows.columns, np.asarray(rows.values, dtype=np.float64), rows.n_columns)
     if rows.shape[1] > _MOST_SPARSE_COLUMNS:
@@ -186,7 +187,7 @@ def sparse_counts(rows: Rows, argument: str) -> SparseRows:
 
 
 def with_whole_parts(value: Any, argument: str) -> Any:
-    """Return a sparse table in compressed rows, after a look at its parts; anything else as it is."""
+    """Return a sparse table in compressed rows after checking its parts; return anything else unchanged."""
     return compressed_rows(value, argument) if is_sparse(value) and value.ndim == 2 else value
 
 
@@ -204,7 +205,7 @@ def rows_without_values(rows: Rows) -> NDArray[np.bool_]:
 def without_empty_rows(
     weights: NDArray[np.float64] | None, empty: NDArray[np.bool_], argument: str, what: str = "fit"
 ) -> NDArray[np.float64] | None:
-    """Return weights that are zero for rows without any value, and say that there are some of another weight."""
+    """Return weights that are zero for rows without any value, and warn if some of these had another weight."""
     n_empty = np.count_nonzero(empty)
     if n_empty == 0:
         return weights
@@ -235,7 +236,7 @@ def with_density(
 
 
 def _check_held(array: NDArray[Any], argument: str) -> None:
-    """Refuse whole numbers that float64 would round to another one."""
+    """Refuse integers that float64 would round to another integer."""
     if array.dtype.itemsize == 8 and array.size and int(array.max()) > _LARGEST_COUNT:
         raise invalid_argument(argument, f"with the value {int(array.max())}", "whole numbers from 0 to 2^53")
 
@@ -251,30 +252,30 @@ def _hint_on_rank(array: NDArray[Any], argument: str, n_columns: int | None, is_
 def say_converted(found: np.dtype[Any], wanted: np.dtype[Any]) -> None:
     """Warn of numbers that change their type."""
     kinds = {"b": "booleans", "i": "integers", "u": "integers", "O": "decimals"}
-    if found.name != wanted.name:  # another byte order is no other type
-        # Warn at this line, not at the caller's: the default filter then shows the warning once.
+    if found.name != wanted.name:  # another byte order is the same type
+        # Warns at this line, not at the caller's, so that the default filter shows the warning once.
         what = f"{found.name} is" if found.kind == "f" else f"{kinds[found.kind]} are"
         text = f"{what} converted to {wanted.name}, in a copy; pass float32 or float64 to spare it"
         warnings.warn(text, ConversionWarning, stacklevel=1)
 
 
 def _converted(array: NDArray[Any], dtype: type[np.floating[Any]]) -> NDArray[Any]:
-    with np.errstate(over="ignore"):  # a long double beyond float64 becomes infinite, which is refused as such
+    with np.errstate(over="ignore"):  # a long double beyond float64 becomes infinite, which is refused later
         converted: NDArray[Any] = np.array(array, dtype=dtype, order="K")
     return converted
 
 
 def sample_weights(value: object, n_rows: int | None) -> NDArray[np.float64] | None:
-    """Return the weights of the rows as float64 of shape (n,), or None where there are none.
+    """Return the weights of the rows as float64 of shape (n,), or None if there are no weights.
 
-    Here and below, n is not known of data that are read in blocks: the core then compares it.
+    Here and below, n is unknown for data read in blocks; the core then checks it.
     """
     if value is None:
         return None
     allowed = f"finite numbers of at least 0, not all zero, of shape ({_n(n_rows)},)"
     weights = _vector(numeric(value, "sample_weight", allowed), "sample_weight", n_rows, allowed)
     weights = _plain(weights)
-    # One comparison for both rules: it is false for NaN too.
+    # One comparison for both rules; it is also false for NaN.
     wrong = ~((weights >= 0.0) & (weights < np.inf))
     if wrong.any():
         row = int(wrong.argmax())
@@ -303,8 +304,8 @@ def labels(array: NDArray[Any], argument: str, n_rows: int | None) -> NDArray[np
     labels = _vector(array, argument, n_rows, allowed)
     if labels.dtype.kind not in "iu":
         raise invalid_type(argument, describe(labels), allowed)
-    # There are at most as many components as rows. Compared before the cast, which would turn large unsigned labels
-    # into negative ones.
+    # There are at most as many components as rows. Checks before the cast, which would make large unsigned labels
+    # negative.
     wrong = (labels < 0) | (labels >= most)
     if wrong.any():
         row = int(wrong.argmax())
@@ -313,13 +314,13 @@ def labels(array: NDArray[Any], argument: str, n_rows: int | None) -> NDArray[np
 
 
 def responsibilities(array: NDArray[Any], argument: str, n_rows: int | None) -> NDArray[np.float64]:
-    """Return responsibilities of shape (n, K): at least 0, each row with sum one within 1e-6."""
+    """Return responsibilities of shape (n, K): at least 0, with rows that sum to one within 1e-6."""
     allowed = f"numbers of at least 0 of shape ({_n(n_rows)}, K) whose rows sum to one"
     if n_rows not in (None, array.shape[0]) or array.shape[1] == 0:
         raise invalid_argument(argument, f"of shape {array.shape}", allowed)
     shares = _plain(array)
     negative = shares.min(axis=1) < 0.0
-    # Sums are reduced without n x K scratch; a NaN or an infinity in a row shows in its sum.
+    # Computes sums without n x K scratch space; a NaN or an infinity in a row shows in its sum.
     with np.errstate(invalid="ignore", over="ignore"):
         sums = shares.sum(axis=1)
         wrong = negative | ~(np.abs(sums - 1.0) <= 1e-6)
@@ -331,14 +332,14 @@ def responsibilities(array: NDArray[Any], argument: str, n_rows: int | None) -> 
 
 
 def numeric(value: object, argument: str, allowed: str) -> NDArray[Any]:
-    """Return `value` as an array of real numbers of any shape and type, without a copy where it is one."""
+    """Return `value` as an array of real numbers of any shape and type, without a copy if it is an array."""
     if is_sparse(value):
         hint = "convert it by .toarray()"
         if argument in ("data", "X", "X_new"):
             hint += ", or use Multinomial, Bernoulli or Poisson, which take it as it is"
         raise invalid_type(argument, f"a sparse {type(value).__name__}", allowed, hint)
     if _is_lazy(value):
-        raise invalid_type(argument, "a lazy table that holds no numbers yet", allowed, "make them by .collect()")
+        raise invalid_type(argument, "a lazy table that holds no numbers yet", allowed, "call .collect() first")
     array = as_array(value, argument, allowed)
     if array.dtype.kind not in _NUMBERS:
         found = _describe_values(value, array)
@@ -358,7 +359,7 @@ def _describe_values(value: object, array: NDArray[Any]) -> str:
 
 
 def _types_of_columns(value: Any) -> Iterator[tuple[object, Any]]:
-    """Give the columns of a table with their types."""
+    """Yield the columns of a table with their types."""
     schema: Any = getattr(value, "schema", None)
     if hasattr(schema, "pandas_metadata"):  # Arrow
         for name, kind in zip(schema.names, schema.types, strict=True):
@@ -379,7 +380,7 @@ def _holds_numbers(dtype: Any) -> bool:
 
 
 def as_array(value: Any, argument: str, allowed: str) -> NDArray[Any]:
-    """Return `value` as NumPy reads it, without a copy where it is an array.
+    """Convert `value` to an array with NumPy, without a copy if it is an array.
 
     Raises
     ------
@@ -404,13 +405,13 @@ def as_array(value: Any, argument: str, allowed: str) -> NDArray[Any]:
 
 
 def _is_pandas_table_of_numbers(value: object) -> bool:
-    """Return whether NumPy reads numbers as objects here: beside booleans, and in nullable columns, pandas says so."""
+    """Return whether NumPy would read numbers of a pandas table as objects (booleans, nullable columns)."""
     pandas = sys.modules.get("pandas")
     return pandas is not None and isinstance(value, pandas.DataFrame) and all(map(_holds_numbers, value.dtypes))
 
 
 def with_codes(value: Any) -> Any:
-    """Return a pandas table with the codes of its categories, NaN where there is none; anything else as it is."""
+    """Return a pandas table with the codes of its categories, NaN if missing; return anything else unchanged."""
     pandas = sys.modules.get("pandas")
     if pandas is None or not isinstance(value, pandas.DataFrame):
         return value
@@ -419,7 +420,7 @@ def with_codes(value: Any) -> Any:
     if not any(names):
         return value
     if not all(known):
-        return value.loc[:, [not name for name in names]]  # to be refused for one of these
+        return value.loc[:, [not name for name in names]]  # refused later for one of these names
     rows = np.empty(value.shape)
     for at, name in enumerate(names):
         column = value.iloc[:, at]

@@ -1,7 +1,7 @@
-"""Sparse arrays of SciPy as checked compressed rows.
+"""Checks and compresses sparse arrays of SciPy.
 
-Anyone may write to the parts of a sparse array, and SciPy's C routines read them without a look at their bounds. So
-every part is checked here before SciPy touches it, and what SciPy remembers of an array is not believed.
+Users may write to the parts of a sparse array, and SciPy's C routines read them without bounds checks. So every part is
+checked here before SciPy touches it, and flags that SciPy caches are not trusted.
 """
 
 from typing import Any
@@ -14,26 +14,26 @@ from stickbreak.errors import InvalidArgument
 
 
 def compressed_rows(table: Any, argument: str) -> Any:
-    """Return a two-dimensional sparse array as a CSR one: in each row the columns ascend, and values at one add up.
+    """Return a two-dimensional sparse array in CSR format, with ascending columns and duplicate entries added.
 
     Parameters
     ----------
     table : sparse array
-        Of any format; it is left as it is.
+        A sparse array of any format; it is not changed.
     argument : str
-        Under which name the user gave it.
+        Its name in error messages.
 
     Raises
     ------
     InvalidArgument
-        Its parts do not fit together.
+        Its parts are inconsistent.
     """
     if table.format == "dok":
         table = table.tocoo()
     _check_parts(table, argument)
     rows = table.tocsr()
     _check_parts(rows, argument)
-    # Wrap the same parts in a new array without cached flags: the user may have changed them.
+    # Wraps the same parts in a new array without cached flags, because the user may have changed them.
     rows = type(rows)((rows.data, rows.indices, rows.indptr), shape=rows.shape, copy=False)
     if not rows.has_canonical_format:
         rows = rows.copy()
@@ -89,7 +89,7 @@ def _check_compressed(table: Any, shape: tuple[int, int], argument: str, n_dimen
         raise _broken(table, "indptr", f"has {len(indptr)} numbers", f"has {shape[0] + 1} numbers", argument)
     if indptr[0] != 0:
         raise _broken(table, "indptr", f"begins with {indptr[0]}", "begins with 0", argument)
-    # Compared, not subtracted: differences of unsigned numbers are never negative.
+    # Compares instead of subtracting, because differences of unsigned numbers are never negative.
     falls = indptr[1:] < indptr[:-1]
     if falls.any():
         at = int(falls.argmax())

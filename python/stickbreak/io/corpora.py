@@ -1,4 +1,4 @@
-"""Corpora in files: counts of words, a row for each document."""
+"""Corpora in files: word counts with one row per document."""
 
 import os
 import zipfile
@@ -16,15 +16,15 @@ _SPARSE_PARTS = {"data", "format", "shape"}
 
 
 def read_corpus(path: str | os.PathLike[str], argument: str = "path", *, watch: Watch | None = None) -> Table:
-    """Read counts of words from a docword file, a sparse array of SciPy (.npz) or a table of numbers.
+    """Read word counts from a docword file, a sparse array of SciPy (.npz) or a table of numbers.
 
     Parameters
     ----------
     path : str or path-like
-        A docword file, whose name ends in .txt or .gz; what `scipy.sparse.save_npz` wrote; or a data file with a row
-        for each document.
+        A docword file, whose name ends in .txt or .gz; a file written by `scipy.sparse.save_npz`; or a data file with
+        one row per document.
     argument : str
-        What errors call it.
+        Its name in error messages.
     watch : callable, optional
         As in `datafiles.read`.
 
@@ -36,7 +36,7 @@ def read_corpus(path: str | os.PathLike[str], argument: str = "path", *, watch: 
     Raises
     ------
     InvalidType, InvalidArgument
-        `path` is no path, its end is none of these, or it holds several arrays.
+        `path` is not a path, has an unknown file extension, or holds several arrays.
     SourceError
         The file cannot be read.
     """
@@ -82,7 +82,7 @@ def read_vocabulary(path: str | os.PathLike[str]) -> Names:
 
 
 def _is_sparse(file: Path) -> bool:
-    """Whether it holds the parts of a sparse array; what cannot be opened is left to the reader of tables."""
+    """Whether a file holds a sparse array; files that cannot be opened are left to the reader of tables."""
     if file.suffix.lower() != ".npz":
         return False
     try:
@@ -99,5 +99,5 @@ def _read_sparse(file: Path) -> Any:
     except MemoryError as error:
         raise SourceError(f"{file}: there is not enough memory for it") from error
     except Exception as error:
-        # SciPy raises whatever the damage leads to.
+        # SciPy raises various errors for damaged files.
         raise SourceError(f"{file}: not a sparse array that SciPy can read: {error}") from error

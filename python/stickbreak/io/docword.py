@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 __all__ = ["read_docword"]
 
-# Documents and words have 32-bit numbers, and sums of counts stay whole numbers in float64.
+# Document and word numbers have 32 bits, and sums of counts stay exact in float64.
 _MOST = 2**32 - 1
 _MOST_COUNT = 2**53
 # What other files begin with, as it is read here, less blanks, of which \x1f is one.
@@ -33,15 +33,16 @@ _NO_TEXT = (
 
 
 def read_docword(path: str | os.PathLike[str]) -> Any:
-    r"""Read a corpus from a docword file, the format of the bags of words of the UCI repository.
+    r"""Read a corpus from a docword file, the bag-of-words format of the UCI repository.
 
-    Its first three lines are the number of documents n, the number of words V and the number of lines that follow, each
-    of which is ``document word count``, documents and words counted from 1. Lines of the same document and word add up.
+    The first three lines are the number of documents n, the number of words V and the number of lines that follow. Each
+    of these is ``document word count``, with documents and words counted from 1. Lines with the same document and word
+    are added.
 
     Parameters
     ----------
     path : str or path-like
-        The file, in ASCII or UTF-8; one whose name ends in .gz is decompressed as it is read.
+        The file, in ASCII or UTF-8. A .gz file is decompressed while it is read.
 
     Returns
     -------
@@ -51,9 +52,9 @@ def read_docword(path: str | os.PathLike[str]) -> Any:
     Raises
     ------
     InvalidType
-        `path` is no path.
+        `path` is not a path.
     SourceError
-        The file is missing, unreadable, cut off, malformed (the line is named, counted from 1) or larger than memory.
+        The file is missing, unreadable, truncated, malformed (states the line, counted from 1) or larger than memory.
     NotSupported
         The package scipy is not installed.
 
@@ -73,7 +74,7 @@ def read_docword(path: str | os.PathLike[str]) -> Any:
 
 
 def read(path: str | os.PathLike[str], watch: "Watch | None" = None) -> Any:
-    """Do what `read_docword` does; `watch` is told which share of the file has been read."""
+    """Implement `read_docword`; `watch` receives the fraction of the file read so far."""
     if not isinstance(path, str | os.PathLike):
         raise checks.invalid_type("path", checks.describe(path), "a path: a string or a pathlib.Path")
     if not os.fspath(path):
@@ -112,7 +113,7 @@ def _header(file: Path, lines: Iterator[str]) -> list[int]:
 def _triples(file: Path, lines: TextIO, n_lines: int) -> NDArray[np.int64]:
     try:
         with warnings.catch_warnings():
-            # No lines: their number is checked below.
+            # A missing body is detected below.
             warnings.filterwarnings("ignore", message=".*input contained no data")
             triples = np.loadtxt(lines, dtype=np.int64, ndmin=2, comments=None)
     except (ValueError, OverflowError) as error:
@@ -129,7 +130,7 @@ def _triples(file: Path, lines: TextIO, n_lines: int) -> NDArray[np.int64]:
 
 
 def _malformed(file: Path) -> str:
-    """Say what is wrong with the first line that is not made of three whole numbers."""
+    """Describe the error in the first line that does not consist of three integers."""
     with _opened(file) as lines:
         for number, line in enumerate(islice(lines, 3, None), start=4):
             fields = line.split()
@@ -163,7 +164,7 @@ def _check(file: Path, triples: NDArray[np.int64], n_documents: int, n_words: in
 
 
 def _line_of(file: Path, row: int) -> int:
-    """Return the number of the line with a row: blank lines have none."""
+    """Return the line number of a row; blank lines hold no rows."""
     with _opened(file) as lines:
         numbers = (number for number, line in enumerate(lines, start=1) if number > 3 and line.strip())
         return next(islice(numbers, row, None))
@@ -173,7 +174,7 @@ def _table(file: Path, triples: NDArray[np.int64], n_documents: int, n_words: in
     sparse = optional.scipy_sparse("read_docword")
     documents, words, counts = triples.T
     entries = (counts.astype(np.float64), (documents - 1, words - 1))
-    # Entries of the same place are added.
+    # Entries at the same position are added.
     table = sparse.coo_array(entries, shape=(n_documents, n_words)).tocsr()
     wrong = np.flatnonzero(table.data > _MOST_COUNT)
     if wrong.size:

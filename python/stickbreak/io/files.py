@@ -1,9 +1,9 @@
-"""Files: safetensors for the arrays, with a JSON header in the metadata. Nothing in them is ever executed.
+"""Files: safetensors for the arrays, with a JSON header in the metadata. Their content is never executed.
 
-The metadata hold `format` (which kind of file), `version` (of that format), `header`, a JSON object whose numbers
-that are not finite are written as `{"$float": "nan"}`, because JSON has none, and `checksum`, BLAKE2b-128 of the header
-and the arrays. What a reader does not know in metadata, header or arrays it leaves alone, so a newer stickbreak may add
-to a file without a new version; a new version is one that older readers must refuse. `docs/files.md` has the layout.
+The metadata hold `format` (kind of file), `version` (of that format), `header`, a JSON object in which numbers that are
+not finite are written as `{"$float": "nan"}`, because JSON has none, and `checksum`, BLAKE2b-128 of the header and the
+arrays. A reader ignores unknown entries in metadata, header and arrays, so a newer stickbreak may add to a file without
+changing the version. A new version is one that older readers must refuse. `docs/files.md` has the layout.
 """
 
 import hashlib
@@ -30,7 +30,7 @@ Header = dict[str, Any]
 Arrays = dict[str, NDArray[Any]]
 
 _LONGEST_STEM = 200
-# The arrays of a model file, beside the parameters.
+# The arrays of a model file, besides the parameters.
 _STATE_ARRAYS = ("counts", "statistics", "entropies", "origin")
 _PREFIXES = ("likelihood.", "process.", "coordinates.", "documents.")
 
@@ -42,15 +42,15 @@ class Kind:
     Parameters
     ----------
     noun : str
-        What messages call it.
+        Its name in messages.
     format : str
-        What its metadata call it.
+        Its name in the metadata.
     version : int
-        The version that is written, and the highest that is read.
+        The version that is written, and the highest that can be read.
     oldest : int
-        The lowest version that is read.
+        The lowest version that can be read.
     error : type
-        What is raised where such a file cannot be read or written.
+        The error class for files that cannot be read or written.
     """
 
     noun: str
@@ -69,7 +69,7 @@ CHECKPOINT = Kind("checkpoint", "stickbreak-checkpoint", 6, 6, CheckpointError)
 def write(
     path: str | os.PathLike[str], header: Header, arrays: Arrays, kind: Kind = MODEL, *, one_writer: bool = False
 ) -> None:
-    """Write a file; an existing one is replaced only once the new one is complete and on the disk.
+    """Write a file; an existing file is replaced only when the new one is complete and on disk.
 
     Raises
     ------
@@ -79,7 +79,7 @@ def write(
         The file cannot be written.
     """
     target = _target(path, kind)
-    # safetensors writes the raw memory, so arrays must be in C order.
+    # safetensors writes raw memory, so arrays must be in C order.
     tensors = {name: np.asarray(array, order="C") for name, array in arrays.items()}
     text = json.dumps(_to_json(header), allow_nan=False)
     metadata = {
@@ -97,15 +97,15 @@ def write(
 
 @contextmanager
 def replacing(target: Path, *, one_writer: bool = False) -> Iterator[Path]:
-    """Give the path of a new file, which takes the place of `target` once it is complete and on the disk.
+    """Yield the path of a new file, which replaces `target` once it is complete and on disk.
 
     Parameters
     ----------
     target : Path
-        The file to make or to replace.
+        The file to create or to replace.
     one_writer : bool
-        Whether this is the only writer of the file. Then the temporary file has a fixed name, and one that a killed
-        process left is overwritten; otherwise every write makes a temporary file of its own.
+        Whether this is the only writer of the file. If so, the temporary file has a fixed name, and overwrites one left
+        by a killed process. Otherwise every write uses a temporary file of its own.
 
     Yields
     ------
@@ -134,12 +134,12 @@ def check_writable(path: str | os.PathLike[str], kind: Kind = MODEL, *, one_writ
 
 
 def lock(path: str | os.PathLike[str], kind: Kind) -> Lock:
-    """Take the lock of a path, for as long as files are written to it.
+    """Take the lock of a path, to hold while files are written to it.
 
     Raises
     ------
     ModelFileError, CheckpointError
-        Somebody else has it, or the path cannot be a file.
+        The lock is taken, or the path cannot be a file.
     """
     try:
         return Lock(_beside(_target(path, kind), ".lock"))
@@ -148,7 +148,7 @@ def lock(path: str | os.PathLike[str], kind: Kind) -> Lock:
 
 
 def kind_of(path: str | os.PathLike[str]) -> Kind:
-    """Return the kind that a file calls itself, a model for what cannot be read."""
+    """Return the kind stated in a file; a model if the file cannot be read."""
     try:
         with safe_open(as_path(path), framework="numpy") as file:
             name = (file.metadata() or {}).get("format")
@@ -171,17 +171,17 @@ def read(path: str | os.PathLike[str], kind: Kind = MODEL) -> tuple[Header, Arra
     try:
         if not file_path.is_file():
             raise kind.error(f"{file_path}: {'not a file' if file_path.exists() else 'there is no such file'}")
-        # safetensors reports system errors as a missing file.
+        # safetensors reports system errors as a missing file, so system errors are raised here first.
         with file_path.open("rb"):
             pass
-        # It checks the layout and the sizes, and reads no array.
+        # Checks the layout and the sizes, and reads no arrays.
         with safe_open(file_path, framework="numpy") as file:
             metadata = _metadata(file.metadata(), file_path, kind)
         header = json.loads(metadata["header"], object_hook=_from_json)
         if not isinstance(header, dict):
             raise kind.error(f"{file_path}: the header of the {kind.noun} is damaged")
         with Tensors(file_path) as tensors:
-            # Files of other programs may come without one.
+            # Files of other programs may lack a checksum.
             if metadata.get("checksum") not in (None, _digest(metadata["header"], tensors.described())):
                 raise kind.error(f"{file_path}: the {kind.noun} is damaged: its checksum does not fit its content")
             arrays = tensors.arrays()
@@ -193,7 +193,7 @@ def read(path: str | os.PathLike[str], kind: Kind = MODEL) -> tuple[Header, Arra
 
 
 def checksum(header: str, arrays: Arrays) -> str:
-    """Return the checksum of a file with this header, as it stands in the metadata, and these arrays."""
+    """Return the checksum of a file with this header, as stored in the metadata, and these arrays."""
     return _digest(
         header,
         (
@@ -204,7 +204,7 @@ def checksum(header: str, arrays: Arrays) -> str:
 
 
 def _digest(header: str, arrays: Iterable[Described]) -> str:
-    """Return the checksum of a header and of arrays in the order of their names."""
+    """Return the checksum of a header and of arrays sorted by name."""
     digest = hashlib.blake2b(header.encode(), digest_size=16)
     for array in arrays:
         digest.update(f"\n{array.name} {array.dtype.str} {array.shape}\n".encode())
@@ -214,7 +214,7 @@ def _digest(header: str, arrays: Iterable[Described]) -> str:
 
 
 def said(error: Exception) -> str:
-    """Return what an error says of the content of a file; that of a missing field says no more than its name."""
+    """Return the description of an error in the content of a file; a KeyError states only the name of the field."""
     return f"{error.args[0]} is missing" if isinstance(error, KeyError) else str(error)
 
 
@@ -237,7 +237,7 @@ def _target(path: object, kind: Kind) -> Path:
 
 
 def _part(target: Path, one_writer: bool) -> Path:
-    """Return the name under which a file is written before it takes its place."""
+    """Return the name under which a file is written before it replaces the target."""
     own = "" if one_writer else f".{os.getpid()}.{os.urandom(16).hex()}"
     return _beside(target, f"{own}.part")
 
@@ -284,7 +284,7 @@ def _from_json(value: dict[str, Any]) -> Any:
 
 
 def check_kinds(state: object, state_arrays: Arrays) -> None:
-    """Refuse parameters and arrays of kinds that the core does not read; what it does not know it leaves alone."""
+    """Refuse parameters and arrays of kinds that the core cannot read; ignore unknown entries."""
     header = instance("state", state, dict, "an object")
     for role in ("likelihood_parameters", "process_parameters"):
         for name, value in instance(role, header[role], dict, "an object").items():

@@ -1,6 +1,6 @@
-"""Locks: a file that only one fit at a time may hold, in this process or in another one on this machine.
+"""Locks: files that only one fit at a time may hold, in this process or in another one on this machine.
 
-The system lets go of the lock when the process ends, however it ends, so nothing stale is left behind.
+The system releases the lock when the process ends for any reason, so no stale locks remain.
 """
 
 import os
@@ -10,23 +10,23 @@ from pathlib import Path
 
 
 class Held(Exception):
-    """Somebody else holds the lock."""
+    """The lock is held elsewhere."""
 
 
 class Lock:
-    """The lock of a path, taken when it is made.
+    """The lock of a path, taken on construction.
 
-    Where the file system has no locks, or the folder cannot be written to, `is_held` is False.
+    If the file system has no locks, or the folder is not writable, `is_held` is False.
 
     Parameters
     ----------
     path : Path
-        The file to make, beside the one that is meant; it is removed at the end.
+        The lock file to create beside the protected file; it is removed at the end.
 
     Raises
     ------
     Held
-        Somebody else has it.
+        The lock is held elsewhere.
     """
 
     def __init__(self, path: Path) -> None:
@@ -39,7 +39,7 @@ class Lock:
                 return
             try:
                 _lock(file)
-                # The last holder may have removed the file between the two.
+                # The last holder may have removed the file between the two calls.
                 if os.path.samestat(os.fstat(file), path.stat()):
                     self._file = file
             except BlockingIOError as error:
@@ -59,17 +59,17 @@ class Lock:
         return self._file is not None
 
     def release(self) -> None:
-        """Let go of it; a second time does nothing."""
+        """Release the lock; a second call does nothing."""
         if self._file is None:
             return
         file, self._file = self._file, None
-        if sys.platform != "win32":  # which removes no open file
+        if sys.platform != "win32":  # Windows cannot remove open files
             self._path.unlink(missing_ok=True)
-        # A forked process has the same open file, so closing it here would not release the lock.
+        # A forked process shares the open file, so closing it here would not release the lock.
         _unlock(file)
         os.close(file)
         if sys.platform == "win32":
-            # The next holder may have it open.
+            # The next holder may have the file open.
             with suppress(OSError):
                 self._path.unlink()
 

@@ -1,4 +1,4 @@
-"""The names of columns: read from tables, checked, and matched with those of a fit."""
+"""Names of columns: read from tables, checked, and matched with those of a fit."""
 
 import sys
 from collections.abc import Sequence
@@ -12,13 +12,13 @@ from stickbreak import checks
 
 Names: TypeAlias = tuple[str, ...]
 
-# Names that a message or a line lists.
+# Maximum number of names in a message or a line.
 _MOST_SHOWN = 5
 
 
 @dataclass(frozen=True, eq=False)
 class Table:
-    """Rows and the names of their columns: what a data file holds.
+    """Rows and the names of their columns, as read from a data file.
 
     Parameters
     ----------
@@ -44,11 +44,11 @@ class Named(NamedTuple):
     Parameters
     ----------
     data : object
-        The data without names of their own.
+        The data without column names.
     names : tuple of str, optional
         The names of the columns of `data`.
     order : list of int, optional
-        For each column of `data` its position in what the user gave; None where that is the same.
+        For each column of `data`, its position in the user's data; None if unchanged.
     """
 
     data: Any
@@ -59,24 +59,24 @@ class Named(NamedTuple):
 def named(value: Any, argument: str, expected: Names | None = None) -> Named:
     """Return data with their columns in the order of the `expected` names.
 
-    Tables of pandas, Polars and Arrow whose columns have names are matched by name. Everything else is matched by
-    position: arrays, and pandas tables whose labels of columns are all no strings.
+    Columns of pandas, Polars and Arrow tables are matched by name. Everything else is matched by position: arrays, and
+    pandas tables without string labels.
 
     Parameters
     ----------
     value : object
-        What the user gave.
+        The user's data.
     argument : str
-        Under which name.
+        Its name in error messages.
     expected : tuple of str, optional
-        The names that the columns must have, in the order that they shall have. Default: those that they have.
+        The names that the columns must have, in the required order. Default: their own names.
 
     Raises
     ------
     InvalidType
         Some names are strings and others are not.
     InvalidArgument
-        Two columns have the same name, a column of `expected` is missing, or one is not in it.
+        Two columns have the same name, a column of `expected` is missing, or a column is not in `expected`.
     """
     found = _names_of(value)
     if found is None:
@@ -91,25 +91,25 @@ def named(value: Any, argument: str, expected: Names | None = None) -> Named:
 
 
 def position(value: object, argument: str, names: Names | None, n_columns: int) -> int:
-    """Return the position of a column that is called by its name or its position.
+    """Return the position of a column given by name or position.
 
     Parameters
     ----------
     value : object
-        What the user gave.
+        The user's value.
     argument : str
-        Under which name.
+        Its name in error messages.
     names : tuple of str, optional
         The names of all columns, if they have any.
     n_columns : int
-        How many columns there are.
+        Number of columns.
 
     Raises
     ------
     InvalidType
         It is neither a string nor an integer.
     InvalidArgument
-        There is no such column.
+        The column does not exist.
     """
     if not isinstance(value, str):
         return checks.integer(argument, value, minimum=0, maximum=n_columns - 1, or_else=["a name"])
@@ -122,14 +122,14 @@ def position(value: object, argument: str, names: Names | None, n_columns: int) 
 
 
 def shown(names: Sequence[str]) -> str:
-    """Return the first names, and how many more there are."""
+    """Return the first names, and the number of further ones."""
     listed = ", ".join(map(checks.quote, names[:_MOST_SHOWN]))
     more = len(names) - _MOST_SHOWN
     return f"{listed} and {more} more" if more > 0 else listed
 
 
 def in_place(values: NDArray[np.float64], order: list[int] | None) -> NDArray[np.float64]:
-    """Return columns in the order in which the user gave them, from that of `Named.data`."""
+    """Return columns in the user's order, given the order of `Named.data`."""
     if order is None:
         return values
     given = np.empty(values.shape)
@@ -138,12 +138,12 @@ def in_place(values: NDArray[np.float64], order: list[int] | None) -> NDArray[np
 
 
 def of_file(value: object, n_columns: int) -> Names | None:
-    """Return the names that a file holds.
+    """Return the names stored in a file.
 
     Raises
     ------
     ValueError
-        They are not one string for each column, all different.
+        They are not one distinct string per column.
     """
     if value is None:
         return None
@@ -154,12 +154,12 @@ def of_file(value: object, n_columns: int) -> Names | None:
 
 
 def _names_of(value: Any) -> list[Any] | None:
-    """Return the labels of the columns; None where there are none."""
+    """Return the labels of the columns; None if they have none."""
     if isinstance(value, Table):
         return None if value.names is None else list(value.names)
     if _is(value, "pandas", "DataFrame"):
         labels = list(value.columns)
-        # Numbers, dates and pairs are positions, not names.
+        # Numbers, dates and tuples are positions, not names.
         return labels if any(isinstance(label, str) for label in labels) else None
     if _is(value, "polars", "DataFrame"):
         return list(value.columns)
@@ -169,7 +169,7 @@ def _names_of(value: Any) -> list[Any] | None:
 
 
 def _is(value: object, module: str, kind: str) -> bool:
-    """Return whether a value is of a class of a package, which is not imported for that."""
+    """Return whether a value is an instance of a class of a package, without importing the package."""
     found = getattr(sys.modules.get(module), kind, None)
     return isinstance(found, type) and isinstance(value, found)
 
@@ -179,7 +179,7 @@ def _checked(labels: list[Any], argument: str) -> Names:
     if other:
         found = f"a table with the column {other[0]!r}, whose name is a {type(other[0]).__name__}, beside names"
         hint = f"write {argument}.columns = {argument}.columns.astype(str)"
-        raise checks.invalid_type(argument, found, "a table whose columns are all called by strings", hint)
+        raise checks.invalid_type(argument, found, "a table whose column names are all strings", hint)
     seen: set[str] = set()
     for name in labels:
         if name in seen:

@@ -1,4 +1,4 @@
-"""Packages that not every user needs."""
+"""Optional packages."""
 
 from importlib import import_module
 from types import ModuleType
@@ -7,7 +7,7 @@ from stickbreak.errors import NotSupported
 
 
 def scipy_sparse(what: str) -> ModuleType:
-    """Return the module scipy.sparse, or raise NotSupported that says `what` needs it."""
+    """Return the module scipy.sparse, or raise NotSupported if it is missing, naming `what` needs it."""
     try:
         return import_module("scipy.sparse")
     except ImportError as error:

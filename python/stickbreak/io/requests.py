@@ -1,8 +1,8 @@
-"""What a fit asks of the core: one value for the model, one for the settings, and who watches."""
+"""Requests to the core: one value for the model, one for the settings, and an observer."""
 
 from typing import Any, Literal, Protocol, TypeAlias, TypedDict
 
-# A name and its parameters; a parameter that is None follows the data.
+# A name and its parameters. For a parameter that is None, the default depends on the data.
 Specification: TypeAlias = tuple[str, dict[str, Any]]
 
 
@@ -16,7 +16,7 @@ class Specified(TypedDict):
 
 
 class DocumentVisits(TypedDict):
-    """How the documents of a topic model are visited."""
+    """Settings for visits of the documents of a topic model."""
 
     first_pass: str
     max_steps: int
@@ -26,7 +26,7 @@ class DocumentVisits(TypedDict):
 
 
 class Settings(TypedDict):
-    """How a fit is made. None stands for what an algorithm does not have, or leaves to the core."""
+    """Settings of a fit. None stands for settings that do not apply, or whose default the core chooses."""
 
     batches: int | None
     batch_size: int | None
@@ -46,7 +46,7 @@ class Settings(TypedDict):
 
 
 class ChainPlan(TypedDict):
-    """How chains run."""
+    """Settings of chains."""
 
     sampler: Specification
     draws: int
@@ -61,15 +61,15 @@ class ChainPlan(TypedDict):
 
 
 class Observer(Protocol):
-    """Who watches a fit."""
+    """Receives the events of a fit."""
 
     @property
     def listens(self) -> bool:
-        """Whether it wants any events."""
+        """Whether it receives any events."""
 
     @property
     def in_turn(self) -> bool:
-        """Whether it must see one run at a time."""
+        """Whether runs must be made one at a time."""
 
     @property
     def checkpoint_every(self) -> float | None:
@@ -77,7 +77,7 @@ class Observer(Protocol):
 
     @property
     def checkpoint(self) -> object | None:
-        """What a checkpoint file holds: its `index`, `n_wide`, `best` and `run`."""
+        """Content of a checkpoint file: its `index`, `n_wide`, `best` and `run`."""
 
     def observe(self, event: dict[str, Any], /) -> bool:
-        """Take an event; True asks the core to stop."""
+        """Handle an event; True asks the core to stop."""

@@ -1,4 +1,4 @@
-"""Data that are read in blocks, again in every pass: a function that makes iterators of them, or a Parquet file."""
+"""Data read in blocks, again in every pass: a function that returns iterators of blocks, or a Parquet file."""
 
 import os
 from collections.abc import Callable, Iterable, Iterator
@@ -12,33 +12,33 @@ from stickbreak import checks
 from stickbreak.errors import SourceError, StickbreakError
 from stickbreak.io import arrays, names
 
-# Rows of the first block that stay in memory.
+# Number of rows of the first block that are kept in memory.
 _FIRST_ROWS = 10_000
 
 Source = Callable[[], Iterable[Any]]
 
 
 class Stream:
-    """Rows in blocks, as the core reads them: all of one type and width, C-contiguous, with at least one row.
+    """Rows in blocks, as the core reads them: all of one type and width, C-contiguous and nonempty.
 
     Parameters
     ----------
     source : callable
-        Returns a fresh iterable of blocks at every call.
+        Returns a new iterable of blocks at every call.
     likelihood : type
-        Says whether whole numbers are what it wants.
+        States whether it expects integers.
     expected : tuple of str, optional
-        The names that the columns must have; blocks whose columns stand in another order are put into this one.
-        Default: the names in the first block.
+        The names that the columns must have; columns in another order are reordered. Default: the names in the first
+        block.
     n_rows : int, optional
-        The number of rows, where it is known.
+        Number of rows, if known.
 
     Raises
     ------
     InvalidType
-        The function returns nothing that can be iterated over.
+        The function returns an object that is not iterable.
     SourceError
-        There is no block, or the first one cannot be read.
+        There are no blocks, or the first one cannot be read.
     """
 
     def __init__(
@@ -50,14 +50,14 @@ class Stream:
     ) -> None:
         self._source = source
         self._n_rows = n_rows
-        # Called with the share of rows read so far, if their number is known; restarts with every reading.
+        # Called with the fraction of rows read so far, if their number is known; restarts with every reading.
         self.watch: Callable[[float], object] | None = None
         self._likelihood = likelihood
         self.names = expected
         # Whether the columns of some block have another order than `names`.
         self.is_reordered = False
-        # What later readings must bring again, as far as it has been read here: which rows are all NaN, and the first
-        # rows. The core compares what it reads itself.
+        # Data that later readings must repeat, as far as they have been read here: which rows are all NaN, and the
+        # first rows. The core itself compares what it reads.
         self._empty: NDArray[np.bool_] | None = None
         self.first: arrays.DenseRows = np.empty((0, 0))
         try:
@@ -77,12 +77,12 @@ class Stream:
         return self._dtype.name, self.n_columns, lambda: self._blocks(self._dtype, self.n_columns)
 
     def rows_without_values(self) -> NDArray[np.bool_]:
-        """Return which rows are all NaN, shape (n,); reads them once.
+        """Return which rows are all NaN, shape (n,); reads the data once.
 
         Raises
         ------
         SourceError
-            The source fails, or has no rows this time.
+            The source fails, or has no rows in this reading.
         """
         try:
             empty = [arrays.rows_without_values(block) for block in self._blocks(self._dtype, self.n_columns)]
@@ -120,7 +120,7 @@ class Stream:
             raise _other_number(len(self._empty), f"{row}")
 
     def _compare(self, rows: arrays.DenseRows, row: int) -> None:
-        """Refuse rows from a number on that are not as they were when they were read here."""
+        """Refuse rows, starting at a row number, that differ from an earlier reading here."""
         if self._empty is not None and row + len(rows) > len(self._empty):
             raise _other_number(len(self._empty), "more")
         same, known = True, self.first[row : row + len(rows)]
@@ -160,9 +160,9 @@ def _failed(error: Exception) -> SourceError:
 def stream(
     data: object, likelihood: type[arrays.Domain], expected: names.Names | None = None, *, may_miss: bool = False
 ) -> Stream | None:
-    """Return the stream that `data` asks for: a function, or the path of a Parquet file; None for anything else.
+    """Return the stream for a function or the path of a Parquet file; None for anything else.
 
-    `expected` are the names that its columns must have, if there are any.
+    `expected` has the required names of the columns, if any.
 
     Raises
     ------
@@ -176,7 +176,7 @@ def stream(
         allowed = "an array, a table, or a function that returns an iterator of blocks"
         hint = "an iterator can be read only once: give the function that makes it"
         raise checks.invalid_type("data", checks.describe(data), allowed, hint)
-    # Never call arrays and tables, even if they are callable.
+    # Arrays and tables are never called, even if they are callable.
     if callable(data) and not hasattr(data, "__array__"):
         return Stream(data, likelihood, expected)
     return None

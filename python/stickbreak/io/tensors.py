@@ -1,6 +1,6 @@
-"""The arrays of a safetensors file, read straight from the file: a piece at a time, or each into its own memory.
+"""The arrays of a safetensors file, read directly from the file: piece by piece, or each into its own memory.
 
-A damaged file is found out by its checksum before there is memory for any array.
+The checksum is verified before memory is allocated for any array.
 """
 
 import json
@@ -13,9 +13,9 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-# Bytes read at a time.
+# Number of bytes read at a time.
 _PIECE = 1 << 20
-# The types of NumPy by the names in the file.
+# NumPy types by their names in the file.
 _TYPES = {
     "BOOL": "|b1",
     **{f"{letter}{bits}": f"<{letter.lower()}{bits // 8}" for letter in "IUF" for bits in (16, 32, 64)},
@@ -44,7 +44,7 @@ class Tensors:
     Raises
     ------
     ValueError, KeyError, TypeError
-        The description of an array does not fit the file.
+        The description of an array does not match the file.
     """
 
     def __init__(self, path: Path) -> None:
@@ -65,7 +65,7 @@ class Tensors:
         self._file.close()
 
     def described(self) -> Iterator[Described]:
-        """Give the arrays in the order of their names; their pieces must be read before the next one."""
+        """Yield the arrays sorted by name; the pieces of each must be read before the next one."""
         for name in sorted(self._entries):
             dtype, shape, begin, end = self._entry(name)
             yield Described(name, dtype, shape, self._pieces(begin, end))

@@ -11,8 +11,8 @@ class Beta:
 
     .. math:: p(x) \propto x^{a - 1} (1 - x)^{b - 1}, \quad E[x] = \frac{a}{a + b}
 
-    As the discount of a `NormalizedGeneralizedGamma` it says that the discount is unknown; its draws are then in
-    `Trace.hyperparameters`.
+    As the `discount` of a `NormalizedGeneralizedGamma` it makes the discount unknown. `Trace.hyperparameters` then has
+    its draws.
 
     Parameters
     ----------
@@ -22,7 +22,7 @@ class Beta:
     Raises
     ------
     InvalidType, InvalidArgument
-        `a` or `b` is not such a number.
+        `a` or `b` is not a number, or is out of range.
 
     Examples
     --------

@@ -8,24 +8,24 @@ from stickbreak import _core, checks
 
 @dataclass(frozen=True)
 class Gamma:
-    r"""Gamma distribution of a positive number, by its shape and its rate.
+    r"""Gamma distribution of a positive number, with shape and rate.
 
     .. math:: p(\alpha) = \frac{b^a}{\Gamma(a)} \alpha^{a-1} e^{-b \alpha}, \quad E[\alpha] = a / b
 
-    As the concentration of a `DirichletProcess` it says that the concentration is unknown; the posterior is then in
-    `Fit.concentration` ([1]_, appendix).
+    As the `concentration` of a `DirichletProcess` it makes the concentration unknown. `Fit.concentration` then has the
+    posterior ([1]_, appendix).
 
     Parameters
     ----------
     shape : float
         :math:`a > 0`, 1e-200 to 1e200.
     rate : float
-        :math:`b > 0`, 1e-200 to 1e200; not the scale, which is its reciprocal.
+        :math:`b > 0`, 1e-200 to 1e200. It is the reciprocal of the scale.
 
     Raises
     ------
     InvalidType, InvalidArgument
-        `shape` or `rate` is not such a number.
+        `shape` or `rate` is not a number, or is out of range.
 
     References
     ----------
@@ -48,7 +48,7 @@ class Gamma:
 
     @classmethod
     def _of_posterior(cls, shape: float, rate: float) -> Self:
-        """Return one that may lie beyond the limits of what a prior may be."""
+        """Return a posterior, whose parameters may be outside the range of a prior."""
         made = object.__new__(cls)
         object.__setattr__(made, "shape", shape)
         object.__setattr__(made, "rate", rate)

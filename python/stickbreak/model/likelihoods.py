@@ -1,7 +1,7 @@
 """Observation models: exponential families with conjugate base measures.
 
-A parameter left `None` follows the data; `Fit.model` has the values. To add a likelihood, add one class here: its
-fields are the names that the core knows.
+Defaults of parameters left `None` depend on the data; `Fit.model` has the values. To add a likelihood, add one class
+here whose fields have the parameter names of the core.
 """
 
 from dataclasses import KW_ONLY, dataclass
@@ -19,7 +19,7 @@ class Likelihood(Specification):
     _family: ClassVar[str] = "likelihoods"
     # The kind of its rows, a key of `stickbreak.testing.generators.DOMAINS`.
     _domain: ClassVar[str]
-    # Whether they may come as a sparse array.
+    # Whether rows may be a sparse array.
     _accepts_sparse: ClassVar[bool]
 
     def __init_subclass__(cls) -> None:

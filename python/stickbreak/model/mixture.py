@@ -46,5 +46,5 @@ class Mixture:
 
     @property
     def _takes_moves(self) -> bool:
-        """Whether the number of components can change while it is fitted; the core refuses moves with the others."""
+        """Whether moves can change the number of components. The core refuses moves for other models."""
         return self.likelihood._supports("moves") and self.process._supports("moves")

@@ -1,6 +1,6 @@
 """Priors on the weights of the components, and on partitions of the rows.
 
-To add a process, add one class here: its fields are the names that the core knows. A process with a fixed number of
+To add a process, add one class here whose fields have the parameter names of the core. A process with a fixed number of
 components calls it `n_components`.
 """
 
@@ -94,7 +94,7 @@ class FiniteDirichlet(Process):
     InvalidArgument
         `n_components` is below 1, or `concentration` is not positive.
     NotSupported
-        `concentration` is a `Gamma`, which is conjugate to the sticks of a `DirichletProcess` only.
+        `concentration` is a `Gamma`, which is conjugate only to the sticks of a `DirichletProcess`.
 
     Examples
     --------
@@ -173,8 +173,8 @@ class PitmanYor(Process):
     InvalidArgument
         `discount` is outside [0, 1), `concentration` is not above ``-discount``, or `truncation` is unknown.
     NotSupported
-        `truncation` is "tail": its sticks differ from one to the next, so that the weights of the tail are no geometric
-        series. `concentration` is a `Gamma`, which is conjugate to the sticks of a `DirichletProcess` only.
+        `truncation` is "tail": the sticks have different priors, so the weights of the tail are not a geometric series.
+        Or `concentration` is a `Gamma`, which is conjugate only to the sticks of a `DirichletProcess`.
 
     References
     ----------
@@ -198,11 +198,11 @@ class PitmanYor(Process):
 class NormalizedGeneralizedGamma(Process):
     r"""Normalized generalized gamma process, whose cluster sizes follow a power law [1]_.
 
-    The weights are the jumps of a completely random measure with the Lévy intensity
+    The weights are the normalised jumps of a completely random measure with the Lévy intensity
 
     .. math:: \rho(s) = \frac{a}{\Gamma(1 - \sigma)} s^{-1 - \sigma} e^{-s}
 
-    over their sum. It runs under `sample` only, with an auxiliary variable that is integrated out of `Trace.log_joint`.
+    It is supported by `sample` only. `Trace.log_joint` integrates out its auxiliary variable.
 
     Parameters
     ----------
@@ -237,12 +237,12 @@ class NormalizedGeneralizedGamma(Process):
 
     @classmethod
     def inverse_gaussian(cls, mass: float | Gamma) -> Self:
-        """Return the normalized inverse Gaussian process: the one with the discount 1/2.
+        """Return the normalized inverse Gaussian process, which has the discount 1/2.
 
         Parameters
         ----------
         mass : float or Gamma
-            As above.
+            As in `NormalizedGeneralizedGamma`.
 
         Returns
         -------

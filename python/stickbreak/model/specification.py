@@ -1,4 +1,4 @@
-"""Base of likelihoods, processes and moves. What a parameter may be is read from the registry of the core."""
+"""Base of likelihoods, processes and moves. The registry of the core defines the allowed parameters."""
 
 import math
 import numbers
@@ -27,14 +27,14 @@ REGISTRY: dict[str, Any] = _core.registry()
 class Specification:
     """A frozen, checked set of named parameters that the core knows under `_name`.
 
-    Arrays are copied to read-only float64, so that what was checked stays what is used. Subclasses are
-    dataclasses with the same three options. Their fields are the parameters of their entry in the registry; a test
-    compares names, types and defaults.
+    Arrays are copied to read-only float64, so that values cannot change after the check. Subclasses are dataclasses
+    with the same three options. Their fields are the parameters of their entry in the registry; a test compares names,
+    types and defaults.
     """
 
-    # The part of the registry that the class is in.
+    # The section of the registry that contains the class.
     _family: ClassVar[str]
-    # Its name there; by default the name of the class.
+    # Its name in the registry; by default the name of the class.
     _name: ClassVar[str]
     _entry: ClassVar[dict[str, Any]]
 
@@ -53,11 +53,11 @@ class Specification:
         self._check()
 
     def _has_face(self, face: str) -> bool:
-        """Whether it can serve this part of its trait in the core."""
+        """Whether it implements this face of its trait in the core."""
         return face in self._entry["faces"]
 
     def _supports(self, feature: str) -> bool:
-        """Whether it has this feature of the registry, with the parameters that it has."""
+        """Whether it supports this feature of the registry, given its parameters."""
         supports = self._entry["supports"]
         if feature not in supports:
             return False
@@ -76,10 +76,10 @@ class Specification:
 
     @classmethod
     def _from_core(cls, name: str, parameters: dict[str, Any]) -> Self:
-        """Make the specification that the core calls `name`, among the subclasses of this class."""
+        """Make the specification that the core calls `name`, using a subclass of this class."""
         for kind in cls.__subclasses__():
             if kind._name == name:
-                # All are required: a default for a missing one would be another model.
+                # All parameters are required: a default for a missing one would give a different model.
                 rules = kind._entry["parameters"]
                 return kind(**{field: _from_core(parameters[field], rule) for field, rule in rules.items()})
         known = [kind._name for kind in cls.__subclasses__()]
@@ -87,7 +87,7 @@ class Specification:
         raise NotSupported(f"this version of stickbreak knows no {cls.__name__.lower()} called {name!r}; {hint}")
 
     def __reduce__(self) -> tuple[Any, ...]:
-        # Through the constructor, because unpickled arrays would be writable.
+        # Uses the constructor, because unpickled arrays would be writable.
         return _remade, (type(self), self._parameters())
 
     def __eq__(self, other: object) -> bool:
@@ -99,7 +99,7 @@ class Specification:
         return hash((type(self), *map(_hashable, self._parameters().values())))
 
     def __repr__(self) -> str:
-        # None is what most parameters have where nothing was given; where it is not, it says something.
+        # None usually means that nothing was given. For parameters with another default, None is a choice and is shown.
         silent = {field.name for field in fields(self) if field.default is None}
         parameters = self._parameters().items()
         shown = [f"{name}={_shown(value)}" for name, value in parameters if value is not None or name not in silent]
@@ -111,7 +111,7 @@ def _remade(kind: type[Specification], parameters: dict[str, Any]) -> Specificat
 
 
 def _to_core(value: Any) -> Any:
-    # A prior of a number travels as the array of its two parameters, a flag as 0 or 1.
+    # A prior of a number is passed as the array of its two parameters, a flag as 0 or 1.
     if isinstance(value, Gamma):
         return np.array([value.shape, value.rate])
     if isinstance(value, Beta):
@@ -170,9 +170,9 @@ def _number_or_array(argument: str, value: object, kind: str, follows_data: bool
 
 
 def _number(argument: str, value: object, rule: dict[str, Any], *, or_none: bool) -> float:
-    """Return `value` as a float where it is a finite number.
+    """Return `value` as a float after checking that it is finite.
 
-    Whether it is in its range is for the core to say, which does not know that it may be None.
+    The core checks the range, but it does not know whether None is allowed.
     """
     allowed = rule["allowed"] + (", or None" if or_none else "")
     if not isinstance(value, numbers.Real):

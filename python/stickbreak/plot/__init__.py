@@ -1,6 +1,6 @@
 """Pictures of fits, topics, traces and hierarchies, with matplotlib: ``pip install "stickbreak[plot]"``.
 
-Every function draws into the Axes that it is given, or into new ones, and returns them.
+Every function draws into the given Axes, or into new ones, and returns them.
 
 >>> import numpy as np
 >>> import stickbreak as sb

@@ -1,4 +1,4 @@
-"""What all pictures share: Axes, colours, and names of columns."""
+"""Common parts of all pictures: Axes, colours, and names of columns."""
 
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
@@ -15,8 +15,8 @@ from stickbreak.result.topic_fit import TopicFit
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-# Searched so that any two of all thirteen stay apart (at least 20 in CIE 1976 units) for full colour vision and for
-# each kind of colour blindness; from dark to light and back.
+# Chosen by a search so that all thirteen are distinguishable (at least 20 in CIE 1976 units) with full colour vision
+# and with each kind of colour blindness; from dark to light and back.
 COLOURS = "#18067E #858BDC #A6D5FF #398DA2 #175C26 #9F8D37 #F3CF6C #CE7269 #773DB0 #521752".split()
 GREYS = "#454545 #B4B4B4 #EDEDED".split()
 INK, FAINT = "#222222", "#6B6B6B"
@@ -25,19 +25,19 @@ _SPREAD = [3, 7, 5, 0, 4, 2, 8, 6, 1, 9]
 
 
 def colour(component: int) -> str:
-    """Return the colour of a component; every tenth has the same one."""
+    """Return the colour of a component; colours repeat after ten components."""
     return COLOURS[_SPREAD[component % len(_SPREAD)]]
 
 
 def axes(ax: object) -> "Axes":
-    """Return the Axes to draw into: those given, or new ones of a new figure.
+    """Return the Axes to draw into: the given ones, or those of a new figure.
 
     Raises
     ------
     NotSupported
         matplotlib is not installed.
     InvalidType
-        `ax` are no Axes.
+        `ax` is not a matplotlib Axes.
     """
     try:
         from matplotlib import pyplot
@@ -50,7 +50,7 @@ def axes(ax: object) -> "Axes":
 
 
 def checked(fit: object) -> Fit:
-    """Return the argument `fit`."""
+    """Return the argument `fit` after a type check."""
     if isinstance(fit, TopicFit):
         hint = "for topics use plot.topics or plot.topic"
         raise checks.invalid_type("fit", "a TopicFit", "a Fit", hint)
@@ -58,12 +58,12 @@ def checked(fit: object) -> Fit:
 
 
 def column(fit: Fit, argument: str, value: object) -> int:
-    """Return the position of a column that is called by its name or its position."""
+    """Return the position of a column given by name or position."""
     return names.position(value, argument, fit.column_names, fit._state.dimension)
 
 
 def title(fit: Fit, position: int) -> str:
-    """Return what an axis calls a column."""
+    """Return the axis label of a column."""
     return f"column {position}" if fit.column_names is None else fit.column_names[position]
 
 
@@ -78,7 +78,7 @@ def moments(fit: Fit) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     Raises
     ------
     NotSupported
-        Rows are codes, whose means say nothing.
+        Rows are codes, which have no meaningful means.
     """
     found: dict[str, Any] = fit.point_estimates
     dimension = fit._state.dimension
@@ -116,13 +116,13 @@ def thinned(n: int, most: int) -> slice:
 
 
 def whole_ticks(ax: "Axes") -> None:
-    """Let the ticks of the horizontal axis be whole numbers."""
+    """Restrict the ticks of the horizontal axis to integers."""
     from matplotlib.ticker import MaxNLocator
 
     ax.xaxis.set_major_locator(MaxNLocator(integer=True))
 
 
 def set_ticks(ax: "Axes", names: Sequence[str], *, axis: str) -> None:
-    """Name the ticks from 0 on."""
+    """Label the ticks, which start at 0."""
     of_axis = ax.xaxis if axis == "x" else ax.yaxis
     of_axis.set_ticks(range(len(names)), labels=list(names))

@@ -1,4 +1,4 @@
-"""Chains of samplers: their course, the number of clusters, and which rows are together."""
+"""Chains of samplers: traces, numbers of clusters, and which rows are together."""
 
 from typing import TYPE_CHECKING
 
@@ -60,7 +60,7 @@ def chains(trace: Trace, name: str = "log_joint", *, ax: "Axes | None" = None) -
 
 
 def cluster_numbers(trace: Trace, *, ax: "Axes | None" = None) -> "Axes":
-    """Draw how often each number of clusters came up, over all chains.
+    """Draw the frequency of each number of clusters, over all chains.
 
     Parameters
     ----------
@@ -72,7 +72,7 @@ def cluster_numbers(trace: Trace, *, ax: "Axes | None" = None) -> "Axes":
     Returns
     -------
     matplotlib.axes.Axes
-        A bar for each number from the lowest to the highest: the share of draws that have it.
+        A bar for each number from the lowest to the highest: the fraction of draws with this number.
 
     Raises
     ------
@@ -94,22 +94,22 @@ def cluster_numbers(trace: Trace, *, ax: "Axes | None" = None) -> "Axes":
 def similarity(trace: Trace, rows: ArrayLike | None = None, *, ax: "Axes | None" = None) -> "Axes":
     """Draw how often two rows are in the same cluster, as shades of grey: `Trace.similarity`.
 
-    Rows stand by their clusters in the draw with the highest log joint, the largest cluster first. So what all draws
-    agree on are dark squares on the diagonal.
+    Rows are sorted by their clusters in the draw with the highest log joint, the largest cluster first. Clusters on
+    which all draws agree show as dark squares on the diagonal.
 
     Parameters
     ----------
     trace : Trace
         The trace.
     rows : array_like of int, shape (m,), optional
-        Positions of rows, 10,000 at most. Default: all rows; of more than 1,000 only some, evenly chosen.
+        Positions of at most 10,000 rows. Default: all rows, or an evenly spaced subset if there are more than 1,000.
     ax : matplotlib.axes.Axes, optional
         Where to draw. Default: a new figure.
 
     Returns
     -------
     matplotlib.axes.Axes
-        An image of m x m shares.
+        An image of m x m fractions.
 
     Raises
     ------

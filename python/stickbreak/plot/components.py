@@ -1,4 +1,4 @@
-"""What components look like: densities by column, means with intervals, and a card for each."""
+"""Components: densities by column, means with intervals, and a card for each component."""
 
 from typing import TYPE_CHECKING
 
@@ -29,7 +29,7 @@ def density(fit: Fit, column: int | str = 0, X: ArrayLike | None = None, *, ax: 
     column : int or str
         The column, by its position or its name.
     X : array_like of shape (n, D), optional
-        Rows whose histogram is drawn behind the curves.
+        Rows to show as a histogram behind the curves.
     ax : matplotlib.axes.Axes, optional
         Where to draw. Default: a new figure.
 
@@ -43,7 +43,7 @@ def density(fit: Fit, column: int | str = 0, X: ArrayLike | None = None, *, ax: 
     InvalidType, InvalidArgument
         An argument is not as described.
     NotSupported
-        The likelihood is no Gaussian, or matplotlib is not installed.
+        The likelihood is not Gaussian, or matplotlib is not installed.
 
     Examples
     --------
@@ -104,14 +104,14 @@ def means(fit: Fit, column: int | str = 0, *, level: float = 0.9, seed: int = 0,
     Returns
     -------
     matplotlib.axes.Axes
-        A point and a bar for each component with rows, the largest on top.
+        A point and a bar for each component with rows, the largest at the top.
 
     Raises
     ------
     InvalidType, InvalidArgument
         An argument is not as described.
     NotSupported
-        Components have no means, or no posterior; or matplotlib is not installed.
+        The components have no means or no posterior, or matplotlib is not installed.
     """
     fit = canvas.checked(fit)
     place = canvas.column(fit, "column", column)
@@ -133,24 +133,24 @@ def means(fit: Fit, column: int | str = 0, *, level: float = 0.9, seed: int = 0,
 
 
 def card(fit: Fit, component: int, *, n_columns: int = 8, ax: "Axes | None" = None) -> "Axes":
-    """Draw what tells one component from all rows: its most distinctive columns.
+    """Draw how one component differs from all rows: its most distinctive columns.
 
     Parameters
     ----------
     fit : Fit
         The fit.
     component : int
-        The component, from 0.
+        Index of the component, from 0.
     n_columns : int
-        The most columns to show, at least 1.
+        Maximum number of columns to show, at least 1.
     ax : matplotlib.axes.Axes, optional
         Where to draw. Default: a new figure.
 
     Returns
     -------
     matplotlib.axes.Axes
-        A bar for each column, the most distinctive on top: how far the mean of the component lies from that of all
-        rows, in standard deviations of all rows. Ticks have the names, with mean and standard deviation in the
+        A bar for each column, the most distinctive at the top: the distance of the component's mean from that of all
+        rows, in standard deviations of all rows. Tick labels have the names, with mean and standard deviation in the
         component; the title has its weight.
 
     Raises
@@ -158,7 +158,7 @@ def card(fit: Fit, component: int, *, n_columns: int = 8, ax: "Axes | None" = No
     InvalidType, InvalidArgument
         An argument is not as described.
     NotSupported
-        The fit is one of codes, or matplotlib is not installed.
+        The fit is of codes, or matplotlib is not installed.
     """
     fit = canvas.checked(fit)
     component = checks.integer("component", component, minimum=0, maximum=fit.n_components - 1)
@@ -166,7 +166,7 @@ def card(fit: Fit, component: int, *, n_columns: int = 8, ax: "Axes | None" = No
     centres, covariances = canvas.moments(fit)
     mean, spread = canvas.overall(fit)
     own = np.sqrt(np.diagonal(covariances[component]))
-    # Constant columns tell nothing.
+    # Constant columns do not distinguish components.
     away = np.divide(centres[component] - mean, spread, out=np.zeros_like(mean), where=spread > 0.0)
     order = np.argsort(-abs(away), kind="stable")[:n_columns]
     drawn = canvas.axes(ax)

@@ -1,4 +1,4 @@
-"""How a fit came about: the bound and the number of components by pass."""
+"""The course of a fit: the bound and the number of components by pass."""
 
 from typing import TYPE_CHECKING
 
@@ -26,7 +26,7 @@ def bound(fit: Fit, *, ax: "Axes | None" = None) -> "Axes":
     Returns
     -------
     matplotlib.axes.Axes
-        A line through `Record.elbo` in nats, from pass 1 on.
+        A line through `Record.elbo` in nats, starting at pass 1.
 
     Raises
     ------
@@ -58,7 +58,7 @@ def bound(fit: Fit, *, ax: "Axes | None" = None) -> "Axes":
 
 
 def n_components(fit: Fit, *, ax: "Axes | None" = None) -> "Axes":
-    """Draw the number of components after each pass, and the moves that were accepted in it.
+    """Draw the number of components after each pass, and the moves accepted in it.
 
     Parameters
     ----------
@@ -70,7 +70,7 @@ def n_components(fit: Fit, *, ax: "Axes | None" = None) -> "Axes":
     Returns
     -------
     matplotlib.axes.Axes
-        Steps through `Record.n_components`, from pass 1 on, and a group of markers for each kind of move.
+        Steps through `Record.n_components`, starting at pass 1, and a group of markers for each kind of move.
 
     Raises
     ------

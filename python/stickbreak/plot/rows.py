@@ -27,19 +27,19 @@ def clusters(
     level: float = 0.9,
     ax: "Axes | None" = None,
 ) -> "Axes":
-    """Draw rows on two columns in the colours of their components, and an ellipse for each component.
+    """Draw rows in two columns, coloured by component, and an ellipse for each component.
 
     Parameters
     ----------
     fit : Fit
-        The fit, of two columns at least.
+        The fit, which must have at least two columns.
     X : array_like of shape (n, D)
-        The rows. Of more than 20,000 rows only some are drawn, evenly chosen.
+        The rows. If there are more than 20,000, an evenly spaced subset is drawn.
     columns : sequence of two int or str, optional
-        Two columns, by their positions or names. Default: the first two of two columns; of more the two leading
+        Two columns, by their positions or names. Default: both columns if there are two, otherwise the two leading
         principal components of `X`.
     level : float
-        The share of a Gaussian component's rows that its ellipse holds, above 0 and below 1.
+        The fraction of a Gaussian component's rows inside its ellipse, above 0 and below 1.
     ax : matplotlib.axes.Axes, optional
         Where to draw. Default: a new figure.
 
@@ -51,9 +51,9 @@ def clusters(
     Raises
     ------
     InvalidType, InvalidArgument
-        An argument is not as described; the fit has one column; or values are missing and no `columns` are given.
+        An argument is not as described, the fit has one column, or values are missing and `columns` is not given.
     NotSupported
-        The fit is one of codes, or matplotlib is not installed.
+        The fit is of codes, or matplotlib is not installed.
 
     Examples
     --------
@@ -75,7 +75,7 @@ def clusters(
 
     some = canvas.thinned(len(rows), _MOST_POINTS)
     points, labels = (rows[some] - centre) @ directions, labels[some]
-    # The radius within which two normal numbers of variance one lie with this probability.
+    # The radius within which a pair of standard normal numbers lies with this probability.
     radius = (-2.0 * np.log1p(-share)) ** 0.5
     size = min(20.0, max(2.0, 4000.0 / max(1, len(points))))
     for k in canvas.occupied(fit):
@@ -103,15 +103,15 @@ def responsibilities(fit: Fit, X: ArrayLike, *, ax: "Axes | None" = None) -> "Ax
     fit : Fit
         The fit.
     X : array_like of shape (n, D)
-        The rows. Of more than 20,000 rows only some are drawn, evenly chosen.
+        The rows. If there are more than 20,000, an evenly spaced subset is drawn.
     ax : matplotlib.axes.Axes, optional
         Where to draw. Default: a new figure.
 
     Returns
     -------
     matplotlib.axes.Axes
-        An image of a line for each row, sorted by the best component and then by its responsibility, and a column for
-        each component.
+        An image with one line per row, sorted by the best component and then by its responsibility, and one column per
+        component.
 
     Raises
     ------
@@ -143,14 +143,14 @@ def _dense(fit: Fit, X: ArrayLike) -> NDArray[Any]:
 def _directions(
     fit: Fit, rows: NDArray[Any], columns: Sequence[int | str] | None
 ) -> tuple[NDArray[np.float64], NDArray[np.float64], tuple[str, str]]:
-    """Return the origin, the two directions (D, 2) on which rows are drawn, and their titles."""
+    """Return the origin, the two directions (D, 2) onto which rows are projected, and their titles."""
     dimension = rows.shape[1]
     if dimension == 1:
-        raise checks.invalid_argument("fit", "one of a single column", "a fit of two columns at least", "use density")
+        raise checks.invalid_argument("fit", "a fit of a single column", "a fit of at least two columns", "use density")
     if columns is None and dimension > 2:
         if len(rows) < 2 or np.isnan(rows).any():
             found = "with missing values" if len(rows) > 1 else f"of shape {rows.shape}"
-            raise checks.invalid_argument("X", found, "two complete rows at least", "or choose two columns")
+            raise checks.invalid_argument("X", found, "at least two complete rows", "or choose two columns")
         centre = rows.mean(axis=0, dtype=np.float64)
         axes = np.linalg.eigh(np.cov(rows, rowvar=False))[1][:, ::-1][:, :2]
         return centre, axes, ("first principal component", "second principal component")

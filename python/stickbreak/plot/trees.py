@@ -21,17 +21,17 @@ def dendrogram(tree: Hierarchy, *, method: Literal["bhc", "map"] = "bhc", ax: "A
     Parameters
     ----------
     tree : Hierarchy
-        The hierarchy, of two rows at least.
+        The hierarchy, with at least two rows.
     method : {"bhc", "map"}
-        Which clusters are coloured; see `Hierarchy.cut`. Joins above them are grey.
+        The cut whose clusters are coloured; see `Hierarchy.cut`. Joins above them are grey.
     ax : matplotlib.axes.Axes, optional
         Where to draw. Default: a new figure.
 
     Returns
     -------
     matplotlib.axes.Axes
-        A collection of a line for each join, in the order of `Hierarchy.linkage`: up from one of the two nodes, across,
-        and down to the other. Rows stand at 0, 1, ... on the horizontal axis; up to 60 of them are named by their
+        A collection of one line per join, in the order of `Hierarchy.linkage`: up from one of the two nodes, across,
+        and down to the other. Rows are at 0, 1, ... on the horizontal axis; up to 60 rows are labelled by their
         positions in the data. Heights are those of `Hierarchy.linkage`, in nats.
 
     Raises
@@ -54,7 +54,7 @@ def dendrogram(tree: Hierarchy, *, method: Literal["bhc", "map"] = "bhc", ax: "A
     labels = tree.cut(method)
     n = len(labels)
     if n < 2:
-        raise checks.invalid_argument("tree", "one of a single row", "a hierarchy of at least two rows")
+        raise checks.invalid_argument("tree", "a hierarchy of a single row", "a hierarchy of at least two rows")
     drawn = canvas.axes(ax)
     from matplotlib.collections import LineCollection
 
@@ -88,7 +88,7 @@ def dendrogram(tree: Hierarchy, *, method: Literal["bhc", "map"] = "bhc", ax: "A
 
 
 def _leaves(children: NDArray[np.int64]) -> list[int]:
-    """Return the rows from left to right; trees may be too deep for recursion."""
+    """Return the rows from left to right; avoids recursion, because trees may be deep."""
     n, found = len(children) + 1, []
     stack = [2 * n - 2]
     while stack:

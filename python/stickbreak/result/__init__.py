@@ -1,1 +1,1 @@
-"""Results: what a fit found, and what can be asked of it."""
+"""Results: what a fit found, and queries on it."""

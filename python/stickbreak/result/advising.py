@@ -1,4 +1,4 @@
-"""What is probably not meant about a fit, and what to try: `Fit.advice`."""
+"""Advice on probable mistakes about a fit, and what to try: `Fit.advice`."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, Protocol
@@ -15,24 +15,24 @@ from stickbreak.model.mixture import Mixture
 from stickbreak.result.history import Record
 from stickbreak.result.support import columns
 
-# Advice looks at a sample of the data: at most this many rows and values, taken from this many pieces of it.
+# Limits of the sample of the data that advice uses: rows, values, and pieces of the data.
 _MOST_ROWS, _MOST_VALUES, _PIECES = 10_000, 2_000_000, 8
 _NEARLY_ALL_ROWS = 0.98
 _NEARLY_CONSTANT = 0.99
 _MANY_DUPLICATES = 0.05
 # With fewer rows, duplicates and equal values may be chance.
 _LEAST_ROWS = 20
-# Up to this many distinct whole numbers look like codes, not amounts.
+# Columns with at most this many distinct integers look like codes rather than amounts.
 _FEW_VALUES = 20
 _FULL = (Gaussian, ZeroMeanGaussian)
-# Kinds with a class of their own that files keep.
+# Kinds with their own class, which files store.
 _WARNED = {kind.kind: kind for kind in (ConvergenceWarning, SparsityWarning)}
-# Names of the kinds of rows of the Gaussians, as the registry has them.
+# Domains of the Gaussians in the registry.
 _REAL = ("real", "centred")
 
 
 class Result(Protocol):
-    """What advice asks of a fit."""
+    """The part of a fit that advice needs."""
 
     _state: FitState
 
@@ -54,7 +54,7 @@ class Result(Protocol):
 
 
 def of_state(fit: Result) -> Iterator[Advice]:
-    """Give the advice that follows from a fit alone."""
+    """Yield the advice that follows from a fit alone."""
     counts = fit.counts[fit.counts >= 0.5]
     if counts.size == 0:
         return
@@ -80,7 +80,7 @@ def of_state(fit: Result) -> Iterator[Advice]:
 
 
 def _of_steps(fit: Result) -> Iterator[Advice]:
-    """Give what was done about whole numbers."""
+    """Yield advice on how integers were treated."""
     found = getattr(fit.model.likelihood, "resolution", None)
     if found is None:
         return
@@ -96,7 +96,7 @@ def _of_steps(fit: Result) -> Iterator[Advice]:
 
 
 def look(rows: arrays.Rows) -> NDArray[Any] | None:
-    """Return some rows, all of them where they are few: pieces of the data in their order; None of sparse ones."""
+    """Return a sample of the rows, made of pieces in order; all rows if they are few, None if they are sparse."""
     if isinstance(rows, arrays.SparseRows):
         return None
     n = len(rows)
@@ -109,7 +109,7 @@ def look(rows: arrays.Rows) -> NDArray[Any] | None:
 
 
 def of_rows(rows: NDArray[Any] | None, likelihood: Likelihood, names: Names | None) -> Iterator[Advice]:
-    """Give the advice that follows from a look at some rows."""
+    """Yield the advice that follows from a sample of rows."""
     if rows is None or len(rows) < _LEAST_ROWS:
         return
     values = [_counted(column) for column in rows.T]
@@ -126,7 +126,7 @@ def of_rows(rows: NDArray[Any] | None, likelihood: Likelihood, names: Names | No
 
 
 def _counted(column: NDArray[Any]) -> tuple[NDArray[Any], NDArray[np.int64]]:
-    """Return the distinct values that are there, and how often each is."""
+    """Return the distinct values that are not missing, and their counts."""
     distinct, counts = np.unique(column[~np.isnan(column)], return_counts=True)
     return distinct, counts
 
@@ -148,7 +148,7 @@ def _of_equal_values(values: Sequence[tuple[NDArray[Any], NDArray[np.int64]]], n
 
 
 def _of_duplicates(rows: NDArray[Any], values: Sequence[tuple[NDArray[Any], NDArray[np.int64]]]) -> Iterator[Advice]:
-    # If all columns have few values, rows are equal by chance.
+    # If all columns have few distinct values, rows repeat by chance.
     if all(len(distinct) <= _FEW_VALUES for distinct, _ in values):
         return
     seen: dict[bytes, int] = {}
@@ -162,7 +162,7 @@ def _of_duplicates(rows: NDArray[Any], values: Sequence[tuple[NDArray[Any], NDAr
 
 
 def _of_one_hot(rows: NDArray[Any], names: Names | None) -> Iterator[Advice]:
-    """Look for columns side by side of which each row has exactly one."""
+    """Look for groups of adjacent columns with exactly one flag in each row."""
     complete = rows[~np.isnan(rows).any(axis=1)]
     groups: list[list[int]] = []
     # The widest window that ends at each column and has at most one flag in every row.
@@ -186,9 +186,9 @@ def _of_one_hot(rows: NDArray[Any], names: Names | None) -> Iterator[Advice]:
 
 
 def _counts_rows(column: NDArray[Any]) -> bool:
-    """Whether a column goes up by one from row to row, or is a shuffle of such numbers.
+    """Whether a column increases by one from row to row, or is a permutation of such numbers.
 
-    Pieces of the data may leave gaps between rows that go up by one.
+    A sample in pieces may have gaps between rows.
     """
     if not np.isfinite(column).all():
         return False
@@ -200,17 +200,17 @@ def _counts_rows(column: NDArray[Any]) -> bool:
 
 
 def to_header(remarks: Iterable[Advice]) -> list[list[Any]]:
-    """Return advice as a file keeps it."""
+    """Return advice in the form that files store."""
     return [[advice.kind, advice.text, list(advice.suggestions)] for advice in remarks]
 
 
 def from_header(kept: object) -> tuple[Advice, ...]:
-    """Return the advice that a file keeps.
+    """Return the advice stored in a file.
 
     Raises
     ------
     ValueError
-        It is not as `to_header` writes it.
+        It is not in the form of `to_header`.
     """
     found: list[Advice] = []
     for each in kept if isinstance(kept, list) else [None]:

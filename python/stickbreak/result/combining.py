@@ -8,7 +8,7 @@ from numpy.typing import ArrayLike, NDArray
 
 
 class Predicts(Protocol):
-    """What clusters ask of their fit."""
+    """The part of a fit that clusters need."""
 
     def predict_proba(self, X: ArrayLike, *, threads: int | None = None) -> Any:
         """Return responsibilities, shape (n, K)."""
@@ -16,7 +16,7 @@ class Predicts(Protocol):
 
 
 class Join(NamedTuple):
-    """Two clusters that become one.
+    """Two clusters that are joined.
 
     Parameters
     ----------
@@ -25,7 +25,7 @@ class Join(NamedTuple):
     gap : float
         The entropy that the join removes, nats.
     overlap : float
-        `gap` over its value if no row told the two apart: 0 where they share no row, 1 where they are the same.
+        `gap` divided by its value if no row distinguished the two: 0 if they share no row, 1 if they are the same.
     """
 
     clusters: tuple[int, int]
@@ -54,11 +54,11 @@ class Clusters:
 
     @property
     def n_clusters(self) -> int:
-        """C: the number of clusters."""
+        """C, the number of clusters."""
         return int(self.groups.max()) + 1
 
     def predict(self, X: ArrayLike, *, threads: int | None = None) -> NDArray[np.int64]:
-        """Return the most probable cluster of each row; the lower one of equals.
+        """Return the most probable cluster of each row; ties go to the lower one.
 
         Parameters
         ----------
@@ -93,7 +93,7 @@ class Clusters:
         Returns
         -------
         ndarray of float64, shape (n, C)
-            Rows with sum one, less the responsibilities of components without rows.
+            Rows that sum to one minus the responsibilities of components without rows.
 
         Raises
         ------
@@ -107,11 +107,11 @@ class Clusters:
         return table
 
     def __repr__(self) -> str:
-        """Return the numbers of clusters and components, and a line for each join around the last one made."""
+        """Return the numbers of clusters and components, and a line for each join near the last one made."""
         n_components, n_made = len(self.joins) + 1, len(self.joins) + 1 - self.n_clusters
         lines = [f"<{self.n_clusters} clusters of {n_components} components", "clusters  entropy (nats)  next overlap"]
         for made in range(max(0, n_made - 3), min(len(self.joins), n_made + 3) + 1):
-            # Rounding may leave a little below zero.
+            # Rounding may give a small negative value.
             entropy = max(0.0, self.entropy - sum(join.gap for join in self.joins[:made]))
             overlap = f"{self.joins[made].overlap:.3f}" if made < len(self.joins) else ""
             here = " <-" if made == n_made else ""

@@ -19,7 +19,7 @@ _ALLOWED = "at least two fits, in a list or by name in a dict"
 
 
 def check(one: Fitted, other: Fitted) -> None:
-    """Raise InvalidArgument where the bounds of two fits do not say which one is better."""
+    """Raise InvalidArgument if the bounds of two fits cannot be compared."""
     for argument, fit in (("self", one), ("other", other)):
         if math.isnan(fit.elbo):
             raise checks.invalid_argument(argument, "a fit without a bound: its elbo is nan", "a fit with a bound")
@@ -30,7 +30,7 @@ def check(one: Fitted, other: Fitted) -> None:
 
 
 def check_data(one: Fitted, other: Fitted) -> None:
-    """Raise InvalidArgument where two fits are known to be of other rows or columns."""
+    """Raise InvalidArgument if two fits are known to have different rows or columns."""
     for name in ("n_rows", "dimension"):
         own, others = getattr(one._state, name), getattr(other._state, name)
         if own != others:
@@ -47,32 +47,31 @@ def check_data(one: Fitted, other: Fitted) -> None:
 def compare(fits: Iterable[Fitted] | Mapping[str, Fitted], *, held_out: ArrayLike | None = None) -> Any:
     """Compare fits of the same data in a table, the best first.
 
-    Bounds of one kind say which fit is the better approximation, or the better model. What `Fit.compare` refuses to
-    compare has no gain here. Rows that no fit has seen compare all fits. Topic models of different objectives are
+    Bounds of the same kind show which fit is the better approximation, or the better model. Fits that `Fit.compare`
+    refuses have no gain here. All fits can be compared by held-out rows. Topic models with different objectives are
     refused; compare them by `TopicFit.document_completion`.
 
     Parameters
     ----------
     fits : iterable of Fit or TopicFit, or dict of str to these
-        Two fits at least, of the same rows and columns.
+        At least two fits to the same rows and columns.
     held_out : array_like of shape (m, D), optional
-        Rows that none of them was fitted to, at least two.
+        Held-out rows that were used in none of the fits, at least two.
 
     Returns
     -------
     pandas.DataFrame
-        A row for each fit, under its name or its position: "likelihood", "process", "n_components", "bound", "elbo" in
-        nats, "gain" over the first fit of the table by `Fit.objective`, in nats (nan where bounds do not compare) and
-        "estimated", the hyper-parameters that were estimated, which is worth some nats by itself. With `held_out`
-        also the mean log predictive density of these rows in nats, "held_out"; and by how much it is above that of the
-        first fit, "difference", with the "standard_error" of that over rows. Sorted by "held_out", else by the
-        objective.
+        One row per fit, labelled by its name or position: "likelihood", "process", "n_components", "bound", "elbo" in
+        nats, "gain" over the first fit of the table by `Fit.objective`, in nats (nan if bounds cannot be compared), and
+        "estimated", the estimated hyper-parameters, which raise the bound by some nats by themselves. With `held_out`
+        also "held_out", the mean log predictive density of these rows in nats, "difference", how much it exceeds that
+        of the first fit, and its "standard_error" over rows. Sorted by "held_out", else by the objective.
 
     Raises
     ------
     InvalidType, InvalidArgument
-        An argument is not as described, fits are known to be of other rows or columns, or topic models have bounds of
-        different kinds.
+        An argument is not as described, fits are known to have different rows or columns, or topic models have bounds
+        of different kinds.
     NotSupported
         pandas is not installed, or `held_out` is given for topic models.
 
@@ -148,7 +147,7 @@ def _densities(fit: Any, held_out: ArrayLike) -> Any:
     found = fit.log_predictive(held_out)
     if len(found) < 2 or not np.isfinite(found).all():
         what = f"{len(found)} of them" if len(found) < 2 else "rows without a density under a fit"
-        raise checks.invalid_argument("held_out", what, "two rows at least, on the support of every fit")
+        raise checks.invalid_argument("held_out", what, "at least two rows, on the support of every fit")
     return found
 
 
@@ -161,7 +160,7 @@ def _gain(fit: Fitted, best: Fitted) -> float:
 
 
 def _compared(one: Fitted, other: Fitted) -> Iterator[tuple[str, object, object]]:
-    """Give what must be the same, by name."""
+    """Yield the properties that must agree, by name."""
     yield "the bound", one.bound, other.bound
     if one.bound == "map":  # densities are per unit of the parameters
         for role in ("likelihood", "process"):

@@ -18,7 +18,7 @@ _GIVEN_ALLOWED = "a dict of columns, by their names or positions, and their valu
 
 
 class _Columns(NamedTuple):
-    """All columns of a fit: their names, their number, and those that the model does not see."""
+    """All columns of a fit: their names, their number, and the columns that the model does not see."""
 
     names: names.Names | None
     number: int
@@ -26,11 +26,11 @@ class _Columns(NamedTuple):
 
 
 class Density:
-    """The density of some columns of a fit, a mixture of J parts. `Fit.marginal` and `Fit.conditional` make it.
+    """The density of some columns of a fit: a mixture of J parts, made by `Fit.marginal` or `Fit.conditional`.
 
-    It does not change. A part is a Student t distribution of some columns, a normal one, or a product of distributions
-    of single columns: what a component of the fit expects of a row. The last part is that of `Fit.leftover_weight`,
-    where the fit has one and the density is not of point estimates.
+    It is immutable. Each part is the distribution of the columns given a component of the fit: a Student t, a normal,
+    or a product of distributions of single columns. The last part has the `Fit.leftover_weight`, unless the fit has
+    none or the density is at point estimates.
 
     Examples
     --------
@@ -54,26 +54,26 @@ class Density:
 
     @property
     def columns(self) -> tuple[int, ...]:
-        """The columns, by their positions in the data of the fit, in the order that all arrays have; d in number."""
+        """The d columns, by position in the data of the fit, in the order used by all arrays."""
         return self._columns
 
     @property
     def column_names(self) -> tuple[str, ...] | None:
-        """The names of the columns; None where those of the fit have none."""
+        """The names of the columns; None if the columns of the fit have no names."""
         known = self._of_fit.names
         return None if known is None else tuple(known[column] for column in self._columns)
 
     @cached_property
     def weights(self) -> NDArray[np.float64]:
-        """Weights of the parts, shape (J,), with sum one; read-only."""
+        """Weights of the parts, shape (J,), which sum to one; read-only."""
         return _read_only(self._state.weights)
 
     @cached_property
     def means(self) -> NDArray[np.float64]:
         """Means of the parts, shape (J, d), read-only.
 
-        A Student t distribution of at most one degree of freedom has no mean; its location stands here. Codes of a
-        `Categorical` count as numbers.
+        A Student t distribution with at most one degree of freedom has no mean; its location is given instead. Codes of
+        a `Categorical` are treated as numbers.
         """
         return _read_only(self._state.means)
 
@@ -81,20 +81,20 @@ class Density:
     def covariances(self) -> NDArray[np.float64]:
         """Covariances of the parts, shape (J, d, d), read-only.
 
-        A Student t distribution of at most two degrees of freedom has none: its variances are infinite here, and its
-        covariances nan.
+        A Student t distribution with at most two degrees of freedom has no covariance. Its variances are given as
+        infinite, and its covariances as nan.
         """
         d = len(self._columns)
         return _read_only(self._state.covariances.reshape(-1, d, d))
 
     @cached_property
     def mean(self) -> NDArray[np.float64]:
-        """Mean of a row, shape (d,), read-only; of a conditional density the regression on the given columns."""
+        """Mean of a row, shape (d,), read-only. For a conditional density it is the regression on the given columns."""
         return _read_only(self._state.mean)
 
     @cached_property
     def covariance(self) -> NDArray[np.float64]:
-        """Covariance of a row, shape (d, d), read-only; infinite or nan where a part of positive weight has none."""
+        """Covariance of a row, shape (d, d), read-only; infinite or nan if a part with positive weight has none."""
         return _read_only(self._state.covariance)
 
     def log_density(self, X: ArrayLike, *, threads: int | None = None) -> NDArray[np.float64]:
@@ -103,15 +103,15 @@ class Density:
         Parameters
         ----------
         X : array_like of shape (n, d)
-            Rows of the columns of this density: a table is matched by their names, an array by position. For a single
-            column also of shape (n,).
+            Rows with the columns of this density. The columns of a table are matched by name, those of an array by
+            position. For a single column the shape may be (n,).
         threads : int, optional
-            The number of threads, by default one for every core; it never changes the result.
+            The number of threads, by default one per core; it never changes the result.
 
         Returns
         -------
         ndarray of float64, shape (n,)
-            Nats, per unit of the columns; minus infinity for values that no row can have, as a negative count.
+            Nats, per unit of the columns; minus infinity for impossible values, such as a negative count.
 
         Raises
         ------
@@ -149,12 +149,12 @@ class Density:
         return self._state.sample(checks.integer("n", n, minimum=0), checks.seed(seed), checks.threads(threads))
 
     def marginal(self, columns: int | str | Iterable[int | str]) -> "Density":
-        """Return the density of some of the columns, in this order; as `Fit.marginal`.
+        """Return the density of selected columns, in this order; see `Fit.marginal`.
 
         Parameters
         ----------
         columns : int, str, or iterable of these
-            Columns of this density, by their names or by their positions in the data of the fit.
+            Columns of this density, by name or by position in the data of the fit.
 
         Returns
         -------
@@ -175,22 +175,22 @@ class Density:
         return Density(self._state.marginal(at, None), chosen, self._of_fit)
 
     def conditional(self, given: Mapping[int | str, float]) -> "Density":
-        """Return the density of the other columns given the values of some; as `Fit.conditional`.
+        """Return the density of the other columns given the values of some columns; see `Fit.conditional`.
 
         Parameters
         ----------
         given : dict
-            Values by columns of this density: their names, or their positions in the data of the fit.
+            Values by column of this density. A column is given by name or by position in the data of the fit.
 
         Returns
         -------
         Density
-            The density of the columns that are left, in their order.
+            The density of the remaining columns, in order.
 
         Raises
         ------
         InvalidType, InvalidArgument
-            `given` is not as described, leaves no column, or no row of the fit can have the values.
+            `given` is not as described, leaves no column, or has values that are impossible under the fit.
         """
         if not isinstance(given, Mapping):
             raise checks.invalid_type("given", checks.describe(given), _GIVEN_ALLOWED)
@@ -203,11 +203,11 @@ class Density:
         return Density(self._state.conditional(left, fixed, np.array(values), None), others, self._of_fit)
 
     def _positions(self, argument: str, listed: list[Any], allowed: str) -> tuple[int, ...]:
-        """Return the columns by their positions in the data of the fit."""
+        """Return the columns as positions in the data of the fit."""
         of_fit = self._of_fit
         chosen = tuple(names.position(each, argument, of_fit.names, of_fit.number) for each in listed)
         if not chosen or len(set(chosen)) < len(chosen):
-            found = "empty" if not chosen else f"{checks.quote(str(listed))}, where one stands twice"
+            found = "empty" if not chosen else f"{checks.quote(str(listed))}, where a column is repeated"
             raise checks.invalid_argument(argument, found, allowed)
         for column, each in zip(chosen, listed, strict=True):
             if column in of_fit.lost:
@@ -226,28 +226,28 @@ class Density:
 
 
 class Densities(Fitted):
-    """A fit that gives the density of some of its columns."""
+    """A fit that gives densities of some of its columns."""
 
     def marginal(
         self, columns: int | str | Iterable[int | str], *, plug_in: bool = False, threads: int | None = None
     ) -> Density:
         r"""Return the density of some columns of a row.
 
-        That of `log_predictive` (the posterior predictive) integrated over all other columns:
+        It is the posterior predictive density of `log_predictive`, integrated over all other columns:
 
         .. math:: p(x_a) = \sum_{k \le K} E_q[w_k] \, p(x_a \mid \lambda_k) + E_q[w_{>K}] \, p(x_a \mid \lambda_0)
 
-        The marginals of a component have a closed form, with which mathematics 6.4 deals: those of `Gaussian`,
-        `ZeroMeanGaussian` and `SphericalGaussian` are Student t, those of `KnownCovarianceGaussian` normal; the
-        columns of `DiagonalGaussian`, `Bernoulli`, `Poisson` and `Categorical` are independent given the component.
+        The marginals of a component have a closed form (mathematics 6.4). For `Gaussian`, `ZeroMeanGaussian` and
+        `SphericalGaussian` they are Student t, for `KnownCovarianceGaussian` normal. The columns of `DiagonalGaussian`,
+        `Bernoulli`, `Poisson` and `Categorical` are independent given the component.
 
         Parameters
         ----------
         columns : int, str, or iterable of these
-            One column or several, by their names or positions. The density has them in this order.
+            One or more columns, by name or position. The density has them in this order.
         plug_in : bool
-            Whether to take the densities of the components at `point_estimates`, which then share all weight: normal
-            for Gaussians. A fit of the objective "map" or "ml" has no other densities.
+            Whether to use the densities of the components at `point_estimates`, with normalised weights; for Gaussians
+            they are normal. Fits of the objective "map" or "ml" always do.
         threads : int, optional
             The number of threads.
 
@@ -259,11 +259,11 @@ class Densities(Fitted):
         Raises
         ------
         InvalidType, InvalidArgument
-            An argument is not as described; or a column is constant or follows from others (`support`), so that the
-            fit has no density of it.
+            An argument is not as described, or a column is constant or depends on others (`support`), so that the fit
+            has no density for it.
         NotSupported
-            `Multinomial`, whose columns share the number of words of a row; ``SphericalGaussian(base="product")``
-            without `plug_in`.
+            The likelihood is `Multinomial`, whose columns share the number of words of a row, or
+            ``SphericalGaussian(base="product")`` without `plug_in`.
 
         Examples
         --------
@@ -283,19 +283,19 @@ class Densities(Fitted):
     def conditional(
         self, given: Mapping[int | str, float], *, plug_in: bool = False, threads: int | None = None
     ) -> Density:
-        r"""Return the density of the other columns of a row in which some columns have these values.
+        r"""Return the density of the other columns of a row, given the values of some columns.
 
         .. math:: p(x_a \mid x_b) = \sum_k r_k \, p(x_a \mid x_b, \lambda_k), \quad
                   r_k \propto E_q[w_k] \, p(x_b \mid \lambda_k)
 
-        over the components and, last, the left-over weight. Which likelihoods have it, and what the densities are,
-        says `marginal`. A given column moves the mean of the others within a component only where the component has
-        them together, as `Gaussian` does; under independent columns it moves the weights alone.
+        over the components and, last, the left-over weight. See `marginal` for the supported likelihoods and the form
+        of the densities. Within a component, a given column changes the mean of the others only if the component models
+        them jointly, as `Gaussian` does. With independent columns it changes only the weights.
 
         Parameters
         ----------
         given : dict
-            Values by the names or the positions of columns, as in ``{"age": 40}``; at least one, and not all.
+            Values by column name or position, as in ``{"age": 40}``; at least one column, but not all.
         plug_in : bool
             As in `marginal`.
         threads : int, optional
@@ -304,13 +304,13 @@ class Densities(Fitted):
         Returns
         -------
         Density
-            The density of the columns that are not given, in the order of the fit, without those that `support` leaves
-            out. Its `mean` is the regression on the given ones.
+            The density of the columns that are not given, in the order of the fit, without columns that `support`
+            leaves out. Its `mean` is the regression on the given columns.
 
         Raises
         ------
         InvalidType, InvalidArgument
-            An argument is not as described, no row of the fit can have the values, or as in `marginal`.
+            An argument is not as described, the values are impossible under the fit, or as in `marginal`.
         NotSupported
             As in `marginal`.
 

@@ -1,4 +1,4 @@
-"""How a fit shows itself: one line, and in a notebook tables of its components and moves."""
+"""The display of a fit: one line, and in a notebook tables of its components and moves."""
 
 import heapq
 from html import escape
@@ -17,7 +17,7 @@ _MOST_PASSES = 20
 
 
 def line(fit: Fitted) -> str:
-    """Return one line for a fit: model, size of the data, components, bound, and why it ended."""
+    """Return one line for a fit: model, size of the data, components, bound, and stop reason."""
     likelihood, process = (type(part).__name__ for part in (fit.model.likelihood, fit.model.process))
     passes = len(fit.history)
     proposed, accepted = (sum(getattr(record, name) for record in fit.history) for name in ("proposed", "accepted"))
@@ -31,7 +31,7 @@ def line(fit: Fitted) -> str:
 
 
 def text(fit: Fitted) -> str:
-    """Return the line, and one more for each advice."""
+    """Return the line of the fit, followed by one line per advice."""
     return "\n".join([line(fit), *(f"advice: {advice}" for advice in fit.advice())])
 
 
@@ -46,8 +46,8 @@ def html(fit: Tabular) -> str:
     Returns
     -------
     str
-        A `div` without script or style, all text escaped. Columns have the mean and the standard deviation under each
-        component, or what `Fit.summary` has.
+        A `div` without script or style, with all text escaped. Columns have the mean and the standard deviation under
+        each component, or the entries of `Fit.summary`.
     """
     counts = fit.counts.tolist()
     largest = heapq.nlargest(_MOST_ROWS, range(len(counts)), key=counts.__getitem__)
@@ -72,7 +72,7 @@ def html(fit: Tabular) -> str:
 
 
 def _moves(fit: Fitted) -> list[str]:
-    """Return a table of what became of the moves, and the number of components by pass, if there were any."""
+    """Return a table of the results of moves, and the number of components by pass; empty if there were no moves."""
     reports = moves_of(fit.history)
     if not reports:
         return []
@@ -112,7 +112,7 @@ def _component(row: list[str], weight: float) -> str:
 
 
 def _shown(column: dict[str, NDArray[Any]], k: int) -> str:
-    """Return a few words for a column under a component: its mean and standard deviation, or what it has."""
+    """Return a short text for a column under a component: mean and standard deviation, or other parameters."""
     found = {title: values[k].item() for title, values in column.items()}
     if "mean" in found:
         return f"{_number(found['mean'])} ± {found['sd']:.2g}"

@@ -201,7 +201,7 @@ class Fit(Densities, Imputing, Posterior, Tabular):
         return Fit(state, column_names=self.column_names, remarks=remarks)
 
     def predict(self, X: ArrayLike, *, threads: int | None = None) -> NDArray[np.int64]:
-        """Return the most probable component of each row; the lowest index of several equal ones.
+        """Return the most probable component of each row; ties go to the lowest index.
 
         Parameters
         ----------
@@ -443,7 +443,7 @@ class Fit(Densities, Imputing, Posterior, Tabular):
         return self._state.sample(checks.integer("n", n, minimum=0), checks.seed(seed), checks.threads(threads))
 
     def _projected(self, X: object, threads: object) -> tuple[arrays.Rows, int | None]:
-        """Return rows and threads, and warn of rows whose responsibilities are those of their projection."""
+        """Return rows and threads, and warn of rows off the support, for which projections are used."""
         rows, checked = self._rows(X), checks.threads(threads)
         support.warn_of_rows(self._state, rows, "they are projected onto it", checked, stacklevel=4)
         return rows, checked

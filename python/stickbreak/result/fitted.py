@@ -34,7 +34,7 @@ class Fitted:
         self._state = state
         self._stop_reason = StopReason(state.stop_reason) if stop_reason is None else stop_reason
         self._column_names = column_names
-        # Advice on the data and on the run, which does not follow from the state.
+        # Advice on the data and on the run, which cannot be derived from the state.
         self._remarks = remarks
         self._error = None if state.error is None else SourceError(state.error)
         self._model = self._model_of(state)
@@ -240,7 +240,7 @@ class Fitted:
         path : str or path-like
             Where to write.
         memo : bool
-            Whether to keep what each batch remembers; not in this version.
+            Whether to store the batch summaries; not supported in this version.
 
         Raises
         ------
@@ -299,7 +299,7 @@ class Fitted:
         return self._checked(names.named(X, argument, self._column_names).data, argument, minimum)
 
     def _checked(self, data: object, argument: str, minimum: int = 0) -> arrays.Rows:
-        """Return rows whose columns stand in the order of the fit."""
+        """Return rows with their columns in the order of the fit."""
         kind = type(self.model.likelihood)
         return arrays.rows(data, argument, likelihood=kind, n_columns=self._state.dimension, minimum=minimum)
 

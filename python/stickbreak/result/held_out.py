@@ -1,4 +1,4 @@
-"""Documents in two parts: the words that are given, and the words that are held out."""
+"""Documents split into given words and held-out words."""
 
 import math
 
@@ -6,14 +6,14 @@ import numpy as np
 
 from stickbreak.io.arrays import SparseRows
 
-# The share of the distinct words of a document that is held out.
+# Fraction of the distinct words of a document to hold out.
 _SHARE = 0.2
 
 
 def split(documents: SparseRows, seed: int, min_words: int) -> tuple[SparseRows, SparseRows]:
     """Split the distinct words of each document at random; documents with fewer than `min_words` are left out.
 
-    The split of a document depends on the seed and on its place alone, and is that of the reference scorer.
+    The split of a document depends only on the seed and on its position, and equals that of the reference scorer.
     """
     starts = documents.starts
     counts = np.asarray(documents.values, dtype=np.float64)

@@ -17,13 +17,13 @@ class Hierarchy:
     r"""A binary tree over rows, as `hierarchy` and `load` return it.
 
     Nodes 0 to n - 1 are the rows, and node n + k is made by join k, so children come before their parents and the root
-    is the last node. Joins are not in the order in which clusters were merged; those of `linkage` come by height. Each
-    node has the weight h of its rows as one cluster and the potential
+    is the last node. Joins are not in the order in which clusters were merged; those of `linkage` are sorted by height.
+    Each node has the weight h of its rows as one cluster and the potential
 
     .. math:: \phi = h + \phi_l \phi_r, \qquad \phi = h \text{ for a row,}
 
-    the sum over all tree-consistent partitions of the rows below it. Values are natural logarithms, and densities are
-    in the units of the data. All values are given the `hyperparameters` that the tree was built under.
+    the sum over all tree-consistent partitions of the rows below it. Logarithms are natural, and densities are in the
+    units of the data. All values are conditional on the `hyperparameters` with which the tree was built.
 
     Examples
     --------
@@ -56,17 +56,17 @@ class Hierarchy:
 
     @property
     def column_names(self) -> tuple[str, ...] | None:
-        """The names of the D columns, where the data were a table; new rows are matched by them, as in `Fit`."""
+        """The names of the D columns if the data were a table; new rows are matched by name, as in `Fit`."""
         return self._column_names
 
     @property
     def hyperparameters(self) -> dict[str, float]:
-        """The values of the process that the tree was built under, by name; all that the tree says is given them.
+        """The values of the process with which the tree was built, by name; its results are conditional on them.
 
-        They are the parameters "concentration" (or "mass") and "discount", where the process has them, as given or as
-        drawn where they have a prior, and "log_u" where the process has an auxiliary variable u: one draw, given the
-        clusters of the tree before, or of about log n clusters of equal size. `PitmanYor` has "log_mass" beside it, the
-        logarithm of the random mass of its measure.
+        They are "concentration" (or "mass") and "discount", if the process has these parameters: fixed values, or draws
+        if they have a prior. "log_u" is the auxiliary variable u, if the process has one: a draw given the clusters of
+        the previous tree, or, for the first tree, given about log n clusters of equal size. `PitmanYor` also has
+        "log_mass", the logarithm of the random mass of its measure.
         """
         strength, discount, *auxiliary = self._state.state
         process = self.model.process
@@ -86,10 +86,10 @@ class Hierarchy:
 
     @property
     def linkage(self) -> NDArray[np.float64]:
-        """The joins as `scipy.cluster.hierarchy` has them, shape (n - 1, 4): two nodes, a height, a number of rows.
+        """The joins in the format of `scipy.cluster.hierarchy`, shape (n - 1, 4).
 
-        The height is the largest of -log p(one cluster) of the node and those below it, in nats. Joins come by height,
-        so nodes have other numbers than in `joins`.
+        Each row has two nodes, a height and a number of rows. The height is the maximum of -log p(one cluster) over the
+        node and those below it, in nats. Joins are sorted by height, so nodes have other numbers than in `joins`.
         """
         return self._state.linkage()
 
@@ -107,17 +107,17 @@ class Hierarchy:
     def log_dissimilarities(self) -> NDArray[np.float64]:
         r"""Log of :math:`d = \phi_l \phi_r / h` of each node, shape (2 n - 1,), nats; minus infinity for rows.
 
-        The probability that the rows of a node are one cluster, among its tree-consistent partitions, is 1 / (1 + d).
+        The probability that the rows of a node are one cluster is 1 / (1 + d), among its tree-consistent partitions.
         """
         return self._state.potentials()[2]
 
     @property
     def elbo(self) -> float:
-        """Lower bound of log p(X), or of the density log p(X, u) where the process has a u; nats.
+        """Lower bound of log p(X), or of the density log p(X, u) if the process has a u; nats.
 
-        It is the sum over tree-consistent partitions instead of all, given the `hyperparameters` concentration, mass
-        and discount. For `NormalizedGeneralizedGamma` and `PitmanYor` it bounds log p(X, u) at the u that the tree was
-        built with. Such a value may be above log p(X): compare it neither with the evidence nor with values of other
+        It sums over tree-consistent partitions instead of all partitions, given the `hyperparameters` concentration,
+        mass and discount. For `NormalizedGeneralizedGamma` and `PitmanYor` it bounds log p(X, u) at the u with which
+        the tree was built. This value may exceed log p(X): do not compare it with the evidence, or with values of other
         processes or seeds.
         """
         return self._state.log_evidence_bound
@@ -129,32 +129,32 @@ class Hierarchy:
         ----------
         method : {"bhc", "map"}
             "bhc": clusters are the highest nodes whose rows are more probably one cluster than not. "map": the most
-            probable of all tree-consistent partitions. Both are given the `hyperparameters`, among them u: another u
+            probable tree-consistent partition. Both are conditional on the `hyperparameters`, including u: another u
             may have another most probable partition.
 
         Returns
         -------
         ndarray of int64, shape (n,)
-            Labels from 0, from left to right in the tree.
+            Labels from 0, numbered from left to right in the tree.
 
         Raises
         ------
         InvalidType, InvalidArgument
-            `method` is not such a word.
+            `method` is not one of these words.
         """
         return self._state.cut(checks.word("method", method, ("bhc", "map")))
 
     def insert(self, X_new: ArrayLike, *, threads: int | None = None) -> "Hierarchy":
         """Return this hierarchy with more rows.
 
-        Trees of the clusters of ``cut("bhc")`` are kept. New rows go in one after another by incremental clustering,
-        which may take some trees apart, and then all trees are joined again.
+        The trees of the clusters of ``cut("bhc")`` are kept. New rows are inserted one by one by incremental
+        clustering, which may take some trees apart. Then all trees are joined again.
 
         Parameters
         ----------
         X_new : array_like of shape (m, D)
-            The new rows, which come behind those that the hierarchy has. They may be sparse where those are dense, and
-            the reverse.
+            The new rows, which are numbered after the existing ones. They may be sparse if the existing rows are dense,
+            and vice versa.
         threads : int, optional
             The number of threads. Default: one for every core.
 
@@ -166,8 +166,8 @@ class Hierarchy:
         Raises
         ------
         InvalidType, InvalidArgument
-            `X_new` is not as described, has other columns, varies where the rows of the hierarchy do not, or lies so
-            far off that its density is not finite.
+            `X_new` is not as described, has other columns, varies in directions in which the rows of the hierarchy do
+            not, or is so far away that its density is not finite.
         NumericalError
             A computation left the range of floating-point numbers.
         """
@@ -176,7 +176,7 @@ class Hierarchy:
         new = arrays.rows(data, "X_new", likelihood=kind, n_columns=self._rows.shape[1])
         rows, new = _stacked(self._rows, new)
         state = self._state.insert(rows, new, checks.threads(threads))
-        # With the bits of `load`, which measures rows from the mean of all of them.
+        # Gives the same bits as `load`, which measures rows from the mean of all rows.
         own = _restored(self.model, rows, state.joins(), state.state)
         return Hierarchy(own, self.model, rows, self._column_names)
 
@@ -186,7 +186,7 @@ class Hierarchy:
         Parameters
         ----------
         path : str or path-like
-            Where to write; an existing file is replaced only once the new one is complete.
+            Where to write; an existing file is replaced only when the new one is complete.
 
         Raises
         ------
@@ -229,7 +229,7 @@ def _restored(model: Mixture, rows: arrays.Rows, joins: NDArray[np.int64], state
 
 
 def _stacked(rows: arrays.Rows, new: arrays.Rows) -> tuple[arrays.Rows, arrays.Rows]:
-    """Return both tables as one, and the new rows in the form of the others."""
+    """Return both tables stacked, and the new rows in the form of the others."""
     if isinstance(rows, arrays.SparseRows):
         new = arrays.sparse_counts(new, "X_new")
         starts = np.concatenate([rows[0], new[0][1:] + rows[0][-1] - new[0][0]])

@@ -1,4 +1,4 @@
-"""What a fit tells of its passes, and why it ended."""
+"""The records of the passes of a fit, and its stop reason."""
 
 from collections import Counter
 from collections.abc import Iterable
@@ -24,21 +24,21 @@ class StopReason(Enum):
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class MoveReport:
-    """What became of the moves of one kind in a pass.
+    """Results of the moves of one kind in a pass.
 
     Parameters
     ----------
     kind : {"birth", "split", "merge", "delete"}
-        Which moves.
+        The kind of move.
     proposed : int
-        How many were proposed.
+        Number proposed.
     accepted : int
-        How many of them were accepted, because they raise the bound of all data.
+        Number accepted because they raise the bound of all data.
     gain : float
-        By how much they raise it together, in nats. Births with `adoption="pass"` cannot be told from the pass in
-        which they come: of them it is what both raise it by, and 0 in the first pass, before which no bound is known.
+        Total gain in the bound, in nats. For births with `adoption="pass"` it includes the gain of the pass, because
+        the two cannot be separated. It is 0 in the first pass, which has no earlier bound.
     refused : dict of str to int
-        Why the others were not accepted, in words, and how many for each reason.
+        The reasons why the others were not accepted, with counts.
     """
 
     kind: str
@@ -55,30 +55,30 @@ class Record:
     Parameters
     ----------
     index : int
-        Number of the pass, from 0; of several starts (`n_init`) each counts its own.
+        Index of the pass, from 0; each of several starts (`n_init`) has its own count.
     seconds : float
-        Time since the fit began, or since this start of several.
+        Time since the fit began, or since this start if there are several.
     elbo : float
         The bound at the end of the pass, in nats; nan until every batch has been visited once.
     objective : float
-        What every pass raises, in nats: the bound, and the guard of a base measure that is estimated (mathematics 10).
-        Equal to `elbo` where none is.
+        The quantity that every pass raises, in nats: the bound plus the guard of an estimated base measure (mathematics
+        10). Equal to `elbo` if no base measure is estimated.
     base_measure_gain : float
-        What estimating the base measure anew at the end of the pass raised `objective` by, in nats.
+        Gain in `objective` from re-estimating the base measure at the end of the pass, in nats.
     n_components : int
-        The number of components at the end of the pass.
+        Number of components at the end of the pass.
     n_units : int
-        How many units the pass visited: rows, or nodes of trees (`KdTree`) that stand for many rows; for topic models
-        the distinct words of all documents. 0 in files of earlier versions.
+        Number of units that the pass visited: rows, nodes of trees (`KdTree`), which stand for many rows, or, for topic
+        models, distinct words of documents. 0 in files of earlier versions.
     proposed : int
-        How many moves were proposed.
+        Number of moves proposed.
     accepted : int
-        How many of them were accepted.
+        Number of moves accepted.
     evaluated_share : float
-        The share of (row, component) pairs whose score was computed.
+        Fraction of (row, component) pairs whose score was computed.
     moves : tuple of MoveReport
-        What became of the moves, one report for each kind that the algorithm has; empty where it has none, and in a
-        pass that ends before the bound is known. What they raise the bound by is part of `elbo`.
+        Results of the moves, one report for each kind of move of the algorithm. Empty if it has no moves, and in a pass
+        that ends before the bound is known. The gain of moves is part of `elbo`.
 
     Examples
     --------
@@ -110,7 +110,7 @@ class Record:
 
 
 def moves_of(records: Iterable[Record]) -> tuple[MoveReport, ...]:
-    """Return the reports of several passes, added up by kind."""
+    """Return the reports of several passes, summed by kind."""
     total: dict[str, MoveReport] = {}
     for report in (report for record in records for report in record.moves):
         before = total.get(report.kind, MoveReport(kind=report.kind, proposed=0, accepted=0, gain=0.0, refused={}))

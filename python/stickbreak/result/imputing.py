@@ -26,17 +26,18 @@ class Imputing(Fitted):
     def impute(
         self, X: ArrayLike, *, return_variance: bool = False, threads: int | None = None
     ) -> NDArray[np.float64] | tuple[NDArray[np.float64], NDArray[np.float64]]:
-        r"""Return rows with each missing value replaced by its expectation given the values that the row has.
+        r"""Return rows with each missing value replaced by its expectation given the present values of the row.
 
         .. math:: E[x_d \mid x_o] = \sum_k r_k \mu_{kd}, \quad r_k \propto E_q[w_k] \, p(x_o \mid \lambda_k)
 
-        with the predictive mean :math:`\mu_{kd}` of component k given the row; the prior has the left-over weight. For
-        a fit with ``missing="marginalize"``. Expectations understate the spread of values; `sample_missing` does not.
+        with the predictive mean :math:`\mu_{kd}` of component k given the row; the prior has the left-over weight.
+        Requires a fit with ``missing="marginalize"``. Expectations understate the spread of values; `sample_missing`
+        does not.
 
         Parameters
         ----------
         X : array_like of shape (n, D)
-            The rows, dense; NaN where a value is missing. Columns of the result stand in the order of `X`.
+            Dense rows; NaN marks a missing value. Columns of the result are in the order of `X`.
         return_variance : bool
             Whether to return the variances too.
         threads : int, optional
@@ -45,11 +46,11 @@ class Imputing(Fitted):
         Returns
         -------
         values : ndarray of float64, shape (n, D)
-            What is there stays as it is. Expected counts and flags are not rounded. A missing code of `Categorical` is
-            the most probable one.
+            Present values are unchanged. Expected counts and flags are not rounded. A missing code of `Categorical` is
+            replaced by the most probable one.
         variances : ndarray of float64, shape (n, D)
-            Predictive variances of the missing values, infinite where there is none; 0 for the others. For a code it is
-            the probability of all other codes. Only with `return_variance`.
+            Predictive variances of the missing values, infinite if undefined; 0 for the other values. For a code, the
+            probability of all other codes. Only with `return_variance`.
 
         Raises
         ------
@@ -77,14 +78,14 @@ class Imputing(Fitted):
         return (values, variances) if checks.flag("return_variance", return_variance) else values
 
     def sample_missing(self, X: ArrayLike, *, seed: int = 0, threads: int | None = None) -> NDArray[np.float64]:
-        """Return rows with each missing value drawn from its predictive distribution given the values the row has.
+        """Return rows with each missing value drawn from its predictive distribution given the present values.
 
-        Several draws, with several seeds, make a multiple imputation.
+        Draws with several seeds form a multiple imputation.
 
         Parameters
         ----------
         X : array_like of shape (n, D)
-            The rows, dense; NaN where a value is missing. Columns of the result stand in the order of `X`.
+            Dense rows; NaN marks a missing value. Columns of the result are in the order of `X`.
         seed : int
             Decides the draw; 0 to 2**64 - 1.
         threads : int, optional
@@ -93,7 +94,7 @@ class Imputing(Fitted):
         Returns
         -------
         ndarray of float64, shape (n, D)
-            What is there stays as it is.
+            Present values are unchanged.
 
         Raises
         ------

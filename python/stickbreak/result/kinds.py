@@ -1,4 +1,4 @@
-"""Which result a state of the core is."""
+"""Chooses the class of a result from the state of the core."""
 
 from typing import Any
 
@@ -10,12 +10,12 @@ from stickbreak.result.topic_fit import TopicFit
 
 
 def fit_of(state: FitState, **more: Any) -> Fit | TopicFit:
-    """Return the fit of a state; `more` is what its class takes beside it."""
+    """Return the fit of a state; `more` holds further arguments of its class."""
     return TopicFit(state, **more) if is_of_documents(state.process[0]) else Fit(state, **more)
 
 
 def fit_of_parts(header: files.Header, arrays: files.Arrays) -> Fit | TopicFit:
-    """Return the fit that a file holds."""
+    """Return the fit stored in a file."""
     state = header["state"]
     process = state.get("process") if isinstance(state, dict) else None
     kind = TopicFit if isinstance(process, str) and is_of_documents(process) else Fit

@@ -1,4 +1,4 @@
-"""What the clusters are made of, where rows have labels that the fit did not see."""
+"""Labels of the rows in each cluster, for labels that the fit did not use."""
 
 from typing import Any, NamedTuple
 
@@ -10,7 +10,7 @@ from stickbreak.io import arrays
 
 _ALLOWED = "component numbers of shape (n,) or responsibilities of shape (n, K)"
 _LABELS_ALLOWED = "a label for each row, in an array, a list or a column"
-# Every cluster up to the highest gets a list, so refuse a column of large numbers passed by mistake.
+# Every cluster up to the highest number gets a list. This limit catches a column of large numbers passed by mistake.
 _LARGEST_COMPONENT = 2**20
 # NumPy kinds whose values are plain Python objects.
 _PLAIN = "biufUSO"
@@ -21,16 +21,16 @@ Weights = NDArray[np.float64] | None
 
 
 class LabelShare(NamedTuple):
-    """One label in one cluster.
+    """The share of one label in one cluster.
 
     Parameters
     ----------
     label : object
-        The label; None stands for missing ones.
+        The label; None stands for missing labels.
     share : float
-        Its part of the cluster, above 0 and at most 1.
+        Fraction of the cluster with this label, above 0 and at most 1.
     rows : float
-        How many rows of the cluster have it: a sum of responsibilities, times weights.
+        Number of rows of the cluster with this label: a sum of responsibilities times weights.
     """
 
     label: Any
@@ -47,7 +47,7 @@ def label_shares(
 ) -> list[list[LabelShare]]:
     r"""Rank the labels of the rows by their share in each cluster.
 
-    How many rows of cluster k have label l, and the share of l there, are
+    The number of rows of cluster k with label l, and the share of l in the cluster, are
 
     .. math:: N_{kl} = \sum_{n : y_n = l} \omega_n r_{nk}, \quad N_{kl} / \sum_{l'} N_{kl'}
 
@@ -60,16 +60,16 @@ def label_shares(
         A label for each row: strings, integers, or anything else that can be a key of a dict, in an array, a list, or
         a column of a table. Missing labels (None, NaN, NaT, NA) count as one label None.
     n : int, optional
-        How many labels of each cluster to return. Default: all.
+        Maximum number of labels per cluster to return. Default: all.
     sample_weight : array_like of shape (n,), optional
         Weights of the rows, at least 0, not all zero.
 
     Returns
     -------
     list of lists of LabelShare
-        For each cluster - the K columns, or those from 0 to the highest number - the labels that it has,
-        in falling order of their shares; equal ones in the order in which they first come in `labels`. Without `n`
-        the shares of a cluster have sum one, but an empty cluster has no labels.
+        For each cluster (the K columns, or the clusters from 0 to the highest number), its labels by decreasing share;
+        ties are in the order of first occurrence in `labels`. Without `n` the shares of a cluster sum to one; an empty
+        cluster has no labels.
 
     Raises
     ------
@@ -94,7 +94,7 @@ def label_shares(
 
 
 def _coded(labels: object) -> tuple[list[Any], NDArray[np.int64]]:
-    """Return the distinct labels in the order in which they come, and the number of each row's label among them."""
+    """Return the distinct labels in order of occurrence, and for each row the index of its label."""
     values = _values(labels)
     numbers: dict[Any, int] = {}
     try:
@@ -107,18 +107,20 @@ def _coded(labels: object) -> tuple[list[Any], NDArray[np.int64]]:
 
 def _values(labels: object) -> list[Any]:
     if isinstance(labels, list | tuple):
-        return list(labels)  # an array would make one type of them all, and words of numbers
+        return list(labels)  # an array would convert all labels to one type, and numbers to strings
     array = arrays.as_array(labels, "labels", _LABELS_ALLOWED)
     if array.ndim != 1:
-        raise checks.invalid_argument("labels", f"{checks.describe(labels)}, which is no column", _LABELS_ALLOWED)
+        raise checks.invalid_argument(
+            "labels", f"{checks.describe(labels)}, which is not one-dimensional", _LABELS_ALLOWED
+        )
     return array.tolist() if array.dtype.kind in _PLAIN else list(array)
 
 
 def _is_missing(label: object) -> bool:
-    """Return whether a label is None, or one of those that do not even equal themselves: NaN and NaT."""
+    """Return whether a label is None, or a value that does not equal itself: NaN or NaT."""
     try:
         return label is None or bool(label != label)
-    except TypeError:  # the NA of pandas, which does not even say that
+    except TypeError:  # comparing the NA of pandas raises
         return True
 
 
@@ -139,7 +141,7 @@ def _counts_of_array(value: object, codes: Codes, n_labels: int, weights: Weight
 
 
 def _check_number(codes: Codes, n_rows: int) -> None:
-    """Refuse another number of labels than of rows."""
+    """Refuse a number of labels that differs from the number of rows."""
     if len(codes) != n_rows:
         allowed = f"of {n_rows} values, one for every row of `responsibilities`"
         raise checks.invalid_argument("labels", f"of {len(codes)} values", allowed)
@@ -157,7 +159,7 @@ def _assignments(array: NDArray[Any]) -> NDArray[np.int64]:
 
 
 def _counts_of_sparse(value: Any, codes: Codes, n_labels: int, weights: Weights) -> Counts:
-    """Return the same of a sparse matrix, without a dense one."""
+    """Return the same for a sparse matrix, without a dense copy."""
     if value.ndim != 2:
         raise checks.invalid_argument("responsibilities", f"of shape {value.shape}", _ALLOWED)
     _check_number(codes, value.shape[0])

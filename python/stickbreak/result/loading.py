@@ -1,4 +1,4 @@
-"""`load`: a fit, a trace or a hierarchy from its file."""
+"""`load`: read a fit, a trace or a hierarchy from a file."""
 
 import os
 from typing import Any
@@ -17,24 +17,24 @@ _READERS: dict[files.Kind, Any] = {
 
 
 def load(path: str | os.PathLike[str]) -> Any:
-    """Read a fit from a model file that `Fit.save` wrote, or what `Trace.save` or `Hierarchy.save` wrote.
+    """Read a result from a file that `Fit.save`, `Trace.save` or `Hierarchy.save` wrote.
 
     Parameters
     ----------
     path : str or path-like
-        Where the file is.
+        The file.
 
     Returns
     -------
     Fit, TopicFit, Trace or Hierarchy
-        The result; everything that it computes equals what the saved one computes.
+        The result. All its results equal those of the saved object.
 
     Raises
     ------
     InvalidType
         `path` is not a path.
     ModelFileError
-        The file is missing, is no such file, is damaged, or needs a newer stickbreak.
+        The file is missing, is not such a file, is damaged, or needs a newer stickbreak.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""A model with rows in a file, as traces and hierarchies keep them."""
+"""Stores a model with its rows in a file, for traces and hierarchies."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -17,7 +17,7 @@ _ROWS = "rows"
 
 
 def to_parts(model: Mixture, rows: arrays.Rows) -> tuple[files.Header, files.Arrays]:
-    """Return the header and the arrays that hold a model and its rows."""
+    """Return the header and the arrays for a model and its rows."""
     header: files.Header = {}
     found: files.Arrays = {}
     for role, part in zip(_ROLES, (model.likelihood, model.process), strict=True):
@@ -35,7 +35,7 @@ def to_parts(model: Mixture, rows: arrays.Rows) -> tuple[files.Header, files.Arr
 
 
 def from_parts(header: files.Header, found: files.Arrays) -> tuple[Mixture, arrays.Rows]:
-    """Return the model and the rows that header and arrays hold."""
+    """Return the model and the rows from header and arrays."""
     likelihood, process = (_pair(role, header, found) for role in _ROLES)
     model = Mixture(likelihood=Likelihood._from_core(*likelihood), process=Process._from_core(*process))
     return model, _rows(header, found, model.likelihood)
@@ -51,7 +51,7 @@ def _rows(header: files.Header, found: files.Arrays, likelihood: Likelihood) -> 
     if _ROWS in found:
         return arrays.rows(found[_ROWS], _ROWS, likelihood=type(likelihood))
     if not likelihood._accepts_sparse:
-        raise NotSupported("sparse rows of a likelihood that takes none")
+        raise NotSupported("sparse rows for a likelihood that does not support them")
     starts, columns, values = (found[f"{_ROWS}.{key}"] for key in ("starts", "columns", "values"))
     n_columns = checks.integer("n_columns", header["n_columns"], minimum=1)
     return arrays.SparseRows(starts, columns, values, n_columns)

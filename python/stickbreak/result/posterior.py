@@ -15,7 +15,7 @@ Draws = dict[str, NDArray[np.float64]]
 
 
 class Posterior(Fitted):
-    """A fit that draws its parameters."""
+    """A fit whose parameters can be drawn."""
 
     def sample_parameters(self, n: int, *, seed: int = 0) -> dict[str, NDArray[np.float64]]:
         r"""Draw weights and parameters of the components from their posterior q.
@@ -26,7 +26,7 @@ class Posterior(Fitted):
                   w_k = v_k \textstyle\prod_{l<k} (1 - v_l)
 
         or from the Dirichlet distribution of a `FiniteDirichlet`. Covariances of full Gaussians are inverse Wishart,
-        means are normal given the covariance. It needs the package SciPy for a `Gaussian` and a `ZeroMeanGaussian`.
+        and means are normal given the covariance. `Gaussian` and `ZeroMeanGaussian` need the package SciPy.
 
         Parameters
         ----------
@@ -47,7 +47,7 @@ class Posterior(Fitted):
         InvalidType, InvalidArgument
             `n` or `seed` is not as described.
         NotSupported
-            The fit is one of point estimates, or SciPy is not installed.
+            The fit is a point estimate, or SciPy is not installed.
 
         Examples
         --------
@@ -111,7 +111,7 @@ class Posterior(Fitted):
 
 
 def probability(level: object) -> tuple[float, float]:
-    """Return the two probabilities that an interval of this `level` lies between."""
+    """Return the two probabilities between which an interval of this `level` lies."""
     allowed = "a number above 0 and below 1"
     if not isinstance(level, float | np.floating) and not checks.is_integer(level):
         raise checks.invalid_type("level", checks.describe(level), allowed)
@@ -143,7 +143,7 @@ def _weights(fit: Fitted, n: int, generator: "np.random.Generator") -> NDArray[n
 
 
 def _components(fit: Fitted, n: int, generator: "np.random.Generator") -> Draws:
-    """Draw the parameters of components, by the names that their posteriors have."""
+    """Draw the parameters of components, under the names of their posteriors."""
     found = fit.components
     if "scale" in found:
         return _full(fit, found, n, generator)
@@ -175,7 +175,7 @@ def _full(fit: Fitted, found: Draws, n: int, generator: "np.random.Generator") -
         drawn = np.asarray(drawn).reshape(n, rank, rank)
         covariances[:, k] = basis @ drawn @ basis.T
         if "mean" in found:
-            # A normal vector times a factor of the covariance.
+            # Multiplies a standard normal vector by a factor of the covariance.
             factor = np.linalg.cholesky(drawn / found["mean_precision"][k])
             normal = generator.standard_normal((n, rank, 1))
             means[:, k] = found["mean"][k] + (factor @ normal)[..., 0] @ basis.T
@@ -183,7 +183,7 @@ def _full(fit: Fitted, found: Draws, n: int, generator: "np.random.Generator") -
 
 
 def _diagonal(fit: Fitted, found: Draws, n: int, generator: "np.random.Generator") -> Draws:
-    """Draw means and variances of independent columns, or of one variance for all of them."""
+    """Draw means and variances of independent columns, or with one variance for all columns."""
     rate = found["rate"]
     shape = _beside(found["shape"], rate)
     precisions = generator.gamma(shape, 1.0, size=(n, *rate.shape))
@@ -209,11 +209,11 @@ def _of_known_covariance(fit: Fitted, found: Draws, n: int, generator: "np.rando
 
 
 def _simplices(pseudo_counts: NDArray[np.float64], n: int, generator: "np.random.Generator") -> NDArray[np.float64]:
-    """Draw probabilities from Dirichlet distributions; levels that a column does not have stay at zero."""
+    """Draw probabilities from Dirichlet distributions; levels beyond those of a column stay at zero."""
     gammas = generator.standard_gamma(pseudo_counts, size=(n, *pseudo_counts.shape))
     return np.asarray(gammas / gammas.sum(axis=-1, keepdims=True))
 
 
 def _beside(values: NDArray[np.float64], others: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Return values with axes of length one at the end, so that they go with an array of more axes."""
+    """Return values with trailing axes of length one, so that they broadcast with an array of more axes."""
     return values.reshape(*values.shape, *[1] * (others.ndim - values.ndim))

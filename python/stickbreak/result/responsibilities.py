@@ -1,4 +1,4 @@
-"""Responsibilities of the core, which come as pairs of a component and a value, as tables."""
+"""Converts responsibilities, which the core returns as pairs of a component and a value, to tables."""
 
 from typing import Any
 
@@ -9,7 +9,7 @@ from stickbreak import checks
 from stickbreak._core import FitState
 from stickbreak.io import arrays, optional
 
-# Rows whose dense responsibilities pass through index and value arrays at a time.
+# Number of rows whose dense responsibilities are converted at a time.
 _ROWS_AT_A_TIME = 65_536
 
 
@@ -20,8 +20,8 @@ def dense(state: FitState, rows: arrays.Rows, tail: bool, threads: int | None) -
         table = np.zeros(shape)
     except MemoryError as error:
         found = f"of {shape[0]} rows, for which {shape[1]} components take about {8e-9 * shape[0] * shape[1]:.1f} GB"
-        allowed = "of so few rows at a time that their responsibilities fit in memory"
-        raise checks.invalid_argument("X", found, allowed, "sparse=True keeps a few components a row") from error
+        allowed = "of few enough rows at a time that their responsibilities fit in memory"
+        raise checks.invalid_argument("X", found, allowed, "sparse=True keeps a few components per row") from error
     for begin in range(0, rows.shape[0], _ROWS_AT_A_TIME):
         part = slice(begin, begin + _ROWS_AT_A_TIME)
         indices, values = state.responsibilities(arrays.part(rows, part), None, tail, threads)
@@ -30,7 +30,7 @@ def dense(state: FitState, rows: arrays.Rows, tail: bool, threads: int | None) -
 
 
 def sparse(state: FitState, rows: arrays.Rows, tail: bool, threads: int | None) -> Any:
-    """Return as many responsibilities a row as the fit keeps, as a scipy.sparse.csr_array of the same shape."""
+    """Return the responsibilities that the fit keeps per row, as a scipy.sparse.csr_array of the same shape."""
     module = optional.scipy_sparse("predict_proba(sparse=True)")
     indices, values = state.responsibilities(rows, state.sparsity, tail, threads)
     n_rows, n_kept = values.shape

@@ -20,12 +20,12 @@ class Support:
     """The affine subspace on which a fit or a trace has its density.
 
     It has all D directions unless a column of the data was constant, or was an affine function of other columns. Such
-    columns say nothing of the clusters, and the model does not see them.
+    columns carry no information about clusters, and the model does not see them.
 
     Parameters
     ----------
     rank : int
-        r: the number of directions, the dimension of the subspace.
+        r, the number of directions: the dimension of the subspace.
     constant : tuple of int
         The constant columns.
     dependent : tuple of int
@@ -66,7 +66,7 @@ def is_whole(state: FitState) -> bool:
 
 
 def of_columns(state: FitState | SampledModel | HierarchyState, column_names: Names | None) -> SupportWarning | None:
-    """Return what to say of columns that the model does not see."""
+    """Return a warning about columns that the model does not see, if any."""
     constant, dependent = state.lost_columns
     parts = []
     if constant:
@@ -76,12 +76,12 @@ def of_columns(state: FitState | SampledModel | HierarchyState, column_names: Na
     if not parts:
         return None
     return SupportWarning(
-        f"{' and '.join(parts)}; the model does not see such columns, because they say nothing of clusters"
+        f"{' and '.join(parts)}; the model ignores such columns, because they carry no information about clusters"
     )
 
 
 def advice(state: FitState, column_names: Names | None) -> SupportWarning | None:
-    """Return what to say of columns that the model does not see, or of too few rows."""
+    """Return a warning about columns that the model does not see, or about too few rows, if any."""
     found = of_columns(state, column_names)
     if found is None and state.lacks_rows:
         text = (
@@ -101,7 +101,7 @@ def warn_of_rows(
     *,
     stacklevel: int = 3,
 ) -> None:
-    """Warn of rows off the subspace of a fit, and of `what` becomes of them."""
+    """Warn of rows off the subspace of a fit; `what` states how they are treated."""
     if is_whole(state):
         return
     number, off = state.strays(rows, weights, threads)
@@ -112,7 +112,7 @@ def warn_of_rows(
 
 
 def columns(numbers: Sequence[int], names: Names | None = None) -> str:
-    """Return a few words for columns: their names, or their positions from 0."""
+    """Return a description of columns: their names, or their positions from 0."""
     shown = [str(number) if names is None else repr(names[number]) for number in numbers[:_MOST_COLUMNS]]
     more = len(numbers) - len(shown)
     return f"column{'' if len(numbers) == 1 else 's'} {', '.join(shown)}{f' and {more} more' if more else ''}"

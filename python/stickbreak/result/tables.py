@@ -1,4 +1,4 @@
-"""A fit as a table: its components by name, and outlier scores of rows."""
+"""Tables of a fit: its components by name, and outlier scores of rows."""
 
 from typing import Any
 
@@ -11,23 +11,23 @@ from stickbreak.io import arrays
 from stickbreak.result.fitted import Fitted
 
 _ROUNDING = 1e-9
-# Names of the numbers of a component in a table.
+# Names of parameters in the table.
 _TITLES = {"mean": "mean", "rate": "rate", "probabilities": "probability"}
 
 
 class Tabular(Fitted):
-    """A fit that shows itself as a table."""
+    """A fit that can be shown as a table."""
 
     def summary(self) -> Any:
-        """Return the components as a pandas DataFrame: one row each, its index their positions.
+        """Return the components as a pandas DataFrame, one row per component, indexed by position.
 
         Returns
         -------
         pandas.DataFrame
-            The columns "weight" and "count", and for each column of the data, by its name or its position from 0, what
-            `point_estimates` has: "mean NAME" and "sd NAME" for Gaussians, "rate NAME" for `Poisson`, "probability
-            NAME" for `Bernoulli` and `Multinomial`; for `Categorical` the most probable code, "code NAME", and its
-            "probability NAME".
+            The columns "weight" and "count". For each column of the data, called NAME after its name or its position
+            from 0, the `point_estimates`: "mean NAME" and "sd NAME" for Gaussians, "rate NAME" for `Poisson`,
+            "probability NAME" for `Bernoulli` and `Multinomial`; for `Categorical` the most probable code, "code NAME",
+            and its "probability NAME".
 
         Raises
         ------
@@ -105,7 +105,7 @@ class Tabular(Fitted):
         return scores
 
     def _described(self, column: int) -> dict[str, NDArray[Any]]:
-        """Return what there is to say of a column, one number for each component, by name."""
+        """Return the entries of a column in the table: arrays with one number per component, by name."""
         estimates = self.point_estimates
         found: dict[str, NDArray[Any]] = {}
         for name, title in _TITLES.items():
@@ -142,7 +142,7 @@ def as_frame(table: dict[str, Any], what: str, index: Any = None) -> Any:
 
 
 def _shares_above(drawn: NDArray[np.float64], found: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Return for each density the share of drawn ones above it."""
+    """Return, for each density, the fraction of drawn ones above it."""
     drawn.sort()
     # Equal rows of counts may differ in the last bits of their densities.
     room = _ROUNDING * np.where(np.isfinite(found), 1.0 + abs(found), 0.0)

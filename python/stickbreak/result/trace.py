@@ -1,4 +1,4 @@
-"""The result of `sample`: draws of partitions, and what they say."""
+"""The result of `sample`: draws of partitions, and summaries of them."""
 
 import math
 import os
@@ -20,20 +20,20 @@ _MOST_SIMILAR = 10_000
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Draw:
-    """One draw of a chain, as callbacks of `sample` see it.
+    """One draw of a chain, as passed to callbacks of `sample`.
 
     Parameters
     ----------
     chain : int
-        The chain, from 0.
+        Index of the chain, from 0.
     index : int
-        The draw, from 0.
+        Index of the draw, from 0.
     seconds : float
         Time since the chains began.
     log_joint : float
         log p(X, partition | hyper-parameters), in nats.
     n_clusters : int
-        The number of clusters.
+        Number of clusters.
     """
 
     chain: int
@@ -44,7 +44,7 @@ class Draw:
 
 
 class Proposals(NamedTuple):
-    """How many of one kind there were and were accepted, how many a finite ratio decided about, and its logs' sum."""
+    """Proposals of one kind: number made, accepted, and decided by a finite ratio, and the sum of log ratios."""
 
     proposed: int
     accepted: int
@@ -54,7 +54,7 @@ class Proposals(NamedTuple):
 
 @dataclass(frozen=True)
 class Chains:
-    """The arrays of all chains, as the core made them or a file has them."""
+    """The arrays of all chains, from the core or from a file."""
 
     partitions: NDArray[np.int32]
     log_joint: NDArray[np.float64]
@@ -107,14 +107,14 @@ class Trace:
 
     @property
     def column_names(self) -> tuple[str, ...] | None:
-        """The names of the D columns, where the data were a table; new rows are matched by them, as in `Fit`."""
+        """The names of the D columns if the data were a table; new rows are matched by name, as in `Fit`."""
         return self._column_names
 
     @property
     def partitions(self) -> NDArray[np.int32]:
-        """The cluster of each row, shape (chains, draws, n): labels from 0, by first appearance in each draw.
+        """The cluster of each row, shape (chains, draws, n): labels from 0, numbered by first appearance in each draw.
 
-        A memory map of a temporary file where it is larger than a gigabyte.
+        If it is larger than a gigabyte, it is a memory map of a temporary file.
         """
         return self._chains.partitions
 
@@ -122,8 +122,8 @@ class Trace:
     def log_joint(self) -> NDArray[np.float64]:
         """Log p(X, partition | hyper-parameters) of each draw, shape (chains, draws), nats.
 
-        With all constants, in the units of the data, and with auxiliary variables integrated out. The density is that
-        of the volume of `support`.
+        It has all constants, is in the units of the data, and has auxiliary variables integrated out. It is a density
+        with respect to volume on `support`.
         """
         return self._chains.log_joint
 
@@ -131,7 +131,7 @@ class Trace:
     def support(self) -> support.Support:
         """The directions in which the rows vary. Constant and dependent columns add none.
 
-        `log_joint` and `log_predictive` are densities of the volume of this subspace, as in `Fit.support`.
+        `log_joint` and `log_predictive` are densities with respect to volume on this subspace, as in `Fit.support`.
         """
         return support.of(self._state)
 
@@ -142,7 +142,7 @@ class Trace:
 
     @property
     def hyperparameters(self) -> dict[str, NDArray[np.float64]]:
-        """Learned parameters of the process by name, each of shape (chains, draws); empty where none is learned."""
+        """Learned parameters of the process by name, each of shape (chains, draws); empty if none is learned."""
         return dict(self._chains.hyperparameters)
 
     @property
@@ -152,17 +152,17 @@ class Trace:
 
     @property
     def exact(self) -> bool:
-        """Whether the sampler leaves the posterior unchanged; False for ``TreeGuided(exact=False)``.
+        """Whether the sampler leaves the posterior invariant; False for ``TreeGuided(exact=False)``.
 
-        Draws of a sampler that does not are the results of a search. Their frequencies are not probabilities.
+        Otherwise the draws are the results of a search, and their frequencies are not probabilities.
         """
         return self._chains.exact
 
     @property
     def acceptance(self) -> dict[str, float]:
-        """Share of accepted proposals after the warm-up, over all chains, by kind; nan where there was none.
+        """Fraction of accepted proposals after the warm-up, over all chains, by kind; nan if there were none.
 
-        "gibbs" is the share of visits of a row that moved it to another cluster. `TreeGuided` has "subtree_split",
+        "gibbs" is the fraction of row visits that moved the row to another cluster. `TreeGuided` has "subtree_split",
         "subtree_merge", "launched_split" and "launched_merge", or "published_split", "published_merge" and
         "published_local".
         """
@@ -172,16 +172,16 @@ class Trace:
     def log_ratio(self) -> dict[str, float]:
         """Mean log ratio of acceptance by kind of proposal, after the warm-up, over all chains; nats.
 
-        A proposal is accepted with probability min(1, ratio). Impossible ones, whose ratio is zero, are left out. Kinds
-        that no ratio decides about, such as "gibbs", have nan.
+        A proposal is accepted with probability min(1, ratio). Impossible proposals, whose ratio is zero, are left out.
+        Kinds that are not decided by a ratio, such as "gibbs", have nan.
         """
         return {name: n.log_ratio / n.judged if n.judged else math.nan for name, n in self._chains.proposals.items()}
 
     def ess(self, name: str = "log_joint") -> float:
         """Return the effective sample size of a quantity over all chains.
 
-        The bulk effective sample size [1]_: of rank-normalised draws, on halves of chains, by Geyer's initial monotone
-        sequence. Only quantities that do not depend on the names of clusters have one.
+        The bulk effective sample size [1]_ of rank-normalised draws, on split chains, by Geyer's initial monotone
+        sequence. It is defined only for quantities that do not depend on the labels of clusters.
 
         Parameters
         ----------
@@ -191,12 +191,12 @@ class Trace:
         Returns
         -------
         float
-            The effective number of draws; nan where all draws are equal or there are fewer than four a chain.
+            The effective number of draws; nan if all draws are equal or there are fewer than four per chain.
 
         Raises
         ------
         InvalidType, InvalidArgument
-            `name` is not such a name.
+            `name` is not one of these names.
 
         References
         ----------
@@ -206,9 +206,9 @@ class Trace:
         return _core.ess(self._quantity(name))
 
     def rhat(self, name: str = "log_joint") -> float:
-        """Return R-hat of a quantity: how much chains differ from each other, 1 where they agree.
+        """Return R-hat of a quantity: how much chains differ from each other, 1 if they agree.
 
-        The larger of R-hat of ranks and of folded ranks, on halves of chains (Vehtari et al. 2021, as in `ess`).
+        The larger of the R-hat of ranks and of folded ranks, on split chains (Vehtari et al. 2021, as in `ess`).
 
         Parameters
         ----------
@@ -223,7 +223,7 @@ class Trace:
         Raises
         ------
         InvalidType, InvalidArgument
-            `name` is not such a name.
+            `name` is not one of these names.
         """
         return _core.rhat(self._quantity(name))
 
@@ -240,7 +240,7 @@ class Trace:
         Returns
         -------
         ndarray of float64, shape (m, m)
-            Shares from 0 to 1, symmetric, 1 on the diagonal.
+            Fractions from 0 to 1, symmetric, 1 on the diagonal.
 
         Raises
         ------
@@ -276,7 +276,7 @@ class Trace:
 
         .. math:: \sum_c p(c \mid \Pi) \, \frac{m(X_c \cup x)}{m(X_c)} + p(\text{new} \mid \Pi) \, m(x)
 
-        with the exact prior weights of one more row.
+        with the exact prior weights for one more row.
 
         Parameters
         ----------
@@ -289,7 +289,7 @@ class Trace:
         -------
         ndarray of float64, shape (m,)
             Log densities in nats, in the units of the data; minus infinity for rows off `support`, and for rows so far
-            away that their squared distance leaves float64 (beyond some 1e154 standard deviations).
+            away that their squared distance overflows float64 (beyond about 1e154 standard deviations).
 
         Raises
         ------
@@ -315,7 +315,7 @@ class Trace:
         Returns
         -------
         ndarray of int64, shape (m,)
-            Labels of that draw; its number of clusters for a row that most probably opens a new one.
+            Labels of that draw; the number of clusters stands for a new cluster.
 
         Raises
         ------
@@ -334,7 +334,7 @@ class Trace:
         Parameters
         ----------
         path : str or path-like
-            Where to write; an existing file is replaced only once the new one is complete.
+            Where to write; an existing file is replaced only when the new one is complete.
 
         Raises
         ------
@@ -365,7 +365,7 @@ class Trace:
         return np.ascontiguousarray(values, dtype=np.float64)
 
     def _traced(self) -> NDArray[np.float64]:
-        """Return the learned parameters of all draws, one draw after another."""
+        """Return the learned parameters of all draws, concatenated."""
         names = self._state.names
         if not names:
             return np.zeros(0)
@@ -422,7 +422,7 @@ class Trace:
 
 
 def _proposals(name: str, found: object) -> Proposals:
-    """Read the numbers of one kind of proposal from a file; older files have the first two."""
+    """Read the counts of one kind of proposal from a file; older files have only the first two."""
     counts = checks.instance(f"proposals[{name!r}]", found, list, "a list")
     if len(counts) not in (2, 4) or not all(isinstance(count, int | float) for count in counts):
         raise checks.invalid_argument(f"proposals[{name!r}]", repr(counts), "two or four numbers")
@@ -430,14 +430,14 @@ def _proposals(name: str, found: object) -> Proposals:
 
 
 def _check(chains: Chains, n_rows: int) -> None:
-    """Refuse arrays of a file that do not fit together."""
+    """Refuse inconsistent arrays from a file."""
     shape = chains.log_joint.shape
     fits = len(shape) == 2 and 0 not in shape and chains.partitions.shape == (*shape, n_rows)
     fits &= all(array.shape == shape for array in (chains.n_clusters, *chains.hyperparameters.values()))
     fits &= chains.partitions.dtype == np.int32 and chains.log_joint.dtype == np.float64
     fits &= chains.n_clusters.dtype == np.int64 and chains.seconds.shape == shape[:1]
     if not fits:
-        raise ValueError("arrays of draws that do not fit together")
+        raise ValueError("arrays of draws with inconsistent shapes")
     labels = chains.partitions
     if n_rows == 0 or (labels.min(-1) != 0).any() or (labels.max(-1) + 1 != chains.n_clusters).any():
-        raise ValueError("labels that do not fit the numbers of clusters")
+        raise ValueError("labels that do not match the numbers of clusters")

@@ -1,4 +1,4 @@
-"""Variational algorithms: how the posterior is found. They hold settings, checked when they are made."""
+"""Variational algorithms: how the posterior is found. They hold settings, which are checked on construction."""
 
 import warnings
 from dataclasses import KW_ONLY, dataclass, fields
@@ -15,7 +15,7 @@ OBJECTIVES = ("variational", "map", "ml")
 
 
 def _tree(units: KdTree | str | None) -> dict[str, object] | None:
-    """Return how trees are used, as the core reads it."""
+    """Return the settings of trees in the form that the core reads."""
     if isinstance(units, str):
         return {**KdTree()._to_core(), "on_trial": True}
     return None if units is None else units._to_core()
@@ -23,7 +23,7 @@ def _tree(units: KdTree | str | None) -> dict[str, object] | None:
 
 @dataclass(frozen=True, kw_only=True)
 class Algorithm:
-    """What all algorithms share; see `Full` for the meaning of the fields."""
+    """Common part of all algorithms; see `Full` for the meaning of the fields."""
 
     objective: Literal["variational", "map", "ml"] | None = None
     sparsity: int | Literal["auto"] | None = "auto"
@@ -61,9 +61,9 @@ class Algorithm:
         self._set("step_tol", checks.non_negative("step_tol", self.step_tol))
 
     def _to_core(self, n_components: int | None, seeds: list[int], threads: int | None) -> Settings:
-        """Return the settings as the core reads them; None stands for what the algorithm does not have."""
+        """Return the settings in the form that the core reads; None stands for settings that do not apply."""
         return {
-            # One batch: there is nothing to shuffle rows between.
+            # With one batch there is nothing to shuffle.
             "batches": 1,
             "batch_size": None,
             "shuffle": False,
@@ -88,7 +88,7 @@ class Algorithm:
         }
 
     def _check_documents(self, of_topics: bool) -> None:
-        """Refuse moves of a topic model, and settings of visits of documents for a mixture."""
+        """Refuse moves with a topic model, and settings for documents with a mixture."""
         if of_topics:
             if self.moves:
                 reason = "its number of topics is given"
@@ -174,7 +174,7 @@ class Full(Algorithm):
     InvalidType, InvalidArgument
         An argument has a type or a value that is not allowed.
     NotSupported
-        An argument asks for something that this version does not serve.
+        An argument requests something that this version does not support.
 
     References
     ----------
@@ -219,7 +219,7 @@ class Memoized(Algorithm):
     InvalidType, InvalidArgument
         An argument has a type or a value that is not allowed.
     NotSupported
-        An argument asks for something that this version does not serve.
+        An argument requests something that this version does not support.
 
     References
     ----------
@@ -249,20 +249,20 @@ class Memoized(Algorithm):
 
 @dataclass(frozen=True)
 class Stochastic(Algorithm):
-    r"""Stochastic variational inference: each batch moves the components a step, and no batch is remembered.
+    r"""Stochastic variational inference: each batch moves the components by a step, and batches are not remembered.
 
-    Visit t = 1, 2, ... of a batch B of mass :math:`|B|` moves the sums that the components are made of by
+    Visit t = 1, 2, ... of a batch B of mass :math:`|B|` updates the sums S that determine the components:
 
     .. math:: S \leftarrow (1 - \rho_t) S + \rho_t \frac{N}{|B|} S(B),
               \qquad \rho_t = (t + \text{delay})^{-\text{decay}}
 
-    This is a step of that length along the natural gradient [1]_. A pass visits every batch once, in ``n / batch_size``
-    steps. The memory does not grow with the number of batches. But each step forgets a part of the data, and the bound
-    is neither monotone nor known: records have an `elbo` of nan, and `tol` has no effect.
+    This is a step of length :math:`\rho_t` along the natural gradient [1]_. A pass visits every batch once, in
+    ``n / batch_size`` steps. The memory does not grow with the number of batches. But each step forgets a part of the
+    data, and the bound is neither monotone nor known: records have an `elbo` of nan, and `tol` has no effect.
 
-    After the last pass, or when a callback ends the fit, one more pass without a record visits all rows. Its sums are
-    the components of the fit, and `elbo` is their exact bound. A fit that ends within a pass, by an interrupt or an
-    error of the source, keeps its components and has an `elbo` of nan.
+    After the last pass, or when a callback ends the fit, one more pass without a record visits all rows. The components
+    of the fit are computed from its sums, and `elbo` is their exact bound. A fit that ends within a pass, by an
+    interrupt or an error of the source, keeps its components and has an `elbo` of nan.
 
     Parameters
     ----------
@@ -283,7 +283,7 @@ class Stochastic(Algorithm):
     moves : sequence
         Always empty, because the exact bound is unknown.
     units : KdTree, optional
-        Always None: nodes of a tree are opened between complete passes, which are not made here.
+        Always None: nodes of a tree are opened between complete passes, which this algorithm does not make.
     tol : float
         Without effect.
 
@@ -292,7 +292,7 @@ class Stochastic(Algorithm):
     InvalidType, InvalidArgument
         An argument has a type or a value that is not allowed.
     NotSupported
-        An argument asks for something that this algorithm or this version does not serve.
+        An argument requests something that this algorithm or this version does not support.
 
     Warns
     -----

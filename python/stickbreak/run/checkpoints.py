@@ -1,10 +1,9 @@
-"""Checkpoints: what a run that was killed needs to go on, in a file that is replaced only once the new one is complete.
+"""Checkpoints: the state that a killed run needs to continue. The file is replaced only when the new one is complete.
 
-The file has the layout of `files`. Its header says which function wrote it, "fit" or "sample" (older files do not), in
-which run of the fit it was written, under which first seed and number of starts, and, once the first run has ended, how
-many components wide starts begin with; the array "run" holds the state of that run as the core wrote it. The best run
-before it, if there is one, stands in the header as "best" and in arrays whose names begin with "best.", as in a model
-file.
+The file has the layout of `files`. Its header states which function wrote it, "fit" or "sample" (older files do not),
+the run of the fit, the first seed and the number of starts, and, once the first run has ended, the number of components
+of wide starts. The array "run" holds the state of that run as written by the core. If there was an earlier run, the
+best one is stored in the header as "best" and in arrays whose names begin with "best.", as in a model file.
 """
 
 import warnings
@@ -78,18 +77,18 @@ class Checkpoint:
 
 @dataclass(frozen=True)
 class Resumed:
-    """What a checkpoint file holds.
+    """Content of a checkpoint file.
 
     Parameters
     ----------
     index : int
-        The run it was written in; 0 except in fits with several starts.
+        The run in which it was written; 0 except in fits with several starts.
     run : bytes, optional
-        The state of that run; None where there is no file.
+        The state of that run; None if there is no file.
     best : FitState, optional
         The best fit before it.
     n_wide : int, optional
-        The number of components that wide starts begin with; None before the end of the first run.
+        Number of components of wide starts; None before the end of the first run.
     """
 
     index: int = 0
@@ -104,13 +103,13 @@ class CheckpointFile:
     Parameters
     ----------
     checkpoint : Checkpoint
-        What the user asked for.
+        The checkpoint that the user passed.
     function : str
         "fit" or "sample".
     seed : int
         The seed of the first run.
     n_init : int
-        The number of runs.
+        Number of runs.
 
     Raises
     ------
@@ -128,7 +127,7 @@ class CheckpointFile:
         self._n_wide: int | None = None
         self._failed = False
         self._content: tuple[files.Header, files.Arrays] | None = None
-        # The names of the columns of the data, which `write` keeps.
+        # The column names of the data, which `write` stores.
         self.column_names: names.Names | None = None
         # Lock first: the steps below would disturb another fit.
         self._lock = files.lock(self._path, files.CHECKPOINT)
@@ -145,12 +144,12 @@ class CheckpointFile:
         self._lock.release()
 
     def read_names(self) -> names.Names | None:
-        """Return the names of the columns that the file was written for, if there are any.
+        """Return the column names stored in the file, if any.
 
         Raises
         ------
         CheckpointError
-            It is no checkpoint, or is damaged.
+            The file is not a checkpoint, or is damaged.
         """
         if not self._path.exists():
             return None
@@ -162,13 +161,13 @@ class CheckpointFile:
             raise self.refused(f"the checkpoint is damaged: {error}") from error
 
     def read(self, n_rows: int | None) -> Resumed:
-        """Return what the file holds; `n_rows` is None for data that are read in blocks.
+        """Return the content of the file; `n_rows` is None for data read in blocks.
 
         Raises
         ------
         CheckpointError
-            It is no checkpoint, is damaged, or was written by another function or for another seed or number of
-            starts.
+            The file is not a checkpoint, is damaged, or was written by another function or for another seed or number
+            of starts.
         """
         if not self._path.exists():
             return Resumed()
@@ -190,15 +189,15 @@ class CheckpointFile:
             raise self.refused(f"the checkpoint is damaged: {files.said(error)}") from error
 
     def refused(self, why: object) -> CheckpointError:
-        """Return the error for a file that this run cannot go on from."""
+        """Return the error for a file from which this run cannot continue."""
         return CheckpointError(f"{self._path}: {why}; give another path, or delete the file")
 
     def start_run(self, index: int, best: FitState | None, n_wide: int | None) -> None:
-        """Say which run the next states belong to, which fit is the best so far, and how many a wide start has."""
+        """Set the run of the next states, the best fit so far, and the number of components of wide starts."""
         self._index, self._best, self._n_wide = index, best, n_wide
 
     def write(self, run: bytes) -> None:
-        """Replace the file; warn where that fails, because the run is worth more than its checkpoint."""
+        """Replace the file. A failure is only a warning, because the run is worth more than its checkpoint."""
         header: files.Header = {"function": self._function, **self._settings, "index": self._index}
         if self._n_wide is not None:
             header["n_wide"] = self._n_wide

@@ -22,18 +22,18 @@ def hierarchy(
     seed: int = 0,
     threads: int | None = None,
 ) -> Hierarchy:
-    r"""Cluster rows hierarchically by how probable it is that they belong together.
+    r"""Cluster rows hierarchically by the probability that they belong together.
 
-    Bayesian hierarchical clustering [1]_ joins the two trees with the least dissimilarity
+    Bayesian hierarchical clustering [1]_ repeatedly joins the two trees with the smallest dissimilarity
 
     .. math:: d(l, r) = \frac{\phi_l \phi_r}{h(l \cup r)},
 
-    where h is the weight of the rows as one cluster, under any process whose partitions have product form, and
-    :math:`\phi` the potential of a tree. The incremental form [2]_ inserts one row after another where the potential
-    gains most, and takes trees apart whose rows turn out not to belong together.
+    where h is the weight of the rows as one cluster and :math:`\phi` the potential of a tree. The process must have
+    partitions in product form. The incremental method [2]_ inserts rows one by one where the potential gains most, and
+    takes trees apart whose rows turn out not to belong together.
 
     Parameters of the likelihood that are `None` are estimated first, as in `sample`, which may take longer than the
-    tree. Columns that the model does not see are named by a `SupportWarning`. Ctrl-C stops within a second and raises
+    tree. A `SupportWarning` names columns that the model does not see. Ctrl-C stops within a second and raises
     `KeyboardInterrupt`.
 
     Parameters
@@ -44,13 +44,13 @@ def hierarchy(
         The rows, as in `sample`.
     method : {"bhc", "incremental"}
         "bhc": greedy, in :math:`O(n^2 \log n)` time and :math:`O(n^2)` memory, for at most 16384 rows. It compares all
-        pairs, so it takes minutes where rows are many: use "incremental" then, in about :math:`O(n (K + h))` for K
-        clusters and trees of height h.
+        pairs, so it takes minutes for many rows. "incremental": about :math:`O(n (K + h))` for K clusters and trees of
+        height h.
     n_trials : int
-        How often to build it, at least 1: each time with auxiliary variables and learned parameters of the process
-        drawn given the last tree, and for "incremental" in another random order. The hierarchy is kept whose "map" cut
-        has, together with the learned parameters, the largest log joint probability, u integrated out. Where nothing
-        is random ("bhc" under a `DirichletProcess` with a number) one is built.
+        Number of trees to build, at least 1. Each tree uses auxiliary variables and learned parameters of the process
+        drawn given the previous tree, and "incremental" also uses a new random order. The hierarchy with the largest
+        log joint probability of its "map" cut and the learned parameters, with u integrated out, is kept. If nothing is
+        random ("bhc" under a `DirichletProcess` with a fixed concentration), one tree is built.
     seed : int
         Decides every random choice; 0 to 2**64 - 1.
     threads : int, optional
@@ -59,18 +59,18 @@ def hierarchy(
     Returns
     -------
     Hierarchy
-        The tree, given the values of the process that `Hierarchy.hyperparameters` has.
+        The tree, given the values of the process in `Hierarchy.hyperparameters`.
 
     Raises
     ------
     InvalidType
         An argument has the wrong type; the error's `argument` names it.
     InvalidArgument
-        An argument has a value that is not allowed, among them too many rows for "bhc".
+        An argument has a value that is not allowed, including too many rows for "bhc".
     NotSupported
-        The likelihood has no closed marginal likelihood, as ``SphericalGaussian(base="product")``; or partitions of the
-        process have no product form, as those of a `FiniteDirichlet`, and of a `PitmanYor` with a concentration of at
-        most 0.
+        The likelihood has no closed marginal likelihood, such as ``SphericalGaussian(base="product")``. Or partitions
+        of the process have no product form, such as those of a `FiniteDirichlet`, or of a `PitmanYor` with a
+        concentration of at most 0.
     NumericalError
         A computation left the range of floating-point numbers.
 

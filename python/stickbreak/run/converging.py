@@ -1,4 +1,4 @@
-"""What there is to say of a fit that ends too early: passes that ran out, and starts that beat the first one."""
+"""Advice on fits that end too early: the passes ran out, or a later start beat the first one."""
 
 import warnings
 
@@ -10,7 +10,7 @@ from stickbreak.run.algorithms import Algorithm, Stochastic
 
 
 def ran_out(fit: Fitted, algorithm: Algorithm) -> ConvergenceWarning | None:
-    """Return what to say of a fit that used up its passes; None if that is how it should end.
+    """Return the advice for a fit that used up its passes; None if it should end that way.
 
     `Stochastic` makes a fixed number of passes.
     """
@@ -31,11 +31,11 @@ def ran_out(fit: Fitted, algorithm: Algorithm) -> ConvergenceWarning | None:
 
 
 def beaten(fit: Fitted, first: float | None, algorithm: Algorithm) -> Advice | None:
-    """Return what to say where a later start found a higher objective than the first one, which is None if unknown."""
+    """Return advice if a later start found a higher objective than the first, which is None if unknown."""
     if first is None:
         return None
     gain = fit.objective - first
-    # A nat is about what a single row tells.
+    # A nat is about the information of a single row.
     if not gain > max(1.0, algorithm.tol * float(fit.counts.sum())):
         return None
     text = f"another start found a bound {gain:.3g} nats above that of the first"
@@ -43,7 +43,7 @@ def beaten(fit: Fitted, first: float | None, algorithm: Algorithm) -> Advice | N
 
 
 def hard(fit: Fitted, algorithm: Algorithm) -> SparsityWarning | None:
-    """Return what to say of topics whose words have one topic each."""
+    """Return the advice for topics whose words keep one topic each."""
     if not isinstance(fit, TopicFit) or algorithm.sparsity != 1 or fit.n_topics == 1:
         return None
     text = "each word has one topic, and topics may get worse by the pass"
@@ -51,7 +51,7 @@ def hard(fit: Fitted, algorithm: Algorithm) -> SparsityWarning | None:
 
 
 def warn_of(fit: Fitted, *, stacklevel: int = 3) -> None:
-    """Warn of what the model does not see and of passes that ran out, at the caller of the caller."""
+    """Warn of columns that the model does not see and of passes that ran out; blames the caller of the caller."""
     for advice in fit.advice():
         if isinstance(advice, SupportWarning | ConvergenceWarning | SparsityWarning):
             warnings.warn(advice, stacklevel=stacklevel)

@@ -166,23 +166,23 @@ def fit(
     Returns
     -------
     Fit or TopicFit
-        The fitted model: of a `TopicModel` a `TopicFit`.
+        The fitted model; a `TopicFit` for a `TopicModel`.
 
     Raises
     ------
     InvalidType
         An argument has the wrong type; the error's `argument` names it.
     InvalidArgument
-        An argument has a value that is not allowed, among them NaN or infinity in `data`, and an earlier fit as `init`
-        of data off its `support`.
+        An argument has a value that is not allowed, including NaN or infinity in `data`, or an earlier fit as `init`
+        for data off its `support`.
     NotSupported
         This version, model or algorithm does not support the request, such as moves of a `FiniteDirichlet`.
     CheckpointError
-        The file of `checkpoint` cannot be written, is written to by another fit, is damaged, or was written for other
-        data or settings; it is left as it is.
+        The file of `checkpoint` cannot be written, is in use by another fit, is damaged, or was written for other data
+        or settings. The file is left as it is.
     SourceError
-        Data read in blocks could not be read, or were not the same in every reading, before a pass was complete; later
-        on the fit is returned as it was then, with the error in `Fit.error`.
+        Data in blocks could not be read, or differed between readings, before the first pass was complete. Later such
+        an error ends the fit, which is returned with the error in `Fit.error`.
     NumericalError
         A computation left the range of floating-point numbers.
 
@@ -250,7 +250,7 @@ def run_fit(
     callbacks: Iterable[Callable[[Record], object]] = (),
     checkpoint: Checkpoint | None = None,
 ) -> Any:
-    """Do what `fit` does without its warnings at the end."""
+    """Run `fit` without its warnings at the end."""
     of_topics = isinstance(model, TopicModel)
     if not of_topics:
         checks.instance("model", model, Mixture, "a Mixture or a TopicModel")
@@ -298,7 +298,7 @@ def run_fit(
             observer.close()
         remarks = tuple(advising.of_rows(given.look(), model.likelihood, given.names))
         found = fit_of(state, column_names=given.names, remarks=remarks)
-        # Without a tolerance the passes always run out.
+        # With a tolerance of 0 the passes always run out.
         of_passes = ran_out(found, chosen) if chosen.tol > 0.0 else None
         of_run = of_passes, hard(found, chosen), beaten(found, observer.first_objective, chosen)
         own = tuple(advice for advice in of_run if advice is not None)
@@ -316,7 +316,7 @@ def _algorithm(algorithm: object, model: Mixture | TopicModel, *, in_blocks: boo
 
 
 def checkpoint_file(checkpoint: object, function: str, seeds: list[int]) -> CheckpointFile | None:
-    """Return the file of the argument `checkpoint` of a function, if there is one."""
+    """Return the file for the argument `checkpoint` of a function, if given."""
     if checkpoint is None:
         return None
     checked = checks.instance("checkpoint", checkpoint, Checkpoint, "a Checkpoint(path), or None")
@@ -341,6 +341,6 @@ def checked_callbacks(callbacks: object) -> list[Any]:
 
 
 def _seeds(seed: object, n_init: int) -> list[int]:
-    """Return one seed for each start: the user's own first, so that more starts are never worse than one."""
+    """Return one seed per start. The first is the user's, so that more starts are never worse than one."""
     first = checks.seed(seed)
     return [first, *np.random.SeedSequence(first).generate_state(n_init - 1, np.uint64).tolist()]

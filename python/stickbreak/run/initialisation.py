@@ -1,4 +1,4 @@
-"""Where inference starts: the `init` argument."""
+"""Initialisation of inference: the `init` argument."""
 
 from typing import TypeAlias
 
@@ -15,14 +15,14 @@ from stickbreak.result.topic_fit import TopicFit
 
 _WORDS = ("kmeans++", "random", "sequential")
 _OTHERS = ("labels of shape (n,)", "responsibilities of shape (n, K)", "a Fit")
-# What the core reads.
+# The form that the core reads.
 Start: TypeAlias = str | NDArray[np.int64] | NDArray[np.float64] | FitState
 
 
 def start(
     init: object, model: Mixture | TopicModel, n_rows: int | None, n_columns: int, missing: str = "error"
 ) -> Start:
-    """Return the checked `init`; `n_rows` is None for data that are read in blocks."""
+    """Return the checked `init`; `n_rows` is None for data read in blocks."""
     if isinstance(init, str):
         if init == "sequential" and n_rows is None:
             reason = "it takes rows in random order, which these do not have"
@@ -58,7 +58,7 @@ def _start_from_fit(fit: Fit | TopicFit, model: Mixture | TopicModel, n_columns:
         hint = "to start from what it says of the rows, write init=fit.predict_proba(X)"
         raise checks.invalid_argument("init", f"a fit of {found.__name__}", f"a fit of {wanted.__name__}", hint)
     if fit._state.missing != missing:
-        # Whether its statistics include counts per column differs.
+        # The two differ in whether statistics include counts per column.
         hint = "to start from what it says of the rows, write init=fit.predict_proba(X)"
         own = fit._state.missing
         raise checks.invalid_argument("init", f"a fit with missing={own!r}", f"a fit with missing={missing!r}", hint)

@@ -1,6 +1,6 @@
 """Moves: changes of the number of components between passes, each judged by the exact bound of all data.
 
-To add a move, add one class here: its fields are the names that the core knows.
+To add a move, add one class here whose fields have the parameter names of the core.
 """
 
 from dataclasses import dataclass
@@ -165,5 +165,5 @@ USUAL: tuple[Move, ...] = (Birth(), Merge(), Delete())
 
 
 def usual_moves(model: Mixture | TopicModel) -> tuple[Move, ...]:
-    """Return the usual moves; none where the model does not take them."""
+    """Return the usual moves, or no moves if the model does not support them."""
     return USUAL if model._takes_moves else ()

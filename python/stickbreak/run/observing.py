@@ -1,4 +1,4 @@
-"""What happens between the core and Python while a fit runs."""
+"""Events between the core and Python during a fit."""
 
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -11,7 +11,7 @@ Callback = Callable[[Record], object]
 
 
 class Observer:
-    """Passes the events of the core on to the bar, the callbacks and the checkpoint file.
+    """Passes events of the core to the progress bar, the callbacks and the checkpoint file.
 
     Parameters
     ----------
@@ -20,11 +20,11 @@ class Observer:
     bar : ProgressBar, optional
         The progress bar.
     file : CheckpointFile, optional
-        Where checkpoints go.
+        The checkpoint file to write.
     checkpoint : Resumed, optional
-        What the file holds.
+        Content of the existing checkpoint file.
     n_init : int
-        The number of starts.
+        Number of starts.
     """
 
     def __init__(
@@ -44,12 +44,12 @@ class Observer:
         self.checkpoint_every = None if file is None else file.every_seconds
         self.checkpoint = checkpoint
         self.exception: BaseException | None = None
-        # The objective of the first of several starts after its last pass.
+        # The final objective of the first of several starts.
         self.first_objective: float | None = None
         self._is_first_round = False
 
     def observe(self, event: dict[str, Any]) -> bool:
-        """Take one event of the core; True asks it to stop, as an exception does."""
+        """Handle one event of the core; True asks the core to stop, as an exception does."""
         # Write checkpoints even if the fit is about to end.
         if event["kind"] != "checkpoint" and self.exception is not None:
             return True
@@ -60,7 +60,7 @@ class Observer:
             raise
 
     def close(self) -> None:
-        """Take the bar off the terminal."""
+        """Remove the bar from the terminal."""
         if self._bar is not None:
             self._bar.close()
 

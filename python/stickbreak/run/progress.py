@@ -16,18 +16,18 @@ _LAYOUT_OF_SWEEPS = "{desc}: {percentage:3.0f}%|{bar}| sweep {n} of {total} [{el
 
 
 def _is_notebook() -> bool:
-    """Whether this is a kernel of Jupyter."""
+    """Whether this is a Jupyter kernel."""
     shell = getattr(sys.modules.get("IPython"), "get_ipython", lambda: None)()
     return type(shell).__name__ == "ZMQInteractiveShell"
 
 
 def _is_watched() -> bool:
-    """Whether stderr is a terminal, or shows in a notebook."""
+    """Whether stderr is a terminal or is shown in a notebook."""
     return sys.stderr.isatty() or _is_notebook()
 
 
 def _kind() -> type[Any]:
-    """Return the kind of bar: that of notebooks needs the package ipywidgets."""
+    """Return the class of the bar; the one for notebooks needs the package ipywidgets."""
     if _is_notebook() and find_spec("ipywidgets") is not None:
         notebook: type[Any] = import_module("tqdm.notebook").tqdm
         return notebook
@@ -37,16 +37,16 @@ def _kind() -> type[Any]:
 
 
 class Bar:
-    """A bar on stderr, which a terminal that goes away does not disturb.
+    """A bar on stderr that survives a closed terminal.
 
     Parameters
     ----------
     name : str
-        What it says before the percentage.
+        Text before the percentage.
     total : int
-        Where it ends.
+        The value at 100%.
     layout : str
-        How tqdm writes it.
+        Layout string of tqdm.
     delay : float
         Seconds before the bar shows.
     """
@@ -65,7 +65,7 @@ class Bar:
         )
 
     def close(self) -> None:
-        """Take the bar off the terminal."""
+        """Remove the bar from the terminal."""
         if self._bar is not None:
             bar, self._bar = self._bar, None
             self._guarded(bar.close)
@@ -77,7 +77,7 @@ class Bar:
     def _move_to(self, position: float) -> None:
         bar = self._bar
         if bar is not None:
-            # Set the position, do not add: rounding could exceed the total. `update` respects the delay.
+            # Sets the position instead of adding: rounding could exceed the total. `update` respects the delay.
             bar.n = min(position, self._total)
             self._guarded(lambda: bar.update(0))
 
@@ -95,9 +95,9 @@ class ProgressBar(Bar):
     Parameters
     ----------
     max_passes : int
-        The most passes of one run.
+        Maximum number of passes of one run.
     n_init : int
-        The number of runs.
+        Number of runs.
     delay : float
         Seconds before the bar shows.
     """
@@ -107,13 +107,13 @@ class ProgressBar(Bar):
         self._max_passes = max_passes
         self._n_init = n_init
         self._passes_before = 0
-        # For each start: complete passes, and passes including the part of the next one.
+        # For each start: complete passes, and passes including the completed part of the current one.
         self._passes_done: dict[int, int] = {}
         self._passes_begun: dict[int, float] = {}
         self._has_begun = False
 
     def start_round(self, index: int, n_runs: int) -> None:
-        """Move to `n_runs` runs side by side, after `index` others."""
+        """Start a round of `n_runs` concurrent runs, after `index` earlier ones."""
         self._passes_before = index * self._max_passes
         self._passes_done, self._passes_begun = {}, {}
         if self._bar is not None and self._n_init > 1:
@@ -123,13 +123,13 @@ class ProgressBar(Bar):
         self._show()
 
     def read(self, share: float) -> None:
-        """Say how much of a file has been read, before the first pass; later the passes themselves move on."""
+        """Show how much of a file has been read before the first pass; later the passes move the bar."""
         if not self._has_begun:
             self._say(f"reading {share:.0%}")
             self._show()
 
     def observe(self, event: dict[str, Any]) -> None:
-        """Move on by an event of the core."""
+        """Advance by an event of the core."""
         if not self._has_begun:
             self._has_begun = True
             self._say("")
@@ -154,7 +154,7 @@ class SweepBar(Bar):
     Parameters
     ----------
     chains : int
-        The number of chains.
+        Number of chains.
     n_sweeps : int
         Sweeps of each chain, warm-up included.
     delay : float
@@ -166,7 +166,7 @@ class SweepBar(Bar):
         self._done: dict[int, int] = {}
 
     def observe(self, event: dict[str, Any]) -> None:
-        """Move on by an event of the core."""
+        """Advance by an event of the core."""
         self._done[event["chain"]] = event["index"] + 1
         self._say(f"log joint {event['log_joint']:.8g}, {event['n_clusters']} clusters")
         self._move_to(sum(self._done.values()))
@@ -188,13 +188,13 @@ class ReadingBar(Bar):
         self._share = 0.0
 
     def read(self, share: float) -> None:
-        """Move to the share of the file that has been read; parts that are read again do not move it back."""
+        """Move to the fraction of the file that has been read; repeated readings do not move the bar back."""
         self._share = max(self._share, share)
         self._move_to(100.0 * self._share)
 
 
 def progress_bar(progress: bool | None, max_passes: int, n_init: int) -> ProgressBar | None:
-    """Return the bar that `progress` asks for: None decides by whether somebody can see it."""
+    """Return the bar requested by `progress`; None shows one if it would be visible."""
     if progress is False or max_passes == 0 or sys.stderr is None:
         return None
     if progress is None:
@@ -203,7 +203,7 @@ def progress_bar(progress: bool | None, max_passes: int, n_init: int) -> Progres
 
 
 def sweep_bar(progress: bool | None, chains: int, n_sweeps: int) -> SweepBar | None:
-    """Return the bar of chains that `progress` asks for, as `progress_bar` does."""
+    """Return the bar of chains requested by `progress`, as `progress_bar` does."""
     if progress is False or sys.stderr is None:
         return None
     if progress is None:
@@ -212,7 +212,7 @@ def sweep_bar(progress: bool | None, chains: int, n_sweeps: int) -> SweepBar | N
 
 
 def reading_bar(progress: bool | None, name: str) -> ReadingBar | None:
-    """Return the bar of a file to read that `progress` asks for, as `progress_bar` does."""
+    """Return the bar for reading a file requested by `progress`, as `progress_bar` does."""
     if progress is False or sys.stderr is None:
         return None
     if progress is None:

@@ -1,4 +1,4 @@
-"""The data of a run: rows as the core reads them, with the names of their columns."""
+"""The data of a run: rows in the form that the core reads, with the names of their columns."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -24,7 +24,7 @@ class Given:
     Parameters
     ----------
     source : rows or Stream
-        All rows, or what reads them in blocks.
+        All rows, or a stream that reads them in blocks.
     names : tuple of str, optional
         The names of the columns.
     """
@@ -34,26 +34,26 @@ class Given:
 
     @property
     def for_core(self) -> arrays.Rows | arrays.BlockSource:
-        """What the core reads."""
+        """The data in the form that the core reads."""
         return self.source.for_core if isinstance(self.source, streams.Stream) else self.source
 
     @property
     def n_rows(self) -> int | None:
-        """The number of rows; None where they are read in blocks."""
+        """Number of rows; None for data read in blocks."""
         return None if isinstance(self.source, streams.Stream) else self.source.shape[0]
 
     @property
     def n_columns(self) -> int:
-        """The number of columns."""
+        """Number of columns."""
         return int(self.source.n_columns if isinstance(self.source, streams.Stream) else self.source.shape[1])
 
     def watch(self, watch: Callable[[float], object]) -> None:
-        """Let a function know which share of a file has been read, in every reading; of other data it hears nothing."""
+        """Call a function with the fraction of a file read so far, in every reading; never called for other data."""
         if isinstance(self.source, streams.Stream):
             self.source.watch = watch
 
     def look(self) -> NDArray[Any] | None:
-        """Return some of the rows; of those that are read in blocks, some of the first block."""
+        """Return a sample of the rows; for data read in blocks, of the first block."""
         return advising.look(self.source.first if isinstance(self.source, streams.Stream) else self.source)
 
     def rows_without_values(self) -> NDArray[np.bool_]:
@@ -72,12 +72,12 @@ def read(
     minimum: int,
     may_miss: bool = False,
 ) -> Given:
-    """Return the data with their columns in the order of a checkpoint, or else of a fit to start from.
+    """Return the data with their columns in the order of a checkpoint, or otherwise of a fit to start from.
 
     Raises
     ------
     InvalidType, InvalidArgument
-        `data` are not as `fit` says, or have other columns than the fit to start from.
+        `data` are not as `fit` requires, or have other columns than the fit to start from.
     CheckpointError
         They have other columns than the checkpoint.
     """
@@ -95,7 +95,7 @@ def read(
 
 
 def check_order(model: Mixture | TopicModel, expected: names.Names) -> None:
-    """Refuse to put columns into another order where parameters of the likelihood belong to columns."""
+    """Refuse to reorder columns if parameters of the likelihood refer to single columns."""
     given = [key for key, value in model.likelihood._parameters().items() if isinstance(value, np.ndarray)]
     if given:
         found = f"a table with its columns in another order, to which `{given[0]}` of the likelihood belongs"

@@ -1,6 +1,6 @@
 """Samplers: how chains move through the partitions of the rows.
 
-To add a sampler, add one class here: its fields are the names that the core knows.
+To add a sampler, add one class here whose fields have the parameter names of the core.
 """
 
 from dataclasses import dataclass
@@ -23,12 +23,12 @@ class Sampler(Specification):
 class CollapsedGibbs(Sampler):
     r"""Collapsed Gibbs sampling ([1]_, algorithm 3).
 
-    Each row in turn leaves its cluster and joins one drawn from its conditional given all other rows, with the
-    components integrated out:
+    Each row in turn leaves its cluster and joins one drawn from its conditional distribution given all other rows, with
+    the components integrated out:
 
     .. math:: p(z_i = c \mid z_{-i}, X) \propto p(c \mid z_{-i}) \, \frac{m(X_c \cup x_i)}{m(X_c)}
 
-    Runs under every process and every likelihood with a closed marginal likelihood m. A sweep costs
+    It supports every process, and every likelihood with a closed marginal likelihood m. A sweep costs
     :math:`O(n K D^2)` for the Gaussians.
 
     Parameters
@@ -39,7 +39,7 @@ class CollapsedGibbs(Sampler):
     Raises
     ------
     InvalidType, InvalidArgument
-        `subset` is not such a number.
+        `subset` is not an integer, or is out of range.
 
     References
     ----------
@@ -66,14 +66,15 @@ class SplitMerge(Sampler):
     .. math:: \min\Bigl\{1, \frac{p(\Pi^*) \, m(X_A) m(X_B)}{p(\Pi) \, m(X_C)} \, \frac1q\Bigr\}
 
     for a split of C into A and B whose allocation has the probability q, and with the reciprocal ratio for a merge. So
-    whole clusters are split or merged in one step. Gibbs steps would have to pass through improbable partitions. Runs
-    under every process.
+    whole clusters are split or merged in one step, whereas Gibbs steps would have to pass through improbable
+    partitions. It supports every process.
 
     Parameters
     ----------
     proposal : {"restricted", "sequential"}
-        How rows are dealt to the two parts. "restricted": at random, then by `scans` Gibbs scans restricted to the two
-        parts and one more, whose probability is q [1]_. "sequential": once, one row after another in random order [2]_.
+        How rows are divided between the two parts. "restricted": at random, then by `scans` Gibbs scans restricted to
+        the two parts and one more scan, whose probability is q [1]_. "sequential": in a single pass, row by row in
+        random order [2]_.
     scans : int
         Restricted scans before the last one, 0 to 1000. Without effect for "sequential".
     subset : int, optional
@@ -108,37 +109,37 @@ class TreeGuided(Sampler):
     r"""Tree-guided sampling: whole subtrees of clusters move at once, after [1]_ and made exact.
 
     Each cluster has a binary tree over its rows. A *subtree move* cuts a cluster at a node of its tree and assigns the
-    pieces above to the parts, or merges any number of clusters. A *tree-launched move* splits a cluster in two, or
-    merges two, by restricted Gibbs scans that start from a cut of the tree. The two kinds alternate: subtree moves
-    split well, tree-launched moves also merge clusters whose rows interleave. Moves of single rows follow. All moves
-    leave the posterior unchanged: trees of proposed clusters are drawn from a law that depends on their rows only, and
-    the Metropolis-Hastings ratio counts all ways to propose a merge.
+    remaining subtrees to the parts, or merges any number of clusters. A *tree-launched move* splits a cluster in two,
+    or merges two, by restricted Gibbs scans that start from a cut of the tree. The two kinds alternate: subtree moves
+    split well, and tree-launched moves also merge clusters whose rows interleave. Moves of single rows follow. All
+    moves leave the posterior invariant: the distribution of the trees of proposed clusters depends only on their rows,
+    and the Metropolis-Hastings ratio counts all ways to propose a merge.
 
-    With ``exact=False`` it is the algorithm as published, which does not leave the posterior unchanged. On a few
-    overlapping rows the total variation from the posterior is 0.16 to 0.37, with too few clusters. Use it to search,
-    not to sample. `Trace.exact` is False for its draws.
+    With ``exact=False`` it is the algorithm as published, which does not leave the posterior invariant. On a few
+    overlapping rows the total variation distance from the posterior is 0.16 to 0.37, with too few clusters. Use it to
+    search, not to sample. `Trace.exact` is False for its draws.
 
-    Runs under every process and every likelihood with a closed marginal likelihood. A sweep computes the trees of all
-    clusters anew, in O(n) marginal likelihoods of joined clusters.
+    It supports every process, and every likelihood with a closed marginal likelihood. A sweep recomputes the trees of
+    all clusters, with O(n) marginal likelihoods of joined clusters.
 
     Parameters
     ----------
     global_moves : int
-        Subtree and tree-launched moves of a sweep, 1 to 1000000.
+        Number of subtree and tree-launched moves per sweep, 1 to 1000000.
     depth : int
-        How often a node is drawn within the subtree of the last one to find rows, 1 to 100. Without effect unless
-        `local` is "guided" or `exact` is False.
+        Number of successive draws of a node within the subtree of the previous one when rows are chosen, 1 to 100.
+        Without effect unless `local` is "guided" or `exact` is False.
     exact : bool
-        Whether the posterior is left unchanged.
+        Whether the posterior is left invariant.
     trees : {"guide", "fresh"}
-        What the trees of clusters are. "guide": restrictions of one tree over all rows, grown before the first sweep by
-        incremental Bayesian hierarchical clustering. "fresh": grown anew, from rows in random order.
+        The trees of clusters. "guide": restrictions of one tree over all rows, built before the first sweep by
+        incremental Bayesian hierarchical clustering. "fresh": built anew, from rows in random order.
     evenness : {"max", "max/n"}
-        What is added to the dissimilarity of a node before one is drawn: the largest dissimilarity, which makes nodes
-        almost equally probable, or that over the number of nodes, which prefers nodes in doubt.
+        Term added to the dissimilarity of a node before one is drawn: the largest dissimilarity, which makes nodes
+        almost equally probable, or that divided by the number of nodes, which prefers uncertain nodes.
     local : {"uniform", "guided"}
         How rows for single moves are chosen. "uniform": as in `CollapsedGibbs`. "guided": by a descent in the tree of a
-        random cluster, corrected for in the acceptance.
+        random cluster, with a correction in the acceptance probability.
     scans : int
         Restricted scans of a tree-launched move before the last one, 0 to 1000.
     subset : int, optional

@@ -31,7 +31,7 @@ from stickbreak.run.reading import Given, read
 from stickbreak.run.samplers import CollapsedGibbs, Sampler, TreeGuided
 
 _STARTS = ("single", "singletons", "ibhc", "one-on-top")
-# Partitions above this size, in bytes, are a memory map.
+# Larger partition arrays, in bytes, are stored in a memory map.
 _MOST_IN_MEMORY = 2**30
 
 
@@ -115,15 +115,15 @@ def sample(
     InvalidType
         An argument has the wrong type; the error's `argument` names it.
     InvalidArgument
-        An argument has a value that is not allowed, among them NaN in `data`, labels of another length than the data,
-        fewer than two distinct rows where parameters are to be estimated, and a `max_seconds` that ends before the
-        first draw.
+        An argument has a value that is not allowed, including NaN in `data`, labels of another length than the data,
+        fewer than two distinct rows if parameters are to be estimated, and a `max_seconds` that ends before the first
+        draw.
     NotSupported
-        The likelihood has no closed marginal likelihood, as ``SphericalGaussian(base="product")``, or `data` are read
-        in blocks.
+        The likelihood has no closed marginal likelihood, such as ``SphericalGaussian(base="product")``, or `data` are
+        read in blocks.
     CheckpointError
-        The file of `checkpoint` cannot be written, is written to by another run, is damaged, or was written for other
-        data or settings, or by `fit`; it is left as it is.
+        The file of `checkpoint` cannot be written, is in use by another run, is damaged, or was written for other data
+        or settings, or by `fit`. The file is left as it is.
     NumericalError
         A computation left the range of floating-point numbers.
 
@@ -172,7 +172,7 @@ def sample(
         labels = _start(_default_start(chosen) if init is None else init, rows, data)
         if file is not None:
             plan["checkpoint_every"], plan["checkpoint"] = file.every_seconds, file.read(rows.shape[0]).run
-        # Their columns stand in order already.
+        # The columns are in order already.
         complete = estimated_model(model, data if isinstance(rows, arrays.SparseRows) else rows, rows, seed, threads)
         room = _room(plan["chains"], plan["draws"], rows.shape[0])
         bar = sweep_bar(progress, plan["chains"], plan["warmup"] + plan["draws"] * plan["thin"])
@@ -201,7 +201,7 @@ def sample(
 
 
 class _Observer:
-    """Passes the events of chains on to the bar, the callbacks and the checkpoint file."""
+    """Passes events of chains to the progress bar, the callbacks and the checkpoint file."""
 
     def __init__(
         self, callbacks: list[Callable[[Draw], object]], bar: SweepBar | None, file: CheckpointFile | None
@@ -211,7 +211,7 @@ class _Observer:
         self._file = file
 
     def observe(self, event: dict[str, Any]) -> bool:
-        """Take one event of the core; True asks it to stop."""
+        """Handle one event of the core; True asks the core to stop."""
         if event["kind"] == "checkpoint":
             if self._file is not None:
                 self._file.write(event["bytes"])
@@ -233,7 +233,7 @@ class _Observer:
 
 
 def own_rows(given: Given, argument: str) -> arrays.Rows:
-    """Return the rows, copied; data read in blocks are refused."""
+    """Return a copy of the rows; data read in blocks are refused."""
     rows = given.source
     if isinstance(rows, streams.Stream):
         reason = "a sampler visits rows in any order, as often as it has sweeps"
@@ -269,7 +269,7 @@ def estimated_model(model: Mixture, data: Any, rows: arrays.Rows, seed: int, thr
         return Mixture(likelihood=_without_cells(likelihood), process=model.process)
     if not _differ(rows):
         allowed = "at least two distinct rows, from which parameters that are None are estimated"
-        # An error of one row applies to all rows.
+        # An error in a single row applies to all rows.
         _core.check_data(rows, likelihood._to_core(), model.process._to_core(), threads)
         raise checks.invalid_argument("data", "rows that are all equal", allowed, "or give the parameters")
     process = model.process
@@ -298,7 +298,7 @@ def estimated_model(model: Mixture, data: Any, rows: arrays.Rows, seed: int, thr
 
 
 def warn_of_columns(model: Mixture, state: _core.SampledModel | _core.HierarchyState, names: Names | None) -> None:
-    """Warn of columns that the model does not see, where no fit has done so."""
+    """Warn of columns that the model does not see, if no fit has done so."""
     if _core.estimated(*model.likelihood._to_core()):
         return
     remark = support.of_columns(state, names)
@@ -307,7 +307,7 @@ def warn_of_columns(model: Mixture, state: _core.SampledModel | _core.HierarchyS
 
 
 def _without_cells(likelihood: Likelihood) -> Likelihood:
-    """Return a likelihood of rows as they are."""
+    """Return the likelihood without rounding cells."""
     if not hasattr(likelihood, "resolution"):
         return likelihood
     return replace(likelihood, resolution=0.0)  # type: ignore[call-arg]
@@ -337,7 +337,9 @@ def _room(chains: int, draws: int, n: int) -> NDArray[np.int32]:
         with TemporaryFile() as file:
             return np.memmap(file, dtype=np.int32, mode="w+", shape=shape)
     except (MemoryError, OSError, OverflowError, ValueError) as error:
-        found = f"{draws}, for which {4 * math.prod(shape):.3g} bytes of labels have no room ({error})"
+        found = (
+            f"{draws}, for which {4 * math.prod(shape):.3g} bytes of labels do not fit in memory or on disk ({error})"
+        )
         raise checks.invalid_argument("draws", found, "fewer, or thinned by `thin`") from error
 
 

@@ -1,4 +1,4 @@
-"""`cross_validate`: how well a model foretells rows that it was not fitted to."""
+"""`cross_validate`: how well a model predicts held-out rows."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -25,34 +25,34 @@ def cross_validate(
     seed: int = 0,
     **options: Any,
 ) -> Any:
-    """Fit a model to all folds of the rows but one, and score that one, for each fold in turn.
+    """Fit a model to all folds of the rows but one, and score the held-out fold, for each fold in turn.
 
     Parameters
     ----------
     model : Mixture, or dict of str to Mixture
-        One model, or several to be compared on the same folds.
+        One model, or several to compare on the same folds.
     X : array_like of shape (n, D)
         The rows, at least three.
     algorithm : Full, Memoized or Stochastic, optional
         As in `fit`.
     folds : int
-        The number of folds, from 2 to n, but so that every fit has two rows at least.
+        Number of folds, from 2 to n. Every fit must have at least two rows.
     seed : int
-        Decides which rows a fold has, and is the `seed` of every fit.
+        Decides the assignment of rows to folds, and is the `seed` of every fit.
     **options
-        Further arguments of `fit`, such as `n_components`, `n_init` or `threads`; not `sample_weight`, `init` or
-        `checkpoint`, which belong to all rows.
+        Further arguments of `fit`, such as `n_components`, `n_init` or `threads`. Not allowed are `sample_weight`,
+        `init` and `checkpoint`, which refer to all rows.
 
     Returns
     -------
     pandas.DataFrame
-        A row for each model and fold: "model" and "fold", "n_train" and "n_test", "n_components", "elbo" of the rows
-        fitted to, "log_predictive", the mean log predictive density of the others, in nats a row, and "seconds".
+        One row per model and fold: "model" and "fold", "n_train" and "n_test", "n_components", "elbo" of the training
+        rows, "log_predictive", the mean log predictive density of the held-out rows in nats per row, and "seconds".
 
     Raises
     ------
     InvalidType, InvalidArgument, NotSupported
-        An argument is not as described, or `fit` refuses it; or pandas is not installed.
+        An argument is not as described, `fit` refuses it, or pandas is not installed.
 
     Examples
     --------
@@ -96,7 +96,7 @@ _COLUMNS = ("model", "fold", "n_train", "n_test", "n_components", "elbo", "log_p
 
 
 def _rows(X: object, model: Mixture) -> tuple[Any, names.Names | None]:
-    """Return rows that can be chosen from by a mask, and the names of their columns."""
+    """Return rows that can be indexed by a mask, and the names of their columns."""
     kind = type(model.likelihood)
     found = names.named(arrays.with_whole_parts(X, "X"), "X")
     rows = arrays.rows(found.data, "X", likelihood=kind)

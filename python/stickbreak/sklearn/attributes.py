@@ -1,4 +1,4 @@
-"""What scikit-learn's mixtures have after `fit`, read from the fit."""
+"""The fitted attributes of scikit-learn's mixtures, computed from the fit."""
 
 import numpy as np
 from numpy.typing import NDArray
@@ -10,27 +10,27 @@ from stickbreak.sklearn import gaussians
 
 
 class Attributes:
-    """Attributes of an estimator that keeps its fit in `fit_`."""
+    """Attributes of an estimator that stores its fit in `fit_`."""
 
     fit_: Fit
 
     @property
     def n_components_(self) -> int:
-        """K: the number of components, occupied or not."""
+        """K, the number of components, including empty ones."""
         return self._fitted().n_components
 
     @property
     def weights_(self) -> NDArray[np.float64]:
         """Expected weights of the components, shape (K,).
 
-        Their sum is below one where the process has more components than K, such as a `DirichletProcess`: the rest is
-        for rows that belong to none of them.
+        They sum to less than one if the process has more components than K, such as a `DirichletProcess`. The rest is
+        the weight of rows that belong to none of the K components.
         """
         return self._fitted().weights
 
     @property
     def means_(self) -> NDArray[np.float64]:
-        """Means of the components, shape (K, D), for Gaussians: of the posterior, or estimates of the objective."""
+        """Means of the components, shape (K, D), for Gaussians: posterior means or point estimates."""
         try:
             return self._fitted().point_estimates["mean"]
         except KeyError:
@@ -39,7 +39,7 @@ class Attributes:
 
     @property
     def covariances_(self) -> NDArray[np.float64]:
-        """Covariances of the components: (K, D, D), or of independent columns (K, D), or one variance each (K,)."""
+        """Covariances of the components, (K, D, D); for independent columns (K, D), for a single variance (K,)."""
         return gaussians.covariances(self._fitted())
 
     @property
@@ -64,12 +64,12 @@ class Attributes:
 
     @property
     def n_iter_(self) -> int:
-        """The number of passes over the data."""
+        """Number of passes over the data."""
         return len(self._fitted().history)
 
     @property
     def converged_(self) -> bool:
-        """Whether it ended because the bound rose by less than the tolerance; never under `Stochastic`."""
+        """Whether the fit ended because the bound rose by less than the tolerance; always False under `Stochastic`."""
         return self._fitted().stop_reason is StopReason.CONVERGED
 
     def _fitted(self) -> Fit:

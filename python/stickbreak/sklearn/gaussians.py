@@ -1,4 +1,4 @@
-"""Covariances and their inverses, as scikit-learn's mixtures have them."""
+"""Covariances and their inverses, in the form of scikit-learn's mixtures."""
 
 import numpy as np
 from numpy.typing import NDArray
@@ -7,16 +7,16 @@ from stickbreak.result.fit import Fit
 
 
 def covariances(fit: Fit) -> NDArray[np.float64]:
-    """Return covariances (K, D, D), variances of independent columns (K, D), or of all columns (K,).
+    """Return covariances (K, D, D), variances of independent columns (K, D), or one variance for all columns (K,).
 
     Raises
     ------
     AttributeError
-        Components have none.
+        The components have no covariances.
     """
     found = fit.point_estimates
     for name in ("covariance", "variance"):
-        # Rates of counts are not separate parameters.
+        # Likelihoods of counts have rates, but no variances of their own.
         if name in found:
             return found[name]
     likelihood = fit.model.likelihood
@@ -38,7 +38,7 @@ def precisions_cholesky(fit: Fit) -> NDArray[np.float64]:
     Raises
     ------
     AttributeError
-        Components have no covariances, or singular ones.
+        The components have no covariances, or singular ones.
     """
     found = covariances(fit)
     if any(fit._state.lost_columns):

@@ -1,4 +1,4 @@
-"""`BayesianMixture`: a mixture with the methods and the manners of a scikit-learn estimator."""
+"""`BayesianMixture`: a mixture with the interface of a scikit-learn estimator."""
 
 import warnings
 from dataclasses import replace
@@ -34,37 +34,37 @@ from stickbreak.sklearn.seeds import seed_of
 class BayesianMixture(Attributes, ClassNamePrefixFeaturesOutMixin, TransformerMixin, DensityMixin, BaseEstimator):
     """A mixture fitted by variational inference: `stickbreak.fit` as a scikit-learn estimator.
 
-    What it finds is that of `stickbreak.fit`; see there for the method and its references. K is the number of
-    components, D the number of columns, n the number of rows. Densities and bounds are in nats.
+    See `stickbreak.fit` for the method and its references; results are the same. K is the number of components, D the
+    number of columns, n the number of rows. Densities and bounds are in nats.
 
     Parameters
     ----------
     likelihood : likelihood or str, optional
-        What one component looks like, or its name: "gaussian", "diagonal_gaussian", "poisson" and so on. Default:
+        The distribution of a component, or its name: "gaussian", "diagonal_gaussian", "poisson" and so on. Default:
         ``Gaussian()``.
     process : process, optional
-        The prior on the weights. Default: ``DirichletProcess()``. One with a number of components of its own, such as
-        `FiniteDirichlet`, goes with ``n_components=None``.
+        The prior on the weights. Default: ``DirichletProcess()``. A process with its own number of components, such as
+        `FiniteDirichlet`, requires ``n_components=None``.
     algorithm : algorithm, optional
-        How to maximise the bound, how often, and how exactly. Default: that of `stickbreak.fit`, which finds the number
-        of components; with a number in `n_components` ``Memoized()``, which keeps it.
+        How to maximise the bound. Default: that of `stickbreak.fit`, which finds the number of components. If
+        `n_components` is a number, the default is ``Memoized()``, which keeps it fixed.
     n_components : int, optional
-        K. As in the mixtures of scikit-learn, a number stays what it is, so that a search can choose it; only an
-        `algorithm` with moves starts from it and goes on. None, the default, leaves it to the data: it starts from the
-        process's own number, else that of `init`, else one component, and grows.
+        K. As in the mixtures of scikit-learn, a given number stays fixed, so that a search can choose it; only an
+        `algorithm` with moves starts from it and changes it. None, the default, finds the number from the data. The fit
+        then starts from the number of the process, else that of `init`, else one component.
     init : {"kmeans++", "random"}, array_like or Fit
-        Where to start; see `stickbreak.fit`.
+        Initialisation; see `stickbreak.fit`.
     n_init : int
-        How many times to start; the fit with the highest bound is kept. Where the number of components is found, every
-        second start has many of them, which helps where clusters overlap; see `stickbreak.fit`.
+        Number of starts; the fit with the highest bound is kept. If the number of components is not fixed, every second
+        start has many components, which helps when clusters overlap; see `stickbreak.fit`.
     random_state : int, numpy.random.RandomState or None
         Decides every random choice. An int is the `seed` of `stickbreak.fit`; None draws one from NumPy's global
         generator, as in all of scikit-learn.
     threads : int, optional
-        The number of threads, which never changes the result. Default: one for every core; where scikit-learn itself
-        works on several processes (`n_jobs` of a grid search), give 1.
+        Number of threads, which never changes the result. Default: one per core. Use 1 if scikit-learn itself runs
+        several processes (`n_jobs` of a grid search).
     units : KdTree, "auto", optional
-        What receives responsibilities, as in `stickbreak.Full`; in the place of what `algorithm` has.
+        The units that receive responsibilities, as in `stickbreak.Full`; overrides the setting of `algorithm`.
     missing : {"error", "marginalize"}
         What to do with missing values (NaN), as in `stickbreak.fit`.
     verbose : bool
@@ -73,19 +73,19 @@ class BayesianMixture(Attributes, ClassNamePrefixFeaturesOutMixin, TransformerMi
     Attributes
     ----------
     fit_ : Fit
-        The fitted mixture, with all that stickbreak knows of it; the other attributes are read from it.
+        The fitted mixture, from which the other attributes are computed.
     labels_ : ndarray of int64, shape (n,)
-        The most probable component of each row of the last `fit` or `partial_fit`. Nothing else of the size of the data
-        is kept.
+        The most probable component of each row of the last `fit` or `partial_fit`. No other attribute grows with the
+        number of rows.
     n_features_in_ : int
         D.
     feature_names_in_ : ndarray of str, shape (D,)
-        The names of the columns, where `X` is a table whose columns have them.
+        The names of the columns, if `X` is a table with column names.
 
     Warns
     -----
     sklearn.exceptions.ConvergenceWarning
-        `fit` ended with the last pass that `algorithm` allows.
+        `fit` used all the passes that `algorithm` allows.
 
     See Also
     --------
@@ -94,8 +94,8 @@ class BayesianMixture(Attributes, ClassNamePrefixFeaturesOutMixin, TransformerMi
     Notes
     -----
     A fit that is interrupted by Ctrl-C raises KeyboardInterrupt, so that a search over parameters ends too, and `fit_`
-    has the last complete state. A row of weight 2 counts as two equal rows, but start and batches are drawn by the
-    number of rows, so a fit to repeated rows may end elsewhere than one to their weights.
+    has the last complete state. A row of weight 2 counts as two equal rows. But initialisation and batches depend on
+    the number of rows, so a fit to repeated rows may differ from a fit to weighted rows.
 
     Examples
     --------
@@ -139,7 +139,7 @@ class BayesianMixture(Attributes, ClassNamePrefixFeaturesOutMixin, TransformerMi
         self.units = units
 
     def fit(self, X: ArrayLike, y: object = None, sample_weight: ArrayLike | None = None) -> Self:
-        """Fit the mixture to data, whatever was fitted before.
+        """Fit the mixture to data, discarding any earlier fit.
 
         Parameters
         ----------
@@ -153,7 +153,7 @@ class BayesianMixture(Attributes, ClassNamePrefixFeaturesOutMixin, TransformerMi
         Returns
         -------
         BayesianMixture
-            Itself.
+            This estimator.
 
         Raises
         ------
@@ -178,10 +178,11 @@ class BayesianMixture(Attributes, ClassNamePrefixFeaturesOutMixin, TransformerMi
         return self._keep(found, rows)
 
     def partial_fit(self, X: ArrayLike, y: object = None, sample_weight: ArrayLike | None = None) -> Self:
-        """Take in more data: the first call is `fit`, later ones are `Fit.update`, with `X` as a new batch.
+        """Add data: the first call is `fit`, later calls are `Fit.update` with `X` as a new batch.
 
-        The first call decides the number of components: an update makes no moves. Let its rows be a sample of all that
-        will come, or fit again to all rows, from what there is: ``BayesianMixture(init=mixture.fit_).fit(everything)``.
+        The first call determines the number of components, because updates make no moves. Its rows should be a sample
+        of all data to come. To refit to all rows, start from the current fit:
+        ``BayesianMixture(init=mixture.fit_).fit(everything)``.
 
         Parameters
         ----------
@@ -195,7 +196,7 @@ class BayesianMixture(Attributes, ClassNamePrefixFeaturesOutMixin, TransformerMi
         Returns
         -------
         BayesianMixture
-            Itself.
+            This estimator.
 
         Raises
         ------
@@ -284,7 +285,7 @@ class BayesianMixture(Attributes, ClassNamePrefixFeaturesOutMixin, TransformerMi
         return self._fitted().log_predictive(self._validated(X), threads=self.threads)
 
     def score(self, X: ArrayLike, y: object = None, sample_weight: ArrayLike | None = None) -> float:
-        """Return the log posterior predictive density a row, on average.
+        """Return the mean log posterior predictive density per row.
 
         Parameters
         ----------
@@ -293,12 +294,13 @@ class BayesianMixture(Attributes, ClassNamePrefixFeaturesOutMixin, TransformerMi
         y : None
             Ignored.
         sample_weight : array_like of shape (n,), optional
-            Weights of the rows in the average, at least 0, not all zero. Rows without any value weigh nothing.
+            Weights of the rows in the average, at least 0, not all zero. Rows without any value have weight zero.
 
         Returns
         -------
         float
-            Nats a row; more is better. Rows off `Fit.support` are left out; a `SupportWarning` has their number.
+            Nats per row; higher is better. Rows off `Fit.support` are left out, and a `SupportWarning` states their
+            number.
         """
         rows = self._validated(X)
         log_densities = self._fitted().log_predictive(rows, threads=self.threads)
@@ -311,7 +313,7 @@ class BayesianMixture(Attributes, ClassNamePrefixFeaturesOutMixin, TransformerMi
         return float((log_densities * weights).sum() / weights.sum())
 
     def sample(self, n_samples: int = 1) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
-        """Draw rows from the posterior predictive distribution, as `random_state` decides.
+        """Draw rows from the posterior predictive distribution, with the seed given by `random_state`.
 
         Parameters
         ----------
@@ -323,7 +325,7 @@ class BayesianMixture(Attributes, ClassNamePrefixFeaturesOutMixin, TransformerMi
         X : ndarray of float64, shape (n_samples, D)
             Independent rows.
         y : ndarray of int64, shape (n_samples,)
-            What `predict` returns for them. The component that a row was drawn from is not always the most
+            The labels that `predict` returns for them. The component from which a row was drawn is not always the most
             probable one, and a row from the left-over weight of a `DirichletProcess` has none.
         """
         fitted = self._fitted()
@@ -336,12 +338,12 @@ class BayesianMixture(Attributes, ClassNamePrefixFeaturesOutMixin, TransformerMi
         return self.n_components_
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:
-        """Return the parameters; `deep` adds those of likelihood, process and algorithm.
+        """Return the parameters; `deep` adds those of the likelihood, the process and the algorithm.
 
         Parameters
         ----------
         deep : bool
-            Whether to add nested ones, such as "process__concentration".
+            Whether to add nested parameters, such as "process__concentration".
 
         Returns
         -------
@@ -352,7 +354,7 @@ class BayesianMixture(Attributes, ClassNamePrefixFeaturesOutMixin, TransformerMi
         return shallow | nested.parameters(shallow) if deep else shallow
 
     def set_params(self, **params: Any) -> Self:
-        """Set parameters; those of likelihood, process and algorithm by names such as "process__concentration".
+        """Set parameters; those of likelihood, process and algorithm have names such as "process__concentration".
 
         Parameters
         ----------
@@ -362,12 +364,12 @@ class BayesianMixture(Attributes, ClassNamePrefixFeaturesOutMixin, TransformerMi
         Returns
         -------
         BayesianMixture
-            Itself.
+            This estimator.
 
         Raises
         ------
         ValueError
-            There is no such parameter, or its value is not allowed.
+            A parameter does not exist, or its value is not allowed.
         """
         shallow = {name: value for name, value in params.items() if "__" not in name}
         own = {name: value for name, value in params.items() if "__" in name}
@@ -390,12 +392,12 @@ class BayesianMixture(Attributes, ClassNamePrefixFeaturesOutMixin, TransformerMi
         return bool(getattr(self._kind(), "_accepts_sparse", False))
 
     def _kind(self) -> object:
-        """Return the likelihood, or the class that a word names."""
+        """Return the likelihood, or the class with the given name."""
         word: object = self.likelihood
         return nested.WORDS.get(word) if isinstance(word, str) else word
 
     def _algorithm(self) -> Full | Memoized | Stochastic | None:
-        """Return the algorithm; without one, a given number of components is kept."""
+        """Return the algorithm; the default keeps a given number of components."""
         algorithm = Memoized() if self.algorithm is None and self.n_components is not None else self.algorithm
         if self.units is None:
             return algorithm
@@ -411,7 +413,7 @@ class BayesianMixture(Attributes, ClassNamePrefixFeaturesOutMixin, TransformerMi
         )
 
     def _validated(self, X: ArrayLike, *, first: bool = False) -> DenseRows:
-        """Return rows as the core reads them, after what scikit-learn asks of rows; the first ones set the columns."""
+        """Return rows for the core after scikit-learn's validation; the first call sets the columns."""
         if self._accepts_sparse():
             X = arrays.with_whole_parts(X, "X")
         rows: DenseRows = validate_data(
@@ -426,17 +428,17 @@ class BayesianMixture(Attributes, ClassNamePrefixFeaturesOutMixin, TransformerMi
         return rows
 
     def _named(self, rows: DenseRows) -> Any:
-        """Return rows with the names of the columns, which scikit-learn's check has taken off, if there are any."""
+        """Return rows with their column names, which scikit-learn's validation has removed, if there are any."""
         labels = getattr(self, "feature_names_in_", None)
         return rows if labels is None else Table(rows, tuple(map(str, labels)))
 
     def _warn(self, found: Fit) -> None:
-        """Warn of what the model does not see and, in scikit-learn's class, of passes that ran out."""
+        """Warn of columns that the model does not see and, with scikit-learn's class, of passes that ran out."""
         said = {type(advice): advice for advice in found.advice()}
         if sb_errors.SupportWarning in said:
             warnings.warn(said[sb_errors.SupportWarning], stacklevel=3)
         algorithm = self._algorithm()
-        # Warn without a tolerance too, as scikit-learn's estimators do.
+        # Warns also with a tolerance of 0, as scikit-learn's estimators do.
         of_passes = said.get(sb_errors.ConvergenceWarning) or (algorithm and ran_out(found, algorithm))
         if of_passes:
             warnings.warn(str(of_passes), ConvergenceWarning, stacklevel=3)

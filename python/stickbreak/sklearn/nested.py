@@ -1,4 +1,4 @@
-"""Parameters of an estimator's parts by names such as `process__concentration`, and likelihoods by word."""
+"""Nested parameters of an estimator, such as `process__concentration`, and likelihoods by name."""
 
 import re
 from collections.abc import Mapping
@@ -15,12 +15,12 @@ WORDS = {re.sub(r"(?<!^)(?=[A-Z])", "_", kind.__name__).lower(): kind for kind i
 
 
 def likelihood(value: object) -> Likelihood:
-    """Return the likelihood of an estimator: the default for None, and of a word the one that is called so.
+    """Return the likelihood of an estimator: the default for None, or the likelihood with the given name.
 
     Raises
     ------
     InvalidType, InvalidArgument
-        It is none of these, or the likelihood of the word has parameters that must be given.
+        The value is none of these, or the named likelihood has required parameters.
     """
     if value is None:
         return Gaussian()
@@ -35,7 +35,7 @@ def likelihood(value: object) -> Likelihood:
 
 
 def parameters(shallow: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the parameters of the parts of an estimator, by their nested names."""
+    """Return the parameters of the parts of an estimator, under their nested names."""
     found: dict[str, Any] = {}
     for role, value in shallow.items():
         if isinstance(value, type) or not is_dataclass(value):
@@ -45,7 +45,7 @@ def parameters(shallow: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def changed(shallow: Mapping[str, Any], given: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the parts that change, with the nested parameters given.
+    """Return the changed parts, with the given nested parameters.
 
     Raises
     ------

@@ -1,7 +1,7 @@
-"""Tests of mixtures by law instead of by example: hypothesis strategies, and the checks that go with them.
+"""Tests of mixtures by general laws instead of examples: hypothesis strategies and checks.
 
-The strategies draw models, data, weights and algorithms; the checks say what must hold of any fit, whatever was
-drawn. They need the package hypothesis: ``pip install 'stickbreak[testing]'``.
+The strategies draw models, data, weights and algorithms. The checks state laws that hold for any fit. They need the
+package hypothesis: ``pip install 'stickbreak[testing]'``.
 
 >>> from hypothesis import given, settings
 >>> from stickbreak.testing import Problem, check_laws, problems
@@ -11,8 +11,8 @@ drawn. They need the package hypothesis: ``pip install 'stickbreak[testing]'``.
 ...     check_laws(problem.model, problem.X, problem.algorithm, **problem.options)
 >>> test_laws()
 
-What is drawn follows the registry of likelihoods and processes, so a new one is drawn and checked as soon as it
-exists; `stickbreak.testing.generators` has the one table of how parameters and data look.
+Strategies follow the registry of likelihoods and processes, so new ones are drawn and checked automatically;
+`stickbreak.testing.generators` has the table of parameters and data.
 """
 
 try:

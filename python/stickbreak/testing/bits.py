@@ -1,4 +1,4 @@
-"""What "the same bits" means: every number that a fit shows."""
+"""Definition of "the same bits": every visible number of a fit."""
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -7,9 +7,9 @@ from stickbreak.result.fit import Fit
 
 
 def visible_bits(fit: Fit, X: ArrayLike) -> dict[str, bytes]:
-    """Return every number that a fit shows, of itself and of some rows, as bytes by name.
+    """Return every visible number of a fit, for the fit itself and for some rows, as bytes by name.
 
-    Two fits are the same where these are equal; times, which are never the same, are left out.
+    Two fits are the same if these are equal. Times are left out, because they always differ.
 
     Parameters
     ----------
@@ -21,12 +21,12 @@ def visible_bits(fit: Fit, X: ArrayLike) -> dict[str, bytes]:
     Returns
     -------
     dict of str to bytes
-        Names of attributes and methods of `Fit`, with what they return.
+        Names of attributes and methods of `Fit`, with their values.
 
     Raises
     ------
     InvalidType, InvalidArgument
-        `X` is not made of numbers, or has another number of columns than the fit.
+        `X` does not consist of numbers, or has another number of columns than the fit.
 
     Examples
     --------

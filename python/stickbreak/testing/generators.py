@@ -1,8 +1,8 @@
-"""What the strategies draw, made from a NumPy generator: parameters by name, rows by domain and kind.
+"""Generators behind the strategies, based on a NumPy generator: parameters by name, rows by domain and kind.
 
-The tables `PARAMETERS`, `VARIANTS` and `DOMAINS` are all there is to know about a likelihood or a process here. A new
-one whose parameters have names in `PARAMETERS`, or defaults, and whose rows lie in a known domain needs no change.
-Where the same name means different things, `PARAMETERS` has it with the name of the class before it.
+The tables `PARAMETERS`, `VARIANTS` and `DOMAINS` are all that is specific to a likelihood or a process. A new one needs
+no change if its parameters have defaults or names in `PARAMETERS`, and its rows are of a known domain. If a name has
+several meanings, `PARAMETERS` has it with the name of the class as a prefix.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -22,16 +22,16 @@ SpecificationT = TypeVar("SpecificationT", bound=Specification)
 
 @dataclass(frozen=True)
 class Setting:
-    """What a parameter may depend on: where the rows lie, how far they spread, and how many columns there are.
+    """Quantities on which parameters may depend: location and spread of the rows, and the number of columns.
 
     Parameters
     ----------
     dimension : int
         D, the number of columns.
     location : float or ndarray of shape (D,)
-        Where the means of the columns are about, in the units of the data.
+        Approximate location of the column means, in the units of the data.
     spread : float
-        The size of the deviations from them, in the units of the data.
+        Size of the deviations from the means, in the units of the data.
     """
 
     dimension: int
@@ -61,7 +61,7 @@ PARAMETERS: Mapping[str, Draw] = {
     "DiagonalGaussian.rate": lambda rng, setting: setting.spread**2 * rng.uniform(0.3, 2.0, setting.dimension),
     "SphericalGaussian.shape": lambda rng, setting: rng.uniform(0.5, 4.0),
     "SphericalGaussian.rate": lambda rng, setting: setting.spread**2 * rng.uniform(0.3, 2.0),
-    # Beyond all codes of the domain "codes".
+    # Exceeds all codes of the domain "codes".
     "levels": lambda rng, setting: rng.integers(CODES, CODES + 3, setting.dimension),
     "pseudo_counts": lambda rng, setting: rng.uniform(0.1, 3.0, setting.dimension),
     "successes": lambda rng, setting: rng.uniform(0.1, 3.0, setting.dimension),
@@ -105,11 +105,11 @@ def random_specification(
     kind : type
         A class of likelihoods or processes.
     setting : Setting
-        What the values depend on.
+        The quantities on which the values depend.
     filled : bool
-        Whether parameters that may follow the data are given all the same.
+        Whether parameters with data-dependent defaults are given too.
     **given
-        Parameters that are not random, by name; a name that `kind` does not have is left out.
+        Fixed parameters by name; names that `kind` does not have are ignored.
 
     Raises
     ------
@@ -146,7 +146,7 @@ def clustered_rows(rng: Generator, n: int, dimension: int, n_clusters: int) -> A
 
 
 def random_responsibilities(rng: Generator, n: int, n_components: int, support: int) -> Array:
-    """Return rows on the simplex with at most `support` non-zeros, at places that differ from row to row; (n, K)."""
+    """Return rows on the simplex with at most `support` nonzeros, at random positions in each row; (n, K)."""
     responsibilities = np.zeros((n, n_components))
     for row in responsibilities:
         chosen = rng.choice(n_components, size=min(support, n_components), replace=False)
@@ -155,12 +155,12 @@ def random_responsibilities(rng: Generator, n: int, n_components: int, support: 
 
 
 def _with_duplicates(rng: Generator, rows: Array) -> Array:
-    """Return a few distinct rows, each of them several times."""
+    """Return a few distinct rows, each repeated several times."""
     return rows[rng.integers(max(1, len(rows) // 5), size=len(rows))]
 
 
 def _with_constant_columns(rng: Generator, rows: Array) -> Array:
-    """Return rows with at least one column of one value; it may be all columns."""
+    """Return rows in which at least one column, and possibly every column, is constant."""
     chance: Array = np.asarray(rng.random(rows.shape[1]))
     constant = (chance < 0.5) | (chance == chance.min())
     return np.asarray(np.where(constant, rows[:1], rows))
@@ -172,7 +172,7 @@ def _collinear(rng: Generator, rows: Array) -> Array:
 
 
 def _with_an_outlier(rng: Generator, rows: Array) -> Array:
-    """Return rows of which one is a thousand times as far out as the others."""
+    """Return rows with one outlier, a thousand times as far out as the others."""
     moved = rows.copy()
     moved[rng.integers(len(rows))] *= 1e3
     return moved
@@ -204,14 +204,14 @@ _REAL: Mapping[str, Change] = {
 def _centred(change: Change) -> Change:
     def changed(rng: Generator, rows: Array) -> Array:
         moved = change(rng, rows)
-        moved = moved - moved[0]  # first, so that what is constant becomes zero exactly
+        moved = moved - moved[0]  # first, so that constant values become exactly zero
         return np.asarray(moved - moved.mean(axis=0))
 
     return changed
 
 
 def _counted(change: Change) -> Change:
-    """Rows of counts from 0 to about 20 where the clusters differ, and then the change."""
+    """Return a change that makes counts from 0 to about 20 that depend on the cluster, and then applies `change`."""
 
     def changed(rng: Generator, rows: Array) -> Array:
         return change(rng, np.asarray(rng.poisson(np.exp(np.clip(rows / 2, -3.0, 3.0))), dtype=np.float64))
@@ -220,7 +220,7 @@ def _counted(change: Change) -> Change:
 
 
 def _binary(change: Change) -> Change:
-    """Rows of zeros and ones whose chances differ from cluster to cluster, and then the change."""
+    """Return a change that draws flags with probabilities that depend on the cluster, and then applies `change`."""
 
     def changed(rng: Generator, rows: Array) -> Array:
         return change(rng, np.asarray(rng.random(rows.shape) < 1.0 / (1.0 + np.exp(-rows)), dtype=np.float64))
@@ -229,7 +229,7 @@ def _binary(change: Change) -> Change:
 
 
 def _coded(change: Change) -> Change:
-    """Rows of codes that rise with the value, so that they differ from cluster to cluster, and then the change."""
+    """Return a change that makes codes that increase with the value, and then applies `change`."""
 
     def changed(rng: Generator, rows: Array) -> Array:
         return change(rng, np.asarray(np.clip(np.floor(rows / 2.0 + CODES / 2), 0.0, CODES - 1.0)))
@@ -238,18 +238,18 @@ def _coded(change: Change) -> Change:
 
 
 def _with_rows_of_zeros(rng: Generator, rows: Array) -> Array:
-    """Return rows of which some, or all, hold nothing but zeros."""
+    """Return rows of which some, or all, contain only zeros."""
     return np.asarray(np.where(rng.random(len(rows))[:, None] < rng.choice([0.3, 1.0]), 0.0, rows))
 
 
 def _with_columns_of_zeros(rng: Generator, rows: Array) -> Array:
-    """Return rows of which some columns are zero everywhere; it may be all."""
+    """Return rows in which some columns, or all, contain only zeros."""
     chance: Array = np.asarray(rng.random(rows.shape[1]))
     return np.asarray(np.where((chance < 0.5) | (chance == chance.min()), 0.0, rows))
 
 
 def _large(rng: Generator, rows: Array) -> Array:
-    """Return counts a thousand times as large, which float32 holds all the same."""
+    """Return counts a thousand times as large, which float32 still represents exactly."""
     return np.asarray(rows * 1000.0 + rng.integers(1000, size=rows.shape))
 
 
@@ -280,7 +280,7 @@ def random_rows(rng: Generator, n: int, dimension: int, *, domain: str = "real",
 
 
 def setting_of(rows: Array) -> Setting:
-    """Return where rows lie and how far they spread, for parameters that suit them; a spread of zero counts as one."""
+    """Return location and spread of rows, to choose suitable parameters; a spread of zero is replaced by one."""
     mean = rows.mean(axis=0)
     spread = float(np.abs(rows - mean).max())
     return Setting(rows.shape[1], mean, spread if spread > 0.0 else 1.0)

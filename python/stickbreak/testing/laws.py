@@ -1,8 +1,8 @@
 """The laws that every fit obeys, as checks.
 
-A broken law raises AssertionError, which says what differed, by how much, and what was allowed and why. Each check
+A broken law raises AssertionError, which states what differed, by how much, and what was allowed and why. Each check
 takes a model, rows and an algorithm, makes the fits it needs, and compares numbers of the package with other numbers of
-the package: none needs to know a formula, so each holds of every likelihood and process.
+the package. No check uses a formula of a likelihood or process, so each holds for all of them.
 """
 
 import warnings
@@ -32,7 +32,7 @@ from stickbreak.testing.tolerances import (
 
 
 class FitOptions(TypedDict, total=False):
-    """What every check takes by name, with the meaning it has for `stickbreak.fit`."""
+    """Keyword arguments of every check, with the same meaning as in `stickbreak.fit`."""
 
     n_components: int | None
     init: Any
@@ -43,7 +43,7 @@ class FitOptions(TypedDict, total=False):
 def check_monotone_bound(
     model: Mixture, X: ArrayLike, algorithm: Full | Memoized | None = None, **options: Unpack[FitOptions]
 ) -> None:
-    """Check that the evidence lower bound falls in no pass.
+    """Check that the evidence lower bound never falls.
 
     From the end of the first pass on, every pass of `Full` and `Memoized` is a step of coordinate ascent.
 
@@ -82,18 +82,18 @@ def check_monotone_bound(
 def check_recomputed_elbo(
     model: Mixture, X: ArrayLike, algorithm: Full | Memoized | None = None, **options: Unpack[FitOptions]
 ) -> None:
-    """Check that the evidence lower bound of a fit is the one recomputed from its responsibilities.
+    """Check that the evidence lower bound of a fit equals the bound recomputed from its responsibilities.
 
-    The responsibilities of the fit's own local step are read as a table and summed up anew, row by row, and:
+    The responsibilities of the fit's own local step are read as a table and summed again row by row. Then:
 
-    - one more pass of `Full` from the fit reports the bound of that table, or, where that is higher, of the table with
-      its columns in falling order of their sums;
-    - so does a start from the table with many batches, except for the order;
-    - the bound of the fit, `Fit.evaluate` on its data and the bound of the table stand in this order, because each is
-      the last one maximised over one more factor.
+    - One more pass of `Full` from the fit reports the bound of that table, or, if it is higher, of the table with its
+      columns sorted by decreasing sums.
+    - A start from the table with many batches reports the same, except for the order.
+    - The bound of the fit, `Fit.evaluate` on its data, and the bound of the table increase in this order, because each
+      maximises over one more factor.
 
-    Where the components beyond K have responsibilities too, which a table has no column for, one more pass takes the
-    place of the table.
+    If the components beyond K have responsibilities too, for which the table has no column, one more pass replaces the
+    table.
 
     Parameters
     ----------
@@ -109,7 +109,7 @@ def check_recomputed_elbo(
     Raises
     ------
     AssertionError
-        Two of the bounds differ by more than rounding explains, or stand in the wrong order.
+        Two of the bounds differ by more than rounding explains, or are in the wrong order.
 
     Examples
     --------
@@ -124,7 +124,7 @@ def check_recomputed_elbo(
     fit = _fit(model, rows, algorithm or Full(max_passes=10, tol=0.0), options)
     tolerance = bound_tolerance(fit, rows, weights)
     evaluated = _evaluated(fit, rows, weights)
-    if fit.history:  # without a pass, a start may have more components a row than the fit keeps
+    if fit.history:  # without a pass, a start may have more components per row than the fit keeps
         require_not_below("Fit.evaluate on the data of the fit", evaluated, fit.elbo, tolerance)
     sparsity = min(fit._state.sparsity, fit.n_components) if fit.bound != "tail" else None
     chosen = Full(sparsity=sparsity, margin=fit._state.margin, max_passes=1, tol=0.0)
@@ -140,7 +140,7 @@ def check_recomputed_elbo(
     sums = _weights(options, len(rows)) @ table
     ordered: FitOptions = {"sample_weight": weights, "init": table[:, np.argsort(-sums, kind="stable")]}
     highest = max(recomputed, _fit(fit.model, rows, Full(sparsity=None, max_passes=0), ordered).elbo)
-    if fit.history:  # without a pass, components are put into order before the next one
+    if fit.history:  # without a pass, components are sorted only before the next one
         require_close("the bound after one more pass", following.elbo, highest, tolerance)
     batches = min(3, len(rows))
     batched = _fit(fit.model, rows, Memoized(batches=batches, sparsity=None, max_passes=0), again)
@@ -150,9 +150,9 @@ def check_recomputed_elbo(
 def check_additive_summaries(
     model: Mixture, X: ArrayLike, algorithm: Full | Memoized | None = None, **options: Unpack[FitOptions]
 ) -> None:
-    """Check that summaries add: that of all rows is the sum of those of any parts, in any order of the rows.
+    """Check that summaries are additive: the summary of all rows is the sum over any parts, in any order of the rows.
 
-    Batches, the memo, merges and other machines rely on it.
+    Batches, the memo, merges and distributed runs rely on it.
 
     Parameters
     ----------
@@ -202,10 +202,10 @@ def check_additive_summaries(
 def check_permutation(
     model: Mixture, X: ArrayLike, algorithm: Full | Memoized | None = None, **options: Unpack[FitOptions]
 ) -> None:
-    """Check that the order of the rows changes nothing: permuted rows give the same bound and permuted answers.
+    """Check that the order of the rows has no effect: permuted rows give the same bound and permuted results.
 
-    Both fits start from the same responsibilities of the same rows, because the order decides which rows a random start
-    picks.
+    Both fits start from the same responsibilities of the same rows, because the seeds of a random start depend on the
+    order.
 
     Parameters
     ----------
@@ -214,18 +214,17 @@ def check_permutation(
     X : array_like of shape (n, D)
         The rows.
     algorithm : Full, optional
-        How to fit from the start on. Default: ``Full(sparsity=None, max_passes=0)``, one global step. Whatever its
-        passes select, a tie between components is decided by rounding, so sparse or many passes are for data
-        without ties.
+        How to fit after the start. Default: ``Full(sparsity=None, max_passes=0)``, one global step. Rounding decides
+        ties between components in every selection, so use sparse fits or many passes only for data without ties.
     **options : FitOptions
         `n_components`, `init`, `sample_weight` and `seed` of `stickbreak.fit`; `seed` also decides the order.
 
     Raises
     ------
     AssertionError
-        The bound, a count, or an answer for a row differs by more than rounding explains.
+        The bound, a count, or a result for a row differs by more than rounding explains.
     InvalidArgument
-        `algorithm` has batches, to which rows go by their order.
+        `algorithm` has batches, whose rows depend on the order.
 
     Examples
     --------
@@ -258,7 +257,7 @@ def check_permutation(
 
 
 def _check_row_by_row(fit: Fit, rows: DenseRows, order: NDArray[np.intp]) -> None:
-    """Check that what is said of a row does not depend on its neighbours."""
+    """Check that results for a row do not depend on its neighbours."""
     scores = fit.log_predictive(rows)
     tolerance = score_tolerance(scores[order], rows)
     require_close("Fit.log_predictive of permuted rows", fit.log_predictive(rows[order]), scores[order], tolerance)
@@ -282,7 +281,7 @@ def check_determinism(
 ) -> None:
     """Check that the same seed gives the same bits, twice and for any number of threads.
 
-    Threads share rows in blocks of 256 or more, so it takes thousands of rows to keep several busy.
+    Threads share rows in blocks of 256 or more, so several threads are busy only with thousands of rows.
 
     Parameters
     ----------
@@ -293,14 +292,14 @@ def check_determinism(
     algorithm : Full or Memoized, optional
         How to fit. Default: ``Memoized(max_passes=3, tol=0.0)``.
     threads : sequence of int or None
-        The numbers of threads; the first one runs twice. None is one for every core.
+        The numbers of threads; the first one runs twice. None means one per core.
     **options : FitOptions
         `n_components`, `init`, `sample_weight` and `seed` of `stickbreak.fit`.
 
     Raises
     ------
     AssertionError
-        A number that the fits show (see `visible_bits`) is not the same to the last bit.
+        A visible number of the fits (see `visible_bits`) is not the same to the last bit.
 
     Examples
     --------
@@ -322,7 +321,7 @@ def check_determinism(
 
 
 def _say_bits(what: str, found: bytes, expected: bytes) -> str:
-    """Say how two numbers differ that should be the same to the last bit."""
+    """Describe how two numbers differ that should be the same to the last bit."""
     left, right = (np.frombuffer(bits, np.float64 if what != "predict" else np.int64) for bits in (found, expected))
     if left.shape != right.shape:
         return f"{left.size} numbers instead of {right.size}"
@@ -338,7 +337,7 @@ def _say_bits(what: str, found: bytes, expected: bytes) -> str:
 def check_laws(
     model: Mixture, X: ArrayLike, algorithm: Full | Memoized | None = None, **options: Unpack[FitOptions]
 ) -> None:
-    """Check all laws of this module at one model, one data set and one algorithm.
+    """Check all laws of this module for one model, one data set and one algorithm.
 
     Parameters
     ----------
@@ -376,15 +375,15 @@ def _fit(
     model: Mixture, rows: DenseRows, algorithm: Full | Memoized, options: FitOptions, threads: int | None = None
 ) -> Fit:
     with warnings.catch_warnings():
-        # Rows are awkward on purpose.
+        # The rows are degenerate on purpose.
         warnings.simplefilter("ignore", SupportWarning)
         return run(model, rows, algorithm, threads=threads, progress=False, **options)
 
 
 def _evaluated(fit: Fit, rows: DenseRows, weights: ArrayLike | None) -> float:
-    """Return `Fit.evaluate` in float64, whatever the rows are.
+    """Return `Fit.evaluate` in float64, whatever the type of the rows.
 
-    In float32 it is off by what the covariances of the components make of rounding, for which no check has a formula.
+    In float32 its rounding error depends on the covariances of the components, and no check has a formula for it.
     """
     return fit.evaluate(rows.astype(np.float64), sample_weight=weights)
 

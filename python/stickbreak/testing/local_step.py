@@ -1,4 +1,4 @@
-"""One local step of a fit, as tables: its responsibilities and its summary, which a fit does not show otherwise."""
+"""One local step of a fit, as tables: its responsibilities and its summary, which a fit does not expose."""
 
 import numpy as np
 from numpy.typing import NDArray
@@ -8,7 +8,7 @@ from stickbreak.result.fit import Fit
 
 
 def responsibilities_of(fit: Fit, rows: DenseRows) -> NDArray[np.float64]:
-    """Return the responsibilities of the fit's own local step, with as many components a row as it keeps; (n, K).
+    """Return the responsibilities of the fit's own local step, with the sparsity of the fit; (n, K).
 
     A tail has no column, as in `Fit.predict_proba`.
     """
@@ -32,7 +32,7 @@ def summary_of(
     weights : ndarray of shape (n,), optional
         Their weights.
     sparsity : int or None
-        Components a row; None is all.
+        Number of components per row; None for all.
     """
     summary = fit._state.summary(rows, weights, sparsity, pair_gaps=True, threads=1)
     gaps = np.zeros((fit.n_components, fit.n_components))
@@ -43,7 +43,7 @@ def summary_of(
 
 
 def size_of_statistics(fit: Fit, rows: DenseRows, weights: NDArray[np.float64]) -> float:
-    """Return the sum of absolute values of what rows add to first and second moments about the origin of the fit."""
+    """Return the sum of absolute contributions of rows to first and second moments about the origin of the fit."""
     _, parts = fit._state.to_parts()
     units = parts["coordinates.units"]
     seen = rows[:, units > 0].astype(np.float64) / units[units > 0]

@@ -1,4 +1,4 @@
-"""Whole problems: a model, rows that suit it, weights, an algorithm and a start, which all fit together."""
+"""Complete problems: a model, suitable rows, weights, an algorithm and a start."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -20,7 +20,7 @@ from stickbreak.testing.laws import FitOptions
 
 @dataclass(frozen=True)
 class Problem:
-    """What a fit needs, as `problems` draws it.
+    """The arguments of a fit, as drawn by `problems`.
 
     Parameters
     ----------
@@ -35,9 +35,9 @@ class Problem:
     sample_weight : ndarray of shape (n,) or None
         Weights of the rows.
     init : str or ndarray of shape (n, K)
-        A way to start, or responsibilities to start from.
+        An initialisation, or responsibilities to start from.
     seed : int
-        Decides what is random in the fit.
+        Random seed of the fit.
     """
 
     model: Mixture
@@ -70,7 +70,7 @@ def problems(
     kinds: Sequence[str] | None = None,
     dtype: DTypeLike | None = None,
 ) -> st.SearchStrategy[Problem]:
-    """Draw a whole problem. What is given is fixed, the rest is drawn to fit.
+    """Draw a complete problem. Given arguments are fixed, the others are drawn to match.
 
     Parameters
     ----------
@@ -79,10 +79,11 @@ def problems(
     likelihoods, processes : sequence of types, optional
         The classes to draw from. Default: all that exist.
     filled : bool, optional
-        Whether every parameter of the likelihood has a value, or follows the data wherever it may. Default: either.
+        Whether every parameter of the likelihood has a value, or takes its data-dependent default if there is one.
+        Default: either.
     kinds : sequence of str, optional
-        The kinds of data to draw from, see `rows`; likelihoods whose rows have none of them are left out. Default: all
-        that the likelihood is made for.
+        The kinds of data to draw from, see `rows`. Likelihoods whose rows have none of these kinds are left out.
+        Default: all kinds that suit the likelihood.
     dtype : dtype, optional
         float32 or float64. Default: either.
 
@@ -119,7 +120,7 @@ def problems(
 
 
 def _kinds_for(likelihood: type[Likelihood], kinds: Sequence[str] | None) -> list[str]:
-    """Return those of the kinds that rows of a likelihood have; by default all of them."""
+    """Return the kinds that suit a likelihood; by default all of them."""
     known = DOMAINS[likelihood._domain]
     return list(known) if kinds is None else [kind for kind in kinds if kind in known]
 
@@ -145,7 +146,7 @@ def _problems(
         setting_of(np.asarray(X, np.float64)),
         filled=draw(st.booleans()) if filled is None else filled,
     )
-    # Weights move the mean: they could leave a single row, far from zero.
+    # Weights move the mean: they could leave a single row far from zero.
     weights = strategies.sample_weights(n, zeros=kind._domain != "centred")
     return Problem(
         model=Mixture(likelihood=likelihood, process=draw(strategies.processes(n_components, kinds=processes))),

@@ -1,6 +1,6 @@
 """Hypothesis strategies for the parts of a fit: specifications, rows, weights, algorithms.
 
-Sizes, kinds and seeds are drawn by hypothesis, arrays then made from the seed: that is quick, and failing examples
+Hypothesis draws sizes, kinds and seeds, and arrays are then made from the seed. This is fast, and failing examples
 shrink to few rows, columns and components of the simplest kind.
 """
 
@@ -42,10 +42,11 @@ def likelihoods(
     kinds : sequence of types, optional
         The classes to draw from. Default: all that exist.
     filled : bool, optional
-        Whether every parameter has a value (True) or follows the data wherever it may (False). Default: either.
+        Whether every parameter has a value (True) or takes its data-dependent default if it has one (False). Default:
+        either.
     setting : stickbreak.testing.generators.Setting, optional
-        Where the rows lie and how far they spread, which parameters with values then suit; it has its own number of
-        columns. Default: about zero, by about one.
+        Location and spread of the rows, to which parameters are adapted; it has its own number of columns. Default:
+        about zero, with a spread of about one.
 
     Returns
     -------
@@ -79,9 +80,9 @@ def processes(
     Parameters
     ----------
     n_components : int, optional
-        The number of components of a process that has one of its own. Default: any from 1 to 5.
+        The number of components of a process with a fixed number. Default: any from 1 to 5.
     kinds : sequence of types, optional
-        The classes to draw from. Default: all that run under `fit`.
+        The classes to draw from. Default: all that `fit` supports.
 
     Returns
     -------
@@ -122,12 +123,12 @@ def models(
     dimension : int
         D, the number of columns.
     n_components : int, optional
-        The number of components of a process that has one of its own. Default: any from 1 to 5.
+        The number of components of a process with a fixed number. Default: any from 1 to 5.
     likelihoods, processes : sequence of types, optional
         The classes to draw from. Default: all that exist.
     filled : bool, optional
-        Whether every parameter of the likelihood has a value (True) or follows the data wherever it may (False).
-        Default: either.
+        Whether every parameter of the likelihood has a value (True) or takes its data-dependent default if it has one
+        (False). Default: either.
 
     Returns
     -------
@@ -150,7 +151,7 @@ def models(
     )
 
 
-# The strategies of the same names, where an argument hides them.
+# The strategies of these names, for functions in which an argument hides them.
 _likelihoods, _processes = likelihoods, processes
 
 
@@ -171,13 +172,13 @@ def rows(
     dimension : int, optional
         D, the number of columns. Default: any from 1 to 4.
     domain : {"real", "centred", "counts", "binary", "codes"}
-        What values there are: numbers; numbers with columns of mean zero; whole numbers from 0; zeros and ones; integer
+        The domain of the values: numbers; numbers with columns of mean zero; integers from 0; zeros and ones; integer
         codes from 0 to 3.
     kinds : sequence of str, optional
-        The kinds to draw from. Default: all of the domain, which are "clusters", "duplicates" (few distinct rows) and
-        "constant_columns" of all; "collinear", "scaled" (by 1e-12 to 1e12) and "outlier" of numbers, and, of "real",
-        "offset" (by up to 1e8 for data of size one); "zero_rows" and "zero_columns" of counts, of codes and of zeros
-        and ones; "outlier" (one row a thousand times as large) and "large" (up to 20,000) of counts.
+        The kinds to draw from. Default: all of the domain. Every domain has "clusters", "duplicates" (few distinct
+        rows) and "constant_columns". Numbers have "collinear", "scaled" (by 1e-12 to 1e12) and "outlier", and "real"
+        also has "offset" (by up to 1e8 for data of size one). Counts, codes, and zeros and ones have "zero_rows" and
+        "zero_columns". Counts have "outlier" (one row a thousand times as large) and "large" (up to 20,000).
     dtype : dtype, optional
         float32 or float64. Default: either.
 
@@ -262,7 +263,7 @@ def _sample_weights(draw: st.DrawFn, n: int, zeros: bool) -> NDArray[np.float64]
 
 
 def algorithms(*, n: int, n_components: int, max_passes: int | None = None) -> st.SearchStrategy[Full | Memoized]:
-    """Draw an algorithm that never stops early: its kind, its batches, its sparsity and its margin.
+    """Draw an algorithm that never stops early, with its batches, sparsity and margin.
 
     Parameters
     ----------
@@ -308,7 +309,7 @@ def _algorithms(draw: st.DrawFn, n: int, n_components: int, passes: st.SearchStr
 
 
 def kinds_of(argument: str, kinds: Sequence[type[Any]] | None, base: type[Any]) -> list[type[Any]]:
-    """Return the classes to draw from; by default all that exist and run under `fit`."""
+    """Return the classes to draw from; by default all that `fit` supports."""
     if kinds is None:
         return [
             kind for kind in base.__subclasses__() if kind._family != "processes" or "weights" in kind._entry["faces"]

@@ -1,4 +1,4 @@
-"""How far numbers may differ that are equal in exact arithmetic, and the words for those that differ by more."""
+"""Tolerances for numbers that are equal in exact arithmetic, and messages for larger differences."""
 
 import math
 from dataclasses import dataclass
@@ -11,7 +11,7 @@ from stickbreak.result.fit import Fit
 
 # A bound in float64, relative to the size of its terms: design number 1.
 BOUND = 1e-9
-# The same under a base measure that is estimated.
+# The same if the base measure is estimated.
 ESTIMATED = 1e-6
 # A score in float32, relative to the size of its terms: a few times its rounding.
 SINGLE = 4 * float(np.finfo(np.float32).eps)
@@ -23,14 +23,14 @@ SCORE = {np.dtype(np.float64): 1e-11, np.dtype(np.float32): 1e-5}
 
 @dataclass(frozen=True)
 class Tolerance:
-    """How much is too much, and where that comes from.
+    """A tolerance and its justification.
 
     Parameters
     ----------
     value : float or ndarray
         The largest difference allowed.
     reason : str
-        What it was derived from, for the message.
+        Its derivation, for the message.
     """
 
     value: float | NDArray[np.float64]
@@ -38,7 +38,7 @@ class Tolerance:
 
 
 def bound_tolerance(fit: Fit, rows: NDArray[Any], weights: ArrayLike | None) -> Tolerance:
-    """Return how many nats a bound of these rows may be off by rounding.
+    """Return the rounding error, in nats, allowed for a bound of these rows.
 
     The terms of the bound are of the size of the bound itself, and of one nat for each coordinate of each row and of
     each component. The score of a float32 row is rounded in float32: its constant, which depends on the units of the
@@ -47,7 +47,7 @@ def bound_tolerance(fit: Fit, rows: NDArray[Any], weights: ArrayLike | None) -> 
     n, dimension = rows.shape
     mass = float(n if weights is None else np.sum(weights))
     size = abs(fit.elbo) + dimension * (mass + fit.n_components)
-    # An estimated scale may be small in directions without scatter, and loses digits there.
+    # An estimated scale may be small in directions without scatter, where it loses digits.
     relative = BOUND if fit.objective == fit.elbo else ESTIMATED
     value, reason = relative * size, f"{relative:g} of the terms of the bound, {size:.3g} nats"
     if rows.dtype == np.float32:
@@ -62,16 +62,16 @@ def bound_tolerance(fit: Fit, rows: NDArray[Any], weights: ArrayLike | None) -> 
 
 
 def sum_tolerance(size: float, rows: NDArray[Any]) -> Tolerance:
-    """Return how much a sum over rows may be off, whose absolute terms have the sum `size`.
+    """Return the error allowed for a sum over rows whose absolute terms sum to `size`.
 
-    What is summed is made from scores, so in float32 each term has its rounding.
+    The terms are computed from scores, so in float32 each term has its own rounding error.
     """
     relative = SUM if rows.dtype == np.float64 else SCORE[rows.dtype]
     return Tolerance(relative * size, f"{relative:g} of the absolute terms of the sum, {size:.3g}")
 
 
 def score_tolerance(scores: NDArray[np.float64], rows: NDArray[Any]) -> Tolerance:
-    """Return how many nats each score, shape (n,), may be off, and so any responsibility made of such scores."""
+    """Return the error in nats allowed for each score, shape (n,), and so for responsibilities computed from them."""
     relative = SCORE[rows.dtype]
     return Tolerance(relative * (1.0 + np.abs(scores)), f"{relative:g} of the score of the row, for {rows.dtype} rows")
 
@@ -81,13 +81,13 @@ def require_close(what: str, found: ArrayLike, expected: ArrayLike, tolerance: T
     found, expected = np.asarray(found), np.asarray(expected)
     if found.shape != expected.shape:
         raise AssertionError(f"{what} has shape {found.shape}, not {expected.shape}")
-    with np.errstate(invalid="ignore"):  # infinity less infinity is NaN, and so wrong
+    with np.errstate(invalid="ignore"):  # infinity minus infinity is NaN, and so fails
         difference = np.abs(found - expected)
     _require(what, "but should be", found, expected, difference, tolerance)
 
 
 def require_not_below(what: str, found: ArrayLike, least: ArrayLike, tolerance: Tolerance) -> None:
-    """Raise AssertionError where a number is below another one by more than the tolerance."""
+    """Raise AssertionError if a number is below another one by more than the tolerance."""
     found, least = np.asarray(found), np.asarray(least)
     with np.errstate(invalid="ignore"):
         difference = least - found

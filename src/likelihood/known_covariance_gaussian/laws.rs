@@ -1,4 +1,4 @@
-//! The distribution of a row: normal, with the covariance of the mean beside the known one.
+//! The distribution of a row: normal, with the known covariance plus the covariance of the mean.
 
 use crate::error::Result;
 use crate::laws::{Elliptical, Law};

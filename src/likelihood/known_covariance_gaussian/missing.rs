@@ -20,7 +20,7 @@ use crate::suffstats::Sufficient;
 /// The model of rows with missing values; the mean is relative to the origin.
 #[derive(Debug)]
 pub struct WithMissing {
-    /// The known covariance by patterns.
+    /// Quantities derived from the known covariance for each missing-value pattern.
     pub patterns: Patterns,
     /// P_0, (D, D).
     precision: Vec<f64>,
@@ -30,7 +30,7 @@ pub struct WithMissing {
     log_determinant: f64,
 }
 
-/// N(m, P^-1) of the mean of a component.
+/// Posterior N(m, P^-1) of the mean of a component.
 pub struct GeneralPosterior {
     /// m, relative to the origin.
     pub mean: Vec<f64>,
@@ -47,7 +47,7 @@ fn dot(a: &[f64], b: &[f64]) -> f64 {
     a.iter().zip(b).map(|(a, b)| a * b).sum()
 }
 
-/// The inverse of a positive definite matrix, and the logarithm of its determinant.
+/// Inverts a positive definite matrix and returns the log of its determinant too.
 fn inverted(d: usize, matrix: &[f64]) -> Result<(Vec<f64>, f64)> {
     let mut factor = matrix.to_vec();
     let failed = |error| Error::numerical(None, format!("the precision of a component's mean: {error}"));
@@ -57,12 +57,12 @@ fn inverted(d: usize, matrix: &[f64]) -> Result<(Vec<f64>, f64)> {
     Ok((product(d, &transposed(d, &inverse), &inverse), log_determinant_from_cholesky(d, &factor)))
 }
 
-/// The values of the columns that a row has, less those of a vector.
+/// The present values of a row minus the same columns of a vector.
 fn differences(pattern: &Pattern, row: &[f64], mean: &[f64]) -> Vec<f64> {
     pattern.columns.iter().map(|&j| row[j] - mean[j]).collect()
 }
 
-/// The values of a row; rows are never sparse.
+/// The values of a row, which is never sparse here.
 fn values(row: Row<'_>) -> &[f64] {
     match row {
         Row::Dense(values) | Row::Sparse(_, values) => values,
@@ -78,11 +78,12 @@ impl WithMissing {
         self.mean.len()
     }
 
-    /// Adds rows, each times its weight. A pattern without a factor makes the sums NaN, which is an error later.
+    /// Adds rows, each times its weight. If the covariance of a pattern cannot be factored, the sums become NaN, which
+    /// is reported as an error later.
     pub fn accumulate(&self, rows: &[f64], weights: &[f64], statistics: &mut [f64]) {
         let d = self.d();
         let (sums, matrix) = statistics.split_at_mut(d);
-        // Rows of one pattern often follow each other.
+        // Consecutive rows often have the same pattern.
         let mut last: Option<(Arc<Pattern>, f64)> = None;
         for (row, &weight) in rows.chunks_exact(d).zip(weights) {
             let Ok(pattern) = self.patterns.of(row) else { return sums.fill(f64::NAN) };
@@ -110,12 +111,12 @@ impl WithMissing {
         (sums, unpack(self.d(), packed))
     }
 
-    /// u = sum r A (x - m_0), in which nothing cancels that need not.
+    /// u = sum r A (x - m_0), computed without avoidable cancellation.
     fn pull(&self, sums: &[f64], matrix: &[f64]) -> Vec<f64> {
         sums.iter().zip(times(matrix, &self.mean)).map(|(s, own)| s - own).collect()
     }
 
-    /// The posterior of a component.
+    /// Computes the posterior of a component.
     ///
     /// # Errors
     /// [`Error::Numerical`] where its precision has no Cholesky factor.
@@ -145,7 +146,7 @@ impl WithMissing {
         Ok(0.5 * (distance - dot(&own.covariance, &matrix) + own.log_determinant - self.log_determinant))
     }
 
-    /// The mean at a point estimate. Under maximum likelihood a column without values has that of the posterior.
+    /// Point estimate of the mean. Under maximum likelihood a column without values takes the posterior mean.
     pub fn point(&self, component: Sufficient<'_>, estimate: Estimate) -> Result<Vec<f64>> {
         let mut mean = self.posterior(component)?.mean;
         if estimate == Estimate::MaximumLikelihood {
@@ -180,7 +181,7 @@ impl WithMissing {
         self.patterns.of(row).map_or(f64::NAN, |pattern| of(&pattern))
     }
 
-    /// Statistics of rows from which `shift` less has been taken.
+    /// Statistics of the rows after `shift` is added to each.
     pub fn moved(&self, component: Sufficient<'_>, shift: &[f64]) -> Vec<f64> {
         let mut moved = component.statistics.to_vec();
         let by = times(&self.sums(component).1, shift);
@@ -188,8 +189,8 @@ impl WithMissing {
         moved
     }
 
-    /// What a component says of a prior precision that is a multiple of the known one: by eigenvector of its precision
-    /// beside that one, for which each stands for itself.
+    /// Contribution of a component to the estimate of a prior precision that is a multiple of the known one, one term
+    /// per eigenvector of its precision relative to the known one. In these directions the terms are independent.
     pub fn mean_terms(&self, component: Sufficient<'_>) -> Result<Vec<MeanTerm>> {
         let (d, (sums, matrix)) = (self.d(), self.sums(component));
         let mut factor = self.patterns.covariance().to_vec();
@@ -202,7 +203,7 @@ impl WithMissing {
         Ok(seen.map(|(n, v)| MeanTerm { n, columns: 1.0, slope: (v / n).powi(2), curve: 0.0 }).collect())
     }
 
-    /// A scorer of rows.
+    /// Builds a scorer of rows.
     ///
     /// # Errors
     /// As [`WithMissing::posterior`].
@@ -218,7 +219,7 @@ impl WithMissing {
         let model = Arc::clone(self);
         Ok(RowScorer::of_rows(d, k, move |range, row, out| {
             let row = values(row);
-            // A row whose columns have no factor has no finite score, which is an error.
+            // A row whose columns have no Cholesky factor has no finite score; NaN is reported as an error later.
             let Ok(pattern) = model.patterns.of(row) else { return out.fill(f64::NAN) };
             for ((own, weight), out) in own[range.clone()].iter().zip(&log_weights[range]).zip(out) {
                 *out = weight + model.score(own, &pattern, row);
@@ -261,7 +262,7 @@ impl WithMissing {
         }
     }
 
-    /// The posterior mean of a row by itself, in the columns that it has (mathematics 5.2).
+    /// Posterior mean given this row alone, in the columns present (mathematics 5.2).
     fn smoothed(&self, pattern: &Pattern, row: &[f64]) -> Vec<f64> {
         let d = self.d();
         let mut precision = self.precision.clone();
@@ -282,9 +283,9 @@ impl WithMissing {
         self.patterns.covariance().iter().zip(&own.covariance).map(|(a, b)| a + b).collect()
     }
 
-    /// Mean, less the origin, and covariance of a row of the posterior predictive given some of its values:
-    /// `N(m_m + C_mo C_oo^-1 (x_o - m_o), C_mm - C_mo C_oo^-1 C_om)` with `C = covariance + P^-1`. Columns that the row
-    /// has have no variance.
+    /// Mean, less the origin, and covariance of a row of the posterior predictive given some of its values: `N(m_m +
+    /// C_mo C_oo^-1 (x_o - m_o), C_mm - C_mo C_oo^-1 C_om)` with `C = covariance + P^-1`. The present columns have zero
+    /// variance.
     pub fn given(&self, component: Sufficient<'_>, row: &[f64]) -> Result<(Vec<f64>, Vec<f64>)> {
         let (d, own) = (self.d(), self.posterior(component)?);
         let mut spread = self.predictive_covariance(&own);
@@ -308,7 +309,7 @@ impl WithMissing {
         Ok((mean, spread))
     }
 
-    /// Draws of N(mean + origin, spread); columns without variance are as they are.
+    /// Draws from N(mean + origin, spread). Columns with zero variance keep their value.
     pub fn source(&self, mean: &[f64], spread: &[f64], origin: &[f64]) -> Result<RowSource<'static>> {
         let d = self.d();
         let free: Vec<usize> = (0..d).filter(|&j| spread[j * (d + 1)] > 0.0).collect();
@@ -384,7 +385,7 @@ impl Imputation for KnownCovarianceGaussian {
     }
 }
 
-/// A component, ready to be scored.
+/// A component prepared for scoring.
 enum ReadyComponent {
     Point(Vec<f64>),
     Expected(GeneralPosterior),

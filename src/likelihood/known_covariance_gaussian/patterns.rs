@@ -1,4 +1,4 @@
-//! Patterns of missing values: what follows from the known covariance and from which columns a row has.
+//! Patterns of missing values: quantities that depend on the known covariance and on the columns present in a row.
 
 use std::collections::HashMap;
 use std::f64::consts::PI;
@@ -7,10 +7,10 @@ use std::sync::{Arc, Mutex, PoisonError};
 use crate::error::{Error, Result};
 use crate::linalg::{cholesky, invert_lower, log_determinant_from_cholesky};
 
-/// Numbers that patterns may hold before further ones are computed again whenever they are met.
+/// Cache limit, in numbers stored. Beyond it, further patterns are recomputed on each use.
 const MOST_NUMBERS: usize = 1 << 22;
 
-/// The columns o that a row has, and of the covariance the part that belongs to them.
+/// The columns o present in a row, and the corresponding part of the covariance.
 #[derive(Debug)]
 pub struct Pattern {
     /// o, ascending.
@@ -30,8 +30,9 @@ impl Pattern {
             return Ok(Self { columns, whitening: Vec::new(), precision: Vec::new(), log_constant: 0.0 });
         }
         let mut factor = part(d, covariance, &columns);
-        // A part of a matrix with a factor has one, but for rounding.
-        let failed = |error| Error::numerical(None, format!("the covariance of the columns that a row has: {error}"));
+        // A principal submatrix of a positive definite matrix has a Cholesky factor, except for rounding.
+        let failed =
+            |error| Error::numerical(None, format!("the covariance of the observed columns of a row: {error}"));
         cholesky(n, &mut factor).map_err(failed)?;
         let mut whitening = vec![0.0; n * n];
         invert_lower(n, &factor, &mut whitening);
@@ -68,12 +69,12 @@ impl Pattern {
     }
 }
 
-/// Rows and columns of a (d, d) matrix.
+/// The submatrix of a (d, d) matrix with these rows and columns.
 pub fn part(d: usize, matrix: &[f64], columns: &[usize]) -> Vec<f64> {
     columns.iter().flat_map(|&j| columns.iter().map(move |&i| matrix[j * d + i])).collect()
 }
 
-/// Patterns that have been met, each factored once.
+/// Cache of the patterns seen so far, each factored once.
 #[derive(Debug)]
 pub struct Patterns {
     d: usize,
@@ -82,7 +83,7 @@ pub struct Patterns {
 }
 
 impl Patterns {
-    /// Of a covariance.
+    /// An empty cache for a covariance.
     pub fn new(d: usize, covariance: Vec<f64>) -> Self {
         Self { d, covariance, known: Mutex::default() }
     }
@@ -92,7 +93,7 @@ impl Patterns {
         &self.covariance
     }
 
-    /// The pattern of a row.
+    /// Returns the pattern of a row.
     ///
     /// # Errors
     /// [`Error::Numerical`] where the covariance of its columns has no Cholesky factor.

@@ -11,13 +11,13 @@ use crate::special::{digamma, ln_gamma_difference};
 use crate::suffstats::Sufficient;
 
 impl SphericalGaussian {
-    /// The conjugate family of the same variances: rows are compared with centres in it.
+    /// The prior of the conjugate family with the same expected variances, in which rows are compared with centres.
     pub(super) fn twin(&self) -> SphericalPosterior {
         let variance = if self.base == Base::Product { self.prior.rate / self.prior.shape } else { 1.0 };
         SphericalPosterior { kappa: self.prior.kappa * variance, ..self.prior.clone() }
     }
 
-    /// As in the diagonal family, with one variance (mathematics 5.2).
+    /// As in the diagonal family, with one common variance (mathematics 5.2).
     fn divergence_columns(&self, component: Sufficient<'_>) -> (f64, Vec<Column>) {
         let (d, prior) = (self.d(), self.twin());
         let twin = Self { frame: self.frame.clone(), base: Base::Conjugate, prior, rounding: self.rounding.clone() };
@@ -35,7 +35,7 @@ impl SphericalGaussian {
         (constant, columns.collect())
     }
 
-    /// log p(x | lambda) without its weight as a function of |x - m|^2.
+    /// log p(x | lambda) without the component weight, as a function of |x - m|^2.
     pub(super) fn predictive(&self, own: &SphericalPosterior) -> Box<dyn Fn(f64) -> f64 + Send + Sync> {
         let (d, SphericalPosterior { kappa, shape, rate, .. }) = (self.d(), own.clone());
         if self.base == Base::Conjugate {

@@ -12,7 +12,7 @@ use crate::registry::Range;
 use crate::suffstats::Sufficient;
 
 impl SphericalGaussian {
-    /// The precision of the prior mean under the conjugate base measure.
+    /// Estimates the precision of the prior mean under the conjugate base measure.
     fn conjugate_precision(&self, occupied: &[Sufficient<'_>], start: &Self) -> f64 {
         if self.frame.missing {
             return self.precision_by_columns(occupied, start);
@@ -28,8 +28,8 @@ impl SphericalGaussian {
         mean_precision(self.prior.kappa, start.prior.kappa, self.d(), &terms)
     }
 
-    /// The same where each column has a count of its own: the derivative of the log marginal likelihoods, in which
-    /// `t_d = kappa_0 N_d / (kappa_0 + N_d)` of all columns meet in one rate.
+    /// The same if each column has its own count. Solves for the zero of the derivative of the log marginal
+    /// likelihoods, in which the terms `t_d = kappa_0 N_d / (kappa_0 + N_d)` of all columns share one rate.
     fn precision_by_columns(&self, occupied: &[Sufficient<'_>], start: &Self) -> f64 {
         let (d, of_start) = (self.d(), start.prior.kappa);
         let centred: Vec<_> = occupied.iter().map(|component| self.centred(*component)).collect();
@@ -52,7 +52,7 @@ impl SphericalGaussian {
         })
     }
 
-    /// The rate by the bound that is quick for few rows.
+    /// Updates the rate by the dual bound, which converges fast for few rows.
     fn dual_rate(&self, occupied: &[Sufficient<'_>], start: &Self) -> f64 {
         let rate = self.prior.rate;
         let sum = |own: SphericalPosterior| 2.0 * own.shape * rate * (own.rate - rate) / own.rate;
@@ -66,7 +66,7 @@ impl SphericalGaussian {
         dual_rate((self.prior.shape, rate), of_start, (n, occupied.len() as f64, sums))
     }
 
-    /// The same under the product, by moment matching.
+    /// Estimates the precision of the prior mean under the product base measure, by moment matching.
     fn product_precision(&self, occupied: &[Sufficient<'_>], start: &Self) -> f64 {
         let variance = |component: &Sufficient<'_>| {
             let own = self.posterior(*component);

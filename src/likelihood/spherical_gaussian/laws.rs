@@ -1,4 +1,4 @@
-//! The distribution of a row: a Student t whose columns are uncorrelated, or a normal one.
+//! The distribution of a row: a Student t or a normal distribution, with uncorrelated columns.
 
 use crate::error::{Error, Result};
 use crate::laws::{Elliptical, Law};

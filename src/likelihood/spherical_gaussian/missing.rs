@@ -1,5 +1,5 @@
-//! Rows with missing values under the conjugate base measure (mathematics 1.7): column d has the count N_d of the rows
-//! that have it, and `kappa_d = kappa_0 + N_d`; the precision is known by all values together.
+//! Rows with missing values under the conjugate base measure (mathematics 1.7). Column d has the count N_d of the rows
+//! with a value in it, and `kappa_d = kappa_0 + N_d`. All values inform the common precision.
 
 use std::f64::consts::PI;
 
@@ -19,7 +19,7 @@ use crate::simd::Scalar;
 use crate::special::{digamma, ln_gamma_difference};
 use crate::suffstats::Sufficient;
 
-/// Adds rows, each times its weight, to sums, the sum of all squares and counts by column.
+/// Adds rows, each times its weight, to the sums, the total sum of squares and the counts by column.
 pub(super) fn accumulate(d: usize, rows: &[f64], weights: &[f64], statistics: &mut [f64]) {
     let (sums, rest) = statistics.split_at_mut(d);
     let (square, counts) = rest.split_at_mut(1);
@@ -40,7 +40,7 @@ impl SphericalPosterior {
         self.kappas.get(column).copied().unwrap_or(self.kappa)
     }
 
-    /// What the values of a row leave of shape and rate: those of its precision given the row.
+    /// Shape and rate of the precision given the present values of the row, and their number.
     fn given(&self, row: Row<'_>) -> (f64, f64, f64) {
         let square = row.sum(0.0, |j, x| {
             let kappa = self.kappa_of(j);
@@ -50,7 +50,7 @@ impl SphericalPosterior {
         (self.shape + 0.5 * values, self.rate + 0.5 * square, values)
     }
 
-    /// ln p(x_o | lambda): a Student t in the columns that the row has.
+    /// ln p(x_o | lambda): a Student t in the columns present.
     fn log_predictive(&self, row: Row<'_>) -> f64 {
         let (shape, rate, values) = self.given(row);
         let shrinkage = row.sum(0.0, |j, _| -self.kappa_of(j).recip().ln_1p());
@@ -67,7 +67,7 @@ impl Centred<'_> {
     }
 }
 
-/// A log density of a row, or of the columns that it has, under a component.
+/// A log density of a row under a component, over the columns present.
 type OfRow = Box<dyn Fn(&SphericalPosterior, Row<'_>) -> f64 + Send + Sync>;
 
 impl SphericalGaussian {
@@ -83,7 +83,7 @@ impl SphericalGaussian {
         Centred { n, sums, scatter, counts }
     }
 
-    /// How far the average of each column is from the prior mean; a column without values stays where it is.
+    /// The distance of each column mean from the prior mean, with its count; zero for a column without values.
     pub(super) fn away<'a>(&'a self, own: &'a Centred<'_>) -> impl Iterator<Item = (f64, f64)> + 'a {
         let columns = own.sums.iter().zip(own.counts).zip(&self.prior.mean);
         columns.map(|((s, &n), m)| if n < 1e-12 { (0.0, 0.0) } else { (n, s / n - m) })
@@ -103,7 +103,7 @@ impl SphericalGaussian {
         found
     }
 
-    /// The point of largest likelihood; a column without values has the mean of the posterior.
+    /// The maximum-likelihood point; a column without values takes the posterior mean.
     pub(super) fn likeliest(&self, own: &Centred<'_>, posterior: SphericalPosterior) -> SphericalPoint {
         let blur = RIDGE * self.prior.rate / self.prior.shape;
         let values: f64 = own.counts.iter().sum();
@@ -147,7 +147,7 @@ impl SphericalGaussian {
         }
     }
 
-    /// The log density of each column that a row has: expected, or at a point estimate.
+    /// The log density of each present column: expected, or at a point estimate.
     fn columns_with_missing(&self, component: Sufficient<'_>, density: Density) -> Vec<Column> {
         let of_point = |estimate, blurred| {
             let SphericalPoint { mean, precision, blur } = self.point(component, estimate);
@@ -171,7 +171,7 @@ impl SphericalGaussian {
         }
     }
 
-    /// A source of rows of the posterior predictive.
+    /// Returns a source of rows of the posterior predictive.
     pub(super) fn source_of(&self, own: &SphericalPosterior) -> Result<RowSource<'static>> {
         self.source_with(own, (own.shape, own.rate))
     }
@@ -188,7 +188,7 @@ impl SphericalGaussian {
         }))
     }
 
-    /// Mean and variance of every column under a precision of this shape and rate.
+    /// Mean and variance of every column given a precision with this shape and rate.
     fn moments_with(&self, own: &SphericalPosterior, (shape, rate): (f64, f64)) -> (Vec<f64>, Vec<f64>) {
         let variance = if shape > 1.0 { rate / (shape - 1.0) } else { f64::INFINITY };
         let column = |(j, o): (usize, &f64)| (o + own.mean[j], variance * (1.0 + own.kappa_of(j).recip()));
@@ -196,7 +196,7 @@ impl SphericalGaussian {
     }
 }
 
-/// The divergence of a row's smoothed moments in the columns that it has (mathematics 5.2).
+/// The divergence of a row's smoothed moments in the columns present (mathematics 5.2).
 fn divergence_of_row(own: &SphericalPosterior, prior: &SphericalPosterior, row: Row<'_>) -> f64 {
     let (shrinkage, variance) = ((prior.kappa + 1.0).recip(), own.rate / own.shape);
     let values = row.sum(0.0, |_, _| 1.0);
@@ -212,7 +212,7 @@ impl Imputation for SphericalGaussian {
         Ok(self.moments_with(&own, (own.shape, own.rate)))
     }
 
-    /// The values of a row tell how wide its component is.
+    /// The present values of a row inform the precision of the others.
     fn moments_given(&self, component: Sufficient<'_>, row: &[f64]) -> Result<Option<(Vec<f64>, Vec<f64>)>> {
         let own = self.posterior(component);
         let (shape, rate, _) = own.given(Row::Dense(row));

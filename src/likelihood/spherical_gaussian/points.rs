@@ -1,4 +1,4 @@
-//! Point estimates, and rows drawn.
+//! Point estimates and draws of rows.
 
 use std::f64::consts::PI;
 
@@ -85,7 +85,7 @@ impl RowDraws for SphericalGaussian {
 }
 
 impl SphericalGaussian {
-    /// Rows about a mean, each with a deviation of its own.
+    /// Draws rows about a mean, each with its own standard deviation.
     fn rows_around(
         &self,
         mean: &[f64],

@@ -1,20 +1,21 @@
-//! The predictive density under the product base measure: an integral over the precision lambda, which has no closed
-//! form. Every row has its own range, because a row far out calls for precisions far below those of its component.
+//! The predictive density under the product base measure: an integral over the precision lambda without a closed form.
+//! Each row has its own range of integration, because an outlying row needs precisions far below those of its
+//! component.
 
 use std::f64::consts::{LN_2, PI};
 
 use crate::special::ln_gamma;
 
-/// What lies this many nats below the largest value of the integrand is left out.
+/// The integrand is ignored where it is this many nats below its maximum.
 const DEPTH: f64 = 45.0;
-/// The longest step of the trapezoidal rule in ln lambda. With it the rule is exact to rounding: the integrand is
-/// analytic within pi of the real axis, and its transform falls as that of a gamma function.
+/// Maximum step of the trapezoidal rule in ln lambda. At this step the rule is exact to rounding: the integrand is
+/// analytic within pi of the real axis, and its transform decays like that of a gamma function.
 const LONGEST_STEP: f64 = 0.25;
-/// Modes nearer each other than this are one.
+/// Modes closer than this are treated as one.
 const SCAN: f64 = 0.1;
-/// Halvings of an interval of this length with a mode.
+/// Number of bisections of an interval of this length that contains a mode.
 const HALVINGS: usize = 40;
-/// From here on Stirling's series for the normaliser is exact to rounding.
+/// From this shape on, Stirling's series for the normaliser is exact to rounding.
 const LARGE_SHAPE: f64 = 100.0;
 
 /// ln of the integral of N(x | m, (1 / lambda + 1 / kappa) I) over Gamma(lambda | shape, rate), as a function of
@@ -25,11 +26,11 @@ pub(super) struct ProductPredictive {
     shape: f64,
     rate: f64,
     log_kappa: f64,
-    /// ln(shape / rate), where t is zero.
+    /// ln(shape / rate), the log precision at t = 0.
     log_precision: f64,
-    /// What does not depend on the row.
+    /// Terms independent of the row.
     constant: f64,
-    /// A part of the narrowest width that a mode may have.
+    /// Step of the rule: a fraction of the narrowest possible width of a mode.
     step: f64,
 }
 
@@ -62,16 +63,16 @@ impl ProductPredictive {
         -fall + self.half_d * log_precision - 0.5 * square * log_precision.exp()
     }
 
-    /// Its derivative.
+    /// Derivative of [`Self::log_integrand`] in t.
     fn slope(&self, t: f64, square: f64) -> f64 {
         let log_lambda = t + self.log_precision;
         let beyond = 1.0 + (log_lambda - self.log_kappa).exp();
         -self.shape * t.exp_m1() + self.half_d / beyond - 0.5 * square * (log_lambda - 2.0 * beyond.ln()).exp()
     }
 
-    /// Modes of the integrand: one, or two where a row is far out and the mean little known.
+    /// Modes of the integrand: one, or two if the row is far out and the mean uncertain.
     fn modes(&self, square: f64) -> Vec<f64> {
-        // The slope is positive below and negative above.
+        // The slope is positive at the lower end and negative at the upper end.
         let half = 0.5 * square / self.rate;
         let low = if half.is_finite() { -half.ln_1p() } else { self.rate.ln() + LN_2 - square.ln() };
         let high = (self.half_d / self.shape).ln_1p();
@@ -95,13 +96,13 @@ impl ProductPredictive {
         modes
     }
 
-    /// A place in this direction from a mode where the integrand has fallen below `least`.
+    /// Finds a point in this direction from a mode where the integrand has fallen below `least`.
     fn edge(&self, mode: f64, direction: f64, least: f64, square: f64) -> f64 {
         let (mut near, mut far) = (0.0, 8.0 * self.step);
         while self.log_integrand(mode + direction * far, square) >= least {
             (near, far) = (far, 2.0 * far);
         }
-        // Nearly there is enough: what lies beyond costs only time.
+        // An approximate edge is enough: a wider range costs only time.
         for _ in 0..4 {
             let middle = 0.5 * (near + far);
             let inside = self.log_integrand(mode + direction * middle, square) >= least;
@@ -137,7 +138,7 @@ mod tests {
     use crate::likelihood::gamma;
     use crate::special::log_sum_exp;
 
-    /// The same integral by a sum over a wide and fine grid of ln lambda.
+    /// The same integral as a sum over a wide, fine grid of ln lambda.
     fn by_sum(d: f64, (shape, rate, kappa): (f64, f64, f64), square: f64) -> f64 {
         let step = 2e-3;
         let terms: Vec<f64> = (-120_000..40_000)

@@ -1,12 +1,12 @@
-//! The product base measure, which is conjugate in each factor alone: both are found by turns.
+//! The product base measure, which is conditionally conjugate: the two factors are found by alternating updates.
 
 use crate::likelihood::spherical_gaussian::{Centred, SphericalGaussian, SphericalPoint, SphericalPosterior};
 
-/// Rounds of the two factors at most; they settle in a few.
+/// Maximum number of alternating updates. A few suffice in practice.
 const ROUNDS: usize = 1000;
 
 impl SphericalGaussian {
-    /// By turns until nothing moves; each turn raises the bound.
+    /// Alternates until convergence; each update raises the bound.
     pub(super) fn product(&self, own: &Centred<'_>) -> SphericalPosterior {
         let SphericalPosterior { mean: m_0, kappa: p_0, shape, rate, rounding, .. } = &self.prior;
         let shape_n = shape + 0.5 * own.n * self.d();
@@ -29,7 +29,7 @@ impl SphericalGaussian {
         found
     }
 
-    /// The joint mode under the product base measure, by turns.
+    /// The joint mode under the product base measure, by alternating updates.
     pub(super) fn product_mode(&self, own: &Centred<'_>, start: SphericalPosterior) -> SphericalPoint {
         let SphericalPosterior { mean: m_0, kappa: p_0, shape, rate, .. } = &self.prior;
         let mut point = SphericalPoint { precision: start.shape / start.rate, mean: start.mean, blur: 0.0 };

@@ -1,4 +1,4 @@
-//! Some of the topics, as columns of the weights of a document's words.
+//! A subset of the topics, as columns of the weights of a document's words.
 
 use crate::local_step::documents::kernels::{WeighTopics, scale_weights};
 use crate::local_step::documents::table::LANES;
@@ -7,24 +7,24 @@ use crate::simd::{Instructions, Lines};
 /// Expected counts and weights of some topics in one document.
 #[derive(Debug, Default)]
 pub struct TopicColumns {
-    /// Which topic each column is.
+    /// The topic of each column.
     pub topics: Vec<u32>,
-    /// N, filled up to whole vectors.
+    /// Expected counts N, padded to whole vectors.
     pub counts: Lines<f32>,
-    /// N of the step before.
+    /// Expected counts N of the previous step.
     pub before: Lines<f32>,
-    /// p, filled up to whole vectors with zeros.
+    /// Weights p, padded with zeros to whole vectors.
     pub weights: Lines<f32>,
-    /// a.
+    /// Prior pseudo-counts a.
     pub prior: Vec<f64>,
-    /// ln c; minus infinity for a topic that is not active any more.
+    /// ln c; minus infinity for a topic that is no longer active.
     pub log_factors: Vec<f64>,
     /// Logarithms of the weights, up to a constant.
     pub logs: Vec<f64>,
 }
 
 impl TopicColumns {
-    /// Becomes these topics, without counts; `prior` and `log_factors` are of all topics.
+    /// Resets to these topics with zero counts. `prior` and `log_factors` cover all topics.
     pub fn reset(&mut self, topics: impl Iterator<Item = u32>, prior: &[f64], log_factors: &[f64]) {
         self.topics.clear();
         self.topics.extend(topics);
@@ -40,31 +40,31 @@ impl TopicColumns {
         self.weights.reset(width, 0.0);
     }
 
-    /// Numbers in a row of these columns.
+    /// Padded number of columns.
     pub fn width(&self) -> usize {
         self.counts.len()
     }
 
-    /// The weights under the counts.
+    /// Computes the weights given the counts.
     pub fn weigh(&mut self) {
         let Self { counts, prior, log_factors, logs, weights, .. } = self;
         Instructions::widest().run(WeighTopics { counts, prior, log_factors, logs, out: weights });
     }
 
-    /// The weights under the prior alone, ln a_k + ln c_k: how a document is first seen (mathematics 11.3).
+    /// Computes the weights from the prior alone, ln a_k + ln c_k, for the first step of a document (mathematics 11.3).
     pub fn weigh_prior(&mut self) {
         self.logs.clear();
         self.logs.extend(self.prior.iter().zip(&self.log_factors).map(|(a, log_factor)| a.ln() + log_factor));
         scale_weights(&mut self.logs, &mut self.weights);
     }
 
-    /// The largest change of a count.
+    /// The largest change of a count in the last step.
     pub fn change(&self) -> f32 {
         let pairs = self.counts.iter().zip(&*self.before);
         pairs.fold(0.0, |most, (now, before)| (now - before).abs().max(most))
     }
 
-    /// Puts the counts into the place of those before, and these into theirs.
+    /// Swaps the current and the previous counts.
     pub fn turn(&mut self) {
         std::mem::swap(&mut self.counts, &mut self.before);
     }

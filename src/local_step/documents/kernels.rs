@@ -1,4 +1,4 @@
-//! The loops over the words of one document, in vectors over topics (mathematics 11.3).
+//! Loops over the words of one document, vectorised over topics (mathematics 11.3).
 
 use pulp::{Simd, WithSimd};
 
@@ -6,14 +6,14 @@ use crate::local_step::documents::table::{LANES, LEAST};
 use crate::responsibilities::RowBest;
 use crate::special::{digamma_of_positive, exp_of_nonpositive};
 
-/// The weights of the words of a document in some topics, side by side.
+/// Weights of the words of a document in a subset of the topics.
 #[derive(Debug, Clone, Copy)]
 pub struct WordRows<'a> {
-    /// Rows, one after another.
+    /// Rows, stored consecutively.
     pub values: &'a [f32],
-    /// Numbers in a row, whole vectors.
+    /// Length of a row, a multiple of the vector length.
     pub width: usize,
-    /// Which row is that of each word.
+    /// The row of each word.
     pub places: &'a [u32],
 }
 
@@ -25,21 +25,21 @@ impl<'a> WordRows<'a> {
     }
 }
 
-/// Expected counts under dense responsibilities: `N_k = sum_u w_u p_k e_uk / sum_l p_l e_ul`.
+/// Computes expected counts under dense responsibilities: `N_k = sum_u w_u p_k e_uk / sum_l p_l e_ul`.
 pub struct Expect<'a> {
-    /// e.
+    /// Word weights e.
     pub rows: WordRows<'a>,
-    /// w, one a word.
+    /// Word counts w.
     pub counts: &'a [f32],
-    /// p.
+    /// Topic weights p.
     pub weights: &'a [f32],
-    /// `sum_l p_l e_ul`, one a word.
+    /// `sum_l p_l e_ul`, one per word.
     pub sums: &'a mut [f32],
-    /// N.
+    /// Expected counts N.
     pub out: &'a mut [f32],
 }
 
-/// Words that go through the topics together.
+/// Number of words that are processed together.
 const TOGETHER: usize = 4;
 
 impl WithSimd for Expect<'_> {
@@ -96,27 +96,28 @@ impl WithSimd for Expect<'_> {
     }
 }
 
-/// Selects the `width` best topics of each word, and returns expected counts under responsibilities for these alone.
+/// Selects the `width` best topics of each word, and computes expected counts under responsibilities restricted to
+/// them.
 pub struct Select<'a> {
-    /// e.
+    /// Word weights e.
     pub rows: WordRows<'a>,
-    /// w, one a word.
+    /// Word counts w.
     pub counts: &'a [f32],
-    /// p.
+    /// Topic weights p.
     pub weights: &'a [f32],
-    /// How many are kept of each word.
+    /// Maximum number of topics to keep per word.
     pub width: usize,
-    /// The topics, (n, width), the best first; where there are fewer, one of them fills the places.
+    /// The kept topics, (n, width), best first; unused entries repeat the first topic.
     pub kept: &'a mut [u32],
-    /// How many each word keeps.
+    /// Number of topics kept per word.
     pub lengths: &'a mut [u32],
-    /// Products of a word.
+    /// Scratch space: the products of one word.
     pub products: &'a mut [f32],
-    /// Space.
+    /// Scratch space of the selection.
     pub best: &'a mut RowBest<f32>,
-    /// Sums of the products that are kept, one a word.
+    /// Sums of the kept products, one per word.
     pub sums: &'a mut [f32],
-    /// N.
+    /// Expected counts N.
     pub out: &'a mut [f32],
 }
 
@@ -148,22 +149,22 @@ impl WithSimd for Select<'_> {
                 *slot = topic;
                 out[topic as usize] += share * score;
             }
-            // The places that are left have no meaning.
+            // The unused entries have no meaning.
             kept[best.scores.len()..].fill(best.components[0]);
         }
     }
 }
 
-/// The weights of topics, `exp(digamma(N_k + a_k) + ln c_k)` relative to the largest and at least
-/// [`super::table::LEAST`]; zero where ln c_k is minus infinity, and behind the last topic.
+/// Computes the weights of topics, `exp(digamma(N_k + a_k) + ln c_k)` relative to the largest and at least
+/// [`super::table::LEAST`]. They are zero where ln c_k is minus infinity, and in the padding.
 pub struct WeighTopics<'a> {
-    /// N.
+    /// Expected counts N.
     pub counts: &'a [f32],
-    /// a.
+    /// Prior pseudo-counts a.
     pub prior: &'a [f64],
     /// ln c.
     pub log_factors: &'a [f64],
-    /// The logarithms.
+    /// Logarithms of the weights.
     pub logs: &'a mut Vec<f64>,
     /// The weights.
     pub out: &'a mut [f32],
@@ -185,7 +186,7 @@ impl WithSimd for WeighTopics<'_> {
     }
 }
 
-/// Weights relative to the largest.
+/// Exponentiates weights relative to the largest.
 #[allow(clippy::inline_always, reason = "compiled once for each instruction set")]
 #[inline(always)]
 pub fn scale_weights(logs: &mut [f64], out: &mut [f32]) {

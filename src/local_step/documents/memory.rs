@@ -1,15 +1,15 @@
-//! What is remembered of documents between visits: the expected counts of their topics (mathematics 11.3).
+//! The state kept for documents between visits: the expected counts of their topics (mathematics 11.3).
 
 use serde::{Deserialize, Serialize};
 
 use crate::component::ComponentId;
 
-/// Expected counts of topics by document, of each those that it has.
+/// Expected counts of topics by document, stored sparsely.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct DocumentCounts {
     /// The topics, in the order of the positions below.
     ids: Vec<ComponentId>,
-    /// Where each document begins; one more at the end.
+    /// Offset of each document; one extra entry at the end.
     starts: Vec<u32>,
     /// Positions in `ids`.
     topics: Vec<u32>,
@@ -18,7 +18,7 @@ pub struct DocumentCounts {
 }
 
 impl DocumentCounts {
-    /// Of documents one after another, each with its topics and their counts.
+    /// Builds the counts from documents in order, each with its topics and their counts.
     pub fn of<'a>(ids: &[ComponentId], documents: impl Iterator<Item = (&'a [u32], &'a [f64])>) -> Self {
         let mut own = Self { ids: ids.to_vec(), starts: vec![0], ..Self::default() };
         for (topics, counts) in documents {
@@ -29,8 +29,8 @@ impl DocumentCounts {
         own
     }
 
-    /// The counts of every document by the positions of `ids`; topics that are not among these are left out. `None`
-    /// where these are not the counts of `n` documents: files are not trusted.
+    /// The counts of every document, by positions in `ids`. Topics missing from `ids` are left out. `None` if these are
+    /// not the counts of `n` documents, because files are not trusted.
     pub fn positions(&self, ids: &[ComponentId], n: usize) -> Option<Vec<(Vec<u32>, Vec<f32>)>> {
         let is_whole = self.starts.len() == n + 1
             && self.starts.is_sorted()
@@ -53,7 +53,7 @@ impl DocumentCounts {
                 }
             }
             sums.sort_unstable_by_key(|(topic, _)| *topic);
-            // Topics that were merged are one.
+            // Adds up topics that were merged.
             sums.dedup_by(|next, own| {
                 let is_same = next.0 == own.0;
                 own.1 += if is_same { next.1 } else { 0.0 };
@@ -64,7 +64,7 @@ impl DocumentCounts {
         Some(self.starts.windows(2).map(document).collect())
     }
 
-    /// Replaces a topic by another, or removes it.
+    /// Replaces a topic by another, or removes it if `to` is `None`.
     pub(crate) fn replace(&mut self, from: ComponentId, to: Option<ComponentId>) {
         for id in self.ids.iter_mut().filter(|id| **id == from) {
             *id = to.unwrap_or(GONE);
@@ -79,5 +79,5 @@ impl DocumentCounts {
     }
 }
 
-/// Stands for topics that were removed; no topic has this identity.
+/// Marks topics that were removed; no topic has this identity.
 const GONE: ComponentId = ComponentId(u32::MAX);

@@ -1,5 +1,5 @@
-//! The local step of documents: the words of each are assigned to topics together, because they share the document's
-//! weights of the topics (mathematics 11.3).
+//! The local step of documents. The words of a document are assigned to topics together, because they share the
+//! document's topic weights (mathematics 11.3).
 
 mod columns;
 mod kernels;
@@ -26,7 +26,7 @@ pub use table::TopicTable;
 use visit::{Document, LEAST_COUNT, Visiting};
 pub use visit::{DocumentOptions, DocumentSpace};
 
-/// Topics that a document usually has, where words may have all.
+/// Typical number of topics in a document, if words may have all topics.
 const USUAL_TOPICS: usize = 128;
 
 /// Assigns the words of whole documents.
@@ -41,32 +41,32 @@ pub struct ByDocument<'a, F> {
     visited: Vec<OnceLock<Finished>>,
 }
 
-/// What the visit of one document came to.
+/// Result of visiting one document.
 #[derive(Debug, Default)]
 struct Finished {
-    /// The topics that it has, and their expected counts.
+    /// The topics of the document and their expected counts.
     topics: Vec<u32>,
     counts: Vec<f64>,
     restarts: Restarts,
     steps: usize,
 }
 
-/// What the documents of a batch came to together.
+/// Combined result of visiting the documents of a batch.
 #[derive(Debug)]
 pub struct Documented {
-    /// Their part of the summary.
+    /// Contribution to the summary.
     pub terms: DocumentTerms,
-    /// What is remembered of them.
+    /// State for the next visit.
     pub memory: DocumentCounts,
-    /// Restarts.
+    /// Number of restarts proposed and accepted.
     pub restarts: Restarts,
-    /// Steps of all documents.
+    /// Total number of steps.
     pub steps: usize,
 }
 
 impl<'a, F: Scalar> ByDocument<'a, F> {
-    /// Of the documents that have these words, `width` topics a word. `prior` are pseudo-counts of the topics; `starts`
-    /// is what each document starts from, if anything.
+    /// Prepares a visit of the documents with these words, keeping `width` topics per word. `prior` holds pseudo-counts
+    /// of the topics; `starts` holds the initial counts of each document, if any.
     pub fn new(
         words: &'a DocumentWords<F>,
         table: &'a TopicTable,
@@ -104,7 +104,7 @@ impl<'a, F: Scalar> ByDocument<'a, F> {
         Finished { topics, counts, restarts, steps: space.steps }
     }
 
-    /// Writes the responsibilities of one word, the best first, and adds them to the counts.
+    /// Writes the responsibilities of one word, largest first, and adds them to the counts.
     #[allow(clippy::too_many_arguments, reason = "one word of many, in the innermost loop")]
     fn assign_word(
         &self,
@@ -146,14 +146,14 @@ impl<'a, F: Scalar> ByDocument<'a, F> {
         }
         components[..n].swap(0, best);
         values[..n].swap(0, best);
-        // None follows a zero.
+        // Ends the list of nonzero responsibilities.
         if n < width {
             (components[n], values[n]) = (0, 0.0);
         }
         out.log_normalizers[unit] = ln_of_positive(total) + self.table.log_scale(document.words[word] as usize);
     }
 
-    /// Expected proportions of the topics in each document, (n, K), once each has been visited.
+    /// Expected proportions of the topics in each document, (n, K). Requires that every document has been visited.
     pub fn proportions(mut self) -> Vec<f64> {
         let mut all = Vec::with_capacity(self.visited.len() * self.prior.len());
         for visited in &mut self.visited {
@@ -166,7 +166,7 @@ impl<'a, F: Scalar> ByDocument<'a, F> {
         all
     }
 
-    /// What all documents came to, once each has been visited; `ids` are the topics.
+    /// Combines the results of all documents after each has been visited. `ids` are the topics.
     pub fn finish(mut self, ids: &[ComponentId]) -> Documented {
         let visited: Vec<Finished> =
             self.visited.iter_mut().map(|visited| visited.take().unwrap_or_default()).collect();
@@ -190,7 +190,7 @@ impl<'a, F: Scalar> ByDocument<'a, F> {
             restarts += own.restarts;
             steps += own.steps;
         }
-        // Topics that a document does not have contribute the same in every document, apart from its total.
+        // Topics absent from a document contribute the same in every document, apart from the document's total.
         for (k, (log_gamma, of_prior)) in of_prior.into_iter().enumerate() {
             terms.log_gammas[k] += terms.n_documents * log_gamma;
             terms.log_weights[k] += terms.n_documents * of_prior - of_totals;
@@ -214,7 +214,7 @@ impl<F: Scalar> Assign<F> for ByDocument<'_, F> {
         true
     }
 
-    /// The block has whole documents, one after another.
+    /// The block holds whole documents in order.
     fn assign(
         &self,
         _: &dyn Units<F>,

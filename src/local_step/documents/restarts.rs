@@ -1,5 +1,5 @@
-//! Restart proposals: a document that has settled tries to do without one of its smaller topics (mathematics 11.3;
-//! Hughes, Kim & Sudderth 2015).
+//! Restart proposals: a converged document tries to remove one of its smaller topics (mathematics 11.3; Hughes, Kim &
+//! Sudderth 2015).
 
 use std::ops::AddAssign;
 
@@ -8,19 +8,19 @@ use serde::{Deserialize, Serialize};
 use crate::local_step::documents::visit::{Document, DocumentSpace, LEAST_COUNT, Visiting};
 use crate::special::{ln_gamma_difference, ln_of_positive};
 
-/// A topic with more expected words in the document is not tried.
+/// Topics with more expected words in the document are not tried.
 const MOST_WORDS: f32 = 50.0;
-/// Steps after which a proposal is judged.
+/// Number of steps before a proposal is judged.
 const STEPS: usize = 2;
-/// A topic that comes back to its count within this many words was not left out.
+/// A topic whose count returns to within this many words was not removed.
 const CAME_BACK: f32 = 1e-5;
 
-/// How many restarts were tried, and how many accepted.
+/// Number of restarts proposed and accepted.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Restarts {
-    /// Tried.
+    /// Number proposed.
     pub proposed: usize,
-    /// Accepted, because they raise the document's part of the bound.
+    /// Number accepted because they raise the document's part of the bound.
     pub accepted: usize,
 }
 
@@ -32,8 +32,8 @@ impl AddAssign for Restarts {
 }
 
 impl DocumentSpace {
-    /// Leaves out one small topic after another, the smallest first, where that raises the document's part of the
-    /// bound.
+    /// Tries to remove small topics one by one, smallest first. Keeps each removal that raises the document's part of
+    /// the bound.
     pub(super) fn restart(&mut self, shared: Visiting<'_>, document: Document<'_>) -> Restarts {
         let mut found = Restarts::default();
         let mut value = self.judge(shared, document, 1);
@@ -63,8 +63,8 @@ impl DocumentSpace {
         found
     }
 
-    /// Makes steps that select, and returns the document's part of the bound at the last one's responsibilities,
-    /// without what no step changes, nats.
+    /// Runs steps with selection and returns the document's part of the bound at the last responsibilities, up to a
+    /// constant that no step changes, nats.
     fn judge(&mut self, shared: Visiting<'_>, document: Document<'_>, steps: usize) -> f64 {
         for _ in 0..steps {
             self.source.weigh();

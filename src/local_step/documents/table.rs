@@ -1,4 +1,4 @@
-//! The weights of all words in all topics, in linear space: what the local step of documents reads (mathematics 11.3).
+//! The weights of all words in all topics, in linear space, which the local step of documents reads (mathematics 11.3).
 
 use crate::likelihood::Emissions;
 use crate::objective::Objective;
@@ -6,32 +6,32 @@ use crate::parallel::{blocks, for_each};
 use crate::simd::Lines;
 use crate::suffstats::Sufficient;
 
-/// Numbers of a vector of the widest kind: rows are filled up to whole ones.
+/// Length of the widest vector; rows are padded to a multiple of it.
 pub const LANES: usize = 16;
-/// Words that are computed together.
+/// Number of words computed per task.
 const WORDS: usize = 64;
-/// Least weight of a word in a topic, relative to that in its best topic. With weights of topics bounded likewise no
-/// product underflows in f32.
+/// Lower limit of the weight of a word in a topic, relative to its best topic. Topic weights have the same limit, so
+/// that no product underflows in f32.
 pub const LEAST: f32 = 1e-18;
 
-/// exp E log phi_kv by word, K side by side.
+/// exp E log phi_kv by word, with the K topics stored consecutively.
 #[derive(Debug, Default)]
 pub struct TopicTable {
     /// K.
     n_topics: usize,
-    /// K, filled up to whole vectors; there the weights are zero.
+    /// K padded to whole vectors; the padding has weight zero.
     stride: usize,
-    /// By word, relative to the best topic's, without the factors of the topics; (V, stride).
+    /// By word, relative to the best topic and without the topics' factors; (V, stride).
     rows: Lines<f32>,
-    /// Log of what each row was divided by, nats, (V,).
+    /// Log of the scale by which each row was divided, nats, (V,).
     log_scales: Vec<f64>,
     /// The factors of the topics, (K,).
     factors: Vec<f64>,
 }
 
 impl TopicTable {
-    /// Computes the rows of the words that are `used`; the others stay what they were. Statistics stand for
-    /// `growth` times as much.
+    /// Computes the rows of the words that are `used` and leaves the others unchanged. Statistics are multiplied by
+    /// `growth`.
     pub fn fill(
         &mut self,
         emissions: &dyn Emissions,
@@ -74,7 +74,7 @@ impl TopicTable {
             for (((row, all), best), log_scale) in
                 rows.chunks_exact_mut(stride).zip(all.chunks_exact(k)).zip(best).zip(log_scales)
             {
-                // A word without any weight says nothing of topics.
+                // A word with zero weight in all topics carries no information about topics.
                 let scale = if best > 0.0 { 1.0 / best } else { 0.0 };
                 *log_scale = if best > 0.0 { best.ln() } else { 0.0 };
                 for (to, from) in row.iter_mut().zip(all) {
@@ -89,12 +89,12 @@ impl TopicTable {
         self.n_topics
     }
 
-    /// K, filled up to whole vectors.
+    /// K padded to whole vectors.
     pub fn stride(&self) -> usize {
         self.stride
     }
 
-    /// All rows, one after another.
+    /// All rows, stored consecutively.
     pub fn rows(&self) -> &[f32] {
         &self.rows
     }
@@ -104,7 +104,7 @@ impl TopicTable {
         &self.factors
     }
 
-    /// What the logarithm of a weight of word `word` lacks, nats.
+    /// Log of the scale by which the weights of `word` were divided, nats.
     pub fn log_scale(&self, word: usize) -> f64 {
         self.log_scales[word]
     }

@@ -1,4 +1,4 @@
-//! Properties of visits of documents: the bound never falls within one, and sums are sums over the words.
+//! Properties of visits of documents: the bound never falls within a visit, and sums are sums over the words.
 
 use proptest::prelude::*;
 
@@ -61,7 +61,7 @@ impl Problem {
             .collect()
     }
 
-    /// One visit of all documents, and the bound of each (mathematics 11.2), nats.
+    /// One visit of all documents, with the bound (mathematics 11.2), nats.
     fn visit(&self, width: usize, options: DocumentOptions) -> (Summary, DocumentTerms, f64) {
         let (mut starts, mut columns, mut values) = (vec![0], Vec::new(), Vec::new());
         for document in &self.documents {
@@ -119,20 +119,20 @@ fn problems() -> impl Strategy<Value = Problem> {
 }
 
 proptest! {
-    /// Mathematics 11.3: every turn raises the documents' part of the bound or leaves it, whatever is kept of a word.
+    /// Mathematics 11.3: no step lowers the documents' part of the bound, however many topics a word keeps.
     #[test]
     fn the_bound_never_falls_within_a_visit(problem in problems(), width in 1_usize..12) {
         let mut before = f64::NEG_INFINITY;
         for max_steps in 1..30 {
             let options = DocumentOptions { max_steps, tolerance: 0.0, warm: false, restarts: 0 };
             let (summary, _, bound) = problem.visit(width.min(problem.k()), options);
-            // Weights are float32 numbers; what they lose is of the second order.
+            // Weights are float32, which changes the bound only to second order.
             prop_assert!(bound >= before - 1e-7 * (1.0 + summary.mass), "{} {} {}", max_steps, before, bound);
             before = bound;
         }
     }
 
-    /// Restarts are accepted where they raise the bound.
+    /// Restarts are accepted only if they raise the bound.
     #[test]
     fn restarts_never_lower_the_bound(problem in problems(), width in 1_usize..12) {
         let options = DocumentOptions { max_steps: 200, tolerance: 1e-4, warm: false, restarts: 0 };
@@ -142,7 +142,7 @@ proptest! {
         prop_assert!(with >= without - 1e-5 * (1.0 + summary.mass), "{} {}", without, with);
     }
 
-    /// Every word's responsibilities have sum one, whatever is kept; counts are sums of statistics.
+    /// Every word's responsibilities sum to one, however many topics it keeps; counts are sums of statistics.
     #[test]
     fn no_word_is_lost(problem in problems(), width in 1_usize..12, restarts in 0_usize..3) {
         let options = DocumentOptions { restarts, ..DocumentOptions::USUAL };
@@ -175,7 +175,7 @@ proptest! {
         }
     }
 
-    /// With room for all topics selection keeps all, and the counts are those of dense responsibilities.
+    /// With room for all topics, selection keeps all, and the counts equal those of dense responsibilities.
     #[test]
     fn enough_room_is_dense(
         (k, values) in (1_usize..40).prop_flat_map(|k| (Just(k), prop::collection::vec(0.001_f32..1.0, k..20 * k))),
@@ -222,7 +222,7 @@ proptest! {
         prop_assert_eq!(of_one, of_three);
     }
 
-    /// The order of documents changes nothing but the rounding of sums.
+    /// The order of documents changes only the rounding of sums.
     #[test]
     fn the_order_of_documents_does_not_matter(problem in problems(), width in 1_usize..12) {
         let width = width.min(problem.k());
@@ -237,7 +237,7 @@ proptest! {
     }
 }
 
-/// What is remembered follows the edits of the list of topics.
+/// Stored counts follow the edits of the list of topics.
 #[test]
 fn counts_follow_edits() {
     let ids = [0, 1, 2].map(ComponentId);
@@ -253,7 +253,7 @@ fn counts_follow_edits() {
     assert!(counts.positions(&ids, 4).is_none());
 }
 
-/// Blocks and chunks of words hold whole documents, the first of which may be larger than was asked for.
+/// Blocks and chunks of words hold whole documents; the first document may exceed the requested size.
 #[test]
 fn words_come_by_document() {
     use crate::local_step::Units;

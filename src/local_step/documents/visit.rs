@@ -1,5 +1,5 @@
-//! The local step of one document: expected counts of topics and responsibilities of its words, by turns, until they
-//! settle (mathematics 11.3; Hughes & Sudderth 2016, section 5).
+//! The local step of one document: alternates between expected counts of topics and responsibilities of words until
+//! convergence (mathematics 11.3; Hughes & Sudderth 2016, section 5).
 
 use crate::local_step::documents::columns::TopicColumns;
 use crate::local_step::documents::kernels::{Expect, Select, WordRows};
@@ -7,36 +7,36 @@ use crate::local_step::documents::table::{LANES, TopicTable};
 use crate::responsibilities::RowBest;
 use crate::simd::{Instructions, Lines};
 
-/// A topic with fewer expected words is not active any more.
+/// Topics with fewer expected words become inactive.
 pub const LEAST_COUNT: f32 = 1e-9;
-/// Topics are selected in the first steps, and in every tenth one after them.
+/// Topics are selected in the first steps, and every tenth step after that.
 const FIRST_SELECTIONS: usize = 5;
 const SELECT_EVERY: usize = 10;
-/// In documents with more words than this the tolerance grows with their number.
+/// In documents with more words than this the tolerance grows in proportion to the number of words.
 const WORDS: f64 = 100.0;
-/// Whether counts have settled is looked at this often.
+/// Number of steps between convergence tests.
 const TEST_EVERY: usize = 5;
 
 /// How documents are visited.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct DocumentOptions {
-    /// Steps at most.
+    /// Maximum number of steps.
     pub max_steps: usize,
-    /// A document has settled once no count changes by more, in words; of one with more than 100 words by more a
-    /// hundred words.
+    /// A document has converged once no count changes by more than this, in words; in a document of more than 100
+    /// words, by more than this per 100 words.
     pub tolerance: f64,
-    /// Whether a document starts from its counts at the last visit, if there was one.
+    /// Whether a document starts from its counts at the last visit, if available.
     pub warm: bool,
-    /// Restarts tried at the end of a visit, at most.
+    /// Maximum number of restarts tried at the end of a visit.
     pub restarts: usize,
 }
 
 impl DocumentOptions {
-    /// Where nothing else is asked for.
+    /// Default options.
     pub const USUAL: Self = Self { max_steps: 100, tolerance: 0.05, warm: true, restarts: 0 };
 }
 
-/// What all documents of a visit share.
+/// Quantities shared by all documents of a visit.
 #[derive(Clone, Copy)]
 pub struct Visiting<'a> {
     /// The weights of words in topics.
@@ -45,43 +45,44 @@ pub struct Visiting<'a> {
     pub prior: &'a [f64],
     /// Logarithms of the factors of the topics, (K,).
     pub log_factors: &'a [f64],
-    /// Topics kept a word.
+    /// Number of topics kept per word.
     pub width: usize,
     /// How documents are visited.
     pub options: DocumentOptions,
 }
 
-/// One document, and where it starts.
+/// One document and its initial state.
 #[derive(Clone, Copy)]
 pub struct Document<'a> {
-    /// Its words.
+    /// Its distinct words.
     pub words: &'a [u32],
-    /// How often each stands in it.
+    /// How often each word occurs.
     pub counts: &'a [f64],
     /// Topics and counts to start from.
     pub start: Option<(&'a [u32], &'a [f32])>,
 }
 
-/// Space that a thread reuses from document to document, and what the last one came to.
+/// Scratch space that a thread reuses for successive documents, holding the result of the last one.
 #[derive(Debug, Default)]
 #[allow(clippy::struct_excessive_bools, reason = "each is true or false whatever the others are")]
 pub struct DocumentSpace {
     /// Counts of the words.
     words: Vec<f32>,
-    /// 0, 1, ...
+    /// The identity map 0, 1, ...
     own_places: Vec<u32>,
-    /// Sums of the words.
+    /// Sum of the products of each word.
     pub(super) sums: Vec<f32>,
-    /// The topics that words can have.
+    /// The topics available to the words.
     pub(super) source: TopicColumns,
-    /// Their weights in each word, where these are not rows of the table.
+    /// Their weights in each word, if these are not rows of the table.
     rows: Lines<f32>,
     moved: Lines<f32>,
     is_table: bool,
-    /// TopicColumns that each word keeps, (n, width), and how many.
+    /// Columns kept for each word, (n, width), and their number.
     pub(super) kept: Vec<u32>,
     pub(super) lengths: Vec<u32>,
-    /// The columns that some word keeps, and weights of words that are zero where they do not.
+    /// The columns kept by at least one word, and the words' weights in them, zero in columns that a word does not
+    /// keep.
     frozen: TopicColumns,
     frozen_rows: Lines<f32>,
     is_frozen: bool,
@@ -89,12 +90,12 @@ pub struct DocumentSpace {
     best: RowBest<f32>,
     /// Whether every word keeps all active topics.
     pub(super) is_dense: bool,
-    /// Steps taken.
+    /// Number of steps taken.
     pub steps: usize,
 }
 
 impl DocumentSpace {
-    /// Turns over counts and responsibilities until they settle; then [`DocumentSpace::source`] has the counts.
+    /// Alternates counts and responsibilities until convergence; the counts are then in [`DocumentSpace::source`].
     pub fn settle(&mut self, shared: Visiting<'_>, document: Document<'_>) {
         self.begin(shared, document);
         let options = shared.options;
@@ -120,7 +121,7 @@ impl DocumentSpace {
         self.thaw();
     }
 
-    /// Sets up the words and the topics, with the weights of the first step.
+    /// Sets up the words and the topics with the weights of the first step.
     fn begin(&mut self, shared: Visiting<'_>, document: Document<'_>) {
         let n = document.words.len();
         self.words.clear();
@@ -157,7 +158,7 @@ impl DocumentSpace {
         self.is_dense = self.source.topics.len() <= shared.width;
     }
 
-    /// One turn: responsibilities under the weights, and the counts that follow.
+    /// One step: responsibilities from the weights, then counts from the responsibilities.
     pub(super) fn step(&mut self, shared: Visiting<'_>, document: Document<'_>, selects: bool) {
         let set = Instructions::widest();
         if !self.is_dense && !selects && !self.is_frozen {
@@ -186,7 +187,7 @@ impl DocumentSpace {
         set.run(Select { rows, counts, weights, width, kept, lengths, products, best, sums, out });
     }
 
-    /// The weights of the words in the topics that they keep, side by side.
+    /// Copies the weights of the words in the kept topics into consecutive rows.
     fn freeze(&mut self, shared: Visiting<'_>, document: Document<'_>) {
         const NOWHERE: u32 = u32::MAX;
         let mut places = vec![NOWHERE; self.source.width()];
@@ -215,12 +216,12 @@ impl DocumentSpace {
                 row[places[column as usize] as usize] = from[column as usize];
             }
         }
-        // The weights of the step are those of all columns.
+        // The next step needs weights in these columns.
         self.frozen.weigh();
         self.is_frozen = true;
     }
 
-    /// Back from the kept columns to all.
+    /// Returns from the kept columns to all columns.
     fn thaw(&mut self) {
         if !self.is_frozen {
             return;
@@ -235,7 +236,7 @@ impl DocumentSpace {
         self.is_frozen = false;
     }
 
-    /// Leaves out topics without words. They never come back within a visit.
+    /// Removes topics without words. They never return within a visit.
     fn shrink(&mut self, shared: Visiting<'_>, document: Document<'_>) {
         let active = |&(_, &count): &(usize, &f32)| count > LEAST_COUNT;
         let n_columns = self.source.topics.len();
@@ -270,7 +271,7 @@ impl DocumentSpace {
         (self.is_table, self.is_dense) = (false, is_dense);
     }
 
-    /// The weight of a column in a word, in the last weights.
+    /// The weight of a column in a word, under the latest weights.
     pub(super) fn product(&self, shared: Visiting<'_>, document: Document<'_>, word: usize, column: usize) -> f64 {
         let row = if self.is_table {
             &shared.table.rows()[document.words[word] as usize * shared.table.stride()..]

@@ -1,4 +1,4 @@
-//! Targets of a few rows.
+//! Targets with a few rows.
 
 use std::sync::Arc;
 
@@ -64,7 +64,7 @@ pub fn finite(n_components: u32, concentration: f64) -> Named {
     named("FiniteDirichlet", [("n_components", n_components), ("concentration", Value::Number(concentration))])
 }
 
-/// The processes under which every sampler is tried.
+/// The processes under which every sampler is tested.
 pub fn processes() -> Vec<Named> {
     vec![
         dirichlet(0.8),
@@ -100,7 +100,7 @@ pub fn words(process: Named, n: usize, sparse: bool) -> Target {
     target(likelihood, process, &CsrRows::new(table, 4).expect("fits together"))
 }
 
-/// One target for every other likelihood of the registry, of `n` rows.
+/// One target for each remaining likelihood of the registry, with `n` rows.
 pub fn others(process: &Named, n: usize) -> Vec<Target> {
     let real = DenseRows::new(&POINTS[..2 * n], 2);
     let flags: Vec<f64> = POINTS[..2 * n].iter().map(|x| f64::from(u8::from(*x > 0.95))).collect();
@@ -142,7 +142,7 @@ pub fn posterior(target: &Target) -> (Vec<ChainState>, Vec<f64>) {
     (states, log.iter().map(|log| (log - total).exp()).collect())
 }
 
-/// log p(X, partition | auxiliary values), from the statistics of whole clusters and the law of partitions.
+/// log p(X, partition | auxiliary values), from the statistics of whole clusters and the distribution over partitions.
 fn log_conditional(target: &Target, state: &ChainState) -> f64 {
     let mut labels = vec![0; target.n_rows()];
     state.clusters.write_labels(&mut labels);
@@ -158,7 +158,7 @@ fn log_conditional(target: &Target, state: &ChainState) -> f64 {
     total
 }
 
-/// The same target under a law of partitions that `change` makes of its own.
+/// The same target under another distribution over partitions.
 pub fn under(target: &Target, law: Arc<dyn crate::process::Partitions>) -> Target {
     let likelihood = target.likelihood.clone();
     Target::new(likelihood, law, target.table.clone(), target.log_volume).expect("closed")

@@ -1,4 +1,4 @@
-//! Steps against the posterior: invariance and, where it holds, detailed balance, to 1e-12.
+//! Compares steps with the posterior: invariance and, where it holds, detailed balance, to 1e-12.
 
 use std::sync::Arc;
 
@@ -10,7 +10,7 @@ use crate::parameters::{Parameters, Value};
 use crate::process::{Occupancy, Partitions, Process, ProcessState};
 use crate::rng::Draws;
 
-/// The largest deviations from rows that sum to one, from invariance, and from detailed balance.
+/// The largest violations of row sums of one, of invariance, and of detailed balance.
 pub struct Found {
     pub rows: f64,
     pub invariance: f64,
@@ -43,7 +43,7 @@ fn split_merge(proposal: &str, scans: f64) -> SplitMerge {
     SplitMerge::new(&Parameters::from_pairs(pairs)).expect("valid")
 }
 
-/// The split-merge moves, by name, with the number of rows whose partitions they are tried on.
+/// The split-merge moves, by name, with the number of rows whose partitions are tested.
 fn moves() -> Vec<(&'static str, SplitMerge, usize)> {
     vec![
         ("sequential", split_merge("sequential", 0.0), 5),
@@ -105,7 +105,7 @@ fn a_sweep_of_split_merge_leaves_the_posterior_unchanged() {
     }
 }
 
-/// A law whose answers are off by a little: what a mistake in one of them does.
+/// A distribution whose values are slightly wrong, to simulate a mistake in one of them.
 #[derive(Debug)]
 struct Off {
     law: Arc<dyn Partitions>,
@@ -138,7 +138,7 @@ impl Partitions for Off {
     }
 }
 
-/// The deviation from the posterior of the right law where the sampler runs under one that is off by 1 %.
+/// The deviation from the correct posterior if the sampler runs under a distribution with an error of 1 %.
 fn deviation(sampler: &Step<'_>, change: impl Fn(&mut Off)) -> f64 {
     let right = points(pitman_yor(0.4, 0.5), 4);
     let mut off = Off { law: right.process.clone(), join: 0.0, open: 0.0, block: 0.0, rest: 0.0 };
@@ -149,7 +149,7 @@ fn deviation(sampler: &Step<'_>, change: impl Fn(&mut Off)) -> f64 {
     compare(&transitions(&wrong, &states, sampler), &exact).invariance
 }
 
-/// Negative controls: an allocation weight or a factor of the ratio that is 1 % off is seen.
+/// Negative controls: an error of 1 % in an allocation weight or in a factor of the ratio is detected.
 #[test]
 fn small_mistakes_are_seen() {
     let whole = |state: &mut ChainState, turn: &mut Turn<'_>| gibbs(None).step(state, turn).map(drop);
@@ -161,7 +161,7 @@ fn small_mistakes_are_seen() {
         assert!(deviation(&step, |_| {}) < 1e-12);
         assert!(deviation(&step, |off| off.block = 0.01) > 1e-5);
         assert!(deviation(&step, |off| off.rest = 0.01) > 1e-5);
-        // Weights of proposals that are off are corrected for.
+        // Errors in the weights of proposals are corrected by the ratio.
         assert!(deviation(&step, |off| off.join = 0.5) < 1e-12);
     }
 }

@@ -1,6 +1,7 @@
-//! Geweke's test with learned parameters and auxiliary values: rows redrawn given the partition, and everything else by
-//! one sweep, leave the prior as it is (Geweke 2004). Each sweep goes on from the last one the way a checkpoint does,
-//! so that u and the learned parameters are those of the chain. From Python every call starts them anew.
+//! Geweke's test with learned parameters and auxiliary values. Redrawing the rows given the partition, and everything
+//! else by one sweep, leaves the prior invariant (Geweke 2004). Each sweep continues from the last one as from a
+//! checkpoint, so that u and the learned parameters are those of the chain. Calls from Python would reset them each
+//! time.
 
 use std::sync::Mutex;
 use std::time::Instant;
@@ -24,7 +25,7 @@ const N: usize = 6;
 const SWEEPS: usize = 20_000;
 const BATCHES: usize = 100;
 
-/// Variances of the means of clusters and of rows about them.
+/// Variance of cluster means, and variance of rows about them.
 const SPREAD: f64 = 4.0;
 const NOISE: f64 = 1.0;
 
@@ -45,8 +46,8 @@ struct Case {
     expected: [f64; 6],
 }
 
-/// Means of the number of clusters, of the sum of squared sizes, of x_1 x_2 over its variance within a cluster, of
-/// log u, of the log of the mass or concentration, and of the discount. E log a = psi(2) - ln 1.5 where it is learned.
+/// Expected number of clusters, sum of squared sizes, x_1 x_2 over its variance within a cluster, log u, log of the
+/// mass or concentration, and discount. E log a = psi(2) - ln 1.5 where it is learned.
 fn cases() -> [Case; 3] {
     let prior = || vector(vec![2.0, 1.5]);
     [
@@ -73,14 +74,14 @@ fn statistics(rows: &[f64], chain: &ChainState) -> [f64; 6] {
     [sizes.len() as f64, squares as f64, rows[0] * rows[1] / SPREAD, log_u, concentration.ln(), discount]
 }
 
-/// Rows given their clusters, with means from the base measure.
+/// Draws rows given their clusters, with means from the base measure.
 fn rows_of(labels: &[i32], generator: &mut Generator) -> Vec<f64> {
     let mut normal = || generator.sample::<f64, _>(StandardNormal);
     let means: Vec<f64> = labels.iter().map(|_| SPREAD.sqrt() * normal()).collect();
     labels.iter().map(|&label| means[label.unsigned_abs() as usize] + NOISE.sqrt() * normal()).collect()
 }
 
-/// Keeps the last checkpoint.
+/// Stores the last checkpoint.
 #[derive(Default)]
 struct Last(Mutex<Option<SavedChain>>);
 
@@ -97,8 +98,8 @@ impl ChainWatcher for Last {
     }
 }
 
-/// How far the means of a chain are from those expected, in standard errors; `carries`: whether u and learned
-/// parameters go on from one sweep to the next, as they must.
+/// Deviations of the means of a chain from the expected values, in standard errors. `carries`: whether u and the
+/// learned parameters persist between sweeps, as they must.
 fn scores(case: &Case, sampler: &dyn Sampler, carries: bool) -> [f64; 6] {
     let mut generator = stream(17, Purpose::Draws, 0);
     let (mut labels, mut process) = (vec![0; N], None);
@@ -110,7 +111,7 @@ fn scores(case: &Case, sampler: &dyn Sampler, carries: bool) -> [f64; 6] {
         let mut state = ChainState::new(&target, &first).expect("allowed");
         state.process = process.filter(|_| carries).unwrap_or(state.process);
         state.refresh(&target);
-        // The next sweep is the first one that makes a draw, and the last of its run.
+        // The next sweep is the first to make a draw, and the last of its run.
         let plan = ChainPlan { draws: 1, warmup: sweep, thin: 1, chains: 1, seed: 23, limit: None };
         let sampling = Sampling { target: &target, sampler, labels: &first, plan, started: Instant::now() };
         let resumed = SavedChain { state, sweep, draws: ChainDraws::default(), labels: Vec::new() };
@@ -128,7 +129,7 @@ fn scores(case: &Case, sampler: &dyn Sampler, carries: bool) -> [f64; 6] {
         let mean = own.iter().sum::<f64>() / BATCHES as f64;
         let variance = own.iter().map(|own| (own - mean).powi(2)).sum::<f64>() / (BATCHES - 1) as f64;
         let away = mean - case.expected[at];
-        // What is given is constant.
+        // Fixed parameters are constant.
         if away.abs() < 1e-8 { 0.0 } else { away / (variance / BATCHES as f64).sqrt() }
     })
 }
@@ -146,8 +147,8 @@ fn samplers() -> Vec<Box<dyn Sampler>> {
     vec![gibbs(None), gibbs(Some(2)), split_merge("restricted"), split_merge("sequential")]
 }
 
-/// A mean of 100 batches is 5.2 standard errors off once in 950,000 streams, so all 72 of them give a false alarm for
-/// fewer than one choice of seeds in 10,000.
+/// A mean of 100 batches deviates by 5.2 standard errors once in 950,000 streams, so the 72 means together give a false
+/// alarm for fewer than one choice of seeds in 10,000.
 const MOST: f64 = 5.2;
 
 #[test]
@@ -161,7 +162,7 @@ fn what_a_chain_carries_keeps_its_prior() {
     }
 }
 
-/// Negative control: a chain whose u and learned parameters start anew before each sweep is seen.
+/// Negative control: resetting u and the learned parameters before each sweep is detected.
 #[test]
 #[ignore = "slow: as above"]
 fn a_chain_that_forgets_u_is_seen() {

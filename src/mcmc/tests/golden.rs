@@ -1,4 +1,4 @@
-//! Values of an independent implementation in NumPy and SciPy, to 12 digits.
+//! Values from an independent implementation in NumPy and SciPy, to 12 digits.
 
 use crate::data::DenseRows;
 use crate::mcmc::ChainState;
@@ -22,7 +22,7 @@ pub fn near(found: f64, expected: f64) {
     assert!((found - expected).abs() < 5e-12 * expected.abs().max(1.0), "{found} {expected}");
 }
 
-/// ln p(X), the law of the number of clusters, and the probability that two rows share one.
+/// ln p(X), the distribution of the number of clusters, and the probability that two rows share one.
 pub fn summary(target: &Target) -> (f64, Vec<f64>, impl Fn(usize, usize) -> f64) {
     let all = partitions(target.n_rows());
     let log_joint = |labels: &Vec<u32>| {

@@ -1,4 +1,4 @@
-//! Every path of a step, with its probability.
+//! Enumerates every path of random choices of a step, with its probability.
 
 use std::collections::BTreeMap;
 
@@ -7,10 +7,10 @@ use crate::mcmc::{ChainState, Target, Turn};
 use crate::parallel::Cancel;
 use crate::rng::{Choices, Draws};
 
-/// Takes the choices of one path, and goes on with the first option where the path ends.
+/// Replays the choices of one path, and then takes the first option at each further choice.
 #[derive(Default)]
 struct Path {
-    /// The option taken at each choice, and how many there were.
+    /// The option taken at each choice, and the number of options.
     taken: Vec<(usize, usize)>,
     at: usize,
     probability: f64,
@@ -40,7 +40,7 @@ impl Draws for Path {
     }
 }
 
-/// Calls `step` once for each path; probabilities and what it returns.
+/// Calls `step` once for each path, and returns probabilities and results.
 pub fn paths<T>(mut step: impl FnMut(&mut dyn Draws) -> T) -> Vec<(f64, T)> {
     let mut found = Vec::new();
     let mut path = Path { probability: 1.0, ..Path::default() };
@@ -56,7 +56,7 @@ pub fn paths<T>(mut step: impl FnMut(&mut dyn Draws) -> T) -> Vec<(f64, T)> {
     }
 }
 
-/// The labels of all partitions of `n` rows, by first appearance.
+/// The labels of all partitions of `n` rows, numbered by first appearance.
 pub fn partitions(n: usize) -> Vec<Vec<u32>> {
     let mut all = vec![Vec::new()];
     for _ in 0..n {
@@ -72,7 +72,7 @@ pub fn partitions(n: usize) -> Vec<Vec<u32>> {
 /// A step of a sampler.
 pub type Step<'a> = dyn Fn(&mut ChainState, &mut Turn<'_>) -> Result<()> + 'a;
 
-/// The transition matrix of a step over all partitions, row by row, and whether each state that it led to was sound.
+/// The transition matrix of a step over all partitions, row by row. Checks that each resulting state is sound.
 pub fn transitions(target: &Target, states: &[ChainState], step: &Step<'_>) -> Vec<Vec<f64>> {
     let labels = |state: &ChainState| {
         let mut labels = vec![0; target.n_rows()];

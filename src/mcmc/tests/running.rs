@@ -1,4 +1,4 @@
-//! Chains: the same bits whatever the threads, draws that follow the posterior, and ends before the plan's.
+//! Runs of chains: the same bits for any number of threads, draws that follow the posterior, and early stops.
 
 use std::time::{Duration, Instant};
 
@@ -41,8 +41,8 @@ fn threads_change_no_bit_and_chains_differ() {
     assert!(one.chunks_exact(6).all(|labels| labels[0] == 0));
 }
 
-/// 40 000 sweeps, every fifth kept: 8000 draws that are nearly independent. A chi-squared statistic with as many
-/// degrees of freedom as there are partitions of four rows less one, 14, is above 44 once in 17 000 streams.
+/// 40 000 sweeps, every fifth kept: 8000 nearly independent draws. The chi-squared statistic has 14 degrees of freedom,
+/// the number of partitions of four rows minus one, and exceeds 44 once in 17 000 streams.
 #[test]
 fn draws_follow_the_posterior() {
     for (at, target) in [points(dirichlet(0.8), 4), words(finite(9, 2.0), 4, true)].into_iter().enumerate() {
@@ -63,7 +63,7 @@ fn draws_follow_the_posterior() {
     }
 }
 
-/// Stops after some sweeps of all chains.
+/// Stops after a number of sweeps of all chains.
 struct Stops(usize);
 
 impl ChainWatcher for Stops {
@@ -109,7 +109,7 @@ fn impossible_starts_are_refused() {
     }
 }
 
-/// The predictive density of one more row is p(X, x) / p(X), each summed over all partitions.
+/// The predictive density of one more row is p(X, x) / p(X), with both sums over all partitions.
 #[test]
 fn the_predictive_density_is_a_ratio_of_evidences() {
     let values = &POINTS[..12];
@@ -135,14 +135,14 @@ fn the_predictive_density_is_a_ratio_of_evidences() {
     let found = log_sum_exp(&terms.collect::<Vec<_>>());
     let expected = log_sum_exp(&with) - evidence;
     assert!((found - expected).abs() < 1e-10, "{found} {expected}");
-    // The mean over draws is that of densities.
+    // Draws are averaged on the scale of densities.
     let draws = [Predictive { labels: &[0; 5], traced: &[] }, Predictive { labels: &[0, 0, 1, 1, 0], traced: &[] }];
     let each = draws.map(|draw| log_predictive(&first, &[draw], &new, &Cancel::default()).expect("definite")[0]);
     let both = log_predictive(&first, &draws, &new, &Cancel::default()).expect("definite")[0];
     assert!((both - (log_sum_exp(&each) - 2.0_f64.ln())).abs() < 1e-12);
 }
 
-/// Keeps the checkpoints of a run, one a turn.
+/// Stores the checkpoints of a run, one per turn.
 #[derive(Default)]
 struct Keeps(std::sync::Mutex<Vec<Vec<SavedChain>>>);
 
@@ -159,7 +159,7 @@ impl ChainWatcher for Keeps {
     }
 }
 
-/// From the first checkpoint, which is the start, from one between and from the last, the same draws follow.
+/// The first checkpoint (the start), an intermediate one and the last one all lead to the same draws.
 #[test]
 fn a_resumed_run_equals_an_uninterrupted_one() {
     let rows = DenseRows::new(&POINTS[..], 2);
@@ -194,7 +194,7 @@ fn a_resumed_run_equals_an_uninterrupted_one() {
         for bit in (0..8 * bytes.len()).step_by(7) {
             let mut bytes = bytes.clone();
             bytes[bit / 8] ^= 1 << (bit % 8);
-            // Some flips leave chains that could be; none of them may panic.
+            // Some bit flips leave a possible chain; none of them may panic.
             drop(checkpoint::read(&identity, &bytes, &of(PLAN)));
         }
         assert!(

@@ -1,4 +1,4 @@
-//! Births: several fresh parts in the place of a component (mathematics 4.6).
+//! Births: replace a component by several fresh parts (mathematics 4.6).
 
 use serde::{Deserialize, Serialize};
 
@@ -14,15 +14,15 @@ use crate::simd::Scalar;
 
 const KIND: MoveKind = MoveKind::new("birth");
 
-/// How births are made.
+/// Options of births.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Birth {
-    /// Whether fresh parts compete with all components for the rows of a pass, as in the paper. Otherwise they divide
-    /// the responsibilities for their target.
+    /// Whether fresh parts compete with all components for the rows of a pass, as in the paper. Otherwise they only
+    /// split the responsibilities for their target.
     pub adopt: bool,
-    /// Maximum number of rows that the parts of a component are made of.
+    /// Maximum number of rows from which the parts of a component are made.
     pub max_subsample: usize,
-    /// Least responsibility for one of these rows, exclusive.
+    /// A row is used if its responsibility exceeds this.
     pub threshold: f64,
     /// Maximum number of parts.
     pub fresh: usize,
@@ -42,24 +42,24 @@ const THRESHOLD: Parameter = Parameter::new(
 );
 const FRESH: Parameter = Parameter::new("fresh", ParameterKind::integer_from(2), DefaultValue::Number(10.0));
 
-/// The memory of births.
+/// State of births.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 struct BirthState {
-    /// Fresh components that compete for the rows of this pass.
+    /// Fresh components that compete in this pass.
     adoption: Option<Adoption>,
-    /// Whether the last pass was undone. The next one is made without births, so that it gains what a pass gains.
+    /// Whether the last pass was undone. The next pass then makes no births, so that it makes the usual progress.
     restored: bool,
 }
 
 impl Birth {
-    /// The description for the registry.
+    /// Entry in the registry.
     pub const ENTRY: Entry = Entry {
         supports: &[Support::always(Feature::Growth)],
         parameters: &[ADOPTION, MAX_SUBSAMPLE, THRESHOLD, FRESH],
         ..Entry::new("Birth")
     };
 
-    /// From the parameters of [`Birth::ENTRY`].
+    /// Builds the move from the parameters of [`Birth::ENTRY`].
     ///
     /// # Errors
     /// [`crate::Error::InvalidArgument`] naming the parameter.
@@ -72,8 +72,7 @@ impl Birth {
         })
     }
 
-    /// Merges fresh components that are not needed, and keeps the others if the bound is not lower than before they
-    /// came.
+    /// Merges fresh components that are not needed, and keeps the others if the bound is not lower than before.
     fn settle_adoption<F: Scalar>(adoption: &Adoption, settling: &mut Settling<'_, '_, F>) -> Result<Report> {
         settling.memo.deflate()?;
         settling.fresh = adoption.ids();
@@ -127,12 +126,12 @@ impl<F: Scalar> Move<F> for Birth {
         planning.create(&KIND, &chosen, self.adopt)
     }
 
-    /// Parts divide what their target has, or become components at once.
+    /// Parts either split the responsibilities of their target, or become components at once.
     fn plan(&self, planning: &mut Planning<'_, '_, F>) -> Result<()> {
         if !self.adopt || planning.plan.proposals.iter().all(|proposal| proposal.kind != KIND) {
             return Ok(());
         }
-        // Targets of other moves might be merged with fresh components before it is their turn.
+        // Targets of other moves might be merged with fresh components before those moves are judged.
         let mut proposals = std::mem::take(&mut planning.plan.proposals);
         proposals.retain(|proposal| proposal.kind == KIND);
         let max_rows = planning.round.subsample().max_rows;

@@ -1,4 +1,4 @@
-//! Deletes: a component ends and its rows are fitted to the others (mathematics 4.7).
+//! Deletes: remove a component and reassign its rows to the others (mathematics 4.7).
 //!
 //! A visit copies all rows that have a responsibility for one of the candidates, with all their responsibilities. At
 //! the end of the pass the candidates are tried one after another.
@@ -18,10 +18,10 @@ use crate::simd::Scalar;
 
 const KIND: MoveKind = MoveKind::new("delete");
 
-/// How deletes are made.
+/// Options of deletes.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Delete {
-    /// Components that are tried in a pass, the smallest first.
+    /// Number of components tried per pass, the smallest first.
     pub candidates: usize,
 }
 
@@ -35,14 +35,15 @@ type Candidates = Vec<ComponentId>;
 pub struct CandidateRows {
     /// The rows.
     pub copies: RowCopies,
-    /// How many each candidate has.
+    /// Number of rows of each candidate.
     pub n_rows: BTreeMap<ComponentId, usize>,
     /// Delete candidates skipped because too many rows share them.
     pub crowded: BTreeSet<ComponentId>,
 }
 
 impl CandidateRows {
-    /// Adds what another batch has. Skips candidates that too many rows share, and drops rows that only they needed.
+    /// Adds the rows of another batch. Skips candidates that too many rows share, and drops rows that only these
+    /// needed.
     fn append(&mut self, other: Self) {
         self.copies.append(other.copies);
         for (id, n) in other.n_rows {
@@ -60,10 +61,10 @@ impl CandidateRows {
 }
 
 impl Delete {
-    /// The description for the registry.
+    /// Entry in the registry.
     pub const ENTRY: Entry = Entry { parameters: &[CANDIDATES], ..Entry::new("Delete") };
 
-    /// From the parameters of [`Delete::ENTRY`].
+    /// Builds the move from the parameters of [`Delete::ENTRY`].
     ///
     /// # Errors
     /// [`crate::Error::InvalidArgument`] naming the parameter.
@@ -71,7 +72,7 @@ impl Delete {
         Ok(Self { candidates: parameters.integer(&CANDIDATES)? })
     }
 
-    /// The smallest components that are ready and that are not being split.
+    /// The smallest components that are eligible and are not being split.
     fn candidates<F: Scalar>(self, planning: &Planning<'_, '_, F>) -> Candidates {
         let (total, targets) = (planning.total(), planning.plan.targets());
         if total.n_components() < 2 {
@@ -134,12 +135,12 @@ impl<F: Scalar> Move<F> for Delete {
         Ok(Payload::new(all))
     }
 
-    /// Tries the candidates one after another; whatever raises the bound is carried out at once.
+    /// Tries the candidates one by one, and deletes a component at once if that raises the bound.
     fn settle(&self, settling: &mut Settling<'_, '_, F>) -> Result<Report> {
         let wanted: Candidates = settling.state.plan.wanted.take(&KIND)?;
         let CandidateRows { mut copies, crowded, .. } = settling.state.found.own.take(&KIND)?;
         copies.resolve(&settling.owner);
-        // What parts were proposed for may be tried again at once.
+        // Targets of proposals may be tried again at once.
         for target in settling.state.plan.targets() {
             settling.state.memory(&KIND).forget(target);
         }

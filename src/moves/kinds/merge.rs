@@ -1,4 +1,4 @@
-//! Merges: one component in the place of two, from summaries alone (mathematics 4.5).
+//! Merges: replace two components by one, judged from summaries alone (mathematics 4.5).
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -18,12 +18,12 @@ use crate::simd::Scalar;
 use crate::suffstats::Summary;
 
 const KIND: MoveKind = MoveKind::new("merge");
-/// Maximum number of pairs whose gaps are kept, per component: the best of a pass are among them.
+/// Maximum number of pairs per component whose gaps are computed. The best pairs of a pass are among them.
 const PAIRS_PER_COMPONENT: usize = 4;
-/// Passes after which pairs are ranked again where the list of components has not changed.
+/// Number of passes after which pairs are ranked again if the list of components has not changed.
 const RANK_AGAIN: usize = 5;
 
-/// Two components. In a pair to merge the first lives on.
+/// Two components. After a merge the first one survives.
 type IdPair = (ComponentId, ComponentId);
 
 /// Merges have no parameters.
@@ -31,10 +31,10 @@ type IdPair = (ComponentId, ComponentId);
 pub struct Merge;
 
 impl Merge {
-    /// The description for the registry.
+    /// Entry in the registry.
     pub const ENTRY: Entry = Entry::new("Merge");
 
-    /// There is one way to merge.
+    /// Builds the move; it has no parameters.
     ///
     /// # Errors
     /// None.
@@ -43,14 +43,14 @@ impl Merge {
     }
 }
 
-/// The pairs that were ranked last.
+/// The last ranking of pairs.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 struct Ranking {
     /// The pass before which they were ranked.
     pass: usize,
-    /// The components then, in the order of their identities.
+    /// The components at that time, sorted by identity.
     ids: Vec<ComponentId>,
-    /// The pairs, the smaller identity first.
+    /// The pairs, each with the smaller identity first.
     pairs: Vec<IdPair>,
 }
 
@@ -66,7 +66,7 @@ impl<F: Scalar> Move<F> for Merge {
         KIND
     }
 
-    /// Lists pairs. They are ranked again where the components have changed, and now and then.
+    /// Lists pairs. They are ranked again if the components have changed, and at intervals.
     fn plan(&self, planning: &mut Planning<'_, '_, F>) -> Result<()> {
         let mut ids = planning.total().ids.clone();
         ids.sort_unstable();
@@ -74,7 +74,7 @@ impl<F: Scalar> Move<F> for Merge {
         let known: &Ranking = planning.state.own.get_mut(&KIND)?;
         let is_known = known.ids == ids && pass < known.pass + RANK_AGAIN;
         if !is_known || planning.is_last_round() {
-            // Where fresh components have begun to compete there is no way back.
+            // Once fresh components compete, planning must not be cancelled.
             let never = Cancel::default();
             let cancel = if planning.fresh.is_empty() { planning.round.cancel } else { &never };
             let judge = Judge::new(&planning.round.model);
@@ -109,10 +109,11 @@ impl<F: Scalar> Move<F> for Merge {
     }
 }
 
-/// The pairs whose merge would raise the bound if their merge-entropy gap were zero, smaller identity first. A gap is
-/// never below zero, so no other pair can be merged. At most four times as many as there are components, the most
-/// likely first. Also the best four of each `fresh` component, whatever they promise: rows that are counted twice make
-/// it look more distinct than it is. Where the base measure may change, the likely ones also if they promise no gain.
+/// The pairs whose merge would raise the bound if their merge-entropy gap were zero, smaller identity first. Gaps are
+/// never negative, so no other pair can be merged. Considers at most four times as many pairs as components, the most
+/// promising first. Also includes the best four pairs of each `fresh` component, whatever their gain, because rows that
+/// are counted twice make it look more distinct than it is. If the base measure may change, includes the promising
+/// pairs even if they do not gain.
 fn rank<F: Scalar>(judge: &Judge<'_, F>, planning: &Planning<'_, '_, F>, cancel: &Cancel) -> Result<Vec<IdPair>> {
     let (total, fresh, looks_ahead) = (planning.total(), &planning.fresh, planning.looks_ahead());
     let k = total.n_components();
@@ -161,7 +162,7 @@ fn rank<F: Scalar>(judge: &Judge<'_, F>, planning: &Planning<'_, '_, F>, cancel:
     Ok(kept)
 }
 
-/// Two components and what they would be together.
+/// Two components and their union.
 struct MergePair {
     a: usize,
     b: usize,
@@ -177,7 +178,7 @@ fn joined(counts: &[f64], a: usize, b: usize) -> Vec<f64> {
     both
 }
 
-/// The outcome for the pairs of a pass.
+/// Result for the pairs of a pass.
 #[derive(Default)]
 pub(in crate::moves) struct Merged {
     pub proposed: usize,
@@ -185,22 +186,22 @@ pub(in crate::moves) struct Merged {
     pub accepted: Vec<IdPair>,
     /// Their total gain, nats.
     pub gain: f64,
-    /// Pairs that overlap too much: the gap was more than the rest of the gain.
+    /// Number of refused pairs with too much overlap: the gap exceeded the rest of the gain.
     pub overlap: usize,
-    /// Pairs of which another move had taken a component.
+    /// Number of refused pairs of which another move had changed a component.
     pub taken: usize,
 }
 
-/// A pair whose gap is known, smaller identity first.
+/// A pair with a known gap, smaller identity first.
 struct Judged {
     pair: IdPair,
-    /// The change of the bound without that of the weights, nats.
+    /// The change of the bound without the weights' part, nats.
     change: f64,
-    /// The terms of it.
+    /// Its terms.
     terms: [f64; 3],
 }
 
-/// Judges the listed pairs whose gaps are known.
+/// Judges the listed pairs with known gaps.
 fn judged<F: Scalar>(judge: &Judge<'_, F>, total: &Summary, pairs: &[IdPair]) -> Result<Vec<Judged>> {
     let known: Vec<_> = pairs.iter().filter_map(|&(a, b)| Some((a, b, total.gaps.get(a, b)?))).collect();
     try_map(known.len(), |at| {
@@ -211,8 +212,8 @@ fn judged<F: Scalar>(judge: &Judge<'_, F>, total: &Summary, pairs: &[IdPair]) ->
     })
 }
 
-/// Merges those of the listed pairs that together raise the objective under the base measure that they lead to: the
-/// most promising ones, each component once. Returns them.
+/// Merges the most promising of the listed pairs, each component at most once, if together they raise the objective
+/// under a re-estimated base measure. Returns the merged pairs.
 fn merge_together<F: Scalar>(
     model: &Model<F>,
     memo: &mut Memo,
@@ -250,8 +251,8 @@ fn merge_together<F: Scalar>(
     Ok((merges, ahead))
 }
 
-/// Merges of the listed pairs those that raise the bound, the best first, each component once; `touched` had their
-/// turn.
+/// Merges those of the listed pairs that raise the bound, the best first, each component at most once. Components in
+/// `touched` are excluded.
 ///
 /// # Errors
 /// [`crate::Error::Numerical`].
@@ -275,7 +276,7 @@ pub(in crate::moves) fn merge<F: Scalar>(
         let n = left.len();
         left.retain(|Judged { pair: (a, b), .. }| !touched.contains(a) && !touched.contains(b));
         outcome.taken += n - left.len();
-        // Each merge changes the weights, and so what all others gain.
+        // Each merge changes the weights, and therefore the gains of all other pairs.
         let places: BTreeMap<ComponentId, usize> = ids.iter().copied().zip(0..).collect();
         let gains = map(left.len(), |at| {
             let Judged { pair: (a, b), change, terms } = left[at];
@@ -290,7 +291,7 @@ pub(in crate::moves) fn merge<F: Scalar>(
             }
         }
         let Some((gain, a, b)) = best else { break };
-        // The older one lives on.
+        // The older component survives.
         let (keep, gone) = (ids[a].min(ids[b]), ids[a].max(ids[b]));
         counts = joined(&counts, a, b);
         ids[a] = keep;

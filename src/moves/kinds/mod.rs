@@ -18,7 +18,7 @@ macro_rules! registry {
     ($($module:ident::$name:ident),* $(,)?) => {
         $(pub use $module::$name;)*
 
-        /// The descriptions of all moves, in the order in which they plan and settle.
+        /// The entries of all moves, in the order in which they plan and settle.
         pub const ENTRIES: &[Entry] = &[$($name::ENTRY),*];
 
         /// A move of the registry with its parameters.
@@ -59,22 +59,22 @@ macro_rules! registry {
     };
 }
 
-// Rows are dealt to parts before pairs are merged, and components are deleted last.
+// Rows are split between parts before pairs are merged; components are deleted last.
 registry!(birth::Birth, split::Split, merge::Merge, delete::Delete);
 
 impl MoveKind {
-    /// The kind of that name, if a move of the registry has it.
+    /// The kind with that name, if a registered move has it.
     pub fn from_name(name: &str) -> Option<Self> {
         Moves::all().list::<f64>().iter().map(|one| one.kind()).find(|kind| kind.name() == name)
     }
 }
 
-/// Which moves of the registry a run makes: at most one of each kind.
+/// The registered moves that a run makes: at most one of each kind.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct Moves([Option<Registered>; ENTRIES.len()]);
 
 impl Moves {
-    /// One of each kind, with default parameters.
+    /// One move of each kind, with default parameters.
     pub fn all() -> Self {
         let mut moves = Self::default();
         let parsed = ENTRIES.iter().filter_map(|entry| Registered::new(entry.name, &Parameters::default()).ok());
@@ -82,17 +82,17 @@ impl Moves {
         moves
     }
 
-    /// These and those of `other`, which replace moves of the same kind.
+    /// These moves and those of `other`, which replace moves of the same kind.
     #[must_use]
     pub fn with(mut self, other: impl Into<Self>) -> Self {
         other.into().0.into_iter().flatten().for_each(|one| self.put(one));
         self
     }
 
-    /// Adds the move called `name`. Parameters that are not given have their defaults.
+    /// Adds the move called `name`. Missing parameters take their defaults.
     ///
     /// # Errors
-    /// [`Error::InvalidArgument`] naming the parameter, or where there is no move of that name.
+    /// [`Error::InvalidArgument`] naming the parameter, or if no move has that name.
     pub fn add(&mut self, name: &str, parameters: &Parameters) -> Result<()> {
         self.put(Registered::new(name, parameters)?);
         Ok(())
@@ -109,7 +109,7 @@ impl Moves {
         self.0.iter().flatten().map(Registered::as_move).collect()
     }
 
-    /// Whether there are none.
+    /// Whether there are no moves.
     pub fn is_empty(&self) -> bool {
         self.0.iter().all(Option::is_none)
     }
@@ -119,15 +119,15 @@ impl Moves {
         self.list::<f64>().iter().any(|one| one.subsample().is_some())
     }
 
-    /// The rows that parts of components are made of.
+    /// Options for the rows from which parts of components are made.
     pub fn subsample(&self) -> Subsample {
         Subsample::of(&self.list::<f64>())
     }
 
-    /// Refuses moves where the bounds of different numbers of components do not compare.
+    /// Refuses moves if bounds with different numbers of components cannot be compared.
     ///
     /// # Errors
-    /// [`Error::NotSupported`] saying why.
+    /// [`Error::NotSupported`] giving the reason.
     pub fn check(&self, likelihood: &dyn Conjugate, process: &dyn Weights, objective: Objective) -> Result<()> {
         if self.is_empty() {
             return Ok(());
@@ -152,7 +152,7 @@ impl Moves {
         likelihood.check_marginal()
     }
 
-    /// The settings in words.
+    /// The settings as text.
     pub fn name(&self) -> String {
         format!("{:?}", self.0.iter().flatten().collect::<Vec<_>>())
     }

@@ -1,4 +1,4 @@
-//! Splits: two halves in the place of a component (mathematics 4.8).
+//! Splits: replace a component by two halves (mathematics 4.8).
 
 use crate::error::Result;
 use crate::moves::create::PartsStart;
@@ -10,21 +10,21 @@ use crate::simd::Scalar;
 
 const KIND: MoveKind = MoveKind::new("split");
 
-/// How splits are made.
+/// Options of splits.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Split {
-    /// Components that are tried in a pass, of which the best is split.
+    /// Number of components tried per pass. The best one is split.
     pub candidates: usize,
 }
 
 const CANDIDATES: Parameter = Parameter::new("candidates", ParameterKind::integer_from(1), DefaultValue::Number(10.0));
 
 impl Split {
-    /// The description for the registry.
+    /// Entry in the registry.
     pub const ENTRY: Entry =
         Entry { supports: &[Support::always(Feature::Growth)], parameters: &[CANDIDATES], ..Entry::new("Split") };
 
-    /// From the parameters of [`Split::ENTRY`].
+    /// Builds the move from the parameters of [`Split::ENTRY`].
     ///
     /// # Errors
     /// [`crate::Error::InvalidArgument`] naming the parameter.
@@ -42,7 +42,7 @@ impl<F: Scalar> Move<F> for Split {
         Some(Subsample::DEFAULT)
     }
 
-    /// Draws components by their counts.
+    /// Draws components with probabilities proportional to their counts.
     fn propose(&self, planning: &mut Planning<'_, '_, F>) -> Result<()> {
         let mut ready = planning.ready(&KIND);
         let mut generator = stream(planning.round.seed, Purpose::Targets, planning.pass as u64);

@@ -1,4 +1,4 @@
-//! Partition probabilities against enumeration and quadrature, draws against exact laws.
+//! Compares partition probabilities with enumeration and quadrature, and draws with exact distributions.
 //!
 //! Each check of a mean of draws allows five standard errors, so it fails for one stream in 1.7 million.
 
@@ -66,7 +66,7 @@ fn all() -> Vec<(&'static str, Arc<dyn Partitions>)> {
     ]
 }
 
-/// The sizes of all partitions of `n` units, one for each partition.
+/// The block sizes of every partition of `n` units.
 fn partitions(n: usize) -> Vec<Vec<usize>> {
     let mut all = vec![Vec::new()];
     for _ in 0..n {
@@ -75,7 +75,7 @@ fn partitions(n: usize) -> Vec<Vec<usize>> {
     all
 }
 
-/// The sizes with one more unit, in each block and at last in one of its own.
+/// The block sizes after adding one unit to each block in turn, and finally to a new block.
 fn successors(sizes: &[usize]) -> Vec<Vec<usize>> {
     let joined = (0..sizes.len()).map(|block| {
         let mut sizes = sizes.to_vec();
@@ -89,7 +89,7 @@ fn probability(law: &dyn Partitions, sizes: &[usize]) -> f64 {
     law.log_probability(sizes, &law.start(false).expect("always")).exp()
 }
 
-/// The log weights of one more unit, in the order of [`successors`], normalised.
+/// The normalised log weights of one more unit, in the order of [`successors`].
 fn predictive(law: &dyn Partitions, sizes: &[usize], state: &ProcessState) -> Vec<f64> {
     let joined = sizes.iter().map(|&size| law.log_join(size, state));
     let weights: Vec<f64> = joined.chain([law.log_open(Occupancy::of(sizes), state)]).collect();
@@ -108,7 +108,7 @@ fn probabilities_of_all_partitions_sum_to_one() {
     assert_eq!(partitions(N).len(), 877);
 }
 
-/// p(sizes) = sum_j p(.., n_j + 1, ..) + p(.., 1), and each term over the sum is the predictive weight.
+/// p(sizes) = sum_j p(.., n_j + 1, ..) + p(.., 1), and the ratio of each term to the sum is the predictive weight.
 #[test]
 fn one_more_unit_divides_the_probability_by_the_predictive_weights() {
     for (name, law) in all() {
@@ -126,7 +126,7 @@ fn one_more_unit_divides_the_probability_by_the_predictive_weights() {
     }
 }
 
-/// (x)_n as a product.
+/// The rising factorial (x)_n as a product.
 fn rising(x: f64, n: usize) -> f64 {
     (0..n).map(|i| x + i as f64).product()
 }
@@ -164,7 +164,8 @@ fn the_number_of_blocks_follows_stirling_numbers() {
     }
 }
 
-/// The probability of a partition is that of all labellings of its units by components, each a draw from Polya's urn.
+/// The probability of a partition is the sum over all labellings of its units by components, each a draw from Polya's
+/// urn.
 #[test]
 fn finite_partitions_are_sums_over_labellings() {
     let (m, alpha) = (4_usize, 1.3);
@@ -188,7 +189,7 @@ fn finite_partitions_are_sums_over_labellings() {
     assert_eq!(probability(law.as_ref(), &[1; 5]), 0.0);
 }
 
-/// The integral of exp(`log_density`) over a range of nodes, trapezoidal.
+/// The integral of exp(`log_density`) over a range of nodes by the trapezoidal rule.
 fn integral(range: (f64, f64), nodes: u32, log_density: impl Fn(f64) -> f64) -> f64 {
     let step = (range.1 - range.0) / f64::from(nodes);
     (0..=nodes).map(|i| log_density(range.0 + f64::from(i) * step).exp() * step).sum()
@@ -221,7 +222,7 @@ fn auxiliary_values_integrate_out() {
     }
 }
 
-/// V_(N, K) against a fine rule over a fixed range; without a discount it is the Dirichlet process.
+/// Compares V_(N, K) with a fine rule over a fixed range; at discount 0 the process is the Dirichlet process.
 #[test]
 fn u_integrates_out_of_generalized_gamma_processes() {
     for (mass, discount) in [(0.7, 0.5), (5.0, 0.1), (0.01, 0.9), (30.0, 1e-3), (1e-3, 0.02)] {
@@ -244,7 +245,7 @@ fn u_integrates_out_of_generalized_gamma_processes() {
     }
 }
 
-/// From exact draws of (u, mass, discount) given a partition, on a grid, an update makes exact draws again.
+/// An update of exact draws of (u, mass, discount) given a partition, on a grid, gives exact draws.
 #[test]
 fn an_update_leaves_the_law_of_all_learned_parameters_unchanged() {
     for (index, sizes) in [vec![1, 1, 1], vec![6, 2, 1]].into_iter().enumerate() {
@@ -316,7 +317,7 @@ fn weights_given_auxiliary_values_are_ratios_of_block_factors() {
     }
 }
 
-/// Checks that the mean of draws is `expected`, within five standard errors as estimated from the draws.
+/// Checks that the mean of draws is `expected`, within five standard errors estimated from the draws.
 fn check_mean(what: &str, drawn: &[f64], expected: f64) {
     let n = drawn.len() as f64;
     let mean = drawn.iter().sum::<f64>() / n;
@@ -324,7 +325,7 @@ fn check_mean(what: &str, drawn: &[f64], expected: f64) {
     assert!((mean - expected).abs() < 5.0 * (variance / n).sqrt(), "{what}: {mean} instead of {expected}");
 }
 
-/// A draw from a table of weights.
+/// Draws an index from cumulative weights.
 fn pick(cumulative: &[f64], generator: &mut Generator) -> usize {
     let at = generator.random::<f64>() * cumulative[cumulative.len() - 1];
     cumulative.partition_point(|&sum| sum <= at).min(cumulative.len() - 1)
@@ -339,7 +340,7 @@ fn cumulative(weights: impl Iterator<Item = f64>) -> Vec<f64> {
         .collect()
 }
 
-/// From an exact draw of p(concentration | partition), by quadrature, an update makes another exact draw.
+/// An update of an exact draw of p(concentration | partition), by quadrature, gives another exact draw.
 #[test]
 fn an_update_leaves_the_law_of_the_concentration_unchanged() {
     for (index, (sizes, shape, rate)) in
@@ -372,7 +373,7 @@ fn an_update_leaves_the_law_of_the_concentration_unchanged() {
     }
 }
 
-/// A flat likelihood gives the prior back: concentrations from their prior, partitions from the urn, one update.
+/// A flat likelihood returns the prior: concentrations from their prior, partitions from the urn, one update.
 #[test]
 fn without_data_the_concentration_keeps_its_prior() {
     let law = learned(2.0, 0.8);
@@ -394,7 +395,7 @@ fn without_data_the_concentration_keeps_its_prior() {
     check_mean("ln a", &drawn, digamma(2.0) - 0.8_f64.ln());
 }
 
-/// From an exact draw of u and the mass of a Pitman-Yor process given a partition, an update makes another.
+/// An update of an exact draw of u and the mass of a Pitman-Yor process given a partition gives another exact draw.
 #[test]
 fn an_update_leaves_the_law_of_auxiliary_values_unchanged() {
     let (discount, concentration) = (0.5_f64, 1.2_f64);
@@ -446,7 +447,7 @@ fn what_has_no_auxiliary_values_refuses_them() {
     assert_eq!((state.concentration, state.integrated().auxiliary), (2.0, None));
 }
 
-/// Fixed parameters stay fixed and use no draw.
+/// Fixed parameters stay fixed and consume no random numbers.
 #[test]
 fn fixed_processes_take_no_draws() {
     for (_, law) in all() {
@@ -459,7 +460,7 @@ fn fixed_processes_take_no_draws() {
 }
 
 proptest! {
-    /// Extreme parameters leave numbers, and updates stay within what a process may have.
+    /// Extreme parameters give finite values, and updates stay within the allowed range.
     #[test]
     fn extremes_stay_finite(
         log_concentration in -690.0_f64..690.0, discount in prop_oneof![Just(0.0), Just(1e-12), 1e-9_f64..0.999],

@@ -1,4 +1,4 @@
-"""Data files: .npy, .npz, .csv, .tsv and .parquet read as rows of numbers. Nothing in them is ever executed."""
+"""Data files: .npy, .npz, .csv, .tsv and .parquet, read as rows of numbers. Their content is never executed."""
 
 import os
 import zlib
@@ -26,14 +26,14 @@ SUFFIXES = (".npy", ".npz", *TEXT, ".parquet")
 
 @dataclass(frozen=True, eq=False)
 class DataFile(Table):
-    """What was read from a data file; `rows` are a memory map where it is a .npy file.
+    """Content of a data file; `rows` is a memory map for a .npy file.
 
     Parameters
     ----------
     weights : ndarray of shape (n,), optional
-        The weights of the rows, where a column of them was asked for.
+        The weights of the rows, if a column of weights was requested.
     kept : dict of str to list
-        Columns that were asked for beside the data, by name, as they stand in the file.
+        Columns requested besides the data, by name, unconverted.
     """
 
     weights: NDArray[Any] | None
@@ -52,7 +52,7 @@ def read(
     keep: Sequence[str] | None = None,
     watch: Watch | None = None,
 ) -> DataFile:
-    r"""Read rows of numbers from a data file, whose format its name tells.
+    r"""Read rows of numbers from a data file. The file extension determines the format.
 
     ======== ==========================================================================================
     .npy     An array of shape (n, D), memory-mapped; one of shape (n,) is one column.
@@ -69,42 +69,42 @@ def read(
         The file.
     columns : sequence of str, optional
         The columns to read, in this order: names, positions counted from 1, or ranges of positions such as "2-5".
-        Default: all, less `weight_column`.
+        Default: all except `weight_column`.
     weight_column : str, optional
         The column with the weights of the rows: a name or a position counted from 1.
     key : str, optional
         The name of the array in an .npz file.
     delimiter : str, optional
-        The character between the fields of a text file. Default: the first of tab, semicolon and comma that
-        stands in the first line outside of quotes.
+        The delimiter of a text file. Default: the first of tab, semicolon and comma that occurs outside of quotes in
+        the first line.
     header : bool, optional
-        Whether a text file starts with a line of names. Default: whether no field of its first line is a number.
+        Whether a text file starts with a line of names. Default: whether the first line contains no number.
     may_miss : bool
-        Whether values may be missing: empty fields, NA, N/A, NaN and NULL of text, nulls of Parquet. They become NaN.
+        Whether values may be missing: empty fields, NA, N/A, NaN and NULL in text, nulls in Parquet. They become NaN.
     keep : sequence of str, optional
-        Columns of a text or a Parquet file that are no part of the data, such as an id, for `DataFile.kept`.
+        Columns of a text or Parquet file that are not data, such as an id; returned in `DataFile.kept`.
     watch : callable, optional
-        Called again and again with the share of a text or a Parquet file that has been read, from 0 to 1.
+        Called repeatedly with the fraction of a text or Parquet file that has been read, from 0 to 1.
 
     Returns
     -------
     DataFile
-        The rows, with the names of their columns and their weights where there are any.
+        The rows, with the names of their columns and their weights if available.
 
     Raises
     ------
     InvalidType, InvalidArgument
-        An argument is not as described, or the file has no such column or array.
+        An argument is not as described, or the file does not have the requested column or array.
     SourceError
-        The file is missing, empty, unreadable, malformed or larger than memory; of text the line and the column are
-        named, both counted from 1.
+        The file is missing, empty, unreadable, malformed or larger than memory. For text, the line and the column are
+        stated, counted from 1.
     NotSupported
         The file is a Parquet file and PyArrow is not installed.
 
     Warns
     -----
     ConversionWarning
-        Columns of a Parquet file are of another type than float32 and float64. Those of other files keep their type.
+        Columns of a Parquet file are neither float32 nor float64. Columns of other files keep their type.
 
     Examples
     --------
@@ -157,7 +157,7 @@ def _checked(path: object) -> Path:
         if not file.is_file():
             raise SourceError(f"{file}: {'not a file' if file.exists() else 'there is no such file'}")
         empty = file.stat().st_size == 0
-        # Some readers report system errors as damage.
+        # Some readers report system errors as damage, so system errors are raised here first.
         with file.open("rb"):
             pass
     except OSError as error:
@@ -182,5 +182,5 @@ def _parted(
 ) -> DataFile:
     if not has_weights:
         return DataFile(rows, names, None, kept)
-    # The column of weights was chosen last.
+    # The column of weights is the last one chosen.
     return DataFile(rows[:, :-1], None if names is None else names[:-1], rows[:, -1], kept)

@@ -1,4 +1,4 @@
-"""Large text files, read and written by PyArrow where it is installed, with the results of `text`."""
+"""Reads and writes large text files with PyArrow if it is installed, with the same results as `text`."""
 
 import csv
 import io
@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from stickbreak.io.datafiles.sources import Source
 
-# What stands for a missing value.
+# Representations of a missing value.
 MISSING = ("", "NA", "N/A", "NaN", "nan", "NULL", "null")
 # Smaller files are read faster than PyArrow is imported.
 _LEAST_BYTES = 1 << 20
@@ -21,20 +21,20 @@ _LEAST_BYTES = 1 << 20
 def read(
     source: Source, *, skip: int, delimiter: str, n_fields: int, chosen: list[int] | None, may_miss: bool
 ) -> NDArray[np.float64] | None:
-    """Return the chosen columns as rows; None where PyArrow is missing, or the file needs a closer look.
+    """Return the chosen columns as rows; None if PyArrow is missing, or the file needs the slower reader.
 
     Parameters
     ----------
     source : Source
         The text.
     skip : int
-        Lines before the first row.
+        Number of lines before the first row.
     delimiter : str
-        The character between fields.
+        The delimiter.
     n_fields : int
-        The number of fields of each line.
+        Number of fields per line.
     chosen : list of int, optional
-        The columns to read; None is all.
+        The columns to read; None for all.
     may_miss : bool
         Whether values may be missing.
     """
@@ -65,14 +65,14 @@ def read(
         if column.null_count and not may_miss:
             return None
         rows[:, place] = column.to_numpy()
-    # A row without any value could be a blank line.
+    # A row without any value could also be a blank line.
     if n_missing and np.isnan(rows).all(axis=1).any():
         return None
     return rows if len(rows) and not np.isinf(rows).any() else None
 
 
 def write(path: Path, columns: Mapping[str, Any]) -> bool:
-    """Write columns to a new CSV file; return False, and write nothing, where PyArrow is not installed.
+    """Write columns to a new CSV file; return False without writing if PyArrow is not installed.
 
     Raises
     ------
@@ -83,7 +83,7 @@ def write(path: Path, columns: Mapping[str, Any]) -> bool:
         return False
     arrow, text = import_module("pyarrow"), import_module("pyarrow.csv")
     with path.open("xb") as file:
-        # PyArrow puts all names into quotes.
+        # PyArrow would quote all names.
         head = io.StringIO()
         csv.writer(head, lineterminator="\n").writerow(columns)
         file.write(head.getvalue().encode())

@@ -1,4 +1,4 @@
-"""Which columns of a data file are read."""
+"""Selection of the columns of a data file."""
 
 import difflib
 import re
@@ -11,16 +11,16 @@ from stickbreak import checks
 
 
 class Choice:
-    """The columns that a user asks for, found among those of a file.
+    """The columns that a user requests, matched with those of a file.
 
     Parameters
     ----------
     columns : sequence of str, optional
-        Names, positions counted from 1, or ranges of positions; None is all but `weight_column`.
+        Names, positions counted from 1, or ranges of positions; None for all except `weight_column`.
     weight_column : str, optional
-        A name or a position; it comes last in what is chosen.
+        A name or a position; it comes last among the chosen columns.
     keep : sequence of str, optional
-        Columns that are no part of the data, but are given back as they stand.
+        Columns that are not data, and are returned unconverted.
     """
 
     def __init__(
@@ -38,7 +38,7 @@ class Choice:
         self._weight_column = weight_column
 
     def among(self, names: Sequence[str] | None, n_columns: int) -> list[int] | None:
-        """Return the chosen columns, counted from 0; None where they are all columns in their order."""
+        """Return the chosen columns, counted from 0; None for all columns in order."""
         if self._columns is None and self._weight_column is None and not self._keep:
             return None
         weights = [] if self._weight_column is None else _found("weight_column", self._weight_column, names, n_columns)
@@ -52,7 +52,7 @@ class Choice:
         if not chosen:
             argument = "keep" if self._keep else "weight_column"
             found = "all columns" if self._keep else "the only column"
-            raise checks.invalid_argument(argument, found, "a column beside those of the data")
+            raise checks.invalid_argument(argument, found, "a column besides those of the data")
         return [*chosen, *weights]
 
     def kept_among(self, names: Sequence[str] | None, n_columns: int) -> list[int]:
@@ -61,7 +61,7 @@ class Choice:
 
 
 def take(rows: NDArray[Any], chosen: list[int] | None) -> NDArray[Any]:
-    """Return the chosen columns, as a view where they lie side by side: a memory map then stays one."""
+    """Return the chosen columns, as a view if they are adjacent, so that a memory map stays one."""
     if chosen is None:
         return rows
     first, last = chosen[0], chosen[-1]
@@ -76,7 +76,7 @@ def named(names: Sequence[str] | None, chosen: list[int] | None) -> tuple[str, .
 
 
 def title(column: int, names: Sequence[str] | None) -> str:
-    """Return how messages call a column: by its position from 1, and its name where it has one."""
+    """Return the description of a column in messages: its position from 1, and its name if it has one."""
     return f"column {column + 1}" if names is None or not names[column] else f"column {column + 1} ({names[column]!r})"
 
 
@@ -85,7 +85,7 @@ def _found(argument: str, text: object, names: Sequence[str] | None, n_columns: 
     wanted = checks.instance(argument, text, str, allowed).strip()
     if names is not None and wanted in names:
         if names.count(wanted) > 1:
-            raise checks.invalid_argument(argument, f"{wanted!r}, of which there are several", allowed)
+            raise checks.invalid_argument(argument, f"{wanted!r}, the name of several columns", allowed)
         return [names.index(wanted)]
     ends = re.fullmatch(r"(\d+)(?:\s*-\s*(\d+))?", wanted, re.ASCII)
     if ends is None:

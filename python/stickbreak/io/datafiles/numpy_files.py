@@ -12,15 +12,15 @@ from stickbreak import checks
 from stickbreak.errors import InvalidArgument, SourceError
 from stickbreak.io.datafiles.columns import Choice, take
 
-# These pass: the caller takes the first, the others are no damage. NumPy reads the headers of arrays with Python's own
-# parsers, and archives with its zip module, which all raise what they like at damaged bytes.
+# These errors pass through: the caller handles the first, and the others are not damage. NumPy reads array headers with
+# Python's parsers, and archives with its zip module, which raise various errors for damaged files.
 _PASSED = (OSError, MemoryError, InvalidArgument, SourceError)
 
 
 def read_npy(path: Path, choice: Choice) -> tuple[NDArray[Any], None]:
     """Return the array of a .npy file as a memory map."""
     try:
-        # A shape that overflows fails later; suppress NumPy's earlier warning.
+        # A shape that overflows fails later; suppresses NumPy's earlier warning.
         with np.errstate(all="ignore"):
             array = np.lib.format.open_memmap(path, mode="r")
     except _PASSED:
@@ -67,6 +67,6 @@ def _table(array: Any, source: str, choice: Choice) -> NDArray[Any]:
     if array.ndim == 1:
         array = array.reshape(-1, 1)
     if array.ndim != 2 or 0 in array.shape:
-        raise SourceError(f"{source}: has shape {array.shape}, which is no table of rows and columns")
+        raise SourceError(f"{source}: has shape {array.shape}, which is not that of a table")
     rows: NDArray[Any] = array
     return take(rows, choice.among(None, array.shape[1]))

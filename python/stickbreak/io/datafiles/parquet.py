@@ -13,14 +13,14 @@ from stickbreak.io import arrays
 from stickbreak.io.datafiles.columns import Choice, named, title
 from stickbreak.io.datafiles.sources import Watch
 
-# Values of a block, about.
+# Approximate number of values per block.
 _VALUES = 1 << 21
 
 
 def read_parquet(
     path: Path, choice: Choice, *, may_miss: bool, watch: Watch | None = None
 ) -> tuple[NDArray[Any], tuple[str, ...], dict[str, list[Any]]]:
-    """Return the chosen columns as rows, their names, and columns to keep; of all files where the path is a folder."""
+    """Return the chosen columns as rows, their names, and columns to keep; for a folder, of all its files."""
     file = parquet_rows(path, choice, may_miss=may_miss)
     rows = np.empty((file.n_rows, len(file.names)), dtype=file.dtype)
     end = 0
@@ -34,19 +34,19 @@ def read_parquet(
 
 
 def parquet_rows(path: Path, choice: Choice | None = None, *, may_miss: bool = False) -> "ParquetRows | ParquetFolder":
-    """Return the rows of a Parquet file, or of all Parquet files of a folder."""
+    """Return the rows of a Parquet file, or of all Parquet files in a folder."""
     return (ParquetFolder if path.is_dir() else ParquetRows)(path, choice, may_miss=may_miss)
 
 
 class ParquetRows:
-    """Columns of a Parquet file as rows of numbers, to be read as often as needed.
+    """Columns of a Parquet file as rows of numbers, which can be read repeatedly.
 
     Parameters
     ----------
     path : Path
         The file.
     choice : Choice, optional
-        The columns; by default all of them.
+        The columns; by default all columns.
     may_miss : bool
         Whether values may be missing; they become NaN.
 
@@ -55,7 +55,7 @@ class ParquetRows:
     NotSupported
         PyArrow is not installed.
     SourceError
-        The file is damaged, has no rows, or a chosen column is not made of real numbers.
+        The file is damaged, has no rows, or a chosen column does not hold real numbers.
     """
 
     def __init__(self, path: Path, choice: Choice | None = None, *, may_miss: bool = False) -> None:
@@ -92,9 +92,9 @@ class ParquetRows:
             raise SourceError(f"{self.path}: not a Parquet file, or damaged: {error}") from error
 
     def say_converted(self) -> None:
-        """Warn of columns of data that change their type."""
+        """Warn of data columns that change their type."""
         for kind in dict.fromkeys(self._types):
-            # float32 among other types keeps its value; NumPy has no decimals.
+            # float32 is exact in any common type, so it needs no warning. NumPy has no decimals.
             if kind not in (self._pyarrow.float32(), self._pyarrow.float64()):
                 decimal = self._pyarrow.types.is_decimal(kind)
                 arrays.say_converted(np.dtype(object if decimal else kind.to_pandas_dtype()), self.dtype)
@@ -147,7 +147,7 @@ def write_parquet(path: Path, columns: Mapping[str, Any]) -> None:
 
 
 class ParquetFolder:
-    """The Parquet files of a folder, one after another in the order of their names, as one.
+    """The Parquet files of a folder, sorted by name, read as one.
 
     Parameters
     ----------
@@ -159,7 +159,7 @@ class ParquetFolder:
     Raises
     ------
     NotSupported, SourceError
-        As in `ParquetRows`; or there is no file, or one has other columns than the first.
+        As in `ParquetRows`; or there are no files, or the columns of a file differ from those of the first.
     """
 
     def __init__(self, path: Path, choice: Choice | None = None, *, may_miss: bool = False) -> None:
@@ -174,7 +174,7 @@ class ParquetFolder:
         self.dtype = np.result_type(*[file.dtype for file in self._files])
 
     def say_converted(self) -> None:
-        """Warn of columns of data that change their type."""
+        """Warn of data columns that change their type."""
         for file in self._files:
             file.say_converted()
 
@@ -191,7 +191,7 @@ class ParquetFolder:
 
 
 def _pyarrow() -> tuple[Any, Any]:
-    # Import late: most users have no Parquet files, and PyArrow is large.
+    # Imported late: most users have no Parquet files, and PyArrow is large.
     try:
         import pyarrow
         import pyarrow.parquet

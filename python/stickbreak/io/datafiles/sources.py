@@ -1,4 +1,4 @@
-"""Where the bytes of a text file come from: a file, a compressed one, or standard input."""
+"""Sources of the bytes of a text file: a file, a compressed file, or standard input."""
 
 import gzip
 import io
@@ -12,7 +12,7 @@ from stickbreak.errors import SourceError
 
 STDIN = "-"
 
-# Called with the share of the file read so far, from 0 to 1; restarts if the file is read again.
+# Called with the fraction of the file read so far, from 0 to 1; restarts if the file is read again.
 Watch = Callable[[float], object]
 
 _BUFFER_BYTES = 1 << 18
@@ -25,21 +25,21 @@ class Source:
     Parameters
     ----------
     name : str
-        What messages call it.
+        Its name in messages.
     open_bytes : callable
-        Returns its bytes from the beginning, as a file.
+        Returns the bytes from the beginning, as a file.
     """
 
     name: str
     open_bytes: Callable[[], IO[bytes]]
 
     def open(self) -> io.TextIOWrapper:
-        """Return its text; byte-order marks and the line ends of all systems are taken care of."""
+        """Return the text; handles byte-order marks and the line endings of all systems."""
         return io.TextIOWrapper(self.open_bytes(), encoding="utf-8-sig")
 
 
 class _Watched(io.FileIO):
-    """A file that says how much of it has been read."""
+    """A file that reports how much of it has been read."""
 
     def __init__(self, path: Path, watch: Watch) -> None:
         super().__init__(path)
@@ -53,7 +53,7 @@ class _Watched(io.FileIO):
 
 
 def of_file(path: Path, watch: Watch | None = None) -> Source:
-    """Return the source of a text file; one that ends in .gz is uncompressed as it is read."""
+    """Return the source of a text file; a .gz file is decompressed while it is read."""
 
     def opened() -> IO[bytes]:
         return path.open("rb") if watch is None else io.BufferedReader(_Watched(path, watch), _BUFFER_BYTES)
@@ -76,12 +76,12 @@ class _Unzipped(gzip.GzipFile):
 
 
 def of_stdin() -> Source:
-    """Return the source of standard input, which is read to its end at once.
+    """Return the source of standard input, which is read to its end immediately.
 
     Raises
     ------
     SourceError
-        It is closed or empty.
+        Standard input is closed or empty.
     """
     content = b"" if sys.stdin is None else sys.stdin.buffer.read()
     if not content:
@@ -90,7 +90,7 @@ def of_stdin() -> Source:
 
 
 def suffix_of(path: Path) -> str:
-    """Return the end of a name that tells its format: of "rows.csv.gz" it is ".csv.gz"."""
+    """Return the file extension that determines the format; for "rows.csv.gz" it is ".csv.gz"."""
     if path.suffix.lower() == ".gz":
         return "".join(path.suffixes[-2:]).lower()
     return path.suffix.lower()

@@ -1,4 +1,4 @@
-"""Text files of numbers with a delimiter (.csv, .tsv): the csv module splits, NumPy converts."""
+"""Delimited text files of numbers (.csv, .tsv): the csv module splits, NumPy converts."""
 
 import csv
 import re
@@ -14,9 +14,9 @@ from stickbreak.io.datafiles import arrow_text
 from stickbreak.io.datafiles.columns import Choice, named, title
 from stickbreak.io.datafiles.sources import Source
 
-# In this order, because names, and numbers in other languages, contain commas.
+# Tried in this order, because names, and numbers in other languages, contain commas.
 _DELIMITERS = "\t;,"
-# Numbers that NumPy's converter reads. Unlike Python's float it refuses underscores.
+# Numbers that NumPy's converter accepts. Unlike Python's float it refuses underscores.
 _NUMBER = re.compile(
     r"\s*[+-]?(\d+\.?\d*|\.\d+)(e[+-]?\d+)?\s*|\s*[+-]?(nan|inf|infinity)\s*", re.IGNORECASE | re.ASCII
 )
@@ -25,7 +25,7 @@ _NUMBER = re.compile(
 def read_text(
     source: Source, choice: Choice, delimiter: str | None, header: bool | None, *, may_miss: bool
 ) -> tuple[NDArray[np.float64], tuple[str, ...] | None, dict[str, list[str]]]:
-    """Return the chosen columns as rows, NaN where values are missing and may be, their names, and columns to keep."""
+    """Return the chosen columns as rows, with NaN for allowed missing values, their names, and columns to keep."""
     path = source.name
     with source.open() as file:
         lines = _Lines(source, file)
@@ -62,7 +62,7 @@ def read_text(
 def _kept(
     source: Source, kept: list[int], delimiter: str, names: tuple[str, ...] | None, first_row: int
 ) -> dict[str, list[str]]:
-    """Return columns as they stand in the text."""
+    """Return columns as unconverted text."""
     with source.open() as file:
         # Blank lines can only be before the rows and at the end; others were refused above.
         rows = csv.reader(islice(file, first_row - 1, None), delimiter=delimiter)
@@ -72,7 +72,7 @@ def _kept(
 
 
 class _Lines(Iterator[str]):
-    """The lines of a file up to its last one that is not blank, counted, each with the expected number of fields."""
+    """The lines of a file up to the last nonblank one; counts lines and checks their number of fields."""
 
     def __init__(self, source: Source, file: Iterable[str]) -> None:
         self.path = source.name
@@ -107,7 +107,7 @@ class _Lines(Iterator[str]):
         return line
 
     def check(self, line: str) -> None:
-        """Raise where a line has another number of fields than expected."""
+        """Raise an error if a line has an unexpected number of fields."""
         quoted = '"' in line
         n_fields = len(self.split([line], self._delimiter)) if quoted else line.count(self._delimiter) + 1
         if n_fields != self._n_fields:
@@ -125,7 +125,7 @@ class _Lines(Iterator[str]):
 
 
 def _undecodable(source: Source) -> int:
-    # Text is decoded ahead of the current line, so search for the line in the bytes.
+    # Text is decoded ahead of the current line, so the line is searched in the bytes.
     with source.open_bytes() as file:
         return next(number for number, line in enumerate(file, start=1) if not _is_text(line))
 
@@ -153,7 +153,7 @@ def _sniffed(line: str) -> str:
 
 
 def _hint(fields: list[str]) -> str:
-    """Return what to do about a line of one field that looks like several between delimiters of another kind."""
+    """Return a hint if a line with one field looks like several fields with another delimiter."""
     if len(fields) > 1 or not re.search(r"[^\s|:][\s|:]+[^\s|:]", fields[0]):
         return ""
     return "; where another character than tab, semicolon or comma separates the fields, say which (--delimiter)"
@@ -182,7 +182,7 @@ def _numbers(
     first_row: int,
 ) -> NDArray[np.float64]:
     try:
-        # With lines one by one, NumPy fails at the last line read.
+        # Given lines one by one, NumPy fails at the last line read.
         return np.loadtxt(rows, delimiter=delimiter, comments=None, quotechar='"', usecols=chosen, ndmin=2)
     except ValueError as error:
         reason = _reason(lines, delimiter, names, chosen, error)
@@ -194,11 +194,11 @@ def _numbers(
 
 
 def _with_nan(lines: Iterable[str], delimiter: str) -> Iterator[str]:
-    """Give lines with "nan" in the place of missing values."""
+    """Yield lines with "nan" for missing values."""
     for line in lines:
         fields = next(csv.reader([line], delimiter=delimiter))
         if any(map(_is_missing, fields)):
-            # What was quoted is quoted again.
+            # Fields that were quoted are quoted again.
             quoted = (f'"{field}"' if delimiter in field else field for field in fields)
             yield delimiter.join("nan" if _is_missing(field) else field for field in quoted)
         else:
