@@ -414,6 +414,13 @@ def test_arguments_out_of_range(name: str, value: Any) -> None:
     assert caught.value.argument == name
 
 
+def test_stochastic_refuses_a_tree_when_it_is_made() -> None:
+    with pytest.raises(sb.NotSupported) as caught:
+        sb.Stochastic(10, units=sb.KdTree())
+    assert caught.value.argument == "units"
+    assert sb.Stochastic(10, units="auto").units == "auto"
+
+
 @pytest.mark.parametrize("value", ["tree", 3, True, sb.Full()])
 def test_units_that_are_none(value: Any) -> None:
     with pytest.raises((sb.InvalidArgument, sb.InvalidType)) as caught:

@@ -187,6 +187,25 @@ def test_units_are_told_where_they_are_fewer_than_rows(folder: Path, rows: np.nd
     assert answer("fit", "rows.npy", "--out", "m.safetensors")["n_units"] == 300
 
 
+@pytest.mark.parametrize(
+    ("settings", "said"),
+    [
+        (["tolerence=1"], "did you mean 'tolerance'?"),
+        (["tolerance=-1"], "--kd-tree tolerance must be"),
+        (["depth=x"], "--kd-tree depth must be"),
+        (["depth=3", "depth=5"], "'depth' is given twice"),
+        (["depth"], "NAME=VALUE"),
+    ],
+)
+def test_wrong_settings_of_trees(folder: Path, settings: list[str], said: str) -> None:
+    given = [word for setting in settings for word in ("--kd-tree", setting)]
+    arguments = ["fit", "rows.npy", "--units", "kd-tree", *given, "--out", "m.safetensors"]
+    result = CliRunner().invoke(program, arguments)
+    assert result.exit_code == 2
+    assert said in result.output
+    assert not Path("m.safetensors").exists()
+
+
 def test_columns_and_weight_column(folder: Path, rows: np.ndarray) -> None:
     run("fit", "weighted.npy", "--weight-column", 3, "--n-components", 6, "--out", "m.safetensors")
     assert same(sb.load("m.safetensors"), python_fit(rows, sample_weight=WEIGHTS))

@@ -15,12 +15,23 @@ _FLAGS = {"true": True, "yes": True, "false": False, "no": False}
 
 def units_of(word: str | None, settings: Iterable[str]) -> Any:
     """Return the units that `--units` and `--kd-tree` name; None for rows."""
-    given = dict(_setting(setting) for setting in settings)
+    given: dict[str, Any] = {}
+    for setting in settings:
+        name, value = _setting(setting)
+        if name in given:
+            raise click.BadParameter(f"{name!r} is given twice", param_hint="'--kd-tree'")
+        given[name] = value
     if word is not None:
         checks.word("units", word, _WORDS)
     if given and word != "kd-tree":
         raise click.UsageError("--kd-tree needs --units kd-tree")
-    return {"kd-tree": sb.KdTree(**given) if word == "kd-tree" else None, "auto": "auto"}.get(word or "rows")
+    if word != "kd-tree":
+        return "auto" if word == "auto" else None
+    try:
+        return sb.KdTree(**given)
+    except (sb.InvalidArgument, sb.InvalidType) as error:
+        text = str(error).replace(error.argument, f"--kd-tree {error.argument}", 1)
+        raise click.UsageError(text) from error
 
 
 def _setting(setting: str) -> tuple[str, Any]:
@@ -30,7 +41,10 @@ def _setting(setting: str) -> tuple[str, Any]:
     known = [field.name for field in fields(sb.KdTree)]
     if not equals:
         raise click.BadParameter(f"{setting!r} is no NAME=VALUE", param_hint="'--kd-tree'")
-    checks.word("--kd-tree", name, known)
+    if name not in known:
+        hint = checks.did_you_mean(name, known)
+        text = f"{name!r} is none of {', '.join(known)}" + (f"; {hint}" if hint else "")
+        raise click.BadParameter(text, param_hint="'--kd-tree'")
     word = text.strip().lower()
     if word in _FLAGS:
         return name, _FLAGS[word]

@@ -49,7 +49,7 @@ class Algorithm:
         self._set("bounds_memory", checks.integer("bounds_memory", self.bounds_memory, minimum=0))
         self._check_moves()
         if isinstance(self.units, str):
-            checks.word("units", self.units, ("auto",), or_else=["a KdTree", "None"])
+            checks.word("units", self.units, ("auto",), or_else=["a tree (KdTree())", "None"])
         elif self.units is not None:
             checks.instance("units", self.units, KdTree, "a KdTree, 'auto' or None")
         self._set("max_passes", checks.integer("max_passes", self.max_passes, minimum=0))
@@ -282,8 +282,9 @@ class Stochastic(Algorithm):
         As in `Full`; the first pass is like the others.
     moves : sequence
         Always empty, because the exact bound is unknown.
-    units : KdTree, optional
-        Always None: nodes of a tree are opened between complete passes, which this algorithm does not make.
+    units : "auto", optional
+        A tree is refused, because nodes are opened between complete passes, which this algorithm does not make.
+        "auto" means rows here.
     tol : float
         Without effect.
 
@@ -323,6 +324,9 @@ class Stochastic(Algorithm):
         self._set("delay", checks.non_negative("delay", self.delay))
         self._set("decay", checks.non_negative("decay", self.decay))
         self._set("shuffle", checks.flag("shuffle", self.shuffle))
+        if isinstance(self.units, KdTree):
+            reason = "nodes are opened between complete passes, which it does not make"
+            raise checks.not_supported("units", "a tree with Stochastic", reason, "Full or Memoized, or no tree")
         if not 0.5 < self.decay <= 1.0:
             text = f"with decay {self.decay} the components need not settle; it should be above 0.5 and at most 1"
             warnings.warn(text, StepSizeWarning, stacklevel=3)
