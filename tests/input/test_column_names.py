@@ -90,7 +90,7 @@ METHODS: list[Callable[[sb.Fit, Any], object]] = [
 ]
 WRONG = {
     "missing": (["height", "width"], "without 'depth'"),
-    "new": ([*NAMES, "id"], "with 'id'; leave the others out"),
+    "new": ([*NAMES, "id"], "with 'id'; choose its columns"),
     "another": (["height", "width", "dept"], "without 'depth' and with 'dept'; 'depth': did you mean 'dept'?"),
 }
 
@@ -282,7 +282,7 @@ def test_the_command_line_matches_names(model_file: Path, capsys: pytest.Capture
             assert ran(*command, folder / f"{name}.csv", *(["--json"] if command[0] == "score" else [])) == 0
         outputs.append(capsys.readouterr().out)
     assert outputs[0] == outputs[1]
-    for name, message in (("missing", "without 'depth'"), ("new", "with 'id'; leave the others out")):
+    for name, message in (("missing", "without 'depth'"), ("new", "with 'id'; choose its columns")):
         for command in ("score", "predict"):
             assert ran(command, model_file, folder / f"{name}.csv") == 1
             assert message in capsys.readouterr().err

@@ -158,6 +158,34 @@ def test_duplicate_rows() -> None:
     assert "duplicates" not in advice(np.random.default_rng(0).integers(5, size=(400, 2)).astype(float))
 
 
+def test_skewed_columns() -> None:
+    """Logarithms of incomes are advised; a skewed column that logarithms do not mend is not, nor is one with zeros."""
+    rows = two_clusters(400)
+    rng = np.random.default_rng(0)
+    table = pd.DataFrame({"x": rows[:, 0], "income": rng.lognormal(size=400)})
+    found = advice(table)["skewed"]
+    assert found.text == "column 'income' is positive and skewed"
+    assert "logarithms of it" in found.suggestions[0]
+    assert "skewed" not in advice(table.assign(income=np.log(table["income"])))
+    assert "skewed" not in advice(table.assign(income=-table["income"]))
+    assert "skewed" not in advice(table.assign(income=np.floor(table["income"])))
+    assert "skewed" not in advice(table.assign(income=np.exp(table["income"] ** 2 / 4)))
+    scaled = [table.assign(income=table["income"] * factor) for factor in (1e-200, 1e200)]
+    assert all(list(advising._of_skewed(each.to_numpy(), None)) for each in scaled)
+
+
+def test_copied_columns_under_independent_columns() -> None:
+    rows = two_clusters(400)
+    table = pd.DataFrame({"x": rows[:, 0], "y": rows[:, 1], "inches": rows[:, 0] / 2.54 + 1.0})
+    diagonal = sb.Mixture(likelihood=sb.DiagonalGaussian())
+    found = advice(table, diagonal)["copied_columns"]
+    assert found.text == "column 'inches' repeats another column, which DiagonalGaussian counts once more"
+    assert "copied_columns" not in advice(table[["x", "y"]], diagonal)
+    assert "copied_columns" not in advice(table)
+    noisy = table.assign(inches=table["inches"] + 0.1 * rows[:, 1])
+    assert "copied_columns" not in advice(noisy, diagonal)
+
+
 def test_columns_that_count_the_rows() -> None:
     rows = two_clusters(400)
     table = pd.DataFrame({"id": np.arange(1000, 1400.0), "x": rows[:, 0], "y": rows[:, 1]})

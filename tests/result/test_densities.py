@@ -241,7 +241,7 @@ def test_arrays_are_read_only() -> None:
 
 BAD = [
     (lambda fit: fit.marginal([]), sb.InvalidArgument, "empty"),
-    (lambda fit: fit.marginal([0, 0]), sb.InvalidArgument, "twice"),
+    (lambda fit: fit.marginal([0, 0]), sb.InvalidArgument, "repeated"),
     (lambda fit: fit.marginal(3), sb.InvalidArgument, "from 0 to 2"),
     (lambda fit: fit.marginal("age"), sb.InvalidArgument, "have no names"),
     (lambda fit: fit.marginal(None), sb.InvalidType, "columns must be one column or a list"),

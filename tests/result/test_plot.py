@@ -106,7 +106,7 @@ def test_clusters_on_two_columns(fit: sb.Fit) -> None:
 def test_clusters_on_principal_components(fit: sb.Fit) -> None:
     ax = sb.plot.clusters(fit, X)
     points = np.concatenate([collection.get_offsets() for collection in ax.collections])
-    singular = np.linalg.svd(X - X.mean(axis=0), compute_uv=False)
+    singular = np.linalg.svd((X - X.mean(axis=0)) / X.std(axis=0), compute_uv=False)
     np.testing.assert_allclose(np.linalg.norm(points, axis=0), singular[:2], rtol=1e-9)
     for points_of, ellipse in zip(ax.collections, ax.patches, strict=True):
         assert inside(ellipse, np.asarray(points_of.get_offsets())).mean() > 0.8

@@ -1,5 +1,7 @@
 """`sample` and `Trace`: types of rows, rows that vary in some directions only, bad rows, files of other functions."""
 
+import sys
+
 import numpy as np
 import pytest
 from scipy import sparse
@@ -113,3 +115,20 @@ def test_chains_of_the_command_line_go_on_from_their_checkpoint(tmp_path, capsys
     assert "seed" in capsys.readouterr().err
     assert run("--draws", "5", "--checkpoint-seconds", "3") == 2
     assert run("--draws", "5", "--checkpoint", str(out)) == 2
+
+
+@pytest.mark.parametrize("installed", [True, False])
+def test_draws_for_arviz(monkeypatch: pytest.MonkeyPatch, installed: bool) -> None:
+    rows = np.random.default_rng(0).normal([[-9.0], [9.0]], size=(2, 10)).reshape(-1, 1)
+    model = sb.Mixture(likelihood=sb.Gaussian(), process=sb.DirichletProcess(sb.Gamma(1.0, 1.0)))
+    trace = sb.sample(model, rows, draws=12, warmup=4, chains=2, progress=False)
+    if not installed:
+        monkeypatch.setitem(sys.modules, "arviz", None)
+        with pytest.raises(sb.NotSupported, match="pip install arviz"):
+            trace.to_arviz()
+        return
+    pytest.importorskip("arviz", reason="ArviZ is not installed")
+    posterior = trace.to_arviz().posterior
+    assert set(posterior.data_vars) == {"n_clusters", "log_joint", "concentration"}
+    np.testing.assert_array_equal(posterior["log_joint"], trace.log_joint)
+    np.testing.assert_array_equal(posterior["n_clusters"], trace.n_clusters)

@@ -206,6 +206,15 @@ def test_wrong_settings_of_trees(folder: Path, settings: list[str], said: str) -
     assert not Path("m.safetensors").exists()
 
 
+@pytest.mark.parametrize("command", ["fit rows.npy", "mcmc rows.npy --draws 2", "topics rows.npy -k 2"])
+def test_models_replace_no_data(folder: Path, command: str) -> None:
+    Path("precious.csv").write_text("a,b\n1,2\n", encoding="utf-8")
+    result = CliRunner().invoke(program, [*command.split(), "--out", "precious.csv"])
+    assert result.exit_code != 0
+    assert "the name of a data file" in str(result.exception) + result.output
+    assert Path("precious.csv").read_text(encoding="utf-8") == "a,b\n1,2\n"
+
+
 def test_columns_and_weight_column(folder: Path, rows: np.ndarray) -> None:
     run("fit", "weighted.npy", "--weight-column", 3, "--n-components", 6, "--out", "m.safetensors")
     assert same(sb.load("m.safetensors"), python_fit(rows, sample_weight=WEIGHTS))

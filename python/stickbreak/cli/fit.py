@@ -20,7 +20,7 @@ from stickbreak.cli.options import (
     threads_option,
     weight_options,
 )
-from stickbreak.cli.output import check_place, print_facts, print_json
+from stickbreak.cli.output import check_model_place, check_place, print_facts, print_json
 from stickbreak.cli.program import Command, ExitCode, rows_of
 from stickbreak.cli.specifications import Kind, SomeOf, check_used, default, kebab, made, parameter_options
 from stickbreak.cli.summary import described, facts
@@ -273,7 +273,7 @@ def fit(
         given["n_components"] = n_components
     model = sb.Mixture(likelihood=made(likelihood, given), process=made(process, given))
     algorithm = _algorithm(schedule, model, of_algorithm)
-    check_place("out", out, inputs=(data, weights, init))
+    check_model_place(out, inputs=(data, weights, init))
     if checkpoint is not None:
         check_place("checkpoint", checkpoint, inputs=(data, weights), outputs=(out,))
     reading = Reading(

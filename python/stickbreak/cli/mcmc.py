@@ -16,7 +16,14 @@ from stickbreak.cli.options import (
     reading_options,
     threads_option,
 )
-from stickbreak.cli.output import check_place, check_table_place, print_facts, print_json, write_table
+from stickbreak.cli.output import (
+    check_model_place,
+    check_place,
+    check_table_place,
+    print_facts,
+    print_json,
+    write_table,
+)
 from stickbreak.cli.program import Command, ExitCode, rows_of
 from stickbreak.cli.specifications import Kind, check_used, default, made, parameter_options
 from stickbreak.model.likelihoods import Likelihood
@@ -149,7 +156,7 @@ def mcmc(
     check_used((likelihood, process), given)
     model = sb.Mixture(likelihood=made(likelihood, given), process=made(process, given))
     inputs = (data,) if init is None else (data, init)
-    check_place("out", out, inputs=inputs)
+    check_model_place(out, inputs=inputs)
     check_table_place("labels", labels, inputs=(*inputs, out))
     if checkpoint is not None:
         check_place("checkpoint", checkpoint, inputs=inputs, outputs=(out, labels))

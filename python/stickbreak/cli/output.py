@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 
 from stickbreak import checks
 from stickbreak.errors import StickbreakError
+from stickbreak.io import datafiles
 from stickbreak.io.datafiles import arrow_text
 from stickbreak.io.datafiles.parquet import write_parquet
 from stickbreak.io.datafiles.sources import STDIN
@@ -60,6 +61,14 @@ def check_place(
             raise checks.invalid_argument(argument, f"{path!r}, which is {said}", "the name of another file")
     with _refused(argument, path, "a file in a folder that exists and can be written to"):
         _try_to_write_in(target.parent)
+
+
+def check_model_place(path: str, *, inputs: Iterable[str | None] = ()) -> None:
+    """As `check_place` for `--out`; also raise if the name is one of a data file, which a model would replace."""
+    check_place("out", path, inputs=inputs)
+    if datafiles.suffix_of(Path(path)) in datafiles.SUFFIXES:
+        allowed = "the name of a model file, such as m.safetensors"
+        raise checks.invalid_argument("out", f"{path!r}, the name of a data file", allowed)
 
 
 def make_folder(argument: str, path: str) -> None:

@@ -193,8 +193,14 @@ def rows_of(data: str, weights: str | None = None, *, weight_column: str | None 
         )
         if path is None:
             raise
-        counted = " (counted from 0)" if " row " in (error.found or "") else ""
-        message = f"{path}: {name}{str(error).removeprefix(argument)}{counted}"
+        said = str(error).removeprefix(argument)
+        context = click.get_current_context(silent=True)
+        if context is not None and isinstance(context.command, Command):
+            said = in_options(said, context.command.options())
+        found = error.found or ""
+        if " row " in found:
+            said = said.replace(found, f"{found} (counted from 0)", 1)
+        message = f"{path}: {name}{said}"
         raise type(error)(message, argument=name, found=error.found, allowed=error.allowed) from error
 
 

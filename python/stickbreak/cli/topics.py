@@ -9,7 +9,14 @@ import stickbreak as sb
 from stickbreak import checks
 from stickbreak.cli.fit import NONE, NumberOr, starting_point
 from stickbreak.cli.options import checkpoint_of, checkpoint_options, json_option, threads_option, watched
-from stickbreak.cli.output import check_place, check_table_place, print_facts, print_json, write_table
+from stickbreak.cli.output import (
+    check_model_place,
+    check_place,
+    check_table_place,
+    print_facts,
+    print_json,
+    write_table,
+)
 from stickbreak.cli.program import Command, ExitCode, rows_of
 from stickbreak.cli.specifications import Kind, check_used, default, made
 from stickbreak.cli.summary import WORDS_SHOWN, described_topics, facts_of_topics, lines_of_topics
@@ -121,7 +128,7 @@ def topics(
     model = sb.TopicModel(process, word_concentration=_number(word_concentration))
     algorithm = _algorithm(schedule, given)
     words = checks.integer("words", words, minimum=1)
-    check_place("out", out, inputs=(corpus, vocabulary, test, init))
+    check_model_place(out, inputs=(corpus, vocabulary, test, init))
     check_table_place("proportions", proportions, inputs=(corpus, vocabulary, test, init, out))
     if checkpoint is not None:
         check_place("checkpoint", checkpoint, inputs=(corpus,), outputs=(out,))

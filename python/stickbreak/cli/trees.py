@@ -30,8 +30,7 @@ def units_of(word: str | None, settings: Iterable[str]) -> Any:
     try:
         return sb.KdTree(**given)
     except (sb.InvalidArgument, sb.InvalidType) as error:
-        text = str(error).replace(error.argument, f"--kd-tree {error.argument}", 1)
-        raise click.UsageError(text) from error
+        raise click.UsageError(f"--kd-tree {error}") from error
 
 
 def _setting(setting: str) -> tuple[str, Any]:

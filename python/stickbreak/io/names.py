@@ -197,7 +197,7 @@ def _check_same(names: Names, argument: str, expected: Names) -> None:
         return
     parts = [f"{word} {shown(group)}" for word, group in (("without", missing), ("with", new)) if group]
     allowed = f"a table with the columns of the fit ({shown(expected)})"
-    hint = "" if missing else "leave the others out"
+    hint = "" if missing else "choose its columns, in a table X by X[names], in a file by --columns"
     if missing and new:
         nearest = checks.did_you_mean(missing[0], new)
         hint = nearest and f"{checks.quote(missing[0])}: {nearest}"

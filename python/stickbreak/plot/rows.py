@@ -37,7 +37,7 @@ def clusters(
         The rows. If there are more than 20,000, an evenly spaced subset is drawn.
     columns : sequence of two int or str, optional
         Two columns, by their positions or names. Default: both columns if there are two, otherwise the two leading
-        principal components of `X`.
+        principal components of the complete rows of `X`, with each column divided by its standard deviation.
     level : float
         The fraction of a Gaussian component's rows inside its ellipse, above 0 and below 1.
     ax : matplotlib.axes.Axes, optional
@@ -51,7 +51,8 @@ def clusters(
     Raises
     ------
     InvalidType, InvalidArgument
-        An argument is not as described, the fit has one column, or values are missing and `columns` is not given.
+        An argument is not as described, the fit has one column, or fewer than two rows are complete and `columns` is
+        not given.
     NotSupported
         The fit is of codes, or matplotlib is not installed.
 
@@ -77,7 +78,7 @@ def clusters(
     points, labels = (rows[some] - centre) @ directions, labels[some]
     # The radius within which a pair of standard normal numbers lies with this probability.
     radius = (-2.0 * np.log1p(-share)) ** 0.5
-    size = min(20.0, max(2.0, 4000.0 / max(1, len(points))))
+    size = min(20.0, max(4.0, 12_000.0 / max(1, len(points))))
     for k in canvas.occupied(fit):
         own, paint = points[labels == k], canvas.colour(k)
         name = f"component {k}, {fit.weights[k]:.1%}" if k < _MOST_NAMED else None
@@ -91,7 +92,10 @@ def clusters(
     drawn.set_xlabel(titles[0])
     drawn.set_ylabel(titles[1])
     if drawn.get_legend_handles_labels()[1]:
-        drawn.legend(markerscale=2)
+        legend = drawn.legend(loc="upper left", bbox_to_anchor=(1.0, 1.0), title=f"{share:.0%} of each in its ellipse")
+        for handle in legend.legend_handles:
+            if handle is not None:
+                handle.set(sizes=[40.0], alpha=1.0)
     return drawn
 
 
@@ -148,12 +152,15 @@ def _directions(
     if dimension == 1:
         raise checks.invalid_argument("fit", "a fit of a single column", "a fit of at least two columns", "use density")
     if columns is None and dimension > 2:
-        if len(rows) < 2 or np.isnan(rows).any():
-            found = "with missing values" if len(rows) > 1 else f"of shape {rows.shape}"
+        complete = rows[~np.isnan(rows).any(axis=1)].astype(np.float64)
+        if len(complete) < 2:
+            found = f"of shape {rows.shape} with {len(complete)} complete rows"
             raise checks.invalid_argument("X", found, "at least two complete rows", "or choose two columns")
-        centre = rows.mean(axis=0, dtype=np.float64)
-        axes = np.linalg.eigh(np.cov(rows, rowvar=False))[1][:, ::-1][:, :2]
-        return centre, axes, ("first principal component", "second principal component")
+        # Columns have units of their own: without scales the one with the largest numbers would be the first component.
+        scales = complete.std(axis=0)
+        scales[scales == 0.0] = np.inf
+        axes = np.linalg.eigh(np.cov(complete / scales, rowvar=False))[1][:, ::-1][:, :2] / scales[:, None]
+        return complete.mean(axis=0), axes, ("first principal component", "second principal component")
     allowed = "two different columns, by their positions or names"
     if columns is None:
         columns = (0, 1)

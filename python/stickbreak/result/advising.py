@@ -10,7 +10,7 @@ from stickbreak._core import FitState
 from stickbreak.errors import Advice, ConvergenceWarning, SparsityWarning
 from stickbreak.io import arrays
 from stickbreak.io.names import Names
-from stickbreak.model.likelihoods import Gaussian, Likelihood, ZeroMeanGaussian
+from stickbreak.model.likelihoods import Gaussian, KnownCovarianceGaussian, Likelihood, ZeroMeanGaussian
 from stickbreak.model.mixture import Mixture
 from stickbreak.result.history import Record
 from stickbreak.result.support import columns
@@ -24,6 +24,10 @@ _MANY_DUPLICATES = 0.05
 _LEAST_ROWS = 20
 # Columns with at most this many distinct integers look like codes rather than amounts.
 _FEW_VALUES = 20
+# Columns with a larger skewness may need logarithms.
+_SKEWED = 1.5
+# Columns with a larger correlation carry the same values.
+_SAME = 0.99999
 _FULL = (Gaussian, ZeroMeanGaussian)
 # Kinds with their own class, which files store.
 _WARNED = {kind.kind: kind for kind in (ConvergenceWarning, SparsityWarning)}
@@ -92,7 +96,8 @@ def _of_steps(fit: Result) -> Iterator[Advice]:
             f"{columns(whole.tolist(), fit.column_names)} {'holds' if one else 'hold'} whole numbers, which the "
             f"Gaussian takes for values rounded to {'that step' if one else 'their steps'}"
         )
-        yield Advice(text, kind="whole_numbers", suggestions=("Poisson() for counts", "Categorical() for codes"))
+        tries = ("Poisson() if all columns are counts", "Categorical() if all are codes")
+        yield Advice(text, kind="whole_numbers", suggestions=tries)
 
 
 def look(rows: arrays.Rows) -> NDArray[Any] | None:
@@ -117,6 +122,9 @@ def of_rows(rows: NDArray[Any] | None, likelihood: Likelihood, names: Names | No
     if is_real:
         yield from _of_equal_values(values, names)
         yield from _of_duplicates(rows, values)
+        yield from _of_skewed(rows, names)
+        if not isinstance(likelihood, (*_FULL, KnownCovarianceGaussian)):
+            yield from _of_copies(rows, likelihood, names)
     if likelihood._domain == "binary":
         yield from _of_one_hot(rows, names)
     numbers = [at for at, column in enumerate(rows.T) if _counts_rows(column)]
@@ -161,6 +169,47 @@ def _of_duplicates(rows: NDArray[Any], values: Sequence[tuple[NDArray[Any], NDAr
         yield Advice(text, kind="duplicates", suggestions=("each row once, where they are copies",))
 
 
+def _of_skewed(rows: NDArray[Any], names: Names | None) -> Iterator[Advice]:
+    """Look for positive columns that are skewed to the right, and less skewed after logarithms."""
+    found = []
+    for at, column in enumerate(rows.T):
+        values = column[~np.isnan(column)].astype(np.float64)
+        if len(values) < _LEAST_ROWS or values.min() <= 0.0 or len(np.unique(values)) <= _FEW_VALUES:
+            continue
+        skewness = _skewness(values)
+        if skewness > _SKEWED and abs(_skewness(np.log(values))) < skewness / 2:
+            found.append(at)
+    if found:
+        text = f"{columns(found, names)} {'is' if len(found) == 1 else 'are'} positive and skewed"
+        tries = (f"logarithms of {'it' if len(found) == 1 else 'them'}, if you find more components than clusters",)
+        yield Advice(text, kind="skewed", suggestions=tries)
+
+
+def _skewness(values: NDArray[np.float64]) -> float:
+    centred = values - values.mean()
+    # A power of two changes no digit, and keeps cubes in range.
+    centred = np.ldexp(centred, -int(np.frexp(np.abs(centred).max())[1]))
+    variance = float(np.mean(centred**2))
+    return float(np.mean(centred**3)) / variance**1.5 if variance > 0.0 else 0.0
+
+
+def _of_copies(rows: NDArray[Any], likelihood: Likelihood, names: Names | None) -> Iterator[Advice]:
+    """Look for columns that are linear functions of another one, which independent columns count twice."""
+    complete = rows[~np.isnan(rows).any(axis=1)].astype(np.float64)
+    varying = [at for at, column in enumerate(complete.T) if len(complete) and np.ptp(column) > 0.0]
+    if len(complete) < _LEAST_ROWS or len(varying) < 2:
+        return
+    same = np.abs(np.corrcoef(complete[:, varying], rowvar=False)) > _SAME
+    copies = [varying[at] for at in range(len(varying)) if same[at, :at].any()]
+    if copies:
+        one = len(copies) == 1
+        text = (
+            f"{columns(copies, names)} {'repeats' if one else 'repeat'} another column, which "
+            f"{type(likelihood).__name__} counts once more"
+        )
+        yield Advice(text, kind="copied_columns", suggestions=("the data without such columns", "Gaussian()"))
+
+
 def _of_one_hot(rows: NDArray[Any], names: Names | None) -> Iterator[Advice]:
     """Look for groups of adjacent columns with exactly one flag in each row."""
     complete = rows[~np.isnan(rows).any(axis=1)]
@@ -186,9 +235,10 @@ def _of_one_hot(rows: NDArray[Any], names: Names | None) -> Iterator[Advice]:
 
 
 def _counts_rows(column: NDArray[Any]) -> bool:
-    """Whether a column increases by one from row to row, or is a permutation of such numbers.
+    """Whether a column holds row numbers: it increases by one from row to row, or is a permutation of such numbers.
 
-    A sample in pieces may have gaps between rows.
+    A sample in pieces may have gaps between rows. So may a table without some of its rows: then a column counts if
+    its whole numbers increase throughout, by at most two on average.
     """
     if not np.isfinite(column).all():
         return False
@@ -196,7 +246,9 @@ def _counts_rows(column: NDArray[Any]) -> bool:
     if len(distinct) == len(column) and (distinct[1:] - distinct[:-1] == 1.0).all():
         return True
     steps = column[1:] - column[:-1]
-    return bool(np.count_nonzero(steps == 1.0) >= len(steps) - (_PIECES - 1) and (steps >= 1.0).all())
+    if not ((steps >= 1.0).all() and (steps == np.floor(steps)).all()):
+        return False
+    return bool(np.count_nonzero(steps == 1.0) >= len(steps) - (_PIECES - 1) or steps.mean() <= 2.0)
 
 
 def to_header(remarks: Iterable[Advice]) -> list[list[Any]]:

@@ -198,9 +198,11 @@ class Fitted:
         - "nearly_constant": columns that have one value in at least 99% of the rows.
         - "flags": columns of two values under a Gaussian, or one-hot columns under `Bernoulli`.
         - "duplicates": at least 5% of the rows repeat another one.
+        - "skewed": positive Gaussian columns with a skewness above 1.5 that logarithms at least halve.
+        - "copied_columns": columns that repeat another one, under a likelihood with independent columns.
         - "row_numbers": columns that count the rows.
 
-        The last four come from a look at up to 10,000 rows.
+        The last six come from a look at up to 10,000 rows.
 
         Returns
         -------

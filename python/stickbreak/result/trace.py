@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from stickbreak import _core, checks
+from stickbreak.errors import NotSupported
 from stickbreak.io import arrays, files, names
 from stickbreak.model.mixture import Mixture
 from stickbreak.result import parts, support
@@ -226,6 +227,37 @@ class Trace:
             `name` is not one of these names.
         """
         return _core.rhat(self._quantity(name))
+
+    def to_arviz(self) -> Any:
+        """Return the draws for ArviZ: `n_clusters`, `log_joint` (nats) and the hyperparameters, by chain and draw.
+
+        Returns
+        -------
+        arviz.InferenceData or xarray.DataTree
+            With the group `posterior`, whichever type the installed ArviZ has.
+
+        Raises
+        ------
+        NotSupported
+            ArviZ is not installed.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> import stickbreak as sb
+        >>> X = np.random.default_rng(0).normal([[-9.0], [9.0]], size=(2, 10)).reshape(-1, 1)
+        >>> trace = sb.sample(sb.Mixture(likelihood=sb.Gaussian()), X, draws=20, warmup=10, chains=2)
+        >>> trace.to_arviz().posterior["n_clusters"].shape  # doctest: +SKIP
+        (2, 20)
+        """
+        try:
+            import arviz
+        except ImportError as error:
+            raise NotSupported("ArviZ is not installed: pip install arviz") from error
+        posterior = {"n_clusters": self.n_clusters, "log_joint": self.log_joint, **self.hyperparameters}
+        if int(arviz.__version__.split(".")[0]) == 0:
+            return arviz.from_dict(posterior=posterior)
+        return arviz.from_dict({"posterior": posterior})
 
     def similarity(self, rows: ArrayLike | None = None, *, threads: int | None = None) -> NDArray[np.float64]:
         """Return how often two rows are in the same cluster, over all draws of all chains.

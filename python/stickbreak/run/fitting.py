@@ -1,6 +1,7 @@
 """`fit`: from a model and data to a fitted model."""
 
 import os
+import re
 from collections.abc import Callable, Iterable
 from contextlib import nullcontext
 from typing import Any, overload
@@ -9,8 +10,9 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from stickbreak import _core, checks
-from stickbreak.errors import CheckpointError
+from stickbreak.errors import CheckpointError, InvalidArgument
 from stickbreak.io import arrays
+from stickbreak.io.names import Names
 from stickbreak.model.mixture import Mixture
 from stickbreak.model.topic_model import TopicModel
 from stickbreak.result import advising
@@ -292,6 +294,8 @@ def run_fit(
                 init=beginning,
                 observer=observer,
             )
+        except InvalidArgument as error:
+            raise _with_remedy(error, given.names) from None
         except CheckpointError as error:
             raise error if file is None or error is observer.exception else file.refused(error) from None
         finally:
@@ -303,6 +307,18 @@ def run_fit(
         of_run = of_passes, hard(found, chosen), beaten(found, observer.first_objective, chosen)
         own = tuple(advice for advice in of_run if advice is not None)
         return fit_of(state, column_names=given.names, remarks=(*own, *remarks)) if own else found
+
+
+def _with_remedy(error: InvalidArgument, names: Names | None) -> InvalidArgument:
+    """Return the error of a missing value with the name of its column and what to do about it; others as they are."""
+    found = error.found or ""
+    place = re.search(r"^NaN in row \d+, column (\d+)$", found)
+    if error.argument != "data" or place is None:
+        return error
+    if names is not None:
+        found += f" ({checks.quote(names[int(place[1])])})"
+    hint = 'leave such rows out, or use missing="marginalize" and a likelihood such as DiagonalGaussian()'
+    return checks.invalid_argument("data", found, error.allowed or "finite", hint)
 
 
 def _algorithm(algorithm: object, model: Mixture | TopicModel, *, in_blocks: bool) -> Algorithm:

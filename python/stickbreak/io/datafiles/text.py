@@ -188,7 +188,7 @@ def _numbers(
         reason = _reason(lines, delimiter, names, chosen, error)
         fields = lines.split([lines.last], delimiter)
         hint = _hint(fields) if sniffs else ""
-        if not hint and lines.number == first_row and any(map(_is_word, fields)):
+        if not (hint or ";" in reason) and lines.number == first_row and any(map(_is_word, fields)):
             hint = "; columns of words are left out by choosing the others (--columns)"
         raise SourceError(f"{lines.path}: line {lines.number}{reason}{hint}") from error
 
@@ -219,8 +219,15 @@ def _reason(
     fields = lines.split([lines.last], delimiter)
     for column in range(len(fields)) if chosen is None else chosen:
         if not _NUMBER.fullmatch(fields[column]):
-            return f", {title(column, names)}: {_shown(fields[column])} is not a number"
+            return f", {title(column, names)}: {_shown(fields[column])} is not a number{_remedy(fields[column])}"
     return f": {error}"
+
+
+def _remedy(field: str) -> str:
+    """Return what to do about a missing value or a decimal comma; empty otherwise."""
+    if _is_missing(field):
+        return "; leave such rows out, or marginalize missing values under a likelihood of independent columns"
+    return "; decimals need a point" if re.fullmatch(r"[-+]?\d+,\d+", field.strip()) else ""
 
 
 def _check_finite(
