@@ -157,3 +157,24 @@ def test_a_vocabulary_of_another_length(tmp_path: Path, corpus: Path) -> None:
     (tmp_path / "vocab.txt").write_text("one\ntwo\n")
     said = run(corpus, "-k", 2, "--out", tmp_path / "t.safetensors", "--vocabulary", tmp_path / "vocab.txt", status=2)
     assert "30 words" in said
+
+
+@pytest.mark.parametrize("suffix", [".csv", ".csv.gz"])
+def test_columns_of_a_table(tmp_path: Path, counts: np.ndarray, suffix: str) -> None:
+    lines = [",".join(["document", *WORDS]), *(f"d{at}," + ",".join(map(str, row)) for at, row in enumerate(counts))]
+    text = "\n".join(lines).encode()
+    path = tmp_path / f"table{suffix}"
+    path.write_bytes(gzip.compress(text) if suffix.endswith("gz") else text)
+    assert "--columns" in run(path, "-k", 2, "--out", tmp_path / "t.safetensors", *QUICK, status=1)
+    run(path, "-k", 2, "--columns", "2-31", "--out", tmp_path / "t.safetensors", *QUICK)
+    found = sb.load(tmp_path / "t.safetensors")
+    assert found.column_names == tuple(WORDS)
+    expected = sb.fit(sb.TopicModel(sb.LatentDirichlet(2)), counts, sb.Memoized(max_passes=5, tol=0))
+    np.testing.assert_array_equal(found.topics, expected.topics)
+
+
+def test_columns_of_a_docword_file_are_refused(tmp_path: Path, corpus: Path) -> None:
+    arguments = [corpus, "-k", 2, "--columns", "2-31", "--out", tmp_path / "t.safetensors", *QUICK]
+    result = CliRunner().invoke(program, ["topics", *map(str, arguments)])
+    assert result.exit_code != 0
+    assert "is not a table" in result.output + str(result.exception)

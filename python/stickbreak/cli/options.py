@@ -96,13 +96,13 @@ class Reading:
         with watched(path, quiet=self.quiet) as watch:
             return datafiles.read(
                 path,
-                columns=None if self.columns is None else _items(self.columns),
+                columns=None if self.columns is None else items(self.columns),
                 weight_column=self.weight_column,
                 key=self.key,
                 delimiter=delimiter,
                 header=self.header,
                 may_miss=may_miss,
-                keep=None if self.keep is None else _items(self.keep),
+                keep=None if self.keep is None else items(self.keep),
                 watch=watch,
             )
 
@@ -188,6 +188,6 @@ def read_values(path: str) -> Any:
         return datafiles.read(path).rows
 
 
-def _items(text: str) -> list[str]:
-    # Names that contain commas are quoted.
+def items(text: str) -> list[str]:
+    """Split a list with commas; names that contain commas are quoted."""
     return next(csv.reader([text], skipinitialspace=True), [])

@@ -8,7 +8,7 @@ import click
 import stickbreak as sb
 from stickbreak import checks
 from stickbreak.cli.fit import NONE, NumberOr, starting_point
-from stickbreak.cli.options import checkpoint_of, checkpoint_options, json_option, threads_option, watched
+from stickbreak.cli.options import checkpoint_of, checkpoint_options, items, json_option, threads_option, watched
 from stickbreak.cli.output import (
     check_model_place,
     check_place,
@@ -56,6 +56,12 @@ _ESTIMATED = "estimate"
     "else their numbers]",
 )
 @click.option(
+    "--columns",
+    metavar="LIST",
+    help="Columns of a table to use, with commas between them: names, positions from 1 or ranges such as 2-5. "
+    "[default: all]",
+)
+@click.option(
     "--words", type=int, default=WORDS_SHOWN, metavar="N", show_default=True, help="Words to print of each topic."
 )
 @click.option(
@@ -101,6 +107,7 @@ def topics(
     concentration: float | str,
     word_concentration: float | str,
     vocabulary: str | None,
+    columns: str | None,
     words: int,
     proportions: str | None,
     test: str | None,
@@ -133,7 +140,8 @@ def topics(
     if checkpoint is not None:
         check_place("checkpoint", checkpoint, inputs=(corpus,), outputs=(out,))
     with watched(corpus, quiet=quiet) as watch:
-        counts = read_corpus(corpus, "corpus", watch=watch)
+        chosen = None if columns is None else items(columns)
+        counts = read_corpus(corpus, "corpus", columns=chosen, watch=watch)
     n_words = counts.rows.shape[1]
     if vocabulary is not None:
         known = read_vocabulary(vocabulary)
@@ -141,7 +149,7 @@ def topics(
             allowed = f"{n_words} words, one a line, as {corpus} has columns"
             raise checks.invalid_argument("vocabulary", f"{vocabulary} with {len(known)}", allowed)
         counts = names.Table(counts.rows, known)
-    held_out = None if test is None else read_corpus(test, "test")
+    held_out = None if test is None else read_corpus(test, "test", columns=chosen)
     if held_out is not None:
         _check_words(held_out, counts)
     with rows_of(corpus):

@@ -2,6 +2,7 @@
 
 import os
 import zipfile
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +16,13 @@ _DOCWORD = (".txt", ".gz", ".docword")
 _SPARSE_PARTS = {"data", "format", "shape"}
 
 
-def read_corpus(path: str | os.PathLike[str], argument: str = "path", *, watch: Watch | None = None) -> Table:
+def read_corpus(
+    path: str | os.PathLike[str],
+    argument: str = "path",
+    *,
+    columns: Sequence[str] | None = None,
+    watch: Watch | None = None,
+) -> Table:
     """Read word counts from a docword file, a sparse array of SciPy (.npz) or a table of numbers.
 
     Parameters
@@ -25,6 +32,8 @@ def read_corpus(path: str | os.PathLike[str], argument: str = "path", *, watch: 
         one row per document.
     argument : str
         Its name in error messages.
+    columns : sequence of str, optional
+        The columns of a table to read, as in `datafiles.read`.
     watch : callable, optional
         As in `datafiles.read`.
 
@@ -36,20 +45,24 @@ def read_corpus(path: str | os.PathLike[str], argument: str = "path", *, watch: 
     Raises
     ------
     InvalidType, InvalidArgument
-        `path` is not a path, has an unknown file extension, or holds several arrays.
+        `path` is not a path, has an unknown file extension, or holds several arrays; or `columns` is given and it is
+        not a table.
     SourceError
         The file cannot be read.
     """
     file = Path(os.fsdecode(path))
-    if file.suffix.lower() in _DOCWORD:
+    is_docword = file.suffix.lower() in _DOCWORD and datafiles.suffix_of(file) not in datafiles.SUFFIXES
+    if columns is not None and (is_docword or _is_sparse(file)):
+        raise checks.invalid_argument("columns", "given", f"None, because {str(file)!r} is not a table")
+    if is_docword:
         return Table(docword.read(file, watch), None)
-    if file.suffix.lower() not in datafiles.SUFFIXES:
+    if datafiles.suffix_of(file) not in datafiles.SUFFIXES:
         allowed = f"the name of a docword file ({' or '.join(_DOCWORD)}) or of a data file"
         raise checks.invalid_argument(argument, repr(str(file)), f"{allowed} ({', '.join(datafiles.SUFFIXES)})")
     if _is_sparse(file):
         return Table(_read_sparse(file), None)
     try:
-        return datafiles.read(file, watch=watch)
+        return datafiles.read(file, columns=columns, watch=watch)
     except InvalidArgument as error:
         if error.argument != "key":
             raise
