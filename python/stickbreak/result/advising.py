@@ -12,6 +12,7 @@ from stickbreak.io import arrays
 from stickbreak.io.names import Names
 from stickbreak.model.likelihoods import Gaussian, KnownCovarianceGaussian, Likelihood, ZeroMeanGaussian
 from stickbreak.model.mixture import Mixture
+from stickbreak.result import shapes
 from stickbreak.result.history import Record
 from stickbreak.result.support import columns
 
@@ -26,8 +27,6 @@ _LEAST_ROWS = 20
 _FEW_VALUES = 20
 # Columns with a larger skewness may need logarithms.
 _SKEWED = 1.5
-# Columns with a larger correlation carry the same values.
-_SAME = 0.99999
 _FULL = (Gaussian, ZeroMeanGaussian)
 # Kinds with their own class, which files store.
 _WARNED = {kind.kind: kind for kind in (ConvergenceWarning, SparsityWarning)}
@@ -173,11 +172,11 @@ def _of_skewed(rows: NDArray[Any], names: Names | None) -> Iterator[Advice]:
     """Look for positive columns that are skewed to the right, and less skewed after logarithms."""
     found = []
     for at, column in enumerate(rows.T):
-        values = column[~np.isnan(column)].astype(np.float64)
+        values = column[~np.isnan(column)]
         if len(values) < _LEAST_ROWS or values.min() <= 0.0 or len(np.unique(values)) <= _FEW_VALUES:
             continue
-        skewness = _skewness(values)
-        if skewness > _SKEWED and abs(_skewness(np.log(values))) < skewness / 2:
+        skewness, of_logarithms = shapes.skewness(values)
+        if skewness > _SKEWED and abs(of_logarithms) < skewness / 2:
             found.append(at)
     if found:
         text = f"{columns(found, names)} {'is' if len(found) == 1 else 'are'} positive and skewed"
@@ -185,22 +184,10 @@ def _of_skewed(rows: NDArray[Any], names: Names | None) -> Iterator[Advice]:
         yield Advice(text, kind="skewed", suggestions=tries)
 
 
-def _skewness(values: NDArray[np.float64]) -> float:
-    centred = values - values.mean()
-    # A power of two changes no digit, and keeps cubes in range.
-    centred = np.ldexp(centred, -int(np.frexp(np.abs(centred).max())[1]))
-    variance = float(np.mean(centred**2))
-    return float(np.mean(centred**3)) / variance**1.5 if variance > 0.0 else 0.0
-
-
 def _of_copies(rows: NDArray[Any], likelihood: Likelihood, names: Names | None) -> Iterator[Advice]:
     """Look for columns that are linear functions of another one, which independent columns count twice."""
-    complete = rows[~np.isnan(rows).any(axis=1)].astype(np.float64)
-    varying = [at for at, column in enumerate(complete.T) if len(complete) and np.ptp(column) > 0.0]
-    if len(complete) < _LEAST_ROWS or len(varying) < 2:
-        return
-    same = np.abs(np.corrcoef(complete[:, varying], rowvar=False)) > _SAME
-    copies = [varying[at] for at in range(len(varying)) if same[at, :at].any()]
+    complete = rows[~np.isnan(rows).any(axis=1)]
+    copies = shapes.copies(complete) if len(complete) >= _LEAST_ROWS else []
     if copies:
         one = len(copies) == 1
         text = (
@@ -246,7 +233,7 @@ def _counts_rows(column: NDArray[Any]) -> bool:
     if len(distinct) == len(column) and (distinct[1:] - distinct[:-1] == 1.0).all():
         return True
     steps = column[1:] - column[:-1]
-    if not ((steps >= 1.0).all() and (steps == np.floor(steps)).all()):
+    if not ((steps >= 1.0).all() and (steps % 1.0 == 0.0).all()):
         return False
     return bool(np.count_nonzero(steps == 1.0) >= len(steps) - (_PIECES - 1) or steps.mean() <= 2.0)
 
