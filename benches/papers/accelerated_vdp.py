@@ -122,7 +122,7 @@ def plane(scale: float) -> list[Row]:
 
 def million(scale: float) -> list[Row]:
     rows, labels = gaussians(int(1_000_000 * scale), 16, 2.0)
-    kinds = (("principal", None), ("axis", None), ("axis", 1000))
+    kinds = (("principal", None), ("principal", 1000), ("axis", None), ("axis", 1000))
     return [
         at_truth(
             f"million, {split}, budget {budget}",
