@@ -38,6 +38,8 @@ pub struct TreeSettings {
     pub refine: bool,
     /// Whether a trial decides if there are trees.
     pub on_trial: bool,
+    /// Whether nodes are opened for moves before a fit ends on them.
+    pub for_moves: bool,
 }
 
 /// Where a run stands with its trees.
@@ -136,7 +138,7 @@ impl<F: Scalar> Engine<'_, F> {
         let n_components = position.memo.total().n_components();
         let divides = self.round.as_ref().is_some_and(|round| !round.growing().is_empty());
         // With nothing found since the last time it has ended.
-        if !divides || position.tree.looked == Some(n_components) {
+        if !settings.for_moves || !divides || position.tree.looked == Some(n_components) {
             return Ok(0);
         }
         position.tree.looked = Some(n_components);

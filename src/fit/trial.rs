@@ -53,7 +53,8 @@ fn pays<F: Scalar>(job: &Job<'_, F>, tree: TreeSettings, cancel: &Cancel) -> Res
         batches: Cut::Number(1),
         shuffle: false,
         max_passes: PASSES,
-        tree: Some(TreeSettings { refine: false, budget: Some(ROWS / ROWS_A_UNIT), ..tree }),
+        // What counts is the number of nodes that the rule needs.
+        tree: Some(TreeSettings { refine: false, budget: Some(ROWS / ROWS_A_UNIT), for_moves: false, ..tree }),
         ..job.settings.clone()
     };
     let trial = Job { specification: job.specification, rows: &rows, init, settings: &settings };

@@ -359,6 +359,8 @@ def test_units_that_a_trial_decides() -> None:
     easy = fit(clusters(20_000, 2, k=2, separation=10.0), "auto")
     assert easy.history[0].n_units < 1000
     assert easy.history[-1].n_units == 20_000
+    # Nodes that are opened for moves do not count: the fit to all rows ends on rows.
+    assert fit(clusters(20_000, 2, k=8, separation=8.0), "auto").history[0].n_units < 1000
     noise = np.random.default_rng(0).standard_normal((17_000, 6)) * np.random.default_rng(1).gamma(
         1.0, size=(17_000, 1)
     )

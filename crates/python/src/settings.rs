@@ -132,7 +132,7 @@ impl GivenTree {
             .ok_or_else(|| refuse("rule", &self.rule, "\"gain\" or \"responsibility\""))?;
         let Self { depth, expand_every, tolerance, budget, refine, on_trial, .. } = *self;
         let options = TreeOptions { depth, cut };
-        Ok(TreeSettings { options, expand_every, rule, tolerance, budget, refine, on_trial })
+        Ok(TreeSettings { options, expand_every, rule, tolerance, budget, refine, on_trial, for_moves: true })
     }
 }
 
