@@ -179,7 +179,7 @@ impl pulp::WithSimd for ListBest<'_> {
     #[allow(clippy::inline_always, reason = "compiled once for each instruction set")]
     #[inline(always)]
     fn with_simd<S: pulp::Simd>(self, simd: S) {
-        self.best.list(simd, self.all, self.width);
+        self.best.list(simd, self.all, self.width, &[]);
     }
 }
 

@@ -7,6 +7,8 @@ use crate::simd::{Lines, Scalar};
 
 /// With more candidates than this, sorting needs fewer comparisons than ranking.
 const MANY: usize = 64;
+/// Components that a caller names as likely are of use if at most this many times as many reach the least of them.
+const FEW: usize = 3;
 
 /// The best components of a row.
 #[derive(Debug, Default)]
@@ -15,7 +17,7 @@ pub struct RowBest<F> {
     pub scores: Vec<F>,
     /// Their positions.
     pub components: Vec<u32>,
-    /// Components that may be among the best, in order.
+    /// Components that may be among the best, in order, at the front.
     candidates: Vec<u32>,
     /// Scores of the candidates, or the largest of many, padded to whole vectors with zeros.
     left: Lines<F>,
@@ -27,50 +29,78 @@ pub struct RowBest<F> {
 
 impl<F: Scalar> RowBest<F> {
     /// Finds the `width` best of the positive scores, best first; ties go to the lower component. Scores are padded to
-    /// whole vectors with zeros. Call only inside [`crate::simd::Instructions::run`].
+    /// whole vectors with zeros. `likely` may hold `width` different components that are probably among the best: the
+    /// least of their scores then bounds the search. Call only inside [`crate::simd::Instructions::run`].
     #[allow(clippy::inline_always, reason = "compiled once for each instruction set")]
     #[inline(always)]
-    pub fn list<S: Simd>(&mut self, simd: S, all: &[F], width: usize) {
-        let vectors: &[F::Vector<S>] = bytemuck::cast_slice(all);
-        let lanes = size_of::<F::Vector<S>>() / size_of::<F>();
-        let (least, zero) = (F::splat(simd, self.bound(simd, all, width)), F::splat(simd, F::ZERO));
-        self.candidates.clear();
-        for (at, &vector) in vectors.iter().enumerate() {
-            let near = F::both(simd, F::at_least(simd, vector, least), F::greater(simd, vector, zero));
-            let mut bits = F::bits(simd, near);
-            while bits != 0 {
-                self.candidates.push((at * lanes) as u32 + bits.trailing_zeros());
-                bits &= bits - 1;
-            }
+    pub fn list<S: Simd>(&mut self, simd: S, all: &[F], width: usize, likely: &[u32]) {
+        let mut n = usize::MAX;
+        if likely.len() == width {
+            let least = likely.iter().map(|&component| all[component as usize]);
+            let least = least.fold(F::INFINITY, |least, score| if score < least { score } else { least });
+            n = self.find(simd, all, least);
         }
-        let n = self.candidates.len();
+        if n > FEW * width {
+            let least = self.bound(simd, all, width);
+            n = self.find(simd, all, least);
+        }
+        let candidates = &mut self.candidates[..n];
         self.scores.clear();
         self.components.clear();
         if n > MANY {
             let score = |component: &u32| all[*component as usize];
-            self.candidates.sort_unstable_by(|a, b| {
+            candidates.sort_unstable_by(|a, b| {
                 let falling = score(b).partial_cmp(&score(a)).unwrap_or(std::cmp::Ordering::Equal);
                 falling.then(a.cmp(b))
             });
-            self.candidates.truncate(width);
-            self.scores.extend(self.candidates.iter().map(score));
-            self.components.extend_from_slice(&self.candidates);
+            let candidates = &candidates[..n.min(width)];
+            self.scores.extend(candidates.iter().map(score));
+            self.components.extend_from_slice(candidates);
             return;
         }
         self.left.resize(n.next_multiple_of(F::GROUP));
-        for (left, &component) in self.left.iter_mut().zip(&self.candidates) {
+        for (left, &component) in self.left.iter_mut().zip(&*candidates) {
             *left = all[component as usize];
         }
         self.left[n..].fill(F::ZERO);
         self.rank(simd, n);
         self.scores.resize(n, F::ZERO);
         self.components.resize(n, 0);
-        for ((&score, &component), rank) in self.left.iter().zip(&self.candidates).zip(&*self.ranks) {
+        let ranked = self.left.iter().zip(&self.candidates[..n]).zip(&*self.ranks);
+        for ((&score, &component), rank) in ranked {
             let rank = rank.to_f64() as usize;
             (self.scores[rank], self.components[rank]) = (score, component);
         }
         self.scores.truncate(width);
         self.components.truncate(width);
+    }
+
+    /// Writes the components whose scores are positive and at least `least` to the candidates, in order, and returns
+    /// their number.
+    #[allow(clippy::inline_always, reason = "compiled once for each instruction set")]
+    #[inline(always)]
+    fn find<S: Simd>(&mut self, simd: S, all: &[F], least: F) -> usize {
+        let vectors: &[F::Vector<S>] = bytemuck::cast_slice(all);
+        let lanes = size_of::<F::Vector<S>>() / size_of::<F>();
+        let (least, zero) = (F::splat(simd, least), F::splat(simd, F::ZERO));
+        if self.candidates.len() < all.len() {
+            self.candidates.resize(all.len(), 0);
+        }
+        let (mut n, together) = (0, u64::BITS as usize / lanes);
+        // The bits of several vectors are collected first: loops over few bits end at unpredictable lengths.
+        for (first, vectors) in (0_u32..).step_by(together * lanes).zip(vectors.chunks(together)) {
+            let mut bits = 0;
+            for (at, &vector) in vectors.iter().enumerate() {
+                let near = F::both(simd, F::at_least(simd, vector, least), F::greater(simd, vector, zero));
+                bits |= u64::from(F::bits(simd, near)) << (at * lanes);
+            }
+            while bits != 0 {
+                self.candidates[n] = first + bits.trailing_zeros();
+                n += 1;
+                bits &= bits - 1;
+            }
+        }
+        n
     }
 
     /// A score that at least `width` components reach, if one is quick to find: the `width`-th largest of the maxima

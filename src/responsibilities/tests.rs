@@ -61,23 +61,29 @@ fn by_sorting(row: &[f64], width: usize, margin: Option<f64>) -> (Vec<(u32, f64)
     (pairs, row[order[0]] + total.ln())
 }
 
-struct OneRow<'a, F>(&'a [F], usize, &'a mut RowBest<F>);
+struct OneRow<'a, F>(&'a [F], usize, &'a [u32], &'a mut RowBest<F>);
 
 impl<F: Scalar> WithSimd for OneRow<'_, F> {
     type Output = ();
 
     fn with_simd<S: Simd>(self, simd: S) {
-        self.2.list(simd, self.0, self.1);
+        self.3.list(simd, self.0, self.1, self.2);
     }
 }
 
 proptest! {
-    /// The row-wise selection keeps what the sink keeps, including ties, best first.
+    /// The row-wise selection keeps what the sink keeps, including ties, best first, whichever components are named as
+    /// likely.
     #[test]
     fn both_entries_keep_the_same(
         row in prop::collection::vec((0_u32..60).prop_map(|x| f64::from(x.saturating_sub(20)) * 0.5), 1..200),
         width in 1_usize..40,
+        likely in prop::collection::vec(any::<prop::sample::Index>(), 0..60),
     ) {
+        let mut likely: Vec<u32> = likely.iter().map(|at| at.index(row.len()) as u32).collect();
+        likely.sort_unstable();
+        likely.dedup();
+        likely.truncate(width);
         let logs: Vec<f64> = row.iter().map(|x| x.ln()).collect();
         prop_assume!(row.iter().any(|x| *x > 0.0));
         let found = select(&[logs], width.min(row.len()), None, true);
@@ -93,8 +99,8 @@ proptest! {
         padded.1.iter_mut().zip(&row).for_each(|(to, from)| *to = *from as f32);
         for set in Instructions::available() {
             let (mut double, mut single) = (RowBest::default(), RowBest::default());
-            set.run(OneRow(&padded.0, width, &mut double));
-            set.run(OneRow(&padded.1, width, &mut single));
+            set.run(OneRow(&padded.0, width, &likely, &mut double));
+            set.run(OneRow(&padded.1, width, &likely, &mut single));
             prop_assert_eq!(&double.components, &expected, "{:?}", set);
             prop_assert_eq!(&double.scores, &scores, "{:?}", set);
             prop_assert_eq!(&single.components, &expected, "{:?}", set);

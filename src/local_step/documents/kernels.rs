@@ -107,9 +107,10 @@ pub struct Select<'a> {
     pub weights: &'a [f32],
     /// Maximum number of topics to keep per word.
     pub width: usize,
-    /// The kept topics, (n, width), best first; unused entries repeat the first topic.
+    /// The kept topics, (n, width), best first; unused entries repeat the first topic. On entry those kept before, which
+    /// are likely to be kept again.
     pub kept: &'a mut [u32],
-    /// Number of topics kept per word.
+    /// Number of topics kept per word; on entry 0 if none are known.
     pub lengths: &'a mut [u32],
     /// Scratch space: the products of one word.
     pub products: &'a mut [f32],
@@ -137,7 +138,7 @@ impl WithSimd for Select<'_> {
             for ((product, &weight), &own) in all.iter_mut().zip(vectors).zip(row) {
                 *product = simd.mul_f32s(weight, own);
             }
-            best.list(simd, products, width);
+            best.list(simd, products, width, &kept[..*length as usize]);
             let mut sum = 0.0;
             for &score in &best.scores {
                 sum += score;

@@ -264,11 +264,26 @@ impl DocumentSpace {
             row.iter_mut().zip(&columns).for_each(|(to, &column)| *to = from[column]);
         }
         std::mem::swap(&mut self.rows, &mut self.moved);
+        self.renumber_kept(&columns, shared.width);
         let topics: Vec<u32> = columns.iter().map(|&column| self.source.topics[column]).collect();
         let counts: Vec<f32> = columns.iter().map(|&column| self.source.counts[column]).collect();
         self.source.reset(topics.into_iter(), shared.prior, shared.log_factors);
         self.source.counts[..counts.len()].copy_from_slice(&counts);
         (self.is_table, self.is_dense) = (false, is_dense);
+    }
+
+    /// Renumbers the columns kept by each word when only these `columns` stay; a word that loses one forgets all.
+    fn renumber_kept(&mut self, columns: &[usize], width: usize) {
+        let mut places = vec![None; self.source.width()];
+        (0_u32..).zip(columns).for_each(|(place, &column)| places[column] = Some(place));
+        for (kept, length) in self.kept.chunks_exact_mut(width).zip(&mut self.lengths) {
+            for column in &mut kept[..*length as usize] {
+                match places[*column as usize] {
+                    Some(place) => *column = place,
+                    None => *length = 0,
+                }
+            }
+        }
     }
 
     /// The weight of a column in a word, under the latest weights.
