@@ -132,13 +132,7 @@ impl WithSimd for Select<'_> {
         out.fill(0.0);
         let of_words = kept.chunks_exact_mut(width).zip(lengths).zip(counts.iter().zip(sums)).enumerate();
         for (word, ((kept, length), (&count, of_word))) in of_words {
-            let row: &[S::f32s] = bytemuck::cast_slice(rows.row(word));
-            let all: &mut [S::f32s] = bytemuck::cast_slice_mut(products);
-            let vectors: &[S::f32s] = bytemuck::cast_slice(weights);
-            for ((product, &weight), &own) in all.iter_mut().zip(vectors).zip(row) {
-                *product = simd.mul_f32s(weight, own);
-            }
-            best.list(simd, products, width, &kept[..*length as usize]);
+            list_topics(simd, rows.row(word), weights, width, &kept[..*length as usize], products, best);
             let mut sum = 0.0;
             for &score in &best.scores {
                 sum += score;
@@ -154,6 +148,49 @@ impl WithSimd for Select<'_> {
             kept[best.scores.len()..].fill(best.components[0]);
         }
     }
+}
+
+/// Lists the `width` best topics of one word in `best`.
+pub struct ListTopics<'a> {
+    /// Weights of the word in the topics.
+    pub row: &'a [f32],
+    /// Topic weights p.
+    pub weights: &'a [f32],
+    /// Maximum number of topics.
+    pub width: usize,
+    /// Scratch space: the products of the word.
+    pub products: &'a mut [f32],
+    /// The result: the products of the best topics, best first, and these topics.
+    pub best: &'a mut RowBest<f32>,
+}
+
+impl WithSimd for ListTopics<'_> {
+    type Output = ();
+
+    #[allow(clippy::inline_always, reason = "compiled once for each instruction set")]
+    #[inline(always)]
+    fn with_simd<S: Simd>(self, simd: S) {
+        list_topics(simd, self.row, self.weights, self.width, &[], self.products, self.best);
+    }
+}
+
+#[allow(clippy::inline_always, reason = "compiled once for each instruction set")]
+#[inline(always)]
+fn list_topics<S: Simd>(
+    simd: S,
+    row: &[f32],
+    weights: &[f32],
+    width: usize,
+    likely: &[u32],
+    products: &mut [f32],
+    best: &mut RowBest<f32>,
+) {
+    let (row, weights): (&[S::f32s], &[S::f32s]) = (bytemuck::cast_slice(row), bytemuck::cast_slice(weights));
+    let all: &mut [S::f32s] = bytemuck::cast_slice_mut(products);
+    for ((product, &weight), &own) in all.iter_mut().zip(weights).zip(row) {
+        *product = simd.mul_f32s(weight, own);
+    }
+    best.list(simd, products, width, likely);
 }
 
 /// Computes the weights of topics, `exp(digamma(N_k + a_k) + ln c_k)` relative to the largest and at least

@@ -2,6 +2,7 @@
 //! document's topic weights (mathematics 11.3).
 
 mod columns;
+mod first;
 mod kernels;
 mod memory;
 mod restarts;
@@ -20,6 +21,7 @@ use crate::simd::Scalar;
 use crate::special::{digamma, ln_gamma, ln_of_positive};
 use crate::suffstats::DocumentTerms;
 
+use first::FirstTopics;
 pub use memory::DocumentCounts;
 pub use restarts::Restarts;
 pub use table::TopicTable;
@@ -38,6 +40,7 @@ pub struct ByDocument<'a, F> {
     width: usize,
     options: DocumentOptions,
     starts: Option<Vec<(Vec<u32>, Vec<f32>)>>,
+    first: FirstTopics,
     visited: Vec<OnceLock<Finished>>,
 }
 
@@ -77,13 +80,15 @@ impl<'a, F: Scalar> ByDocument<'a, F> {
     ) -> Self {
         let log_factors = table.factors().iter().map(|factor| factor.ln()).collect();
         let visited = (0..words.n_documents()).map(|_| OnceLock::new()).collect();
-        Self { words, table, prior, log_factors, width, options, starts, visited }
+        let first = FirstTopics::default();
+        Self { words, table, prior, log_factors, width, options, starts, first, visited }
     }
 
     fn visit(&self, at: usize, space: &mut DocumentSpace, out: &mut BlockMut<'_>, first: usize) -> Finished {
         let range = self.words.of_document(at);
         let (table, prior, log_factors) = (self.table, self.prior, &self.log_factors);
-        let shared = Visiting { table, prior, log_factors, width: self.width, options: self.options };
+        let (width, options, first_topics) = (self.width, self.options, &self.first);
+        let shared = Visiting { table, prior, log_factors, width, options, first: first_topics };
         let start = self.starts.as_ref().map(|starts| (&starts[at].0[..], &starts[at].1[..]));
         let start = start.filter(|(topics, _)| !topics.is_empty());
         let words = &self.words.words()[range.clone()];

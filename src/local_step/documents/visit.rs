@@ -2,6 +2,7 @@
 //! convergence (mathematics 11.3; Hughes & Sudderth 2016, section 5).
 
 use crate::local_step::documents::columns::TopicColumns;
+use crate::local_step::documents::first::FirstTopics;
 use crate::local_step::documents::kernels::{Expect, Select, WordRows};
 use crate::local_step::documents::table::{LANES, TopicTable};
 use crate::responsibilities::RowBest;
@@ -49,6 +50,8 @@ pub struct Visiting<'a> {
     pub width: usize,
     /// How documents are visited.
     pub options: DocumentOptions,
+    /// What documents that start afresh share.
+    pub first: &'a FirstTopics,
 }
 
 /// One document and its initial state.
@@ -67,7 +70,7 @@ pub struct Document<'a> {
 #[allow(clippy::struct_excessive_bools, reason = "each is true or false whatever the others are")]
 pub struct DocumentSpace {
     /// Counts of the words.
-    words: Vec<f32>,
+    pub(super) words: Vec<f32>,
     /// The identity map 0, 1, ...
     own_places: Vec<u32>,
     /// Sum of the products of each word.
@@ -86,8 +89,8 @@ pub struct DocumentSpace {
     frozen: TopicColumns,
     frozen_rows: Lines<f32>,
     is_frozen: bool,
-    products: Lines<f32>,
-    best: RowBest<f32>,
+    pub(super) products: Lines<f32>,
+    pub(super) best: RowBest<f32>,
     /// Whether every word keeps all active topics.
     pub(super) is_dense: bool,
     /// Number of steps taken.
@@ -111,7 +114,11 @@ impl DocumentSpace {
                 }
                 if self.is_frozen { self.frozen.weigh() } else { self.source.weigh() }
             }
-            self.step(shared, document, selects);
+            if step == 0 && document.start.is_none() && !self.is_dense {
+                self.first_step(shared, document);
+            } else {
+                self.step(shared, document, selects);
+            }
             self.steps += 1;
             let columns = if self.is_frozen { &self.frozen } else { &self.source };
             if step > 0 && step % TEST_EVERY == 0 && f64::from(columns.change()) < tolerance {
