@@ -430,29 +430,28 @@ impl<F: Scalar> Executor for InProcess<'_, F> {
     }
 
     fn tend(&mut self, batch: usize, request: &TreeRequest) -> Result<Tended> {
-        if *request == TreeRequest::OpenAll {
-            self.states[batch].open(Frontier::Rows, None);
-        }
-        if !self.has_nodes(batch) {
-            return Ok(Tended::default());
-        }
-        let mut tree = self.tree(batch)?;
-        let outcome = match request {
+        match request {
+            TreeRequest::OpenAll => self.states[batch].open(Frontier::Rows, None),
+            _ if !self.has_nodes(batch) => {}
             TreeRequest::Judge { globals, rule, tolerance, seed, n_rows, fresh } => {
+                let mut tree = self.tree(batch)?;
                 let judged = self.judge_nodes(batch, &mut tree, globals, (*rule, *tolerance), (*seed, *n_rows), *fresh);
                 let n_units = tree.starts().len();
                 self.states[batch].put_tree(tree);
                 return judged.map(|candidates| Tended { candidates, n_units });
             }
-            TreeRequest::Open(list) => self.source.load(batch).map(|rows| {
-                let list: Vec<usize> = list.iter().map(|&node| node as usize).collect();
-                tree.open(self.model.likelihood.as_ref(), &rows, &list);
-            }),
-            TreeRequest::OpenAll => Ok(()),
-        };
-        let frontier = Frontier::Nodes(tree.starts().to_vec());
-        self.states[batch].open(frontier, Some(tree));
-        outcome.map(|()| Tended::default())
+            TreeRequest::Open(list) => {
+                let mut tree = self.tree(batch)?;
+                let opened = self.source.load(batch).map(|rows| {
+                    let list: Vec<usize> = list.iter().map(|&node| node as usize).collect();
+                    tree.open(self.model.likelihood.as_ref(), &rows, &list);
+                });
+                let frontier = Frontier::Nodes(tree.starts().to_vec());
+                self.states[batch].open(frontier, Some(tree));
+                opened?;
+            }
+        }
+        Ok(Tended::default())
     }
 
     fn save_states(&mut self) -> Result<Vec<Vec<u8>>> {

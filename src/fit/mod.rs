@@ -79,7 +79,7 @@ pub fn fit<F: Scalar>(
         None => prepared.start()?,
     };
     let (model, identity) = (prepared.model.clone(), &prepared.identity);
-    let engine = Engine { model, identity, round: prepared.round(), settings: job.settings, started };
+    let engine = Engine { model, identity, round: prepared.round(), settings: &prepared.settings, started };
     let run = engine.run(&mut executor, position, observer, cancel)?;
     Ok(prepared.finish(run))
 }

@@ -32,7 +32,7 @@ pub struct TreeSettings {
     pub rule: OpeningRule,
     /// Nodes of at most this value stay as they are.
     pub tolerance: f64,
-    /// Maximum number of units of all batches together, as far as nodes are opened by the rule.
+    /// Maximum number of units of all batches together before all become rows.
     pub budget: Option<usize>,
     /// Whether units become rows once nodes have converged.
     pub refine: bool,
@@ -81,7 +81,8 @@ impl<F: Scalar> Engine<'_, F> {
             return Ok(opened);
         }
         // The components of the start say where nodes are too coarse for them.
-        let is_late = settings.refine && position.pass >= self.settings.max_passes / 4 * 3;
+        let max_passes = self.settings.max_passes;
+        let is_late = settings.refine && position.pass >= max_passes - max_passes.div_ceil(4);
         if position.pass > 0 && !is_settled && !is_late && position.tree.waited < settings.expand_every {
             return Ok(false);
         }

@@ -34,6 +34,8 @@ const WORDS_A_BATCH: usize = 40_000;
 const MOST_BATCHES: usize = 20;
 const MOST_BATCHES_OF_WORDS: usize = 10;
 
+/// Up to so many rows, a fit that is to end on rows has them from the start and no tree.
+pub(super) const FEW_ROWS: usize = 16_384;
 /// Number of rows used to estimate the typical spread of a column.
 const FIRST_ROWS: usize = 4096;
 
@@ -41,8 +43,8 @@ const FIRST_ROWS: usize = 4096;
 pub(super) struct Prepared<'a, F: Scalar> {
     job: &'a Job<'a, F>,
     cancel: &'a Cancel,
-    /// Options of the local steps.
-    local: LocalOptions,
+    /// Settings of the run, with all that depends on the data decided.
+    pub(super) settings: Settings,
     /// The coordinates of the rows.
     coordinates: Arc<Coordinates>,
     /// Whether there are too few rows to span all columns.
@@ -97,10 +99,12 @@ impl<'a, F: Scalar> Prepared<'a, F> {
             Extent { rows: n, units: n, batches: (n / ROWS_A_BATCH).min(most_batches).clamp(1, MOST_BATCHES) }
         };
         let sizes = Sizes::new(specification, init, settings, extent)?;
+        // A fit that ends on so few rows has them from the start.
+        let tree = settings.tree.filter(|tree| !tree.refine || n > FEW_ROWS);
         let local = if documents {
             LocalOptions { sparsity: settings.local.sparsity.of_words(sizes.components), ..settings.local }
         } else {
-            LocalOptions { tree: settings.tree.map(|tree| tree.options), ..settings.local }
+            LocalOptions { tree: tree.map(|tree| tree.options), ..settings.local }
         };
         let source = rows.batches(sizes.batches, settings.shuffle.then_some(settings.seed), data.fingerprint)?;
         let Informative { coordinates, lacks_rows } = seen(job, &data, cancel)?;
@@ -114,16 +118,16 @@ impl<'a, F: Scalar> Prepared<'a, F> {
         let origin = own.mean.iter().map(|&value| F::from_f64(value).to_f64()).collect();
         let model: Model<F> = specification.build_in(origin, &coordinates)?;
         settings.moves.check(model.likelihood.as_ref(), model.process.as_ref(), model.objective)?;
-        let of_run = &Settings { local, ..settings.clone() };
-        let mut identity = identity::<F>(&data, source.n_batches(), &specification, init, of_run, sizes);
+        let settings = Settings { local, tree, ..settings.clone() };
+        let mut identity = identity::<F>(&data, source.n_batches(), &specification, init, &settings, sizes);
         if documents {
-            identity.0.extend(of_documents(of_run));
+            identity.0.extend(of_documents(&settings));
         }
-        let moves = settings.moves.list();
+        let moves = job.settings.moves.list();
         Ok(Self {
             job,
             cancel,
-            local,
+            settings,
             coordinates,
             lacks_rows,
             specification,
@@ -142,7 +146,7 @@ impl<'a, F: Scalar> Prepared<'a, F> {
     /// # Errors
     /// As [`InProcess::new`].
     pub(super) fn executor(&self) -> Result<InProcess<'_, F>> {
-        InProcess::new(&self.model, self.source.as_ref(), self.local, self.cancel.clone())
+        InProcess::new(&self.model, self.source.as_ref(), self.settings.local, self.cancel.clone())
     }
 
     /// The inputs of the moves, if any.
@@ -232,7 +236,7 @@ impl<'a, F: Scalar> Prepared<'a, F> {
 
     /// Converts the result of a run into a fit.
     pub(super) fn finish(&self, run: Run) -> Fitted {
-        let local = self.local;
+        let local = self.settings.local;
         let n_more = self.sizes.columns - self.sizes.components;
         Fitted {
             coordinates: Arc::clone(&self.coordinates),

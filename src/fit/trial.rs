@@ -2,15 +2,15 @@
 
 use crate::data::{DenseRows, TableRows};
 use crate::error::{Error, Result};
-use crate::fit::prepare::check_tree;
+use crate::fit::prepare::{FEW_ROWS, check_tree};
 use crate::fit::settings::Cut;
 use crate::fit::{Job, Settings, TreeSettings, fit};
 use crate::init::Init;
 use crate::parallel::Cancel;
 use crate::simd::Scalar;
 
-/// Rows of the trial; fewer are visited one by one, unless a fit is to end on nodes.
-const ROWS: usize = 16_384;
+/// Rows of the trial.
+const ROWS: usize = FEW_ROWS;
 /// Rows that a unit must stand for.
 const ROWS_A_UNIT: usize = 8;
 /// Passes of the trial.
@@ -22,16 +22,10 @@ const PASSES: usize = 60;
 /// [`Error::Cancelled`]; [`Error::Source`].
 pub(super) fn decided<F: Scalar>(job: &Job<'_, F>, cancel: &Cancel) -> Result<Settings> {
     let settings = job.settings.clone();
-    let is_small = job.rows.n_rows() <= ROWS;
-    let Some(tree) = settings.tree else { return Ok(settings) };
+    let Some(tree) = settings.tree.filter(|tree| tree.on_trial) else { return Ok(settings) };
     let is_allowed = check_tree(job.specification, job.rows.is_sparse(), &settings).is_ok() && job.rows.can_seek();
-    let tree = if tree.on_trial {
-        let tree = TreeSettings { on_trial: false, ..tree };
-        (is_allowed && !is_small && pays(job, tree, cancel)?).then_some(tree)
-    } else {
-        // A fit that ends on so few rows has them from the start. A tree that is not allowed is refused later.
-        Some(tree).filter(|tree| !(tree.refine && is_small && is_allowed))
-    };
+    let tree = TreeSettings { on_trial: false, ..tree };
+    let tree = (is_allowed && job.rows.n_rows() > ROWS && pays(job, tree, cancel)?).then_some(tree);
     Ok(Settings { tree, ..settings })
 }
 

@@ -180,11 +180,6 @@ impl NormalWishart {
         self.dimension() as f64 * times.ln() - self.log_determinant
     }
 
-    /// tr B^-1.
-    pub fn trace_of_inverse(&self) -> f64 {
-        self.inverse_factor().iter().map(|x| x * x).sum()
-    }
-
     /// `nu / 2 tr(B^-1 D)` for the rounding covariance D: the loss of E log p within a rounding cell (mathematics
     /// 10.5).
     pub fn cost_of_rounding(&self, covariance: &[f64]) -> f64 {

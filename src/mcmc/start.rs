@@ -42,7 +42,8 @@ impl Start<'_> {
                 let mut generator = stream(seed, Purpose::Trees, 1);
                 let process = first_process(target, target.process.augments(), &mut generator)?;
                 let order = permutation(n as u32, &mut generator);
-                let mut arena = Arena::with_room(target, &process)?;
+                let allowed = "\"single\" or labels where trees do not fit in memory";
+                let mut arena = Arena::with_room(target, &process, "init", allowed)?;
                 let mut forest = Vec::new();
                 if matches!(self, Self::Incremental) {
                     incremental(&mut arena, &mut forest, &order, cancel)?;

@@ -64,6 +64,30 @@ PROGRAM = """
             "init",
             "trees over 1600 rows, whose statistics take about",
         ),
+        (
+            "Gaussian",
+            800,
+            "d = np.ones(800); g = sb.Gaussian(mean=0 * d, mean_precision=1.0, dof=810.0, scale=np.diag(d));"
+            "sb.sample(sb.Mixture(g), rows.repeat(4, axis=0), sb.TreeGuided(), draws=1, warmup=0, init='single')",
+            "sampler",
+            "trees over 1600 rows, whose statistics take about",
+        ),
+        (
+            "Gaussian",
+            800,
+            "d = np.ones(800); g = sb.Gaussian(mean=0 * d, mean_precision=1.0, dof=810.0, scale=np.diag(d));"
+            "sb.hierarchy(sb.Mixture(g), rows.repeat(4, axis=0), 'incremental')",
+            "data",
+            "trees over 1600 rows, whose statistics take about",
+        ),
+        (
+            "Gaussian",
+            800,
+            "d = np.ones(800); g = sb.Gaussian(mean=0 * d, mean_precision=1.0, dof=810.0, scale=np.diag(d));"
+            "sb.hierarchy(sb.Mixture(g), rows[:8], 'incremental').insert(rows.repeat(4, axis=0))",
+            "X_new",
+            "trees over 1608 rows, whose statistics take about",
+        ),
     ],
 )
 def test_too_much_is_refused(likelihood: str, columns: int, call: str, argument: str, words: str) -> None:

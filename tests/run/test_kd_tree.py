@@ -159,7 +159,7 @@ def test_the_last_pass_allowed_is_no_convergence() -> None:
     assert len(found.history) == 2
 
 
-@pytest.mark.parametrize(("max_passes", "on_nodes"), [(1, 0), (4, 3), (20, 15)])
+@pytest.mark.parametrize(("max_passes", "on_nodes"), [(1, 0), (2, 1), (4, 3), (7, 5), (20, 15)])
 def test_refining_comes_before_passes_run_out(max_passes: int, on_nodes: int) -> None:
     """At least the last quarter of the passes is over rows."""
     rows = clusters(17_000, 2, separation=0.5)
@@ -238,15 +238,18 @@ def test_threads_change_nothing(split: Any) -> None:
     assert visible_bits(one, rows[:50]) == visible_bits(three, rows[:50])
 
 
-def test_blocks_and_memory_maps_are_rows_in_memory(tmp_path: Path) -> None:
+@pytest.mark.parametrize("refine", [False, True])
+def test_blocks_and_memory_maps_are_rows_in_memory(refine: bool, tmp_path: Path) -> None:
     rows = clusters(9000, 3, seed=6)
     algorithm = sb.Memoized(batches=3, shuffle=False, moves=USUAL)
-    expected = fit(rows, tree(), algorithm)
-    streamed = fit(lambda: iter([rows[:4000], rows[4000:]]), tree(), algorithm)
+    units = sb.KdTree(refine=refine)
+    expected = fit(rows, units, algorithm)
+    streamed = fit(lambda: iter([rows[:4000], rows[4000:]]), units, algorithm)
     np.save(tmp_path / "rows.npy", rows)
-    mapped = fit(np.load(tmp_path / "rows.npy", mmap_mode="r"), tree(), algorithm)
+    mapped = fit(np.load(tmp_path / "rows.npy", mmap_mode="r"), units, algorithm)
     for found in (streamed, mapped):
         assert visible_bits(found, rows[:50]) == visible_bits(expected, rows[:50])
+        assert [record.n_units for record in found.history] == [record.n_units for record in expected.history]
 
 
 def test_weights_are_repetitions() -> None:

@@ -148,11 +148,13 @@ impl Sampler for TreeGuided {
     fn prepare(&mut self, target: &Target, seed: u64, cancel: &Cancel) -> Result<()> {
         let mut generator = stream(seed, Purpose::Trees, 1);
         let process = first_process(target, target.process.augments(), &mut generator)?;
+        // Steps have trees over all rows, too.
+        let allowed = "CollapsedGibbs() or SplitMerge() where trees do not fit in memory";
+        let mut arena = Arena::with_room(target, &process, "sampler", allowed)?;
         if self.settings.fresh {
             self.law = Some(TreeLaw::Fresh(process));
             return Ok(());
         }
-        let mut arena = Arena::new(target, &process);
         let order = permutation(target.n_rows() as u32, &mut generator);
         let mut forest = Vec::new();
         incremental(&mut arena, &mut forest, &order, cancel)?;

@@ -43,7 +43,7 @@ impl TreePairs {
         Ok(own)
     }
 
-    /// The order of pairs: by dissimilarity, then by least rows.
+    /// The order of pairs: by dissimilarity, then by the lowest row number in either tree.
     fn key(&self, arena: &Arena<'_>, i: usize, j: usize) -> (f64, u32, u32) {
         let [a, b] = [i, j].map(|at| arena.node(self.roots[at]).least);
         (self.log_d[i.max(j)][i.min(j)], a.min(b), a.max(b))

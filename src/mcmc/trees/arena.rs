@@ -64,17 +64,21 @@ impl<'a> Arena<'a> {
         Self { target, blocks, nodes, caches: Vec::new(), free: Vec::new() }
     }
 
-    /// The same with room for the trees of a start over all rows.
+    /// The same with room for trees over all rows.
     ///
     /// # Errors
-    /// [`Error::InvalidArgument`] for `init` where there is none.
-    pub fn with_room(target: &'a Target, process: &ProcessState) -> Result<Self> {
+    /// [`Error::InvalidArgument`] for `argument` where there is none; `allowed` says what would be.
+    pub fn with_room(
+        target: &'a Target,
+        process: &ProcessState,
+        argument: &'static str,
+        allowed: &'static str,
+    ) -> Result<Self> {
         let mut own = Self::new(target, process);
         let n = target.n_rows();
         let size = n.saturating_mul(target.empty.len());
         check_room(size, |size| {
-            let found = format!("trees over {n} rows, whose statistics take {size}");
-            Error::invalid("init", found, "\"single\" or labels where trees do not fit in memory")
+            Error::invalid(argument, format!("trees over {n} rows, whose statistics take {size}"), allowed)
         })?;
         own.caches.reserve_exact(size);
         Ok(own)

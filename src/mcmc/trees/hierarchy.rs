@@ -109,8 +109,8 @@ impl Hierarchy {
     ///
     /// # Errors
     /// [`crate::Error::NotSupported`] for a process whose partitions are no product over blocks, also given auxiliary
-    /// values; [`crate::Error::InvalidArgument`] for more rows than [`Method::Greedy`] takes;
-    /// [`crate::Error::Numerical`]; [`crate::Error::Cancelled`].
+    /// values; [`crate::Error::InvalidArgument`] for more rows than [`Method::Greedy`] takes, and for
+    /// trees that do not fit in memory; [`crate::Error::Numerical`]; [`crate::Error::Cancelled`].
     ///
     /// # Panics
     /// For a plan without trials.
@@ -136,7 +136,7 @@ impl Hierarchy {
     }
 
     fn once(target: &Target, process: ProcessState, method: Method, order: &[u32], cancel: &Cancel) -> Result<Self> {
-        let mut arena = Arena::new(target, &process);
+        let mut arena = Self::room(target, &process, "data")?;
         let root = match method {
             Method::Greedy => agglomerate(&mut arena, (0..target.n_rows() as u32).collect(), cancel)?,
             Method::Incremental => {
@@ -146,6 +146,10 @@ impl Hierarchy {
             }
         };
         Self::anew(arena, root, process)
+    }
+
+    fn room<'a>(target: &'a Target, process: &ProcessState, argument: &'static str) -> Result<Arena<'a>> {
+        Arena::with_room(target, process, argument, "rows of which trees fit in memory, fewer or with fewer columns")
     }
 
     /// Of the tree below a node, which has all rows, with the bits of [`Hierarchy::restore`]: insertion adds up the
@@ -174,9 +178,9 @@ impl Hierarchy {
     /// The hierarchy of a known tree.
     ///
     /// # Errors
-    /// [`Error::Numerical`].
+    /// [`Error::InvalidArgument`] for trees that do not fit in memory; [`Error::Numerical`].
     pub fn restore(target: &Target, tree: &Tree, process: ProcessState) -> Result<Self> {
-        let mut arena = Arena::new(target, &process);
+        let mut arena = Self::room(target, &process, "data")?;
         let root = grow(&mut arena, &(0..target.n_rows() as u32).collect::<Vec<_>>(), tree.joins())?;
         Ok(Self::of(&arena, root, process))
     }
@@ -186,7 +190,7 @@ impl Hierarchy {
     /// # Errors
     /// As [`Hierarchy::build`].
     pub fn insert(&self, target: &Target, cancel: &Cancel) -> Result<Self> {
-        let mut arena = Arena::new(target, &self.process);
+        let mut arena = Self::room(target, &self.process, "X_new")?;
         let n = self.tree.n_rows();
         let mut forest = Vec::new();
         let restrictions = Restrictions::new(self.tree.clone());

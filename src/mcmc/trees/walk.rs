@@ -1,8 +1,7 @@
 //! One tree laid out in a row, and the choice of one of its nodes (mathematics 8.10, item 1).
 
 use crate::mcmc::trees::arena::Arena;
-use crate::registry::Parameter;
-use crate::registry::{DefaultValue, ParameterKind};
+use crate::registry::{DefaultValue, Parameter, ParameterKind};
 
 /// The constant added to every dissimilarity when a node is drawn.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
