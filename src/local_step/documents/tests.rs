@@ -48,6 +48,22 @@ impl Problem {
             .expect("a topic model")
     }
 
+    /// The weights of words in topics.
+    fn table(&self) -> TopicTable {
+        let model = self.model();
+        let counts: Vec<f64> = self.sums.chunks_exact(self.n_words).map(|own| own.iter().sum()).collect();
+        let topics: Vec<Sufficient<'_>> = self
+            .sums
+            .chunks_exact(self.n_words)
+            .zip(&counts)
+            .map(|(statistics, &count)| Sufficient { count, statistics })
+            .collect();
+        let mut table = TopicTable::default();
+        let emissions = model.likelihood.emissions().expect("words");
+        table.fill(emissions, self.objective, &topics, 1.0, &vec![true; self.n_words]);
+        table
+    }
+
     /// E log phi_kv, or log phi_kv of a point estimate, (K, V), from its formula.
     fn log_weights(&self) -> Vec<f64> {
         let of = |x: f64| if self.objective == Objective::Variational { digamma(x) } else { x.ln() };
@@ -72,17 +88,7 @@ impl Problem {
         let rows = CsrRows::new(Csr { starts: &starts, columns: &columns, values: &values }, self.n_words);
         let rows = rows.expect("whole rows");
         let words = DocumentWords::of(&RowUnits::all(&rows, None));
-        let model = self.model();
-        let counts: Vec<f64> = self.sums.chunks_exact(self.n_words).map(|own| own.iter().sum()).collect();
-        let topics: Vec<Sufficient<'_>> = self
-            .sums
-            .chunks_exact(self.n_words)
-            .zip(&counts)
-            .map(|(statistics, &count)| Sufficient { count, statistics })
-            .collect();
-        let mut table = TopicTable::default();
-        let emissions = model.likelihood.emissions().expect("words");
-        table.fill(emissions, self.objective, &topics, 1.0, &vec![true; self.n_words]);
+        let (model, table) = (self.model(), self.table());
         let prior = vec![self.concentration / self.k() as f64; self.k()];
         let ids: Vec<ComponentId> = (0..self.k() as u32).map(ComponentId).collect();
         let assign = ByDocument::new(&words, &table, &prior, width, options, None);
@@ -129,6 +135,31 @@ proptest! {
             // Weights are float32, which changes the bound only to second order.
             prop_assert!(bound >= before - 1e-7 * (1.0 + summary.mass), "{} {} {}", max_steps, before, bound);
             before = bound;
+        }
+    }
+
+    /// The topics that documents share in their first step are those that each would select, bit by bit.
+    #[test]
+    fn the_first_step_is_a_step(problem in problems(), width in 1_usize..12) {
+        let width = width.min(problem.k() - 1);
+        let (table, first) = (problem.table(), FirstTopics::default());
+        let prior = vec![problem.concentration / problem.k() as f64; problem.k()];
+        let log_factors: Vec<f64> = table.factors().iter().map(|factor| factor.ln()).collect();
+        let options = DocumentOptions::USUAL;
+        let shared = Visiting { table: &table, prior: &prior, log_factors: &log_factors, width, options, first: &first };
+        for words in &problem.documents {
+            let (words, counts): (Vec<u32>, Vec<f64>) = words.iter().copied().unzip();
+            let document = Document { words: &words, counts: &counts, start: None };
+            let found = |is_shared: bool| {
+                let mut space = DocumentSpace::default();
+                space.begin(shared, document);
+                if is_shared { space.first_step(shared, document) } else { space.step(shared, document, true) }
+                let kept = space.kept.chunks_exact(width).zip(&space.lengths);
+                let kept: Vec<Vec<u32>> = kept.map(|(kept, &length)| kept[..length as usize].to_vec()).collect();
+                let bits = |values: &[f32]| values.iter().map(|value| value.to_bits()).collect::<Vec<_>>();
+                (bits(&space.source.counts), kept, bits(&space.sums))
+            };
+            prop_assert_eq!(found(true), found(false));
         }
     }
 

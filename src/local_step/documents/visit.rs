@@ -129,7 +129,7 @@ impl DocumentSpace {
     }
 
     /// Sets up the words and the topics with the weights of the first step.
-    fn begin(&mut self, shared: Visiting<'_>, document: Document<'_>) {
+    pub(super) fn begin(&mut self, shared: Visiting<'_>, document: Document<'_>) {
         let n = document.words.len();
         self.words.clear();
         self.words.extend(document.counts.iter().map(|&count| count as f32));
