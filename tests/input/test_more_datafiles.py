@@ -225,6 +225,29 @@ def test_what_cannot_be_kept(tmp_path: Path, capsys: pytest.CaptureFixture[str])
     assert "--keep needs --rows" in capsys.readouterr().err
 
 
+@pytest.mark.parametrize(
+    ("name", "command"),
+    [
+        ("component", ["predict"]),
+        ("components", ["predict", "--json"]),
+        ("component_1", ["predict", "--proba"]),
+        ("log_predictive", ["score", "--rows", "out.parquet"]),
+    ],
+)
+def test_kept_columns_replace_no_result(
+    name: str, command: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    TABLE.to_csv("rows.csv", index=False)
+    TABLE.assign(**{name: range(40)}).to_csv("named.csv", index=False)
+    assert ran("fit", "rows.csv", "--out", "m", "--n-components", 2, "--moves", "none", "--quiet") == 0
+    kind, *options = command
+    assert ran(kind, "m", "named.csv", "--keep", name, *options) == 2
+    allowed = f"--keep must be columns with other names than those of the result, but it is {name!r}"
+    assert allowed in capsys.readouterr().err
+    assert not Path("out.parquet").exists()
+
+
 def test_parquet_out(tmp_path: Path) -> None:
     data, model, out = tmp_path / "rows.csv", tmp_path / "model.safetensors", tmp_path / "out.parquet"
     TABLE.to_csv(data, index=False)

@@ -3,6 +3,7 @@
 import copy
 import json
 import pickle
+import tracemalloc
 import warnings
 from pathlib import Path
 from typing import Any
@@ -13,7 +14,7 @@ import pytest
 
 import stickbreak as sb
 from stickbreak.cli import main
-from stickbreak.result import advising
+from stickbreak.result import advising, shapes
 
 GAUSSIAN = sb.Mixture(likelihood=sb.Gaussian())
 
@@ -184,6 +185,31 @@ def test_copied_columns_under_independent_columns() -> None:
     assert "copied_columns" not in advice(table)
     noisy = table.assign(inches=table["inches"] + 0.1 * rows[:, 1])
     assert "copied_columns" not in advice(noisy, diagonal)
+
+
+@pytest.mark.parametrize("at_a_time", [1, 40, 2_000_000])
+@pytest.mark.parametrize(("n", "d"), [(20, 1), (20, 2), (50, 30), (1000, 60), (20, 500)])
+def test_copies_are_those_of_all_correlations(n: int, d: int, at_a_time: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(shapes, "_MOST_CORRELATIONS", at_a_time)
+    rng = np.random.default_rng(d)
+    rows = rng.normal(size=(n, d)) + 1e6
+    copied = rng.integers(0, d, size=d // 3)
+    rows[:, copied] = 5.0 - 3.0 * rows[:, rng.integers(0, d, size=d // 3)]
+    rows[:, d // 2 :: 7] += 1e-3 * rng.normal(size=rows[:, d // 2 :: 7].shape)
+    same = np.abs(np.atleast_2d(np.corrcoef(rows, rowvar=False))) > shapes._SAME
+    expected = [column for column in range(d) if same[column, :column].any()]
+    assert shapes.copies(rows) == expected
+    assert d < 30 or expected
+
+
+def test_copies_in_many_columns_take_little_memory() -> None:
+    """All correlations of 30,000 columns would take 7 GB."""
+    rows = np.random.default_rng(0).normal(size=(20, 30_000))
+    rows[:, 29_999] = -rows[:, 3]
+    tracemalloc.start()
+    assert shapes.copies(rows) == [29_999]
+    assert tracemalloc.get_traced_memory()[1] < 100_000_000
+    tracemalloc.stop()
 
 
 def test_columns_that_count_the_rows() -> None:

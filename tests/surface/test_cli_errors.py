@@ -180,6 +180,35 @@ REFUSALS: dict[str, tuple[str, str]] = {
     "rows in no format": ("score model.safetensors rows.npy --rows s", "--rows must be the name of a file, ending in"),
     "new in no folder": ("generate model.safetensors -n 2 --out no/x.csv", "--out must be a file in a folder"),
     "height": ("demo --height 3", "--height"),
+    "model on stdout": ("fit rows.npy --out -", "--out must be the name of a file, but it is '-', which is no file"),
+    "trace on stdout": ("mcmc rows.npy --out -", "--out must be the name of a file, but it is '-', which is no file"),
+    "checkpoint on stdout": ("fit rows.npy --out m --checkpoint -", "--checkpoint must be the name of a file"),
+    "densities on stdout": (
+        "score model.safetensors rows.npy --rows -",
+        "--rows must be the name of a file, ending in",
+    ),
+    "labels on stdout": ("mcmc rows.npy --out m --labels -", "--labels must be the name of a file, ending in"),
+    "proportions on stdout": (
+        "topics rows.npy -k 2 --out m --proportions -",
+        "--proportions must be the name of a file, ending in",
+    ),
+    "checkpoint is the start": (
+        "fit rows.npy --out m --init model.safetensors --checkpoint model.safetensors",
+        "--checkpoint must be the name of another file, but it is 'model.safetensors', which is read",
+    ),
+    "checkpoint of topics is the model": ("topics rows.npy -k 2 --out o --checkpoint o", "'o', which is written too"),
+    "checkpoint is the proportions": (
+        "topics rows.npy -k 2 --out o --proportions p.csv --checkpoint ./p.csv",
+        "--checkpoint must be the name of another file, but it is './p.csv', which is written too",
+    ),
+    "checkpoint is the vocabulary": (
+        "topics rows.npy -k 2 --out o --vocabulary bad.csv --checkpoint bad.csv",
+        "--checkpoint must be the name of another file, but it is 'bad.csv', which is read",
+    ),
+    "checkpoint is the labels": (
+        "mcmc rows.npy --out o --labels l.csv --checkpoint l.csv",
+        "--checkpoint must be the name of another file, but it is 'l.csv', which is written too",
+    ),
 }
 
 

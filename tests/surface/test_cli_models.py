@@ -119,3 +119,26 @@ def test_help_lists_every_option_once_in_groups(capsys: pytest.CaptureFixture[st
     assert [line for line in text.splitlines() if line in titles] == titles
     assert text.index("Algorithm:") < text.index("--max-passes") < text.index("Parameters of the model:")
     assert text.index("Parameters of the model:") < text.index("--dof")
+
+
+@pytest.mark.parametrize(
+    ("command", "title", "options"),
+    [
+        (
+            "mcmc",
+            "Algorithm:",
+            ["--sampler", "--global-moves", "--depth", "--exact", "--trees", "--evenness", "--local"],
+        ),
+        ("mcmc", "Parameters of the model:", ["--dof", "--mass"]),
+        ("topics", "Output:", ["--words", "--proportions"]),
+        ("topics", "Data:", ["--vocabulary", "--test"]),
+        ("topics", "Parameters of the model:", ["--concentration", "--word-concentration"]),
+    ],
+)
+def test_groups_of_options(command: str, title: str, options: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    assert main([command, "--help"]) == 0
+    text = capsys.readouterr().out
+    groups = dict(re.findall(r"^(\S.*:)\n((?:  .*\n)+)", text, re.MULTILINE))
+    assert "Options:" not in groups
+    for option in options:
+        assert re.search(rf"^  {option}\b", groups[title], re.MULTILINE), option

@@ -273,9 +273,10 @@ def fit(
         given["n_components"] = n_components
     model = sb.Mixture(likelihood=made(likelihood, given), process=made(process, given))
     algorithm = _algorithm(schedule, model, of_algorithm)
-    check_model_place(out, inputs=(data, weights, init))
+    inputs = (data, weights, init)
+    check_model_place(out, inputs=inputs)
     if checkpoint is not None:
-        check_place("checkpoint", checkpoint, inputs=(data, weights), outputs=(out,))
+        check_place("checkpoint", checkpoint, inputs=inputs, outputs=(out,))
     reading = Reading(
         columns=columns, weight_column=weight_column, key=key, delimiter=delimiter, header=header, quiet=quiet
     )

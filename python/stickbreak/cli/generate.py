@@ -25,7 +25,7 @@ def generate(model: str, n: int, seed: int, out: str | None, as_json: bool) -> N
     Example:
         stickbreak generate model.safetensors -n 1000 --seed 7 --out new.csv
     """
-    check_table_place("out", out, inputs=(model,))
+    check_table_place("out", out, inputs=(model,), prints=True)
     fit = load_fit(model)
     rows = fit.sample(n, seed=seed)
     names = fit.column_names or [f"x{column}" for column in range(1, rows.shape[1] + 1)]

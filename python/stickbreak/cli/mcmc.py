@@ -157,7 +157,7 @@ def mcmc(
     model = sb.Mixture(likelihood=made(likelihood, given), process=made(process, given))
     inputs = (data,) if init is None else (data, init)
     check_model_place(out, inputs=inputs)
-    check_table_place("labels", labels, inputs=(*inputs, out))
+    check_table_place("labels", labels, inputs=inputs, outputs=(out,))
     if checkpoint is not None:
         check_place("checkpoint", checkpoint, inputs=inputs, outputs=(out, labels))
     rows = Reading(columns=columns, key=key, delimiter=delimiter, header=header, quiet=quiet).read(data)

@@ -51,6 +51,8 @@ def check_place(
     argument: str, path: str, *, inputs: Iterable[str | None] = (), outputs: Iterable[str | None] = ()
 ) -> None:
     """Raise where no file can be written at `path`, or where it would replace one that is read or written too."""
+    if path == STDIN:
+        raise checks.invalid_argument(argument, "'-', which is no file", "the name of a file")
     target = Path(os.path.realpath(path))
     if target.is_dir():
         raise checks.invalid_argument(argument, f"{path!r}, which is a folder", "the name of a file")
@@ -92,18 +94,33 @@ def _refused(argument: str, path: str, allowed: str) -> Iterator[None]:
         raise checks.invalid_argument(argument, f"{path!r} ({error.strerror})", allowed) from error
 
 
-def check_table_place(argument: str, path: str | None, *, inputs: Iterable[str | None], keeps: bool = False) -> None:
-    """Do the same for a table, whose format the end of its name tells; None and "-", for stdout, are good places.
+def check_table_place(
+    argument: str,
+    path: str | None,
+    *,
+    inputs: Iterable[str | None] = (),
+    outputs: Iterable[str | None] = (),
+    keeps: bool = False,
+    prints: bool = False,
+) -> None:
+    """Do the same for a table, whose format depends on the extension of its name; None is a good place.
 
-    `keeps` says whether it has columns of the data too.
+    `keeps` is whether it has columns of the data too, and `prints` whether "-", for stdout, is a good place.
     """
-    if path is None or path == STDIN:
+    if path is None or (prints and path == STDIN):
         return
     if Path(path).suffix.lower() not in _WRITERS:
         raise checks.invalid_argument(argument, repr(path), f"the name of a file, ending in {' or '.join(_WRITERS)}")
     if keeps and Path(path).suffix.lower() == ".npy":
         raise checks.invalid_argument(argument, repr(path), "the name of a file with names, as --keep asks")
-    check_place(argument, path, inputs=inputs)
+    check_place(argument, path, inputs=inputs, outputs=outputs)
+
+
+def check_kept(kept: Kept, names: Iterable[str]) -> None:
+    """Raise if a column that `--keep` names has the name of a column, or of a JSON entry, of the result."""
+    taken = [name for name in names if name in kept]
+    if taken:
+        raise checks.invalid_argument("keep", f"{taken[0]!r}", "columns with other names than those of the result")
 
 
 def write_table(

@@ -12,7 +12,7 @@ from stickbreak.cli.options import (
     reading_options,
     threads_option,
 )
-from stickbreak.cli.output import check_table_place, give_table
+from stickbreak.cli.output import check_kept, check_table_place, give_table
 from stickbreak.cli.program import Command, rows_of
 
 
@@ -53,27 +53,13 @@ def predict(
     Example:
         stickbreak predict model.safetensors rows.csv --out labels.csv
     """
-    check_table_place("out", out, inputs=(model, data), keeps=keep is not None)
+    check_table_place("out", out, inputs=(model, data), keeps=keep is not None, prints=True)
     fit = load_fit(model)
     reading = Reading(columns=columns, key=key, delimiter=delimiter, header=header, keep=keep)
     table = reading.read(data, may_miss=fit._state.missing == "marginalize")
+    names = [f"component_{component}" for component in range(fit.n_components)] if proba else ["component"]
+    key_of_json = "responsibilities" if proba else "components"
+    check_kept(table.kept, [*names, key_of_json])
     with rows_of(data):
-        if proba:
-            names = [f"component_{component}" for component in range(fit.n_components)]
-            give_table(
-                out,
-                names,
-                fit.predict_proba(table, threads=threads),
-                key="responsibilities",
-                as_json=as_json,
-                kept=table.kept,
-            )
-        else:
-            give_table(
-                out,
-                ["component"],
-                fit.predict(table, threads=threads),
-                key="components",
-                as_json=as_json,
-                kept=table.kept,
-            )
+        found = fit.predict_proba(table, threads=threads) if proba else fit.predict(table, threads=threads)
+        give_table(out, names, found, key=key_of_json, as_json=as_json, kept=table.kept)

@@ -32,14 +32,21 @@ class ExitCode(IntEnum):
 
 # Options by their titles in --help. Options for parameters of a model are in none.
 _GROUPS = {
-    "Output": ("out", "rows", "labels", "proba", "elbo", "n", "quiet", "as_json", "checkpoint", "every_seconds"),
-    "Data": ("missing", "weights", "weight_column", "columns", "keep", "key", "delimiter", "header"),
-    "Model": ("likelihood", "process", "n_components"),
+    "Output": (
+        *("out", "rows", "labels", "proportions", "words", "proba", "elbo", "n", "quiet", "as_json"),
+        *("checkpoint", "every_seconds"),
+    ),
+    "Data": (
+        *("missing", "weights", "weight_column", "columns", "keep", "key", "delimiter", "header"),
+        *("vocabulary", "test"),
+    ),
+    "Model": ("likelihood", "process", "n_components", "n_topics"),
     "Start": ("init", "n_init", "seed"),
     "Algorithm": (
         *("schedule", "objective", "batches", "batch_size", "delay", "decay", "shuffle", "sparsity", "margin"),
         *("bounds_memory", "moves", "units", "tree", "max_passes", "tol", "threads"),
         *("sampler", "proposal", "scans", "subset", "draws", "warmup", "chains", "thin", "max_seconds"),
+        *("global_moves", "depth", "exact", "trees", "evenness", "local"),
     ),
 }
 
@@ -122,8 +129,9 @@ class Command(click.Command):
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Write the options in groups."""
         of_option = {name: title for title, names in _GROUPS.items() for name in names}
-        # Commands that make a model have the parameters of all likelihoods and processes.
-        others = "Parameters of the model" if "likelihood" in {each.name for each in self.params} else "Options"
+        # Commands that make a model have the parameters of all its parts.
+        makes_model = not {each.name for each in self.params}.isdisjoint(("likelihood", "n_topics"))
+        others = "Parameters of the model" if makes_model else "Options"
         groups: dict[str, list[tuple[str, str]]] = {title: [] for title in [*_GROUPS, others, "Help"]}
         for parameter in self.get_params(ctx):
             record = parameter.get_help_record(ctx)

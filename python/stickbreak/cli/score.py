@@ -14,9 +14,12 @@ from stickbreak.cli.options import (
     threads_option,
     weight_options,
 )
-from stickbreak.cli.output import check_table_place, print_facts, print_json, write_table
+from stickbreak.cli.output import check_kept, check_table_place, print_facts, print_json, write_table
 from stickbreak.cli.program import Command, rows_of
 from stickbreak.io.arrays import rows_without_values, sample_weights, with_density, without_empty_rows
+
+# The column of `--rows`.
+_COLUMN = "log_predictive"
 
 
 @click.command(cls=Command, short_help="Say how well a model foretells rows.")
@@ -66,6 +69,7 @@ def score(
         columns=columns, weight_column=weight_column, key=key, delimiter=delimiter, header=header, keep=keep
     )
     table, sample_weight = read_weighted(data, weights, reading, may_miss=fit._state.missing == "marginalize")
+    check_kept(table.kept, [_COLUMN])
     with rows_of(data, weights, weight_column=weight_column):
         sample_weight = sample_weights(sample_weight, len(table))
         if fit._state.missing == "marginalize":
@@ -77,7 +81,7 @@ def score(
         dense, sample_weight = with_density(densities, sample_weight, "data")
     mean = dense.mean() if sample_weight is None else (sample_weight * dense).sum() / sample_weight.sum()
     if rows is not None:
-        write_table(rows, ["log_predictive"], densities, key="log_predictive", kept=table.kept)
+        write_table(rows, [_COLUMN], densities, key=_COLUMN, kept=table.kept)
     found = {"mean_log_predictive": float(mean), "n_rows": len(table)}
     if bound is not None:
         found["elbo"] = bound

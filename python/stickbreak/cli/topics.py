@@ -135,10 +135,11 @@ def topics(
     model = sb.TopicModel(process, word_concentration=_number(word_concentration))
     algorithm = _algorithm(schedule, given)
     words = checks.integer("words", words, minimum=1)
-    check_model_place(out, inputs=(corpus, vocabulary, test, init))
-    check_table_place("proportions", proportions, inputs=(corpus, vocabulary, test, init, out))
+    inputs = (corpus, vocabulary, test, init)
+    check_model_place(out, inputs=inputs)
+    check_table_place("proportions", proportions, inputs=inputs, outputs=(out,))
     if checkpoint is not None:
-        check_place("checkpoint", checkpoint, inputs=(corpus,), outputs=(out,))
+        check_place("checkpoint", checkpoint, inputs=inputs, outputs=(out, proportions))
     with watched(corpus, quiet=quiet) as watch:
         chosen = None if columns is None else items(columns)
         counts = read_corpus(corpus, "corpus", columns=chosen, watch=watch)

@@ -7,6 +7,10 @@ from numpy.typing import NDArray
 
 # Columns with a larger correlation carry the same values.
 _SAME = 0.99999
+# Unit vectors with such a correlation differ by less than this, up to their signs.
+_FARTHEST = (2.0 - 2.0 * _SAME) ** 0.5 + 1e-9
+# Correlations that are computed at a time: 16 MB.
+_MOST_CORRELATIONS = 2_000_000
 
 
 def skewness(values: NDArray[Any]) -> tuple[float, float]:
@@ -29,7 +33,20 @@ def copies(rows: NDArray[Any]) -> list[int]:
     largest = np.abs(values).max(axis=0)
     values = values / np.where(largest > 0.0, largest, 1.0)
     varying = np.flatnonzero(np.ptp(values, axis=0) > 0.0)
-    if len(varying) < 2:
-        return []
-    same = np.abs(np.corrcoef(values[:, varying], rowvar=False)) > _SAME
-    return [int(varying[at]) for at in range(len(varying)) if same[at, :at].any()]
+    values = values[:, varying]
+    values -= values.mean(axis=0)
+    values /= np.linalg.norm(values, axis=0)
+    # Columns that are nearly parallel have nearly the same projection on any line, so only those are compared.
+    line = np.linspace(-1.0, 1.0, len(values)) / np.sqrt(len(values))
+    projections = np.abs(line @ values)
+    order = np.argsort(projections, kind="stable")
+    values, projections = values[:, order], projections[order]
+    stops = np.searchsorted(projections, projections + _FARTHEST, side="right")
+    found: set[int] = set()
+    width = max(1, _MOST_CORRELATIONS // max(1, len(order)))
+    for begin in range(0, len(order), width):
+        end = min(begin + width, len(order))
+        same = np.abs(values[:, begin:end].T @ values[:, begin : stops[end - 1]]) > _SAME
+        one, other = (varying[order[begin + at]] for at in np.nonzero(same))
+        found.update(np.maximum(one, other)[one != other].tolist())
+    return sorted(found)

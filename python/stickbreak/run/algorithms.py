@@ -147,8 +147,8 @@ class Full(Algorithm):
     units : KdTree, "auto", optional
         What receives responsibilities: nodes of a tree over the rows, each for many rows that agree, or, with None,
         every row by itself. Trees take dense rows without missing values, and use no distance bounds. "auto" is
-        `KdTree()` if there are more than 16,384 rows in memory and a trial on that many needs at most an eighth as many
-        nodes; else None.
+        `KdTree()` if there are more than 16,384 rows in memory and a trial on that many needs fewer than one node for
+        nine rows; else None.
     max_passes : int
         Maximum number of passes over the data. 0 gives the state after the first update of the components.
     tol : float

@@ -31,14 +31,16 @@ class KdTree:
     tolerance : float
         Nodes of at most this value stay closed; at least 0.
     budget : int, optional
-        The most nodes that `rule` opens to, those with the largest gain first; at least 1. None has no limit.
+        The most nodes before all become rows; those with the largest gain are opened first. At least 1. None has no
+        limit.
     split : {"axis", "principal"}
         Nodes are cut at the median of the column in which they are widest, or of their principal axis.
     refine : bool
-        Whether, once nodes have converged and at the latest after three quarters of the passes, every row becomes a
-        unit of its own, and the fit goes on until that has converged: where a fit without a tree ends, or with moves
-        at another local optimum. Up to 16,384 rows such a fit has no tree at all. If False the fit ends on nodes;
-        with births or splits, nodes are opened by one level before, in case a component stands for several clusters.
+        Whether every row becomes a unit of its own once nodes have converged, at the latest for the last quarter of
+        the passes, rounded up. The fit then goes on until that has converged: where a fit without a tree ends, or with
+        moves at another local optimum. Up to 16,384 rows such a fit has no tree at all. If False the fit ends on
+        nodes; with births or splits, nodes are opened by one level before, in case a component stands for several
+        clusters.
 
     Raises
     ------

@@ -1,5 +1,5 @@
-//! The first step of documents that start afresh. All of them start from the weights of the prior, so that a word has the
-//! same topics in each of them: they are selected once.
+//! The first step of documents that start afresh. All of them start from the weights of the prior, so that a word has
+//! the same topics in each of them: they are selected once.
 
 use std::sync::OnceLock;
 
@@ -7,7 +7,8 @@ use crate::local_step::documents::kernels::ListTopics;
 use crate::local_step::documents::visit::{Document, DocumentSpace, Visiting};
 use crate::simd::Instructions;
 
-/// The best topics of each word under the weights of the prior, and their products with these; found when first asked for.
+/// The best topics of each word under the weights of the prior, and their products with these; found when first asked
+/// for.
 #[derive(Debug, Default)]
 pub struct FirstTopics(OnceLock<Vec<OnceLock<OfWord>>>);
 

@@ -107,8 +107,8 @@ pub struct Select<'a> {
     pub weights: &'a [f32],
     /// Maximum number of topics to keep per word.
     pub width: usize,
-    /// The kept topics, (n, width), best first; unused entries repeat the first topic. On entry those kept before, which
-    /// are likely to be kept again.
+    /// The kept topics, (n, width), best first; unused entries repeat the first topic. On entry those kept before,
+    /// which are likely to be kept again.
     pub kept: &'a mut [u32],
     /// Number of topics kept per word; on entry 0 if none are known.
     pub lengths: &'a mut [u32],
