@@ -39,7 +39,8 @@ def bound(fit: Fit, *, ax: "Axes | None" = None) -> "Axes":
     --------
     >>> import numpy as np
     >>> import stickbreak as sb
-    >>> fit = sb.fit(sb.Mixture(likelihood=sb.Gaussian()), np.random.default_rng(0).normal(size=(100, 2)))
+    >>> X = np.random.default_rng(0).normal(size=(100, 2))
+    >>> fit = sb.fit(sb.Mixture(likelihood=sb.Gaussian()), X)
     >>> sb.plot.bound(fit).get_ylabel()
     'bound (nats)'
     """
@@ -90,7 +91,8 @@ def n_components(fit: Fit, *, ax: "Axes | None" = None) -> "Axes":
             label = f"{total} {kind}{'' if total == 1 else 's'} accepted"
             drawn.plot(passes[accepted], numbers[accepted], marker, color=canvas.colour(place), label=label)
     if drawn.get_legend_handles_labels()[1]:
-        drawn.legend()
+        # Numbers of components end high: the lower right corner is free.
+        drawn.legend(loc="lower right")
     drawn.set_ylim(bottom=0)
     canvas.whole_ticks(drawn)
     drawn.set_xlabel("pass")

@@ -142,11 +142,10 @@ proptest! {
     #[test]
     fn the_first_step_is_a_step(problem in problems(), width in 1_usize..12) {
         let width = width.min(problem.k() - 1);
-        let (table, first) = (problem.table(), FirstTopics::default());
-        let prior = vec![problem.concentration / problem.k() as f64; problem.k()];
-        let log_factors: Vec<f64> = table.factors().iter().map(|factor| factor.ln()).collect();
-        let options = DocumentOptions::USUAL;
-        let shared = Visiting { table: &table, prior: &prior, log_factors: &log_factors, width, options, first: &first };
+        let (table, first, options) = (&problem.table(), &FirstTopics::default(), DocumentOptions::USUAL);
+        let prior = &vec![problem.concentration / problem.k() as f64; problem.k()];
+        let log_factors = &table.factors().iter().map(|factor| factor.ln()).collect::<Vec<_>>();
+        let shared = Visiting { table, prior, log_factors, width, options, first };
         for words in &problem.documents {
             let (words, counts): (Vec<u32>, Vec<f64>) = words.iter().copied().unzip();
             let document = Document { words: &words, counts: &counts, start: None };
