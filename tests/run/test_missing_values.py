@@ -343,6 +343,7 @@ def test_batch_by_batch(likelihood: str, process: str) -> None:
     batches = [np.arange(20 * batch, 20 * (batch + 1)) for batch in range(3)]
     memo = engines.Memo(case.rows, case.responsibilities, case.mixture, batches, sparsity=2)
     memo.order()
+    assert len(fit.history) == 3
     for record in fit.history:
         memo.run(range(3))
         assert record.elbo == pytest.approx(memo.elbo(), rel=1e-9, abs=1e-9 * case.scale)

@@ -86,7 +86,9 @@ def test_a_field_has_the_kind_and_default_of_its_parameter(name: str, field: str
         assert types == expected or declared.type in ({*expected} | {each | None for each in expected})
 
 
-@pytest.mark.parametrize(("name", "field", "rule"), PARAMETERS)
+@pytest.mark.parametrize(
+    ("name", "field", "rule"), [each for each in PARAMETERS if any(True for _ in outside(each[2]))]
+)
 def test_values_out_of_range_are_refused(name: str, field: str, rule: dict[str, Any]) -> None:
     entry = dict(ENTRIES)[name]
     made(name, entry)
@@ -96,10 +98,10 @@ def test_values_out_of_range_are_refused(name: str, field: str, rule: dict[str, 
         assert caught.value.argument == field
 
 
-@pytest.mark.parametrize(("name", "field", "rule"), PARAMETERS)
+@pytest.mark.parametrize(("name", "field", "rule"), [each for each in PARAMETERS if "words" in each[2]])
 def test_every_word_is_known(name: str, field: str, rule: dict[str, Any]) -> None:
     entry = dict(ENTRIES)[name]
-    for word in rule.get("words", ()):
+    for word in rule["words"]:
         try:
             assert getattr(made(name, entry, **{field: word}), field) == word
         except sb.NotSupported as error:  # it is known, and refused with the reason
