@@ -32,11 +32,14 @@ extensions = [
     "sphinx.ext.mathjax",
     "sphinx_copybutton",
     "sphinx_gallery.gen_gallery",
+    "class_links",
 ]
 exclude_patterns = ["_build", "_templates", "gallery", "auto_gallery/*.ipynb", "auto_gallery/*.py"]
 templates_path = ["_templates"]
 # Docstrings put the names of arguments and classes in single backquotes.
 default_role = "code"
+# Words in quotes are mostly values of arguments: they can be copied as they are shown.
+smartquotes = False
 
 autodoc_default_options = {"member-order": "bysource"}
 autodoc_typehints = "signature"
@@ -97,13 +100,15 @@ RESULTS = {
     "TopicFit",
     "Trace",
 }
-# Aliases of NumPy, which signatures have written out.
+# What signatures have written out: aliases of NumPy, options of checks, and the default process of a mixture.
 BUFFER = r"~?(?:[\w.]*\.)?_Buffer \| .*?(?=_Nested).*?"
 NESTED = r"~?(?:[\w.]*\.)?_NestedSequence\[complex \| bytes \| str\]"
 ARRAY = r"~?numpy\.ndarray\[tuple\[~?typing\.Any, \.\.\.\], ~?numpy\.dtype\[([^\]]+)\]\]"
 ALIASES = (
     (re.compile(BUFFER + NESTED), "~numpy.typing.ArrayLike"),
     (re.compile(ARRAY), r"~numpy.typing.NDArray[\1]"),
+    (re.compile(r"~?typing\.Unpack\[([^\]]+)\]"), r"\1"),
+    (re.compile("<factory>"), "DirichletProcess()"),
 )
 
 
@@ -123,7 +128,7 @@ ModuleAnalyzer.analyze = analyze_without_overloads
 
 
 def process_signature(app, what, name, object_, options, signature, returns):
-    """Leave out the arguments of results and warnings, and name the aliases of NumPy in those of others."""
+    """Leave out the arguments of results and warnings, and shorten those of others."""
     last = name.rpartition(".")[2]
     if what == "class" and (last in RESULTS or last.endswith("Warning")):
         return "", None

@@ -2,8 +2,8 @@
 How births and merges find the number of clusters
 =================================================
 
-The fit starts from one component. Births split components, merges and deletes take superfluous ones away. This page
-looks at a run pass by pass.
+The fit starts from one component. Births split components; merges and deletes remove superfluous ones. This page looks
+at a run pass by pass.
 """
 
 # %%
@@ -33,7 +33,7 @@ plt.show()
 pd.DataFrame(
     [
         {
-            "pass": record.index,
+            "pass": record.index + 1,
             "move": move.kind,
             "proposed": move.proposed,
             "accepted": move.accepted,
@@ -47,8 +47,8 @@ pd.DataFrame(
 # %%
 # With the number given
 # ---------------------
-# A fit with 25 components from random rows often puts two of them into one cluster, and then two clusters share one.
-# Its bound is lower.
+# A fit of 25 components that starts from random rows often has two of them in one cluster. Then two other clusters
+# share one component, and the bound is lower.
 model = sb.Mixture(likelihood=sb.Gaussian())
 settings = {"n_components": 25, "init": "random", "progress": False}
 given = [

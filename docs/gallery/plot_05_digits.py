@@ -2,7 +2,7 @@
 Handwritten digits without labels
 =================================
 
-1,797 images of 8 x 8 pixels. The fit sees the pixels alone and finds the ways of writing.
+1,797 images of 8 x 8 pixels. The fit gets the pixels without the labels, and finds ways to write each digit.
 """
 
 # %%
@@ -20,8 +20,8 @@ rows = components.transform(pixels)
 rows.shape
 
 # %%
-# Twenty principal components hold most of what differs between images. A full covariance in 64 columns would need more
-# rows than there are.
+# Twenty principal components keep most of the variance. With a full covariance in all 64 columns, each cluster would
+# need more rows than it has.
 print(f"{components.explained_variance_ratio_.sum():.0%} of the variance")
 fit = sb.fit(sb.Mixture(likelihood=sb.Gaussian()), rows, progress=False)
 fit.n_occupied
@@ -70,7 +70,7 @@ for (row, digit), count in np.ndenumerate(table):
 plt.show()
 
 # %%
-# Name every component after its most frequent digit. The share of images with the right name:
+# Label every component with its most frequent digit. This share of the images then has the right label:
 print(f"{table.max(axis=1).sum() / len(rows):.0%}")
 
 # %%

@@ -3,7 +3,7 @@ Patches of a photograph
 =======================
 
 A mixture of zero-mean Gaussians is a good model of small image patches: each component is a texture, such as an edge of
-one direction. ``make demo`` fits half a million patches; this page fits some thousand.
+one direction. ``make demo`` fits half a million patches; this page fits 12,000.
 """
 
 # %%
@@ -18,13 +18,12 @@ photograph = load_sample_image("china.jpg").mean(axis=2) / 255
 patches = extract_patches_2d(
     photograph, (6, 6), max_patches=12_000, random_state=0
 ).reshape(-1, 36)
-patches -= patches.mean(
-    axis=1, keepdims=True
-)  # the brightness of a patch says nothing about its texture
+# The brightness of a patch is not part of its texture.
+patches -= patches.mean(axis=1, keepdims=True)
 patches.shape
 
 # %%
-# Without its mean, a patch has no variance in one direction. The fit leaves this direction out and warns of it.
+# Without its mean, a patch has no variance in one direction. The fit leaves this direction out, with a warning.
 import warnings
 
 with warnings.catch_warnings():
@@ -35,8 +34,8 @@ with warnings.catch_warnings():
 fit.n_occupied
 
 # %%
-# Rows are components, from smooth to rough. The first picture of each is its leading direction; the others are patches
-# that belong to it.
+# Each line shows a component, from smooth to rough: first its leading direction, then eight of its patches. The number
+# counts its patches.
 labels = fit.predict(patches)
 contrast = np.array([patches[labels == k].std() for k in range(fit.n_components)])
 chosen = np.argsort(contrast)[:: max(1, fit.n_components // 6)][:6]
@@ -53,7 +52,7 @@ for row, k in zip(axes, chosen, strict=True):
 plt.show()
 
 # %%
-# Draws from the fit look like patches, up to their brightness.
+# Draws from the fit look like patches without their brightness.
 figure, axes = plt.subplots(2, 12, figsize=(10, 1.9), layout="constrained")
 for ax, image in zip(axes.flat, fit.sample(24, seed=3), strict=True):
     ax.imshow(image.reshape(6, 6), cmap="gray")

@@ -2,7 +2,7 @@
 Topics of news
 ==============
 
-395 articles of Reuters. A topic model describes each article as a mixture of topics, and each topic by its words.
+395 Reuters articles. In a topic model each article is a mixture of topics, and each topic is a distribution over words.
 
 The page needs the folder ``STICKBREAK_DATA``.
 """
@@ -37,15 +37,15 @@ for topic, top in enumerate(fit.top_words(words, n=8)):
     print(topic, *top)
 
 # %%
-# The size of each topic, and the words of the largest one. A mark is the share of a word in all documents: a bar far
-# beyond its mark is typical of the topic.
+# The left picture shows the size of each topic, the right one the words of the largest. A mark is the share of a word
+# in all documents. A word whose bar is much longer than its mark is typical of the topic.
 figure, axes = plt.subplots(1, 2, figsize=(13, 5), layout="constrained")
 sb.plot.topics(fit, words, ax=axes[0])
 sb.plot.topic(fit, int(np.argmax(fit.counts)), words, ax=axes[1])
 plt.show()
 
 # %%
-# ``transform`` gives the proportions of topics in each document.
+# ``transform`` returns the proportions of topics in each document.
 proportions = fit.transform(counts)
 largest = proportions[np.argsort(proportions.argmax(axis=1))]
 figure, ax = plt.subplots(figsize=(10, 3.5), layout="constrained")
@@ -54,6 +54,6 @@ ax.set(xlabel="document, sorted by its largest topic", ylabel="topic")
 plt.show()
 
 # %%
-# Use a score to compare models. A fifth of the distinct words of each document is held out; the topics of the document
-# come from the others. Score documents that the fit has not seen, if you have some.
+# Compare models by a score in nats per word. ``document_completion`` holds out a fifth of the distinct words of each
+# document, and predicts them from the other words. If you can, score documents that the fit has not seen.
 fit.document_completion(counts)

@@ -2,7 +2,7 @@
 How sure? The eruptions of Old Faithful
 =======================================
 
-A geyser erupts for two or for four minutes. Two clusters are plain to see; this page asks how sure a model is of them.
+A geyser erupts for about two or four minutes. Two clusters are easy to see. This page asks how sure a model is of them.
 
 The page needs the folder ``STICKBREAK_DATA``.
 """
@@ -47,7 +47,8 @@ for minutes in (2.0, 4.5):
 # %%
 # The number of clusters
 # ----------------------
-# A sampler draws partitions from the exact posterior of the same model.
+# A sampler draws partitions from the exact posterior of the same model. The left picture shows the log joint density
+# along the chains, with its R-hat as title.
 trace = sb.sample(
     model,
     faithful,
@@ -64,12 +65,15 @@ sb.plot.cluster_numbers(trace, ax=axes[1])
 plt.show()
 
 # %%
-# How often are two eruptions in the same cluster?
+# The fit has 2 components, but most draws have 4 to 6 clusters. A Dirichlet process expects small new clusters in any
+# data, so a draw has a few of them besides the two groups, and sometimes cuts a group in two. Do not read the number of
+# groups off this histogram. Look at what the draws have in common: how often are two eruptions in the same cluster?
 ax = sb.plot.similarity(trace)
 plt.show()
 
 # %%
-# Chains agree if R-hat is close to 1.
+# Eruptions of the two groups are almost never together. Chains agree if R-hat is close to 1. Here is the R-hat of the
+# number of clusters; the one above is that of the log joint density.
 print(
     f"R-hat {trace.rhat('n_clusters'):.3f}, effective draws {trace.ess('n_clusters'):.0f}"
 )

@@ -2,7 +2,8 @@
 How clusters nest: a hierarchy
 ==============================
 
-A hierarchy is a binary tree over rows under a mixture model. Each node has a probability that its rows are one cluster.
+A hierarchy is a binary tree over the rows. For each node, the mixture model gives the probability that its rows are one
+cluster.
 """
 
 # %%
@@ -19,14 +20,15 @@ model = sb.Mixture(likelihood=sb.Gaussian())
 tree = sb.hierarchy(model, rows, "bhc")
 
 # %%
-# The dendrogram. A join is higher, the less probable it is that its rows are one cluster.
+# In the dendrogram, a high join means that its rows are probably not one cluster.
 figure, ax = plt.subplots(figsize=(11, 4), layout="constrained")
 sb.plot.dendrogram(tree, ax=ax)
 ax.set_yscale("symlog", linthresh=0.01)
 plt.show()
 
 # %%
-# ``cut`` gives labels. ``"map"`` is the most probable of all partitions that follow the tree.
+# ``cut`` returns labels. The clusters of ``"bhc"`` are the highest nodes whose rows are more probably one cluster than
+# not. ``"map"`` is the most probable of all partitions that follow the tree.
 for cut in ("bhc", "map"):
     labels = tree.cut(cut)
     print(
@@ -41,6 +43,7 @@ for cut in ("bhc", "map"):
 tree.linkage[-3:]
 
 # %%
-# New rows are inserted one by one; the old tree does not change.
+# ``insert`` returns a larger tree; the old one does not change. The new flower is in the cluster of the first one:
 larger = tree.insert([[5.0, 3.4, 1.5, 0.2]])
-print(larger.cut()[-1] == larger.cut()[0])
+labels = larger.cut()
+print(labels[-1] == labels[0])

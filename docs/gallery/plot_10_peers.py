@@ -2,8 +2,8 @@
 Beside other libraries
 ======================
 
-Five data sets, four methods with their usual settings. None of the methods is told the number of clusters, except that
-scikit-learn's Bayesian mixture gets an upper limit.
+Five data sets and four methods. No method gets the number of clusters. The two Gaussian mixtures of scikit-learn need a
+largest number: here it is 60, more than any of the sets has.
 """
 
 # %%
@@ -17,6 +17,7 @@ from sklearn.cluster import HDBSCAN
 from sklearn.datasets import load_iris, load_wine, make_circles
 from sklearn.metrics import adjusted_rand_score
 from sklearn.mixture import BayesianGaussianMixture, GaussianMixture
+from threadpoolctl import threadpool_limits
 
 import stickbreak as sb
 
@@ -47,24 +48,27 @@ sets = {
 # %%
 # The methods
 # -----------
+# BIC compares mixtures of 1 to 60 components: all numbers up to 10, then every third, then every fifth.
+numbers = [*range(1, 11), *range(12, 31, 3), *range(35, 61, 5)]
 
 
 def by_bic(X: np.ndarray) -> np.ndarray:
     """Return the labels of the Gaussian mixture with the lowest BIC."""
-    most = min(16, len(X) // (X.shape[1] + 1))
+    most = len(X) // (X.shape[1] + 1)
     fits = [
         GaussianMixture(k, random_state=0, reg_covar=1e-4).fit(X)
-        for k in range(1, most + 1)
+        for k in numbers
+        if k <= most
     ]
     return min(fits, key=lambda fit: fit.bic(X)).predict(X)
 
 
 methods = {
     "stickbreak": lambda X: sb.fit(
-        sb.Mixture(likelihood=sb.Gaussian()), X, progress=False
+        sb.Mixture(likelihood=sb.Gaussian()), X, threads=1, progress=False
     ).predict(X),
-    "BayesianGaussianMixture(20)": lambda X: BayesianGaussianMixture(
-        n_components=20, random_state=0, max_iter=200
+    "BayesianGaussianMixture(60)": lambda X: BayesianGaussianMixture(
+        n_components=60, random_state=0, max_iter=200
     ).fit_predict(X),
     "GaussianMixture, K by BIC": by_bic,
     "HDBSCAN": lambda X: HDBSCAN(copy=True).fit_predict(X),
@@ -74,7 +78,8 @@ found = {}
 for name, (X, labels) in sets.items():
     for method, run in methods.items():
         started = time.process_time()
-        found[name, method] = run(X)
+        with threadpool_limits(1):
+            found[name, method] = run(X)
         results.append(
             {
                 "data": name,
@@ -89,22 +94,25 @@ table = pd.DataFrame(results)
 # %%
 # Agreement with the true labels
 # ------------------------------
+# The largest number matters. With 20 instead of 60 the Bayesian mixture reaches 0.86 on 12 clusters, and 0.12 on wine.
 table.pivot(index="data", columns="method", values="ARI").loc[list(sets)].round(2)
 
 # %%
 # Number of clusters
 # ------------------
+# Components that have rows.
 table.pivot(index="data", columns="method", values="clusters").loc[list(sets)]
 
 # %%
 # CPU seconds
 # -----------
+# Every method runs in one thread.
 table.pivot(index="data", columns="method", values="CPU seconds").loc[list(sets)].round(2)
 
 # %%
 # Pictures
 # --------
-# Gaussian methods cut a ring into pieces, which is what they are for. Use HDBSCAN for such clusters.
+# Gaussian methods describe a ring by several components. Use HDBSCAN for such clusters.
 figure, axes = plt.subplots(2, 4, figsize=(14, 7), layout="constrained")
 for row, name in zip(axes, ("12 clusters", "two rings"), strict=True):
     for ax, method in zip(row, methods, strict=True):
@@ -114,4 +122,4 @@ for row, name in zip(axes, ("12 clusters", "two rings"), strict=True):
 plt.show()
 
 # %%
-# More sets, held-out densities and time: the benches in the repository.
+# The benches in the repository compare more sets, held-out densities and time.

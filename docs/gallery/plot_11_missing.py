@@ -2,7 +2,8 @@
 Missing values
 ==============
 
-569 tumours with 30 measurements. A tenth of the values is taken away; the fit leaves them out, and fills them in.
+569 tumours with six measurements each. This page removes a tenth of the values, fits the rest, and fills in the missing
+values.
 """
 
 # %%
@@ -23,8 +24,8 @@ columns = [
     "worst area",
 ]
 table = np.log(cancer.data[columns] + 0.01)
-holes = np.random.default_rng(0).random(table.shape) < 0.1
-damaged = table.mask(holes)
+absent = np.random.default_rng(0).random(table.shape) < 0.1
+damaged = table.mask(absent)
 damaged.isna().sum()
 
 # %%
@@ -36,14 +37,14 @@ fit = sb.fit(model, damaged, algorithm, missing="marginalize", progress=False)
 fit.n_occupied
 
 # %%
-# ``impute`` fills values in. How far off are they, in standard deviations of their column? The mean of the column is
-# the simplest way to fill in a value.
+# ``impute`` fills in missing values. The table shows the root mean squared error in standard deviations of the column,
+# beside that of the simplest way: the mean of the column.
 filled = pd.DataFrame(fit.impute(damaged), columns=columns)
 spread = table.std()
 errors = pd.DataFrame(
     {
-        "stickbreak": ((filled - table) / spread)[holes].pow(2).mean().pow(0.5),
-        "mean of the column": ((damaged.fillna(damaged.mean()) - table) / spread)[holes]
+        "stickbreak": ((filled - table) / spread)[absent].pow(2).mean().pow(0.5),
+        "mean of the column": ((damaged.fillna(damaged.mean()) - table) / spread)[absent]
         .pow(2)
         .mean()
         .pow(0.5),
@@ -52,9 +53,9 @@ errors = pd.DataFrame(
 errors.round(2)
 
 # %%
-# A value is not sure. ``sample_missing`` draws values instead.
+# An imputed value is uncertain. ``sample_missing`` draws values from their distribution.
 draws = [fit.sample_missing(damaged, seed=seed) for seed in range(100)]
-row = int(np.flatnonzero(holes[:, 5])[0])
+row = int(np.flatnonzero(absent[:, 5])[0])
 figure, ax = plt.subplots(figsize=(7, 3.5), layout="constrained")
 ax.hist([draw[row, 5] for draw in draws], bins=20)
 ax.axvline(table.iloc[row, 5], color="black", label="true value")
@@ -63,6 +64,6 @@ ax.legend()
 plt.show()
 
 # %%
-# Rows can be scored with their holes.
+# Rows with missing values have scores too.
 scores = fit.log_predictive(damaged)
 print(f"mean log density {scores.mean():.2f} nats a row")

@@ -90,7 +90,8 @@ def n_components(fit: Fit, *, ax: "Axes | None" = None) -> "Axes":
             label = f"{total} {kind}{'' if total == 1 else 's'} accepted"
             drawn.plot(passes[accepted], numbers[accepted], marker, color=canvas.colour(place), label=label)
     if drawn.get_legend_handles_labels()[1]:
-        drawn.legend()
+        # Numbers of components end high: the lower right corner is free.
+        drawn.legend(loc="lower right")
     drawn.set_ylim(bottom=0)
     canvas.whole_ticks(drawn)
     drawn.set_xlabel("pass")

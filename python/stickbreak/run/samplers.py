@@ -21,10 +21,10 @@ class Sampler(Specification):
 
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)
 class CollapsedGibbs(Sampler):
-    r"""Collapsed Gibbs sampling ([1]_, algorithm 3).
+    r"""Collapsed Gibbs sampling: rows leave their clusters and join others, one at a time.
 
-    Each row in turn leaves its cluster and joins one drawn from its conditional distribution given all other rows, with
-    the components integrated out:
+    It is algorithm 3 of [1]_. Each row in turn leaves its cluster and joins one drawn from its conditional distribution
+    given all other rows, with the components integrated out:
 
     .. math:: p(z_i = c \mid z_{-i}, X) \propto p(c \mid z_{-i}) \, \frac{m(X_c \cup x_i)}{m(X_c)}
 
@@ -106,14 +106,14 @@ class SplitMerge(Sampler):
 
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)
 class TreeGuided(Sampler):
-    r"""Tree-guided sampling: whole subtrees of clusters move at once, after [1]_ and made exact.
+    r"""Tree-guided sampling: whole subtrees of clusters move at once.
 
-    Each cluster has a binary tree over its rows. A *subtree move* cuts a cluster at a node of its tree and assigns the
-    remaining subtrees to the parts, or merges any number of clusters. A *tree-launched move* splits a cluster in two,
-    or merges two, by restricted Gibbs scans that start from a cut of the tree. The two kinds alternate: subtree moves
-    split well, and tree-launched moves also merge clusters whose rows interleave. Moves of single rows follow. All
-    moves leave the posterior invariant: the distribution of the trees of proposed clusters depends only on their rows,
-    and the Metropolis-Hastings ratio counts all ways to propose a merge.
+    It follows [1]_, with moves made exact. Each cluster has a binary tree over its rows. A *subtree move* cuts a
+    cluster at a node of its tree and assigns the remaining subtrees to the parts, or merges any number of clusters. A
+    *tree-launched move* splits a cluster in two, or merges two, by restricted Gibbs scans that start from a cut of the
+    tree. The two kinds alternate: subtree moves split well, and tree-launched moves also merge clusters whose rows
+    interleave. Moves of single rows follow. All moves leave the posterior invariant: the distribution of the trees of
+    proposed clusters depends only on their rows, and the Metropolis-Hastings ratio counts all ways to propose a merge.
 
     With ``exact=False`` it is the algorithm as published, which does not leave the posterior invariant. On a few
     overlapping rows the total variation distance from the posterior is 0.16 to 0.37, with too few clusters. Use it to

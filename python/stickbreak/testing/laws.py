@@ -32,7 +32,10 @@ from stickbreak.testing.tolerances import (
 
 
 class FitOptions(TypedDict, total=False):
-    """Keyword arguments of every check, with the same meaning as in `stickbreak.fit`."""
+    """Keyword arguments of every check, with the same meaning as in `stickbreak.fit`.
+
+    They are `n_components`, `init`, `sample_weight` and `seed`.
+    """
 
     n_components: int | None
     init: Any
