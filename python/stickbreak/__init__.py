@@ -5,7 +5,8 @@ A model says what the data are made of, an algorithm says how to find it, and `f
 >>> import numpy as np
 >>> import stickbreak as sb
 >>> X = np.random.default_rng(0).normal(size=(200, 2))
->>> model = sb.Mixture(likelihood=sb.Gaussian(), process=sb.DirichletProcess(concentration=1.0))
+>>> process = sb.DirichletProcess(concentration=1.0)
+>>> model = sb.Mixture(likelihood=sb.Gaussian(), process=process)
 >>> fit = sb.fit(model, X, sb.Memoized(batches=2, sparsity=4), n_components=5, seed=0)
 >>> fit.predict(X).shape
 (200,)

@@ -4,7 +4,8 @@ Every function draws into the given Axes, or into new ones, and returns them.
 
 >>> import numpy as np
 >>> import stickbreak as sb
->>> X = np.random.default_rng(0).normal([[-5.0, 0.0], [5.0, 0.0]], size=(100, 2, 2)).reshape(-1, 2)
+>>> centres = np.repeat([[-5.0, 0.0], [5.0, 0.0]], 100, axis=0)
+>>> X = np.random.default_rng(0).normal(centres)
 >>> fit = sb.fit(sb.Mixture(likelihood=sb.Gaussian()), X)
 >>> sb.plot.clusters(fit, X).get_xlabel()
 'column 0'

@@ -123,7 +123,8 @@ def similarity(trace: Trace, rows: ArrayLike | None = None, *, ax: "Axes | None"
     >>> import numpy as np
     >>> import stickbreak as sb
     >>> X = np.random.default_rng(0).normal([[-9.0], [9.0]], size=(2, 10)).reshape(-1, 1)
-    >>> trace = sb.sample(sb.Mixture(likelihood=sb.Gaussian()), X, draws=20, warmup=10, chains=2)
+    >>> model = sb.Mixture(likelihood=sb.Gaussian())
+    >>> trace = sb.sample(model, X, draws=20, warmup=10, chains=2)
     >>> sb.plot.similarity(trace).images[0].get_array().shape
     (20, 20)
     """

@@ -39,7 +39,8 @@ def bound(fit: Fit, *, ax: "Axes | None" = None) -> "Axes":
     --------
     >>> import numpy as np
     >>> import stickbreak as sb
-    >>> fit = sb.fit(sb.Mixture(likelihood=sb.Gaussian()), np.random.default_rng(0).normal(size=(100, 2)))
+    >>> X = np.random.default_rng(0).normal(size=(100, 2))
+    >>> fit = sb.fit(sb.Mixture(likelihood=sb.Gaussian()), X)
     >>> sb.plot.bound(fit).get_ylabel()
     'bound (nats)'
     """

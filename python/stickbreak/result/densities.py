@@ -39,7 +39,8 @@ class Density:
     >>> import stickbreak as sb
     >>> rng = np.random.default_rng(0)
     >>> size = np.repeat([1.0, 9.0], 100) + rng.normal(size=200)
-    >>> table = pd.DataFrame({"size": size, "price": 2.0 * size + rng.normal(size=200), "age": rng.normal(size=200)})
+    >>> price, age = 2.0 * size + rng.normal(size=200), rng.normal(size=200)
+    >>> table = pd.DataFrame({"size": size, "price": price, "age": age})
     >>> fit = sb.fit(sb.Mixture(likelihood=sb.Gaussian()), table)
     >>> price = fit.conditional({"size": 9.0}).marginal("price")
     >>> price.column_names, price.mean.round()
@@ -269,7 +270,8 @@ class Densities(Fitted):
         --------
         >>> import numpy as np
         >>> import stickbreak as sb
-        >>> X = np.random.default_rng(0).normal([[-5.0, 0.0], [5.0, 0.0]], size=(100, 2, 2)).reshape(-1, 2)
+        >>> centres = np.repeat([[-5.0, 0.0], [5.0, 0.0]], 100, axis=0)
+        >>> X = np.random.default_rng(0).normal(centres)
         >>> fit = sb.fit(sb.Mixture(likelihood=sb.Gaussian()), X)
         >>> density = fit.marginal(0)
         >>> density

@@ -109,7 +109,8 @@ class Imputing(Fitted):
         >>> import stickbreak as sb
         >>> X = np.random.default_rng(0).integers(2, size=(100, 3)).astype(float)
         >>> X[0, 1] = np.nan
-        >>> fit = sb.fit(sb.Mixture(likelihood=sb.Bernoulli()), X, n_components=2, missing="marginalize")
+        >>> model = sb.Mixture(likelihood=sb.Bernoulli())
+        >>> fit = sb.fit(model, X, n_components=2, missing="marginalize")
         >>> bool(fit.sample_missing(X)[0, 1] in (0, 1))
         True
         """

@@ -81,7 +81,8 @@ def label_shares(
     >>> import stickbreak as sb
     >>> sb.label_shares([0, 0, 0, 1], ["dog", "cat", "cat", "dog"])[1]
     [LabelShare(label='dog', share=1.0, rows=1.0)]
-    >>> for cluster in sb.label_shares([[1.0, 0.0], [0.25, 0.75], [0.25, 0.75]], ["cat", "dog", "cat"]):
+    >>> responsibilities = [[1.0, 0.0], [0.25, 0.75], [0.25, 0.75]]
+    >>> for cluster in sb.label_shares(responsibilities, ["cat", "dog", "cat"]):
     ...     print([(label, round(share, 2)) for label, share, rows in cluster])
     [('cat', 0.83), ('dog', 0.17)]
     [('cat', 0.5), ('dog', 0.5)]

@@ -32,8 +32,9 @@ class TopicFit(Fitted):
     >>> import numpy as np
     >>> import stickbreak as sb
     >>> rng = np.random.default_rng(0)
-    >>> counts = np.concatenate([rng.poisson([5, 5, 0, 0], size=(20, 4)), rng.poisson([0, 0, 5, 5], size=(20, 4))])
-    >>> fit = sb.fit(sb.TopicModel(sb.LatentDirichlet(2)), counts, sb.Full(max_passes=20, tol=0))
+    >>> counts = rng.poisson(np.repeat([[5, 5, 0, 0], [0, 0, 5, 5]], 20, axis=0))
+    >>> model = sb.TopicModel(sb.LatentDirichlet(2))
+    >>> fit = sb.fit(model, counts, sb.Full(max_passes=20, tol=0))
     >>> fit.n_topics, fit.topics.shape, fit.transform(counts).shape
     (2, (2, 4), (40, 2))
     """
@@ -211,7 +212,8 @@ class TopicFit(Fitted):
         >>> import numpy as np
         >>> import stickbreak as sb
         >>> counts = np.random.default_rng(0).poisson(1.0, size=(30, 40))
-        >>> fit = sb.fit(sb.TopicModel(sb.LatentDirichlet(3)), counts[:20], sb.Full(max_passes=5, tol=0))
+        >>> model = sb.TopicModel(sb.LatentDirichlet(3))
+        >>> fit = sb.fit(model, counts[:20], sb.Full(max_passes=5, tol=0))
         >>> -5 < fit.document_completion(counts[20:]) < -3
         True
         """

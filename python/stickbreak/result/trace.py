@@ -77,7 +77,8 @@ class Trace:
     >>> import numpy as np
     >>> import stickbreak as sb
     >>> X = np.random.default_rng(0).normal([[-5.0], [5.0]], size=(2, 20)).reshape(-1, 1)
-    >>> trace = sb.sample(sb.Mixture(likelihood=sb.Gaussian()), X, draws=50, warmup=10, chains=2)
+    >>> model = sb.Mixture(likelihood=sb.Gaussian())
+    >>> trace = sb.sample(model, X, draws=50, warmup=10, chains=2)
     >>> trace.partitions.shape, trace.log_joint.shape
     ((2, 50, 40), (2, 50))
     >>> bool((trace.partitions[..., 0] != trace.partitions[..., -1]).all())
@@ -246,7 +247,8 @@ class Trace:
         >>> import numpy as np
         >>> import stickbreak as sb
         >>> X = np.random.default_rng(0).normal([[-9.0], [9.0]], size=(2, 10)).reshape(-1, 1)
-        >>> trace = sb.sample(sb.Mixture(likelihood=sb.Gaussian()), X, draws=20, warmup=10, chains=2)
+        >>> model = sb.Mixture(likelihood=sb.Gaussian())
+        >>> trace = sb.sample(model, X, draws=20, warmup=10, chains=2)
         >>> trace.to_arviz().posterior["n_clusters"].shape  # doctest: +SKIP
         (2, 20)
         """
@@ -284,7 +286,8 @@ class Trace:
         >>> import numpy as np
         >>> import stickbreak as sb
         >>> X = np.random.default_rng(0).normal([[-9.0], [9.0]], size=(2, 10)).reshape(-1, 1)
-        >>> trace = sb.sample(sb.Mixture(likelihood=sb.Gaussian()), X, draws=20, warmup=10, chains=1)
+        >>> model = sb.Mixture(likelihood=sb.Gaussian())
+        >>> trace = sb.sample(model, X, draws=20, warmup=10, chains=1)
         >>> near, far = trace.similarity([0, 1, 10])[0, 1:]
         >>> bool(near > far)
         True

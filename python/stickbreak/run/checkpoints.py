@@ -58,10 +58,12 @@ class Checkpoint:
     >>> import stickbreak as sb
     >>> X = np.random.default_rng(0).normal(size=(100, 2))
     >>> model = sb.Mixture(likelihood=sb.Gaussian(), process=sb.DirichletProcess())
+    >>> short, long = sb.Full(max_passes=3, tol=0), sb.Full(max_passes=5, tol=0)
     >>> with tempfile.TemporaryDirectory() as folder:
-    ...     checkpoint = sb.Checkpoint(os.path.join(folder, "fit.checkpoint"), every_seconds=600)
-    ...     first = sb.fit(model, X, sb.Full(max_passes=3, tol=0), n_components=3, checkpoint=checkpoint)
-    ...     longer = sb.fit(model, X, sb.Full(max_passes=5, tol=0), n_components=3, checkpoint=checkpoint)
+    ...     path = os.path.join(folder, "fit.checkpoint")
+    ...     checkpoint = sb.Checkpoint(path, every_seconds=600)
+    ...     first = sb.fit(model, X, short, n_components=3, checkpoint=checkpoint)
+    ...     longer = sb.fit(model, X, long, n_components=3, checkpoint=checkpoint)
     >>> longer.history[:3] == first.history, len(longer.history)
     (True, 5)
     """

@@ -207,7 +207,8 @@ def fit(
     >>> import stickbreak as sb
     >>> rng = np.random.default_rng(0)
     >>> X = np.concatenate([rng.normal(-5, 1, size=(100, 2)), rng.normal(5, 1, size=(100, 2))])
-    >>> model = sb.Mixture(likelihood=sb.Gaussian(), process=sb.DirichletProcess(concentration=1.0))
+    >>> process = sb.DirichletProcess(concentration=1.0)
+    >>> model = sb.Mixture(likelihood=sb.Gaussian(), process=process)
     >>> fit = sb.fit(model, X)
     >>> fit.n_components
     2

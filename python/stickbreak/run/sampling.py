@@ -138,7 +138,8 @@ def sample(
     >>> import stickbreak as sb
     >>> rng = np.random.default_rng(0)
     >>> X = np.concatenate([rng.normal(-5, 1, size=(30, 2)), rng.normal(5, 1, size=(30, 2))])
-    >>> model = sb.Mixture(likelihood=sb.Gaussian(), process=sb.DirichletProcess(concentration=1.0))
+    >>> process = sb.DirichletProcess(concentration=1.0)
+    >>> model = sb.Mixture(likelihood=sb.Gaussian(), process=process)
     >>> trace = sb.sample(model, X, sb.SplitMerge(), draws=100, warmup=50, chains=2)
     >>> trace.partitions.shape
     (2, 100, 60)

@@ -54,7 +54,8 @@ class KdTree:
     --------
     >>> import numpy as np
     >>> import stickbreak as sb
-    >>> X = np.random.default_rng(0).normal([[-5.0, 0.0], [5.0, 0.0]], size=(20_000, 2, 2)).reshape(-1, 2)
+    >>> centres = np.repeat([[-5.0, 0.0], [5.0, 0.0]], 20_000, axis=0)
+    >>> X = np.random.default_rng(0).normal(centres)
     >>> tree = sb.KdTree(tolerance=0.01, refine=False)
     >>> moves = (sb.Birth(), sb.Merge(), sb.Delete())
     >>> fit = sb.fit(sb.Mixture(likelihood=sb.Gaussian()), X, sb.Full(units=tree, moves=moves))

@@ -35,7 +35,8 @@ def visible_bits(fit: Fit, X: ArrayLike) -> dict[str, bytes]:
     >>> from stickbreak.testing import visible_bits
     >>> X = np.random.default_rng(0).normal(size=(100, 2))
     >>> model = sb.Mixture(likelihood=sb.Gaussian())
-    >>> one, other = (sb.fit(model, X, sb.Full(max_passes=3), n_components=3, seed=seed) for seed in (0, 0))
+    >>> algorithm = sb.Full(max_passes=3)
+    >>> one, other = (sb.fit(model, X, algorithm, n_components=3, seed=0) for _ in range(2))
     >>> visible_bits(one, X) == visible_bits(other, X)
     True
     """

@@ -72,7 +72,8 @@ def check_monotone_bound(
     >>> import stickbreak as sb
     >>> from stickbreak.testing import check_monotone_bound
     >>> X = np.random.default_rng(0).normal(size=(200, 2))
-    >>> check_monotone_bound(sb.Mixture(sb.Gaussian()), X, sb.Memoized(batches=4), n_components=3)
+    >>> model = sb.Mixture(sb.Gaussian())
+    >>> check_monotone_bound(model, X, sb.Memoized(batches=4), n_components=3)
     """
     rows = arrays.rows(X)
     fit = _fit(model, rows, algorithm or Full(max_passes=10, tol=0.0), options)
@@ -120,7 +121,8 @@ def check_recomputed_elbo(
     >>> import stickbreak as sb
     >>> from stickbreak.testing import check_recomputed_elbo
     >>> X = np.random.default_rng(0).normal(size=(200, 2))
-    >>> check_recomputed_elbo(sb.Mixture(sb.Gaussian()), X, sb.Memoized(batches=4), n_components=3)
+    >>> model = sb.Mixture(sb.Gaussian())
+    >>> check_recomputed_elbo(model, X, sb.Memoized(batches=4), n_components=3)
     """
     rows = arrays.rows(X)
     weights = options.get("sample_weight")
@@ -364,7 +366,8 @@ def check_laws(
     >>> import stickbreak as sb
     >>> from stickbreak.testing import check_laws
     >>> X = np.random.default_rng(0).normal(size=(200, 2))
-    >>> check_laws(sb.Mixture(sb.Gaussian()), X, sb.Memoized(batches=4, max_passes=5), n_components=3)
+    >>> algorithm = sb.Memoized(batches=4, max_passes=5)
+    >>> check_laws(sb.Mixture(sb.Gaussian()), X, algorithm, n_components=3)
     """
     chosen = algorithm or Memoized(max_passes=10, tol=0.0)
     check_monotone_bound(model, X, chosen, **options)
