@@ -16,6 +16,7 @@ import gallery_data  # noqa: E402
 import inventories  # noqa: E402
 import sphinx.ext.autosummary as autosummary  # noqa: E402
 from sphinx.pycode import ModuleAnalyzer  # noqa: E402
+from sphinx.util.typing import stringify_annotation  # noqa: E402
 
 project = "stickbreak"
 author = "The stickbreak developers"
@@ -109,6 +110,7 @@ ALIASES = (
     (re.compile(ARRAY), r"~numpy.typing.NDArray[\1]"),
     (re.compile(r"~?typing\.Unpack\[([^\]]+)\]"), r"\1"),
     (re.compile("<factory>"), "DirichletProcess()"),
+    (re.compile(r"type\[[^|]*\| ~?numpy\.dtype\[.*?_DTypeDict \| str"), "~numpy.typing.DTypeLike"),
 )
 
 
@@ -127,15 +129,25 @@ def analyze_without_overloads(self):
 ModuleAnalyzer.analyze = analyze_without_overloads
 
 
+def shorten(text):
+    """Name aliases in a signature or a type."""
+    for written, alias in ALIASES:
+        text = text and written.sub(alias, text)
+    return text
+
+
+# Types of properties do not pass the hook for signatures.
+for name, module in list(sys.modules.items()):
+    if name.startswith("sphinx.ext.autodoc") and hasattr(module, "stringify_annotation"):
+        module.stringify_annotation = lambda *given, **options: shorten(stringify_annotation(*given, **options))
+
+
 def process_signature(app, what, name, object_, options, signature, returns):
     """Leave out the arguments of results and warnings, and shorten those of others."""
     last = name.rpartition(".")[2]
     if what == "class" and (last in RESULTS or last.endswith("Warning")):
         return "", None
-    for written, alias in ALIASES:
-        signature = signature and written.sub(alias, signature)
-        returns = returns and written.sub(alias, returns)
-    return signature, returns
+    return shorten(signature), shorten(returns)
 
 
 def copy_mathjax(app, error):

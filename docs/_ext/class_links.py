@@ -21,10 +21,17 @@ import stickbreak.testing
 OTHERS = {
     "array_like": "numpy.typing.ArrayLike",
     "ndarray": "numpy.ndarray",
-    "numpy.random.Generator": "numpy.random.Generator",
-    "matplotlib.axes.Axes": "matplotlib.axes.Axes",
-    "pandas.DataFrame": "pandas.DataFrame",
-    "scipy.sparse.csr_array": "scipy.sparse.csr_array",
+    "dtype": "numpy.typing.DTypeLike",
+} | {
+    name: name
+    for name in (
+        "matplotlib.axes.Axes",
+        "numpy.random.Generator",
+        "numpy.random.RandomState",
+        "pandas.DataFrame",
+        "scipy.sparse.csr_array",
+        "sklearn.exceptions.ConvergenceWarning",
+    )
 }
 WORD = re.compile(r"[A-Za-z_][\w.]*\w")
 MODULES = (stickbreak, stickbreak.sklearn, stickbreak.testing)
@@ -42,8 +49,10 @@ def classes(page: str) -> dict[str, str]:
 
 
 def target(word: str, known: dict[str, str]) -> str | None:
-    """Return what a word of code names, if that is a class or a member of one."""
-    name, dot, member = word.partition(".")
+    """Return what a word of code names, if that is a class or a member of one, or has its full name."""
+    if word.startswith("stickbreak."):
+        return word
+    name, dot, member = word.removesuffix("()").partition(".")
     return known[name] + dot + member if name in known else None
 
 

@@ -22,8 +22,10 @@ PROJECTS: dict[str, tuple[str, tuple[tuple[str, str, str], ...]]] = {
     "numpy": (
         "https://numpy.org/doc/stable/",
         (
-            ("class", "reference/generated/{}.html", "numpy.memmap numpy.ndarray numpy.random.Generator"),
-            ("class", "reference/typing.html#{}", "numpy.typing.ArrayLike numpy.typing.NDArray"),
+            ("class", "reference/generated/{}.html", "numpy.memmap numpy.ndarray"),
+            ("class", "reference/random/generator.html#{}", "numpy.random.Generator"),
+            ("class", "reference/random/legacy.html#{}", "numpy.random.RandomState"),
+            ("class", "reference/typing.html#{}", "numpy.typing.ArrayLike numpy.typing.DTypeLike numpy.typing.NDArray"),
         ),
     ),
     "scipy": (
@@ -41,6 +43,7 @@ PROJECTS: dict[str, tuple[str, tuple[tuple[str, str, str], ...]]] = {
             ("class", "modules/generated/{}.html", "sklearn.decomposition.PCA sklearn.pipeline.Pipeline"),
             ("class", "modules/generated/{}.html", "sklearn.mixture.BayesianGaussianMixture"),
             ("class", "modules/generated/{}.html", "sklearn.mixture.GaussianMixture"),
+            ("exception", "modules/generated/{}.html", "sklearn.exceptions.ConvergenceWarning"),
         ),
     ),
     "pandas": (

@@ -66,8 +66,8 @@ plt.show()
 
 # %%
 # The fit has 2 components, but most draws have 4 to 6 clusters. A Dirichlet process expects small new clusters in any
-# data, so a draw has a few of them besides the two groups, and sometimes cuts a group in two. Do not read the number of
-# groups off this histogram. Look at what the draws have in common: how often are two eruptions in the same cluster?
+# data, so a draw has a few of them besides the two groups, and sometimes cuts a group in two. Do not take the number of
+# groups from this histogram. Look at what the draws have in common: how often are two eruptions in the same cluster?
 ax = sb.plot.similarity(trace)
 plt.show()
 

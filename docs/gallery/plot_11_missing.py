@@ -40,14 +40,13 @@ fit.n_occupied
 # ``impute`` fills in missing values. The table shows the root mean squared error in standard deviations of the column,
 # beside that of the simplest way: the mean of the column.
 filled = pd.DataFrame(fit.impute(damaged), columns=columns)
-spread = table.std()
 errors = pd.DataFrame(
     {
-        "stickbreak": ((filled - table) / spread)[absent].pow(2).mean().pow(0.5),
-        "mean of the column": ((damaged.fillna(damaged.mean()) - table) / spread)[absent]
-        .pow(2)
-        .mean()
-        .pow(0.5),
+        name: ((values - table) / table.std()).where(absent).pow(2).mean().pow(0.5)
+        for name, values in {
+            "stickbreak": filled,
+            "mean of the column": damaged.fillna(damaged.mean()),
+        }.items()
     }
 )
 errors.round(2)
