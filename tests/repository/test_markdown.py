@@ -16,7 +16,7 @@ LINK = re.compile(r"\]\(\s*<?([^)\s>]+)|^\[[^\]]+\]:\s+(\S+)", re.MULTILINE)
 
 def source_of(page: str) -> str:
     """The file from which a page is made, or the page itself."""
-    made = re.fullmatch(r"docs/auto_gallery/(plot_\w+)\.rst", page)
+    made = re.fullmatch(r"docs/auto_gallery/(?:images/sphx_glr_)?(plot_\w+?)(?:_\d{3}\.png|\.rst)", page)
     return f"docs/gallery/{made[1]}.py" if made else MADE_PAGES.get(page, page)
 
 
@@ -46,7 +46,10 @@ def test_tracked_files() -> None:
     ("text", "words"),
     [
         ("sound: [a](other.md), [b](../README.md#top), [c](#here), [d](https://e.org/f.md), `[e](gone.md)`", None),
-        ("```python\nx[0](gone)\n```\n[a](auto_gallery/plot_1.rst)", None),
+        (
+            "```python\nx[0](gone)\n```\n[![a](auto_gallery/images/sphx_glr_plot_1_001.png)](auto_gallery/plot_1.rst)",
+            None,
+        ),
         ("| 4 | @@4@@ |", "docs/page.md:1: a placeholder: | 4 | @@4@@ |"),
         ("[two\nlines](gone.md#part)", "docs/page.md: a link to gone.md, which is not there"),
         ("![picture](images/gone.svg)", "a link to images/gone.svg"),
