@@ -125,6 +125,16 @@ def test_names_that_are_not_strings() -> None:
     fit = sb.fit(MODEL, pd.DataFrame(X), QUICK, n_components=2)
     assert fit.column_names is None
     assert (fit.predict(pd.DataFrame(X, columns=NAMES)) == fit.predict(X)).all()
+    assert (fit.predict(pd.DataFrame(X, columns=[4, 5, 9])) == fit.predict(X)).all()
+
+
+@pytest.mark.parametrize("labels", [[2, 1, 0], [5, 9, 4]])
+def test_numbers_in_another_order_are_refused(labels: list[int], fit: sb.Fit) -> None:
+    """Nobody can say whether they name columns or count them."""
+    table = pd.DataFrame(X, columns=labels)
+    for read in (lambda: fit.predict(table), lambda: sb.fit(MODEL, table), lambda: sb.sample(MODEL, table)):
+        with pytest.raises(sb.InvalidArgument, match=rf"have the numbers {', '.join(map(str, labels))} in place of"):
+            read()
 
 
 @pytest.mark.parametrize("table", TABLES.values(), ids=TABLES)

@@ -1,5 +1,6 @@
 """Corpora in files of several kinds."""
 
+import gzip
 import zipfile
 from pathlib import Path
 
@@ -63,6 +64,12 @@ def test_vocabularies(tmp_path: Path) -> None:
     path = tmp_path / "vocab.txt"
     path.write_bytes("\ufeffZürich\r\nsea\n".encode())
     assert read_vocabulary(path) == ("Zürich", "sea")
+    packed = tmp_path / "words.txt.gz"
+    packed.write_bytes(gzip.compress(path.read_bytes()))
+    assert read_vocabulary(packed) == ("Zürich", "sea")
+    packed.write_bytes(packed.read_bytes()[:-9])
+    with pytest.raises(sb.SourceError, match="cannot be read"):
+        read_vocabulary(packed)
     path.write_bytes(b"\xff\xfe")
     for wrong in (path, tmp_path / "missing.txt"):
         with pytest.raises(sb.SourceError, match="cannot be read"):

@@ -161,7 +161,10 @@ def test_a_folder_of_parquet_files(tmp_path: Path) -> None:
     folder = tmp_path / "parts"
     folder.mkdir()
     for part in range(4):
-        TABLE[part * 10 : part * 10 + 10].to_parquet(folder / f"part-{part}.parquet")
+        # The columns of all files are read in the order of the first.
+        order = ["x", "y", "z"] if part % 2 == 0 else ["z", "x", "y"]
+        TABLE[order][part * 10 : part * 10 + 10].to_parquet(folder / f"part-{part}.parquet")
+    assert datafiles.read(folder, columns=["z", "x"], weight_column="y").names == ("z", "x")
     data = datafiles.read(folder)
     assert data.names == ("x", "y", "z")
     np.testing.assert_array_equal(data.rows, ROWS)
@@ -175,7 +178,7 @@ def test_a_folder_of_parquet_files(tmp_path: Path) -> None:
         datafiles.read(folder)
     empty = tmp_path / "empty"
     empty.mkdir()
-    with pytest.raises((sb.SourceError, sb.InvalidArgument)):
+    with pytest.raises(sb.InvalidArgument, match="a folder without Parquet files"):
         datafiles.read(empty)
     with pytest.raises(sb.SourceError, match="no Parquet file"):
         sb.fit(model, empty)
@@ -195,7 +198,9 @@ def test_ids_are_kept(suffix: str, out: str, tmp_path: Path, capsys: pytest.Capt
         (["predict", model, data, "--out", result], "component", fit.predict(ROWS)),
         (["score", model, data, "--rows", result], "log_predictive", fit.log_predictive(ROWS)),
     ]:
-        assert ran(*command, "--keep", "id,group") == 0, capsys.readouterr().err
+        # Lists add up where an option is given again.
+        kept = ["--keep", "id,group"] if suffix == ".csv" else ["--keep", "id", "--keep", "group"]
+        assert ran(*command, *kept) == 0, capsys.readouterr().err
         if out == ".json":
             found = json.loads(result.read_text())
             assert found["id"] == named["id"].tolist()
@@ -208,6 +213,21 @@ def test_ids_are_kept(suffix: str, out: str, tmp_path: Path, capsys: pytest.Capt
             np.testing.assert_array_equal(table[name].astype(float), expected)
 
 
+def test_folders_that_are_read_get_no_more_files(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    folder, model = tmp_path / "parts", tmp_path / "model.safetensors"
+    folder.mkdir()
+    TABLE.to_parquet(folder / "part.parquet")
+    before = (folder / "part.parquet").read_bytes()
+    assert ran("fit", folder, "--out", model, "--n-components", 2, "--quiet") == 0
+    for name in ("part.parquet", "new.parquet"):
+        for command in (["predict", model, folder, "--out"], ["score", model, folder, "--rows"]):
+            assert ran(*command, folder / name) != 0
+            assert "in a folder which is read" in capsys.readouterr().err
+    assert [file.name for file in folder.iterdir()] == ["part.parquet"]
+    assert (folder / "part.parquet").read_bytes() == before
+    assert ran("predict", model, folder, "--out", folder / "labels.csv") == 0
+
+
 def test_what_cannot_be_kept(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     data, model = tmp_path / "rows.csv", tmp_path / "model.safetensors"
     TABLE.to_csv(data, index=False)
@@ -216,6 +236,7 @@ def test_what_cannot_be_kept(tmp_path: Path, capsys: pytest.CaptureFixture[str])
     for arguments, message in [
         ((data, "--keep", "name"), "--keep must be a position from 1 to 3 or the name of a column"),
         ((data, "--keep", "1-3"), "--keep"),
+        ((data, "--columns", "x,y,1"), "--columns must be each column once, but it is column 1 ('x') twice"),
         ((tmp_path / "rows.npy", "--keep", "1"), "--keep"),
         ((data, "--keep", "x", "--out", tmp_path / "labels.npy"), "--out"),
     ]:

@@ -157,6 +157,10 @@ def test_duplicate_rows() -> None:
     assert "duplicates" not in advice(rows[:385])
     # Where all columns have few values, equal rows are no sign of copies.
     assert "duplicates" not in advice(np.random.default_rng(0).integers(5, size=(400, 2)).astype(float))
+    few = np.repeat(np.random.default_rng(0).normal(size=(5, 3)), 20, axis=0)
+    assert advice(few)["duplicates"].text == "100% of the rows are equal to another one"
+    assert "duplicates" not in advice(few[:, :1])
+    assert "duplicates" not in advice(np.round(10.0 * few))
 
 
 def test_skewed_columns() -> None:

@@ -32,7 +32,11 @@ def bars(n: int = 60) -> np.ndarray:
 
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning", "ignore::stickbreak.UnseenWordsWarning")
 @parametrize_with_checks(
-    [TopicModel(n_topics=2), TopicModel(3, algorithm=PASSES, init="random", threads=1, concentration=None)],
+    [
+        TopicModel(),
+        TopicModel(n_topics=2),
+        TopicModel(3, algorithm=PASSES, init="random", threads=1, concentration=None),
+    ],
     expected_failed_checks=lambda estimator: FRACTIONAL,
 )
 def test_check_estimator(estimator: TopicModel, check: Any) -> None:

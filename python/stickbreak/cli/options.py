@@ -112,11 +112,25 @@ class Reading:
                 raise click.BadOptionUsage(f"--{name}", f"--{name} does not go with {suffix} files")
 
 
+def _joined(ctx: click.Context, parameter: click.Parameter, given: tuple[str, ...]) -> str | None:
+    """Make one list of an option that is given several times."""
+    return ",".join(given) if given else None
+
+
 keep_option = click.option(
     "--keep",
+    multiple=True,
+    callback=_joined,
     metavar="LIST",
     help="Columns of DATA to write beside the result as they stand, such as an id: names, or positions from 1, with "
     "commas between them. They are not part of the data then.",
+)
+columns_option = click.option(
+    "--columns",
+    multiple=True,
+    callback=_joined,
+    metavar="LIST",
+    help="Columns to use, with commas between them: names, positions from 1 or ranges such as 2-5. [default: all]",
 )
 
 
@@ -135,12 +149,7 @@ def reading_options(command: Callable[..., Any]) -> Callable[..., Any]:
             "[default: what the first line has]",
         ),
         click.option("--key", metavar="NAME", help="Which array of an .npz file, where it has several."),
-        click.option(
-            "--columns",
-            metavar="LIST",
-            help="Columns to use, with commas between them: names, positions from 1 or ranges such as 2-5. "
-            "[default: all]",
-        ),
+        columns_option,
     ):
         command = option(command)
     return command

@@ -51,6 +51,7 @@ def check_place(
     argument: str, path: str, *, inputs: Iterable[str | None] = (), outputs: Iterable[str | None] = ()
 ) -> None:
     """Raise where no file can be written at `path`, or where it would replace one that is read or written too."""
+    inputs = list(inputs)
     if path == STDIN:
         raise checks.invalid_argument(argument, "'-', which is no file", "the name of a file")
     target = Path(os.path.realpath(path))
@@ -58,6 +59,10 @@ def check_place(
         raise checks.invalid_argument(argument, f"{path!r}, which is a folder", "the name of a file")
     if target.exists() and not target.is_file():
         raise checks.invalid_argument(argument, f"{path!r}, which is no regular file", "the name of a file")
+    # The Parquet files of a folder are read together.
+    folders = {os.path.realpath(other) for other in inputs if other is not None and os.path.isdir(other)}
+    if target.suffix.lower() == ".parquet" and str(target.parent) in folders:
+        raise checks.invalid_argument(argument, f"{path!r}, in a folder which is read", "a file in another folder")
     for others, said in ((inputs, "read"), (outputs, "written too")):
         if any(other is not None and os.path.realpath(other) == str(target) for other in others):
             raise checks.invalid_argument(argument, f"{path!r}, which is {said}", "the name of another file")

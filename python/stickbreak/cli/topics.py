@@ -8,7 +8,15 @@ import click
 import stickbreak as sb
 from stickbreak import checks
 from stickbreak.cli.fit import NONE, NumberOr, starting_point
-from stickbreak.cli.options import checkpoint_of, checkpoint_options, items, json_option, threads_option, watched
+from stickbreak.cli.options import (
+    checkpoint_of,
+    checkpoint_options,
+    columns_option,
+    items,
+    json_option,
+    threads_option,
+    watched,
+)
 from stickbreak.cli.output import (
     check_model_place,
     check_place,
@@ -55,12 +63,7 @@ _ESTIMATED = "estimate"
     help="The words of the columns, one a line, all different. [default: the names of the columns of a table, "
     "else their numbers]",
 )
-@click.option(
-    "--columns",
-    metavar="LIST",
-    help="Columns of a table to use, with commas between them: names, positions from 1 or ranges such as 2-5. "
-    "[default: all]",
-)
+@columns_option
 @click.option(
     "--words", type=int, default=WORDS_SHOWN, metavar="N", show_default=True, help="Words to print of each topic."
 )

@@ -1,7 +1,9 @@
 """Corpora in files: word counts with one row per document."""
 
+import gzip
 import os
 import zipfile
+import zlib
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -71,17 +73,19 @@ def read_corpus(
 
 
 def read_vocabulary(path: str | os.PathLike[str]) -> Names:
-    """Read words from a text file in UTF-8, one a line.
+    """Read words from a text file in UTF-8, one a line; a name that ends in .gz says that it is compressed.
 
     Raises
     ------
     SourceError
         It cannot be read, a line is blank, or two lines have the same word; the line is named, counted from 1.
     """
+    file = Path(path)
     try:
-        words = Path(path).read_text(encoding="utf-8-sig").split("\n")
-    except (OSError, UnicodeDecodeError) as error:
-        reason = error.strerror if isinstance(error, OSError) else "not text in UTF-8"
+        with (gzip.open if file.suffix.lower() == ".gz" else open)(file, "rt", encoding="utf-8-sig") as lines:
+            words = lines.read().split("\n")
+    except (OSError, EOFError, zlib.error, UnicodeDecodeError) as error:
+        reason = "not text in UTF-8" if isinstance(error, UnicodeDecodeError) else getattr(error, "strerror", None)
         raise SourceError(f"{path}: cannot be read: {reason or error}") from error
     if words[-1] == "":
         words.pop()

@@ -76,9 +76,12 @@ def named(value: Any, argument: str, expected: Names | None = None) -> Named:
     InvalidType
         Some names are strings and others are not.
     InvalidArgument
-        Two columns have the same name, a column of `expected` is missing, or a column is not in `expected`.
+        Two columns have the same name, a column of `expected` is missing, a column is not in `expected`, or numbers in
+        place of names are not in ascending order.
     """
     found = _names_of(value)
+    if found is None:
+        _check_numbers(value, argument)
     if found is None:
         return Named(value.rows if isinstance(value, Table) else value, expected, None)
     names = _checked(found, argument)
@@ -187,6 +190,17 @@ def _checked(labels: list[Any], argument: str) -> Names:
             raise checks.invalid_argument(argument, found, "a table whose columns have different names")
         seen.add(name)
     return tuple(labels)
+
+
+def _check_numbers(value: Any, argument: str) -> None:
+    """Refuse a table whose columns have numbers in another order: columns without names go by position."""
+    labels = list(value.columns) if _is(value, "pandas", "DataFrame") else []
+    if not all(isinstance(label, int | np.integer) for label in labels) or len(set(labels)) < len(labels):
+        return
+    if labels != sorted(labels):
+        found = f"a table whose columns have the numbers {', '.join(map(str, labels[:_MOST_SHOWN]))} in place of names"
+        hint = f"write {argument}.columns = {argument}.columns.astype(str), or {argument}.to_numpy() to go by position"
+        raise checks.invalid_argument(argument, found, "names, or numbers in ascending order", hint)
 
 
 def _check_same(names: Names, argument: str, expected: Names) -> None:

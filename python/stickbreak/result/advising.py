@@ -155,13 +155,17 @@ def _of_equal_values(values: Sequence[tuple[NDArray[Any], NDArray[np.int64]]], n
 
 
 def _of_duplicates(rows: NDArray[Any], values: Sequence[tuple[NDArray[Any], NDArray[np.int64]]]) -> Iterator[Advice]:
-    # If all columns have few distinct values, rows repeat by chance.
-    if all(len(distinct) <= _FEW_VALUES for distinct, _ in values):
-        return
     seen: dict[bytes, int] = {}
-    for row in np.ascontiguousarray(rows):
+    for row in np.ascontiguousarray(rows[~np.isnan(rows).all(axis=1)]):
         key = row.tobytes()
         seen[key] = seen.get(key, 0) + 1
+    # If all columns have few distinct values, rows repeat by chance, unless these are fractions of which each belongs
+    # to one row.
+    varying = [distinct for distinct, _ in values if len(distinct) > 1]
+    few = all(len(distinct) <= _FEW_VALUES for distinct in varying)
+    fractions = [distinct for distinct in varying if (distinct % 1.0 != 0.0).any()]
+    if few and not (len(fractions) > 1 and all(len(distinct) == len(seen) for distinct in fractions)):
+        return
     share = sum(number for number in seen.values() if number > 1) / len(rows)
     if share >= _MANY_DUPLICATES:
         text = f"{share:.0%} of the rows are equal to another one"

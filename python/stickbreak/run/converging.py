@@ -26,7 +26,9 @@ def ran_out(fit: Fitted, algorithm: Algorithm) -> ConvergenceWarning | None:
     else:
         why = ", the last one with moves left to try" if algorithm.moves else ""
     passes = "1 pass" if len(fit.history) == 1 else f"{len(fit.history)} passes"
-    tries = ("more of them (max_passes=)", "init=fit to go on from here")
+    # Topic models forget where their documents stood, so a start from a fit first falls behind it.
+    on = () if isinstance(fit, TopicFit) else ("init=fit to go on from here",)
+    tries = ("more of them (max_passes=)", *on)
     return ConvergenceWarning(f"the fit has not converged after {passes}{why}", suggestions=tries)
 
 

@@ -296,7 +296,7 @@ def run_fit(
                 observer=observer,
             )
         except InvalidArgument as error:
-            raise _with_remedy(error, given.names) from None
+            raise _with_remedy(error, given.names, model) from None
         except CheckpointError as error:
             raise error if file is None or error is observer.exception else file.refused(error) from None
         finally:
@@ -310,7 +310,7 @@ def run_fit(
         return fit_of(state, column_names=given.names, remarks=(*own, *remarks)) if own else found
 
 
-def _with_remedy(error: InvalidArgument, names: Names | None) -> InvalidArgument:
+def _with_remedy(error: InvalidArgument, names: Names | None, model: Mixture | TopicModel) -> InvalidArgument:
     """Return the error of a missing value with the name of its column and what to do about it; others as they are."""
     found = error.found or ""
     place = re.search(r"^NaN in row \d+, column (\d+)$", found)
@@ -319,6 +319,8 @@ def _with_remedy(error: InvalidArgument, names: Names | None) -> InvalidArgument
     if names is not None:
         found += f" ({checks.quote(names[int(place[1])])})"
     hint = 'leave such rows out, or use missing="marginalize" and a likelihood such as DiagonalGaussian()'
+    if isinstance(model, TopicModel):
+        hint = "write 0 for words that do not occur"
     return checks.invalid_argument("data", found, error.allowed or "finite", hint)
 
 

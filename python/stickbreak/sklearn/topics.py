@@ -139,7 +139,7 @@ class TopicModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
         rows = self._validated(X, first=True)
         process = LatentDirichlet(self.n_topics, concentration=self.concentration)
         algorithm = Memoized() if self.algorithm is None else self.algorithm
-        with _called_x():
+        with _called_x(), _sizes_named(rows):
             found = fitting.run_fit(
                 topic_model.TopicModel(process, word_concentration=self.word_concentration),
                 rows,
@@ -276,6 +276,19 @@ class TopicModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
         if fitted.stop_reason is StopReason.INTERRUPTED:
             raise KeyboardInterrupt
         return self
+
+
+@contextmanager
+def _sizes_named(rows: Any) -> Iterator[None]:
+    """Add the sizes of the data to an error about more topics than words."""
+    try:
+        yield
+    except InvalidArgument as error:
+        if error.argument != "n_topics":
+            raise
+        n_documents, n_words = rows.shape
+        found = f"{error.found} for n_samples={n_documents}, n_features={n_words}"
+        raise checks.invalid_argument("n_topics", found, error.allowed or "") from error
 
 
 @contextmanager

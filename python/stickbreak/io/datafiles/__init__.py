@@ -151,7 +151,7 @@ def _checked(path: object) -> Path:
     if file.is_dir() and any(file.glob("*.parquet")):
         return file
     if suffix_of(file) not in SUFFIXES:
-        found = repr(os.fspath(file))
+        found = repr(os.fspath(file)) + (", a folder without Parquet files" if file.is_dir() else "")
         raise checks.invalid_argument("path", found, f"the name of a data file, ending in {' or '.join(SUFFIXES)}")
     try:
         if not file.is_file():

@@ -49,6 +49,9 @@ class Choice:
             chosen = [column for column in range(n_columns) if column not in apart]
         else:
             chosen = [column for text in self._columns for column in _found("columns", text, names, n_columns)]
+            for place, column in enumerate(chosen):
+                if column in chosen[:place]:
+                    raise checks.invalid_argument("columns", f"{title(column, names)} twice", "each column once")
         if not chosen:
             argument = "keep" if self._keep else "weight_column"
             found = "all columns" if self._keep else "the only column"

@@ -1,6 +1,6 @@
 """Parquet files, read by PyArrow batch by batch."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -91,6 +91,11 @@ class ParquetRows:
         except (self._pyarrow.ArrowException, OSError) as error:
             raise SourceError(f"{self.path}: not a Parquet file, or damaged: {error}") from error
 
+    def put_in_order(self, names: Sequence[str]) -> None:
+        """Read the columns in the order of these names."""
+        self.positions = [self.positions[self.names.index(name)] for name in names]
+        self.names = tuple(names)
+
     def say_converted(self) -> None:
         """Warn of data columns that change their type."""
         for kind in dict.fromkeys(self._types):
@@ -168,8 +173,9 @@ class ParquetFolder:
             raise SourceError(f"{path}: there is no Parquet file in the folder")
         self.names = self._files[0].names
         for file in self._files:
-            if file.names != self.names:
+            if sorted(file.names) != sorted(self.names):
                 raise SourceError(f"{file.path}: has the columns {file.names}, and {self._files[0].path} {self.names}")
+            file.put_in_order(self.names)
         self.n_rows = sum(file.n_rows for file in self._files)
         self.dtype = np.result_type(*[file.dtype for file in self._files])
 
