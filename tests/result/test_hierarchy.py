@@ -126,6 +126,11 @@ def test_rows_are_inserted():
         with pytest.raises(sb.InvalidArgument) as caught:
             tree.insert(wrong)
         assert caught.value.argument == "X_new"
+    # The scale that was estimated from the other rows is lost beside the scatter of these.
+    estimated = sb.hierarchy(sb.Mixture(likelihood=sb.Gaussian()), X)
+    with pytest.raises(sb.InvalidArgument, match="X_new must be rows of about the size of the others") as caught:
+        estimated.insert(X[:1] + 1e9)
+    assert caught.value.argument == "X_new"
 
 
 @pytest.mark.parametrize("case", [*CASES, "sparse"])

@@ -132,3 +132,4 @@ def test_draws_for_arviz(monkeypatch: pytest.MonkeyPatch, installed: bool) -> No
     assert set(posterior.data_vars) == {"n_clusters", "log_joint", "concentration"}
     np.testing.assert_array_equal(posterior["log_joint"], trace.log_joint)
     np.testing.assert_array_equal(posterior["n_clusters"], trace.n_clusters)
+    assert posterior.attrs["exact"] == 1

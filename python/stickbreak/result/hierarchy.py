@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from stickbreak import _core, checks
+from stickbreak.errors import InvalidArgument
 from stickbreak.io import arrays, files, names
 from stickbreak.model.mixture import Mixture
 from stickbreak.result import parts
@@ -177,7 +178,12 @@ class Hierarchy:
         rows, new = _stacked(self._rows, new)
         state = self._state.insert(rows, new, checks.threads(threads))
         # Gives the same bits as `load`, which measures rows from the mean of all rows.
-        own = _restored(self.model, rows, state.joins(), state.state)
+        try:
+            own = _restored(self.model, rows, state.joins(), state.state)
+        except InvalidArgument as error:
+            # The parameters of the model are too small beside the scatter of all rows.
+            found = f"so far from the other rows that {error.argument} of the model is lost beside them"
+            raise checks.invalid_argument("X_new", found, "rows of about the size of the others") from error
         return Hierarchy(own, self.model, rows, self._column_names)
 
     def save(self, path: str | os.PathLike[str]) -> None:

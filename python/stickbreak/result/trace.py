@@ -235,7 +235,8 @@ class Trace:
         Returns
         -------
         arviz.InferenceData or xarray.DataTree
-            With the group `posterior`, whichever type the installed ArviZ has.
+            With the group `posterior`, whichever type the installed ArviZ has. Its attribute `exact` is 1, or 0 for
+            draws of ``TreeGuided(exact=False)``, which are biased.
 
         Raises
         ------
@@ -257,9 +258,10 @@ class Trace:
         except ImportError as error:
             raise NotSupported("ArviZ is not installed: pip install arviz") from error
         posterior = {"n_clusters": self.n_clusters, "log_joint": self.log_joint, **self.hyperparameters}
-        if int(arviz.__version__.split(".")[0]) == 0:
-            return arviz.from_dict(posterior=posterior)
-        return arviz.from_dict({"posterior": posterior})
+        is_old = int(arviz.__version__.split(".")[0]) == 0
+        found = arviz.from_dict(posterior=posterior) if is_old else arviz.from_dict({"posterior": posterior})
+        found.posterior.attrs["exact"] = int(self.exact)
+        return found
 
     def similarity(self, rows: ArrayLike | None = None, *, threads: int | None = None) -> NDArray[np.float64]:
         """Return how often two rows are in the same cluster, over all draws of all chains.
