@@ -1,7 +1,9 @@
 """Pictures: the positions of their artists are what the fit and the rows say."""
 
 import sys
+import tomllib
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any
 
 import matplotlib as mpl
@@ -469,3 +471,10 @@ def test_numbers_of_components_have_whole_ticks() -> None:
     fit = sb.fit(sb.Mixture(likelihood=sb.Gaussian()), NOISE)
     ticks = sb.plot.n_components(fit).get_yticks()
     np.testing.assert_array_equal(ticks, ticks.round())
+
+
+def test_the_extra_installs_all_that_pictures_import(checkout: Path) -> None:
+    extras = tomllib.loads((checkout / "pyproject.toml").read_text(encoding="utf-8"))["project"][
+        "optional-dependencies"
+    ]
+    assert {requirement.split(">=")[0] for requirement in extras["plot"]} == {"matplotlib", "scipy"}
