@@ -8,6 +8,7 @@ from numpy.typing import ArrayLike, NDArray
 from stickbreak import checks
 from stickbreak.plot import canvas
 from stickbreak.plot.rows import dense
+from stickbreak.result.display import mean_and_deviation
 from stickbreak.result.fit import Fit
 
 if TYPE_CHECKING:
@@ -185,7 +186,7 @@ def card(fit: Fit, component: int, *, n_columns: int = 8, ax: "Axes | None" = No
     order = np.lexsort((-abs(away), spread == 0.0))[:n_columns]
     drawn = canvas.axes(ax)
     drawn.barh(range(len(order)), away[order], color=canvas.colour(component))
-    names = [f"{canvas.title(fit, d)}: {centres[component, d]:.4g} ± {own[d]:.2g}" for d in order.tolist()]
+    names = [f"{canvas.title(fit, d)}: {mean_and_deviation(centres[component, d], own[d])}" for d in order.tolist()]
     canvas.set_ticks(drawn, names, axis="y")
     drawn.invert_yaxis()
     drawn.axvline(0.0, color=canvas.FAINT, linewidth=0.8)

@@ -95,8 +95,8 @@ class Fit(Densities, Imputing, Posterior, Tabular):
         Parameters
         ----------
         X : array_like of shape (n, D)
-            The rows. If values may be missing, rows without any value are left out. Rows off `support` are left out
-            too, with a `SupportWarning`.
+            The rows, at least one. If values may be missing, rows without any value are left out. Rows off `support`
+            are left out too, with a `SupportWarning`.
         sample_weight : array_like of shape (n,), optional
             Weights of the rows, at least 0, not all zero.
         threads : int, optional
@@ -123,7 +123,7 @@ class Fit(Densities, Imputing, Posterior, Tabular):
         >>> fit.evaluate(X) >= fit.elbo - 1e-9 * abs(fit.elbo)
         True
         """
-        rows = self._rows(X)
+        rows = self._rows(X, minimum=1)
         weights = arrays.sample_weights(sample_weight, rows.shape[0])
         if self._state.missing == "marginalize":
             weights = arrays.without_empty_rows(weights, arrays.rows_without_values(rows), "X", "bound")

@@ -1,8 +1,6 @@
 """`TopicModel`: a topic model with the methods and the manners of a scikit-learn estimator."""
 
 import warnings
-from collections.abc import Iterator
-from contextlib import contextmanager
 from typing import Any, Self
 
 import numpy as np
@@ -13,7 +11,6 @@ from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from stickbreak import checks
-from stickbreak.errors import InvalidArgument
 from stickbreak.io import arrays
 from stickbreak.model import topic_model
 from stickbreak.model.processes import LatentDirichlet
@@ -139,7 +136,7 @@ class TopicModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
         rows = self._validated(X, first=True)
         process = LatentDirichlet(self.n_topics, concentration=self.concentration)
         algorithm = Memoized() if self.algorithm is None else self.algorithm
-        with _called_x():
+        with checks.calling("X", "data", "docs", "test"):
             found = fitting.run_fit(
                 topic_model.TopicModel(process, word_concentration=self.word_concentration),
                 rows,
@@ -183,7 +180,7 @@ class TopicModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
         if not hasattr(self, "fit_"):
             return self.fit(X, sample_weight=sample_weight)
         rows = self._validated(X)
-        with _called_x():
+        with checks.calling("X", "data", "docs", "test"):
             return self._keep(self.fit_.update(rows, sample_weight=sample_weight, threads=self.threads))
 
     def transform(self, X: ArrayLike) -> NDArray[np.float64]:
@@ -200,7 +197,7 @@ class TopicModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
             Rows with sum one; the columns are called "topicmodel0", "topicmodel1" and so on.
         """
         rows = self._validated(X)
-        with _called_x():
+        with checks.calling("X", "data", "docs", "test"):
             return self._fitted().transform(rows, threads=self.threads)
 
     def score(self, X: ArrayLike, y: object = None) -> float:
@@ -220,7 +217,7 @@ class TopicModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
         """
         rows = self._validated(X)
         seed = seed_of(self.random_state)
-        with _called_x():
+        with checks.calling("X", "data", "docs", "test"):
             return self._fitted().document_completion(rows, seed=seed, min_words=2, threads=self.threads)
 
     @property
@@ -276,16 +273,3 @@ class TopicModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
         if fitted.stop_reason is StopReason.INTERRUPTED:
             raise KeyboardInterrupt
         return self
-
-
-@contextmanager
-def _called_x() -> Iterator[None]:
-    """Name the documents in errors as the methods of an estimator do."""
-    try:
-        yield
-    except InvalidArgument as error:
-        argument = error.argument or ""
-        if argument not in ("data", "docs", "test"):
-            raise
-        message = f"X{str(error).removeprefix(argument)}"
-        raise InvalidArgument(message, argument="X", found=error.found, allowed=error.allowed) from error
