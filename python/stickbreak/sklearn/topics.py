@@ -8,7 +8,7 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import Tags
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted
 
 from stickbreak import checks
 from stickbreak.io import arrays
@@ -20,6 +20,7 @@ from stickbreak.run import fitting
 from stickbreak.run.algorithms import Full, Memoized, Stochastic
 from stickbreak.run.converging import ran_out
 from stickbreak.sklearn.seeds import seed_of
+from stickbreak.sklearn.validating import validated
 
 
 class TopicModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
@@ -254,7 +255,7 @@ class TopicModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
 
     def _validated(self, X: ArrayLike, *, first: bool = False) -> Any:
         """Return counts as the core reads them, after what scikit-learn asks of rows; the first ones set the words."""
-        return validate_data(
+        return validated(
             self,
             arrays.with_whole_parts(X, "X"),
             reset=first,
