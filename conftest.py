@@ -6,12 +6,23 @@ import re
 import subprocess
 import sys
 import tempfile
+from collections.abc import Iterator
 from typing import Any
 
+import pytest
 from sybil import Example, Sybil
 from sybil.parsers.markdown import CodeBlockParser, PythonCodeBlockParser
 
 collect_ignore = ["docs/conf.py", "docs/_build", "docs/_ext", "docs/api", "docs/auto_gallery", "docs/gallery"]
+
+
+@pytest.fixture(autouse=True)
+def no_figure_stays_open() -> Iterator[None]:
+    """Close the figures of an example: matplotlib warns of more than 20."""
+    yield
+    pyplot = sys.modules.get("matplotlib.pyplot")
+    if pyplot is not None:
+        pyplot.close("all")
 
 
 def enter_folder(namespace: dict[str, Any]) -> None:

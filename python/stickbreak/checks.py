@@ -3,7 +3,8 @@
 import math
 import operator
 import reprlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import Any, TypeGuard, TypeVar
 
 import numpy as np
@@ -16,6 +17,8 @@ T = TypeVar("T")
 LARGEST = 2**63 - 1
 # Maximum number of threads: starting thousands takes longer than most fits.
 MAX_THREADS = 1024
+# Minimum similarity of a word that is suggested, from 0 to 1.
+_LEAST_SIMILAR = 0.5
 
 
 def invalid_argument(argument: str, found: str, allowed: str, hint: str = "") -> InvalidArgument:
@@ -32,6 +35,19 @@ def not_supported(argument: str, found: str, reason: str, allowed: str) -> NotSu
     """Return the error for a valid request that is not supported, worded as in the core."""
     message = f"{found} is not supported: {reason}; use {allowed}"
     return NotSupported(message, argument=argument, found=found, allowed=allowed)
+
+
+@contextmanager
+def calling(argument: str, *others: str) -> Iterator[None]:
+    """Name an argument as the user typed it in errors that call it by one of the other names."""
+    try:
+        yield
+    except (InvalidArgument, InvalidType) as error:
+        name = error.argument or ""
+        if name not in others:
+            raise
+        message = f"{argument}{str(error).removeprefix(name)}"
+        raise type(error)(message, argument=argument, found=error.found, allowed=error.allowed) from None
 
 
 def _sentence(argument: str, found: str, allowed: str, hint: str) -> str:
@@ -144,7 +160,7 @@ def did_you_mean(value: str, known: Sequence[str], form: str = "{!r}") -> str:
     import difflib
 
     by_lower = {each.lower(): each for each in known}
-    nearest = difflib.get_close_matches(value.lower(), by_lower, n=1, cutoff=0.4)
+    nearest = difflib.get_close_matches(value.lower(), by_lower, n=1, cutoff=_LEAST_SIMILAR)
     return f"did you mean {form.format(by_lower[nearest[0]])}?" if nearest else ""
 
 

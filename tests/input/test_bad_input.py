@@ -444,6 +444,18 @@ def test_misspelt_names_are_guessed(make: Maker, nearest: str) -> None:
     assert f"did you mean {nearest}?" in str(caught.value)
 
 
+def test_words_unlike_all_others_get_no_guess() -> None:
+    with pytest.raises(sb.InvalidArgument) as caught:
+        run(missing="drop")
+    assert str(caught.value) == "missing must be 'error' or 'marginalize', but it is 'drop'"
+
+
+def test_a_bound_needs_a_row() -> None:
+    with pytest.raises(sb.InvalidArgument, match="at least one row") as caught:
+        fitted().evaluate(ROWS[:0])
+    assert caught.value.argument == "X"
+
+
 @pytest.mark.parametrize(
     ("make", "words"),
     [

@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 
 import stickbreak as sb
 from stickbreak.cli import main
-from stickbreak.sklearn import BayesianMixture
+from stickbreak.sklearn import BayesianMixture, TopicModel
 
 NAMES = ("height", "width", "depth")
 MODEL = sb.Mixture(likelihood=sb.Gaussian())
@@ -323,3 +323,57 @@ def test_mcmc_keeps_names(model_file: Path) -> None:
     assert sb.load(out).column_names == NAMES
     assert ran("mcmc", data, "--out", out, "--draws", 2, "--warmup", 0, "--chains", 1, "-q") == 0
     assert sb.load(out).column_names == ("depth", "width", "height")
+
+
+def test_columns_of_refused_values_are_named() -> None:
+    frame = pd.DataFrame(X, columns=NAMES)
+    fit = sb.fit(MODEL, frame, QUICK)
+    other = sb.fit(sb.Mixture(likelihood=sb.DiagonalGaussian()), frame, QUICK, missing="marginalize")
+    for value in (np.inf, np.nan):
+        # In another order the position would be misleading.
+        bad = frame[["width", "depth", "height"]].copy()
+        bad.loc[7, "width"] = value
+        calls: list[Callable[[], object]] = [
+            lambda bad=bad: sb.fit(MODEL, bad),
+            lambda bad=bad: sb.fit(MODEL, bad, init=fit),
+            lambda bad=bad: sb.sample(MODEL, bad, draws=1, warmup=0),
+            lambda bad=bad: sb.sample(sb.Mixture(likelihood=sb.Gaussian(prior="rule")), bad, draws=1, warmup=0),
+            lambda bad=bad: sb.hierarchy(sb.Mixture(likelihood=sb.Gaussian(prior="rule")), bad),
+            lambda bad=bad: fit.predict(bad),
+            lambda bad=bad: fit.predict_proba(bad),
+            lambda bad=bad: fit.log_predictive(bad),
+            lambda bad=bad: fit.evaluate(bad),
+            lambda bad=bad: fit.update(bad),
+            lambda bad=bad: fit.combine(bad),
+            lambda bad=bad: fit.outlier_scores(bad),
+            lambda bad=bad: fit.marginal(["width", "depth"]).log_density(bad[["depth", "width"]]),
+        ]
+        if value == np.inf:
+            calls += [lambda bad=bad: other.impute(bad), lambda bad=bad: other.sample_missing(bad)]
+        for call in calls:
+            with pytest.raises(sb.InvalidArgument) as caught:
+                call()
+            assert "in row 7, column 'width'" in caught.value.found
+            assert caught.value.found in str(caught.value)
+    with pytest.raises(sb.InvalidArgument, match=r"in row 7, column 1$"):
+        sb.fit(MODEL, X, QUICK).predict(bad[list(NAMES)].to_numpy())
+    with pytest.raises(sb.InvalidArgument, match=r"'width'.*leave such rows out"):
+        sb.fit(MODEL, bad)
+
+
+def test_columns_of_refused_values_are_named_by_estimators() -> None:
+    frame = pd.DataFrame(X, columns=NAMES)
+    bad = frame.copy()
+    bad.loc[7, "width"] = np.inf
+    mixture = BayesianMixture(random_state=0).fit(frame)
+    for call in (lambda: BayesianMixture().fit(bad), lambda: mixture.predict(bad), lambda: mixture.score(bad)):
+        with pytest.raises(ValueError, match="row 7, column 'width'"):
+            call()
+    with pytest.raises(ValueError, match="row 7, column 1"):
+        BayesianMixture().fit(bad.to_numpy())
+    holes = BayesianMixture(likelihood=sb.DiagonalGaussian(), missing="marginalize", random_state=0)
+    with pytest.raises(ValueError, match="row 7, column 'width'"):
+        holes.fit(bad.replace({0.0: np.nan}))
+    counts = pd.DataFrame([[1.0, 2.0], [np.nan, 1.0]], columns=["sea", "tree"])
+    with pytest.raises(ValueError, match="row 1, column 'sea'"):
+        TopicModel(n_topics=2).fit(counts)

@@ -186,7 +186,7 @@ def test_what_is_wrong_with_a_polars_table_is_said(rows: np.ndarray) -> None:
     missing = frame.with_columns(polars.when(polars.col("b") > 25).then(None).otherwise(polars.col("b")).alias("b"))
     row = int((rows[:, 1] > 25).argmax())
     for wrong, kind, words in [
-        (missing, sb.InvalidArgument, f"row {row}, column 1"),
+        (missing, sb.InvalidArgument, f"row {row}, column 'b'"),
         (frame.with_columns(c=polars.lit("x")), sb.InvalidType, "DataFrame"),
         (frame.lazy(), sb.InvalidType, "collect"),
         (frame.select([]), sb.InvalidArgument, "column"),

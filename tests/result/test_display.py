@@ -186,3 +186,37 @@ def test_fit_without_a_bound() -> None:
     fit = sb.fit(sb.Mixture(likelihood=sb.Gaussian()), rows, sb.Full(max_passes=0), init="random", n_components=3)
     assert "elbo nan" in repr(fit)
     assert "elbo nan" in Page(fit._repr_html_()).paragraphs[0]
+
+
+def test_one_component_is_singular() -> None:
+    assert "1 component (1 occupied)" in repr(fitted(1))
+
+
+@pytest.mark.parametrize(
+    ("mean", "deviation", "text"),
+    [
+        (170.234, 6.123, "170.2 ± 6.1"),
+        (16_513.2, 4012.0, "16513 ± 4012"),
+        (16_513.2, 0.051, "16513.200 ± 0.051"),
+        (12.3, 151.0, "12 ± 151"),
+        (-1e-9, 1.03, "0.0 ± 1.0"),
+        (2007.0, 0.0, "2007 ± 0"),
+        (16_513.0, 0.0, "16513 ± 0"),
+        (0.0, 0.0, "0 ± 0"),
+        (3e9, 20.0, "3.000e+09 ± 2.0e+01"),
+        (1.2e-7, 3e-8, "1.200e-07 ± 3.0e-08"),
+        (1e-9, 0.0, "1.000e-09 ± 0.0e+00"),
+    ],
+)
+def test_means_and_deviations_have_one_format(mean: float, deviation: float, text: str) -> None:
+    from stickbreak.result import display
+
+    assert display.mean_and_deviation(mean, deviation) == text
+
+
+def test_large_counts_have_no_exponent() -> None:
+    rows = np.random.default_rng(0).normal(scale=4000.0, size=(20_000, 1)) + 16_500.0
+    fit = sb.fit(sb.Mixture(likelihood=sb.Gaussian()), rows, sb.Full(max_passes=1, tol=0), n_components=1)
+    cells = Page(fit._repr_html_()).rows[1]
+    assert cells[2] == "20000"
+    assert not any("e" in cell for cell in cells)

@@ -1,7 +1,9 @@
 """Pictures: the positions of their artists are what the fit and the rows say."""
 
 import sys
+import tomllib
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any
 
 import matplotlib as mpl
@@ -385,3 +387,94 @@ def test_a_missing_package_is_named(fit: sb.Fit, monkeypatch: pytest.MonkeyPatch
     with pytest.raises(sb.NotSupported, match=r'pip install "stickbreak\[plot\]"'):
         sb.plot.bound(fit)
     monkeypatch.undo()
+
+
+NOISE = pd.DataFrame(np.random.default_rng(0).normal(size=(200, 3)), columns=list("abc"))
+
+
+def test_a_constant_column_is_no_feature_of_a_card() -> None:
+    model = sb.Mixture(likelihood=sb.Gaussian())
+    with pytest.warns(sb.SupportWarning):
+        fit = sb.fit(model, NOISE.assign(year=2007.0), sb.Full(), n_components=5)
+    for component in range(fit.n_components):
+        ax = sb.plot.card(fit, component)
+        assert ax.get_yticklabels()[-1].get_text() == "year: 2007 ± 0"
+        assert ax.patches[-1].get_width() == 0.0
+        assert all(bar.get_width() != 0.0 for bar in ax.patches[:-1])
+        assert len(sb.plot.card(fit, component, n_columns=3).patches) == 3
+
+
+BAD_ROWS = {
+    "infinite": (NOISE.replace(NOISE.iloc[3, 1], np.inf), "inf in row 3"),
+    "missing": (NOISE * np.nan, "NaN in row 0"),
+    "empty": (NOISE[:0], "of shape (0, 3)"),
+    "other columns": (NOISE[["a", "b"]], "without 'c'"),
+}
+
+
+@pytest.mark.parametrize("name", BAD_ROWS)
+def test_rows_that_a_fit_cannot_read_are_refused_before_drawing(name: str) -> None:
+    fit = sb.fit(sb.Mixture(likelihood=sb.Gaussian()), NOISE)
+    data, found = BAD_ROWS[name]
+    draws: list[Callable[[], object]] = [
+        lambda: sb.plot.clusters(fit, data),
+        lambda: sb.plot.clusters(fit, data, columns=["a", "b"]),
+        lambda: sb.plot.density(fit, "a", data),
+        lambda: sb.plot.responsibilities(fit, data),
+    ]
+    for draw in draws:
+        with pytest.raises(sb.InvalidArgument) as caught:
+            draw()
+        assert caught.value.argument == "X"
+        assert caught.value.allowed
+        assert found in str(caught.value)
+    assert not pyplot.get_fignums()
+
+
+def test_a_column_without_a_value_has_no_histogram() -> None:
+    fit = sb.fit(sb.Mixture(likelihood=sb.DiagonalGaussian()), NOISE, missing="marginalize")
+    holes = NOISE.assign(b=np.nan)
+    with pytest.raises(sb.InvalidArgument, match="without a value in 'b'"):
+        sb.plot.density(fit, "b", holes)
+    assert sb.plot.density(fit, "a", holes).patches
+
+
+@pytest.mark.parametrize("n_components", [2, 10, 11, 28])
+@pytest.mark.parametrize("layout", [None, "constrained"])
+def test_legends_are_short_and_leave_other_axes_free(n_components: int, layout: str | None) -> None:
+    centres = np.stack([np.arange(n_components) * 9.0, np.arange(n_components) % 3 * 9.0], axis=1)
+    data = np.random.default_rng(0).normal(np.repeat(centres, 20, axis=0))
+    init = np.repeat(np.arange(n_components), 20)
+    fit = sb.fit(sb.Mixture(likelihood=sb.Gaussian()), data, sb.Full(max_passes=1, tol=0.0), init=init)
+    assert fit.n_occupied == n_components
+    draws: list[Callable[[Any], Any]] = [
+        lambda ax: sb.plot.clusters(fit, data, ax=ax),
+        lambda ax: sb.plot.density(fit, 0, data, ax=ax),
+    ]
+    for draw, last in zip(draws, ([], ["all components", "rows"]), strict=True):
+        figure, (left, right) = pyplot.subplots(1, 2, layout=layout)
+        legend = draw(left).get_legend()
+        texts = [text.get_text() for text in legend.get_texts()]
+        assert texts[len(texts) - len(last) :] == last
+        named = [text for text in texts if text.startswith("component ")]
+        assert [int(text.split()[1].strip(",")) for text in named] == list(range(min(n_components, 10)))
+        more = [text for text in texts if text.startswith("and ")]
+        others = n_components - 10
+        assert more == ([] if others <= 0 else ["and 1 other" if others == 1 else f"and {others} others"])
+        figure.canvas.draw()
+        box = legend.get_window_extent()
+        assert not box.overlaps(right.get_tightbbox())
+        assert box.height <= left.get_window_extent().height
+
+
+def test_numbers_of_components_have_whole_ticks() -> None:
+    fit = sb.fit(sb.Mixture(likelihood=sb.Gaussian()), NOISE)
+    ticks = sb.plot.n_components(fit).get_yticks()
+    np.testing.assert_array_equal(ticks, ticks.round())
+
+
+def test_the_extra_installs_all_that_pictures_import(checkout: Path) -> None:
+    extras = tomllib.loads((checkout / "pyproject.toml").read_text(encoding="utf-8"))["project"][
+        "optional-dependencies"
+    ]
+    assert {requirement.split(">=")[0] for requirement in extras["plot"]} == {"matplotlib", "scipy"}

@@ -159,9 +159,20 @@ def test_a_single_fit_and_too_few_rows_are_refused() -> None:
     for fits in (fit, [fit]):
         with pytest.raises((sb.InvalidArgument, sb.InvalidType)):
             sb.compare(fits)
-    with pytest.raises(sb.InvalidArgument) as caught:
-        sb.compare([fit, fit], held_out=rows()[:1])
-    assert caught.value.argument == "held_out"
+    bad = rows()
+    bad[3, 1] = np.inf
+    for held_out in (rows()[:1], bad, rows()[:, :1], rows()[:, 0]):
+        with pytest.raises(sb.InvalidArgument, match=r"^held_out must be") as caught:
+            sb.compare([fit, fit], held_out=held_out)
+        assert caught.value.argument == "held_out"
+        assert "X" not in str(caught.value)
+
+
+def test_cross_validation_refuses_other_options() -> None:
+    for option, hint in (("foo", "further arguments are "), ("n_component", "did you mean 'n_components'")):
+        with pytest.raises(sb.InvalidType, match=f"^cross_validate has no argument '{option}'; {hint}") as caught:
+            sb.cross_validate(GAUSSIAN, rows(), **{option: 1})
+        assert caught.value.argument == option
 
 
 def test_cross_validation_is_what_fits_by_hand_say() -> None:

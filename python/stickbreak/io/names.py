@@ -1,7 +1,9 @@
 """Names of columns: read from tables, checked, and matched with those of a fit."""
 
+import re
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, NamedTuple, TypeAlias
 
@@ -9,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from stickbreak import checks
+from stickbreak.errors import InvalidArgument
 
 Names: TypeAlias = tuple[str, ...]
 
@@ -129,6 +132,27 @@ def shown(names: Sequence[str]) -> str:
     listed = ", ".join(map(checks.quote, names[:_MOST_SHOWN]))
     more = len(names) - _MOST_SHOWN
     return f"{listed} and {more} more" if more > 0 else listed
+
+
+@contextmanager
+def naming(names: Names | None) -> Iterator[None]:
+    """Name the columns of values that the core refuses."""
+    try:
+        yield
+    except InvalidArgument as error:
+        raise with_column(error, names) from None
+
+
+def with_column(error: InvalidArgument, names: Names | None) -> InvalidArgument:
+    """Return the error of a single value with the name of its column, if it has one; others as they are."""
+    found = error.found or ""
+    place = re.search(r"(?<= in row )(\d+, column )(\d+)$", found)
+    if place is None or names is None or int(place[2]) >= len(names):
+        return error
+    # The position may be another one in the user's table.
+    named = f"{found[: place.start()]}{place[1]}{checks.quote(names[int(place[2])])}"
+    message = str(error).replace(found, named, 1)
+    return InvalidArgument(message, argument=error.argument, found=named, allowed=error.allowed)
 
 
 def in_place(values: NDArray[np.float64], order: list[int] | None) -> NDArray[np.float64]:

@@ -13,7 +13,9 @@ from stickbreak.result.fit import Fit
 from stickbreak.result.topic_fit import TopicFit
 
 if TYPE_CHECKING:
+    from matplotlib.artist import Artist
     from matplotlib.axes import Axes
+    from matplotlib.legend import Legend
 
 # Chosen by a search so that all thirteen are distinguishable (at least 20 in CIE 1976 units) with full colour vision
 # and with each kind of colour blindness; from dark to light and back.
@@ -22,6 +24,10 @@ GREYS = "#454545 #B4B4B4 #EDEDED".split()
 INK, FAINT = "#222222", "#6B6B6B"
 # Neighbours in this order are far apart.
 _SPREAD = [3, 7, 5, 0, 4, 2, 8, 6, 1, 9]
+# Maximum number of components in a legend.
+_MOST_NAMED = 10
+# Relative rounding of a mean.
+_ROUNDING = 16.0 * np.finfo(np.float64).eps
 
 
 def colour(component: int) -> str:
@@ -102,12 +108,43 @@ def moments(fit: Fit) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
 
 
 def overall(fit: Fit) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Return the means and the standard deviations of all rows under the mixture, shape (D,) each."""
+    """Return the means and the standard deviations of all rows under the mixture, shape (D,) each.
+
+    The standard deviation is 0 if it is within the rounding of the means.
+    """
     means, covariances = moments(fit)
     weights = fit.weights / fit.weights.sum()
-    mean = weights @ means
+    # Sums of differences: a weighted sum of equal values is rounded.
+    mean = means[0] + weights @ (means - means[0])
     within = weights @ np.diagonal(covariances, axis1=1, axis2=2)
-    return mean, np.sqrt(within + weights @ (means - mean) ** 2)
+    spread = np.sqrt(within + weights @ (means - mean) ** 2)
+    spread[spread <= _ROUNDING * abs(means).max(axis=0)] = 0.0
+    return mean, spread
+
+
+def legend(ax: "Axes", handles: "Sequence[Artist]", others: "Sequence[Artist]" = (), *, title: str = "") -> "Legend":
+    """Draw a legend of the first ten components, with a note on the number of further ones, and of other artists.
+
+    It is beside the Axes if the layout of the figure makes room for it, and inside them otherwise.
+    """
+    from matplotlib.layout_engine import ConstrainedLayoutEngine, TightLayoutEngine
+    from matplotlib.lines import Line2D
+
+    named = [*handles[:_MOST_NAMED]]
+    labels = [str(handle.get_label()) for handle in named]
+    if more := len(handles) - len(named):
+        named.append(Line2D([], [], linestyle="none"))
+        labels.append(f"and {more} {'other' if more == 1 else 'others'}")
+    named += others
+    labels += [str(handle.get_label()) for handle in others]
+    style: dict[str, Any] = {"loc": "best"}
+    if isinstance(ax.figure.get_layout_engine(), ConstrainedLayoutEngine | TightLayoutEngine):
+        style = {"loc": "upper left", "bbox_to_anchor": (1.0, 1.0)}
+    # The text is small enough that the legend is lower than the Axes.
+    height = ax.get_window_extent().height / ax.figure.dpi * 72.0
+    size = min(8.0, 0.85 * height / (1.4 * (len(labels) + bool(title)) + 1.0))
+    style |= {"fontsize": size, "title_fontsize": size, "labelspacing": 0.3, "handlelength": 1.2, "handletextpad": 0.5}
+    return ax.legend(named, labels, title=title or None, **style)
 
 
 def thinned(n: int, most: int) -> slice:
@@ -115,11 +152,12 @@ def thinned(n: int, most: int) -> slice:
     return slice(None, None, max(1, -(-n // most)))
 
 
-def whole_ticks(ax: "Axes") -> None:
-    """Restrict the ticks of the horizontal axis to integers."""
+def whole_ticks(ax: "Axes", *, axis: str = "x") -> None:
+    """Restrict the ticks of an axis to integers."""
     from matplotlib.ticker import MaxNLocator
 
-    ax.xaxis.set_major_locator(MaxNLocator(integer=True))
+    of_axis = ax.xaxis if axis == "x" else ax.yaxis
+    of_axis.set_major_locator(MaxNLocator(integer=True))
 
 
 def set_ticks(ax: "Axes", names: Sequence[str], *, axis: str) -> None:

@@ -1,13 +1,14 @@
 """Components: densities by column, means with intervals, and a card for each component."""
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from stickbreak import checks
 from stickbreak.plot import canvas
-from stickbreak.plot.rows import _dense
+from stickbreak.plot.rows import dense
+from stickbreak.result.display import mean_and_deviation
 from stickbreak.result.fit import Fit
 
 if TYPE_CHECKING:
@@ -59,7 +60,7 @@ def density(fit: Fit, column: int | str = 0, X: ArrayLike | None = None, *, ax: 
         name = type(fit.model.likelihood).__name__
         raise checks.not_supported("fit", f"a fit of {name}", "it has no density", "a Gaussian likelihood, or means")
     place = canvas.column(fit, "column", column)
-    values = None if X is None else _dense(fit, X)[:, place]
+    values = None if X is None else _values(fit, X, place)
     means, covariances = canvas.moments(fit)
     centres, spreads = means[:, place], np.sqrt(covariances[:, place, place])
     if not spreads.any():
@@ -68,21 +69,35 @@ def density(fit: Fit, column: int | str = 0, X: ArrayLike | None = None, *, ax: 
     drawn = canvas.axes(ax)
     shown = canvas.occupied(fit)
     low, high = (centres - 4 * spreads)[shown].min(), (centres + 4 * spreads)[shown].max()
+    bars: list[Any] = []
     if values is not None:
-        values = values[np.isfinite(values)]
         drawn.hist(values, bins="auto", density=True, color=canvas.GREYS[-1], label="rows")
-        low, high = min(low, values.min(initial=low)), max(high, values.max(initial=high))
+        bars = [drawn.containers[-1][0]]
+        low, high = min(low, values.min()), max(high, values.max())
     grid = np.linspace(low, high, _POINTS)
     total = np.zeros(_POINTS)
+    curves = []
     for k in shown:
         curve = np.exp(-0.5 * ((grid - centres[k]) / spreads[k]) ** 2) / (spreads[k] * (2.0 * np.pi) ** 0.5)
-        drawn.plot(grid, fit.weights[k] * curve, color=canvas.colour(k), label=f"component {k}")
+        curves += drawn.plot(grid, fit.weights[k] * curve, color=canvas.colour(k), label=f"component {k}")
         total += fit.weights[k] * curve
-    drawn.plot(grid, total, color=canvas.INK, label="all components")
+    whole = drawn.plot(grid, total, color=canvas.INK, label="all components")
     drawn.set_xlabel(canvas.title(fit, place))
     drawn.set_ylabel("density")
-    drawn.legend()
+    canvas.legend(drawn, curves, [*whole, *bars])
     return drawn
+
+
+def _values(fit: Fit, X: ArrayLike, column: int) -> NDArray[Any]:
+    """Return the values of one column that are not missing, at least one."""
+    rows = dense(fit, X)
+    fit.predict(rows)  # refuses values that the fit cannot read
+    values: NDArray[Any] = rows[:, column]
+    values = values[~np.isnan(values)]
+    if not values.size:
+        found = f"without a value in {canvas.title(fit, column)!r}"
+        raise checks.invalid_argument("X", found, "rows with a value in the column that is drawn")
+    return values
 
 
 def means(fit: Fit, column: int | str = 0, *, level: float = 0.9, seed: int = 0, ax: "Axes | None" = None) -> "Axes":
@@ -166,12 +181,12 @@ def card(fit: Fit, component: int, *, n_columns: int = 8, ax: "Axes | None" = No
     centres, covariances = canvas.moments(fit)
     mean, spread = canvas.overall(fit)
     own = np.sqrt(np.diagonal(covariances[component]))
-    # Constant columns do not distinguish components.
+    # Constant columns do not distinguish components, so they come last.
     away = np.divide(centres[component] - mean, spread, out=np.zeros_like(mean), where=spread > 0.0)
-    order = np.argsort(-abs(away), kind="stable")[:n_columns]
+    order = np.lexsort((-abs(away), spread == 0.0))[:n_columns]
     drawn = canvas.axes(ax)
     drawn.barh(range(len(order)), away[order], color=canvas.colour(component))
-    names = [f"{canvas.title(fit, d)}: {centres[component, d]:.4g} ± {own[d]:.2g}" for d in order.tolist()]
+    names = [f"{canvas.title(fit, d)}: {mean_and_deviation(centres[component, d], own[d])}" for d in order.tolist()]
     canvas.set_ticks(drawn, names, axis="y")
     drawn.invert_yaxis()
     drawn.axvline(0.0, color=canvas.FAINT, linewidth=0.8)

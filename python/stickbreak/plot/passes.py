@@ -95,6 +95,7 @@ def n_components(fit: Fit, *, ax: "Axes | None" = None) -> "Axes":
         drawn.legend(loc="lower right")
     drawn.set_ylim(bottom=0)
     canvas.whole_ticks(drawn)
+    canvas.whole_ticks(drawn, axis="y")
     drawn.set_xlabel("pass")
     drawn.set_ylabel("components")
     return drawn

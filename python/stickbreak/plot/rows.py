@@ -16,7 +16,6 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 _MOST_POINTS = 20_000
-_MOST_NAMED = 10
 
 
 def clusters(
@@ -67,11 +66,12 @@ def clusters(
     """
     fit, outside = canvas.checked(fit), probability(level)
     share = outside[1] - outside[0]
-    rows = _dense(fit, X)
+    rows = dense(fit, X)
     means, covariances = canvas.moments(fit)
+    labels = fit.predict(rows)
     centre, directions, titles = _directions(fit, rows, columns)
-    labels = fit.predict(X)
     drawn = canvas.axes(ax)
+    from matplotlib.collections import PathCollection
     from matplotlib.patches import Ellipse
 
     some = canvas.thinned(len(rows), _MOST_POINTS)
@@ -79,10 +79,15 @@ def clusters(
     # The radius within which a pair of standard normal numbers lies with this probability.
     radius = (-2.0 * np.log1p(-share)) ** 0.5
     size = min(20.0, max(4.0, 12_000.0 / max(1, len(points))))
+    groups = []
     for k in canvas.occupied(fit):
         own, paint = points[labels == k], canvas.colour(k)
-        name = f"component {k}, {fit.weights[k]:.1%}" if k < _MOST_NAMED else None
-        drawn.scatter(own[:, 0], own[:, 1], s=size, color=paint, alpha=0.6, linewidths=0, label=name, rasterized=True)
+        name = f"component {k}, {fit.weights[k]:.1%}"
+        groups.append(
+            drawn.scatter(
+                own[:, 0], own[:, 1], s=size, color=paint, alpha=0.6, linewidths=0, label=name, rasterized=True
+            )
+        )
         variances, axes = np.linalg.eigh(directions.T @ covariances[k] @ directions)
         width, height = 2.0 * radius * np.sqrt(variances.clip(0.0))
         angle = float(np.degrees(np.arctan2(axes[1, 0], axes[0, 0])))
@@ -91,11 +96,10 @@ def clusters(
     drawn.autoscale_view()
     drawn.set_xlabel(titles[0])
     drawn.set_ylabel(titles[1])
-    if drawn.get_legend_handles_labels()[1]:
-        legend = drawn.legend(loc="upper left", bbox_to_anchor=(1.0, 1.0), title=f"{share:.0%} of each in its ellipse")
-        for handle in legend.legend_handles:
-            if handle is not None:
-                handle.set(sizes=[40.0], alpha=1.0)
+    legend = canvas.legend(drawn, groups, title=f"{share:.0%} of each in its ellipse")
+    for handle in legend.legend_handles:
+        if isinstance(handle, PathCollection):
+            handle.set(sizes=[40.0], alpha=1.0)
     return drawn
 
 
@@ -125,7 +129,8 @@ def responsibilities(fit: Fit, X: ArrayLike, *, ax: "Axes | None" = None) -> "Ax
         matplotlib is not installed.
     """
     fit = canvas.checked(fit)
-    table: NDArray[Any] = fit.predict_proba(X)
+    rows: Any = fit._rows(X, minimum=1)
+    table: NDArray[Any] = fit.predict_proba(rows)
     table = table[canvas.thinned(len(table), _MOST_POINTS)]
     drawn = canvas.axes(ax)
     order = np.lexsort((-table.max(axis=1), table.argmax(axis=1)))
@@ -137,8 +142,9 @@ def responsibilities(fit: Fit, X: ArrayLike, *, ax: "Axes | None" = None) -> "Ax
     return drawn
 
 
-def _dense(fit: Fit, X: ArrayLike) -> NDArray[Any]:
-    rows = fit._rows(X)
+def dense(fit: Fit, X: ArrayLike) -> NDArray[Any]:
+    """Return the argument `X` as dense rows, at least one."""
+    rows = fit._rows(X, minimum=1)
     if isinstance(rows, SparseRows):
         raise checks.invalid_type("X", "a sparse array", "a dense array, or a table", "convert it by .toarray()")
     return rows

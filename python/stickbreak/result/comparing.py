@@ -144,7 +144,9 @@ def _check_topics(fits: Mapping[Any, Fitted], held_out: object) -> None:
 
 
 def _densities(fit: Any, held_out: ArrayLike) -> Any:
-    found = fit.log_predictive(held_out)
+    rows = fit._rows(held_out, "held_out")
+    with checks.calling("held_out", "X"):
+        found = fit.log_predictive(rows)
     if len(found) < 2 or not np.isfinite(found).all():
         what = f"{len(found)} of them" if len(found) < 2 else "rows without a density under a fit"
         raise checks.invalid_argument("held_out", what, "at least two rows, on the support of every fit")

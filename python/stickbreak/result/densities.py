@@ -123,7 +123,8 @@ class Density:
         if len(self._columns) == 1 and np.ndim(data) == 1:
             data = np.asarray(data).reshape(-1, 1)
         rows = arrays.rows(data, "X", n_columns=len(self._columns), minimum=0)
-        return self._state.log_density(rows, checks.threads(threads))
+        with names.naming(self.column_names):
+            return self._state.log_density(rows, checks.threads(threads))
 
     def sample(self, n: int, *, seed: int = 0, threads: int | None = None) -> NDArray[np.float64]:
         """Draw rows.

@@ -14,6 +14,10 @@ from stickbreak.result.tables import Tabular
 _MOST_ROWS = 10
 _MOST_COLUMNS = 8
 _MOST_PASSES = 20
+# Numbers from here on have an exponent.
+_MOST_WHOLE = 1e7
+# Maximum number of decimals beside a standard deviation.
+_MOST_DECIMALS = 5
 
 
 def line(fit: Fitted) -> str:
@@ -23,9 +27,10 @@ def line(fit: Fitted) -> str:
     proposed, accepted = (sum(getattr(record, name) for record in fit.history) for name in ("proposed", "accepted"))
     columns = "" if fit.column_names is None else f" ({shown(fit.column_names)})"
     moves = f", {accepted} of {proposed} moves accepted" if proposed else ""
+    components = f"{fit.n_components} component{'' if fit.n_components == 1 else 's'}"
     return (
         f"<Fit of Mixture({likelihood}, {process}): {fit._state.n_rows} rows x {fit._state.dimension}{columns}, "
-        f"{fit.n_components} components ({fit.n_occupied} occupied), elbo {fit.elbo:.6f} nats ({fit.bound}), "
+        f"{components} ({fit.n_occupied} occupied), elbo {fit.elbo:.6f} nats ({fit.bound}), "
         f"{fit.stop_reason.value} after {passes} {'pass' if passes == 1 else 'passes'}{moves}>"
     )
 
@@ -100,8 +105,21 @@ def _row(cell: str, texts: list[str]) -> str:
     return f"<tr>{''.join(f'<{cell}>{escape(text)}</{cell}>' for text in texts)}</tr>"
 
 
+def mean_and_deviation(mean: float, deviation: float) -> str:
+    """Return a text for a mean and a standard deviation: both with an exponent, or both without."""
+    text = f"{mean:.4g} ± {deviation:.2g}"
+    if "e" not in text:
+        return text
+    # The decimals of two significant digits of the deviation.
+    decimals = max(0, 1 - int(f"{deviation:.1e}".partition("e")[2])) if deviation > 0.0 else 0
+    if max(abs(mean), deviation) >= _MOST_WHOLE or decimals > _MOST_DECIMALS or (deviation == 0.0 and abs(mean) < 1.0):
+        return f"{mean:.3e} ± {deviation:.1e}"
+    # Adding zero removes the sign of a zero.
+    return f"{round(mean, decimals) + 0.0:.{decimals}f} ± {deviation:.{decimals}f}"
+
+
 def _number(value: float) -> str:
-    return f"{value:.4g}"
+    return f"{value:.0f}" if 1e4 <= abs(value) < _MOST_WHOLE else f"{value:.4g}"
 
 
 def _component(row: list[str], weight: float) -> str:
@@ -115,7 +133,7 @@ def _shown(column: dict[str, NDArray[Any]], k: int) -> str:
     """Return a short text for a column under a component: mean and standard deviation, or other parameters."""
     found = {title: values[k].item() for title, values in column.items()}
     if "mean" in found:
-        return f"{_number(found['mean'])} ± {found['sd']:.2g}"
+        return mean_and_deviation(found["mean"], found["sd"])
     if "code" in found:
         return f"{found['code']} ({_number(found['probability'])})"
     return ", ".join(f"{title} {_number(value)}" for title, value in found.items())

@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from stickbreak import checks
-from stickbreak.io import arrays
+from stickbreak.io import arrays, names
 from stickbreak.result import combining, comparing, display, responsibilities, support
 from stickbreak.result.densities import Densities
 from stickbreak.result.imputing import Imputing
@@ -95,8 +95,8 @@ class Fit(Densities, Imputing, Posterior, Tabular):
         Parameters
         ----------
         X : array_like of shape (n, D)
-            The rows. If values may be missing, rows without any value are left out. Rows off `support` are left out
-            too, with a `SupportWarning`.
+            The rows, at least one. If values may be missing, rows without any value are left out. Rows off `support`
+            are left out too, with a `SupportWarning`.
         sample_weight : array_like of shape (n,), optional
             Weights of the rows, at least 0, not all zero.
         threads : int, optional
@@ -123,13 +123,14 @@ class Fit(Densities, Imputing, Posterior, Tabular):
         >>> fit.evaluate(X) >= fit.elbo - 1e-9 * abs(fit.elbo)
         True
         """
-        rows = self._rows(X)
+        rows = self._rows(X, minimum=1)
         weights = arrays.sample_weights(sample_weight, rows.shape[0])
         if self._state.missing == "marginalize":
             weights = arrays.without_empty_rows(weights, arrays.rows_without_values(rows), "X", "bound")
         threads = checks.threads(threads)
-        support.warn_of_rows(self._state, rows, "they have no part in the bound", threads, weights)
-        return self._state.evaluate(rows, weights, threads)
+        with names.naming(self.column_names):
+            support.warn_of_rows(self._state, rows, "they have no part in the bound", threads, weights)
+            return self._state.evaluate(rows, weights, threads)
 
     def update(
         self,
@@ -198,7 +199,8 @@ class Fit(Densities, Imputing, Posterior, Tabular):
             weights = arrays.without_empty_rows(weights, arrays.rows_without_values(rows), "X_new")
         max_passes = checks.integer("max_passes", max_passes, minimum=1)
         tol = checks.non_negative("tol", tol)
-        state = self._state.update(rows, weights, max_passes, tol, checks.threads(threads))
+        with names.naming(self.column_names):
+            state = self._state.update(rows, weights, max_passes, tol, checks.threads(threads))
         remarks = tuple(advice for advice in self._remarks if advice.kind not in ("passes", "starts"))
         return Fit(state, column_names=self.column_names, remarks=remarks)
 
@@ -232,7 +234,8 @@ class Fit(Densities, Imputing, Posterior, Tabular):
         >>> bool((fit.predict(X) == fit.predict_proba(X).argmax(axis=1)).all())
         True
         """
-        return self._state.predict(*self._projected(X, threads))
+        with names.naming(self.column_names):
+            return self._state.predict(*self._projected(X, threads))
 
     @overload
     def predict_proba(
@@ -290,8 +293,9 @@ class Fit(Densities, Imputing, Posterior, Tabular):
             reason = 'only fits under truncation="tail" give the components beyond K any rows'
             raise checks.not_supported("tail", "tail=True for this fit", reason, "tail=False")
         form = responsibilities.sparse if checks.flag("sparse", sparse) else responsibilities.dense
-        rows, threads = self._projected(X, threads)
-        return form(self._state, rows, tail, threads)
+        with names.naming(self.column_names):
+            rows, threads = self._projected(X, threads)
+            return form(self._state, rows, tail, threads)
 
     def log_predictive(self, X: ArrayLike, *, plug_in: bool = False, threads: int | None = None) -> NDArray[np.float64]:
         r"""Return the log posterior predictive density of each row.
@@ -340,9 +344,10 @@ class Fit(Densities, Imputing, Posterior, Tabular):
         """
         is_plug_in = checks.flag("plug_in", plug_in) or self._state.objective != "variational"
         rows, threads = self._rows(X), checks.threads(threads)
-        support.warn_of_rows(self._state, rows, "their log density is minus infinity", threads)
         density = self._state.log_plug_in if is_plug_in else self._state.log_predictive
-        return density(rows, threads)
+        with names.naming(self.column_names):
+            support.warn_of_rows(self._state, rows, "their log density is minus infinity", threads)
+            return density(rows, threads)
 
     def combine(
         self,
@@ -407,7 +412,8 @@ class Fit(Densities, Imputing, Posterior, Tabular):
             n_clusters = checks.integer("n_clusters", n_clusters, minimum=1)
         rows = self._rows(X, minimum=1)
         weights = arrays.sample_weights(sample_weight, rows.shape[0])
-        entropy, joins, groups = self._state.joins(rows, weights, n_clusters, checks.threads(threads))
+        with names.naming(self.column_names):
+            entropy, joins, groups = self._state.joins(rows, weights, n_clusters, checks.threads(threads))
         made = tuple(combining.Join((one, other), gap, overlap) for one, other, gap, overlap in joins)
         return combining.Clusters(groups, entropy, made, self)
 

@@ -73,7 +73,8 @@ class Imputing(Fitted):
         """
         self._check_missing("impute")
         data, _, order = names.named(X, "X", self.column_names)
-        found = self._state.impute(self._checked(data, "X"), checks.threads(threads))
+        with names.naming(self.column_names):
+            found = self._state.impute(self._checked(data, "X"), checks.threads(threads))
         values, variances = (names.in_place(each, order) for each in found)
         return (values, variances) if checks.flag("return_variance", return_variance) else values
 
@@ -116,7 +117,8 @@ class Imputing(Fitted):
         """
         self._check_missing("sample_missing")
         data, _, order = names.named(X, "X", self.column_names)
-        drawn = self._state.sample_missing(self._checked(data, "X"), checks.seed(seed), checks.threads(threads))
+        with names.naming(self.column_names):
+            drawn = self._state.sample_missing(self._checked(data, "X"), checks.seed(seed), checks.threads(threads))
         return names.in_place(drawn, order)
 
     def _check_missing(self, what: str) -> None:

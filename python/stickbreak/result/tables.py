@@ -7,7 +7,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from stickbreak import checks
 from stickbreak.errors import NotSupported
-from stickbreak.io import arrays
+from stickbreak.io import arrays, names
 from stickbreak.result.fitted import Fitted
 
 _ROUNDING = 1e-9
@@ -45,8 +45,8 @@ class Tabular(Fitted):
         ['weight', 'count', 'mean size', 'sd size']
         """
         table: dict[str, NDArray[Any]] = {"weight": self.weights, "count": self.counts}
-        names = [str(d) for d in range(self._state.dimension)] if self.column_names is None else self.column_names
-        for column, name in enumerate(names):
+        titles = [str(d) for d in range(self._state.dimension)] if self.column_names is None else self.column_names
+        for column, name in enumerate(titles):
             table |= {f"{title} {name}": values for title, values in self._described(column).items()}
         return as_frame(table, "summary()")
 
@@ -93,7 +93,8 @@ class Tabular(Fitted):
         threads = checks.threads(threads)
         density = self._state.log_plug_in if self._state.objective != "variational" else self._state.log_predictive
         drawn = self._state.sample(n, checks.seed(seed), threads)
-        found = density(rows, threads)
+        with names.naming(self.column_names):
+            found = density(rows, threads)
         if isinstance(rows, arrays.SparseRows) or self._state.missing == "error":
             return _shares_above(density(drawn, threads), found)
         scores = np.empty(len(rows))

@@ -5,7 +5,7 @@ from typing import Literal
 from numpy.typing import ArrayLike
 
 from stickbreak import _core, checks
-from stickbreak.io import arrays
+from stickbreak.io import arrays, names
 from stickbreak.model.likelihoods import Likelihood
 from stickbreak.model.mixture import Mixture
 from stickbreak.result.hierarchy import Hierarchy
@@ -98,16 +98,17 @@ def hierarchy(
     rows = own_rows(given, "data")
     parts = model.likelihood._to_core(), model.process._to_core()
     _core.check_hierarchy(*parts, method, rows.shape[0])
-    complete = estimated_model(model, data if isinstance(rows, arrays.SparseRows) else rows, rows, seed, threads)
-    state = _core.hierarchy(
-        rows,
-        likelihood=complete.likelihood._to_core(),
-        process=complete.process._to_core(),
-        method=method,
-        n_trials=n_trials,
-        seed=seed,
-        threads=threads,
-    )
+    with names.naming(given.names):
+        complete = estimated_model(model, data if isinstance(rows, arrays.SparseRows) else rows, rows, seed, threads)
+        state = _core.hierarchy(
+            rows,
+            likelihood=complete.likelihood._to_core(),
+            process=complete.process._to_core(),
+            method=method,
+            n_trials=n_trials,
+            seed=seed,
+            threads=threads,
+        )
     warn_of_columns(model, state, given.names)
     filled = Mixture(likelihood=Likelihood._from_core(*state.likelihood), process=model.process)
     return Hierarchy(state, filled, rows, given.names)

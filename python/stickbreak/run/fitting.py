@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike
 from stickbreak import _core, checks
 from stickbreak.errors import CheckpointError, InvalidArgument
 from stickbreak.io import arrays
-from stickbreak.io.names import Names
+from stickbreak.io.names import Names, with_column
 from stickbreak.model.mixture import Mixture
 from stickbreak.model.topic_model import TopicModel
 from stickbreak.result import advising
@@ -311,13 +311,11 @@ def run_fit(
 
 
 def _with_remedy(error: InvalidArgument, names: Names | None, model: Mixture | TopicModel) -> InvalidArgument:
-    """Return the error of a missing value with the name of its column and what to do about it; others as they are."""
-    found = error.found or ""
-    place = re.search(r"^NaN in row \d+, column (\d+)$", found)
-    if error.argument != "data" or place is None:
-        return error
-    if names is not None:
-        found += f" ({checks.quote(names[int(place[1])])})"
+    """Return the error of a value with the name of its column, and of a missing one with what to do about it."""
+    named = with_column(error, names)
+    found = named.found or ""
+    if error.argument != "data" or not re.search(r"^NaN in row \d+, column ", found):
+        return named
     hint = 'leave such rows out, or use missing="marginalize" and a likelihood such as DiagonalGaussian()'
     if isinstance(model, TopicModel):
         hint = "write 0 for words that do not occur"

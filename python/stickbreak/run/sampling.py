@@ -12,9 +12,9 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from stickbreak import _core, checks
-from stickbreak.errors import CheckpointError
+from stickbreak.errors import CheckpointError, InvalidArgument
 from stickbreak.io import arrays, streams
-from stickbreak.io.names import Names
+from stickbreak.io.names import Names, naming, with_column
 from stickbreak.io.requests import ChainPlan
 from stickbreak.model.likelihoods import Likelihood
 from stickbreak.model.mixture import Mixture
@@ -175,7 +175,10 @@ def sample(
         if file is not None:
             plan["checkpoint_every"], plan["checkpoint"] = file.every_seconds, file.read(rows.shape[0]).run
         # The columns are in order already.
-        complete = estimated_model(model, data if isinstance(rows, arrays.SparseRows) else rows, rows, seed, threads)
+        with naming(given.names):
+            complete = estimated_model(
+                model, data if isinstance(rows, arrays.SparseRows) else rows, rows, seed, threads
+            )
         room = _room(plan["chains"], plan["draws"], rows.shape[0])
         bar = sweep_bar(progress, plan["chains"], plan["warmup"] + plan["draws"] * plan["thin"])
         observer = _Observer(functions, bar, file)
@@ -190,6 +193,8 @@ def sample(
                 listens=bool(functions) or bar is not None,
                 observe=observer.observe,
             )
+        except InvalidArgument as error:
+            raise with_column(error, given.names) from None
         except CheckpointError as error:
             raise error if file is None else file.refused(error) from None
         finally:

@@ -1,5 +1,6 @@
 """`cross_validate`: how well a model predicts held-out rows."""
 
+import inspect
 from collections.abc import Mapping
 from typing import Any
 
@@ -7,12 +8,15 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from stickbreak import checks
+from stickbreak.errors import InvalidType
 from stickbreak.io import arrays, names
 from stickbreak.model.mixture import Mixture
 from stickbreak.result.tables import as_frame
 from stickbreak.run.algorithms import Full, Memoized, Stochastic
 from stickbreak.run.fitting import fit
 
+# Arguments of `fit` that refer to all rows.
+_OF_ALL_ROWS = ("sample_weight", "init", "checkpoint")
 _ALLOWED = "a Mixture, or a dict of them by name"
 
 
@@ -68,7 +72,8 @@ def cross_validate(
         raise checks.invalid_argument("model", "an empty dict", _ALLOWED)
     for each in models.values():
         checks.instance("model", each, Mixture, _ALLOWED)
-    for name in ("sample_weight", "init", "checkpoint"):
+    _check_options(options)
+    for name in _OF_ALL_ROWS:
         if not isinstance(options.get(name), str | None):
             raise checks.not_supported(name, f"{name} in cross_validate", "it belongs to all rows", "fit for each fold")
     table: dict[str, list[Any]] = {name: [] for name in _COLUMNS}
@@ -93,6 +98,18 @@ def cross_validate(
 
 
 _COLUMNS = ("model", "fold", "n_train", "n_test", "n_components", "elbo", "log_predictive", "seconds")
+
+
+def _check_options(options: Mapping[str, object]) -> None:
+    """Refuse options that are not arguments of `fit`."""
+    parameters = inspect.signature(fit).parameters.values()
+    known = {each.name for each in parameters if each.kind is each.KEYWORD_ONLY}
+    for name in options:
+        if name not in known:
+            others = sorted(known - {"seed", *_OF_ALL_ROWS})
+            hint = checks.did_you_mean(name, others) or f"further arguments are {', '.join(others)}"
+            message = f"cross_validate has no argument {checks.quote(name)}; {hint}"
+            raise InvalidType(message, argument=name, found=name, allowed=", ".join(others))
 
 
 def _rows(X: object, model: Mixture) -> tuple[Any, names.Names | None]:

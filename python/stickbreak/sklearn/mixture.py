@@ -9,7 +9,6 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, DensityMixin, TransformerMixin
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import Tags
-from sklearn.utils.validation import validate_data
 
 from stickbreak import checks
 from stickbreak import errors as sb_errors
@@ -29,6 +28,7 @@ from stickbreak.run.units import KdTree
 from stickbreak.sklearn import nested
 from stickbreak.sklearn.attributes import Attributes
 from stickbreak.sklearn.seeds import seed_of
+from stickbreak.sklearn.validating import validated
 
 
 class BayesianMixture(Attributes, ClassNamePrefixFeaturesOutMixin, TransformerMixin, DensityMixin, BaseEstimator):
@@ -416,7 +416,7 @@ class BayesianMixture(Attributes, ClassNamePrefixFeaturesOutMixin, TransformerMi
         """Return rows for the core after scikit-learn's validation; the first call sets the columns."""
         if self._accepts_sparse():
             X = arrays.with_whole_parts(X, "X")
-        rows: DenseRows = validate_data(
+        rows: DenseRows = validated(
             self,
             arrays.with_codes(X) if getattr(self._kind(), "_domain", None) == "codes" else X,
             reset=first,

@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import Tags
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted
 
 from stickbreak import checks
 from stickbreak.errors import InvalidArgument
@@ -23,6 +23,7 @@ from stickbreak.run import fitting
 from stickbreak.run.algorithms import Full, Memoized, Stochastic
 from stickbreak.run.converging import ran_out
 from stickbreak.sklearn.seeds import seed_of
+from stickbreak.sklearn.validating import validated
 
 
 class TopicModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
@@ -139,7 +140,7 @@ class TopicModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
         rows = self._validated(X, first=True)
         process = LatentDirichlet(self.n_topics, concentration=self.concentration)
         algorithm = Memoized() if self.algorithm is None else self.algorithm
-        with _called_x(), _sizes_named(rows):
+        with checks.calling("X", "data", "docs", "test"), _sizes_named(rows):
             found = fitting.run_fit(
                 topic_model.TopicModel(process, word_concentration=self.word_concentration),
                 rows,
@@ -183,7 +184,7 @@ class TopicModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
         if not hasattr(self, "fit_"):
             return self.fit(X, sample_weight=sample_weight)
         rows = self._validated(X)
-        with _called_x():
+        with checks.calling("X", "data", "docs", "test"):
             return self._keep(self.fit_.update(rows, sample_weight=sample_weight, threads=self.threads))
 
     def transform(self, X: ArrayLike) -> NDArray[np.float64]:
@@ -200,7 +201,7 @@ class TopicModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
             Rows with sum one; the columns are called "topicmodel0", "topicmodel1" and so on.
         """
         rows = self._validated(X)
-        with _called_x():
+        with checks.calling("X", "data", "docs", "test"):
             return self._fitted().transform(rows, threads=self.threads)
 
     def score(self, X: ArrayLike, y: object = None) -> float:
@@ -220,7 +221,7 @@ class TopicModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
         """
         rows = self._validated(X)
         seed = seed_of(self.random_state)
-        with _called_x():
+        with checks.calling("X", "data", "docs", "test"):
             return self._fitted().document_completion(rows, seed=seed, min_words=2, threads=self.threads)
 
     @property
@@ -257,7 +258,7 @@ class TopicModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
 
     def _validated(self, X: ArrayLike, *, first: bool = False) -> Any:
         """Return counts as the core reads them, after what scikit-learn asks of rows; the first ones set the words."""
-        return validate_data(
+        return validated(
             self,
             arrays.with_whole_parts(X, "X"),
             reset=first,
@@ -289,16 +290,3 @@ def _sizes_named(rows: Any) -> Iterator[None]:
         n_documents, n_words = rows.shape
         found = f"{error.found} for n_samples={n_documents}, n_features={n_words}"
         raise checks.invalid_argument("n_topics", found, error.allowed or "") from error
-
-
-@contextmanager
-def _called_x() -> Iterator[None]:
-    """Name the documents in errors as the methods of an estimator do."""
-    try:
-        yield
-    except InvalidArgument as error:
-        argument = error.argument or ""
-        if argument not in ("data", "docs", "test"):
-            raise
-        message = f"X{str(error).removeprefix(argument)}"
-        raise InvalidArgument(message, argument="X", found=error.found, allowed=error.allowed) from error

@@ -1,0 +1,37 @@
+"""scikit-learn's validation of rows, with the place of a value that it refuses."""
+
+from typing import Any
+
+import numpy as np
+from sklearn.base import BaseEstimator
+from sklearn.utils.validation import validate_data
+
+from stickbreak import checks
+from stickbreak.errors import StickbreakError
+from stickbreak.io import arrays, names
+
+
+def validated(estimator: BaseEstimator, X: Any, **options: Any) -> Any:
+    """Return rows after `validate_data`; its errors on NaN and infinity also have the row and the column."""
+    try:
+        return validate_data(estimator, X, **options)
+    except ValueError as error:
+        place = _place(X, options) if str(error).startswith("Input X contains") else ""
+        if not place:
+            raise
+        raise ValueError(f"{error}\nThe first such value is in {place}.") from None
+
+
+def _place(X: Any, options: dict[str, Any]) -> str:
+    """Return the row and the column of the first value that is refused; empty if none is found."""
+    try:
+        data, labels, _ = names.named(X, "X")
+        rows = arrays.rows(data, "X")
+    except StickbreakError:
+        return ""
+    wrong = np.isinf(rows) if options.get("ensure_all_finite") == "allow-nan" else ~np.isfinite(rows)
+    if not wrong.any():
+        return ""
+    row = int(wrong.any(axis=1).argmax())
+    column = int(wrong[row].argmax())
+    return f"row {row}, column {column if labels is None else checks.quote(labels[column])}"
