@@ -119,7 +119,7 @@ def test_categories_are_read_by_their_codes() -> None:
     expected, found = (sb.fit(model(), own, **given) for own in (rows, frame))
     assert found.elbo == expected.elbo
     np.testing.assert_array_equal(found.predict(frame), expected.predict(rows))
-    with pytest.raises(sb.InvalidArgument, match="row 4, column 0"):
+    with pytest.raises(sb.InvalidArgument, match="row 4, column 'colour'"):
         sb.fit(model(), frame, n_components=3, **QUIET)
 
 
