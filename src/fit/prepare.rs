@@ -34,7 +34,7 @@ const WORDS_A_BATCH: usize = 40_000;
 const MOST_BATCHES: usize = 20;
 const MOST_BATCHES_OF_WORDS: usize = 10;
 
-/// Up to so many rows, a fit that is to end on rows has them from the start and no tree.
+/// A fit that is to end on rows uses no tree if it has at most this many rows.
 pub(super) const FEW_ROWS: usize = 16_384;
 /// Number of rows used to estimate the typical spread of a column.
 const FIRST_ROWS: usize = 4096;

@@ -130,7 +130,7 @@ def test_names_that_are_not_strings() -> None:
 
 @pytest.mark.parametrize("labels", [[2, 1, 0], [5, 9, 4]])
 def test_numbers_in_another_order_are_refused(labels: list[int], fit: sb.Fit) -> None:
-    """Nobody can say whether they name columns or count them."""
+    """The numbers may be names or positions, so matching them would be a guess."""
     table = pd.DataFrame(X, columns=labels)
     for read in (lambda: fit.predict(table), lambda: sb.fit(MODEL, table), lambda: sb.sample(MODEL, table)):
         with pytest.raises(sb.InvalidArgument, match=rf"have the numbers {', '.join(map(str, labels))} in place of"):

@@ -91,7 +91,8 @@ def density(fit: Fit, column: int | str = 0, X: ArrayLike | None = None, *, ax: 
 def _values(fit: Fit, X: ArrayLike, column: int) -> NDArray[Any]:
     """Return the values of one column that are not missing, at least one."""
     rows = dense(fit, X)
-    fit.predict(rows)  # refuses values that the fit cannot read
+    # The labels are not drawn: only the core knows which values the fit cannot read.
+    fit.predict(rows)
     values: NDArray[Any] = rows[:, column]
     values = values[~np.isnan(values)]
     if not values.size:

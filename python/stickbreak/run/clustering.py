@@ -5,7 +5,7 @@ from typing import Literal
 from numpy.typing import ArrayLike
 
 from stickbreak import _core, checks
-from stickbreak.io import arrays, names
+from stickbreak.io import names
 from stickbreak.model.likelihoods import Likelihood
 from stickbreak.model.mixture import Mixture
 from stickbreak.result.hierarchy import Hierarchy
@@ -99,7 +99,7 @@ def hierarchy(
     parts = model.likelihood._to_core(), model.process._to_core()
     _core.check_hierarchy(*parts, method, rows.shape[0])
     with names.naming(given.names):
-        complete = estimated_model(model, data if isinstance(rows, arrays.SparseRows) else rows, rows, seed, threads)
+        complete = estimated_model(model, data, rows, seed, threads)
         state = _core.hierarchy(
             rows,
             likelihood=complete.likelihood._to_core(),

@@ -176,9 +176,7 @@ def sample(
             plan["checkpoint_every"], plan["checkpoint"] = file.every_seconds, file.read(rows.shape[0]).run
         # The columns are in order already.
         with naming(given.names):
-            complete = estimated_model(
-                model, data if isinstance(rows, arrays.SparseRows) else rows, rows, seed, threads
-            )
+            complete = estimated_model(model, data, rows, seed, threads)
         room = _room(plan["chains"], plan["draws"], rows.shape[0])
         bar = sweep_bar(progress, plan["chains"], plan["warmup"] + plan["draws"] * plan["thin"])
         observer = _Observer(functions, bar, file)
@@ -270,7 +268,7 @@ def _start(init: object, rows: arrays.Rows, data: ArrayLike) -> str | NDArray[np
 
 
 def estimated_model(model: Mixture, data: Any, rows: arrays.Rows, seed: int, threads: int | None) -> Mixture:
-    """Return the model with the parameters that a fit estimates, if it has any."""
+    """Return the model with the parameters that a fit to the user's `data`, read as `rows`, estimates, if any."""
     likelihood = model.likelihood
     if not _core.estimated(*likelihood._to_core()):
         return Mixture(likelihood=_without_cells(likelihood), process=model.process)
@@ -287,7 +285,8 @@ def estimated_model(model: Mixture, data: Any, rows: arrays.Rows, seed: int, thr
         process = replace(process, truncation="nested")
     fit = run_fit(
         Mixture(likelihood=likelihood, process=process),
-        data,
+        # Sparse rows are in the form of the core, which `run_fit` does not read.
+        data if isinstance(rows, arrays.SparseRows) else rows,
         None,
         n_components=None,
         init="kmeans++",
