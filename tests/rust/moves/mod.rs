@@ -94,6 +94,19 @@ fn a_part_with_next_to_nothing_joins_the_first() {
     assert!(accepted[&MoveKind::new("birth")] > 0);
 }
 
+/// A tail with 4e-12 of a row keeps its place when a component is deleted.
+#[test]
+fn a_tail_with_next_to_nothing_keeps_its_place() {
+    let of = |case: &Case| {
+        let is_weighted = (case.form, case.weighted) == (Form::Dense, true);
+        (case.likelihood, case.process) == ("Gaussian", "DirichletProcess tail") && is_weighted
+    };
+    let case = CASES.into_iter().find(of).expect("one of the cases");
+    let setting = Setting { n_batches: 1, sparsity: Sparsity::Limited(3), margin: None, seed: 176 };
+    let (accepted, _) = run(case, setting, 1, 3, &[moves_of(24), moves_of(16), moves_of(8)]);
+    assert!(accepted[&MoveKind::new("delete")] > 0);
+}
+
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(100))]
 

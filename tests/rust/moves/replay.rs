@@ -459,8 +459,8 @@ impl<'a> Replay<'a> {
         let shares: Vec<f64> = own.iter().map(|&row| self.table[row as usize].values().sum()).collect();
         let mut rest = run(&self.model, &theirs, &left, &values_of(&theirs, &left, &self.table), &self.cancel);
         rest.tail = self.memo.total().tail;
-        // A tail keeps its place among those of a row.
-        let taken_by_tail = usize::from(rest.tail.is_some() && shares.iter().any(|share| *share < 1.0 - 1e-9));
+        // A tail keeps its place among those of a row, however little it has beyond rounding.
+        let taken_by_tail = usize::from(rest.tail.is_some() && shares.iter().any(|share| *share < 1.0 - 1e-12));
         let n_places = round.sparsity.clamp(ids.len() + taken_by_tail) - taken_by_tail;
         self.table.iter_mut().for_each(|shares| shares.retain(|id, _| *id != gone));
         for turn in 0..2 {
