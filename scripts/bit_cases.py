@@ -9,7 +9,6 @@ from __future__ import annotations
 import contextlib
 import functools
 import itertools
-import tempfile
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -29,11 +28,11 @@ Make = Callable[[int], Any]
 
 @dataclass(frozen=True)
 class Case:
-    """A named fit: `make` returns it, and it then predicts the first rows of `rows`."""
+    """A named fit, trace or hierarchy: `make` returns it, and it then predicts the first rows of `rows`."""
 
     name: str
     rows: Any
-    make: Callable[[], sb.Fit]
+    make: Callable[[], Any]
 
 
 @dataclass(frozen=True)
@@ -355,7 +354,7 @@ def of_updates() -> Iterator[Case]:
         yield Case(f"update {likelihood}", rows, functools.partial(_updated, first, rows[350:], own))
 
 
-def _updated(first: Case, rows: Any, own: dict[str, Any]) -> sb.Fit:
+def _updated(first: Case, rows: Any, own: dict[str, Any]) -> Any:
     return first.make().update(rows, max_passes=3, tol=0.0, threads=1, **own)
 
 
@@ -377,10 +376,11 @@ def of_checkpoints(folder: Path) -> Iterator[Case]:
     for name, (likelihood, algorithm, options) in chosen.items():
         arguments = (sb.Mixture(likelihood=likelihood), rows, algorithm)
         path = folder / f"{name}.checkpoint"
-        yield Case(f"killed {name}", rows, functools.partial(_killed, path, arguments, options))
+        yield Case(f"killed {name}", rows, functools.partial(killed, path, arguments, options))
 
 
-def _killed(path: Path, arguments: tuple[Any, ...], options: dict[str, Any]) -> sb.Fit:
+def killed(path: Path, arguments: tuple[Any, ...], options: dict[str, Any]) -> Any:
+    """The fit that goes on from the checkpoint of one that is killed after three passes."""
     n_passes = itertools.count(1)
 
     def kill(_: sb.Record) -> None:
@@ -392,8 +392,7 @@ def _killed(path: Path, arguments: tuple[Any, ...], options: dict[str, Any]) -> 
     checkpoint = sb.Checkpoint(path, every_seconds=0)
     with contextlib.suppress(Kill):
         sb.fit(*arguments, callbacks=[kill], checkpoint=checkpoint, **options)
-    fit: sb.Fit = sb.fit(*arguments, checkpoint=checkpoint, **options)
-    return fit
+    return sb.fit(*arguments, checkpoint=checkpoint, **options)
 
 
 def of_threads() -> Iterator[Case]:
@@ -412,22 +411,18 @@ def of_threads() -> Iterator[Case]:
         yield case(f"starts {shown}", rows, sb.Gaussian(), memoized(max_passes=3), n_init=4, **own)
 
 
-@contextlib.contextmanager
-def all_cases() -> Iterator[list[Case]]:
-    """Every case; the files that some of them read go away afterwards."""
-    with tempfile.TemporaryDirectory() as name:
-        folder = Path(name)
-        groups: dict[str, Iterable[Case]] = {
-            "likelihood": of_likelihoods(),
-            "process": of_processes(),
-            "algorithm": of_algorithms(),
-            "shape": of_shapes(),
-            "source": of_sources(folder),
-            "rows": of_rows(),
-            "start": of_starts(),
-            "moves": of_moves(),
-            "update": of_updates(),
-            "checkpoint": of_checkpoints(folder),
-            "threads": of_threads(),
-        }
-        yield [Case(f"{group}/{each.name}", each.rows, each.make) for group, cases in groups.items() for each in cases]
+def groups(folder: Path) -> dict[str, Iterable[Case]]:
+    """The cases of mixtures by group; some of them read or write files in `folder`."""
+    return {
+        "likelihood": of_likelihoods(),
+        "process": of_processes(),
+        "algorithm": of_algorithms(),
+        "shape": of_shapes(),
+        "source": of_sources(folder),
+        "rows": of_rows(),
+        "start": of_starts(),
+        "moves": of_moves(),
+        "update": of_updates(),
+        "checkpoint": of_checkpoints(folder),
+        "threads": of_threads(),
+    }

@@ -32,6 +32,7 @@ import scipy
 from scipy.sparse import issparse
 
 import bit_cases
+import more_bit_cases
 import stickbreak as sb
 from bit_cases import Case
 
@@ -55,22 +56,59 @@ def digest(*values: Any) -> str:
     return state.hexdigest()
 
 
-def parts_of(fit: sb.Fit, rows: Any) -> dict[str, str]:
-    """The hashes of everything that a fit shows, by name."""
+def parts_of(result: Any, rows: Any) -> dict[str, str]:
+    """The hashes of everything that a result shows, by name."""
+    if isinstance(result, sb.Trace):
+        return parts_of_trace(result, rows)
+    if isinstance(result, sb.Hierarchy):
+        return parts_of_hierarchy(result)
+    answers = answers_of_topics if isinstance(result, sb.TopicFit) else answers_of
+    return parts_of_fit(result) | answers(result, rows)
+
+
+def parts_of_fit(fit: Any) -> dict[str, str]:
+    """The hashes of what every fit has."""
     parts = {
         "weights": digest(fit.weights, fit.leftover_weight, fit.tail_count),
         "counts": digest(fit.counts),
         "elbo": digest(fit.elbo),
         "stop": digest(fit.stop_reason.value, fit.bound, fit.n_components, fit.n_occupied),
         "history": digest(*history_of(fit)),
-        "model": digest(*model_of(fit)),
+        "model": digest(*model_of(fit.model), concentration_of(fit)),
     }
     parts |= {f"components.{name}": digest(values) for name, values in fit.components.items()}
-    parts |= {f"estimates.{name}": digest(values) for name, values in fit.point_estimates.items()}
-    return parts | answers_of(fit, rows)
+    return parts | {f"estimates.{name}": digest(values) for name, values in fit.point_estimates.items()}
 
 
-def history_of(fit: sb.Fit) -> Iterator[Any]:
+def parts_of_trace(trace: sb.Trace, rows: Any) -> dict[str, str]:
+    """The hashes of draws, and of what they say of rows."""
+    some = rows[:N_PREDICTED]
+    parts = {
+        "partitions": digest(trace.partitions),
+        "log_joint": digest(trace.log_joint),
+        "acceptance": digest(*trace.acceptance.values(), *trace.log_ratio.values()),
+        "model": digest(*model_of(trace.model)),
+        "log_predictive": digest(trace.log_predictive(some, threads=1)),
+        "predict": digest(trace.predict(some, threads=1)),
+        "similarity": digest(trace.similarity(threads=1)),
+    }
+    return parts | {f"hyperparameters.{name}": digest(values) for name, values in trace.hyperparameters.items()}
+
+
+def parts_of_hierarchy(tree: sb.Hierarchy) -> dict[str, str]:
+    """The hashes of a tree and its cuts."""
+    return {
+        "joins": digest(tree.joins),
+        "log_weights": digest(tree.log_weights),
+        "log_potentials": digest(tree.log_potentials),
+        "log_dissimilarities": digest(tree.log_dissimilarities),
+        "elbo": digest(tree.elbo),
+        "cuts": digest(tree.cut("bhc"), tree.cut("map")),
+        "model": digest(*model_of(tree.model)),
+    }
+
+
+def history_of(fit: Any) -> Iterator[Any]:
     """The numbers of all passes; reasons of refusals are counted, not read."""
     for record in fit.history:
         yield [record.index, record.n_components, record.proposed, record.accepted]
@@ -81,15 +119,32 @@ def history_of(fit: sb.Fit) -> Iterator[Any]:
             yield report.gain
 
 
-def model_of(fit: sb.Fit) -> Iterator[Any]:
-    """The parameters of the model, those among them that followed the data."""
-    for specification in (fit.model.likelihood, fit.model.process):
+def model_of(model: Any) -> Iterator[Any]:
+    """The parameters of a model, those among them that followed the data."""
+    yield getattr(model, "word_concentration", "none")
+    for specification in (getattr(model, "likelihood", None), model.process):
         for name in PARAMETERS:
             value = getattr(specification, name, None)
             yield name
             yield [value.shape, value.rate] if isinstance(value, sb.Gamma) else "none" if value is None else value
+
+
+def concentration_of(fit: Any) -> Any:
+    """What the fit learned about the concentration."""
     learned = fit.concentration
-    yield [learned.shape, learned.rate] if isinstance(learned, sb.Gamma) else learned
+    return [learned.shape, learned.rate] if isinstance(learned, sb.Gamma) else learned
+
+
+def answers_of_topics(fit: sb.TopicFit, rows: Any) -> dict[str, str]:
+    """What a topic model says of documents."""
+    some = rows[:N_PREDICTED]
+    return {
+        "topics": digest(fit.topics),
+        "transform": digest(fit.transform(some, threads=1)),
+        "top_words": digest(fit.top_words(n=5)),
+        "completion": digest(fit.document_completion(some, seed=5)),
+        "coherence": digest(fit.coherence(some)),
+    }
 
 
 def answers_of(fit: sb.Fit, rows: Any) -> dict[str, str]:
@@ -117,14 +172,20 @@ def parts_of_case(case: Case, folder: Path) -> dict[str, str]:
     inputs = (rows.indptr, rows.indices, rows.data) if issparse(rows) else (rows,)
     parts = {"rows": digest(*inputs)}
     try:
-        fit = case.make()
+        result = case.make()
     except sb.StickbreakError as error:
         return parts | {"refused": type(error).__name__}
-    parts |= parts_of(fit, rows)
-    path = folder / "fit.safetensors"
-    fit.save(path)
+    parts |= parts_of(result, rows)
+    path = folder / "result.safetensors"
+    result.save(path)
     loaded = parts_of(sb.load(path), rows)
     return parts | {f"loaded.{name}": value for name, value in loaded.items() if value != parts[name]}
+
+
+def all_cases(folder: Path) -> list[Case]:
+    """Every case, named by its group; some of them read or write files in `folder`."""
+    groups = {**bit_cases.groups(folder), **more_bit_cases.groups(folder)}
+    return [Case(f"{group}/{each.name}", each.rows, each.make) for group, cases in groups.items() for each in cases]
 
 
 def selected(cases: list[Case], words: list[str]) -> Iterator[tuple[str | None, Case]]:
@@ -139,9 +200,9 @@ def selected(cases: list[Case], words: list[str]) -> Iterator[tuple[str | None, 
 def run(words: list[str]) -> dict[str, dict[str, str]]:
     """The hashes of all cases."""
     found: dict[str, dict[str, str]] = {}
-    with bit_cases.all_cases() as cases, tempfile.TemporaryDirectory() as folder:
+    with tempfile.TemporaryDirectory() as folder:
         try:
-            for instructions, case in selected(cases, words):
+            for instructions, case in selected(all_cases(Path(folder)), words):
                 sb._core.force_instructions(instructions)
                 if case.name in found:
                     raise ValueError(f"two cases are called {case.name}")
