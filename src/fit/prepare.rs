@@ -6,8 +6,8 @@ use std::sync::Arc;
 
 use crate::component::{ComponentId, EditLog};
 use crate::data::{
-    BatchSource, Coordinates, Dataset, Demands, Domain, Freedom, Informative, Moments, RowUnits, SeenBatches, SeenRows,
-    Strays, informative, moments_and_resolution, strays,
+    BatchSource, Coordinates, Dataset, Domain, Freedom, Informative, Moments, RowUnits, SeenBatches, SeenRows, Strays,
+    informative, moments_and_resolution, strays,
 };
 use crate::error::{Error, Result};
 use crate::evidence;
@@ -15,7 +15,9 @@ use crate::executor::{Executor, InProcess, LocalOptions};
 use crate::fit::position::{Identity, Position};
 use crate::fit::settings::Settings;
 use crate::fit::sizes::{Extent, Sizes};
-use crate::fit::{Fitted, Job, Packs, Run};
+use crate::fit::{Job, Run};
+use crate::fitted::{Fitted, Packs};
+use crate::grounds::check_form;
 use crate::init::{Beginning, Init};
 use crate::likelihood;
 use crate::local_step::{DocumentOptions, DocumentWords};
@@ -23,8 +25,7 @@ use crate::memo::Memo;
 use crate::model::{Model, Named, Specification};
 use crate::moves::{Bag, Move, Round};
 use crate::parallel::Cancel;
-use crate::parameters::{Parameters, Value};
-use crate::registry::Feature;
+use crate::parameters::Parameters;
 use crate::rng::{Purpose, key};
 use crate::simd::Scalar;
 
@@ -380,41 +381,6 @@ fn first_rows<F: Scalar>(rows: &dyn Dataset<F>, settings: &Settings) -> Result<B
     let mut bag = Bag { keys, ..Bag::default() };
     bag.rows.extend(&units, &(0..units.len() as u32).collect::<Vec<_>>());
     Ok(bag)
-}
-
-/// Checks that the likelihood takes rows of this form.
-pub(crate) fn check_form(specification: &Specification, sparse: bool, demands: Demands) -> Result<()> {
-    let refuse = |argument: &str, what: &str, reason: &str, allowed: &str| {
-        let found = format!("{what} for {}", specification.likelihood.name);
-        Err(Error::not_supported(argument, found, reason, allowed))
-    };
-    if sparse && !demands.sparse {
-        return refuse("data", "a sparse array", "it treats zeros like any other value", "a dense array");
-    }
-    if specification.missing && !demands.missing {
-        let allowed = format!("{}, or data without missing values", likelihood::supporting(Feature::Missing));
-        return refuse(
-            "missing",
-            "missing=\"marginalize\"",
-            "missing values cannot be integrated out exactly",
-            &allowed,
-        );
-    }
-    let named = likelihood::entry(&specification.likelihood.name)?.support(Feature::Missing);
-    let given = &specification.likelihood.parameters.0;
-    let is_chosen = |(name, word): &(&str, &str)| given.get(*name) == Some(&Value::Text((*word).to_owned()));
-    if let Some((name, word)) = named.and_then(|support| support.unless).filter(is_chosen)
-        && specification.missing
-    {
-        let found = format!("missing=\"marginalize\" for {}({name}={word:?})", specification.likelihood.name);
-        let allowed = format!("another {name}, or data without missing values");
-        return Err(Error::not_supported("missing", found, "missing values cannot be integrated out exactly", allowed));
-    }
-    if specification.missing && sparse {
-        let reason = "values that are not stored are zero, not missing";
-        return refuse("missing", "missing=\"marginalize\" on a sparse array", reason, "a dense array");
-    }
-    Ok(())
 }
 
 /// Refuses a tree over data without dense rows, or for an algorithm that never makes a pass over all rows.

@@ -4,7 +4,8 @@ use std::sync::Arc;
 
 use crate::data::{Coordinates, RowUnits, Rows, TableRows, check_rows, moments, strays};
 use crate::error::{Error, Result};
-use crate::fit::{Job, Settings, check_form, seen};
+use crate::fit::{Job, Settings, seen};
+use crate::grounds::check_form;
 use crate::init::Init;
 use crate::likelihood::{self, Frame};
 use crate::mcmc::{RowTable, Target};

@@ -2,9 +2,9 @@
 
 use crate::data::{RowUnits, Rows, check_rows};
 use crate::error::{Error, Result};
-use crate::fit::Fitted;
-use crate::fit::prepare::check_form;
-use crate::fit::sizes::check_numbers;
+use crate::fitted::Fitted;
+use crate::grounds::check_form;
+use crate::grounds::check_numbers;
 use crate::likelihood::{self, Estimate};
 use crate::local_step::{ByDocument, DocumentOptions, DocumentWords, Keep, LocalStep, TopicTable};
 use crate::parallel::{Cancel, map, try_map};
