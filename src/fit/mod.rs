@@ -27,7 +27,6 @@ pub use engine::{Engine, Run};
 pub use observer::Observer;
 pub use opening::{TreePosition, TreeSettings};
 pub use position::{Identity, Position};
-pub(crate) use prepare::seen;
 pub use settings::{Cut, FirstPass, Settings};
 pub use starts::{Resumed, Standing, Starts, Watcher};
 pub use update::Limits;
