@@ -33,7 +33,7 @@ from typing import Any
 import numpy as np
 
 import stickbreak as sb
-from figures import can_draw, folder, save
+from figures import can_draw, folder, print_head, save
 
 sys.path.insert(1, str(Path(__file__).resolve().parents[1] / "peers"))
 from topics import PRIOR, corpus
@@ -356,4 +356,5 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
 
 if __name__ == "__main__":
+    print_head()
     main()

@@ -25,6 +25,8 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
+from contenders import print_head
+
 THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMEXPR_NUM_THREADS", "RAYON_NUM_THREADS")
 PRIOR = 0.1
 TARGETS = (-7.30, -7.25, -7.21)
@@ -270,6 +272,7 @@ def main() -> None:
         return
     known = options.json is not None and options.json.exists()
     found: dict[str, Any] = json.loads(options.json.read_text(encoding="utf-8")) if known else {}
+    print_head()
     print(f"load before {os.getloadavg()[0]:.1f}", flush=True)
     for k in options.topics:
         compare(options, k, found.setdefault(str(k), {}))
