@@ -23,9 +23,9 @@ FLOORS: tuple[tuple[str, ...], ...] = (
     ("special", "linalg", "laws"),
     ("component", "data", "responsibilities", "suffstats", "memo"),
     ("objective", "registry", "parameters", "scoring", "likelihood", "process", "model"),
-    ("elbo", "evidence", "local_step", "global_step", "init"),
+    ("grounds", "elbo", "evidence", "local_step", "global_step", "init"),
     ("moves",),
-    ("executor", "fit", "mcmc"),
+    ("executor", "fitted", "fit", "mcmc"),
 )
 
 

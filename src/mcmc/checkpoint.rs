@@ -4,9 +4,10 @@ use serde::{Deserialize, Serialize};
 
 use crate::error::{Error, Result};
 use crate::fit::Identity;
+use crate::grounds::Grounds;
 use crate::hash;
 use crate::mcmc::tree_guided::is_forest;
-use crate::mcmc::{ChainDraws, ChainState, Grounds, Sampling, Target};
+use crate::mcmc::{ChainDraws, ChainState, Sampling, Target};
 
 /// A chain as stored in a checkpoint.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]

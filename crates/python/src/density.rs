@@ -2,7 +2,7 @@
 
 use numpy::{PyArray1, PyArray2, PyReadonlyArray1};
 use pyo3::prelude::*;
-use stickbreak::fit::log_densities;
+use stickbreak::fitted::log_densities;
 use stickbreak::laws::MixtureLaw;
 
 use crate::arrays::{AnyRows, table, vector, with_rows};

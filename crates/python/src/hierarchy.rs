@@ -3,7 +3,8 @@
 use numpy::{PyArray1, PyArray2, PyArrayMethods, PyReadonlyArray2};
 use pyo3::prelude::*;
 use stickbreak::data::Tree;
-use stickbreak::mcmc::{Grounds, Hierarchy, HierarchyPlan, Method, Target, TreeCut, check_hierarchy as check};
+use stickbreak::grounds::Grounds;
+use stickbreak::mcmc::{Hierarchy, HierarchyPlan, Method, Target, TreeCut, check_hierarchy as check};
 use stickbreak::model::Objective;
 use stickbreak::parallel::Cancel;
 use stickbreak::process::{Auxiliary, ProcessState};
@@ -56,7 +57,7 @@ pub fn hierarchy(
     let method = method_of(method);
     let plan = HierarchyPlan { method, n_trials, seed };
     with_rows!(&rows, |view| run_quietly(py, threads, |cancel| {
-        let grounds = Grounds::new(&specification, &view, cancel)?;
+        let grounds = Grounds::for_sampler(&specification, &view, cancel)?;
         let target = grounds.target(&view)?;
         let hierarchy = Hierarchy::build(&target, plan, cancel)?;
         Ok(HierarchyState::of(grounds, hierarchy, &target))
@@ -116,7 +117,7 @@ impl HierarchyState {
         };
         let state = ProcessState { concentration: state[0], discount: state[1], auxiliary };
         with_rows!(&rows, |view| run_quietly(py, Some(1), |cancel| {
-            let grounds = Grounds::new(&specification, &view, cancel)?;
+            let grounds = Grounds::for_sampler(&specification, &view, cancel)?;
             let target = grounds.target(&view)?;
             if tree.n_rows() != target.n_rows() {
                 return Err(Error::Format { message: "a tree that does not fit the rows".into() });

@@ -2,7 +2,7 @@
 
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
-use stickbreak::fit::Record;
+use stickbreak::fitted::Record;
 use stickbreak::moves::{MoveKind, Report};
 
 use crate::fields::{field, format_error, optional};

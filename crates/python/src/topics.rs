@@ -4,7 +4,7 @@ use numpy::{PyArray1, PyArray2, PyReadonlyArray2, PyUntypedArrayMethods};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 use stickbreak::Error;
-use stickbreak::fit::{Coherence, Completion, Fitted};
+use stickbreak::fitted::{Coherence, Completion, Fitted};
 use stickbreak::local_step::DocumentOptions;
 use stickbreak::suffstats::{DocumentTerms, Summary};
 
@@ -116,7 +116,7 @@ pub fn coherence<'py>(
     let n = words.shape()[1];
     let words: Vec<u32> = words.as_array().iter().map(|&word| word as u32).collect();
     let found = with_rows!(&rows, |view| run_quietly(py, threads, |cancel| {
-        stickbreak::fit::coherence(&view, &words, n, measure, cancel)
+        stickbreak::fitted::coherence(&view, &words, n, measure, cancel)
     }))?;
     Ok(vector(py, found))
 }

@@ -4,12 +4,13 @@ use std::time::{Duration, Instant};
 
 use crate::data::DenseRows;
 use crate::error::Error;
+use crate::grounds::Grounds;
 use crate::mcmc::checkpoint::{self, SavedChain};
 use crate::mcmc::tests::cases::{POINTS, dirichlet, finite, gaussian, named, points, posterior, specification, words};
 use crate::mcmc::tests::paths::partitions;
 use crate::mcmc::{
-    ChainDraws, ChainObserver, ChainPlan, ChainState, ChainWatcher, CollapsedGibbs, Grounds, Predictive, RowTable,
-    Sampler, Sampling, Start, Sweep, Target, log_predictive, predict,
+    ChainDraws, ChainObserver, ChainPlan, ChainState, ChainWatcher, CollapsedGibbs, Predictive, RowTable, Sampler,
+    Sampling, Start, Sweep, Target, log_predictive, predict,
 };
 use crate::parallel::{Cancel, with_threads};
 use crate::parameters::vector;
@@ -114,7 +115,8 @@ fn impossible_starts_are_refused() {
 fn the_predictive_density_is_a_ratio_of_evidences() {
     let values = &POINTS[..12];
     let specification = specification(gaussian(2), dirichlet(0.8));
-    let grounds = Grounds::new(&specification, &DenseRows::new(&values[..10], 2), &Cancel::default()).expect("valid");
+    let grounds =
+        Grounds::for_sampler(&specification, &DenseRows::new(&values[..10], 2), &Cancel::default()).expect("valid");
     let first = grounds.target(&DenseRows::new(&values[..10], 2)).expect("closed");
     let new = RowTable::new(&DenseRows::new(&values[10..], 2), &grounds.coordinates, first.likelihood.origin());
     let log_joint = |target: &Target, labels: &Vec<u32>| {
@@ -165,7 +167,7 @@ fn a_resumed_run_equals_an_uninterrupted_one() {
     let rows = DenseRows::new(&POINTS[..], 2);
     let process =
         named("NormalizedGeneralizedGamma", [("mass", vector(vec![1.0, 1.0])), ("discount", vector(vec![1.5, 1.5]))]);
-    let grounds = Grounds::new(&specification(gaussian(2), process), &rows, &Cancel::default()).expect("valid");
+    let grounds = Grounds::for_sampler(&specification(gaussian(2), process), &rows, &Cancel::default()).expect("valid");
     let target = grounds.target(&rows).expect("closed");
     let (sampler, labels) = (CollapsedGibbs::default(), vec![0; 6]);
     let of = |plan| Sampling { target: &target, sampler: &sampler, labels: &labels, plan, started: Instant::now() };
