@@ -6,8 +6,6 @@
 mod bernoulli;
 mod capabilities;
 mod categorical;
-mod count_evidence;
-mod count_family;
 mod counts;
 mod diagonal_evidence;
 mod diagonal_gaussian;
@@ -16,15 +14,13 @@ mod gamma;
 mod gaussian;
 mod known_covariance_gaussian;
 mod multinomial;
-mod normal_wishart;
 mod poisson;
+mod resolution;
+mod ridge;
 mod spherical_gaussian;
 mod units;
 mod urn;
 mod wishart;
-mod wishart_evidence;
-mod wishart_lanes;
-mod wishart_urn;
 mod zero_mean_gaussian;
 
 use std::fmt::Debug;
@@ -44,7 +40,7 @@ pub use capabilities::{
     RowSource, Scores, Seeding,
 };
 pub use categorical::Categorical;
-pub(crate) use count_evidence::dirichlet_divergence;
+pub(crate) use counts::dirichlet_divergence;
 pub use diagonal_gaussian::DiagonalGaussian;
 pub(crate) use evidence::maximum_at;
 pub use evidence::{Evidence, GUARD, Given};
