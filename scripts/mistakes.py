@@ -146,7 +146,7 @@ BUGS = (
     Bug(
         15,
         "k-means++ ignores the masses of rows",
-        "src/init/kmeans.rs",
+        "src/init/seeder.rs",
         "(0..units.len()).map(|unit| units.mass(unit)).collect();",
         f"(0..units.len()).map(|unit| if {bug(15)} {{ 1.0 }} else {{ units.mass(unit) }}).collect();",
         "laws::seeding_can_be_enumerated",

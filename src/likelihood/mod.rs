@@ -17,6 +17,7 @@ mod multinomial;
 mod poisson;
 mod resolution;
 mod ridge;
+mod scores;
 mod spherical_gaussian;
 mod units;
 mod urn;
@@ -36,8 +37,7 @@ use crate::suffstats::Sufficient;
 
 pub use bernoulli::Bernoulli;
 pub use capabilities::{
-    AtPoint, Density, Draw, Emissions, Estimate, Imputation, Laws, Likelihood, Metric, PointEstimates, RowDraws,
-    RowSource, Scores, Seeding,
+    AtPoint, Draw, Emissions, Imputation, Laws, Likelihood, Metric, PointEstimates, RowDraws, RowSource, Seeding,
 };
 pub use categorical::Categorical;
 pub(crate) use counts::dirichlet_divergence;
@@ -48,6 +48,7 @@ pub use gaussian::Gaussian;
 pub use known_covariance_gaussian::KnownCovarianceGaussian;
 pub use multinomial::Multinomial;
 pub use poisson::Poisson;
+pub use scores::{Density, Estimate, Scores};
 pub use spherical_gaussian::SphericalGaussian;
 pub use units::{components_of_data, fills_directions, in_coordinates, log_jacobian, of_data};
 pub use urn::{Eight, Urn};
