@@ -43,15 +43,15 @@ class OnlyOne:
 ONLY_ONE: tuple[OnlyOne, ...] = (
     OnlyOne(
         subject="top-L selection",
-        home="src/responsibilities/top_l.rs",
+        home="src/responsibilities/insert.rs",
         suspects=(
             r"\bselect_nth_unstable",
             r"\bBinaryHeap\b",
             r"\bfn\s+\w*(top_l|top_k|largest|select_top)\w*",
             r"\.sort\w*_by\w*\([^;]*\b(scores?|log_weights|responsibilit\w+)\b",
         ),
-        # The rows with the smallest keys; the entry for rows that come one at a time.
-        also=("src/moves/bags.rs", "src/responsibilities/row.rs"),
+        # Other entries to the selection; the rows with the smallest keys.
+        also=("src/moves/collect.rs", "src/responsibilities/row.rs", "src/responsibilities/top_l.rs"),
     ),
     OnlyOne(
         subject="summary accumulation",

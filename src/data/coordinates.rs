@@ -3,9 +3,6 @@
 //! A column is divided by its unit, a power of two, so no digit is lost. A constant column is left out. So is a column
 //! that is an affine function of others: the rows lie on a subspace, and the kept columns are coordinates on it.
 
-use std::sync::Arc;
-
-use crate::data::{BatchSource, Dataset, Moments, RowUnits};
 use crate::error::{Error, Result};
 use crate::linalg::{cholesky, solve_lower};
 use crate::real::Real;
@@ -54,15 +51,6 @@ const OFF_SUBSPACE: f64 = 1e-3;
 /// The same for a constant column, as a fraction of its value, or absolute near zero.
 const OFF_CONSTANT: f64 = 1e-6;
 
-/// The power of two closest in ratio to a standard deviation; 1 if that is zero.
-fn unit(variance: f64) -> f64 {
-    if variance < f64::MIN_POSITIVE || !variance.is_finite() {
-        return 1.0;
-    }
-    let exponent = ((variance.to_bits() >> 52) & 0x7ff) as i32 - 1023;
-    2_f64.powi((exponent + 1).div_euclid(2))
-}
-
 impl Coordinates {
     /// Coordinates that change nothing.
     pub fn identity(n_columns: usize) -> Self {
@@ -81,18 +69,10 @@ impl Coordinates {
         Self { kept, units, centre, dependents, constants }
     }
 
-    /// All columns of the data, in units of their standard deviations, or of their root mean squares if `about_zero`.
-    pub fn in_units(data: &Moments, freedom: Freedom, about_zero: bool) -> Self {
-        let own = Self::identity(data.dimension());
-        let units = match freedom {
-            Freedom::Fixed => return own,
-            Freedom::Common => vec![unit(data.mean_variance()); own.kept.len()],
-            Freedom::Columns | Freedom::Subspace => {
-                let square = |j: usize| data.variance[j] + if about_zero { data.mean[j].powi(2) } else { 0.0 };
-                own.kept.iter().map(|&j| unit(square(j))).collect()
-            }
-        };
-        Self { units, ..own }
+    /// The same columns in other units, powers of two.
+    #[must_use]
+    pub(super) fn with_units(self, units: Vec<f64>) -> Self {
+        Self { units, ..self }
     }
 
     /// The same columns without units.
@@ -380,78 +360,5 @@ impl Coordinates {
                 *out = seen(row[j], factor, zero);
             }
         }
-    }
-}
-
-/// A dataset seen in coordinates.
-pub struct SeenRows<'a, F: Real> {
-    /// The data.
-    pub rows: &'a dyn Dataset<F>,
-    /// The coordinates.
-    pub coordinates: &'a Arc<Coordinates>,
-}
-
-impl<F: Real> Dataset<F> for SeenRows<'_, F> {
-    fn n_columns(&self) -> usize {
-        self.coordinates.rank()
-    }
-
-    fn n_rows(&self) -> usize {
-        self.rows.n_rows()
-    }
-
-    fn weights(&self) -> Option<&[f64]> {
-        self.rows.weights()
-    }
-
-    fn for_each_slab(&self, multiple: usize, take: &mut dyn FnMut(&RowUnits<'_, F>) -> Result<()>) -> Result<()> {
-        self.rows.for_each_slab(multiple, &mut |units| take(&units.borrowed().seen_through(self.coordinates)))
-    }
-
-    fn pick(&self, rows: &[u32]) -> Result<RowUnits<'_, F>> {
-        Ok(self.rows.pick(rows)?.seen_through(self.coordinates))
-    }
-
-    fn batches(&self, n_batches: usize, shuffle: Option<u64>, content: u64) -> Result<Box<dyn BatchSource<F> + '_>> {
-        let source = self.rows.batches(n_batches, shuffle, content)?;
-        Ok(Box::new(SeenBatches { source, coordinates: Arc::clone(self.coordinates) }))
-    }
-
-    fn can_seek(&self) -> bool {
-        self.rows.can_seek()
-    }
-
-    fn n_stored(&self) -> Option<usize> {
-        self.rows.n_stored()
-    }
-}
-
-/// Batches seen in coordinates.
-pub struct SeenBatches<'a, F: Real> {
-    /// The batches of the data.
-    pub source: Box<dyn BatchSource<F> + 'a>,
-    /// The coordinates.
-    pub coordinates: Arc<Coordinates>,
-}
-
-impl<F: Real> BatchSource<F> for SeenBatches<'_, F> {
-    fn dimension(&self) -> usize {
-        self.coordinates.rank()
-    }
-
-    fn n_batches(&self) -> Option<usize> {
-        self.source.n_batches()
-    }
-
-    fn load(&self, batch: usize) -> Result<RowUnits<'_, F>> {
-        Ok(self.source.load(batch)?.seen_through(&self.coordinates))
-    }
-
-    fn can_replay(&self) -> bool {
-        self.source.can_replay()
-    }
-
-    fn fingerprint(&self) -> u64 {
-        self.source.fingerprint()
     }
 }

@@ -29,6 +29,31 @@ pub struct Informative {
     pub lacks_rows: bool,
 }
 
+/// The power of two closest in ratio to a standard deviation; 1 if that is zero.
+fn unit(variance: f64) -> f64 {
+    if variance < f64::MIN_POSITIVE || !variance.is_finite() {
+        return 1.0;
+    }
+    let exponent = ((variance.to_bits() >> 52) & 0x7ff) as i32 - 1023;
+    2_f64.powi((exponent + 1).div_euclid(2))
+}
+
+impl Coordinates {
+    /// All columns of the data, in units of their standard deviations, or of their root mean squares if `about_zero`.
+    pub fn in_units(data: &Moments, freedom: Freedom, about_zero: bool) -> Self {
+        let own = Self::identity(data.dimension());
+        let units = match freedom {
+            Freedom::Fixed => return own,
+            Freedom::Common => vec![unit(data.mean_variance()); data.dimension()],
+            Freedom::Columns | Freedom::Subspace => {
+                let square = |j: usize| data.variance[j] + if about_zero { data.mean[j].powi(2) } else { 0.0 };
+                (0..data.dimension()).map(|j| unit(square(j))).collect()
+            }
+        };
+        own.with_units(units)
+    }
+}
+
 /// Finds the units of columns, constant columns, and columns that depend on others. `about_zero`: the model assumes
 /// rows of mean zero.
 ///

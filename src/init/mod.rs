@@ -1,6 +1,8 @@
 //! Initialisation of inference.
 
 mod kmeans;
+mod seeder;
+mod seeds;
 mod sequential;
 mod swaps;
 mod topics;
@@ -19,7 +21,8 @@ use crate::room::check_room;
 use crate::simd::Scalar;
 use crate::suffstats::Summary;
 
-pub use kmeans::{Seeder, smoothed_kmeans};
+pub use kmeans::smoothed_kmeans;
+pub use seeder::Seeder;
 
 /// Number of summaries besides those of the batches: the total, that of a visit, and the packed components.
 const OTHER_SUMMARIES: usize = 6;

@@ -6,7 +6,6 @@ use std::time::{Duration, Instant};
 use serde::{Deserialize, Serialize};
 
 use crate::error::{Error, Result};
-use crate::mcmc::checkpoint::SavedChain;
 use crate::mcmc::clusters::n_distinct;
 use crate::mcmc::{Attempts, ChainState, Info, Sampler, Target, Turn};
 use crate::parallel::{Cancel, for_each};
@@ -107,6 +106,19 @@ pub struct ChainDraws {
     pub seconds: f64,
     /// Proposals after the warm-up, by name.
     pub proposals: Vec<(String, Attempts)>,
+}
+
+/// A chain as stored in a checkpoint.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct SavedChain {
+    /// The current state.
+    pub state: ChainState,
+    /// Number of complete sweeps.
+    pub sweep: usize,
+    /// Draws so far, without partitions.
+    pub draws: ChainDraws,
+    /// Labels of the draws, (draws, n).
+    pub labels: Vec<i32>,
 }
 
 impl ChainDraws {

@@ -1,26 +1,11 @@
 //! Checkpoints of chains, from which a later run continues with the same bits.
 
-use serde::{Deserialize, Serialize};
-
 use crate::error::{Error, Result};
 use crate::fit::Identity;
 use crate::grounds::Grounds;
 use crate::hash;
 use crate::mcmc::tree_guided::is_forest;
-use crate::mcmc::{ChainDraws, ChainState, Sampling, Target};
-
-/// A chain as stored in a checkpoint.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct SavedChain {
-    /// The current state.
-    pub state: ChainState,
-    /// Number of complete sweeps.
-    pub sweep: usize,
-    /// Draws so far, without partitions.
-    pub draws: ChainDraws,
-    /// Labels of the draws, (draws, n).
-    pub labels: Vec<i32>,
-}
+use crate::mcmc::{Sampling, SavedChain, Target};
 
 /// Everything that must agree to continue chains. The number of draws may differ.
 pub fn identity(sampling: &Sampling<'_>, grounds: &Grounds) -> Identity {

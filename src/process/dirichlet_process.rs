@@ -10,8 +10,8 @@ use crate::process::partitions::foreign_values;
 use crate::process::random_measure::RandomMeasure;
 use crate::process::sticks::{break_sticks, modes};
 use crate::process::{
-    Allocation, Auxiliary, Concentration, Occupancy, Partitions, Process, ProcessState, Weights, gamma, point, refused,
-    tail,
+    Allocation, Auxiliary, Concentration, Occupancy, Partitions, Process, ProcessState, Weights, gamma_sticks, point,
+    refused, tail,
 };
 use crate::registry::{DefaultValue, Entry, Feature, Parameter, ParameterKind, Range, Support};
 use crate::rng::Draws;
@@ -136,7 +136,7 @@ impl Weights for DirichletProcess {
         let n_free = self.n_free(counts.len());
         let alpha = match (objective, self.concentration) {
             (Objective::Ml, _) => return point::maximum_likelihood(counts),
-            (_, Concentration::Unknown(prior)) => return gamma::allocate(counts, n_free, prior),
+            (_, Concentration::Unknown(prior)) => return gamma_sticks::allocate(counts, n_free, prior),
             (Objective::Map, Concentration::Fixed(alpha)) => return modes(counts, n_free, alpha),
             (Objective::Variational, Concentration::Fixed(alpha)) => alpha,
         };

@@ -3,7 +3,7 @@
 
 use pulp::Simd;
 
-use crate::responsibilities::top_l::{FREE, insert};
+use crate::responsibilities::insert::{FREE, insert};
 use crate::simd::{Lines, Scalar};
 
 /// Lists of the rows of one block, in the layout of [`super::TopL`].

@@ -8,8 +8,8 @@ use std::sync::Arc;
 use crate::data::{Csr, RowBlock, SparseRows};
 use crate::responsibilities::TopL;
 use crate::scoring::PairBounds;
-use crate::scoring::by_row::Row;
 use crate::scoring::columns::ColumnScorer;
+use crate::scoring::row::Row;
 use crate::scoring::scorer::{Block, Scorer, Scratch};
 use crate::simd::Scalar;
 

@@ -8,7 +8,7 @@ use pulp::{Simd, WithSimd};
 use crate::data::RowBlock;
 use crate::responsibilities::TopL;
 use crate::scoring::PairBounds;
-use crate::scoring::by_row::RowFunction;
+use crate::scoring::row::RowFunction;
 use crate::scoring::scorer::{Block, Scorer, Scratch, Spreads, Tile};
 use crate::scoring::sparse::{Shared, SparseTable};
 use crate::simd::{Instructions, Lines, Scalar, VECTORS};

@@ -2,7 +2,7 @@
 //! the triangle inequality to accelerate k-means", 2003) to components with different metrics.
 
 use crate::linalg::{divide_lower, least_singular_value};
-use crate::scoring::quadratic::Quadratic;
+use crate::scoring::quadratic_form::Quadratic;
 
 /// For every row, with residuals y before and y' after: `|y'| >= contraction * |y| - displacement`.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -58,7 +58,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::scoring::quadratic::Link;
+    use crate::scoring::quadratic_form::Link;
 
     const D: usize = 3;
 

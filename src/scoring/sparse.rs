@@ -9,7 +9,7 @@ use crate::data::{Csr, RowBlock, SparseRows};
 use crate::parallel::for_each;
 use crate::responsibilities::TopL;
 use crate::scoring::PairBounds;
-use crate::scoring::by_row::RowFunction;
+use crate::scoring::row::RowFunction;
 use crate::scoring::scorer::{Block, Scorer, Scratch};
 use crate::simd::{Instructions, Lines, Scalar, VECTORS};
 

@@ -8,7 +8,8 @@ use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict};
 use stickbreak::Result;
 use stickbreak::fit::Identity;
-use stickbreak::mcmc::checkpoint::{SavedChain, write};
+use stickbreak::mcmc::SavedChain;
+use stickbreak::mcmc::checkpoint::write;
 use stickbreak::mcmc::{ChainObserver, ChainWatcher, Sweep};
 
 use crate::run::Event;

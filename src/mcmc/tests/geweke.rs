@@ -10,7 +10,7 @@ use rand::RngExt;
 use rand_distr::StandardNormal;
 
 use crate::data::DenseRows;
-use crate::mcmc::checkpoint::SavedChain;
+use crate::mcmc::SavedChain;
 use crate::mcmc::tests::cases::{generalized_gamma, named, target};
 use crate::mcmc::{
     ChainDraws, ChainObserver, ChainPlan, ChainState, ChainWatcher, CollapsedGibbs, Sampler, Sampling, SplitMerge,

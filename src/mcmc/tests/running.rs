@@ -5,13 +5,13 @@ use std::time::{Duration, Instant};
 use crate::data::DenseRows;
 use crate::error::Error;
 use crate::grounds::Grounds;
-use crate::mcmc::checkpoint::{self, SavedChain};
 use crate::mcmc::tests::cases::{POINTS, dirichlet, finite, gaussian, named, points, posterior, specification, words};
 use crate::mcmc::tests::paths::partitions;
 use crate::mcmc::{
     ChainDraws, ChainObserver, ChainPlan, ChainState, ChainWatcher, CollapsedGibbs, Predictive, RowTable, Sampler,
     Sampling, Start, Sweep, Target, log_predictive, predict,
 };
+use crate::mcmc::{SavedChain, checkpoint};
 use crate::parallel::{Cancel, with_threads};
 use crate::parameters::vector;
 use crate::special::log_sum_exp;
