@@ -132,9 +132,6 @@ impl EditLog {
     }
 
     /// The components after all edits, in stick order.
-    ///
-    /// # Errors
-    /// As [`Edit::apply_to`].
     pub fn components(&self) -> Result<Vec<ComponentId>> {
         let mut ids = Vec::new();
         self.edits.iter().try_for_each(|edit| edit.apply_to(&mut ids))?;

@@ -266,9 +266,6 @@ impl Memo {
 
     /// Replaces some components in every batch without changing their sum: the parts of a component replace it and the
     /// empty components that were appended for them.
-    ///
-    /// # Errors
-    /// As [`Summary::put`].
     pub fn put(&mut self, parts: &[Summary]) -> Result<()> {
         for (batch, parts) in self.batches.iter_mut().flatten().zip(parts) {
             batch.put(parts)?;
@@ -277,18 +274,12 @@ impl Memo {
     }
 
     /// Adds a change to the contribution of a batch; [`Memo::resum`] then updates the total.
-    ///
-    /// # Errors
-    /// As [`Summary::add`].
     pub fn amend(&mut self, batch: usize, change: &Summary) -> Result<()> {
         self.batches[batch].as_mut().map_or(Ok(()), |summary| summary.add(change))
     }
 
     /// Adds `rows` to the total of some components, as copies of rows that the batches already contain, until
     /// [`Memo::deflate`] (mathematics 4.6.3). Their mass and entropy are not counted.
-    ///
-    /// # Errors
-    /// As [`Summary::add`].
     pub fn inflate(&mut self, rows: Summary) -> Result<()> {
         self.total_mut().add(&rows)?;
         self.twice = Some(rows);
@@ -296,9 +287,6 @@ impl Memo {
     }
 
     /// Removes the copies, so that the total is the exact sum over batches again.
-    ///
-    /// # Errors
-    /// As [`Summary::add`].
     pub fn deflate(&mut self) -> Result<()> {
         match self.twice.take() {
             None => Ok(()),
@@ -315,17 +303,11 @@ impl Memo {
     }
 
     /// Replays an edit. A reorder affects only the total, because batches are keyed by identity.
-    ///
-    /// # Errors
-    /// As [`Summary::apply`].
     pub fn apply(&mut self, edit: &Edit) -> Result<()> {
         self.apply_all(std::slice::from_ref(edit))
     }
 
     /// Replays edits.
-    ///
-    /// # Errors
-    /// As [`Summary::apply`].
     pub fn apply_all(&mut self, edits: &[Edit]) -> Result<()> {
         for edit in edits {
             if !matches!(edit, Edit::Reorder { .. }) {

@@ -167,9 +167,6 @@ impl Summary {
     }
 
     /// Subtracts another summary.
-    ///
-    /// # Errors
-    /// As [`Summary::add`].
     pub fn sub(&mut self, other: &Self) -> Result<()> {
         self.combine(other, -1.0)
     }
@@ -223,9 +220,6 @@ impl Summary {
 
     /// Subtracts `old` and adds `new`, with the same bits as [`Summary::sub`] and [`Summary::add`]. If both are sparse,
     /// returns for each component the statistics that have changed, ascending.
-    ///
-    /// # Errors
-    /// As [`Summary::add`].
     pub fn exchange(&mut self, old: &Self, new: &Self) -> Result<Option<Vec<Vec<u32>>>> {
         let (Some(old_sparse), Some(new_sparse), None) = (&old.sparse, &new.sparse, &self.sparse) else {
             self.sub(old)?;

@@ -106,9 +106,6 @@ pub fn moments<F: Scalar>(
 }
 
 /// The same, with the resolution of columns if `resolution` is set.
-///
-/// # Errors
-/// As [`moments`].
 pub fn moments_and_resolution<F: Scalar>(
     data: &dyn Dataset<F>,
     needs: Needs,

@@ -65,9 +65,6 @@ impl MixtureLaw {
     }
 
     /// Returns the mixture restricted to some columns, in this order.
-    ///
-    /// # Errors
-    /// As [`Law::marginal`].
     pub fn marginal(&self, columns: &[usize]) -> Result<Self> {
         let of = |k: usize| self.laws[k].marginal(columns).map_err(|error| error.of_component(k));
         Ok(Self { weights: self.weights.clone(), laws: try_map(self.laws.len(), of)? })

@@ -33,9 +33,6 @@ impl Concentration {
     }
 
     /// The same for a parameter with another name.
-    ///
-    /// # Errors
-    /// As [`Concentration::new`].
     pub fn of(parameters: &Parameters, parameter: &Parameter) -> Result<Self> {
         let name = parameter.name;
         if !matches!(parameters.0.get(name), Some(Value::Array { .. })) {
