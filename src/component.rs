@@ -57,11 +57,11 @@ impl Edit {
             }
             Self::Merge { keep, gone } => {
                 position(ids, *keep)?;
-                let at = position(ids, *gone)?;
+                let index = position(ids, *gone)?;
                 if keep == gone {
                     return Err(Error::invalid("edit", format!("{keep:?}"), "two different components"));
                 }
-                ids.remove(at);
+                ids.remove(index);
             }
             Self::Delete { id } => {
                 ids.remove(position(ids, *id)?);

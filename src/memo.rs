@@ -390,9 +390,9 @@ mod tests {
     fn fresh_components_have_no_gaps_before_a_visit_scores_them() {
         let [old, other, fresh] = [0, 1, 2].map(ComponentId);
         let with_gap = |gap: f64| {
-            let mut own = summary([2.0, 2.0]);
-            own.gaps = PairGaps::Known([((old, other), gap)].into());
-            own
+            let mut with_gap = summary([2.0, 2.0]);
+            with_gap.gaps = PairGaps::Known([((old, other), gap)].into());
+            with_gap
         };
         let mut memo = Memo::complete(vec![with_gap(0.5), with_gap(0.25)]).expect("same components");
         memo.apply(&Edit::Append { ids: vec![fresh] }).expect("a fresh identity");

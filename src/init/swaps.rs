@@ -27,11 +27,11 @@ struct TwoNearest(Near, Near);
 
 impl TwoNearest {
     fn offer(&mut self, seed: usize, distance: f64) {
-        let own = Near { seed, distance };
+        let offered = Near { seed, distance };
         if distance < self.0.distance {
-            *self = Self(own, self.0);
+            *self = Self(offered, self.0);
         } else if distance < self.1.distance {
-            self.1 = own;
+            self.1 = offered;
         }
     }
 }
@@ -63,7 +63,7 @@ impl Seeds {
         self.nearest.iter().map(|pair| pair.0.distance)
     }
 
-    /// The same, multiplied by the masses.
+    /// Divergence of every unit from its nearest seed, multiplied by the masses.
     pub fn potential(&self) -> Vec<f64> {
         self.masses.iter().zip(self.distances()).map(|(mass, distance)| mass * distance).collect()
     }
@@ -73,12 +73,12 @@ impl Seeds {
     fn worst_beside(&self, distances: &[f64]) -> Option<usize> {
         let (mut change, mut losses) = (0.0, vec![0.0; self.rows.len()]);
         for ((TwoNearest(first, second), &distance), mass) in self.nearest.iter().zip(distances).zip(&self.masses) {
-            let own = first.distance.min(distance);
-            change += mass * (own - first.distance);
-            losses[first.seed] += mass * (second.distance.min(distance) - own);
+            let nearest = first.distance.min(distance);
+            change += mass * (nearest - first.distance);
+            losses[first.seed] += mass * (second.distance.min(distance) - nearest);
         }
         let (worst, loss) =
-            losses.into_iter().enumerate().reduce(|best, own| if own.1 < best.1 { own } else { best })?;
+            losses.into_iter().enumerate().reduce(|best, other| if other.1 < best.1 { other } else { best })?;
         (loss + change < 0.0).then_some(worst)
     }
 
@@ -125,8 +125,8 @@ impl<F: Scalar> Seeder<'_, F> {
             let n = at_once.min(n_trials - begin);
             let trials: Vec<u32> = (0..n).map(|_| choices.choose(&potential) as u32).collect();
             let all = self.divergences(units, &trials)?;
-            for (at, &row) in trials.iter().enumerate() {
-                let distances: Vec<f64> = all.iter().copied().skip(at).step_by(n).collect();
+            for (trial, &row) in trials.iter().enumerate() {
+                let distances: Vec<f64> = all.iter().copied().skip(trial).step_by(n).collect();
                 let Some(worst) = seeds.worst_beside(&distances) else { continue };
                 let open = seeds.replace(worst, row, &distances);
                 let centres = self.singles(units, &seeds.rows)?;

@@ -104,8 +104,8 @@ impl Elliptical {
         let d = self.d();
         let mut scale = self.scale_of(&(0..d).collect::<Vec<_>>());
         let times = spread(self.dof);
-        for (at, value) in scale.iter_mut().enumerate() {
-            *value = if times.is_finite() || at % (d + 1) == 0 { *value * times } else { f64::NAN };
+        for (entry, value) in scale.iter_mut().enumerate() {
+            *value = if times.is_finite() || entry % (d + 1) == 0 { *value * times } else { f64::NAN };
         }
         scale
     }

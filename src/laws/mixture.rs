@@ -109,12 +109,12 @@ impl MixtureLaw {
         let (mut mean, mut covariance) = (vec![0.0; d], vec![0.0; d * d]);
         let parts: Vec<_> = self.weights.iter().zip(&self.laws).filter(|(weight, _)| **weight > 0.0).collect();
         for (weight, law) in &parts {
-            mean.iter_mut().zip(law.mean()).for_each(|(sum, own)| *sum += *weight * own);
+            mean.iter_mut().zip(law.mean()).for_each(|(sum, value)| *sum += *weight * value);
         }
         for (weight, law) in &parts {
-            let away: Vec<f64> = law.mean().iter().zip(&mean).map(|(own, mean)| own - mean).collect();
-            for (at, own) in law.covariance().into_iter().enumerate() {
-                covariance[at] += *weight * (own + away[at / d] * away[at % d]);
+            let away: Vec<f64> = law.mean().iter().zip(&mean).map(|(value, mean)| value - mean).collect();
+            for (entry, value) in law.covariance().into_iter().enumerate() {
+                covariance[entry] += *weight * (value + away[entry / d] * away[entry % d]);
             }
         }
         (mean, covariance)

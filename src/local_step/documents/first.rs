@@ -1,5 +1,5 @@
-//! The first step of documents that start afresh. All of them start from the weights of the prior, so that a word has
-//! the same topics in each of them: they are selected once.
+//! The first step of documents without a stored state. They all start from the weights of the prior, so a word has the
+//! same topics in each of them. These are selected once.
 
 use std::sync::OnceLock;
 
@@ -7,8 +7,8 @@ use crate::local_step::documents::kernels::ListTopics;
 use crate::local_step::documents::visit::{Document, DocumentSpace, Visiting};
 use crate::simd::Instructions;
 
-/// The best topics of each word under the weights of the prior, and their products with these; found when first asked
-/// for.
+/// The best topics of each word under the weights of the prior, with the products of both weights. Computed on first
+/// use.
 #[derive(Debug, Default)]
 pub struct FirstTopics(OnceLock<Vec<OnceLock<OfWord>>>);
 
@@ -22,7 +22,7 @@ impl FirstTopics {
 }
 
 impl DocumentSpace {
-    /// What a step with selection does when all topics have the weights of the prior.
+    /// Takes a step with selection when all topics have the weights of the prior.
     pub(super) fn first_step(&mut self, shared: Visiting<'_>, document: Document<'_>) {
         self.source.turn();
         let Self { source, products, best, .. } = self;
@@ -35,16 +35,16 @@ impl DocumentSpace {
         let of_words = self.kept.chunks_exact_mut(width).zip(&mut self.lengths).zip(&mut self.sums);
         let words = document.words.iter().zip(&self.words);
         for (((kept, length), sum), (&word, count)) in of_words.zip(words) {
-            let own = shared.first.of(rows.len() / stride, word, || {
+            let topics_of_word = shared.first.of(rows.len() / stride, word, || {
                 let row = &rows[word as usize * stride..][..stride];
                 Instructions::widest().run(ListTopics { row, weights, width, products, best });
                 best.components.iter().copied().zip(best.scores.iter().copied()).collect()
             });
-            *sum = own.iter().map(|(_, product)| product).sum();
-            *length = own.len() as u32;
-            kept.fill(own[0].0);
+            *sum = topics_of_word.iter().map(|(_, product)| product).sum();
+            *length = topics_of_word.len() as u32;
+            kept.fill(topics_of_word[0].0);
             let share = count / *sum;
-            for (slot, &(topic, product)) in kept.iter_mut().zip(own) {
+            for (slot, &(topic, product)) in kept.iter_mut().zip(topics_of_word) {
                 *slot = topic;
                 out[topic as usize] += share * product;
             }
