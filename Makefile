@@ -63,6 +63,7 @@ lint: $(STAMPS)/dev checked stubs ## formatting, clippy, ruff, types, stubs, str
 	$(BIN)/ruff format --check
 	$(BIN)/ruff check
 	$(BIN)/mypy
+	$(BIN)/lint-imports --no-cache --no-logo
 	$(BIN)/pre-commit validate-config
 	$(BIN)/python scripts/check_structure.py
 	$(BIN)/python scripts/licences.py --check

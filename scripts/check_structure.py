@@ -14,7 +14,6 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from check_citations import check_citations
-from python_floors import check_python_floors
 
 # Floors of src/, lowest first. A module may use lower floors and, on its own floor, only modules to its left.
 FLOORS: tuple[tuple[str, ...], ...] = (
@@ -455,7 +454,6 @@ def check_changelog(root: Path) -> Iterator[str]:
 
 CHECKS = (
     check_floors,
-    check_python_floors,
     check_only_one,
     check_crates,
     check_numerics,
