@@ -1,4 +1,4 @@
-# Everything a contributor runs; continuous integration and pre-commit run the same targets.
+# Everything a contributor runs; continuous integration runs the same targets.
 # Each target makes what it needs: the environment .venv (no activation) and a build of the core in it. Tests, lint and
 # docs share one that is quick to make and checks itself (the profile `dev`); `make demo`, benches and wheels are
 # releases.
