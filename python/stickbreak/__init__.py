@@ -1,4 +1,4 @@
-"""Dirichlet-process mixtures on millions of rows.
+"""Bayesian nonparametric mixtures and topic models on millions of rows.
 
 A model says what the data are made of, an algorithm says how to find it, and `fit` finds it:
 
