@@ -14,6 +14,7 @@ from stickbreak.errors import CheckpointError, InvalidArgument
 from stickbreak.io import arrays
 from stickbreak.io.names import Names, with_column
 from stickbreak.model.mixture import Mixture
+from stickbreak.model.model import Model
 from stickbreak.model.topic_model import TopicModel
 from stickbreak.result import advising
 from stickbreak.result.fit import Fit
@@ -22,7 +23,7 @@ from stickbreak.result.kinds import fit_of
 from stickbreak.result.topic_fit import TopicFit
 from stickbreak.run.algorithms import Algorithm, Full, Memoized, Stochastic
 from stickbreak.run.checkpoints import Checkpoint, CheckpointFile
-from stickbreak.run.converging import beaten, hard, ran_out, warn_of
+from stickbreak.run.converging import beaten, ran_out, warn_of
 from stickbreak.run.initialisation import start
 from stickbreak.run.moves import usual_moves
 from stickbreak.run.observing import Observer
@@ -254,9 +255,7 @@ def run_fit(
     checkpoint: Checkpoint | None = None,
 ) -> Any:
     """Run `fit` without its warnings at the end."""
-    of_topics = isinstance(model, TopicModel)
-    if not of_topics:
-        checks.instance("model", model, Mixture, "a Mixture or a TopicModel")
+    checks.instance("model", model, Model, "a Mixture or a TopicModel")
     marginalizes = checks.word("missing", missing, ("error", "marginalize")) == "marginalize"
     callbacks = checked_callbacks(callbacks)
     if progress is not None:
@@ -265,14 +264,13 @@ def run_fit(
     threads = checks.threads(threads)
     file = checkpoint_file(checkpoint, "fit", seeds)
     with file or nullcontext():
-        given = read(data, model, init=init, file=file, minimum=1 if of_topics else 2, may_miss=marginalizes)
+        given = read(data, model, init=init, file=file, minimum=model._min_rows, may_miss=marginalizes)
         n_rows = given.n_rows
         chosen = _algorithm(algorithm, model, in_blocks=n_rows is None)
-        chosen._check_documents(of_topics)
+        chosen._check_model(model)
         beginning = start(init, model, n_rows, given.n_columns, missing)
         if n_components is not None:
-            most = None if of_topics else n_rows
-            n_components = checks.integer("n_components", n_components, minimum=1, maximum=most, or_else=["None"])
+            n_components = checks.integer("n_components", n_components, minimum=1, or_else=["None"])
         weights = arrays.sample_weights(sample_weight, n_rows)
         resumed = None if file is None else file.read(n_rows)
         bar = progress_bar(progress, chosen.max_passes, n_init)
@@ -288,7 +286,7 @@ def run_fit(
                 specification={
                     "likelihood": model.likelihood._to_core(),
                     "process": model.process._to_core(),
-                    "objective": chosen.objective or ("map" if of_topics else "variational"),
+                    "objective": chosen.objective or model._objective,
                     "missing": marginalizes,
                 },
                 settings=chosen._to_core(n_components, seeds, threads),
@@ -305,24 +303,21 @@ def run_fit(
         found = fit_of(state, column_names=given.names, remarks=remarks)
         # With a tolerance of 0 the passes always run out.
         of_passes = ran_out(found, chosen) if chosen.tol > 0.0 else None
-        of_run = of_passes, hard(found, chosen), beaten(found, observer.first_objective, chosen)
+        of_run = of_passes, found._advice_on(chosen.sparsity), beaten(found, observer.first_objective, chosen)
         own = tuple(advice for advice in of_run if advice is not None)
         return fit_of(state, column_names=given.names, remarks=(*own, *remarks)) if own else found
 
 
-def _with_remedy(error: InvalidArgument, names: Names | None, model: Mixture | TopicModel) -> InvalidArgument:
+def _with_remedy(error: InvalidArgument, names: Names | None, model: Model) -> InvalidArgument:
     """Return the error of a value with the name of its column, and of a missing one with what to do about it."""
     named = with_column(error, names)
     found = named.found or ""
     if error.argument != "data" or not re.search(r"^NaN in row \d+, column ", found):
         return named
-    hint = 'leave such rows out, or use missing="marginalize" and a likelihood such as DiagonalGaussian()'
-    if isinstance(model, TopicModel):
-        hint = "write 0 for words that do not occur"
-    return checks.invalid_argument("data", found, error.allowed or "finite", hint)
+    return checks.invalid_argument("data", found, error.allowed or "finite", model._hint_on_missing)
 
 
-def _algorithm(algorithm: object, model: Mixture | TopicModel, *, in_blocks: bool) -> Algorithm:
+def _algorithm(algorithm: object, model: Model, *, in_blocks: bool) -> Algorithm:
     if algorithm is None:
         return Memoized(shuffle=not in_blocks, moves=usual_moves(model))
     allowed = "an algorithm, such as Full() or Memoized(); samplers are for sample"
