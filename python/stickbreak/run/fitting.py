@@ -232,7 +232,9 @@ def run_fit(
         beginning = start(given["init"], model, rows.n_rows, rows.n_columns, given["missing"])
         n_components = given["n_components"]
         if n_components is not None:
-            n_components = checks.integer("n_components", n_components, minimum=1, or_else=["None"])
+            # The number of topics may exceed that of documents.
+            most = None if model._has_documents else rows.n_rows
+            n_components = checks.integer("n_components", n_components, minimum=1, maximum=most, or_else=["None"])
         weights = arrays.sample_weights(given["sample_weight"], rows.n_rows)
         resumed = None if file is None else file.read(rows.n_rows)
         bar = progress_bar(progress, chosen.max_passes, len(seeds))
