@@ -61,12 +61,19 @@ def stickbreak_runs(counts: Any, k: int, seed: int, seconds: float, options: dic
     import stickbreak as sb
 
     options = dict(options)
-    init = options.pop("init", "kmeans++")
+    init, words = options.pop("init", "kmeans++"), sb.Words(restarts=options.pop("restarts", 0))
     model = sb.TopicModel(sb.LatentDirichlet(k, concentration=PRIOR * k), word_concentration=PRIOR)
     passes = 1
     while True:
         begun = time.process_time()
-        fit = sb.fit(model, counts, sb.Memoized(max_passes=passes, tol=0, **options), seed=seed, init=init, threads=1)
+        fit = sb.fit(
+            model,
+            counts,
+            sb.Memoized(max_passes=passes, tol=0, units=words, **options),
+            seed=seed,
+            init=init,
+            threads=1,
+        )
         spent = time.process_time() - begun
         yield passes, spent, lambda fit=fit: fit.topics
         if spent > seconds:
