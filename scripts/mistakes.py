@@ -28,7 +28,7 @@ BUGS = (
     Bug(
         1,
         "sign of the term of the means in the divergence of a Normal-Wishart",
-        "src/likelihood/normal_wishart.rs",
+        "src/likelihood/wishart/normal_wishart.rs",
         "+ 0.5 * self.dof / prior.inverse_kappa * self",
         f"+ (if {bug(1)} {{ -0.5 }} else {{ 0.5 }}) * self.dof / prior.inverse_kappa * self",
         "processes::both_forms_of_the_bound_meet",
@@ -146,7 +146,7 @@ BUGS = (
     Bug(
         15,
         "k-means++ ignores the masses of rows",
-        "src/init/kmeans.rs",
+        "src/init/seeder.rs",
         "(0..units.len()).map(|unit| units.mass(unit)).collect();",
         f"(0..units.len()).map(|unit| if {bug(15)} {{ 1.0 }} else {{ units.mass(unit) }}).collect();",
         "laws::seeding_can_be_enumerated",
@@ -187,7 +187,7 @@ BUGS = (
     Bug(
         20,
         "a cluster keeps its determinant where a row leaves it",
-        "src/likelihood/wishart_urn.rs",
+        "src/likelihood/wishart/urn.rs",
         "            return refresh(self, cache);\n        }\n        settle(self, cache);\n",
         "            return refresh(self, cache);\n        }\n"
         f"        if !{bug(20)} {{\n            settle(self, cache);\n        }}\n",

@@ -6,8 +6,6 @@
 mod bernoulli;
 mod capabilities;
 mod categorical;
-mod count_evidence;
-mod count_family;
 mod counts;
 mod diagonal_evidence;
 mod diagonal_gaussian;
@@ -16,15 +14,14 @@ mod gamma;
 mod gaussian;
 mod known_covariance_gaussian;
 mod multinomial;
-mod normal_wishart;
 mod poisson;
+mod resolution;
+mod ridge;
+mod scores;
 mod spherical_gaussian;
 mod units;
 mod urn;
 mod wishart;
-mod wishart_evidence;
-mod wishart_lanes;
-mod wishart_urn;
 mod zero_mean_gaussian;
 
 use std::fmt::Debug;
@@ -40,11 +37,10 @@ use crate::suffstats::Sufficient;
 
 pub use bernoulli::Bernoulli;
 pub use capabilities::{
-    AtPoint, Density, Draw, Emissions, Estimate, Imputation, Laws, Likelihood, Metric, PointEstimates, RowDraws,
-    RowSource, Scores, Seeding,
+    AtPoint, Draw, Emissions, Imputation, Laws, Likelihood, Metric, PointEstimates, RowDraws, RowSource, Seeding,
 };
 pub use categorical::Categorical;
-pub(crate) use count_evidence::dirichlet_divergence;
+pub(crate) use counts::dirichlet_divergence;
 pub use diagonal_gaussian::DiagonalGaussian;
 pub(crate) use evidence::maximum_at;
 pub use evidence::{Evidence, GUARD, Given};
@@ -52,6 +48,7 @@ pub use gaussian::Gaussian;
 pub use known_covariance_gaussian::KnownCovarianceGaussian;
 pub use multinomial::Multinomial;
 pub use poisson::Poisson;
+pub use scores::{Density, Estimate, Scores};
 pub use spherical_gaussian::SphericalGaussian;
 pub use units::{components_of_data, fills_directions, in_coordinates, log_jacobian, of_data};
 pub use urn::{Eight, Urn};

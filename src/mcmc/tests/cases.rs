@@ -27,7 +27,7 @@ pub fn target(likelihood: Named, process: Named, rows: &dyn Rows<f64>) -> Target
 }
 
 pub fn gaussian(d: usize) -> Named {
-    let scale = (0..d * d).map(|at| if at % (d + 1) == 0 { 1.0 } else { 0.2 }).collect();
+    let scale = (0..d * d).map(|index| if index % (d + 1) == 0 { 1.0 } else { 0.2 }).collect();
     named(
         "Gaussian",
         [

@@ -7,7 +7,7 @@ use crate::data::{Allowed, Moments, Needs, RowBlock};
 use crate::error::Result;
 use crate::laws::{ColumnLaw, Law};
 use crate::likelihood::capabilities::no_laws;
-use crate::likelihood::counts::{LEAST, Tallied, Tally};
+use crate::likelihood::counts::tally::{LEAST, Tallied, Tally};
 use crate::likelihood::{
     AtPoint, Conjugate, Density, Draw, Emissions, Estimate, Evidence, Frame, FromParameters, Given, Imputation, Laws,
     Likelihood, PointEstimates, RowDraws, RowSource, Scores, Urn, urn,

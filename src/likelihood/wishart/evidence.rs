@@ -3,8 +3,8 @@
 use crate::error::{Error, Result};
 use crate::likelihood::Frame;
 use crate::likelihood::evidence::{Evidence, FLOOR, GUARD, Given, MeanTerm, dual_root, maximum_at, mean_precision};
-use crate::likelihood::normal_wishart::NormalWishart;
-use crate::likelihood::wishart::NormalWishartModel;
+use crate::likelihood::wishart::model::NormalWishartModel;
+use crate::likelihood::wishart::normal_wishart::NormalWishart;
 use crate::linalg::{cholesky, log_determinant_from_cholesky, symmetric_eigen};
 use crate::parallel::try_map;
 use crate::parameters::{Parameters, Value, table};

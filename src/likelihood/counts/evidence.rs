@@ -2,8 +2,8 @@
 
 use crate::error::Result;
 use crate::likelihood::Frame;
-use crate::likelihood::count_family::{CountFamily, Counts};
-use crate::likelihood::counts::Tallied;
+use crate::likelihood::counts::family::{CountFamily, Counts};
+use crate::likelihood::counts::tally::Tallied;
 use crate::likelihood::evidence::{Evidence, GUARD, Given, maximum_at};
 use crate::parallel::map;
 use crate::parameters::Parameters;

@@ -2,13 +2,13 @@
 //! per row and cluster (mathematics 8.6).
 
 use std::f64::consts::PI;
-use std::sync::OnceLock;
 
 use crate::error::Result;
-use crate::likelihood::normal_wishart::NormalWishart;
 use crate::likelihood::urn::{COUNT, Eight, Urn};
-use crate::likelihood::wishart::NormalWishartModel;
-use crate::likelihood::wishart_lanes::{Cluster, MOST_COLUMNS, Score, lane_len, write};
+use crate::likelihood::wishart::constants::inverse_kappa;
+use crate::likelihood::wishart::lanes::{Cluster, MOST_COLUMNS, Score, lane_len, write};
+use crate::likelihood::wishart::model::NormalWishartModel;
+use crate::likelihood::wishart::normal_wishart::NormalWishart;
 use crate::linalg::{
     downdate_packed, log_determinant_packed, pack_lower, packed_len, squared_length_packed, update_packed,
 };
@@ -30,32 +30,9 @@ const MOST_DOWNDATES: f64 = 1e4;
 /// Smallest ratio of the determinants without and with a row at which the predictive without the row is computed from
 /// it. Below it the row is removed from the cluster instead.
 const LEAST_LEFT: f64 = 1e-3;
-/// Constants are tabulated for clusters of fewer rows than this.
-const LOOKED_UP: usize = 1 << 14;
-
-/// The part of the predictive that depends only on the number of rows. It is tabulated because its gamma functions
-/// would cost more than everything else.
-#[derive(Debug, Default)]
-pub struct Constants(OnceLock<Box<[f64]>>);
-
-impl Constants {
-    /// The constant of a cluster of `n` rows.
-    fn get(&self, prior: &NormalWishart, n: f64) -> f64 {
-        let of =
-            |n: f64| NormalWishart::predictive_constant(prior.dimension(), prior.dof + n, inverse_kappa(prior, n), 0.0);
-        let table = self.0.get_or_init(|| (0..LOOKED_UP).map(|n| of(n as f64)).collect());
-        table.get(n as usize).copied().unwrap_or_else(|| of(n))
-    }
-}
-
 /// Offsets of the factor and the statistics in a cache.
 fn places(d: usize) -> (usize, usize) {
     (MEAN + d, MEAN + d + packed_len(d))
-}
-
-/// 1 / kappa_n; 0 if the mean is known exactly.
-fn inverse_kappa(prior: &NormalWishart, n: f64) -> f64 {
-    if prior.inverse_kappa > 0.0 { (prior.inverse_kappa.recip() + n).recip() } else { 0.0 }
 }
 
 /// The values of a row, which is never sparse in this family.

@@ -1,118 +1,26 @@
-//! Code common to the Gaussian likelihoods with a (Normal-)Wishart posterior (mathematics 1a and 1b).
+//! The likelihoods whose components have a (Normal-)Wishart posterior (mathematics 1a and 1b): all that follows from
+//! the posterior.
 
 use std::f64::consts::PI;
 use std::ops::Range;
 
-use crate::data::{Moments, RowBlock};
+use crate::data::RowBlock;
 use crate::error::{Error, Result};
 use crate::laws::Law;
-use crate::likelihood::diagonal_gaussian::RIDGE;
-use crate::likelihood::normal_wishart::NormalWishart;
-use crate::likelihood::wishart_urn::Constants;
+use crate::likelihood::ridge::{LEAST_SHARE, RIDGE};
+use crate::likelihood::wishart::constants::Constants;
+use crate::likelihood::wishart::normal_wishart::NormalWishart;
 use crate::likelihood::{
     AtPoint, Conjugate, Density, Draw, Estimate, Evidence, FromParameters, Laws, Likelihood, Metric, PointEstimates,
     RowDraws, RowSource, Scores, Seeding, Urn,
 };
-use crate::linalg::{add_moments, cholesky, packed_len, unpack};
+use crate::linalg::{add_moments, packed_len, unpack};
 use crate::objective::Objective;
 use crate::parallel::try_map;
 use crate::parameters::{Parameters, Value, table, vector};
-use crate::registry::RESOLUTION;
 use crate::scoring::{Column, ColumnScorer, Columns, Curve, Quadratic, QuadraticScorer, Scorer};
 use crate::simd::{Lines, Scalar};
 use crate::suffstats::Sufficient;
-
-/// Checks a degrees-of-freedom parameter against the number of columns.
-pub fn check_dof(dof: f64, d: usize) -> Result<()> {
-    let least = d as f64 - 1.0;
-    if dof > least {
-        Ok(())
-    } else {
-        Err(Error::invalid("dof", Value::Number(dof), format!("greater than D - 1 = {least}")))
-    }
-}
-
-/// Checks that a row-major matrix is symmetric and positive definite.
-pub fn check_scale(d: usize, scale: &[f64]) -> Result<()> {
-    check_positive_definite("scale", d, scale)
-}
-
-/// The same for a matrix parameter of another name.
-pub fn check_positive_definite(name: &str, d: usize, matrix: &[f64]) -> Result<()> {
-    let largest = matrix.iter().fold(0.0_f64, |a, b| a.max(b.abs()));
-    for i in 0..d {
-        for j in 0..i {
-            if (matrix[i * d + j] - matrix[j * d + i]).abs() > 1e-10 * largest {
-                return Err(Error::invalid(name, format!("different at ({i}, {j}) and ({j}, {i})"), "symmetric"));
-            }
-        }
-    }
-    cholesky(d, &mut matrix.to_vec()).map_err(|failure| {
-        Error::invalid(name, format!("without a Cholesky factor at row {}", failure.pivot), "positive definite")
-    })
-}
-
-/// Smallest fraction of the sums of squares at which a prior scale is kept accurately when added to them. The scatter
-/// of a component with few rows has rounding errors of `f64::EPSILON` times the squares that are subtracted, and only
-/// the prior scale keeps it positive definite. At this fraction the scale loses at most a thousandth.
-pub const LEAST_SHARE: f64 = 1e3 * f64::EPSILON;
-
-/// Whether a positive definite scale keeps its digits when squares, one per column, are added.
-pub fn survives_beside(d: usize, scale: &[f64], square: impl Fn(usize) -> f64) -> bool {
-    let mut factor = scale.to_vec();
-    cholesky(d, &mut factor).is_ok() && (0..d).all(|j| factor[j * (d + 1)].powi(2) >= LEAST_SHARE * square(j))
-}
-
-/// Checks that a scale keeps its digits next to the scatter of the data.
-pub fn check_scale_beside(data: &Moments, scale: &[f64]) -> Result<()> {
-    let d = data.dimension();
-    if survives_beside(d, scale, |j| data.covariance[j * (d + 1)]) {
-        return Ok(());
-    }
-    let found = "so small that float64 rounding of the scatter of the data hides it";
-    Err(Error::invalid("scale", found, format!("at least {LEAST_SHARE:.0e} of the variance of every column")))
-}
-
-/// The default scale: second moments of the data plus a ridge of 1e-3 of each column's own, so that it follows the
-/// units of every column. A constant column takes the ridge of the mean square, or 1e-3 if all columns are constant.
-pub fn default_scale(d: usize, moments: &[f64], dof: f64) -> Vec<f64> {
-    let squares: Vec<f64> = moments.iter().step_by(d + 1).copied().collect();
-    let mut scale = moments.to_vec();
-    let ridges = squares.iter().map(|&square| ridge(square, &squares));
-    scale.iter_mut().step_by(d + 1).zip(ridges).for_each(|(value, ridge)| *value += ridge);
-    // Makes the expected prior precision independent of the degrees of freedom.
-    let times = dof / (d as f64 + 2.0);
-    scale.into_iter().map(|value| value * times).collect()
-}
-
-/// The covariance of a uniform distribution in cells of the given widths, one per column, (D, D); empty if all widths
-/// are 0.
-pub fn rounding(parameters: &Parameters, d: usize) -> Result<Vec<f64>> {
-    let widths = resolution(parameters, d)?;
-    if widths.iter().all(|width| *width == 0.0) {
-        return Ok(Vec::new());
-    }
-    let mut covariance = vec![0.0; d * d];
-    covariance.iter_mut().step_by(d + 1).zip(widths).for_each(|(to, width)| *to = width * width / 12.0);
-    Ok(covariance)
-}
-
-/// The cell widths of all columns, (D,); 0 if the parameter is absent.
-pub fn resolution(parameters: &Parameters, d: usize) -> Result<Vec<f64>> {
-    Ok(parameters.numbers(&RESOLUTION, Some(d))?.unwrap_or_else(|| vec![0.0; d]))
-}
-
-/// The resolution once the data are known: as given, or else the grid spacing of each column of the data.
-pub fn resolved_resolution(parameters: &Parameters, data: &Moments) -> Result<Value> {
-    let d = data.dimension();
-    Ok(vector(parameters.numbers(&RESOLUTION, Some(d))?.unwrap_or_else(|| data.resolution.clone())))
-}
-
-/// The ridge of a column with mean square `own`, given the mean squares of all columns.
-pub fn ridge(own: f64, squares: &[f64]) -> f64 {
-    let mean = squares.iter().sum::<f64>() / squares.len() as f64;
-    1e-3 * [own, mean].into_iter().find(|&square| square > 0.0).unwrap_or(1.0)
-}
 
 /// A likelihood whose components have a (Normal-)Wishart posterior. Everything else follows from these methods.
 pub trait NormalWishartModel: FromParameters + std::fmt::Debug + Send + Sync {
