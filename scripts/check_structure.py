@@ -113,8 +113,6 @@ NUMERICS_EXEMPT = (
     "python/stickbreak/plot/",
     "python/stickbreak/result/shapes.py",
     "python/stickbreak/testing/",
-    # Draws from distributions of NumPy and SciPy.
-    "python/stickbreak/result/posterior.py",
     # What scikit-learn's mixtures have beside covariances.
     "python/stickbreak/sklearn/gaussians.py",
 )

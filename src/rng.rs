@@ -31,11 +31,20 @@ pub enum Purpose {
     Trees = 9,
     /// Rows that represent a node.
     Nodes = 10,
+    /// Draws of the parameters of components.
+    Parameters = 11,
+    /// Draws of the weights of components.
+    Weights = 12,
 }
 
 /// The stream of `purpose` and `index` (a pass, a chain) under `seed`.
 pub fn stream(seed: u64, purpose: Purpose, index: u64) -> Generator {
     Generator::seed_from_u64(key(seed, [purpose as u64, index]))
+}
+
+/// The stream of `purpose` for one component in one draw.
+pub fn stream_of_component(seed: u64, purpose: Purpose, draw: u64, component: u64) -> Generator {
+    Generator::seed_from_u64(key(seed, [purpose as u64, draw, component]))
 }
 
 /// A hash of (seed, path). Keeping the rows with the smallest keys gives a uniform sample that does not depend on
@@ -162,6 +171,21 @@ pub trait Draws: Choices {
     /// # Panics
     /// For any other `shape`.
     fn log_gamma(&mut self, shape: f64) -> f64;
+
+    /// Returns a draw v from Beta(`a`, `b`), and 1 - v without cancellation.
+    fn beta(&mut self, a: f64, b: f64) -> (f64, f64) {
+        let log_odds = self.log_gamma(a) - self.log_gamma(b);
+        ((1.0 + (-log_odds).exp()).recip(), (1.0 + log_odds.exp()).recip())
+    }
+
+    /// Fills `out` with a draw from the Dirichlet distribution of these pseudo-counts.
+    fn simplex(&mut self, pseudo_counts: &[f64], out: &mut [f64]) {
+        out.iter_mut().zip(pseudo_counts).for_each(|(out, &own)| *out = self.log_gamma(own));
+        let most = out.iter().copied().fold(f64::NEG_INFINITY, f64::max);
+        out.iter_mut().for_each(|out| *out = (*out - most).exp());
+        let total: f64 = out.iter().sum();
+        out.iter_mut().for_each(|out| *out /= total);
+    }
 }
 
 impl Draws for Generator {
@@ -247,6 +271,18 @@ mod tests {
             let trigamma = (digamma(shape * 1.000_01) - digamma(shape / 1.000_01)) / (shape * 2e-5);
             let error = 5.0 * (trigamma / 40_000.0).sqrt();
             assert!((mean - digamma(shape)).abs() < error, "{shape}: {mean}");
+        }
+    }
+
+    #[test]
+    fn betas_and_simplices_add_up_to_one_whatever_the_pseudo_counts() {
+        let mut generator = stream(1, Purpose::Parameters, 0);
+        for pseudo_counts in [[1e-300, 1e-3, 1e-300], [1e-3, 2.0, 1e300], [0.5, 40.0, 1.0]] {
+            let mut simplex = [0.0; 3];
+            generator.simplex(&pseudo_counts, &mut simplex);
+            assert!((simplex.iter().sum::<f64>() - 1.0).abs() < 1e-14, "{simplex:?}");
+            let (own, rest) = generator.beta(pseudo_counts[0], pseudo_counts[1]);
+            assert!(own >= 0.0 && rest >= 0.0 && (own + rest - 1.0).abs() < 1e-14, "{own} {rest}");
         }
     }
 }

@@ -7,6 +7,7 @@ mod draws;
 mod history;
 mod imputation;
 mod packed;
+mod posterior;
 mod result;
 mod topics;
 

@@ -225,7 +225,7 @@ impl Fitted {
         self.of_data(&self.model::<f64>()?.likelihood.posterior_parameters(&self.summary.components())?)
     }
 
-    fn of_data(&self, own: &Parameters) -> Result<Parameters> {
+    pub(super) fn of_data(&self, own: &Parameters) -> Result<Parameters> {
         let Named { name, parameters } = &self.specification.likelihood;
         likelihood::components_of_data(name, parameters, own, &self.coordinates)
     }

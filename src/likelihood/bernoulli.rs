@@ -12,6 +12,7 @@ use crate::likelihood::evidence::{GUARD, maximum_at};
 use crate::likelihood::{AtPoint, Draw, Estimate, Frame, FromParameters, Given, RowSource, row_by_row};
 use crate::parameters::{Parameters, Value, table, vector};
 use crate::registry::{DefaultValue, Entry, Feature, PRIOR, Parameter, ParameterKind, Range, Support};
+use crate::rng::Draws;
 use crate::scoring::{Column, RowFunction};
 use crate::special::{digamma, digamma_difference, ln_beta, ln_gamma_difference, x_ln_x};
 
@@ -157,7 +158,7 @@ fn best_side(now: f64, start: f64, others: &[f64], cells: impl Iterator<Item = S
 impl FromParameters for Betas {
     const ENTRY: Entry = Entry {
         domain: Some(Domain::Binary),
-        faces: &["scores", "points", "imputation", "draws", "urn", "evidence", "laws"],
+        faces: &["scores", "points", "imputation", "draws", "parameters", "urn", "evidence", "laws"],
         supports: &[
             Support::always(Feature::Sparse),
             Support::always(Feature::Missing),
@@ -293,6 +294,14 @@ impl CountFamily for Betas {
             found = found.with([("failures", vector(vec![value; d]))]);
         }
         found
+    }
+
+    /// Beta distributions.
+    fn parameter_rows(&self, own: Tallied<'_>) -> Result<RowSource<'static>> {
+        let columns = self.posterior(own);
+        Ok(row_by_row(columns.len(), move |row, generator| {
+            row.iter_mut().zip(&columns).for_each(|(to, own)| *to = generator.beta(own.successes, own.failures).0);
+        }))
     }
 
     fn of_columns(&self) -> Option<&dyn OfColumns> {

@@ -45,6 +45,11 @@ pub trait Likelihood<F: Scalar>: Conjugate {
         None
     }
 
+    /// Draws of the parameters of components.
+    fn parameter_draws(&self) -> Option<&dyn ParameterDraws> {
+        None
+    }
+
     /// Emission weights of single words, for topic models.
     fn emissions(&self) -> Option<&dyn Emissions> {
         None
@@ -205,6 +210,23 @@ pub trait RowDraws {
     fn source(&self, component: Sufficient<'_>, from: Draw<'_>) -> Result<RowSource<'_>>;
 }
 
+/// A source of independent draws of the parameters of one component.
+pub struct ParameterSource<'a> {
+    /// Names and shapes of the parameters, as in [`PointEstimates::point_estimates`].
+    pub shapes: Vec<(&'static str, Vec<usize>)>,
+    /// Fills rows with draws, each the values of all parameters one after another.
+    pub rows: RowSource<'a>,
+}
+
+/// Draws of parameters from the posterior of a component.
+pub trait ParameterDraws {
+    /// Returns a source of draws in the data's own units.
+    ///
+    /// # Errors
+    /// As [`Conjugate::log_marginal`].
+    fn parameter_source(&self, component: Sufficient<'_>) -> Result<ParameterSource<'_>>;
+}
+
 /// Distributions of rows given a component, with marginals and conditionals in closed form.
 pub trait Laws {
     /// The posterior predictive of a component, or its density at a point estimate, in the data's own units.
@@ -328,6 +350,15 @@ impl<F: Scalar> dyn Likelihood<F> + '_ {
         self.draws().ok_or_else(missing)?.source(component, from)
     }
 
+    /// As [`ParameterDraws::parameter_source`].
+    ///
+    /// # Errors
+    /// As there.
+    pub fn parameter_source(&self, component: Sufficient<'_>) -> Result<ParameterSource<'_>> {
+        let missing = || absent("draws of parameters", "it cannot draw them");
+        self.parameter_draws().ok_or_else(missing)?.parameter_source(component)
+    }
+
     /// As [`Laws::law`].
     ///
     /// # Errors
@@ -391,6 +422,11 @@ macro_rules! capabilities {
     };
     (@ laws) => {
         fn laws(&self) -> Option<&dyn crate::likelihood::Laws> {
+            Some(self)
+        }
+    };
+    (@ parameters) => {
+        fn parameter_draws(&self) -> Option<&dyn crate::likelihood::ParameterDraws> {
             Some(self)
         }
     };

@@ -35,7 +35,7 @@ impl Levels {
 impl FromParameters for Levels {
     const ENTRY: Entry = Entry {
         domain: Some(Domain::Codes),
-        faces: &["scores", "points", "imputation", "draws", "urn", "evidence", "laws"],
+        faces: &["scores", "points", "imputation", "draws", "parameters", "urn", "evidence", "laws"],
         supports: &[Support::always(Feature::Missing), Support::always(Feature::Moves)],
         parameters: &[
             Parameter::new("pseudo_counts", NumberOrVector(Range::POSITIVE), DefaultValue::Evidence),
@@ -127,6 +127,18 @@ impl CountFamily for Levels {
         let columns: Vec<SharedCounts> = self.codes.ranges().map(column).collect();
         let found = pseudo_count(self.columns[0].pseudo_count(), start.columns[0].pseudo_count(), &columns);
         given.parameters.with([("pseudo_counts", vector(vec![found; columns.len()]))])
+    }
+
+    /// A Dirichlet distribution for each column.
+    fn parameter_rows(&self, own: Tallied<'_>) -> Result<RowSource<'static>> {
+        let codes = self.codes.clone();
+        let columns: Vec<RowSource<'_>> =
+            self.parts(own).map(|(words, own)| words.parameter_rows(own)).collect::<Result<_>>()?;
+        Ok(row_by_row(codes.n_levels(), move |row, generator| {
+            for (levels, column) in codes.ranges().zip(&columns) {
+                column(&mut row[levels], generator);
+            }
+        }))
     }
 
     fn of_columns(&self) -> Option<&dyn OfColumns> {

@@ -1,10 +1,9 @@
 //! Independent columns with a Normal-gamma base measure each (mathematics 1c, and with missing values 1.7).
 
+mod draws;
 mod laws;
-use std::f64::consts::PI;
 
-use rand::RngExt;
-use rand_distr::{Distribution, StandardNormal};
+use std::f64::consts::PI;
 
 use crate::data::{Domain, Freedom, Moments, Needs, RowBlock};
 use crate::error::{Error, Result};
@@ -12,8 +11,8 @@ use crate::likelihood::counts::check_presence;
 use crate::likelihood::resolution::{cell_variances, resolved_resolution};
 use crate::likelihood::ridge::{LEAST_SHARE, RIDGE, ridge};
 use crate::likelihood::{
-    AtPoint, Conjugate, Density, Draw, Estimate, Frame, FromParameters, Imputation, PointEstimates, RowDraws,
-    RowSource, Scores, Urn, capabilities, gamma, normal_columns, row_by_row, urn,
+    AtPoint, Conjugate, Density, Estimate, Frame, FromParameters, Imputation, PointEstimates, Scores, Urn,
+    capabilities, gamma, urn,
 };
 use crate::objective::Objective;
 use crate::parallel::map;
@@ -200,7 +199,7 @@ impl FromParameters for DiagonalGaussian {
             Measured::always("variance", Measure::Squares),
             Measured::always(RESOLUTION.name, Measure::Lengths),
         ],
-        faces: &["scores", "points", "imputation", "draws", "urn", "evidence", "laws"],
+        faces: &["scores", "points", "imputation", "draws", "parameters", "urn", "evidence", "laws"],
         supports: &[Support::always(Feature::Missing), Support::always(Feature::Moves)],
         parameters: &[
             Parameter::new("mean", ParameterKind::Vector, DefaultValue::Data),
@@ -349,7 +348,7 @@ impl Conjugate for DiagonalGaussian {
     }
 }
 
-capabilities!(DiagonalGaussian: scores, points, imputation, draws, urn, evidence, laws);
+capabilities!(DiagonalGaussian: scores, points, imputation, draws, parameters, urn, evidence, laws);
 
 impl Urn for DiagonalGaussian {
     /// A Student t density per column.
@@ -461,27 +460,6 @@ impl Imputation for DiagonalGaussian {
             (own.mean + origin, if own.shape > 1.0 { spread } else { f64::INFINITY })
         };
         Ok(self.posterior(component).into_iter().zip(&self.frame.origin).map(moments).unzip())
-    }
-}
-
-impl RowDraws for DiagonalGaussian {
-    fn source(&self, component: Sufficient<'_>, from: Draw<'_>) -> Result<RowSource<'_>> {
-        if let Some(estimate) = from.estimate {
-            let points = self.points(component, estimate).into_iter().zip(&self.frame.origin);
-            let column = |(point, origin): (ColumnPoint, &f64)| (origin + point.mean, point.precision.sqrt().recip());
-            return Ok(normal_columns(points.map(column).collect()));
-        }
-        let posterior = self.posterior(component).into_iter().zip(&self.frame.origin);
-        let column = |(own, origin): (NormalGamma, &f64)| {
-            Ok((origin + own.mean, 1.0 + own.kappa.recip(), gamma::distribution(own.shape, own.rate)?))
-        };
-        let columns: Vec<_> = posterior.map(column).collect::<Result<_>>()?;
-        Ok(row_by_row(columns.len(), move |row, generator| {
-            for (to, (centre, spread, precision)) in row.iter_mut().zip(&columns) {
-                let precision = precision.sample(generator);
-                *to = centre + generator.sample::<f64, _>(StandardNormal) * (spread / precision).sqrt();
-            }
-        }))
     }
 }
 

@@ -20,8 +20,8 @@ use crate::likelihood::evidence::{MeanTerm, mean_divergence, mean_precision};
 use crate::likelihood::known_covariance_gaussian::missing::WithMissing;
 use crate::likelihood::wishart::check_positive_definite;
 use crate::likelihood::{
-    AtPoint, Conjugate, Density, Draw, Estimate, Evidence, Frame, FromParameters, Given, PointEstimates, RowDraws,
-    RowSource, Scores, Urn, capabilities, row_by_row,
+    AtPoint, Conjugate, Density, Draw, Estimate, Evidence, Frame, FromParameters, Given, ParameterDraws,
+    ParameterSource, PointEstimates, RowDraws, RowSource, Scores, Urn, capabilities, row_by_row,
 };
 use crate::linalg::{cholesky, invert_lower, log_determinant_from_cholesky, packed_len, symmetric_eigen};
 use crate::objective::Objective;
@@ -146,7 +146,7 @@ impl KnownCovarianceGaussian {
 impl FromParameters for KnownCovarianceGaussian {
     const ENTRY: Entry = Entry {
         domain: Some(Domain::Real),
-        faces: &["scores", "points", "imputation", "draws", "urn", "evidence", "laws"],
+        faces: &["scores", "points", "imputation", "draws", "parameters", "urn", "evidence", "laws"],
         supports: &[Support::always(Feature::Missing), Support::always(Feature::Moves)],
         parameters: &[
             Parameter::new("covariance", ParameterKind::Matrix, DefaultValue::Required),
@@ -299,7 +299,7 @@ impl Conjugate for KnownCovarianceGaussian {
     }
 }
 
-capabilities!(KnownCovarianceGaussian: scores, points, imputation, draws, urn, evidence, laws);
+capabilities!(KnownCovarianceGaussian: scores, points, imputation, draws, parameters, urn, evidence, laws);
 
 impl Evidence for KnownCovarianceGaussian {
     fn divergence_of(&self, start: &Parameters) -> Result<f64> {
@@ -423,12 +423,32 @@ impl RowDraws for KnownCovarianceGaussian {
                 mean: self.point(component, estimate),
             },
         };
-        let deviations: Vec<f64> = own.precisions.iter().map(|p| (1.0 + p.recip()).sqrt()).collect();
-        Ok(row_by_row(self.mean.len(), move |row, generator| {
-            let columns = own.mean.iter().zip(&deviations);
+        let deviations = own.precisions.iter().map(|p| (1.0 + p.recip()).sqrt()).collect();
+        Ok(self.normal_rows(own.mean, deviations))
+    }
+}
+
+/// The mean is normal.
+impl ParameterDraws for KnownCovarianceGaussian {
+    fn parameter_source(&self, component: Sufficient<'_>) -> Result<ParameterSource<'_>> {
+        let rows = if let Some(own) = &self.missing {
+            own.mean_source(component, &self.frame.origin)?
+        } else {
+            let MeanPosterior { precisions, mean } = self.posterior(component);
+            self.normal_rows(mean, precisions.iter().map(|p| p.sqrt().recip()).collect())
+        };
+        Ok(ParameterSource { shapes: vec![("mean", vec![self.mean.len()])], rows })
+    }
+}
+
+impl KnownCovarianceGaussian {
+    /// Draws rows whose mapped columns are independent.
+    fn normal_rows(&self, mean: Vec<f64>, deviations: Vec<f64>) -> RowSource<'_> {
+        row_by_row(mean.len(), move |row, generator| {
+            let columns = mean.iter().zip(&deviations);
             let mapped: Vec<f64> =
                 columns.map(|(m, deviation)| m + deviation * generator.sample::<f64, _>(StandardNormal)).collect();
             row.copy_from_slice(&self.unmapped(&mapped));
-        }))
+        })
     }
 }

@@ -37,7 +37,8 @@ use crate::suffstats::Sufficient;
 
 pub use bernoulli::Bernoulli;
 pub use capabilities::{
-    AtPoint, Draw, Emissions, Imputation, Laws, Likelihood, Metric, PointEstimates, RowDraws, RowSource, Seeding,
+    AtPoint, Draw, Emissions, Imputation, Laws, Likelihood, Metric, ParameterDraws, ParameterSource, PointEstimates,
+    RowDraws, RowSource, Seeding,
 };
 pub use categorical::Categorical;
 pub(crate) use counts::dirichlet_divergence;
@@ -351,6 +352,7 @@ mod tests {
                 ("seeding", usual.seeding().is_some()),
                 ("imputation", usual.imputation().is_some()),
                 ("draws", usual.draws().is_some()),
+                ("parameters", usual.parameter_draws().is_some()),
                 ("urn", usual.urn().is_some()),
                 ("evidence", usual.evidence().is_some()),
                 ("emissions", usual.emissions().is_some()),

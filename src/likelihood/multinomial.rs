@@ -12,7 +12,7 @@ use crate::likelihood::{AtPoint, Draw, Emissions, Estimate, Frame, FromParameter
 use crate::objective::Objective;
 use crate::parameters::{Parameters, Value, table, vector};
 use crate::registry::{DefaultValue, Entry, Feature, PRIOR, Parameter, ParameterKind, Range, Support};
-use crate::rng::Generator;
+use crate::rng::{Draws, Generator};
 use crate::scoring::{Column, Row, RowFunction, RowScorer, Shared};
 use crate::simd::sum;
 use crate::special::{
@@ -72,7 +72,7 @@ const COEFFICIENT: Parameter = Parameter::new("coefficient", ParameterKind::Flag
 impl FromParameters for Words {
     const ENTRY: Entry = Entry {
         domain: Some(Domain::Counts),
-        faces: &["scores", "points", "draws", "urn", "evidence", "emissions"],
+        faces: &["scores", "points", "draws", "parameters", "urn", "evidence", "emissions"],
         supports: &[Support::always(Feature::Sparse), Support::always(Feature::Moves)],
         parameters: &[
             Parameter::new("pseudo_counts", ParameterKind::NumberOrVector(Range::POSITIVE), DefaultValue::Evidence),
@@ -235,6 +235,12 @@ impl CountFamily for Words {
     }
 
     /// Draws rows of the average length.
+    /// A Dirichlet distribution.
+    fn parameter_rows(&self, own: Tallied<'_>) -> Result<RowSource<'static>> {
+        let (pseudo_counts, _) = self.posterior(own);
+        Ok(row_by_row(pseudo_counts.len(), move |row, generator| generator.simplex(&pseudo_counts, row)))
+    }
+
     fn source(&self, own: Tallied<'_>, from: Draw<'_>) -> Result<RowSource<'_>> {
         let words: f64 = from.all.statistics.iter().sum();
         let n_words = (words / from.all.count.max(1e-12)).round().max(0.0) as u64;

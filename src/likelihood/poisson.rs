@@ -62,7 +62,7 @@ impl Rate {
 impl FromParameters for Rates {
     const ENTRY: Entry = Entry {
         domain: Some(Domain::Counts),
-        faces: &["scores", "points", "imputation", "draws", "urn", "evidence", "laws"],
+        faces: &["scores", "points", "imputation", "draws", "parameters", "urn", "evidence", "laws"],
         supports: &[
             Support::always(Feature::Sparse),
             Support::always(Feature::Missing),
@@ -166,6 +166,15 @@ impl CountFamily for Rates {
     fn expected(&self, own: Tallied<'_>) -> Vec<Column> {
         let expected = |own: Rate| Column::line(digamma(own.shape) - own.rate.ln(), -own.mean());
         self.posterior(own).into_iter().map(expected).collect()
+    }
+
+    /// Gamma distributions.
+    fn parameter_rows(&self, own: Tallied<'_>) -> Result<RowSource<'static>> {
+        let columns = self.posterior(own).into_iter().map(|own| gamma::distribution(own.shape, own.rate));
+        let columns: Vec<_> = columns.collect::<Result<_>>()?;
+        Ok(row_by_row(columns.len(), move |row, generator| {
+            row.iter_mut().zip(&columns).for_each(|(to, own)| *to = own.sample(generator));
+        }))
     }
 
     fn of_columns(&self) -> Option<&dyn OfColumns> {

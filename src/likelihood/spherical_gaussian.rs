@@ -25,8 +25,8 @@ use crate::likelihood::no_marginal;
 use crate::likelihood::resolution::{cell_variances, resolved_resolution};
 use crate::likelihood::ridge::{LEAST_SHARE, RIDGE};
 use crate::likelihood::{
-    Conjugate, Density, Estimate, Evidence, Frame, FromParameters, Imputation, Laws, Likelihood, PointEstimates,
-    RowDraws, Scores, Urn,
+    Conjugate, Density, Estimate, Evidence, Frame, FromParameters, Imputation, Laws, Likelihood, ParameterDraws,
+    PointEstimates, RowDraws, Scores, Urn,
 };
 use crate::parallel::map;
 use crate::parameters::{Parameters, Value, table, vector};
@@ -197,7 +197,7 @@ impl FromParameters for SphericalGaussian {
             Measured::always("variance", Measure::Square),
             Measured::always(RESOLUTION.name, Measure::Lengths),
         ],
-        faces: &["scores", "points", "imputation", "draws", "urn", "evidence", "laws"],
+        faces: &["scores", "points", "imputation", "draws", "parameters", "urn", "evidence", "laws"],
         supports: &[
             Support { feature: Feature::Missing, unless: Some((BASE.name, "product")) },
             Support { feature: Feature::Moves, unless: Some((BASE.name, "product")) },
@@ -379,6 +379,10 @@ impl<F: Scalar> Likelihood<F> for SphericalGaussian {
     }
 
     fn draws(&self) -> Option<&dyn RowDraws> {
+        Some(self)
+    }
+
+    fn parameter_draws(&self) -> Option<&dyn ParameterDraws> {
         Some(self)
     }
 

@@ -39,7 +39,7 @@ impl FromParameters for ZeroMeanGaussian {
             Measured::always("covariance", Measure::Products),
             Measured::always(RESOLUTION.name, Measure::Lengths),
         ],
-        faces: &["scores", "points", "seeding", "draws", "urn", "evidence", "laws"],
+        faces: &["scores", "points", "seeding", "draws", "parameters", "urn", "evidence", "laws"],
         supports: &[Support::always(Feature::Moves)],
         parameters: &[
             Parameter::new("dof", ParameterKind::Number(Range::SURENESS), DefaultValue::Evidence),

@@ -8,10 +8,10 @@ use crate::parameters::Parameters;
 use crate::process::concentration::CONCENTRATION;
 use crate::process::partitions::foreign_values;
 use crate::process::random_measure::RandomMeasure;
-use crate::process::sticks::{break_sticks, modes};
+use crate::process::sticks::{break_sticks, modes, stick_source};
 use crate::process::{
-    Allocation, Auxiliary, Concentration, Occupancy, Partitions, Process, ProcessState, Weights, gamma_sticks, point,
-    refused, tail,
+    Allocation, Auxiliary, Concentration, Occupancy, Partitions, Process, ProcessState, WeightSource, Weights,
+    gamma_sticks, point, refused, tail,
 };
 use crate::registry::{DefaultValue, Entry, Feature, Parameter, ParameterKind, Range, Support};
 use crate::rng::Draws;
@@ -142,6 +142,16 @@ impl Weights for DirichletProcess {
         };
         let broken = break_sticks(counts, tail, n_free, |_| (1.0, alpha));
         if self.has_tail() { tail::attach(broken, tail, alpha) } else { broken.allocation }
+    }
+
+    /// Sticks use the mean of an uncertain concentration.
+    fn weight_source(&self, counts: &[f64], tail: f64) -> Result<WeightSource> {
+        let posterior = self.allocate(counts, tail, Objective::Variational).concentration;
+        let alpha = match (self.concentration, posterior) {
+            (Concentration::Fixed(alpha), _) => alpha,
+            (Concentration::Unknown(prior), posterior) => posterior.unwrap_or(prior).mean(),
+        };
+        Ok(stick_source(counts, tail, self.n_free(counts.len()), |_| (1.0, alpha)))
     }
 }
 

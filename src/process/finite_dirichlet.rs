@@ -7,7 +7,7 @@ use crate::objective::Objective;
 use crate::parameters::Parameters;
 use crate::process::concentration::CONCENTRATION;
 use crate::process::{
-    Allocation, Concentration, Occupancy, Partitions, Process, ProcessState, Weights, point, refused,
+    Allocation, Concentration, Occupancy, Partitions, Process, ProcessState, WeightSource, Weights, point, refused,
 };
 use crate::registry::{DefaultValue, Entry, Parameter, ParameterKind};
 use crate::rng::Draws;
@@ -92,6 +92,11 @@ impl Weights for FiniteDirichlet {
             Objective::Map => self.mode(counts),
             Objective::Ml => point::maximum_likelihood(counts),
         }
+    }
+
+    fn weight_source(&self, counts: &[f64], _tail: f64) -> Result<WeightSource> {
+        let pseudo_counts: Vec<f64> = counts.iter().map(|n| self.share() + n).collect();
+        Ok(Box::new(move |weights, generator| generator.simplex(&pseudo_counts, weights)))
     }
 }
 

@@ -4,11 +4,11 @@
 use std::sync::Arc;
 
 use crate::component::MOST_COMPONENTS;
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::likelihood::{GUARD, dirichlet_divergence, maximum_at};
 use crate::objective::Objective;
 use crate::parameters::Parameters;
-use crate::process::{Allocation, Concentration, Documents, Process, Weights, refused};
+use crate::process::{Allocation, Concentration, Documents, Process, WeightSource, Weights, refused};
 use crate::registry::{DefaultValue, Entry, Parameter, ParameterKind, Range};
 use crate::special::{digamma, ln_gamma};
 use crate::suffstats::DocumentTerms;
@@ -111,6 +111,11 @@ impl Weights for LatentDirichlet {
 
     fn allocate(&self, counts: &[f64], _tail: f64, _objective: Objective) -> Allocation {
         self.allocate_documents(counts, None)
+    }
+
+    fn weight_source(&self, _counts: &[f64], _tail: f64) -> Result<WeightSource> {
+        let reason = "every document has weights of its own";
+        Err(Error::not_supported("process", "draws of the weights of topics", reason, "a Mixture"))
     }
 }
 

@@ -7,9 +7,10 @@ use crate::objective::Objective;
 use crate::parameters::{Parameters, Value};
 use crate::process::concentration::USUAL;
 use crate::process::random_measure::{LEAST_DISCOUNT, RandomMeasure, softplus};
-use crate::process::sticks::{break_sticks, modes};
+use crate::process::sticks::{break_sticks, modes, stick_source};
 use crate::process::{
-    Allocation, Auxiliary, Concentration, Occupancy, Partitions, Process, ProcessState, Weights, point, refused,
+    Allocation, Auxiliary, Concentration, Occupancy, Partitions, Process, ProcessState, WeightSource, Weights, point,
+    refused,
 };
 use crate::registry::{DefaultValue, Entry, Feature, Parameter, ParameterKind, Range, Support};
 use crate::rng::Draws;
@@ -134,6 +135,11 @@ impl Weights for PitmanYor {
             Objective::Map => modes(counts, counts.len(), alpha),
             Objective::Ml => point::maximum_likelihood(counts),
         }
+    }
+
+    fn weight_source(&self, counts: &[f64], _tail: f64) -> Result<WeightSource> {
+        let (d, alpha) = (self.discount, self.concentration);
+        Ok(stick_source(counts, 0.0, counts.len(), |k| (1.0 - d, alpha + (k + 1) as f64 * d)))
     }
 }
 

@@ -1,7 +1,8 @@
 //! Sticks, w_k = v_k prod_{l<k} (1 - v_l) with v_k ~ Beta: mathematics common to all stick-breaking priors (mathematics
 //! 2).
 
-use crate::process::{Allocation, point};
+use crate::process::{Allocation, WeightSource, point};
+use crate::rng::Draws;
 use crate::special::{digamma, ln_beta};
 
 /// The optimal q of all sticks.
@@ -56,6 +57,28 @@ pub(super) fn break_sticks(counts: &[f64], tail: f64, n_free: usize, prior: impl
         allocation.divergence += count * log_on + after * log_off - gain;
     }
     Broken { allocation, log_left }
+}
+
+/// Draws weights from the q of [`break_sticks`].
+pub(super) fn stick_source(
+    counts: &[f64],
+    tail: f64,
+    n_free: usize,
+    prior: impl Fn(usize) -> (f64, f64),
+) -> WeightSource {
+    let stick = |(k, (&count, after)): (usize, (&f64, f64))| {
+        let (a, b) = prior(k);
+        (a + count, b + after)
+    };
+    let sticks: Vec<(f64, f64)> = counts.iter().zip(behind(counts, tail)).enumerate().take(n_free).map(stick).collect();
+    Box::new(move |weights, generator| {
+        let mut left = 1.0;
+        for (k, weight) in weights.iter_mut().enumerate() {
+            let (own, rest) = sticks.get(k).map_or((1.0, 0.0), |&(on, off)| generator.beta(on, off));
+            *weight = left * own;
+            left *= rest;
+        }
+    })
 }
 
 /// The mode of `n_free` sticks with the prior Beta(1, `concentration`), which exists if the concentration is at least 1

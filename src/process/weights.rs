@@ -5,6 +5,7 @@ use serde::{Deserialize, Serialize};
 use crate::error::Result;
 use crate::objective::Objective;
 use crate::process::{Concentration, Gamma, Process};
+use crate::rng::Generator;
 
 /// The optimal q of the weights given counts, and its contribution to the bound. For a point estimate, expectations are
 /// the estimated value.
@@ -32,6 +33,9 @@ pub struct Allocation {
     pub guard: f64,
 }
 
+/// Fills weights, (K,), with a draw from their q.
+pub type WeightSource = Box<dyn Fn(&mut [f64], &mut Generator) + Send + Sync>;
+
 /// A process as a prior on the weights of the components, with a bound (mathematics 2).
 pub trait Weights: Process {
     /// Kind of bound that the ELBO is under this process. Only bounds of equal kind may be compared.
@@ -55,4 +59,10 @@ pub trait Weights: Process {
     /// Returns the optimal q given nonnegative expected counts in stick order, and the count of the tail, which is 0
     /// without a tail. The objective must pass [`Weights::check_objective`].
     fn allocate(&self, counts: &[f64], tail: f64, objective: Objective) -> Allocation;
+    /// Returns a source of draws from the optimal q of the variational objective, for counts as in
+    /// [`Weights::allocate`].
+    ///
+    /// # Errors
+    /// [`crate::Error::NotSupported`] for weights without a posterior.
+    fn weight_source(&self, counts: &[f64], tail: f64) -> Result<WeightSource>;
 }

@@ -45,6 +45,21 @@ def test_weights_have_the_mean_of_the_fit(process: Any, n_components: int | None
     assert (weights.sum(axis=1) <= 1 + 1e-9).all()
 
 
+def test_weights_against_their_beta_marginals() -> None:
+    """The first stick of a Dirichlet process, and every weight of a finite Dirichlet distribution, are Beta."""
+    fit = fitted(sb.Gaussian(), rows(), sb.DirichletProcess(2.0), 3)
+    first = scipy.stats.beta(1 + fit.counts[0], 2.0 + fit.counts[1:].sum())
+    assert scipy.stats.kstest(fit.sample_parameters(N, seed=7)["weights"][:, 0], first.cdf).pvalue > 1e-5
+    fit = fitted(sb.Gaussian(), rows(), sb.FiniteDirichlet(3, concentration=0.3), None)
+    weights, own = fit.sample_parameters(N, seed=7)["weights"], fit.counts + 0.1
+    np.testing.assert_allclose(weights.sum(axis=1), 1.0, rtol=1e-12)
+    for k in range(3):
+        # Draws of tiny weights underflow, where the distribution function has lost its digits.
+        if own[k] > 1:
+            marginal = scipy.stats.beta(own[k], own.sum() - own[k])
+            assert scipy.stats.kstest(weights[:, k], marginal.cdf).pvalue > 1e-5
+
+
 def test_weights_under_a_tail() -> None:
     fit = fitted(sb.Gaussian(prior="rule"), rows(), sb.DirichletProcess(2.0, truncation="tail"), 3)
     assert_mean(fit.sample_parameters(N, seed=1)["weights"], fit.weights)
@@ -64,6 +79,17 @@ def test_gaussian_against_its_marginals() -> None:
             inverse = scipy.stats.invgamma(free / 2, scale=scale[d, d] / 2)
             assert scipy.stats.kstest(drawn["covariance"][:, k, d, d], inverse.cdf).pvalue > 1e-5
         assert_mean(drawn["covariance"][:, k], scale / (dof - 4))
+        # Entries off the diagonal have no simple marginal; SciPy draws them by itself.
+        other = scipy.stats.invwishart(dof, scale).rvs(N, random_state=k)
+        for i, j in [(0, 1), (0, 2), (1, 2)]:
+            own = [
+                each[:, i, j] / (each[:, i, i] * each[:, j, j]) ** 0.5 for each in (drawn["covariance"][:, k], other)
+            ]
+            assert scipy.stats.ks_2samp(*own).pvalue > 1e-5
+        # Given the covariance, the mean is normal.
+        root = np.linalg.cholesky(drawn["covariance"][:, k] / found["mean_precision"][k])
+        whitened = np.linalg.solve(root, (drawn["mean"][:, k] - found["mean"][k])[..., None])[..., 0]
+        assert all(scipy.stats.kstest(column, "norm").pvalue > 1e-5 for column in whitened.T)
 
 
 def test_zero_mean_gaussian() -> None:
@@ -122,19 +148,45 @@ def test_known_covariance(missing: bool) -> None:
 
 def test_counts_flags_and_codes() -> None:
     rng = np.random.default_rng(0)
-    counts, flags = rng.poisson(4.0, size=(80, 3)), rng.integers(2, size=(80, 3))
-    codes = np.column_stack([rng.integers(2, size=80), rng.integers(4, size=80)])
-    cases: list[tuple[Any, np.ndarray, str]] = [
-        (sb.Poisson(), counts, "rate"),
-        (sb.Multinomial(), counts, "probabilities"),
-        (sb.Bernoulli(), flags, "probabilities"),
-        (sb.Categorical(), codes, "probabilities"),
-    ]
-    for likelihood, X, name in cases:
-        fit = fitted(likelihood, X.astype(float))
-        drawn = fit.sample_parameters(N, seed=6)
-        assert set(drawn) == {"weights", name}
-        assert_mean(drawn[name], fit.point_estimates[name])
+    counts, flags = rng.poisson(4.0, size=(80, 3)).astype(float), rng.integers(2, size=(80, 3)).astype(float)
+    codes = np.column_stack([rng.integers(2, size=80), rng.integers(4, size=80)]).astype(float)
+    fit = fitted(sb.Poisson(), counts)
+    drawn, found = fit.sample_parameters(N, seed=6), fit.components
+    assert set(drawn) == {"weights", "rate"}
+    for k, d in np.ndindex(2, 3):
+        marginal = scipy.stats.gamma(found["shape"][k, d], scale=1 / found["rate"][k])
+        assert scipy.stats.kstest(drawn["rate"][:, k, d], marginal.cdf).pvalue > 1e-5
+    fit = fitted(sb.Bernoulli(), flags)
+    flag, found = fit.sample_parameters(N, seed=6)["probabilities"], fit.components
+    for k, d in np.ndindex(2, 3):
+        marginal = scipy.stats.beta(found["successes"][k, d], found["failures"][k, d])
+        assert scipy.stats.kstest(flag[:, k, d], marginal.cdf).pvalue > 1e-5
+    for likelihood, X in [(sb.Multinomial(), counts), (sb.Categorical(), codes)]:
+        fit = fitted(likelihood, X)
+        simplex, own = fit.sample_parameters(N, seed=6)["probabilities"], fit.components["pseudo_counts"]
+        np.testing.assert_allclose(simplex.sum(axis=-1), 1.0, rtol=1e-12)
+        assert (simplex[:, own == 0] == 0).all()
+        for place in np.argwhere(own > 0):
+            at = tuple(place)
+            marginal = scipy.stats.beta(own[at], own[at[:-1]].sum() - own[at])
+            assert scipy.stats.kstest(simplex[(slice(None), *at)], marginal.cdf).pvalue > 1e-5
+
+
+@pytest.mark.parametrize("likelihood", [sb.Gaussian(), sb.ZeroMeanGaussian(), sb.DiagonalGaussian()])
+def test_draws_follow_the_units_of_the_data(likelihood: Any) -> None:
+    X = rows(2)
+    units = np.array([2.0**20, 2.0**-9])
+    one, other = (fitted(likelihood, each).sample_parameters(50, seed=1) for each in (X, X * units))
+    powers = {"mean": units, "variance": units**2, "covariance": np.outer(units, units), "weights": np.ones(2)}
+    for name, drawn in one.items():
+        np.testing.assert_allclose(other[name], drawn * powers[name], rtol=1e-9)
+
+
+def test_the_units_of_a_common_variance() -> None:
+    X = rows(2)
+    one, other = (fitted(sb.SphericalGaussian(), each).sample_parameters(50, seed=1) for each in (X, X * 1024.0))
+    np.testing.assert_allclose(other["mean"], one["mean"] * 1024.0, rtol=1e-9)
+    np.testing.assert_allclose(other["variance"], one["variance"] * 1024.0**2, rtol=1e-9)
 
 
 def test_directions_without_variance_have_none() -> None:
@@ -146,6 +198,27 @@ def test_directions_without_variance_have_none() -> None:
     np.testing.assert_allclose(drawn["mean"][..., 0] + drawn["mean"][..., 1], drawn["mean"][..., 2], atol=1e-8)
     np.testing.assert_allclose(drawn["mean"][..., 3], 1.0, atol=1e-8)
     np.testing.assert_allclose(drawn["covariance"][..., 3, :], 0.0, atol=1e-8)
+
+
+def test_covariances_within_a_subspace_against_scipy() -> None:
+    """Draws in the directions that vary, and their units, are those of the posterior there."""
+    X = rows(2) * [1.0, 1000.0]
+    with pytest.warns(sb.SupportWarning):
+        fit = fitted(sb.Gaussian(), np.column_stack([X, np.ones(80), X[:, 0] - X[:, 1]]))
+    drawn, found, basis = fit.sample_parameters(N, seed=3), fit.components, fit.support.basis
+    for k in range(2):
+        scale = basis.T @ found["scale"][k] @ basis
+        other = scipy.stats.invwishart(found["dof"][k], scale).rvs(N, random_state=k)
+        own = basis.T @ drawn["covariance"][:, k] @ basis
+        for i, j in [(0, 0), (0, 1), (1, 1)]:
+            assert scipy.stats.ks_2samp(own[:, i, j], other[:, i, j]).pvalue > 1e-5
+
+
+def test_intervals_are_quantiles_of_the_draws() -> None:
+    fit = fitted(sb.DiagonalGaussian(), rows())
+    drawn = fit.sample_parameters(101, seed=2)
+    for name, ends in fit.intervals(0.75, n=101, seed=2).items():
+        np.testing.assert_allclose(ends, np.quantile(drawn[name], [0.125, 0.875], axis=0), rtol=1e-12)
 
 
 def test_intervals_are_those_of_the_marginals() -> None:
@@ -168,6 +241,8 @@ def test_the_seed_decides() -> None:
     one, same, other = (fit.sample_parameters(5, seed=seed)["mean"] for seed in (3, 3, 4))
     assert (one == same).all()
     assert (one != other).all()
+    # Every draw has its own random numbers.
+    assert (fit.sample_parameters(9, seed=3)["mean"][:5] == one).all()
 
 
 @pytest.mark.parametrize("level", [0.0, 1.0, -1.0, float("nan"), "0.9", None, True])

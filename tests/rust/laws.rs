@@ -217,6 +217,8 @@ proptest! {
         let (one, three) = (both(1), both(3));
         prop_assert_eq!(&one.summary, &three.summary);
         prop_assert_eq!(one.elbo.to_bits(), three.elbo.to_bits());
+        let draws = |threads| with_threads(Some(threads), || one.sample_parameters(9, seed, &Cancel::default()));
+        prop_assert_eq!(draws(1).expect("a pool"), draws(3).expect("a pool"));
     }
 
     /// Property 10: a mass of two is the row twice with shared shares.

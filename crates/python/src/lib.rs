@@ -12,6 +12,7 @@ mod hierarchy;
 mod history;
 mod instructions;
 mod panics;
+mod posterior;
 mod registry;
 mod run;
 mod sampling;
@@ -50,6 +51,8 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(topics::proportions, module)?)?;
     module.add_function(wrap_pyfunction!(topics::complete, module)?)?;
     module.add_function(wrap_pyfunction!(topics::coherence, module)?)?;
+    module.add_function(wrap_pyfunction!(posterior::sample_parameters, module)?)?;
+    module.add_function(wrap_pyfunction!(posterior::intervals, module)?)?;
     module.add_function(wrap_pyfunction!(hierarchy::check_hierarchy, module)?)?;
     module.add_function(wrap_pyfunction!(hierarchy::hierarchy, module)?)?;
     module.add_class::<hierarchy::HierarchyState>()?;

@@ -9,8 +9,8 @@ from numpy.typing import ArrayLike, NDArray
 from stickbreak import checks
 from stickbreak.io.arrays import SparseRows
 from stickbreak.plot import canvas
+from stickbreak.result.drawing import probability
 from stickbreak.result.fit import Fit
-from stickbreak.result.posterior import probability
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -9,12 +9,12 @@ from stickbreak import checks
 from stickbreak.io import arrays, names
 from stickbreak.result import combining, comparing, display, responsibilities, support
 from stickbreak.result.densities import Densities
+from stickbreak.result.drawing import Drawing
 from stickbreak.result.imputing import Imputing
-from stickbreak.result.posterior import Posterior
 from stickbreak.result.tables import Tabular
 
 
-class Fit(Densities, Imputing, Posterior, Tabular):
+class Fit(Densities, Drawing, Imputing, Tabular):
     """A fitted mixture, as `fit` and `load` return it. It is immutable and does not hold the data.
 
     K is the number of components, D the number of columns, n the number of rows. Logarithms are natural, so bounds and

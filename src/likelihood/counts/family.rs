@@ -10,7 +10,7 @@ use crate::likelihood::capabilities::no_laws;
 use crate::likelihood::counts::tally::{LEAST, Tallied, Tally};
 use crate::likelihood::{
     AtPoint, Conjugate, Density, Draw, Emissions, Estimate, Evidence, Frame, FromParameters, Given, Imputation, Laws,
-    Likelihood, PointEstimates, RowDraws, RowSource, Scores, Urn, urn,
+    Likelihood, ParameterDraws, ParameterSource, PointEstimates, RowDraws, RowSource, Scores, Urn, row_by_row, urn,
 };
 use crate::objective::Objective;
 use crate::parallel::map;
@@ -98,6 +98,8 @@ pub trait CountFamily: FromParameters + Debug + Send + Sync + 'static {
     fn estimate(&self, own: &[Tallied<'_>], start: &Self, given: &Given<'_>) -> Parameters;
     /// See [`RowDraws::source`].
     fn source(&self, own: Tallied<'_>, from: Draw<'_>) -> Result<RowSource<'_>>;
+    /// Draws the parameter called [`CountFamily::ESTIMATE`], (D,).
+    fn parameter_rows(&self, own: Tallied<'_>) -> Result<RowSource<'static>>;
     /// The distributions of the columns, if they are independent given the component.
     fn of_columns(&self) -> Option<&dyn OfColumns> {
         None
@@ -313,6 +315,20 @@ impl<M: CountFamily> RowDraws for Counts<M> {
     }
 }
 
+impl<M: CountFamily> ParameterDraws for Counts<M> {
+    fn parameter_source(&self, component: Sufficient<'_>) -> Result<ParameterSource<'_>> {
+        let own = self.tally.of(component);
+        let (n_values, fill) = (own.sums.len(), self.family.parameter_rows(own)?);
+        let shape = self.tally.shape();
+        let rows = row_by_row(shape.iter().product(), move |row, generator| {
+            let mut drawn = vec![0.0; n_values];
+            fill(&mut drawn, generator);
+            row.copy_from_slice(&self.tally.padded(drawn));
+        });
+        Ok(ParameterSource { shapes: vec![(M::ESTIMATE, shape)], rows })
+    }
+}
+
 /// Only for a family with [`CountFamily::of_columns`].
 impl<M: CountFamily> Laws for Counts<M> {
     fn law(&self, component: Sufficient<'_>, estimate: Option<Estimate>) -> Result<Law> {
@@ -351,6 +367,10 @@ impl<F: Scalar, M: CountFamily> Likelihood<F> for Counts<M> {
     }
 
     fn draws(&self) -> Option<&dyn RowDraws> {
+        Some(self)
+    }
+
+    fn parameter_draws(&self) -> Option<&dyn ParameterDraws> {
         Some(self)
     }
 

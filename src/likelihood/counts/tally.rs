@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use crate::data::RowBlock;
 use crate::error::{Error, Result};
-use crate::parameters::{Value, table};
+use crate::parameters::Value;
 use crate::real::Plain;
 use crate::scoring::{Codes, Row};
 use crate::suffstats::Sufficient;
@@ -41,8 +41,20 @@ impl Tally {
 
     /// Tabulates values by column of several components, (K, D); by level (K, D, L), zero beyond a column's levels.
     pub fn table(&self, values: Vec<f64>) -> Value {
-        let Some(codes) = &self.codes else { return table(self.origin.len(), values) };
-        let most = codes.ranges().map(|range| range.len()).max().unwrap_or(0);
+        let shape = [vec![values.len() / self.n_sums()], self.shape()].concat();
+        Value::Array { shape, data: self.padded(values) }
+    }
+
+    /// Shape of the values of one component in a [`Tally::table`].
+    pub fn shape(&self) -> Vec<usize> {
+        let Some(codes) = &self.codes else { return vec![self.origin.len()] };
+        vec![codes.n_columns(), codes.ranges().map(|range| range.len()).max().unwrap_or(0)]
+    }
+
+    /// The values of a [`Tally::table`].
+    pub fn padded(&self, values: Vec<f64>) -> Vec<f64> {
+        let Some(codes) = &self.codes else { return values };
+        let most = self.shape()[1];
         let mut data = Vec::new();
         for own in values.chunks_exact(codes.n_levels()) {
             for range in codes.ranges() {
@@ -51,7 +63,7 @@ impl Tally {
                 data.resize(end, 0.0);
             }
         }
-        Value::Array { shape: vec![values.len() / codes.n_levels(), codes.n_columns(), most], data }
+        data
     }
 
     /// Calls `f` with a row in the form that the sums use.

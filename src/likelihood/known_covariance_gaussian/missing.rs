@@ -309,6 +309,12 @@ impl WithMissing {
         Ok((mean, spread))
     }
 
+    /// Draws the mean of a component from its posterior.
+    pub fn mean_source(&self, component: Sufficient<'_>, origin: &[f64]) -> Result<RowSource<'static>> {
+        let own = self.posterior(component)?;
+        self.source(&own.mean, &own.covariance, origin)
+    }
+
     /// Draws from N(mean + origin, spread). Columns with zero variance keep their value.
     pub fn source(&self, mean: &[f64], spread: &[f64], origin: &[f64]) -> Result<RowSource<'static>> {
         let d = self.d();

@@ -1,4 +1,4 @@
-//! Point estimates and draws of rows.
+//! Point estimates, and draws of rows and parameters.
 
 use std::f64::consts::PI;
 
@@ -8,7 +8,9 @@ use rand_distr::{Distribution, StandardNormal};
 use crate::error::{Error, Result};
 use crate::likelihood::gamma;
 use crate::likelihood::spherical_gaussian::{Base, SphericalGaussian, SphericalPoint};
-use crate::likelihood::{AtPoint, Draw, Estimate, PointEstimates, RowDraws, RowSource, row_by_row};
+use crate::likelihood::{
+    AtPoint, Draw, Estimate, ParameterDraws, ParameterSource, PointEstimates, RowDraws, RowSource, row_by_row,
+};
 use crate::parameters::{Parameters, Value, table, vector};
 use crate::rng::Generator;
 use crate::suffstats::Sufficient;
@@ -81,6 +83,26 @@ impl RowDraws for SphericalGaussian {
             variance.sqrt()
         };
         Ok(self.rows_around(&own.mean, deviation))
+    }
+}
+
+/// The variance is inverse gamma. Means are normal, given the variance under the conjugate base measure.
+impl ParameterDraws for SphericalGaussian {
+    fn parameter_source(&self, component: Sufficient<'_>) -> Result<ParameterSource<'_>> {
+        let own = self.posterior(component);
+        let (precision, base) = (gamma::distribution(own.shape, own.rate)?, self.base);
+        let column = |(j, origin)| (own.mean[j] + origin, own.kappa_of(j).recip());
+        let columns: Vec<(f64, f64)> = self.frame.origin.iter().enumerate().map(column).collect();
+        let d = columns.len();
+        let rows = row_by_row(d + 1, move |row, generator| {
+            let variance = precision.sample(generator).recip();
+            let times = if base == Base::Conjugate { variance } else { 1.0 };
+            for (mean, (centre, spread)) in row.iter_mut().zip(&columns) {
+                *mean = centre + generator.sample::<f64, _>(StandardNormal) * (spread * times).sqrt();
+            }
+            row[d] = variance;
+        });
+        Ok(ParameterSource { shapes: vec![("mean", vec![d]), ("variance", Vec::new())], rows })
     }
 }
 

@@ -11,8 +11,8 @@ use crate::likelihood::ridge::{LEAST_SHARE, RIDGE};
 use crate::likelihood::wishart::constants::Constants;
 use crate::likelihood::wishart::normal_wishart::NormalWishart;
 use crate::likelihood::{
-    AtPoint, Conjugate, Density, Draw, Estimate, Evidence, FromParameters, Laws, Likelihood, Metric, PointEstimates,
-    RowDraws, RowSource, Scores, Seeding, Urn,
+    AtPoint, Conjugate, Density, Draw, Estimate, Evidence, FromParameters, Laws, Likelihood, Metric, ParameterDraws,
+    ParameterSource, PointEstimates, RowDraws, RowSource, Scores, Seeding, Urn,
 };
 use crate::linalg::{add_moments, packed_len, unpack};
 use crate::objective::Objective;
@@ -271,6 +271,12 @@ impl<M: NormalWishartModel> RowDraws for M {
     }
 }
 
+impl<M: NormalWishartModel> ParameterDraws for M {
+    fn parameter_source(&self, component: Sufficient<'_>) -> Result<ParameterSource<'_>> {
+        self.posterior(component)?.parameter_source(NormalWishartModel::origin(self), self.n_sums() > 0)
+    }
+}
+
 impl<M: NormalWishartModel> Laws for M {
     fn law(&self, component: Sufficient<'_>, estimate: Option<Estimate>) -> Result<Law> {
         let origin = NormalWishartModel::origin(self);
@@ -298,6 +304,10 @@ impl<F: Scalar, M: NormalWishartModel> Likelihood<F> for M {
     }
 
     fn draws(&self) -> Option<&dyn RowDraws> {
+        Some(self)
+    }
+
+    fn parameter_draws(&self) -> Option<&dyn ParameterDraws> {
         Some(self)
     }
 

@@ -10,7 +10,7 @@ use rand_distr::{ChiSquared, Distribution, StandardNormal};
 
 use crate::error::{Error, Result};
 use crate::laws::{Elliptical, Law};
-use crate::likelihood::{Estimate, RowSource};
+use crate::likelihood::{Estimate, ParameterSource, RowSource, row_by_row};
 use crate::linalg::{LANES, LowerMatrix, cholesky, invert_lower, log_determinant_from_cholesky, solve_lower};
 use crate::rng::Generator;
 use crate::scoring::{Link, Quadratic};
@@ -18,6 +18,27 @@ use crate::special::{ln_gamma, ln_multivariate_gamma, multivariate_digamma};
 
 /// Number of row products that are summed sequentially before block sums are added.
 const ADDED: f64 = 256.0;
+
+fn chi_squared(dof: f64) -> Result<ChiSquared<f64>> {
+    ChiSquared::new(dof).map_err(|_| Error::numerical(None, format!("a posterior with {dof} degrees of freedom")))
+}
+
+fn dot(a: &[f64], b: &[f64]) -> f64 {
+    a.iter().zip(b).map(|(a, b)| a * b).sum()
+}
+
+/// Draws the rows of `L A^-T`, (D, D), whose product with its transpose is inverse Wishart with the scale `L L^T`.
+fn inverse_wishart_root(factor: &[f64], squares: &[ChiSquared<f64>], generator: &mut Generator) -> Vec<f64> {
+    let d = squares.len();
+    let (mut lower, mut inverse) = (vec![0.0; d * d], vec![0.0; d * d]);
+    for (j, square) in squares.iter().enumerate() {
+        lower[j * (d + 1)] = square.sample(generator).sqrt();
+        lower[j * (d + 1) + 1..(j + 1) * d].fill_with(|| generator.sample(StandardNormal));
+    }
+    invert_lower(d, &lower, &mut inverse);
+    let entry = |i: usize, k: usize| (0..=i.min(k)).map(|m| factor[m * d + i] * inverse[m * d + k]).sum();
+    (0..d * d).map(|at| entry(at / d, at % d)).collect()
+}
 
 /// Parameters of one component, prior or posterior.
 #[derive(Debug, Clone, PartialEq)]
@@ -288,14 +309,37 @@ impl NormalWishart {
     /// Draws rows of the predictive: `m + L z sqrt((1 + 1/kappa) / chi^2)`, `chi^2` with nu - D + 1 degrees of freedom.
     pub fn predictive_rows(&self, origin: &[f64]) -> Result<RowSource<'static>> {
         let (dof, spread) = (self.dof - self.dimension() as f64 + 1.0, 1.0 + self.inverse_kappa);
-        let chi_squared = ChiSquared::new(dof)
-            .map_err(|_| Error::numerical(None, format!("a predictive with {dof} degrees of freedom")))?;
+        let chi_squared = chi_squared(dof)?;
         Ok(self.scaled_rows(origin, move |generator| (spread / chi_squared.sample(generator)).sqrt()))
     }
 
     /// Draws rows `m + scale L z`.
     pub fn normal_rows(&self, scale: f64, origin: &[f64]) -> RowSource<'static> {
         self.scaled_rows(origin, move |_| scale)
+    }
+
+    /// Draws the mean, unless it is known, and the covariance: `L A^-T A^-1 L^T` with a lower-triangular A of standard
+    /// normal entries and chi diagonal, chi^2 with nu - i degrees of freedom (mathematics 6.5).
+    pub fn parameter_source(&self, origin: &[f64], has_mean: bool) -> Result<ParameterSource<'static>> {
+        let (d, factor) = (self.dimension(), self.factor.clone());
+        let squares = (0..d).map(|i| chi_squared(self.dof - i as f64)).collect::<Result<Vec<_>>>()?;
+        let centre: Vec<f64> = self.mean.iter().zip(origin).map(|(m, o)| m + o).filter(|_| has_mean).collect();
+        let spread = self.inverse_kappa.sqrt();
+        let shapes = if has_mean { vec![("mean", vec![d])] } else { Vec::new() };
+        let rows = row_by_row(centre.len() + d * d, move |row, generator| {
+            let root = inverse_wishart_root(&factor, &squares, generator);
+            let (mean, covariance) = row.split_at_mut(centre.len());
+            if has_mean {
+                let normals: Vec<f64> = (0..d).map(|_| generator.sample(StandardNormal)).collect();
+                for ((to, centre), own) in mean.iter_mut().zip(&centre).zip(root.chunks_exact(d)) {
+                    *to = centre + spread * dot(own, &normals);
+                }
+            }
+            for (to, own) in covariance.chunks_exact_mut(d).zip(root.chunks_exact(d)) {
+                to.iter_mut().zip(root.chunks_exact(d)).for_each(|(to, other)| *to = dot(own, other));
+            }
+        });
+        Ok(ParameterSource { shapes: [shapes, vec![("covariance", vec![d, d])]].concat(), rows })
     }
 
     /// The predictive distribution: a Student t with nu - D + 1 degrees of freedom.

@@ -1,0 +1,52 @@
+//! Draws of rows, and of means and variances.
+
+use rand::RngExt;
+use rand_distr::{Distribution, StandardNormal};
+
+use crate::error::Result;
+use crate::likelihood::diagonal_gaussian::{ColumnPoint, DiagonalGaussian, NormalGamma};
+use crate::likelihood::{
+    Draw, ParameterDraws, ParameterSource, RowDraws, RowSource, gamma, normal_columns, row_by_row,
+};
+use crate::suffstats::Sufficient;
+
+impl RowDraws for DiagonalGaussian {
+    fn source(&self, component: Sufficient<'_>, from: Draw<'_>) -> Result<RowSource<'_>> {
+        if let Some(estimate) = from.estimate {
+            let points = self.points(component, estimate).into_iter().zip(&self.frame.origin);
+            let column = |(point, origin): (ColumnPoint, &f64)| (origin + point.mean, point.precision.sqrt().recip());
+            return Ok(normal_columns(points.map(column).collect()));
+        }
+        let posterior = self.posterior(component).into_iter().zip(&self.frame.origin);
+        let column = |(own, origin): (NormalGamma, &f64)| {
+            Ok((origin + own.mean, 1.0 + own.kappa.recip(), gamma::distribution(own.shape, own.rate)?))
+        };
+        let columns: Vec<_> = posterior.map(column).collect::<Result<_>>()?;
+        Ok(row_by_row(columns.len(), move |row, generator| {
+            for (to, (centre, spread, precision)) in row.iter_mut().zip(&columns) {
+                let precision = precision.sample(generator);
+                *to = centre + generator.sample::<f64, _>(StandardNormal) * (spread / precision).sqrt();
+            }
+        }))
+    }
+}
+
+/// Variances are inverse gamma, and means normal given them.
+impl ParameterDraws for DiagonalGaussian {
+    fn parameter_source(&self, component: Sufficient<'_>) -> Result<ParameterSource<'_>> {
+        let posterior = self.posterior(component).into_iter().zip(&self.frame.origin);
+        let column = |(own, origin): (NormalGamma, &f64)| {
+            Ok((origin + own.mean, own.kappa.recip(), gamma::distribution(own.shape, own.rate)?))
+        };
+        let columns: Vec<_> = posterior.map(column).collect::<Result<_>>()?;
+        let d = columns.len();
+        let rows = row_by_row(2 * d, move |row, generator| {
+            let (means, variances) = row.split_at_mut(d);
+            for ((mean, variance), (centre, spread, precision)) in means.iter_mut().zip(variances).zip(&columns) {
+                *variance = precision.sample(generator).recip();
+                *mean = centre + generator.sample::<f64, _>(StandardNormal) * (spread * *variance).sqrt();
+            }
+        });
+        Ok(ParameterSource { shapes: vec![("mean", vec![d]), ("variance", vec![d])], rows })
+    }
+}
