@@ -180,11 +180,18 @@ pub trait Draws: Choices {
 
     /// Fills `out` with a draw from the Dirichlet distribution of these pseudo-counts.
     fn simplex(&mut self, pseudo_counts: &[f64], out: &mut [f64]) {
-        out.iter_mut().zip(pseudo_counts).for_each(|(out, &own)| *out = self.log_gamma(own));
+        for (out, &own) in out.iter_mut().zip(pseudo_counts) {
+            *out = self.log_gamma(own);
+        }
         let most = out.iter().copied().fold(f64::NEG_INFINITY, f64::max);
-        out.iter_mut().for_each(|out| *out = (*out - most).exp());
-        let total: f64 = out.iter().sum();
-        out.iter_mut().for_each(|out| *out /= total);
+        let mut total = 0.0;
+        for value in out.iter_mut() {
+            *value = (*value - most).exp();
+            total += *value;
+        }
+        for value in out.iter_mut() {
+            *value /= total;
+        }
     }
 }
 
