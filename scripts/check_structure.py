@@ -19,13 +19,13 @@ from python_floors import check_python_floors
 
 # Floors of src/, lowest first. A module may use lower floors and, on its own floor, only modules to its left.
 FLOORS: tuple[tuple[str, ...], ...] = (
-    ("error", "hash", "real", "rng", "room", "simd", "parallel"),
+    ("error", "hash", "payload", "real", "rng", "room", "simd", "parallel"),
     ("special", "linalg", "laws"),
     ("component", "data", "responsibilities", "suffstats", "memo"),
     ("objective", "registry", "parameters", "scoring", "likelihood", "process", "model"),
     ("elbo", "evidence", "local_step", "global_step", "init"),
     ("moves",),
-    ("executor", "fit", "mcmc"),
+    ("visits", "executor", "fit", "mcmc"),
 )
 
 

@@ -2,12 +2,11 @@
 //! to the main loop.
 
 use crate::error::{Error, Result};
-use crate::executor::LocalOptions;
 use crate::fit::algorithm::Algorithm;
-use crate::fit::opening::TreeSettings;
-use crate::local_step::{DocumentOptions, Keep};
+use crate::local_step::Keep;
 use crate::moves::Moves;
 use crate::responsibilities::Sparsity;
+use crate::visits::{LocalOptions, UnitOptions};
 
 /// Settings of a run.
 #[derive(Debug, Clone)]
@@ -23,12 +22,8 @@ pub struct Settings {
     pub algorithm: Algorithm,
     /// How the number of components changes between passes.
     pub moves: Moves,
-    /// Options of the local steps.
+    /// Options of the local steps, and the kind of units.
     pub local: LocalOptions,
-    /// Settings of trees, if units are tree nodes.
-    pub tree: Option<TreeSettings>,
-    /// Whether sums are scaled to all data in the first pass of a topic model.
-    pub first_pass: FirstPass,
     /// Maximum number of passes over the data.
     pub max_passes: usize,
     /// Stop when a pass gains less, in nats per unit of mass; 0 never stops early.
@@ -51,40 +46,12 @@ impl Default for Settings {
                 margin: None,
                 bounds_memory: 1,
                 keep: Keep::Summary,
-                documents: DocumentOptions::USUAL,
-                tree: None,
+                units: UnitOptions::Rows,
             },
-            tree: None,
-            first_pass: FirstPass::Plain,
             max_passes: 0,
             tol: 0.0,
             seed: 0,
         }
-    }
-}
-
-/// How sums over the batches visited so far are used in the first pass of a topic model (mathematics 11.5).
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum FirstPass {
-    /// Unscaled.
-    #[default]
-    Plain,
-    /// Scaled up to all data, by the inverse of the fraction of the documents visited so far.
-    Scaled,
-}
-
-impl FirstPass {
-    /// Public name.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Plain => "plain",
-            Self::Scaled => "scaled",
-        }
-    }
-
-    /// Returns the value with that name.
-    pub fn from_name(name: &str) -> Option<Self> {
-        [Self::Plain, Self::Scaled].into_iter().find(|own| own.name() == name)
     }
 }
 

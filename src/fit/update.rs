@@ -6,7 +6,7 @@ use std::time::Instant;
 use crate::component::EditLog;
 use crate::data::{Moments, Needs, RowUnits, Rows, SeenBatches, TableRows, Widened, moments, strays, whole};
 use crate::error::{Error, Result};
-use crate::executor::{InProcess, LocalOptions};
+use crate::executor::InProcess;
 use crate::fit::Fitted;
 use crate::fit::engine::Engine;
 use crate::fit::position::{Identity, Position};
@@ -20,6 +20,7 @@ use crate::parallel::Cancel;
 use crate::responsibilities::Sparsity;
 use crate::simd::Scalar;
 use crate::suffstats::Sufficient;
+use crate::visits::{LocalOptions, UnitOptions, WordOptions};
 
 /// Memory limit in bytes for distance bounds when rows are visited again, equal to the default of a fit.
 const BOUNDS_MEMORY: usize = 128 << 20;
@@ -87,14 +88,14 @@ impl Fitted {
         }
         let source =
             SeenBatches { source: Box::new(whole(rows, weights)?), coordinates: Arc::clone(&self.coordinates) };
+        let words = WordOptions { visits: self.documents, ..WordOptions::default() };
         let local = LocalOptions {
             sparsity: Sparsity::Limited(self.sparsity),
             margin: self.margin,
             // Bounds pay off from the second visit on.
             bounds_memory: if limits.max_passes > 1 { BOUNDS_MEMORY } else { 1 },
             keep: Keep::Summary,
-            documents: self.documents,
-            tree: None,
+            units: UnitOptions::usual(&self.specification, words)?,
         };
         let mut executor = InProcess::new(&model, &source, local, cancel.clone())?;
         let edits = EditLog::with_components(self.summary.n_components());

@@ -4,13 +4,14 @@ use crate::common::{clustered, globals_of_rows, model};
 use proptest::prelude::*;
 use stickbreak::component::{ComponentId, Edit, EditLog};
 use stickbreak::data::{ArrayBatches, BatchSource, DenseRows};
-use stickbreak::executor::{InProcess, LocalOptions};
+use stickbreak::executor::InProcess;
 use stickbreak::global_step::Globals;
-use stickbreak::local_step::{Bounds, DocumentOptions, Keep};
+use stickbreak::local_step::{Bounds, Keep};
 use stickbreak::model::Model;
 use stickbreak::parallel::Cancel;
 use stickbreak::responsibilities::Sparsity;
 use stickbreak::suffstats::Summary;
+use stickbreak::visits::{LocalOptions, UnitOptions};
 
 const N: usize = 32_000;
 const D: usize = 40;
@@ -23,8 +24,7 @@ fn options(bounds_memory: usize) -> LocalOptions {
         margin: Some(15.0),
         bounds_memory,
         keep: Keep::Summary,
-        documents: DocumentOptions::USUAL,
-        tree: None,
+        units: UnitOptions::Rows,
     }
 }
 
@@ -179,7 +179,7 @@ fn bounds_spare_work_where_there_is_room_for_them() {
                 evaluated += visit.work.evaluated;
                 run.batches[batch] = Some(visit.summary);
             }
-            bytes = (0..BATCHES).map(|batch| executor.state(batch).bytes()).sum();
+            bytes = (0..BATCHES).map(|batch| executor.bytes(batch)).sum();
         }
         (evaluated as f64 / (N * K) as f64, bytes)
     };

@@ -6,14 +6,15 @@ use proptest::prelude::*;
 use stickbreak::Result;
 use stickbreak::component::EditLog;
 use stickbreak::data::{ArrayBatches, TableRows};
-use stickbreak::executor::{Executor, InProcess, LocalOptions, Visit};
+use stickbreak::executor::{Executor, InProcess, Visit};
 use stickbreak::fit::{Engine, Identity, Observer, Position, Record, Run, Settings};
 use stickbreak::global_step::Globals;
 use stickbreak::init::{Beginning, Init};
-use stickbreak::local_step::{DocumentOptions, Keep};
+use stickbreak::local_step::Keep;
 use stickbreak::moves::{Plan, Round};
 use stickbreak::parallel::Cancel;
 use stickbreak::responsibilities::Sparsity;
+use stickbreak::visits::{LocalOptions, UnitOptions};
 
 use super::moves_of;
 use super::problem::{CASES, Case, Problem};
@@ -130,8 +131,8 @@ proptest! {
         forgets in prop::collection::vec(any::<u8>(), PASSES * 4),
     ) {
         let sparsity = width.map_or(Sparsity::Dense, Sparsity::Limited);
-        let (keep, documents) = (Keep::Summary, DocumentOptions::USUAL);
-        let options = LocalOptions { sparsity, margin, bounds_memory, keep, documents, tree: None };
+        let (keep, units) = (Keep::Summary, UnitOptions::Rows);
+        let options = LocalOptions { sparsity, margin, bounds_memory, keep, units };
         let kept = shown(run(case, n_batches, options, bits, seed, &[]));
         let dropped = shown(run(case, n_batches, options, bits, seed, &forgets));
         prop_assert_eq!(kept, dropped);

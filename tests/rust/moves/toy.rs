@@ -8,10 +8,10 @@ use serde::de::DeserializeOwned;
 use stickbreak::Result;
 use stickbreak::component::{ComponentId, Edit, EditLog, position};
 use stickbreak::data::ArrayBatches;
-use stickbreak::executor::{Executor, InProcess, LocalOptions, Visit};
+use stickbreak::executor::{Executor, InProcess, Visit};
 use stickbreak::fit::{Engine, Identity, Observer, Position, Record, Run, Settings};
 use stickbreak::global_step::Globals;
-use stickbreak::local_step::{DocumentOptions, Keep};
+use stickbreak::local_step::Keep;
 use stickbreak::memo::Memo;
 use stickbreak::moves::{
     Merge, Move, MoveKind, MoveState, Moves, Part, Payload, Plan, Planning, Report, Round, RunShape, Settling, Visited,
@@ -20,6 +20,7 @@ use stickbreak::moves::{
 use stickbreak::parallel::Cancel;
 use stickbreak::responsibilities::Sparsity;
 use stickbreak::simd::Scalar;
+use stickbreak::visits::{LocalOptions, UnitOptions};
 
 use super::problem::{CASES, Problem};
 use super::replay::start;
@@ -170,8 +171,7 @@ impl Setting<'_> {
             margin: None,
             bounds_memory: 0,
             keep: Keep::Summary,
-            documents: DocumentOptions::USUAL,
-            tree: None,
+            units: UnitOptions::Rows,
         };
         let cancel = Cancel::default();
         let mut executor = Wire(InProcess::new(model, &source, options, cancel.clone())?.with_moves(self.moves));
