@@ -31,7 +31,7 @@ DAMAGED: dict[str, dict[str, Any]] = {
 @pytest.mark.parametrize("name", DAMAGED)
 def test_damaged_sparse_files(name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     path = npz(tmp_path / "bad.npz", shape=[2, 3], **DAMAGED[name])
-    with pytest.raises(sb.StickbreakError, match="bad.npz"):
+    with pytest.raises(sb.StickbreakError, match=r"bad\.npz"):
         corpora.read_corpus(path)
     assert main(["topics", str(path), "--n-topics", "2"]) != 0
     assert "Traceback" not in capsys.readouterr().err
@@ -116,5 +116,5 @@ def test_archive_members_of_unknown_versions(tmp_path: Path) -> None:
     content[place + 6] = 200  # the version needed to extract
     path.write_bytes(bytes(content))
     for read in (corpora.read_corpus, datafiles.read):
-        with pytest.raises(sb.SourceError, match="rows.npz"):
+        with pytest.raises(sb.SourceError, match=r"rows\.npz"):
             read(path)

@@ -119,7 +119,9 @@ def _opened(file: Path, watch: "Watch | None" = None) -> TextIO:
     from stickbreak.io.datafiles.sources import of_file
 
     # Bytes that are no text come through, so that the line that has them is named.
-    return TextIOWrapper(of_file(file, watch, _LONGEST_LINE).open_bytes(), encoding="utf-8-sig", errors="surrogateescape")
+    return TextIOWrapper(
+        of_file(file, watch, _LONGEST_LINE).open_bytes(), encoding="utf-8-sig", errors="surrogateescape"
+    )
 
 
 def _header(file: Path, lines: Iterator[str]) -> list[int]:

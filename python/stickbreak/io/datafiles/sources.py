@@ -96,8 +96,8 @@ def of_file(path: Path, watch: Watch | None = None, longest_line: int = _LONGEST
     """
 
     def opened() -> IO[bytes]:
-        file = path.open("rb") if watch is None else io.BufferedReader(_Watched(path, watch), _BUFFER_BYTES)
-        content = _Unzipped(file) if path.suffix.lower() == ".gz" else file
+        file: Any = path.open("rb") if watch is None else io.BufferedReader(_Watched(path, watch), _BUFFER_BYTES)
+        content: Any = _Unzipped(file) if path.suffix.lower() == ".gz" else file
         return io.BufferedReader(_Checked(content, str(path), longest_line), _BUFFER_BYTES)
 
     return Source(str(path), opened)
