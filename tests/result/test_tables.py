@@ -1,5 +1,7 @@
 """Fits in tables: the summary by name, scores of outliers, comparisons, cross-validation."""
 
+import os
+import signal
 import sys
 from typing import Any
 
@@ -201,6 +203,25 @@ def test_cross_validation_of_sparse_counts_and_of_categories() -> None:
     colours = pd.DataFrame({"colour": pd.Categorical(["red", "blue", "red"] * 10), "size": [0, 1, 2] * 10})
     found = sb.cross_validate(sb.Mixture(likelihood=sb.Categorical(levels=3)), colours, folds=3, n_components=2)
     assert np.isfinite(found["log_predictive"]).all()
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="sends SIGINT to this process")
+def test_ctrl_c_ends_cross_validation() -> None:
+    passes: list[sb.Record] = []
+
+    def interrupt(record: sb.Record) -> None:
+        passes.append(record)
+        if len(passes) == 5:
+            os.kill(os.getpid(), signal.SIGINT)
+
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+        algorithm = sb.Full(max_passes=4, tol=0.0)
+        found = sb.cross_validate(GAUSSIAN, rows(), algorithm, n_components=2, callbacks=[interrupt])
+    finally:
+        signal.signal(signal.SIGINT, before)
+    assert found["fold"].tolist() == [0, 1]
+    assert found["stop_reason"].tolist() == ["max_passes", "interrupted"]
 
 
 @pytest.mark.parametrize(

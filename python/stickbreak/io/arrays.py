@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from stickbreak.checks import describe, invalid_argument, invalid_type
 from stickbreak.errors import ConversionWarning, EmptyRowsWarning
-from stickbreak.io.compressed import compressed_rows
+from stickbreak.io.compressed import check_values, compressed_rows
 
 _NUMBERS = "biuf"  # NumPy's kinds of real numbers, booleans included
 _ROWS_ALLOWED = "an array or table of real numbers, of shape (n, D)"
@@ -151,6 +151,7 @@ def _sparse_rows(value: Any, argument: str, n_columns: int | None, minimum: int)
     _check_shape(value.shape, argument, n_columns, minimum)
     if value.shape[1] > _MOST_SPARSE_COLUMNS:
         raise invalid_argument(argument, f"of shape {value.shape}", f"of at most {_MOST_SPARSE_COLUMNS} columns")
+    check_values(value, argument)
     if value.dtype.kind not in _NUMBERS:
         raise invalid_type(argument, f"a sparse array with values of dtype {value.dtype}", _ROWS_ALLOWED)
     table = compressed_rows(value, argument)

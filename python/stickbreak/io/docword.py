@@ -24,6 +24,10 @@ __all__ = ["read_docword"]
 # Document and word numbers have 32 bits, and sums of counts stay exact in float64.
 _MOST = 2**32 - 1
 _MOST_COUNT = 2**53
+# Maximum number of documents or words for an entry, of those beyond the first million.
+_PER_ENTRY = 16
+_BELIEVED = 2**20
+_LONGEST_LINE = 1 << 16  # bytes
 # What other files begin with, as it is read here, less blanks, of which \x1f is one.
 _NO_TEXT = (
     ("\udc8b\x08", "not text but gzip, whose name must end in .gz,"),
@@ -85,7 +89,10 @@ def read(path: str | os.PathLike[str], watch: "Watch | None" = None) -> Any:
             n_documents, n_words, n_lines = _header(file, lines)
             triples = _triples(file, lines, n_lines)
         _check(file, triples, n_documents, n_words)
+        check_claims(f"{file}: its head", (n_documents, n_words), n_lines)
         return _table(file, triples, n_documents, n_words)
+    except SourceError:
+        raise
     except MemoryError as error:
         raise SourceError(f"{file}: there is not enough memory for it") from error
     except (OSError, EOFError, ValueError, zlib.error) as error:
@@ -93,11 +100,28 @@ def read(path: str | os.PathLike[str], watch: "Watch | None" = None) -> Any:
         raise SourceError(f"{file}: cannot be read: {reason}") from error
 
 
+def check_claims(where: str, shape: tuple[int, int], n_entries: int) -> None:
+    """Refuse a shape that is out of all proportion to the entries, because memory would be spent on it.
+
+    Raises
+    ------
+    SourceError
+        There are more rows or columns than 16 for an entry, and more than a million.
+    """
+    most = max(_BELIEVED, _PER_ENTRY * n_entries)
+    for size, what in zip(shape, ("rows", "columns"), strict=True):
+        if size > most:
+            allowed = f"which must be at most {most} with {n_entries} entries"
+            raise SourceError(f"{where} claims {size} {what}, {allowed}; leave out those without entries")
+
+
 def _opened(file: Path, watch: "Watch | None" = None) -> TextIO:
     from stickbreak.io.datafiles.sources import of_file
 
     # Bytes that are no text come through, so that the line that has them is named.
-    return TextIOWrapper(of_file(file, watch).open_bytes(), encoding="utf-8-sig", errors="surrogateescape")
+    return TextIOWrapper(
+        of_file(file, watch, _LONGEST_LINE).open_bytes(), encoding="utf-8-sig", errors="surrogateescape"
+    )
 
 
 def _header(file: Path, lines: Iterator[str]) -> list[int]:

@@ -295,8 +295,8 @@ class Trace:
         True
         """
         n = self.partitions.shape[-1]
-        chosen = np.asarray(range(n) if rows is None else rows)
         allowed = f"positions of rows from 0 to {n - 1}, {_MOST_SIMILAR} at most"
+        chosen = arrays.as_array(range(n) if rows is None else rows, "rows", allowed)
         if chosen.ndim != 1 or (chosen.dtype.kind not in "iu" and chosen.size):
             raise checks.invalid_type("rows", checks.describe(chosen), allowed)
         outside = chosen[(chosen < 0) | (chosen >= n)]
