@@ -47,15 +47,15 @@ def of_topics(folder: Path) -> Iterator[Case]:
     yield topics("by itself", rows, None)
     yield topics("dense counts", rows.toarray(), memoized())
     yield topics("words of documents", rows, memoized(), word=0.6, n_topics=12)
-    choices: dict[str, dict[str, Any]] = {
-        "first_pass": {"first_pass": "scaled"},
-        "cold": {"warm_start": False},
-        "restarts": {"restarts": 3},
-        "steps": {"max_steps": 3, "step_tol": 0.0},
+    choices = {
+        "first_pass": sb.Words(first_pass="scaled"),
+        "cold": sb.Words(warm_start=False),
+        "restarts": sb.Words(restarts=3),
+        "steps": sb.Words(max_steps=3, step_tol=0.0),
     }
-    for name, own in choices.items():
+    for name, words in choices.items():
         for objective in ("map", "variational"):
-            chosen = memoized(objective=objective, sparsity=4, **own)
+            chosen = memoized(objective=objective, sparsity=4, units=words)
             yield topics(f"{name} {objective}", documents(length=160.0), chosen, n_topics=10)
     for init in ("kmeans++", "random", np.arange(rows.shape[0]) % 8):
         yield topics(f"init {init if isinstance(init, str) else 'labels'}", rows, memoized(), init=init)

@@ -343,7 +343,7 @@ pub fn copy_column<F: Copy, const D: usize>(rows: &[F], column: usize, out: &mut
     }
 }
 
-/// The sum in eight independent parts, which hide latency. Inlined, so that it is compiled with the surrounding loop.
+/// Sums in eight independent parts, which hide latency. Inlined, so that it is compiled with the surrounding loop.
 #[allow(clippy::inline_always, reason = "compiled once for each instruction set")]
 #[inline(always)]
 pub fn sum(values: &[f64]) -> f64 {

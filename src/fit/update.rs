@@ -7,12 +7,11 @@ use crate::component::EditLog;
 use crate::data::{Moments, Needs, RowUnits, Rows, SeenBatches, TableRows, Widened, moments, strays, whole};
 use crate::error::{Error, Result};
 use crate::executor::{InProcess, LocalOptions};
-use crate::fit::Fitted;
 use crate::fit::engine::Engine;
 use crate::fit::position::{Identity, Position};
-use crate::fit::prepare::{check_form, off_support};
 use crate::fit::settings::Settings;
-use crate::fit::sizes::check_numbers;
+use crate::fitted::Fitted;
+use crate::grounds::{check_form, check_numbers, off_support};
 use crate::likelihood::{self, Conjugate};
 use crate::local_step::Keep;
 use crate::memo::Memo;
@@ -74,7 +73,7 @@ impl Fitted {
         check_numbers("X_new", n_rows)?;
         let model = self.model::<F>()?;
         let demands = likelihood::demands(&self.specification.likelihood.name)?;
-        check_form(&self.specification, rows.csr().is_some(), demands)?;
+        check_form(&self.specification, rows.csr().is_some())?;
         let table = TableRows { rows, weights };
         // Variances show how far the rows lie from the origin. No parameter depends on the covariance any more.
         let needs = demands.needs.min(Needs::Variances);

@@ -91,12 +91,12 @@ impl Init<'_> {
             Self::Table(values) => of_numbers(4, *values),
             Self::Summary { summary, origin, coordinates, .. } => {
                 let tail = summary.tail.unwrap_or_default();
-                let own = summary.counts.iter().chain([&tail.count]).chain(&summary.statistics).chain(*origin);
+                let numbers = summary.counts.iter().chain([&tail.count]).chain(&summary.statistics).chain(*origin);
                 let map = coordinates.to_parts();
                 if coordinates.is_identity() {
-                    of_numbers(5, own)
+                    of_numbers(5, numbers)
                 } else {
-                    of_numbers(5, own.chain(map.iter().flatten()))
+                    of_numbers(5, numbers.chain(map.iter().flatten()))
                 }
             }
         }

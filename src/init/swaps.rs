@@ -32,8 +32,8 @@ impl<F: Scalar> Seeder<'_, F> {
             let n = at_once.min(n_trials - begin);
             let trials: Vec<u32> = (0..n).map(|_| choices.choose(&potential) as u32).collect();
             let all = self.divergences(units, &trials)?;
-            for (at, &row) in trials.iter().enumerate() {
-                let distances: Vec<f64> = all.iter().copied().skip(at).step_by(n).collect();
+            for (trial, &row) in trials.iter().enumerate() {
+                let distances: Vec<f64> = all.iter().copied().skip(trial).step_by(n).collect();
                 let Some(worst) = seeds.worst_beside(&distances) else { continue };
                 let open = seeds.replace(worst, row, &distances);
                 let centres = self.singles(units, &seeds.rows)?;

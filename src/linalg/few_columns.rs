@@ -55,11 +55,11 @@ impl FewColumns<'_> {
         let zero = simd.splat_f64s(0.0);
         let mut first_moments = [zero; D];
         let mut second_moments = [[zero; D]; D];
-        for at in 0..stride {
-            let weight = vectors[at];
+        for vector in 0..stride {
+            let weight = vectors[vector];
             let mut row = [zero; D];
             for j in 0..D {
-                row[j] = vectors[(1 + j) * stride + at];
+                row[j] = vectors[(1 + j) * stride + vector];
             }
             for j in 0..D {
                 let weighted = simd.mul_f64s(weight, row[j]);

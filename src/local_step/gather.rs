@@ -52,9 +52,9 @@ impl GatherSparse {
         columns.clear();
         values.clear();
         numbers.clear();
-        for (number, &at) in (0..).zip(list) {
-            let (own, of_them) = rows.table.row(rows.numbers[at as usize] as usize);
-            columns.extend_from_slice(own);
+        for (number, &row) in (0..).zip(list) {
+            let (columns_of_row, of_them) = rows.table.row(rows.numbers[row as usize] as usize);
+            columns.extend_from_slice(columns_of_row);
             values.extend(of_them.iter().map(|value| value.to_f64()));
             starts.push(values.len() as u64);
             numbers.push(number);
@@ -84,8 +84,8 @@ impl<F: Scalar> WithSimd for GatherRows<'_, F> {
             3 => gather_narrow::<F, 3>(from, list, to),
             4 => gather_narrow::<F, 4>(from, list, to),
             _ => {
-                for (&at, to) in list.iter().zip(to.chunks_exact_mut(dimension)) {
-                    convert(&from[at as usize * dimension..][..dimension], to);
+                for (&row, to) in list.iter().zip(to.chunks_exact_mut(dimension)) {
+                    convert(&from[row as usize * dimension..][..dimension], to);
                 }
             }
         }
@@ -98,8 +98,8 @@ impl<F: Scalar> WithSimd for GatherRows<'_, F> {
 fn gather_narrow<F: Scalar, const D: usize>(from: &[F], list: &[u32], to: &mut [f64]) {
     let (from, _) = from.as_chunks::<D>();
     let (to, _) = to.as_chunks_mut::<D>();
-    for (&at, to) in list.iter().zip(to) {
-        convert(&from[at as usize], to);
+    for (&row, to) in list.iter().zip(to) {
+        convert(&from[row as usize], to);
     }
 }
 

@@ -73,7 +73,7 @@ impl ChainObserver for () {}
 pub trait ChainWatcher: Sync {
     /// Returns the observer of a chain.
     fn observer(&self, chain: usize) -> Box<dyn ChainObserver + '_>;
-    /// Whether to write a checkpoint of all chains now; `last`: whether they have ended.
+    /// Whether to write a checkpoint of all chains now. `last` tells whether they have ended.
     fn wants_checkpoint(&self, _last: bool) -> bool {
         false
     }
@@ -148,7 +148,7 @@ pub struct Sampling<'a> {
 
 impl Sampling<'_> {
     /// Runs all chains and writes their labels to `partitions`, (chains, draws, n). A chain that is interrupted, or
-    /// runs out of time, returns the draws made so far.
+    /// exceeds its time limit, returns the draws made so far.
     ///
     /// # Errors
     /// [`Error::InvalidArgument`] before any sweep; [`Error::Numerical`]; [`Error::Cancelled`] if some chain has no

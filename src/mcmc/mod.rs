@@ -26,7 +26,7 @@ pub use clusters::{ChainState, Clusters};
 pub use diagnostics::{effective_sample_size, similarity, split_r_hat};
 pub use gibbs::CollapsedGibbs;
 pub use predictive::{Predictive, Weighed, log_predictive, predict};
-pub use prepare::{Grounds, check_model, check_values};
+pub use prepare::check_model;
 pub use registry::{ENTRIES, build};
 pub use samplers::{Attempts, Info, Sampler, Turn};
 pub use split_merge::SplitMerge;

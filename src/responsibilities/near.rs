@@ -42,11 +42,11 @@ impl<F: Scalar> NearList<F> {
             let number = F::from_f64(component as f64);
             let vectors: &[F::Vector<S>] = bytemuck::cast_slice(column);
             let bounds: &[F::Vector<S>] = bytemuck::cast_slice(least);
-            for (at, (&score, &bound)) in vectors.iter().zip(bounds).enumerate() {
+            for (group, (&score, &bound)) in vectors.iter().zip(bounds).enumerate() {
                 if !F::any(simd, F::at_least(simd, score, bound)) {
                     continue;
                 }
-                for row in at * lanes..(at + 1) * lanes {
+                for row in group * lanes..(group + 1) * lanes {
                     let slot = n_listed[row].min(width);
                     if slot >= n_slots {
                         clear_slot(scores, numbers, n, slot);

@@ -179,7 +179,7 @@ impl<F: Scalar> TopL<F> {
         if near > last { near } else { last }
     }
 
-    /// The same for listed rows, with infinity in the remaining entries.
+    /// Writes the minimum score to be kept for listed rows, and infinity in the remaining entries.
     #[allow(clippy::inline_always, reason = "compiled once for each instruction set")]
     #[inline(always)]
     pub fn least_listed(&self, list: &[u32], out: &mut [F]) {
@@ -250,9 +250,9 @@ impl<F: Scalar> TopL<F> {
         let scores: &[F::Vector<S>] = bytemuck::cast_slice(scores);
         let stride = self.n_padded / (F::GROUP / scores.len());
         let last = (self.width - 1) * stride;
-        for (at, &score) in scores.iter().enumerate() {
-            if F::any(simd, F::at_least(simd, score, kept[last + at])) {
-                insert::<S, F>(simd, score, number, &mut kept[at..], &mut numbers[at..], stride);
+        for (vector, &score) in scores.iter().enumerate() {
+            if F::any(simd, F::at_least(simd, score, kept[last + vector])) {
+                insert::<S, F>(simd, score, number, &mut kept[vector..], &mut numbers[vector..], stride);
             }
         }
     }
@@ -367,8 +367,8 @@ impl<F: Scalar> Slots<'_, F> {
         let weights: [&[f64]; W] = std::array::from_fn(|slot| &self.weights[slot * self.n..][..rows]);
         let numbers: [&[F]; W] = std::array::from_fn(|slot| &self.numbers[slot * self.n..][..rows]);
         let shares = &self.shares[..rows];
-        let own = components.chunks_exact_mut(self.width).zip(values.chunks_exact_mut(self.width));
-        for (row, (components, values)) in own.enumerate() {
+        let rows_of_pairs = components.chunks_exact_mut(self.width).zip(values.chunks_exact_mut(self.width));
+        for (row, (components, values)) in rows_of_pairs.enumerate() {
             let (components, values) = (&mut components[..W], &mut values[..W]);
             for slot in 0..W {
                 values[slot] = weights[slot][row] * shares[row];

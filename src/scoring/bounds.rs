@@ -30,8 +30,8 @@ impl PairBounds<'_> {
 
     /// Raises an existing bound to one that also holds now, if that is larger.
     pub fn raise(&mut self, row: usize, component: usize, value: u16) {
-        let at = &mut self.values[row * self.drifts.len() + component];
-        *at = value.max(*at);
+        let stored = &mut self.values[row * self.drifts.len() + component];
+        *stored = value.max(*stored);
     }
 }
 

@@ -57,10 +57,10 @@ impl<F: Scalar> Scorer<F> for RowScorer {
         let mut offer = |group: usize, scores: &Lines<F>| Instructions::widest().run(Offer { group, scores, sink });
         let scores = &mut scratch.scores;
         scores.reset(k * F::GROUP, F::ZERO);
-        let (mut n, mut own) = (0, vec![0.0; k]);
+        let (mut n, mut values) = (0, vec![0.0; k]);
         each_row(block.rows, self.dimension, |number, row| {
-            (self.f)(0..k, row, &mut own);
-            for (&value, score) in own.iter().zip(scores[number % F::GROUP..].iter_mut().step_by(F::GROUP)) {
+            (self.f)(0..k, row, &mut values);
+            for (&value, score) in values.iter().zip(scores[number % F::GROUP..].iter_mut().step_by(F::GROUP)) {
                 *score = F::from_f64(value);
             }
             n = number + 1;

@@ -64,8 +64,8 @@ mod tests {
 
     fn component(factor: &[f64], centre: &[f64], scale: f64) -> Quadratic {
         let mut factor = factor.to_vec();
-        for (at, x) in factor.iter_mut().enumerate() {
-            *x = match (at % D).cmp(&(at / D)) {
+        for (index, x) in factor.iter_mut().enumerate() {
+            *x = match (index % D).cmp(&(index / D)) {
                 std::cmp::Ordering::Less => 0.0,
                 std::cmp::Ordering::Equal => 0.2 + x.abs(),
                 std::cmp::Ordering::Greater => *x,

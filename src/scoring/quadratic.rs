@@ -84,8 +84,8 @@ impl<F: Scalar> QuadraticScorer<F> {
                 let (constant, nothing) = (F::splat(simd, constant), F::splat(simd, F::NEG_INFINITY));
                 let lengths: &[F::Vector<S>] = bytemuck::cast_slice(lengths);
                 let scores: &mut [F::Vector<S>] = bytemuck::cast_slice_mut(scores);
-                for (at, (score, &q)) in scores.iter_mut().zip(lengths).enumerate() {
-                    *score = if parts.has(at / VECTORS) { gaussian::<S, F>(simd, constant, q) } else { nothing };
+                for (vector, (score, &q)) in scores.iter_mut().zip(lengths).enumerate() {
+                    *score = if parts.has(vector / VECTORS) { gaussian::<S, F>(simd, constant, q) } else { nothing };
                 }
             }
             Link::StudentT { half } => {
@@ -218,7 +218,7 @@ mod tests {
             // The diagonal is kept away from zero, so that factors can be divided by each other.
             for component in &mut components {
                 component.factor.iter_mut().step_by(d + 1).for_each(|x| *x = 0.2 + x.abs());
-                (0..d * d).filter(|at| at % d < at / d).for_each(|at| component.factor[at] = 0.0);
+                (0..d * d).filter(|index| index % d < index / d).for_each(|index| component.factor[index] = 0.0);
             }
             let mut scorer = QuadraticScorer::<F>::with_instructions(set, d, components.clone(), None);
             let (mut values, mut drifts) = (vec![0_u16; n * k], vec![Drift::ANY; k]);
@@ -251,9 +251,9 @@ mod tests {
                     let mut change = change.iter().chain(std::iter::repeat(&0.5)).map(|x| size * x);
                     component.centre.iter_mut().for_each(|x| *x += change.next().unwrap_or(0.0));
                     let factor = component.factor.iter_mut().enumerate();
-                    factor.filter(|(at, _)| at % d >= at / d).for_each(|(at, x)| {
+                    factor.filter(|(index, _)| index % d >= index / d).for_each(|(index, x)| {
                         let change = change.next().unwrap_or(0.0);
-                        *x = if at % (d + 1) == 0 { *x * change.exp() } else { *x + change };
+                        *x = if index % (d + 1) == 0 { *x * change.exp() } else { *x + change };
                     });
                 }
                 let moved = QuadraticScorer::<F>::with_instructions(set, d, components.clone(), None);

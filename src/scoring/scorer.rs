@@ -85,7 +85,7 @@ fn transpose<'a, F: Scalar>(n_rows: usize, row: impl Fn(usize) -> &'a [F], group
     }
 }
 
-/// The same column by column, for so few columns that an inner loop would cost more than the copy.
+/// Transposes column by column, for so few columns that an inner loop would cost more than the copy.
 fn transpose_narrow<F: Scalar, const D: usize>(rows: &[F], group: &mut [F]) {
     for column in 0..D {
         copy_column::<F, D>(rows, column, &mut group[column * F::GROUP..][..F::GROUP]);
@@ -107,7 +107,7 @@ pub struct Scratch<F> {
     pub least: Lines<F>,
     /// The pairs that their bounds do not exclude, row by row.
     pub scan: Scan,
-    /// The same pairs, listed by component.
+    /// The pairs that their bounds do not exclude, listed by component.
     pub lists: Lists,
 }
 
@@ -159,9 +159,9 @@ impl Lists {
         }
         rows.resize(pairs.len(), 0);
         for &(component, row) in &*pairs {
-            let at = &mut starts[component as usize + 1];
-            rows[*at] = row;
-            *at += 1;
+            let position = &mut starts[component as usize + 1];
+            rows[*position] = row;
+            *position += 1;
         }
     }
 }
@@ -219,8 +219,8 @@ pub trait Scorer<F: Scalar>: Send + Sync {
         scratch: &mut Scratch<F>,
     );
 
-    /// The same for nodes: the rows are their means, and `_spreads` holds their squares about the means. Scorers that
-    /// are linear in the row need no spreads.
+    /// As [`Scorer::score_rows`], for nodes: the rows are their means, and `_spreads` holds their squares about the
+    /// means. Scorers that are linear in the row need no spreads.
     fn score_nodes(&self, block: Block<'_, F>, _spreads: Spreads<'_>, sink: &mut TopL<F>, scratch: &mut Scratch<F>) {
         self.score_rows(block, None, sink, scratch);
     }

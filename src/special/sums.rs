@@ -34,8 +34,8 @@ pub fn sum_of_ln_gamma_differences(a: &[f64], counts: &[f64]) -> f64 {
 fn odd<const N: usize>(coefficients: &[f64; N], x: f64) -> f64 {
     let square = x * x;
     let mut value = 0.0;
-    for at in 0..N {
-        value = value * square + coefficients[N - 1 - at];
+    for power in 0..N {
+        value = value * square + coefficients[N - 1 - power];
     }
     value * x
 }
@@ -108,19 +108,19 @@ impl WithSimd for LnGammas<'_> {
 fn add_ln_gammas(a: &[f64; TOGETHER], counts: &[f64; TOGETHER], parts: &mut [f64; TOGETHER]) {
     let (mut bases, mut above, mut below) = (*a, [1.0; TOGETHER], [1.0; TOGETHER]);
     for _ in 0..ASYMPTOTIC as usize {
-        for at in 0..TOGETHER {
-            let is_below = bases[at] < ASYMPTOTIC;
-            above[at] *= if is_below { bases[at] + counts[at].max(0.0) } else { 1.0 };
-            below[at] *= if is_below { bases[at] } else { 1.0 };
-            bases[at] += if is_below { 1.0 } else { 0.0 };
+        for index in 0..TOGETHER {
+            let is_below = bases[index] < ASYMPTOTIC;
+            above[index] *= if is_below { bases[index] + counts[index].max(0.0) } else { 1.0 };
+            below[index] *= if is_below { bases[index] } else { 1.0 };
+            bases[index] += if is_below { 1.0 } else { 0.0 };
         }
     }
-    for at in 0..TOGETHER {
-        let (base, n) = (bases[at], counts[at].max(0.0));
+    for index in 0..TOGETHER {
+        let (base, n) = (bases[index], counts[index].max(0.0));
         let end = base + n;
         let stirling = odd(&STIRLING, 1.0 / end) - odd(&STIRLING, 1.0 / base);
-        parts[at] += (base - 0.5) * ln_of_positive(end / base) + n * (ln_of_positive(end) - 1.0) + stirling
-            - ln_of_positive(above[at] / below[at]);
+        parts[index] += (base - 0.5) * ln_of_positive(end / base) + n * (ln_of_positive(end) - 1.0) + stirling
+            - ln_of_positive(above[index] / below[index]);
     }
 }
 

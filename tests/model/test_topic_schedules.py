@@ -33,8 +33,9 @@ def fit(counts: Any, algorithm: Any, init: Any) -> sb.TopicFit:
     return found
 
 
-def options(objective: str, width: int | None, **more: Any) -> dict[str, Any]:
-    return {"objective": objective, "sparsity": width, "warm_start": False, "max_steps": STEPS, "step_tol": 0.0} | more
+def options(objective: str, width: int | None, first_pass: Any = "plain") -> dict[str, Any]:
+    words = sb.Words(first_pass=first_pass, warm_start=False, max_steps=STEPS, step_tol=0.0)
+    return {"objective": objective, "sparsity": width, "units": words}
 
 
 def start(counts: Array) -> tuple[NDArray[np.int64], Array]:
@@ -127,9 +128,10 @@ def test_warm_documents_need_few_steps() -> None:
     counts = corpus(24)
     labels, _ = start(counts)
     few, many = (
-        fit(counts, sb.Full(max_passes=12, tol=0, max_steps=steps, step_tol=0.0), labels).elbo for steps in (10, 200)
+        fit(counts, sb.Full(max_passes=12, tol=0, units=sb.Words(max_steps=steps, step_tol=0.0)), labels).elbo
+        for steps in (10, 200)
     )
-    cold = fit(counts, sb.Full(max_passes=12, tol=0, max_steps=1, warm_start=False), labels).elbo
+    cold = fit(counts, sb.Full(max_passes=12, tol=0, units=sb.Words(max_steps=1, warm_start=False)), labels).elbo
     assert cold < few
     assert few == pytest.approx(many, rel=2e-3)
 

@@ -8,7 +8,8 @@ use stickbreak::data::{ArrayBatches, BatchSource, CallbackBatches, DenseRows, Ro
 use stickbreak::elbo::collapsed;
 use stickbreak::error::Error;
 use stickbreak::executor::{Executor, InProcess, LocalOptions};
-use stickbreak::fit::{Engine, Identity, Observer, Position, Record, Settings, StopReason};
+use stickbreak::fit::{Engine, Identity, Observer, Position, Settings};
+use stickbreak::fitted::{Record, StopReason};
 use stickbreak::global_step::Globals;
 use stickbreak::likelihood::Density;
 use stickbreak::local_step::{Chunk, DocumentOptions, Keep, LocalState, Tap};

@@ -46,6 +46,13 @@ def test_it_writes_what_fit_returns(tmp_path: Path, corpus: Path, counts: np.nda
     np.testing.assert_array_equal(np.load(table), expected.transform(counts))
 
 
+def test_settings_of_words(tmp_path: Path, corpus: Path, counts: np.ndarray) -> None:
+    run(corpus, "-k", 3, "--out", tmp_path / "t.safetensors", "--restarts", 2, "--no-warm-start", *QUICK)
+    words = sb.Words(restarts=2, warm_start=False)
+    expected = sb.fit(sb.TopicModel(sb.LatentDirichlet(3)), counts, sb.Memoized(max_passes=5, tol=0, units=words))
+    np.testing.assert_array_equal(sb.load(tmp_path / "t.safetensors").topics, expected.topics)
+
+
 @pytest.mark.parametrize("suffix", [".npz", ".npy", ".csv"])
 def test_other_files_give_the_same(tmp_path: Path, corpus: Path, counts: np.ndarray, suffix: str) -> None:
     other = tmp_path / f"counts{suffix}"
@@ -142,6 +149,8 @@ def test_schedules_and_checkpoints(tmp_path: Path, corpus: Path) -> None:
         (["-k", 2, "--concentration", "big"], 2, "neither a number nor"),
         (["-k", 2, "--schedule", "stochastic"], 2, "--batch-size"),
         (["-k", 2, "--batch-size", 3], 2, "does not go with memoized"),
+        (["-k", 2, "--restarts", -1], 2, "--restarts must be an integer from 0 to 1000, but it is -1"),
+        (["-k", 2, "--first-pass", "scald"], 2, "--first-pass must be 'plain' or 'scaled'"),
         (["-k", 2, "--words", 0], 2, "words"),
         (["-k", 2, "--vocabulary", "missing.txt"], 1, "cannot be read"),
         (["-k", 2, "--test", "missing.docx"], 2, "the name of a docword file"),

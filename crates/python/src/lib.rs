@@ -1,4 +1,4 @@
-//! The Python face of `stickbreak`: arrays in, states out. No mathematics here.
+//! The Python interface of `stickbreak`: converts arrays to rows and results to states. Contains no mathematics.
 
 mod arrays;
 mod blocks;

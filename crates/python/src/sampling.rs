@@ -9,11 +9,12 @@ use pyo3::prelude::*;
 use pyo3::pybacked::PyBackedBytes;
 use pyo3::types::PyDict;
 use stickbreak::data::Rows;
+use stickbreak::grounds::{Grounds, check_values};
 use stickbreak::likelihood;
 use stickbreak::mcmc::checkpoint::{identity, read as resume};
 use stickbreak::mcmc::{
-    Attempts, ChainDraws, ChainPlan, Grounds, Predictive, Sampling, Start, Target, build, check_values,
-    effective_sample_size, log_predictive, predict, split_r_hat,
+    Attempts, ChainDraws, ChainPlan, Predictive, Sampling, Start, Target, build, effective_sample_size, log_predictive,
+    predict, split_r_hat,
 };
 use stickbreak::model::Objective;
 use stickbreak::parallel::Cancel;
@@ -183,7 +184,7 @@ pub fn sample<'py>(
     let show = |py: Python<'_>, event: SweepEvent| observe.call1(py, (event.into_dict(py)?,))?.is_truthy(py);
     let (outcome, model) = with_rows!(&rows, |view| {
         run(py, threads, show, |cancel, events| {
-            let grounds = Grounds::new(&specification, &view, cancel)?;
+            let grounds = Grounds::for_sampler(&specification, &view, cancel)?;
             let target = grounds.target(&view)?;
             let labels = init.labels(&target, seed, cancel)?;
             sampler.check(target.n_rows())?;
@@ -284,8 +285,11 @@ impl SampledModel {
         rows: AnyRows<'_>,
     ) -> PyResult<Self> {
         let specification = specification(&likelihood, &process, Objective::Variational.name(), false)?;
-        let grounds =
-            with_rows!(&rows, |view| run_quietly(py, Some(1), |cancel| Grounds::new(&specification, &view, cancel)))?;
+        let grounds = with_rows!(&rows, |view| run_quietly(py, Some(1), |cancel| Grounds::for_sampler(
+            &specification,
+            &view,
+            cancel
+        )))?;
         Ok(Self { grounds })
     }
 

@@ -2,25 +2,27 @@
 
 import os
 from functools import cached_property
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
 from stickbreak import checks
 from stickbreak._core import FitState
-from stickbreak.errors import Advice, SourceError
+from stickbreak.errors import Advice, SourceError, SparsityWarning
 from stickbreak.io import arrays, files, names
 from stickbreak.model.gamma import Gamma
-from stickbreak.model.likelihoods import Likelihood
 from stickbreak.model.mixture import Mixture
-from stickbreak.model.processes import Process
+from stickbreak.model.model import kind_of
 from stickbreak.result import advising, support
 from stickbreak.result.history import Record, StopReason
 
 
 class Fitted:
     """The numbers of a fit. `Fit` adds methods that read rows."""
+
+    # Whether a fit with `init=fit` goes on where this one ended.
+    _goes_on: ClassVar[bool] = True
 
     def __init__(
         self,
@@ -37,11 +39,11 @@ class Fitted:
         # Advice on the data and on the run, which cannot be derived from the state.
         self._remarks = remarks
         self._error = None if state.error is None else SourceError(state.error)
-        self._model = self._model_of(state)
+        self._model: Any = kind_of(state.process[0])._from_core(state.likelihood, state.process)
 
-    @staticmethod
-    def _model_of(state: FitState) -> Any:
-        return Mixture(likelihood=Likelihood._from_core(*state.likelihood), process=Process._from_core(*state.process))
+    def _advice_on(self, sparsity: int | str | None) -> SparsityWarning | None:
+        """Return advice where the sparsity of its algorithm is known to hurt such a fit."""
+        return None
 
     @property
     def n_components(self) -> int:

@@ -3,13 +3,13 @@
 import warnings
 from collections.abc import Mapping, Sequence, Set
 from functools import cached_property
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from stickbreak import _core, checks
-from stickbreak.errors import UnseenWordsWarning
+from stickbreak.errors import SparsityWarning, UnseenWordsWarning
 from stickbreak.io import arrays, optional
 from stickbreak.model.topic_model import TopicModel
 from stickbreak.result import held_out
@@ -39,9 +39,14 @@ class TopicFit(Fitted):
     (2, (2, 4), (40, 2))
     """
 
-    @staticmethod
-    def _model_of(state: _core.FitState) -> Any:
-        return TopicModel._from_core(state.likelihood, state.process)
+    # Documents lose their counts of topics, so a start from a fit first falls behind it.
+    _goes_on: ClassVar[bool] = False
+
+    def _advice_on(self, sparsity: int | str | None) -> SparsityWarning | None:
+        if sparsity != 1 or self.n_topics == 1:
+            return None
+        text = "each word has one topic, and topics may get worse by the pass"
+        return SparsityWarning(text, suggestions=("sparsity=4 or more",))
 
     @property
     def model(self) -> TopicModel:  # type: ignore[override]

@@ -1,8 +1,7 @@
 """`cross_validate`: how well a model predicts held-out rows."""
 
-import inspect
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, Unpack
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -14,6 +13,7 @@ from stickbreak.model.mixture import Mixture
 from stickbreak.result.tables import as_frame
 from stickbreak.run.algorithms import Full, Memoized, Stochastic
 from stickbreak.run.fitting import fit
+from stickbreak.run.options import FitOptions, FoldOptions
 
 # Arguments of `fit` that refer to all rows.
 _OF_ALL_ROWS = ("sample_weight", "init", "checkpoint")
@@ -27,7 +27,7 @@ def cross_validate(
     *,
     folds: int = 5,
     seed: int = 0,
-    **options: Any,
+    **options: Unpack[FoldOptions],
 ) -> Any:
     """Fit a model to all folds of the rows but one, and score the held-out fold, for each fold in turn.
 
@@ -73,9 +73,6 @@ def cross_validate(
     for each in models.values():
         checks.instance("model", each, Mixture, _ALLOWED)
     _check_options(options)
-    for name in _OF_ALL_ROWS:
-        if not isinstance(options.get(name), str | None):
-            raise checks.not_supported(name, f"{name} in cross_validate", "it belongs to all rows", "fit for each fold")
     table: dict[str, list[Any]] = {name: [] for name in _COLUMNS}
     for name, each in models.items():
         data, labels = _rows(X, each)
@@ -101,12 +98,12 @@ _COLUMNS = ("model", "fold", "n_train", "n_test", "n_components", "elbo", "log_p
 
 
 def _check_options(options: Mapping[str, object]) -> None:
-    """Refuse options that are not arguments of `fit`."""
-    parameters = inspect.signature(fit).parameters.values()
-    known = {each.name for each in parameters if each.kind is each.KEYWORD_ONLY}
-    for name in options:
-        if name not in known:
-            others = sorted(known - {"seed", *_OF_ALL_ROWS})
+    """Refuse options that are not arguments of `fit`, or belong to all rows."""
+    for name, value in options.items():
+        if name in _OF_ALL_ROWS and not isinstance(value, str | None):
+            raise checks.not_supported(name, f"{name} in cross_validate", "it belongs to all rows", "fit for each fold")
+        if name not in FitOptions.__annotations__:
+            others = sorted(FoldOptions.__annotations__.keys() - {"init"})
             hint = checks.did_you_mean(name, others) or f"further arguments are {', '.join(others)}"
             message = f"cross_validate has no argument {checks.quote(name)}; {hint}"
             raise InvalidType(message, argument=name, found=name, allowed=", ".join(others))

@@ -145,13 +145,11 @@ class TopicModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
                 topic_model.TopicModel(process, word_concentration=self.word_concentration),
                 rows,
                 algorithm,
-                n_components=None,
                 init=self.init,
                 n_init=self.n_init,
                 seed=seed_of(self.random_state),
                 threads=self.threads,
                 sample_weight=sample_weight,
-                missing="error",
                 progress=checks.flag("verbose", self.verbose),
             )
         advice = ran_out(found, algorithm)

@@ -1,5 +1,5 @@
-//! The first step of documents that start afresh. All of them start from the weights of the prior, so that a word has
-//! the same topics in each of them: they are selected once.
+//! The first step of documents without a stored state. They all start from the weights of the prior, so a word has the
+//! same topics in each of them. These are selected once.
 
 use std::sync::OnceLock;
 

@@ -50,7 +50,7 @@ pub struct Visiting<'a> {
     pub width: usize,
     /// How documents are visited.
     pub options: DocumentOptions,
-    /// What documents that start afresh share.
+    /// The first step shared by documents without a stored state.
     pub first: &'a FirstTopics,
 }
 
@@ -236,8 +236,8 @@ impl DocumentSpace {
         }
         let topics = columns.iter().map(|&column| self.source.topics[column as usize]);
         self.frozen.reset(topics, shared.prior, shared.log_factors);
-        for (at, &column) in columns.iter().enumerate() {
-            self.frozen.counts[at] = self.source.counts[column as usize];
+        for (kept_column, &column) in columns.iter().enumerate() {
+            self.frozen.counts[kept_column] = self.source.counts[column as usize];
         }
         let width = self.frozen.width();
         self.frozen_rows.reset(document.words.len() * width, 0.0);

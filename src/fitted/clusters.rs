@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use crate::error::{Error, Result};
-use crate::fit::Assigned;
+use crate::fitted::Assigned;
 use crate::local_step::pair_gap;
 use crate::parallel::Cancel;
 use crate::special::x_ln_x;

@@ -6,7 +6,7 @@ use std::sync::OnceLock;
 
 use crate::data::Rows;
 use crate::error::Result;
-use crate::fit::fitted::Fitted;
+use crate::fitted::Fitted;
 use crate::global_step::Globals;
 use crate::likelihood::Density;
 use crate::model::Model;

@@ -2,8 +2,8 @@
 
 use crate::data::{RowUnits, Rows};
 use crate::error::Result;
-use crate::fit::fitted::{Assigned, Fitted, Scored};
-use crate::fit::packed::Prediction;
+use crate::fitted::packed::Prediction;
+use crate::fitted::result::{Assigned, Fitted, Scored};
 use crate::likelihood::Draw;
 use crate::local_step::Keep;
 use crate::model::Model;

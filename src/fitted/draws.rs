@@ -1,8 +1,8 @@
 //! Rows drawn from a fit.
 
 use crate::error::{Error, Result};
-use crate::fit::fitted::Fitted;
-use crate::fit::packed::PackedFit;
+use crate::fitted::Fitted;
+use crate::fitted::packed::PackedFit;
 use crate::likelihood::{Draw, RowSource};
 use crate::model::Objective;
 use crate::parallel::{Cancel, blocks, for_each_with, map, try_map};

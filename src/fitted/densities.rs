@@ -2,8 +2,8 @@
 
 use crate::data::{Domain, RowUnits, Rows, check_rows};
 use crate::error::Result;
-use crate::fit::fitted::Fitted;
-use crate::fit::packed::PackedFit;
+use crate::fitted::Fitted;
+use crate::fitted::packed::PackedFit;
 use crate::laws::MixtureLaw;
 use crate::model::Objective;
 use crate::parallel::{Cancel, try_map};

@@ -1,11 +1,10 @@
 //! Results of a fitted topic model (mathematics 11.7).
 
-use crate::data::{RowUnits, Rows, check_rows};
+use crate::data::{RowUnits, Rows};
 use crate::error::{Error, Result};
-use crate::fit::Fitted;
-use crate::fit::prepare::check_form;
-use crate::fit::sizes::check_numbers;
-use crate::likelihood::{self, Estimate};
+use crate::fitted::Fitted;
+use crate::grounds::{check_numbers, check_values};
+use crate::likelihood::Estimate;
 use crate::local_step::{ByDocument, DocumentOptions, DocumentWords, Keep, LocalStep, TopicTable};
 use crate::parallel::{Cancel, map, try_map};
 use crate::parameters::Value;
@@ -103,9 +102,7 @@ impl Fitted {
             let found = format!("of {} words", rows.n_columns());
             return Err(Error::invalid(argument, found, format!("of {v} words, the vocabulary of the fit")));
         }
-        let demands = likelihood::demands(&self.specification.likelihood.name)?;
-        check_form(&self.specification, rows.csr().is_some(), demands)?;
-        check_rows(&RowUnits::all(rows, None), &self.specification.allowed()?, false, argument, cancel)
+        check_values(&self.specification, rows, argument, cancel)
     }
 
     /// Returns the log probability of the words of each document in `held`, given proportions estimated from the same

@@ -3,15 +3,14 @@
 use std::sync::Arc;
 
 use crate::component::ComponentId;
-use crate::data::{Coordinates, RowUnits, Rows, Strays, check_rows, strays};
+use crate::data::{Coordinates, RowUnits, Rows, Strays, strays};
 use crate::elbo::collapsed;
 use crate::error::{Error, Result};
 use crate::evidence;
-use crate::fit::history::{Record, StopReason};
-use crate::fit::packed::{PackedFit, Packs, Prediction};
-use crate::fit::prepare::check_form;
-use crate::fit::sizes::check_numbers;
+use crate::fitted::history::{Record, StopReason};
+use crate::fitted::packed::{PackedFit, Packs, Prediction};
 use crate::global_step::Globals;
+use crate::grounds::{check_numbers, check_values};
 use crate::likelihood::{self, Estimate};
 use crate::local_step::{ByScore, Chunk, DocumentOptions, Keep, LocalStep, Outcome, Tap};
 use crate::model::{Model, Named, Objective, Specification};
@@ -260,10 +259,7 @@ impl Fitted {
     ) -> Result<Outcome> {
         check_numbers("X", rows.n_rows())?;
         self.check_columns(rows)?;
-        let demands = likelihood::demands(&self.specification.likelihood.name)?;
-        let missing = self.specification.missing;
-        check_form(&self.specification, rows.csr().is_some(), demands)?;
-        check_rows(&RowUnits::all(rows, None), &self.specification.allowed()?, missing, "X", cancel)?;
+        check_values(&self.specification, rows, "X", cancel)?;
         let n_components = scored.scorer.n_components() - usize::from(scored.tail.is_some());
         let ids: Vec<ComponentId> = (0..n_components as u32).map(ComponentId).collect();
         let step = LocalStep {
