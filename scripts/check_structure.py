@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from check_citations import check_citations
+from rust_circles import circles
 
 # Floors of src/, lowest first. A module may use lower floors and, on its own floor, only modules to its left.
 FLOORS: tuple[tuple[str, ...], ...] = (
@@ -269,6 +270,12 @@ def check_floors(root: Path) -> Iterator[str]:
         yield f"scripts/check_structure.py: the table of floors names `{module}`, which is not in src/"
 
 
+def check_circles(root: Path) -> Iterator[str]:
+    """No files of the core use each other in a circle."""
+    for circle in circles({file.path: file.code for file in rust_files(root, "src")}):
+        yield f"src: files use each other in a circle: {' -> '.join(circle)}"
+
+
 # Only one
 
 
@@ -454,6 +461,7 @@ def check_changelog(root: Path) -> Iterator[str]:
 
 CHECKS = (
     check_floors,
+    check_circles,
     check_only_one,
     check_crates,
     check_numerics,

@@ -7,6 +7,7 @@ mod draws;
 mod history;
 mod imputation;
 mod packed;
+mod packs;
 mod result;
 mod topics;
 
@@ -14,6 +15,6 @@ pub use clusters::{Join, Joins};
 pub use coherence::{Coherence, coherence};
 pub use densities::log_densities;
 pub use history::{Record, StopReason};
-pub use packed::{Packs, Prediction};
+pub use packs::{Packs, Prediction};
 pub use result::{Assigned, Fitted};
 pub use topics::Completion;
