@@ -37,18 +37,18 @@ PAGE = ROOT / "docs" / "conformance.md"
 OBJECTIVES = ("variational", "map", "ml")
 SPARSITIES = (1, 2, None)
 N_ROWS, N_COLUMNS, N_COMPONENTS, N_BATCHES, N_PASSES = 60, 3, 3, 3, 6
-# How fits with moves begin: with births from one component, with splits from more than there should be.
+# Start of fits with moves: births start from one component, splits from more than there should be.
 MOVES: dict[str, tuple[int, tuple[Move, ...]]] = {
     "births": (1, (sb.Birth(), sb.Merge(), sb.Delete())),
     "births by adoption": (1, (sb.Birth(adoption="pass"), sb.Merge(), sb.Delete())),
     "splits from one": (1, (sb.Split(), sb.Merge(), sb.Delete())),
     "all from many": (8, (sb.Birth(), sb.Split(), sb.Merge(), sb.Delete())),
 }
-# So few rows would not pay for many components; with this weight each counts as so many.
+# With this weight, the few rows suffice for many components.
 WEIGHT = 10.0
-# Weights have a mode from here on, whatever the process: see `FiniteDirichlet`.
+# At this concentration weights have a mode under every process: see `FiniteDirichlet`.
 CONCENTRATION = 1.5 * N_COMPONENTS
-# Priors are drawn until they have a mode, where the objective asks for one.
+# Priors are redrawn until they have a mode, if the objective needs one.
 MOST_DRAWS = 1000
 
 Rows = NDArray[np.float64]
@@ -141,12 +141,12 @@ def _is_variant(made: Specification, choice: Choice) -> bool:
     """Whether it is of the choice: the words are the same, and a matrix stands where one should and nowhere else."""
     for options in VARIANTS[choice.kind.__name__]:
         for name, value in options.items():
-            own = getattr(made, name)
+            given = getattr(made, name)
             expected = choice.options.get(name)
             if callable(value) and not any(not callable(other) for other in options.values()):
-                if (np.ndim(own) == 2) != callable(expected):
+                if (np.ndim(given) == 2) != callable(expected):
                     return False
-            elif not callable(value) and (own == value) != (expected == value):
+            elif not callable(value) and (given == value) != (expected == value):
                 return False
     return True
 
@@ -200,7 +200,7 @@ def fit_cell(
     data: Any = blocks_of(rows) if streamed else rows
     start, kinds = (N_COMPONENTS, ()) if moves is None else MOVES[moves]
     prior, chosen = make_process(process), algorithm(objective, sparsity, kinds, max_passes)
-    # A process with a number of its own should be refused for something else.
+    # A process with a fixed number of components should not be refused because of it.
     start = getattr(prior, "n_components", start)
     for seed in range(MOST_DRAWS):
         model = sb.Mixture(likelihood=make_likelihood(likelihood, rows, seed), process=prior)
@@ -266,11 +266,11 @@ def check_moves(fit: sb.Fit, rows: Rows) -> None:
         require(bool(more) or after.n_components == before.n_components - less, "only births and splits add components")
     for record in fit.history:
         for report in record.moves:
-            # Births by adoption are kept where the bound is no lower than before, or was not known; components that
-            # nobody has a share of end for nothing.
+            # Births by adoption are kept if the bound did not fall, or was unknown. Deleting a component without
+            # responsibilities gains nothing.
             gains = report.gain > 0.0 or (report.kind in ("birth", "delete") and report.gain == 0.0)
             require(report.accepted == 0 or gains, "what is accepted gains")
-            # Reasons are counted, so that every move that was proposed is accounted for.
+            # Reasons are counted, so that every proposed move is accounted for.
             counted = report.accepted + sum(report.refused.values())
             require(report.proposed == counted, "what is proposed is accepted or refused")
 

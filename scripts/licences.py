@@ -82,11 +82,11 @@ def written(crates: list[Crate]) -> str:
     by_words: dict[str, tuple[str, list[Crate]]] = {}
     silent = []
     for crate in crates:
-        own = texts(crate)
-        for text in own:
+        found = texts(crate)
+        for text in found:
             # Copies differ in spaces and ends of lines.
             by_words.setdefault(" ".join(text.split()), (text, []))[1].append(crate)
-        if not own:
+        if not found:
             silent.append(f"{crate.title}, copyright of {crate.authors}")
     parts = [HEAD, *(f"{crate.title}: {crate.licence}, {crate.source}" for crate in crates)]
     if silent:

@@ -32,9 +32,9 @@ def run(seed: int, number: int) -> str:
         del content[int(rng.integers(len(content))) :]
     else:
         # Bytes near the beginning are names, behind them are counts and numbers.
-        for at in rng.integers(len(content), size=rng.integers(1, 5)):
-            content[at] = (
-                content[at] ^ (1 << int(rng.integers(8))) if choice == 2 else int(rng.choice([0, 1, 127, 255]))
+        for index in rng.integers(len(content), size=rng.integers(1, 5)):
+            content[index] = (
+                content[index] ^ (1 << int(rng.integers(8))) if choice == 2 else int(rng.choice([0, 1, 127, 255]))
             )
     files.write(_scratch(), header, {**arrays, "run": np.frombuffer(bytes(content), np.uint8)}, files.CHECKPOINT)
     try:

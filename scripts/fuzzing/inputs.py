@@ -130,8 +130,8 @@ def array(rng: Generator, shape: tuple[int, ...] | None = None) -> Any:
         if rng.random() < 0.15:
             values = np.full(shape, rng.choice([0.0, 1.0, 1e8, -7.0]))
         if values.size and rng.random() < 0.2:
-            at = rng.integers(values.size)
-            np.asarray(values).flat[at] = rng.choice([np.nan, np.inf, -np.inf, 5e-324, 1e308, 0.0, -1.0])
+            index = rng.integers(values.size)
+            np.asarray(values).flat[index] = rng.choice([np.nan, np.inf, -np.inf, 5e-324, 1e308, 0.0, -1.0])
         return _dressed(rng, np.asarray(values))
 
 

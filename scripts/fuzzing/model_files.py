@@ -30,8 +30,8 @@ Parts = tuple[dict[str, Any], dict[str, Any]]
 
 _KIND = 1
 _ROWS = np.array([[0.5, -1.0, 2.0], [30.0, 0.0, 1e-3]])
-# The peak of a case may exceed what was there by this, and by so many times the size of the file: JSON text such as
-# [[],[],[]] takes more than twenty times its length as Python objects.
+# The peak memory of a case may exceed the memory before it by this constant, plus a multiple of the file's size. JSON
+# text such as [[],[],[]] takes more than twenty times its length as Python objects.
 MEMORY_CONSTANT = 16 * 1024 * 1024
 MEMORY_FACTOR = 32
 
@@ -119,8 +119,8 @@ def _cut(rng: Generator, content: bytes) -> bytes:
 
 def _flip(rng: Generator, content: bytes) -> bytes:
     changed = bytearray(content)
-    for at in rng.integers(0, len(content), size=rng.integers(1, 9)):
-        changed[at] ^= 1 << int(rng.integers(8))
+    for index in rng.integers(0, len(content), size=rng.integers(1, 9)):
+        changed[index] ^= 1 << int(rng.integers(8))
     return bytes(changed)
 
 
@@ -217,7 +217,7 @@ def _tensor_header(rng: Generator) -> bytes:
     names = [name for name in header if name != "__metadata__"]
     name = names[rng.integers(len(names))]
     if rng.random() < 0.7:
-        # A file may come without one; with it, most of what follows is refused unread.
+        # The checksum is optional. With it, most of the changes below would be refused before parsing.
         header["__metadata__"].pop("checksum", None)
     choice = rng.integers(7)
     if choice == 0:
