@@ -189,7 +189,9 @@ def of_processes() -> Iterator[Case]:
             yield case(f"{name_of_case}/memoized", rows, sb.Gaussian(), memoized(), process=process, n_components=k)
             diagonal = table("real", dtype="float32")
             dense = sb.Full(sparsity=None, max_passes=6)
-            yield case(f"{name_of_case}/full float32", diagonal, sb.DiagonalGaussian(), dense, process=process, n_components=k)
+            yield case(
+                f"{name_of_case}/full float32", diagonal, sb.DiagonalGaussian(), dense, process=process, n_components=k
+            )
         for objective in ("map", "ml"):
             process = functools.partial(make, k, 1.5 * k)
             yield case(

@@ -23,9 +23,9 @@ def run(table: Any) -> sb.Fit:
     return sb.fit(MODEL, table, sb.Full(max_passes=3), n_components=2)
 
 
-def put(part: str, at: int, value: int) -> Damage:
+def put(part: str, index: int, value: int) -> Damage:
     def damage(table: Any) -> None:
-        getattr(table, part)[at] = value
+        getattr(table, part)[index] = value
 
     return damage
 

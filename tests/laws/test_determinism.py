@@ -16,8 +16,8 @@ def rows() -> np.ndarray:
 
 
 def model_of(likelihood: LikelihoodName, process: ProcessName) -> sb.Mixture:
-    own = sb.Gaussian() if likelihood == "gaussian" else sb.ZeroMeanGaussian()
-    return sb.Mixture(likelihood=own, process=make_process(process, 9, 1.0))
+    chosen = sb.Gaussian() if likelihood == "gaussian" else sb.ZeroMeanGaussian()
+    return sb.Mixture(likelihood=chosen, process=make_process(process, 9, 1.0))
 
 
 @pytest.mark.parametrize("likelihood", LIKELIHOODS)

@@ -129,13 +129,13 @@ def sorted_by_size(case: Case, responsibilities: np.ndarray) -> np.ndarray:
 
 
 def moved_model(case: Case, matrix: np.ndarray, shift: np.ndarray) -> sb.Mixture:
-    own = case.model.likelihood
-    scale = matrix @ own.scale @ matrix.T
+    before = case.model.likelihood
+    scale = matrix @ before.scale @ matrix.T
     scale = (scale + scale.T) / 2
-    if isinstance(own, sb.ZeroMeanGaussian):
-        return sb.Mixture(likelihood=sb.ZeroMeanGaussian(dof=own.dof, scale=scale), process=case.model.process)
+    if isinstance(before, sb.ZeroMeanGaussian):
+        return sb.Mixture(likelihood=sb.ZeroMeanGaussian(dof=before.dof, scale=scale), process=case.model.process)
     likelihood = sb.Gaussian(
-        mean=matrix @ own.mean + shift, mean_precision=own.mean_precision, dof=own.dof, scale=scale
+        mean=matrix @ before.mean + shift, mean_precision=before.mean_precision, dof=before.dof, scale=scale
     )
     return sb.Mixture(likelihood=likelihood, process=case.model.process)
 
@@ -165,8 +165,8 @@ def test_affine_maps(case: Case, seed: int, sparsity: int) -> None:
 def test_default_hyper_parameters_follow_units(likelihood: LikelihoodName, process: ProcessName) -> None:
     """The rule for hyper-parameters left None commutes with a change of the units of each column."""
     case = make_case(4, likelihood=likelihood, process=process)
-    own = sb.Gaussian() if likelihood == "gaussian" else sb.ZeroMeanGaussian()
-    model = sb.Mixture(likelihood=own, process=case.model.process)
+    chosen = sb.Gaussian() if likelihood == "gaussian" else sb.ZeroMeanGaussian()
+    model = sb.Mixture(likelihood=chosen, process=case.model.process)
     factors = np.array([2.5, 1e-3, 40.0])
     fit = fit_from(replaced(case, model=model), START)
     other = fit_from(replaced(case, model=model, rows=case.rows * factors), START)

@@ -11,8 +11,8 @@ ALGORITHMS = [sb.Full(sparsity=2, max_passes=4, tol=0.0), sb.Full(sparsity=None,
 
 def own_model(likelihood: LikelihoodName, process: ProcessName = "dirichlet_process") -> sb.Mixture:
     """A model whose hyper-parameters follow the data, and so the weights."""
-    own = sb.Gaussian() if likelihood == "gaussian" else sb.ZeroMeanGaussian()
-    return sb.Mixture(likelihood=own, process=make_process(process, 4, 1.3))
+    chosen = sb.Gaussian() if likelihood == "gaussian" else sb.ZeroMeanGaussian()
+    return sb.Mixture(likelihood=chosen, process=make_process(process, 4, 1.3))
 
 
 def assert_same(fit: sb.Fit, other: sb.Fit) -> None:

@@ -96,8 +96,10 @@ def test_renormalised_rows(likelihood: str) -> None:
     """Property 17: a delete leaves responsibilities of all rows, and those of other rows alone."""
     case = make_case(3, n=40, likelihood=likelihood, support=2)
     responsibilities = with_tail(case.responsibilities, case.mixture, case.n_components)
-    own = responsibilities[:, 2] > 0
+    has_component = responsibilities[:, 2] > 0
     after = moves.renormalised(case.rows, responsibilities, case.mixture, 2)
     np.testing.assert_allclose(after.sum(1), 1.0, rtol=1e-12)
-    assert own.any()
-    np.testing.assert_allclose(after[~own], np.delete(responsibilities, 2, axis=1)[~own], rtol=1e-12)
+    assert has_component.any()
+    np.testing.assert_allclose(
+        after[~has_component], np.delete(responsibilities, 2, axis=1)[~has_component], rtol=1e-12
+    )

@@ -142,7 +142,7 @@ def test_truncated_process_gives_every_labelling_its_probability() -> None:
 def test_partition_probabilities_sum_to_one(concentration: float, discount: float) -> None:
     sizes = [np.bincount(labels).tolist() for labels in evidence.set_partitions(6)]
     assert len(sizes) == 203  # the sixth Bell number
-    total = logsumexp([evidence.log_ewens(own, concentration, discount) for own in sizes])
+    total = logsumexp([evidence.log_ewens(sizes_of_blocks, concentration, discount) for sizes_of_blocks in sizes])
     assert total == pytest.approx(0.0, abs=1e-12)
 
 
@@ -195,7 +195,7 @@ def test_gamma_evidence_is_a_mean_over_concentrations() -> None:
     """p(X) = E p(X | concentration), with draws from the prior; 5 standard errors, fixed seed."""
     rows, likelihood = problem(3, n=4)[0], LIKELIHOODS["gaussian"]
     draws = np.random.default_rng(2).gamma(1.5, 1 / 0.7, 400)
-    given = [evidence.log_evidence_dirichlet_process(rows, likelihood, own) for own in draws]
+    given = [evidence.log_evidence_dirichlet_process(rows, likelihood, concentration) for concentration in draws]
     values = np.exp(np.array(given) - max(given))
     exact = np.exp(evidence.log_evidence_gamma(rows, likelihood, 1.5, 0.7) - max(given))
     assert abs(values.mean() - exact) < 5 * values.std() / np.sqrt(len(draws))
@@ -271,7 +271,7 @@ def test_interpolated_statistics_are_interpolated_parameters(likelihood: Likelih
     """Number 18: (1 - rho) lambda + rho (lambda_0 + S') is the parameter of the interpolated statistics."""
     rows, responsibilities = problem(9)
     mixture = oracle.Specification(likelihood, StickBreaking(1.0))
-    first, second = (engines.Totals.of(rows, own, mixture) for own in (responsibilities, responsibilities[::-1]))
+    first, second = (engines.Totals.of(rows, table, mixture) for table in (responsibilities, responsibilities[::-1]))
     mixed = first.towards(second, 0.3).state(mixture)
     for natural, one, other in zip(
         mixed.naturals, first.state(mixture).naturals, second.state(mixture).naturals, strict=True

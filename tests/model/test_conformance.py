@@ -122,8 +122,8 @@ def test_likelihoods_are_what_their_cells_say(likelihood: conformance.Choice) ->
     made = conformance.make_likelihood(likelihood, rows, 0)
     assert type(made) is likelihood.kind
     for option, value in likelihood.options.items():
-        own = getattr(made, option)
-        assert np.ndim(own) == 2 if callable(value) else own == value
+        given = getattr(made, option)
+        assert np.ndim(given) == 2 if callable(value) else given == value
     if not likelihood.options and type(made) is sb.KnownCovarianceGaussian:
         assert np.ndim(made.mean_precision) == 0
 

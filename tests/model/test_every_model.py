@@ -229,8 +229,8 @@ def test_float32_is_float64_to_its_rounding(likelihood: str) -> None:
     case = make_case(15, likelihood=likelihood)
     rows = case.rows.astype(np.float32)
     single, double = (
-        sb.fit(case.model, own, passes(3), init=case.responsibilities, progress=False)
-        for own in (rows, rows.astype(np.float64))
+        sb.fit(case.model, data, passes(3), init=case.responsibilities, progress=False)
+        for data in (rows, rows.astype(np.float64))
     )
     assert single.elbo == pytest.approx(double.elbo, abs=1e-5 * case.scale)
     np.testing.assert_allclose(single.log_predictive(rows), double.log_predictive(rows.astype(float)), atol=2e-4)

@@ -134,10 +134,10 @@ def test_kept_responsibilities_with_a_tail(sparsity: int | None) -> None:
     case = make_case(8, n_components=2, process="tail", concentration=TAIL)
     fit = fit_from(case, passes(3, sparsity))
     scores = oracle.local_scores(case.rows, case.mixture, globals_of(fit, case.weights.sum()))
-    for tail, own in [(True, scores), (False, scores[:, :-1])]:
+    for tail, kept_scores in [(True, scores), (False, scores[:, :-1])]:
         found = fit.predict_proba(case.rows, tail=tail, sparse=True)
         assert isinstance(found, scipy.sparse.csr_array)
-        expected = oracle.top_l_responsibilities(own, sparsity)
+        expected = oracle.top_l_responsibilities(kept_scores, sparsity)
         np.testing.assert_allclose(found.toarray(), expected, rtol=1e-7, atol=1e-11)
         np.testing.assert_allclose(found.sum(1), 1.0, rtol=1e-12)
 
@@ -275,10 +275,10 @@ def test_checkpoints_tell_priors_apart(one: Any, other: Any, tmp_path: Path) -> 
 def test_specifications_are_values(process: str) -> None:
     """Equal, hashable, shown as one writes them, and read back from pickles and fits as they were given."""
     case, again = (make_case(13, process=process) for _ in range(2))
-    own = case.model.process
-    assert own is not again.model.process
-    assert own == again.model.process
-    assert hash(own) == hash(again.model.process)
-    assert eval(repr(own), vars(sb)) == own
-    assert pickle.loads(pickle.dumps(own)) == own
-    assert fit_from(case).model.process == own
+    given = case.model.process
+    assert given is not again.model.process
+    assert given == again.model.process
+    assert hash(given) == hash(again.model.process)
+    assert eval(repr(given), vars(sb)) == given
+    assert pickle.loads(pickle.dumps(given)) == given
+    assert fit_from(case).model.process == given

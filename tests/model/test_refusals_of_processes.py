@@ -135,7 +135,7 @@ def test_rows_in_the_tail_are_rows_of_the_comparison() -> None:
     prior = sb.Gaussian(mean=[0.0, 0.0], mean_precision=1.0, dof=4.0, scale=100 * np.eye(2))
     model = sb.Mixture(likelihood=prior, process=sb.DirichletProcess(1.0, truncation="tail"))
     labels = np.repeat([0, 1], [200, 1])
-    one, two = (sb.fit(model, rows, passes(5), init=own, progress=False) for own in (np.zeros_like(labels), labels))
+    one, two = (sb.fit(model, rows, passes(5), init=start, progress=False) for start in (np.zeros_like(labels), labels))
     assert one.tail_count > two.tail_count + 0.9
     assert two.compare(one) == two.elbo - one.elbo
 

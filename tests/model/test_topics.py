@@ -236,7 +236,7 @@ def test_coherence_is_that_of_the_formula(measure: str) -> None:
     counts = corpus(14, n=40)
     found = fit(counts, 3)
     words = np.array(found.top_words(n=6))
-    expected = [oracle.coherence(counts, own, measure) for own in words]
+    expected = [oracle.coherence(counts, topic, measure) for topic in words]
     np.testing.assert_allclose(found.coherence(counts, measure=measure, n=6), expected, rtol=1e-12)
 
 
@@ -254,7 +254,7 @@ def test_the_topics_of_separate_words_are_found() -> None:
     rates = np.repeat(np.eye(3), 4, axis=1) * 5
     counts = np.concatenate([rng.poisson(rate, size=(30, 12)) for rate in rates])
     found = fit(counts, 3, sb.Memoized(batches=3, max_passes=20, tol=0))
-    assert {tuple(sorted(own)) for own in found.top_words(n=4)} == {(0, 1, 2, 3), (4, 5, 6, 7), (8, 9, 10, 11)}
+    assert {tuple(sorted(topic)) for topic in found.top_words(n=4)} == {(0, 1, 2, 3), (4, 5, 6, 7), (8, 9, 10, 11)}
     labels = found.transform(counts).argmax(1)
     assert all(len(set(labels[first : first + 30])) == 1 for first in (0, 30, 60))
 

@@ -206,10 +206,10 @@ def test_clusters_that_flags_cut_in_two_are_joined() -> None:
         fit = sb.fit(sb.Mixture(sb.Gaussian()), rows, seed=0, progress=False)
     assert adjusted_rand_score(labels, fit.predict(rows)) > 0.95
     numbers = [record.n_components for record in fit.history]
-    together = [at for at in range(1, len(numbers)) if numbers[at] <= numbers[at - 1] - 4]
+    together = [index for index in range(1, len(numbers)) if numbers[index] <= numbers[index - 1] - 4]
     assert together, numbers
-    for at in together:
-        before, after = fit.history[at - 1 : at + 1]
+    for index in together:
+        before, after = fit.history[index - 1 : index + 1]
         assert after.objective - before.objective >= sum(moves.gain for moves in after.moves) > 0
 
 

@@ -169,7 +169,7 @@ class Totals:
     def state(self, mixture: Specification) -> Globals:
         """The globals that these would be the summary of."""
         last = len(self.counts) - mixture.process.has_tail
-        naturals = [mixture.likelihood.posterior(own) for own in self.statistics[:last]]
+        naturals = [mixture.likelihood.posterior(statistics) for statistics in self.statistics[:last]]
         return Globals(naturals, mixture.process.update(self.counts))
 
     def towards(self, other: "Totals", rate: float) -> "Totals":
@@ -211,8 +211,8 @@ def fit_stochastic(
         totals = totals.ordered(mixture) if reorder else totals
         for batch in batches:
             step += 1
-            own = local_step(rows[batch], mixture, totals.state(mixture), sparsity)
-            seen = Totals.of(rows[batch], own, mixture, masses[batch])
+            shares = local_step(rows[batch], mixture, totals.state(mixture), sparsity)
+            seen = Totals.of(rows[batch], shares, mixture, masses[batch])
             scale = masses.sum() / masses[batch].sum()
             totals = totals.towards(seen.times(scale), learning_rate(step, delay, decay))
     totals = totals.ordered(mixture) if reorder else totals
@@ -249,9 +249,9 @@ def sequential_start(
             responsibilities[index, place] = 1.0
         else:
             state = totals.state(mixture)
-            own = [mixture.likelihood.log_predictive(natural, rows[[index]])[0] for natural in state.naturals]
+            predictive = [mixture.likelihood.log_predictive(natural, rows[[index]])[0] for natural in state.naturals]
             shares = mixture.process.expected_weights(state.eta)[:n_components]
-            scores = np.asarray([np.log(shares) + own[:n_components]])
+            scores = np.asarray([np.log(shares) + predictive[:n_components]])
             responsibilities[index, :n_components] = top_l_responsibilities(scores)[0]
         weighted = weights[index] * responsibilities[index]
         totals = Totals(totals.statistics + np.outer(weighted, statistics[index]), totals.counts + weighted)

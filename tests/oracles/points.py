@@ -308,8 +308,8 @@ class CategoricalPoints(Points):
         return np.asarray(xlogy(statistics, self.likelihood.flat(point["probabilities"])).sum(1))
 
     def log_prior(self, point: Point) -> float:
-        own, prior = (self.likelihood.columns(each) for each in (self._flat(point), self.likelihood.prior_natural))
-        return float(sum(stats.dirichlet.logpdf(p, b) for p, b in zip(own, prior, strict=True)))
+        mode, prior = (self.likelihood.columns(each) for each in (self._flat(point), self.likelihood.prior_natural))
+        return float(sum(stats.dirichlet.logpdf(p, b) for p, b in zip(mode, prior, strict=True)))
 
     def _flat(self, point: Point) -> Array:
         return self.likelihood.flat(point["probabilities"])

@@ -80,19 +80,19 @@ def test_memoized_toy_moves(results: Path) -> None:
 
 def test_what_is_kept_of_a_run(few: digits.Digits, results: Path) -> None:
     algorithm = sb.Memoized(2, sparsity=2, max_passes=4, tol=0)
-    own, found = digit_runs.run(few, "MO", algorithm, digits.model(), seed=0, threads=1, n_components=3)
-    assert own.passes == [1, 2, 3, 4]
-    assert own.loss == pytest.approx(-found.elbo / (240 * 50), abs=1e-6)
-    assert own.loss_after(2) == own.losses[1]
-    assert own.loss_after(9) == own.loss
-    assert own.until(own.losses[0] + 1) == own.seconds[0]
-    assert own.until(own.loss - 1) is None
+    kept_run, found = digit_runs.run(few, "MO", algorithm, digits.model(), seed=0, threads=1, n_components=3)
+    assert kept_run.passes == [1, 2, 3, 4]
+    assert kept_run.loss == pytest.approx(-found.elbo / (240 * 50), abs=1e-6)
+    assert kept_run.loss_after(2) == kept_run.losses[1]
+    assert kept_run.loss_after(9) == kept_run.loss
+    assert kept_run.until(kept_run.losses[0] + 1) == kept_run.seconds[0]
+    assert kept_run.until(kept_run.loss - 1) is None
     labels = found.predict(few.rows)
     agreeing = sum(np.bincount(few.labels[labels == k]).max() for k in np.unique(labels))
-    assert own.alignment == pytest.approx(agreeing / 240)
-    assert own.effective == len(np.unique(labels))
-    digit_runs.keep("runs", [own])
-    assert digit_runs.kept("runs") == [own]
+    assert kept_run.alignment == pytest.approx(agreeing / 240)
+    assert kept_run.effective == len(np.unique(labels))
+    digit_runs.keep("runs", [kept_run])
+    assert digit_runs.kept("runs") == [kept_run]
     assert digit_runs.kept("others") == []
 
 
@@ -133,8 +133,8 @@ def test_memoized_mnist(
 
 def test_every_run_has_a_family() -> None:
     for name in ("MO-BM, 20 batches", "MO, 20 batches, random", "SO c, 100 batches, kmeans++", "scikit-learn"):
-        own = digit_runs.Run(name, 0, [1], [0.5], [1.0], 1.0, [1], 1, 1.0, 1.0)
-        assert name.startswith(memoized_mnist_figures.family(own))
+        one_run = digit_runs.Run(name, 0, [1], [0.5], [1.0], 1.0, [1], 1, 1.0, 1.0)
+        assert name.startswith(memoized_mnist_figures.family(one_run))
 
 
 def test_memoized_ablation(few: digits.Digits, results: Path) -> None:

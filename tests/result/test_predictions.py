@@ -17,8 +17,8 @@ FALSE_ALARM = 1e-6
 
 def fitted(likelihood: LikelihoodName, process: ProcessName, dimension: int, sparsity: int | None = 2) -> sb.Fit:
     rows = clustered_rows(np.random.default_rng(dimension), 60, dimension, 3)
-    own = sb.Gaussian() if likelihood == "gaussian" else sb.ZeroMeanGaussian()
-    model = sb.Mixture(likelihood=own, process=make_process(process, 3, 2.0))
+    chosen = sb.Gaussian() if likelihood == "gaussian" else sb.ZeroMeanGaussian()
+    model = sb.Mixture(likelihood=chosen, process=make_process(process, 3, 2.0))
     return sb.fit(model, rows, sb.Full(sparsity=sparsity, max_passes=10), n_components=3, progress=False)
 
 

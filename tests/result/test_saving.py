@@ -32,8 +32,8 @@ def fitted(
     process: ProcessName = "dirichlet_process",
     which: int = 1,
 ) -> sb.Fit:
-    own = sb.Gaussian() if likelihood == "gaussian" else sb.ZeroMeanGaussian()
-    model = sb.Mixture(likelihood=own, process=make_process(process, 4, 1.7))
+    chosen = sb.Gaussian() if likelihood == "gaussian" else sb.ZeroMeanGaussian()
+    model = sb.Mixture(likelihood=chosen, process=make_process(process, 4, 1.7))
     return sb.fit(model, rows, ALGORITHMS[which], n_components=4, progress=False)
 
 
@@ -245,9 +245,9 @@ def test_damaged_arrays(rows: np.ndarray, tmp_path: Path) -> None:
                 sb.load(tmp_path / "damaged")
 
 
-def impossible(arrays: dict[str, np.ndarray], at: tuple[int, int], value: float) -> dict[str, np.ndarray]:
+def impossible(arrays: dict[str, np.ndarray], index: tuple[int, int], value: float) -> dict[str, np.ndarray]:
     statistics = arrays["statistics"].copy()
-    statistics[at] = value
+    statistics[index] = value
     return {**arrays, "statistics": statistics}
 
 

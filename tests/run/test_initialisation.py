@@ -21,8 +21,8 @@ START = sb.Full(sparsity=None, max_passes=0)
 
 
 def own_model(likelihood: LikelihoodName = "gaussian") -> sb.Mixture:
-    own = sb.Gaussian() if likelihood == "gaussian" else sb.ZeroMeanGaussian()
-    return sb.Mixture(likelihood=own, process=sb.DirichletProcess())
+    chosen = sb.Gaussian() if likelihood == "gaussian" else sb.ZeroMeanGaussian()
+    return sb.Mixture(likelihood=chosen, process=sb.DirichletProcess())
 
 
 def fit(rows: np.ndarray, algorithm: object = START, model: sb.Mixture | None = None, **options: object) -> sb.Fit:
@@ -106,7 +106,7 @@ def test_kmeans_finds_what_the_divergence_says(likelihood: LikelihoodName) -> No
     likelihood = oracle_of(best.model).likelihood
     # The best centre of a set is the average of the smoothed statistics of its rows.
     statistics = [natural - likelihood.prior_natural for natural in globals_of(best).naturals]
-    centres = [likelihood.prior_natural + own / n for own, n in zip(statistics, best.counts, strict=True)]
+    centres = [likelihood.prior_natural + sums / n for sums, n in zip(statistics, best.counts, strict=True)]
     nearest = oracle.kmeans_divergence(rows, likelihood, centres).argmin(1)
     assert adjusted_rand_score(labels, nearest) == pytest.approx(1.0)
     np.testing.assert_allclose(best.counts, np.bincount(nearest, minlength=3), rtol=1e-9)
@@ -201,7 +201,8 @@ def test_from_one_component_every_second_start_is_wide() -> None:
     once = fit(rows, algorithm, model, seed=3)
     n_wide = 2 * once.n_occupied + 10
     by_hand = [
-        fit(rows, algorithm, model, seed=seed, n_components=(None, n_wide)[at % 2]) for at, seed in enumerate(seeds)
+        fit(rows, algorithm, model, seed=seed, n_components=(None, n_wide)[index % 2])
+        for index, seed in enumerate(seeds)
     ]
     for n_init in (2, 5):
         several = fit(rows, algorithm, model, seed=3, n_init=n_init)

@@ -41,9 +41,9 @@ def least(likelihood: str, dimension: int) -> int:
     """Return the number of rows above which a node takes less memory than its rows (mathematics 12.2)."""
     squares = {"gaussian": dimension * (dimension + 1) // 2, "diagonal": dimension}
     squares["zero_mean_gaussian"] = squares["gaussian"]
-    own = squares.get(likelihood, 1 if likelihood.startswith("spherical") else 0)
+    n_squares = squares.get(likelihood, 1 if likelihood.startswith("spherical") else 0)
     row = dimension + 4
-    return 2 * math.ceil((row + own) / row)
+    return 2 * math.ceil((row + n_squares) / row)
 
 
 @every_likelihood
@@ -340,7 +340,7 @@ def test_the_accelerated_algorithm_of_the_paper(rule: Any, tolerance: float) -> 
     model = sb.Mixture(likelihood=sb.Gaussian(), process=sb.DirichletProcess(truncation="tail"))
     units = sb.KdTree(rule=rule, tolerance=tolerance, refine=False)
     algorithm = sb.Full(sparsity=None, margin=None, moves=(sb.Split(),))
-    found, flat = (fit(rows, own, algorithm, model=model) for own in (units, None))
+    found, flat = (fit(rows, choice, algorithm, model=model) for choice in (units, None))
     assert found.bound == "tail"
     assert found.elbo <= flat.elbo
     assert (found.counts > 1).sum() == (flat.counts > 1).sum() == 6

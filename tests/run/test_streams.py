@@ -237,14 +237,14 @@ LATER = [
 @pytest.mark.parametrize(("later", "message"), LATER, ids=[later.__name__ for later, _ in LATER])
 def test_a_source_that_fails_later_leaves_the_last_state(later: Callable[[], Iterator[Any]], message: str) -> None:
     # One reading tells type and width, two are for moments, one for the rows that k-means++ looks at.
-    own = fit(failing(later, 6), sb.Memoized(batches=4, shuffle=False, max_passes=9, tol=0.0))
-    assert own.stop_reason is sb.StopReason.SOURCE_ERROR
-    assert isinstance(own.error, sb.SourceError)
-    assert message in str(own.error)
-    assert len(own.history) == 2
-    assert own.elbo >= own.history[-1].elbo
-    assert own.counts.sum() == pytest.approx(N)
-    assert (np.diff(own.counts) <= 0).all()
+    found = fit(failing(later, 6), sb.Memoized(batches=4, shuffle=False, max_passes=9, tol=0.0))
+    assert found.stop_reason is sb.StopReason.SOURCE_ERROR
+    assert isinstance(found.error, sb.SourceError)
+    assert message in str(found.error)
+    assert len(found.history) == 2
+    assert found.elbo >= found.history[-1].elbo
+    assert found.counts.sum() == pytest.approx(N)
+    assert (np.diff(found.counts) <= 0).all()
 
 
 @pytest.mark.parametrize("later", [later for later, _ in LATER], ids=[later.__name__ for later, _ in LATER])
@@ -254,10 +254,10 @@ def test_a_source_that_fails_in_one_of_several_starts_ends_them_all(
 ) -> None:
     """In the first pass of the first start or the second one, or later: what is there by then is not lost."""
     algorithm = sb.Memoized(batches=4, shuffle=False, max_passes=3, tol=0.0)
-    own = fit(failing(later, good_readings), algorithm, n_init=3)
-    assert own.stop_reason is sb.StopReason.SOURCE_ERROR
-    assert isinstance(own.error, sb.SourceError)
-    assert own.counts.sum() == pytest.approx(N)
+    found = fit(failing(later, good_readings), algorithm, n_init=3)
+    assert found.stop_reason is sb.StopReason.SOURCE_ERROR
+    assert isinstance(found.error, sb.SourceError)
+    assert found.counts.sum() == pytest.approx(N)
     assert fit(blocks(ROWS), algorithm, n_init=3).error is None
 
 
@@ -271,10 +271,10 @@ def test_a_source_that_fails_before_a_pass_is_complete(
 
 
 def test_a_source_that_fails_in_the_closing_pass_leaves_an_estimate() -> None:
-    own = fit(failing(ends_early, 6), sb.Stochastic(2500, shuffle=False, max_passes=2))
-    assert own.stop_reason is sb.StopReason.SOURCE_ERROR
-    assert np.isnan(own.elbo)
-    assert own.counts.sum() == pytest.approx(N)
+    found = fit(failing(ends_early, 6), sb.Stochastic(2500, shuffle=False, max_passes=2))
+    assert found.stop_reason is sb.StopReason.SOURCE_ERROR
+    assert np.isnan(found.elbo)
+    assert found.counts.sum() == pytest.approx(N)
 
 
 def test_what_is_no_source() -> None:
@@ -465,8 +465,8 @@ def test_other_values_in_one_reading_are_seen_whichever_it_is(likelihood: Any, r
         begun = itertools.count()
 
         def read() -> Iterator[np.ndarray]:
-            own = others if next(begun) == reading else rows
-            return iter(np.array_split(own, 3))
+            served = others if next(begun) == reading else rows
+            return iter(np.array_split(served, 3))
 
         try:
             changed = sb.fit(sb.Mixture(likelihood), read, algorithm, n_components=3, progress=False)
@@ -522,9 +522,9 @@ def test_missing_values_and_signed_zeros_are_no_change() -> None:
 
     def read() -> Iterator[np.ndarray]:
         sign = -1.0 if next(begun) % 2 else 1.0
-        own = np.where(rows == 0.0, sign * 0.0, rows)
-        own[5, 1] = sign * np.nan
-        return iter([own])
+        block = np.where(rows == 0.0, sign * 0.0, rows)
+        block[5, 1] = sign * np.nan
+        return iter([block])
 
     model = sb.Mixture(likelihood=sb.DiagonalGaussian())
     assert fit(read, model=model, missing="marginalize").stop_reason is sb.StopReason.MAX_PASSES

@@ -86,12 +86,12 @@ def test_checkpoints_of_the_other_function_are_named(tmp_path):
 
     short(checkpoint=chains)
     fitted(passes)
-    before = [own.path.read_bytes() for own in (chains, passes)]
+    before = [checkpoint.path.read_bytes() for checkpoint in (chains, passes)]
     with pytest.raises(sb.CheckpointError, match="a checkpoint of `sample`, from which `fit` cannot go on"):
         fitted(chains)
     with pytest.raises(sb.CheckpointError, match="a checkpoint of `fit`, from which `sample` cannot go on"):
         short(checkpoint=passes)
-    assert [own.path.read_bytes() for own in (chains, passes)] == before
+    assert [checkpoint.path.read_bytes() for checkpoint in (chains, passes)] == before
 
 
 def test_chains_of_the_command_line_go_on_from_their_checkpoint(tmp_path, capsys):

@@ -161,7 +161,10 @@ def test_a_vocabulary_of_another_length(tmp_path: Path, corpus: Path) -> None:
 
 @pytest.mark.parametrize("suffix", [".csv", ".csv.gz"])
 def test_columns_of_a_table(tmp_path: Path, counts: np.ndarray, suffix: str) -> None:
-    lines = [",".join(["document", *WORDS]), *(f"d{at}," + ",".join(map(str, row)) for at, row in enumerate(counts))]
+    lines = [
+        ",".join(["document", *WORDS]),
+        *(f"d{number}," + ",".join(map(str, row)) for number, row in enumerate(counts)),
+    ]
     text = "\n".join(lines).encode()
     path = tmp_path / f"table{suffix}"
     path.write_bytes(gzip.compress(text) if suffix.endswith("gz") else text)

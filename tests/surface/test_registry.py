@@ -76,9 +76,9 @@ def test_a_field_has_the_kind_and_default_of_its_parameter(name: str, field: str
         assert declared.default == rule["default"]
     if rule["kind"] == "word":
         # One that may be left out says so in its type.
-        own = declared.type if rule["default"] is not None else get_args(declared.type)[0]
-        assert get_origin(own) is Literal
-        assert list(get_args(own)) == rule["words"]
+        annotation = declared.type if rule["default"] is not None else get_args(declared.type)[0]
+        assert get_origin(annotation) is Literal
+        assert list(get_args(annotation)) == rule["words"]
         assert rule["default"] in (*rule["words"], None)
     else:
         types = set(get_args(declared.type) or (declared.type,)) - {type(None)}

@@ -238,8 +238,8 @@ def _target(path: object, kind: Kind) -> Path:
 
 def _part(target: Path, one_writer: bool) -> Path:
     """Return the name under which a file is written before it replaces the target."""
-    own = "" if one_writer else f".{os.getpid()}.{os.urandom(16).hex()}"
-    return _beside(target, f"{own}.part")
+    unique = "" if one_writer else f".{os.getpid()}.{os.urandom(16).hex()}"
+    return _beside(target, f"{unique}.part")
 
 
 def _beside(target: Path, ending: str) -> Path:

@@ -173,8 +173,8 @@ class Density:
         if isinstance(listed, bytes | Mapping) or not isinstance(listed, Iterable):
             raise checks.invalid_type("columns", checks.describe(columns), allowed)
         chosen = self._positions("columns", list(listed), allowed)
-        at = [self._columns.index(column) for column in chosen]
-        return Density(self._state.marginal(at, None), chosen, self._of_fit)
+        positions = [self._columns.index(column) for column in chosen]
+        return Density(self._state.marginal(positions, None), chosen, self._of_fit)
 
     def conditional(self, given: Mapping[int | str, float]) -> "Density":
         """Return the density of the other columns given the values of some columns; see `Fit.conditional`.
