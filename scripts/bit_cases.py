@@ -113,7 +113,7 @@ MOVES: dict[str, tuple[Any, ...]] = {
 
 @functools.cache
 def table(domain: str, n: int = 500, d: int = 3, clusters: int = 5, dtype: str = "float64", spread: float = 3.0) -> Any:
-    """Rows of some clusters in a domain."""
+    """Return rows of some clusters in a domain."""
     rng = np.random.default_rng([n, d, clusters, len(domain)])
     of = rng.integers(clusters, size=n)
     if domain == "centred":
@@ -130,7 +130,7 @@ def table(domain: str, n: int = 500, d: int = 3, clusters: int = 5, dtype: str =
 
 
 def with_holes(rows: Rows) -> Rows:
-    """The same rows, a fifth of whose values are missing; each keeps one."""
+    """Return the same rows with a fifth of the values missing; every row keeps at least one."""
     rng = np.random.default_rng(7)
     missing = rng.random(rows.shape) < 0.2
     missing[np.arange(len(rows)), rng.integers(rows.shape[1], size=len(rows))] = False
@@ -138,7 +138,7 @@ def with_holes(rows: Rows) -> Rows:
 
 
 def weights(n: int) -> Rows:
-    """Weights of rows, some of them zero."""
+    """Return weights of rows, some of them zero."""
     rng = np.random.default_rng(11)
     drawn = rng.uniform(0.2, 3.0, n)
     drawn[rng.random(n) < 0.05] = 0.0
@@ -146,12 +146,12 @@ def weights(n: int) -> Rows:
 
 
 def memoized(**options: Any) -> sb.Memoized:
-    """Memoized inference of a few passes."""
+    """Return memoized inference with a few passes."""
     return sb.Memoized(**({"batches": 3, "max_passes": 6, "tol": 0.0} | options))
 
 
 def case(name: str, rows: Any, likelihood: Any, algorithm: Any, *, process: Any = None, **overrides: Any) -> Case:
-    """A case that is one call of `fit`, in one thread unless it says otherwise; `process` may be a function."""
+    """Return a case of one call of `fit`, by default in one thread; `process` may be a function."""
     options = {"seed": 3, "threads": 1, "progress": False} | overrides
 
     def make() -> sb.Fit:
@@ -243,7 +243,7 @@ def of_shapes() -> Iterator[Case]:
 
 
 def of_sources(folder: Path) -> Iterator[Case]:
-    """The same rows from everywhere they may come from."""
+    """The same rows from every kind of source."""
     for dtype in ("float64", "float32"):
         rows = table("real", n=600, d=4, dtype=dtype)
         np.save(folder / f"{dtype}.npy", rows)
@@ -382,7 +382,7 @@ def of_checkpoints(folder: Path) -> Iterator[Case]:
 
 
 def killed(path: Path, arguments: tuple[Any, ...], options: dict[str, Any]) -> Any:
-    """The fit that goes on from the checkpoint of one that is killed after three passes."""
+    """Return the fit that continues from the checkpoint of one killed after three passes."""
     n_passes = itertools.count(1)
 
     def kill(_: sb.Record) -> None:

@@ -71,7 +71,7 @@ def linked(root: Path = ROOT) -> list[Crate]:
 
 
 def texts(crate: Crate) -> list[str]:
-    """Return the texts of the licences in a crate, without what lines and ends of lines differ in."""
+    """Return the licence texts of a crate, with normalised line ends."""
     files = [path for path in sorted(crate.folder.iterdir()) if path.is_file() and TEXTS.search(path.name)]
     found = (path.read_text(encoding="utf-8", errors="replace") for path in files if path.suffix != ".rs")
     return ["\n".join(line.rstrip() for line in text.strip().splitlines()) for text in found]

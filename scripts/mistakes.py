@@ -1,4 +1,4 @@
-"""The mistakes that `injected_bugs.py` makes, each with the tests that are known to see it."""
+"""The mistakes that `injected_bugs.py` makes, each with tests that are known to detect it."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Bug:
-    """A mistake: `find`, which stands once in `file`, becomes `replace`.
+    """A mistake: `replace` for `find`, which occurs once in `file`.
 
-    `seen` has the tests that are known to see it: a file for pytest, or words in the names of tests of the core.
+    `seen` names tests that are known to detect it: a file for pytest, or words in the names of tests of the core.
     """
 
     number: int

@@ -16,7 +16,7 @@ from bit_cases import KINDS, MOVES, PRIOR, Case, Rows, case, killed, memoized, t
 
 @functools.cache
 def documents(n: int = 150, words: int = 60, topics: int = 5, length: float = 40.0, dtype: str = "float64") -> Any:
-    """Counts of the words of documents; one of them is empty."""
+    """Return counts of the words of documents; one document is empty."""
     rng = np.random.default_rng([n, words, topics])
     of_topics = rng.dirichlet(np.full(words, 0.1), size=topics)
     shares = rng.dirichlet(np.full(topics, 0.3), size=n)
@@ -26,7 +26,7 @@ def documents(n: int = 150, words: int = 60, topics: int = 5, length: float = 40
 
 
 def topics(name: str, rows: Any, algorithm: Any, *, n_topics: int = 8, word: float = 0.1, **overrides: Any) -> Case:
-    """A topic model, in one thread unless it says otherwise."""
+    """Return a case of a topic model, by default in one thread."""
     options = {"seed": 3, "threads": 1, "progress": False} | overrides
     model = sb.TopicModel(process=sb.LatentDirichlet(n_topics), word_concentration=word)
     return Case(name, rows, functools.partial(sb.fit, model, rows, algorithm, **options))
@@ -133,7 +133,7 @@ SAMPLERS: dict[str, Any] = {
 
 
 def chains(name: str, rows: Rows, likelihood: Any, process: Any, sampler: Any, **overrides: Any) -> Case:
-    """Two short chains, in one thread unless it says otherwise."""
+    """Return a case of two short chains, by default in one thread."""
     short = {"draws": 6, "warmup": 2, "chains": 2, "seed": 3, "threads": 1, "progress": False}
     model = sb.Mixture(likelihood=likelihood, process=process)
     return Case(name, rows, functools.partial(sb.sample, model, rows, sampler, **(short | overrides)))

@@ -1,4 +1,4 @@
-"""Every likelihood and process by a name: parameters, rows that suit them, and the way to the oracle.
+"""Every likelihood and process by name: parameters, suitable rows, and the oracle.
 
 A kind is a public class with those of its options that choose another mathematics: the base measure of a spherical
 Gaussian, the prior of a known covariance, the truncation of a Dirichlet process, a prior on its concentration.
@@ -22,7 +22,7 @@ Arguments = dict[str, Any]
 
 
 def uniform(rng: Generator, low: float, high: float, size: int | None = None) -> Any:
-    """Numbers between two others; a plain float without a size."""
+    """Return uniform random numbers; without a size a float."""
     drawn = rng.uniform(low, high, size)
     return float(drawn) if size is None else drawn
 
@@ -98,7 +98,7 @@ def draw_bernoulli(rng: Generator, dimension: int, with_mode: bool) -> Arguments
 
 
 def draw_categorical(rng: Generator, dimension: int, with_mode: bool) -> Arguments:
-    """With more levels than some columns have codes."""
+    """Return arguments with more levels than some columns have codes."""
     return {
         "pseudo_counts": uniform(rng, 1.1 if with_mode else 0.2, 3.0, dimension),
         "levels": CODES + np.arange(dimension) % 2,
@@ -200,7 +200,7 @@ class ProcessKind:
 
 
 def gamma(concentration: float) -> Any:
-    """A Gamma prior whose mean is this concentration."""
+    """Return a Gamma prior with this mean."""
     return sb.Gamma(shape=1.5, rate=1.5 / concentration)
 
 
@@ -285,7 +285,7 @@ def make_process(name: str, n_components: int, concentration: float) -> Any:
 
 
 def make_rows(name: str, rng: Generator, n: int, dimension: int, n_clusters: int) -> Array:
-    """Overlapping clusters in the domain of a likelihood, so that responsibilities are neither hard nor flat."""
+    """Return overlapping clusters in the domain of a likelihood, so that responsibilities are neither hard nor flat."""
     real = clustered_rows(rng, n, dimension, n_clusters)
     domain = LIKELIHOODS[name].domain
     if domain == "counts":
@@ -298,7 +298,7 @@ def make_rows(name: str, rng: Generator, n: int, dimension: int, n_clusters: int
 
 
 def with_holes(rng: Generator, rows: Array, share: float = 0.3) -> Array:
-    """Rows of which about a share of the entries is missing, but never a whole row."""
+    """Return rows with about this share of missing entries, but no row entirely missing."""
     absent = rng.random(rows.shape) < share
     absent[np.arange(len(rows)), rng.integers(rows.shape[1], size=len(rows))] = False
     return np.where(absent, np.nan, rows)
@@ -324,7 +324,7 @@ def kind_of_process(process: Any) -> str:
 
 
 def oracle_of(model: sb.Mixture, *, with_missing: bool = False) -> oracle.Specification:
-    """The oracle's mixture for a model whose parameters are all given, for rows with or without missing values."""
+    """Return the oracle's mixture for a model with all parameters given, for rows with or without missing values."""
     specification, process = model.likelihood, model.process
     kind = LIKELIHOODS[kind_of_likelihood(specification)]
     likelihood = kind.to_oracle(specification)

@@ -1,4 +1,5 @@
-"""Model files that were cut, flipped, spliced, rewritten or never were any: loading gives a Fit or a `ModelFileError`.
+"""Files that are truncated, flipped, spliced or rewritten model files, or no such files: loading gives a Fit or a
+`ModelFileError`.
 
 Three levels, because a checksum of the whole file hides what lies below: bytes; the header of safetensors with its
 shapes, types and offsets; and the parts of a model, mutated before the file is written.
@@ -57,7 +58,7 @@ def run(seed: int, number: int) -> str:
 
 
 def _use(fit: sb.Fit) -> None:
-    """Ask a fit for everything; what loads must answer, or say why not."""
+    """Use every method of a fit; a loaded fit must give a result or a typed error."""
     rows = _ROWS[:, : fit._state.dimension]
     repr(fit)
     values = [fit.weights, fit.counts, *fit.components.values(), np.array([fit.leftover_weight, fit.concentration])]
@@ -251,7 +252,7 @@ def _sizes(rng: Generator) -> list[int]:
 
 
 def _parts(rng: Generator) -> bytes:
-    """A sound file of an unsound model."""
+    """Return a valid file of an invalid model."""
     models = _models()
     header, arrays = copy.deepcopy(models[rng.integers(len(models))][1])
     for _ in range(rng.integers(1, 3)):
@@ -335,7 +336,7 @@ def wild_json(rng: Generator) -> Any:
     return values[rng.integers(len(values))]
 
 
-# --- memory, where the system tells it ---
+# --- memory, if the system reports it ---
 
 
 def _memory(name: str) -> int:

@@ -1,4 +1,4 @@
-"""Data files as people have them: missing values, compressed text, standard input, folders, ids, Parquet out."""
+"""Common data files: missing values, compressed text, standard input, folders, ids, Parquet output."""
 
 import gzip
 import io
@@ -198,7 +198,7 @@ def test_ids_are_kept(suffix: str, out: str, tmp_path: Path, capsys: pytest.Capt
         (["predict", model, data, "--out", result], "component", fit.predict(ROWS)),
         (["score", model, data, "--rows", result], "log_predictive", fit.log_predictive(ROWS)),
     ]:
-        # Lists add up where an option is given again.
+        # Repeated options are concatenated.
         kept = ["--keep", "id,group"] if suffix == ".csv" else ["--keep", "id", "--keep", "group"]
         assert ran(*command, *kept) == 0, capsys.readouterr().err
         if out == ".json":

@@ -1,4 +1,4 @@
-"""Sparse counts of many words: summaries of batches hold their non-zeros, and no result depends on that."""
+"""Sparse counts of many words: batch summaries store nonzeros only, which changes no result."""
 
 from pathlib import Path
 
@@ -18,7 +18,7 @@ LIKELIHOODS = [sb.Multinomial(), sb.Poisson(), sb.Bernoulli()]
 
 
 def table(n: int, seed: int = 0) -> tuple[sparse.csr_array, NDArray[np.int64]]:
-    """Six words a row, five of them among the twenty of its group."""
+    """Return rows of six words, five of them among the twenty words of the row's group."""
     rng = np.random.default_rng(seed)
     labels = rng.integers(K, size=n)
     columns = 20 * labels[:, np.newaxis] + rng.integers(20, size=(n, 6))

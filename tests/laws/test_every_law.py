@@ -18,7 +18,7 @@ from oracles.models import Array
 
 
 def same_size(case: Case, process: str, n_components: int) -> sb.Mixture:
-    """The model of a case with another number of components, where the process has one of its own."""
+    """Return the model of a case with another number of components, if the process fixes the number."""
     if process == "finite":
         finite = sb.FiniteDirichlet(n_components=n_components, concentration=case.model.process.concentration)
         return sb.Mixture(likelihood=case.model.likelihood, process=finite)
@@ -117,7 +117,7 @@ def test_twice_is_weight_two(likelihood: str, process: str) -> None:
 @every_likelihood
 @every_process
 def test_empty_component_at_the_end(likelihood: str, process: str) -> None:
-    """Number 11: nothing at all changes for nested truncations at a fixed concentration; elsewhere the bound falls.
+    """Number 11: nested truncations at a fixed concentration do not change; otherwise the bound falls.
 
     The amount is that of the prior of the weights alone, and a component that holds nothing is at its prior.
     """

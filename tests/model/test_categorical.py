@@ -54,7 +54,7 @@ def test_two_levels_are_flags(seed: int, algorithm: Any) -> None:
 
 @pytest.mark.parametrize("seed", range(5))
 def test_two_levels_start_as_flags(seed: int) -> None:
-    """With so many columns that no two centres are equally near to a row."""
+    """Uses so many columns that no two centres are equally near to a row."""
     rows = codes(seed, 500, [2] * 12)[0]
     rows[np.random.default_rng(seed).random(rows.shape) < 0.1] = np.nan
     given: dict[str, Any] = {"n_components": 4, "seed": seed, "missing": "marginalize"} | QUIET
@@ -182,7 +182,7 @@ def test_moves_find_the_clusters(seed: int) -> None:
     rows, labels = codes(seed, 1500, [4, 4, 5, 6, 4, 5], n_clusters=4, sharpness=12.0)
     fit = sb.fit(model(), rows, CLUSTERS, seed=seed, **QUIET)
     found = fit.predict(rows)
-    # A row like no other may have a component of its own.
+    # An outlier may have its own component.
     assert (fit.counts > 5).sum() == 4
     agreeing = sum(np.bincount(labels[found == k]).max() for k in np.unique(found))
     assert agreeing / len(rows) > 0.97

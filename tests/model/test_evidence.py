@@ -72,13 +72,13 @@ class Objective:
         self.sums = table.T @ oracle_likelihood.sufficient_statistics(rows)
 
     def of(self, likelihood: Any) -> float:
-        """The evidence and the guard of a base measure."""
+        """Return the evidence plus the guard of a base measure."""
         oracle_likelihood = to_oracle(likelihood, with_missing=self.with_missing)
         guard = GUARD * oracle_likelihood.kl(self.start.prior_natural)
         return float(sum(oracle_likelihood.gain(statistics) for statistics in self.sums) - guard)
 
     def best(self) -> Any:
-        """The best base measure that a general method finds from here, its sign turned."""
+        """Return the negative of the best objective that a general optimiser finds from here."""
         return optimize.minimize(lambda packed: -self.of(self.unpack(packed)), self.pack(), method="BFGS")
 
     def pack(self) -> Array:
@@ -150,7 +150,7 @@ def test_no_other_base_measure_has_more_evidence(kind: str, missing: bool, seed:
     here = objective.of(fit.model.likelihood)
     best = objective.best()
     assert -best.fun <= here + 1e-6 * (1 + abs(here)), objective.unpack(best.x)
-    # It is far from where it started, so there was something to find.
+    # It is far from its start, so the comparison is not trivial.
     assert here > objective.of(start) + 1.0
 
 

@@ -45,7 +45,7 @@ def test_negative_concentration_of_a_pitman_yor_process(sparsity: int | None) ->
 @pytest.mark.parametrize("n_components", [1, 2, 5])
 @every_process
 def test_evidence_at_any_number_of_components(process: str, n_components: int, concentration: float) -> None:
-    """Number 3 with one component, with which a tail has most to do, and with as many as rows."""
+    """Number 3 with one component, where the tail matters most, and with one component per row."""
     case = make_case(3, n=5, dimension=2, n_components=n_components, process=process, concentration=concentration)
     exact = evidence.log_evidence(case.rows, case.mixture.likelihood, case.mixture.process, n_components)
     fit = fit_from(case, passes(30))
@@ -57,7 +57,7 @@ def test_evidence_at_any_number_of_components(process: str, n_components: int, c
 
 
 def test_large_concentrations_of_truncated_sticks_keep_the_better_order() -> None:
-    """The stick that is one by force may be worth most to a large component: the bound must not fall for the order."""
+    """The last stick, fixed to one, may suit a large component best: reordering must not lower the bound."""
     labels = np.repeat([0, 1], [10, 90])
     rows = np.random.default_rng(0).standard_normal((100, 1)) + 30.0 * labels[:, None]
     for concentration, counts in [(0.5, [90, 10]), (5.0, [10, 90])]:
@@ -210,7 +210,7 @@ ALGORITHMS: dict[str, Any] = {
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 @every_process
 def test_round_trip(process: str, dtype: type, way: Callable[[sb.Fit, Path], sb.Fit], tmp_path: Path) -> None:
-    """The same bits, the same prior and posterior, and the same way on."""
+    """A round trip keeps all bits, prior and posterior, and continues equally."""
     case = make_case(10, n=90, process=process)
     case = replaced(case, rows=case.rows.astype(dtype))
     for algorithm in (ALGORITHMS["full"], ALGORITHMS["memoized"]):
@@ -262,7 +262,7 @@ def test_resumed_to_the_same_bits(process: str, algorithm: Any, tmp_path: Path) 
     ],
 )
 def test_checkpoints_tell_priors_apart(one: Any, other: Any, tmp_path: Path) -> None:
-    """They are different priors, those alike in what they compute too, and no two are equal."""
+    """Different priors are unequal, even if they compute the same."""
     case = make_case(12)
     checkpoint = sb.Checkpoint(tmp_path / "run")
     fit_from(with_process(case, one), ALGORITHMS["memoized"], checkpoint=checkpoint)

@@ -1,4 +1,4 @@
-"""Units of columns: other units and another origin change nothing but units."""
+"""Units of columns: results in other units or with another origin differ only by the change of units."""
 
 import dataclasses
 from collections.abc import Callable

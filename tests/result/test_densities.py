@@ -121,7 +121,7 @@ def test_two_columns_given_one(name: str) -> None:
     density = fit.conditional({1: X[3, 1]})
     expected = fit.log_predictive(X[:5] * [1, 0, 1] + X[3] * [0, 1, 0]) - fit.marginal(1).log_density(X[3, [1]])
     np.testing.assert_allclose(density.log_density(X[:5, [0, 2]]), expected, rtol=1e-9, atol=1e-9)
-    # In any order, and in steps.
+    # Columns in any order, and conditioning in steps.
     turned = fit.marginal([2, 0, 1]).conditional({1: X[3, 1]})
     assert turned.columns == (2, 0)
     np.testing.assert_allclose(turned.log_density(X[:5, [2, 0]]), expected, rtol=1e-9, atol=1e-9)
@@ -204,7 +204,7 @@ def test_columns_by_name_and_position() -> None:
     assert density.columns == (2, 0)
     assert repr(density).startswith("<Density of 'c', 'a': ")
     by_position = fit.marginal([2, 0]).log_density(table.to_numpy()[:, [2, 0]])
-    # A table is matched by name, in whatever order it stands.
+    # Columns of a table are matched by name.
     assert (density.log_density(table[["a", "c"]]) == by_position).all()
     assert fit.conditional({"b": 1}).column_names == ("a", "c")
     with pytest.raises(sb.InvalidArgument, match="without 'c'"):

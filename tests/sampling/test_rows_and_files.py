@@ -21,7 +21,7 @@ def short(model=MODEL, data=X, sampler=None, **options):
 @pytest.mark.parametrize("offset", [0.0, 1e4])
 @pytest.mark.parametrize("likelihood", [sb.Gaussian, sb.DiagonalGaussian])
 def test_the_type_of_rows_does_not_matter(likelihood, offset):
-    """Rows are float64 from the start: what float32 holds counts as it is, to the last digits."""
+    """Rows become float64 first, so float32 rows give the same digits as the equal float64 rows."""
     narrow = (X + offset).astype(np.float32)
     model = short(sb.Mixture(likelihood=likelihood()), narrow.astype(float), draws=1).model
     one, other = short(model, narrow), short(model, narrow.astype(float))

@@ -1,4 +1,4 @@
-"""`TreeGuided` from Python: what it reports, its starts, the published algorithm, and what is refused."""
+"""`TreeGuided` from Python: reports, starts, the published algorithm, and refusals."""
 
 import pickle
 

@@ -1,4 +1,4 @@
-"""`stickbreak topics`: what it writes and prints is what the package computes, and what it refuses."""
+"""`stickbreak topics`: its output equals the package's results; refusals."""
 
 import gzip
 import json
