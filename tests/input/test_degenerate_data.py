@@ -132,7 +132,7 @@ def test_as_many_components_as_rows(likelihood: LikelihoodName) -> None:
 
 @pytest.mark.parametrize("likelihood", LIKELIHOODS)
 def test_identical_rows(likelihood: LikelihoodName) -> None:
-    """No spread at all: the covariance is zero, and the default scale must be a proper one all the same."""
+    """Identical rows have a covariance of zero; the default scale must still be positive definite."""
     rows = np.full((40, 2), 3.0)
     if likelihood == "gaussian":
         given = sb.Gaussian(mean=[0.0, 0.0], mean_precision=0.1, dof=4.0, scale=np.eye(2))
@@ -173,7 +173,7 @@ def test_weights_of_any_size(size: float) -> None:
 
 @pytest.mark.parametrize("offset", [1e4, 1e8])
 def test_offsets_change_nothing(offset: float) -> None:
-    """A full Gaussian is centred first, so that 1e8 in every number costs no more than its own rounding.
+    """Rows of a full Gaussian are centred first, so an offset of 1e8 costs only its own rounding.
 
     The rows are multiples of 2^-20, which float64 holds exactly at 1e8; what remains is the rounding of the column
     means, about 1e-8 here, which moves the bound by far less than the 1e-7 allowed.
@@ -192,7 +192,7 @@ def test_offsets_change_nothing(offset: float) -> None:
 
 
 def test_offset_in_single_precision() -> None:
-    """float32 at an offset of 1000: the data are rounded to 6e-5, and the answer is that of the rounded data."""
+    """float32 at an offset of 1000 rounds the data to 6e-5; the result is that of the rounded data."""
     rows = (clustered_rows(RNG(16), 300, 3, 4) + 1000.0).astype(np.float32)
     start = RNG(17).dirichlet(np.full(4, 0.3), 300)
     algorithm = sb.Full(sparsity=None, max_passes=0)
@@ -218,7 +218,7 @@ def test_what_is_just_not_refused_is_sound() -> None:
 
 
 def test_sizes_change_nothing_but_units() -> None:
-    """A power of two moves no bit but those of the exponents: the same clusters, the bound less its log volume."""
+    """Scaling by a power of two changes only exponents: same clusters, and the bound minus the log volume."""
     rows = clustered_rows(RNG(19), 200, 2, 3)
     algorithm = sb.Full(max_passes=8, tol=0.0)
     options = {"init": np.arange(200) % 3, "progress": False}

@@ -1,4 +1,4 @@
-"""`sample_weight`: weight two is two rows that share their responsibilities, weight zero is no row."""
+"""`sample_weight`: weight two equals two rows with equal responsibilities, weight zero equals no row."""
 
 import numpy as np
 import pytest
@@ -63,7 +63,7 @@ def test_ones_are_no_weights(likelihood: LikelihoodName) -> None:
 
 
 def test_weights_travel_with_their_rows_through_the_batches() -> None:
-    """Heavy and light rows come from different clusters: mixed up, the weights of the clusters would be too."""
+    """Heavy and light rows come from different clusters, so mixed-up weights would change the clusters' weights."""
     rng = np.random.default_rng(4)
     labels = rng.integers(2, size=4000)
     rows = rng.standard_normal((4000, 2)) + np.where(labels, 10.0, -10.0)[:, None]

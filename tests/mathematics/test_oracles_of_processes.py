@@ -45,7 +45,7 @@ def counts_for(process: Process) -> Array:
 
 @of_process
 def test_collapsed_form_is_a_maximum(process: Process) -> None:
-    """It is the general form at eta, and no eta nearby reaches more."""
+    """The collapsed form equals the general form at eta, and no eta nearby is larger."""
     counts = counts_for(process)
     eta = process.update(counts)
 
@@ -99,7 +99,7 @@ def test_falling_counts_are_the_best_order_of_truncated_sticks_at_concentration_
 
 
 def test_order_never_costs() -> None:
-    """What the engines do with the order raises the bound or leaves it, under any process and concentration."""
+    """Reordering by the engines never lowers the bound, under any process and concentration."""
     rng = np.random.default_rng(3)
     for concentration in (0.2, 1.0, 1.3, 6.0):
         for kind in (StickBreaking, TruncatedStick, TailedStick):
@@ -300,7 +300,7 @@ def test_sequential_start_gives_every_row_its_place(process: Process) -> None:
 @pytest.mark.parametrize("sparsity", [1, 2, None])
 @pytest.mark.parametrize("name", ["nested", "finite"])
 def test_point_objectives_never_fall(objective: point_engine.Objective, sparsity: int | None, name: str) -> None:
-    """Of weights and components at once, with the terms of the prior for MAP. Counts keep every estimate inside."""
+    """Point objectives never fall, with the terms of the prior for MAP. All counts are positive."""
     rng = np.random.default_rng(11)
     labels = rng.integers(3, size=60)
     rows = rng.poisson(np.array([[2.0, 9.0], [12.0, 1.0], [5.0, 4.0]])[labels]).astype(float)

@@ -22,7 +22,7 @@ of_process = pytest.mark.parametrize("process", PROCESSES)
 
 
 def point_case(seed: int, likelihood: str, process: str, **options: Any) -> Case:
-    """A case whose priors have a mode, with every component well fed and every word, or feature, in all of them."""
+    """Return a case whose priors have a mode, with many rows and every word or feature in each component."""
     options = {"n": 120, "weighted": True} | options
     return make_case(
         seed, likelihood=likelihood, process=process, with_mode=True, concentration=PROCESSES[process], **options
@@ -167,7 +167,7 @@ def test_point_fits_are_saved_and_sampled(likelihood: str, objective: Objective,
     assert np.isfinite(fit.sample(20, seed=1)).all()
 
 
-# What is refused, by name
+# Refusals
 
 
 def test_map_needs_priors_with_a_mode() -> None:

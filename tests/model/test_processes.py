@@ -1,4 +1,4 @@
-"""Priors on the weights, beyond what holds of each: bounds at other concentrations, the tail, and what is kept of them.
+"""Priors on the weights: bounds at other concentrations, the tail, files and checkpoints.
 
 Of every process, `test_every_model.py` has its bounds against the oracle and `test_every_law.py` its laws. What the
 constructors and comparisons refuse is in `test_refusals_of_processes.py`.
@@ -172,7 +172,7 @@ def test_released_component_leaves_every_answer(seed: int) -> None:
 @pytest.mark.parametrize("n_passes", [0, 1])
 @pytest.mark.parametrize("process", [name for name in PROCESSES if name != "tail"])
 def test_start_from_a_fit_with_a_tail(process: str, n_passes: int, tmp_path: Path) -> None:
-    """Another prior has no use for the tail of its start, in memory or in a file; the same one goes on with it."""
+    """A fit continues with the tail of its start only under the same prior, in memory or from a file."""
     case = make_case(9, n=50, n_components=2, process="tail", concentration=TAIL)
     first = fit_from(case, passes(4))
     assert first.tail_count > 1e-3

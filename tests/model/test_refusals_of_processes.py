@@ -41,7 +41,7 @@ def test_combinations_without_mathematics(make: Make, reason: str) -> None:
         (lambda: sb.PitmanYor(0.5, concentration=1e301), "concentration"),
         (lambda: sb.PitmanYor(0.5, concentration=np.nan), "concentration"),
         (lambda: sb.PitmanYor(0.5, truncation="stick"), "truncation"),
-        # Two numbers are what the core calls a Gamma prior, and nothing that a user may write.
+        # The core reads two numbers as a Gamma prior, but users may not write it so.
         (lambda: sb.DirichletProcess([1.0, 2.0]), "concentration"),
         (lambda: sb.DirichletProcess((1.0, 2.0)), "concentration"),
         (lambda: sb.DirichletProcess(truncation="nest"), "truncation"),
@@ -82,7 +82,7 @@ def test_parameters_of_the_wrong_type(make: Make, argument: str) -> None:
     ids=["discount", "concentration"],
 )
 def test_the_last_that_is_allowed(process: Any) -> None:
-    """What is just not refused gives finite bounds that never fall."""
+    """The last allowed values give finite bounds that never fall."""
     case = make_case(1)
     bounds = [record.elbo for record in fit_from(with_process(case, process), passes(10)).history]
     assert np.isfinite(bounds).all()
@@ -104,7 +104,7 @@ def test_the_last_that_is_allowed(process: Any) -> None:
     ],
 )
 def test_objectives_are_refused_with_the_reason(objective: str, process: Any, reason: str, algorithm: Any) -> None:
-    """Before any pass, in every schedule."""
+    """Objectives are refused before any pass, under every algorithm."""
     case = with_process(make_case(2), process)
     with pytest.raises(sb.NotSupported, match=reason):
         fit_from(case, algorithm(objective=objective), callbacks=[unreached])

@@ -1,4 +1,4 @@
-"""Models that are others in disguise: each pair has the same bound and says the same of rows."""
+"""Pairs of equivalent models: each has the same bound and the same predictions."""
 
 import dataclasses
 

@@ -170,7 +170,7 @@ def test_data_that_vary_give_no_warning() -> None:
 
 
 def test_a_single_row_off_a_copy_keeps_the_column() -> None:
-    """It adds little to the moments of many rows, but would have no density."""
+    """The row changes the moments of many rows little, but would have no density on the subspace."""
     rows = np.random.default_rng(2).standard_normal((20_000, 2))
     rows[:, 1] = rows[:, 0]
     rows[5, 1] += 4e-3
@@ -213,7 +213,7 @@ def test_missing_values_and_constant_columns() -> None:
 
 
 def test_a_row_far_from_all_others_makes_no_column_dependent() -> None:
-    """Its moments alone say that one column is a multiple of the other."""
+    """One far row dominates the moments, which alone would make one column a multiple of the other."""
     rows = np.random.default_rng(0).normal(np.repeat([[0.0, 0.0], [10.0, 0.0]], 200, axis=0))
     rows[3] = 1e8
     assert sb.fit(FULL, rows, progress=False).support.rank == 2

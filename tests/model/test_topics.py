@@ -69,7 +69,7 @@ def test_warm_full_passes_never_lower_the_bound(objective: Any, sparsity: int | 
     found = fit(corpus(2), 4, algorithm)
     # In the first two passes documents start anew.
     bounds = np.array([record.elbo for record in found.history][1:])
-    # Each document goes on from float32 counts, and its topics may have changed beside those that it has left.
+    # Each document continues from float32 counts, under topics that may have changed.
     assert (np.diff(bounds) >= -1e-6 * np.abs(bounds[1:])).all()
 
 
@@ -198,7 +198,7 @@ def test_the_concentration_of_one_topic_stays() -> None:
 
 
 def test_the_concentration_is_where_the_derivative_vanishes() -> None:
-    """Where documents start anew, new documents settle as those of the fit do."""
+    """Without stored states, new documents converge as those of the fit do."""
     counts, k = corpus(11, n=50), 3
     algorithm = sb.Full(max_passes=100, tol=0, sparsity=None, step_tol=0.0, max_steps=200, warm_start=False)
     found = fit(counts, k, algorithm, model=model(k, None))

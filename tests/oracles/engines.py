@@ -23,7 +23,7 @@ from oracles.variational import (
 
 @dataclass(frozen=True)
 class Pass:
-    """What one pass leaves behind: the globals, the responsibilities behind them, and the bound of both."""
+    """Result of one pass: the globals, the responsibilities they were computed from, and the bound of both."""
 
     state: Globals
     responsibilities: Array
@@ -40,8 +40,8 @@ def with_tail(responsibilities: Array, mixture: Specification, n_components: int
 def order_by_size(counts: Array, mixture: Specification) -> NDArray[np.intp]:
     """The order of columns in which counts fall, equal ones as they stood, the tail last (mathematics 2a.1 and 2c).
 
-    Where the process has no use for an order it stays as it is. Where the bound would lose by it, all but the last
-    component are put into order: the last one of Blei and Jordan's truncation takes what is left over, which at a
+    If the process does not depend on the order, it stays unchanged. If sorting would lower the bound, all but the last
+    component are sorted: the last one of Blei and Jordan's truncation takes the remaining weight, which at a
     large concentration suits a large component.
     """
     stay, n_components = np.arange(len(counts)), len(counts) - mixture.process.has_tail
@@ -167,7 +167,7 @@ class Totals:
         return cls(weighted.T @ mixture.likelihood.sufficient_statistics(rows), weighted.sum(0))
 
     def state(self, mixture: Specification) -> Globals:
-        """The globals that these would be the summary of."""
+        """Return the globals of these totals."""
         last = len(self.counts) - mixture.process.has_tail
         naturals = [mixture.likelihood.posterior(statistics) for statistics in self.statistics[:last]]
         return Globals(naturals, mixture.process.update(self.counts))

@@ -133,7 +133,7 @@ def log_evidence_truncated(
 
 
 def log_evidence(rows: Array, likelihood: Likelihood, process: Process, n_components: int) -> float:
-    """Exact log p(X) of what the bound of a process bounds: K tells only for processes that end there themselves."""
+    """Return the exact log p(X) that the bound of a process refers to; K matters only for truncated processes."""
     if isinstance(process, FiniteSymmetricDirichlet):
         return log_evidence_finite(rows, likelihood, process.concentration, n_components)
     if isinstance(process, TruncatedStick) or getattr(process, "kind", None) is TruncatedStick:

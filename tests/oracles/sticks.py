@@ -90,7 +90,7 @@ class GammaConcentration(Process):
         self.kind, self.shape, self.rate = kind, shape, rate
 
     def update(self, counts: Array) -> Array:
-        """Sticks and q(concentration) at once: the mean of the concentration that its own sticks lead back to."""
+        """Return sticks and q(concentration): the fixed point of the mean concentration."""
 
         def posterior(log_mean: float) -> tuple[Array, float, float]:
             eta = self.kind(float(np.exp(log_mean))).update(counts)

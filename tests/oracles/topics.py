@@ -33,7 +33,7 @@ def log_topics(sums: Array, word: float, objective: str) -> Array:
 
 @dataclass
 class Step:
-    """What a local step of all documents leaves."""
+    """Result of a local step of all documents."""
 
     sums: Array
     counts: Array

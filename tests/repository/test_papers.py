@@ -25,14 +25,14 @@ pytestmark = pytest.mark.filterwarnings("ignore::stickbreak.SupportWarning")
 
 @pytest.fixture(autouse=True)
 def results(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
-    """Figures go elsewhere."""
+    """Write figures to a temporary folder."""
     monkeypatch.setenv("RESULTS", str(tmp_path))
     return tmp_path / "papers"
 
 
 @pytest.fixture(scope="module")
 def photographs() -> images.Photographs:
-    """Four of noise, two of them dark; none has the size of another."""
+    """Return four photographs of noise, two of them dark, all of different sizes."""
     rng = np.random.default_rng(0)
     return [rng.integers(low, low + 60, size=(41 + low % 7, 50), dtype=np.uint8) for low in (0, 3, 190, 193)]
 
@@ -56,7 +56,7 @@ def test_grids_are_means_of_cells(photographs: images.Photographs) -> None:
 
 
 def test_the_density_of_the_known_partition() -> None:
-    """Of one row it is what a joint normal distribution says."""
+    """The density of one row equals that of a joint normal distribution."""
     data = blei_jordan.generate(3, seed=1)
     assert data.train.shape == data.held_out.shape == (100, 3)
     assert sum(data.cluster_sizes) == 100
@@ -145,7 +145,7 @@ def test_sparse_mixtures(monkeypatch: pytest.MonkeyPatch, photographs: images.Ph
 
 
 def test_distances_are_the_mass_that_is_left_out() -> None:
-    """Also of rows that would have given another prior than those of the fit."""
+    """Distances equal the dropped mass, also for rows other than those of the fit."""
     rows = np.random.default_rng(0).normal(size=(300, 2)).astype(np.float32)
     dense = sparse_mixtures.fit(rows, 4, sb.Memoized(2, sparsity=None, max_passes=5), "random")
     few = rows[:20]
@@ -243,7 +243,7 @@ def test_a_mixed_step_is_the_posterior_mean_however_the_components_are_cut(prior
     wanted = (weights[:, :, None] * wieners).sum(axis=0)
     cleaned = denoising.Step.of(prior, 0.5).clean(rows, mixed=True)
     np.testing.assert_allclose(cleaned, wanted, atol=1e-5)
-    # The choice of one component does depend on it.
+    # The choice of one component does depend on how components are cut.
     pieces = np.repeat([0, 1], [12, 1])
     log_weights = prior.log_weights[pieces] - np.log(np.repeat([12, 1], [12, 1]))
     again = denoising.Step.of(denoising.Prior(log_weights, prior.covariances[pieces]), 0.5)
@@ -252,7 +252,7 @@ def test_a_mixed_step_is_the_posterior_mean_however_the_components_are_cut(prior
 
 
 def test_denoising_knows_its_limits(prior: denoising.Prior) -> None:
-    """A prior that allows anything leaves the noise; one that allows nothing but flat patches leaves their means."""
+    """A wide prior keeps the noise; a prior of flat patches keeps only their means."""
     image = np.full((40, 45), 153, dtype=np.uint8)
     ((truth, noisy),) = denoising.noisy_versions([image], 0.1)
     assert denoising.psnr(noisy, truth) == pytest.approx(20, abs=0.3)

@@ -17,7 +17,7 @@ import stickbreak as sb
 
 @pytest.fixture(autouse=True)
 def results(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
-    """Figures go elsewhere."""
+    """Write figures to a temporary folder."""
     monkeypatch.setenv("RESULTS", str(tmp_path))
     return tmp_path / "papers"
 
@@ -34,7 +34,7 @@ def few() -> digits.Digits:
 
 
 def test_digits_are_projected_and_seen_again() -> None:
-    """Images of few directions are on fifty components what they were, largest variance first."""
+    """Images of few directions are reconstructed from fifty components, largest variance first."""
     rng = np.random.default_rng(1)
     pixels = (rng.integers(0, 9, size=(80, 3)) @ rng.integers(0, 9, size=(3, digits.SIDE**2))).astype(np.uint8)
     found = digits.project(pixels, np.arange(80))
@@ -69,7 +69,7 @@ def test_memoized_toy_moves(results: Path) -> None:
     memoized_toy_moves.report(runs, ideal)
     merges = {judge: [memoized_toy_moves.merging(patches, judge, 2, 0, 2)] for judge in memoized_toy_moves.JUDGES}
     memoized_toy_moves.report_merging(merges)
-    # Who asks all rows is never ruined; who asks a batch of 60 is.
+    # Merges judged by all rows are never ruinous; those judged by a batch of 60 are.
     assert merges["all rows"][0].ruinous == 0
     assert merges["one batch"][0].ruinous > 0
     for (one,) in merges.values():
@@ -143,7 +143,7 @@ def test_memoized_ablation(few: digits.Digits, results: Path) -> None:
         runs = found[variant.name] = memoized_ablation.measure(few, variant, 2, 2, 1, 1)
         assert len(memoized_ablation.cells(runs)) == len(memoized_ablation.LEVELS) + 3
         memoized_ablation.report(runs)
-    # Bounds spare work and change nothing.
+    # Distance bounds save work and change no result.
     assert found["one batch, bounds"][0].loss == found["one batch, margin"][0].loss
     memoized_ablation.draw(found)
     assert (results / "memoized_ablation.svg").stat().st_size > 0

@@ -9,12 +9,12 @@ import pytest
 
 import stickbreak as sb
 
-# Standard errors that a share of draws may lie off: false alarms are one in a hundred thousand for each number.
+# Allowed deviation of a fraction of draws, in standard errors: one false alarm in a hundred thousand numbers.
 Z = 4.5
 N = 40_000
 
 Array = np.ndarray[Any, Any]
-# The values of a column, and what a sum over them counts each with: all, or nodes of a rule for integrals.
+# Values of a column and their weights in a sum: all values, or nodes of a quadrature rule.
 Rule = tuple[Array, Array]
 
 
@@ -192,7 +192,7 @@ def test_without_enough_degrees_of_freedom_there_is_no_covariance() -> None:
     assert np.isinf(of_prior[[0, 1], [0, 1]]).all()
     assert np.isnan(of_prior[0, 1])
     assert np.isfinite(density.covariances[:-1]).all()
-    # What is given counts as degrees of freedom: 1.5 and 1.
+    # Given columns add degrees of freedom: 1.5 and 1.
     assert np.isfinite(fit.conditional({0: 1.0}).covariance).all()
 
 

@@ -1,4 +1,4 @@
-"""What a fit says of rows: `predict`, `predict_proba`, `log_predictive` and `sample`."""
+"""Predictions of a fit: `predict`, `predict_proba`, `log_predictive` and `sample`."""
 
 import numpy as np
 import pytest
@@ -161,7 +161,7 @@ def test_weights_and_counts_agree() -> None:
 
 
 def test_results_cannot_be_written_to() -> None:
-    """A fit is a result: what it shows is not a handle on its inside."""
+    """A fit is immutable: its arrays cannot be written to."""
     fit = fitted("gaussian", "dirichlet_process", 2)
     before = fit.components["mean"].copy()
     for array in [fit.components["mean"], fit.counts, fit.weights]:

@@ -60,7 +60,7 @@ def test_responsibilities_in_other_types() -> None:
 
 
 def test_number_of_components() -> None:
-    """As asked for, else the process's own, else that of the start, else the smaller of 50 and n."""
+    """The number is the requested one, else that of the process, else that of the start, else min(50, n)."""
     rows = clustered_rows(np.random.default_rng(3), 70, 2, 3)
     finite = sb.Mixture(likelihood=sb.Gaussian(), process=sb.FiniteDirichlet(n_components=6))
     assert fit(rows, n_components=7).n_components == 7
@@ -76,7 +76,7 @@ def test_number_of_components() -> None:
 @pytest.mark.parametrize("likelihood", LIKELIHOODS)
 @pytest.mark.parametrize("init", ["kmeans++", "random"])
 def test_words(likelihood: LikelihoodName, init: str) -> None:
-    """Both words give a state with all components, and another one for another seed. Random seeds are a start only:
+    """Both words give a state with all components, which depends on the seed. Random seeds are only a start:
     their summary is not that of all data, so there is no bound before the first pass.
     """
     rows = clustered_rows(np.random.default_rng(4), 400, 3, 5)
@@ -172,7 +172,7 @@ def test_restarts_keep_the_best() -> None:
 
 @pytest.mark.parametrize("init", ["kmeans++", "random", "sequential"])
 def test_starts_side_by_side_are_those_one_after_another(init: str) -> None:
-    """A callback makes them run one after another."""
+    """A callback makes the starts run one after another."""
     rows = clustered_rows(np.random.default_rng(8), 400, 2, 8)
     algorithm = sb.Memoized(batches=3, max_passes=8)
     settings = {"n_components": 6, "init": init, "seed": 3, "n_init": 5}
@@ -208,7 +208,7 @@ def test_from_one_component_every_second_start_is_wide() -> None:
         several = fit(rows, algorithm, model, seed=3, n_init=n_init)
         best = max(by_hand[:n_init], key=lambda each: each.elbo)
         assert visible_bits(several, rows) == visible_bits(best, rows)
-    # So it was not the first one that was kept.
+    # So the best start is not the first.
     assert by_hand[1].elbo > once.elbo
 
 

@@ -130,7 +130,7 @@ def test_without_holes_nothing_changes(likelihood: str, process: str) -> None:
 
 @every_marginalising
 def test_what_is_behind_a_hole_does_not_matter(likelihood: str) -> None:
-    """Every NaN is alike, whatever its bits."""
+    """The bits of a NaN do not matter."""
     case = hole_case(7, likelihood)
     bits = case.rows.view(np.uint64).copy()
     absent = np.isnan(case.rows)
@@ -147,7 +147,7 @@ def test_what_is_behind_a_hole_does_not_matter(likelihood: str) -> None:
 @every_marginalising
 @every_process
 def test_empty_rows_are_left_out(likelihood: str, process: str) -> None:
-    """With a warning; the fit is that of the other rows, and says of an empty row what the weights alone say."""
+    """Empty rows are left out with a warning; their predictions follow from the weights alone."""
     case = hole_case(8, likelihood, process)
     empty = np.zeros(len(case.rows), bool)
     empty[[0, 17, 40]] = True
@@ -284,7 +284,7 @@ def test_marginal_is_a_sum_over_columns(likelihood: str) -> None:
 
 @pytest.mark.parametrize("likelihood", OF_COLUMNS)
 def test_split_rows_are_joined_rows(likelihood: str) -> None:
-    """In one component two rows with different columns are as good as one with both."""
+    """In one component, two rows with different columns equal one row with both."""
     case = hole_case(15, likelihood)
     left = np.where(np.arange(3) < 2, case.rows, np.nan)
     right = np.where(np.arange(3) >= 2, case.rows, np.nan)
@@ -374,12 +374,12 @@ def test_predicted_merge(likelihood: str) -> None:
     assert change == pytest.approx(predicted, rel=1e-8, abs=1e-8)
 
 
-# 9: what is refused
+# 9: refusals
 
 
 @every_likelihood
 def test_holes_are_refused_by_name(likelihood: str) -> None:
-    """Without the option everywhere; with it where nothing is built for them. Infinity never passes."""
+    """NaN is refused without the option, and by likelihoods without support for it; infinity is always refused."""
     case = make_case(21, likelihood=likelihood)
     rows = case.rows.copy()
     rows[3, 1] = np.nan
@@ -458,7 +458,7 @@ def test_starts_with_gaps(likelihood: str, init: str) -> None:
 
 
 def test_the_oracle_has_holes() -> None:
-    """What the cases of this file compare with is the oracle for missing entries, and some entry is missing."""
+    """The cases of this file use the oracle for missing entries, and some entry is missing."""
     for likelihood in MARGINALISING:
         case = hole_case(25, likelihood)
         assert isinstance(case.mixture.likelihood, MissingLikelihood)

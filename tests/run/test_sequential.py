@@ -32,9 +32,9 @@ def fit(case: Case, algorithm: object = START, **options: object) -> sb.Fit:
 @every_likelihood
 @every_process
 def test_it_is_the_oracle_for_one_order(likelihood: str, process: str) -> None:
-    """The order is the engine's own secret; of all orders of four or five rows one fits.
+    """The order of the engine is not visible; of all orders of four or five rows, one must match.
 
-    In a finite mixture, where no prior tells components apart, the first rows have one to themselves.
+    In a finite mixture, whose prior is symmetric, each of the first rows gets its own component.
     """
     n = 5 if likelihood == "categorical" else 4  # with fewer rows of codes two orders are hardly two
     case = make_case(11, n=n, dimension=2, n_components=3, likelihood=likelihood, process=process)
