@@ -185,11 +185,11 @@ def test_cross_validation_is_what_fits_by_hand_say() -> None:
     assert sorted(found["n_test"][:7]) == [8, 8, 8, 9, 9, 9, 9]
     assert ((found["n_train"] + found["n_test"]) == 60).all()
     order = np.random.default_rng(3).permutation(60)
-    for at, line in found.iterrows():
+    for index, line in found.iterrows():
         test = np.sort(order[line["fold"] :: 7])
         train = table.drop(index=test)
         fit = sb.fit(models[line["model"]], train, sb.Full(), n_components=2, seed=3)
-        assert line["elbo"] == fit.elbo, at
+        assert line["elbo"] == fit.elbo, index
         assert line["log_predictive"] == fit.log_predictive(table.iloc[test]).mean()
 
 

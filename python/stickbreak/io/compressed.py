@@ -124,8 +124,8 @@ def _check_compressed(table: Any, shape: tuple[int, int], argument: str, n_dimen
     # Compares instead of subtracting, because differences of unsigned numbers are never negative.
     falls = indptr[1:] < indptr[:-1]
     if falls.any():
-        at = int(falls.argmax())
-        raise _broken(table, "indptr", f"falls from {indptr[at]} to {indptr[at + 1]}", "never falls", argument)
+        row = int(falls.argmax())
+        raise _broken(table, "indptr", f"falls from {indptr[row]} to {indptr[row + 1]}", "never falls", argument)
     most = min(len(indices), len(data))
     if indptr[-1] > most:
         raise _broken(table, "indptr", f"ends with {indptr[-1]}", f"ends with at most {most}", argument)

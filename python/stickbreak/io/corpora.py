@@ -48,8 +48,8 @@ def read_corpus(
     Raises
     ------
     InvalidType, InvalidArgument
-        `path` is not a path, has an unknown file extension, or holds several arrays; or `columns` is given and it is
-        not a table.
+        `path` is not a path, has an unknown file extension, or holds several arrays; or `columns` is given for a file
+        that is not a table.
     SourceError
         The file cannot be read.
     """
@@ -74,12 +74,12 @@ def read_corpus(
 
 
 def read_vocabulary(path: str | os.PathLike[str]) -> Names:
-    """Read words from a text file in UTF-8, one a line; a name that ends in .gz says that it is compressed.
+    """Read words from a text file in UTF-8, one word per line; a file whose name ends in .gz is decompressed.
 
     Raises
     ------
     SourceError
-        It cannot be read, a line is blank, or two lines have the same word; the line is named, counted from 1.
+        The file cannot be read, a line is blank, or two lines have the same word. The message states the line, from 1.
     """
     first: dict[str, int] = {}
     try:
@@ -98,7 +98,7 @@ def read_vocabulary(path: str | os.PathLike[str]) -> Names:
 
 
 def _is_sparse(file: Path) -> bool:
-    """Whether a file holds a sparse array; files that cannot be opened are left to the reader of tables."""
+    """Return whether a file holds a sparse array; files that cannot be opened are left to the reader of tables."""
     if file.suffix.lower() != ".npz":
         return False
     try:

@@ -21,14 +21,14 @@ if TYPE_CHECKING:
 
 __all__ = ["read_docword"]
 
-# Document and word numbers have 32 bits, and sums of counts stay exact in float64.
+# Document and word numbers have 32 bits, and float64 holds sums of counts exactly.
 _MOST = 2**32 - 1
 _MOST_COUNT = 2**53
 # Maximum number of documents or words for an entry, of those beyond the first million.
 _PER_ENTRY = 16
 _BELIEVED = 2**20
 _LONGEST_LINE = 1 << 16  # bytes
-# What other files begin with, as it is read here, less blanks, of which \x1f is one.
+# First characters of other file types, decoded as here and without leading blanks; \x1f counts as a blank.
 _NO_TEXT = (
     ("\udc8b\x08", "not text but gzip, whose name must end in .gz,"),
     ("\udcff\udcfe", "text in UTF-16, not in UTF-8,"),
@@ -118,7 +118,7 @@ def check_claims(where: str, shape: tuple[int, int], n_entries: int) -> None:
 def _opened(file: Path, watch: "Watch | None" = None) -> TextIO:
     from stickbreak.io.datafiles.sources import of_file
 
-    # Bytes that are no text come through, so that the line that has them is named.
+    # Undecodable bytes are kept, so that the error can state their line.
     return TextIOWrapper(
         of_file(file, watch, _LONGEST_LINE).open_bytes(), encoding="utf-8-sig", errors="surrogateescape"
     )
@@ -126,10 +126,10 @@ def _opened(file: Path, watch: "Watch | None" = None) -> TextIO:
 
 def _header(file: Path, lines: Iterator[str]) -> list[int]:
     numbers = []
-    for at, what in enumerate(("number of documents", "number of words", "number of lines that follow"), start=1):
+    for line, what in enumerate(("number of documents", "number of words", "number of lines that follow"), start=1):
         text = next(lines, "").strip()
         if not _is_whole(text) or not 0 <= int(text) <= _MOST:
-            raise SourceError(f"{file}: line {at}: {_shown(text)} where the {what} is expected, from 0 to {_MOST}")
+            raise SourceError(f"{file}: line {line}: {_shown(text)} where the {what} is expected, from 0 to {_MOST}")
         numbers.append(int(text))
     return numbers
 
@@ -166,7 +166,7 @@ def _malformed(file: Path) -> str:
 
 
 def _shown(text: str) -> str:
-    """Return the beginning of a line; of what is no text, what it is."""
+    """Return the beginning of a line for a message, or the type of the file if it is not text."""
     kind = next((kind for start, kind in _NO_TEXT if text.startswith(start)), None)
     if kind is None and any("\ud800" <= character <= "\udfff" or character == "\0" for character in text):
         kind = "not text"

@@ -98,8 +98,8 @@ class Trace:
         self._model = model
         self._rows = rows
         self._column_names = column_names
-        own: list[NDArray[Any]] = [chains.partitions, chains.log_joint, chains.n_clusters, chains.seconds]
-        for array in [*own, *chains.hyperparameters.values()]:
+        held: list[NDArray[Any]] = [chains.partitions, chains.log_joint, chains.n_clusters, chains.seconds]
+        for array in [*held, *chains.hyperparameters.values()]:
             array.flags.writeable = False
 
     @property
@@ -427,8 +427,8 @@ class Trace:
             "seconds": chains.seconds,
         }
         found |= {f"hyperparameters.{name}": array for name, array in chains.hyperparameters.items()}
-        own_header, own = parts.to_parts(self.model, self._rows)
-        header, found = header | own_header, found | own
+        own_header, model_arrays = parts.to_parts(self.model, self._rows)
+        header, found = header | own_header, found | model_arrays
         return header, found
 
     @classmethod
