@@ -1,4 +1,4 @@
-# Everything a contributor runs; continuous integration and pre-commit run the same targets.
+# Everything a contributor runs; continuous integration runs the same targets.
 # Each target makes what it needs: the environment .venv (no activation) and a build of the core in it. Tests, lint and
 # docs share one that is quick to make and checks itself (the profile `dev`); `make demo`, benches and wheels are
 # releases.
@@ -63,6 +63,7 @@ lint: $(STAMPS)/dev checked stubs ## formatting, clippy, ruff, types, stubs, str
 	$(BIN)/ruff format --check
 	$(BIN)/ruff check
 	$(BIN)/mypy
+	$(BIN)/lint-imports --no-cache --no-logo
 	$(BIN)/pre-commit validate-config
 	$(BIN)/python scripts/check_structure.py
 	$(BIN)/python scripts/licences.py --check
@@ -75,8 +76,12 @@ format: $(STAMPS)/dev ## format Rust and Python
 
 .PHONY: bench
 bench: $(STAMPS)/dev release ## all benches; RESULTS=benches/results keeps the raw output
-	mkdir -p $(RESULTS)
-	cargo bench --package stickbreak-benches 2>&1 | tee $(RESULTS)/criterion.txt
+	mkdir -p $(RESULTS)/rust
+	@for bench in $(basename $(notdir $(wildcard benches/*.rs))); do \
+		echo "benches/$$bench.rs"; \
+		{ $(BIN)/python benches/common/head.py; cargo bench --quiet --package stickbreak-benches --bench $$bench; } \
+			| tee $(RESULTS)/rust/$$bench.txt; \
+	done
 	@for bench in $(basename $(notdir $(wildcard benches/*.py))); do \
 		echo "benches/$$bench.py"; \
 		$(BIN)/python benches/$$bench.py 2>&1 | tee $(RESULTS)/$$bench.txt; \

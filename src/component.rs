@@ -57,11 +57,11 @@ impl Edit {
             }
             Self::Merge { keep, gone } => {
                 position(ids, *keep)?;
-                let at = position(ids, *gone)?;
+                let index = position(ids, *gone)?;
                 if keep == gone {
                     return Err(Error::invalid("edit", format!("{keep:?}"), "two different components"));
                 }
-                ids.remove(at);
+                ids.remove(index);
             }
             Self::Delete { id } => {
                 ids.remove(position(ids, *id)?);
@@ -141,9 +141,6 @@ impl EditLog {
     }
 
     /// The components after all edits, in stick order.
-    ///
-    /// # Errors
-    /// As [`Edit::apply_to`].
     pub fn components(&self) -> Result<Vec<ComponentId>> {
         let mut ids = Vec::new();
         self.edits.iter().try_for_each(|edit| edit.apply_to(&mut ids))?;

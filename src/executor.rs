@@ -91,24 +91,11 @@ pub struct InProcess<'a, F: Scalar> {
 }
 
 impl<'a, F: Scalar> InProcess<'a, F> {
-    /// Creates an executor that has not visited any batch.
+    /// Creates an executor that has not visited any batch, for units of this kind.
     ///
     /// # Errors
     /// [`Error::NotSupported`] for a source with an unknown number of batches, or one that cannot be read again.
     pub fn new(
-        model: &Model<F>,
-        source: &'a dyn BatchSource<F>,
-        options: LocalOptions,
-        cancel: Cancel,
-    ) -> Result<Self> {
-        Self::of_kind(options.units.kind(), model, source, options, cancel)
-    }
-
-    /// The same for units of any kind, whatever the options name.
-    ///
-    /// # Errors
-    /// As [`InProcess::new`].
-    pub fn of_kind(
         kind: &dyn UnitKind<F>,
         model: &Model<F>,
         source: &'a dyn BatchSource<F>,

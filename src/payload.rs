@@ -1,4 +1,4 @@
-//! Payloads: values whose type is known only to their owner, a move or a question. Within a process they stay values. For
+//! Payloads: values whose type only their owner knows, a move or a question. Within a process they stay values. For
 //! workers and checkpoints they are bytes, which are decoded when the owner asks for them.
 
 use std::any::Any;

@@ -1,22 +1,14 @@
 //! The run: from data and a specification to a fitted mixture.
 
 mod algorithm;
-mod clusters;
-mod coherence;
-mod densities;
 mod engine;
-mod fitted;
-mod history;
-mod imputation;
+mod observer;
 mod opening;
-mod packed;
 mod position;
 mod prepare;
-mod sampling;
 mod settings;
 mod sizes;
 mod starts;
-mod topics;
 mod trial;
 mod update;
 
@@ -24,6 +16,7 @@ use std::time::Instant;
 
 use crate::data::Dataset;
 use crate::error::Result;
+use crate::fitted::Fitted;
 use crate::init::Init;
 use crate::model::Specification;
 use crate::parallel::Cancel;
@@ -31,19 +24,12 @@ use crate::simd::Scalar;
 use crate::visits::Task;
 
 pub use algorithm::Algorithm;
-pub use clusters::{Join, Joins};
-pub use coherence::{Coherence, coherence};
-pub use densities::log_densities;
 pub use engine::{Engine, Run};
-pub use fitted::{Assigned, Fitted};
-pub use history::{Observer, Record, StopReason};
+pub use observer::Observer;
 pub use opening::TreePosition;
-pub use packed::{Packs, Prediction};
 pub use position::{Identity, Position};
-pub(crate) use prepare::{check_form, seen};
 pub use settings::{Cut, Settings};
 pub use starts::{Resumed, Standing, Starts, Watcher};
-pub use topics::Completion;
 pub use update::Limits;
 
 /// What to fit to which data, and how.

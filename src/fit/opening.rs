@@ -57,7 +57,7 @@ impl<F: Scalar> Engine<'_, F> {
         position: &mut Position,
         is_settled: bool,
     ) -> Result<bool> {
-        let Some(settings) = self.settings.local.units.tree().filter(|_| !position.tree.is_refined) else {
+        let Some(settings) = self.settings.units.tree().filter(|_| !position.tree.is_refined) else {
             return Ok(false);
         };
         // A run that goes on from here has done so before.

@@ -3,10 +3,15 @@
 
 use crate::error::{Error, Result};
 use crate::fit::algorithm::Algorithm;
+use crate::likelihood;
 use crate::local_step::Keep;
+use crate::model::{Named, Objective, Specification};
 use crate::moves::Moves;
 use crate::responsibilities::Sparsity;
-use crate::visits::{LocalOptions, UnitOptions};
+use crate::visits::{LocalOptions, UnitOptions, WordOptions};
+
+/// Usual memory limit for distance bounds, bytes.
+pub(super) const BOUNDS_MEMORY: usize = 128 << 20;
 
 /// Settings of a run.
 #[derive(Debug, Clone)]
@@ -22,8 +27,10 @@ pub struct Settings {
     pub algorithm: Algorithm,
     /// How the number of components changes between passes.
     pub moves: Moves,
-    /// Options of the local steps, and the kind of units.
+    /// Options of the local steps.
     pub local: LocalOptions,
+    /// The kind of units.
+    pub units: UnitOptions,
     /// Maximum number of passes over the data.
     pub max_passes: usize,
     /// Stop when a pass gains less, in nats per unit of mass; 0 never stops early.
@@ -41,17 +48,41 @@ impl Default for Settings {
             shuffle: false,
             algorithm: Algorithm::Memoized,
             moves: Moves::default(),
-            local: LocalOptions {
-                sparsity: Sparsity::Dense,
-                margin: None,
-                bounds_memory: 1,
-                keep: Keep::Summary,
-                units: UnitOptions::Rows,
-            },
+            local: LocalOptions { sparsity: Sparsity::Dense, margin: None, bounds_memory: 1, keep: Keep::Summary },
+            units: UnitOptions::Rows,
             max_passes: 0,
             tol: 0.0,
             seed: 0,
         }
+    }
+}
+
+impl Settings {
+    /// The settings of a fit of which the user asks nothing: memoized, with moves if the model takes them.
+    ///
+    /// # Errors
+    /// As [`Specification::weights`].
+    pub fn usual(specification: &Specification) -> Result<Self> {
+        let Named { name, parameters } = &specification.likelihood;
+        let takes_moves = specification.objective == Objective::Variational
+            && specification.weights()?.is_nested()
+            && likelihood::check_closed(name, parameters).is_ok();
+        let bare = Self::default();
+        Ok(Self {
+            batches: Cut::Auto,
+            shuffle: true,
+            moves: if takes_moves { Moves::usual() } else { Moves::default() },
+            local: LocalOptions {
+                sparsity: Sparsity::Auto,
+                margin: Some(20.0),
+                bounds_memory: BOUNDS_MEMORY,
+                ..bare.local
+            },
+            units: UnitOptions::usual(specification, WordOptions::default())?,
+            max_passes: 100,
+            tol: 1e-6,
+            ..bare
+        })
     }
 }
 

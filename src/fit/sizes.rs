@@ -3,6 +3,7 @@
 use crate::component::MOST_COMPONENTS;
 use crate::error::{Error, Result};
 use crate::fit::settings::Settings;
+use crate::grounds::check_numbers;
 use crate::init::Init;
 use crate::model::Specification;
 use crate::visits::Extent;
@@ -96,12 +97,4 @@ fn check_start(init: &Init<'_>, given: usize, k: usize, is_asked: bool) -> Resul
             Err(Error::invalid("init", format!("of {given} components"), allowed))
         }
     }
-}
-
-/// Checks that row indices fit in 32 bits.
-pub(super) fn check_numbers(argument: &str, n_rows: usize) -> Result<()> {
-    if u32::try_from(n_rows).is_ok() {
-        return Ok(());
-    }
-    Err(Error::invalid(argument, format!("{n_rows} rows"), format!("at most {} rows", u32::MAX)))
 }

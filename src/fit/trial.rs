@@ -7,7 +7,7 @@ use crate::fit::{Job, Settings, fit};
 use crate::init::Init;
 use crate::parallel::Cancel;
 use crate::simd::Scalar;
-use crate::visits::{FEW_ROWS, LocalOptions, TreeSettings, UnitKind, UnitOptions, WordOptions};
+use crate::visits::{FEW_ROWS, TreeSettings, UnitKind, UnitOptions, WordOptions};
 
 /// Rows of the trial.
 const ROWS: usize = FEW_ROWS;
@@ -22,7 +22,7 @@ const PASSES: usize = 60;
 /// [`Error::Cancelled`]; [`Error::Source`].
 pub(super) fn decided<F: Scalar>(job: &Job<'_, F>, cancel: &Cancel) -> Result<Settings> {
     let settings = job.settings.clone();
-    let Some(tree) = settings.local.units.tree().filter(|tree| tree.on_trial) else { return Ok(settings) };
+    let Some(tree) = settings.units.tree().filter(|tree| tree.on_trial) else { return Ok(settings) };
     let is_allowed = UnitKind::<F>::check(&tree, &job.task()).is_ok() && job.rows.can_seek();
     let tree = TreeSettings { on_trial: false, ..tree };
     let units = if is_allowed && job.rows.n_rows() > ROWS && pays(job, tree, cancel)? {
@@ -30,7 +30,7 @@ pub(super) fn decided<F: Scalar>(job: &Job<'_, F>, cancel: &Cancel) -> Result<Se
     } else {
         UnitOptions::usual(job.specification, WordOptions::default())?
     };
-    Ok(Settings { local: LocalOptions { units, ..settings.local }, ..settings })
+    Ok(Settings { units, ..settings })
 }
 
 /// Whether a fit to some of the rows needs few nodes.
@@ -54,7 +54,7 @@ fn pays<F: Scalar>(job: &Job<'_, F>, tree: TreeSettings, cancel: &Cancel) -> Res
         batches: Cut::Number(1),
         shuffle: false,
         max_passes: PASSES,
-        local: LocalOptions { units, ..job.settings.local },
+        units,
         ..job.settings.clone()
     };
     let trial = Job { specification: job.specification, rows: &rows, init, settings: &settings };

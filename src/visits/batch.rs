@@ -1,16 +1,29 @@
-//! A batch as a visitor sees it.
+//! A batch as a visitor sees it, and options of its local step.
 
 use std::cell::OnceCell;
 
 use crate::data::{BatchSource, RowUnits};
 use crate::error::Result;
 use crate::global_step::Globals;
-use crate::local_step::{Assign, ByScore, LocalState, LocalStep, Outcome, Tap, Units};
+use crate::local_step::{Assign, ByScore, Keep, LocalState, LocalStep, Outcome, Tap, Units};
 use crate::model::Model;
 use crate::parallel::Cancel;
+use crate::responsibilities::Sparsity;
 use crate::scoring::Scorer;
 use crate::simd::Scalar;
-use crate::visits::LocalOptions;
+
+/// Options of local steps.
+#[derive(Debug, Clone, Copy)]
+pub struct LocalOptions {
+    /// Number of components kept per unit.
+    pub sparsity: Sparsity,
+    /// Drop components whose log weight is more than this many nats below the row's best.
+    pub margin: Option<f64>,
+    /// Memory limit in bytes for distance bounds; with 0 every score is computed in full.
+    pub bounds_memory: usize,
+    /// What a visit keeps.
+    pub keep: Keep,
+}
 
 /// A batch, with everything that its visits need besides their kind of unit.
 pub struct Batch<'a, F: Scalar> {
@@ -39,9 +52,6 @@ impl<'a, F: Scalar> Batch<'a, F> {
     }
 
     /// The rows of the batch, which are loaded at the first call.
-    ///
-    /// # Errors
-    /// As [`BatchSource::load`].
     pub fn rows(&self) -> Result<&RowUnits<'a, F>> {
         if let Some(rows) = self.rows.get() {
             return Ok(rows);
@@ -56,9 +66,6 @@ impl<'a, F: Scalar> Batch<'a, F> {
     }
 
     /// Runs the local step of units that are assigned by their scores.
-    ///
-    /// # Errors
-    /// As [`LocalStep::run_compact`].
     pub fn score(
         &self,
         units: &dyn Units<F>,
@@ -81,9 +88,6 @@ impl<'a, F: Scalar> Batch<'a, F> {
     }
 
     /// Runs the local step of units with given responsibilities.
-    ///
-    /// # Errors
-    /// As [`LocalStep::run_compact`].
     pub fn assign(
         &self,
         units: &dyn Units<F>,

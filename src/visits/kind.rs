@@ -118,9 +118,6 @@ pub trait Visitor<F: Scalar> {
     ) -> Result<()>;
 
     /// Answers a question about this kind of unit; `None` for any other question.
-    ///
-    /// # Errors
-    /// As [`Visitor::visit`].
     fn answer(&mut self, _batch: &Batch<'_, F>, _asked: &Asked) -> Result<Option<Payload>> {
         Ok(None)
     }

@@ -11,11 +11,11 @@ mod question;
 mod rows;
 mod saving;
 
-pub use batch::Batch;
+pub use batch::{Batch, LocalOptions};
 pub use documents::{DocumentVisits, FirstPass, WordOptions};
 pub use kind::{Extent, Nouns, Task, UnitKind, Visitor};
 pub use nodes::{FEW_ROWS, JudgeNodes, JudgedNodes, NodeVisits, OpenNodes, TreeSettings};
-pub use options::{LocalOptions, UnitOptions};
+pub use options::UnitOptions;
 pub use question::{Additive, Asked, AskedUnits, Question, UnitsQuestion};
 pub use rows::{RowKind, RowVisits};
 pub use saving::{load_state, save_state};

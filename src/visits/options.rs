@@ -1,26 +1,10 @@
-//! Options of local steps, and which kind of unit they are for.
+//! The kinds of units that a run can have.
 
 use crate::error::Result;
-use crate::local_step::{DocumentOptions, Keep};
+use crate::local_step::DocumentOptions;
 use crate::model::Specification;
-use crate::responsibilities::Sparsity;
 use crate::simd::Scalar;
 use crate::visits::{FirstPass, RowKind, TreeSettings, UnitKind, WordOptions};
-
-/// Options of local steps.
-#[derive(Debug, Clone, Copy)]
-pub struct LocalOptions {
-    /// Number of components kept per unit.
-    pub sparsity: Sparsity,
-    /// Drop components whose log weight is more than this many nats below the row's best.
-    pub margin: Option<f64>,
-    /// Memory limit in bytes for distance bounds; with 0 every score is computed in full.
-    pub bounds_memory: usize,
-    /// What a visit keeps.
-    pub keep: Keep,
-    /// The units.
-    pub units: UnitOptions,
-}
 
 /// The kinds of units, each with its options.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
@@ -36,9 +20,6 @@ pub enum UnitOptions {
 
 impl UnitOptions {
     /// The units of a model without trees: words with these options in a topic model, otherwise rows.
-    ///
-    /// # Errors
-    /// As [`Specification::documents`].
     pub fn usual(specification: &Specification, words: WordOptions) -> Result<Self> {
         Ok(if specification.documents()?.is_some() { Self::Words(words) } else { Self::Rows })
     }

@@ -1,5 +1,5 @@
-//! A second executor: batches live in worker processes, which keep their local state; globals and summaries travel as
-//! bytes. The fit must be the same to the last bit. A worker is this program, told to run the test `worker` alone.
+//! A second executor. Batches live in worker processes, which keep their local state; globals and summaries travel as
+//! bytes. The fit must be the same to the last bit. A worker is this program, started to run only the test `worker`.
 
 use std::io::{Read, Write};
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
@@ -14,7 +14,8 @@ use stickbreak::component::EditLog;
 use stickbreak::data::{ArrayBatches, DenseRows, NodeCut};
 use stickbreak::error::{Error, Result};
 use stickbreak::executor::{Executor, InProcess, Visit};
-use stickbreak::fit::{Engine, Identity, Observer, Position, Record, Run, Settings};
+use stickbreak::fit::{Engine, Identity, Observer, Position, Run, Settings};
+use stickbreak::fitted::Record;
 use stickbreak::global_step::Globals;
 use stickbreak::local_step::{Keep, OpeningRule, TreeOptions};
 use stickbreak::memo::Memo;
@@ -43,14 +44,12 @@ pub const TREE: TreeSettings = TreeSettings {
     for_moves: true,
 };
 
-pub const fn options(units: UnitOptions) -> LocalOptions {
-    let (sparsity, keep) = (Sparsity::Limited(3), Keep::SummaryAndGaps);
-    LocalOptions { sparsity, margin: None, bounds_memory: 1, keep, units }
-}
+const OPTIONS: LocalOptions =
+    LocalOptions { sparsity: Sparsity::Limited(3), margin: None, bounds_memory: 1, keep: Keep::SummaryAndGaps };
 
-/// Set in the environment of a worker, to "rows" or "nodes".
+/// Environment variable that marks a worker: "rows" or "nodes".
 const WORKER: &str = "STICKBREAK_WORKER";
-/// The test harness writes to stdout before a worker does; what follows this is the worker's own.
+/// The test harness writes to stdout before a worker does. The worker's own output follows this line.
 const READY: &[u8] = b"the worker is ready";
 
 fn send(stream: &mut impl Write, bytes: &[u8]) -> std::io::Result<()> {
@@ -67,7 +66,7 @@ fn receive(stream: &mut impl Read) -> std::io::Result<Vec<u8>> {
     Ok(bytes)
 }
 
-/// Reads to the end of the first `mark`.
+/// Reads until after the first `mark`.
 fn skip_to(mark: &[u8], stream: &mut impl Read) {
     let mut seen = Vec::new();
     while !seen.ends_with(mark) {
@@ -96,11 +95,11 @@ pub fn with_executor<T>(units: UnitOptions, check: impl FnOnce(&Model<f64>, InPr
     let table = DenseRows::new(&rows, D);
     let model = model("Gaussian", "DirichletProcess", K, &rows, D);
     let source = ArrayBatches::new(&table, None, BATCHES, Some(3), 0).expect("5 of 2000");
-    let executor = InProcess::new(&model, &source, options(units), Cancel::default()).expect("replayable");
+    let executor = InProcess::new(units.kind(), &model, &source, OPTIONS, Cancel::default()).expect("replayable");
     check(&model, executor.answering::<SumsAbove>())
 }
 
-/// Answers requests until the other end hangs up.
+/// Answers requests until the other side closes the stream.
 fn serve(executor: &mut InProcess<'_, f64>) {
     let (mut input, mut output) = (std::io::stdin(), std::io::stdout());
     output.write_all(READY).and_then(|()| output.flush()).expect("the parent listens");
@@ -149,7 +148,7 @@ impl Worker {
     }
 }
 
-/// Batch b lives with worker b mod 2.
+/// Batch b belongs to worker b mod 2.
 pub struct Pool {
     workers: Vec<Worker>,
 }
@@ -241,7 +240,7 @@ fn run(
 ) -> Run {
     let identity = Identity::default();
     let cancel = Cancel::default();
-    let (moves, local) = (moves.list(), options(units));
+    let (moves, local) = (moves.list(), OPTIONS);
     let round = (!moves.is_empty()).then_some(Round {
         model: model.clone(),
         moves: &moves,
@@ -251,14 +250,14 @@ fn run(
         n_batches: BATCHES,
         cancel: &cancel,
     });
-    let settings = Settings { local, max_passes: PASSES, shuffle: true, seed: 2, ..Settings::default() };
+    let settings = Settings { local, units, max_passes: PASSES, shuffle: true, seed: 2, ..Settings::default() };
     let model = model.clone();
     let engine = Engine { model, round, identity: &identity, settings: &settings, started: Instant::now() };
     engine.run(executor, position, observer, &cancel).expect("a fit")
 }
 
-/// The fit in this process and in two others, and from a checkpoint of `pass` after two batches. Returns the records of
-/// the passes.
+/// Compares the fit in this process, in two worker processes, and from a checkpoint of `pass` after two batches.
+/// Returns the records of the passes.
 fn compare(units: UnitOptions, moves: &Moves, k: usize, pass: usize) -> Vec<Record> {
     with_executor(units, |model, mut here| {
         let rows = rows();
@@ -268,7 +267,7 @@ fn compare(units: UnitOptions, moves: &Moves, k: usize, pass: usize) -> Vec<Reco
         let mut pool = Pool::start(units);
         let theirs = run(model, units, moves, start(model, &rows, k), &mut pool, &mut ());
         assert_eq!(pool.save_states(), here.save_states());
-        // Other workers go on from the checkpoint that the first executor wrote.
+        // Other workers continue from the checkpoint that the first executor wrote.
         let (position, states) = Identity::default()
             .read(&kept.bytes, BATCHES, model.likelihood.n_statistics())
             .expect("a checkpoint of this run");
@@ -297,7 +296,7 @@ fn numbers(history: &[Record], number: impl Fn(&Record) -> usize) -> Vec<usize> 
     history.iter().map(number).collect()
 }
 
-/// Does nothing unless it is a worker.
+/// Serves if this process is a worker; otherwise does nothing.
 #[test]
 fn worker() {
     if let Some(word) = std::env::var_os(WORKER) {
@@ -310,8 +309,7 @@ fn worker() {
 fn a_fit_in_two_other_processes_has_the_same_bits() {
     let fixed = compare(UnitOptions::Rows, &Moves::default(), K, 0);
     assert_eq!(numbers(&fixed, |record| record.n_components), [K; PASSES]);
-    // Parts of what the first pass collects; proposals, and what two batches found for them, travel with the
-    // checkpoint.
+    // The first pass collects parts. Proposals, and the findings of two batches for them, are in the checkpoint.
     let grown = numbers(&compare(UnitOptions::Rows, &moves(), 2, 1), |record| record.n_components);
     assert!(grown[0] == 2 && grown[1] > 2, "{grown:?}");
 }

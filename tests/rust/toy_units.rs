@@ -6,7 +6,8 @@ use stickbreak::Result;
 use stickbreak::component::EditLog;
 use stickbreak::data::{ArrayBatches, DenseRows, RowBlock, RowUnits, Sample, TableRows};
 use stickbreak::executor::{Executor, InProcess};
-use stickbreak::fit::{Engine, Identity, Observer, Position, Record, Run, Settings};
+use stickbreak::fit::{Engine, Identity, Observer, Position, Run, Settings};
+use stickbreak::fitted::Record;
 use stickbreak::global_step::Globals;
 use stickbreak::local_step::{Keep, LocalState, Outcome, Tap, Units};
 use stickbreak::memo::Memo;
@@ -15,7 +16,7 @@ use stickbreak::moves::{Birth, Delete, Merge, Moves, Round};
 use stickbreak::parallel::Cancel;
 use stickbreak::responsibilities::Sparsity;
 use stickbreak::suffstats::Summary;
-use stickbreak::visits::{Batch, LocalOptions, RowKind, Task, UnitKind, UnitOptions, Visitor, load_state, save_state};
+use stickbreak::visits::{Batch, LocalOptions, RowKind, Task, UnitKind, Visitor, load_state, save_state};
 
 use crate::common::{clustered, globals_of_rows, model};
 
@@ -23,13 +24,8 @@ const N: usize = 900;
 const D: usize = 3;
 const K: usize = 5;
 const BATCHES: usize = 3;
-const OPTIONS: LocalOptions = LocalOptions {
-    sparsity: Sparsity::Limited(3),
-    margin: None,
-    bounds_memory: 1,
-    keep: Keep::Summary,
-    units: UnitOptions::Rows,
-};
+const OPTIONS: LocalOptions =
+    LocalOptions { sparsity: Sparsity::Limited(3), margin: None, bounds_memory: 1, keep: Keep::Summary };
 
 /// The weight of a row.
 fn weight(row: usize) -> f64 {
@@ -225,14 +221,14 @@ fn a_kind_of_unit_needs_nothing_but_its_file() {
     let model = model("Gaussian", "DirichletProcess", K, &rows, D);
     let weights: Vec<f64> = (0..N).map(weight).collect();
     let plain = ArrayBatches::new(&table, Some(&weights), BATCHES, Some(1), 0).expect("3 of 900");
-    let mut executor = InProcess::new(&model, &plain, OPTIONS, Cancel::default()).expect("replayable");
+    let mut executor = InProcess::new(&RowKind, &model, &plain, OPTIONS, Cancel::default()).expect("replayable");
     let expected = run(&model, &rows, &mut executor, None, &mut ());
     assert!(expected.history.iter().any(|record| record.moves.iter().any(|report| report.accepted > 0)));
     assert!(expected.base != model.base.parameters);
 
     let unweighted = ArrayBatches::new(&table, None, BATCHES, Some(1), 0).expect("3 of 900");
     let executor =
-        || InProcess::of_kind(&WeightedKind, &model, &unweighted, OPTIONS, Cancel::default()).expect("replayable");
+        || InProcess::new(&WeightedKind, &model, &unweighted, OPTIONS, Cancel::default()).expect("replayable");
     let mut kept = Kept::default();
     let mut own = executor();
     assert_eq!(known(&run(&model, &rows, &mut own, None, &mut kept)), known(&expected));

@@ -30,7 +30,6 @@ pub struct GivenObserver<'py> {
 /// Fits a mixture from each of the seeds, and returns the one with the highest bound; see `stickbreak.fit`.
 #[pyfunction]
 #[pyo3(signature = (rows, weights, *, specification, settings, init, observer))]
-#[allow(clippy::needless_pass_by_value)]
 pub fn fit(
     py: Python<'_>,
     rows: AnyData<'_>,
