@@ -339,8 +339,8 @@ BUGS = (
         38,
         "the scaled first pass is not scaled",
         "src/fit/engine.rs",
-        "let growth = if self.settings.first_pass == FirstPass::Scaled {",
-        f"let growth = if self.settings.first_pass == FirstPass::Scaled && !{bug(38)} {{",
+        "let growth = if scales {",
+        f"let growth = if scales && !{bug(38)} {{",
         "tests/model/test_topic_schedules.py",
     ),
     Bug(

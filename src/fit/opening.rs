@@ -3,8 +3,6 @@
 
 use std::collections::BTreeMap;
 
-use serde::{Deserialize, Serialize};
-
 use crate::error::Result;
 use crate::executor::{Executor, ask};
 use crate::fit::engine::Engine;
@@ -24,33 +22,8 @@ const LAST_LOOK: usize = 512;
 /// Share of the units up to which new ones are few: they are no reason to try moves again, nor to put off rows.
 const FEW: f64 = 0.01;
 
-/// Where a run stands with its trees.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
-pub struct TreePosition {
-    /// Passes since nodes were last judged.
-    waited: usize,
-    /// How often they have been judged.
-    rounds: u64,
-    /// The pass before which they were judged last, and whether any was opened.
-    last: Option<(usize, bool)>,
-    /// Whether units are rows now.
-    is_refined: bool,
-    /// Number of components when nodes were last opened for moves.
-    looked: Option<usize>,
-}
-
-impl TreePosition {
-    /// Counts a pass.
-    pub(super) fn wait(&mut self) {
-        self.waited += 1;
-    }
-}
-
 impl<F: Scalar> Engine<'_, F> {
     /// Opens nodes if it is time to, or if nothing else is left to do. Returns whether any was opened.
-    ///
-    /// # Errors
-    /// As [`ask`].
     pub(super) fn open_nodes(
         &self,
         executor: &mut dyn Executor,

@@ -11,14 +11,18 @@ use stickbreak::fitted::Record;
 use stickbreak::global_step::Globals;
 use stickbreak::local_step::{Keep, LocalState, Outcome, Tap, Units};
 use stickbreak::memo::Memo;
-use stickbreak::model::Model;
+use stickbreak::model::{Model, Specification};
 use stickbreak::moves::{Birth, Delete, Merge, Moves, Round};
 use stickbreak::parallel::Cancel;
+use stickbreak::parameters::{Parameters, Value};
 use stickbreak::responsibilities::Sparsity;
 use stickbreak::suffstats::Summary;
-use stickbreak::visits::{Batch, LocalOptions, RowKind, Task, UnitKind, Visitor, load_state, save_state};
+use stickbreak::visits::{
+    Batch, FEW_ROWS, LocalOptions, RowKind, Task, UnitKind, UnitOptions, Visitor, WordOptions, load_state, save_state,
+};
 
-use crate::common::{clustered, globals_of_rows, model};
+use crate::common::{clustered, globals_of_rows, model, specification};
+use crate::subprocess_executor::TREE;
 
 const N: usize = 900;
 const D: usize = 3;
@@ -241,6 +245,36 @@ fn a_kind_of_unit_needs_nothing_but_its_file() {
         Identity::default().read(&kept.bytes, BATCHES, model.likelihood.n_statistics()).expect("its own");
     own.load_states(&states).expect("of three batches");
     assert_eq!(known(&run(&model, &rows, &mut own, Some(position), &mut ())), known(&expected));
+}
+
+/// Each kind of the package takes its own models and refuses those of others.
+#[test]
+fn kinds_refuse_other_models() {
+    let mixture = specification("Gaussian", "DirichletProcess", K);
+    let mut topics = specification("Multinomial", "LatentDirichlet", K);
+    topics.process.parameters = Parameters::from_pairs([("n_topics", Value::Number(K as f64))]);
+    let (words, nodes) = (UnitOptions::Words(WordOptions::default()), UnitOptions::Nodes(TREE));
+    assert_eq!(UnitOptions::usual(&mixture, WordOptions::default()), Ok(UnitOptions::Rows));
+    assert_eq!(UnitOptions::usual(&topics, WordOptions::default()), Ok(words));
+    let check = |units: UnitOptions, specification: &Specification, is_sparse: bool, estimates: bool| {
+        let error = units.kind::<f64>().check(&Task { specification, is_sparse, estimates }).err();
+        error.map(|error| error.to_string().split(" is not supported").next().unwrap_or_default().to_owned())
+    };
+    for units in [UnitOptions::Rows, nodes] {
+        assert_eq!(check(units, &mixture, false, false), None);
+    }
+    assert_eq!(check(words, &topics, true, true), None);
+    for (units, specification, is_sparse, estimates, found) in [
+        (UnitOptions::Rows, &topics, false, false, "rows for a TopicModel"),
+        (nodes, &topics, false, false, "a tree for a TopicModel"),
+        (words, &mixture, false, false, "words for a Mixture"),
+        (nodes, &mixture, true, false, "a tree over a sparse array"),
+        (nodes, &mixture, false, true, "a tree with Stochastic"),
+    ] {
+        assert_eq!(check(units, specification, is_sparse, estimates).as_deref(), Some(found));
+    }
+    // A tree that would become rows at once is left out.
+    assert_eq!((nodes.for_rows(FEW_ROWS), nodes.for_rows(FEW_ROWS + 1)), (UnitOptions::Rows, nodes));
 }
 
 /// What a kind does not say is as for rows.
