@@ -2,6 +2,8 @@
 
 mod bounds;
 mod common;
+#[path = "../../examples/mixture.rs"]
+mod example;
 mod laws;
 mod moves;
 mod processes;
@@ -10,3 +12,8 @@ mod subprocess_executor;
 mod trees;
 mod units;
 mod urn;
+
+#[test]
+fn the_example_runs() {
+    example::main().expect("a fit");
+}
