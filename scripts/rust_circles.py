@@ -11,6 +11,7 @@ import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from graphlib import CycleError, TopologicalSorter
+from itertools import pairwise
 
 # A module: the names below the crate root. A path: names with `crate`, `self` or `super` at its beginning.
 Module = tuple[str, ...]
@@ -135,7 +136,7 @@ def circles(files: Mapping[str, str]) -> Iterator[list[str]]:
             # In the order in which each uses the next.
             circle = error.args[1][::-1]
             yield [core.paths[module] for module in circle]
-            for one, other in zip(circle, circle[1:], strict=False):
+            for one, other in pairwise(circle):
                 uses[one].remove(other)
         else:
             return
