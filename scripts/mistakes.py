@@ -1,4 +1,4 @@
-"""The mistakes that `injected_bugs.py` makes, each with the tests that are known to see it."""
+"""The mistakes that `injected_bugs.py` makes, each with tests that are known to detect it."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Bug:
-    """A mistake: `find`, which stands once in `file`, becomes `replace`.
+    """A mistake: `replace` for `find`, which occurs once in `file`.
 
-    `seen` has the tests that are known to see it: a file for pytest, or words in the names of tests of the core.
+    `seen` names tests that are known to detect it: a file for pytest, or words in the names of tests of the core.
     """
 
     number: int
@@ -139,8 +139,8 @@ BUGS = (
         14,
         "drifts are forgotten where components have another order",
         "src/local_step/bounds.rs",
-        "column.map_or(Drift::ANY, |at| chunk.drifts[at])",
-        f"column.map_or(Drift::ANY, |at| if {bug(14)} {{ Drift::NONE }} else {{ chunk.drifts[at] }})",
+        "column.map_or(Drift::ANY, |column| chunk.drifts[column])",
+        f"column.map_or(Drift::ANY, |column| if {bug(14)} {{ Drift::NONE }} else {{ chunk.drifts[column] }})",
         "bounds::",
     ),
     Bug(
@@ -197,8 +197,8 @@ BUGS = (
         21,
         "a cluster is scored with a row that has left it",
         "src/mcmc/clusters.rs",
-        "        clusters.write_lane(target, at);\n        Ok(())\n",
-        f"        if !{bug(21)} {{\n            clusters.write_lane(target, at);\n        }}\n        Ok(())\n",
+        "        clusters.write_lane(target, index);\n        Ok(())\n",
+        f"        if !{bug(21)} {{\n            clusters.write_lane(target, index);\n        }}\n        Ok(())\n",
         "mcmc:: process::partitions",
     ),
     Bug(
@@ -245,9 +245,9 @@ BUGS = (
         27,
         "the last row of a split counts for nothing in its probability",
         "src/mcmc/pair.rs",
-        "            log_probability -= if own > 0.0",
-        f"            let last = {bug(27)} && at + 1 == self.rows.len();\n"
-        "            log_probability -= if last { 0.0 } else if own > 0.0",
+        "            log_probability -=\n                if log_ratio > 0.0",
+        f"            let last = {bug(27)} && index + 1 == self.rows.len();\n"
+        "            log_probability -=\n                if last { 0.0 } else if log_ratio > 0.0",
         "mcmc:: process::partitions",
     ),
     Bug(
@@ -347,9 +347,9 @@ BUGS = (
         39,
         "a document goes on from the counts of the next one",
         "src/local_step/documents/mod.rs",
-        "starts.as_ref().map(|starts| (&starts[at].0[..], &starts[at].1[..]));",
-        f"starts.as_ref().map(|starts| {{\n            let at = (at + usize::from({bug(39)})) % starts.len();\n"
-        "            (&starts[at].0[..], &starts[at].1[..])\n        });",
+        "starts.as_ref().map(|starts| (&starts[index].0[..], &starts[index].1[..]));",
+        f"starts.as_ref().map(|starts| {{\n            let index = (index + usize::from({bug(39)})) % starts.len();\n"
+        "            (&starts[index].0[..], &starts[index].1[..])\n        });",
         "tests/model/test_topic_schedules.py",
     ),
     Bug(

@@ -36,8 +36,10 @@ def main() -> None:
     course.set(title="components by pass", xlabel="pass", ylim=(0, None))
     course.spines[["top", "right"]].set_visible(False)
     after.set_title(f"{fit.n_occupied} clusters found")
-    own = fit.components
-    for mean, covariance in zip(own["mean"], own["scale"] / own["dof"][:, None, None], strict=True):
+    components = fit.components
+    for mean, covariance in zip(
+        components["mean"], components["scale"] / components["dof"][:, None, None], strict=True
+    ):
         lengths, axes_of_ellipse = np.linalg.eigh(covariance)
         angle = math.degrees(math.atan2(axes_of_ellipse[1, 1], axes_of_ellipse[0, 1]))
         width, height = 4 * np.sqrt(lengths[::-1])

@@ -238,7 +238,7 @@ pub(crate) fn check_form(specification: &Specification, sparse: bool) -> Result<
 ///
 /// # Errors
 /// [`Error::InvalidArgument`] and [`Error::NotSupported`] for `argument`; [`Error::Cancelled`].
-pub fn check_values<F: Scalar>(
+pub(crate) fn check_values<F: Scalar>(
     specification: &Specification,
     rows: &dyn Rows<F>,
     argument: &str,

@@ -4,9 +4,14 @@
 use crate::error::{Error, Result};
 use crate::executor::LocalOptions;
 use crate::fit::algorithm::Algorithm;
+use crate::likelihood;
 use crate::local_step::{DocumentOptions, Keep, OpeningRule, TreeOptions};
+use crate::model::{Named, Objective, Specification};
 use crate::moves::Moves;
 use crate::responsibilities::Sparsity;
+
+/// Usual memory limit for distance bounds, bytes.
+pub(super) const BOUNDS_MEMORY: usize = 128 << 20;
 
 /// Settings of a run.
 #[derive(Debug, Clone)]
@@ -80,6 +85,34 @@ impl Default for Settings {
             tol: 0.0,
             seed: 0,
         }
+    }
+}
+
+impl Settings {
+    /// The settings of a fit of which the user asks nothing: memoized, with moves if the model takes them.
+    ///
+    /// # Errors
+    /// As [`Specification::weights`].
+    pub fn usual(specification: &Specification) -> Result<Self> {
+        let Named { name, parameters } = &specification.likelihood;
+        let takes_moves = specification.objective == Objective::Variational
+            && specification.weights()?.is_nested()
+            && likelihood::check_closed(name, parameters).is_ok();
+        let bare = Self::default();
+        Ok(Self {
+            batches: Cut::Auto,
+            shuffle: true,
+            moves: if takes_moves { Moves::usual() } else { Moves::default() },
+            local: LocalOptions {
+                sparsity: Sparsity::Auto,
+                margin: Some(20.0),
+                bounds_memory: BOUNDS_MEMORY,
+                ..bare.local
+            },
+            max_passes: 100,
+            tol: 1e-6,
+            ..bare
+        })
     }
 }
 

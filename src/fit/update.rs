@@ -9,7 +9,7 @@ use crate::error::{Error, Result};
 use crate::executor::{InProcess, LocalOptions};
 use crate::fit::engine::Engine;
 use crate::fit::position::{Identity, Position};
-use crate::fit::settings::Settings;
+use crate::fit::settings::{BOUNDS_MEMORY, Settings};
 use crate::fitted::Fitted;
 use crate::grounds::{check_form, check_numbers, off_support};
 use crate::likelihood::{self, Conjugate};
@@ -19,9 +19,6 @@ use crate::parallel::Cancel;
 use crate::responsibilities::Sparsity;
 use crate::simd::Scalar;
 use crate::suffstats::Sufficient;
-
-/// Memory limit in bytes for distance bounds when rows are visited again, equal to the default of a fit.
-const BOUNDS_MEMORY: usize = 128 << 20;
 
 /// When an update stops.
 #[derive(Debug, Clone, Copy)]

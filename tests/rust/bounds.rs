@@ -1,4 +1,4 @@
-//! Bounds carried between visits change nothing but the work: not a bit, whatever happens to the components.
+//! Bounds that are kept between visits save work and change no bit of a result, for any edits of the components.
 
 use crate::common::{clustered, globals_of_rows, model};
 use proptest::prelude::*;
@@ -28,20 +28,20 @@ fn options(bounds_memory: usize) -> LocalOptions {
     }
 }
 
-/// What happens between two visits.
+/// A change between two visits.
 #[derive(Debug, Clone)]
 enum Step {
-    /// The components follow the batches.
+    /// Updates components from the batches.
     Update,
-    /// Components become those of other rows.
+    /// Replaces components by those of other rows.
     Jump(u64),
-    /// The first goes behind the last.
+    /// Moves the first component to the end.
     Reorder,
-    /// A component around a row.
+    /// Appends a component around a row.
     Append(usize),
-    /// The second becomes a part of the first.
+    /// Merges the second component into the first.
     Merge,
-    /// The last one ends.
+    /// Deletes the last component.
     Delete,
 }
 
@@ -156,10 +156,10 @@ proptest! {
     }
 }
 
-/// Once the components settle, most pairs are not looked at; and bounds for which there is no room are not made.
+/// Once the components settle, most pairs are skipped. Bounds that do not fit in memory are not kept.
 #[test]
 fn bounds_spare_work_where_there_is_room_for_them() {
-    // Clusters near enough to each other that partial residuals tell little.
+    // Clusters are so close that partial residuals exclude little.
     let (far, noise) = (clustered::<f64>(N, D, K, 3), clustered::<f64>(N, D, 1, 4));
     let rows: Vec<f64> = far.iter().zip(&noise).map(|(x, e)| 0.375 * x + e).collect();
     let table = DenseRows::new(&rows, D);
@@ -183,7 +183,7 @@ fn bounds_spare_work_where_there_is_room_for_them() {
         }
         (evaluated as f64 / (N * K) as f64, bytes)
     };
-    // Of all rows, of one batch once more, and two states of the components.
+    // Bounds of all rows, of one further batch, and two states of the components.
     let room = Bounds::bytes_for(N, 0, K) + Bounds::bytes_for(N / BATCHES, 0, K) + 16 * K * D * D;
     let ((plain, few_bytes), (spared, bytes)) = (share(room - 1), share(room));
     assert!(bytes >= few_bytes + 2 * N * K && bytes < few_bytes + room, "{bytes} {few_bytes}");

@@ -1,4 +1,4 @@
-//! The integration tests, in one program: each program compiles the generic core again.
+//! The integration tests, in one program, because each program compiles the generic core again.
 
 mod bounds;
 mod common;

@@ -1,4 +1,4 @@
-//! The seams that later capabilities stand on, each used once.
+//! Uses each seam for later capabilities once.
 
 use std::time::Instant;
 
@@ -70,7 +70,7 @@ fn a_reorder_moves_no_batch_and_changes_only_the_allocation() {
     // Mathematics 7, number 12: decreasing counts are the best order.
     assert!(after.allocation >= before.allocation);
 
-    // Visits go on in the new order, their summaries land where they belong, and the bound rises.
+    // Later visits use the new order, their summaries reach the right components, and the bound rises.
     let globals = Globals::new(&model, memo.total(), 1);
     let mut executor = InProcess::new(&model, &source, OPTIONS, Cancel::default()).expect("four batches");
     executor.set_state(1, states[1].clone());
@@ -106,7 +106,7 @@ fn a_merge_edit_gives_the_summary_of_the_merged_responsibilities() {
         assert_eq!(after.gaps.get(keep, other).is_none(), shared, "{other:?}");
     }
 
-    // The local state follows: no unit remembers the component that ended.
+    // The local state follows: no unit refers to the deleted component.
     let had = states[0].last_best().iter().filter(|best| **best == Some(gone)).count();
     assert!(had > 0);
     states[0].replay(&edits);
@@ -249,7 +249,7 @@ fn a_callback_source_gives_the_bits_of_the_array() {
     assert_eq!(from_array.elbo.to_bits(), from_callback.elbo.to_bits());
 }
 
-/// The batches of every pass, as they were asked for.
+/// The batches of every pass, in the order of visits.
 fn visits(shuffle: bool, passes: usize) -> Vec<Vec<usize>> {
     let rows = clustered::<f64>(N, D, K, 1);
     let model = model("Gaussian", "DirichletProcess", K, &rows, D);
@@ -298,15 +298,15 @@ fn a_source_that_fails_later_leaves_the_last_complete_state() {
     assert!(matches!(early, Err(Error::Source { .. })));
 }
 
-/// Interrupts once so many batches of a pass have been visited.
+/// Interrupts after a given number of batches of a pass.
 struct Presses<'a> {
     cancel: &'a Cancel,
-    at: (usize, usize),
+    position: (usize, usize),
 }
 
 impl Observer for Presses<'_> {
     fn on_batch(&mut self, pass: usize, done: usize, _: usize) {
-        if (pass, done) == self.at {
+        if (pass, done) == self.position {
             self.cancel.cancel();
         }
     }
@@ -326,12 +326,13 @@ fn an_interrupt_within_a_pass_keeps_the_visits_before_it() {
     let mut last = f64::NEG_INFINITY;
     for done in 1..4 {
         let cancel = Cancel::default();
-        let mut presses = Presses { cancel: &cancel, at: (1, done) };
+        let mut presses = Presses { cancel: &cancel, position: (1, done) };
         let broken = run_watched(&model, &source, 9, false, &mut presses, &cancel).expect("a complete state");
         assert_eq!((broken.stop_reason, broken.history.len()), (StopReason::Interrupted, 1));
-        // Each visit is kept: the bound is that of the summary, and lies between those of the passes around it.
-        let own = model.with_base(broken.base.clone()).expect("parameters");
-        assert_eq!(broken.elbo, collapsed(&own, &broken.summary).expect("definite").total());
+        // Each visit is kept: the bound is that of the summary, and lies between those of the previous and the next
+        // pass.
+        let model = model.with_base(broken.base.clone()).expect("parameters");
+        assert_eq!(broken.elbo, collapsed(&model, &broken.summary).expect("definite").total());
         assert!(broken.elbo > last.max(broken.history[0].elbo) && broken.elbo < whole.elbo, "{done}");
         assert!((broken.summary.mass - N as f64).abs() < 1e-9);
         assert!(broken.summary.counts.is_sorted_by(|a, b| a >= b), "{:?}", broken.summary.counts);
@@ -383,7 +384,7 @@ fn drift_bounds_the_residuals() {
             }
             earlier = later;
         }
-        // The bound must also be worth something once the fit settles.
+        // The bound must also exclude pairs once the fit settles.
         assert!(useful >= 3 * K, "{likelihood}: {useful}");
     }
 }

@@ -1,5 +1,5 @@
-//! A second executor: batches live in worker processes, which keep their local state; globals and summaries travel as
-//! bytes. The fit must be the same to the last bit. A worker is this program, told to run the test `worker` alone.
+//! A second executor. Batches live in worker processes, which keep their local state; globals and summaries travel as
+//! bytes. The fit must be the same to the last bit. A worker is this program, started to run only the test `worker`.
 
 use std::io::{Read, Write};
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
@@ -38,9 +38,9 @@ const OPTIONS: LocalOptions = LocalOptions {
     tree: None,
 };
 
-/// Set in the environment of a worker.
+/// Environment variable that marks a worker.
 const WORKER: &str = "STICKBREAK_WORKER";
-/// The test harness writes to stdout before a worker does; what follows this is the worker's own.
+/// The test harness writes to stdout before a worker does. The worker's own output follows this line.
 const READY: &[u8] = b"the worker is ready";
 
 fn send(stream: &mut impl Write, bytes: &[u8]) -> std::io::Result<()> {
@@ -57,7 +57,7 @@ fn receive(stream: &mut impl Read) -> std::io::Result<Vec<u8>> {
     Ok(bytes)
 }
 
-/// Reads to the end of the first `mark`.
+/// Reads until after the first `mark`.
 fn skip_to(mark: &[u8], stream: &mut impl Read) {
     let mut seen = Vec::new();
     while !seen.ends_with(mark) {
@@ -74,7 +74,7 @@ enum Request {
     Load(Vec<Vec<u8>>),
 }
 
-/// Answers requests until the other end hangs up.
+/// Answers requests until the other side closes the stream.
 fn serve() {
     let rows = clustered::<f64>(N, D, K, 9);
     let table = DenseRows::new(&rows, D);
@@ -125,7 +125,7 @@ impl Worker {
     }
 }
 
-/// Batch b lives with worker b mod 2.
+/// Batch b belongs to worker b mod 2.
 struct Pool {
     workers: Vec<Worker>,
 }
@@ -214,8 +214,8 @@ fn run(
     engine.run(executor, position, observer, &cancel).expect("a fit")
 }
 
-/// The fit in this process and in two others, and from a checkpoint of `pass` after two batches. Returns how many
-/// components there were after each pass.
+/// Compares the fit in this process, in two worker processes, and from a checkpoint of `pass` after two batches.
+/// Returns the number of components after each pass.
 fn compare(moves: &Moves, k: usize, pass: usize) -> Vec<usize> {
     let rows = clustered::<f64>(N, D, K, 9);
     let table = DenseRows::new(&rows, D);
@@ -228,7 +228,7 @@ fn compare(moves: &Moves, k: usize, pass: usize) -> Vec<usize> {
     let mut pool = Pool { workers: vec![Worker::start(), Worker::start()] };
     let theirs = run(&model, moves, start(&model, &rows, k), &mut pool, &mut ());
     assert_eq!(pool.save_states(), here.save_states());
-    // Other workers go on from the checkpoint that the first executor wrote.
+    // Other workers continue from the checkpoint that the first executor wrote.
     let (position, states) = Identity::default()
         .read(&kept.bytes, BATCHES, model.likelihood.n_statistics())
         .expect("a checkpoint of this run");
@@ -253,7 +253,7 @@ fn compare(moves: &Moves, k: usize, pass: usize) -> Vec<usize> {
     ours.history.iter().map(|record| record.n_components).collect()
 }
 
-/// Does nothing unless it is a worker.
+/// Serves if this process is a worker; otherwise does nothing.
 #[test]
 fn worker() {
     if std::env::var_os(WORKER).is_some() {
@@ -264,8 +264,7 @@ fn worker() {
 #[test]
 fn a_fit_in_two_other_processes_has_the_same_bits() {
     assert_eq!(compare(&Moves::default(), K, 0), [K; PASSES]);
-    // Parts of what the first pass collects; proposals, and what two batches found for them, travel with the
-    // checkpoint.
+    // The first pass collects parts. Proposals, and the findings of two batches for them, are in the checkpoint.
     let grown = compare(&moves(), 2, 1);
     assert!(grown[0] == 2 && grown[1] > 2, "{grown:?}");
 }

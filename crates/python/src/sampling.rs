@@ -9,14 +9,13 @@ use pyo3::prelude::*;
 use pyo3::pybacked::PyBackedBytes;
 use pyo3::types::PyDict;
 use stickbreak::data::Rows;
-use stickbreak::grounds::{Grounds, check_values};
-use stickbreak::likelihood;
+use stickbreak::grounds::Grounds;
 use stickbreak::mcmc::checkpoint::{identity, read as resume};
 use stickbreak::mcmc::{
     Attempts, ChainDraws, ChainPlan, Predictive, Sampling, Start, Target, build, effective_sample_size, log_predictive,
     predict, split_r_hat,
 };
-use stickbreak::model::Objective;
+use stickbreak::model::{Named, Objective};
 use stickbreak::parallel::Cancel;
 use stickbreak::simd::Scalar;
 use stickbreak::{Error, Result};
@@ -28,6 +27,7 @@ use crate::fields::format_error;
 use crate::panics::caught;
 use crate::run::{run, run_quietly};
 use crate::specification::{GivenPair, read, specification, write};
+use crate::state::FitState;
 use crate::sweeps::{ChainReports, SweepEvent};
 use crate::watcher::Checkpoints;
 
@@ -45,24 +45,22 @@ pub fn check_model(likelihood: GivenPair<'_>, process: GivenPair<'_>) -> PyResul
     caught(|| stickbreak::mcmc::check_model(&own).map(drop).map_err(|error| to_python(&error)))
 }
 
-/// Names of the parameters of a likelihood that a fit estimates.
+/// The likelihood with which to sample, and the fit that estimated its parameters, if any were None.
 #[pyfunction]
-pub fn estimated(name: &str, parameters: Bound<'_, PyDict>) -> PyResult<Vec<String>> {
-    let parameters = read(&parameters)?;
-    caught(|| Ok(likelihood::estimated(name, &parameters)))
-}
-
-/// Refuses rows that the likelihood does not take.
-#[pyfunction]
-pub fn check_data(
-    py: Python<'_>,
+pub fn estimate<'py>(
+    py: Python<'py>,
     rows: AnyRows<'_>,
     likelihood: GivenPair<'_>,
     process: GivenPair<'_>,
+    seed: u64,
     threads: Option<usize>,
-) -> PyResult<()> {
-    let own = specification(&likelihood, &process, Objective::Variational.name(), false)?;
-    with_rows!(&rows, |view| run_quietly(py, threads, |cancel| check_values(&own, &view, "data", cancel)))
+) -> PyResult<(GivenPair<'py>, Option<FitState>)> {
+    let given = specification(&likelihood, &process, Objective::Variational.name(), false)?;
+    let (complete, fitted) = with_rows!(&rows, |view| {
+        run_quietly(py, threads, |cancel| stickbreak::mcmc::estimate(&given, &view, seed, &mut (), cancel))
+    })?;
+    let Named { name, parameters } = complete.likelihood;
+    Ok(((name, write(py, &parameters)?), fitted.map(FitState::new)))
 }
 
 /// The bulk effective sample size of draws, (chains, draws).

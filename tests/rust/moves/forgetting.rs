@@ -26,7 +26,7 @@ const PASSES: usize = 6;
 /// Drops the caches of some batches before some visits.
 struct Forgetful<'a> {
     inner: InProcess<'a, f64>,
-    /// By visit, which batches forget: a bit each.
+    /// For each visit, one bit per batch: whether to drop its cache.
     forgets: &'a [u8],
     visits: usize,
 }
@@ -107,7 +107,7 @@ fn run(case: Case, n_batches: usize, options: LocalOptions, bits: u8, seed: u64,
     engine.run(&mut executor, Position::first(memo, edits, base), &mut Silent, &cancel).expect("finite rows")
 }
 
-/// Everything but the time and the work it took.
+/// Returns everything but times and amounts of work.
 fn shown(run: Run) -> String {
     let mut history = run.history;
     for record in &mut history {
