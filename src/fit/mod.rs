@@ -25,9 +25,8 @@ use crate::simd::Scalar;
 pub use algorithm::Algorithm;
 pub use engine::{Engine, Run};
 pub use observer::Observer;
-pub use opening::{TreePosition, TreeSettings};
-pub use position::{Identity, Position};
-pub use settings::{Cut, FirstPass, Settings};
+pub use position::{Identity, Position, TreePosition};
+pub use settings::{Cut, FirstPass, Settings, TreeSettings};
 pub use starts::{Resumed, Standing, Starts, Watcher};
 pub use update::Limits;
 

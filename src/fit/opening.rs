@@ -1,14 +1,13 @@
 //! When the nodes of trees are opened, and which (mathematics 12.3). Frontiers change between passes only, so all that
 //! is judged at the end of a pass belongs to one of them.
 
-use serde::{Deserialize, Serialize};
-
 use crate::error::Result;
 use crate::executor::{Executor, TreeRequest};
+use crate::fit::TreeSettings;
 use crate::fit::engine::Engine;
 use crate::fit::position::Position;
 use crate::global_step::Globals;
-use crate::local_step::{OpeningRule, STANDING, TreeOptions};
+use crate::local_step::{OpeningRule, STANDING};
 use crate::rng::{Purpose, key};
 use crate::simd::Scalar;
 
@@ -20,49 +19,6 @@ const LAST_LOOK: usize = 512;
 
 /// Share of the units up to which new ones are few: they are no reason to try moves again, nor to put off rows.
 const FEW: f64 = 0.01;
-
-/// What a user asks of trees.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub struct TreeSettings {
-    /// How they are made.
-    pub options: TreeOptions,
-    /// Passes from one opening of nodes to the next.
-    pub expand_every: usize,
-    /// By what nodes are opened.
-    pub rule: OpeningRule,
-    /// Nodes of at most this value stay as they are.
-    pub tolerance: f64,
-    /// Maximum number of units of all batches together before all become rows.
-    pub budget: Option<usize>,
-    /// Whether units become rows once nodes have converged.
-    pub refine: bool,
-    /// Whether a trial decides if there are trees.
-    pub on_trial: bool,
-    /// Whether nodes are opened for moves before a fit ends on them.
-    pub for_moves: bool,
-}
-
-/// Where a run stands with its trees.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
-pub struct TreePosition {
-    /// Passes since nodes were last judged.
-    waited: usize,
-    /// How often they have been judged.
-    rounds: u64,
-    /// The pass before which they were judged last, and whether any was opened.
-    last: Option<(usize, bool)>,
-    /// Whether units are rows now.
-    is_refined: bool,
-    /// Number of components when nodes were last opened for moves.
-    looked: Option<usize>,
-}
-
-impl TreePosition {
-    /// Counts a pass.
-    pub(super) fn wait(&mut self) {
-        self.waited += 1;
-    }
-}
 
 impl<F: Scalar> Engine<'_, F> {
     /// Opens nodes if it is time to, or if nothing else is left to do. Returns whether any was opened.

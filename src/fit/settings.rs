@@ -4,9 +4,8 @@
 use crate::error::{Error, Result};
 use crate::executor::LocalOptions;
 use crate::fit::algorithm::Algorithm;
-use crate::fit::opening::TreeSettings;
 use crate::likelihood;
-use crate::local_step::{DocumentOptions, Keep};
+use crate::local_step::{DocumentOptions, Keep, OpeningRule, TreeOptions};
 use crate::model::{Named, Objective, Specification};
 use crate::moves::Moves;
 use crate::responsibilities::Sparsity;
@@ -40,6 +39,27 @@ pub struct Settings {
     pub tol: f64,
     /// The seed of the run.
     pub seed: u64,
+}
+
+/// What a user asks of trees.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct TreeSettings {
+    /// How they are made.
+    pub options: TreeOptions,
+    /// Passes from one opening of nodes to the next.
+    pub expand_every: usize,
+    /// By what nodes are opened.
+    pub rule: OpeningRule,
+    /// Nodes of at most this value stay as they are.
+    pub tolerance: f64,
+    /// Maximum number of units of all batches together before all become rows.
+    pub budget: Option<usize>,
+    /// Whether units become rows once nodes have converged.
+    pub refine: bool,
+    /// Whether a trial decides if there are trees.
+    pub on_trial: bool,
+    /// Whether nodes are opened for moves before a fit ends on them.
+    pub for_moves: bool,
 }
 
 impl Default for Settings {
