@@ -18,13 +18,13 @@ from rust_circles import circles
 
 # Floors of src/, lowest first. A module may use lower floors and, on its own floor, only modules to its left.
 FLOORS: tuple[tuple[str, ...], ...] = (
-    ("error", "hash", "real", "rng", "room", "simd", "parallel"),
+    ("error", "hash", "payload", "real", "rng", "room", "simd", "parallel"),
     ("special", "linalg", "laws"),
     ("component", "data", "responsibilities", "suffstats", "memo"),
     ("objective", "registry", "parameters", "scoring", "likelihood", "process", "model"),
     ("grounds", "elbo", "evidence", "local_step", "global_step", "init"),
     ("moves",),
-    ("executor", "fitted", "fit", "mcmc"),
+    ("visits", "executor", "fitted", "fit", "mcmc"),
 )
 
 

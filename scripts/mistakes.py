@@ -371,9 +371,10 @@ BUGS = (
     Bug(
         42,
         "documents forget their topics where a fit goes on from a checkpoint",
-        "src/local_step/state.rs",
-        "            Ok(state)\n",
-        f"            Ok(if {bug(42)} {{ Self {{ memory: Memory::default(), ..state }} }} else {{ state }})\n",
+        "src/visits/documents.rs",
+        "        self.states[batch] = load_state(bytes)?;\n",
+        "        self.states[batch] = load_state(bytes)?;\n"
+        f"        self.states[batch].counts = self.states[batch].counts.take().filter(|_| !{bug(42)});\n",
         "tests/model/test_topics.py",
     ),
     Bug(
@@ -408,6 +409,16 @@ BUGS = (
         "back - picked.log_probability - log_cut.iter().sum::<f64>(),",
         f"back - picked.log_probability - if {bug(46)} {{ 0.0 }} else {{ log_cut.iter().sum::<f64>() }},",
         "mcmc::tree_guided",
+    ),
+    Bug(
+        47,
+        "an answer of one batch is added twice",
+        "src/executor.rs",
+        "        sum.add(executor.answer(batch, &asked)?.into_value()?);\n",
+        "        sum.add(executor.answer(batch, &asked)?.into_value()?);\n"
+        f"        if {bug(47)} && batch == 1 {{\n"
+        "            sum.add(executor.answer(batch, &asked)?.into_value()?);\n        }\n",
+        "toy_question::",
     ),
 )
 

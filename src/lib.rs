@@ -27,6 +27,7 @@ pub mod moves;
 pub mod objective;
 pub mod parallel;
 pub mod parameters;
+pub mod payload;
 pub mod process;
 pub mod real;
 pub mod registry;
@@ -37,5 +38,6 @@ pub mod scoring;
 pub mod simd;
 pub mod special;
 pub mod suffstats;
+pub mod visits;
 
 pub use error::{Error, Result};

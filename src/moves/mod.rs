@@ -44,6 +44,7 @@ use serde::{Deserialize, Serialize};
 use crate::error::Result;
 use crate::simd::Scalar;
 
+pub use crate::payload::{Content, Payload};
 pub use bags::{Bag, Collect, Subsample};
 pub use deal::Visited;
 pub use finder::Finder;
@@ -51,7 +52,7 @@ pub use judge::{Judge, Part, is_gain, tried};
 pub use kinds::*;
 pub use look::Look;
 pub use memory::Failures;
-pub use payload::{Content, Payload, Payloads};
+pub use payload::Payloads;
 pub use plan::{Findings, Found, Plan, Proposal};
 pub use planning::Planning;
 pub use refit::RowCopies;

@@ -233,13 +233,13 @@ def test_files_that_are_no_checkpoint_are_refused(tmp_path: Path) -> None:
             assert same(result, fit())
 
 
-def test_a_checkpoint_of_an_older_version_is_refused_with_its_version(tmp_path: Path) -> None:
+def test_a_checkpoint_of_the_version_before_is_refused_with_its_version(tmp_path: Path) -> None:
     path = tmp_path / "fit.checkpoint"
     fit(sb.Checkpoint(path))
     parts = files.read(path, files.CHECKPOINT)
-    files.write(path, *parts, dataclasses.replace(files.CHECKPOINT, version=1))
+    files.write(path, *parts, dataclasses.replace(files.CHECKPOINT, version=6))
     before = path.read_bytes()
-    with pytest.raises(sb.CheckpointError, match=r"an older stickbreak \(format 1; this one reads from 6 on\)"):
+    with pytest.raises(sb.CheckpointError, match=r"an older stickbreak \(format 6; this one reads from 7 on\)"):
         fit(sb.Checkpoint(path))
     assert path.read_bytes() == before
 

@@ -4,13 +4,14 @@ use crate::common::{clustered, globals_of_rows, model};
 use proptest::prelude::*;
 use stickbreak::component::{ComponentId, Edit, EditLog};
 use stickbreak::data::{ArrayBatches, BatchSource, DenseRows};
-use stickbreak::executor::{InProcess, LocalOptions};
+use stickbreak::executor::InProcess;
 use stickbreak::global_step::Globals;
-use stickbreak::local_step::{Bounds, DocumentOptions, Keep};
+use stickbreak::local_step::{Bounds, Keep};
 use stickbreak::model::Model;
 use stickbreak::parallel::Cancel;
 use stickbreak::responsibilities::Sparsity;
 use stickbreak::suffstats::Summary;
+use stickbreak::visits::{LocalOptions, RowKind};
 
 const N: usize = 32_000;
 const D: usize = 40;
@@ -18,14 +19,7 @@ const K: usize = 9;
 const BATCHES: usize = 2;
 
 fn options(bounds_memory: usize) -> LocalOptions {
-    LocalOptions {
-        sparsity: Sparsity::Limited(3),
-        margin: Some(15.0),
-        bounds_memory,
-        keep: Keep::Summary,
-        documents: DocumentOptions::USUAL,
-        tree: None,
-    }
+    LocalOptions { sparsity: Sparsity::Limited(3), margin: Some(15.0), bounds_memory, keep: Keep::Summary }
 }
 
 /// A change between two visits.
@@ -138,7 +132,7 @@ proptest! {
         let likelihood = if zero_mean { "ZeroMeanGaussian" } else { "Gaussian" };
         let model = model(likelihood, "DirichletProcess", K, &rows, D);
         let source = ArrayBatches::new(&table, None, BATCHES, Some(1), 0).expect("2 of 32000");
-        let executor = |memory| InProcess::new(&model, &source, options(memory), Cancel::default()).expect("in memory");
+        let executor = |memory| InProcess::new(&RowKind, &model, &source, options(memory), Cancel::default()).expect("in memory");
         let (mut with, mut without) = (executor(1 << 24), executor(1));
         let globals = globals_of_rows(&model, &rows, D, K);
         let edits = EditLog::with_components(K);
@@ -166,7 +160,8 @@ fn bounds_spare_work_where_there_is_room_for_them() {
     let model = model("Gaussian", "DirichletProcess", K, &rows, D);
     let source = ArrayBatches::new(&table, None, BATCHES, Some(1), 0).expect("2 of 32000");
     let share = |memory| {
-        let mut executor = InProcess::new(&model, &source, options(memory), Cancel::default()).expect("in memory");
+        let mut executor =
+            InProcess::new(&RowKind, &model, &source, options(memory), Cancel::default()).expect("in memory");
         let globals = globals_of_rows(&model, &rows, D, K);
         let edits = EditLog::with_components(K);
         let mut run = Run { model: &model, rows: &rows, edits, globals, batches: vec![None; BATCHES] };
@@ -179,7 +174,7 @@ fn bounds_spare_work_where_there_is_room_for_them() {
                 evaluated += visit.work.evaluated;
                 run.batches[batch] = Some(visit.summary);
             }
-            bytes = (0..BATCHES).map(|batch| executor.state(batch).bytes()).sum();
+            bytes = (0..BATCHES).map(|batch| executor.bytes(batch)).sum();
         }
         (evaluated as f64 / (N * K) as f64, bytes)
     };

@@ -6,7 +6,6 @@ use rand::RngExt;
 use stickbreak::component::EditLog;
 use stickbreak::data::{DenseRows, RowBlock, RowUnits, Rows, TableRows, moments, whole};
 use stickbreak::elbo::collapsed;
-use stickbreak::executor::LocalOptions;
 use stickbreak::fit::{Cut, Job, Settings, fit};
 use stickbreak::fitted::Fitted;
 use stickbreak::init::{Beginning, Init};
@@ -18,6 +17,7 @@ use stickbreak::responsibilities::Sparsity;
 use stickbreak::rng::Choices;
 use stickbreak::simd::{Lines, Scalar};
 use stickbreak::suffstats::Summary;
+use stickbreak::visits::LocalOptions;
 
 const LIKELIHOODS: [&str; 2] = ["Gaussian", "ZeroMeanGaussian"];
 const PROCESSES: [&str; 2] = ["DirichletProcess", "FiniteDirichlet"];

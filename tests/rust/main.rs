@@ -7,6 +7,8 @@ mod moves;
 mod processes;
 mod seams;
 mod subprocess_executor;
+mod toy_question;
+mod toy_units;
 mod trees;
 mod units;
 mod urn;

@@ -6,7 +6,6 @@ use rand::RngExt;
 use stickbreak::component::{ComponentId, Edit};
 use stickbreak::data::{DenseRows, RowUnits, TableRows};
 use stickbreak::elbo::collapsed;
-use stickbreak::executor::LocalOptions;
 use stickbreak::fit::{Cut, Job, Settings, fit};
 use stickbreak::global_step::Globals;
 use stickbreak::init::Init;
@@ -16,6 +15,7 @@ use stickbreak::parallel::Cancel;
 use stickbreak::responsibilities::Sparsity;
 use stickbreak::simd::Scalar;
 use stickbreak::suffstats::Summary;
+use stickbreak::visits::LocalOptions;
 
 fn step<F: Scalar>(
     model: &Model<F>,

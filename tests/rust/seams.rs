@@ -7,42 +7,47 @@ use stickbreak::component::{ComponentId, Edit, EditLog};
 use stickbreak::data::{ArrayBatches, BatchSource, CallbackBatches, DenseRows, RowUnits};
 use stickbreak::elbo::collapsed;
 use stickbreak::error::Error;
-use stickbreak::executor::{Executor, InProcess, LocalOptions};
+use stickbreak::executor::{Executor, InProcess};
 use stickbreak::fit::{Engine, Identity, Observer, Position, Settings};
 use stickbreak::fitted::{Record, StopReason};
 use stickbreak::global_step::Globals;
 use stickbreak::likelihood::Density;
-use stickbreak::local_step::{Chunk, DocumentOptions, Keep, LocalState, Tap};
+use stickbreak::local_step::{Chunk, Keep, LocalState, Tap};
 use stickbreak::memo::Memo;
 use stickbreak::model::Model;
 use stickbreak::moves::Plan;
 use stickbreak::parallel::Cancel;
 use stickbreak::responsibilities::Sparsity;
 use stickbreak::suffstats::{PairGaps, Summary};
+use stickbreak::visits::{Batch, LocalOptions, RowKind, RowVisits, Visitor, load_state};
 
 const N: usize = 600;
 const D: usize = 3;
 const K: usize = 5;
-const OPTIONS: LocalOptions = LocalOptions {
-    sparsity: Sparsity::Limited(3),
-    margin: None,
-    bounds_memory: 1,
-    keep: Keep::SummaryAndGaps,
-    documents: DocumentOptions::USUAL,
-    tree: None,
-};
+const OPTIONS: LocalOptions =
+    LocalOptions { sparsity: Sparsity::Limited(3), margin: None, bounds_memory: 1, keep: Keep::SummaryAndGaps };
 
 /// A memo after one pass over four batches.
-fn one_pass(model: &Model<f64>, source: &dyn BatchSource<f64>, edits: &EditLog) -> (Memo, Vec<LocalState>) {
+fn one_pass(model: &Model<f64>, source: &dyn BatchSource<f64>, edits: &EditLog) -> (Memo, RowVisits<f64>) {
     let rows = clustered::<f64>(N, D, K, 1);
     let globals = globals_of_rows(model, &rows, D, K);
-    let mut executor = InProcess::new(model, source, OPTIONS, Cancel::default()).expect("four batches");
-    let n_batches = executor.n_batches();
-    let summaries = (0..n_batches)
-        .map(|b| executor.visit(b, &globals, edits, &Plan::default()).expect("in memory").summary)
-        .collect();
-    let states = (0..n_batches).map(|b| executor.state(b).clone()).collect();
-    (Memo::complete(summaries).expect("same components"), states)
+    let n_batches = source.n_batches().expect("four batches");
+    let mut visits = RowVisits::new(n_batches);
+    let summaries = (0..n_batches).map(|b| visit(&mut visits, b, model, source, &globals, edits)).collect();
+    (Memo::complete(summaries).expect("same components"), visits)
+}
+
+fn visit(
+    visits: &mut RowVisits<f64>,
+    batch: usize,
+    model: &Model<f64>,
+    source: &dyn BatchSource<f64>,
+    globals: &Globals,
+    edits: &EditLog,
+) -> Summary {
+    let cancel = Cancel::default();
+    let batch = Batch::new(batch, model, source, OPTIONS, &cancel);
+    visits.visit(&batch, globals, edits, &mut []).expect("in memory").summary
 }
 
 #[test]
@@ -52,7 +57,7 @@ fn a_reorder_moves_no_batch_and_changes_only_the_allocation() {
     let model = model("Gaussian", "DirichletProcess", K, &rows, D);
     let source = ArrayBatches::new(&table, None, 4, Some(0), 0).expect("4 of 600");
     let mut edits = EditLog::with_components(K);
-    let (mut memo, states) = one_pass(&model, &source, &edits);
+    let (mut memo, mut visits) = one_pass(&model, &source, &edits);
     let before = collapsed(&model, memo.total()).expect("definite");
 
     let total = memo.total();
@@ -72,9 +77,7 @@ fn a_reorder_moves_no_batch_and_changes_only_the_allocation() {
 
     // Later visits use the new order, their summaries reach the right components, and the bound rises.
     let globals = Globals::new(&model, memo.total(), 1);
-    let mut executor = InProcess::new(&model, &source, OPTIONS, Cancel::default()).expect("four batches");
-    executor.set_state(1, states[1].clone());
-    let summary = executor.visit(1, &globals, &edits, &Plan::default()).expect("in memory").summary;
+    let summary = visit(&mut visits, 1, &model, &source, &globals, &edits);
     assert_eq!(summary.ids, memo.total().ids);
     memo.replace(1, summary).expect("same components");
     assert!(collapsed(&model, memo.total()).expect("definite").total() >= after.total() - 1e-9);
@@ -87,7 +90,7 @@ fn a_merge_edit_gives_the_summary_of_the_merged_responsibilities() {
     let model = model("Gaussian", "DirichletProcess", K, &rows, D);
     let source = ArrayBatches::new(&table, None, 4, None, 0).expect("4 of 600");
     let mut edits = EditLog::with_components(K);
-    let (mut memo, mut states) = one_pass(&model, &source, &edits);
+    let (mut memo, visits) = one_pass(&model, &source, &edits);
     let (keep, gone) = (ComponentId(3), ComponentId(1));
     let before = memo.total().clone();
     let gap = before.gaps.get(keep, gone).expect("tracked");
@@ -107,10 +110,11 @@ fn a_merge_edit_gives_the_summary_of_the_merged_responsibilities() {
     }
 
     // The local state follows: no unit refers to the deleted component.
-    let had = states[0].last_best().iter().filter(|best| **best == Some(gone)).count();
+    let mut state = visits.state(0).clone();
+    let had = state.last_best().iter().filter(|best| **best == Some(gone)).count();
     assert!(had > 0);
-    states[0].replay(&edits);
-    assert!(states[0].last_best().iter().all(|best| *best != Some(gone)));
+    state.replay(&edits);
+    assert!(state.last_best().iter().all(|best| *best != Some(gone)));
 }
 
 #[test]
@@ -129,21 +133,21 @@ fn local_state_survives_saving_and_deletes() {
     let model = model("Gaussian", "DirichletProcess", K, &rows, D);
     let source = ArrayBatches::new(&table, None, 4, Some(3), 0).expect("4 of 600");
     let mut edits = EditLog::with_components(K);
-    let (_, states) = one_pass(&model, &source, &edits);
-    let bytes = states[3].save().expect("serialisable");
-    let loaded = LocalState::load(&bytes).expect("what was saved");
-    let mut state = states[3].clone();
+    let (_, visits) = one_pass(&model, &source, &edits);
+    let bytes = visits.save(3).expect("serialisable");
+    let loaded: LocalState = load_state(&bytes).expect("what was saved");
+    let mut state = visits.state(3).clone();
     assert!(state.bytes() >= 150 * 8);
     edits.push(Edit::Delete { id: ComponentId(0) });
     state.replay(&edits);
     assert!(state.last_best().iter().all(|best| *best != Some(ComponentId(0))));
     // The cache is not saved.
-    assert!(loaded != states[3] && loaded.last_best().is_empty());
-    let mut emptied = states[3].clone();
+    assert!(loaded != *visits.state(3) && loaded.last_best().is_empty());
+    let mut emptied = visits.state(3).clone();
     emptied.forget();
     assert_eq!(loaded, emptied);
-    assert!(matches!(LocalState::load(&bytes[..bytes.len() / 2]), Err(Error::Format { .. })));
-    assert!(matches!(LocalState::load(&[&bytes[..], &[0]].concat()), Err(Error::Format { .. })));
+    assert!(matches!(load_state::<LocalState>(&bytes[..bytes.len() / 2]), Err(Error::Format { .. })));
+    assert!(matches!(load_state::<LocalState>(&[&bytes[..], &[0]].concat()), Err(Error::Format { .. })));
 }
 
 /// Counts what it sees.
@@ -173,7 +177,7 @@ fn a_tap_sees_every_row_once() {
     let source = ArrayBatches::new(&table, None, 4, Some(0), 0).expect("4 of 600");
     let edits = EditLog::with_components(K);
     let globals = globals_of_rows(&model, &rows, D, K);
-    let mut executor = InProcess::new(&model, &source, OPTIONS, Cancel::default()).expect("four batches");
+    let mut executor = InProcess::new(&RowKind, &model, &source, OPTIONS, Cancel::default()).expect("four batches");
     let mut census = Census::default();
     for batch in 0..4 {
         executor.visit_with_taps(batch, &globals, &edits, &mut [&mut census]).expect("in memory");
@@ -222,7 +226,7 @@ fn run_watched(
     let mut start = start;
     let globals = globals_of_rows(model, &rows, D, K);
     (start.counts, start.statistics) = (globals.counts, globals.statistics);
-    let mut executor = InProcess::new(model, source, OPTIONS, Cancel::default())?;
+    let mut executor = InProcess::new(&RowKind, model, source, OPTIONS, Cancel::default())?;
     let memo = Memo::starting_from(start, executor.n_batches(), N as f64);
     let identity = Identity::default();
     let settings = Settings { max_passes: passes, shuffle, seed: 5, ..Settings::default() };
@@ -359,7 +363,7 @@ fn drift_bounds_the_residuals() {
         let model = model(likelihood, "DirichletProcess", K, &rows, D);
         let source = ArrayBatches::new(&table, None, 4, None, 0).expect("4 of 600");
         let edits = EditLog::with_components(K);
-        let mut executor = InProcess::new(&model, &source, OPTIONS, Cancel::default()).expect("four batches");
+        let mut executor = InProcess::new(&RowKind, &model, &source, OPTIONS, Cancel::default()).expect("four batches");
         let (mut memo, _) = one_pass(&model, &source, &edits);
         let mut earlier = Globals::new(&model, memo.total(), 1);
         let mut useful = 0;

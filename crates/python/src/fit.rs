@@ -40,7 +40,7 @@ pub fn fit(
     observer: GivenObserver<'_>,
 ) -> PyResult<FitState> {
     let specification = specification.read()?;
-    let (own, labels) = (settings.read()?, init.labels()?);
+    let (own, labels) = (settings.read(&specification)?, init.labels()?);
     let init = init.read(&labels)?;
     let weights = self::weights(weights.as_ref())?;
     let resumed = observer.checkpoint.as_ref().map(GivenCheckpoint::read).unwrap_or_default();

@@ -8,9 +8,9 @@ use stickbreak::data::{ArrayBatches, BatchSource, RowUnits, Rows, Sample};
 use stickbreak::elbo::collapsed;
 use stickbreak::error::Error;
 use stickbreak::evidence;
-use stickbreak::executor::{Executor, InProcess, LocalOptions};
+use stickbreak::executor::{Executor, InProcess};
 use stickbreak::global_step::Globals;
-use stickbreak::local_step::{Assign, ByScore, DocumentOptions, FromTable, Keep, LocalStep, RawScores, Tap};
+use stickbreak::local_step::{Assign, ByScore, FromTable, Keep, LocalStep, RawScores, Tap};
 use stickbreak::memo::Memo;
 use stickbreak::model::Model;
 use stickbreak::moves::delete::CandidateRows;
@@ -19,6 +19,7 @@ use stickbreak::parallel::Cancel;
 use stickbreak::responsibilities::Sparsity;
 use stickbreak::special::ln_beta;
 use stickbreak::suffstats::Summary;
+use stickbreak::visits::{LocalOptions, RowKind};
 
 use super::taps::{All, Count, Shares, Watch};
 
@@ -78,15 +79,9 @@ impl<'a> Replay<'a> {
     ) -> Self {
         let k = labels.iter().max().map_or(0, |&label| label as usize + 1);
         let edits = EditLog::with_components(k);
-        let options = LocalOptions {
-            sparsity: setting.sparsity,
-            margin: setting.margin,
-            bounds_memory: 1,
-            keep: Keep::Summary,
-            documents: DocumentOptions::USUAL,
-            tree: None,
-        };
-        let executor = || InProcess::new(model, source, options, Cancel::default()).expect("in memory");
+        let options =
+            LocalOptions { sparsity: setting.sparsity, margin: setting.margin, bounds_memory: 1, keep: Keep::Summary };
+        let executor = || InProcess::new(&RowKind, model, source, options, Cancel::default()).expect("in memory");
         let table: Vec<Shares> = labels.iter().map(|&label| [(ComponentId(label), 1.0)].into()).collect();
         let units = RowUnits::all(rows, weights);
         let ids = edits.components().expect("one append");

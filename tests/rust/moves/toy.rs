@@ -8,11 +8,11 @@ use serde::de::DeserializeOwned;
 use stickbreak::Result;
 use stickbreak::component::{ComponentId, Edit, EditLog, position};
 use stickbreak::data::ArrayBatches;
-use stickbreak::executor::{Executor, InProcess, LocalOptions, Visit};
+use stickbreak::executor::{Executor, InProcess, Visit};
 use stickbreak::fit::{Engine, Identity, Observer, Position, Run, Settings};
 use stickbreak::fitted::Record;
 use stickbreak::global_step::Globals;
-use stickbreak::local_step::{DocumentOptions, Keep};
+use stickbreak::local_step::Keep;
 use stickbreak::memo::Memo;
 use stickbreak::moves::{
     Merge, Move, MoveKind, MoveState, Moves, Part, Payload, Plan, Planning, Report, Round, RunShape, Settling, Visited,
@@ -21,6 +21,7 @@ use stickbreak::moves::{
 use stickbreak::parallel::Cancel;
 use stickbreak::responsibilities::Sparsity;
 use stickbreak::simd::Scalar;
+use stickbreak::visits::{LocalOptions, RowKind};
 
 use super::problem::{CASES, Problem};
 use super::replay::start;
@@ -166,16 +167,10 @@ impl Setting<'_> {
         let model = &self.problem.model;
         let rows = self.problem.rows();
         let source = ArrayBatches::new(rows.as_ref(), None, BATCHES, Some(1), 0)?;
-        let options = LocalOptions {
-            sparsity: self.sparsity,
-            margin: None,
-            bounds_memory: 0,
-            keep: Keep::Summary,
-            documents: DocumentOptions::USUAL,
-            tree: None,
-        };
+        let options = LocalOptions { sparsity: self.sparsity, margin: None, bounds_memory: 0, keep: Keep::Summary };
         let cancel = Cancel::default();
-        let mut executor = Wire(InProcess::new(model, &source, options, cancel.clone())?.with_moves(self.moves));
+        let mut executor =
+            Wire(InProcess::new(&RowKind, model, &source, options, cancel.clone())?.with_moves(self.moves));
         let position = if let Some(bytes) = checkpoint {
             let (position, states) = Identity::default().read(bytes, BATCHES, model.likelihood.n_statistics())?;
             executor.load_states(&states)?;
