@@ -79,8 +79,12 @@ format: $(STAMPS)/dev ## format Rust and Python
 
 .PHONY: bench
 bench: $(STAMPS)/dev release ## all benches; RESULTS=benches/results keeps the raw output
-	mkdir -p $(RESULTS)
-	cargo bench --package stickbreak-benches 2>&1 | tee $(RESULTS)/criterion.txt
+	mkdir -p $(RESULTS)/rust
+	@for bench in $(basename $(notdir $(wildcard benches/*.rs))); do \
+		echo "benches/$$bench.rs"; \
+		{ $(BIN)/python benches/common/head.py; cargo bench --quiet --package stickbreak-benches --bench $$bench; } \
+			| tee $(RESULTS)/rust/$$bench.txt; \
+	done
 	@for bench in $(basename $(notdir $(wildcard benches/*.py))); do \
 		echo "benches/$$bench.py"; \
 		$(BIN)/python benches/$$bench.py 2>&1 | tee $(RESULTS)/$$bench.txt; \

@@ -240,7 +240,7 @@ impl Specification {
         if documents.is_some() && !has_words {
             let found = format!("{} with {}", self.likelihood.name, self.process.name);
             let reason = "its rows have no words that topics could share";
-            return Err(Error::not_supported("likelihood", found, reason, "Multinomial"));
+            return Err(Error::not_supported("likelihood", found, reason, likelihood::capable_of("emissions")));
         }
         Ok(documents)
     }

@@ -1,4 +1,4 @@
-//! The integration tests, in one program: each program compiles the generic core again.
+//! The integration tests, in one program, because each program compiles the generic core again.
 
 mod bounds;
 mod common;
@@ -9,6 +9,8 @@ mod moves;
 mod processes;
 mod seams;
 mod subprocess_executor;
+mod toy_question;
+mod toy_units;
 mod trees;
 mod units;
 mod urn;
