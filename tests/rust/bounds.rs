@@ -132,7 +132,9 @@ proptest! {
         let likelihood = if zero_mean { "ZeroMeanGaussian" } else { "Gaussian" };
         let model = model(likelihood, "DirichletProcess", K, &rows, D);
         let source = ArrayBatches::new(&table, None, BATCHES, Some(1), 0).expect("2 of 32000");
-        let executor = |memory| InProcess::new(&RowKind, &model, &source, options(memory), Cancel::default()).expect("in memory");
+        let executor = |memory| {
+            InProcess::new(&RowKind, &model, &source, options(memory), Cancel::default()).expect("in memory")
+        };
         let (mut with, mut without) = (executor(1 << 24), executor(1));
         let globals = globals_of_rows(&model, &rows, D, K);
         let edits = EditLog::with_components(K);
