@@ -58,6 +58,19 @@ pub struct Estimated {
 }
 
 impl Specification {
+    /// A mixture with all parameters left to their defaults and to the data, for variational inference.
+    #[must_use]
+    pub fn new(likelihood: &str, process: &str) -> Self {
+        let named = |name: &str| Named { name: name.to_owned(), parameters: Parameters::default() };
+        Self {
+            likelihood: named(likelihood),
+            process: named(process),
+            objective: Objective::Variational,
+            missing: false,
+            estimated: None,
+        }
+    }
+
     /// Returns the specification with all data-dependent parameters filled in.
     ///
     /// # Errors

@@ -137,7 +137,9 @@ impl<F: Scalar> Engine<'_, F> {
             if chosen.is_empty() {
                 break;
             }
-            chosen.values_mut().for_each(|list| list.sort_unstable());
+            for list in chosen.values_mut() {
+                list.sort_unstable();
+            }
             ask(executor, OpenNodes::Listed(chosen), None)?;
         }
         Ok(n_new)

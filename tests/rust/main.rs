@@ -2,6 +2,8 @@
 
 mod bounds;
 mod common;
+#[path = "../../examples/mixture.rs"]
+mod example;
 mod laws;
 mod moves;
 mod processes;
@@ -12,3 +14,8 @@ mod toy_units;
 mod trees;
 mod units;
 mod urn;
+
+#[test]
+fn the_example_runs() {
+    example::main().expect("a fit");
+}

@@ -22,7 +22,7 @@ pub struct Sums {
     n_units: usize,
     batches: Vec<usize>,
     mass: f64,
-    sums: Vec<f64>,
+    columns: Vec<f64>,
 }
 
 impl Additive for Sums {
@@ -30,8 +30,8 @@ impl Additive for Sums {
         self.n_units += other.n_units;
         self.batches.extend(other.batches);
         self.mass += other.mass;
-        self.sums.resize(other.sums.len(), 0.0);
-        self.sums.iter_mut().zip(other.sums).for_each(|(sum, more)| *sum += more);
+        self.columns.resize(other.columns.len(), 0.0);
+        self.columns.iter_mut().zip(other.columns).for_each(|(sum, more)| *sum += more);
     }
 }
 
@@ -44,7 +44,7 @@ impl<F: Scalar> UnitsQuestion<F> for SumsAbove {
     fn answer(&self, asked: &AskedUnits<'_, F>) -> Result<Sums> {
         let (units, origin) = (asked.units, asked.model.likelihood.origin());
         let from: Vec<F> = origin.iter().map(|&value| F::from_f64(value)).collect();
-        let mut answer = Sums { batches: vec![asked.batch], sums: vec![0.0; units.dimension()], ..Sums::default() };
+        let mut answer = Sums { batches: vec![asked.batch], columns: vec![0.0; units.dimension()], ..Sums::default() };
         let mut values = vec![F::ZERO; units.n_values()];
         for unit in 0..units.len() {
             units.read(&[unit as u32], &from, &mut values);
@@ -53,7 +53,7 @@ impl<F: Scalar> UnitsQuestion<F> for SumsAbove {
                 let mass = units.mass(unit);
                 answer.n_units += 1;
                 answer.mass += mass;
-                answer.sums.iter_mut().zip(row).for_each(|(sum, value)| *sum += mass * value);
+                answer.columns.iter_mut().zip(row).for_each(|(sum, value)| *sum += mass * value);
             }
         }
         Ok(answer)
@@ -62,10 +62,10 @@ impl<F: Scalar> UnitsQuestion<F> for SumsAbove {
 
 /// The answer for the rows as a whole.
 fn expected(SumsAbove { column, value }: SumsAbove) -> Sums {
-    let mut whole = Sums { batches: (0..BATCHES).collect(), sums: vec![0.0; D], ..Sums::default() };
+    let mut whole = Sums { batches: (0..BATCHES).collect(), columns: vec![0.0; D], ..Sums::default() };
     for row in rows().chunks_exact(D).filter(|row| row[column] > value) {
         (whole.n_units, whole.mass) = (whole.n_units + 1, whole.mass + 1.0);
-        whole.sums.iter_mut().zip(row).for_each(|(sum, x)| *sum += x);
+        whole.columns.iter_mut().zip(row).for_each(|(sum, x)| *sum += x);
     }
     whole
 }
@@ -80,7 +80,7 @@ fn answers_add_up_here_and_in_other_processes() {
         let here = here.expect("in memory");
         assert!(whole.n_units > 0 && (value > -1e9 || whole.n_units == N));
         assert_eq!((here.n_units, &here.batches, here.mass), (whole.n_units, &whole.batches, whole.mass));
-        assert!(distance(&here.sums, &whole.sums) < 1e-12);
+        assert!(distance(&here.columns, &whole.columns) < 1e-12);
         let mut pool = Pool::start(UnitOptions::Rows);
         assert_eq!(ask(&mut pool, question, None), Ok(here));
         pool.stop();
@@ -94,7 +94,7 @@ fn units_of_any_kind_answer() {
     let units = UnitOptions::Nodes(TreeSettings { refine: false, ..TREE });
     let found = with_executor(units, |_, mut executor| ask(&mut executor, question, None)).expect("in memory");
     assert_eq!((found.n_units, found.mass), (BATCHES << TREE.options.depth, N as f64));
-    assert!(distance(&found.sums, &expected(question).sums) < 1e-12);
+    assert!(distance(&found.columns, &expected(question).columns) < 1e-12);
 }
 
 #[test]
