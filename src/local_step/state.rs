@@ -1,5 +1,7 @@
 //! What a local step keeps of a batch between visits: a cache and a memory.
 
+use std::collections::HashMap;
+
 use serde::{Deserialize, Serialize};
 
 use crate::component::{ComponentId, Edit, EditLog};
@@ -98,21 +100,27 @@ impl LocalState {
 
     /// Replays the edits that this state has not yet seen.
     pub fn replay(&mut self, log: &EditLog) {
+        // Identities are never reused, so one look-up after another finds where the units of a component are now.
+        let mut moved: HashMap<ComponentId, Option<ComponentId>> = HashMap::new();
         for edit in log.since(self.version) {
-            match edit {
-                Edit::Merge { keep, gone } => self.replace(*gone, Some(*keep)),
-                Edit::Delete { id } => self.replace(*id, None),
-                Edit::Append { .. } | Edit::Reorder { .. } => {}
+            let (from, to) = match edit {
+                Edit::Merge { keep, gone } => (*gone, Some(*keep)),
+                Edit::Delete { id } => (*id, None),
+                Edit::Append { .. } | Edit::Reorder { .. } => continue,
+            };
+            moved.insert(from, to);
+            if let Memory::Documents(counts) = &mut self.memory {
+                counts.replace(from, to);
+            }
+        }
+        if !moved.is_empty() {
+            for best in &mut self.cache.last_best {
+                while let Some(to) = best.and_then(|id| moved.get(&id)) {
+                    *best = *to;
+                }
             }
         }
         self.version = log.version();
-    }
-
-    fn replace(&mut self, from: ComponentId, to: Option<ComponentId>) {
-        self.cache.last_best.iter_mut().filter(|best| **best == Some(from)).for_each(|best| *best = to);
-        if let Memory::Documents(counts) = &mut self.memory {
-            counts.replace(from, to);
-        }
     }
 
     /// Memory held, in bytes.
