@@ -63,8 +63,8 @@ BUGS = (
         5,
         "the gap of a pair that is merged times 0.9",
         "src/moves/kinds/merge.rs",
-        "terms[0] - terms[1] - terms[2] - gap,",
-        f"terms[0] - terms[1] - terms[2] - (if {bug(5)} {{ 0.9 }} else {{ 1.0 }}) * gap,",
+        "terms[0] - terms[1] - terms[2] - gap",
+        f"terms[0] - terms[1] - terms[2] - (if {bug(5)} {{ 0.9 }} else {{ 1.0 }}) * gap",
         "moves::gains_and_summaries",
     ),
     Bug(
@@ -408,6 +408,14 @@ BUGS = (
         "back - picked.log_probability - log_cut.iter().sum::<f64>(),",
         f"back - picked.log_probability - if {bug(46)} {{ 0.0 }} else {{ log_cut.iter().sum::<f64>() }},",
         "mcmc::tree_guided",
+    ),
+    Bug(
+        47,
+        "a merge accepted on its first judgement alone",
+        "src/moves/kinds/merge.rs",
+        "let gain = change + weighing.change(*counts);",
+        f"let gain = if {bug(47)} {{ *first }} else {{ change + weighing.change(*counts) }};",
+        "moves::merges",
     ),
 )
 

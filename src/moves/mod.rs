@@ -22,6 +22,7 @@ mod kinds;
 mod look;
 mod lookahead;
 mod memory;
+mod nearest;
 mod parts;
 mod payload;
 mod plan;
@@ -32,6 +33,7 @@ mod seeding;
 mod seen;
 mod settling;
 mod state;
+mod weighing;
 
 use std::borrow::Cow;
 

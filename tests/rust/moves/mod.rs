@@ -2,6 +2,7 @@
 
 mod forgetting;
 mod found;
+mod merges;
 mod problem;
 mod replay;
 mod taps;
