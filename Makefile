@@ -1,4 +1,4 @@
-# Everything a contributor runs; continuous integration and pre-commit run the same targets.
+# Everything a contributor runs; continuous integration runs the same targets.
 # Each target makes what it needs: the environment .venv (no activation) and a build of the core in it. Tests, lint and
 # docs share one that is quick to make and checks itself (the profile `dev`); `make demo`, benches and wheels are
 # releases.
@@ -27,6 +27,8 @@ export PYO3_BUILD_EXTENSION_MODULE := 1
 # A test has one thread unless threads are its subject (tests/conftest.py), and there is one process a core.
 PYTEST := $(BIN)/python -m pytest --numprocesses auto --dist loadfile
 CARGO_TEST := RAYON_NUM_THREADS=1 cargo test
+# Not the example, a program that compiles the generic core again: the integration tests run it.
+TARGETS := --lib --tests
 
 .PHONY: help
 help: ## print this list
@@ -38,17 +40,18 @@ demo: release ## fit half a million image patches; the model and a figure go to 
 
 .PHONY: test
 test: $(STAMPS)/dev checked ## all tests but the slow and the long ones
-	$(CARGO_TEST)
+	$(CARGO_TEST) $(TARGETS)
+	$(CARGO_TEST) --doc
 	$(PYTEST)
 
 .PHONY: test-moves
 test-moves: $(STAMPS)/dev checked ## the tests of moves; with MOVE=delete those of one and of all together
-	$(CARGO_TEST) moves::
+	$(CARGO_TEST) $(TARGETS) moves::
 	$(PYTEST) tests/moves $(if $(MOVE),-k "$(MOVE) or all")
 
 .PHONY: test-slow
 test-slow: $(STAMPS)/dev checked ## the slow tests: all combinations, real data, many rows
-	$(CARGO_TEST) -- --ignored
+	$(CARGO_TEST) $(TARGETS) -- --ignored
 	$(PYTEST) -m slow
 
 .PHONY: test-long
@@ -63,6 +66,7 @@ lint: $(STAMPS)/dev checked stubs ## formatting, clippy, ruff, types, stubs, str
 	$(BIN)/ruff format --check
 	$(BIN)/ruff check
 	$(BIN)/mypy
+	$(BIN)/lint-imports --no-cache --no-logo
 	$(BIN)/pre-commit validate-config
 	$(BIN)/python scripts/check_structure.py
 	$(BIN)/python scripts/licences.py --check
@@ -75,8 +79,12 @@ format: $(STAMPS)/dev ## format Rust and Python
 
 .PHONY: bench
 bench: $(STAMPS)/dev release ## all benches; RESULTS=benches/results keeps the raw output
-	mkdir -p $(RESULTS)
-	cargo bench --package stickbreak-benches 2>&1 | tee $(RESULTS)/criterion.txt
+	mkdir -p $(RESULTS)/rust
+	@for bench in $(basename $(notdir $(wildcard benches/*.rs))); do \
+		echo "benches/$$bench.rs"; \
+		{ $(BIN)/python benches/common/head.py; cargo bench --quiet --package stickbreak-benches --bench $$bench; } \
+			| tee $(RESULTS)/rust/$$bench.txt; \
+	done
 	@for bench in $(basename $(notdir $(wildcard benches/*.py))); do \
 		echo "benches/$$bench.py"; \
 		$(BIN)/python benches/$$bench.py 2>&1 | tee $(RESULTS)/$$bench.txt; \
@@ -108,12 +116,12 @@ api: $(STAMPS)/dev checked ## rewrite the snapshot of the public API, tests/api/
 .PHONY: build
 build: release ## a release build of the core in .venv
 
-# Cargo knows what is out of date. With all targets the extension has the features of the tests, so they share the
-# core. Both builds go to the same place in the package: it holds the one that was asked for last.
+# Cargo knows what is out of date. Built with the tests, the extension has their features, so they share the core. Both
+# builds go to the same place in the package: it holds the one that was asked for last.
 .PHONY: checked
 checked: $(STAMPS)/package ## the build of the core that tests run on, in .venv
 	@scripts/setup.sh check
-	cargo build --all-targets
+	cargo build $(TARGETS)
 	@scripts/setup.sh extension debug
 
 .PHONY: release

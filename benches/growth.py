@@ -25,6 +25,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 import stickbreak as sb
+from common.head import print_head
 
 ROOT = Path(__file__).resolve().parents[1]
 PASSES = 3
@@ -161,4 +162,5 @@ def main() -> None:
 
 
 if __name__ == "__main__":
+    print_head()
     main()

@@ -25,6 +25,7 @@ from sklearn.mixture import BayesianGaussianMixture
 from threadpoolctl import threadpool_limits
 
 import stickbreak as sb
+from common.head import print_head
 from stickbreak.demo.mixture import score
 from stickbreak.demo.patches import PHOTOGRAPHS, Patches, contrast_strata, load_photograph, patches
 
@@ -164,4 +165,5 @@ def main() -> None:
 
 
 if __name__ == "__main__":
+    print_head()
     main()

@@ -27,6 +27,7 @@ import threadpoolctl
 from numpy.typing import NDArray
 
 import stickbreak as sb
+from common.head import print_head
 from growth import peak
 from scikit_learn import ROUNDS, SPARSITY, ScikitLearn, Stickbreak, free_the_blas, generate, measure
 from stickbreak.model.likelihoods import Likelihood
@@ -170,4 +171,5 @@ def main() -> None:
 
 
 if __name__ == "__main__":
+    print_head()
     main()

@@ -17,6 +17,7 @@ from pathlib import Path
 import numpy as np
 
 import stickbreak as sb
+from common.head import print_head
 
 N, D, K = 4_000_000, 16, 100
 BATCHES, PASSES = 20, 3
@@ -102,4 +103,5 @@ if __name__ == "__main__":
     if len(sys.argv) > 1:
         fit(Path(sys.argv[1]))
     else:
+        print_head()
         main()

@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 import stickbreak as sb
+from common.head import print_head
 
 SAMPLERS = {
     "gibbs": sb.CollapsedGibbs(),
@@ -64,4 +65,5 @@ def main() -> None:
 
 
 if __name__ == "__main__":
+    print_head()
     main()

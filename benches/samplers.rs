@@ -4,7 +4,8 @@ use std::hint::black_box;
 
 use criterion::{BenchmarkId, Criterion, criterion_group, criterion_main};
 use stickbreak::data::DenseRows;
-use stickbreak::mcmc::{ChainState, CollapsedGibbs, Grounds, Sampler, SplitMerge, Target, Turn};
+use stickbreak::grounds::Grounds;
+use stickbreak::mcmc::{ChainState, CollapsedGibbs, Sampler, SplitMerge, Target, Turn};
 use stickbreak::model::{Named, Objective, Specification};
 use stickbreak::parallel::Cancel;
 use stickbreak::parameters::{Parameters, Value, table, vector};
@@ -35,7 +36,7 @@ fn target(rows: &[f64], d: usize) -> Target {
         estimated: None,
     };
     let rows = DenseRows::new(rows, d);
-    let grounds = Grounds::new(&specification, &rows, &Cancel::default()).expect("valid");
+    let grounds = Grounds::for_sampler(&specification, &rows, &Cancel::default()).expect("valid");
     grounds.target(&rows).expect("closed")
 }
 

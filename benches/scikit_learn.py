@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 from sklearn.mixture import BayesianGaussianMixture
 
 import stickbreak as sb
+from common.head import print_head
 from stickbreak.model.likelihoods import Likelihood
 from stickbreak.result.history import Record
 
@@ -160,4 +161,5 @@ def main() -> None:
 
 
 if __name__ == "__main__":
+    print_head()
     main()

@@ -27,6 +27,7 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 import stickbreak as sb
+from common.head import print_head
 
 PASSES = 8
 TOPICS = 200
@@ -164,4 +165,5 @@ def main() -> None:
 
 
 if __name__ == "__main__":
+    print_head()
     main()

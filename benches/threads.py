@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 import stickbreak as sb
+from common.head import print_head
 from stickbreak.result.history import Record
 
 N, D, K = 100_000, 64, 200
@@ -70,4 +71,5 @@ def main() -> None:
 
 
 if __name__ == "__main__":
+    print_head()
     main()

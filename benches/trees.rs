@@ -5,8 +5,9 @@ use std::hint::black_box;
 
 use criterion::{BenchmarkId, Criterion, criterion_group, criterion_main};
 use stickbreak::data::{DenseRows, Restrictions};
+use stickbreak::grounds::Grounds;
 use stickbreak::mcmc::{
-    Arena, ChainState, Evenness, Grounds, Hierarchy, HierarchyPlan, Method, Sampler, Target, TreeGuided, Turn, Walk,
+    Arena, ChainState, Evenness, Hierarchy, HierarchyPlan, Method, Sampler, Target, TreeGuided, Turn, Walk,
 };
 use stickbreak::model::{Named, Objective, Specification};
 use stickbreak::parallel::{Cancel, with_threads};
@@ -34,7 +35,7 @@ fn target(n: usize, d: usize, k: usize) -> (Target, Vec<u32>) {
         estimated: None,
     };
     let rows = DenseRows::new(&data.rows[..], d);
-    let grounds = Grounds::new(&specification, &rows, &Cancel::default()).expect("valid");
+    let grounds = Grounds::for_sampler(&specification, &rows, &Cancel::default()).expect("valid");
     (grounds.target(&rows).expect("closed"), data.labels)
 }
 

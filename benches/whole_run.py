@@ -19,6 +19,7 @@ import threadpoolctl
 from numpy.typing import NDArray
 
 import stickbreak as sb
+from common.head import print_head
 from scikit_learn import ScikitLearn, free_the_blas
 
 PASSES = 30
@@ -117,4 +118,5 @@ def main() -> None:
 
 
 if __name__ == "__main__":
+    print_head()
     main()

@@ -14,18 +14,17 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from check_citations import check_citations
-from check_lengths import RUST_BLANKED, check_lengths
-from python_floors import check_python_floors
+from rust_circles import circles
 
 # Floors of src/, lowest first. A module may use lower floors and, on its own floor, only modules to its left.
 FLOORS: tuple[tuple[str, ...], ...] = (
-    ("error", "hash", "real", "rng", "room", "simd", "parallel"),
+    ("error", "hash", "payload", "real", "rng", "room", "simd", "parallel"),
     ("special", "linalg", "laws"),
     ("component", "data", "responsibilities", "suffstats", "memo"),
     ("objective", "registry", "parameters", "scoring", "likelihood", "process", "model"),
-    ("elbo", "evidence", "local_step", "global_step", "init"),
+    ("grounds", "elbo", "evidence", "local_step", "global_step", "init"),
     ("moves",),
-    ("executor", "fit", "mcmc"),
+    ("visits", "executor", "fitted", "fit", "mcmc"),
 )
 
 
@@ -43,15 +42,15 @@ class OnlyOne:
 ONLY_ONE: tuple[OnlyOne, ...] = (
     OnlyOne(
         subject="top-L selection",
-        home="src/responsibilities/top_l.rs",
+        home="src/responsibilities/insert.rs",
         suspects=(
             r"\bselect_nth_unstable",
             r"\bBinaryHeap\b",
             r"\bfn\s+\w*(top_l|top_k|largest|select_top)\w*",
             r"\.sort\w*_by\w*\([^;]*\b(scores?|log_weights|responsibilit\w+)\b",
         ),
-        # The rows with the smallest keys; the entry for rows that come one at a time.
-        also=("src/moves/bags.rs", "src/responsibilities/row.rs"),
+        # Other entries to the selection; the rows with the smallest keys.
+        also=("src/moves/collect.rs", "src/responsibilities/row.rs", "src/responsibilities/top_l.rs"),
     ),
     OnlyOne(
         subject="summary accumulation",
@@ -96,7 +95,7 @@ CRATE_HOMES: dict[str, tuple[str, ...]] = {
 }
 
 MAX_LINES = 500
-PRINTING = re.compile(r"\b(e?print(ln)?|dbg)!")
+MAX_COLUMNS = 120
 
 # Python specifies, converts and stores; whatever computes belongs to the core.
 NUMPY_ALLOWED = """
@@ -127,6 +126,12 @@ CHANGELOG_LINE = re.compile(
     r"|### (Added|Changed|Deprecated|Removed|Fixed|Security)|- \S.*|  +\S.*|\[[^\]]+\]: \S+|"
 )
 
+# Comments and literals, which are no code.
+RUST_BLANKED = re.compile(
+    r"""//[^\n]*|/\*.*?\*/|b?r(?P<hashes>\#*)".*?"(?P=hashes)|b?"(?:\\.|[^"\\])*\""""
+    r"""|b?'(?:\\u\{[^}]*\}|\\x..|\\.|[^'\\\n])'""",
+    re.DOTALL,
+)
 TEST_ATTRIBUTE = re.compile(r"#\[cfg\((?:test|all\(test\b[^\]]*\))\)\]\s*(?:#\[[^\]]*\]\s*)*")
 
 
@@ -265,6 +270,12 @@ def check_floors(root: Path) -> Iterator[str]:
         yield f"scripts/check_structure.py: the table of floors names `{module}`, which is not in src/"
 
 
+def check_circles(root: Path) -> Iterator[str]:
+    """No files of the core use each other in a circle."""
+    for circle in circles({file.path: file.code for file in rust_files(root, "src")}):
+        yield f"src: files use each other in a circle: {' -> '.join(circle)}"
+
+
 # Only one
 
 
@@ -317,13 +328,6 @@ def check_crates(root: Path) -> Iterator[str]:
     for table in ("dependencies", "dev-dependencies", "build-dependencies"):
         for crate in sorted({"pyo3", "numpy"} & manifest.get(table, {}).keys()):
             yield f"Cargo.toml: the core may not depend on {crate}"
-
-
-def check_printing(root: Path) -> Iterator[str]:
-    """The core and the binding never print."""
-    for file in rust_files(root, "src", "crates"):
-        for line in file.find(PRINTING):
-            yield f"{file.path}:{line}: the core does not print; return the value or tell the observer"
 
 
 def dotted(node: ast.expr) -> str:
@@ -395,6 +399,14 @@ def check_sizes(root: Path) -> Iterator[str]:
             yield f"{path}: {n_lines} lines without tests, more than {MAX_LINES}"
 
 
+def check_columns(root: Path) -> Iterator[str]:
+    """Lines of Rust are at most 120 columns wide: rustfmt keeps comments and literals as they are."""
+    for file in rust_files(root, "src", "crates", "tests", "benches", "examples"):
+        for line, text in enumerate(file.text.splitlines(), start=1):
+            if len(text) > MAX_COLUMNS:
+                yield f"{file.path}:{line}: {len(text)} columns, more than {MAX_COLUMNS}"
+
+
 TYPE_DECLARATION = re.compile(r"^(?:pub(?:\([a-z]+\))? )?(?:struct|enum|trait|type) ([A-Z]\w+)", re.MULTILINE)
 
 
@@ -449,13 +461,12 @@ def check_changelog(root: Path) -> Iterator[str]:
 
 CHECKS = (
     check_floors,
-    check_python_floors,
+    check_circles,
     check_only_one,
     check_crates,
-    check_printing,
     check_numerics,
     check_sizes,
-    check_lengths,
+    check_columns,
     check_type_names,
     check_version,
     check_target_cpu,

@@ -1,4 +1,4 @@
-"""The mistakes that `injected_bugs.py` makes, each with the tests that are known to see it."""
+"""The mistakes that `injected_bugs.py` makes, each with tests that are known to detect it."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Bug:
-    """A mistake: `find`, which stands once in `file`, becomes `replace`.
+    """A mistake: `replace` for `find`, which occurs once in `file`.
 
-    `seen` has the tests that are known to see it: a file for pytest, or words in the names of tests of the core.
+    `seen` names tests that are known to detect it: a file for pytest, or words in the names of tests of the core.
     """
 
     number: int
@@ -28,7 +28,7 @@ BUGS = (
     Bug(
         1,
         "sign of the term of the means in the divergence of a Normal-Wishart",
-        "src/likelihood/normal_wishart.rs",
+        "src/likelihood/wishart/normal_wishart.rs",
         "+ 0.5 * self.dof / prior.inverse_kappa * self",
         f"+ (if {bug(1)} {{ -0.5 }} else {{ 0.5 }}) * self.dof / prior.inverse_kappa * self",
         "processes::both_forms_of_the_bound_meet",
@@ -139,14 +139,14 @@ BUGS = (
         14,
         "drifts are forgotten where components have another order",
         "src/local_step/bounds.rs",
-        "column.map_or(Drift::ANY, |at| chunk.drifts[at])",
-        f"column.map_or(Drift::ANY, |at| if {bug(14)} {{ Drift::NONE }} else {{ chunk.drifts[at] }})",
+        "column.map_or(Drift::ANY, |column| chunk.drifts[column])",
+        f"column.map_or(Drift::ANY, |column| if {bug(14)} {{ Drift::NONE }} else {{ chunk.drifts[column] }})",
         "bounds::",
     ),
     Bug(
         15,
         "k-means++ ignores the masses of rows",
-        "src/init/kmeans.rs",
+        "src/init/seeder.rs",
         "(0..units.len()).map(|unit| units.mass(unit)).collect();",
         f"(0..units.len()).map(|unit| if {bug(15)} {{ 1.0 }} else {{ units.mass(unit) }}).collect();",
         "laws::seeding_can_be_enumerated",
@@ -187,7 +187,7 @@ BUGS = (
     Bug(
         20,
         "a cluster keeps its determinant where a row leaves it",
-        "src/likelihood/wishart_urn.rs",
+        "src/likelihood/wishart/urn.rs",
         "            return refresh(self, cache);\n        }\n        settle(self, cache);\n",
         "            return refresh(self, cache);\n        }\n"
         f"        if !{bug(20)} {{\n            settle(self, cache);\n        }}\n",
@@ -197,8 +197,8 @@ BUGS = (
         21,
         "a cluster is scored with a row that has left it",
         "src/mcmc/clusters.rs",
-        "        clusters.write_lane(target, at);\n        Ok(())\n",
-        f"        if !{bug(21)} {{\n            clusters.write_lane(target, at);\n        }}\n        Ok(())\n",
+        "        clusters.write_lane(target, index);\n        Ok(())\n",
+        f"        if !{bug(21)} {{\n            clusters.write_lane(target, index);\n        }}\n        Ok(())\n",
         "mcmc:: process::partitions",
     ),
     Bug(
@@ -245,9 +245,9 @@ BUGS = (
         27,
         "the last row of a split counts for nothing in its probability",
         "src/mcmc/pair.rs",
-        "            log_probability -= if own > 0.0",
-        f"            let last = {bug(27)} && at + 1 == self.rows.len();\n"
-        "            log_probability -= if last { 0.0 } else if own > 0.0",
+        "            log_probability -=\n                if log_ratio > 0.0",
+        f"            let last = {bug(27)} && index + 1 == self.rows.len();\n"
+        "            log_probability -=\n                if last { 0.0 } else if log_ratio > 0.0",
         "mcmc:: process::partitions",
     ),
     Bug(
@@ -347,9 +347,9 @@ BUGS = (
         39,
         "a document goes on from the counts of the next one",
         "src/local_step/documents/mod.rs",
-        "starts.as_ref().map(|starts| (&starts[at].0[..], &starts[at].1[..]));",
-        f"starts.as_ref().map(|starts| {{\n            let at = (at + usize::from({bug(39)})) % starts.len();\n"
-        "            (&starts[at].0[..], &starts[at].1[..])\n        });",
+        "starts.as_ref().map(|starts| (&starts[index].0[..], &starts[index].1[..]));",
+        f"starts.as_ref().map(|starts| {{\n            let index = (index + usize::from({bug(39)})) % starts.len();\n"
+        "            (&starts[index].0[..], &starts[index].1[..])\n        });",
         "tests/model/test_topic_schedules.py",
     ),
     Bug(
@@ -371,9 +371,10 @@ BUGS = (
     Bug(
         42,
         "documents forget their topics where a fit goes on from a checkpoint",
-        "src/local_step/state.rs",
-        "            Ok(state)\n",
-        f"            Ok(if {bug(42)} {{ Self {{ memory: Memory::default(), ..state }} }} else {{ state }})\n",
+        "src/visits/documents.rs",
+        "        self.states[batch] = load_state(bytes)?;\n",
+        "        self.states[batch] = load_state(bytes)?;\n"
+        f"        self.states[batch].counts = self.states[batch].counts.take().filter(|_| !{bug(42)});\n",
         "tests/model/test_topics.py",
     ),
     Bug(
@@ -411,10 +412,20 @@ BUGS = (
     ),
     Bug(
         47,
+        "an answer of one batch is added twice",
+        "src/executor.rs",
+        "        sum.add(executor.answer(batch, &asked)?.into_value()?);\n",
+        "        sum.add(executor.answer(batch, &asked)?.into_value()?);\n"
+        f"        if {bug(47)} && batch == 1 {{\n"
+        "            sum.add(executor.answer(batch, &asked)?.into_value()?);\n        }\n",
+        "toy_question::",
+    ),
+    Bug(
+        48,
         "a merge accepted on its first judgement alone",
         "src/moves/kinds/merge.rs",
         "let gain = change + weighing.change(*counts);",
-        f"let gain = if {bug(47)} {{ *first }} else {{ change + weighing.change(*counts) }};",
+        f"let gain = if {bug(48)} {{ *first }} else {{ change + weighing.change(*counts) }};",
         "moves::merges",
     ),
 )

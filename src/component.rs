@@ -57,11 +57,11 @@ impl Edit {
             }
             Self::Merge { keep, gone } => {
                 position(ids, *keep)?;
-                let at = position(ids, *gone)?;
+                let index = position(ids, *gone)?;
                 if keep == gone {
                     return Err(Error::invalid("edit", format!("{keep:?}"), "two different components"));
                 }
-                ids.remove(at);
+                ids.remove(index);
             }
             Self::Delete { id } => {
                 ids.remove(position(ids, *id)?);
@@ -131,10 +131,16 @@ impl EditLog {
         &self.edits[version.min(self.edits.len())..]
     }
 
+    /// The components that edits after `version` ended, in order, each with the one that took over its units, if any.
+    pub fn ended_since(&self, version: usize) -> impl Iterator<Item = (ComponentId, Option<ComponentId>)> {
+        self.since(version).iter().filter_map(|edit| match edit {
+            Edit::Merge { keep, gone } => Some((*gone, Some(*keep))),
+            Edit::Delete { id } => Some((*id, None)),
+            Edit::Append { .. } | Edit::Reorder { .. } => None,
+        })
+    }
+
     /// The components after all edits, in stick order.
-    ///
-    /// # Errors
-    /// As [`Edit::apply_to`].
     pub fn components(&self) -> Result<Vec<ComponentId>> {
         let mut ids = Vec::new();
         self.edits.iter().try_for_each(|edit| edit.apply_to(&mut ids))?;

@@ -266,9 +266,6 @@ impl Memo {
 
     /// Replaces some components in every batch without changing their sum: the parts of a component replace it and the
     /// empty components that were appended for them.
-    ///
-    /// # Errors
-    /// As [`Summary::put`].
     pub fn put(&mut self, parts: &[Summary]) -> Result<()> {
         for (batch, parts) in self.batches.iter_mut().flatten().zip(parts) {
             batch.put(parts)?;
@@ -277,18 +274,12 @@ impl Memo {
     }
 
     /// Adds a change to the contribution of a batch; [`Memo::resum`] then updates the total.
-    ///
-    /// # Errors
-    /// As [`Summary::add`].
     pub fn amend(&mut self, batch: usize, change: &Summary) -> Result<()> {
         self.batches[batch].as_mut().map_or(Ok(()), |summary| summary.add(change))
     }
 
     /// Adds `rows` to the total of some components, as copies of rows that the batches already contain, until
     /// [`Memo::deflate`] (mathematics 4.6.3). Their mass and entropy are not counted.
-    ///
-    /// # Errors
-    /// As [`Summary::add`].
     pub fn inflate(&mut self, rows: Summary) -> Result<()> {
         self.total_mut().add(&rows)?;
         self.twice = Some(rows);
@@ -296,9 +287,6 @@ impl Memo {
     }
 
     /// Removes the copies, so that the total is the exact sum over batches again.
-    ///
-    /// # Errors
-    /// As [`Summary::add`].
     pub fn deflate(&mut self) -> Result<()> {
         match self.twice.take() {
             None => Ok(()),
@@ -315,17 +303,11 @@ impl Memo {
     }
 
     /// Replays an edit. A reorder affects only the total, because batches are keyed by identity.
-    ///
-    /// # Errors
-    /// As [`Summary::apply`].
     pub fn apply(&mut self, edit: &Edit) -> Result<()> {
         self.apply_all(std::slice::from_ref(edit))
     }
 
     /// Replays edits.
-    ///
-    /// # Errors
-    /// As [`Summary::apply`].
     pub fn apply_all(&mut self, edits: &[Edit]) -> Result<()> {
         let of_batches = || edits.iter().filter(|edit| !matches!(edit, Edit::Reorder { .. }));
         let rest = self.start.iter_mut().map(|(start, _)| start).chain(&mut self.earlier);
@@ -405,9 +387,9 @@ mod tests {
     fn fresh_components_have_no_gaps_before_a_visit_scores_them() {
         let [old, other, fresh] = [0, 1, 2].map(ComponentId);
         let with_gap = |gap: f64| {
-            let mut own = summary([2.0, 2.0]);
-            own.gaps = PairGaps::Known([((old, other), gap)].into());
-            own
+            let mut with_gap = summary([2.0, 2.0]);
+            with_gap.gaps = PairGaps::Known([((old, other), gap)].into());
+            with_gap
         };
         let mut memo = Memo::complete(vec![with_gap(0.5), with_gap(0.25)]).expect("same components");
         memo.apply(&Edit::Append { ids: vec![fresh] }).expect("a fresh identity");

@@ -1,5 +1,6 @@
 //! Responsibilities: at most `L` (component, value) pairs per unit. Dense is `L = K`, hard is `L = 1`.
 
+mod insert;
 mod near;
 mod row;
 mod top_l;
@@ -82,7 +83,7 @@ pub(crate) fn no_finite_weight<F: Real>(row_number: usize, row: &[F]) -> Error {
 
 /// Maximum number of components for [`Sparsity::Auto`].
 const AUTO: usize = 16;
-/// The same for the words of documents.
+/// Maximum number for [`Sparsity::Auto`] for the words of documents.
 const AUTO_OF_WORDS: usize = 8;
 
 /// Number of components kept per unit.
@@ -112,7 +113,7 @@ impl Sparsity {
         }
     }
 
-    /// The same for the words of documents, where "auto" keeps 8 of `n_components`.
+    /// Returns the setting for the words of documents, where "auto" keeps 8 of `n_components`.
     #[must_use]
     pub fn of_words(self, n_components: usize) -> Self {
         if self == Self::Auto { Self::Limited(n_components.min(AUTO_OF_WORDS)) } else { self }

@@ -92,7 +92,7 @@ impl Summary {
         Self { n_statistics: self.n_statistics, statistics, ..Self::empty(self.ids, 0, true) }
     }
 
-    /// The same with sparse statistics.
+    /// As [`Summary::empty`], with sparse statistics.
     pub fn empty_sparse(ids: Vec<ComponentId>, n_statistics: usize, gaps: bool) -> Self {
         let sparse = Some(SparseStatistics::zeros(ids.len()));
         Self { n_statistics, sparse, ..Self::empty(ids, 0, gaps) }
@@ -168,9 +168,6 @@ impl Summary {
     }
 
     /// Subtracts another summary.
-    ///
-    /// # Errors
-    /// As [`Summary::add`].
     pub fn sub(&mut self, other: &Self) -> Result<()> {
         self.combine(other, -1.0)
     }
@@ -178,9 +175,9 @@ impl Summary {
     fn combine(&mut self, other: &Self, sign: f64) -> Result<()> {
         let from = self.combine_all_but_statistics(other, sign)?;
         if let (None, Some(sparse)) = (&self.sparse, &other.sparse) {
-            let own = self.statistics.chunks_exact_mut(self.n_statistics.max(1)).zip(from);
-            let items = own.filter_map(|(own, from)| Some((own, &sparse.components[from?])));
-            for_each(items.collect(), |(own, theirs): (&mut [f64], &NonZeros)| theirs.add_to(own, sign));
+            let dense = self.statistics.chunks_exact_mut(self.n_statistics.max(1)).zip(from);
+            let items = dense.filter_map(|(dense, from)| Some((dense, &sparse.components[from?])));
+            for_each(items.collect(), |(dense, theirs): (&mut [f64], &NonZeros)| theirs.add_to(dense, sign));
             return Ok(());
         }
         for (to, from) in from.into_iter().enumerate() {
@@ -195,16 +192,16 @@ impl Summary {
     fn combine_all_but_statistics(&mut self, other: &Self, sign: f64) -> Result<Vec<Option<usize>>> {
         // A batch keeps the component order of its last visit, which differs from the total's only after a reorder.
         let places: Option<HashMap<_, _>> = (!self.ids.starts_with(&other.ids))
-            .then(|| self.ids.iter().enumerate().map(|(at, &id)| (id, at)).collect());
+            .then(|| self.ids.iter().enumerate().map(|(index, &id)| (id, index)).collect());
         let mut from = vec![None; self.n_components()];
         for (k, &id) in other.ids.iter().enumerate() {
-            let at = match &places {
+            let index = match &places {
                 None => k,
                 Some(places) => *places.get(&id).ok_or_else(|| unknown(id))?,
             };
-            self.counts[at] += sign * other.counts[k];
-            self.entropies[at] += sign * other.entropies[k];
-            from[at] = Some(k);
+            self.counts[index] += sign * other.counts[k];
+            self.entropies[index] += sign * other.entropies[k];
+            from[index] = Some(k);
         }
         self.gaps.combine(&other.gaps, sign);
         if let Some(theirs) = other.tail {
@@ -224,9 +221,6 @@ impl Summary {
 
     /// Subtracts `old` and adds `new`, with the same bits as [`Summary::sub`] and [`Summary::add`]. If both are sparse,
     /// returns for each component the statistics that have changed, ascending.
-    ///
-    /// # Errors
-    /// As [`Summary::add`].
     pub fn exchange(&mut self, old: &Self, new: &Self) -> Result<Option<Vec<Vec<u32>>>> {
         let (Some(old_sparse), Some(new_sparse), None) = (&old.sparse, &new.sparse, &self.sparse) else {
             self.sub(old)?;
@@ -235,11 +229,11 @@ impl Summary {
         let from_old = self.combine_all_but_statistics(old, -1.0)?;
         let from_new = self.combine_all_but_statistics(new, 1.0)?;
         let nothing = NonZeros::default();
-        let own = self.statistics.chunks_exact_mut(self.n_statistics.max(1)).zip(from_old.into_iter().zip(from_new));
-        Ok(Some(map_all(own.collect(), |(own, (from_old, from_new))| {
+        let dense = self.statistics.chunks_exact_mut(self.n_statistics.max(1)).zip(from_old.into_iter().zip(from_new));
+        Ok(Some(map_all(dense.collect(), |(dense, (from_old, from_new))| {
             let old = from_old.map_or(&nothing, |k| &old_sparse.components[k]);
             let new = from_new.map_or(&nothing, |k| &new_sparse.components[k]);
-            NonZeros::exchange(own, old, new)
+            NonZeros::exchange(dense, old, new)
         })))
     }
 
@@ -290,15 +284,15 @@ impl Summary {
     pub fn put(&mut self, other: &Self) -> Result<()> {
         let p = self.n_statistics;
         for (k, &id) in other.ids.iter().enumerate() {
-            let at = position(&self.ids, id)?;
-            self.counts[at] = other.counts[k];
-            self.entropies[at] = other.entropies[k];
+            let index = position(&self.ids, id)?;
+            self.counts[index] = other.counts[k];
+            self.entropies[index] = other.entropies[k];
             match (&mut self.sparse, &other.sparse) {
-                (Some(mine), _) => mine.components[at] = other.non_zeros(k).into_owned(),
-                (None, None) => self.statistics[at * p..][..p].copy_from_slice(&other.statistics[k * p..][..p]),
+                (Some(mine), _) => mine.components[index] = other.non_zeros(k).into_owned(),
+                (None, None) => self.statistics[index * p..][..p].copy_from_slice(&other.statistics[k * p..][..p]),
                 (None, Some(theirs)) => {
-                    self.statistics[at * p..][..p].fill(0.0);
-                    theirs.components[k].add_to(&mut self.statistics[at * p..][..p], 1.0);
+                    self.statistics[index * p..][..p].fill(0.0);
+                    theirs.components[k].add_to(&mut self.statistics[index * p..][..p], 1.0);
                 }
             }
             self.gaps.delete(id);
@@ -314,7 +308,7 @@ impl Summary {
         scaled.tail = self.tail;
         scaled.counts = self.counts.iter().map(|x| factor * x).collect();
         scaled.statistics = self.statistics.iter().map(|x| factor * x).collect();
-        let scale = |own: &NonZeros| own.scaled(factor);
+        let scale = |non_zeros: &NonZeros| non_zeros.scaled(factor);
         scaled.sparse = self
             .sparse
             .as_ref()
@@ -396,13 +390,13 @@ impl Summary {
 fn permute(values: &mut [f64], p: usize, from: &[usize]) {
     let mut is_done = vec![false; from.len()];
     for first in 0..from.len() {
-        let mut at = first;
-        while !std::mem::replace(&mut is_done[at], true) && from[at] != first {
-            let next = from[at];
-            let (low, high) = (at.min(next), at.max(next));
+        let mut position = first;
+        while !std::mem::replace(&mut is_done[position], true) && from[position] != first {
+            let next = from[position];
+            let (low, high) = (position.min(next), position.max(next));
             let (head, tail) = values.split_at_mut(high * p);
             head[low * p..][..p].swap_with_slice(&mut tail[..p]);
-            at = next;
+            position = next;
         }
     }
 }

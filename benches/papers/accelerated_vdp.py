@@ -24,6 +24,7 @@ import numpy as np
 from scipy import sparse
 
 import stickbreak as sb
+from figures import print_head
 
 DATA = Path(os.environ.get("STICKBREAK_DATA", Path(__file__).resolve().parents[3] / "shared" / "data"))
 K = 10
@@ -271,4 +272,5 @@ def main() -> None:
 
 
 if __name__ == "__main__":
+    print_head()
     main()

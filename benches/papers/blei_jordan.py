@@ -27,7 +27,7 @@ from scipy.special import logsumexp
 from scipy.stats import multivariate_normal
 
 import stickbreak as sb
-from figures import save
+from figures import print_head, save
 
 Array = NDArray[np.float64]
 CORRELATION = 0.9
@@ -268,4 +268,5 @@ def main() -> None:
 
 
 if __name__ == "__main__":
+    print_head()
     main()

@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 from scipy.stats import gamma
 
 import stickbreak as sb
-from figures import save
+from figures import print_head, save
 from images import SIDE, grids, photographs
 
 Array = NDArray[np.float64]
@@ -142,4 +142,5 @@ def main() -> None:
 
 
 if __name__ == "__main__":
+    print_head()
     main()

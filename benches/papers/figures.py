@@ -1,9 +1,16 @@
-"""Where the results of the papers' experiments go, and whether there is Matplotlib to draw figures."""
+"""The first line of an experiment's results, where its figures go, and whether there is Matplotlib to draw them."""
 
 import os
+import sys
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING
+
+sys.path.insert(1, str(Path(__file__).resolve().parents[1]))
+from common.head import first_line as first_line
+from common.head import print_head as print_head
+
+ROOT = Path(__file__).resolve().parents[2]
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -26,9 +33,6 @@ def spelled_out(name: str) -> str:
     method, *rest = name.split(", ")
     starts = {"random": "random start", "kmeans++": "k-means++ start"}
     return ", ".join([NAMES.get(method, method), *(starts.get(word, word) for word in rest)])
-
-
-ROOT = Path(__file__).resolve().parents[2]
 
 
 def folder() -> Path:

@@ -18,7 +18,7 @@ import numpy as np
 import stickbreak as sb
 from digit_runs import Run, keep, number, run, spread, threads_and_load
 from digits import DIMENSION, Digits, load, model
-from figures import can_draw
+from figures import can_draw, print_head
 
 N_COMPONENTS = 100
 LEVELS = (0.5, 0.48, 0.465, 0.46, 0.454, 0.445, 0.441)
@@ -135,4 +135,5 @@ def main() -> None:
 
 
 if __name__ == "__main__":
+    print_head()
     main()

@@ -34,7 +34,7 @@ import numpy as np
 import stickbreak as sb
 from digit_runs import Run, clusters, keep, kept, loss, members, number, run, spread, threads_and_load
 from digits import DIMENSION, SCALE, Digits, load, model
-from figures import can_draw, folder
+from figures import can_draw, folder, print_head
 
 WIDTH = 4
 N_COMPONENTS = 100
@@ -332,4 +332,5 @@ def main() -> None:
 
 
 if __name__ == "__main__":
+    print_head()
     main()

@@ -32,6 +32,7 @@ from threadpoolctl import threadpool_limits
 
 import stickbreak as sb
 from denoising import Prior, denoise, noisy_versions, psnr
+from figures import print_head
 from images import Photographs, photographs
 from patch_rows import N_COLUMNS, Rows, n_patches, rows_of, stream
 
@@ -396,4 +397,5 @@ def main() -> None:
 
 
 if __name__ == "__main__":
+    print_head()
     main()

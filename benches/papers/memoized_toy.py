@@ -25,7 +25,7 @@ from sklearn.metrics import adjusted_rand_score
 
 import stickbreak as sb
 from edges import N_TRUE, SIDE, Array, Patches, best_possible, generate, model
-from figures import save, spelled_out
+from figures import print_head, save, spelled_out
 
 N_COMPONENTS = 25
 N_BATCHES = 100
@@ -229,4 +229,5 @@ def main() -> None:
 
 
 if __name__ == "__main__":
+    print_head()
     main()

@@ -25,7 +25,7 @@ import numpy as np
 
 import stickbreak as sb
 from edges import N_TRUE, SIDE, Array, Patches, best_possible, generate, model
-from figures import can_draw
+from figures import can_draw, print_head
 
 MOVES = (sb.Birth(), sb.Merge(), sb.Delete())
 N_COMPONENTS = 25
@@ -230,4 +230,5 @@ def main() -> None:
 
 
 if __name__ == "__main__":
+    print_head()
     main()

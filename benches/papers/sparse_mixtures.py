@@ -29,7 +29,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 import stickbreak as sb
-from figures import save
+from figures import print_head, save
 from images import patches, photographs
 
 Array = NDArray[np.float64]
@@ -316,4 +316,5 @@ def main() -> None:
 
 
 if __name__ == "__main__":
+    print_head()
     main()

@@ -33,7 +33,7 @@ from typing import Any
 import numpy as np
 
 import stickbreak as sb
-from figures import can_draw, folder, save
+from figures import can_draw, folder, print_head, save
 
 sys.path.insert(1, str(Path(__file__).resolve().parents[1] / "peers"))
 from topics import PRIOR, corpus
@@ -49,12 +49,12 @@ NEAR = 0.03
 TIMED = 5
 # Documents of which the distance between sparse and dense topics is taken.
 COMPARED = 100
-STARTS: dict[str, dict[str, Any]] = {
-    "cold": {"warm_start": False},
-    "cold, 5 restarts": {"warm_start": False, "restarts": 5},
-    "cold, 20 restarts": {"warm_start": False, "restarts": 20},
-    "warm from pass 3": {},
-    "warm, 20 restarts": {"restarts": 20},
+STARTS = {
+    "cold": sb.Words(warm_start=False),
+    "cold, 5 restarts": sb.Words(warm_start=False, restarts=5),
+    "cold, 20 restarts": sb.Words(warm_start=False, restarts=20),
+    "warm from pass 3": sb.Words(),
+    "warm, 20 restarts": sb.Words(restarts=20),
 }
 Record = dict[str, Any]
 
@@ -203,7 +203,8 @@ def second_pass(counts: Any, start: sb.TopicFit, width: int | None, turns: int) 
     best = np.inf
     for _ in range(2):
         times: list[float] = []
-        algorithm = sb.Full(max_passes=2, tol=0, sparsity=width, warm_start=False, max_steps=turns, step_tol=0.0)
+        cold = sb.Words(warm_start=False, max_steps=turns, step_tol=0.0)
+        algorithm = sb.Full(max_passes=2, tol=0, sparsity=width, units=cold)
         note = [lambda _, times=times: times.append(time.process_time())]
         sb.fit(start.model, counts, algorithm, init=start, seed=0, threads=1, progress=False, callbacks=note)
         best = min(best, times[1] - times[0])
@@ -219,7 +220,7 @@ def parts_of(counts: Any, start: sb.TopicFit, width: int | None) -> Record:
 
 def topics_of(counts: Any, start: sb.TopicFit, width: int | None) -> Any:
     """Return the counts of topics of each document, (n, K)."""
-    algorithm = sb.Full(max_passes=1, tol=0, sparsity=width, warm_start=False)
+    algorithm = sb.Full(max_passes=1, tol=0, sparsity=width, units=sb.Words(warm_start=False))
     return np.array([fit(counts[[own]], algorithm, start, start.n_topics).counts for own in range(counts.shape[0])])
 
 
@@ -257,9 +258,9 @@ def starts(records: Records, own: Corpus, options: argparse.Namespace) -> None:
         print(f"\nStarts of documents, {own.name}, K = {k}, {options.passes} passes", flush=True)
         print(f"  {'':<8}{'':<20}{'seconds':>9}{'score':>10}{'bound a word':>14}{'restarts accepted':>20}")
         for width in (8, None):
-            for how, extra in STARTS.items():
+            for how, words in STARTS.items():
                 of = {"part": "starts", "data": own.name, "K": k, "L": width, "how": how, "passes": options.passes}
-                algorithm = sb.Memoized(max_passes=options.passes, tol=0, sparsity=width, **extra)
+                algorithm = sb.Memoized(max_passes=options.passes, tol=0, sparsity=width, units=words)
                 found = records.get(of, partial(own.point, algorithm, k))
                 tried = found["proposed"]
                 share = f"{found['accepted'] / tried:.0%} of {tried}" if tried else "-"
@@ -356,4 +357,5 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
 
 if __name__ == "__main__":
+    print_head()
     main()

@@ -23,6 +23,7 @@ import numpy as np
 from scipy import sparse
 
 import stickbreak as sb
+from figures import first_line
 
 DATA = Path(os.environ.get("STICKBREAK_DATA", Path(__file__).resolve().parents[3] / "shared" / "data"))
 # Seconds of each chain.
@@ -221,8 +222,8 @@ def main() -> None:
         "settings": [settings(budget["settings"])],
         "scores": [scores(options.scale)],
     }
-    lines = [f"load of the machine: {os.getloadavg()[0]:.1f}"]
-    print(lines[0], flush=True)
+    lines = [first_line(), f"load of the machine: {os.getloadavg()[0]:.1f}"]
+    print("\n".join(lines), flush=True)
     for part in options.parts:
         for job in jobs[part]:
             for text in job:

@@ -8,6 +8,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+sys.path.insert(1, str(Path(__file__).resolve().parents[1]))
+from common.head import first_line as first_line
+from common.head import print_head as print_head
+from common.head import processor as processor
+
 HERE = Path(__file__).resolve().parent
 THREADS = ("OMP", "OPENBLAS", "MKL", "BLIS", "NUMEXPR", "VECLIB")
 # Kernels that an OpenBLAS falls back to on a processor that is newer than itself.

@@ -14,17 +14,10 @@ from typing import Any
 
 import contenders
 import report
+from contenders import first_line, print_head, processor
 from problems import PROBLEMS, Missing, Problem
 
 BATCHES = 20
-
-
-def processor() -> str:
-    try:
-        rows = Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines()
-    except OSError:
-        return platform.machine()
-    return next((row.split(":")[1].strip() for row in rows if row.startswith("model name")), platform.machine())
 
 
 def compare(problem: Problem, entrants: list[contenders.Contender], passes: int, folder: Path) -> dict[str, Any]:
@@ -94,8 +87,10 @@ def main() -> None:
             measured.append(compare(problem, entrants, passes, Path(folder) / name))
     if options.json is not None:
         machine = {"processor": processor(), "processors": os.cpu_count(), "system": platform.system()}
-        options.json.write_text(json.dumps({"machine": machine, "data": measured}, indent=1) + "\n")
+        written = {"head": first_line(), "machine": machine, "data": measured}
+        options.json.write_text(json.dumps(written, indent=1) + "\n")
 
 
 if __name__ == "__main__":
+    print_head()
     main()

@@ -10,7 +10,6 @@ python benches/peers/speed.py --bnpy FOLDER/bin/python --json benches/results/pe
 import argparse
 import json
 import os
-import sys
 import tempfile
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
@@ -20,12 +19,10 @@ from typing import Any
 import numpy as np
 
 import contenders
+import whole_run
 from contenders import Contender
 from problems import Problem, start
 from scoring import Posterior, elbo
-
-sys.path.insert(1, str(Path(__file__).resolve().parents[1]))
-import whole_run
 
 BATCHES = 10
 # Passes of bnpy of which the first does not count; passes of ours with all that spares work, of which all count.
@@ -199,8 +196,10 @@ def main() -> None:
             measured.append({"name": name, "prior": problem.numbers, "runs": runs.results})
     print(f"\n{load()}")
     if options.json is not None:
-        options.json.write_text(json.dumps(measured, indent=1, default=lambda path: path.name) + "\n")
+        written = {"head": contenders.first_line(), "data": measured}
+        options.json.write_text(json.dumps(written, indent=1, default=lambda path: path.name) + "\n")
 
 
 if __name__ == "__main__":
+    contenders.print_head()
     main()

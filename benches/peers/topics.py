@@ -25,6 +25,8 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
+from contenders import print_head
+
 THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMEXPR_NUM_THREADS", "RAYON_NUM_THREADS")
 PRIOR = 0.1
 TARGETS = (-7.30, -7.25, -7.21)
@@ -59,12 +61,19 @@ def stickbreak_runs(counts: Any, k: int, seed: int, seconds: float, options: dic
     import stickbreak as sb
 
     options = dict(options)
-    init = options.pop("init", "kmeans++")
+    init, words = options.pop("init", "kmeans++"), sb.Words(restarts=options.pop("restarts", 0))
     model = sb.TopicModel(sb.LatentDirichlet(k, concentration=PRIOR * k), word_concentration=PRIOR)
     passes = 1
     while True:
         begun = time.process_time()
-        fit = sb.fit(model, counts, sb.Memoized(max_passes=passes, tol=0, **options), seed=seed, init=init, threads=1)
+        fit = sb.fit(
+            model,
+            counts,
+            sb.Memoized(max_passes=passes, tol=0, units=words, **options),
+            seed=seed,
+            init=init,
+            threads=1,
+        )
         spent = time.process_time() - begun
         yield passes, spent, lambda fit=fit: fit.topics
         if spent > seconds:
@@ -270,6 +279,7 @@ def main() -> None:
         return
     known = options.json is not None and options.json.exists()
     found: dict[str, Any] = json.loads(options.json.read_text(encoding="utf-8")) if known else {}
+    print_head()
     print(f"load before {os.getloadavg()[0]:.1f}", flush=True)
     for k in options.topics:
         compare(options, k, found.setdefault(str(k), {}))

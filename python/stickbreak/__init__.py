@@ -1,4 +1,4 @@
-"""Dirichlet-process mixtures on millions of rows.
+"""Bayesian nonparametric mixtures and topic models on millions of rows.
 
 A model says what the data are made of, an algorithm says how to find it, and `fit` finds it:
 
@@ -74,7 +74,7 @@ from stickbreak.run.fitting import fit
 from stickbreak.run.moves import Birth, Delete, Merge, Split
 from stickbreak.run.samplers import CollapsedGibbs, SplitMerge, TreeGuided
 from stickbreak.run.sampling import sample
-from stickbreak.run.units import KdTree
+from stickbreak.run.units import KdTree, Words
 from stickbreak.run.validating import cross_validate
 
 __all__ = [
@@ -137,6 +137,7 @@ __all__ = [
     "Trace",
     "TreeGuided",
     "UnseenWordsWarning",
+    "Words",
     "ZeroMeanGaussian",
     "__version__",
     "compare",

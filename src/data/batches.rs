@@ -113,7 +113,7 @@ impl<F: Real> BatchSource<F> for ArrayBatches<'_, F> {
     }
 }
 
-/// Number of rows of a batch that are fingerprinted together.
+/// Number of rows per fingerprint within a batch.
 const PRINTED_TOGETHER: usize = 256;
 
 /// Fingerprints of pieces of the data, which are read repeatedly and must have the same values every time.
@@ -130,7 +130,7 @@ impl Prints {
     }
 }
 
-/// Error message if a batch, or a piece of one, differs from its first reading.
+/// Error message if a batch, or a piece of it, differs from its first reading.
 pub(super) const OTHER_VALUES: &str =
     "it has other values than when it was read first; every reading must bring the same rows";
 

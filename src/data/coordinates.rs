@@ -3,9 +3,6 @@
 //! A column is divided by its unit, a power of two, so no digit is lost. A constant column is left out. So is a column
 //! that is an affine function of others: the rows lie on a subspace, and the kept columns are coordinates on it.
 
-use std::sync::Arc;
-
-use crate::data::{BatchSource, Dataset, Moments, RowUnits};
 use crate::error::{Error, Result};
 use crate::linalg::{cholesky, solve_lower};
 use crate::real::Real;
@@ -51,17 +48,9 @@ pub struct Coordinates {
 
 /// Maximum distance from the subspace, in standard deviations of a column, at which a row counts as lying on it.
 const OFF_SUBSPACE: f64 = 1e-3;
-/// The same for a constant column, as a fraction of its value, or absolute near zero.
+/// Maximum distance from a constant, as a fraction of its value, or absolute near zero, at which a value counts as
+/// constant.
 const OFF_CONSTANT: f64 = 1e-6;
-
-/// The power of two closest in ratio to a standard deviation; 1 if that is zero.
-fn unit(variance: f64) -> f64 {
-    if variance < f64::MIN_POSITIVE || !variance.is_finite() {
-        return 1.0;
-    }
-    let exponent = ((variance.to_bits() >> 52) & 0x7ff) as i32 - 1023;
-    2_f64.powi((exponent + 1).div_euclid(2))
-}
 
 impl Coordinates {
     /// Coordinates that change nothing.
@@ -76,32 +65,24 @@ impl Coordinates {
     }
 
     fn of(kept: Vec<usize>, units: Vec<f64>, centre: Vec<f64>, dependents: Vec<Dependent>) -> Self {
-        let follows = |j: &usize| dependents.iter().any(|own| own.column == *j);
+        let follows = |j: &usize| dependents.iter().any(|dependent| dependent.column == *j);
         let constants = (0..centre.len()).filter(|j| kept.binary_search(j).is_err() && !follows(j)).collect();
         Self { kept, units, centre, dependents, constants }
     }
 
-    /// All columns of the data, in units of their standard deviations, or of their root mean squares if `about_zero`.
-    pub fn in_units(data: &Moments, freedom: Freedom, about_zero: bool) -> Self {
-        let own = Self::identity(data.dimension());
-        let units = match freedom {
-            Freedom::Fixed => return own,
-            Freedom::Common => vec![unit(data.mean_variance()); own.kept.len()],
-            Freedom::Columns | Freedom::Subspace => {
-                let square = |j: usize| data.variance[j] + if about_zero { data.mean[j].powi(2) } else { 0.0 };
-                own.kept.iter().map(|&j| unit(square(j))).collect()
-            }
-        };
-        Self { units, ..own }
+    /// The same columns in other units, powers of two.
+    #[must_use]
+    pub(super) fn with_units(self, units: Vec<f64>) -> Self {
+        Self { units, ..self }
     }
 
-    /// The same columns without units.
+    /// Returns the same columns without units.
     #[must_use]
     pub fn without_units(self) -> Self {
         Self { units: vec![1.0; self.kept.len()], ..self }
     }
 
-    /// These coordinates restricted to fewer columns.
+    /// Returns these coordinates restricted to fewer columns.
     #[must_use]
     pub(super) fn restricted(self, kept: &[usize], centre: Vec<f64>, dependents: Vec<Dependent>) -> Self {
         let units = kept.iter().map(|&j| self.units[j]).collect();
@@ -130,12 +111,12 @@ impl Coordinates {
         if kept.is_empty() || slopes.len() != kept.len() * columns.len() {
             return format("the slopes do not fit the columns");
         }
-        let own = |(at, &column): (usize, &usize)| Dependent {
+        let dependent = |(index, &column): (usize, &usize)| Dependent {
             column,
             spread: spreads[column],
-            slopes: slopes[at * kept.len()..][..kept.len()].to_vec(),
+            slopes: slopes[index * kept.len()..][..kept.len()].to_vec(),
         };
-        let dependents = columns.iter().enumerate().map(own).collect();
+        let dependents = columns.iter().enumerate().map(dependent).collect();
         let units = kept.iter().map(|&j| units[j]).collect();
         Ok(Self::of(kept, units, centre.to_vec(), dependents))
     }
@@ -147,8 +128,8 @@ impl Coordinates {
         let d = self.n_columns();
         let (mut units, mut spreads) = (vec![0.0; d], vec![0.0; d]);
         self.kept.iter().zip(&self.units).for_each(|(&j, &unit)| units[j] = unit);
-        self.dependents.iter().for_each(|own| spreads[own.column] = own.spread);
-        let slopes = self.dependents.iter().flat_map(|own| own.slopes.iter().copied()).collect();
+        self.dependents.iter().for_each(|dependent| spreads[dependent.column] = dependent.spread);
+        let slopes = self.dependents.iter().flat_map(|dependent| dependent.slopes.iter().copied()).collect();
         [units, self.centre.clone(), spreads, slopes]
     }
 
@@ -202,7 +183,7 @@ impl Coordinates {
         self.kept.iter().zip(&self.units).map(|(&j, unit)| values[j] / unit.powi(power)).collect()
     }
 
-    /// The same for a (D, D) matrix: each entry is divided by two units, (r, r).
+    /// Restricts a (D, D) matrix to the kept columns and divides each entry by two units, (r, r).
     pub fn lower_matrix(&self, matrix: &[f64]) -> Vec<f64> {
         let d = self.n_columns();
         let of = |(&i, u): (&usize, &f64)| {
@@ -219,15 +200,15 @@ impl Coordinates {
         out
     }
 
-    /// The same, written to `out`, (D,).
+    /// Writes a row in the data's columns to `out`, (D,).
     pub fn raise_to(&self, row: &[f64], out: &mut [f64]) {
         out.copy_from_slice(&self.centre);
         for ((&j, unit), y) in self.kept.iter().zip(&self.units).zip(row) {
             out[j] = unit * y;
         }
-        for own in &self.dependents {
-            let slopes = own.slopes.iter().zip(&self.kept);
-            out[own.column] += slopes.map(|(slope, &p)| slope * (out[p] - self.centre[p])).sum::<f64>();
+        for dependent in &self.dependents {
+            let slopes = dependent.slopes.iter().zip(&self.kept);
+            out[dependent.column] += slopes.map(|(slope, &p)| slope * (out[p] - self.centre[p])).sum::<f64>();
         }
     }
 
@@ -249,15 +230,15 @@ impl Coordinates {
                 out[i * d + j] = matrix[a * r + b] * u * v;
             }
         }
-        for own in &self.dependents {
+        for dependent in &self.dependents {
             let along = |out: &[f64], j: usize| -> f64 {
-                own.slopes.iter().zip(&self.kept).map(|(slope, &p)| slope * out[p * d + j]).sum()
+                dependent.slopes.iter().zip(&self.kept).map(|(slope, &p)| slope * out[p * d + j]).sum()
             };
             // Covariances with the other columns, which are complete, and then the variance.
-            for j in (0..d).filter(|&j| j != own.column).chain([own.column]) {
+            for j in (0..d).filter(|&j| j != dependent.column).chain([dependent.column]) {
                 let value = along(&out, j);
-                out[own.column * d + j] = value;
-                out[j * d + own.column] = value;
+                out[dependent.column * d + j] = value;
+                out[j * d + dependent.column] = value;
             }
         }
         out
@@ -288,12 +269,13 @@ impl Coordinates {
             gram.iter_mut().step_by(r + 1).for_each(|value| *value = 1.0);
             return (vec![1.0; r], gram);
         }
-        let squares = |p: usize| 1.0 + self.dependents.iter().map(|own| own.slopes[p].powi(2)).sum::<f64>();
+        let squares = |p: usize| 1.0 + self.dependents.iter().map(|dependent| dependent.slopes[p].powi(2)).sum::<f64>();
         let lengths: Vec<f64> = (0..r).map(|p| squares(p).sqrt()).collect();
         for p in 0..r {
             for q in 0..=p {
-                let own = f64::from(u8::from(p == q));
-                let sum = own + self.dependents.iter().map(|own| own.slopes[p] * own.slopes[q]).sum::<f64>();
+                let direct = f64::from(u8::from(p == q));
+                let sum =
+                    direct + self.dependents.iter().map(|direct| direct.slopes[p] * direct.slopes[q]).sum::<f64>();
                 gram[q * r + p] = sum / lengths[p] / lengths[q];
             }
         }
@@ -317,8 +299,8 @@ impl Coordinates {
         for (p, &column) in self.kept.iter().enumerate() {
             solve(column, (0..r).map(|q| f64::from(u8::from(p == q))).collect());
         }
-        for own in &self.dependents {
-            solve(own.column, own.slopes.clone());
+        for dependent in &self.dependents {
+            solve(dependent.column, dependent.slopes.clone());
         }
         basis
     }
@@ -334,11 +316,11 @@ impl Coordinates {
                 off.push(j);
             }
         }
-        for own in &self.dependents {
-            let slopes = own.slopes.iter().zip(&self.kept);
+        for dependent in &self.dependents {
+            let slopes = dependent.slopes.iter().zip(&self.kept);
             let away: f64 = slopes.map(|(slope, &p)| slope * (row[p] - self.centre[p])).sum();
-            if (row[own.column] - self.centre[own.column] - away).abs() > OFF_SUBSPACE * own.spread {
-                off.push(own.column);
+            if (row[dependent.column] - self.centre[dependent.column] - away).abs() > OFF_SUBSPACE * dependent.spread {
+                off.push(dependent.column);
             }
         }
         off.sort_unstable();
@@ -348,9 +330,9 @@ impl Coordinates {
     /// Lowers the spread of each dependent column to `spread(column)`, if that is smaller.
     #[must_use]
     pub fn narrowed(mut self, spread: impl Fn(usize) -> f64) -> Self {
-        for own in &mut self.dependents {
-            let typical = spread(own.column);
-            own.spread = if typical > 0.0 { own.spread.min(typical) } else { own.spread };
+        for dependent in &mut self.dependents {
+            let typical = spread(dependent.column);
+            dependent.spread = if typical > 0.0 { dependent.spread.min(typical) } else { dependent.spread };
         }
         self
     }
@@ -380,78 +362,5 @@ impl Coordinates {
                 *out = seen(row[j], factor, zero);
             }
         }
-    }
-}
-
-/// A dataset seen in coordinates.
-pub struct SeenRows<'a, F: Real> {
-    /// The data.
-    pub rows: &'a dyn Dataset<F>,
-    /// The coordinates.
-    pub coordinates: &'a Arc<Coordinates>,
-}
-
-impl<F: Real> Dataset<F> for SeenRows<'_, F> {
-    fn n_columns(&self) -> usize {
-        self.coordinates.rank()
-    }
-
-    fn n_rows(&self) -> usize {
-        self.rows.n_rows()
-    }
-
-    fn weights(&self) -> Option<&[f64]> {
-        self.rows.weights()
-    }
-
-    fn for_each_slab(&self, multiple: usize, take: &mut dyn FnMut(&RowUnits<'_, F>) -> Result<()>) -> Result<()> {
-        self.rows.for_each_slab(multiple, &mut |units| take(&units.borrowed().seen_through(self.coordinates)))
-    }
-
-    fn pick(&self, rows: &[u32]) -> Result<RowUnits<'_, F>> {
-        Ok(self.rows.pick(rows)?.seen_through(self.coordinates))
-    }
-
-    fn batches(&self, n_batches: usize, shuffle: Option<u64>, content: u64) -> Result<Box<dyn BatchSource<F> + '_>> {
-        let source = self.rows.batches(n_batches, shuffle, content)?;
-        Ok(Box::new(SeenBatches { source, coordinates: Arc::clone(self.coordinates) }))
-    }
-
-    fn can_seek(&self) -> bool {
-        self.rows.can_seek()
-    }
-
-    fn n_stored(&self) -> Option<usize> {
-        self.rows.n_stored()
-    }
-}
-
-/// Batches seen in coordinates.
-pub struct SeenBatches<'a, F: Real> {
-    /// The batches of the data.
-    pub source: Box<dyn BatchSource<F> + 'a>,
-    /// The coordinates.
-    pub coordinates: Arc<Coordinates>,
-}
-
-impl<F: Real> BatchSource<F> for SeenBatches<'_, F> {
-    fn dimension(&self) -> usize {
-        self.coordinates.rank()
-    }
-
-    fn n_batches(&self) -> Option<usize> {
-        self.source.n_batches()
-    }
-
-    fn load(&self, batch: usize) -> Result<RowUnits<'_, F>> {
-        Ok(self.source.load(batch)?.seen_through(&self.coordinates))
-    }
-
-    fn can_replay(&self) -> bool {
-        self.source.can_replay()
-    }
-
-    fn fingerprint(&self) -> u64 {
-        self.source.fingerprint()
     }
 }

@@ -29,6 +29,31 @@ pub struct Informative {
     pub lacks_rows: bool,
 }
 
+/// The power of two closest in ratio to a standard deviation; 1 if that is zero.
+fn unit(variance: f64) -> f64 {
+    if variance < f64::MIN_POSITIVE || !variance.is_finite() {
+        return 1.0;
+    }
+    let exponent = ((variance.to_bits() >> 52) & 0x7ff) as i32 - 1023;
+    2_f64.powi((exponent + 1).div_euclid(2))
+}
+
+impl Coordinates {
+    /// All columns of the data, in units of their standard deviations, or of their root mean squares if `about_zero`.
+    pub fn in_units(data: &Moments, freedom: Freedom, about_zero: bool) -> Self {
+        let own = Self::identity(data.dimension());
+        let units = match freedom {
+            Freedom::Fixed => return own,
+            Freedom::Common => vec![unit(data.mean_variance()); data.dimension()],
+            Freedom::Columns | Freedom::Subspace => {
+                let square = |j: usize| data.variance[j] + if about_zero { data.mean[j].powi(2) } else { 0.0 };
+                (0..data.dimension()).map(|j| unit(square(j))).collect()
+            }
+        };
+        own.with_units(units)
+    }
+}
+
 /// Finds the units of columns, constant columns, and columns that depend on others. `about_zero`: the model assumes
 /// rows of mean zero.
 ///
@@ -47,7 +72,7 @@ pub fn informative<F: Real>(data: &Moments, freedom: Freedom, about_zero: bool) 
     };
     let mut varying: Vec<usize> = (0..data.dimension()).filter(|&j| !is_constant(j)).collect();
     if varying.is_empty() && about_zero {
-        // Equal rows span one direction about zero; with more, the scale would be determined by rounding alone.
+        // Equal rows span one direction about zero. With further columns, rounding alone would determine the scale.
         varying.extend((0..data.dimension()).find(|&j| data.least[j] == data.most[j] && data.mean[j] != 0.0));
     }
     if varying.is_empty() {
@@ -61,7 +86,7 @@ pub fn informative<F: Real>(data: &Moments, freedom: Freedom, about_zero: bool) 
         let most = data.n_distinct - usize::from(!about_zero && data.n_distinct > 0);
         lacks_rows = rank < varying.len() && rank >= most;
         if rank < varying.len() && !lacks_rows {
-            kept = correlations.independent(rank).into_iter().map(|at| varying[at]).collect();
+            kept = correlations.independent(rank).into_iter().map(|position| varying[position]).collect();
         }
     }
     let dependents = varying.iter().filter(|j| !kept.contains(j)).copied();
@@ -142,12 +167,12 @@ fn slopes(data: &Moments, kept: &[usize], dependents: &[usize], about_zero: bool
     let all: Vec<usize> = kept.iter().chain(dependents).copied().collect();
     let (d, r) = (all.len(), kept.len());
     let correlations = Correlations::of(data, &all, about_zero).values;
-    let mut factor: Vec<f64> = (0..r * r).map(|at| correlations[at / r * d + at % r]).collect();
+    let mut factor: Vec<f64> = (0..r * r).map(|entry| correlations[entry / r * d + entry % r]).collect();
     if cholesky(r, &mut factor).is_err() {
         factor.fill(f64::NAN);
     }
-    let of = |at: usize| {
-        let mut solved = correlations[(r + at) * d..][..r].to_vec();
+    let of = |dependent: usize| {
+        let mut solved = correlations[(r + dependent) * d..][..r].to_vec();
         solve_lower(r, &factor, &mut solved);
         // Solves L^T a = y by back substitution.
         for p in (0..r).rev() {
@@ -155,7 +180,7 @@ fn slopes(data: &Moments, kept: &[usize], dependents: &[usize], about_zero: bool
             solved[p] = (solved[p] - later) / factor[p * (r + 1)];
         }
         let spread = |j: usize| data.variance[j].sqrt();
-        solved.iter().zip(kept).map(|(slope, &p)| slope * (spread(dependents[at]) / spread(p))).collect()
+        solved.iter().zip(kept).map(|(slope, &p)| slope * (spread(dependents[dependent]) / spread(p))).collect()
     };
     (0..dependents.len()).map(of).collect()
 }
@@ -188,17 +213,17 @@ pub fn strays<F: Real>(units: &RowUnits<'_, F>, coordinates: &Coordinates, cance
             let range = ranges[index].clone();
             let rows = &mut rows[..range.len() * d];
             units.read(range.clone(), &vec![F::ZERO; d], rows);
-            let mut own = Strays::default();
+            let mut found = Strays::default();
             let mut wide = vec![0.0; d];
             for (unit, row) in range.zip(rows.chunks_exact(d)).filter(|(unit, _)| units.mass(*unit) > 0.0) {
                 wide.iter_mut().zip(row).for_each(|(to, value)| *to = value.to_f64());
                 let off = coordinates.strays(&wide);
                 if !off.is_empty() {
-                    own.units.push(unit);
-                    own.columns.extend(off);
+                    found.units.push(unit);
+                    found.columns.extend(off);
                 }
             }
-            Ok(own)
+            Ok(found)
         },
     )?;
     for part in parts {
@@ -234,51 +259,51 @@ mod tests {
         ) {
             let row = |&(x, y): &(f64, f64)| [7.0, x, x + 2.0 * y, y, 1.0 - 3.0 * x];
             let values: Vec<f64> = raw.iter().flat_map(row).collect();
-            let (data, own) = seen(&values, 5);
-            prop_assume!(data.variance[1].min(data.variance[3]) > 0.1 && own.rank() == 2);
-            prop_assert_eq!(own.constants(), [0]);
+            let (data, coordinates) = seen(&values, 5);
+            prop_assume!(data.variance[1].min(data.variance[3]) > 0.1 && coordinates.rank() == 2);
+            prop_assert_eq!(coordinates.constants(), [0]);
             for row in values.chunks_exact(5) {
-                let back = own.raise(&own.lower(row, 1));
-                prop_assert!(own.strays(row).is_empty());
+                let back = coordinates.raise(&coordinates.lower(row, 1));
+                prop_assert!(coordinates.strays(row).is_empty());
                 for (a, b) in back.iter().zip(row) {
                     prop_assert!((a - b).abs() < 1e-12 * (1.0 + b.abs()), "{back:?} {row:?}");
                 }
                 let off = [row[0], row[1], row[2], row[3], row[4] + 1.0];
-                prop_assert_eq!(own.strays(&off).len(), if own.kept().contains(&4) { 2 } else { 1 });
+                prop_assert_eq!(coordinates.strays(&off).len(), if coordinates.kept().contains(&4) { 2 } else { 1 });
             }
-            let basis = own.basis();
+            let basis = coordinates.basis();
             for p in 0..2 {
                 for q in 0..2 {
                     let product: f64 = (0..5).map(|j| basis[j * 2 + p] * basis[j * 2 + q]).sum();
                     prop_assert!((product - f64::from(u8::from(p == q))).abs() < 1e-14);
                 }
             }
-            let [units, centre, spreads, slopes] = own.to_parts();
-            prop_assert_eq!(Coordinates::from_parts(&units, &centre, &spreads, &slopes), Ok(own.clone()));
+            let [units, centre, spreads, slopes] = coordinates.to_parts();
+            prop_assert_eq!(Coordinates::from_parts(&units, &centre, &spreads, &slopes), Ok(coordinates.clone()));
             let scaled: Vec<f64> = values.iter().map(|value| value * 2_f64.powi(power)).collect();
             let (larger, other) = seen(&scaled, 5);
-            prop_assert_eq!(&larger.seen_through(&other).covariance, &data.seen_through(&own).covariance);
-            prop_assert_eq!(other.kept(), own.kept());
-            let away = other.log_volume() - own.log_volume() - 2.0 * f64::from(power) * std::f64::consts::LN_2;
+            prop_assert_eq!(&larger.seen_through(&other).covariance, &data.seen_through(&coordinates).covariance);
+            prop_assert_eq!(other.kept(), coordinates.kept());
+            let away = other.log_volume() - coordinates.log_volume() - 2.0 * f64::from(power) * std::f64::consts::LN_2;
             prop_assert!(away.abs() < 1e-12 * (1.0 + f64::from(power).abs()));
         }
     }
 
     #[test]
     fn few_rows_leave_nothing_out() {
-        let values: Vec<f64> = (0..40).map(|at| (f64::from(at * at) * 1.7).sin()).collect();
-        let (data, own) = seen(&values, 10);
-        assert!((data.n_distinct, own.rank()) == (4, 10));
+        let values: Vec<f64> = (0..40).map(|value| (f64::from(value * value) * 1.7).sin()).collect();
+        let (data, coordinates) = seen(&values, 10);
+        assert!((data.n_distinct, coordinates.rank()) == (4, 10));
         assert_eq!(seen(&[values.clone(), values].concat(), 10).1.rank(), 10);
     }
 
     #[test]
     fn moments_know_the_range_and_the_resolution() {
         let pairs = [0.0, 1.0, 3.0].into_iter().flat_map(|x| [16.0, 32.0, 64.0].into_iter().flat_map(move |y| [x, y]));
-        let (data, own) = seen(&pairs.collect::<Vec<_>>(), 2);
+        let (data, coordinates) = seen(&pairs.collect::<Vec<_>>(), 2);
         assert_eq!((data.least.clone(), data.most.clone()), (vec![0.0, 16.0], vec![3.0, 64.0]));
         assert_eq!(data.resolution, [1.0, 16.0]);
-        assert_eq!(data.seen_through(&own).resolution, [1.0, 1.0]);
-        assert_eq!(own.to_parts()[0], [1.0, 16.0]);
+        assert_eq!(data.seen_through(&coordinates).resolution, [1.0, 1.0]);
+        assert_eq!(coordinates.to_parts()[0], [1.0, 16.0]);
     }
 }

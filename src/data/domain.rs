@@ -125,9 +125,9 @@ impl Allowed {
 pub enum Needs {
     /// Column means.
     Means,
-    /// The same and column variances.
+    /// Column means and variances.
     Variances,
-    /// The same and the covariance.
+    /// Column means and the covariance.
     Covariance,
 }
 

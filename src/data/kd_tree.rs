@@ -1,4 +1,4 @@
-//! A kd-tree over the rows of a batch: nodes are ranges of one list of rows, cut in two when they are opened
+//! A kd-tree over the rows of a batch. Nodes are ranges of one list of rows, and opening a node cuts its range in two
 //! (mathematics 12.2).
 
 use std::ops::Range;
@@ -7,26 +7,26 @@ use crate::data::{RowUnits, Tree};
 use crate::parallel::{blocks, map, map_all};
 use crate::real::Real;
 
-/// Rows from which the place of a cut is found.
+/// Number of rows from which the position of a cut is estimated.
 const SAMPLED: usize = 4096;
-/// One in this many of them tells the principal axis.
+/// The principal axis is estimated from one in this many of them.
 const FOR_AXIS: usize = 4;
-/// Turns of the power iteration: an axis near the principal one cuts as well.
+/// Number of power iterations. An axis near the principal one cuts as well.
 const TURNS: usize = 8;
-/// Rows that one task reads.
+/// Number of rows that one task reads.
 const ROWS: usize = 4096;
 
-/// Across what nodes are cut.
+/// The axis along which nodes are cut.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum NodeCut {
-    /// The column in which the rows are spread widest.
+    /// The column in which the rows have the widest range.
     Axis,
-    /// Their principal axis.
+    /// The principal axis of the rows.
     Principal,
 }
 
 impl NodeCut {
-    /// The name used outside.
+    /// Name used by the interface.
     pub fn name(self) -> &'static str {
         match self {
             Self::Axis => "axis",
@@ -34,14 +34,14 @@ impl NodeCut {
         }
     }
 
-    /// The value of that name.
+    /// Returns the cut with this name.
     pub fn from_name(name: &str) -> Option<Self> {
-        [Self::Axis, Self::Principal].into_iter().find(|own| own.name() == name)
+        [Self::Axis, Self::Principal].into_iter().find(|cut| cut.name() == name)
     }
 }
 
-/// The rows of a batch in the order of the nodes. The rows of a node that has not been opened stand in ascending order,
-/// so what a node holds does not depend on which others were opened before it. Four bytes a row.
+/// The rows of a batch in the order of the nodes. The rows of an unopened node are in ascending order, so the contents
+/// of a node do not depend on which other nodes were opened before it. Takes four bytes per row.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct KdTree {
     order: Vec<u32>,
@@ -50,13 +50,13 @@ pub struct KdTree {
 /// The rows of the two children of a node.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Halves {
-    /// Those of the left child, and behind them those of the right one.
+    /// Rows of the left child, followed by those of the right child.
     pub rows: Vec<u32>,
-    /// How many the left one has.
+    /// Number of rows of the left child.
     pub n_left: usize,
 }
 
-/// What rows are compared by.
+/// The axis along which rows are compared.
 enum Axis {
     Column(usize),
     Direction(Vec<f64>),
@@ -72,7 +72,7 @@ impl Axis {
 }
 
 impl KdTree {
-    /// The root alone, over `n` rows.
+    /// Creates a tree with only the root, over `n` rows.
     pub fn new(n: usize) -> Self {
         Self { order: (0..n as u32).collect() }
     }
@@ -87,8 +87,8 @@ impl KdTree {
         &self.order[node]
     }
 
-    /// The children of a node of at least two rows. Neither is empty; the median is that of a few thousand rows of
-    /// the node, the order of equal values that of the rows.
+    /// Returns the children of a node with at least two rows. Neither child is empty. The cut is at the median of a few
+    /// thousand rows of the node; equal values are in the order of rows.
     pub fn halves<F: Real>(&self, node: Range<usize>, rows: &RowUnits<'_, F>, cut: NodeCut) -> Halves {
         let list = &self.order[node];
         let d = rows.dimension();
@@ -123,14 +123,14 @@ impl KdTree {
         Halves { rows: left.chain(right).collect(), n_left }
     }
 
-    /// Puts the rows of the children in the place of those of their parent, which begin at `start`.
+    /// Replaces the rows of a parent, which begin at `start`, by those of its children.
     pub fn open(&mut self, start: usize, halves: &Halves) {
         self.order[start..start + halves.rows.len()].copy_from_slice(&halves.rows);
     }
 
-    /// Opens all nodes of at least two rows: the tree as any binary tree over rows; `None` without rows.
+    /// Opens all nodes with at least two rows and returns the result as a binary tree; `None` if there are no rows.
     pub fn open_all<F: Real>(mut self, rows: &RowUnits<'_, F>, cut: NodeCut) -> Option<Tree> {
-        // Inner nodes from the root on, and of each its children: inner nodes, or else rows.
+        // Inner nodes, the root first, and the children of each: an inner node, or `None` for a row.
         let mut inner: Vec<Range<usize>> = std::iter::once(0..self.n_rows()).collect();
         let mut children: Vec<[Option<usize>; 2]> = Vec::new();
         if self.n_rows() < 2 {
@@ -139,10 +139,10 @@ impl KdTree {
         let mut done = 0;
         while done < inner.len() {
             let level = inner[done..].to_vec();
-            let halves = map(level.len(), |at| self.halves(level[at].clone(), rows, cut));
-            for (node, own) in level.iter().zip(&halves) {
-                self.open(node.start, own);
-                let middle = node.start + own.n_left;
+            let halves = map(level.len(), |index| self.halves(level[index].clone(), rows, cut));
+            for (node, halves_of_node) in level.iter().zip(&halves) {
+                self.open(node.start, halves_of_node);
+                let middle = node.start + halves_of_node.n_left;
                 children.push([node.start..middle, middle..node.end].map(|child| {
                     (child.len() > 1).then(|| {
                         inner.push(child);
@@ -153,11 +153,11 @@ impl KdTree {
             done += level.len();
         }
         let n = self.n_rows();
-        // Parents come after their children there.
-        let joins = inner.iter().zip(&children).enumerate().rev().map(|(at, (node, own))| {
+        // A tree stores joins in reverse: children before parents.
+        let joins = inner.iter().zip(&children).enumerate().rev().map(|(index, (node, of_node))| {
             let ends = [node.start, node.end - 1];
-            debug_assert!(own.iter().flatten().all(|child| *child > at));
-            [0, 1].map(|side| match own[side] {
+            debug_assert!(of_node.iter().flatten().all(|child| *child > index));
+            [0, 1].map(|side| match of_node[side] {
                 Some(child) => (n + inner.len() - 1 - child) as u32,
                 None => self.order[ends[side]],
             })
@@ -166,7 +166,7 @@ impl KdTree {
     }
 }
 
-/// The column with the largest difference between two rows; the first of equals.
+/// Returns the column with the largest difference between two rows; ties go to the first column.
 fn widest<F: Real>(values: &[F], d: usize) -> usize {
     let mut ends = vec![(f64::INFINITY, f64::NEG_INFINITY); d];
     for row in values.chunks_exact(d) {
@@ -178,7 +178,7 @@ fn widest<F: Real>(values: &[F], d: usize) -> usize {
     (1..d).fold(0, |best, column| if width(column) > width(best) { column } else { best })
 }
 
-/// Near the principal axis of rows; `None` where all are equal.
+/// Approximates the principal axis of rows; `None` if all are equal.
 fn principal<F: Real>(values: &[F], d: usize, widest: usize) -> Option<Vec<f64>> {
     let rows: Vec<&[F]> =
         values.chunks_exact(d).step_by(if values.len() / d > SAMPLED / 2 { FOR_AXIS } else { 1 }).collect();
@@ -210,7 +210,7 @@ mod tests {
     use crate::data::DenseRows;
 
     proptest! {
-        /// Children have the rows of their parent, each in ascending order, and a plane between them.
+        /// Each child holds rows of its parent in ascending order, and a plane separates the children.
         #[test]
         fn halves_part_the_rows(
             d in 1_usize..5,
@@ -223,10 +223,10 @@ mod tests {
             let units = RowUnits::all(&table, None);
             let cut = if principal { NodeCut::Principal } else { NodeCut::Axis };
             let tree = KdTree::new(n);
-            let own = tree.halves(0..n, &units, cut);
-            let (left, right) = own.rows.split_at(own.n_left);
+            let halves = tree.halves(0..n, &units, cut);
+            let (left, right) = halves.rows.split_at(halves.n_left);
             prop_assert!(left.len() == n / 2 && left.is_sorted() && right.is_sorted());
-            let mut all = own.rows.clone();
+            let mut all = halves.rows.clone();
             all.sort_unstable();
             prop_assert_eq!(all, (0..n as u32).collect::<Vec<_>>());
             if !principal {
@@ -239,7 +239,7 @@ mod tests {
             }
         }
 
-        /// The tree with all nodes open is one over all rows, as any other.
+        /// A tree with all nodes open is a valid binary tree over all rows.
         #[test]
         fn an_open_tree_is_a_tree(n in 1_usize..200, values in prop::collection::vec(-2_i32..2, 2 * 200)) {
             let values: Vec<f64> = values[..2 * n].iter().map(|&x| f64::from(x)).collect();

@@ -80,7 +80,11 @@ impl Moments {
     /// Second moments about zero, (D, D), if the covariance is known.
     pub fn about_zero(&self) -> Vec<f64> {
         let d = self.dimension();
-        self.covariance.iter().enumerate().map(|(at, own)| own + self.mean[at / d] * self.mean[at % d]).collect()
+        self.covariance
+            .iter()
+            .enumerate()
+            .map(|(entry, covariance)| covariance + self.mean[entry / d] * self.mean[entry % d])
+            .collect()
     }
 
     /// Mean of the column variances.
@@ -105,10 +109,7 @@ pub fn moments<F: Scalar>(
     moments_and_resolution(data, needs, false, allowed, missing, cancel)
 }
 
-/// The same, with the resolution of columns if `resolution` is set.
-///
-/// # Errors
-/// As [`moments`].
+/// As [`moments`], with the resolution of columns if `resolution` is set.
 pub fn moments_and_resolution<F: Scalar>(
     data: &dyn Dataset<F>,
     needs: Needs,
@@ -144,7 +145,7 @@ pub fn moments_and_resolution<F: Scalar>(
     Ok(Moments { n_rows, mass, mean, variance, covariance, largest, least, most, n_distinct, resolution, fingerprint })
 }
 
-/// What the first reading collects besides sums.
+/// Results of the first reading besides sums.
 #[derive(Clone, Copy)]
 struct Sought {
     /// Maximum number of distinct rows to count.
@@ -198,8 +199,8 @@ impl Extremes {
     }
 
     fn add(&mut self, other: &Self) {
-        self.least.iter_mut().zip(&other.least).for_each(|(own, value)| *own = own.min(*value));
-        self.most.iter_mut().zip(&other.most).for_each(|(own, value)| *own = own.max(*value));
+        self.least.iter_mut().zip(&other.least).for_each(|(extreme, value)| *extreme = extreme.min(*value));
+        self.most.iter_mut().zip(&other.most).for_each(|(extreme, value)| *extreme = extreme.max(*value));
     }
 
     /// Missing values are ignored.
@@ -337,7 +338,7 @@ impl<F: Scalar> FirstReading<F> {
         Ok(())
     }
 
-    /// The same for a sparse table, from the stored values; the pivot is zero.
+    /// Adds a sparse table, from the stored values; the pivot is zero.
     fn add_sparse(
         &mut self,
         units: &RowUnits<'_, F>,

@@ -1,28 +1,28 @@
-//! Nodes of a tree as units: groups of rows that share their responsibilities, with statistics of their own.
+//! Nodes of a tree as units: groups of rows that share responsibilities and have joint statistics.
 
 use serde::{Deserialize, Serialize};
 
 /// Marks a node without squares about its mean.
 const NONE: u32 = u32::MAX;
 
-/// What one node has.
+/// One node.
 #[derive(Debug, Clone, PartialEq)]
 pub struct TreeNode {
     /// One of its rows.
     pub row: u32,
     /// Sum of the masses of its rows.
     pub mass: f64,
-    /// Mean of the linear statistics, less the origin, (W,).
+    /// Mean of the linear statistics, relative to the origin, (W,).
     pub mean: Vec<f64>,
-    /// Mean squares about the mean, (S,); empty where all rows are equal.
+    /// Mean squares about the mean, (S,); empty if all rows are equal.
     pub spread: Vec<f64>,
     /// Mean log base measure, nats.
     pub log_base: f64,
-    /// By how much that is above the log base measure of the mean, nats.
+    /// Mean log base measure minus that of the mean, nats.
     pub excess: f64,
 }
 
-/// Nodes side by side.
+/// Nodes, stored by field.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Nodes {
     width: usize,
@@ -30,7 +30,7 @@ pub struct Nodes {
     rows: Vec<u32>,
     masses: Vec<f64>,
     means: Vec<f64>,
-    /// Where the spread of each begins, in spreads.
+    /// Position in `spreads` of each node's squares, or [`NONE`].
     spread_at: Vec<u32>,
     spreads: Vec<f64>,
     log_bases: Vec<f64>,
@@ -38,7 +38,7 @@ pub struct Nodes {
 }
 
 impl Nodes {
-    /// No node yet; `width` linear statistics and `spread_width` squares.
+    /// Creates an empty list of nodes with `width` linear statistics and `spread_width` squares.
     pub fn new(width: usize, spread_width: usize) -> Self {
         Self { width, spread_width, ..Self::default() }
     }
@@ -46,15 +46,15 @@ impl Nodes {
     /// Adds a node.
     ///
     /// # Panics
-    /// If it has other numbers than the other ones.
+    /// If it has another number of statistics or squares than the list.
     pub fn push(&mut self, node: &TreeNode) {
         let has_spread = !node.spread.is_empty();
         assert!(node.mean.len() == self.width && (!has_spread || node.spread.len() == self.spread_width));
         self.rows.push(node.row);
         self.masses.push(node.mass);
         self.means.extend_from_slice(&node.mean);
-        let at = (self.spreads.len() / self.spread_width.max(1)) as u32;
-        self.spread_at.push(if has_spread { at } else { NONE });
+        let position = (self.spreads.len() / self.spread_width.max(1)) as u32;
+        self.spread_at.push(if has_spread { position } else { NONE });
         self.spreads.extend_from_slice(&node.spread);
         self.log_bases.push(node.log_base);
         self.excesses.push(node.excess);
@@ -65,7 +65,7 @@ impl Nodes {
         self.masses.len()
     }
 
-    /// Whether there is none.
+    /// Whether there are no nodes.
     pub fn is_empty(&self) -> bool {
         self.masses.is_empty()
     }
@@ -80,7 +80,7 @@ impl Nodes {
         self.spread_width
     }
 
-    /// One of the rows of a node.
+    /// Row that represents a node.
     pub fn row(&self, node: usize) -> usize {
         self.rows[node] as usize
     }
@@ -95,28 +95,28 @@ impl Nodes {
         &self.means
     }
 
-    /// The mean linear statistics of a node, (W,).
+    /// Mean linear statistics of a node, (W,).
     pub fn mean(&self, node: usize) -> &[f64] {
         &self.means[node * self.width..][..self.width]
     }
 
-    /// Its mean squares about the mean, (S,), unless all of its rows are equal.
+    /// Mean squares of a node about its mean, (S,), unless all of its rows are equal.
     pub fn spread(&self, node: usize) -> Option<&[f64]> {
-        let at = Some(self.spread_at[node] as usize).filter(|_| self.spread_at[node] != NONE)?;
-        Some(&self.spreads[at * self.spread_width..][..self.spread_width])
+        let position = Some(self.spread_at[node] as usize).filter(|_| self.spread_at[node] != NONE)?;
+        Some(&self.spreads[position * self.spread_width..][..self.spread_width])
     }
 
-    /// Its mean log base measure, nats.
+    /// Mean log base measure of a node, nats.
     pub fn log_base(&self, node: usize) -> f64 {
         self.log_bases[node]
     }
 
-    /// By how much that is above the log base measure of its mean, nats.
+    /// Mean log base measure of a node minus that of its mean, nats.
     pub fn excess(&self, node: usize) -> f64 {
         self.excesses[node]
     }
 
-    /// A node by itself.
+    /// Returns a copy of one node.
     pub fn node(&self, node: usize) -> TreeNode {
         TreeNode {
             row: self.rows[node],
@@ -128,7 +128,7 @@ impl Nodes {
         }
     }
 
-    /// The listed nodes, in that order.
+    /// Returns the listed nodes, in that order.
     #[must_use]
     pub fn pick(&self, list: impl IntoIterator<Item = usize>) -> Self {
         let mut picked = Self::new(self.width, self.spread_width);
@@ -136,12 +136,12 @@ impl Nodes {
         picked
     }
 
-    /// Adds the nodes of another list.
+    /// Appends the nodes of another list.
     pub fn append(&mut self, other: &Self) {
         (0..other.len()).for_each(|node| self.push(&other.node(node)));
     }
 
-    /// Whether the parts fit together. Files are not trusted.
+    /// Whether the parts are consistent. Files are not trusted.
     pub fn fits(&self) -> bool {
         let n = self.len();
         let n_spreads = self.spreads.len() / self.spread_width.max(1);
@@ -149,7 +149,7 @@ impl Nodes {
         lengths == [n; 4]
             && self.means.len() == n * self.width
             && self.spreads.len() == n_spreads * self.spread_width
-            && self.spread_at.iter().all(|&at| at == NONE || (at as usize) < n_spreads)
+            && self.spread_at.iter().all(|&position| position == NONE || (position as usize) < n_spreads)
     }
 
     /// Memory held, in bytes.

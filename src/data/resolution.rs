@@ -10,7 +10,7 @@ const MOST_VALUES: usize = 4096;
 const ROWS_PER_VALUE: usize = 2;
 /// A gap counts as a step only if it is this many times the largest gap left by rounding.
 const LARGE: f64 = 1000.0;
-/// Distinct rows need to be counted only up to this number.
+/// Maximum number of distinct rows that need to be counted.
 pub(super) const MOST_ROWS: usize = ROWS_PER_VALUE * MOST_VALUES + 1;
 
 /// The distinct values of each column, as long as they are few.
@@ -23,7 +23,7 @@ pub(super) struct Distinct {
 /// Distinct values, ascending, and the number of rows with these values.
 #[derive(Debug, Clone, Default)]
 struct Values {
-    own: Vec<f64>,
+    distinct: Vec<f64>,
     n_rows: usize,
 }
 
@@ -45,7 +45,7 @@ impl Distinct {
             known.as_ref()?;
             let values = heavy.iter().map(|&row| rows[row * d + j].to_f64());
             let values: Vec<f64> = values.filter(|value| value.is_finite()).collect();
-            Some(Values { n_rows: values.len(), own: sorted(values) })
+            Some(Values { n_rows: values.len(), distinct: sorted(values) })
         };
         Self { columns: self.columns.iter().enumerate().map(of).collect() }
     }
@@ -53,12 +53,12 @@ impl Distinct {
     /// Merges the values of both. The result does not depend on the order of merging, nor does the decision that a
     /// column is continuous.
     pub(super) fn add(&mut self, other: Self) {
-        for (own, other) in self.columns.iter_mut().zip(other.columns) {
-            let union = own
-                .take()
-                .zip(other)
-                .map(|(own, other)| Values { n_rows: own.n_rows + other.n_rows, own: merged(own.own, other.own) });
-            *own = union.filter(|values| values.own.len() <= MOST_VALUES);
+        for (column, other) in self.columns.iter_mut().zip(other.columns) {
+            let union = column.take().zip(other).map(|(values, other)| Values {
+                n_rows: values.n_rows + other.n_rows,
+                distinct: merged(values.distinct, other.distinct),
+            });
+            *column = union.filter(|values| values.distinct.len() <= MOST_VALUES);
         }
     }
 
@@ -67,16 +67,16 @@ impl Distinct {
     /// table of one column distinct rows are its values, so pass the number of all rows there.
     pub(super) fn resolution<F: Real>(&self, n_distinct: usize) -> Vec<f64> {
         let share = if F::NAME == "float32" { 1e-6 } else { 1e-12 };
-        let of = |Values { own, .. }: &Values| {
-            let largest = own.iter().fold(0.0_f64, |largest, value| largest.max(value.abs()));
-            let gaps = || own.windows(2).map(|pair| pair[1] - pair[0]);
+        let of = |Values { distinct, .. }: &Values| {
+            let largest = distinct.iter().fold(0.0_f64, |largest, value| largest.max(value.abs()));
+            let gaps = || distinct.windows(2).map(|pair| pair[1] - pair[0]);
             let is_rounding = |gap: &f64| *gap <= share * largest;
             let noise = gaps().filter(is_rounding).fold(0.0, f64::max);
             let least = gaps().filter(|gap| !is_rounding(gap)).fold(f64::INFINITY, f64::min);
             // If both are of similar size, the step itself may be lost in the rounding of large values.
             if least.is_finite() && least > LARGE * noise { least } else { 0.0 }
         };
-        let is_grid = |values: &&Values| values.n_rows.min(n_distinct) > ROWS_PER_VALUE * values.own.len();
+        let is_grid = |values: &&Values| values.n_rows.min(n_distinct) > ROWS_PER_VALUE * values.distinct.len();
         self.columns.iter().map(|column| column.as_ref().filter(is_grid).map_or(0.0, of)).collect()
     }
 }
@@ -92,14 +92,14 @@ fn sorted(mut values: Vec<f64>) -> Vec<f64> {
 }
 
 /// Merges two sorted lists.
-fn merged(own: Vec<f64>, other: Vec<f64>) -> Vec<f64> {
-    if own.is_empty() {
+fn merged(values: Vec<f64>, other: Vec<f64>) -> Vec<f64> {
+    if values.is_empty() {
         return other;
     }
-    if other.iter().all(|value| own.binary_search_by(|probe| probe.total_cmp(value)).is_ok()) {
-        return own;
+    if other.iter().all(|value| values.binary_search_by(|probe| probe.total_cmp(value)).is_ok()) {
+        return values;
     }
-    sorted([own, other].concat())
+    sorted([values, other].concat())
 }
 
 #[cfg(test)]
@@ -138,7 +138,7 @@ mod tests {
 
     #[test]
     fn continuous_columns_have_none() {
-        let values: Vec<f64> = (0..5000).map(|at| (f64::from(at) * 0.7).sin()).collect();
+        let values: Vec<f64> = (0..5000).map(|index| (f64::from(index) * 0.7).sin()).collect();
         assert_eq!(found(&values.chunks(1024).map(<[f64]>::to_vec).collect::<Vec<_>>()), 0.0);
         assert!(found(&[values[..4000].to_vec()]) > 0.0);
     }

@@ -16,7 +16,7 @@ pub trait Rows<F: Real>: Send + Sync {
     fn n_columns(&self) -> usize;
     /// Copies row `row` into `out` (one value per column).
     fn read_row(&self, row: usize, out: &mut [F]);
-    /// The same table in compressed sparse rows, if it is stored in that form.
+    /// The table in compressed sparse rows, if it is stored in that form.
     fn csr(&self) -> Option<Csr<'_, F>> {
         None
     }
@@ -105,8 +105,8 @@ impl<'a, F: Real> CsrRows<'a, F> {
     /// # Errors
     /// [`Error::InvalidArgument`] for `data` if the parts are inconsistent.
     pub fn new(table: Csr<'a, F>, n_columns: usize) -> Result<Self> {
-        let whole = |at: u64| usize::try_from(at).ok().filter(|&at| at <= table.values.len());
-        let ascending = table.starts.is_sorted() && table.starts.iter().all(|&at| whole(at).is_some());
+        let whole = |offset: u64| usize::try_from(offset).ok().filter(|&offset| offset <= table.values.len());
+        let ascending = table.starts.is_sorted() && table.starts.iter().all(|&offset| whole(offset).is_some());
         let inside = table.columns.iter().all(|&column| (column as usize) < n_columns);
         if !table.starts.is_empty() && n_columns > 0 && ascending && inside && table.columns.len() == table.values.len()
         {
@@ -151,7 +151,7 @@ pub fn copy_rows<F: Copy>(table: &[F], n_columns: usize, rows: &[usize], out: &m
     }
 }
 
-/// The same for few columns, where a function call would cost more than the copy.
+/// Copies rows with few columns, for which a function call would cost more than the copy.
 fn copy_narrow<F: Copy, const D: usize>(table: &[F], rows: &[usize], out: &mut [F]) {
     let (table, _) = table.as_chunks::<D>();
     let (out, _) = out.as_chunks_mut::<D>();
@@ -210,15 +210,15 @@ impl<F: Real> Rows<f64> for Widened<'_, F> {
     }
 
     fn read_row(&self, row: usize, out: &mut [f64]) {
-        let mut own = vec![F::ZERO; out.len()];
-        self.0.read_row(row, &mut own);
-        out.iter_mut().zip(own).for_each(|(to, value)| *to = value.to_f64());
+        let mut row_read = vec![F::ZERO; out.len()];
+        self.0.read_row(row, &mut row_read);
+        out.iter_mut().zip(row_read).for_each(|(to, value)| *to = value.to_f64());
     }
 
     fn read_rows(&self, rows: &[usize], out: &mut [f64]) {
-        let mut own = vec![F::ZERO; out.len()];
-        self.0.read_rows(rows, &mut own);
-        out.iter_mut().zip(own).for_each(|(to, value)| *to = value.to_f64());
+        let mut rows_read = vec![F::ZERO; out.len()];
+        self.0.read_rows(rows, &mut rows_read);
+        out.iter_mut().zip(rows_read).for_each(|(to, value)| *to = value.to_f64());
     }
 }
 
@@ -285,13 +285,13 @@ impl<'a, F: Real> RowUnits<'a, F> {
         }
     }
 
-    /// The same units in coordinates.
+    /// Returns the same units in coordinates.
     #[must_use]
     pub fn seen_through(self, coordinates: &Arc<Coordinates>) -> Self {
         Self { coordinates: (!coordinates.is_identity()).then(|| Arc::clone(coordinates)), ..self }
     }
 
-    /// The same units, borrowing the table.
+    /// Returns the same units, borrowing the table.
     pub fn borrowed(&self) -> RowUnits<'_, F> {
         let selection = match &self.selection {
             Selection::Range(first, n) => Selection::Range(*first, *n),

@@ -64,8 +64,8 @@ impl Sample {
         if let Some(csr) = units.csr() {
             let (columns, starts) = self.sparse.get_or_insert_with(|| (Vec::new(), vec![0]));
             for &unit in list {
-                let (own, values) = csr.row(units.row_number(unit as usize));
-                columns.extend_from_slice(own);
+                let (columns_of_row, values) = csr.row(units.row_number(unit as usize));
+                columns.extend_from_slice(columns_of_row);
                 self.values.extend(values.iter().map(|value| value.to_f64()));
                 starts.push(self.values.len() as u64);
             }
@@ -87,8 +87,8 @@ impl Sample {
     pub fn extend_nodes(&mut self, nodes: &Nodes) {
         self.masses.extend_from_slice(nodes.masses());
         match &mut self.nodes {
-            Some(own) => own.append(nodes),
-            own => *own = Some(nodes.clone()),
+            Some(present) => present.append(nodes),
+            present => *present = Some(nodes.clone()),
         }
     }
 
@@ -100,14 +100,14 @@ impl Sample {
         if let Some(nodes) = &self.nodes {
             picked.nodes = Some(nodes.pick(list.iter().copied()));
         } else if let Some((columns, starts)) = &self.sparse {
-            let (mut own, mut ends) = (Vec::new(), vec![0]);
+            let (mut picked_columns, mut ends) = (Vec::new(), vec![0]);
             for &row in list {
                 let range = starts[row] as usize..starts[row + 1] as usize;
-                own.extend_from_slice(&columns[range.clone()]);
+                picked_columns.extend_from_slice(&columns[range.clone()]);
                 picked.values.extend_from_slice(&self.values[range]);
-                ends.push(own.len() as u64);
+                ends.push(picked_columns.len() as u64);
             }
-            picked.sparse = Some((own, ends));
+            picked.sparse = Some((picked_columns, ends));
         } else {
             let d = self.n_columns;
             picked.values = list.iter().flat_map(|&row| &self.values[row * d..][..d]).copied().collect();

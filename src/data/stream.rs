@@ -178,7 +178,7 @@ impl<'a, F: Real> Stream<'a, F> {
         if range.end < n {
             *guard = Some(cursor);
         } else {
-            // Additional rows are an error.
+            // More rows than expected are an error.
             self.advance(&mut cursor, n + 1, None)?;
         }
         Ok(values)
@@ -543,8 +543,8 @@ mod tests {
                 stream.pick(&[299]).err(),
                 (0..3).find_map(|batch| batches.load(batch).err()),
             ];
-            for (at, error) in errors.into_iter().enumerate() {
-                assert_eq!(error.is_some(), at + 1 == reading, "{row}: {error:?}");
+            for (number, error) in errors.into_iter().enumerate() {
+                assert_eq!(error.is_some(), number + 1 == reading, "{row}: {error:?}");
                 assert!(error.is_none_or(|error| said(&error).contains("other values")));
             }
         }

@@ -1,11 +1,11 @@
-//! One binary tree over rows: hierarchies, guide trees and their restrictions. It is walked without recursion, because
-//! heights reach the number of rows.
+//! A binary tree over rows, for hierarchies and guide trees, and its restrictions to some rows. Traversals are not
+//! recursive, because heights can reach the number of rows.
 
-/// No node.
+/// Marks the absence of a node.
 const NONE: u32 = u32::MAX;
 
-/// A binary tree over `n` rows with at least one of them. Node `i < n` is the leaf of row `i`; node `n + k` is made by
-/// join `k`. So children come before their parents, and the root is the last node.
+/// A binary tree over one or more rows. Node `i < n` is the leaf of row `i`, and join `k` makes node `n + k`. So
+/// children come before their parents, and the root is the last node.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Tree {
     /// Children of each inner node.
@@ -14,12 +14,12 @@ pub struct Tree {
     parents: Vec<u32>,
     /// Rows from left to right.
     order: Vec<u32>,
-    /// Place of each row in `order`.
+    /// Position of each row in `order`.
     places: Vec<u32>,
 }
 
 impl Tree {
-    /// The tree of `n - 1` joins over `n` rows; `None` where these do not make one.
+    /// Builds the tree of `n - 1` joins over `n` rows; `None` if the joins do not form a tree.
     pub fn new(joins: Vec<[u32; 2]>) -> Option<Self> {
         let n = joins.len() + 1;
         let mut parents = vec![NONE; 2 * n - 1];
@@ -32,17 +32,17 @@ impl Tree {
                 *parent = (n + k) as u32;
             }
         }
-        let mut own = Self { joins, parents, order: Vec::with_capacity(n), places: vec![0; n] };
-        let mut open = vec![own.root()];
+        let mut tree = Self { joins, parents, order: Vec::with_capacity(n), places: vec![0; n] };
+        let mut open = vec![tree.root()];
         while let Some(node) = open.pop() {
-            if let Some([left, right]) = own.children(node) {
+            if let Some([left, right]) = tree.children(node) {
                 open.extend([right, left]);
             } else {
-                own.places[node as usize] = own.order.len() as u32;
-                own.order.push(node);
+                tree.places[node as usize] = tree.order.len() as u32;
+                tree.order.push(node);
             }
         }
-        Some(own)
+        Some(tree)
     }
 
     /// Number of rows.
@@ -75,7 +75,7 @@ impl Tree {
         &self.order
     }
 
-    /// Place of a row in [`Tree::order`].
+    /// Position of a row in [`Tree::order`].
     pub fn place(&self, row: u32) -> u32 {
         self.places[row as usize]
     }
@@ -89,7 +89,7 @@ impl Tree {
         sizes
     }
 
-    /// Edges from the root to each node.
+    /// Number of edges from the root to each node.
     pub fn depths(&self) -> Vec<u32> {
         let mut depths = vec![0; self.parents.len()];
         for node in (0..self.root() as usize).rev() {
@@ -112,22 +112,22 @@ impl Tree {
     }
 }
 
-/// A tree that is restricted again and again to some of its rows: other leaves are dropped, and nodes with one child
-/// left are contracted.
+/// A tree that can be restricted to any of its rows. A restriction drops the other leaves and contracts nodes that have
+/// one child left.
 #[derive(Debug, Clone)]
 pub struct Restrictions {
     tree: Tree,
-    /// `meets[k][i]`: the smallest depth at which neighbours meet among the `2^k` gaps from gap `i` on; gap `i` is
-    /// between places `i` and `i + 1`.
+    /// `meets[k][i]`: the smallest depth at which neighbours meet in the `2^k` gaps from gap `i` on, where gap `i` is
+    /// between positions `i` and `i + 1`.
     meets: Vec<Vec<u32>>,
 }
 
 impl Restrictions {
-    /// Of one tree.
+    /// Prepares restrictions of a tree.
     pub fn new(tree: Tree) -> Self {
         let mut gaps = vec![0; tree.joins.len()];
         let (n, depths) = (tree.n_rows(), tree.depths());
-        // The rows below a node lie side by side; its children meet behind the last row of the left one.
+        // The rows below a node are consecutive; its children meet in the gap after the last row of the left child.
         let mut last: Vec<u32> = tree.places.clone();
         for (k, [left, right]) in tree.joins.iter().enumerate() {
             gaps[last[*left as usize] as usize] = depths[n + k];
@@ -149,16 +149,17 @@ impl Restrictions {
         &self.tree
     }
 
-    /// Sorts rows by their places in the tree, as [`Restrictions::joins`] wants them.
+    /// Sorts rows by their positions in the tree, as [`Restrictions::joins`] requires.
     pub fn sort(&self, rows: &mut [u32]) {
         rows.sort_unstable_by_key(|&row| self.tree.places[row as usize]);
     }
 
-    /// The joins of the restriction to `rows`, which are sorted by their places, as [`Tree::joins`] has them: `i` is
-    /// the leaf of `rows[i]`. In O(m) for `m` rows: it is the Cartesian tree of the depths at which neighbours meet.
+    /// Returns the joins of the restriction to `rows`, which are sorted by their positions, in the form of
+    /// [`Tree::joins`]: `i` is the leaf of `rows[i]`. Takes O(m) for `m` rows: the restriction is the Cartesian tree of
+    /// the depths at which neighbours meet.
     pub fn joins(&self, rows: &[u32]) -> Vec<[u32; 2]> {
         let mut joins = Vec::with_capacity(rows.len().saturating_sub(1));
-        // Subtrees from left to right, each with the depth at which it meets the one to its left.
+        // Subtrees from left to right, each with the depth at which it meets its left neighbour.
         let mut open: Vec<(u32, u32)> = Vec::new();
         let join = |open: &mut Vec<(u32, u32)>, joins: &mut Vec<[u32; 2]>| {
             if let (Some((right, _)), Some((left, depth))) = (open.pop(), open.pop()) {
@@ -179,7 +180,7 @@ impl Restrictions {
         joins
     }
 
-    /// Depth of the lowest node above two rows, the first of which is to the left.
+    /// Depth of the lowest node above two rows; the first row is to the left.
     fn meet(&self, left: u32, right: u32) -> u32 {
         let (from, to) = (self.tree.place(left) as usize, self.tree.place(right) as usize);
         let level = (to - from).ilog2() as usize;
@@ -195,12 +196,12 @@ mod tests {
     use super::*;
     use crate::rng::{Generator, Purpose, permutation, stream};
 
-    /// A random tree: two of the nodes without a parent are joined again and again.
+    /// Builds a random tree by joining two random nodes without a parent, repeatedly.
     pub fn random(n: usize, generator: &mut Generator) -> Tree {
         let mut open = permutation(n as u32, generator);
         let take = |open: &mut Vec<u32>, generator: &mut Generator| {
-            let at = generator.random_range(0..open.len());
-            open.swap_remove(at)
+            let index = generator.random_range(0..open.len());
+            open.swap_remove(index)
         };
         let joins = (0..n - 1).map(|k| {
             let pair = [take(&mut open, generator), take(&mut open, generator)];
@@ -224,7 +225,8 @@ mod tests {
     }
 
     proptest! {
-        /// The sets of a restriction are those of the tree, cut to the rows, without those of fewer than two rows.
+        /// The row sets of a restriction are those of the tree, intersected with the rows, without sets of fewer than
+        /// two rows.
         #[test]
         fn restrictions_keep_the_sets(n in 1_usize..40, seed in 0_u64..1000, share in 0.0_f64..1.0) {
             let mut generator = stream(seed, Purpose::Start, 0);
@@ -239,12 +241,12 @@ mod tests {
             expected.sort();
             expected.dedup();
             prop_assert_eq!(&found, &expected);
-            // A restriction of a restriction is that to the smaller set.
+            // Restricting twice equals restricting once to the smaller set.
             let joins = restrictions.joins(&rows);
             let inner = Restrictions::new(Tree::new(joins).unwrap_or_else(|| random(1, &mut generator)));
             let mut few: Vec<u32> = (0..rows.len() as u32).filter(|_| generator.random::<f64>() < 0.5).collect();
             inner.sort(&mut few);
-            let mut rows_of_few: Vec<u32> = few.iter().map(|&at| rows[at as usize]).collect();
+            let mut rows_of_few: Vec<u32> = few.iter().map(|&position| rows[position as usize]).collect();
             let twice = sets(&rows_of_few, &inner.joins(&few));
             restrictions.sort(&mut rows_of_few);
             prop_assert_eq!(twice, sets(&rows_of_few, &restrictions.joins(&rows_of_few)));

@@ -1,22 +1,14 @@
 //! The run: from data and a specification to a fitted mixture.
 
 mod algorithm;
-mod clusters;
-mod coherence;
-mod densities;
 mod engine;
-mod fitted;
-mod history;
-mod imputation;
+mod observer;
 mod opening;
-mod packed;
 mod position;
 mod prepare;
-mod sampling;
 mod settings;
 mod sizes;
 mod starts;
-mod topics;
 mod trial;
 mod update;
 
@@ -24,25 +16,19 @@ use std::time::Instant;
 
 use crate::data::Dataset;
 use crate::error::Result;
+use crate::fitted::Fitted;
 use crate::init::Init;
 use crate::model::Specification;
 use crate::parallel::Cancel;
 use crate::simd::Scalar;
+use crate::visits::Task;
 
 pub use algorithm::Algorithm;
-pub use clusters::{Join, Joins};
-pub use coherence::{Coherence, coherence};
-pub use densities::log_densities;
 pub use engine::{Engine, Run};
-pub use fitted::{Assigned, Fitted};
-pub use history::{Observer, Record, StopReason};
-pub use opening::{TreePosition, TreeSettings};
-pub use packed::{Packs, Prediction};
-pub use position::{Identity, Position};
-pub(crate) use prepare::{check_form, seen};
-pub use settings::{Cut, FirstPass, Settings};
+pub use observer::Observer;
+pub use position::{Identity, Position, TreePosition};
+pub use settings::{Cut, Settings};
 pub use starts::{Resumed, Standing, Starts, Watcher};
-pub use topics::Completion;
 pub use update::Limits;
 
 /// What to fit to which data, and how.
@@ -56,6 +42,14 @@ pub struct Job<'a, F: Scalar> {
     pub init: &'a Init<'a>,
     /// Settings of the run.
     pub settings: &'a Settings,
+}
+
+impl<F: Scalar> Job<'_, F> {
+    /// What the kind of units must support.
+    fn task(&self) -> Task<'_> {
+        let (is_sparse, estimates) = (self.rows.is_sparse(), self.settings.algorithm.estimates());
+        Task { specification: self.specification, is_sparse, estimates }
+    }
 }
 
 /// Fits a mixture in one run, from its start or from the checkpoint of an earlier run.

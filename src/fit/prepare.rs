@@ -1,43 +1,28 @@
 //! Preparation of a run before its first visit: sizes, the model with every parameter filled in, batches, and the first
 //! position.
 
-use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use crate::component::{ComponentId, EditLog};
-use crate::data::{
-    BatchSource, Coordinates, Dataset, Demands, Domain, Freedom, Informative, Moments, RowUnits, SeenBatches, SeenRows,
-    Strays, informative, moments_and_resolution, strays,
-};
+use crate::data::{BatchSource, Dataset, Moments, SeenBatches, SeenRows};
 use crate::error::{Error, Result};
 use crate::evidence;
-use crate::executor::{Executor, InProcess, LocalOptions};
+use crate::executor::{Executor, InProcess};
 use crate::fit::position::{Identity, Position};
 use crate::fit::settings::Settings;
-use crate::fit::sizes::{Extent, Sizes};
-use crate::fit::{Fitted, Job, Packs, Run};
+use crate::fit::sizes::Sizes;
+use crate::fit::{Job, Run};
+use crate::fitted::{Fitted, Packs};
+use crate::grounds::{Grounds, check_form, survey};
 use crate::init::{Beginning, Init};
-use crate::likelihood;
-use crate::local_step::{DocumentOptions, DocumentWords};
 use crate::memo::Memo;
-use crate::model::{Model, Named, Specification};
+use crate::model::{Model, Specification};
 use crate::moves::{Bag, Move, Round};
 use crate::parallel::Cancel;
-use crate::parameters::{Parameters, Value};
-use crate::registry::Feature;
+use crate::parameters::Parameters;
 use crate::rng::{Purpose, key};
 use crate::simd::Scalar;
-
-/// Rows and words per batch, and the maximum number of batches, if the user does not choose them.
-const ROWS_A_BATCH: usize = 5000;
-const WORDS_A_BATCH: usize = 40_000;
-const MOST_BATCHES: usize = 20;
-const MOST_BATCHES_OF_WORDS: usize = 10;
-
-/// A fit that is to end on rows uses no tree if it has at most this many rows.
-pub(super) const FEW_ROWS: usize = 16_384;
-/// Number of rows used to estimate the typical spread of a column.
-const FIRST_ROWS: usize = 4096;
+use crate::visits::LocalOptions;
 
 /// A prepared run that has not begun.
 pub(super) struct Prepared<'a, F: Scalar> {
@@ -45,12 +30,8 @@ pub(super) struct Prepared<'a, F: Scalar> {
     cancel: &'a Cancel,
     /// Settings of the run, with all that depends on the data decided.
     pub(super) settings: Settings,
-    /// The coordinates of the rows.
-    coordinates: Arc<Coordinates>,
-    /// Whether there are too few rows to span all columns.
-    lacks_rows: bool,
-    /// The specification with all parameters filled in, for rows in coordinates.
-    specification: Specification,
+    /// The coordinates of the rows, and the specification in them.
+    grounds: Grounds,
     source: Box<dyn BatchSource<F> + 'a>,
     sizes: Sizes,
     n_rows: usize,
@@ -70,75 +51,33 @@ impl<'a, F: Scalar> Prepared<'a, F> {
     /// [`Error::Cancelled`].
     pub(super) fn new(job: &'a Job<'a, F>, cancel: &'a Cancel) -> Result<Self> {
         let Job { specification, rows, init, settings } = *job;
-        // A batch of sparse rows should hold at least as many values as there are columns.
-        let most_batches = rows.n_stored().map_or(usize::MAX, |n_stored| n_stored / rows.n_columns());
+        let kind = settings.units.kind::<F>();
         // A stream has to be read before its rows can be counted.
-        let documents = specification.documents()?.is_some();
         if rows.can_seek() {
-            let n = rows.n_rows();
-            let units = if documents { usize::MAX } else { n };
-            Sizes::new(specification, init, settings, Extent { rows: n, units, batches: 1 })?;
+            Sizes::new(specification, init, settings, kind.unread(rows.n_rows()))?;
         }
-        let demands = likelihood::demands(&specification.likelihood.name)?;
-        check_form(specification, rows.is_sparse(), demands)?;
-        if settings.tree.is_some() {
-            check_tree(specification, rows.is_sparse(), settings)?;
-        }
-        rows.watch(specification.allowed()?, specification.missing);
-        let (allowed, missing) = (specification.allowed()?, specification.missing);
-        let sought = demands.resolution && specification.seeks_resolution();
-        let data = moments_and_resolution(rows, demands.needs, sought, &allowed, missing, cancel)?;
+        check_form(specification, rows.is_sparse())?;
+        kind.check(&job.task())?;
+        let data = survey(specification, rows, cancel)?;
         let n = data.n_rows;
         if n < 2 && !rows.can_seek() {
             return Err(Error::invalid("data", format!("{n} rows"), "at least two rows"));
         }
-        let extent = if documents {
-            let units = n_words(rows)?;
-            Extent { rows: n, units, batches: (units / WORDS_A_BATCH).clamp(1, MOST_BATCHES_OF_WORDS) }
-        } else {
-            Extent { rows: n, units: n, batches: (n / ROWS_A_BATCH).min(most_batches).clamp(1, MOST_BATCHES) }
-        };
-        let sizes = Sizes::new(specification, init, settings, extent)?;
-        // A fit that ends on so few rows has them from the start.
-        let tree = settings.tree.filter(|tree| !tree.refine || n > FEW_ROWS);
-        let local = if documents {
-            LocalOptions { sparsity: settings.local.sparsity.of_words(sizes.components), ..settings.local }
-        } else {
-            LocalOptions { tree: tree.map(|tree| tree.options), ..settings.local }
-        };
+        let sizes = Sizes::new(specification, init, settings, kind.extent(rows, n)?)?;
+        let units = settings.units.for_rows(n);
+        let sparsity = kind.sparsity(settings.local.sparsity, sizes.components);
+        let local = LocalOptions { sparsity, ..settings.local };
         let source = rows.batches(sizes.batches, settings.shuffle.then_some(settings.seed), data.fingerprint)?;
-        let Informative { coordinates, lacks_rows } = seen(job, &data, cancel)?;
-        let coordinates = Arc::new(coordinates);
-        let source = Box::new(SeenBatches { source, coordinates: Arc::clone(&coordinates) });
-        let own = data.seen_through(&coordinates);
-        let specification = specification.in_coordinates(&coordinates)?.resolve(&own)?;
-        rows.watch(specification.allowed()?, specification.missing);
-        // The origin is rounded to the data's type, so that subtracting it from a row is exact to the last bit of the
-        // row.
-        let origin = own.mean.iter().map(|&value| F::from_f64(value).to_f64()).collect();
-        let model: Model<F> = specification.build_in(origin, &coordinates)?;
+        let earlier = if let Init::Summary { coordinates, .. } = init { Some(*coordinates) } else { None };
+        let grounds = Grounds::of_survey(specification, rows, &data, earlier, Specification::resolve, cancel)?;
+        let source = Box::new(SeenBatches { source, coordinates: Arc::clone(&grounds.coordinates) });
+        let Grounds { coordinates, specification, origin, .. } = &grounds;
+        let model: Model<F> = specification.build_in(origin.clone(), coordinates)?;
         settings.moves.check(model.likelihood.as_ref(), model.process.as_ref(), model.objective)?;
-        let settings = Settings { local, tree, ..settings.clone() };
-        let mut identity = identity::<F>(&data, source.n_batches(), &specification, init, &settings, sizes);
-        if documents {
-            identity.0.extend(of_documents(&settings));
-        }
+        let settings = Settings { local, units, ..settings.clone() };
+        let identity = identity::<F>(&data, source.n_batches(), specification, init, &settings, sizes);
         let moves = job.settings.moves.list();
-        Ok(Self {
-            job,
-            cancel,
-            settings,
-            coordinates,
-            lacks_rows,
-            specification,
-            source,
-            sizes,
-            n_rows: n,
-            mass: data.mass,
-            model,
-            identity,
-            moves,
-        })
+        Ok(Self { job, cancel, settings, grounds, source, sizes, n_rows: n, mass: data.mass, model, identity, moves })
     }
 
     /// Returns an executor of the batches in this process.
@@ -146,7 +85,13 @@ impl<'a, F: Scalar> Prepared<'a, F> {
     /// # Errors
     /// As [`InProcess::new`].
     pub(super) fn executor(&self) -> Result<InProcess<'_, F>> {
-        InProcess::new(&self.model, self.source.as_ref(), self.settings.local, self.cancel.clone())
+        InProcess::new(
+            self.settings.units.kind(),
+            &self.model,
+            self.source.as_ref(),
+            self.settings.local,
+            self.cancel.clone(),
+        )
     }
 
     /// The inputs of the moves, if any.
@@ -171,7 +116,7 @@ impl<'a, F: Scalar> Prepared<'a, F> {
         let Job { rows, init, settings, .. } = *self.job;
         let k = self.sizes.components;
         let edits = EditLog::with_components(k);
-        let rows = SeenRows { rows, coordinates: &self.coordinates };
+        let rows = SeenRows { rows, coordinates: &self.grounds.coordinates };
         let beginning = Beginning {
             model: &self.model,
             data: &rows,
@@ -210,8 +155,8 @@ impl<'a, F: Scalar> Prepared<'a, F> {
             return evidence::raise(&self.model, memo.total()).map_or(base, |(model, _)| model.base.parameters.clone());
         }
         let Init::Summary { specification, .. } = self.job.init else { return base };
-        let free = self.specification.estimated.iter().flat_map(|estimated| &estimated.free);
-        for name in free.filter(|_| specification.likelihood.name == self.specification.likelihood.name) {
+        let free = self.grounds.specification.estimated.iter().flat_map(|estimated| &estimated.free);
+        for name in free.filter(|_| specification.likelihood.name == self.grounds.specification.likelihood.name) {
             base.0
                 .extend(specification.likelihood.parameters.0.get_key_value(name).map(|(n, v)| (n.clone(), v.clone())));
         }
@@ -239,14 +184,14 @@ impl<'a, F: Scalar> Prepared<'a, F> {
         let local = self.settings.local;
         let n_more = self.sizes.columns - self.sizes.components;
         Fitted {
-            coordinates: Arc::clone(&self.coordinates),
-            lacks_rows: self.lacks_rows,
+            coordinates: Arc::clone(&self.grounds.coordinates),
+            lacks_rows: self.grounds.lacks_rows,
             origin: self.model.likelihood.origin().to_vec(),
-            specification: self.specification.with_base(run.base),
+            specification: self.grounds.specification.with_base(run.base),
             n_rows: self.n_rows,
             sparsity: local.sparsity.clamp(run.summary.n_components() + n_more),
             margin: local.margin,
-            documents: local.documents,
+            documents: self.settings.units.documents(),
             summary: run.summary,
             elbo: run.elbo,
             history: run.history,
@@ -255,103 +200,6 @@ impl<'a, F: Scalar> Prepared<'a, F> {
             packs: Packs::default(),
         }
     }
-}
-
-/// Total number of words in documents of positive weight.
-fn n_words<F: Scalar>(rows: &dyn Dataset<F>) -> Result<usize> {
-    let mut n = 0.0;
-    rows.for_each_slab(1, &mut |units| {
-        let words = DocumentWords::of(units);
-        let has_mass = |word: &usize| words.weight(words.document_of(*word)) > 0.0;
-        n += (0..words.counts().len()).filter(has_mass).map(|word| words.counts()[word]).sum::<f64>();
-        Ok(())
-    })?;
-    if n > 0.0 {
-        return Ok(n as usize);
-    }
-    Err(Error::invalid("data", "documents without a single word of positive weight", "documents with words"))
-}
-
-/// Additional entries of the [`identity`] of a run over documents.
-fn of_documents(settings: &Settings) -> Vec<(String, String)> {
-    let DocumentOptions { max_steps, tolerance, warm, restarts } = settings.local.documents;
-    let words = format!("{max_steps} steps, tolerance {tolerance}, warm {warm}, {restarts} restarts");
-    vec![("first_pass".into(), settings.first_pass.name().into()), ("visits of documents".into(), words)]
-}
-
-/// The coordinates in which a job sees its rows: those of the fit from which it starts, otherwise coordinates chosen
-/// from the moments.
-pub(crate) fn seen<F: Scalar>(job: &Job<'_, F>, data: &Moments, cancel: &Cancel) -> Result<Informative> {
-    let Named { name, parameters } = &job.specification.likelihood;
-    let found = |coordinates| Informative { coordinates, lacks_rows: false };
-    if let Init::Summary { coordinates, .. } = job.init {
-        if coordinates.n_columns() != data.dimension() {
-            return Err(Error::invalid(
-                "init",
-                "a fit of another likelihood or dimension",
-                "a fit of the same likelihood and dimension",
-            ));
-        }
-        let off = strays_of(job.rows, coordinates, cancel)?.columns;
-        return if off.is_empty() { Ok(found((*coordinates).clone())) } else { Err(off_support("data", &off)) };
-    }
-    let entry = likelihood::entry(name)?;
-    let about_zero = entry.domain == Some(Domain::Centred);
-    let mut own = informative::<F>(data, entry.freedom, about_zero)?;
-    if !own.coordinates.dependents().is_empty() && job.rows.can_seek() {
-        // An extreme outlier makes any two columns look linearly dependent.
-        let first = job.rows.pick(&(0..job.rows.n_rows().min(FIRST_ROWS) as u32).collect::<Vec<_>>())?;
-        own.coordinates = own.coordinates.narrowed(|column| typical_spread(&first, column));
-    }
-    // A few rows off the subspace add little to the moments but would have no density.
-    if !own.coordinates.dependents().is_empty() && !strays_of(job.rows, &own.coordinates, cancel)?.units.is_empty() {
-        own = informative::<F>(data, Freedom::Columns, about_zero)?;
-    }
-    if likelihood::fills_directions(name, parameters, &own.coordinates)? {
-        own = found(Coordinates::in_units(data, entry.freedom, about_zero));
-    }
-    if job.specification.missing {
-        // With missing values, the volume factor of a row would depend on which values are present.
-        own.coordinates = own.coordinates.without_units();
-    }
-    Ok(own)
-}
-
-/// The median absolute deviation of a column, scaled to a standard deviation; 0 if most values are equal.
-fn typical_spread<F: Scalar>(units: &RowUnits<'_, F>, column: usize) -> f64 {
-    let (n, d) = (units.len(), units.dimension());
-    let mut rows = vec![F::ZERO; n * d];
-    units.read(0..n, &vec![F::ZERO; d], &mut rows);
-    let median = |mut values: Vec<f64>| {
-        values.sort_unstable_by(f64::total_cmp);
-        values.get(values.len() / 2).copied().unwrap_or(0.0)
-    };
-    let values: Vec<f64> = rows.chunks_exact(d).map(|row| row[column].to_f64()).filter(|x| !x.is_nan()).collect();
-    let centre = median(values.clone());
-    // Consistent for a normal distribution.
-    1.4826 * median(values.into_iter().map(|x| (x - centre).abs()).collect())
-}
-
-fn strays_of<F: Scalar>(rows: &dyn Dataset<F>, coordinates: &Coordinates, cancel: &Cancel) -> Result<Strays> {
-    let mut all = Strays::default();
-    if !coordinates.is_full() {
-        rows.for_each_slab(1024, &mut |units| {
-            let own = strays(units, coordinates, cancel)?;
-            all.units.extend(own.units);
-            all.columns.extend(own.columns);
-            Ok(())
-        })?;
-    }
-    Ok(all)
-}
-
-/// The error for rows that vary in directions in which those of an earlier fit did not.
-pub(super) fn off_support(argument: &str, columns: &BTreeSet<usize>) -> Error {
-    let names: Vec<String> = columns.iter().map(ToString::to_string).collect();
-    let are = if names.len() == 1 { "column" } else { "columns" };
-    let found =
-        format!("off the subspace in {are} {}, which were constant or depended on other columns", names.join(", "));
-    Error::invalid(argument, found, "on the subspace of the earlier fit, or fitted together with its rows")
 }
 
 /// A random sample of all rows, from which the first parts of a single component are made.
@@ -382,63 +230,6 @@ fn first_rows<F: Scalar>(rows: &dyn Dataset<F>, settings: &Settings) -> Result<B
     Ok(bag)
 }
 
-/// Checks that the likelihood takes rows of this form.
-pub(crate) fn check_form(specification: &Specification, sparse: bool, demands: Demands) -> Result<()> {
-    let refuse = |argument: &str, what: &str, reason: &str, allowed: &str| {
-        let found = format!("{what} for {}", specification.likelihood.name);
-        Err(Error::not_supported(argument, found, reason, allowed))
-    };
-    if sparse && !demands.sparse {
-        return refuse("data", "a sparse array", "it treats zeros like any other value", "a dense array");
-    }
-    if specification.missing && !demands.missing {
-        let allowed = format!("{}, or data without missing values", likelihood::supporting(Feature::Missing));
-        return refuse(
-            "missing",
-            "missing=\"marginalize\"",
-            "missing values cannot be integrated out exactly",
-            &allowed,
-        );
-    }
-    let named = likelihood::entry(&specification.likelihood.name)?.support(Feature::Missing);
-    let given = &specification.likelihood.parameters.0;
-    let is_chosen = |(name, word): &(&str, &str)| given.get(*name) == Some(&Value::Text((*word).to_owned()));
-    if let Some((name, word)) = named.and_then(|support| support.unless).filter(is_chosen)
-        && specification.missing
-    {
-        let found = format!("missing=\"marginalize\" for {}({name}={word:?})", specification.likelihood.name);
-        let allowed = format!("another {name}, or data without missing values");
-        return Err(Error::not_supported("missing", found, "missing values cannot be integrated out exactly", allowed));
-    }
-    if specification.missing && sparse {
-        let reason = "values that are not stored are zero, not missing";
-        return refuse("missing", "missing=\"marginalize\" on a sparse array", reason, "a dense array");
-    }
-    Ok(())
-}
-
-/// Refuses a tree over data without dense rows, or for an algorithm that never makes a pass over all rows.
-pub(crate) fn check_tree(specification: &Specification, sparse: bool, settings: &Settings) -> Result<()> {
-    let refuse = |found: &str, reason: &str, allowed: &str| {
-        Err(Error::not_supported("units", format!("a tree {found}"), reason, allowed))
-    };
-    if specification.documents()?.is_some() {
-        return refuse("for a TopicModel", "its units are the words of documents", "no tree");
-    }
-    if settings.algorithm.estimates() {
-        let reason = "nodes are opened between complete passes, which it does not make";
-        return refuse("with Stochastic", reason, "Full or Memoized, or no tree");
-    }
-    if sparse {
-        return refuse("over a sparse array", "nodes of sparse rows are dense", "a dense array, or no tree");
-    }
-    if specification.missing {
-        let reason = "rows without the same columns have no common mean";
-        return refuse("with missing=\"marginalize\"", reason, "data without missing values, or no tree");
-    }
-    Ok(())
-}
-
 /// Everything that must be equal to continue from a checkpoint with the same bits, except the length of the run.
 fn identity<F: Scalar>(
     data: &Moments,
@@ -467,7 +258,7 @@ fn identity<F: Scalar>(
         ("n_components", sizes.components.to_string()),
         ("init", format!("{:016x}", init.fingerprint())),
         ("seed", settings.seed.to_string()),
-        ("units", settings.tree.map_or("rows".into(), |tree| format!("{tree:?}"))),
     ];
-    Identity(pairs.into_iter().map(|(name, value)| (name.to_owned(), value)).collect())
+    let pairs = pairs.into_iter().chain(settings.units.kind::<F>().identity());
+    Identity(pairs.map(|(name, value)| (name.to_owned(), value)).collect())
 }

@@ -1,7 +1,8 @@
 //! Runs a fit from several starts and keeps the best.
 
 use crate::error::{Error, Result};
-use crate::fit::{Fitted, Job, Observer, Settings, StopReason, fit};
+use crate::fit::{Job, Observer, Settings, fit};
+use crate::fitted::{Fitted, StopReason};
 use crate::parallel::{Cancel, side_by_side};
 use crate::simd::Scalar;
 
@@ -212,7 +213,7 @@ mod tests {
 
     use super::*;
     use crate::data::{DenseRows, TableRows};
-    use crate::fit::Record;
+    use crate::fitted::Record;
     use crate::init::Init;
     use crate::model::{Named, Objective, Specification};
     use crate::moves::Moves;

@@ -6,13 +6,12 @@ use std::time::Instant;
 use crate::component::EditLog;
 use crate::data::{Moments, Needs, RowUnits, Rows, SeenBatches, TableRows, Widened, moments, strays, whole};
 use crate::error::{Error, Result};
-use crate::executor::{InProcess, LocalOptions};
-use crate::fit::Fitted;
+use crate::executor::InProcess;
 use crate::fit::engine::Engine;
 use crate::fit::position::{Identity, Position};
-use crate::fit::prepare::{check_form, off_support};
-use crate::fit::settings::Settings;
-use crate::fit::sizes::check_numbers;
+use crate::fit::settings::{BOUNDS_MEMORY, Settings};
+use crate::fitted::Fitted;
+use crate::grounds::{check_form, check_numbers, off_support};
 use crate::likelihood::{self, Conjugate};
 use crate::local_step::Keep;
 use crate::memo::Memo;
@@ -20,9 +19,7 @@ use crate::parallel::Cancel;
 use crate::responsibilities::Sparsity;
 use crate::simd::Scalar;
 use crate::suffstats::Sufficient;
-
-/// Memory limit in bytes for distance bounds when rows are visited again, equal to the default of a fit.
-const BOUNDS_MEMORY: usize = 128 << 20;
+use crate::visits::{LocalOptions, UnitOptions, WordOptions};
 
 /// When an update stops.
 #[derive(Debug, Clone, Copy)]
@@ -74,7 +71,7 @@ impl Fitted {
         check_numbers("X_new", n_rows)?;
         let model = self.model::<F>()?;
         let demands = likelihood::demands(&self.specification.likelihood.name)?;
-        check_form(&self.specification, rows.csr().is_some(), demands)?;
+        check_form(&self.specification, rows.csr().is_some())?;
         let table = TableRows { rows, weights };
         // Variances show how far the rows lie from the origin. No parameter depends on the covariance any more.
         let needs = demands.needs.min(Needs::Variances);
@@ -87,20 +84,20 @@ impl Fitted {
         }
         let source =
             SeenBatches { source: Box::new(whole(rows, weights)?), coordinates: Arc::clone(&self.coordinates) };
+        let words = WordOptions { visits: self.documents, ..WordOptions::default() };
+        let units = UnitOptions::usual(&self.specification, words)?;
         let local = LocalOptions {
             sparsity: Sparsity::Limited(self.sparsity),
             margin: self.margin,
             // Bounds pay off from the second visit on.
             bounds_memory: if limits.max_passes > 1 { BOUNDS_MEMORY } else { 1 },
             keep: Keep::Summary,
-            documents: self.documents,
-            tree: None,
         };
-        let mut executor = InProcess::new(&model, &source, local, cancel.clone())?;
+        let mut executor = InProcess::new(units.kind(), &model, &source, local, cancel.clone())?;
         let edits = EditLog::with_components(self.summary.n_components());
         let mut earlier = self.summary.clone();
         earlier.ids = edits.components()?;
-        let settings = Settings { local, max_passes: limits.max_passes, tol: limits.tol, ..Settings::default() };
+        let settings = Settings { local, units, max_passes: limits.max_passes, tol: limits.tol, ..Settings::default() };
         let identity = Identity::default();
         let engine = Engine { model: model.clone(), identity: &identity, round: None, settings: &settings, started };
         let run = engine.run(

@@ -1,6 +1,8 @@
 //! Initialisation of inference.
 
 mod kmeans;
+mod seeder;
+mod seeds;
 mod sequential;
 mod swaps;
 mod topics;
@@ -19,7 +21,8 @@ use crate::room::check_room;
 use crate::simd::Scalar;
 use crate::suffstats::Summary;
 
-pub use kmeans::{Seeder, smoothed_kmeans};
+pub use kmeans::smoothed_kmeans;
+pub use seeder::Seeder;
 
 /// Number of summaries besides those of the batches: the total, that of a visit, and the packed components.
 const OTHER_SUMMARIES: usize = 6;
@@ -88,12 +91,12 @@ impl Init<'_> {
             Self::Table(values) => of_numbers(4, *values),
             Self::Summary { summary, origin, coordinates, .. } => {
                 let tail = summary.tail.unwrap_or_default();
-                let own = summary.counts.iter().chain([&tail.count]).chain(&summary.statistics).chain(*origin);
+                let numbers = summary.counts.iter().chain([&tail.count]).chain(&summary.statistics).chain(*origin);
                 let map = coordinates.to_parts();
                 if coordinates.is_identity() {
-                    of_numbers(5, own)
+                    of_numbers(5, numbers)
                 } else {
-                    of_numbers(5, own.chain(map.iter().flatten()))
+                    of_numbers(5, numbers.chain(map.iter().flatten()))
                 }
             }
         }

@@ -35,7 +35,8 @@ impl<F: Scalar> Beginning<'_, F> {
             self.tell_apart(&mut start, &mut generator)?;
         }
         // From here on, units are words.
-        let sums = start.statistics.chunks_exact(start.n_statistics.max(1)).map(|own| own.iter().sum());
+        let sums =
+            start.statistics.chunks_exact(start.n_statistics.max(1)).map(|sums_of_topic| sums_of_topic.iter().sum());
         start.counts = sums.collect();
         start.mass = start.counts.iter().sum();
         start.log_base_measure = 0.0;
@@ -64,21 +65,21 @@ impl<F: Scalar> Beginning<'_, F> {
     /// nothing else would ever distinguish them.
     fn tell_apart(&self, start: &mut Summary, generator: &mut Generator) -> Result<()> {
         let p = start.n_statistics;
-        let total = |own: &[f64]| own.iter().sum::<f64>();
+        let total = |sums_of_topic: &[f64]| sums_of_topic.iter().sum::<f64>();
         let empty: Vec<usize> =
             (0..start.n_components()).filter(|&k| total(start.component(k).statistics) == 0.0).collect();
         if !empty.is_empty() {
             let rows = distinct_rows(self.data, empty.len(), generator);
             let seeds = self.of_seeds_of(&rows, start.n_components())?;
-            for (&k, own) in empty.iter().zip(seeds.statistics.chunks_exact(p)) {
-                start.statistics[k * p..][..p].copy_from_slice(own);
+            for (&k, sums_of_topic) in empty.iter().zip(seeds.statistics.chunks_exact(p)) {
+                start.statistics[k * p..][..p].copy_from_slice(sums_of_topic);
             }
         }
         let mut seen = std::collections::BTreeSet::new();
-        for own in start.statistics.chunks_exact_mut(p) {
-            let is_new = seen.insert(crate::hash::of_numbers(0, own.iter()));
-            if !is_new || total(own) == 0.0 {
-                for value in own.iter_mut() {
+        for sums_of_topic in start.statistics.chunks_exact_mut(p) {
+            let is_new = seen.insert(crate::hash::of_numbers(0, sums_of_topic.iter()));
+            if !is_new || total(sums_of_topic) == 0.0 {
+                for value in sums_of_topic.iter_mut() {
                     *value = (*value + 0.01) * generator.random_range(0.5..1.5);
                 }
             }
@@ -86,7 +87,7 @@ impl<F: Scalar> Beginning<'_, F> {
         Ok(())
     }
 
-    /// The same for some of the topics.
+    /// Returns the sums of one document for each of some topics.
     fn of_seeds_of(&self, rows: &[u32], n_topics: usize) -> Result<Summary> {
         let ids = &self.ids[..rows.len().min(n_topics)];
         Beginning { ids, ..*self }.of_seeds(rows)

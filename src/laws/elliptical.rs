@@ -104,8 +104,8 @@ impl Elliptical {
         let d = self.d();
         let mut scale = self.scale_of(&(0..d).collect::<Vec<_>>());
         let times = spread(self.dof);
-        for (at, value) in scale.iter_mut().enumerate() {
-            *value = if times.is_finite() || at % (d + 1) == 0 { *value * times } else { f64::NAN };
+        for (entry, value) in scale.iter_mut().enumerate() {
+            *value = if times.is_finite() || entry % (d + 1) == 0 { *value * times } else { f64::NAN };
         }
         scale
     }
@@ -120,9 +120,6 @@ impl Elliptical {
     }
 
     /// See [`super::Law::marginal`]. The degrees of freedom are unchanged.
-    ///
-    /// # Errors
-    /// As [`Elliptical::new`].
     pub fn marginal(&self, columns: &[usize]) -> Result<Self> {
         Self::new(columns.iter().map(|&j| self.place[j]).collect(), self.scale_of(columns), self.dof)
     }
@@ -130,9 +127,6 @@ impl Elliptical {
     /// See [`super::Law::conditional`]. With the given columns first, `L = [A 0; B C]`. The others have location `m + B
     /// z` for `z = A^-1 (x - m)` of the given ones, scale `C C^T (nu + |z|^2) / (nu + |given|)`, and `|given|` more
     /// degrees of freedom.
-    ///
-    /// # Errors
-    /// As [`Elliptical::new`].
     pub fn conditional(&self, others: &[usize], given: &[usize], values: &[f64]) -> Result<(f64, Self)> {
         let all = self.marginal(&[given, others].concat())?;
         let (d, n) = (all.d(), given.len());
@@ -165,9 +159,6 @@ impl Elliptical {
     }
 
     /// See [`super::Law::draw`].
-    ///
-    /// # Errors
-    /// As there.
     pub fn draw(&self, row: &mut [f64], generator: &mut Generator) -> Result<()> {
         let scale = drawn_scale(self.dof, generator)?;
         row.copy_from_slice(&self.place);

@@ -65,9 +65,6 @@ impl MixtureLaw {
     }
 
     /// Returns the mixture restricted to some columns, in this order.
-    ///
-    /// # Errors
-    /// As [`Law::marginal`].
     pub fn marginal(&self, columns: &[usize]) -> Result<Self> {
         let of = |k: usize| self.laws[k].marginal(columns).map_err(|error| error.of_component(k));
         Ok(Self { weights: self.weights.clone(), laws: try_map(self.laws.len(), of)? })
@@ -112,12 +109,12 @@ impl MixtureLaw {
         let (mut mean, mut covariance) = (vec![0.0; d], vec![0.0; d * d]);
         let parts: Vec<_> = self.weights.iter().zip(&self.laws).filter(|(weight, _)| **weight > 0.0).collect();
         for (weight, law) in &parts {
-            mean.iter_mut().zip(law.mean()).for_each(|(sum, own)| *sum += *weight * own);
+            mean.iter_mut().zip(law.mean()).for_each(|(sum, value)| *sum += *weight * value);
         }
         for (weight, law) in &parts {
-            let away: Vec<f64> = law.mean().iter().zip(&mean).map(|(own, mean)| own - mean).collect();
-            for (at, own) in law.covariance().into_iter().enumerate() {
-                covariance[at] += *weight * (own + away[at / d] * away[at % d]);
+            let away: Vec<f64> = law.mean().iter().zip(&mean).map(|(value, mean)| value - mean).collect();
+            for (entry, value) in law.covariance().into_iter().enumerate() {
+                covariance[entry] += *weight * (value + away[entry / d] * away[entry % d]);
             }
         }
         (mean, covariance)

@@ -50,9 +50,6 @@ impl Law {
     }
 
     /// Returns the log density of the given values, nats, and the distribution of the `others` given these values.
-    ///
-    /// # Errors
-    /// As [`Law::marginal`].
     pub fn conditional(&self, others: &[usize], given: &[usize], values: &[f64]) -> Result<(f64, Self)> {
         Ok(match self {
             Self::Joint(joint) => {

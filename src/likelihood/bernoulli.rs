@@ -5,9 +5,9 @@ use rand::RngExt;
 use crate::data::{Domain, Moments, Needs};
 use crate::error::{Error, Result};
 use crate::laws::ColumnLaw;
-use crate::likelihood::count_evidence::{PSEUDO_COUNTS, dirichlet_divergence};
-use crate::likelihood::count_family::{CountFamily, Counts, OfColumns};
-use crate::likelihood::counts::{LEAST, Tallied, Tally};
+use crate::likelihood::counts::{
+    CountFamily, Counts, LEAST, OfColumns, PSEUDO_COUNTS, Tallied, Tally, dirichlet_divergence,
+};
 use crate::likelihood::evidence::{GUARD, maximum_at};
 use crate::likelihood::{AtPoint, Draw, Estimate, Frame, FromParameters, Given, RowSource, row_by_row};
 use crate::parameters::{Parameters, Value, table, vector};

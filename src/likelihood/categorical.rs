@@ -4,9 +4,7 @@
 use crate::data::{Allowed, Domain, MOST_LEVELS, Moments, Needs};
 use crate::error::Result;
 use crate::laws::ColumnLaw;
-use crate::likelihood::count_evidence::{SharedCounts, pseudo_count};
-use crate::likelihood::count_family::{CountFamily, Counts, OfColumns};
-use crate::likelihood::counts::{Tallied, Tally};
+use crate::likelihood::counts::{CountFamily, Counts, OfColumns, SharedCounts, Tallied, Tally, pseudo_count};
 use crate::likelihood::multinomial::Words;
 use crate::likelihood::{AtPoint, Draw, Estimate, Frame, FromParameters, Given, RowSource, row_by_row};
 use crate::parameters::{Parameters, vector};

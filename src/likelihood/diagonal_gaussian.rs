@@ -1,5 +1,6 @@
 //! Independent columns with a Normal-gamma base measure each (mathematics 1c, and with missing values 1.7).
 
+mod evidence;
 mod laws;
 use std::f64::consts::PI;
 
@@ -9,7 +10,8 @@ use rand_distr::{Distribution, StandardNormal};
 use crate::data::{Domain, Freedom, Moments, Needs, RowBlock};
 use crate::error::{Error, Result};
 use crate::likelihood::counts::check_presence;
-use crate::likelihood::wishart::{LEAST_SHARE, resolution, resolved_resolution, ridge};
+use crate::likelihood::resolution::{cell_variances, resolved_resolution};
+use crate::likelihood::ridge::{LEAST_SHARE, RIDGE, ridge};
 use crate::likelihood::{
     AtPoint, Conjugate, Density, Draw, Estimate, Frame, FromParameters, Imputation, PointEstimates, RowDraws,
     RowSource, Scores, Urn, capabilities, gamma, normal_columns, row_by_row, urn,
@@ -187,9 +189,6 @@ impl DiagonalGaussian {
     }
 }
 
-/// The ridge of variances under maximum likelihood, as a fraction of the prior expected variance.
-pub(super) const RIDGE: f64 = 1e-6;
-
 impl FromParameters for DiagonalGaussian {
     const ENTRY: Entry = Entry {
         domain: Some(Domain::Real),
@@ -258,13 +257,13 @@ impl FromParameters for DiagonalGaussian {
         let kappa = Parameters::required("mean_precision", parameters.number("mean_precision")?)?;
         let shape = Parameters::required("shape", parameters.number("shape")?)?;
         let rate = Parameters::required("rate", parameters.positives("rate", Some(d))?)?;
-        let rounding = resolution(parameters, d)?;
+        let rounding = cell_variances(parameters, d)?;
         let column = |j: usize| NormalGamma {
             kappa,
             mean: mean[j] - frame.origin[j],
             shape,
             rate: rate[j],
-            rounding: rounding[j].powi(2) / 12.0,
+            rounding: rounding[j],
         };
         Ok(Self { prior: (0..d).map(column).collect(), frame })
     }

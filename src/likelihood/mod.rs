@@ -6,25 +6,23 @@
 mod bernoulli;
 mod capabilities;
 mod categorical;
-mod count_evidence;
-mod count_family;
 mod counts;
-mod diagonal_evidence;
 mod diagonal_gaussian;
 mod evidence;
 mod gamma;
+mod gamma_evidence;
 mod gaussian;
 mod known_covariance_gaussian;
+mod mean_evidence;
 mod multinomial;
-mod normal_wishart;
 mod poisson;
+mod resolution;
+mod ridge;
+mod scores;
 mod spherical_gaussian;
 mod units;
 mod urn;
 mod wishart;
-mod wishart_evidence;
-mod wishart_lanes;
-mod wishart_urn;
 mod zero_mean_gaussian;
 
 use std::fmt::Debug;
@@ -40,18 +38,18 @@ use crate::suffstats::Sufficient;
 
 pub use bernoulli::Bernoulli;
 pub use capabilities::{
-    AtPoint, Density, Draw, Emissions, Estimate, Imputation, Laws, Likelihood, Metric, PointEstimates, RowDraws,
-    RowSource, Scores, Seeding,
+    AtPoint, Draw, Emissions, Imputation, Laws, Likelihood, Metric, PointEstimates, RowDraws, RowSource, Seeding,
 };
 pub use categorical::Categorical;
-pub(crate) use count_evidence::dirichlet_divergence;
+pub(crate) use counts::dirichlet_divergence;
 pub use diagonal_gaussian::DiagonalGaussian;
 pub(crate) use evidence::maximum_at;
-pub use evidence::{Evidence, GUARD, Given};
+pub use evidence::{Caution, Evidence, GUARD, Given};
 pub use gaussian::Gaussian;
 pub use known_covariance_gaussian::KnownCovarianceGaussian;
 pub use multinomial::Multinomial;
 pub use poisson::Poisson;
+pub use scores::{Density, Estimate, Scores};
 pub use spherical_gaussian::SphericalGaussian;
 pub use units::{components_of_data, fills_directions, in_coordinates, log_jacobian, of_data};
 pub use urn::{Eight, Urn};
@@ -263,8 +261,16 @@ pub fn estimated(name: &str, given: &Parameters) -> Vec<String> {
 
 /// The names of the likelihoods that support a feature, formatted as alternatives for an error message.
 pub fn supporting(feature: Feature) -> String {
-    let all = ENTRIES.iter().filter(|entry| entry.support(feature).is_some());
-    let names: Vec<&str> = all.map(|entry| entry.name).collect();
+    alternatives(|entry| entry.support(feature).is_some())
+}
+
+/// The same for the likelihoods that have a capability.
+pub fn capable_of(face: &str) -> String {
+    alternatives(|entry| entry.faces.contains(&face))
+}
+
+fn alternatives(is_one: impl Fn(&Entry) -> bool) -> String {
+    let names: Vec<&str> = ENTRIES.iter().filter(|entry| is_one(entry)).map(|entry| entry.name).collect();
     match names.split_last() {
         Some((last, others)) if !others.is_empty() => format!("{} or {last}", others.join(", ")),
         _ => names.concat(),

@@ -4,9 +4,9 @@ use rand_distr::{Binomial, Distribution};
 
 use crate::data::{Domain, Moments, Needs};
 use crate::error::{Error, Result};
-use crate::likelihood::count_evidence::{SharedCounts, dirichlet_divergence, pseudo_count};
-use crate::likelihood::count_family::{CountFamily, Counts, Separate};
-use crate::likelihood::counts::{LEAST, Tallied, Tally};
+use crate::likelihood::counts::{
+    CountFamily, Counts, LEAST, Separate, SharedCounts, Tallied, Tally, dirichlet_divergence, pseudo_count,
+};
 use crate::likelihood::gamma;
 use crate::likelihood::{AtPoint, Draw, Emissions, Estimate, Frame, FromParameters, Given, RowSource, row_by_row};
 use crate::objective::Objective;

@@ -20,10 +20,10 @@ use std::f64::consts::PI;
 use crate::data::{Domain, Freedom, Moments, Needs, RowBlock};
 use crate::error::{Error, Result};
 use crate::likelihood::counts::check_presence;
-use crate::likelihood::diagonal_gaussian::RIDGE;
 use crate::likelihood::gamma;
 use crate::likelihood::no_marginal;
-use crate::likelihood::wishart::{LEAST_SHARE, resolution, resolved_resolution};
+use crate::likelihood::resolution::{cell_variances, resolved_resolution};
+use crate::likelihood::ridge::{LEAST_SHARE, RIDGE};
 use crate::likelihood::{
     Conjugate, Density, Estimate, Evidence, Frame, FromParameters, Imputation, Laws, Likelihood, PointEstimates,
     RowDraws, Scores, Urn,
@@ -255,8 +255,7 @@ impl FromParameters for SphericalGaussian {
         Self::check(parameters)?;
         let mean = Parameters::required("mean", parameters.vector_of("mean", frame.origin.len())?)?;
         let number = |name| Parameters::required(name, parameters.number(name)?);
-        let rounding: Vec<f64> =
-            resolution(parameters, frame.origin.len())?.iter().map(|width| width * width / 12.0).collect();
+        let rounding = cell_variances(parameters, frame.origin.len())?;
         let prior = SphericalPosterior {
             mean: mean.iter().zip(&frame.origin).map(|(m, o)| m - o).collect(),
             kappa: number("mean_precision")?,

@@ -6,7 +6,8 @@
 
 use crate::data::{Csr, RowBlock, SparseRows};
 use crate::error::Result;
-use crate::likelihood::{Conjugate, Scores};
+use crate::likelihood::Conjugate;
+use crate::likelihood::scores::Scores;
 use crate::scoring::Row;
 use crate::simd::Lines;
 use crate::suffstats::Sufficient;

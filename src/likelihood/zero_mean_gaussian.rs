@@ -3,12 +3,11 @@
 
 use crate::data::{Domain, Freedom, Moments, Needs};
 use crate::error::{Error, Result};
-use crate::likelihood::normal_wishart::NormalWishart;
+use crate::likelihood::resolution::{cell_covariance, resolved_resolution};
 use crate::likelihood::wishart::{
-    NormalWishartModel, check_dof, check_scale, check_scale_beside, default_scale, dofs, resolved_resolution, rounding,
+    Constants, NormalWishart, NormalWishartModel, check_dof, check_scale, check_scale_beside, default_scale, dofs,
     scales, survives_beside,
 };
-use crate::likelihood::wishart_urn::Constants;
 use crate::likelihood::{Frame, FromParameters};
 use crate::linalg::unpack;
 use crate::parameters::{Parameters, Value, table};
@@ -100,7 +99,7 @@ impl FromParameters for ZeroMeanGaussian {
             return Err(Error::invalid("scale", format!("of size {d}"), format!("of size {}", origin.len())));
         }
         let prior = NormalWishart::new(dof, 0.0, vec![0.0; d], scale.to_vec())?;
-        let rounding = rounding(parameters, d)?;
+        let rounding = cell_covariance(parameters, d)?;
         Ok(Self { origin: vec![0.0; d], scale: scale.to_vec(), rounding, prior, constants: Constants::default() })
     }
 }

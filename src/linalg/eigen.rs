@@ -26,7 +26,7 @@ mod tests {
     fn vectors_and_values_make_the_matrix() {
         for d in [1, 2, 5, 20] {
             let raw = values::<f64>(d as u64, d * d);
-            let a: Vec<f64> = (0..d * d).map(|at| raw[at] + raw[at % d * d + at / d]).collect();
+            let a: Vec<f64> = (0..d * d).map(|entry| raw[entry] + raw[entry % d * d + entry / d]).collect();
             let (lambda, q) = symmetric_eigen(d, &a).expect("finite");
             for i in 0..d {
                 for j in 0..d {

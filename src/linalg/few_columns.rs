@@ -22,7 +22,6 @@ pub struct FewColumns<'a> {
 impl WithSimd for FewColumns<'_> {
     type Output = ();
 
-    #[allow(clippy::inline_always, reason = "compiled once for each instruction set")]
     #[inline(always)]
     fn with_simd<S: Simd>(self, simd: S) {
         match self.d {
@@ -34,7 +33,6 @@ impl WithSimd for FewColumns<'_> {
     }
 }
 
-#[allow(clippy::inline_always, reason = "compiled once for each instruction set")]
 impl FewColumns<'_> {
     #[inline(always)]
     fn add<S: Simd, const D: usize>(self, simd: S) {
@@ -55,11 +53,11 @@ impl FewColumns<'_> {
         let zero = simd.splat_f64s(0.0);
         let mut first_moments = [zero; D];
         let mut second_moments = [[zero; D]; D];
-        for at in 0..stride {
-            let weight = vectors[at];
+        for vector in 0..stride {
+            let weight = vectors[vector];
             let mut row = [zero; D];
             for j in 0..D {
-                row[j] = vectors[(1 + j) * stride + at];
+                row[j] = vectors[(1 + j) * stride + vector];
             }
             for j in 0..D {
                 let weighted = simd.mul_f64s(weight, row[j]);

@@ -11,8 +11,8 @@ const LEAST_PIVOT: f64 = 1e-12;
 pub fn pack_lower(d: usize, full: &[f64], packed: &mut [f64]) {
     let mut rest = packed;
     for (j, column) in full.chunks_exact(d).enumerate() {
-        let (own, others) = rest.split_at_mut(d - j);
-        own.copy_from_slice(&column[j..]);
+        let (packed_column, others) = rest.split_at_mut(d - j);
+        packed_column.copy_from_slice(&column[j..]);
         rest = others;
     }
 }
@@ -34,8 +34,8 @@ fn change<const DOWN: bool>(packed: &mut [f64], w: &mut [f64]) -> bool {
     debug_assert_eq!(packed.len(), packed_len(w.len()), "a factor of another dimension");
     let (mut columns, mut w) = (packed, w);
     while let Some((head, tail)) = w.split_first_mut() {
-        let (own, others) = columns.split_at_mut(tail.len() + 1);
-        let (pivot, below) = own.split_at_mut(1);
+        let (column, others) = columns.split_at_mut(tail.len() + 1);
+        let (pivot, below) = column.split_at_mut(1);
         let square = pivot[0] * pivot[0];
         let left = square + sign * *head * *head;
         if DOWN && (left <= LEAST_PIVOT * square || left.is_nan()) {
@@ -56,15 +56,15 @@ fn change<const DOWN: bool>(packed: &mut [f64], w: &mut [f64]) -> bool {
 
 /// `ln |A|` from the packed factor of a (D, D) matrix.
 pub fn log_determinant_packed(d: usize, packed: &[f64]) -> f64 {
-    let (mut at, mut total, mut product) = (0, 0.0, 1.0_f64);
+    let (mut diagonal, mut total, mut product) = (0, 0.0, 1.0_f64);
     for j in 0..d {
-        product *= packed[at];
+        product *= packed[diagonal];
         // Takes one logarithm for many factors, before their product overflows or underflows.
         if !(1e-100..1e100).contains(&product) {
             total += product.ln();
             product = 1.0;
         }
-        at += d - j;
+        diagonal += d - j;
     }
     2.0 * (total + product.ln())
 }
@@ -74,11 +74,11 @@ pub fn squared_length_packed(packed: &[f64], x: &mut [f64]) -> f64 {
     let (mut columns, mut x) = (packed, x);
     let mut total = 0.0;
     while let Some((head, tail)) = x.split_first_mut() {
-        let (own, others) = columns.split_at(tail.len() + 1);
-        let value = *head / own[0];
+        let (column, others) = columns.split_at(tail.len() + 1);
+        let value = *head / column[0];
         *head = value;
         total += value * value;
-        for (target, &factor) in tail.iter_mut().zip(&own[1..]) {
+        for (target, &factor) in tail.iter_mut().zip(&column[1..]) {
             *target -= factor * value;
         }
         (columns, x) = (others, tail);
@@ -98,7 +98,7 @@ mod tests {
     fn matrix(d: usize, seed: u64) -> Vec<f64> {
         let g: Vec<f64> = values(seed, d * d);
         let entry = |i: usize, j: usize| (0..d).map(|l| g[i * d + l] * g[j * d + l]).sum::<f64>();
-        (0..d * d).map(|at| entry(at % d, at / d) + if at % d == at / d { 0.1 } else { 0.0 }).collect()
+        (0..d * d).map(|index| entry(index % d, index / d) + if index % d == index / d { 0.1 } else { 0.0 }).collect()
     }
 
     fn factor(d: usize, mut a: Vec<f64>) -> Vec<f64> {
@@ -114,7 +114,7 @@ mod tests {
         #[test]
         fn changed_factors_are_those_of_the_changed_matrix(d in 1_usize..40, seed in any::<u64>()) {
             let (a, w): (_, Vec<f64>) = (matrix(d, seed), values(seed ^ 1, d));
-            let more: Vec<f64> = a.iter().enumerate().map(|(at, a)| a + w[at % d] * w[at / d]).collect();
+            let more: Vec<f64> = a.iter().enumerate().map(|(index, a)| a + w[index % d] * w[index / d]).collect();
             let (small, large) = (factor(d, a), factor(d, more));
             let mut found = small.clone();
             update_packed(&mut found, &mut w.clone());

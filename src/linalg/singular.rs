@@ -112,7 +112,7 @@ mod tests {
             let found = least_singular_value(d, &m);
             prop_assert!(found <= least, "{found} {least}");
             let from_identity: f64 =
-                (0..d * d).map(|at| (m[at] - f64::from(at % (d + 1) == 0)).powi(2)).sum::<f64>().sqrt();
+                (0..d * d).map(|entry| (m[entry] - f64::from(entry % (d + 1) == 0)).powi(2)).sum::<f64>().sqrt();
             let width = (from_identity.min(1.0) / 16.0).max(WORTHWHILE) + 1e-6 * (1.0 + spread) * d as f64;
             prop_assert!(found >= least - width, "{found} {least} {width}");
         }
@@ -122,7 +122,7 @@ mod tests {
             (d, values) in (1_usize..12).prop_flat_map(|d| (Just(d), prop::collection::vec(0.5_f64..2.0, 2 * d * d))),
         ) {
             let lower = |values: &[f64]| -> Vec<f64> {
-                (0..d * d).map(|at| if at % d >= at / d { values[at] } else { 0.0 }).collect()
+                (0..d * d).map(|entry| if entry % d >= entry / d { values[entry] } else { 0.0 }).collect()
             };
             let (a, b) = (lower(&values[..d * d]), lower(&values[d * d..]));
             let quotient = divide_lower(d, &a, &b);

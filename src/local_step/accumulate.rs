@@ -64,8 +64,8 @@ pub(super) fn accumulate<F: Scalar>(
     summary.mass += sum(masses);
     if let Some(log_weight) = step.assign.tail_log_weight() {
         let unit = |&row: &u32| chunk.order.units[row as usize] - chunk.first;
-        let own = pairs.of(summary.n_components());
-        let tail = own.flat_map(|(rows, values)| rows.iter().map(unit).zip(values.iter().copied()));
+        let of_components = pairs.of(summary.n_components());
+        let tail = of_components.flat_map(|(rows, values)| rows.iter().map(unit).zip(values.iter().copied()));
         let rest =
             add_tail(tail, masses, log_weight, |unit| responsibilities.log_normalizers[chunk.places.of(unit)], summary);
         summary.log_base_measure += base_measure(step, chunk, &rest);
@@ -176,7 +176,6 @@ struct Weigh<'a> {
 impl WithSimd for Weigh<'_> {
     type Output = (f64, f64);
 
-    #[allow(clippy::inline_always, reason = "compiled once for each instruction set")]
     #[inline(always)]
     fn with_simd<S: Simd>(self, _: S) -> (f64, f64) {
         let Self { masses, rows, values, weights, entropies } = self;
@@ -200,9 +199,9 @@ impl WithSimd for Weigh<'_> {
 /// either is 0.
 pub fn pair_gap(p: f64, q: f64) -> f64 {
     // The ratio overflows for a subnormal responsibility; there the 1 in ln(1 + ratio) is negligible.
-    let lost = |own: f64, other: f64| {
-        let ratio = other / own;
-        own * if ratio.is_finite() { ratio.ln_1p() } else { other.ln() - own.ln() }
+    let lost = |value: f64, other: f64| {
+        let ratio = other / value;
+        value * if ratio.is_finite() { ratio.ln_1p() } else { other.ln() - value.ln() }
     };
     if p > 0.0 && q > 0.0 { lost(p, q) + lost(q, p) } else { 0.0 }
 }

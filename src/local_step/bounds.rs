@@ -78,7 +78,7 @@ impl Bounds {
             return Known { chunk: Some(chunk), first, places, columns: None, drifts: chunk.drifts.clone() };
         }
         let columns: Vec<_> = ids.iter().map(|id| chunk.ids.iter().position(|other| other == id)).collect();
-        let drifts = columns.iter().map(|column| column.map_or(Drift::ANY, |at| chunk.drifts[at])).collect();
+        let drifts = columns.iter().map(|column| column.map_or(Drift::ANY, |column| chunk.drifts[column])).collect();
         Known { chunk: Some(chunk), first, places, columns: Some(columns), drifts }
     }
 
@@ -104,7 +104,7 @@ impl Known<'_> {
                 None => out.copy_from_slice(values),
                 Some(columns) => {
                     for (out, column) in out.iter_mut().zip(columns) {
-                        *out = column.map_or(0, |at| values[at]);
+                        *out = column.map_or(0, |column| values[column]);
                     }
                 }
             }

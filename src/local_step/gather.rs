@@ -52,9 +52,9 @@ impl GatherSparse {
         columns.clear();
         values.clear();
         numbers.clear();
-        for (number, &at) in (0..).zip(list) {
-            let (own, of_them) = rows.table.row(rows.numbers[at as usize] as usize);
-            columns.extend_from_slice(own);
+        for (number, &row) in (0..).zip(list) {
+            let (columns_of_row, of_them) = rows.table.row(rows.numbers[row as usize] as usize);
+            columns.extend_from_slice(columns_of_row);
             values.extend(of_them.iter().map(|value| value.to_f64()));
             starts.push(values.len() as u64);
             numbers.push(number);
@@ -74,7 +74,6 @@ struct GatherRows<'a, F> {
 impl<F: Scalar> WithSimd for GatherRows<'_, F> {
     type Output = ();
 
-    #[allow(clippy::inline_always, reason = "compiled once for each instruction set")]
     #[inline(always)]
     fn with_simd<S: Simd>(self, _: S) {
         let Self { from, dimension, list, to } = self;
@@ -84,8 +83,8 @@ impl<F: Scalar> WithSimd for GatherRows<'_, F> {
             3 => gather_narrow::<F, 3>(from, list, to),
             4 => gather_narrow::<F, 4>(from, list, to),
             _ => {
-                for (&at, to) in list.iter().zip(to.chunks_exact_mut(dimension)) {
-                    convert(&from[at as usize * dimension..][..dimension], to);
+                for (&row, to) in list.iter().zip(to.chunks_exact_mut(dimension)) {
+                    convert(&from[row as usize * dimension..][..dimension], to);
                 }
             }
         }
@@ -93,17 +92,15 @@ impl<F: Scalar> WithSimd for GatherRows<'_, F> {
 }
 
 /// Copies the listed rows of `D` columns. With so few columns an inner loop would cost more than the copy.
-#[allow(clippy::inline_always, reason = "compiled once for each instruction set")]
 #[inline(always)]
 fn gather_narrow<F: Scalar, const D: usize>(from: &[F], list: &[u32], to: &mut [f64]) {
     let (from, _) = from.as_chunks::<D>();
     let (to, _) = to.as_chunks_mut::<D>();
-    for (&at, to) in list.iter().zip(to) {
-        convert(&from[at as usize], to);
+    for (&row, to) in list.iter().zip(to) {
+        convert(&from[row as usize], to);
     }
 }
 
-#[allow(clippy::inline_always, reason = "compiled once for each instruction set")]
 #[inline(always)]
 fn convert<F: Scalar>(row: &[F], to: &mut [f64]) {
     for (to, value) in to.iter_mut().zip(row) {

@@ -41,9 +41,9 @@ impl Order {
     /// Counting sort by the last best component. Units without one come last, in their original order.
     pub fn new(units: Range<usize>, state: Option<&LocalState>, ids: &[ComponentId]) -> Self {
         let n = units.len();
-        let own = || units.start as u32..units.end as u32;
+        let in_unit_order = || units.start as u32..units.end as u32;
         let Some(last_best) = state.and_then(|state| state.last_best().get(units.clone())) else {
-            return Self { units: own().collect(), leads: vec![NO_LEAD; n], places: Vec::new() };
+            return Self { units: in_unit_order().collect(), leads: vec![NO_LEAD; n], places: Vec::new() };
         };
         let n_ids = ids.iter().map(|id| id.0 as usize + 1).max().unwrap_or(0);
         let mut positions = vec![NO_LEAD; n_ids];
@@ -62,11 +62,11 @@ impl Order {
         for (lead, bounds) in (0..).zip(next[..=ids.len()].windows(2)) {
             sorted.leads[bounds[0]..bounds[1]].fill(lead);
         }
-        for ((unit, best), place_of_unit) in own().zip(last_best).zip(&mut sorted.places) {
-            let at = &mut next[place(lead(best))];
-            sorted.units[*at] = unit;
-            *place_of_unit = *at as u32;
-            *at += 1;
+        for ((unit, best), place_of_unit) in in_unit_order().zip(last_best).zip(&mut sorted.places) {
+            let position = &mut next[place(lead(best))];
+            sorted.units[*position] = unit;
+            *place_of_unit = *position as u32;
+            *position += 1;
         }
         sorted
     }

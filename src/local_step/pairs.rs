@@ -106,9 +106,9 @@ impl BlockPairs {
         rows.resize(starts[sorting.k], 0);
         values.resize(starts[sorting.k], 0.0);
         sorting.for_each(units, |unit, component, value| {
-            let at = &mut next[component];
-            (rows[*at], values[*at]) = (sorting.order.places().of(unit) as u32, value);
-            *at += 1;
+            let index = &mut next[component];
+            (rows[*index], values[*index]) = (sorting.order.places().of(unit) as u32, value);
+            *index += 1;
         });
     }
 

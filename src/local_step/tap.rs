@@ -67,7 +67,7 @@ pub(super) fn show<F: Scalar>(
     responsibilities: &Responsibilities,
     places: Places<'_>,
 ) -> Result<()> {
-    let row_number = |at: usize| units.row_number(listed[at] as usize);
+    let row_number = |unit: usize| units.row_number(listed[unit] as usize);
     let chunk = Chunk { row_number: &row_number, units: listed, responsibilities, places };
     taps.iter_mut().try_for_each(|tap| tap.observe(&chunk))
 }

@@ -46,7 +46,7 @@ pub trait Units<F: Scalar>: Sync {
     /// Number of values that [`Units::read`] copies per unit.
     fn n_values(&self) -> usize;
 
-    /// Copies the values of listed units, less the origin.
+    /// Copies the values of listed units, relative to the origin.
     fn read(&self, list: &[u32], origin: &[F], out: &mut [F]);
 
     /// The rows to score for listed units, from the values that were read. `numbers` is scratch space.

@@ -28,7 +28,7 @@ impl<F: Scalar> DocumentWords<F> {
     /// Collects the words in the rows of a batch; zeros are left out.
     pub fn of(documents: &RowUnits<'_, F>) -> Self {
         let n = documents.len();
-        let mut own = Self {
+        let mut all = Self {
             n_columns: documents.dimension(),
             starts: vec![0],
             words: Vec::new(),
@@ -38,23 +38,23 @@ impl<F: Scalar> DocumentWords<F> {
             row_starts: Vec::new(),
             ones: Vec::new(),
         };
-        let (zeros, mut row) = (vec![F::ZERO; own.n_columns], Vec::new());
+        let (zeros, mut row) = (vec![F::ZERO; all.n_columns], Vec::new());
         for document in 0..n {
             if let Some(table) = documents.csr() {
                 let (columns, values) = table.row(documents.row_number(document));
-                own.take(columns.iter().copied().zip(values));
+                all.take(columns.iter().copied().zip(values));
             } else {
-                row.resize(own.n_columns, F::ZERO);
+                row.resize(all.n_columns, F::ZERO);
                 documents.read(std::iter::once(document), &zeros, &mut row);
-                own.take((0..).zip(&row));
+                all.take((0..).zip(&row));
             }
-            let weight = own.weights[document];
-            own.masses.extend(own.counts[own.starts[document]..].iter().map(|count| count * weight));
-            own.starts.push(own.words.len());
+            let weight = all.weights[document];
+            all.masses.extend(all.counts[all.starts[document]..].iter().map(|count| count * weight));
+            all.starts.push(all.words.len());
         }
-        own.row_starts = (0..=own.words.len() as u64).collect();
-        own.ones = vec![F::from_f64(1.0); own.words.len()];
-        own
+        all.row_starts = (0..=all.words.len() as u64).collect();
+        all.ones = vec![F::from_f64(1.0); all.words.len()];
+        all
     }
 
     fn take<'a>(&mut self, row: impl Iterator<Item = (u32, &'a F)>) {
@@ -137,14 +137,14 @@ impl<F: Scalar> Units<F> for DocumentWords<F> {
     }
 
     fn select(&self, list: &[u32]) -> Box<dyn Units<F> + '_> {
-        let at = |&word: &u32| word as usize;
+        let index = |&word: &u32| word as usize;
         Box::new(Self {
             n_columns: self.n_columns,
             starts: (0..=list.len()).collect(),
-            words: list.iter().map(|word| self.words[at(word)]).collect(),
-            counts: list.iter().map(|word| self.counts[at(word)]).collect(),
-            masses: list.iter().map(|word| self.masses[at(word)]).collect(),
-            weights: list.iter().map(|word| self.weights[self.document_of(at(word))]).collect(),
+            words: list.iter().map(|word| self.words[index(word)]).collect(),
+            counts: list.iter().map(|word| self.counts[index(word)]).collect(),
+            masses: list.iter().map(|word| self.masses[index(word)]).collect(),
+            weights: list.iter().map(|word| self.weights[self.document_of(index(word))]).collect(),
             row_starts: (0..=list.len() as u64).collect(),
             ones: vec![F::from_f64(1.0); list.len()],
         })

@@ -6,7 +6,6 @@ use std::time::{Duration, Instant};
 use serde::{Deserialize, Serialize};
 
 use crate::error::{Error, Result};
-use crate::mcmc::checkpoint::SavedChain;
 use crate::mcmc::clusters::n_distinct;
 use crate::mcmc::{Attempts, ChainState, Info, Sampler, Target, Turn};
 use crate::parallel::{Cancel, for_each};
@@ -74,7 +73,7 @@ impl ChainObserver for () {}
 pub trait ChainWatcher: Sync {
     /// Returns the observer of a chain.
     fn observer(&self, chain: usize) -> Box<dyn ChainObserver + '_>;
-    /// Whether to write a checkpoint of all chains now; `last`: whether they have ended.
+    /// Whether to write a checkpoint of all chains now. `last` tells whether they have ended.
     fn wants_checkpoint(&self, _last: bool) -> bool {
         false
     }
@@ -109,6 +108,19 @@ pub struct ChainDraws {
     pub proposals: Vec<(String, Attempts)>,
 }
 
+/// A chain as stored in a checkpoint.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct SavedChain {
+    /// The current state.
+    pub state: ChainState,
+    /// Number of complete sweeps.
+    pub sweep: usize,
+    /// Draws so far, without partitions.
+    pub draws: ChainDraws,
+    /// Labels of the draws, (draws, n).
+    pub labels: Vec<i32>,
+}
+
 impl ChainDraws {
     fn count(&mut self, infos: &[Info]) {
         for info in infos {
@@ -136,7 +148,7 @@ pub struct Sampling<'a> {
 
 impl Sampling<'_> {
     /// Runs all chains and writes their labels to `partitions`, (chains, draws, n). A chain that is interrupted, or
-    /// runs out of time, returns the draws made so far.
+    /// exceeds its time limit, returns the draws made so far.
     ///
     /// # Errors
     /// [`Error::InvalidArgument`] before any sweep; [`Error::Numerical`]; [`Error::Cancelled`] if some chain has no

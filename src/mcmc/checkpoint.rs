@@ -1,27 +1,13 @@
 //! Checkpoints of chains, from which a later run continues with the same bits.
 
-use serde::{Deserialize, Serialize};
-
 use crate::error::{Error, Result};
 use crate::fit::Identity;
+use crate::grounds::Grounds;
 use crate::hash;
 use crate::mcmc::tree_guided::is_forest;
-use crate::mcmc::{ChainDraws, ChainState, Grounds, Sampling, Target};
+use crate::mcmc::{Sampling, SavedChain, Target};
 
-/// A chain as stored in a checkpoint.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct SavedChain {
-    /// The current state.
-    pub state: ChainState,
-    /// Number of complete sweeps.
-    pub sweep: usize,
-    /// Draws so far, without partitions.
-    pub draws: ChainDraws,
-    /// Labels of the draws, (draws, n).
-    pub labels: Vec<i32>,
-}
-
-/// Everything that must agree to continue chains. The number of draws may differ.
+/// Everything that must agree before chains can continue. The number of draws may differ.
 pub fn identity(sampling: &Sampling<'_>, grounds: &Grounds) -> Identity {
     let (plan, target) = (sampling.plan, sampling.target);
     let labels = hash::fingerprint(0, sampling.labels.iter().map(|&label| u64::from(label)));
@@ -93,7 +79,7 @@ fn fits(chain: &SavedChain, sampling: &Sampling<'_>) -> bool {
 fn is_sound(chain: &SavedChain, target: &Target) -> bool {
     let process = &chain.state.process;
     let traced: Vec<f64> = target.process.traced(process).into_iter().map(|(_, value)| value).collect();
-    let numbers = process.auxiliary.map_or([0.0; 2], |own| [own.log_u, own.log_mass]);
+    let numbers = process.auxiliary.map_or([0.0; 2], |auxiliary| [auxiliary.log_u, auxiliary.log_mass]);
     target.process.restored(&traced).is_ok_and(|known| known == process.integrated())
         && process.auxiliary.is_some() == target.process.augments()
         && numbers.iter().all(|number| number.is_finite())

@@ -44,7 +44,7 @@ pub struct Clusters {
     /// The slots in vector lanes, if the likelihood supports lanes.
     #[serde(skip)]
     lanes: Vec<Eight>,
-    /// The cluster that the last removed row left, with its previous cache.
+    /// The cluster that the last removed row left, with its cache from before the removal.
     #[serde(skip)]
     left: Option<Left>,
 }
@@ -78,9 +78,6 @@ impl ChainState {
 
     /// Returns log p(X, partition | hyper-parameters) with auxiliary values integrated out, nats, in the units of the
     /// data (mathematics 8.5).
-    ///
-    /// # Errors
-    /// As [`crate::likelihood::Conjugate::log_marginal`].
     pub fn log_joint(&self, target: &Target) -> Result<f64> {
         let prior = target.process.log_probability(&self.clusters.sizes(), &self.process.integrated());
         let urn = target.urn();
@@ -106,15 +103,12 @@ impl ChainState {
     }
 
     /// Removes a row from its cluster.
-    ///
-    /// # Errors
-    /// As [`crate::likelihood::Conjugate::log_marginal`].
     pub fn take_out(&mut self, target: &Target, row: u32) -> Result<()> {
         let clusters = &mut self.clusters;
         let slot = std::mem::replace(&mut clusters.assignments[row as usize], NOWHERE);
-        let (at, len) = (slot as usize, target.empty.len());
-        let cache = &mut clusters.caches[at * len..][..len];
-        let log_join = clusters.log_join[at];
+        let (index, len) = (slot as usize, target.empty.len());
+        let cache = &mut clusters.caches[index * len..][..len];
+        let log_join = clusters.log_join[index];
         match &mut clusters.left {
             Some(left) => {
                 left.cache.copy_from_slice(cache);
@@ -122,23 +116,20 @@ impl ChainState {
             }
             None => clusters.left = Some(Left { row, slot, cache: cache.to_vec(), log_join }),
         }
-        clusters.sizes[at] -= 1;
-        if clusters.sizes[at] == 0 {
+        clusters.sizes[index] -= 1;
+        if clusters.sizes[index] == 0 {
             cache.copy_from_slice(&target.empty);
             clusters.free.push(slot);
         } else {
             target.urn().remove(cache, target.table.row(row as usize))?;
         }
-        clusters.log_join[at] = clusters.by_size.1[clusters.sizes[at]];
-        clusters.write_lane(target, at);
+        clusters.log_join[index] = clusters.by_size.1[clusters.sizes[index]];
+        clusters.write_lane(target, index);
         Ok(())
     }
 
     /// Computes the log weights of a removed row: of joining each slot, followed by that of a new cluster. Returns
     /// their number.
-    ///
-    /// # Errors
-    /// As [`crate::likelihood::Conjugate::log_marginal`].
     pub fn weigh(&self, target: &Target, row: u32, space: &mut Vec<[f64; 8]>) -> Result<usize> {
         let clusters = &self.clusters;
         let n_slots = clusters.sizes.len();
@@ -157,9 +148,9 @@ impl ChainState {
         Ok(n_slots + 1)
     }
 
-    /// The same for a row that is still in its cluster; the weight of its slot is that of staying. If the row is alone
-    /// in its cluster, its slot has the weight of a new cluster, and the last weight is minus infinity. Returns `None`
-    /// if the likelihood does not support this.
+    /// Computes the same for a row that is still in its cluster; the weight of its slot is that of staying. If the row
+    /// is alone in its cluster, its slot has the weight of a new cluster, and the last weight is minus infinity.
+    /// Returns `None` if the likelihood does not support this.
     pub fn weigh_within(&self, target: &Target, row: u32, space: &mut Vec<[f64; 8]>) -> Option<usize> {
         let clusters = &self.clusters;
         if clusters.lanes.is_empty() {
@@ -185,9 +176,6 @@ impl ChainState {
 
     /// Adds a removed row to a slot, or to a new cluster if `choice` is the number of slots. Returns whether the
     /// partition differs from that before the removal.
-    ///
-    /// # Errors
-    /// As [`crate::likelihood::Conjugate::log_marginal`].
     pub fn put_in(&mut self, target: &Target, row: u32, choice: usize) -> Result<bool> {
         let clusters = &mut self.clusters;
         let slot = if choice == clusters.sizes.len() { clusters.open(target) } else { choice };
@@ -223,7 +211,11 @@ impl ChainState {
     /// Joins two slots into the first one, whose cache becomes `both`.
     pub fn join(&mut self, target: &Target, slot: u32, other: u32, both: &[f64]) {
         let clusters = &mut self.clusters;
-        clusters.assignments.iter_mut().filter(|own| **own == other).for_each(|own| *own = slot);
+        clusters
+            .assignments
+            .iter_mut()
+            .filter(|assignment| **assignment == other)
+            .for_each(|assignment| *assignment = slot);
         clusters.free.push(other);
         let size = clusters.sizes[slot as usize] + clusters.sizes[other as usize];
         self.set(target, slot as usize, size, both);
@@ -253,7 +245,7 @@ impl Clusters {
     fn new(target: &Target, labels: &[u32]) -> Result<Self> {
         let mut numbers = BTreeMap::new();
         let n_clusters = n_distinct(labels);
-        let mut own = Self {
+        let mut clusters = Self {
             assignments: vec![NOWHERE; labels.len()],
             sizes: Vec::new(),
             // The exact capacity; growing would request more.
@@ -265,13 +257,13 @@ impl Clusters {
             left: None,
         };
         for (row, label) in labels.iter().enumerate() {
-            let slot = *numbers.entry(*label).or_insert_with(|| own.open(target));
-            own.assignments[row] = slot as u32;
-            own.sizes[slot] += 1;
+            let slot = *numbers.entry(*label).or_insert_with(|| clusters.open(target));
+            clusters.assignments[row] = slot as u32;
+            clusters.sizes[slot] += 1;
             let len = target.empty.len();
-            target.urn().add(&mut own.caches[slot * len..][..len], target.table.row(row))?;
+            target.urn().add(&mut clusters.caches[slot * len..][..len], target.table.row(row))?;
         }
-        Ok(own)
+        Ok(clusters)
     }
 
     /// Returns a free slot.
@@ -325,7 +317,7 @@ impl Clusters {
     /// The rows of two slots, which may be equal, in ascending order.
     pub fn rows_of(&self, slot: u32, other: u32) -> Vec<u32> {
         let numbered = self.assignments.iter().zip(0_u32..);
-        numbered.filter(|(own, _)| **own == slot || **own == other).map(|(_, row)| row).collect()
+        numbered.filter(|(assigned, _)| **assigned == slot || **assigned == other).map(|(_, row)| row).collect()
     }
 
     /// Number of rows of a slot.

@@ -72,13 +72,13 @@ fn rank_normalised(halves: &[Vec<f64>]) -> Vec<Vec<f64>> {
     let mut order: Vec<usize> = (0..values.len()).collect();
     order.sort_by(|&a, &b| values[a].total_cmp(&values[b]));
     let mut scores = vec![0.0; values.len()];
-    let mut at = 0;
-    while at < order.len() {
-        let equal = order[at..].iter().take_while(|&&other| values[other] == values[order[at]]).count();
-        let rank = at as f64 + 0.5 * (equal as f64 + 1.0);
+    let mut first = 0;
+    while first < order.len() {
+        let equal = order[first..].iter().take_while(|&&other| values[other] == values[order[first]]).count();
+        let rank = first as f64 + 0.5 * (equal as f64 + 1.0);
         let score = normal_quantile((rank - 0.375) / (values.len() as f64 + 0.25));
-        order[at..at + equal].iter().for_each(|&one| scores[one] = score);
-        at += equal;
+        order[first..first + equal].iter().for_each(|&one| scores[one] = score);
+        first += equal;
     }
     scores.chunks_exact(halves[0].len()).map(<[f64]>::to_vec).collect()
 }

@@ -20,16 +20,13 @@ pub(super) struct TwoClusters {
 
 impl TwoClusters {
     /// Creates two clusters of one anchor each, with all rows unassigned.
-    ///
-    /// # Errors
-    /// As [`crate::likelihood::Conjugate::log_marginal`].
     pub fn new(turn: &Turn<'_>, anchors: [u32; 2], rows: Vec<u32>) -> Result<Self> {
         let sides = vec![UNDEALT; rows.len()];
-        let mut own = Self { caches: turn.target.empty.repeat(2), sizes: [0; 2], rows, sides };
+        let mut pair = Self { caches: turn.target.empty.repeat(2), sizes: [0; 2], rows, sides };
         for (side, anchor) in anchors.into_iter().enumerate() {
-            own.change(turn, side, anchor, true)?;
+            pair.change(turn, side, anchor, true)?;
         }
-        Ok(own)
+        Ok(pair)
     }
 
     /// The cache of one side.
@@ -46,27 +43,21 @@ impl TwoClusters {
     /// Rows assigned to one side, without its anchor.
     pub fn dealt(&self, side: usize) -> impl Iterator<Item = u32> + '_ {
         let pairs = self.rows.iter().zip(&self.sides);
-        pairs.filter(move |(_, own)| usize::from(**own) == side).map(|(row, _)| *row)
+        pairs.filter(move |(_, assigned)| usize::from(**assigned) == side).map(|(row, _)| *row)
     }
 
     /// Assigns every row to either side with equal probability.
-    ///
-    /// # Errors
-    /// As [`TwoClusters::new`].
     pub fn deal_at_random(&mut self, turn: &mut Turn<'_>) -> Result<()> {
-        for at in 0..self.rows.len() {
+        for index in 0..self.rows.len() {
             let side = turn.draws.pick(2);
-            self.deal(turn, at, side)?;
+            self.deal(turn, index, side)?;
         }
         Ok(())
     }
 
     /// Assigns every row to a given side.
-    ///
-    /// # Errors
-    /// As [`TwoClusters::new`].
     pub fn deal_to(&mut self, turn: &Turn<'_>, sides: &[u8]) -> Result<()> {
-        sides.iter().enumerate().try_for_each(|(at, &side)| self.deal(turn, at, usize::from(side)))
+        sides.iter().enumerate().try_for_each(|(index, &side)| self.deal(turn, index, usize::from(side)))
     }
 
     /// Assigns the rows one by one from their conditional distribution given the rows assigned so far; an assigned row
@@ -77,13 +68,13 @@ impl TwoClusters {
     /// As [`TwoClusters::new`]; [`crate::Error::Cancelled`].
     pub fn scan(&mut self, turn: &mut Turn<'_>, process: &ProcessState, forced: Option<&[u8]>) -> Result<f64> {
         let mut log_probability = 0.0;
-        for at in 0..self.rows.len() {
-            if at % 256 == 0 {
+        for index in 0..self.rows.len() {
+            if index % 256 == 0 {
                 turn.cancel.check()?;
             }
-            let row = self.rows[at];
-            if self.sides[at] != UNDEALT {
-                self.change(turn, usize::from(self.sides[at]), row, false)?;
+            let row = self.rows[index];
+            if self.sides[index] != UNDEALT {
+                self.change(turn, usize::from(self.sides[index]), row, false)?;
             }
             let mut weights = [0.0; 2];
             turn.target.urn().log_predictives(&self.caches, turn.target.table.row(row as usize), &mut weights)?;
@@ -94,12 +85,13 @@ impl TwoClusters {
             let log_odds = weights[1] - weights[0];
             let second = (1.0 + (-log_odds).exp()).recip();
             let side = match forced {
-                Some(sides) => usize::from(sides[at]),
+                Some(sides) => usize::from(sides[index]),
                 None => turn.draws.choose(&[1.0 - second, second]),
             };
-            let own = if side == 1 { log_odds } else { -log_odds };
-            log_probability -= if own > 0.0 { (-own).exp().ln_1p() } else { own.exp().ln_1p() - own };
-            self.deal(turn, at, side)?;
+            let log_ratio = if side == 1 { log_odds } else { -log_odds };
+            log_probability -=
+                if log_ratio > 0.0 { (-log_ratio).exp().ln_1p() } else { log_ratio.exp().ln_1p() - log_ratio };
+            self.deal(turn, index, side)?;
         }
         Ok(log_probability)
     }
@@ -109,9 +101,9 @@ impl TwoClusters {
         self.rows.iter().map(|&row| u8::from(state.clusters.slot(row) == slot)).collect()
     }
 
-    fn deal(&mut self, turn: &Turn<'_>, at: usize, side: usize) -> Result<()> {
-        self.sides[at] = side as u8;
-        self.change(turn, side, self.rows[at], true)
+    fn deal(&mut self, turn: &Turn<'_>, index: usize, side: usize) -> Result<()> {
+        self.sides[index] = side as u8;
+        self.change(turn, side, self.rows[index], true)
     }
 
     fn change(&mut self, turn: &Turn<'_>, side: usize, row: u32, joins: bool) -> Result<()> {

@@ -7,7 +7,7 @@ use crate::process::Occupancy;
 use crate::scoring::Row;
 use crate::special::log_sum_exp;
 
-/// Number of draws scored in parallel before their densities are added up, in order.
+/// Number of draws scored in parallel. Their densities are then added up in order.
 const AT_ONCE: usize = 32;
 
 /// One draw: a label for each row, and the values reported by the process.
@@ -60,9 +60,6 @@ impl Weighed {
     }
 
     /// Log weight plus log density of a row under each cluster, followed by a new cluster.
-    ///
-    /// # Errors
-    /// As [`crate::likelihood::Conjugate::log_marginal`].
     pub fn score(&self, target: &Target, row: Row<'_>) -> Result<Vec<f64>> {
         let mut scores = vec![0.0; self.log_weights.len()];
         let n_clusters = scores.len() - 1;
@@ -81,9 +78,9 @@ impl Weighed {
 pub fn log_predictive(target: &Target, draws: &[Predictive<'_>], new: &RowTable, cancel: &Cancel) -> Result<Vec<f64>> {
     let mut totals = vec![f64::NEG_INFINITY; new.n_rows()];
     for some in draws.chunks(AT_ONCE) {
-        let scored = try_map(some.len(), |at| {
+        let scored = try_map(some.len(), |draw| {
             cancel.check()?;
-            let clusters = Weighed::new(target, some[at])?;
+            let clusters = Weighed::new(target, some[draw])?;
             let density = |row| Ok(log_sum_exp(&clusters.score(target, new.row(row))?));
             (0..new.n_rows()).map(density).collect::<Result<Vec<_>>>()
         })?;
@@ -104,7 +101,10 @@ pub fn predict(target: &Target, draw: Predictive<'_>, new: &RowTable, cancel: &C
     try_map(new.n_rows(), |row| {
         cancel.check()?;
         let scores = clusters.score(target, new.row(row))?;
-        let best = scores.iter().enumerate().fold(0, |best, (at, score)| if *score > scores[best] { at } else { best });
+        let best = scores
+            .iter()
+            .enumerate()
+            .fold(0, |best, (cluster, score)| if *score > scores[best] { cluster } else { best });
         Ok(i64::try_from(best).unwrap_or(i64::MAX))
     })
 }

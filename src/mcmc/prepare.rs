@@ -2,31 +2,17 @@
 
 use std::sync::Arc;
 
-use crate::data::{Coordinates, RowUnits, Rows, TableRows, check_rows, moments, strays};
+use crate::data::{Rows, TableRows};
 use crate::error::{Error, Result};
-use crate::fit::{Job, Settings, check_form, seen};
-use crate::init::Init;
+use crate::grounds::{Grounds, check_form, survey};
 use crate::likelihood::{self, Frame};
 use crate::mcmc::{RowTable, Target};
 use crate::model::{Named, Specification};
 use crate::parallel::Cancel;
-use crate::parameters::{Parameters, Value};
+use crate::parameters::Value;
 use crate::process::Partitions;
 use crate::registry::RESOLUTION;
 use crate::simd::Scalar;
-
-/// A model with all parameters filled in, and the transformation of its rows.
-#[derive(Debug, Clone)]
-pub struct Grounds {
-    /// The coordinates of the rows.
-    pub coordinates: Arc<Coordinates>,
-    /// The specification in these coordinates.
-    pub specification: Specification,
-    /// The origin, subtracted from every row, (r,).
-    pub origin: Vec<f64>,
-    /// A fingerprint of the rows.
-    pub fingerprint: u64,
-}
 
 /// Refuses a model whose partitions have no closed-form posterior, before any rows are read. Otherwise returns its
 /// distribution over partitions.
@@ -45,25 +31,17 @@ impl Grounds {
     /// # Errors
     /// [`Error::InvalidArgument`] and [`Error::NotSupported`] for inconsistent rows or parameters;
     /// [`Error::Cancelled`].
-    pub fn new<F: Scalar>(specification: &Specification, rows: &dyn Rows<F>, cancel: &Cancel) -> Result<Self> {
+    pub fn for_sampler<F: Scalar>(specification: &Specification, rows: &dyn Rows<F>, cancel: &Cancel) -> Result<Self> {
         check_model(specification)?;
         let n = rows.n_rows();
         if n == 0 || u32::try_from(n).is_err() {
             return Err(Error::invalid("data", format!("{n} rows"), "from 1 to 4294967294 rows"));
         }
         let specification = without_cells(specification)?;
-        let Named { name, .. } = &specification.likelihood;
-        let demands = likelihood::demands(name)?;
-        check_form(&specification, rows.csr().is_some(), demands)?;
-        let dataset = TableRows { rows, weights: None };
-        let data = moments(&dataset, demands.needs, &specification.allowed()?, specification.missing, cancel)?;
-        let settings = Settings::default();
-        let job = Job { specification: &specification, rows: &dataset, init: &Init::Random, settings: &settings };
-        let coordinates = Arc::new(seen(&job, &data, cancel)?.coordinates);
-        let own = data.seen_through(&coordinates);
-        let specification = specification.in_coordinates(&coordinates)?.by_rule(&own)?;
-        let origin = own.mean.iter().map(|&value| F::from_f64(value).to_f64()).collect();
-        Ok(Self { coordinates, specification, origin, fingerprint: data.fingerprint })
+        check_form(&specification, rows.csr().is_some())?;
+        let rows = TableRows { rows, weights: None };
+        let data = survey(&specification, &rows, cancel)?;
+        Self::of_survey(&specification, &rows, &data, None, Specification::by_rule, cancel)
     }
 
     /// Builds the target of these rows.
@@ -82,46 +60,6 @@ impl Grounds {
     pub fn table<F: Scalar>(&self, target: &Target, rows: &dyn Rows<F>) -> RowTable {
         RowTable::new(rows, &self.coordinates, target.likelihood.origin())
     }
-
-    /// Checks new rows, which the caller calls `argument`. Returns the rows off the subspace on which the model has a
-    /// density.
-    ///
-    /// # Errors
-    /// [`Error::InvalidArgument`] and [`Error::NotSupported`] for rows that the likelihood does not accept;
-    /// [`Error::Cancelled`].
-    pub fn check_new<F: Scalar>(&self, rows: &dyn Rows<F>, argument: &str, cancel: &Cancel) -> Result<Vec<usize>> {
-        let d = self.coordinates.n_columns();
-        if rows.n_columns() != d {
-            let found = format!("an array with {} columns", rows.n_columns());
-            return Err(Error::invalid(argument, found, format!("an array with {d} columns, as the data had")));
-        }
-        check_values(&self.specification, rows, argument, cancel)?;
-        Ok(strays(&RowUnits::all(rows, None), &self.coordinates, cancel)?.units)
-    }
-
-    /// Returns the parameters of the likelihood in the data's columns and units.
-    ///
-    /// # Errors
-    /// [`Error::InvalidArgument`] for invalid parameters, as in a damaged file.
-    pub fn parameters(&self) -> Result<Parameters> {
-        let Named { name, parameters } = &self.specification.likelihood;
-        likelihood::of_data(name, parameters, &self.coordinates)
-    }
-}
-
-/// Refuses rows that the likelihood does not accept.
-///
-/// # Errors
-/// [`Error::InvalidArgument`] and [`Error::NotSupported`] for `argument`; [`Error::Cancelled`].
-pub fn check_values<F: Scalar>(
-    specification: &Specification,
-    rows: &dyn Rows<F>,
-    argument: &str,
-    cancel: &Cancel,
-) -> Result<()> {
-    check_form(specification, rows.csr().is_some(), likelihood::demands(&specification.likelihood.name)?)?;
-    let units = RowUnits::all(rows, None);
-    check_rows(&units, &specification.allowed()?, specification.missing, argument, cancel)
 }
 
 /// The specification without rounding cells (mathematics 10.5), which have no closed marginal likelihood.

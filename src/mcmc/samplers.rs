@@ -1,4 +1,4 @@
-//! Samplers and their registry.
+//! What every sampler has: its step, the inputs of a step, and counts of proposals.
 
 use std::fmt::Debug;
 use std::ops::AddAssign;
@@ -6,10 +6,10 @@ use std::ops::AddAssign;
 use serde::{Deserialize, Serialize};
 
 use crate::error::{Error, Result};
-use crate::mcmc::{ChainState, CollapsedGibbs, SplitMerge, Target, TreeGuided};
+use crate::mcmc::{ChainState, Target};
 use crate::parallel::Cancel;
 use crate::parameters::{Parameters, Value};
-use crate::registry::{DefaultValue, Entry, Parameter, ParameterKind};
+use crate::registry::{DefaultValue, Parameter, ParameterKind};
 use crate::rng::Draws;
 
 /// The inputs of one step of a chain.
@@ -94,26 +94,6 @@ pub trait Sampler: Debug + Send + Sync {
     /// [`Error::InvalidArgument`] naming the parameter.
     fn check(&self, n_rows: usize) -> Result<()>;
 }
-
-macro_rules! registry {
-    ($($sampler:ty),* $(,)?) => {
-        /// The entries of all samplers.
-        pub const ENTRIES: &[Entry] = &[$(<$sampler>::ENTRY),*];
-
-        /// Builds the sampler called `name` with these parameters.
-        ///
-        /// # Errors
-        /// [`Error::InvalidArgument`] naming the parameter, or if no sampler has that name.
-        pub fn build(name: &str, parameters: &Parameters) -> Result<Box<dyn Sampler>> {
-            $(if name == <$sampler>::ENTRY.name {
-                return Ok(Box::new(<$sampler>::new(parameters)?));
-            })*
-            Err(Error::unknown("sampler", name, ENTRIES.iter().map(|entry| entry.name)))
-        }
-    };
-}
-
-registry!(CollapsedGibbs, SplitMerge, TreeGuided);
 
 /// Number of rows that a Gibbs sweep visits; absent for all.
 pub(super) const SUBSET: Parameter = Parameter::new("subset", ParameterKind::integer_from(1), DefaultValue::Data);

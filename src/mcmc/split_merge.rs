@@ -45,9 +45,6 @@ impl SplitMerge {
     }
 
     /// Proposes one split or merge.
-    ///
-    /// # Errors
-    /// As [`Sampler::step`].
     pub fn propose(&self, state: &mut ChainState, turn: &mut Turn<'_>) -> Result<[Info; 2]> {
         let mut infos = ["split", "merge"].map(|name| Info::of_draws(name, 0, 0));
         let n = turn.target.n_rows();

@@ -75,7 +75,7 @@ fn possible(arena: &mut Arena<'_>, forest: Vec<u32>, process: &ProcessState, can
     }
     let mut roots = vec![agglomerate(arena, forest, cancel)?];
     loop {
-        let log_d = |at: &usize| arena.node(roots[*at]).log_dissimilarity;
+        let log_d = |tree: &usize| arena.node(roots[*tree]).log_dissimilarity;
         let worst = (0..roots.len()).max_by(|a, b| log_d(a).total_cmp(&log_d(b))).unwrap_or(0);
         let Some(children) = arena.children(roots[worst]) else { return Ok(roots) };
         let mut opened = roots.clone();

@@ -2,6 +2,7 @@
 //! posterior.
 
 pub(in crate::mcmc) mod cases;
+mod estimating;
 pub(in crate::mcmc) mod exactness;
 mod geweke;
 pub(in crate::mcmc) mod golden;

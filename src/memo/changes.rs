@@ -21,10 +21,10 @@ impl Changes {
     /// Adds further changes.
     #[must_use]
     pub fn and(mut self, columns: &[Vec<u32>]) -> Self {
-        for (own, more) in self.columns.iter_mut().zip(columns) {
-            own.extend_from_slice(more);
-            own.sort_unstable();
-            own.dedup();
+        for (changed, more) in self.columns.iter_mut().zip(columns) {
+            changed.extend_from_slice(more);
+            changed.sort_unstable();
+            changed.dedup();
         }
         self
     }

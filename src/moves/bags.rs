@@ -1,17 +1,12 @@
-//! Rows from which parts of components can be made: a random sample of the rows of each component, copied during the
-//! visits of a pass.
+//! Rows from which parts of components can be made: a random sample of the rows of each component.
 
 use std::borrow::Cow;
-use std::collections::{BTreeMap, HashMap};
 
 use serde::{Deserialize, Serialize};
 
 use crate::component::ComponentId;
 use crate::data::Sample;
-use crate::moves::seen::Grouped;
-use crate::moves::{Move, Visited};
-use crate::parallel::{map, map_all};
-use crate::rng::key;
+use crate::moves::Move;
 use crate::simd::Scalar;
 
 /// Options for the rows from which parts of a component are made.
@@ -82,103 +77,5 @@ impl Bag {
     /// Whether this can be a valid bag, since files may hold anything.
     pub(super) fn fits(&self) -> bool {
         self.rows.fits() && self.rows.len() == self.keys.len()
-    }
-}
-
-/// The smallest keys seen so far in a pass. Rows with larger keys are in no bag at its end and need not be copied.
-#[derive(Debug, Default)]
-pub(super) struct SmallestKeys {
-    /// The version of the plan to which they belong.
-    version: u64,
-    /// By component or part, capped by the number of rows to copy.
-    keys: HashMap<ComponentId, Vec<u64>>,
-}
-
-impl SmallestKeys {
-    /// The largest key that may still enter the sample of a component.
-    fn limit(&self, id: ComponentId, max_rows: usize) -> u64 {
-        let all = self.keys.get(&id).filter(|keys| keys.len() == max_rows);
-        all.and_then(|keys| keys.iter().max().copied()).unwrap_or(u64::MAX)
-    }
-}
-
-/// A row with its key.
-type Keyed = (u64, u32);
-
-/// Copies rows of every component named in the plan, and of every part.
-pub(super) fn collect<F: Scalar>(visited: &Visited<'_, F>, smallest: &mut SmallestKeys) -> BTreeMap<ComponentId, Bag> {
-    let (look, dealt) = (visited.look, &visited.dealt);
-    let Some(wanted) = &look.plan.collect else { return BTreeMap::new() };
-    if smallest.version != look.plan.version {
-        *smallest = SmallestKeys { version: look.plan.version, keys: HashMap::new() };
-    }
-    let key_of = |unit: u32| key(wanted.seed, [look.batch as u64, u64::from(unit)]);
-    // For targets, rows are copied by part instead.
-    let mut limits = vec![None; look.ids.len() + 1];
-    for id in &wanted.ids {
-        if let Some(&place) = visited.places.get(id).filter(|place| dealt.target(**place).is_none()) {
-            limits[place as usize] = Some(smallest.limit(*id, wanted.max_rows));
-        }
-    }
-    let blocks = look.seen.blocks();
-    let by_block = map(blocks.len(), |at| {
-        let mut entries: Vec<(usize, Keyed)> = Vec::new();
-        for (unit, components, values) in blocks[at].units() {
-            for (&component, _) in components.iter().zip(values).filter(|(_, value)| **value > wanted.threshold) {
-                if let Some(limit) = limits[component as usize] {
-                    let key = key_of(unit as u32);
-                    if key <= limit {
-                        entries.push((component as usize, (key, unit as u32)));
-                    }
-                }
-            }
-        }
-        Grouped::new(&entries, limits.len())
-    });
-    let whole = (0..look.ids.len()).filter(|&place| limits[place].is_some());
-    let whole = map_all(whole.collect(), |place| {
-        let rows = by_block.iter().flat_map(|block| block.of(place)).copied();
-        vec![(look.ids[place], rows.collect::<Vec<Keyed>>())]
-    });
-    let parts = map_all(look.plan.proposals.iter().zip(&dealt.lists).collect(), |(proposal, lists)| {
-        let ids = &proposal.parts.ids;
-        let mut rows: BTreeMap<ComponentId, Vec<Keyed>> = BTreeMap::new();
-        for list in lists {
-            for (at, &unit) in list.units.iter().enumerate().filter(|(at, _)| list.shares[*at] > wanted.threshold) {
-                rows.entry(list.best(at, ids)).or_default().push((key_of(unit), unit));
-            }
-        }
-        rows.into_iter().collect()
-    });
-    let lists: Vec<_> = whole.into_iter().chain(parts).flatten().filter(|(_, rows)| !rows.is_empty()).collect();
-    let bags = map_all(lists, |(id, mut rows)| {
-        let mut keys: Vec<u64> = smallest.keys.get(&id).cloned().unwrap_or_default();
-        keys.extend(rows.iter().map(|(key, _)| *key));
-        leave_smallest(&mut keys, wanted.max_rows);
-        let limit = keys.iter().max().copied().unwrap_or(0);
-        rows.retain(|(key, _)| *key <= limit);
-        rows.sort_unstable();
-        let (own, units): (Vec<_>, Vec<_>) = rows.into_iter().unzip();
-        let mut rows = Sample::default();
-        let numbers = look.units.copy_rows_into(&units, &mut rows);
-        // If a unit stands for several rows, each row has its own key.
-        let key_of = |(&own, &n): (&u64, &u32)| {
-            let several = (0..u64::from(n)).map(move |row| if n == 1 { own } else { key(own, [row]) });
-            several.collect::<Vec<_>>()
-        };
-        (id, keys, Bag { rows, keys: own.iter().zip(&numbers).flat_map(key_of).collect() })
-    });
-    let mut collected = BTreeMap::new();
-    for (id, keys, bag) in bags {
-        smallest.keys.insert(id, keys);
-        collected.insert(id, bag);
-    }
-    collected
-}
-
-fn leave_smallest(keys: &mut Vec<u64>, number: usize) {
-    if keys.len() > number {
-        keys.select_nth_unstable(number);
-        keys.truncate(number);
     }
 }

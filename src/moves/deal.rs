@@ -11,7 +11,7 @@ use std::collections::HashMap;
 use crate::component::ComponentId;
 use crate::error::Result;
 use crate::local_step::{ByScore, Keep, LocalStep, OfShares};
-use crate::moves::refit::RowPairs;
+use crate::moves::row_pairs::RowPairs;
 use crate::moves::seen::Grouped;
 use crate::moves::{Look, Plan};
 use crate::parallel::{map, try_map};
@@ -76,6 +76,30 @@ impl List {
         let is_one = values.iter().filter(|value| **value > 0.0).count() < 2;
         let pairs = components.iter().zip(values).filter(|(_, value)| **value > 0.0);
         pairs.map(move |(&k, &value)| (parts[k as usize], if is_one { self.shares[at] } else { value }))
+    }
+}
+
+/// A visit after the responsibilities for targets have been split between their parts.
+pub struct Visited<'a, F: Scalar> {
+    /// The visit.
+    pub look: &'a Look<'a, F>,
+    /// Positions of the components.
+    pub places: HashMap<ComponentId, u32>,
+    pub(super) dealt: Dealt,
+}
+
+impl<F: Scalar> Visited<'_, F> {
+    /// The responsibilities of a unit, with targets replaced by their parts. The tail is left out.
+    pub fn responsibilities(&self, unit: usize) -> Vec<(ComponentId, f64)> {
+        let mut pairs = Vec::new();
+        for (component, value) in self.look.seen.pairs(unit) {
+            let Some(&id) = self.look.ids.get(component as usize) else { continue };
+            match self.dealt.target(component) {
+                Some(proposal) => pairs.extend(self.dealt.pairs(self.look.plan, proposal, unit as u32)),
+                None => pairs.push((id, value)),
+            }
+        }
+        pairs
     }
 }
 

@@ -8,13 +8,15 @@
 //! A move is one file: a type that implements [`Move`]. It defines what visits look for, what they find and how it is
 //! judged. To add one, write that file in `kinds/`, add it to the registry there and add a dataclass in Python. Moves
 //! request shared services in the plan: parts of components between which rows are split (`growth.rs`, `deal.rs`), rows
-//! to make parts of (`bags.rs`), gaps of pairs (`gaps.rs`), a memory of failures (`memory.rs`), and the base measure
+//! to make parts of (`collect.rs`), gaps of pairs (`gaps.rs`), a memory of failures (`memory.rs`), and the base measure
 //! after edits (`lookahead.rs`).
 
 mod adoption;
 mod bags;
+mod collect;
 mod create;
 mod deal;
+mod finder;
 mod gaps;
 mod growth;
 mod judge;
@@ -24,11 +26,13 @@ mod lookahead;
 mod memory;
 mod nearest;
 mod parts;
+mod pass;
 mod payload;
 mod plan;
 mod planning;
 mod refit;
 mod round;
+mod row_pairs;
 mod seeding;
 mod seen;
 mod settling;
@@ -42,12 +46,15 @@ use serde::{Deserialize, Serialize};
 use crate::error::Result;
 use crate::simd::Scalar;
 
+pub use crate::payload::{Content, Payload};
 pub use bags::{Bag, Collect, Subsample};
+pub use deal::Visited;
+pub use finder::Finder;
 pub use judge::{Judge, Part, is_gain, tried};
 pub use kinds::*;
-pub use look::{Finder, Look, Visited};
+pub use look::Look;
 pub use memory::Failures;
-pub use payload::{Content, Payload, Payloads};
+pub use payload::Payloads;
 pub use plan::{Findings, Found, Plan, Proposal};
 pub use planning::Planning;
 pub use refit::RowCopies;

@@ -13,9 +13,10 @@ use crate::component::{ComponentId, Edit, EditLog};
 use crate::data::Sample;
 use crate::error::Result;
 use crate::global_step::Globals;
-use crate::local_step::{Assign, ByScore, Chunk, FromPairs, Keep, LocalStep, OfShares, Tap, Units, units_of};
+use crate::local_step::{Assign, ByScore, Keep, LocalStep, OfShares, Units, units_of};
 use crate::memo::Memo;
 use crate::model::Model;
+use crate::moves::row_pairs::RowPairs;
 use crate::moves::{Judge, Visited, is_gain, tried};
 use crate::parallel::{Cancel, map, try_map};
 use crate::responsibilities::Sparsity;
@@ -113,60 +114,6 @@ pub(super) enum RefitOutcome {
     TooManyRows,
 }
 
-/// Responsibilities as pairs, `width` per row.
-#[derive(Default)]
-pub(super) struct RowPairs {
-    width: usize,
-    components: Vec<u32>,
-    values: Vec<f64>,
-}
-
-impl RowPairs {
-    /// The positions of the components of a row, and their responsibilities.
-    pub fn row(&self, row: usize) -> (&[u32], &[f64]) {
-        let own = row * self.width..(row + 1) * self.width;
-        (&self.components[own.clone()], &self.values[own])
-    }
-
-    fn assign(&self) -> FromPairs<'_> {
-        FromPairs { width: self.width, components: &self.components, values: &self.values }
-    }
-
-    /// Pairs of the listed rows, restricted to the components in `places`.
-    fn of(copies: &RowCopies, list: &[usize], places: &HashMap<ComponentId, u32>) -> Self {
-        let width = list.iter().map(|&row| copies.responsibilities[row].len()).max().unwrap_or(0).max(1);
-        let mut pairs = Self { width, components: vec![0; list.len() * width], values: vec![0.0; list.len() * width] };
-        for (at, &row) in list.iter().enumerate() {
-            for (slot, (id, value)) in copies.responsibilities[row].iter().enumerate() {
-                pairs.components[at * width + slot] = places.get(id).copied().unwrap_or(0);
-                pairs.values[at * width + slot] = *value;
-            }
-        }
-        pairs
-    }
-}
-
-impl RowPairs {
-    /// For each row, its components, as entries of `ids`, with their responsibilities.
-    fn by_row(&self, ids: &[ComponentId]) -> Vec<Vec<(ComponentId, f64)>> {
-        let rows = self.components.chunks(self.width.max(1)).zip(self.values.chunks(self.width.max(1)));
-        let pairs = |(components, values): (&[u32], &[f64])| {
-            let pairs = components.iter().zip(values).filter(|(_, value)| **value > 0.0);
-            pairs.map(|(&k, &value)| (ids[k as usize], value)).collect()
-        };
-        rows.map(pairs).collect()
-    }
-}
-
-impl Tap for RowPairs {
-    fn observe(&mut self, chunk: &Chunk<'_>) -> Result<()> {
-        self.width = chunk.responsibilities.width;
-        self.components.extend_from_slice(&chunk.responsibilities.components);
-        self.values.extend_from_slice(&chunk.responsibilities.values);
-        Ok(())
-    }
-}
-
 /// Summaries without the component, and the rows' new responsibilities.
 struct Without {
     total: Summary,
@@ -197,7 +144,7 @@ impl<F: Scalar> Refit<'_, F> {
         let places: HashMap<ComponentId, u32> = total.ids.iter().copied().zip(0..).collect();
         let own = copies.rows.pick(&list);
         let units = units_of(self.model.likelihood.as_ref(), &own);
-        let before = RowPairs::of(copies, &list, &places);
+        let before = RowPairs::of(&copies.responsibilities, &list, &places);
         let taken = self.sum(units.as_ref(), &total.ids, &before.assign(), None)?;
         let trial = || {
             let after = self.deal(total, gone, units.as_ref(), &before, &taken)?;
@@ -280,11 +227,13 @@ impl<F: Scalar> Refit<'_, F> {
             let rows: Vec<usize> = own.iter().map(|&at| list[at]).collect();
             let picked = copies.rows.pick(&rows);
             let units = units_of(self.model.likelihood.as_ref(), &picked);
-            let minus = self.sum(units.as_ref(), &ids, &RowPairs::of(copies, &rows, places).assign(), None)?;
+            let minus =
+                self.sum(units.as_ref(), &ids, &RowPairs::of(&copies.responsibilities, &rows, places).assign(), None)?;
             for &at in &own {
                 copies.responsibilities[list[at]] = std::mem::take(&mut dealt[at]);
             }
-            let plus = self.sum(units.as_ref(), &ids, &RowPairs::of(copies, &rows, places).assign(), None)?;
+            let plus =
+                self.sum(units.as_ref(), &ids, &RowPairs::of(&copies.responsibilities, &rows, places).assign(), None)?;
             memo.amend(batch as usize, &minus.scale(-1.0))?;
             memo.amend(batch as usize, &plus)?;
         }

@@ -1,20 +1,12 @@
-//! The moves of a run, pass by pass: planned before it, fed by its visits, and settled after it.
+//! The inputs of the moves of a run.
 
-use std::collections::{BTreeMap, BTreeSet};
-
-use crate::component::{ComponentId, EditLog, position};
+use crate::component::ComponentId;
 use crate::error::{Error, Result};
-use crate::memo::Memo;
 use crate::model::Model;
-use crate::moves::growth::FEW;
-use crate::moves::{
-    Bag, Failures, Findings, Judge, Move, MoveKind, MoveState, Plan, Planning, Proposal, Report, RunShape, Settling,
-    Subsample,
-};
-use crate::parallel::{Cancel, for_each};
+use crate::moves::{Move, MoveKind, MoveState, RunShape, Subsample};
+use crate::parallel::Cancel;
 use crate::responsibilities::Sparsity;
 use crate::simd::Scalar;
-use crate::suffstats::Summary;
 
 /// The inputs of the moves of a run.
 pub struct Round<'a, F: Scalar> {
@@ -67,153 +59,5 @@ impl<F: Scalar> Round<'_, F> {
     /// Whether `pass` has been planned.
     pub fn is_planned(&self, state: &MoveState, pass: usize) -> bool {
         state.plan.version == pass as u64 + 1
-    }
-
-    /// Plans `pass` from the findings of the last one.
-    ///
-    /// # Errors
-    /// [`Error::Cancelled`]; [`Error::Numerical`].
-    pub fn plan(&self, state: &mut MoveState, memo: &mut Memo, edits: &mut EditLog, pass: usize) -> Result<()> {
-        let found = std::mem::take(&mut state.found);
-        let mut next = state.clone();
-        match self.next_plan(&mut next, memo, &found.bags, edits, pass) {
-            Ok(plan) => {
-                *state = MoveState { plan, ..next };
-                Ok(())
-            }
-            Err(error) => {
-                // A later run starts this plan again.
-                state.found = found;
-                Err(error)
-            }
-        }
-    }
-
-    fn next_plan(
-        &self,
-        state: &mut MoveState,
-        memo: &mut Memo,
-        bags: &BTreeMap<ComponentId, Bag>,
-        edits: &mut EditLog,
-        pass: usize,
-    ) -> Result<Plan> {
-        let (plan, fresh) = (Plan { version: pass as u64 + 1, ..Plan::default() }, BTreeSet::new());
-        let mut planning =
-            Planning { round: self, pass, memo, edits, bags, state, plan, fresh, candidates: Vec::new() };
-        planning.find_candidates();
-        self.moves.iter().try_for_each(|one| one.propose(&mut planning))?;
-        for Proposal { parts, .. } in &mut planning.plan.proposals {
-            parts.ids = planning.edits.issue(parts.ids.len());
-        }
-        self.moves.iter().try_for_each(|one| one.plan(&mut planning))?;
-        planning.plan.pairs.sort_unstable();
-        planning.plan.pairs.dedup();
-        planning.plan.collect = planning.collect();
-        Ok(planning.plan)
-    }
-
-    /// Adds the findings of the visit of a batch.
-    ///
-    /// # Errors
-    /// [`Error::Format`] for findings that the moves did not write.
-    pub fn take(&self, state: &mut MoveState, batch: usize, findings: Findings) -> Result<()> {
-        let MoveState { plan, found, .. } = state;
-        found.parts.resize(self.n_batches, Vec::new());
-        found.parts[batch] = findings.parts;
-        let max_rows = plan.collect.as_ref().map_or(0, |collect| collect.max_rows);
-        let mut bags = findings.bags;
-        for id in bags.keys() {
-            found.bags.entry(*id).or_default();
-        }
-        let pairs = found.bags.iter_mut().filter_map(|(id, all)| Some((all, bags.remove(id)?)));
-        for_each(pairs.collect(), |(all, bag): (&mut Bag, Bag)| all.merge(bag, max_rows));
-        for (kind, payload) in findings.own.0 {
-            let one = self.moves.iter().find(|one| one.kind() == kind);
-            let (Some(one), Some(wanted)) = (one, plan.wanted.find(&kind)) else { continue };
-            let payload = one.take(wanted, found.own.remove(&kind), payload)?;
-            found.own.put(kind, payload);
-        }
-        Ok(())
-    }
-
-    /// Judges all findings of `pass` and carries out the edits that raise the bound, move by move. It must not be
-    /// interrupted, because an intermediate state would be invalid. Returns the model if moves have changed its base
-    /// measure.
-    ///
-    /// # Errors
-    /// [`Error::Numerical`].
-    pub fn settle(
-        &self,
-        state: &mut MoveState,
-        memo: &mut Memo,
-        edits: &mut EditLog,
-        pass: usize,
-    ) -> Result<(Vec<Report>, Option<Model<F>>)> {
-        let looks_ahead = self.estimates() && state.is_in_last_round(pass);
-        let mut settling = Settling {
-            round: self,
-            judge: Judge::new(&self.model),
-            pass,
-            memo,
-            edits,
-            state,
-            owner: BTreeMap::new(),
-            touched: BTreeSet::new(),
-            fresh: BTreeSet::new(),
-            looks_ahead,
-            ahead: None,
-            undone: false,
-        };
-        let mut reports = Vec::new();
-        for one in self.moves {
-            let report = one.settle(&mut settling)?;
-            settling.looks_ahead &= report.accepted == 0;
-            reports.push(report);
-            if settling.undone || settling.ahead.is_some() {
-                break;
-            }
-        }
-        let Settling { owner, ahead, .. } = settling;
-        self.keep_bags(state, memo.total(), &owner);
-        memo.drop_gaps();
-        Ok((reports, ahead))
-    }
-
-    /// Keeps of the findings only the rows for the next parts, under the current components.
-    fn keep_bags(&self, state: &mut MoveState, total: &Summary, owner: &BTreeMap<ComponentId, ComponentId>) {
-        let found = std::mem::take(&mut state.found);
-        state.plan = Plan::default();
-        let max_rows = self.subsample().max_rows;
-        for (id, bag) in found.bags {
-            let id = owner.get(&id).copied().unwrap_or(id);
-            if position(&total.ids, id).is_ok() {
-                state.found.bags.entry(id).or_default().merge(bag, max_rows);
-            }
-        }
-    }
-
-    /// After a pass with a negligible gain: returns whether no move is left to try. Otherwise prepares a last round, in
-    /// which everything is tried once more.
-    pub fn is_exhausted(&self, state: &mut MoveState, total: &Summary, reports: &[Report], pass: usize) -> bool {
-        if reports.iter().any(|report| report.accepted > 0) {
-            state.last_round = None;
-            return false;
-        }
-        // A run that resumes from a checkpoint asks again before that pass.
-        if state.last_round == Some(pass) || self.has_untried(state, total, pass) {
-            return false;
-        }
-        let nothing_failed = state.memories.values().all(Failures::is_empty) && !self.estimates();
-        if state.last_round.is_some() || nothing_failed {
-            return true;
-        }
-        state.last_round = Some(pass);
-        // Under another base measure failed moves may succeed.
-        if self.estimates() && total.n_components() <= FEW {
-            state.end_waits();
-        } else {
-            state.end_waits_of_changed(total);
-        }
-        false
     }
 }

@@ -32,10 +32,7 @@ impl Concentration {
         Self::of(parameters, &CONCENTRATION)
     }
 
-    /// The same for a parameter with another name.
-    ///
-    /// # Errors
-    /// As [`Concentration::new`].
+    /// As [`Concentration::new`], for a parameter with another name.
     pub fn of(parameters: &Parameters, parameter: &Parameter) -> Result<Self> {
         let name = parameter.name;
         if !matches!(parameters.0.get(name), Some(Value::Array { .. })) {

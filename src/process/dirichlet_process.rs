@@ -10,7 +10,7 @@ use crate::process::partitions::foreign_values;
 use crate::process::random_measure::RandomMeasure;
 use crate::process::sticks::{break_sticks, modes};
 use crate::process::{
-    Allocation, Auxiliary, Concentration, FreeSticks, Occupancy, Partitions, Process, ProcessState, Weights, gamma,
+    Allocation, Auxiliary, Concentration, FreeSticks, Occupancy, Partitions, Process, ProcessState, Weights, gamma_sticks,
     point, refused, tail,
 };
 use crate::registry::{DefaultValue, Entry, Feature, Parameter, ParameterKind, Range, Support};
@@ -145,7 +145,7 @@ impl Weights for DirichletProcess {
         let n_free = self.n_free(counts.len());
         let alpha = match (objective, self.concentration) {
             (Objective::Ml, _) => return point::maximum_likelihood(counts),
-            (_, Concentration::Unknown(prior)) => return gamma::allocate(counts, n_free, prior),
+            (_, Concentration::Unknown(prior)) => return gamma_sticks::allocate(counts, n_free, prior),
             (Objective::Map, Concentration::Fixed(alpha)) => return modes(counts, n_free, alpha),
             (Objective::Variational, Concentration::Fixed(alpha)) => alpha,
         };
@@ -367,13 +367,13 @@ mod tests {
         /// N_{>=j})).
         #[test]
         fn an_empty_component_at_the_end_is_free(
-            counts in some_counts(), alpha in 0.05_f64..20.0, at in 0_usize..12,
+            counts in some_counts(), alpha in 0.05_f64..20.0, position in 0_usize..12,
         ) {
             let before = bound(Truncation::Nested, alpha, &counts);
-            let at = at % (counts.len() + 1);
-            let behind: f64 = counts[at..].iter().sum();
+            let position = position % (counts.len() + 1);
+            let behind: f64 = counts[position..].iter().sum();
             let mut longer = counts.clone();
-            longer.insert(at, 0.0);
+            longer.insert(position, 0.0);
             let after = bound(Truncation::Nested, alpha, &longer);
             let cost = (alpha / (alpha + behind)).ln();
             prop_assert!((after - before - cost).abs() < 1e-9 * (1.0 + before.abs()));

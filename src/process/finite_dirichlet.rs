@@ -131,7 +131,7 @@ impl FiniteDirichlet {
         let best = point::maximum_likelihood(&masses).expected_log_weights;
         let spread: f64 = if share > 1.0 { (share - 1.0) * best.iter().sum::<f64>() } else { 0.0 };
         let log_prior = ln_gamma(self.concentration) - k * ln_gamma(share) + spread;
-        point::at(counts, best, 0.0, log_prior)
+        point::point_allocation(counts, best, 0.0, log_prior)
     }
 }
 
@@ -244,9 +244,9 @@ mod tests {
             let constant = ln_gamma(process.concentration) - k as f64 * ln_gamma(share);
             let value: f64 = counts.iter().zip(&other).map(|(n, w)| (n + share - 1.0) * (w / total).ln()).sum();
             prop_assert!(best.bound >= constant + value - 1e-10 * (1.0 + value.abs()));
-            let own: f64 = counts.iter().zip(&best.expected_log_weights)
+            let value_of_mode: f64 = counts.iter().zip(&best.expected_log_weights)
                 .map(|(n, w)| if n + share > 1.0 { (n + share - 1.0) * w } else { 0.0 }).sum();
-            prop_assert!((best.bound - constant - own).abs() < 1e-9 * (1.0 + own.abs()));
+            prop_assert!((best.bound - constant - value_of_mode).abs() < 1e-9 * (1.0 + value_of_mode.abs()));
         }
     }
 

@@ -155,10 +155,10 @@ impl Partitions for NormalizedGeneralizedGamma {
             let (mass, power) = (state.concentration, all.blocks as f64 * softplus(log_u));
             let counted = counted(sizes);
             let log_density = |discount: f64| {
-                let own = RandomMeasure { log_mass: 0.0, discount };
+                let measure = RandomMeasure { log_mass: 0.0, discount };
                 let blocks: f64 =
                     counted.iter().map(|&(n, times)| times * ln_gamma_difference(1.0 - discount, n - 1.0)).sum();
-                prior.log_density(discount) + power * discount - mass * own.exponent(log_u) + blocks
+                prior.log_density(discount) + power * discount - mass * measure.exponent(log_u) + blocks
             };
             state.discount = slice_between(log_density, state.discount, LIMITS, draws);
         }
@@ -199,10 +199,11 @@ mod tests {
             assert!((found - expected).abs() < 2e-12, "{k}: {found}");
         }
         assert!((law.log_probability(&[3, 2], &state) + 5.264_962_316_268).abs() < 2e-12);
-        let at = ProcessState { auxiliary: Some(Auxiliary { log_u: 2.0_f64.ln(), log_mass: 0.7_f64.ln() }), ..state };
-        assert!((law.log_block(1, &at) + 0.905_981_088_273).abs() < 2e-12);
-        assert!((law.log_block(4, &at) + 3.573_209_294_855).abs() < 2e-12);
-        let psi = -(law.log_rest(Occupancy { units: 1, blocks: 1 }, &at));
+        let augmented =
+            ProcessState { auxiliary: Some(Auxiliary { log_u: 2.0_f64.ln(), log_mass: 0.7_f64.ln() }), ..state };
+        assert!((law.log_block(1, &augmented) + 0.905_981_088_273).abs() < 2e-12);
+        assert!((law.log_block(4, &augmented) + 3.573_209_294_855).abs() < 2e-12);
+        let psi = -(law.log_rest(Occupancy { units: 1, blocks: 1 }, &augmented));
         assert!((psi - 1.024_871_130_596).abs() < 2e-12);
     }
 

@@ -146,8 +146,8 @@ impl DocumentTerms {
     /// B(theta_d) - ln B(a) + sum_k (N_dk + a_k - theta_dk) E log pi_dk}` (mathematics 11.2).
     pub fn bound(&self, a: &[f64]) -> f64 {
         let log_beta = a.iter().map(|&a| ln_gamma(a)).sum::<f64>() - ln_gamma(a.iter().sum());
-        let own = self.log_gammas.iter().sum::<f64>() - self.log_gamma_of_totals;
+        let log_gammas = self.log_gammas.iter().sum::<f64>() - self.log_gamma_of_totals;
         let slack: f64 = a.iter().zip(&self.slacks).zip(&self.log_weights).map(|((a, s), t)| s + a * t).sum();
-        own - self.n_documents * log_beta + slack
+        log_gammas - self.n_documents * log_beta + slack
     }
 }

@@ -9,6 +9,7 @@ mod dirichlet_process;
 mod documents;
 mod finite_dirichlet;
 mod gamma;
+mod gamma_sticks;
 mod generalized_gamma;
 mod latent_dirichlet;
 mod partitions;

@@ -360,9 +360,9 @@ mod tests {
         ) {
             let parameters = Parameters::from_pairs([("concentration", Value::Number(alpha))]);
             let other = crate::process::DirichletProcess::new(&parameters).expect("positive");
-            let own = PitmanYor { discount: 0.0, concentration: alpha };
+            let process = PitmanYor { discount: 0.0, concentration: alpha };
             for objective in [Objective::Variational, Objective::Map, Objective::Ml] {
-                prop_assert_eq!(own.allocate(&counts, 0.0, objective), other.allocate(&counts, 0.0, objective));
+                prop_assert_eq!(process.allocate(&counts, 0.0, objective), other.allocate(&counts, 0.0, objective));
             }
         }
     }

@@ -4,7 +4,7 @@ use crate::process::Allocation;
 
 /// The allocation of point estimates with these log weights. `log_prior` is the log density of their prior, nats, with
 /// all constants.
-pub(super) fn at(counts: &[f64], log_weights: Vec<f64>, leftover: f64, log_prior: f64) -> Allocation {
+pub(super) fn point_allocation(counts: &[f64], log_weights: Vec<f64>, leftover: f64, log_prior: f64) -> Allocation {
     let pairs = counts.iter().zip(&log_weights);
     let weighted: f64 = pairs.map(|(&count, weight)| if count > 0.0 { count * weight } else { 0.0 }).sum();
     Allocation {
@@ -28,7 +28,7 @@ pub(super) fn maximum_likelihood(counts: &[f64]) -> Allocation {
     } else {
         vec![-(counts.len() as f64).ln(); counts.len()]
     };
-    at(counts, log_weights, 0.0, 0.0)
+    point_allocation(counts, log_weights, 0.0, 0.0)
 }
 
 #[cfg(test)]

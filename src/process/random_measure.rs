@@ -69,7 +69,7 @@ impl RandomMeasure {
         // The integrand has singularities at a distance of pi, where u = -1.
         let step = (width / 3.0).min(0.25);
         let (below, above) = ((end(-1.0) / step).ceil() as i64, (end(1.0) / step).ceil() as i64);
-        let sum: f64 = (-below..=above).map(|at| (log_density(mode + at as f64 * step) - most).exp()).sum();
+        let sum: f64 = (-below..=above).map(|node| (log_density(mode + node as f64 * step) - most).exp()).sum();
         most + (sum * step).ln() + blocks * self.log_mass - ln_gamma(units)
     }
 
@@ -92,8 +92,9 @@ impl RandomMeasure {
             if slope(middle) > 0.0 { low = middle } else { high = middle }
         }
         let mode = 0.5 * (low + high);
-        let own = logistic(mode);
-        let curvature = tilt(mode) * (1.0 + (sigma - 1.0) * own) + power * own * (1.0 - own);
+        let logistic_of_mode = logistic(mode);
+        let curvature =
+            tilt(mode) * (1.0 + (sigma - 1.0) * logistic_of_mode) + power * logistic_of_mode * (1.0 - logistic_of_mode);
         (mode, curvature.max(1e-12).sqrt().recip())
     }
 

@@ -27,8 +27,8 @@ pub(super) fn slice(log_density: impl Fn(f64) -> f64, current: f64, width: f64, 
     }
 }
 
-/// The same for a density of any shape on a bounded interval: sampling starts with the whole interval, which shrinks
-/// onto a point of the slice.
+/// As [`slice`], for a density of any shape on a bounded interval. Sampling starts with the whole interval, which
+/// shrinks onto a point of the slice.
 pub(super) fn slice_between(
     log_density: impl Fn(f64) -> f64,
     current: f64,

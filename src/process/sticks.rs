@@ -127,7 +127,7 @@ pub(super) fn modes(counts: &[f64], n_free: usize, concentration: f64) -> Alloca
         log_left += log_off;
         log_prior += concentration.ln() + if concentration > 1.0 { (concentration - 1.0) * log_off } else { 0.0 };
     }
-    point::at(counts, log_weights, log_left.exp(), log_prior)
+    point::point_allocation(counts, log_weights, log_left.exp(), log_prior)
 }
 
 #[cfg(test)]

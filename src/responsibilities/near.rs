@@ -3,7 +3,7 @@
 
 use pulp::Simd;
 
-use crate::responsibilities::top_l::{FREE, insert};
+use crate::responsibilities::insert::{FREE, insert};
 use crate::simd::{Lines, Scalar};
 
 /// Lists of the rows of one block, in the layout of [`super::TopL`].
@@ -22,7 +22,6 @@ pub(super) struct NearList<F> {
 impl<F: Scalar> NearList<F> {
     /// Lists up to `width` components of each row, given the scores of all components, (K, rows), and the best of each
     /// row. Returns the number of slots in use. Call only inside [`crate::simd::Instructions::run`].
-    #[allow(clippy::inline_always, reason = "compiled once for each instruction set")]
     #[inline(always)]
     pub fn list<S: Simd>(&mut self, simd: S, all: &[F], best: RowBests<'_, F>, width: usize, margin: F) -> usize {
         let Self { scores, numbers, least, n_listed } = self;
@@ -42,11 +41,11 @@ impl<F: Scalar> NearList<F> {
             let number = F::from_f64(component as f64);
             let vectors: &[F::Vector<S>] = bytemuck::cast_slice(column);
             let bounds: &[F::Vector<S>] = bytemuck::cast_slice(least);
-            for (at, (&score, &bound)) in vectors.iter().zip(bounds).enumerate() {
+            for (group, (&score, &bound)) in vectors.iter().zip(bounds).enumerate() {
                 if !F::any(simd, F::at_least(simd, score, bound)) {
                     continue;
                 }
-                for row in at * lanes..(at + 1) * lanes {
+                for row in group * lanes..(group + 1) * lanes {
                     let slot = n_listed[row].min(width);
                     if slot >= n_slots {
                         clear_slot(scores, numbers, n, slot);
@@ -82,7 +81,6 @@ pub(super) struct RowBests<'a, F> {
     pub numbers: &'a [F],
 }
 
-#[allow(clippy::inline_always, reason = "compiled once for each instruction set")]
 #[inline(always)]
 fn clear_slot<F: Scalar>(scores: &mut [F], numbers: &mut [F], n: usize, slot: usize) {
     scores[slot * n..][..n].fill(F::NEG_INFINITY);
@@ -90,7 +88,6 @@ fn clear_slot<F: Scalar>(scores: &mut [F], numbers: &mut [F], n: usize, slot: us
 }
 
 /// Selects the best components of a row with more than fit into the slots.
-#[allow(clippy::inline_always, reason = "compiled once for each instruction set")]
 #[inline(always)]
 fn keep_best<F: Scalar>(all: &[F], n: usize, row: usize, least: F, width: usize, scores: &mut [F], numbers: &mut [F]) {
     for slot in 0..width {

@@ -7,7 +7,7 @@ use crate::simd::{Lines, Scalar};
 
 /// With more candidates than this, sorting needs fewer comparisons than ranking.
 const MANY: usize = 64;
-/// Components that a caller names as likely are of use if at most this many times as many reach the least of them.
+/// Likely components from the caller are used if at most this many times their number reach the lowest of their scores.
 const FEW: usize = 3;
 
 /// The best components of a row.
@@ -31,7 +31,6 @@ impl<F: Scalar> RowBest<F> {
     /// Finds the `width` best of the positive scores, best first; ties go to the lower component. Scores are padded to
     /// whole vectors with zeros. `likely` may hold `width` different components that are probably among the best: the
     /// least of their scores then bounds the search. Call only inside [`crate::simd::Instructions::run`].
-    #[allow(clippy::inline_always, reason = "compiled once for each instruction set")]
     #[inline(always)]
     pub fn list<S: Simd>(&mut self, simd: S, all: &[F], width: usize, likely: &[u32]) {
         let mut n = usize::MAX;
@@ -77,7 +76,6 @@ impl<F: Scalar> RowBest<F> {
 
     /// Writes the components whose scores are positive and at least `least` to the candidates, in order, and returns
     /// their number.
-    #[allow(clippy::inline_always, reason = "compiled once for each instruction set")]
     #[inline(always)]
     fn find<S: Simd>(&mut self, simd: S, all: &[F], least: F) -> usize {
         let vectors: &[F::Vector<S>] = bytemuck::cast_slice(all);
@@ -90,9 +88,9 @@ impl<F: Scalar> RowBest<F> {
         // The bits of several vectors are collected first: loops over few bits end at unpredictable lengths.
         for (first, vectors) in (0_u32..).step_by(together * lanes).zip(vectors.chunks(together)) {
             let mut bits = 0;
-            for (at, &vector) in vectors.iter().enumerate() {
+            for (index, &vector) in vectors.iter().enumerate() {
                 let near = F::both(simd, F::at_least(simd, vector, least), F::greater(simd, vector, zero));
-                bits |= u64::from(F::bits(simd, near)) << (at * lanes);
+                bits |= u64::from(F::bits(simd, near)) << (index * lanes);
             }
             while bits != 0 {
                 self.candidates[n] = first + bits.trailing_zeros();
@@ -105,7 +103,6 @@ impl<F: Scalar> RowBest<F> {
 
     /// A score that at least `width` components reach, if one is quick to find: the `width`-th largest of the maxima
     /// of parts of the row. Otherwise zero.
-    #[allow(clippy::inline_always, reason = "compiled once for each instruction set")]
     #[inline(always)]
     fn bound<S: Simd>(&mut self, simd: S, all: &[F], width: usize) -> F {
         let vectors: &[F::Vector<S>] = bytemuck::cast_slice(all);
@@ -135,35 +132,34 @@ impl<F: Scalar> RowBest<F> {
     }
 
     /// For each of the first `n` remaining scores, counts those that are larger, or equal and earlier.
-    #[allow(clippy::inline_always, reason = "compiled once for each instruction set")]
     #[inline(always)]
     fn rank<S: Simd>(&mut self, simd: S, n: usize) {
         let lanes = size_of::<F::Vector<S>>() / size_of::<F>();
         if self.numbers.is_empty() {
             self.numbers.reset(F::GROUP, F::ZERO);
-            self.numbers.iter_mut().zip(0..).for_each(|(number, at)| *number = F::from_f64(f64::from(at)));
+            self.numbers.iter_mut().zip(0..).for_each(|(number, index)| *number = F::from_f64(f64::from(index)));
         }
         self.ranks.resize(self.left.len());
         let left: &[F::Vector<S>] = bytemuck::cast_slice(&self.left);
         let ranks: &mut [F::Vector<S>] = bytemuck::cast_slice_mut(&mut self.ranks);
         let numbers: &[F::Vector<S>] = bytemuck::cast_slice(&self.numbers);
         let (zero, minus_one) = (F::splat(simd, F::ZERO), F::splat(simd, F::from_f64(-1.0)));
-        for (at, (&own, rank)) in left.iter().zip(ranks).enumerate().take(n.div_ceil(lanes)) {
-            let (first, end) = (at * lanes, ((at + 1) * lanes).min(n));
+        for (index, (&scores, rank)) in left.iter().zip(ranks).enumerate().take(n.div_ceil(lanes)) {
+            let (first, end) = (index * lanes, ((index + 1) * lanes).min(n));
             let mut count = zero;
             for &other in &self.left[..first] {
-                let is_better = F::at_least(simd, F::splat(simd, other), own);
+                let is_better = F::at_least(simd, F::splat(simd, other), scores);
                 count = F::select(simd, is_better, F::minus(simd, count, minus_one), count);
             }
             for (&other, &number) in self.left[first..end].iter().zip(&*self.numbers) {
                 let other = F::splat(simd, other);
                 let is_before = F::greater(simd, numbers[0], F::splat(simd, number));
-                let is_tie = F::both(simd, F::equal(simd, other, own), is_before);
-                let is_better = F::either(simd, F::greater(simd, other, own), is_tie);
+                let is_tie = F::both(simd, F::equal(simd, other, scores), is_before);
+                let is_better = F::either(simd, F::greater(simd, other, scores), is_tie);
                 count = F::select(simd, is_better, F::minus(simd, count, minus_one), count);
             }
             for &other in &self.left[end..n] {
-                let is_better = F::greater(simd, F::splat(simd, other), own);
+                let is_better = F::greater(simd, F::splat(simd, other), scores);
                 count = F::select(simd, is_better, F::minus(simd, count, minus_one), count);
             }
             *rank = count;

@@ -48,7 +48,7 @@ fn select(scores: &[Vec<f64>], width: usize, margin: Option<f64>, sorts: bool) -
     found
 }
 
-/// The same by sorting: the reference for the sink.
+/// Computes the same by sorting: the reference for the sink.
 fn by_sorting(row: &[f64], width: usize, margin: Option<f64>) -> (Vec<(u32, f64)>, f64) {
     let mut order: Vec<usize> = (0..row.len()).collect();
     order.sort_by(|&a, &b| row[b].partial_cmp(&row[a]).expect("finite").then(a.cmp(&b)));
@@ -80,7 +80,7 @@ proptest! {
         width in 1_usize..40,
         likely in prop::collection::vec(any::<prop::sample::Index>(), 0..60),
     ) {
-        let mut likely: Vec<u32> = likely.iter().map(|at| at.index(row.len()) as u32).collect();
+        let mut likely: Vec<u32> = likely.iter().map(|index| index.index(row.len()) as u32).collect();
         likely.sort_unstable();
         likely.dedup();
         likely.truncate(width);

@@ -2,6 +2,7 @@
 
 use pulp::{Simd, WithSimd};
 
+use crate::responsibilities::insert::{FREE, insert};
 use crate::responsibilities::near::{NearList, RowBests};
 use crate::simd::{Instructions, Lines, Scalar};
 use crate::special::{exp_of_nonpositive, ln_of_positive};
@@ -50,9 +51,6 @@ pub fn largest(scores: &[f64], width: usize) -> (Vec<(usize, f64)>, f64) {
     let sum: f64 = pairs.iter().map(|(_, score)| (score - best).exp()).sum();
     (pairs, best + sum.ln())
 }
-
-/// Marks an empty slot.
-pub(super) const FREE: f64 = -1.0;
 
 /// How the scores of a row are collected.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -144,7 +142,6 @@ impl<F: Scalar> TopL<F> {
     ///
     /// # Panics
     /// If `out` is shorter than a group.
-    #[allow(clippy::inline_always, reason = "compiled once for each instruction set")]
     #[inline(always)]
     pub fn least<S: Simd>(&self, simd: S, group: usize, out: &mut [F]) -> bool {
         if !self.abandon {
@@ -170,7 +167,6 @@ impl<F: Scalar> TopL<F> {
     }
 
     /// Minimum score to be kept, for one row.
-    #[allow(clippy::inline_always, reason = "compiled once for each instruction set")]
     #[inline(always)]
     pub fn least_of(&self, row: usize) -> F {
         if self.collects == Collects::Near {
@@ -181,8 +177,7 @@ impl<F: Scalar> TopL<F> {
         if near > last { near } else { last }
     }
 
-    /// The same for listed rows, with infinity in the remaining entries.
-    #[allow(clippy::inline_always, reason = "compiled once for each instruction set")]
+    /// Writes the minimum score to be kept for listed rows, and infinity in the remaining entries.
     #[inline(always)]
     pub fn least_listed(&self, list: &[u32], out: &mut [F]) {
         out.fill(F::INFINITY);
@@ -192,7 +187,6 @@ impl<F: Scalar> TopL<F> {
     }
 
     /// Collects the scores of one component for listed rows.
-    #[allow(clippy::inline_always, reason = "compiled once for each instruction set")]
     #[inline(always)]
     pub fn offer_listed(&mut self, component: usize, list: &[u32], scores: &[F]) {
         let (n, plain) = (self.n_padded, pulp::Scalar::new());
@@ -223,7 +217,6 @@ impl<F: Scalar> TopL<F> {
     ///
     /// # Panics
     /// If a row of the group has no score.
-    #[allow(clippy::inline_always, reason = "compiled once for each instruction set")]
     #[inline(always)]
     pub fn offer<S: Simd>(&mut self, simd: S, component: usize, group: usize, scores: &[F]) {
         let first = group * F::GROUP;
@@ -252,9 +245,9 @@ impl<F: Scalar> TopL<F> {
         let scores: &[F::Vector<S>] = bytemuck::cast_slice(scores);
         let stride = self.n_padded / (F::GROUP / scores.len());
         let last = (self.width - 1) * stride;
-        for (at, &score) in scores.iter().enumerate() {
-            if F::any(simd, F::at_least(simd, score, kept[last + at])) {
-                insert::<S, F>(simd, score, number, &mut kept[at..], &mut numbers[at..], stride);
+        for (vector, &score) in scores.iter().enumerate() {
+            if F::any(simd, F::at_least(simd, score, kept[last + vector])) {
+                insert::<S, F>(simd, score, number, &mut kept[vector..], &mut numbers[vector..], stride);
             }
         }
     }
@@ -285,7 +278,6 @@ struct Normalize<'a, F> {
 impl<F: Scalar> WithSimd for Normalize<'_, F> {
     type Output = std::result::Result<(), usize>;
 
-    #[allow(clippy::inline_always, reason = "compiled once for each instruction set")]
     #[inline(always)]
     fn with_simd<S: Simd>(self, simd: S) -> Self::Output {
         let Self { sink, components, values, log_normalizers } = self;
@@ -360,7 +352,6 @@ struct Slots<'a, F> {
     shares: &'a [f64],
 }
 
-#[allow(clippy::inline_always, reason = "compiled once for each instruction set")]
 impl<F: Scalar> Slots<'_, F> {
     /// Writes the slots row by row; a fixed number of slots lets the compiler vectorise this.
     #[inline(always)]
@@ -369,8 +360,8 @@ impl<F: Scalar> Slots<'_, F> {
         let weights: [&[f64]; W] = std::array::from_fn(|slot| &self.weights[slot * self.n..][..rows]);
         let numbers: [&[F]; W] = std::array::from_fn(|slot| &self.numbers[slot * self.n..][..rows]);
         let shares = &self.shares[..rows];
-        let own = components.chunks_exact_mut(self.width).zip(values.chunks_exact_mut(self.width));
-        for (row, (components, values)) in own.enumerate() {
+        let rows_of_pairs = components.chunks_exact_mut(self.width).zip(values.chunks_exact_mut(self.width));
+        for (row, (components, values)) in rows_of_pairs.enumerate() {
             let (components, values) = (&mut components[..W], &mut values[..W]);
             for slot in 0..W {
                 values[slot] = weights[slot][row] * shares[row];
@@ -396,7 +387,6 @@ impl<F: Scalar> Slots<'_, F> {
 }
 
 /// Converts a float component index to a position; 0 for an empty slot.
-#[allow(clippy::inline_always, reason = "compiled once for each instruction set")]
 #[inline(always)]
 fn position<F: Scalar>(number: F) -> u32 {
     /// Adding this to an integer leaves the integer in the lowest bits. Unlike a checked conversion, this can be
@@ -404,29 +394,4 @@ fn position<F: Scalar>(number: F) -> u32 {
     const TO_WHOLE: f64 = 4_503_599_627_370_496.0;
     let number = number.to_f64();
     ((if number > 0.0 { number } else { 0.0 }) + TO_WHOLE).to_bits() as u32
-}
-
-/// Inserts scores that beat the last ones into the descending lists, whose slots are `stride` vectors apart.
-// only-one: top-L selection
-#[allow(clippy::inline_always, reason = "compiled once for each instruction set")]
-#[inline(always)]
-pub(super) fn insert<S: Simd, F: Scalar>(
-    simd: S,
-    mut score: F::Vector<S>,
-    mut number: F::Vector<S>,
-    scores: &mut [F::Vector<S>],
-    numbers: &mut [F::Vector<S>],
-    stride: usize,
-) {
-    // From the first beaten slot on, everything moves down by one; in sorted lists all later slots are then beaten in
-    // turn.
-    for (kept, kept_number) in scores.iter_mut().step_by(stride).zip(numbers.iter_mut().step_by(stride)) {
-        let before = F::both(simd, F::equal(simd, score, *kept), F::greater(simd, *kept_number, number));
-        let moved = F::either(simd, F::greater(simd, score, *kept), before);
-        let (old, old_number) = (*kept, *kept_number);
-        *kept = F::select(simd, moved, score, old);
-        *kept_number = F::select(simd, moved, number, old_number);
-        score = F::select(simd, moved, old, score);
-        number = F::select(simd, moved, old_number, number);
-    }
 }

@@ -8,8 +8,8 @@ use std::sync::Arc;
 use crate::data::{Csr, RowBlock, SparseRows};
 use crate::responsibilities::TopL;
 use crate::scoring::PairBounds;
-use crate::scoring::by_row::Row;
 use crate::scoring::columns::ColumnScorer;
+use crate::scoring::row::Row;
 use crate::scoring::scorer::{Block, Scorer, Scratch};
 use crate::simd::Scalar;
 
@@ -23,8 +23,8 @@ pub struct Codes {
 impl Codes {
     /// Codes for columns with these numbers of levels.
     pub fn new(levels: &[u32]) -> Self {
-        let ends = levels.iter().scan(0, |end, &own| {
-            *end += own;
+        let ends = levels.iter().scan(0, |end, &n_levels| {
+            *end += n_levels;
             Some(*end)
         });
         Self { starts: std::iter::once(0).chain(ends).collect() }
@@ -154,8 +154,8 @@ mod tests {
         for k in [0, 1] {
             let mut single = [0.0; 4];
             scorer.score_component(k, &rows, &mut single);
-            for (row, own) in rows.chunks_exact(2).enumerate() {
-                let present = own.iter().zip([0.0, 2.0]).filter(|(x, _)| !x.is_nan());
+            for (row, codes) in rows.chunks_exact(2).enumerate() {
+                let present = codes.iter().zip([0.0, 2.0]).filter(|(x, _)| !x.is_nan());
                 let expected: f64 = present.map(|(x, start)| k as f64 + 0.25 * (start + x)).sum();
                 assert!((single[row] - 10.0 * k as f64 - expected).abs() < 1e-12, "{row} {k}");
                 assert!((sink.score(row, k) - single[row]).abs() < 1e-12, "{row} {k}");

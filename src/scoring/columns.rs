@@ -8,7 +8,7 @@ use pulp::{Simd, WithSimd};
 use crate::data::RowBlock;
 use crate::responsibilities::TopL;
 use crate::scoring::PairBounds;
-use crate::scoring::by_row::RowFunction;
+use crate::scoring::row::RowFunction;
 use crate::scoring::scorer::{Block, Scorer, Scratch, Spreads, Tile};
 use crate::scoring::sparse::{Shared, SparseTable};
 use crate::simd::{Instructions, Lines, Scalar, VECTORS};
@@ -154,7 +154,7 @@ impl<F: Scalar> ColumnScorer<F> {
     }
 
     /// Twice the amount by which squares about a mean lower a score. `spread` has one number per column, or a single
-    /// one for all columns, whose slopes are then equal.
+    /// number if all columns have equal slopes.
     fn squares_of(&self, component: usize, spread: &[f64]) -> f64 {
         let columns = self.components[component].columns.iter();
         columns.zip(spread).map(|(column, square)| column.slope * column.slope * square).sum()
@@ -221,7 +221,6 @@ impl<F: Scalar> Scorer<F> for ColumnScorer<F> {
 }
 
 /// Multiplies the rows by the map, if there is one.
-#[allow(clippy::inline_always, reason = "compiled once for each instruction set")]
 #[inline(always)]
 fn map_rows<'a, F: Scalar>(map: Option<&[F]>, d: usize, rows: &'a [F], space: &'a mut Lines<F>) -> &'a [F] {
     let Some(map) = map else { return rows };
@@ -247,7 +246,6 @@ struct ScoreColumns<'a, F> {
 impl<F: Scalar> WithSimd for ScoreColumns<'_, F> {
     type Output = ();
 
-    #[allow(clippy::inline_always, reason = "compiled once for each instruction set")]
     #[inline(always)]
     fn with_simd<S: Simd>(self, simd: S) {
         let Self { scorer, rows, spreads, sink, scratch } = self;
@@ -258,8 +256,8 @@ impl<F: Scalar> WithSimd for ScoreColumns<'_, F> {
         scores.resize(TOGETHER * F::GROUP);
         complete.resize(if scorer.missing { TOGETHER * F::GROUP } else { 0 });
         for group in 0..tile.n_padded() / F::GROUP {
-            let own = &rows[group * F::GROUP * d..rows.len().min((group + 1) * F::GROUP * d)];
-            let missing = scorer.missing && own.iter().any(|x| x.is_nan());
+            let group_rows = &rows[group * F::GROUP * d..rows.len().min((group + 1) * F::GROUP * d)];
+            let missing = scorer.missing && group_rows.iter().any(|x| x.is_nan());
             for first in (0..scorer.n_components).step_by(TOGETHER) {
                 let number = TOGETHER.min(scorer.n_components - first);
                 let out = if missing { &mut *complete } else { &mut *scores };
@@ -269,7 +267,7 @@ impl<F: Scalar> WithSimd for ScoreColumns<'_, F> {
                 }
                 if missing {
                     scorer.score_missing(scorer.curve, first, tile, group, scores);
-                    keep_complete(own, d, complete, scores);
+                    keep_complete(group_rows, d, complete, scores);
                 }
                 for (component, scores) in (first..first + number).zip(scores.chunks_exact_mut(F::GROUP)) {
                     if let Some(spreads) = spreads {
@@ -286,7 +284,6 @@ impl<F: Scalar> WithSimd for ScoreColumns<'_, F> {
 
 /// Replaces the scores of complete rows in a group by those they would have in a group without missing values, so that
 /// no score depends on other rows.
-#[allow(clippy::inline_always, reason = "compiled once for each instruction set")]
 #[inline(always)]
 fn keep_complete<F: Scalar>(rows: &[F], d: usize, complete: &[F], scores: &mut [F]) {
     for (lane, _) in rows.chunks_exact(d).enumerate().filter(|(_, row)| !row.iter().any(|x| x.is_nan())) {
@@ -296,7 +293,6 @@ fn keep_complete<F: Scalar>(rows: &[F], d: usize, complete: &[F], scores: &mut [
     }
 }
 
-#[allow(clippy::inline_always, reason = "compiled once for each instruction set")]
 impl<F: Scalar> ColumnScorer<F> {
     /// Scores four components, starting at `first`, for a group of rows without missing values.
     #[inline(always)]
@@ -340,7 +336,7 @@ impl<F: Scalar> ColumnScorer<F> {
         }
     }
 
-    /// The same for rows with missing values.
+    /// As [`Self::score_four`], for rows with missing values.
     #[inline(always)]
     fn score_missing(&self, curve: Curve, first: usize, tile: &Tile<F>, group: usize, out: &mut [F]) {
         for (component, out) in self.components[first..].iter().take(TOGETHER).zip(out.chunks_exact_mut(F::GROUP)) {
@@ -390,7 +386,7 @@ mod tests {
         scorer.score_rows(Block { rows, leads: &[] }, None, &mut sink, &mut Scratch::default());
         let mut out = Responsibilities::zeros(n, k);
         sink.normalize(&mut out.components, &mut out.values, &mut out.log_normalizers).expect("finite");
-        (0..n * k).map(|at| sink.score(at / k, at % k).to_f64()).collect()
+        (0..n * k).map(|index| sink.score(index / k, index % k).to_f64()).collect()
     }
 
     proptest! {
@@ -418,9 +414,9 @@ mod tests {
                             let y = column.slope * x + column.offset;
                             expected += column.constant + if square { -0.5 * y * y } else { y };
                         }
-                        let at = row * components.len() + k;
-                        prop_assert!((found[at] - expected).abs() < 1e-11 * (1.0 + expected.abs()), "{set:?}");
-                        prop_assert!((near[at] - expected).abs() < 3e-4 * (1.0 + expected.abs()), "{set:?}");
+                        let index = row * components.len() + k;
+                        prop_assert!((found[index] - expected).abs() < 1e-11 * (1.0 + expected.abs()), "{set:?}");
+                        prop_assert!((near[index] - expected).abs() < 3e-4 * (1.0 + expected.abs()), "{set:?}");
                         let mut one = [0.0];
                         scorer.score_component(k, x, &mut one);
                         prop_assert!((one[0] - expected).abs() < 1e-11 * (1.0 + expected.abs()));

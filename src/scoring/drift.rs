@@ -2,7 +2,7 @@
 //! the triangle inequality to accelerate k-means", 2003) to components with different metrics.
 
 use crate::linalg::{divide_lower, least_singular_value};
-use crate::scoring::quadratic::Quadratic;
+use crate::scoring::quadratic_form::Quadratic;
 
 /// For every row, with residuals y before and y' after: `|y'| >= contraction * |y| - displacement`.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -58,14 +58,14 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::scoring::quadratic::Link;
+    use crate::scoring::quadratic_form::Link;
 
     const D: usize = 3;
 
     fn component(factor: &[f64], centre: &[f64], scale: f64) -> Quadratic {
         let mut factor = factor.to_vec();
-        for (at, x) in factor.iter_mut().enumerate() {
-            *x = match (at % D).cmp(&(at / D)) {
+        for (index, x) in factor.iter_mut().enumerate() {
+            *x = match (index % D).cmp(&(index / D)) {
                 std::cmp::Ordering::Less => 0.0,
                 std::cmp::Ordering::Equal => 0.2 + x.abs(),
                 std::cmp::Ordering::Greater => *x,

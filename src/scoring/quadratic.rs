@@ -1,53 +1,22 @@
 //! Log weights that are a function of `|A (x - c)|^2` with a triangular `A`: the Gaussian family.
 
-use std::any::Any;
 use std::sync::OnceLock;
 
 use pulp::Simd;
 
-use crate::responsibilities::TopL;
 use crate::scoring::bounds::Reach;
 use crate::scoring::kernel::{Factors, Parts, Wanted, gaussian};
-use crate::scoring::score_rows::ScoreRows;
-use crate::scoring::scorer::{Block, Scorer, Scratch, Spreads};
-use crate::scoring::{Drift, PairBounds};
+use crate::scoring::quadratic_form::{Link, Quadratic};
 use crate::simd::{Instructions, Scalar, VECTORS};
-
-/// How the log weight depends on the squared length q.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub enum Link {
-    /// `constant - q / 2`.
-    Gaussian,
-    /// `constant - half * ln(1 + q)`.
-    StudentT {
-        /// Half the exponent of the density.
-        half: f64,
-    },
-}
-
-/// One component: `q = scale^2 |factor (x - centre)|^2` and the function of q.
-#[derive(Debug, Clone)]
-pub struct Quadratic {
-    /// Lower-triangular, column-major, (D, D).
-    pub factor: Vec<f64>,
-    /// Factor of `factor`.
-    pub scale: f64,
-    /// Centre, (D,), relative to the origin of the rows.
-    pub centre: Vec<f64>,
-    /// Constant, nats.
-    pub constant: f64,
-    /// Function from q to the log weight.
-    pub link: Link,
-}
 
 /// Packed components of the Gaussian family.
 pub struct QuadraticScorer<F> {
     pub(super) factors: Factors<F>,
     pub(super) constants: Vec<F>,
-    links: Vec<Link>,
+    pub(super) links: Vec<Link>,
     pub(super) reaches: Vec<Reach>,
     /// The components as passed in; their drift is measured in `f64`.
-    components: Vec<Quadratic>,
+    pub(super) components: Vec<Quadratic>,
     /// `scale^2 A^T A` of every component, in the layout of packed squares: off-diagonal entries count twice. Only for
     /// nodes.
     precisions: OnceLock<Vec<f64>>,
@@ -93,7 +62,6 @@ impl<F: Scalar> QuadraticScorer<F> {
 
     /// Squared lengths and log weights of one component for a group of rows. With `least`, rows that cannot reach it
     /// may be abandoned; they then have a length that is too small and the log weight minus infinity.
-    #[allow(clippy::inline_always, reason = "compiled once for each instruction set")]
     #[inline(always)]
     pub(super) fn score_group<S: Simd>(
         &self,
@@ -115,8 +83,8 @@ impl<F: Scalar> QuadraticScorer<F> {
                 let (constant, nothing) = (F::splat(simd, constant), F::splat(simd, F::NEG_INFINITY));
                 let lengths: &[F::Vector<S>] = bytemuck::cast_slice(lengths);
                 let scores: &mut [F::Vector<S>] = bytemuck::cast_slice_mut(scores);
-                for (at, (score, &q)) in scores.iter_mut().zip(lengths).enumerate() {
-                    *score = if parts.has(at / VECTORS) { gaussian::<S, F>(simd, constant, q) } else { nothing };
+                for (vector, (score, &q)) in scores.iter_mut().zip(lengths).enumerate() {
+                    *score = if parts.has(vector / VECTORS) { gaussian::<S, F>(simd, constant, q) } else { nothing };
                 }
             }
             Link::StudentT { half } => {
@@ -160,63 +128,14 @@ impl<F: Scalar> QuadraticScorer<F> {
     }
 }
 
-/// Minimum number of columns for which a bound costs less than the scores it avoids.
-const COLUMNS_FOR_BOUNDS: usize = 40;
-
-impl<F: Scalar> Scorer<F> for QuadraticScorer<F> {
-    fn n_components(&self) -> usize {
-        self.constants.len()
-    }
-
-    fn score_rows(
-        &self,
-        block: Block<'_, F>,
-        bounds: Option<PairBounds<'_>>,
-        sink: &mut TopL<F>,
-        scratch: &mut Scratch<F>,
-    ) {
-        let spreads = None;
-        self.factors.instructions().run(ScoreRows { scorer: self, block, bounds, spreads, sink, scratch });
-    }
-
-    fn score_nodes(&self, block: Block<'_, F>, spreads: Spreads<'_>, sink: &mut TopL<F>, scratch: &mut Scratch<F>) {
-        let (bounds, spreads) = (None, Some(spreads));
-        self.factors.instructions().run(ScoreRows { scorer: self, block, bounds, spreads, sink, scratch });
-    }
-
-    fn score_component(&self, component: usize, rows: &[F], out: &mut [F]) {
-        for (value, row) in out.iter_mut().zip(rows.chunks_exact(self.factors.dimension())) {
-            let common = self.row_term.as_ref().map_or(F::ZERO, |term| term.score_row(0, row));
-            *value = self.score_row(component, row) - common;
-        }
-    }
-
-    fn uses_bounds(&self) -> bool {
-        self.row_term.is_none()
-            && self.factors.dimension() >= COLUMNS_FOR_BOUNDS
-            && self.links.iter().all(|link| *link == Link::Gaussian)
-    }
-
-    fn drift_since(&self, earlier: &dyn Scorer<F>, was: usize, component: usize) -> Drift {
-        match earlier.as_any().downcast_ref::<Self>() {
-            Some(earlier) => Drift::between(&earlier.components[was], &self.components[component]),
-            None => Drift::ANY,
-        }
-    }
-
-    fn as_any(&self) -> &dyn Any {
-        self
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;
 
     use super::*;
     use crate::data::RowBlock;
-    use crate::responsibilities::Responsibilities;
-    use crate::scoring::NO_LEAD;
+    use crate::responsibilities::{Responsibilities, TopL};
+    use crate::scoring::{Block, Drift, NO_LEAD, PairBounds, Scorer, Scratch};
 
     /// The log weight, computed by the plain loops of the definition.
     fn plain(component: &Quadratic, x: &[f64]) -> f64 {
@@ -298,7 +217,7 @@ mod tests {
             // The diagonal is kept away from zero, so that factors can be divided by each other.
             for component in &mut components {
                 component.factor.iter_mut().step_by(d + 1).for_each(|x| *x = 0.2 + x.abs());
-                (0..d * d).filter(|at| at % d < at / d).for_each(|at| component.factor[at] = 0.0);
+                (0..d * d).filter(|index| index % d < index / d).for_each(|index| component.factor[index] = 0.0);
             }
             let mut scorer = QuadraticScorer::<F>::with_instructions(set, d, components.clone(), None);
             let (mut values, mut drifts) = (vec![0_u16; n * k], vec![Drift::ANY; k]);
@@ -331,9 +250,9 @@ mod tests {
                     let mut change = change.iter().chain(std::iter::repeat(&0.5)).map(|x| size * x);
                     component.centre.iter_mut().for_each(|x| *x += change.next().unwrap_or(0.0));
                     let factor = component.factor.iter_mut().enumerate();
-                    factor.filter(|(at, _)| at % d >= at / d).for_each(|(at, x)| {
+                    factor.filter(|(index, _)| index % d >= index / d).for_each(|(index, x)| {
                         let change = change.next().unwrap_or(0.0);
-                        *x = if at % (d + 1) == 0 { *x * change.exp() } else { *x + change };
+                        *x = if index % (d + 1) == 0 { *x * change.exp() } else { *x + change };
                     });
                 }
                 let moved = QuadraticScorer::<F>::with_instructions(set, d, components.clone(), None);

@@ -1,29 +1,31 @@
 //! Scores rows under all components: which pairs are computed, in what order, and how far.
 
+use std::any::Any;
+
 use pulp::{Simd, WithSimd};
 
 use crate::responsibilities::TopL;
-use crate::scoring::PairBounds;
 use crate::scoring::bounds::bounds_of;
 use crate::scoring::quadratic::QuadraticScorer;
-use crate::scoring::scorer::{Block, NO_LEAD, Scratch, Spreads};
+use crate::scoring::quadratic_form::Link;
+use crate::scoring::scorer::{Block, NO_LEAD, Scorer, Scratch, Spreads};
+use crate::scoring::{Drift, PairBounds};
 use crate::simd::Scalar;
 
 /// [`Scorer::score_rows`], compiled for each instruction set.
-pub(super) struct ScoreRows<'a, 'b, F> {
-    pub scorer: &'a QuadraticScorer<F>,
-    pub block: Block<'a, F>,
-    pub bounds: Option<PairBounds<'b>>,
+struct ScoreRows<'a, 'b, F> {
+    scorer: &'a QuadraticScorer<F>,
+    block: Block<'a, F>,
+    bounds: Option<PairBounds<'b>>,
     /// Spreads of nodes, whose means are the rows.
-    pub spreads: Option<Spreads<'a>>,
-    pub sink: &'a mut TopL<F>,
-    pub scratch: &'a mut Scratch<F>,
+    spreads: Option<Spreads<'a>>,
+    sink: &'a mut TopL<F>,
+    scratch: &'a mut Scratch<F>,
 }
 
 impl<F: Scalar> WithSimd for ScoreRows<'_, '_, F> {
     type Output = ();
 
-    #[allow(clippy::inline_always, reason = "compiled once for each instruction set")]
     #[inline(always)]
     fn with_simd<S: Simd>(self, simd: S) {
         let Self { scorer, block, mut bounds, spreads, sink, scratch } = self;
@@ -49,7 +51,55 @@ impl<F: Scalar> WithSimd for ScoreRows<'_, '_, F> {
     }
 }
 
-#[allow(clippy::inline_always, reason = "compiled once for each instruction set")]
+/// Minimum number of columns for which a bound costs less than the scores it avoids.
+const COLUMNS_FOR_BOUNDS: usize = 40;
+
+impl<F: Scalar> Scorer<F> for QuadraticScorer<F> {
+    fn n_components(&self) -> usize {
+        self.constants.len()
+    }
+
+    fn score_rows(
+        &self,
+        block: Block<'_, F>,
+        bounds: Option<PairBounds<'_>>,
+        sink: &mut TopL<F>,
+        scratch: &mut Scratch<F>,
+    ) {
+        let spreads = None;
+        self.factors.instructions().run(ScoreRows { scorer: self, block, bounds, spreads, sink, scratch });
+    }
+
+    fn score_nodes(&self, block: Block<'_, F>, spreads: Spreads<'_>, sink: &mut TopL<F>, scratch: &mut Scratch<F>) {
+        let (bounds, spreads) = (None, Some(spreads));
+        self.factors.instructions().run(ScoreRows { scorer: self, block, bounds, spreads, sink, scratch });
+    }
+
+    fn score_component(&self, component: usize, rows: &[F], out: &mut [F]) {
+        for (value, row) in out.iter_mut().zip(rows.chunks_exact(self.factors.dimension())) {
+            let common = self.row_term.as_ref().map_or(F::ZERO, |term| term.score_row(0, row));
+            *value = self.score_row(component, row) - common;
+        }
+    }
+
+    fn uses_bounds(&self) -> bool {
+        self.row_term.is_none()
+            && self.factors.dimension() >= COLUMNS_FOR_BOUNDS
+            && self.links.iter().all(|link| *link == Link::Gaussian)
+    }
+
+    fn drift_since(&self, earlier: &dyn Scorer<F>, was: usize, component: usize) -> Drift {
+        match earlier.as_any().downcast_ref::<Self>() {
+            Some(earlier) => Drift::between(&earlier.components[was], &self.components[component]),
+            None => Drift::ANY,
+        }
+    }
+
+    fn as_any(&self) -> &dyn Any {
+        self
+    }
+}
+
 impl<F: Scalar> QuadraticScorer<F> {
     /// Scores every pair, abandoning those that cannot be kept.
     #[inline(always)]
@@ -213,7 +263,6 @@ impl<F: Scalar> QuadraticScorer<F> {
 }
 
 /// A dot product, eight terms at a time.
-#[allow(clippy::inline_always, reason = "compiled once for each instruction set")]
 #[inline(always)]
 fn dot(a: &[f64], b: &[f64]) -> f64 {
     let ((a, a_rest), (b, b_rest)) = (a.as_chunks::<8>(), b.as_chunks::<8>());
@@ -233,7 +282,6 @@ const MOST_ROWS: usize = 48;
 const MOST_LISTED: usize = 4;
 
 /// The component with which a group begins.
-#[allow(clippy::inline_always, reason = "compiled once for each instruction set")]
 #[inline(always)]
 fn lead_of<F: Scalar>(leads: &[u32], group: usize) -> Option<usize> {
     match leads.get(group * F::GROUP) {
@@ -243,7 +291,6 @@ fn lead_of<F: Scalar>(leads: &[u32], group: usize) -> Option<usize> {
 }
 
 /// Adds the components that are not excluded, except for the lead.
-#[allow(clippy::inline_always, reason = "compiled once for each instruction set")]
 #[inline(always)]
 fn push_alive(alive: &[u8], lead: u32, row: u32, pairs: &mut Vec<(u32, u32)>) {
     for (eight, alive) in (0..).zip(alive.as_chunks::<8>().0) {

@@ -85,7 +85,7 @@ fn transpose<'a, F: Scalar>(n_rows: usize, row: impl Fn(usize) -> &'a [F], group
     }
 }
 
-/// The same column by column, for so few columns that an inner loop would cost more than the copy.
+/// Transposes column by column, for so few columns that an inner loop would cost more than the copy.
 fn transpose_narrow<F: Scalar, const D: usize>(rows: &[F], group: &mut [F]) {
     for column in 0..D {
         copy_column::<F, D>(rows, column, &mut group[column * F::GROUP..][..F::GROUP]);
@@ -107,7 +107,7 @@ pub struct Scratch<F> {
     pub least: Lines<F>,
     /// The pairs that their bounds do not exclude, row by row.
     pub scan: Scan,
-    /// The same pairs, listed by component.
+    /// The pairs that their bounds do not exclude, listed by component.
     pub lists: Lists,
 }
 
@@ -126,7 +126,6 @@ pub struct Lists {
 
 impl Lists {
     /// Computes the lengths of all rows, rounded up.
-    #[allow(clippy::inline_always, reason = "compiled once for each instruction set")]
     #[inline(always)]
     pub fn measure<F: Scalar>(&mut self, rows: &[F], dimension: usize) {
         self.lengths.resize(rows.len() / dimension, 0.0);
@@ -159,9 +158,9 @@ impl Lists {
         }
         rows.resize(pairs.len(), 0);
         for &(component, row) in &*pairs {
-            let at = &mut starts[component as usize + 1];
-            rows[*at] = row;
-            *at += 1;
+            let position = &mut starts[component as usize + 1];
+            rows[*position] = row;
+            *position += 1;
         }
     }
 }
@@ -191,7 +190,6 @@ pub struct Spreads<'a> {
 
 impl Spreads<'_> {
     /// Subtracts half of `term` of the spread of each listed node from its score.
-    #[allow(clippy::inline_always, reason = "compiled once for each instruction set")]
     #[inline(always)]
     pub fn take<F: Scalar>(&self, rows: std::ops::Range<usize>, scores: &mut [F], term: impl Fn(&[f64]) -> f64) {
         for (score, &node) in scores.iter_mut().zip(&self.list[rows]) {
@@ -219,8 +217,8 @@ pub trait Scorer<F: Scalar>: Send + Sync {
         scratch: &mut Scratch<F>,
     );
 
-    /// The same for nodes: the rows are their means, and `_spreads` holds their squares about the means. Scorers that
-    /// are linear in the row need no spreads.
+    /// As [`Scorer::score_rows`], for nodes: the rows are their means, and `_spreads` holds their squares about the
+    /// means. Scorers that are linear in the row need no spreads.
     fn score_nodes(&self, block: Block<'_, F>, _spreads: Spreads<'_>, sink: &mut TopL<F>, scratch: &mut Scratch<F>) {
         self.score_rows(block, None, sink, scratch);
     }

@@ -9,7 +9,7 @@ use crate::data::{Csr, RowBlock, SparseRows};
 use crate::parallel::for_each;
 use crate::responsibilities::TopL;
 use crate::scoring::PairBounds;
-use crate::scoring::by_row::RowFunction;
+use crate::scoring::row::RowFunction;
 use crate::scoring::scorer::{Block, Scorer, Scratch};
 use crate::simd::{Instructions, Lines, Scalar, VECTORS};
 
@@ -62,8 +62,8 @@ impl<F: Scalar> SparseTable<F> {
     fn share(&mut self, shared: &[Shared]) {
         self.constants.reset(self.stride, F::ZERO);
         self.commons.reset(self.stride, F::ZERO);
-        for ((constant, common), own) in self.constants.iter_mut().zip(&mut *self.commons).zip(shared) {
-            (*constant, *common) = (F::from_f64(own.constant), F::from_f64(own.common));
+        for ((constant, common), terms) in self.constants.iter_mut().zip(&mut *self.commons).zip(shared) {
+            (*constant, *common) = (F::from_f64(terms.constant), F::from_f64(terms.common));
         }
     }
 
@@ -173,32 +173,31 @@ struct ScoreSparse<'a, F> {
 impl<F: Scalar> WithSimd for ScoreSparse<'_, F> {
     type Output = ();
 
-    #[allow(clippy::inline_always, reason = "compiled once for each instruction set")]
     #[inline(always)]
     fn with_simd<S: Simd>(self, simd: S) {
         let Self { table, rows, sink, scratch } = self;
         let k = table.n_components;
         let lanes = size_of::<F::Vector<S>>() / size_of::<F>();
-        let (all, own) = (&mut scratch.scores, &mut scratch.common);
+        let (all, row_scores) = (&mut scratch.scores, &mut scratch.common);
         all.reset(k * F::GROUP, F::ZERO);
-        own.resize(table.stride);
+        row_scores.resize(table.stride);
         for (group, numbers) in rows.numbers.chunks(F::GROUP).enumerate() {
             for (lane, (columns, values)) in (SparseRows { numbers, ..rows }).iter().enumerate() {
                 for first in (0..table.stride).step_by(TOGETHER * lanes) {
                     let row = StoredRow { columns, values, first };
-                    let own = &mut own[first..];
+                    let row_scores = &mut row_scores[first..];
                     match (table.stride - first) / lanes {
-                        1 => score_row::<S, F, 1>(simd, table, row, own),
-                        2 => score_row::<S, F, 2>(simd, table, row, own),
-                        3 => score_row::<S, F, 3>(simd, table, row, own),
-                        4 => score_row::<S, F, 4>(simd, table, row, own),
-                        5 => score_row::<S, F, 5>(simd, table, row, own),
-                        6 => score_row::<S, F, 6>(simd, table, row, own),
-                        7 => score_row::<S, F, 7>(simd, table, row, own),
-                        _ => score_row::<S, F, TOGETHER>(simd, table, row, own),
+                        1 => score_row::<S, F, 1>(simd, table, row, row_scores),
+                        2 => score_row::<S, F, 2>(simd, table, row, row_scores),
+                        3 => score_row::<S, F, 3>(simd, table, row, row_scores),
+                        4 => score_row::<S, F, 4>(simd, table, row, row_scores),
+                        5 => score_row::<S, F, 5>(simd, table, row, row_scores),
+                        6 => score_row::<S, F, 6>(simd, table, row, row_scores),
+                        7 => score_row::<S, F, 7>(simd, table, row, row_scores),
+                        _ => score_row::<S, F, TOGETHER>(simd, table, row, row_scores),
                     }
                 }
-                for (score, &value) in all[lane..].iter_mut().step_by(F::GROUP).zip(&**own) {
+                for (score, &value) in all[lane..].iter_mut().step_by(F::GROUP).zip(&**row_scores) {
                     *score = value;
                 }
             }
@@ -217,7 +216,6 @@ struct StoredRow<'a, F> {
 }
 
 /// The scores of a row in `N` vectors of components.
-#[allow(clippy::inline_always, reason = "compiled once for each instruction set")]
 #[inline(always)]
 fn score_row<S: Simd, F: Scalar, const N: usize>(
     simd: S,
@@ -248,7 +246,6 @@ fn score_row<S: Simd, F: Scalar, const N: usize>(
 }
 
 /// Passes the scores of a group of rows, (K, `F::GROUP`), to the sink.
-#[allow(clippy::inline_always, reason = "compiled once for each instruction set")]
 #[inline(always)]
 pub fn offer_all<S: Simd, F: Scalar>(simd: S, scores: &Lines<F>, group: usize, sink: &mut TopL<F>) {
     for (component, scores) in scores.chunks_exact(F::GROUP).enumerate() {
@@ -284,8 +281,8 @@ mod tests {
         })
     }
 
-    fn table<F: Scalar>(case: &Case, at: usize) -> SparseTable<F> {
-        SparseTable::new(case.d, &case.shared, |k, column| case.slopes[at][k * case.d + column])
+    fn table<F: Scalar>(case: &Case, version: usize) -> SparseTable<F> {
+        SparseTable::new(case.d, &case.shared, |k, column| case.slopes[version][k * case.d + column])
     }
 
     /// Collects the log weights of all rows and components.
@@ -296,7 +293,7 @@ mod tests {
         scorer.score_rows(Block { rows, leads: &[] }, None, &mut sink, &mut Scratch::default());
         let mut out = Responsibilities::zeros(n, k);
         sink.normalize(&mut out.components, &mut out.values, &mut out.log_normalizers).expect("finite");
-        (0..n * k).map(|at| sink.score(at / k, at % k).to_f64()).collect()
+        (0..n * k).map(|index| sink.score(index / k, index % k).to_f64()).collect()
     }
 
     fn check<F: Scalar>(case: &Case, tolerance: f64) -> std::result::Result<(), TestCaseError> {
@@ -318,10 +315,10 @@ mod tests {
         let dense = scores(&scorer, RowBlock::Dense(&values), 30);
         for (row, x) in values.chunks_exact(d).enumerate() {
             let total: f64 = x.iter().map(|x| x.to_f64()).sum();
-            for (k_at, own) in case.shared.iter().enumerate() {
+            for (k_at, terms) in case.shared.iter().enumerate() {
                 let slopes = &case.slopes[0][k_at * d..][..d];
                 let products = x.iter().zip(slopes).map(|(x, slope)| x.to_f64() * slope).sum::<f64>();
-                let expected = own.constant + products - total * own.common;
+                let expected = terms.constant + products - total * terms.common;
                 let near = |found: f64| (found - expected).abs() <= tolerance * (1.0 + 9.0 * total);
                 prop_assert!(
                     near(found[row * k + k_at]) && near(dense[row * k + k_at]),

@@ -29,13 +29,12 @@ pub fn sum_of_ln_gamma_differences(a: &[f64], counts: &[f64]) -> f64 {
 }
 
 /// `x` times a polynomial of its square.
-#[allow(clippy::inline_always, reason = "compiled into loops of any instruction set")]
 #[inline(always)]
 fn odd<const N: usize>(coefficients: &[f64; N], x: f64) -> f64 {
     let square = x * x;
     let mut value = 0.0;
-    for at in 0..N {
-        value = value * square + coefficients[N - 1 - at];
+    for power in 0..N {
+        value = value * square + coefficients[N - 1 - power];
     }
     value * x
 }
@@ -48,7 +47,6 @@ struct Digammas<'a> {
 impl WithSimd for Digammas<'_> {
     type Output = f64;
 
-    #[allow(clippy::inline_always, reason = "compiled once for each instruction set")]
     #[inline(always)]
     fn with_simd<S: Simd>(self, _: S) -> f64 {
         let (eights, rest) = self.counts.as_chunks::<TOGETHER>();
@@ -82,7 +80,6 @@ struct LnGammas<'a> {
 impl WithSimd for LnGammas<'_> {
     type Output = f64;
 
-    #[allow(clippy::inline_always, reason = "compiled once for each instruction set")]
     #[inline(always)]
     fn with_simd<S: Simd>(self, _: S) -> f64 {
         let one_by_one = |a: &[f64], counts: &[f64]| -> f64 {
@@ -103,24 +100,23 @@ impl WithSimd for LnGammas<'_> {
 }
 
 /// Uses Stirling's series above the shifts, with one logarithm for the factors `(a + i + n) / (a + i)` of all shifts.
-#[allow(clippy::inline_always, reason = "compiled into loops of any instruction set")]
 #[inline(always)]
 fn add_ln_gammas(a: &[f64; TOGETHER], counts: &[f64; TOGETHER], parts: &mut [f64; TOGETHER]) {
     let (mut bases, mut above, mut below) = (*a, [1.0; TOGETHER], [1.0; TOGETHER]);
     for _ in 0..ASYMPTOTIC as usize {
-        for at in 0..TOGETHER {
-            let is_below = bases[at] < ASYMPTOTIC;
-            above[at] *= if is_below { bases[at] + counts[at].max(0.0) } else { 1.0 };
-            below[at] *= if is_below { bases[at] } else { 1.0 };
-            bases[at] += if is_below { 1.0 } else { 0.0 };
+        for index in 0..TOGETHER {
+            let is_below = bases[index] < ASYMPTOTIC;
+            above[index] *= if is_below { bases[index] + counts[index].max(0.0) } else { 1.0 };
+            below[index] *= if is_below { bases[index] } else { 1.0 };
+            bases[index] += if is_below { 1.0 } else { 0.0 };
         }
     }
-    for at in 0..TOGETHER {
-        let (base, n) = (bases[at], counts[at].max(0.0));
+    for index in 0..TOGETHER {
+        let (base, n) = (bases[index], counts[index].max(0.0));
         let end = base + n;
         let stirling = odd(&STIRLING, 1.0 / end) - odd(&STIRLING, 1.0 / base);
-        parts[at] += (base - 0.5) * ln_of_positive(end / base) + n * (ln_of_positive(end) - 1.0) + stirling
-            - ln_of_positive(above[at] / below[at]);
+        parts[index] += (base - 0.5) * ln_of_positive(end / base) + n * (ln_of_positive(end) - 1.0) + stirling
+            - ln_of_positive(above[index] / below[index]);
     }
 }
 

@@ -39,9 +39,9 @@ impl DocumentTerms {
     pub(super) fn combine(&mut self, other: &Self, from: &[Option<usize>], sign: f64) {
         self.n_documents += sign * other.n_documents;
         self.log_gamma_of_totals += sign * other.log_gamma_of_totals;
-        for (own, theirs) in self.arrays_mut().into_iter().zip(other.arrays()) {
-            for (own, from) in own.iter_mut().zip(from) {
-                *own += from.map_or(0.0, |from| sign * theirs[from]);
+        for (mine, theirs) in self.arrays_mut().into_iter().zip(other.arrays()) {
+            for (sum, from) in mine.iter_mut().zip(from) {
+                *sum += from.map_or(0.0, |from| sign * theirs[from]);
             }
         }
     }

@@ -17,7 +17,7 @@ impl SparseStatistics {
 
     /// Total number of stored values.
     pub fn len(&self) -> usize {
-        self.components.iter().map(|own| own.columns.len()).sum()
+        self.components.iter().map(|component| component.columns.len()).sum()
     }
 
     /// Whether all are zero.
@@ -33,15 +33,15 @@ impl SparseStatistics {
     /// All statistics including zeros, `n_statistics` per component.
     pub fn to_dense(&self, n_statistics: usize) -> Vec<f64> {
         let mut dense = vec![0.0; self.components.len() * n_statistics];
-        for (own, to) in self.components.iter().zip(dense.chunks_exact_mut(n_statistics)) {
-            own.add_to(to, 1.0);
+        for (component, to) in self.components.iter().zip(dense.chunks_exact_mut(n_statistics)) {
+            component.add_to(to, 1.0);
         }
         dense
     }
 
     /// Whether these can be finite statistics of `k` components, since files are not trusted.
     pub fn fits(&self, k: usize, n_statistics: usize) -> bool {
-        self.components.len() == k && self.components.iter().all(|own| own.fits(n_statistics))
+        self.components.len() == k && self.components.iter().all(|component| component.fits(n_statistics))
     }
 }
 
@@ -74,14 +74,14 @@ impl NonZeros {
         self.iter().for_each(|(column, value)| dense[column as usize] += sign * value);
     }
 
-    /// Subtracts `old` from the dense statistics of a component and adds `new`. Returns the positions that have
-    /// changed, ascending.
+    /// Subtracts `old` from the dense statistics of a component and adds `new`. Returns the changed positions,
+    /// ascending.
     pub fn exchange(dense: &mut [f64], old: &Self, new: &Self) -> Vec<u32> {
         let mut changed = Vec::new();
         let (mut of_old, mut of_new) = (old.iter().peekable(), new.iter().peekable());
         loop {
-            let at = |entry: Option<&(u32, f64)>| entry.map_or(u32::MAX, |(column, _)| *column);
-            let column = at(of_old.peek()).min(at(of_new.peek()));
+            let column_of = |entry: Option<&(u32, f64)>| entry.map_or(u32::MAX, |(column, _)| *column);
+            let column = column_of(of_old.peek()).min(column_of(of_new.peek()));
             let Some(value) = dense.get_mut(column as usize) else { return changed };
             let before = *value;
             if let Some((_, old)) = of_old.next_if(|entry| entry.0 == column) {
@@ -102,18 +102,18 @@ impl NonZeros {
         let (mut columns, mut values) = (Vec::with_capacity(room), Vec::with_capacity(room));
         let (mut mine, mut theirs) = (0, 0);
         while mine < self.columns.len() || theirs < other.columns.len() {
-            let at = |columns: &[u32], place: usize| columns.get(place).copied().unwrap_or(u32::MAX);
-            let (own, others) = (at(&self.columns, mine), at(&other.columns, theirs));
+            let column_of = |columns: &[u32], place: usize| columns.get(place).copied().unwrap_or(u32::MAX);
+            let (column, others) = (column_of(&self.columns, mine), column_of(&other.columns, theirs));
             let mut sum = 0.0;
-            if own <= others {
+            if column <= others {
                 sum = self.values[mine];
                 mine += 1;
             }
-            if others <= own {
+            if others <= column {
                 sum += sign * other.values[theirs];
                 theirs += 1;
             }
-            columns.push(own.min(others));
+            columns.push(column.min(others));
             values.push(sum);
         }
         *self = Self { columns: columns.into(), values: values.into() };
@@ -184,7 +184,7 @@ impl SparseSum {
         }
     }
 
-    /// Takes the sums out. `marked`: only marked sums were changed, so that the work is proportional to their number.
+    /// Takes the sums out. With `marked`, only marked sums were changed, and the work is proportional to their number.
     pub fn take(&mut self, marked: bool) -> Sums {
         if marked { Sums::NonZeros(self.take_marked()) } else { Sums::All(std::mem::take(&mut self.sums)) }
     }
@@ -225,11 +225,11 @@ mod tests {
         fn sums_of_non_zeros_are_those_of_all(a in statistics(), b in statistics(), is_added in any::<bool>()) {
             let sign = if is_added { 1.0 } else { -1.0 };
             let expected: Vec<f64> = a.iter().zip(&b).map(|(a, b)| a + sign * b).collect();
-            let (mut own, other) = (NonZeros::of(&a), NonZeros::of(&b));
-            own.add(&other, sign);
+            let (mut total, other) = (NonZeros::of(&a), NonZeros::of(&b));
+            total.add(&other, sign);
             let mut dense = a.clone();
             other.add_to(&mut dense, sign);
-            let kept = SparseStatistics { components: vec![own] };
+            let kept = SparseStatistics { components: vec![total] };
             prop_assert_eq!(&kept.to_dense(130), &expected);
             prop_assert_eq!(dense, expected);
             prop_assert!(kept.fits(1, 130) && !kept.fits(2, 130));
@@ -252,10 +252,10 @@ mod tests {
         fn what_is_taken_was_added(a in statistics(), b in statistics()) {
             let mut sum = SparseSum::default();
             sum.reserve(130);
-            for own in [&a, &b] {
-                let own = NonZeros::of(own);
-                sum.mark(own.columns());
-                own.add_to(sum.all(), 1.0);
+            for dense in [&a, &b] {
+                let non_zeros = NonZeros::of(dense);
+                sum.mark(non_zeros.columns());
+                non_zeros.add_to(sum.all(), 1.0);
             }
             let expected: Vec<f64> = a.iter().zip(&b).map(|(a, b)| a + b).collect();
             prop_assert_eq!(sum.take_marked(), NonZeros::of(&expected));
@@ -271,7 +271,7 @@ mod tests {
         };
         assert!(of(&[0, 2], &[1.0, 2.0]).fits(1, 3));
         let bad = [of(&[0, 3], &[1.0, 2.0]), of(&[2, 0], &[1.0, 2.0]), of(&[1, 1], &[1.0, 2.0]), of(&[1], &[])];
-        assert!(bad.iter().all(|own| !own.fits(1, 3)));
+        assert!(bad.iter().all(|statistics| !statistics.fits(1, 3)));
         assert!(!of(&[1], &[f64::NAN]).fits(1, 3));
     }
 }

@@ -44,7 +44,11 @@ def test_full_passes_are_those_of_the_oracle(objective: Any, concentration: floa
     counts, k, word = corpus(1), 3, 0.2
     labels = np.arange(len(counts)) % k
     algorithm = sb.Full(
-        objective=objective, sparsity=None, warm_start=False, max_steps=400, step_tol=0.0, max_passes=3, tol=0
+        objective=objective,
+        sparsity=None,
+        units=sb.Words(warm_start=False, max_steps=400, step_tol=0.0),
+        max_passes=3,
+        tol=0,
     )
     found = fit(counts, k, algorithm, model=model(k, concentration, word), init=labels)
     sums = np.array([counts[labels == topic].sum(0) for topic in range(k)])
@@ -65,16 +69,16 @@ def test_full_passes_are_those_of_the_oracle(objective: Any, concentration: floa
 @pytest.mark.parametrize("sparsity", [1, 2, None])
 @pytest.mark.filterwarnings("ignore::stickbreak.SparsityWarning")
 def test_warm_full_passes_never_lower_the_bound(objective: Any, sparsity: int | None) -> None:
-    algorithm = sb.Full(objective=objective, sparsity=sparsity, max_passes=25, tol=0, step_tol=0.0)
+    algorithm = sb.Full(objective=objective, sparsity=sparsity, max_passes=25, tol=0, units=sb.Words(step_tol=0.0))
     found = fit(corpus(2), 4, algorithm)
     # In the first two passes documents start anew.
     bounds = np.array([record.elbo for record in found.history][1:])
-    # Each document goes on from float32 counts, and its topics may have changed beside those that it has left.
+    # Each document continues from float32 counts, under topics that may have changed.
     assert (np.diff(bounds) >= -1e-6 * np.abs(bounds[1:])).all()
 
 
 def test_restarts_are_counted() -> None:
-    found = fit(corpus(3, length=80), 5, sb.Full(max_passes=4, tol=0, restarts=5))
+    found = fit(corpus(3, length=80), 5, sb.Full(max_passes=4, tol=0, units=sb.Words(restarts=5)))
     assert sum(record.proposed for record in found.history) >= sum(record.accepted for record in found.history)
     assert any(record.proposed for record in found.history)
     assert all(record.proposed == 0 for record in fit(corpus(3), 5).history)
@@ -118,7 +122,8 @@ def test_one_batch_is_full() -> None:
 @pytest.mark.parametrize("first_pass", ["plain", "scaled"])
 def test_threads_change_no_bit(init: str, first_pass: Any) -> None:
     counts = corpus(5, n=60)
-    algorithm = sb.Memoized(batches=4, sparsity=2, max_passes=3, tol=0, first_pass=first_pass, restarts=2)
+    words = sb.Words(first_pass=first_pass, restarts=2)
+    algorithm = sb.Memoized(batches=4, sparsity=2, max_passes=3, tol=0, units=words)
     one, three = (fit(counts, 6, algorithm, init=init, threads=threads) for threads in (1, 3))
     assert one.elbo == three.elbo
     np.testing.assert_array_equal(one.topics, three.topics)
@@ -128,7 +133,8 @@ def test_threads_change_no_bit(init: str, first_pass: Any) -> None:
 def test_the_first_pass_grows_the_sums() -> None:
     counts = corpus(6, n=40)
     plain, scaled = (
-        fit(counts, 3, sb.Memoized(batches=4, max_passes=1, tol=0, first_pass=which)) for which in ("plain", "scaled")
+        fit(counts, 3, sb.Memoized(batches=4, max_passes=1, tol=0, units=sb.Words(first_pass=which)))
+        for which in ("plain", "scaled")
     )
     assert np.isfinite([plain.elbo, scaled.elbo]).all()
     assert not np.array_equal(plain.topics, scaled.topics)
@@ -152,7 +158,12 @@ def test_a_checkpoint_goes_on_to_the_same_bits(tmp_path: Path) -> None:
     assert resumed.elbo == whole.elbo
     np.testing.assert_array_equal(resumed.topics, whole.topics)
     with pytest.raises(sb.CheckpointError):
-        fit(counts, 4, sb.Memoized(batches=3, sparsity=2, max_passes=6, tol=0, restarts=1), checkpoint=checkpoint)
+        fit(
+            counts,
+            4,
+            sb.Memoized(batches=3, sparsity=2, max_passes=6, tol=0, units=sb.Words(restarts=1)),
+            checkpoint=checkpoint,
+        )
 
 
 def test_saved_fits_are_the_same(tmp_path: Path) -> None:
@@ -198,9 +209,11 @@ def test_the_concentration_of_one_topic_stays() -> None:
 
 
 def test_the_concentration_is_where_the_derivative_vanishes() -> None:
-    """Where documents start anew, new documents settle as those of the fit do."""
+    """Without stored states, new documents converge as those of the fit do."""
     counts, k = corpus(11, n=50), 3
-    algorithm = sb.Full(max_passes=100, tol=0, sparsity=None, step_tol=0.0, max_steps=200, warm_start=False)
+    algorithm = sb.Full(
+        max_passes=100, tol=0, sparsity=None, units=sb.Words(step_tol=0.0, max_steps=200, warm_start=False)
+    )
     found = fit(counts, k, algorithm, model=model(k, None))
     theta = found.transform(counts) * (counts.sum(1, keepdims=True) + found.concentration)
     from scipy.special import digamma
@@ -236,7 +249,7 @@ def test_coherence_is_that_of_the_formula(measure: str) -> None:
     counts = corpus(14, n=40)
     found = fit(counts, 3)
     words = np.array(found.top_words(n=6))
-    expected = [oracle.coherence(counts, own, measure) for own in words]
+    expected = [oracle.coherence(counts, topic, measure) for topic in words]
     np.testing.assert_allclose(found.coherence(counts, measure=measure, n=6), expected, rtol=1e-12)
 
 
@@ -254,7 +267,7 @@ def test_the_topics_of_separate_words_are_found() -> None:
     rates = np.repeat(np.eye(3), 4, axis=1) * 5
     counts = np.concatenate([rng.poisson(rate, size=(30, 12)) for rate in rates])
     found = fit(counts, 3, sb.Memoized(batches=3, max_passes=20, tol=0))
-    assert {tuple(sorted(own)) for own in found.top_words(n=4)} == {(0, 1, 2, 3), (4, 5, 6, 7), (8, 9, 10, 11)}
+    assert {tuple(sorted(topic)) for topic in found.top_words(n=4)} == {(0, 1, 2, 3), (4, 5, 6, 7), (8, 9, 10, 11)}
     labels = found.transform(counts).argmax(1)
     assert all(len(set(labels[first : first + 30])) == 1 for first in (0, 30, 60))
 
@@ -392,10 +405,13 @@ class TestBadInput:
             fit(counts, 3, sb.Full(objective="ml"))
         with pytest.raises(sb.NotSupported):
             fit(counts, 3, init="sequential")
-        for name, value in [("first_pass", "scaled"), ("restarts", 1), ("warm_start", False)]:
-            algorithm = sb.Full(**{name: value})
-            with pytest.raises(sb.NotSupported):
-                sb.fit(sb.Mixture(sb.Multinomial()), counts, algorithm)
+        with pytest.raises(
+            sb.NotSupported, match=r"^Words\(\) with a Mixture is .*; use units=None, 'auto' or"
+        ) as caught:
+            sb.fit(sb.Mixture(sb.Multinomial()), counts, sb.Full(units=sb.Words()))
+        assert (caught.value.argument, caught.value.found) == ("units", "Words() with a Mixture")
+        with pytest.raises(sb.NotSupported, match="a tree for a TopicModel"):
+            fit(counts, 3, sb.Full(units=sb.KdTree()))
         mixture = sb.fit(sb.Mixture(sb.Multinomial()), counts, sb.Full(max_passes=2, tol=0), n_components=2)
         with pytest.raises(sb.InvalidArgument):
             fit(counts, 2, init=mixture)
@@ -428,7 +444,9 @@ def test_extreme_concentrations(seed: int, concentration: float, word: float, ob
     counts[0, 0] += 1
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        algorithm = sb.Memoized(batches=2, objective=objective, sparsity=2, max_passes=3, tol=0, restarts=1)
+        algorithm = sb.Memoized(
+            batches=2, objective=objective, sparsity=2, max_passes=3, tol=0, units=sb.Words(restarts=1)
+        )
         found = fit(counts, 3, algorithm, model=model(3, concentration, word))
     assert np.isfinite(found.elbo)
     assert np.isfinite(found.topics).all()

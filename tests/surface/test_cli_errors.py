@@ -1,4 +1,4 @@
-"""Whatever a user does wrong on the command line is one line on stderr, with the right exit code, before any work."""
+"""Every user error on the command line is one line on stderr, with its exit code, before any work."""
 
 import json
 import os
@@ -17,6 +17,8 @@ from stickbreak.cli import program, specifications
 from stickbreak.cli.program import ExitCode
 from stickbreak.model.likelihoods import Likelihood
 from stickbreak.model.processes import Process
+from stickbreak.run.algorithms import Algorithm
+from stickbreak.run.samplers import Sampler
 
 FIT = "fit rows.npy --out m.safetensors --n-components 3".split()
 
@@ -43,7 +45,7 @@ def run(*arguments: str) -> Result:
 
 
 def failed(arguments: list[str], code: int) -> str:
-    """The one line that says why, and the object that says it to programs."""
+    """Return the error line, and check the JSON object for programs."""
     result = run(*arguments)
     assert result.exit_code == code, result.output
     assert result.stdout == ""
@@ -437,3 +439,18 @@ def test_every_class_and_parameter_is_there(base: type[Any]) -> None:
     assert len({name for name in every if name}) == len([name for name in every if name])
     fit = [option for parameter in program.commands["fit"].params for option in parameter.opts]
     assert len(fit) == len(set(fit))
+
+
+@pytest.mark.parametrize(
+    ("command", "kinds"),
+    [("fit", Algorithm.__subclasses__()), ("mcmc", Sampler.__subclasses__()), ("topics", [sb.Words])],
+)
+def test_every_field_is_an_option(command: str, kinds: list[type[Any]]) -> None:
+    """Names, kinds of values and defaults come from the dataclasses."""
+    options = {each.name: each for each in program.commands[command].params if isinstance(each, click.Option)}
+    for name, owned in specifications.owners_of(kinds).items():
+        field, found = owned[0][1], options[name]
+        assert specifications.option(name) in found.opts
+        assert bool(found.secondary_opts) == (field.type is bool)
+        if type(field.default) in (int, str):
+            assert f"[default: {field.default}" in (found.help or "")

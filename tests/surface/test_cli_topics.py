@@ -1,4 +1,4 @@
-"""`stickbreak topics`: what it writes and prints is what the package computes, and what it refuses."""
+"""`stickbreak topics`: its output equals the package's results; refusals."""
 
 import gzip
 import json
@@ -44,6 +44,13 @@ def test_it_writes_what_fit_returns(tmp_path: Path, corpus: Path, counts: np.nda
     found = sb.load(out)
     np.testing.assert_array_equal(found.topics, expected.topics)
     np.testing.assert_array_equal(np.load(table), expected.transform(counts))
+
+
+def test_settings_of_words(tmp_path: Path, corpus: Path, counts: np.ndarray) -> None:
+    run(corpus, "-k", 3, "--out", tmp_path / "t.safetensors", "--restarts", 2, "--no-warm-start", *QUICK)
+    words = sb.Words(restarts=2, warm_start=False)
+    expected = sb.fit(sb.TopicModel(sb.LatentDirichlet(3)), counts, sb.Memoized(max_passes=5, tol=0, units=words))
+    np.testing.assert_array_equal(sb.load(tmp_path / "t.safetensors").topics, expected.topics)
 
 
 @pytest.mark.parametrize("suffix", [".npz", ".npy", ".csv"])
@@ -142,6 +149,8 @@ def test_schedules_and_checkpoints(tmp_path: Path, corpus: Path) -> None:
         (["-k", 2, "--concentration", "big"], 2, "neither a number nor"),
         (["-k", 2, "--schedule", "stochastic"], 2, "--batch-size"),
         (["-k", 2, "--batch-size", 3], 2, "does not go with memoized"),
+        (["-k", 2, "--restarts", -1], 2, "--restarts must be an integer from 0 to 1000, but it is -1"),
+        (["-k", 2, "--first-pass", "scald"], 2, "--first-pass must be 'plain' or 'scaled'"),
         (["-k", 2, "--words", 0], 2, "words"),
         (["-k", 2, "--vocabulary", "missing.txt"], 1, "cannot be read"),
         (["-k", 2, "--test", "missing.docx"], 2, "the name of a docword file"),
@@ -161,7 +170,10 @@ def test_a_vocabulary_of_another_length(tmp_path: Path, corpus: Path) -> None:
 
 @pytest.mark.parametrize("suffix", [".csv", ".csv.gz"])
 def test_columns_of_a_table(tmp_path: Path, counts: np.ndarray, suffix: str) -> None:
-    lines = [",".join(["document", *WORDS]), *(f"d{at}," + ",".join(map(str, row)) for at, row in enumerate(counts))]
+    lines = [
+        ",".join(["document", *WORDS]),
+        *(f"d{number}," + ",".join(map(str, row)) for number, row in enumerate(counts)),
+    ]
     text = "\n".join(lines).encode()
     path = tmp_path / f"table{suffix}"
     path.write_bytes(gzip.compress(text) if suffix.endswith("gz") else text)

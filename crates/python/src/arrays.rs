@@ -1,4 +1,4 @@
-//! NumPy arrays as rows of the core; the only place that tells dtypes apart.
+//! NumPy arrays as rows of the core. Only this file dispatches on dtypes.
 
 use numpy::ndarray::ArrayView2;
 use numpy::{Element, PyArray1, PyArray2, PyArrayMethods, PyReadonlyArray1, PyReadonlyArray2};
@@ -8,7 +8,7 @@ use stickbreak::simd::Scalar;
 
 use crate::errors::to_python;
 
-/// A NumPy array of either type, held readable while the core works on it.
+/// A NumPy array of either type, borrowed while the core works on it.
 #[derive(FromPyObject)]
 pub enum AnyRows<'py> {
     /// float32.
@@ -21,10 +21,10 @@ pub enum AnyRows<'py> {
     SparseDouble(Sparse<'py, f64>),
 }
 
-/// The starts, columns and values of compressed sparse rows, and the number of columns.
+/// Starts, columns and values of compressed sparse rows, and the number of columns.
 type Sparse<'py, F> = (PyReadonlyArray1<'py, u64>, PyReadonlyArray1<'py, u32>, PyReadonlyArray1<'py, F>, usize);
 
-/// The table that the core reads.
+/// Returns the table that the core reads.
 pub fn csr<'a, F: Scalar + Element>(
     (starts, columns, values, n_columns): &'a Sparse<'_, F>,
 ) -> PyResult<CsrRows<'a, F>> {
@@ -32,7 +32,7 @@ pub fn csr<'a, F: Scalar + Element>(
     CsrRows::new(table, *n_columns).map_err(|error| to_python(&error))
 }
 
-/// Calls a generic function with the rows of an [`AnyRows`], whichever type they have.
+/// Calls a generic function with the rows of an [`AnyRows`] of any type.
 macro_rules! with_rows {
     ($rows:expr, |$view:ident| $body:expr) => {
         match $rows {
@@ -66,7 +66,7 @@ pub enum AnyData<'py> {
     Blocks(String, usize, Py<PyAny>),
 }
 
-/// Calls a generic function with the dataset that an [`AnyData`] is, whichever type it has.
+/// Calls a generic function with the dataset of an [`AnyData`] of any type.
 macro_rules! with_data {
     ($data:expr, $weights:expr, |$dataset:ident| $body:expr) => {
         match $data {
@@ -89,7 +89,7 @@ macro_rules! with_data {
 }
 pub(crate) use with_data;
 
-/// A view with any strides.
+/// View of an array with any strides.
 pub struct View<'a, F>(pub ArrayView2<'a, F>);
 
 impl<F: Scalar + Element> Rows<F> for View<'_, F> {
@@ -121,23 +121,23 @@ impl<F: Scalar + Element> Rows<F> for View<'_, F> {
     }
 }
 
-/// Weights as a slice; Python hands them over contiguous.
+/// Returns weights as a slice. Python passes them contiguous.
 pub fn weights<'a>(array: Option<&'a PyReadonlyArray1<'_, f64>>) -> PyResult<Option<&'a [f64]>> {
     array.map(|array| array.as_slice().map_err(PyErr::from)).transpose()
 }
 
-/// A vector for Python.
+/// Returns a vector as a NumPy array.
 pub fn vector<T: Element>(py: Python<'_>, values: Vec<T>) -> Bound<'_, PyArray1<T>> {
     PyArray1::from_vec(py, values)
 }
 
-/// A table of `columns` columns for Python.
+/// Returns a table of `columns` columns as a NumPy array.
 pub fn table<T: Element>(py: Python<'_>, values: Vec<T>, columns: usize) -> PyResult<Bound<'_, PyArray2<T>>> {
     let rows = values.len() / columns.max(1);
     PyArray1::from_vec(py, values).reshape([rows, columns])
 }
 
-/// A number of components or rows that must be at least one.
+/// Checks that a number of components or rows is at least one.
 pub fn at_least_one(name: &str, value: usize) -> PyResult<usize> {
     if value == 0 {
         return Err(to_python(&stickbreak::Error::invalid(name, value, "at least 1")));

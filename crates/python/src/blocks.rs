@@ -1,4 +1,4 @@
-//! Blocks of rows that a Python function makes, as a source of the core. The core asks for them in a thread of its own.
+//! Blocks of rows from a Python function, as a source of the core. A separate thread requests them.
 
 use numpy::{Element, PyReadonlyArray2};
 use pyo3::exceptions::PyKeyboardInterrupt;
@@ -8,11 +8,11 @@ use stickbreak::data::{BlockReader, Blocks};
 use stickbreak::simd::Scalar;
 use stickbreak::{Error, Result};
 
-/// A function that returns a fresh iterator of C-contiguous arrays of `n_columns` columns, all of one type.
+/// A Python function that returns a new iterator over C-contiguous arrays of `n_columns` columns, all of one type.
 pub struct PythonBlocks {
     /// The function.
     pub start: Py<PyAny>,
-    /// Columns of every array.
+    /// Number of columns of every array.
     pub n_columns: usize,
 }
 
@@ -41,8 +41,8 @@ impl<F: Scalar + Element> BlockReader<F> for Reader {
     }
 }
 
-/// What Python raised, in its own words; of an error of ours the message says enough. Ctrl-C is no failure of the
-/// source.
+/// Converts an exception. The message is Python's own text; errors of this package already have a complete message.
+/// Ctrl-C is not a failure of the source.
 fn failed(error: &PyErr) -> Error {
     if Python::attach(|py| error.is_instance_of::<PyKeyboardInterrupt>(py)) {
         return Error::Cancelled;

@@ -1,4 +1,4 @@
-//! Coordinates of a model as Python sees them, and as arrays of a file.
+//! Coordinates of a model for Python, and as arrays of a file.
 
 use numpy::{PyArray2, PyReadonlyArray1, PyReadonlyArray2, PyUntypedArrayMethods};
 use pyo3::prelude::*;
@@ -12,27 +12,28 @@ use crate::fields::{field, format_error};
 const VECTORS: [&str; 3] = ["coordinates.units", "coordinates.centre", "coordinates.spreads"];
 const SLOPES: &str = "coordinates.slopes";
 
-/// Constant columns, and columns that follow from others.
-pub fn lost_columns(own: &Coordinates) -> (Vec<usize>, Vec<usize>) {
-    (own.constants().to_vec(), own.dependents().iter().map(|dependent| dependent.column).collect())
+/// Constant columns, and columns that depend on others.
+pub fn lost_columns(coordinates: &Coordinates) -> (Vec<usize>, Vec<usize>) {
+    (coordinates.constants().to_vec(), coordinates.dependents().iter().map(|dependent| dependent.column).collect())
 }
 
-/// An orthonormal basis of the other directions, (D, r).
-pub fn basis<'py>(py: Python<'py>, own: &Coordinates) -> PyResult<Bound<'py, PyArray2<f64>>> {
-    table(py, own.basis(), own.rank())
+/// An orthonormal basis of the directions in which the data vary, (D, r).
+pub fn basis<'py>(py: Python<'py>, coordinates: &Coordinates) -> PyResult<Bound<'py, PyArray2<f64>>> {
+    table(py, coordinates.basis(), coordinates.rank())
 }
 
-/// Adds the arrays of coordinates.
-pub fn write_coordinates(own: &Coordinates, arrays: &Bound<'_, PyDict>) -> PyResult<()> {
+/// Adds the arrays of coordinates to those of a file.
+pub fn write_coordinates(coordinates: &Coordinates, arrays: &Bound<'_, PyDict>) -> PyResult<()> {
     let py = arrays.py();
-    let [units, centre, spreads, slopes] = own.to_parts();
+    let [units, centre, spreads, slopes] = coordinates.to_parts();
     for (name, values) in VECTORS.into_iter().zip([units, centre, spreads]) {
         arrays.set_item(name, vector(py, values))?;
     }
-    arrays.set_item(SLOPES, table(py, slopes, own.rank())?)
+    arrays.set_item(SLOPES, table(py, slopes, coordinates.rank())?)
 }
 
-/// The coordinates of `rank` columns that the arrays hold; those of files of the first version are the columns.
+/// Reads the coordinates of `rank` columns from arrays. Files of the first version have none; their coordinates are the
+/// columns themselves.
 pub fn read_coordinates(arrays: &Bound<'_, PyDict>, rank: usize) -> PyResult<Coordinates> {
     let mut any = arrays.contains(SLOPES)?;
     for name in VECTORS {
@@ -42,7 +43,7 @@ pub fn read_coordinates(arrays: &Bound<'_, PyDict>, rank: usize) -> PyResult<Coo
         return Ok(Coordinates::identity(rank));
     }
     let slopes: PyReadonlyArray2<'_, f64> = field(arrays, SLOPES)?;
-    // A table without rows takes no room in a file, however wide it says it is.
+    // A table without rows takes no space in a file, whatever its stated width.
     if slopes.shape()[1] != rank {
         return Err(format_error(format!("slopes in {} columns", slopes.shape()[1])));
     }

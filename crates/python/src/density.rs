@@ -1,8 +1,8 @@
-//! Densities of some columns: what `stickbreak.Density` is made of.
+//! Densities of some columns, the state of `stickbreak.Density`.
 
 use numpy::{PyArray1, PyArray2, PyReadonlyArray1};
 use pyo3::prelude::*;
-use stickbreak::fit::log_densities;
+use stickbreak::fitted::log_densities;
 use stickbreak::laws::MixtureLaw;
 
 use crate::arrays::{AnyRows, table, vector, with_rows};
@@ -15,9 +15,8 @@ pub struct DensityState {
     law: MixtureLaw,
 }
 
-/// The density of the columns that a fit sees, in their order.
+/// Builds the density of the columns of a fit, in their order.
 #[pyfunction]
-#[allow(clippy::needless_pass_by_value)]
 pub fn density(
     py: Python<'_>,
     state: PyRef<'_, FitState>,
@@ -29,32 +28,31 @@ pub fn density(
 }
 
 #[pymethods]
-#[allow(clippy::needless_pass_by_value)]
 impl DensityState {
     #[getter]
     fn weights<'py>(&self, py: Python<'py>) -> Bound<'py, PyArray1<f64>> {
         vector(py, self.law.weights().to_vec())
     }
 
-    /// (J, D).
+    /// Means of the components, (J, D).
     #[getter]
     fn means<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyArray2<f64>>> {
         table(py, self.law.means(), self.law.n_columns())
     }
 
-    /// (J D, D).
+    /// Covariances of the components, (J D, D).
     #[getter]
     fn covariances<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyArray2<f64>>> {
         table(py, self.law.covariances(), self.law.n_columns())
     }
 
-    /// (D,).
+    /// Mean, (D,).
     #[getter]
     fn mean<'py>(&self, py: Python<'py>) -> Bound<'py, PyArray1<f64>> {
         vector(py, self.law.moments().0)
     }
 
-    /// (D, D).
+    /// Covariance, (D, D).
     #[getter]
     fn covariance<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyArray2<f64>>> {
         table(py, self.law.moments().1, self.law.n_columns())
@@ -82,12 +80,12 @@ impl DensityState {
         table(py, rows, self.law.n_columns())
     }
 
-    /// Of some columns, in this order.
+    /// Returns the density of some columns, in this order.
     fn marginal(&self, py: Python<'_>, columns: Vec<usize>, threads: Option<usize>) -> PyResult<Self> {
         Ok(Self { law: run_quietly(py, threads, |_| self.law.marginal(&columns))? })
     }
 
-    /// Of the `others` given the values of some columns.
+    /// Returns the density of the `others` given the values of some columns.
     fn conditional(
         &self,
         py: Python<'_>,

@@ -1,11 +1,11 @@
-//! From the core's errors to the exceptions of `stickbreak.errors`.
+//! Converts errors of the core to exceptions of `stickbreak.errors`.
 
 use pyo3::exceptions::PyKeyboardInterrupt;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 use stickbreak::Error;
 
-/// The exception for an error of the core.
+/// Returns the exception for an error of the core.
 pub fn to_python(error: &Error) -> PyErr {
     Python::attach(|py| match build(py, error) {
         Ok(exception) => exception,
@@ -13,7 +13,7 @@ pub fn to_python(error: &Error) -> PyErr {
     })
 }
 
-/// The exception for a broken invariant of ours.
+/// Returns the exception for a mistake in this package.
 pub fn internal(message: &str) -> PyErr {
     Python::attach(|py| raise(py, "InternalError", message, &PyDict::new(py)).unwrap_or_else(|failure| failure))
 }
@@ -43,7 +43,7 @@ fn build(py: Python<'_>, error: &Error) -> PyResult<PyErr> {
     raise(py, class, &message, &details)
 }
 
-/// What the errors of one argument have besides the message.
+/// Sets the attributes that errors of one argument have besides the message.
 fn set_argument(details: &Bound<'_, PyDict>, argument: &str, found: &str, allowed: &str) -> PyResult<()> {
     details.set_item("argument", argument)?;
     details.set_item("found", found)?;

@@ -1,4 +1,4 @@
-//! Values of a file's header and its arrays, by name.
+//! Reads values of a file's header, and its arrays, by name.
 
 use pyo3::exceptions::PyKeyError;
 use pyo3::prelude::*;
@@ -7,12 +7,12 @@ use stickbreak::Error;
 
 use crate::errors::to_python;
 
-/// A value of the header that files of other versions may lack.
+/// Reads a value of the header that files of other versions may lack.
 pub(crate) fn optional<'py, T: FromPyObjectOwned<'py>>(header: &Bound<'py, PyDict>, name: &str) -> PyResult<Option<T>> {
     if header.contains(name)? { field(header, name) } else { Ok(None) }
 }
 
-/// A value of the header or an array of a file. Nothing in them is true or false, which Python counts as numbers.
+/// Reads a value of the header or an array of a file. Refuses booleans, which Python accepts as numbers.
 pub(crate) fn field<'py, T: FromPyObjectOwned<'py>>(dict: &Bound<'py, PyDict>, name: &str) -> PyResult<T> {
     let value = item(dict, name)?;
     if value.is_instance_of::<PyBool>() {
@@ -22,7 +22,7 @@ pub(crate) fn field<'py, T: FromPyObjectOwned<'py>>(dict: &Bound<'py, PyDict>, n
     outcome.map_err(|error| format_error(format!("{name}: {error}")))
 }
 
-/// The number of rows, which the core counts in 32 bits.
+/// Reads the number of rows, which the core counts in 32 bits.
 pub(crate) fn n_rows(header: &Bound<'_, PyDict>) -> PyResult<usize> {
     match field::<u32>(header, "n_rows")? {
         0 => Err(format_error("a fit of no rows".into())),

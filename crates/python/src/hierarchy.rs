@@ -3,7 +3,8 @@
 use numpy::{PyArray1, PyArray2, PyArrayMethods, PyReadonlyArray2};
 use pyo3::prelude::*;
 use stickbreak::data::Tree;
-use stickbreak::mcmc::{Grounds, Hierarchy, HierarchyPlan, Method, Target, TreeCut, check_hierarchy as check};
+use stickbreak::grounds::Grounds;
+use stickbreak::mcmc::{Hierarchy, HierarchyPlan, Method, Target, TreeCut, check_hierarchy as check};
 use stickbreak::model::Objective;
 use stickbreak::parallel::Cancel;
 use stickbreak::process::{Auxiliary, ProcessState};
@@ -18,7 +19,7 @@ use crate::panics::caught;
 use crate::run::run_quietly;
 use crate::specification::{GivenPair, specification, write};
 
-/// A tree over rows, with the model that it was built under.
+/// A tree over rows, with the model under which it was built.
 #[pyclass(frozen, module = "stickbreak._core")]
 pub struct HierarchyState {
     grounds: Grounds,
@@ -30,9 +31,8 @@ fn method_of(name: &str) -> Method {
     if name == "bhc" { Method::Greedy } else { Method::Incremental }
 }
 
-/// Refuses what no hierarchy of `n` rows can be built of.
+/// Refuses a model, or a number of rows, of which no hierarchy can be built.
 #[pyfunction]
-#[allow(clippy::needless_pass_by_value)]
 pub fn check_hierarchy(likelihood: GivenPair<'_>, process: GivenPair<'_>, method: &str, n: usize) -> PyResult<()> {
     let specification = specification(&likelihood, &process, Objective::Variational.name(), false)?;
     caught(|| check(&specification, method_of(method), n).map_err(|error| to_python(&error)))
@@ -41,7 +41,7 @@ pub fn check_hierarchy(likelihood: GivenPair<'_>, process: GivenPair<'_>, method
 /// Builds a hierarchy; see `stickbreak.hierarchy`.
 #[pyfunction]
 #[pyo3(signature = (rows, *, likelihood, process, method, n_trials, seed, threads))]
-#[allow(clippy::needless_pass_by_value, clippy::too_many_arguments)]
+#[allow(clippy::too_many_arguments, reason = "those of the Python function")]
 pub fn hierarchy(
     py: Python<'_>,
     rows: AnyRows<'_>,
@@ -56,14 +56,14 @@ pub fn hierarchy(
     let method = method_of(method);
     let plan = HierarchyPlan { method, n_trials, seed };
     with_rows!(&rows, |view| run_quietly(py, threads, |cancel| {
-        let grounds = Grounds::new(&specification, &view, cancel)?;
+        let grounds = Grounds::for_sampler(&specification, &view, cancel)?;
         let target = grounds.target(&view)?;
         let hierarchy = Hierarchy::build(&target, plan, cancel)?;
         Ok(HierarchyState::of(grounds, hierarchy, &target))
     }))
 }
 
-/// What is wrong with new rows, in the words of their argument.
+/// Renames the argument in an error about new rows.
 fn of_new(error: Error) -> Error {
     match error {
         Error::Numerical { message, .. } => {
@@ -87,10 +87,9 @@ impl HierarchyState {
 }
 
 #[pymethods]
-#[allow(clippy::needless_pass_by_value)]
 impl HierarchyState {
-    /// The hierarchy of a file: joins, (n - 1, 2), and the state of the process: concentration, discount, and where it
-    /// has auxiliary values, log u and the log mass.
+    /// Restores the hierarchy of a file from joins, (n - 1, 2), and the state of the process: concentration, discount
+    /// and, if it has auxiliary values, log u and the log mass.
     #[staticmethod]
     fn from_parts(
         py: Python<'_>,
@@ -116,7 +115,7 @@ impl HierarchyState {
         };
         let state = ProcessState { concentration: state[0], discount: state[1], auxiliary };
         with_rows!(&rows, |view| run_quietly(py, Some(1), |cancel| {
-            let grounds = Grounds::new(&specification, &view, cancel)?;
+            let grounds = Grounds::for_sampler(&specification, &view, cancel)?;
             let target = grounds.target(&view)?;
             if tree.n_rows() != target.n_rows() {
                 return Err(Error::Format { message: "a tree that does not fit the rows".into() });
@@ -133,17 +132,17 @@ impl HierarchyState {
         Ok((self.grounds.specification.likelihood.name.clone(), write(py, &parameters)?))
     }
 
-    /// Constant and dependent columns, which the model does not see.
+    /// Constant and dependent columns, which the model does not use.
     #[getter]
     fn lost_columns(&self) -> (Vec<usize>, Vec<usize>) {
         lost_columns(&self.grounds.coordinates)
     }
 
-    /// Concentration, discount, and where there are any log u and the log mass.
+    /// Concentration and discount, followed by log u and the log mass if the process has auxiliary values.
     #[getter]
     fn state(&self) -> Vec<f64> {
         let ProcessState { concentration, discount, auxiliary } = self.hierarchy.process;
-        let more = auxiliary.map_or_else(Vec::new, |own| vec![own.log_u, own.log_mass]);
+        let more = auxiliary.map_or_else(Vec::new, |auxiliary| vec![auxiliary.log_u, auxiliary.log_mass]);
         [&[concentration, discount][..], &more].concat()
     }
 
@@ -159,7 +158,7 @@ impl HierarchyState {
         PyArray1::from_vec(py, flat).reshape([joins.len(), 2])
     }
 
-    /// The joins as SciPy has them, (n - 1, 4).
+    /// The joins in the format of SciPy, (n - 1, 4).
     fn linkage<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyArray2<f64>>> {
         let rows = self.hierarchy.linkage();
         PyArray1::from_vec(py, rows.as_flattened().to_vec()).reshape([rows.len(), 4])
@@ -172,13 +171,13 @@ impl HierarchyState {
         [log_cluster, log_potential, log_dissimilarity].map(|values| vector(py, values))
     }
 
-    /// Labels of the rows.
+    /// Labels of the rows under a cut.
     fn cut<'py>(&self, py: Python<'py>, method: &str) -> Bound<'py, PyArray1<i64>> {
         let cut = if method == "bhc" { TreeCut::Bhc } else { TreeCut::Map };
         vector(py, self.hierarchy.cut(cut).into_iter().map(i64::from).collect())
     }
 
-    /// The hierarchy with more rows: those that `all` has behind its own.
+    /// Inserts more rows: those of `all` after the rows of the hierarchy.
     fn insert(&self, py: Python<'_>, all: AnyRows<'_>, new: AnyRows<'_>, threads: Option<usize>) -> PyResult<Self> {
         let off =
             with_rows!(&new, |view| run_quietly(py, threads, |cancel| self.grounds.check_new(&view, "X_new", cancel)))?;
@@ -186,7 +185,7 @@ impl HierarchyState {
             let found = format!("row {row}, which varies where the rows of the hierarchy do not");
             return Err(to_python(&Error::invalid("X_new", found, "rows within the columns that vary")));
         }
-        // Numbers of rows in errors are of the new ones.
+        // Row numbers in errors count from the first new row.
         with_rows!(&new, |view| run_quietly(py, threads, |_| self.grounds.target(&view).map(drop).map_err(of_new)))?;
         with_rows!(&all, |view| run_quietly(py, threads, |cancel| self.with_more(&view, cancel)))
     }

@@ -1,13 +1,13 @@
-//! The records of a fit as dicts, and back.
+//! Conversion of the records of a fit to dicts, and back.
 
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
-use stickbreak::fit::Record;
+use stickbreak::fitted::Record;
 use stickbreak::moves::{MoveKind, Report};
 
 use crate::fields::{field, format_error, optional};
 
-/// A record as Python sees it.
+/// Converts a record to a dict.
 pub fn record_to_dict<'py>(py: Python<'py>, record: &Record) -> PyResult<Bound<'py, PyDict>> {
     let dict = PyDict::new(py);
     dict.set_item("index", record.index)?;
@@ -39,7 +39,7 @@ fn report_to_dict<'py>(py: Python<'py>, report: &Report) -> PyResult<Bound<'py, 
     Ok(dict)
 }
 
-/// Files of earlier versions have none.
+/// Reads the reports of moves. Files of earlier versions have none.
 fn reports_from_dict(record: &Bound<'_, PyDict>) -> PyResult<Vec<Report>> {
     let reports: Option<Vec<Bound<'_, PyDict>>> = optional(record, "moves")?;
     reports.unwrap_or_default().iter().map(report_from_dict).collect()
@@ -57,14 +57,14 @@ fn report_from_dict(dict: &Bound<'_, PyDict>) -> PyResult<Report> {
     })
 }
 
-/// A record from what a file holds.
+/// Reads a record of a file.
 pub fn record_from_dict(dict: &Bound<'_, PyDict>) -> PyResult<Record> {
     let elbo = field(dict, "elbo")?;
     Ok(Record {
         index: field(dict, "index")?,
         seconds: field(dict, "seconds")?,
         elbo,
-        // Files of earlier versions have neither: no base measure was estimated.
+        // Files of earlier versions have neither, because no base measure was estimated.
         objective: optional(dict, "objective")?.unwrap_or(elbo),
         base_measure_gain: optional(dict, "base_measure_gain")?.unwrap_or(0.0),
         n_components: field(dict, "n_components")?,

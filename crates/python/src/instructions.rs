@@ -1,4 +1,4 @@
-//! Instruction sets: which there are, and one forced for tests and comparisons.
+//! Instruction sets: list them, and force one for tests and comparisons.
 
 use pyo3::prelude::*;
 use stickbreak::Error;
@@ -10,13 +10,13 @@ fn name(set: Instructions) -> String {
     format!("{set:?}").to_lowercase()
 }
 
-/// Return the names of the instruction sets that this machine has, the widest last.
+/// Return the names of the instruction sets of this machine, the widest last.
 #[pyfunction]
 pub fn instruction_sets() -> Vec<String> {
     Instructions::available().into_iter().map(name).collect()
 }
 
-/// Make the kernels of this process use the named instruction set; `None` is the widest.
+/// Make the kernels of this process use the named instruction set; `None` selects the widest.
 #[pyfunction]
 #[pyo3(signature = (instructions))]
 pub fn force_instructions(instructions: Option<&str>) -> PyResult<()> {

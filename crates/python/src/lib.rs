@@ -1,4 +1,6 @@
-//! The Python face of `stickbreak`: arrays in, states out. No mathematics here.
+//! The Python interface of `stickbreak`: converts arrays to rows and results to states. Contains no mathematics.
+
+#![allow(clippy::needless_pass_by_value, reason = "PyO3 hands arguments over by value")]
 
 mod arrays;
 mod blocks;
@@ -36,8 +38,7 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(fit::fit, module)?)?;
     module.add_function(wrap_pyfunction!(sampling::check_sampler, module)?)?;
     module.add_function(wrap_pyfunction!(sampling::check_model, module)?)?;
-    module.add_function(wrap_pyfunction!(sampling::estimated, module)?)?;
-    module.add_function(wrap_pyfunction!(sampling::check_data, module)?)?;
+    module.add_function(wrap_pyfunction!(sampling::estimate, module)?)?;
     module.add_function(wrap_pyfunction!(sampling::sample, module)?)?;
     module.add_function(wrap_pyfunction!(sampling::ess, module)?)?;
     module.add_function(wrap_pyfunction!(sampling::rhat, module)?)?;

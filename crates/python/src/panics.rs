@@ -1,4 +1,4 @@
-//! Broken invariants of ours: a panic anywhere becomes `InternalError`, and nothing is printed.
+//! Panics are mistakes in this package. Each becomes `InternalError`, and nothing is printed.
 
 use std::any::Any;
 use std::panic::{AssertUnwindSafe, PanicHookInfo, catch_unwind, set_hook};
@@ -8,13 +8,13 @@ use pyo3::prelude::*;
 
 use crate::errors::internal;
 
-/// Texts and places of panics that have not been caught yet. They are caught in another thread, and several threads may
-/// panic at once, of which one is heard.
+/// Messages and locations of panics that have not been caught yet. A panic is caught in another thread. If several
+/// threads panic at once, only one panic is reported.
 static PANICS: Mutex<Vec<(String, String)>> = Mutex::new(Vec::new());
-/// Places worth keeping.
+/// Maximum number of locations to keep.
 const MOST: usize = 64;
 
-/// Silences panics for good: the exception says what they would have printed.
+/// Silences the printing of panics permanently. The exception contains the text instead.
 pub fn silence() {
     set_hook(Box::new(|info: &PanicHookInfo<'_>| {
         let place = info.location().map_or_else(String::new, ToString::to_string);
@@ -26,12 +26,12 @@ pub fn silence() {
     }));
 }
 
-/// Runs work; a panic in it is an `InternalError`.
+/// Runs work and converts a panic to `InternalError`.
 pub fn caught<T>(work: impl FnOnce() -> PyResult<T>) -> PyResult<T> {
     catch_unwind(AssertUnwindSafe(work)).unwrap_or_else(|panic| Err(to_python(panic.as_ref())))
 }
 
-/// The exception for a caught panic: what it said, and where.
+/// Returns the exception for a caught panic, with its message and location.
 pub fn to_python(panic: &(dyn Any + Send)) -> PyErr {
     let text = text(panic);
     let panics = PANICS.lock().map(|mut panics| std::mem::take(&mut *panics)).unwrap_or_default();

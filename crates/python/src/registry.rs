@@ -1,4 +1,4 @@
-//! The registry of the core as Python reads it.
+//! The registry of the core for Python.
 
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList};
@@ -6,7 +6,7 @@ use stickbreak::data::Domain;
 use stickbreak::registry::{DefaultValue, Entry, Parameter, ParameterKind};
 use stickbreak::{likelihood, mcmc, moves, process};
 
-/// The entries of all likelihoods, processes, moves, samplers and priors, by name.
+/// Returns the entries of all likelihoods, processes, moves, samplers and priors, by name.
 #[pyfunction]
 pub fn registry(py: Python<'_>) -> PyResult<Bound<'_, PyDict>> {
     let all = PyDict::new(py);

@@ -1,4 +1,4 @@
-//! Release of the GIL, Ctrl-C, events and panics, for every entry point that computes.
+//! Releases the GIL and handles Ctrl-C, events and panics, for every function that computes.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
@@ -11,15 +11,15 @@ use stickbreak::{Error, Result};
 use crate::errors::to_python;
 use crate::panics;
 
-/// How often signals are looked at.
+/// Interval between checks for signals.
 const POLL: Duration = Duration::from_millis(100);
 
-/// Something to show to Python while the work goes on; the answer says whether to stop.
+/// An event to show to Python while the work continues. The answer tells whether to stop.
 pub type Event<E> = (E, Option<Sender<bool>>);
 
-/// Runs `work` on a pool of `threads` threads without the GIL. Signals are polled and events are shown by the calling
-/// thread. Ctrl-C asks the work to stop and lets it return what it has; if that is nothing, the `KeyboardInterrupt`
-/// is raised, as is any exception that `show` raised.
+/// Runs `work` on a pool of `threads` threads without the GIL. The calling thread polls signals and shows events. After
+/// Ctrl-C the work stops and may return its result so far. Without a result, the `KeyboardInterrupt` is raised, as is
+/// any exception raised by `show`.
 pub fn run<T: Send, E: Send>(
     py: Python<'_>,
     threads: Option<usize>,
@@ -50,7 +50,7 @@ pub fn run<T: Send, E: Send>(
     };
     match (outcome, raised) {
         (Err(panic), _) => Err(panics::to_python(panic.as_ref())),
-        // A complete state is worth more than the interrupt that ended the work.
+        // A complete result takes precedence over the interrupt that ended the work.
         (Ok(Ok(Ok(value))), raised) if raised.is_none() || interrupted(&raised) => Ok(value),
         (_, Some(error)) => Err(error),
         (Ok(Ok(Err(error)) | Err(error)), None) => Err(to_python(&error)),
@@ -58,7 +58,7 @@ pub fn run<T: Send, E: Send>(
     }
 }
 
-/// Shows events and polls signals until the worker hangs up; returns the first exception.
+/// Shows events and polls signals until the worker ends. Returns the first exception.
 fn attend<E: Send>(
     receiver: &Receiver<Event<E>>,
     cancel: &Cancel,
@@ -95,7 +95,7 @@ fn attend<E: Send>(
     }
 }
 
-/// Runs work that has nothing to show: where it is quick, on this thread, for a thread takes longer to start.
+/// Runs work without events: quick work on this thread, because starting a thread would take longer.
 pub fn run_soon<T: Send>(
     py: Python<'_>,
     threads: Option<usize>,
@@ -111,7 +111,7 @@ pub fn run_soon<T: Send>(
     }
 }
 
-/// Runs work that has nothing to show.
+/// Runs work without events.
 pub fn run_quietly<T: Send>(
     py: Python<'_>,
     threads: Option<usize>,

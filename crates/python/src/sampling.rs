@@ -9,13 +9,13 @@ use pyo3::prelude::*;
 use pyo3::pybacked::PyBackedBytes;
 use pyo3::types::PyDict;
 use stickbreak::data::Rows;
-use stickbreak::likelihood;
+use stickbreak::grounds::Grounds;
 use stickbreak::mcmc::checkpoint::{identity, read as resume};
 use stickbreak::mcmc::{
-    Attempts, ChainDraws, ChainPlan, Grounds, Predictive, Sampling, Start, Target, build, check_values,
-    effective_sample_size, log_predictive, predict, split_r_hat,
+    Attempts, ChainDraws, ChainPlan, Predictive, Sampling, Start, Target, build, effective_sample_size, log_predictive,
+    predict, split_r_hat,
 };
-use stickbreak::model::Objective;
+use stickbreak::model::{Named, Objective};
 use stickbreak::parallel::Cancel;
 use stickbreak::simd::Scalar;
 use stickbreak::{Error, Result};
@@ -27,12 +27,12 @@ use crate::fields::format_error;
 use crate::panics::caught;
 use crate::run::{run, run_quietly};
 use crate::specification::{GivenPair, read, specification, write};
+use crate::state::FitState;
 use crate::sweeps::{ChainReports, SweepEvent};
 use crate::watcher::Checkpoints;
 
 /// Checks the parameters of a sampler.
 #[pyfunction]
-#[allow(clippy::needless_pass_by_value)]
 pub fn check_sampler(name: &str, parameters: Bound<'_, PyDict>) -> PyResult<()> {
     let parameters = read(&parameters)?;
     caught(|| build(name, &parameters).map(|_| ()).map_err(|error| to_python(&error)))
@@ -40,37 +40,31 @@ pub fn check_sampler(name: &str, parameters: Bound<'_, PyDict>) -> PyResult<()> 
 
 /// Refuses a model whose partitions no chain samples.
 #[pyfunction]
-#[allow(clippy::needless_pass_by_value)]
 pub fn check_model(likelihood: GivenPair<'_>, process: GivenPair<'_>) -> PyResult<()> {
     let own = specification(&likelihood, &process, Objective::Variational.name(), false)?;
     caught(|| stickbreak::mcmc::check_model(&own).map(drop).map_err(|error| to_python(&error)))
 }
 
-/// Names of the parameters of a likelihood that a fit estimates.
+/// The likelihood with which to sample, and the fit that estimated its parameters, if any were None.
 #[pyfunction]
-#[allow(clippy::needless_pass_by_value)]
-pub fn estimated(name: &str, parameters: Bound<'_, PyDict>) -> PyResult<Vec<String>> {
-    let parameters = read(&parameters)?;
-    caught(|| Ok(likelihood::estimated(name, &parameters)))
-}
-
-/// Refuses rows that the likelihood does not take.
-#[pyfunction]
-#[allow(clippy::needless_pass_by_value)]
-pub fn check_data(
-    py: Python<'_>,
+pub fn estimate<'py>(
+    py: Python<'py>,
     rows: AnyRows<'_>,
     likelihood: GivenPair<'_>,
     process: GivenPair<'_>,
+    seed: u64,
     threads: Option<usize>,
-) -> PyResult<()> {
-    let own = specification(&likelihood, &process, Objective::Variational.name(), false)?;
-    with_rows!(&rows, |view| run_quietly(py, threads, |cancel| check_values(&own, &view, "data", cancel)))
+) -> PyResult<(GivenPair<'py>, Option<FitState>)> {
+    let given = specification(&likelihood, &process, Objective::Variational.name(), false)?;
+    let (complete, fitted) = with_rows!(&rows, |view| {
+        run_quietly(py, threads, |cancel| stickbreak::mcmc::estimate(&given, &view, seed, &mut (), cancel))
+    })?;
+    let Named { name, parameters } = complete.likelihood;
+    Ok(((name, write(py, &parameters)?), fitted.map(FitState::new)))
 }
 
 /// The bulk effective sample size of draws, (chains, draws).
 #[pyfunction]
-#[allow(clippy::needless_pass_by_value)]
 pub fn ess(draws: PyReadonlyArray2<'_, f64>) -> PyResult<f64> {
     let (values, chains) = (draws.as_array().iter().copied().collect::<Vec<_>>(), draws.as_array().nrows());
     caught(|| Ok(effective_sample_size(&values, chains)))
@@ -78,7 +72,6 @@ pub fn ess(draws: PyReadonlyArray2<'_, f64>) -> PyResult<f64> {
 
 /// R-hat of draws, (chains, draws).
 #[pyfunction]
-#[allow(clippy::needless_pass_by_value)]
 pub fn rhat(draws: PyReadonlyArray2<'_, f64>) -> PyResult<f64> {
     let (values, chains) = (draws.as_array().iter().copied().collect::<Vec<_>>(), draws.as_array().nrows());
     caught(|| Ok(split_r_hat(&values, chains)))
@@ -86,7 +79,6 @@ pub fn rhat(draws: PyReadonlyArray2<'_, f64>) -> PyResult<f64> {
 
 /// The share of draws in which two rows are in the same cluster, (m, m), from labels, (T, m).
 #[pyfunction]
-#[allow(clippy::needless_pass_by_value)]
 pub fn similarity<'py>(
     py: Python<'py>,
     labels: PyReadonlyArray2<'py, i32>,
@@ -158,7 +150,7 @@ fn start<'a>(labels: Option<&'a [u32]>, name: &str) -> Result<Start<'a>> {
 /// them, and the model.
 #[pyfunction]
 #[pyo3(signature = (rows, *, likelihood, process, plan, init, partitions, listens, observe))]
-#[allow(clippy::needless_pass_by_value, clippy::too_many_arguments)]
+#[allow(clippy::too_many_arguments, reason = "those of the Python function")]
 pub fn sample<'py>(
     py: Python<'py>,
     rows: AnyRows<'_>,
@@ -183,7 +175,7 @@ pub fn sample<'py>(
     let show = |py: Python<'_>, event: SweepEvent| observe.call1(py, (event.into_dict(py)?,))?.is_truthy(py);
     let (outcome, model) = with_rows!(&rows, |view| {
         run(py, threads, show, |cancel, events| {
-            let grounds = Grounds::new(&specification, &view, cancel)?;
+            let grounds = Grounds::for_sampler(&specification, &view, cancel)?;
             let target = grounds.target(&view)?;
             let labels = init.labels(&target, seed, cancel)?;
             sampler.check(target.n_rows())?;
@@ -273,7 +265,6 @@ fn draws_of<'a>(labels: &'a [i32], traced: &'a [f64], n: usize) -> Result<Vec<Pr
 }
 
 #[pymethods]
-#[allow(clippy::needless_pass_by_value)]
 impl SampledModel {
     /// The model of these parameters for the rows that it was sampled for, as a file has them.
     #[staticmethod]
@@ -284,8 +275,11 @@ impl SampledModel {
         rows: AnyRows<'_>,
     ) -> PyResult<Self> {
         let specification = specification(&likelihood, &process, Objective::Variational.name(), false)?;
-        let grounds =
-            with_rows!(&rows, |view| run_quietly(py, Some(1), |cancel| Grounds::new(&specification, &view, cancel)))?;
+        let grounds = with_rows!(&rows, |view| run_quietly(py, Some(1), |cancel| Grounds::for_sampler(
+            &specification,
+            &view,
+            cancel
+        )))?;
         Ok(Self { grounds })
     }
 

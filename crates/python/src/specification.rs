@@ -1,4 +1,4 @@
-//! Python specifications as the core's, and back.
+//! Conversion of Python specifications to those of the core, and back.
 
 use numpy::{PyArrayDyn, PyArrayMethods, PyReadonlyArrayDyn, PyUntypedArrayMethods};
 use pyo3::exceptions::PyTypeError;
@@ -12,21 +12,20 @@ use stickbreak::{likelihood, process};
 use crate::errors::to_python;
 use crate::panics::caught;
 
-/// (name, parameters), as Python writes a likelihood or a process.
+/// Name and parameters: the form of a likelihood or a process in Python.
 pub type GivenPair<'py> = (String, Bound<'py, PyDict>);
 
-/// A parameter as Python may write it.
+/// A parameter in one of the forms that Python allows.
 #[derive(FromPyObject)]
 enum GivenParameter<'py> {
-    /// First, because NumPy before 2.4 lets an array of one value pass as a number.
+    /// First, because before version 2.4 NumPy accepts an array of one value as a number.
     Array(PyReadonlyArrayDyn<'py, f64>),
     Number(f64),
     Text(String),
 }
 
-/// Checks the parameters of a likelihood as far as that is possible without data.
+/// Checks the parameters of a likelihood as far as possible without data.
 #[pyfunction]
-#[allow(clippy::needless_pass_by_value)]
 pub fn check_likelihood(name: &str, parameters: Bound<'_, PyDict>) -> PyResult<()> {
     let parameters = read(&parameters)?;
     caught(|| likelihood::check(name, &parameters).map_err(|error| to_python(&error)))
@@ -34,7 +33,6 @@ pub fn check_likelihood(name: &str, parameters: Bound<'_, PyDict>) -> PyResult<(
 
 /// Checks the parameters of a process.
 #[pyfunction]
-#[allow(clippy::needless_pass_by_value)]
 pub fn check_process(name: &str, parameters: Bound<'_, PyDict>) -> PyResult<()> {
     let parameters = read(&parameters)?;
     caught(|| process::build(name, &parameters).map(|_| ()).map_err(|error| to_python(&error)))
@@ -42,20 +40,19 @@ pub fn check_process(name: &str, parameters: Bound<'_, PyDict>) -> PyResult<()> 
 
 /// Checks a move.
 #[pyfunction]
-#[allow(clippy::needless_pass_by_value)]
 pub fn check_move(name: &str, parameters: Bound<'_, PyDict>) -> PyResult<()> {
     let parameters = read(&parameters)?;
     caught(|| Moves::default().add(name, &parameters).map_err(|error| to_python(&error)))
 }
 
-/// Parameters from a dict of None, numbers, words and float64 arrays.
+/// Reads parameters from a dict of None, numbers, words and float64 arrays.
 pub fn read(parameters: &Bound<'_, PyDict>) -> PyResult<Parameters> {
     let mut all = Parameters::default();
     for (name, value) in parameters {
         let value = if value.is_none() {
             Value::Absent
         } else {
-            // Python counts True as a number, and a file may hold `true`.
+            // Python counts True as a number, and a file may contain `true`.
             if value.is_instance_of::<PyBool>() {
                 return Err(PyTypeError::new_err(format!("{name} is true or false")));
             }
@@ -72,7 +69,7 @@ pub fn read(parameters: &Bound<'_, PyDict>) -> PyResult<Parameters> {
     Ok(all)
 }
 
-/// Parameters as a dict of None, numbers, words and arrays.
+/// Writes parameters to a dict of None, numbers, words and arrays.
 pub fn write<'py>(py: Python<'py>, parameters: &Parameters) -> PyResult<Bound<'py, PyDict>> {
     let all = PyDict::new(py);
     for (name, value) in &parameters.0 {
@@ -90,7 +87,7 @@ fn array<'py>(py: Python<'py>, shape: &[usize], data: &[f64]) -> PyResult<Bound<
     numpy::PyArray1::from_slice(py, data).reshape(shape)
 }
 
-/// Build the specification of a mixture from likelihood and process, its objective, and whether values may be missing.
+/// Builds the specification of a mixture from likelihood and process, objective, and whether values may be missing.
 pub fn specification(
     likelihood: &GivenPair<'_>,
     process: &GivenPair<'_>,
@@ -110,7 +107,7 @@ pub fn specification(
     })
 }
 
-/// A specification as Python writes it for a fit.
+/// The specification of a fit in the form that Python passes.
 #[derive(FromPyObject)]
 #[pyo3(from_item_all)]
 pub struct GivenSpecification<'py> {
@@ -121,7 +118,7 @@ pub struct GivenSpecification<'py> {
 }
 
 impl GivenSpecification<'_> {
-    /// The specification of the core.
+    /// Converts it to a specification of the core.
     pub fn read(&self) -> PyResult<Specification> {
         specification(&self.likelihood, &self.process, &self.objective, self.missing)
     }

@@ -1,4 +1,4 @@
-//! The state of a fit: what `stickbreak.Fit` is made of.
+//! The state of a fit, behind `stickbreak.Fit`.
 
 use std::sync::Arc;
 
@@ -7,7 +7,8 @@ use pyo3::prelude::*;
 use pyo3::types::PyDict;
 use stickbreak::Result;
 use stickbreak::component::ComponentId;
-use stickbreak::fit::{Fitted, Joins, Limits, Packs, Prediction, StopReason};
+use stickbreak::fit::Limits;
+use stickbreak::fitted::{Fitted, Joins, Packs, Prediction, StopReason};
 use stickbreak::local_step::Keep;
 use stickbreak::model::Objective;
 use stickbreak::process::Concentration;
@@ -48,7 +49,6 @@ fn done<T>(work: impl FnOnce() -> Result<T>) -> PyResult<T> {
 }
 
 #[pymethods]
-#[allow(clippy::needless_pass_by_value)]
 impl FitState {
     #[getter]
     fn likelihood<'py>(&self, py: Python<'py>) -> PyResult<GivenPair<'py>> {
@@ -82,13 +82,13 @@ impl FitState {
         self.fitted.n_data_columns()
     }
 
-    /// Constant columns, and columns that follow from others.
+    /// Constant columns, and columns that depend on others.
     #[getter]
     fn lost_columns(&self) -> (Vec<usize>, Vec<usize>) {
         lost_columns(&self.fitted.coordinates)
     }
 
-    /// An orthonormal basis of the other directions, (D, r).
+    /// An orthonormal basis of the directions in which the data vary, (D, r).
     #[getter]
     fn basis<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyArray2<f64>>> {
         basis(py, &self.fitted.coordinates)
@@ -99,7 +99,7 @@ impl FitState {
         self.fitted.lacks_rows
     }
 
-    /// Number of rows of positive weight off the subspace of the fit, and the columns in which they are off.
+    /// Number of rows of positive weight that lie off the subspace of the fit, and the columns in which they do.
     fn strays(
         &self,
         py: Python<'_>,
@@ -164,7 +164,7 @@ impl FitState {
         }
     }
 
-    /// Expected count of the tail; 0 where there is none.
+    /// Expected count of the tail; 0 without a tail.
     #[getter]
     fn tail_count(&self) -> f64 {
         self.fitted.summary.tail.map_or(0.0, |tail| tail.count.max(0.0))
@@ -175,7 +175,7 @@ impl FitState {
         self.fitted.elbo
     }
 
-    /// The bound and the guard of the base measure.
+    /// The bound plus the guard of the base measure.
     #[getter]
     fn objective_value(&self) -> PyResult<f64> {
         done(|| self.fitted.objective())
@@ -245,7 +245,7 @@ impl FitState {
         Ok(vector(py, assigned.components))
     }
 
-    #[allow(clippy::type_complexity)]
+    #[allow(clippy::type_complexity, reason = "a tuple for Python")]
     fn responsibilities<'py>(
         &self,
         py: Python<'py>,
@@ -263,9 +263,9 @@ impl FitState {
         Ok((table(py, assigned.components, width)?, table(py, assigned.values, width)?))
     }
 
-    /// The joins of components into clusters: the entropy before them, (one, other, gap, overlap) of each, and the
+    /// The joins of components into clusters: the entropy before them, (one, other, gap, overlap) of each join, and the
     /// cluster of each component.
-    #[allow(clippy::type_complexity)]
+    #[allow(clippy::type_complexity, reason = "a tuple for Python")]
     fn joins<'py>(
         &self,
         py: Python<'py>,
@@ -319,8 +319,8 @@ impl FitState {
         write(py, &done(|| self.fitted.point_estimates())?)
     }
 
-    /// Means and variances of the values that are missing; of the others the values themselves, and 0.
-    #[allow(clippy::type_complexity)]
+    /// Means and variances of missing values; present values have their own value and variance 0.
+    #[allow(clippy::type_complexity, reason = "a tuple for Python")]
     fn impute<'py>(
         &self,
         py: Python<'py>,
@@ -375,7 +375,7 @@ impl FitState {
         summary_to_dict(py, outcome.summary, outcome.log_normalizer)
     }
 
-    /// What a file keeps: a header of plain values and the arrays.
+    /// Returns the content of a file: a header of plain values, and the arrays.
     fn to_parts<'py>(&self, py: Python<'py>) -> PyResult<(Bound<'py, PyDict>, Bound<'py, PyDict>)> {
         let fitted = &self.fitted;
         let header = PyDict::new(py);
@@ -399,7 +399,7 @@ impl FitState {
         arrays.set_item("counts", vector(py, fitted.summary.counts.clone()))?;
         arrays.set_item("entropies", vector(py, fitted.summary.entropies.clone()))?;
         arrays.set_item("statistics", table(py, fitted.summary.statistics.clone(), fitted.summary.n_statistics)?)?;
-        // Parameters that are arrays travel with the arrays, as "likelihood.scale"; the others in the header.
+        // Array parameters are stored with the arrays, as "likelihood.scale"; others are in the header.
         for (role, named) in
             [("likelihood", &fitted.specification.likelihood), ("process", &fitted.specification.process)]
         {
@@ -418,22 +418,22 @@ impl FitState {
         Ok((header, arrays))
     }
 
-    /// The state from [`FitState::to_parts`]; everything is checked, because files come from anywhere.
+    /// Restores the state from [`FitState::to_parts`]. Checks everything, because files are not trusted.
     #[staticmethod]
     fn from_parts(header: &Bound<'_, PyDict>, arrays: &Bound<'_, PyDict>) -> PyResult<Self> {
         let pair = |role: &str| -> PyResult<GivenPair<'_>> {
             let parameters = item(header, &format!("{role}_parameters"))?.cast_into::<PyDict>()?.copy()?;
             for (name, array) in arrays {
-                if let Some(own) = name.extract::<String>()?.strip_prefix(&format!("{role}.")) {
-                    parameters.set_item(own, array)?;
+                if let Some(parameter) = name.extract::<String>()?.strip_prefix(&format!("{role}.")) {
+                    parameters.set_item(parameter, array)?;
                 }
             }
             Ok((field(header, role)?, parameters))
         };
-        // Files of the first version have none.
+        // Files of the first version have no objective.
         let objective: Option<String> = optional(header, "objective")?;
         let objective = objective.as_deref().unwrap_or(Objective::Variational.name());
-        // Nothing was missing before there were such files.
+        // Files of earlier versions never have missing values.
         let missing: Option<String> = optional(header, "missing")?;
         let missing = match missing.as_deref() {
             None | Some("error") => false,
@@ -450,7 +450,7 @@ impl FitState {
         let coordinates = read_coordinates(arrays, origin.len())?;
         let counts = numbers("counts")?;
         let statistics: PyReadonlyArray2<'_, f64> = field(arrays, "statistics")?;
-        // A table without rows takes no room in a file, however wide it says it is.
+        // A table without rows takes no space in a file, whatever its stated width.
         if statistics.shape()[0] != counts.len() {
             return Err(format_error(format!("statistics of {} components", statistics.shape()[0])));
         }
@@ -475,7 +475,7 @@ impl FitState {
             origin,
             n_rows: n_rows(header)?,
             sparsity: field(header, "sparsity")?,
-            // Files of the first version have none: they dropped nothing.
+            // Files of the first version have no margin: they dropped no components.
             margin: optional(header, "margin")?,
             documents,
             summary,

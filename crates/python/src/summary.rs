@@ -1,4 +1,4 @@
-//! A summary as Python reads it.
+//! A summary for Python.
 
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
@@ -6,7 +6,7 @@ use stickbreak::suffstats::{PairGaps, Summary};
 
 use crate::arrays::{table, vector};
 
-/// The parts of a summary, and the sum of the log normalizers of its rows.
+/// Returns the parts of a summary, and the sum of the log normalizers of its rows.
 pub fn summary_to_dict(py: Python<'_>, summary: Summary, log_normalizer: f64) -> PyResult<Bound<'_, PyDict>> {
     let dict = PyDict::new(py);
     let gaps = match &summary.gaps {

@@ -1,4 +1,4 @@
-//! What Python sees of chains while they run.
+//! Events of running chains for Python.
 
 use std::sync::Mutex;
 use std::sync::mpsc::{Sender, channel};
@@ -8,25 +8,26 @@ use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict};
 use stickbreak::Result;
 use stickbreak::fit::Identity;
-use stickbreak::mcmc::checkpoint::{SavedChain, write};
+use stickbreak::mcmc::SavedChain;
+use stickbreak::mcmc::checkpoint::write;
 use stickbreak::mcmc::{ChainObserver, ChainWatcher, Sweep};
 
 use crate::run::Event;
 use crate::watcher::Checkpoints;
 
-/// Sweeps without a draw are reported at most this often.
+/// Minimum interval between reports of sweeps without a draw.
 const REPORT: Duration = Duration::from_millis(100);
 
-/// What chains tell while they run.
+/// Event of running chains.
 pub enum SweepEvent {
     /// A sweep of one chain.
     Sweep(Sweep),
-    /// All chains.
+    /// A checkpoint of all chains.
     Checkpoint(Vec<u8>),
 }
 
 impl SweepEvent {
-    /// The event as Python reads it.
+    /// Converts the event to a dict.
     pub fn into_dict(self, py: Python<'_>) -> PyResult<Bound<'_, PyDict>> {
         let dict = PyDict::new(py);
         let sweep = match self {
@@ -48,12 +49,12 @@ impl SweepEvent {
     }
 }
 
-/// Sends the events of all chains.
+/// Sends the events of all chains to Python.
 pub struct ChainReports<'a> {
     pub events: &'a Sender<Event<SweepEvent>>,
-    /// Whether every draw is shown, and its answer waited for.
+    /// Whether every draw is shown and waits for an answer.
     pub listens: bool,
-    /// What checkpoints say of the run, and when they are due, where there are any.
+    /// Identity of the run and schedule of checkpoints, if checkpoints are requested.
     pub checkpoints: Option<(Identity, Mutex<Checkpoints>)>,
 }
 
@@ -68,7 +69,7 @@ impl ChainWatcher for ChainReports<'_> {
 
     fn on_checkpoint(&self, chains: &[SavedChain]) -> Result<()> {
         let Some((identity, due)) = &self.checkpoints else { return Ok(()) };
-        // The chains go on while Python writes.
+        // Chains continue while Python writes.
         let (answer, answered) = channel();
         let _ = self.events.send((SweepEvent::Checkpoint(write(identity, chains)?), Some(answer)));
         if let Ok(mut due) = due.lock() {
@@ -95,7 +96,7 @@ impl ChainObserver for ChainReporter<'_> {
         }
         self.last = Some(Instant::now());
         if sweep.draw.is_none() {
-            // A missing listener is no reason to stop.
+            // A missing receiver is no reason to stop.
             let _ = self.events.send((SweepEvent::Sweep(*sweep), None));
             return false;
         }

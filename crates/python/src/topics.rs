@@ -1,10 +1,10 @@
-//! What Python asks of a fitted topic model.
+//! Functions of a fitted topic model.
 
 use numpy::{PyArray1, PyArray2, PyReadonlyArray2, PyUntypedArrayMethods};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 use stickbreak::Error;
-use stickbreak::fit::{Coherence, Completion, Fitted};
+use stickbreak::fitted::{Coherence, Completion, Fitted};
 use stickbreak::local_step::DocumentOptions;
 use stickbreak::suffstats::{DocumentTerms, Summary};
 
@@ -21,33 +21,29 @@ fn done<T>(work: impl FnOnce() -> stickbreak::Result<T>) -> PyResult<T> {
 
 /// Expected probabilities of words in topics, (K, V).
 #[pyfunction]
-#[allow(clippy::needless_pass_by_value)]
 pub fn topics<'py>(py: Python<'py>, state: PyRef<'py, FitState>) -> PyResult<Bound<'py, PyArray2<f64>>> {
     table(py, done(|| state.fitted().topics())?, state.fitted().n_data_columns())
 }
 
 /// Pseudo-counts of the topics in every document, (K,).
 #[pyfunction]
-#[allow(clippy::needless_pass_by_value)]
 pub fn document_prior<'py>(py: Python<'py>, state: PyRef<'py, FitState>) -> PyResult<Bound<'py, PyArray1<f64>>> {
     Ok(vector(py, done(|| state.fitted().document_prior())?))
 }
 
-/// How often each word stands in the documents of the fit, (V,).
+/// Number of occurrences of each word in the documents of the fit, (V,).
 #[pyfunction]
-#[allow(clippy::needless_pass_by_value)]
 pub fn word_counts<'py>(py: Python<'py>, state: PyRef<'py, FitState>) -> Bound<'py, PyArray1<f64>> {
     let summary = &state.fitted().summary;
     let mut sums = vec![0.0; summary.n_statistics];
-    for own in summary.components() {
-        sums.iter_mut().zip(own.statistics).for_each(|(sum, value)| *sum += value.max(0.0));
+    for component in summary.components() {
+        sums.iter_mut().zip(component.statistics).for_each(|(sum, value)| *sum += value.max(0.0));
     }
     vector(py, sums)
 }
 
 /// The most probable words of each topic, (K, n).
 #[pyfunction]
-#[allow(clippy::needless_pass_by_value)]
 pub fn top_words<'py>(py: Python<'py>, state: PyRef<'py, FitState>, n: usize) -> PyResult<Bound<'py, PyArray2<i64>>> {
     let n = at_least_one("n", n)?.min(state.fitted().n_data_columns());
     let words = done(|| state.fitted().top_words(n))?;
@@ -56,7 +52,6 @@ pub fn top_words<'py>(py: Python<'py>, state: PyRef<'py, FitState>, n: usize) ->
 
 /// Expected proportions of topics in documents, (n, K).
 #[pyfunction]
-#[allow(clippy::needless_pass_by_value)]
 pub fn proportions<'py>(
     py: Python<'py>,
     state: PyRef<'py, FitState>,
@@ -68,17 +63,15 @@ pub fn proportions<'py>(
     table(py, found, fitted.summary.n_components())
 }
 
-/// Refuses what are no counts of words of documents.
+/// Refuses rows that are not word counts of documents.
 #[pyfunction]
-#[allow(clippy::needless_pass_by_value)]
 pub fn check_documents(py: Python<'_>, state: PyRef<'_, FitState>, rows: AnyRows<'_>, argument: &str) -> PyResult<()> {
     let fitted: &Fitted = state.fitted();
     with_rows!(&rows, |view| run_quietly(py, None, |cancel| fitted.check_documents(&view, argument, cancel)))
 }
 
-/// Log probabilities of the words held out of documents, (n,), nats.
+/// Log probabilities of the held-out words of documents, (n,), nats.
 #[pyfunction]
-#[allow(clippy::needless_pass_by_value)]
 pub fn complete<'py>(
     py: Python<'py>,
     state: PyRef<'py, FitState>,
@@ -103,7 +96,6 @@ pub fn complete<'py>(
 
 /// The coherence of lists of words, (K,); `words` is (K, n).
 #[pyfunction]
-#[allow(clippy::needless_pass_by_value)]
 pub fn coherence<'py>(
     py: Python<'py>,
     rows: AnyRows<'_>,
@@ -116,12 +108,12 @@ pub fn coherence<'py>(
     let n = words.shape()[1];
     let words: Vec<u32> = words.as_array().iter().map(|&word| word as u32).collect();
     let found = with_rows!(&rows, |view| run_quietly(py, threads, |cancel| {
-        stickbreak::fit::coherence(&view, &words, n, measure, cancel)
+        stickbreak::fitted::coherence(&view, &words, n, measure, cancel)
     }))?;
     Ok(vector(py, found))
 }
 
-/// Adds what a file keeps of documents.
+/// Writes the document part of a file.
 pub fn write_documents(
     py: Python<'_>,
     fitted: &Fitted,
@@ -143,7 +135,7 @@ pub fn write_documents(
     arrays.set_item("documents.slacks", vector(py, terms.slacks.clone()))
 }
 
-/// Reads them back.
+/// Reads the document part of a file.
 pub fn read_documents(
     summary: &mut Summary,
     header: &Bound<'_, PyDict>,

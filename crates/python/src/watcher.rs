@@ -5,7 +5,8 @@ use std::time::{Duration, Instant};
 
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict};
-use stickbreak::fit::{Observer, Record, Standing, Watcher};
+use stickbreak::fit::{Observer, Standing, Watcher};
+use stickbreak::fitted::Record;
 
 use crate::history::record_to_dict;
 use crate::run::Event;

@@ -1,13 +1,14 @@
 """`stickbreak fit`."""
 
 import warnings
-from dataclasses import fields, replace
+from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
 import click
 
 import stickbreak as sb
+from stickbreak.cli.fields import Said, field_options
 from stickbreak.cli.options import (
     Reading,
     checkpoint_of,
@@ -22,54 +23,48 @@ from stickbreak.cli.options import (
 )
 from stickbreak.cli.output import check_model_place, check_place, print_facts, print_json
 from stickbreak.cli.program import Command, ExitCode, rows_of
-from stickbreak.cli.specifications import Kind, SomeOf, check_used, default, kebab, made, parameter_options
+from stickbreak.cli.specifications import Kind, SomeOf, check_used, kebab, made, owners_of, parameter_options
 from stickbreak.cli.summary import described, facts
 from stickbreak.cli.trees import units_of
 from stickbreak.io import datafiles
 from stickbreak.model.likelihoods import Likelihood
 from stickbreak.model.processes import Process
 from stickbreak.model.specification import REGISTRY
-from stickbreak.run.algorithms import Algorithm, Memoized, Stochastic
+from stickbreak.run.algorithms import Algorithm, Stochastic
 from stickbreak.run.moves import USUAL, Move, usual_moves
 
 _LIKELIHOODS, _PROCESSES, _SCHEDULES, _MOVES = Kind(Likelihood), Kind(Process), Kind(Algorithm), Kind(Move)
-_ALGORITHM = (
-    "objective",
-    "batches",
-    "batch_size",
-    "delay",
-    "decay",
-    "shuffle",
-    "sparsity",
-    "margin",
-    "bounds_memory",
-    "moves",
-    "units",
-    "max_passes",
-    "tol",
-)
-
-
-# Words for what is None in Python, where an option left out means the default.
-NONE = {"sparsity": "dense", "margin": "none"}
-
-
-class NumberOr(click.ParamType):  # type: ignore[type-arg]
-    """A number, or one of some words."""
-
-    def __init__(self, kind: type[int] | type[float], name: str, *words: str) -> None:
-        self._kind, self._words = kind, words
-        self.name = "|".join([name, *words])
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float | str:
-        """Return the number or the word."""
-        if value in self._words:
-            return str(value)
-        try:
-            return self._kind(value)
-        except ValueError:
-            noun = "an integer" if self._kind is int else "a number"
-            self.fail(f"{value!r} is neither {noun} nor {' nor '.join(map(repr, self._words))}", param, ctx)
+_ALGORITHM = owners_of(Algorithm.__subclasses__())
+# `moves` and `units` have options of their own.
+_SAID = {
+    "objective": Said(
+        "What is maximised: variational, the evidence lower bound; or, for point estimates, map or ml. "
+        f"[default: {sb.Mixture._objective}]",
+        "WORD",
+    ),
+    "batches": Said("the number of batches; auto is one for every 5000 rows, from 1 to 20."),
+    "batch_size": Said("the most rows of a batch. Required for it."),
+    "delay": Said("how much shorter the first steps are; at least 0.", "N"),
+    "decay": Said("how fast steps become shorter, above 0.5 and at most 1."),
+    "shuffle": Said("whether rows go to batches at random, as --seed decides, or in their order."),
+    "sparsity": Said(
+        "How many components a row may belong to at the same time: 1 gives hard clusters, dense is all, auto is 16 or "
+        "all where they are fewer."
+    ),
+    "margin": Said(
+        "Leave out the components whose log weight for a row is this many nats below that of its best: less work, and "
+        "at most n K exp(-NATS) nats less of the bound; none leaves out none.",
+        "NATS",
+    ),
+    "bounds_memory": Said(
+        "Memory for bounds that spare work on data of 40 columns or more; the result does not depend on it.", "BYTES"
+    ),
+    "max_passes": Said("The most passes over the data."),
+    "tol": Said(
+        "Stop after a pass that gains less than this many nats for each row (unit of weight); 0 never stops early.",
+        "NATS",
+    ),
+}
 
 
 # Likelihoods that support missing values.
@@ -112,56 +107,7 @@ _MARGINALISING = ", ".join(
     "after every batch of rows, stochastic too, by a step that forgets a part of the batches before. "
     "[default: memoized]",
 )
-@click.option(
-    "--objective",
-    metavar="WORD",
-    help="What is maximised: variational, the evidence lower bound; or, for point estimates, map or ml. "
-    "[default: variational]",
-)
-@click.option(
-    "--batches",
-    type=NumberOr(int, "n", "auto"),
-    help="memoized: the number of batches; auto is one for every 5000 rows, from 1 to 20. [default: auto]",
-)
-@click.option("--batch-size", type=int, metavar="N", help="stochastic: the most rows of a batch. Required for it.")
-@click.option(
-    "--delay",
-    type=float,
-    metavar="N",
-    help=f"stochastic: how much shorter the first steps are; at least 0. [default: {default(Stochastic, 'delay'):g}]",
-)
-@click.option(
-    "--decay",
-    type=float,
-    metavar="X",
-    help="stochastic: how fast steps become shorter, above 0.5 and at most 1. "
-    f"[default: {default(Stochastic, 'decay'):g}]",
-)
-@click.option(
-    "--shuffle/--no-shuffle",
-    default=None,
-    help="memoized, stochastic: whether rows go to batches at random, as --seed decides, or in their order. "
-    "[default: shuffle]",
-)
-@click.option(
-    "--sparsity",
-    type=NumberOr(int, "n", "auto", NONE["sparsity"]),
-    help="How many components a row may belong to at the same time: 1 gives hard clusters, dense is all, auto is 16 or "
-    "all where they are fewer. [default: auto]",
-)
-@click.option(
-    "--margin",
-    type=NumberOr(float, "nats", NONE["margin"]),
-    help="Leave out the components whose log weight for a row is this many nats below that of its best: less work, and "
-    f"at most n K exp(-NATS) nats less of the bound; none leaves out none. [default: {default(Memoized, 'margin'):g}]",
-)
-@click.option(
-    "--bounds-memory",
-    type=int,
-    metavar="BYTES",
-    help="Memory for bounds that spare work on data of 40 columns or more; the result does not depend on it. "
-    f"[default: {default(Memoized, 'bounds_memory')}]",
-)
+@field_options(*Algorithm.__subclasses__(), said=_SAID, besides=("moves", "units"))
 @click.option(
     "--moves",
     type=SomeOf(_MOVES),
@@ -182,19 +128,6 @@ _MARGINALISING = ", ".join(
     metavar="NAME=VALUE",
     help=f"A setting of the tree, as often as you like: {', '.join(field.name for field in fields(sb.KdTree))}. See "
     "stickbreak.KdTree.",
-)
-@click.option(
-    "--max-passes",
-    type=int,
-    metavar="N",
-    help=f"The most passes over the data. [default: {default(Memoized, 'max_passes')}]",
-)
-@click.option(
-    "--tol",
-    type=float,
-    metavar="NATS",
-    help="Stop after a pass that gains less than this many nats for each row (unit of weight); 0 never stops early. "
-    f"[default: {default(Memoized, 'tol'):g}]",
 )
 @click.option(
     "--init",
@@ -272,7 +205,7 @@ def fit(
     if own_number:
         given["n_components"] = n_components
     model = sb.Mixture(likelihood=made(likelihood, given), process=made(process, given))
-    algorithm = _algorithm(schedule, model, of_algorithm)
+    algorithm: Any = made(schedule, of_algorithm | {"moves": _moves(schedule, model, of_algorithm)})
     inputs = (data, weights, init)
     check_model_place(out, inputs=inputs)
     if checkpoint is not None:
@@ -313,15 +246,6 @@ def fit(
 def _options() -> dict[str, click.Option]:
     """Return the options of the command, in which advice is given."""
     return fit.options()
-
-
-def _algorithm(schedule: type[Algorithm], model: sb.Mixture, given: dict[str, Any]) -> Any:
-    if schedule is Stochastic and given["batch_size"] is None:
-        raise click.UsageError("--schedule stochastic needs --batch-size")
-    none: dict[str, Any] = {name: None for name, word in NONE.items() if given[name] == word}
-    algorithm = made(schedule, {**given, **none, "moves": _moves(schedule, model, given)})
-    # Make it only once if possible, so that it warns only once.
-    return replace(algorithm, **none) if none else algorithm
 
 
 def _moves(schedule: type[Algorithm], model: sb.Mixture, given: dict[str, Any]) -> tuple[Move, ...]:

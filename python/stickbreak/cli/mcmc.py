@@ -6,6 +6,7 @@ from typing import Any
 import click
 
 import stickbreak as sb
+from stickbreak.cli.fields import Said, field_options
 from stickbreak.cli.fit import starting_point
 from stickbreak.cli.options import (
     Reading,
@@ -25,13 +26,24 @@ from stickbreak.cli.output import (
     write_table,
 )
 from stickbreak.cli.program import Command, ExitCode, rows_of
-from stickbreak.cli.specifications import Kind, check_used, default, made, parameter_options
+from stickbreak.cli.specifications import Kind, check_used, made, owners_of, parameter_options
 from stickbreak.model.likelihoods import Likelihood
 from stickbreak.model.processes import Process
-from stickbreak.run.samplers import Sampler, SplitMerge, TreeGuided
+from stickbreak.run.samplers import Sampler
 
 _LIKELIHOODS, _PROCESSES, _SAMPLERS = Kind(Likelihood), Kind(Process), Kind(Sampler)
-_OF_SAMPLERS = ("proposal", "scans", "subset", "global_moves", "depth", "exact", "trees", "evenness", "local")
+_OF_SAMPLERS = owners_of(Sampler.__subclasses__())
+_SAID = {
+    "proposal": Said("how rows are dealt to the parts of a split, restricted or sequential.", "WORD"),
+    "scans": Said("restricted scans before the last one."),
+    "global_moves": Said("moves of whole clusters in a sweep."),
+    "depth": Said("how often a node is drawn within the last one."),
+    "exact": Said("leave the posterior unchanged, or the published algorithm, a mere search.", flag="--exact/--search"),
+    "trees": Said("what trees clusters have, guide or fresh.", "WORD"),
+    "evenness": Said("how even nodes are drawn, max or max/n.", "WORD"),
+    "local": Said("how rows are chosen, uniform or guided.", "WORD"),
+    "subset": Said("Rows that a Gibbs sweep visits. [default: all]"),
+}
 # Parameters that have no effect, or no exact sampler.
 _OF_FIT_ALONE = ("base", "resolution", "truncation")
 
@@ -62,39 +74,7 @@ _OF_FIT_ALONE = ("base", "resolution", "truncation")
     metavar="NAME",
     help=f"How chains move: {_SAMPLERS.names()}. [default: cg]",
 )
-@click.option(
-    "--proposal",
-    metavar="WORD",
-    help="split-merge: how rows are dealt to the parts of a split, restricted or sequential. [default: restricted]",
-)
-@click.option(
-    "--scans",
-    type=int,
-    metavar="N",
-    help="split-merge, tree-guided: restricted scans before the last one. "
-    f"[default: {default(SplitMerge, 'scans')}, {default(TreeGuided, 'scans')}]",
-)
-@click.option(
-    "--global-moves",
-    type=int,
-    metavar="N",
-    help=f"tree-guided: moves of whole clusters in a sweep. [default: {default(TreeGuided, 'global_moves')}]",
-)
-@click.option(
-    "--depth",
-    type=int,
-    metavar="N",
-    help=f"tree-guided: how often a node is drawn within the last one. [default: {default(TreeGuided, 'depth')}]",
-)
-@click.option(
-    "--exact/--search",
-    default=None,
-    help="tree-guided: leave the posterior unchanged, or the published algorithm, a mere search. [default: exact]",
-)
-@click.option("--trees", metavar="WORD", help="tree-guided: what trees clusters have, guide or fresh. [default: guide]")
-@click.option("--evenness", metavar="WORD", help="tree-guided: how even nodes are drawn, max or max/n. [default: max]")
-@click.option("--local", metavar="WORD", help="tree-guided: how rows are chosen, uniform or guided. [default: uniform]")
-@click.option("--subset", type=int, metavar="N", help="Rows that a Gibbs sweep visits. [default: all]")
+@field_options(*Sampler.__subclasses__(), said=_SAID)
 @click.option("--draws", type=int, default=1000, metavar="N", show_default=True, help="Draws that each chain keeps.")
 @click.option("--warmup", type=int, default=500, metavar="N", show_default=True, help="Sweeps before the first draw.")
 @click.option("--chains", type=int, default=4, metavar="N", show_default=True, help="Number of chains.")

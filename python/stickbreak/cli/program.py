@@ -12,8 +12,12 @@ from typing import Any, NoReturn
 import click
 
 from stickbreak.cli.output import print_json
+from stickbreak.cli.specifications import owners_of
 from stickbreak.cli.wording import in_options
 from stickbreak.errors import ConvergenceWarning, InvalidArgument, InvalidType, NotSupported, StickbreakError
+from stickbreak.run.algorithms import Algorithm
+from stickbreak.run.samplers import Sampler
+from stickbreak.run.units import Words
 
 
 class ExitCode(IntEnum):
@@ -43,10 +47,8 @@ _GROUPS = {
     "Model": ("likelihood", "process", "n_components", "n_topics"),
     "Start": ("init", "n_init", "seed"),
     "Algorithm": (
-        *("schedule", "objective", "batches", "batch_size", "delay", "decay", "shuffle", "sparsity", "margin"),
-        *("bounds_memory", "moves", "units", "tree", "max_passes", "tol", "threads"),
-        *("sampler", "proposal", "scans", "subset", "draws", "warmup", "chains", "thin", "max_seconds"),
-        *("global_moves", "depth", "exact", "trees", "evenness", "local"),
+        *("schedule", "tree", "threads", "sampler", "draws", "warmup", "chains", "thin", "max_seconds"),
+        *owners_of([*Algorithm.__subclasses__(), *Sampler.__subclasses__(), Words]),
     ),
 }
 

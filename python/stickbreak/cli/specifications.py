@@ -18,6 +18,9 @@ from stickbreak.model.specification import Specification
 
 T = TypeVar("T")
 
+# Words for what is None in Python, where an option left out means the default.
+NONE = {"sparsity": "dense", "margin": "none"}
+
 Decorator = Callable[[Callable[..., Any]], Callable[..., Any]]
 
 
@@ -103,12 +106,7 @@ class Numbers(click.ParamType):  # type: ignore[type-arg]
 
 def parameter_options(*bases: type[Specification], besides: Container[str]) -> Decorator:
     """Return the decorator that gives a command an option for each parameter of the subclasses, `besides` aside."""
-    owners: dict[str, list[tuple[type[Specification], Field[Any]]]] = {}
-    for base in bases:
-        for kind in _of_rows(base):
-            for field in fields(kind):
-                if field.name not in besides:
-                    owners.setdefault(field.name, []).append((kind, field))
+    owners = owners_of([kind for base in bases for kind in _of_rows(base)], besides)
 
     def decorate(command: Callable[..., Any]) -> Callable[..., Any]:
         for name, owned in reversed(owners.items()):
@@ -116,6 +114,18 @@ def parameter_options(*bases: type[Specification], besides: Container[str]) -> D
         return command
 
     return decorate
+
+
+def owners_of(
+    kinds: Iterable[type[Any]], besides: Container[str] = ()
+) -> dict[str, list[tuple[type[Any], Field[Any]]]]:
+    """Return the fields of the classes by name, each with the classes that have it; without those in `besides`."""
+    owners: dict[str, list[tuple[type[Any], Field[Any]]]] = {}
+    for kind in kinds:
+        for field in fields(kind):
+            if field.name not in besides:
+                owners.setdefault(field.name, []).append((kind, field))
+    return owners
 
 
 def _of_rows(base: type[T]) -> list[type[T]]:
@@ -126,11 +136,15 @@ def _of_rows(base: type[T]) -> list[type[T]]:
 
 def made(kind: type[T], given: Mapping[str, Any]) -> T:
     """Return an instance of `kind` with those of the given parameters that it has."""
-    own = {field.name: given.get(field.name) for field in fields(kind)}  # type: ignore[arg-type]
-    missing = [name for name, value in own.items() if value is None and _is_required(kind, name)]
-    if missing:
-        raise click.BadOptionUsage(option(missing[0]), f"{kebab(kind.__name__)} needs {option(missing[0])}")
-    return kind(**{name: value for name, value in own.items() if value is not None})
+    values = {}
+    for field in fields(kind):  # type: ignore[arg-type]
+        value = given.get(field.name)
+        if value is not None:
+            values[field.name] = None if field.name in NONE and value == NONE[field.name] else value
+        elif field.default is MISSING and field.default_factory is MISSING:
+            title = option(field.name)
+            raise click.BadOptionUsage(title, f"{kebab(kind.__name__)} needs {title}")
+    return kind(**values)
 
 
 def check_used(kinds: Iterable[type[Any]], given: Mapping[str, Any]) -> None:
@@ -140,7 +154,7 @@ def check_used(kinds: Iterable[type[Any]], given: Mapping[str, Any]) -> None:
     for name, value in given.items():
         if value is not None and name not in known:
             names = " or ".join(kebab(kind.__name__) for kind in chosen)
-            # The one option that has a name for its False.
+            # The one option that has a name of its own for its False.
             typed = "--search" if (name, value) == ("exact", False) else option(name)
             raise click.BadOptionUsage(typed, f"{typed} does not go with {names}")
 
@@ -165,10 +179,6 @@ def _initials(name: str) -> str | None:
     return "".join(word[0] for word in words) if len(words) > 1 else None
 
 
-def _is_required(kind: type[Any], name: str) -> bool:
-    return next(field.default is MISSING for field in fields(kind) if field.name == name)
-
-
 def _type(owned: list[tuple[type[Specification], "Field[Any]"]]) -> Any:
     # A parameter of several classes gets the type that accepts all their values: `Numbers` accepts numbers too.
     kinds = {kind._entry["parameters"][field.name]["kind"] for kind, field in owned}
@@ -188,19 +198,19 @@ _TYPES: tuple[tuple[set[str], Any], ...] = (
 def _help(owned: list[tuple[type[Specification], "Field[Any]"]]) -> str:
     texts: dict[str, list[str]] = {}
     for kind, field in owned:
-        text = _described(kind, field.name)
+        text = described(kind, field.name)
         if field.default not in (None, MISSING) and "Default" not in text:
             text = f"{text} Default: {field.default}."
         texts.setdefault(text, []).append(kebab(kind.__name__))
     return " ".join(f"[{', '.join(names)}] {text}" for text, names in texts.items())
 
 
-def _described(kind: type[Any], name: str) -> str:
+def described(kind: type[Any], name: str) -> str:
     """Return what the docstring says of a parameter, as plain text."""
     entry = re.search(rf"^{name} : .*\n((?:    .*\n?|\n)+)", getdoc(kind) or "", re.MULTILINE)
     text = " ".join(entry[1].split()) if entry else ""
     text = re.sub(r":math:`([^`]*)`", lambda found: re.sub(r"\\(\w+)", r"\1", found[1]), text)
-    text = re.sub(r"\s*\(?\[\d+\]_[^)]*\)?", "", text).replace("`", "")
+    text = re.sub(r"\s*(\(\[\d+\]_[^)]*\)|\[\d+\]_)", "", text).replace("`", "")
     sentences = re.split(r"(?<=\.) (?=[A-Z\"])", text)
     last = next((place for place, sentence in enumerate(sentences) if sentence.startswith("Default:")), 1)
     return " ".join([sentences[0], *sentences[last : last + 1]])

@@ -1,13 +1,13 @@
 """`stickbreak topics`."""
 
-from dataclasses import replace
 from typing import Any
 
 import click
 
 import stickbreak as sb
 from stickbreak import checks
-from stickbreak.cli.fit import NONE, NumberOr, starting_point
+from stickbreak.cli.fields import NumberOr, Said, field_options
+from stickbreak.cli.fit import starting_point
 from stickbreak.cli.options import (
     checkpoint_of,
     checkpoint_options,
@@ -31,10 +31,21 @@ from stickbreak.cli.summary import WORDS_SHOWN, described_topics, facts_of_topic
 from stickbreak.errors import InvalidArgument
 from stickbreak.io import names
 from stickbreak.io.corpora import read_corpus, read_vocabulary
-from stickbreak.run.algorithms import Algorithm, Memoized, Stochastic
+from stickbreak.run.algorithms import Algorithm
 
 _SCHEDULES = Kind(Algorithm)
-_ALGORITHM = ("objective", "batches", "batch_size", "delay", "decay", "sparsity", "max_passes", "tol")
+_SAID = {
+    "objective": Said(f"What is maximised: map or variational. [default: {sb.TopicModel._objective}]", "WORD"),
+    "batches": Said("the number of batches."),
+    "batch_size": Said("the most documents of a batch. Required for it."),
+    "delay": Said("how much shorter the first steps are.", "N"),
+    "decay": Said("how fast steps become shorter."),
+    "sparsity": Said("How many topics a word of a document may belong to at the same time; dense is all."),
+    "max_passes": Said("The most passes over the documents."),
+    "tol": Said("Stop after a pass that gains less than this for each word.", "NATS"),
+}
+# Options that topic models do not take, or that have no effect on them.
+_OF_MIXTURES = ("shuffle", "margin", "bounds_memory", "moves", "units")
 # If the number is estimated, it starts from the default.
 _ESTIMATED = "estimate"
 
@@ -78,23 +89,8 @@ _ESTIMATED = "estimate"
     metavar="NAME",
     help=f"How often the topics are updated: {_SCHEDULES.names()}. [default: memoized]",
 )
-@click.option("--objective", metavar="WORD", help="What is maximised: map or variational. [default: map]")
-@click.option("--batches", type=NumberOr(int, "n", "auto"), help="memoized: the number of batches. [default: auto]")
-@click.option("--batch-size", type=int, metavar="N", help="stochastic: the most documents of a batch. Required for it.")
-@click.option("--delay", type=float, metavar="N", help="stochastic: how much shorter the first steps are.")
-@click.option("--decay", type=float, metavar="X", help="stochastic: how fast steps become shorter.")
-@click.option(
-    "--sparsity",
-    type=NumberOr(int, "n", "auto", NONE["sparsity"]),
-    help="How many topics a word of a document may belong to at the same time; dense is all. [default: auto]",
-)
-@click.option(
-    "--max-passes",
-    type=int,
-    metavar="N",
-    help=f"The most passes over the documents. [default: {default(Memoized, 'max_passes')}]",
-)
-@click.option("--tol", type=float, metavar="NATS", help="Stop after a pass that gains less than this for each word.")
+@field_options(*Algorithm.__subclasses__(), said=_SAID, besides=_OF_MIXTURES)
+@field_options(sb.Words, said={})
 @click.option(
     "--init", default="kmeans++", metavar="WORD|FILE", show_default=True, help="Where to start; or a model file."
 )
@@ -133,10 +129,10 @@ def topics(
     Example:
         stickbreak topics docword.kos.txt.gz -k 50 --vocabulary vocab.kos.txt --out topics.safetensors
     """
-    check_used([schedule], given)
+    check_used([schedule, sb.Words], given)
     process = sb.LatentDirichlet(n_topics, concentration=_number(concentration))
     model = sb.TopicModel(process, word_concentration=_number(word_concentration))
-    algorithm = _algorithm(schedule, given)
+    algorithm: Any = made(schedule, given | {"units": made(sb.Words, given)})
     words = checks.integer("words", words, minimum=1)
     inputs = (corpus, vocabulary, test, init)
     check_model_place(out, inputs=inputs)
@@ -199,11 +195,3 @@ def _check_words(test: names.Table, corpus: names.Table) -> None:
     found, wanted = test.rows.shape[1], corpus.rows.shape[1]
     if found != wanted:
         raise checks.invalid_argument("test", f"of {found} words", f"of {wanted} words, the vocabulary of the corpus")
-
-
-def _algorithm(schedule: type[Algorithm], given: dict[str, Any]) -> Any:
-    if schedule is Stochastic and given["batch_size"] is None:
-        raise click.UsageError("--schedule stochastic needs --batch-size")
-    none: dict[str, Any] = {name: None for name, word in NONE.items() if given.get(name) == word}
-    algorithm = made(schedule, given | none)
-    return replace(algorithm, **none) if none else algorithm

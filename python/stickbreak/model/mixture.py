@@ -1,14 +1,16 @@
 """The model: an observation model and a prior on the weights."""
 
 from dataclasses import KW_ONLY, dataclass, field
+from typing import Any, ClassVar, Self
 
 from stickbreak import checks
 from stickbreak.model.likelihoods import Likelihood
+from stickbreak.model.model import Model
 from stickbreak.model.processes import DirichletProcess, Process
 
 
 @dataclass(frozen=True)
-class Mixture:
+class Mixture(Model):
     r"""A mixture model.
 
     .. math:: w \sim \text{process}, \quad z_n \sim \mathrm{Categorical}(w), \quad
@@ -33,6 +35,15 @@ class Mixture:
     Mixture(likelihood=Gaussian(), process=DirichletProcess(concentration=1.0, truncation='nested'))
     """
 
+    _has_documents: ClassVar[bool] = False
+    _objective: ClassVar[str] = "variational"
+    _min_rows: ClassVar[int] = 2
+    _starts: ClassVar[tuple[str, ...]] = ("kmeans++", "random", "sequential")
+    _fit: ClassVar[str] = "a Fit"
+    _hint_on_missing: ClassVar[str] = (
+        'leave such rows out, or use missing="marginalize" and a likelihood such as DiagonalGaussian()'
+    )
+
     likelihood: Likelihood
     _: KW_ONLY
     process: Process = field(default_factory=DirichletProcess)
@@ -44,7 +55,6 @@ class Mixture:
             found, allowed = f"a Mixture with {type(process).__name__}", "a TopicModel, or a DirichletProcess"
             raise checks.not_supported("process", found, "its weights are those of documents", allowed)
 
-    @property
-    def _takes_moves(self) -> bool:
-        """Whether moves can change the number of components. The core refuses moves for other models."""
-        return self.likelihood._supports("moves") and self.process._supports("moves")
+    @classmethod
+    def _from_core(cls, likelihood: tuple[str, dict[str, Any]], process: tuple[str, dict[str, Any]]) -> Self:
+        return cls(Likelihood._from_core(*likelihood), process=Process._from_core(*process))

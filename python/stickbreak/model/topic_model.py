@@ -1,10 +1,11 @@
 """The topic model: documents whose words come from topics, which all documents share."""
 
 from dataclasses import KW_ONLY, dataclass
-from typing import Any
+from typing import Any, ClassVar, Self
 
-from stickbreak import _core, checks
+from stickbreak import checks
 from stickbreak.model.likelihoods import Multinomial
+from stickbreak.model.model import Model
 from stickbreak.model.processes import Process
 
 # The pseudo-counts of words.
@@ -12,7 +13,7 @@ _PSEUDO_COUNTS = {"range": (1e-9, 1e9), "allowed": "a number from 1e-9 to 1e9, o
 
 
 @dataclass(frozen=True)
-class TopicModel:
+class TopicModel(Model):
     r"""A topic model: a `Multinomial` over words with a process that has weights for every document.
 
     .. math:: \pi_d \sim \text{process}, \quad \phi_k \sim \mathrm{Dirichlet}(\lambda, \dots, \lambda), \quad
@@ -44,6 +45,13 @@ class TopicModel:
     TopicModel(process=LatentDirichlet(n_topics=20, concentration=0.5), word_concentration=0.1)
     """
 
+    _has_documents: ClassVar[bool] = True
+    _objective: ClassVar[str] = "map"
+    _min_rows: ClassVar[int] = 1
+    _starts: ClassVar[tuple[str, ...]] = ("kmeans++", "random")
+    _fit: ClassVar[str] = "a TopicFit"
+    _hint_on_missing: ClassVar[str] = "write 0 for words that do not occur"
+
     process: Process
     _: KW_ONLY
     word_concentration: float | None = 0.1
@@ -59,23 +67,14 @@ class TopicModel:
             object.__setattr__(self, "word_concentration", value)
 
     @property
-    def likelihood(self) -> Multinomial:
+    def likelihood(self) -> Multinomial:  # type: ignore[override]
         """The likelihood of the words: a `Multinomial` without its coefficient."""
         if self.word_concentration is None:
             return Multinomial(coefficient=False)
         return Multinomial(self.word_concentration, coefficient=False)
 
-    @property
-    def _takes_moves(self) -> bool:
-        return False
-
     @classmethod
-    def _from_core(cls, likelihood: tuple[str, dict[str, Any]], process: tuple[str, dict[str, Any]]) -> "TopicModel":
+    def _from_core(cls, likelihood: tuple[str, dict[str, Any]], process: tuple[str, dict[str, Any]]) -> Self:
         pseudo_counts = likelihood[1]["pseudo_counts"]
         word = float(pseudo_counts if isinstance(pseudo_counts, float) else pseudo_counts[0])
         return cls(Process._from_core(*process), word_concentration=word)
-
-
-def is_of_documents(process: str) -> bool:
-    """Whether the process that the core calls so has weights for every document."""
-    return "documents" in _core.registry()["processes"].get(process, {"faces": ()})["faces"]

@@ -2,25 +2,27 @@
 
 import os
 from functools import cached_property
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
 from stickbreak import checks
 from stickbreak._core import FitState
-from stickbreak.errors import Advice, SourceError
+from stickbreak.errors import Advice, SourceError, SparsityWarning
 from stickbreak.io import arrays, files, names
 from stickbreak.model.gamma import Gamma
-from stickbreak.model.likelihoods import Likelihood
 from stickbreak.model.mixture import Mixture
-from stickbreak.model.processes import Process
+from stickbreak.model.model import kind_of
 from stickbreak.result import advising, support
 from stickbreak.result.history import Record, StopReason
 
 
 class Fitted:
     """The numbers of a fit. `Fit` adds methods that read rows."""
+
+    # Whether a fit with `init=fit` goes on where this one ended.
+    _goes_on: ClassVar[bool] = True
 
     def __init__(
         self,
@@ -37,11 +39,11 @@ class Fitted:
         # Advice on the data and on the run, which cannot be derived from the state.
         self._remarks = remarks
         self._error = None if state.error is None else SourceError(state.error)
-        self._model = self._model_of(state)
+        self._model: Any = kind_of(state.process[0])._from_core(state.likelihood, state.process)
 
-    @staticmethod
-    def _model_of(state: FitState) -> Any:
-        return Mixture(likelihood=Likelihood._from_core(*state.likelihood), process=Process._from_core(*state.process))
+    def _advice_on(self, sparsity: int | str | None) -> SparsityWarning | None:
+        """Return advice where the sparsity of its algorithm is known to hurt such a fit."""
+        return None
 
     @property
     def n_components(self) -> int:
@@ -140,7 +142,7 @@ class Fitted:
 
     @property
     def objective(self) -> float:
-        """The value to compare fits of the same data by, in nats: `elbo` less a penalty on the estimated prior.
+        """The value for comparing fits of the same data, in nats: `elbo` minus a penalty on the estimated prior.
 
         It equals `elbo` if no parameter of the prior is estimated.
         """
@@ -148,7 +150,7 @@ class Fitted:
 
     @property
     def bound(self) -> str:
-        """The kind of the bound `elbo`. Bounds of different kinds do not compare; `compare` refuses them.
+        """The kind of the bound `elbo`. Bounds of different kinds cannot be compared; `compare` refuses them.
 
         "nested", "tail" or "truncated_stick" under a stick-breaking prior, "finite" under a finite Dirichlet prior,
         "documents" for a `TopicModel` of the objective "variational", "map" or "ml" for point estimates, whose `elbo`
@@ -172,7 +174,7 @@ class Fitted:
 
     @property
     def history(self) -> list[Record]:
-        """The records of the passes, in order. With `n_init` above 1: of the start that was kept."""
+        """The records of the passes, in order. With `n_init` above 1, they are those of the best start."""
         return list(self._history)
 
     @cached_property
@@ -181,34 +183,34 @@ class Fitted:
 
     @property
     def stop_reason(self) -> StopReason:
-        """Why the fit ended."""
+        """The reason why the fit ended."""
         return self._stop_reason
 
     def advice(self) -> tuple[Advice, ...]:
-        """Return what is probably a mistake about this fit, and what to try.
+        """Return probable mistakes about this fit, and what to try.
 
-        A printed fit, a notebook and the command line show the same. The kinds are:
+        The printed fit, notebooks and the command line show them too. The kinds are:
 
-        - "support": columns that the model does not see, or too few rows to span the others.
-        - "passes": the passes ran out before the fit had converged.
-        - "starts": of several starts a later one found a higher bound than the first.
+        - "support": the model leaves out columns, or there are too few rows to span the others.
+        - "passes": the fit had not converged after `max_passes`.
+        - "starts": a later start found a higher bound than the first.
         - "few_rows": half of the components or more have fewer than D^2 / 2 rows under full covariances.
         - "one_component": one component has at least 98% of the rows.
-        - "whole_numbers": Gaussian columns of whole numbers, and how the fit took them.
+        - "whole_numbers": Gaussian columns of integers, and how the fit treated them.
         - "nearly_constant": columns that have one value in at least 99% of the rows.
         - "flags": columns of two values under a Gaussian, or one-hot columns under `Bernoulli`.
         - "duplicates": at least 5% of the rows repeat another one.
         - "skewed": positive Gaussian columns with a skewness above 1.5 that logarithms at least halve.
         - "copied_columns": columns that repeat another one, under a likelihood with independent columns.
-        - "row_numbers": columns that count the rows.
+        - "row_numbers": columns that hold row numbers.
 
-        The last six come from a look at up to 10,000 rows.
+        The last six are based on a sample of up to 10,000 rows.
 
         Returns
         -------
         tuple of Advice
-            `str` gives a sentence. The first two kinds are the objects that the fit warned of. Empty if there is
-            nothing to say.
+            `str` gives a sentence. The first two kinds are the warnings that the fit raised. Empty if there is no
+            advice.
 
         Examples
         --------

@@ -10,7 +10,6 @@ from stickbreak.errors import NotSupported
 from stickbreak.io import arrays, files
 from stickbreak.model.likelihoods import Likelihood
 from stickbreak.model.mixture import Mixture
-from stickbreak.model.processes import Process
 
 _ROLES = ("likelihood", "process")
 _ROWS = "rows"
@@ -37,14 +36,16 @@ def to_parts(model: Mixture, rows: arrays.Rows) -> tuple[files.Header, files.Arr
 def from_parts(header: files.Header, found: files.Arrays) -> tuple[Mixture, arrays.Rows]:
     """Return the model and the rows from header and arrays."""
     likelihood, process = (_pair(role, header, found) for role in _ROLES)
-    model = Mixture(likelihood=Likelihood._from_core(*likelihood), process=Process._from_core(*process))
+    model = Mixture._from_core(likelihood, process)
     return model, _rows(header, found, model.likelihood)
 
 
 def _pair(role: str, header: files.Header, found: files.Arrays) -> tuple[str, dict[str, Any]]:
     plain: Mapping[str, Any] = checks.instance(role, header[f"{role}_parameters"], dict, "an object")
-    own = {name.removeprefix(f"{role}."): value for name, value in found.items() if name.startswith(f"{role}.")}
-    return header[role], {**plain, **own}
+    arrays_of_role = {
+        name.removeprefix(f"{role}."): value for name, value in found.items() if name.startswith(f"{role}.")
+    }
+    return header[role], {**plain, **arrays_of_role}
 
 
 def _rows(header: files.Header, found: files.Arrays, likelihood: Likelihood) -> arrays.Rows:

@@ -1,24 +1,18 @@
 """Variational algorithms: how the posterior is found. They hold settings, which are checked on construction."""
 
 import warnings
-from dataclasses import KW_ONLY, dataclass, fields
+from dataclasses import KW_ONLY, dataclass
 from typing import Literal
 
 from stickbreak import checks
 from stickbreak.errors import StepSizeWarning
 from stickbreak.io.requests import Settings
+from stickbreak.model.model import Model
 from stickbreak.run.moves import Move
-from stickbreak.run.units import KdTree
+from stickbreak.run.units import KdTree, Words, check_units, tree_of, words_of
 
 MEBIBYTE = 1024 * 1024
 OBJECTIVES = ("variational", "map", "ml")
-
-
-def _tree(units: KdTree | str | None) -> dict[str, object] | None:
-    """Return the settings of trees in the form that the core reads."""
-    if isinstance(units, str):
-        return {**KdTree()._to_core(), "on_trial": True}
-    return None if units is None else units._to_core()
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -30,14 +24,9 @@ class Algorithm:
     margin: float | None = 20.0
     bounds_memory: int = 128 * MEBIBYTE
     moves: tuple[Move, ...] = ()
-    units: KdTree | Literal["auto"] | None = None
+    units: KdTree | Words | Literal["auto"] | None = None
     max_passes: int = 100
     tol: float = 1e-6
-    first_pass: Literal["plain", "scaled"] = "plain"
-    warm_start: bool = True
-    restarts: int = 0
-    max_steps: int = 100
-    step_tol: float = 0.05
 
     def __post_init__(self) -> None:
         if self.objective is not None:
@@ -48,17 +37,9 @@ class Algorithm:
             self._set("margin", checks.non_negative("margin", self.margin))
         self._set("bounds_memory", checks.integer("bounds_memory", self.bounds_memory, minimum=0))
         self._check_moves()
-        if isinstance(self.units, str):
-            checks.word("units", self.units, ("auto",), or_else=["a tree (KdTree())", "None"])
-        elif self.units is not None:
-            checks.instance("units", self.units, KdTree, "a KdTree, 'auto' or None")
+        check_units(self.units)
         self._set("max_passes", checks.integer("max_passes", self.max_passes, minimum=0))
         self._set("tol", checks.non_negative("tol", self.tol))
-        checks.word("first_pass", self.first_pass, ("plain", "scaled"))
-        self._set("warm_start", checks.flag("warm_start", self.warm_start))
-        self._set("restarts", checks.integer("restarts", self.restarts, minimum=0, maximum=1000))
-        self._set("max_steps", checks.integer("max_steps", self.max_steps, minimum=1, maximum=1_000_000))
-        self._set("step_tol", checks.non_negative("step_tol", self.step_tol))
 
     def _to_core(self, n_components: int | None, seeds: list[int], threads: int | None) -> Settings:
         """Return the settings in the form that the core reads; None stands for settings that do not apply."""
@@ -72,14 +53,8 @@ class Algorithm:
             "sparsity": self.sparsity,
             "margin": self.margin,
             "bounds_memory": self.bounds_memory,
-            "tree": _tree(self.units),
-            "documents": {
-                "first_pass": self.first_pass,
-                "max_steps": self.max_steps,
-                "tolerance": self.step_tol,
-                "warm": self.warm_start,
-                "restarts": self.restarts,
-            },
+            "tree": tree_of(self.units),
+            "documents": words_of(self.units),
             "max_passes": self.max_passes,
             "tol": self.tol,
             "n_components": n_components,
@@ -87,19 +62,14 @@ class Algorithm:
             "threads": threads,
         }
 
-    def _check_documents(self, of_topics: bool) -> None:
-        """Refuse moves with a topic model, and settings for documents with a mixture."""
-        if of_topics:
-            if self.moves:
-                reason = "its number of topics is given"
-                raise checks.not_supported("moves", "a move with a TopicModel", reason, "moves=()")
-            return
-        defaults = {field.name: field.default for field in fields(Algorithm)}
-        for name in ("first_pass", "warm_start", "restarts", "max_steps", "step_tol"):
-            if getattr(self, name) != defaults[name]:
-                found = f"{name}={getattr(self, name)!r} with a Mixture"
-                reason = "it says how the documents of a TopicModel are visited"
-                raise checks.not_supported(name, found, reason, f"{name}={defaults[name]!r}")
+    def _check_model(self, model: Model) -> None:
+        """Refuse moves of a model with documents, and words as units of one without. The core refuses the rest."""
+        kind = type(model).__name__
+        if self.moves and model._has_documents:
+            raise checks.not_supported("moves", f"a move with a {kind}", "its number of topics is given", "moves=()")
+        if isinstance(self.units, Words) and not model._has_documents:
+            allowed = "units=None, 'auto' or a KdTree"
+            raise checks.not_supported("units", f"Words() with a {kind}", "its rows are not documents", allowed)
 
     def _check_moves(self) -> None:
         if not isinstance(self.moves, tuple | list):
@@ -144,30 +114,16 @@ class Full(Algorithm):
         Moves between passes: at most one each of `Birth`, `Split`, `Merge` and `Delete`. `fit` refuses them with the
         objectives "map" and "ml", `FiniteDirichlet`, ``truncation="stick"`` and ``SphericalGaussian(base="product")``,
         because bounds of different numbers of components do not compare there.
-    units : KdTree, "auto", optional
-        What receives responsibilities: nodes of a tree over the rows, each for many rows that agree, or, with None,
-        every row by itself. Trees take dense rows without missing values, and use no distance bounds. "auto" is
-        `KdTree()` if there are more than 16,384 rows in memory and a trial on that many needs fewer than one node for
-        nine rows; else None.
+    units : KdTree, Words, "auto", optional
+        What receives responsibilities. For a `Mixture`: nodes of a tree over the rows, each for many rows that agree,
+        or, with None, every row by itself. Trees take dense rows without missing values, and use no distance bounds.
+        "auto" is `KdTree()` if there are more than 16,384 rows in memory and a trial on that many needs fewer than one
+        node for nine rows; else None. For a `TopicModel`: the words of documents; None is `Words()`.
     max_passes : int
         Maximum number of passes over the data. 0 gives the state after the first update of the components.
     tol : float
         Stop after a pass that gains less than this many nats per unit of weight. 0 never stops early. With moves, also
         wait until no move is accepted or left to try. For a `TopicModel` the unit of weight is a word.
-    first_pass : {"plain", "scaled"}
-        For a `TopicModel`: whether the sums of the batches visited so far are scaled up to all documents in the first
-        pass. "scaled" suits the objective "variational" [3]_.
-    warm_start : bool
-        For a `TopicModel`: whether documents continue from their counts of topics at the last visit, from the third
-        pass on. Otherwise they start anew, which takes longer.
-    restarts : int
-        For a `TopicModel`: number of small topics that a document tries to drop at the end of a visit. This gives long
-        documents better topics, and short ones too few. Records count them as `proposed` and `accepted`.
-    max_steps : int
-        For a `TopicModel`: maximum number of iterations over a document in a visit.
-    step_tol : float
-        For a `TopicModel`: a document has converged when no count of a topic changes by this many words (per hundred
-        words in longer documents).
 
     Raises
     ------
@@ -182,8 +138,6 @@ class Full(Algorithm):
            Analysis 1(1).
     .. [2] Hughes, M. C. and Sudderth, E. B. (2016). Fast learning of clusters and topics via sparse posteriors.
            arXiv:1609.07521.
-    .. [3] Hoffman, M. D., Blei, D. M., Wang, C. and Paisley, J. (2013). Stochastic variational inference. Journal of
-           Machine Learning Research 14.
 
     Examples
     --------
@@ -210,8 +164,6 @@ class Memoized(Algorithm):
         Whether rows are assigned to batches at random and every pass visits the batches in a new random order.
         Otherwise a batch is a run of consecutive rows, and batches are visited in the order of the data.
     objective, sparsity, margin, bounds_memory, moves, units, max_passes, tol
-        As in `Full`.
-    first_pass, warm_start, restarts, max_steps, step_tol
         As in `Full`.
 
     Raises
@@ -278,13 +230,11 @@ class Stochastic(Algorithm):
         in random order.
     objective, sparsity, margin, bounds_memory, max_passes
         As in `Full`.
-    first_pass, warm_start, restarts, max_steps, step_tol
-        As in `Full`; the first pass is like the others.
     moves : sequence
         Always empty, because the exact bound is unknown.
-    units : "auto", optional
-        A tree is refused, because nodes are opened between complete passes, which this algorithm does not make.
-        "auto" means rows here.
+    units : Words, "auto", optional
+        As in `Full`, but a tree is refused, because nodes are opened between complete passes, which this algorithm does
+        not make. "auto" means rows here. The `first_pass` of `Words` has no effect.
     tol : float
         Without effect.
 

@@ -10,7 +10,7 @@ from stickbreak.model.likelihoods import Likelihood
 from stickbreak.model.mixture import Mixture
 from stickbreak.result.hierarchy import Hierarchy
 from stickbreak.run.reading import read
-from stickbreak.run.sampling import estimated_model, own_rows, warn_of_columns
+from stickbreak.run.sampling import own_rows, warn_of_columns, warn_of_estimate
 
 
 def hierarchy(
@@ -96,19 +96,22 @@ def hierarchy(
     seed, threads = checks.seed(seed), checks.threads(threads)
     given = read(data, model, init=None, file=None, minimum=1)
     rows = own_rows(given, "data")
-    parts = model.likelihood._to_core(), model.process._to_core()
-    _core.check_hierarchy(*parts, method, rows.shape[0])
+    process = model.process._to_core()
+    _core.check_hierarchy(model.likelihood._to_core(), process, method, rows.shape[0])
     with names.naming(given.names):
-        complete = estimated_model(model, data, rows, seed, threads)
+        likelihood, fit = _core.estimate(rows, model.likelihood._to_core(), process, seed, threads)
+        if fit is not None:
+            warn_of_estimate(fit, given.names)
         state = _core.hierarchy(
             rows,
-            likelihood=complete.likelihood._to_core(),
-            process=complete.process._to_core(),
+            likelihood=likelihood,
+            process=process,
             method=method,
             n_trials=n_trials,
             seed=seed,
             threads=threads,
         )
-    warn_of_columns(model, state, given.names)
+    if fit is None:
+        warn_of_columns(state, given.names)
     filled = Mixture(likelihood=Likelihood._from_core(*state.likelihood), process=model.process)
     return Hierarchy(state, filled, rows, given.names)

@@ -5,7 +5,6 @@ import warnings
 from stickbreak.errors import Advice, ConvergenceWarning, SparsityWarning, SupportWarning
 from stickbreak.result.fitted import Fitted
 from stickbreak.result.history import StopReason
-from stickbreak.result.topic_fit import TopicFit
 from stickbreak.run.algorithms import Algorithm, Stochastic
 
 
@@ -26,8 +25,7 @@ def ran_out(fit: Fitted, algorithm: Algorithm) -> ConvergenceWarning | None:
     else:
         why = ", the last one with moves left to try" if algorithm.moves else ""
     passes = "1 pass" if len(fit.history) == 1 else f"{len(fit.history)} passes"
-    # Topic models forget where their documents stood, so a start from a fit first falls behind it.
-    on = () if isinstance(fit, TopicFit) else ("init=fit to go on from here",)
+    on = ("init=fit to go on from here",) if fit._goes_on else ()
     tries = ("more of them (max_passes=)", *on)
     return ConvergenceWarning(f"the fit has not converged after {passes}{why}", suggestions=tries)
 
@@ -42,14 +40,6 @@ def beaten(fit: Fitted, first: float | None, algorithm: Algorithm) -> Advice | N
         return None
     text = f"another start found a bound {gain:.3g} nats above that of the first"
     return Advice(text, kind="starts", suggestions=("more starts (n_init=), which may find a higher one still",))
-
-
-def hard(fit: Fitted, algorithm: Algorithm) -> SparsityWarning | None:
-    """Return the advice for topics whose words keep one topic each."""
-    if not isinstance(fit, TopicFit) or algorithm.sparsity != 1 or fit.n_topics == 1:
-        return None
-    text = "each word has one topic, and topics may get worse by the pass"
-    return SparsityWarning(text, suggestions=("sparsity=4 or more",))
 
 
 def warn_of(fit: Fitted, *, stacklevel: int = 3) -> None:

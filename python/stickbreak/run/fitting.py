@@ -1,10 +1,10 @@
 """`fit`: from a model and data to a fitted model."""
 
-import os
+import inspect
 import re
-from collections.abc import Callable, Iterable
-from contextlib import nullcontext
-from typing import Any, overload
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager, nullcontext
+from typing import Any, Unpack, overload
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -14,6 +14,7 @@ from stickbreak.errors import CheckpointError, InvalidArgument
 from stickbreak.io import arrays
 from stickbreak.io.names import Names, with_column
 from stickbreak.model.mixture import Mixture
+from stickbreak.model.model import Model
 from stickbreak.model.topic_model import TopicModel
 from stickbreak.result import advising
 from stickbreak.result.fit import Fit
@@ -22,55 +23,36 @@ from stickbreak.result.kinds import fit_of
 from stickbreak.result.topic_fit import TopicFit
 from stickbreak.run.algorithms import Algorithm, Full, Memoized, Stochastic
 from stickbreak.run.checkpoints import Checkpoint, CheckpointFile
-from stickbreak.run.converging import beaten, hard, ran_out, warn_of
+from stickbreak.run.converging import beaten, ran_out, warn_of
 from stickbreak.run.initialisation import start
 from stickbreak.run.moves import usual_moves
 from stickbreak.run.observing import Observer
+from stickbreak.run.options import Data, FitOptions
 from stickbreak.run.progress import progress_bar
-from stickbreak.run.reading import read
+from stickbreak.run.reading import Given, read
 
 
 @overload
 def fit(
     model: Mixture,
-    data: ArrayLike | Callable[[], Iterable[ArrayLike]] | str | os.PathLike[str],
+    data: Data,
     algorithm: Full | Memoized | Stochastic | None = None,
-    *,
-    n_components: int | None = None,
-    init: str | ArrayLike | Fit = "kmeans++",
-    n_init: int = 1,
-    seed: int = 0,
-    threads: int | None = None,
-    sample_weight: ArrayLike | None = None,
-    missing: str = "error",
-    progress: bool | None = None,
-    callbacks: Iterable[Callable[[Record], object]] = (),
-    checkpoint: Checkpoint | None = None,
+    **options: Unpack[FitOptions],
 ) -> Fit: ...
 
 
 @overload
 def fit(
     model: TopicModel,
-    data: ArrayLike | Callable[[], Iterable[ArrayLike]] | str | os.PathLike[str],
+    data: Data,
     algorithm: Full | Memoized | Stochastic | None = None,
-    *,
-    n_components: int | None = None,
-    init: str | ArrayLike | TopicFit = "kmeans++",
-    n_init: int = 1,
-    seed: int = 0,
-    threads: int | None = None,
-    sample_weight: ArrayLike | None = None,
-    missing: str = "error",
-    progress: bool | None = None,
-    callbacks: Iterable[Callable[[Record], object]] = (),
-    checkpoint: Checkpoint | None = None,
+    **options: Unpack[FitOptions],
 ) -> TopicFit: ...
 
 
 def fit(
     model: Mixture | TopicModel,
-    data: ArrayLike | Callable[[], Iterable[ArrayLike]] | str | os.PathLike[str],
+    data: Data,
     algorithm: Full | Memoized | Stochastic | None = None,
     *,
     n_components: int | None = None,
@@ -218,111 +200,105 @@ def fit(
     >>> len(set(labels[:100])), len(set(labels[100:])), bool(labels[0] != labels[100])
     (1, 1, True)
     """
-    found: Fit | TopicFit = run_fit(
-        model,
-        data,
-        algorithm,
-        n_components=n_components,
-        init=init,
-        n_init=n_init,
-        seed=seed,
-        threads=threads,
-        sample_weight=sample_weight,
-        missing=missing,
-        progress=progress,
-        callbacks=callbacks,
-        checkpoint=checkpoint,
-    )
+    # All arguments, by their names.
+    found: Fit | TopicFit = run_fit(**locals())
     warn_of(found)
     return found
 
 
+_PARAMETERS = inspect.signature(fit).parameters.values()
+_DEFAULTS: Any = {each.name: each.default for each in _PARAMETERS if each.kind is each.KEYWORD_ONLY}
+
+
 def run_fit(
     model: Mixture | TopicModel,
-    data: ArrayLike | Callable[[], Iterable[ArrayLike]] | str | os.PathLike[str],
-    algorithm: Full | Memoized | Stochastic | None,
-    *,
-    n_components: int | None,
-    init: str | ArrayLike | Fit | TopicFit,
-    n_init: int,
-    seed: int,
-    threads: int | None,
-    sample_weight: ArrayLike | None,
-    missing: str,
-    progress: bool | None,
-    callbacks: Iterable[Callable[[Record], object]] = (),
-    checkpoint: Checkpoint | None = None,
+    data: Data,
+    algorithm: Full | Memoized | Stochastic | None = None,
+    **options: Unpack[FitOptions],
 ) -> Any:
     """Run `fit` without its warnings at the end."""
-    of_topics = isinstance(model, TopicModel)
-    if not of_topics:
-        checks.instance("model", model, Mixture, "a Mixture or a TopicModel")
-    marginalizes = checks.word("missing", missing, ("error", "marginalize")) == "marginalize"
-    callbacks = checked_callbacks(callbacks)
-    if progress is not None:
-        progress = checks.flag("progress", progress)
-    seeds = _seeds(seed, checks.integer("n_init", n_init, minimum=1, maximum=10_000))
-    threads = checks.threads(threads)
-    file = checkpoint_file(checkpoint, "fit", seeds)
+    checks.instance("model", model, Model, "a Mixture or a TopicModel")
+    given: FitOptions = _DEFAULTS | options
+    marginalizes = checks.word("missing", given["missing"], ("error", "marginalize")) == "marginalize"
+    callbacks = checked_callbacks(given["callbacks"])
+    progress = None if given["progress"] is None else checks.flag("progress", given["progress"])
+    seeds = _seeds(given["seed"], checks.integer("n_init", given["n_init"], minimum=1, maximum=10_000))
+    threads = checks.threads(given["threads"])
+    file = checkpoint_file(given["checkpoint"], "fit", seeds)
     with file or nullcontext():
-        given = read(data, model, init=init, file=file, minimum=1 if of_topics else 2, may_miss=marginalizes)
-        n_rows = given.n_rows
-        chosen = _algorithm(algorithm, model, in_blocks=n_rows is None)
-        chosen._check_documents(of_topics)
-        beginning = start(init, model, n_rows, given.n_columns, missing)
+        rows = read(data, model, init=given["init"], file=file, minimum=model._min_rows, may_miss=marginalizes)
+        chosen = _algorithm(algorithm, model, in_blocks=rows.n_rows is None)
+        chosen._check_model(model)
+        beginning = start(given["init"], model, rows.n_rows, rows.n_columns, given["missing"])
+        n_components = given["n_components"]
         if n_components is not None:
-            most = None if of_topics else n_rows
+            # The number of topics may exceed that of documents.
+            most = None if model._has_documents else rows.n_rows
             n_components = checks.integer("n_components", n_components, minimum=1, maximum=most, or_else=["None"])
-        weights = arrays.sample_weights(sample_weight, n_rows)
-        resumed = None if file is None else file.read(n_rows)
-        bar = progress_bar(progress, chosen.max_passes, n_init)
-        observer = Observer(callbacks, bar, file, resumed, n_init)
+        weights = arrays.sample_weights(given["sample_weight"], rows.n_rows)
+        resumed = None if file is None else file.read(rows.n_rows)
+        bar = progress_bar(progress, chosen.max_passes, len(seeds))
+        observer = Observer(callbacks, bar, file, resumed, len(seeds))
         if bar is not None:
-            given.watch(bar.read)
-        try:
+            rows.watch(bar.read)
+        with _errors_told(rows.names, model, file, observer):
             if marginalizes:
-                weights = arrays.without_empty_rows(weights, given.rows_without_values(), "data")
+                weights = arrays.without_empty_rows(weights, rows.rows_without_values(), "data")
             state = _core.fit(
-                given.for_core,
+                rows.for_core,
                 weights,
                 specification={
                     "likelihood": model.likelihood._to_core(),
                     "process": model.process._to_core(),
-                    "objective": chosen.objective or ("map" if of_topics else "variational"),
+                    "objective": chosen.objective or model._objective,
                     "missing": marginalizes,
                 },
                 settings=chosen._to_core(n_components, seeds, threads),
                 init=beginning,
                 observer=observer,
             )
-        except InvalidArgument as error:
-            raise _with_remedy(error, given.names, model) from None
-        except CheckpointError as error:
-            raise error if file is None or error is observer.exception else file.refused(error) from None
-        finally:
-            observer.close()
-        remarks = tuple(advising.of_rows(given.look(), model.likelihood, given.names))
-        found = fit_of(state, column_names=given.names, remarks=remarks)
+        return _with_remarks(state, rows, model, chosen, observer.first_objective)
+
+
+@contextmanager
+def _errors_told(names: Names | None, model: Model, file: CheckpointFile | None, observer: Observer) -> Iterator[None]:
+    """Name columns and the checkpoint file in errors of the core; close the progress bar at the end."""
+    try:
+        yield
+    except InvalidArgument as error:
+        raise _with_remedy(error, names, model) from None
+    except CheckpointError as error:
+        raise error if file is None or error is observer.exception else file.refused(error) from None
+    finally:
+        observer.close()
+
+
+def _with_remarks(
+    state: _core.FitState, rows: Given, model: Model, algorithm: Algorithm, first: float | None
+) -> Fit | TopicFit:
+    """Return the fit with advice on the data and the run; `first` is the final objective of the first start."""
+    found = fit_of(state, column_names=rows.names)
+    of_run = (
         # With a tolerance of 0 the passes always run out.
-        of_passes = ran_out(found, chosen) if chosen.tol > 0.0 else None
-        of_run = of_passes, hard(found, chosen), beaten(found, observer.first_objective, chosen)
-        own = tuple(advice for advice in of_run if advice is not None)
-        return fit_of(state, column_names=given.names, remarks=(*own, *remarks)) if own else found
+        ran_out(found, algorithm) if algorithm.tol > 0.0 else None,
+        found._advice_on(algorithm.sparsity),
+        beaten(found, first, algorithm),
+    )
+    of_rows = advising.of_rows(rows.look(), model.likelihood, rows.names)
+    remarks = (*(advice for advice in of_run if advice is not None), *of_rows)
+    return fit_of(state, column_names=rows.names, remarks=remarks) if remarks else found
 
 
-def _with_remedy(error: InvalidArgument, names: Names | None, model: Mixture | TopicModel) -> InvalidArgument:
+def _with_remedy(error: InvalidArgument, names: Names | None, model: Model) -> InvalidArgument:
     """Return the error of a value with the name of its column, and of a missing one with what to do about it."""
     named = with_column(error, names)
     found = named.found or ""
     if error.argument != "data" or not re.search(r"^NaN in row \d+, column ", found):
         return named
-    hint = 'leave such rows out, or use missing="marginalize" and a likelihood such as DiagonalGaussian()'
-    if isinstance(model, TopicModel):
-        hint = "write 0 for words that do not occur"
-    return checks.invalid_argument("data", found, error.allowed or "finite", hint)
+    return checks.invalid_argument("data", found, error.allowed or "finite", model._hint_on_missing)
 
 
-def _algorithm(algorithm: object, model: Mixture | TopicModel, *, in_blocks: bool) -> Algorithm:
+def _algorithm(algorithm: object, model: Model, *, in_blocks: bool) -> Algorithm:
     if algorithm is None:
         return Memoized(shuffle=not in_blocks, moves=usual_moves(model))
     allowed = "an algorithm, such as Full() or Memoized(); samplers are for sample"

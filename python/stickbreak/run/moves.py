@@ -7,9 +7,8 @@ from dataclasses import dataclass
 from typing import ClassVar, Literal
 
 from stickbreak import _core
-from stickbreak.model.mixture import Mixture
+from stickbreak.model.model import Model
 from stickbreak.model.specification import Specification
-from stickbreak.model.topic_model import TopicModel
 
 
 class Move(Specification):
@@ -164,6 +163,6 @@ class Delete(Move):
 USUAL: tuple[Move, ...] = (Birth(), Merge(), Delete())
 
 
-def usual_moves(model: Mixture | TopicModel) -> tuple[Move, ...]:
+def usual_moves(model: Model) -> tuple[Move, ...]:
     """Return the usual moves, or no moves if the model does not support them."""
     return USUAL if model._takes_moves else ()

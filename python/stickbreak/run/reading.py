@@ -10,8 +10,7 @@ from numpy.typing import NDArray
 from stickbreak import checks
 from stickbreak.errors import InvalidArgument
 from stickbreak.io import arrays, names, streams
-from stickbreak.model.mixture import Mixture
-from stickbreak.model.topic_model import TopicModel
+from stickbreak.model.model import Model
 from stickbreak.result import advising
 from stickbreak.result.fitted import Fitted
 from stickbreak.run.checkpoints import CheckpointFile
@@ -65,7 +64,7 @@ class Given:
 
 def read(
     data: object,
-    model: Mixture | TopicModel,
+    model: Model,
     *,
     init: object,
     file: CheckpointFile | None,
@@ -94,7 +93,7 @@ def read(
     return given
 
 
-def check_order(model: Mixture | TopicModel, expected: names.Names) -> None:
+def check_order(model: Model, expected: names.Names) -> None:
     """Refuse to reorder columns if parameters of the likelihood refer to single columns."""
     given = [key for key, value in model.likelihood._parameters().items() if isinstance(value, np.ndarray)]
     if given:
@@ -103,9 +102,7 @@ def check_order(model: Mixture | TopicModel, expected: names.Names) -> None:
         raise checks.invalid_argument("data", found, allowed)
 
 
-def _read(
-    data: object, model: Mixture | TopicModel, expected: names.Names | None, minimum: int, may_miss: bool
-) -> tuple[Given, bool]:
+def _read(data: object, model: Model, expected: names.Names | None, minimum: int, may_miss: bool) -> tuple[Given, bool]:
     kind = type(model.likelihood)
     stream = streams.stream(data, kind, expected, may_miss=may_miss)
     if stream is not None:

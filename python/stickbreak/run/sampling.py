@@ -5,7 +5,6 @@ import warnings
 from collections.abc import Callable, Iterable
 from contextlib import nullcontext
 from dataclasses import replace
-from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -18,14 +17,14 @@ from stickbreak.io.names import Names, naming, with_column
 from stickbreak.io.requests import ChainPlan
 from stickbreak.model.likelihoods import Likelihood
 from stickbreak.model.mixture import Mixture
-from stickbreak.model.processes import DirichletProcess
 from stickbreak.result import support
 from stickbreak.result.fit import Fit
-from stickbreak.result.history import StopReason
 from stickbreak.result.trace import Chains, Draw, Proposals, Trace
+from stickbreak.run.algorithms import Memoized
 from stickbreak.run.checkpoints import Checkpoint, CheckpointFile
-from stickbreak.run.converging import warn_of
-from stickbreak.run.fitting import checked_callbacks, checkpoint_file, run_fit
+from stickbreak.run.converging import ran_out, warn_of
+from stickbreak.run.fitting import checked_callbacks, checkpoint_file
+from stickbreak.run.moves import usual_moves
 from stickbreak.run.progress import SweepBar, sweep_bar
 from stickbreak.run.reading import Given, read
 from stickbreak.run.samplers import CollapsedGibbs, Sampler, TreeGuided
@@ -174,17 +173,19 @@ def sample(
         labels = _start(_default_start(chosen) if init is None else init, rows, data)
         if file is not None:
             plan["checkpoint_every"], plan["checkpoint"] = file.every_seconds, file.read(rows.shape[0]).run
-        # The columns are in order already.
+        process = model.process._to_core()
         with naming(given.names):
-            complete = estimated_model(model, data, rows, seed, threads)
+            likelihood, fit = _core.estimate(rows, model.likelihood._to_core(), process, plan["seed"], plan["threads"])
+        if fit is not None:
+            warn_of_estimate(fit, given.names)
         room = _room(plan["chains"], plan["draws"], rows.shape[0])
         bar = sweep_bar(progress, plan["chains"], plan["warmup"] + plan["draws"] * plan["thin"])
         observer = _Observer(functions, bar, file)
         try:
             found, state = _core.sample(
                 rows,
-                likelihood=complete.likelihood._to_core(),
-                process=complete.process._to_core(),
+                likelihood=likelihood,
+                process=process,
                 plan=plan,
                 init=labels,
                 partitions=room,
@@ -198,7 +199,8 @@ def sample(
         finally:
             if bar is not None:
                 bar.close()
-    warn_of_columns(model, state, given.names)
+    if fit is None:
+        warn_of_columns(state, given.names)
     filled = Mixture(likelihood=Likelihood._from_core(*state.likelihood), process=model.process)
     exact = not isinstance(chosen, TreeGuided) or chosen.exact
     found_chains = replace(_chains(found, room, plan["chains"]), exact=exact)
@@ -267,69 +269,19 @@ def _start(init: object, rows: arrays.Rows, data: ArrayLike) -> str | NDArray[np
     return arrays.labels(arrays.numeric(init, "init", allowed), "init", rows.shape[0])
 
 
-def estimated_model(model: Mixture, data: Any, rows: arrays.Rows, seed: int, threads: int | None) -> Mixture:
-    """Return the model with the parameters that a fit to the user's `data`, read as `rows`, estimates, if any."""
-    likelihood = model.likelihood
-    if not _core.estimated(*likelihood._to_core()):
-        return Mixture(likelihood=_without_cells(likelihood), process=model.process)
-    if not _differ(rows):
-        allowed = "at least two distinct rows, from which parameters that are None are estimated"
-        # An error in a single row applies to all rows.
-        _core.check_data(rows, likelihood._to_core(), model.process._to_core(), threads)
-        raise checks.invalid_argument("data", "rows that are all equal", allowed, "or give the parameters")
-    process = model.process
-    if "weights" not in process._entry["faces"]:
-        process = DirichletProcess(1.0)
-    elif isinstance(process, DirichletProcess):
-        # Base measures are not estimated under other truncations.
-        process = replace(process, truncation="nested")
-    fit = run_fit(
-        Mixture(likelihood=likelihood, process=process),
-        # Sparse rows are in the form of the core, which `run_fit` does not read.
-        data if isinstance(rows, arrays.SparseRows) else rows,
-        None,
-        n_components=None,
-        init="kmeans++",
-        n_init=1,
-        seed=seed,
-        threads=threads,
-        sample_weight=None,
-        missing="error",
-        progress=False,
-    )
-    if fit.stop_reason is StopReason.INTERRUPTED:
-        raise KeyboardInterrupt
-    warn_of(fit, stacklevel=3)
-    return Mixture(likelihood=_without_cells(fit.model.likelihood), process=model.process)
-
-
-def warn_of_columns(model: Mixture, state: _core.SampledModel | _core.HierarchyState, names: Names | None) -> None:
-    """Warn of columns that the model does not see, if no fit has done so."""
-    if _core.estimated(*model.likelihood._to_core()):
-        return
+def warn_of_columns(state: _core.SampledModel | _core.HierarchyState, names: Names | None) -> None:
+    """Warn of columns that the model does not see."""
     remark = support.of_columns(state, names)
     if remark is not None:
         warnings.warn(remark, stacklevel=3)
 
 
-def _without_cells(likelihood: Likelihood) -> Likelihood:
-    """Return the likelihood without rounding cells."""
-    if not hasattr(likelihood, "resolution"):
-        return likelihood
-    return replace(likelihood, resolution=0.0)  # type: ignore[call-arg]
-
-
-def _differ(rows: arrays.Rows) -> bool:
-    if not isinstance(rows, arrays.SparseRows):
-        return bool((rows != rows[:1]).any())
-    ends = rows.starts.tolist()
-    parts = [slice(start, end) for start, end in pairwise(ends)]
-    equal = (
-        np.array_equal(rows.columns[part], rows.columns[parts[0]])
-        and np.array_equal(rows.values[part], rows.values[parts[0]])
-        for part in parts
-    )
-    return not all(equal)
+def warn_of_estimate(state: _core.FitState, names: Names | None) -> None:
+    """Warn of columns that a fit for open parameters did not see, and of passes that ran out."""
+    found = Fit(state, column_names=names)
+    advice = ran_out(found, Memoized(moves=usual_moves(found.model)))
+    remarks = () if advice is None else (advice,)
+    warn_of(Fit(state, column_names=names, remarks=remarks), stacklevel=4)
 
 
 def _room(chains: int, draws: int, n: int) -> NDArray[np.int32]:

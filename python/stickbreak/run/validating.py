@@ -1,8 +1,7 @@
 """`cross_validate`: how well a model predicts held-out rows."""
 
-import inspect
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, Unpack
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -11,9 +10,11 @@ from stickbreak import checks
 from stickbreak.errors import InvalidType
 from stickbreak.io import arrays, names
 from stickbreak.model.mixture import Mixture
+from stickbreak.result.history import StopReason
 from stickbreak.result.tables import as_frame
 from stickbreak.run.algorithms import Full, Memoized, Stochastic
 from stickbreak.run.fitting import fit
+from stickbreak.run.options import FitOptions, FoldOptions
 
 # Arguments of `fit` that refer to all rows.
 _OF_ALL_ROWS = ("sample_weight", "init", "checkpoint")
@@ -27,7 +28,7 @@ def cross_validate(
     *,
     folds: int = 5,
     seed: int = 0,
-    **options: Any,
+    **options: Unpack[FoldOptions],
 ) -> Any:
     """Fit a model to all folds of the rows but one, and score the held-out fold, for each fold in turn.
 
@@ -51,7 +52,9 @@ def cross_validate(
     -------
     pandas.DataFrame
         One row per model and fold: "model" and "fold", "n_train" and "n_test", "n_components", "elbo" of the training
-        rows, "log_predictive", the mean log predictive density of the held-out rows in nats per row, and "seconds".
+        rows, "log_predictive", the mean log predictive density of the held-out rows in nats per row, "seconds", and
+        "stop_reason", the value of `Fit.stop_reason`. Ctrl-C ends the table: its last row is the fit that was
+        interrupted.
 
     Raises
     ------
@@ -73,9 +76,6 @@ def cross_validate(
     for each in models.values():
         checks.instance("model", each, Mixture, _ALLOWED)
     _check_options(options)
-    for name in _OF_ALL_ROWS:
-        if not isinstance(options.get(name), str | None):
-            raise checks.not_supported(name, f"{name} in cross_validate", "it belongs to all rows", "fit for each fold")
     table: dict[str, list[Any]] = {name: [] for name in _COLUMNS}
     for name, each in models.items():
         data, labels = _rows(X, each)
@@ -92,21 +92,24 @@ def cross_validate(
             values = (name, fold, n - int(chosen.sum()), int(chosen.sum()), found.n_components, found.elbo)
             densities = found.log_predictive(test, threads=options.get("threads"))
             seconds = found.history[-1].seconds if found.history else 0.0
-            for column, value in zip(_COLUMNS, (*values, float(densities.mean()), seconds), strict=True):
+            ended = (float(densities.mean()), seconds, found.stop_reason.value)
+            for column, value in zip(_COLUMNS, (*values, *ended), strict=True):
                 table[column].append(value)
+            if found.stop_reason is StopReason.INTERRUPTED:
+                return as_frame(table, "cross_validate")
     return as_frame(table, "cross_validate")
 
 
-_COLUMNS = ("model", "fold", "n_train", "n_test", "n_components", "elbo", "log_predictive", "seconds")
+_COLUMNS = ("model", "fold", "n_train", "n_test", "n_components", "elbo", "log_predictive", "seconds", "stop_reason")
 
 
 def _check_options(options: Mapping[str, object]) -> None:
-    """Refuse options that are not arguments of `fit`."""
-    parameters = inspect.signature(fit).parameters.values()
-    known = {each.name for each in parameters if each.kind is each.KEYWORD_ONLY}
-    for name in options:
-        if name not in known:
-            others = sorted(known - {"seed", *_OF_ALL_ROWS})
+    """Refuse options that are not arguments of `fit`, or belong to all rows."""
+    for name, value in options.items():
+        if name in _OF_ALL_ROWS and not isinstance(value, str | None):
+            raise checks.not_supported(name, f"{name} in cross_validate", "it belongs to all rows", "fit for each fold")
+        if name not in FitOptions.__annotations__:
+            others = sorted(FoldOptions.__annotations__.keys() - {"init"})
             hint = checks.did_you_mean(name, others) or f"further arguments are {', '.join(others)}"
             message = f"cross_validate has no argument {checks.quote(name)}; {hint}"
             raise InvalidType(message, argument=name, found=name, allowed=", ".join(others))

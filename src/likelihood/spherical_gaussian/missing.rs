@@ -7,8 +7,8 @@ use rand::RngExt;
 use rand_distr::{Distribution, StandardNormal};
 
 use crate::error::Result;
-use crate::likelihood::diagonal_gaussian::RIDGE;
 use crate::likelihood::gamma;
+use crate::likelihood::ridge::RIDGE;
 use crate::likelihood::spherical_gaussian::{Centred, SphericalGaussian, SphericalPoint, SphericalPosterior};
 use crate::likelihood::{Density, Estimate, Imputation, RowSource, row_by_row};
 use crate::objective::Objective;

@@ -28,9 +28,9 @@ impl TopicColumns {
     pub fn reset(&mut self, topics: impl Iterator<Item = u32>, prior: &[f64], log_factors: &[f64]) {
         self.topics.clear();
         self.topics.extend(topics);
-        let of = |all: &[f64], own: &mut Vec<f64>| {
-            own.clear();
-            own.extend(self.topics.iter().map(|&topic| all[topic as usize]));
+        let of = |all: &[f64], column_values: &mut Vec<f64>| {
+            column_values.clear();
+            column_values.extend(self.topics.iter().map(|&topic| all[topic as usize]));
         };
         of(prior, &mut self.prior);
         of(log_factors, &mut self.log_factors);

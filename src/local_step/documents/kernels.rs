@@ -18,7 +18,6 @@ pub struct WordRows<'a> {
 }
 
 impl<'a> WordRows<'a> {
-    #[allow(clippy::inline_always, reason = "compiled once for each instruction set")]
     #[inline(always)]
     fn row(&self, word: usize) -> &'a [f32] {
         &self.values[self.places[word] as usize * self.width..][..self.width]
@@ -45,7 +44,6 @@ const TOGETHER: usize = 4;
 impl WithSimd for Expect<'_> {
     type Output = ();
 
-    #[allow(clippy::inline_always, reason = "compiled once for each instruction set")]
     #[inline(always)]
     fn with_simd<S: Simd>(self, simd: S) {
         let Self { rows, counts, weights, sums: of_words, out } = self;
@@ -56,7 +54,7 @@ impl WithSimd for Expect<'_> {
         let whole = n / TOGETHER * TOGETHER;
         for first in (0..whole).step_by(TOGETHER) {
             let of: [&[S::f32s]; TOGETHER] =
-                std::array::from_fn(|at| &bytemuck::cast_slice(rows.row(first + at))[..weights.len()]);
+                std::array::from_fn(|offset| &bytemuck::cast_slice(rows.row(first + offset))[..weights.len()]);
             let mut sums = [simd.splat_f32s(0.0); TOGETHER];
             for (column, &weight) in weights.iter().enumerate() {
                 for (sum, row) in sums.iter_mut().zip(&of) {
@@ -64,10 +62,10 @@ impl WithSimd for Expect<'_> {
                 }
             }
             let mut shares = [simd.splat_f32s(0.0); TOGETHER];
-            for (at, (share, sum)) in shares.iter_mut().zip(sums).enumerate() {
+            for (offset, (share, sum)) in shares.iter_mut().zip(sums).enumerate() {
                 let sum = simd.reduce_sum_f32s(sum);
-                of_words[first + at] = sum;
-                *share = simd.splat_f32s(counts[first + at] / sum);
+                of_words[first + offset] = sum;
+                *share = simd.splat_f32s(counts[first + offset] / sum);
             }
             for (column, out) in out.iter_mut().enumerate() {
                 let mut sum = *out;
@@ -80,14 +78,14 @@ impl WithSimd for Expect<'_> {
         for word in whole..n {
             let row: &[S::f32s] = bytemuck::cast_slice(rows.row(word));
             let mut sum = simd.splat_f32s(0.0);
-            for (&weight, &own) in weights.iter().zip(row) {
-                sum = simd.mul_add_e_f32s(weight, own, sum);
+            for (&weight, &word_weight) in weights.iter().zip(row) {
+                sum = simd.mul_add_e_f32s(weight, word_weight, sum);
             }
             let sum = simd.reduce_sum_f32s(sum);
             of_words[word] = sum;
             let share = simd.splat_f32s(counts[word] / sum);
-            for (out, &own) in out.iter_mut().zip(row) {
-                *out = simd.mul_add_e_f32s(share, own, *out);
+            for (out, &word_weight) in out.iter_mut().zip(row) {
+                *out = simd.mul_add_e_f32s(share, word_weight, *out);
             }
         }
         for (out, &weight) in out.iter_mut().zip(weights) {
@@ -107,7 +105,7 @@ pub struct Select<'a> {
     pub weights: &'a [f32],
     /// Maximum number of topics to keep per word.
     pub width: usize,
-    /// The kept topics, (n, width), best first; unused entries repeat the first topic. On entry those kept before,
+    /// The kept topics, (n, width), best first; unused entries repeat the first topic. On entry the topics kept before,
     /// which are likely to be kept again.
     pub kept: &'a mut [u32],
     /// Number of topics kept per word; on entry 0 if none are known.
@@ -125,7 +123,6 @@ pub struct Select<'a> {
 impl WithSimd for Select<'_> {
     type Output = ();
 
-    #[allow(clippy::inline_always, reason = "compiled once for each instruction set")]
     #[inline(always)]
     fn with_simd<S: Simd>(self, simd: S) {
         let Self { rows, counts, weights, width, kept, lengths, products, best, sums, out } = self;
@@ -167,14 +164,12 @@ pub struct ListTopics<'a> {
 impl WithSimd for ListTopics<'_> {
     type Output = ();
 
-    #[allow(clippy::inline_always, reason = "compiled once for each instruction set")]
     #[inline(always)]
     fn with_simd<S: Simd>(self, simd: S) {
         list_topics(simd, self.row, self.weights, self.width, &[], self.products, self.best);
     }
 }
 
-#[allow(clippy::inline_always, reason = "compiled once for each instruction set")]
 #[inline(always)]
 fn list_topics<S: Simd>(
     simd: S,
@@ -187,8 +182,8 @@ fn list_topics<S: Simd>(
 ) {
     let (row, weights): (&[S::f32s], &[S::f32s]) = (bytemuck::cast_slice(row), bytemuck::cast_slice(weights));
     let all: &mut [S::f32s] = bytemuck::cast_slice_mut(products);
-    for ((product, &weight), &own) in all.iter_mut().zip(weights).zip(row) {
-        *product = simd.mul_f32s(weight, own);
+    for ((product, &weight), &word_weight) in all.iter_mut().zip(weights).zip(row) {
+        *product = simd.mul_f32s(weight, word_weight);
     }
     best.list(simd, products, width, likely);
 }
@@ -211,7 +206,6 @@ pub struct WeighTopics<'a> {
 impl WithSimd for WeighTopics<'_> {
     type Output = ();
 
-    #[allow(clippy::inline_always, reason = "compiled once for each instruction set")]
     #[inline(always)]
     fn with_simd<S: Simd>(self, _: S) {
         let Self { counts, prior, log_factors, logs, out } = self;
@@ -225,7 +219,6 @@ impl WithSimd for WeighTopics<'_> {
 }
 
 /// Exponentiates weights relative to the largest.
-#[allow(clippy::inline_always, reason = "compiled once for each instruction set")]
 #[inline(always)]
 pub fn scale_weights(logs: &mut [f64], out: &mut [f32]) {
     let n = logs.len();

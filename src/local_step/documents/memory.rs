@@ -7,7 +7,7 @@ use crate::component::ComponentId;
 /// Expected counts of topics by document, stored sparsely.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct DocumentCounts {
-    /// The topics, in the order of the positions below.
+    /// The topics, in the order to which `topics` refers.
     ids: Vec<ComponentId>,
     /// Offset of each document; one extra entry at the end.
     starts: Vec<u32>,
@@ -20,17 +20,17 @@ pub struct DocumentCounts {
 impl DocumentCounts {
     /// Builds the counts from documents in order, each with its topics and their counts.
     pub fn of<'a>(ids: &[ComponentId], documents: impl Iterator<Item = (&'a [u32], &'a [f64])>) -> Self {
-        let mut own = Self { ids: ids.to_vec(), starts: vec![0], ..Self::default() };
+        let mut memory = Self { ids: ids.to_vec(), starts: vec![0], ..Self::default() };
         for (topics, counts) in documents {
-            own.topics.extend_from_slice(topics);
-            own.counts.extend(counts.iter().map(|&count| count as f32));
-            own.starts.push(own.topics.len() as u32);
+            memory.topics.extend_from_slice(topics);
+            memory.counts.extend(counts.iter().map(|&count| count as f32));
+            memory.starts.push(memory.topics.len() as u32);
         }
-        own
+        memory
     }
 
-    /// The counts of every document, by positions in `ids`. Topics missing from `ids` are left out. `None` if these are
-    /// not the counts of `n` documents, because files are not trusted.
+    /// Returns the counts of every document, by positions in `ids`. Topics missing from `ids` are left out. Returns
+    /// `None` if these are not the counts of `n` documents, because files are not trusted.
     pub fn positions(&self, ids: &[ComponentId], n: usize) -> Option<Vec<(Vec<u32>, Vec<f32>)>> {
         let is_whole = self.starts.len() == n + 1
             && self.starts.is_sorted()
@@ -41,7 +41,7 @@ impl DocumentCounts {
         if !is_whole {
             return None;
         }
-        let place = |id: &ComponentId| ids.iter().position(|own| own == id);
+        let place = |id: &ComponentId| ids.iter().position(|other| other == id);
         let places: Vec<Option<usize>> =
             if ids == self.ids { (0..ids.len()).map(Some).collect() } else { self.ids.iter().map(place).collect() };
         let document = |range: &[u32]| {
@@ -54,9 +54,9 @@ impl DocumentCounts {
             }
             sums.sort_unstable_by_key(|(topic, _)| *topic);
             // Adds up topics that were merged.
-            sums.dedup_by(|next, own| {
-                let is_same = next.0 == own.0;
-                own.1 += if is_same { next.1 } else { 0.0 };
+            sums.dedup_by(|next, kept| {
+                let is_same = next.0 == kept.0;
+                kept.1 += if is_same { next.1 } else { 0.0 };
                 is_same
             });
             sums.into_iter().unzip()

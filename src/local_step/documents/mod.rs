@@ -84,12 +84,12 @@ impl<'a, F: Scalar> ByDocument<'a, F> {
         Self { words, table, prior, log_factors, width, options, starts, first, visited }
     }
 
-    fn visit(&self, at: usize, space: &mut DocumentSpace, out: &mut BlockMut<'_>, first: usize) -> Finished {
-        let range = self.words.of_document(at);
+    fn visit(&self, index: usize, space: &mut DocumentSpace, out: &mut BlockMut<'_>, first: usize) -> Finished {
+        let range = self.words.of_document(index);
         let (table, prior, log_factors) = (self.table, self.prior, &self.log_factors);
         let (width, options, first_topics) = (self.width, self.options, &self.first);
         let shared = Visiting { table, prior, log_factors, width, options, first: first_topics };
-        let start = self.starts.as_ref().map(|starts| (&starts[at].0[..], &starts[at].1[..]));
+        let start = self.starts.as_ref().map(|starts| (&starts[index].0[..], &starts[index].1[..]));
         let start = start.filter(|(topics, _)| !topics.is_empty());
         let words = &self.words.words()[range.clone()];
         let document = Document { words, counts: &self.words.counts()[range.clone()], start };
@@ -104,8 +104,8 @@ impl<'a, F: Scalar> ByDocument<'a, F> {
             let unit = range.start + word - first;
             self.assign_word(shared, document, space, word, count, unit, out, &mut sums);
         }
-        let own = space.source.topics.iter().zip(sums).filter(|(_, count)| *count > f64::from(LEAST_COUNT));
-        let (topics, counts) = own.unzip();
+        let kept = space.source.topics.iter().zip(sums).filter(|(_, count)| *count > f64::from(LEAST_COUNT));
+        let (topics, counts) = kept.unzip();
         Finished { topics, counts, restarts, steps: space.steps }
     }
 
@@ -162,11 +162,15 @@ impl<'a, F: Scalar> ByDocument<'a, F> {
     pub fn proportions(mut self) -> Vec<f64> {
         let mut all = Vec::with_capacity(self.visited.len() * self.prior.len());
         for visited in &mut self.visited {
-            let own = visited.take().unwrap_or_default();
-            let total = self.prior.iter().sum::<f64>() + own.counts.iter().sum::<f64>();
+            let of_document = visited.take().unwrap_or_default();
+            let total = self.prior.iter().sum::<f64>() + of_document.counts.iter().sum::<f64>();
             let first = all.len();
             all.extend(self.prior.iter().map(|a| a / total));
-            own.topics.iter().zip(own.counts).for_each(|(&topic, count)| all[first + topic as usize] += count / total);
+            of_document
+                .topics
+                .iter()
+                .zip(of_document.counts)
+                .for_each(|(&topic, count)| all[first + topic as usize] += count / total);
         }
         all
     }
@@ -180,20 +184,20 @@ impl<'a, F: Scalar> ByDocument<'a, F> {
         let total_of_prior: f64 = self.prior.iter().sum();
         let (mut restarts, mut steps) = (Restarts::default(), 0);
         let mut of_totals = 0.0;
-        for (document, own) in visited.iter().enumerate() {
+        for (document, of_document) in visited.iter().enumerate() {
             let weight = self.words.weight(document);
-            let total = total_of_prior + own.counts.iter().sum::<f64>();
+            let total = total_of_prior + of_document.counts.iter().sum::<f64>();
             let of_total = digamma(total);
             terms.n_documents += weight;
             terms.log_gamma_of_totals += weight * ln_gamma(total);
             of_totals += weight * of_total;
-            for (&topic, &count) in own.topics.iter().zip(&own.counts) {
+            for (&topic, &count) in of_document.topics.iter().zip(&of_document.counts) {
                 let (k, theta) = (topic as usize, self.prior[topic as usize] + count);
                 terms.log_gammas[k] += weight * (ln_gamma(theta) - of_prior[k].0);
                 terms.log_weights[k] += weight * (digamma(theta) - of_prior[k].1);
             }
-            restarts += own.restarts;
-            steps += own.steps;
+            restarts += of_document.restarts;
+            steps += of_document.steps;
         }
         // Topics absent from a document contribute the same in every document, apart from the document's total.
         for (k, (log_gamma, of_prior)) in of_prior.into_iter().enumerate() {
@@ -201,7 +205,10 @@ impl<'a, F: Scalar> ByDocument<'a, F> {
             terms.log_weights[k] += terms.n_documents * of_prior - of_totals;
             terms.slacks[k] = -self.prior[k] * terms.log_weights[k];
         }
-        let memory = DocumentCounts::of(ids, visited.iter().map(|own| (&own.topics[..], &own.counts[..])));
+        let memory = DocumentCounts::of(
+            ids,
+            visited.iter().map(|of_document| (&of_document.topics[..], &of_document.counts[..])),
+        );
         Documented { terms, memory, restarts, steps }
     }
 }

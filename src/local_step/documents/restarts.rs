@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use crate::local_step::documents::visit::{Document, DocumentSpace, LEAST_COUNT, Visiting};
 use crate::special::{ln_gamma_difference, ln_of_positive};
 
-/// Topics with more expected words in the document are not tried.
+/// Topics with more expected words than this in the document are not tried.
 const MOST_WORDS: f32 = 50.0;
 /// Number of steps before a proposal is judged.
 const STEPS: usize = 2;

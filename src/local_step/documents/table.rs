@@ -60,9 +60,9 @@ impl TopicTable {
             let n = words.len();
             let (mut sums, mut column, mut best) = ([0.0; WORDS], [0.0; WORDS], [0.0_f64; WORDS]);
             let mut all = vec![0.0; n * k];
-            for (topic, own) in topics.iter().enumerate() {
-                let of_words = &own.statistics[words.clone()];
-                sums.iter_mut().zip(of_words).for_each(|(sum, own)| *sum = growth * own);
+            for (topic, topic_sums) in topics.iter().enumerate() {
+                let of_words = &topic_sums.statistics[words.clone()];
+                sums.iter_mut().zip(of_words).for_each(|(sum, statistic)| *sum = growth * statistic);
                 emissions.fill(words.start, &sums[..n], objective, &mut column[..n]);
                 for ((&value, best), all) in
                     column[..n].iter().zip(&mut best).zip(all.iter_mut().skip(topic).step_by(k))

@@ -51,7 +51,8 @@ impl Problem {
     /// The weights of words in topics.
     fn table(&self) -> TopicTable {
         let model = self.model();
-        let counts: Vec<f64> = self.sums.chunks_exact(self.n_words).map(|own| own.iter().sum()).collect();
+        let counts: Vec<f64> =
+            self.sums.chunks_exact(self.n_words).map(|sums_of_topic| sums_of_topic.iter().sum()).collect();
         let topics: Vec<Sufficient<'_>> = self
             .sums
             .chunks_exact(self.n_words)
@@ -70,9 +71,9 @@ impl Problem {
         let topics = self.sums.chunks_exact(self.n_words);
         let b = self.word_concentration;
         topics
-            .flat_map(|own| {
-                let total = of(own.iter().map(|s| s + b).sum());
-                own.iter().map(move |s| of(s + b) - total).collect::<Vec<_>>()
+            .flat_map(|sums_of_topic| {
+                let total = of(sums_of_topic.iter().map(|s| s + b).sum());
+                sums_of_topic.iter().map(move |s| of(s + b) - total).collect::<Vec<_>>()
             })
             .collect()
     }
@@ -180,13 +181,13 @@ proptest! {
         let n: f64 = problem.documents.iter().flatten().map(|word| word.1).sum();
         prop_assert!((summary.mass - n).abs() <= 1e-12 * n);
         prop_assert!((summary.counts.iter().sum::<f64>() - n).abs() <= 1e-9 * (1.0 + n));
-        for (count, own) in summary.counts.iter().zip(summary.statistics.chunks_exact(problem.n_words)) {
-            prop_assert!((count - own.iter().sum::<f64>()).abs() <= 1e-9 * (1.0 + n));
+        for (count, sums_of_topic) in summary.counts.iter().zip(summary.statistics.chunks_exact(problem.n_words)) {
+            prop_assert!((count - sums_of_topic.iter().sum::<f64>()).abs() <= 1e-9 * (1.0 + n));
         }
         prop_assert_eq!(terms.n_documents, problem.documents.len() as f64);
     }
 
-    /// Terms of documents add, and subtracting one visit from two gives it back.
+    /// Terms of documents are additive, and subtracting one of two visits leaves the other.
     #[test]
     fn terms_of_documents_add(problem in problems(), width in 1_usize..12) {
         let (summary, terms, _) = problem.visit(width.min(problem.k()), DocumentOptions::USUAL);
@@ -215,22 +216,22 @@ proptest! {
         let n = values.len() / k;
         let width = k.next_multiple_of(table::LANES);
         let mut lines: [Lines<f32>; 5] = Default::default();
-        let [rows, own, dense, sparse, products] = &mut lines;
+        let [rows, topic_weights, dense, sparse, products] = &mut lines;
         rows.reset(n * width, 0.0);
         rows.chunks_exact_mut(width).zip(values.chunks_exact(k)).for_each(|(to, from)| to[..k].copy_from_slice(from));
-        for line in [&mut *own, &mut *dense, &mut *sparse, &mut *products] {
+        for line in [&mut *topic_weights, &mut *dense, &mut *sparse, &mut *products] {
             line.reset(width, 0.0);
         }
-        own[..k].copy_from_slice(&weights[..k]);
+        topic_weights[..k].copy_from_slice(&weights[..k]);
         let places: Vec<u32> = (0..n as u32).collect();
         let (mut kept, mut lengths, mut sums) = (vec![0; n * k], vec![0; n], vec![0.0; n]);
         let (counts, mut best) = (&counts[..n], crate::responsibilities::RowBest::default());
         let rows = kernels::WordRows { values: &*rows, width, places: &places };
         for set in Instructions::available() {
-            set.run(kernels::Expect { rows, counts, weights: &*own, sums: &mut sums, out: &mut *dense });
+            set.run(kernels::Expect { rows, counts, weights: &*topic_weights, sums: &mut sums, out: &mut *dense });
             let of_dense = sums.clone();
             set.run(kernels::Select {
-                rows, counts, weights: &*own, width: k, kept: &mut kept, lengths: &mut lengths,
+                rows, counts, weights: &*topic_weights, width: k, kept: &mut kept, lengths: &mut lengths,
                 products: &mut *products, best: &mut best, sums: &mut sums, out: &mut *sparse,
             });
             prop_assert!(lengths.iter().all(|&length| length as usize == k));
@@ -252,7 +253,7 @@ proptest! {
         prop_assert_eq!(of_one, of_three);
     }
 
-    /// The order of documents changes only the rounding of sums.
+    /// The order of documents affects only the rounding of sums.
     #[test]
     fn the_order_of_documents_does_not_matter(problem in problems(), width in 1_usize..12) {
         let width = width.min(problem.k());
@@ -273,13 +274,13 @@ fn counts_follow_edits() {
     let ids = [0, 1, 2].map(ComponentId);
     let documents: [(&[u32], &[f64]); 3] = [(&[0, 2], &[1.5, 2.0]), (&[], &[]), (&[1], &[4.0])];
     let mut counts = DocumentCounts::of(&ids, documents.into_iter());
-    let at = |counts: &DocumentCounts, ids: &[ComponentId]| counts.positions(ids, 3).expect("three documents");
-    assert_eq!(at(&counts, &ids)[0], (vec![0, 2], vec![1.5, 2.0]));
-    assert_eq!(at(&counts, &[ids[2], ids[1], ids[0]])[0], (vec![0, 2], vec![2.0, 1.5]));
+    let counts_at = |counts: &DocumentCounts, ids: &[ComponentId]| counts.positions(ids, 3).expect("three documents");
+    assert_eq!(counts_at(&counts, &ids)[0], (vec![0, 2], vec![1.5, 2.0]));
+    assert_eq!(counts_at(&counts, &[ids[2], ids[1], ids[0]])[0], (vec![0, 2], vec![2.0, 1.5]));
     counts.replace(ids[2], Some(ids[0]));
-    assert_eq!(at(&counts, &ids[..2])[0], (vec![0], vec![3.5]));
+    assert_eq!(counts_at(&counts, &ids[..2])[0], (vec![0], vec![3.5]));
     counts.replace(ids[1], None);
-    assert_eq!(at(&counts, &ids[..1]), [(vec![0], vec![3.5]), (vec![], vec![]), (vec![], vec![])]);
+    assert_eq!(counts_at(&counts, &ids[..1]), [(vec![0], vec![3.5]), (vec![], vec![]), (vec![], vec![])]);
     assert!(counts.positions(&ids, 4).is_none());
 }
 

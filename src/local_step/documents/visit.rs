@@ -3,7 +3,7 @@
 
 use crate::local_step::documents::columns::TopicColumns;
 use crate::local_step::documents::first::FirstTopics;
-use crate::local_step::documents::kernels::{Expect, Select, WordRows};
+use crate::local_step::documents::kernels::{Expect, ListTopics, Select, WordRows};
 use crate::local_step::documents::table::{LANES, TopicTable};
 use crate::responsibilities::RowBest;
 use crate::simd::{Instructions, Lines};
@@ -50,7 +50,7 @@ pub struct Visiting<'a> {
     pub width: usize,
     /// How documents are visited.
     pub options: DocumentOptions,
-    /// What documents that start afresh share.
+    /// The first step shared by documents without a stored state.
     pub first: &'a FirstTopics,
 }
 
@@ -126,6 +126,35 @@ impl DocumentSpace {
             }
         }
         self.thaw();
+    }
+
+    /// What a step with selection does when all topics have the weights of the prior.
+    pub(super) fn first_step(&mut self, shared: Visiting<'_>, document: Document<'_>) {
+        self.source.turn();
+        let Self { source, products, best, .. } = self;
+        let (weights, out) = (&*source.weights, &mut source.counts);
+        out.fill(0.0);
+        if products.len() != out.len() {
+            products.reset(out.len(), 0.0);
+        }
+        let (rows, stride, width) = (shared.table.rows(), shared.table.stride(), shared.width);
+        let of_words = self.kept.chunks_exact_mut(width).zip(&mut self.lengths).zip(&mut self.sums);
+        let words = document.words.iter().zip(&self.words);
+        for (((kept, length), sum), (&word, count)) in of_words.zip(words) {
+            let own = shared.first.of(rows.len() / stride, word, || {
+                let row = &rows[word as usize * stride..][..stride];
+                Instructions::widest().run(ListTopics { row, weights, width, products, best });
+                best.components.iter().copied().zip(best.scores.iter().copied()).collect()
+            });
+            *sum = own.iter().map(|(_, product)| product).sum();
+            *length = own.len() as u32;
+            kept.fill(own[0].0);
+            let share = count / *sum;
+            for (slot, &(topic, product)) in kept.iter_mut().zip(own) {
+                *slot = topic;
+                out[topic as usize] += share * product;
+            }
+        }
     }
 
     /// Sets up the words and the topics with the weights of the first step.
@@ -207,8 +236,8 @@ impl DocumentSpace {
         }
         let topics = columns.iter().map(|&column| self.source.topics[column as usize]);
         self.frozen.reset(topics, shared.prior, shared.log_factors);
-        for (at, &column) in columns.iter().enumerate() {
-            self.frozen.counts[at] = self.source.counts[column as usize];
+        for (kept_column, &column) in columns.iter().enumerate() {
+            self.frozen.counts[kept_column] = self.source.counts[column as usize];
         }
         let width = self.frozen.width();
         self.frozen_rows.reset(document.words.len() * width, 0.0);

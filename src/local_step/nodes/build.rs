@@ -1,4 +1,4 @@
-//! The statistics of nodes from their rows: one reading of each row, block by block in parallel (mathematics 12.2).
+//! Statistics of nodes from their rows. Each row is read once, block by block in parallel (mathematics 12.2).
 
 use std::ops::Range;
 
@@ -7,15 +7,15 @@ use crate::likelihood::Likelihood;
 use crate::parallel::{blocks, map};
 use crate::simd::{Lines, Scalar};
 
-/// Rows that one task reads.
+/// Number of rows that one task reads.
 const ROWS: usize = 2048;
 
-/// How the statistics of rows are kept.
+/// How the statistics of nodes are stored.
 #[derive(Debug, Clone)]
 pub(super) struct NodeForm {
-    /// Number of linear statistics that are kept.
+    /// Number of linear statistics that are stored.
     pub width: usize,
-    /// Where the squares stand among all.
+    /// Position of the squares among all statistics.
     pub squares: Range<usize>,
     n_statistics: usize,
 }
@@ -27,26 +27,26 @@ impl NodeForm {
         Self { width, squares, n_statistics }
     }
 
-    /// Whether linear statistics are not the columns themselves.
+    /// Whether linear statistics differ from the columns themselves.
     pub fn is_coded(&self, dimension: usize) -> bool {
         self.width != dimension
     }
 }
 
-/// What a block of rows has.
+/// Sums over a block of rows.
 struct BlockSums {
     mass: f64,
-    /// (W,).
+    /// Mean linear statistics, (W,).
     mean: Vec<f64>,
     /// Sum of masses times squares about the mean, (S,).
     squares: Vec<f64>,
     /// Sum of masses times log base measures.
     log_base: f64,
-    /// The first row, where all are equal to it.
+    /// The first row, if all rows equal it.
     equal: Option<Vec<f64>>,
 }
 
-/// The nodes that hold the listed rows, in order.
+/// Returns the nodes of the listed rows, in order.
 pub(super) fn nodes<F: Scalar>(
     likelihood: &dyn Likelihood<F>,
     rows: &RowUnits<'_, F>,
@@ -58,8 +58,8 @@ pub(super) fn nodes<F: Scalar>(
         .enumerate()
         .flat_map(|(node, list)| blocks(list.len(), ROWS).map(move |range| (node, range)))
         .collect();
-    let sums = map(pieces.len(), |at| {
-        let (node, range) = &pieces[at];
+    let sums = map(pieces.len(), |piece| {
+        let (node, range) = &pieces[piece];
         block_sums(&form, likelihood, rows, &lists[*node][range.clone()])
     });
     let mut by_node: Vec<Vec<BlockSums>> = lists.iter().map(|_| Vec::new()).collect();
@@ -86,45 +86,45 @@ fn block_sums<F: Scalar>(
     let mass: f64 = masses.iter().sum();
     let log_base = masses.iter().zip(&log_bases).filter(|(mass, _)| **mass > 0.0).map(|(mass, x)| mass * x).sum();
     let mut space = Lines::default();
-    let mut own = BlockSums { mass, mean: vec![0.0; form.width], squares: Vec::new(), log_base, equal };
+    let mut sums = BlockSums { mass, mean: vec![0.0; form.width], squares: Vec::new(), log_base, equal };
     if mass <= 0.0 {
-        return own;
+        return sums;
     }
     if form.squares.is_empty() {
-        likelihood.accumulate(RowBlock::Dense(&values), &masses, &mut own.mean, &mut space);
-        own.mean.iter_mut().for_each(|sum| *sum /= mass);
-        return own;
+        likelihood.accumulate(RowBlock::Dense(&values), &masses, &mut sums.mean, &mut space);
+        sums.mean.iter_mut().for_each(|sum| *sum /= mass);
+        return sums;
     }
     for (row, mass) in values.chunks_exact(d).zip(&masses) {
-        own.mean.iter_mut().zip(row).for_each(|(sum, x)| *sum += mass * x);
+        sums.mean.iter_mut().zip(row).for_each(|(sum, x)| *sum += mass * x);
     }
-    own.mean.iter_mut().for_each(|sum| *sum /= mass);
+    sums.mean.iter_mut().for_each(|sum| *sum /= mass);
     for row in values.chunks_exact_mut(d) {
-        row.iter_mut().zip(&own.mean).for_each(|(x, mean)| *x -= mean);
+        row.iter_mut().zip(&sums.mean).for_each(|(x, mean)| *x -= mean);
     }
     let mut statistics = vec![0.0; form.n_statistics];
     likelihood.accumulate(RowBlock::Dense(&values), &masses, &mut statistics, &mut space);
-    own.squares = statistics[form.squares.clone()].to_vec();
-    own
+    sums.squares = statistics[form.squares.clone()].to_vec();
+    sums
 }
 
-/// The node of the rows of all blocks. Squares about the means of blocks and squares of these means about that of all
-/// add up, without a difference of large numbers.
+/// Combines the sums of all blocks of a node. Squares about the block means and squares of the block means about the
+/// node's mean add up, without cancellation.
 fn joined<F: Scalar>(form: &NodeForm, likelihood: &dyn Likelihood<F>, row: u32, all: &[BlockSums]) -> TreeNode {
-    let mass: f64 = all.iter().map(|own| own.mass).sum();
+    let mass: f64 = all.iter().map(|block| block.mass).sum();
     let first = all[0].equal.as_ref();
-    let is_equal = first.is_some() && all.iter().all(|own| own.equal.as_ref() == first);
+    let is_equal = first.is_some() && all.iter().all(|block| block.equal.as_ref() == first);
     let mut node = TreeNode { row, mass, mean: vec![0.0; form.width], spread: Vec::new(), log_base: 0.0, excess: 0.0 };
     if mass > 0.0 {
-        for own in all.iter().filter(|own| own.mass > 0.0) {
-            let share = own.mass / mass;
-            node.mean.iter_mut().zip(&own.mean).for_each(|(sum, x)| *sum += share * x);
+        for block in all.iter().filter(|block| block.mass > 0.0) {
+            let share = block.mass / mass;
+            node.mean.iter_mut().zip(&block.mean).for_each(|(sum, x)| *sum += share * x);
         }
-        node.log_base = all.iter().map(|own| own.log_base).sum::<f64>() / mass;
+        node.log_base = all.iter().map(|block| block.log_base).sum::<f64>() / mass;
     }
     let d = likelihood.dimension();
     if let Some(row) = first.filter(|_| is_equal && !form.is_coded(d)) {
-        // To the bit, whatever weights divide.
+        // The mean of equal rows is that row, to the bit. A weighted mean would round.
         node.mean.copy_from_slice(row);
     } else if mass > 0.0 && !form.squares.is_empty() && !is_equal {
         node.spread = spread(form, likelihood, &node, all);
@@ -139,13 +139,14 @@ fn joined<F: Scalar>(form: &NodeForm, likelihood: &dyn Likelihood<F>, row: u32, 
 }
 
 fn spread<F: Scalar>(form: &NodeForm, likelihood: &dyn Likelihood<F>, node: &TreeNode, all: &[BlockSums]) -> Vec<f64> {
-    let away: Vec<f64> = all.iter().flat_map(|own| own.mean.iter().zip(&node.mean).map(|(x, mean)| x - mean)).collect();
-    let masses: Vec<f64> = all.iter().map(|own| own.mass).collect();
+    let away: Vec<f64> =
+        all.iter().flat_map(|block| block.mean.iter().zip(&node.mean).map(|(x, mean)| x - mean)).collect();
+    let masses: Vec<f64> = all.iter().map(|block| block.mass).collect();
     let mut statistics = vec![0.0; form.n_statistics];
     likelihood.accumulate(RowBlock::Dense(&away), &masses, &mut statistics, &mut Lines::default());
     let mut spread = statistics[form.squares.clone()].to_vec();
-    for own in all {
-        spread.iter_mut().zip(&own.squares).for_each(|(sum, x)| *sum += x);
+    for block in all {
+        spread.iter_mut().zip(&block.squares).for_each(|(sum, x)| *sum += x);
     }
     for sum in &mut spread {
         *sum /= node.mass;

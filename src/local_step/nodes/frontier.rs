@@ -12,24 +12,24 @@ use crate::parallel::map;
 use crate::rng::{Purpose, key};
 use crate::simd::Scalar;
 
-/// Rows of a node that stand for all of them where it is judged or copied.
+/// Number of rows that represent a node when it is judged or copied.
 pub const STANDING: usize = 32;
-/// Numbers of a node beside its statistics.
+/// Number of values of a node besides its statistics.
 const OTHERS: usize = 4;
 
-/// How trees are made.
+/// How trees are built.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct TreeOptions {
-    /// Levels that are open at the start.
+    /// Number of levels opened at the start.
     pub depth: usize,
     /// How nodes are cut.
     pub cut: NodeCut,
 }
 
-/// Which nodes are units: the memory of a batch.
+/// The nodes that are units: the memory of a batch.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Frontier {
-    /// The nodes that begin at these places, ascending from 0.
+    /// The nodes that begin at these positions, ascending from 0.
     Nodes(Vec<u32>),
     /// Every row.
     Rows,
@@ -39,15 +39,15 @@ pub enum Frontier {
 #[derive(Debug, Clone, PartialEq)]
 pub struct BatchTree {
     tree: KdTree,
-    /// Where each node begins.
+    /// Position at which each node begins.
     starts: Vec<u32>,
     nodes: Nodes,
-    /// Nodes that have come since they were last judged.
+    /// Nodes that are new since they were last judged.
     fresh: Vec<bool>,
-    /// Children of nodes that have not been opened, by where these begin.
+    /// Children of nodes that are not open yet, by the position at which the node begins.
     ahead: BTreeMap<u32, Children>,
     cut: NodeCut,
-    /// Nodes of fewer rows are opened to all of them.
+    /// Nodes with fewer rows are opened to single rows.
     least: usize,
 }
 
@@ -55,54 +55,54 @@ pub struct BatchTree {
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Children {
     halves: Halves,
-    /// Where each begins, less where the parent does.
+    /// Position at which each child begins, relative to the parent.
     starts: Vec<u32>,
     pub nodes: Vec<TreeNode>,
 }
 
 impl BatchTree {
-    /// The first frontier of a batch.
+    /// Builds the tree of a batch with the first frontier.
     pub fn new<F: Scalar>(likelihood: &dyn Likelihood<F>, rows: &RowUnits<'_, F>, options: TreeOptions) -> Self {
-        let mut own = Self::root(likelihood, rows.len(), options);
+        let mut tree = Self::root(likelihood, rows.len(), options);
         for _ in 0..options.depth {
-            let level: Vec<usize> = (0..own.starts.len()).filter(|&node| own.range(node).len() > 1).collect();
+            let level: Vec<usize> = (0..tree.starts.len()).filter(|&node| tree.range(node).len() > 1).collect();
             if level.is_empty() {
                 break;
             }
-            own.cut_nodes(rows, &level);
+            tree.cut_nodes(rows, &level);
         }
-        own.fill(likelihood, rows);
-        own
+        tree.fill(likelihood, rows);
+        tree
     }
 
-    /// The tree whose nodes begin at these places; `None` where no opening leads to them.
+    /// Builds the tree whose nodes begin at these positions; `None` if no sequence of openings leads to them.
     pub fn of_frontier<F: Scalar>(
         likelihood: &dyn Likelihood<F>,
         rows: &RowUnits<'_, F>,
         options: TreeOptions,
         starts: &[u32],
     ) -> Option<Self> {
-        let mut own = Self::root(likelihood, rows.len(), options);
+        let mut tree = Self::root(likelihood, rows.len(), options);
         let is_sound = starts.first() == Some(&0) && starts.is_sorted_by(|a, b| a < b);
         if !is_sound || starts.last().is_some_and(|&last| last as usize >= rows.len()) {
             return None;
         }
         loop {
             let inside = |node: &usize| {
-                let Range { start, end } = own.range(*node);
+                let Range { start, end } = tree.range(*node);
                 let next = starts.partition_point(|&other| other as usize <= start);
                 starts.get(next).is_some_and(|&other| (other as usize) < end)
             };
-            let open: Vec<usize> = (0..own.starts.len()).filter(inside).collect();
+            let open: Vec<usize> = (0..tree.starts.len()).filter(inside).collect();
             if open.is_empty() {
                 break;
             }
-            own.cut_nodes(rows, &open);
+            tree.cut_nodes(rows, &open);
         }
-        // Every node that was cut had a place of the list inside.
-        (own.starts == starts).then(|| {
-            own.fill(likelihood, rows);
-            own
+        // Every node that was cut has a position of the list inside.
+        (tree.starts == starts).then(|| {
+            tree.fill(likelihood, rows);
+            tree
         })
     }
 
@@ -120,7 +120,7 @@ impl BatchTree {
         }
     }
 
-    /// The rows of a node in the order of the tree.
+    /// Positions of a node's rows in the order of the tree.
     fn range(&self, node: usize) -> Range<usize> {
         let end = self.starts.get(node + 1).map_or(self.tree.n_rows(), |&end| end as usize);
         self.starts[node] as usize..end
@@ -131,25 +131,25 @@ impl BatchTree {
         self.tree.rows(self.range(node))
     }
 
-    /// Cuts listed nodes, ascending, without their statistics.
+    /// Cuts listed nodes, ascending, without computing their statistics.
     fn cut_nodes<F: Scalar>(&mut self, rows: &RowUnits<'_, F>, list: &[usize]) {
-        let own = &*self;
-        let cut = map(list.len(), |at| own.halved(rows, list[at]));
+        let tree = &*self;
+        let cut = map(list.len(), |index| tree.halved(rows, list[index]));
         let mut next = cut.iter().zip(list).peekable();
         let mut starts = Vec::with_capacity(self.starts.len() + list.len());
         for (node, &start) in self.starts.iter().enumerate() {
-            match next.next_if(|(_, at)| **at == node) {
+            match next.next_if(|(_, cut_node)| **cut_node == node) {
                 None => starts.push(start),
-                Some(((halves, own), _)) => {
+                Some(((halves, child_starts), _)) => {
                     self.tree.open(start as usize, halves);
-                    starts.extend(own.iter().map(|place| start + place));
+                    starts.extend(child_starts.iter().map(|place| start + place));
                 }
             }
         }
         self.starts = starts;
     }
 
-    /// The rows of the children of a node, and where each child begins.
+    /// Returns the rows of the children of a node, and the position at which each child begins.
     fn halved<F: Scalar>(&self, rows: &RowUnits<'_, F>, node: usize) -> (Halves, Vec<u32>) {
         let range = self.range(node);
         if range.len() < self.least {
@@ -162,7 +162,7 @@ impl BatchTree {
         (halves, starts)
     }
 
-    /// Makes the statistics of all nodes.
+    /// Computes the statistics of all nodes.
     fn fill<F: Scalar>(&mut self, likelihood: &dyn Likelihood<F>, rows: &RowUnits<'_, F>) {
         let lists: Vec<&[u32]> = (0..self.starts.len()).map(|node| self.tree.rows(self.range(node))).collect();
         let mut nodes = Nodes::new(self.nodes.width(), self.nodes.spread_width());
@@ -180,17 +180,17 @@ impl BatchTree {
         let mut nodes = Nodes::new(self.nodes.width(), self.nodes.spread_width());
         let mut next = list.iter().peekable();
         for (node, &start) in self.starts.iter().enumerate() {
-            let opened = next.next_if(|at| **at == node).and_then(|_| self.ahead.remove(&start));
+            let opened = next.next_if(|opened_node| **opened_node == node).and_then(|_| self.ahead.remove(&start));
             match opened {
                 None => {
                     starts.push(start);
                     fresh.push(self.fresh[node]);
                     nodes.push(&self.nodes.node(node));
                 }
-                Some(own) => {
-                    self.tree.open(start as usize, &own.halves);
-                    starts.extend(own.starts.iter().map(|place| start + place));
-                    own.nodes.iter().for_each(|node| nodes.push(node));
+                Some(children) => {
+                    self.tree.open(start as usize, &children.halves);
+                    starts.extend(children.starts.iter().map(|place| start + place));
+                    children.nodes.iter().for_each(|node| nodes.push(node));
                     fresh.resize(starts.len(), true);
                 }
             }
@@ -198,16 +198,17 @@ impl BatchTree {
         (self.starts, self.fresh, self.nodes) = (starts, fresh, nodes);
     }
 
-    /// Makes the children of listed nodes.
+    /// Computes the children of listed nodes before they are opened.
     pub(super) fn look_ahead<F: Scalar>(
         &mut self,
         likelihood: &dyn Likelihood<F>,
         rows: &RowUnits<'_, F>,
         list: &[usize],
     ) {
-        let new: Vec<usize> = list.iter().copied().filter(|&at| !self.ahead.contains_key(&self.starts[at])).collect();
-        let own = &*self;
-        let cut = map(new.len(), |at| own.halved(rows, new[at]));
+        let new: Vec<usize> =
+            list.iter().copied().filter(|&node| !self.ahead.contains_key(&self.starts[node])).collect();
+        let tree = &*self;
+        let cut = map(new.len(), |index| tree.halved(rows, new[index]));
         let ends = |(halves, starts): &(Halves, Vec<u32>)| {
             let ends = starts.iter().skip(1).copied().chain([halves.rows.len() as u32]);
             starts.iter().copied().zip(ends).collect::<Vec<_>>()
@@ -225,12 +226,12 @@ impl BatchTree {
         }
     }
 
-    /// The children of a node that were made.
+    /// The children of a node, if they have been computed.
     pub(super) fn children(&self, node: usize) -> Option<&Children> {
         self.ahead.get(&self.starts[node])
     }
 
-    /// How many units more there are when a node is opened.
+    /// Number of units that opening a node adds.
     pub(super) fn n_more(&self, node: usize) -> usize {
         let n = self.range(node).len();
         if n < self.least { n - 1 } else { 1 }
@@ -241,12 +242,12 @@ impl BatchTree {
         &self.nodes
     }
 
-    /// Where each of them begins.
+    /// Position at which each node of the frontier begins.
     pub fn starts(&self) -> &[u32] {
         &self.starts
     }
 
-    /// Nodes of more than one row; with `fresh` only those that have come since they were last asked for.
+    /// Returns the nodes of more than one row. With `fresh`, only nodes that are new since the last call.
     pub(super) fn next_to_judge(&mut self, fresh: bool) -> Vec<usize> {
         let is_asked = |node: &usize| self.range(*node).len() > 1 && (self.fresh[*node] || !fresh);
         let list = (0..self.starts.len()).filter(is_asked).collect();
@@ -254,7 +255,7 @@ impl BatchTree {
         list
     }
 
-    /// At most `n_rows` rows of a node, chosen by seed: one of each of `n_rows` equal parts of its rows, or all.
+    /// Returns at most `n_rows` rows of a node: one from each of `n_rows` equal parts, chosen by the seed, or all.
     pub fn rows_of(&self, node: usize, seed: u64, n_rows: usize) -> Vec<u32> {
         let rows = self.tree.rows(self.range(node));
         if rows.len() <= n_rows {
@@ -272,9 +273,9 @@ impl BatchTree {
 
     /// Memory held, in bytes.
     pub fn bytes(&self) -> usize {
-        let ahead = |own: &Children| {
-            4 * (own.halves.rows.len() + own.starts.len())
-                + own.nodes.iter().map(|node| 8 * (node.mean.len() + node.spread.len() + OTHERS)).sum::<usize>()
+        let ahead = |children: &Children| {
+            4 * (children.halves.rows.len() + children.starts.len())
+                + children.nodes.iter().map(|node| 8 * (node.mean.len() + node.spread.len() + OTHERS)).sum::<usize>()
         };
         4 * (self.tree.n_rows() + self.starts.capacity())
             + self.fresh.capacity()

@@ -1,4 +1,4 @@
-//! What nodes could gain by being opened (mathematics 12.3).
+//! Gains from opening nodes (mathematics 12.3).
 
 use std::borrow::Cow;
 
@@ -15,24 +15,24 @@ use crate::responsibilities::largest;
 use crate::scoring::Scorer;
 use crate::simd::Scalar;
 
-/// Nodes judged together: their scores are held at once.
+/// Number of nodes judged together, whose scores are in memory at once.
 const TOGETHER: usize = 256;
-/// What rounding makes of no gain, relative to the scores.
+/// Rounding error of a gain of zero, relative to the scores.
 const ROUNDING: f64 = 1e-12;
-/// The same where scores are float32.
+/// Rounding error of a gain of zero if scores are float32.
 const ROUNDING_OF_FLOAT32: f64 = 1e-6;
 
-/// By what nodes are opened.
+/// Criterion for opening nodes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub enum OpeningRule {
-    /// What a few of its rows would gain with responsibilities of their own, nats a row.
+    /// Gain of a few of its rows from responsibilities of their own, nats per row.
     Gain,
-    /// How far responsibilities of a child differ from those of the node (Kurihara et al. 2006).
+    /// Largest change of responsibilities from the node to a child (Kurihara et al. 2006).
     Responsibility,
 }
 
 impl OpeningRule {
-    /// The name used outside.
+    /// Name used by the interface.
     pub fn name(self) -> &'static str {
         match self {
             Self::Gain => "gain",
@@ -40,22 +40,22 @@ impl OpeningRule {
         }
     }
 
-    /// The value of that name.
+    /// Returns the criterion with this name.
     pub fn from_name(name: &str) -> Option<Self> {
-        [Self::Gain, Self::Responsibility].into_iter().find(|own| own.name() == name)
+        [Self::Gain, Self::Responsibility].into_iter().find(|rule| rule.name() == name)
     }
 }
 
-/// A node that might be opened.
+/// A candidate for opening.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct OpeningCandidate {
-    /// Its number in the frontier.
+    /// Index in the frontier.
     pub node: u32,
-    /// What the rule says of it.
+    /// Value of the criterion.
     pub value: f64,
-    /// The mass of its rows.
+    /// Mass of its rows.
     pub mass: f64,
-    /// How many units more there are when it is opened.
+    /// Number of units that opening it adds.
     pub n_more: u32,
 }
 
@@ -63,23 +63,23 @@ pub struct OpeningCandidate {
 pub struct Judging<'a, F: Scalar> {
     /// The likelihood.
     pub likelihood: &'a dyn Likelihood<F>,
-    /// The packed components, the tail among them.
+    /// The packed components, including the tail.
     pub scorer: &'a dyn Scorer<F>,
-    /// Components kept a unit.
+    /// Number of components kept per unit.
     pub width: usize,
-    /// By what.
+    /// Criterion.
     pub rule: OpeningRule,
-    /// Nodes of a smaller value stay as they are.
+    /// Nodes with a smaller value are not candidates.
     pub tolerance: f64,
     /// Seed of the choice of rows.
     pub seed: u64,
-    /// Number of rows of a node that "gain" looks at; smaller nodes are looked at whole.
+    /// Number of rows of a node that the gain is computed from; smaller nodes use all rows.
     pub n_rows: usize,
-    /// Stops between blocks.
+    /// Checked between blocks of nodes.
     pub cancel: &'a Cancel,
 }
 
-/// The log weights of units, (n, K), as they come.
+/// Log weights of units, (n, K), in the order in which they are observed.
 #[derive(Default)]
 struct SeenLogWeights(Vec<f64>);
 
@@ -91,7 +91,7 @@ impl Tap for SeenLogWeights {
 }
 
 impl<F: Scalar> Judging<'_, F> {
-    /// The nodes of a tree that are worth opening. With `fresh` only those that have not been judged before.
+    /// Returns the nodes of a tree that are worth opening. With `fresh`, only nodes that are new since the last call.
     ///
     /// # Errors
     /// [`crate::Error::Cancelled`].
@@ -120,7 +120,7 @@ impl<F: Scalar> Judging<'_, F> {
 
     fn scores(&self, units: &dyn Units<F>) -> Result<Vec<f64>> {
         let assign = RawScores { scorer: self.scorer };
-        // No component is summed.
+        // The ids are arbitrary, because no component's statistics are summed.
         let ids: Vec<ComponentId> = (0..self.scorer.n_components() as u32).map(ComponentId).collect();
         let (keep, cancel) = (Keep::Nothing, self.cancel);
         let step = LocalStep { likelihood: self.likelihood, ids: &ids, assign: &assign, keep, cancel };
@@ -129,8 +129,8 @@ impl<F: Scalar> Judging<'_, F> {
         Ok(scores.0)
     }
 
-    /// The mean log-sum-exp of a few rows, less that of their mean scores: never below zero, and zero where one
-    /// component has all of them.
+    /// The mean log-sum-exp of the scores of a few rows minus the log-sum-exp of their mean scores. It is never
+    /// negative, and zero if one component has all responsibility.
     fn gains(&self, tree: &BatchTree, rows: &RowUnits<'_, F>, list: &[usize]) -> Result<Vec<f64>> {
         let standing: Vec<Vec<u32>> = list.iter().map(|&node| tree.rows_of(node, self.seed, self.n_rows)).collect();
         let k = self.scorer.n_components();
@@ -138,8 +138,8 @@ impl<F: Scalar> Judging<'_, F> {
         let scores = self.scores(&rows.select(&all))?;
         let mut scores = scores.chunks_exact(k);
         let rounding = if F::NAME == "float64" { ROUNDING } else { ROUNDING_OF_FLOAT32 };
-        let gain = |own: &Vec<u32>| {
-            let masses: Vec<f64> = own.iter().map(|&row| rows.mass(row as usize)).collect();
+        let gain = |rows_of_node: &Vec<u32>| {
+            let masses: Vec<f64> = rows_of_node.iter().map(|&row| rows.mass(row as usize)).collect();
             let total: f64 = masses.iter().sum();
             let (mut mean, mut of_rows) = (vec![0.0; k], 0.0);
             for (mass, scores) in masses.iter().zip(scores.by_ref()).filter(|(mass, _)| **mass > 0.0) {
@@ -153,14 +153,14 @@ impl<F: Scalar> Judging<'_, F> {
         Ok(standing.iter().map(gain).collect())
     }
 
-    /// The largest sum over components of the changes of responsibilities from a node to one of its children.
+    /// The largest L1 distance between the responsibilities of a node and those of one of its children.
     fn changes(&self, tree: &mut BatchTree, rows: &RowUnits<'_, F>, list: &[usize]) -> Result<Vec<f64>> {
         tree.look_ahead(self.likelihood, rows, list);
         let mut nodes = Nodes::new(tree.nodes().width(), tree.nodes().spread_width());
         let mut numbers = Vec::new();
         for &node in list {
             nodes.push(&tree.nodes().node(node));
-            let children = tree.children(node).map_or(&[][..], |own| &own.nodes);
+            let children = tree.children(node).map_or(&[][..], |children| &children.nodes);
             for child in children {
                 nodes.push(child);
             }
@@ -177,8 +177,8 @@ impl<F: Scalar> Judging<'_, F> {
             shares
         });
         let change = |&n: &usize| {
-            let own = shares.next().unwrap_or_default();
-            let of_child = |child: Vec<f64>| own.iter().zip(child).map(|(r, s)| (r - s).abs()).sum::<f64>();
+            let of_node = shares.next().unwrap_or_default();
+            let of_child = |child: Vec<f64>| of_node.iter().zip(child).map(|(r, s)| (r - s).abs()).sum::<f64>();
             shares.by_ref().take(n).map(of_child).fold(0.0, f64::max)
         };
         Ok(numbers.iter().map(change).collect())

@@ -1,4 +1,4 @@
-//! Nodes of trees as units (mathematics 12): a mass, statistics and a mean log base measure of their own.
+//! Nodes of trees as units (mathematics 12), with a mass, statistics and a mean log base measure.
 
 mod build;
 mod frontier;
@@ -16,43 +16,43 @@ use crate::simd::Scalar;
 pub use frontier::{BatchTree, Frontier, STANDING, TreeOptions};
 pub use gains::{Judging, OpeningCandidate, OpeningRule};
 
-/// Nodes as units. They are scored by their means, from which scorers of squares take what the spread costs.
+/// Nodes as units. They are scored by their means; scorers with squared columns subtract the cost of the spread.
 pub struct NodeUnits<'a, F: Scalar> {
     nodes: Cow<'a, Nodes>,
     dimension: usize,
-    /// The means of rows of codes as shares of their levels, in compressed sparse rows.
+    /// For rows of codes: means as fractions per level, in compressed sparse rows.
     shares: Option<Shares<F>>,
-    /// The rows behind the nodes, where moves may copy some.
+    /// The rows of the nodes, from which moves may copy some.
     behind: Option<Behind<'a, F>>,
 }
 
-/// Means without zeros.
+/// Nonzero values of the means.
 struct Shares<F> {
     starts: Vec<u64>,
     columns: Vec<u32>,
     values: Vec<F>,
 }
 
-/// A few rows of every node.
+/// Source of a few rows of every node.
 #[derive(Clone, Copy)]
 pub struct Behind<'a, F: Scalar> {
     /// The tree of the batch.
     pub tree: &'a BatchTree,
     /// The rows of the batch.
     pub rows: &'a RowUnits<'a, F>,
-    /// Seed of the choice.
+    /// Seed of the choice of rows.
     pub seed: u64,
 }
 
 impl<'a, F: Scalar> NodeUnits<'a, F> {
-    /// Nodes of rows that a likelihood sees.
+    /// Creates units from the nodes of rows that a likelihood reads.
     pub fn new(likelihood: &dyn Likelihood<F>, nodes: Cow<'a, Nodes>) -> Self {
         let dimension = likelihood.dimension();
         let shares = (nodes.width() != dimension).then(|| Shares::of(&nodes));
         Self { nodes, dimension, shares, behind: None }
     }
 
-    /// With the rows behind the nodes.
+    /// Adds the source of the nodes' rows.
     #[must_use]
     pub fn with_rows(self, behind: Behind<'a, F>) -> Self {
         Self { behind: Some(behind), ..self }
@@ -61,15 +61,15 @@ impl<'a, F: Scalar> NodeUnits<'a, F> {
 
 impl<F: Scalar> Shares<F> {
     fn of(nodes: &Nodes) -> Self {
-        let mut own = Self { starts: vec![0], columns: Vec::new(), values: Vec::new() };
+        let mut shares = Self { starts: vec![0], columns: Vec::new(), values: Vec::new() };
         for node in 0..nodes.len() {
             for (column, &value) in (0..).zip(nodes.mean(node)).filter(|(_, value)| **value != 0.0) {
-                own.columns.push(column);
-                own.values.push(F::from_f64(value));
+                shares.columns.push(column);
+                shares.values.push(F::from_f64(value));
             }
-            own.starts.push(own.values.len() as u64);
+            shares.starts.push(shares.values.len() as u64);
         }
-        own
+        shares
     }
 }
 
@@ -98,7 +98,7 @@ impl<F: Scalar> Units<F> for NodeUnits<'_, F> {
         if self.is_sparse() { 0 } else { self.dimension }
     }
 
-    /// Means have no origin left to take away.
+    /// Means are already relative to the origin.
     fn read(&self, list: &[u32], _origin: &[F], out: &mut [F]) {
         if !self.is_sparse() {
             for (&node, out) in list.iter().zip(out.chunks_exact_mut(self.dimension)) {
@@ -131,7 +131,7 @@ impl<F: Scalar> Units<F> for NodeUnits<'_, F> {
         out.iter_mut().zip(list).for_each(|(out, &node)| *out += self.nodes.excess(node as usize));
     }
 
-    /// The statistics of the means, in float64, and what the spreads add to the squares.
+    /// Adds the statistics of the means, in float64, and the spreads to the squares.
     fn add_statistics(
         &self,
         likelihood: &dyn Likelihood<F>,
@@ -172,7 +172,7 @@ impl<F: Scalar> Units<F> for NodeUnits<'_, F> {
         sample.extend_nodes(&self.nodes.pick(list.iter().map(|&node| node as usize)));
     }
 
-    /// A few rows of every node, which share its mass. Parts are only proposed from them, and judged by all nodes.
+    /// Copies a few rows of every node, which share its mass. They only propose parts; all nodes judge them.
     fn copy_rows_into(&self, list: &[u32], sample: &mut Sample) -> Vec<u32> {
         let Some(Behind { tree, rows, seed }) = self.behind else {
             self.copy_into(list, sample);
@@ -189,7 +189,7 @@ impl<F: Scalar> Units<F> for NodeUnits<'_, F> {
     }
 }
 
-/// The units that copies of units stand for.
+/// Returns units for copies of units.
 pub fn units_of<'a, F: Scalar>(likelihood: &dyn Likelihood<F>, sample: &'a Sample) -> Box<dyn Units<F> + 'a> {
     match sample.nodes() {
         Some(nodes) => Box::new(NodeUnits::new(likelihood, Cow::Borrowed(nodes))),

@@ -3,8 +3,9 @@
 use std::sync::Arc;
 
 use crate::data::{Csr, CsrRows, DenseRows, Rows};
+use crate::grounds::Grounds;
 use crate::mcmc::tests::paths::partitions;
-use crate::mcmc::{ChainState, Grounds, Target};
+use crate::mcmc::{ChainState, Target};
 use crate::model::{Named, Objective, Specification};
 use crate::parallel::Cancel;
 use crate::parameters::{Parameters, Value, table, vector};
@@ -21,12 +22,12 @@ pub fn specification(likelihood: Named, process: Named) -> Specification {
 
 pub fn target(likelihood: Named, process: Named, rows: &dyn Rows<f64>) -> Target {
     let specification = specification(likelihood, process);
-    let grounds = Grounds::new(&specification, rows, &Cancel::default()).expect("valid");
+    let grounds = Grounds::for_sampler(&specification, rows, &Cancel::default()).expect("valid");
     grounds.target(rows).expect("closed")
 }
 
 pub fn gaussian(d: usize) -> Named {
-    let scale = (0..d * d).map(|at| if at % (d + 1) == 0 { 1.0 } else { 0.2 }).collect();
+    let scale = (0..d * d).map(|index| if index % (d + 1) == 0 { 1.0 } else { 0.2 }).collect();
     named(
         "Gaussian",
         [

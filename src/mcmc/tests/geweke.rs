@@ -1,7 +1,6 @@
 //! Geweke's test with learned parameters and auxiliary values. Redrawing the rows given the partition, and everything
 //! else by one sweep, leaves the prior invariant (Geweke 2004). Each sweep continues from the last one as from a
-//! checkpoint, so that u and the learned parameters are those of the chain. Calls from Python would reset them each
-//! time.
+//! checkpoint, so that u and the learned parameters persist. Calls from Python would reset them each time.
 
 use std::sync::Mutex;
 use std::time::Instant;
@@ -10,7 +9,7 @@ use rand::RngExt;
 use rand_distr::StandardNormal;
 
 use crate::data::DenseRows;
-use crate::mcmc::checkpoint::SavedChain;
+use crate::mcmc::SavedChain;
 use crate::mcmc::tests::cases::{generalized_gamma, named, target};
 use crate::mcmc::{
     ChainDraws, ChainObserver, ChainPlan, ChainState, ChainWatcher, CollapsedGibbs, Sampler, Sampling, SplitMerge,
@@ -70,7 +69,7 @@ fn statistics(rows: &[f64], chain: &ChainState) -> [f64; 6] {
     let sizes = chain.clusters.sizes();
     let squares: usize = sizes.iter().map(|size| size * size).sum();
     let ProcessState { concentration, discount, auxiliary } = chain.process;
-    let log_u = auxiliary.map_or(0.0, |own| own.log_u);
+    let log_u = auxiliary.map_or(0.0, |auxiliary| auxiliary.log_u);
     [sizes.len() as f64, squares as f64, rows[0] * rows[1] / SPREAD, log_u, concentration.ln(), discount]
 }
 
@@ -124,11 +123,12 @@ fn scores(case: &Case, sampler: &dyn Sampler, carries: bool) -> [f64; 6] {
         mean.iter_mut().zip(found).for_each(|(mean, value)| *mean += value * BATCHES as f64 / SWEEPS as f64);
         process = Some(chain.state.process);
     }
-    std::array::from_fn(|at| {
-        let own: Vec<f64> = means.iter().map(|mean| mean[at]).collect();
-        let mean = own.iter().sum::<f64>() / BATCHES as f64;
-        let variance = own.iter().map(|own| (own - mean).powi(2)).sum::<f64>() / (BATCHES - 1) as f64;
-        let away = mean - case.expected[at];
+    std::array::from_fn(|statistic| {
+        let batch_means: Vec<f64> = means.iter().map(|mean| mean[statistic]).collect();
+        let mean = batch_means.iter().sum::<f64>() / BATCHES as f64;
+        let variance =
+            batch_means.iter().map(|batch_mean| (batch_mean - mean).powi(2)).sum::<f64>() / (BATCHES - 1) as f64;
+        let away = mean - case.expected[statistic];
         // Fixed parameters are constant.
         if away.abs() < 1e-8 { 0.0 } else { away / (variance / BATCHES as f64).sqrt() }
     })

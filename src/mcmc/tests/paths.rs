@@ -12,19 +12,19 @@ use crate::rng::{Choices, Draws};
 struct Path {
     /// The option taken at each choice, and the number of options.
     taken: Vec<(usize, usize)>,
-    at: usize,
+    depth: usize,
     probability: f64,
 }
 
 impl Choices for Path {
     fn choose(&mut self, weights: &[f64]) -> usize {
         let total: f64 = weights.iter().sum();
-        let options: Vec<usize> = (0..weights.len()).filter(|&at| weights[at] > 0.0).collect();
-        if self.at == self.taken.len() {
+        let options: Vec<usize> = (0..weights.len()).filter(|&option| weights[option] > 0.0).collect();
+        if self.depth == self.taken.len() {
             self.taken.push((0, options.len()));
         }
-        let option = options[self.taken[self.at].0];
-        self.at += 1;
+        let option = options[self.taken[self.depth].0];
+        self.depth += 1;
         self.probability *= weights[option] / total;
         option
     }
@@ -52,7 +52,7 @@ pub fn paths<T>(mut step: impl FnMut(&mut dyn Draws) -> T) -> Vec<(f64, T)> {
         }
         let Some((option, _)) = path.taken.last_mut() else { return found };
         *option += 1;
-        (path.at, path.probability) = (0, 1.0);
+        (path.depth, path.probability) = (0, 1.0);
     }
 }
 
@@ -79,7 +79,8 @@ pub fn transitions(target: &Target, states: &[ChainState], step: &Step<'_>) -> V
         state.clusters.write_labels(&mut labels);
         labels
     };
-    let numbers: BTreeMap<Vec<i32>, usize> = states.iter().enumerate().map(|(at, state)| (labels(state), at)).collect();
+    let numbers: BTreeMap<Vec<i32>, usize> =
+        states.iter().enumerate().map(|(number, state)| (labels(state), number)).collect();
     let row = |start: &ChainState| {
         let mut row = vec![0.0; states.len()];
         let outcomes = paths(|draws| {
@@ -89,11 +90,11 @@ pub fn transitions(target: &Target, states: &[ChainState], step: &Step<'_>) -> V
         });
         for (probability, state) in outcomes {
             assert!(state.clusters.fits(target));
-            let at = numbers[&labels(&state)];
-            let (found, expected) = (state.log_joint(target), states[at].log_joint(target));
+            let column = numbers[&labels(&state)];
+            let (found, expected) = (state.log_joint(target), states[column].log_joint(target));
             let (found, expected) = (found.expect("definite"), expected.expect("definite"));
             assert!((found - expected).abs() < 1e-9, "a stale cache: {found} {expected}");
-            row[at] += probability;
+            row[column] += probability;
         }
         row
     };

@@ -4,13 +4,14 @@ use std::time::{Duration, Instant};
 
 use crate::data::DenseRows;
 use crate::error::Error;
-use crate::mcmc::checkpoint::{self, SavedChain};
+use crate::grounds::Grounds;
 use crate::mcmc::tests::cases::{POINTS, dirichlet, finite, gaussian, named, points, posterior, specification, words};
 use crate::mcmc::tests::paths::partitions;
 use crate::mcmc::{
-    ChainDraws, ChainObserver, ChainPlan, ChainState, ChainWatcher, CollapsedGibbs, Grounds, Predictive, RowTable,
-    Sampler, Sampling, Start, Sweep, Target, log_predictive, predict,
+    ChainDraws, ChainObserver, ChainPlan, ChainState, ChainWatcher, CollapsedGibbs, Predictive, RowTable, Sampler,
+    Sampling, Start, Sweep, Target, log_predictive, predict,
 };
+use crate::mcmc::{SavedChain, checkpoint};
 use crate::parallel::{Cancel, with_threads};
 use crate::parameters::vector;
 use crate::special::log_sum_exp;
@@ -45,8 +46,8 @@ fn threads_change_no_bit_and_chains_differ() {
 /// the number of partitions of four rows minus one, and exceeds 44 once in 17 000 streams.
 #[test]
 fn draws_follow_the_posterior() {
-    for (at, target) in [points(dirichlet(0.8), 4), words(finite(9, 2.0), 4, true)].into_iter().enumerate() {
-        let plan = ChainPlan { draws: 8000, warmup: 20, thin: 5, chains: 1, seed: at as u64, limit: None };
+    for (seed, target) in [points(dirichlet(0.8), 4), words(finite(9, 2.0), 4, true)].into_iter().enumerate() {
+        let plan = ChainPlan { draws: 8000, warmup: 20, thin: 5, chains: 1, seed: seed as u64, limit: None };
         let (partitions, _) = run(&target, &CollapsedGibbs::default(), plan, 1);
         let (states, exact) = posterior(&target);
         let statistic: f64 = states
@@ -55,7 +56,7 @@ fn draws_follow_the_posterior() {
             .map(|(state, probability)| {
                 let mut labels = vec![0; 4];
                 state.clusters.write_labels(&mut labels);
-                let count = partitions.chunks_exact(4).filter(|own| *own == labels).count() as f64;
+                let count = partitions.chunks_exact(4).filter(|labelling| *labelling == labels).count() as f64;
                 (count - 8000.0 * probability).powi(2) / (8000.0 * probability)
             })
             .sum();
@@ -83,11 +84,12 @@ fn a_chain_that_is_stopped_keeps_its_draws() {
     let target = points(dirichlet(0.8), 6);
     let labels = Start::Singletons.labels(&target, 0, &Cancel::default()).expect("as many");
     let sampler = CollapsedGibbs::default();
-    let stopped = |plan: ChainPlan, at: usize| {
+    let stopped = |plan: ChainPlan, n_sweeps: usize| {
         let mut partitions = vec![-1; plan.chains * plan.draws * 6];
         let sampling = Sampling { target: &target, sampler: &sampler, labels: &labels, plan, started: Instant::now() };
-        let outcome = with_threads(Some(1), || sampling.run(&mut partitions, None, &Stops(at), &Cancel::default()));
-        outcome.expect("a thread").map(|draws| draws.iter().map(|own| own.log_joint.len()).min().unwrap_or(0))
+        let outcome =
+            with_threads(Some(1), || sampling.run(&mut partitions, None, &Stops(n_sweeps), &Cancel::default()));
+        outcome.expect("a thread").map(|draws| draws.iter().map(|of_chain| of_chain.log_joint.len()).min().unwrap_or(0))
     };
     let plan = ChainPlan { chains: 1, ..PLAN };
     assert_eq!(stopped(plan, 24), Ok(10));
@@ -114,7 +116,8 @@ fn impossible_starts_are_refused() {
 fn the_predictive_density_is_a_ratio_of_evidences() {
     let values = &POINTS[..12];
     let specification = specification(gaussian(2), dirichlet(0.8));
-    let grounds = Grounds::new(&specification, &DenseRows::new(&values[..10], 2), &Cancel::default()).expect("valid");
+    let grounds =
+        Grounds::for_sampler(&specification, &DenseRows::new(&values[..10], 2), &Cancel::default()).expect("valid");
     let first = grounds.target(&DenseRows::new(&values[..10], 2)).expect("closed");
     let new = RowTable::new(&DenseRows::new(&values[10..], 2), &grounds.coordinates, first.likelihood.origin());
     let log_joint = |target: &Target, labels: &Vec<u32>| {
@@ -165,14 +168,14 @@ fn a_resumed_run_equals_an_uninterrupted_one() {
     let rows = DenseRows::new(&POINTS[..], 2);
     let process =
         named("NormalizedGeneralizedGamma", [("mass", vector(vec![1.0, 1.0])), ("discount", vector(vec![1.5, 1.5]))]);
-    let grounds = Grounds::new(&specification(gaussian(2), process), &rows, &Cancel::default()).expect("valid");
+    let grounds = Grounds::for_sampler(&specification(gaussian(2), process), &rows, &Cancel::default()).expect("valid");
     let target = grounds.target(&rows).expect("closed");
     let (sampler, labels) = (CollapsedGibbs::default(), vec![0; 6]);
     let of = |plan| Sampling { target: &target, sampler: &sampler, labels: &labels, plan, started: Instant::now() };
     let run = |plan: ChainPlan, resumed, watcher: &dyn ChainWatcher| {
         let mut partitions = vec![-1; plan.chains * plan.draws * 6];
         let draws = of(plan).run(&mut partitions, resumed, watcher, &Cancel::default()).expect("small");
-        (partitions, draws.into_iter().map(|own| ChainDraws { seconds: 0.0, ..own }).collect::<Vec<_>>())
+        (partitions, draws.into_iter().map(|of_chain| ChainDraws { seconds: 0.0, ..of_chain }).collect::<Vec<_>>())
     };
     let whole = run(PLAN, None, &());
     let keeps = Keeps::default();

@@ -1,4 +1,4 @@
-//! The clusters of a chain with a tree for each of them, drawn from a law of trees (mathematics 8.10, item 3).
+//! The clusters of a chain, each with a tree that is drawn from a law of trees (mathematics 8.10, item 3).
 
 use crate::data::Restrictions;
 use crate::error::Result;
@@ -7,13 +7,13 @@ use crate::mcmc::{Attempts, ChainState, Target, Turn};
 use crate::process::{Occupancy, ProcessState};
 use crate::rng::Draws;
 
-/// What the tree of a cluster is drawn from. It depends on the rows of the cluster alone, and does not change while
-/// chains run.
+/// The distribution from which the tree of a cluster is drawn. It depends only on the rows of the cluster, and does not
+/// change while chains run.
 #[derive(Debug)]
 pub enum TreeLaw {
     /// The restriction of one tree over all rows.
     Guide(Restrictions),
-    /// Rows are inserted one after another in random order, under this state of the process.
+    /// Rows are inserted in random order, under this state of the process.
     Fresh(ProcessState),
 }
 
@@ -26,34 +26,31 @@ pub struct Rooted {
     pub root: u32,
 }
 
-/// The clusters of a partition, each with a tree, by their least rows.
+/// The clusters of a partition, each with a tree, in the order of their lowest rows.
 pub struct Forest<'a> {
     /// The nodes of all trees, under the current state of the process.
     pub arena: Arena<'a>,
     /// The clusters.
     pub clusters: Vec<Rooted>,
     law: &'a TreeLaw,
-    /// Where fresh trees grow.
+    /// The arena in which fresh trees are built.
     nursery: Option<Arena<'a>>,
     process: ProcessState,
 }
 
-/// Proposed clusters that take the place of others.
+/// Proposed clusters that replace current ones.
 pub struct Exchange {
-    /// Places of the clusters that go.
+    /// Positions of the clusters to replace.
     pub old: Vec<usize>,
-    /// Roots of the new ones.
+    /// Roots of the new clusters.
     pub new: Vec<u32>,
 }
 
 impl<'a> Forest<'a> {
     /// Draws a tree for each cluster of a chain.
-    ///
-    /// # Errors
-    /// As [`Arena::cache`].
     pub fn new(target: &'a Target, law: &'a TreeLaw, state: &ChainState, draws: &mut dyn Draws) -> Result<Self> {
-        let mut own = Self::empty(target, law, state);
-        // In the order in which the guide has them.
+        let mut forest = Self::empty(target, law, state);
+        // Rows in the order of the guide.
         let in_order: Vec<u32> = match law {
             TreeLaw::Guide(guide) => guide.tree().order().to_vec(),
             TreeLaw::Fresh(_) => (0..target.n_rows() as u32).collect(),
@@ -67,14 +64,14 @@ impl<'a> Forest<'a> {
             members[slot].push(row);
         }
         for (slot, rows) in (0..).zip(members).filter(|(_, rows)| !rows.is_empty()) {
-            let root = own.draw_sorted(rows, draws)?;
-            own.clusters.push(Rooted { slot, root });
+            let root = forest.draw_sorted(rows, draws)?;
+            forest.clusters.push(Rooted { slot, root });
         }
-        own.sort();
-        Ok(own)
+        forest.sort();
+        Ok(forest)
     }
 
-    /// Without clusters.
+    /// Creates a forest without clusters.
     pub fn empty(target: &'a Target, law: &'a TreeLaw, state: &ChainState) -> Self {
         let nursery = match law {
             TreeLaw::Guide(_) => None,
@@ -84,16 +81,13 @@ impl<'a> Forest<'a> {
         Self { arena, clusters: Vec::new(), law, nursery, process: state.process }
     }
 
-    /// Brings the clusters into their order.
+    /// Sorts the clusters by their lowest rows.
     pub fn sort(&mut self) {
         let arena = &self.arena;
         self.clusters.sort_unstable_by_key(|cluster| arena.node(cluster.root).least);
     }
 
-    /// Draws a tree over rows.
-    ///
-    /// # Errors
-    /// As [`Arena::cache`].
+    /// Draws a tree over these rows.
     pub fn draw(&mut self, mut rows: Vec<u32>, draws: &mut dyn Draws) -> Result<u32> {
         match self.law {
             TreeLaw::Guide(guide) => guide.sort(&mut rows),
@@ -122,16 +116,16 @@ impl<'a> Forest<'a> {
         self.clusters.len()
     }
 
-    /// The root of the cluster at a place.
-    pub fn root(&self, at: usize) -> u32 {
-        self.clusters[at].root
+    /// Root of the cluster at a position.
+    pub fn root(&self, index: usize) -> u32 {
+        self.clusters[index].root
     }
 
     /// Log ratio of the posterior probabilities with and without an exchange of clusters, nats.
     pub fn log_gain(&self, exchange: &Exchange) -> f64 {
         let cluster = |root: u32| self.arena.log_weight(root, &self.process);
         let new: f64 = exchange.new.iter().map(|&root| cluster(root)).sum();
-        let old: f64 = exchange.old.iter().map(|&at| cluster(self.root(at))).sum();
+        let old: f64 = exchange.old.iter().map(|&index| cluster(self.root(index))).sum();
         let target = self.arena.target();
         let rest = |blocks| target.process.log_rest(Occupancy { units: target.n_rows(), blocks }, &self.process);
         let k = self.n_clusters();
@@ -140,9 +134,6 @@ impl<'a> Forest<'a> {
 
     /// Accepts or rejects an exchange of one cluster for several or of several for one. `len` is the size of the arena
     /// before any of the new nodes.
-    ///
-    /// # Errors
-    /// As [`Arena::cache`].
     pub fn settle(
         &mut self,
         exchange: Exchange,
@@ -158,8 +149,8 @@ impl<'a> Forest<'a> {
         let first = self.clusters[exchange.old[0]].slot;
         let mut slots = vec![first];
         let stay = self.arena.cache(exchange.new[0])?;
-        for &at in &exchange.old[1..] {
-            state.join(turn.target, first, self.clusters[at].slot, &stay);
+        for &index in &exchange.old[1..] {
+            state.join(turn.target, first, self.clusters[index].slot, &stay);
         }
         for &root in &exchange.new[1..] {
             let (rows, leave) = (self.arena.rows_below(root), self.arena.cache(root)?);
@@ -167,8 +158,8 @@ impl<'a> Forest<'a> {
         }
         let mut gone = exchange.old;
         gone.sort_unstable();
-        for &at in gone.iter().rev() {
-            self.clusters.remove(at);
+        for &index in gone.iter().rev() {
+            self.clusters.remove(index);
         }
         let new = slots.into_iter().zip(exchange.new).map(|(slot, root)| Rooted { slot, root });
         self.clusters.extend(new);
@@ -177,12 +168,9 @@ impl<'a> Forest<'a> {
         Ok(Attempts::judged(log_ratio, true))
     }
 
-    /// The tree of the cluster at a place without one of its rows; `None` where it has no other.
-    ///
-    /// # Errors
-    /// As [`Arena::cache`].
-    pub fn without(&mut self, at: usize, row: u32) -> Result<Option<u32>> {
-        let walk = Walk::new(&self.arena, self.root(at));
+    /// Returns the tree of a cluster without one of its rows; `None` if the cluster has no other row.
+    pub fn without(&mut self, index: usize, row: u32) -> Result<Option<u32>> {
+        let walk = Walk::new(&self.arena, self.root(index));
         let Some(leaf) = (0..walk.n_nodes()).find(|&leaf| walk.node(leaf) == row).filter(|&leaf| leaf != 0) else {
             return Ok(None);
         };
@@ -199,7 +187,7 @@ impl<'a> Forest<'a> {
         &self.process
     }
 
-    /// Forgets nodes that no tree has, once they are many.
+    /// Removes unused nodes once there are many.
     pub fn tidy(&mut self) {
         if self.arena.n_nodes() > 8 * self.arena.target().n_rows() + 1024 {
             let mut roots: Vec<u32> = self.clusters.iter().map(|cluster| cluster.root).collect();
@@ -209,11 +197,12 @@ impl<'a> Forest<'a> {
     }
 }
 
-/// A join in the text of a forest.
+/// Marks a join in a serialised forest.
 const JOIN: u32 = u32::MAX;
 
 impl Forest<'_> {
-    /// The trees as chains keep them: each subtree is its left one, its right one, [`JOIN`]; a leaf is its row.
+    /// Serialises the trees as chains store them: each subtree is its left subtree, its right subtree, [`JOIN`]; a leaf
+    /// is its row.
     pub fn written(&self) -> Vec<u32> {
         let mut text = Vec::new();
         for cluster in &self.clusters {
@@ -228,10 +217,7 @@ impl Forest<'_> {
         text
     }
 
-    /// Makes the trees that [`Forest::written`] wrote.
-    ///
-    /// # Errors
-    /// As [`Arena::cache`].
+    /// Replaces the trees by those that [`Forest::written`] serialised.
     pub fn read(&mut self, text: &[u32], state: &ChainState) -> Result<()> {
         let mut open = Vec::new();
         for &item in text {
@@ -251,7 +237,7 @@ impl Forest<'_> {
     }
 }
 
-/// Whether a text is one of trees over the clusters that `slots` has, a slot for each row: a file may hold anything.
+/// Whether a text is a forest over the clusters given by `slots`, one slot per row. Files are not trusted.
 pub fn is_forest(text: &[u32], slots: &[u32]) -> bool {
     let mut open: Vec<u32> = Vec::new();
     let mut seen = vec![false; slots.len()];

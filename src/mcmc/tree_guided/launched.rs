@@ -1,5 +1,5 @@
-//! Tree-launched moves: a split or merge of two clusters whose rows are dealt by restricted Gibbs scans that start from
-//! a cut of the tree (mathematics 8.10, item 5). Unlike subtree moves they can merge clusters that interleave.
+//! Tree-launched moves: a split or merge of two clusters, whose rows are assigned by restricted Gibbs scans that start
+//! from a cut of the tree (mathematics 8.10, item 5). Unlike subtree moves, they can merge clusters that interleave.
 
 use crate::error::Result;
 use crate::mcmc::pair::TwoClusters;
@@ -8,16 +8,16 @@ use crate::mcmc::trees::{Arena, Evenness, Walk};
 use crate::mcmc::{Attempts, ChainState, Info, Turn};
 use crate::special::log_sum_exp;
 
-/// How rows are dealt.
+/// How rows are assigned.
 #[derive(Debug, Clone, Copy)]
 pub struct Launch {
-    /// Restricted scans before the last one, whose probability counts.
+    /// Number of restricted scans before the last one, whose probability enters the ratio.
     pub scans: usize,
     /// How a node is chosen.
     pub evenness: Evenness,
 }
 
-/// Log probabilities that a cluster merges with each of `others`, and at last that it is split, nats.
+/// Log probabilities that a cluster merges with each of `others`, followed by that of a split, nats.
 fn log_partners(arena: &Arena<'_>, cluster: u32, others: &[u32]) -> Result<Vec<f64>> {
     let mut logs = Vec::with_capacity(others.len() + 1);
     for &other in others {
@@ -31,34 +31,36 @@ fn log_partners(arena: &Arena<'_>, cluster: u32, others: &[u32]) -> Result<Vec<f
     Ok(logs)
 }
 
-/// Log probability that the merge of two clusters is proposed beside `rest`, whichever is drawn first, nats.
+/// Log probability of proposing to merge two clusters, whichever is drawn first, where `rest` are the other clusters,
+/// nats.
 fn log_pair(arena: &Arena<'_>, [a, b]: [u32; 2], rest: &[u32]) -> Result<f64> {
     let with = |first: u32| [&[first][..], rest].concat();
     let ways = [log_partners(arena, a, &with(b))?[0], log_partners(arena, b, &with(a))?[0]];
     Ok(log_sum_exp(&ways) - ((rest.len() + 2) as f64).ln())
 }
 
-/// Weights of the nodes by the probability that random anchors below their children are on different sides. `sides` has
-/// how many rows below each node are on the first side.
+/// Weights of the nodes by the probability that random anchors below their two children are on different sides. `sides`
+/// holds the number of rows of the first side below each node.
 fn separating(walk: &Walk, probabilities: &[f64], sides: &[u32]) -> Vec<f64> {
-    let weight = |at: usize| {
-        if walk.size(at) == 1 {
+    let weight = |position: usize| {
+        if walk.size(position) == 1 {
             return 0.0;
         }
-        let [left, right] = walk.children(at);
+        let [left, right] = walk.children(position);
         let [a, b] = [left, right].map(|child| f64::from(sides[child]));
         let [l, r] = [left, right].map(|child| walk.size(child) as f64);
-        probabilities[at] * (a * (r - b) + (l - a) * b) / (l * r)
+        probabilities[position] * (a * (r - b) + (l - a) * b) / (l * r)
     };
     (0..walk.n_nodes()).map(weight).collect()
 }
 
-/// The rows of a tree without the anchors, ascending, and whether each starts on the side of the second one: the
-/// children of the node are the sides, and every piece above goes to the side to which it is less dissimilar.
-fn launch(arena: &mut Arena<'_>, walk: &Walk, at: usize, anchors: [u32; 2]) -> Result<(Vec<u32>, Vec<u8>)> {
+/// Returns the rows of a tree without the anchors, ascending, and whether each starts on the second anchor's side. The
+/// children of the node are the two sides. Each subtree beside the path to the root joins the side to which it is less
+/// dissimilar.
+fn launch(arena: &mut Arena<'_>, walk: &Walk, position: usize, anchors: [u32; 2]) -> Result<(Vec<u32>, Vec<u8>)> {
     let len = arena.n_nodes();
-    let [mut first, mut second] = walk.children(at).map(|child| walk.node(child));
-    for piece in walk.siblings(at) {
+    let [mut first, mut second] = walk.children(position).map(|child| walk.node(child));
+    for piece in walk.siblings(position) {
         if arena.log_dissimilarity(piece, first)? <= arena.log_dissimilarity(piece, second)? {
             first = arena.insert(first, piece)?;
         } else {
@@ -74,16 +76,16 @@ fn launch(arena: &mut Arena<'_>, walk: &Walk, at: usize, anchors: [u32; 2]) -> R
     Ok(sided.into_iter().unzip())
 }
 
-/// Two clusters after the launch and all scans but the last.
+/// Returns two clusters after the launch and all scans but the last.
 fn scanned(
     forest: &mut Forest<'_>,
     walk: &Walk,
-    at: usize,
+    position: usize,
     anchors: [u32; 2],
     scans: usize,
     turn: &mut Turn<'_>,
 ) -> Result<(TwoClusters, Vec<u32>)> {
-    let (rows, sides) = launch(&mut forest.arena, walk, at, anchors)?;
+    let (rows, sides) = launch(&mut forest.arena, walk, position, anchors)?;
     let mut pair = TwoClusters::new(turn, anchors, rows.clone())?;
     pair.deal_to(turn, &sides)?;
     for _ in 0..scans {
@@ -92,15 +94,12 @@ fn scanned(
     Ok((pair, rows))
 }
 
-/// One tree-launched move.
-///
-/// # Errors
-/// As [`crate::mcmc::Sampler::step`].
+/// Proposes one tree-launched move.
 pub fn propose(forest: &mut Forest<'_>, dealing: Launch, state: &mut ChainState, turn: &mut Turn<'_>) -> Result<Info> {
     let k = forest.n_clusters();
     let cluster = turn.draws.pick(k);
     let others: Vec<usize> = (0..k).filter(|&other| other != cluster).collect();
-    let roots: Vec<u32> = others.iter().map(|&at| forest.root(at)).collect();
+    let roots: Vec<u32> = others.iter().map(|&other| forest.root(other)).collect();
     let partners = log_partners(&forest.arena, forest.root(cluster), &roots)?;
     let weights: Vec<f64> = partners.iter().map(|log| log.exp()).collect();
     let choice = turn.draws.choose(&weights);
@@ -119,16 +118,16 @@ pub fn propose(forest: &mut Forest<'_>, dealing: Launch, state: &mut ChainState,
     settled("launched_split", forest, exchange, back - forth, len, state, turn)
 }
 
-/// Splits a cluster: the trees of both parts, and the log probability of the parts given the cluster, nats.
+/// Splits a cluster. Returns the trees of both parts, and the log probability of the parts given the cluster, nats.
 fn split(forest: &mut Forest<'_>, cluster: usize, dealing: Launch, turn: &mut Turn<'_>) -> Result<([u32; 2], f64)> {
     let walk = Walk::new(&forest.arena, forest.root(cluster));
     let probabilities = walk.probabilities(&forest.arena, 0, false, dealing.evenness);
-    let at = turn.draws.choose(&probabilities);
-    let anchors = walk.children(at).map(|child| {
+    let position = turn.draws.choose(&probabilities);
+    let anchors = walk.children(position).map(|child| {
         let rows = walk.rows(child);
         rows[turn.draws.pick(rows.len())]
     });
-    let (mut pair, _) = scanned(forest, &walk, at, anchors, dealing.scans, turn)?;
+    let (mut pair, _) = scanned(forest, &walk, position, anchors, dealing.scans, turn)?;
     let log_scan = pair.scan(turn, forest.process(), None)?;
     let parts = [0, 1].map(|side| pair.dealt(side).chain([anchors[side]]).collect::<Vec<u32>>());
     let mut is_first = parts[0].clone();
@@ -140,7 +139,8 @@ fn split(forest: &mut Forest<'_>, cluster: usize, dealing: Launch, turn: &mut Tu
     Ok((new, log_separating + log_scan))
 }
 
-/// Merges two clusters: the exchange, and the log ratio of the probabilities of the proposals back and forth, nats.
+/// Merges two clusters. Returns the exchange, and the log ratio of the probabilities of the reverse and the forward
+/// proposal, nats.
 fn merge(
     forest: &mut Forest<'_>,
     places: [usize; 2],
@@ -148,8 +148,9 @@ fn merge(
     state: &ChainState,
     turn: &mut Turn<'_>,
 ) -> Result<(Exchange, f64)> {
-    let rest: Vec<u32> = (0..forest.n_clusters()).filter(|at| !places.contains(at)).map(|at| forest.root(at)).collect();
-    let roots = places.map(|at| forest.root(at));
+    let rest: Vec<u32> =
+        (0..forest.n_clusters()).filter(|index| !places.contains(index)).map(|index| forest.root(index)).collect();
+    let roots = places.map(|index| forest.root(index));
     let forth = log_pair(&forest.arena, roots, &rest)?;
     let rows = roots.iter().flat_map(|&root| forest.arena.rows_below(root)).collect();
     let merged = forest.draw(rows, turn.draws)?;
@@ -159,11 +160,11 @@ fn merge(
     let is_first = |row: u32| state.clusters.slot(row) == slot;
     let sides = walk.sums(|row| u32::from(is_first(row)));
     let weights = separating(&walk, &probabilities, &sides);
-    let at = turn.draws.choose(&weights);
-    let anchors = draw_anchors(&walk, at, &sides, is_first, turn);
-    let (mut pair, rows) = scanned(forest, &walk, at, anchors, dealing.scans, turn)?;
-    let own = is_first(anchors[0]);
-    let forced: Vec<u8> = rows.iter().map(|&row| u8::from(is_first(row) != own)).collect();
+    let position = turn.draws.choose(&weights);
+    let anchors = draw_anchors(&walk, position, &sides, is_first, turn);
+    let (mut pair, rows) = scanned(forest, &walk, position, anchors, dealing.scans, turn)?;
+    let first_side = is_first(anchors[0]);
+    let forced: Vec<u8> = rows.iter().map(|&row| u8::from(is_first(row) != first_side)).collect();
     let log_scan = pair.scan(turn, forest.process(), Some(&forced))?;
     let splits = log_partners(&forest.arena, merged, &rest)?[rest.len()];
     let log_separating = weights.iter().sum::<f64>().ln();
@@ -173,15 +174,15 @@ fn merge(
     Ok((Exchange { old, new: vec![merged] }, back - forth))
 }
 
-/// Anchors below the children of a node, uniformly among the pairs of rows of different sides.
+/// Draws anchors below the children of a node, uniformly among the pairs of rows on different sides.
 fn draw_anchors(
     walk: &Walk,
-    at: usize,
+    position: usize,
     sides: &[u32],
     is_first: impl Fn(u32) -> bool,
     turn: &mut Turn<'_>,
 ) -> [u32; 2] {
-    let [left, right] = walk.children(at);
+    let [left, right] = walk.children(position);
     let [a, b] = [left, right].map(|child| f64::from(sides[child]));
     let [l, r] = [left, right].map(|child| walk.size(child) as f64);
     let left_is_first = turn.draws.choose(&[a * (r - b), (l - a) * b]) == 0;

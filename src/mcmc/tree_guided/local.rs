@@ -6,32 +6,34 @@ use crate::mcmc::tree_guided::forest::{Forest, Rooted};
 use crate::mcmc::trees::{Arena, Evenness, Walk};
 use crate::mcmc::{Attempts, ChainState, Turn};
 
-/// Draws a node of a tree again and again within the last one; its place.
+/// Draws a node of a tree, then repeatedly a node below the last one, `depth` times. Returns its position.
 pub fn descend(arena: &Arena<'_>, walk: &Walk, depth: usize, evenness: Evenness, turn: &mut Turn<'_>) -> usize {
-    let mut at = 0;
+    let mut position = 0;
     for _ in 0..depth {
-        if walk.size(at) == 1 {
+        if walk.size(position) == 1 {
             break;
         }
-        at += turn.draws.choose(&walk.probabilities(arena, at, true, evenness));
+        position += turn.draws.choose(&walk.probabilities(arena, position, true, evenness));
     }
-    at
+    position
 }
 
-/// The probability that [`descend`] in the tree of a cluster, and then a uniform choice of a row below, end at `row`.
+/// Returns the probability that [`descend`] in the tree of a cluster, followed by a uniform choice of a row below the
+/// node, selects `row`.
 pub fn selection(arena: &Arena<'_>, root: u32, row: u32, depth: usize, evenness: Evenness) -> f64 {
     let walk = Walk::new(arena, root);
-    let mut at = (0..walk.n_nodes()).find(|&at| walk.size(at) == 1 && walk.node(at) == row).unwrap_or(0);
-    let mut way = vec![at];
-    while at != 0 {
-        at = walk.parent(at);
-        way.push(at);
+    let mut position =
+        (0..walk.n_nodes()).find(|&position| walk.size(position) == 1 && walk.node(position) == row).unwrap_or(0);
+    let mut way = vec![position];
+    while position != 0 {
+        position = walk.parent(position);
+        way.push(position);
     }
     way.reverse();
-    // Only nodes on the way lead to the row.
+    // Only nodes on the path from the root to the row lead to it.
     let mut masses = vec![0.0; way.len()];
     masses[0] = 1.0;
-    let laws: Vec<Vec<f64>> = way.iter().map(|&at| walk.probabilities(arena, at, true, evenness)).collect();
+    let laws: Vec<Vec<f64>> = way.iter().map(|&position| walk.probabilities(arena, position, true, evenness)).collect();
     for _ in 0..depth {
         let mut next = vec![0.0; way.len()];
         for (from, mass) in masses.iter().enumerate() {
@@ -41,14 +43,11 @@ pub fn selection(arena: &Arena<'_>, root: u32, row: u32, depth: usize, evenness:
         }
         masses = next;
     }
-    way.iter().zip(masses).map(|(&at, mass)| mass / walk.size(at) as f64).sum()
+    way.iter().zip(masses).map(|(&position, mass)| mass / walk.size(position) as f64).sum()
 }
 
-/// Draws the cluster of one row, found by a descent in the tree of a random cluster; the probability of finding it
-/// again decides on the acceptance. A row that stays was not accepted, as in a Gibbs step.
-///
-/// # Errors
-/// As [`crate::mcmc::Sampler::step`].
+/// Redraws the cluster of one row, which a descent in the tree of a random cluster selects. The probability of
+/// selecting it again enters the acceptance ratio. As in a Gibbs step, a row that stays does not count as accepted.
 pub fn guided(
     forest: &mut Forest<'_>,
     depth: usize,
@@ -60,8 +59,8 @@ pub fn guided(
     let from = turn.draws.pick(k);
     let source = forest.clusters[from];
     let walk = Walk::new(&forest.arena, source.root);
-    let at = descend(&forest.arena, &walk, depth, evenness, turn);
-    let below = walk.rows(at);
+    let position = descend(&forest.arena, &walk, depth, evenness, turn);
+    let below = walk.rows(position);
     let row = below[turn.draws.pick(below.len())];
     let mut space = Vec::new();
     state.take_out(turn.target, row)?;
@@ -69,7 +68,7 @@ pub fn guided(
     let choice = choose(&mut space, n_options, turn, row)?;
     let is_alone = walk.size(0) == 1;
     let is_new = choice == n_options - 1;
-    // A slot of its own is free now, and the next one to be opened.
+    // The slot of a row that was alone is free now. It is the next one to be opened.
     let back = if is_alone { n_options - 1 } else { source.slot as usize };
     if choice == back {
         state.put_in(turn.target, row, back)?;
@@ -77,7 +76,7 @@ pub fn guided(
     }
     let len = forest.arena.n_nodes();
     let into = forest.clusters.iter().position(|cluster| cluster.slot as usize == choice && !is_new);
-    let mut rows = into.map_or_else(Vec::new, |at| forest.arena.rows_below(forest.root(at)));
+    let mut rows = into.map_or_else(Vec::new, |index| forest.arena.rows_below(forest.root(index)));
     rows.push(row);
     let joined = forest.draw(rows, turn.draws)?;
     let left: Vec<u32> = walk.rows(0).iter().copied().filter(|&other| other != row).collect();
@@ -92,7 +91,8 @@ pub fn guided(
     }
     state.put_in(turn.target, row, choice)?;
     let gone = [Some(from), into];
-    let mut kept: Vec<Rooted> = (0..k).filter(|at| !gone.contains(&Some(*at))).map(|at| forest.clusters[at]).collect();
+    let mut kept: Vec<Rooted> =
+        (0..k).filter(|index| !gone.contains(&Some(*index))).map(|index| forest.clusters[index]).collect();
     kept.extend(left.map(|root| Rooted { slot: source.slot, root }));
     kept.push(Rooted { slot: state.clusters.slot(row), root: joined });
     forest.clusters = kept;

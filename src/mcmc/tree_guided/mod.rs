@@ -1,4 +1,4 @@
-//! Tree-guided sampling (mathematics 8.10; after Lee & Choi 2015): whole subtrees of clusters move at once.
+//! Tree-guided sampling (mathematics 8.10; after Lee & Choi 2015): whole subtrees move between clusters.
 
 mod forest;
 mod launched;
@@ -22,7 +22,7 @@ pub(super) use forest::is_forest;
 use forest::{Forest, TreeLaw};
 use launched::Launch;
 
-/// The settings.
+/// Settings of the sampler.
 #[derive(Debug, Clone, Copy)]
 struct GuidedSettings {
     global_moves: usize,
@@ -35,14 +35,14 @@ struct GuidedSettings {
     subset: Option<usize>,
 }
 
-/// A sweep: global moves, which are subtree moves and tree-launched moves in turn, then moves of single rows.
+/// A sweep makes global moves (alternately subtree moves and tree-launched moves), then moves of single rows.
 pub struct TreeGuided {
     settings: GuidedSettings,
-    /// The law of trees, once chains are about to run.
+    /// The law of trees, set before chains run.
     law: Option<TreeLaw>,
 }
 
-/// The settings alone: all else follows from them, the data and the seed.
+/// Shows the settings only. Everything else follows from them, the data and the seed.
 impl fmt::Debug for TreeGuided {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(formatter, "TreeGuided {:?}", self.settings)
@@ -69,13 +69,13 @@ pub(super) enum Global {
 }
 
 impl TreeGuided {
-    /// The description for the registry.
+    /// Entry in the registry.
     pub const ENTRY: Entry = Entry {
         parameters: &[GLOBAL_MOVES, DEPTH, EXACT, TREES, Evenness::PARAMETER, LOCAL, SCANS, SUBSET],
         ..Entry::new("TreeGuided")
     };
 
-    /// From the parameters of [`TreeGuided::ENTRY`].
+    /// Builds the sampler from the parameters of [`TreeGuided::ENTRY`].
     ///
     /// # Errors
     /// [`crate::Error::InvalidArgument`] naming the parameter.
@@ -98,7 +98,8 @@ impl TreeGuided {
         self.law.as_ref().expect("chains run after the sampler is prepared")
     }
 
-    /// The clusters of a chain with their trees: those that the published algorithm carries along, else new ones.
+    /// Returns the clusters of a chain with their trees: those stored in the chain for the published algorithm,
+    /// otherwise new ones.
     fn forest<'a>(&'a self, state: &ChainState, turn: &mut Turn<'a>) -> Result<Forest<'a>> {
         if self.settings.exact || state.trees.is_empty() {
             return Forest::new(turn.target, self.law(), state, turn.draws);
@@ -108,7 +109,7 @@ impl TreeGuided {
         Ok(forest)
     }
 
-    /// One global move of a kind.
+    /// Makes one global move of a kind.
     fn global(
         &self,
         kind: Global,
@@ -124,7 +125,7 @@ impl TreeGuided {
         }
     }
 
-    /// Moves of single rows.
+    /// Makes the moves of single rows.
     fn local(&self, forest: &mut Forest<'_>, state: &mut ChainState, turn: &mut Turn<'_>) -> Result<Vec<Info>> {
         let GuidedSettings { depth, evenness, exact, guided, subset, .. } = self.settings;
         if !exact {
@@ -144,11 +145,11 @@ impl TreeGuided {
 }
 
 impl Sampler for TreeGuided {
-    /// Grows the guide: trees over all rows by incremental clustering in random order, joined to one.
+    /// Builds the guide: trees over all rows by incremental clustering in random order, joined to one tree.
     fn prepare(&mut self, target: &Target, seed: u64, cancel: &Cancel) -> Result<()> {
         let mut generator = stream(seed, Purpose::Trees, 1);
         let process = first_process(target, target.process.augments(), &mut generator)?;
-        // Steps have trees over all rows, too.
+        // Steps build trees over all rows, too.
         let allowed = "CollapsedGibbs() or SplitMerge() where trees do not fit in memory";
         let mut arena = Arena::with_room(target, &process, "sampler", allowed)?;
         if self.settings.fresh {
@@ -174,10 +175,10 @@ impl Sampler for TreeGuided {
                 0 => Global::Subtree,
                 _ => Global::Launched,
             };
-            let own = self.global(kind, &mut forest, state, &mut turn)?;
-            match infos.iter_mut().find(|info| info.name == own.name) {
-                Some(info) => info.attempts += own.attempts,
-                None => infos.push(own),
+            let made = self.global(kind, &mut forest, state, &mut turn)?;
+            match infos.iter_mut().find(|info| info.name == made.name) {
+                Some(info) => info.attempts += made.attempts,
+                None => infos.push(made),
             }
         }
         infos.extend(self.local(&mut forest, state, &mut turn)?);

@@ -1,6 +1,6 @@
-//! The algorithm as Lee & Choi (2015) publish it: trees are carried along, a merge counts the one way in which it was
-//! proposed, and the rows of the local move are chosen by the state. It does not leave the posterior unchanged
-//! (mathematics 8.10, item 7), and serves as a stochastic search.
+//! The algorithm as Lee & Choi (2015) publish it. Trees persist between moves, the ratio of a merge counts only the way
+//! in which it was proposed, and the state chooses the rows of the local move. It does not leave the posterior
+//! invariant (mathematics 8.10, item 7), and serves as a stochastic search.
 
 use crate::error::Result;
 use crate::mcmc::gibbs::choose;
@@ -10,10 +10,7 @@ use crate::mcmc::tree_guided::subtree::{draw_split, log_apart, log_merge, log_st
 use crate::mcmc::trees::{Evenness, Walk};
 use crate::mcmc::{Attempts, ChainState, Info, Turn};
 
-/// One global move.
-///
-/// # Errors
-/// As [`crate::mcmc::Sampler::step`].
+/// Proposes one global move.
 pub fn propose(
     forest: &mut Forest<'_>,
     evenness: Evenness,
@@ -21,7 +18,7 @@ pub fn propose(
     turn: &mut Turn<'_>,
 ) -> Result<Info> {
     let picked = pick(forest, turn)?;
-    let rest: Vec<u32> = picked.rest.iter().map(|&at| forest.root(at)).collect();
+    let rest: Vec<u32> = picked.rest.iter().map(|&index| forest.root(index)).collect();
     let root = forest.root(picked.cluster);
     let len = forest.arena.n_nodes();
     let name = if picked.merged.is_empty() { "published_split" } else { "published_merge" };
@@ -33,7 +30,7 @@ pub fn propose(
         let back = log_merge(&forest.arena, &new, &rest)?;
         (Exchange { old: vec![picked.cluster], new }, back - picked.log_probability - log_cut.iter().sum::<f64>())
     } else {
-        let merged: Vec<u32> = picked.merged.iter().map(|&at| forest.root(at)).collect();
+        let merged: Vec<u32> = picked.merged.iter().map(|&index| forest.root(index)).collect();
         let (top, log_cut) = cascade(forest, root, &merged, evenness)?;
         let back = log_cut - ((rest.len() + 1) as f64).ln() + log_stays(&forest.arena, top, &rest)?;
         let old = [&[picked.cluster][..], &picked.merged].concat();
@@ -43,7 +40,7 @@ pub fn propose(
     Ok(Info { name, attempts: forest.settle(exchange, log_ratio, len, state, turn)? })
 }
 
-/// Puts trees on top of one after another, and the log probability of the split that undoes it, nats.
+/// Joins trees on top of one, one after another. Returns the root and the log probability of the reverse split, nats.
 fn cascade(forest: &mut Forest<'_>, root: u32, merged: &[u32], evenness: Evenness) -> Result<(u32, f64)> {
     let arena = &mut forest.arena;
     let lowest = arena.join(root, merged[0])?;
@@ -56,14 +53,12 @@ fn cascade(forest: &mut Forest<'_>, root: u32, merged: &[u32], evenness: Evennes
     }
     let walk = Walk::new(arena, top);
     let probabilities = walk.probabilities(arena, 0, false, evenness);
-    let at = (0..walk.n_nodes()).find(|&at| walk.node(at) == lowest).unwrap_or(0);
-    Ok((top, log_probability + probabilities[at].ln()))
+    let position = (0..walk.n_nodes()).find(|&position| walk.node(position) == lowest).unwrap_or(0);
+    Ok((top, log_probability + probabilities[position].ln()))
 }
 
-/// Gibbs steps of the rows below one node of each tree, which is drawn by a descent. Returns visits and moves.
-///
-/// # Errors
-/// As [`crate::mcmc::Sampler::step`].
+/// Makes Gibbs steps of the rows below one node of each tree, which a descent draws. Returns the numbers of visits and
+/// of moved rows.
 pub fn visit(
     forest: &mut Forest<'_>,
     depth: usize,
@@ -74,8 +69,8 @@ pub fn visit(
     let mut rows = Vec::new();
     for cluster in &forest.clusters {
         let walk = Walk::new(&forest.arena, cluster.root);
-        let at = descend(&forest.arena, &walk, depth, evenness, turn);
-        rows.extend_from_slice(walk.rows(at));
+        let position = descend(&forest.arena, &walk, depth, evenness, turn);
+        rows.extend_from_slice(walk.rows(position));
     }
     rows.sort_unstable();
     let (n_visits, mut n_moved) = (rows.len(), 0);
@@ -86,7 +81,7 @@ pub fn visit(
     Ok(Info::of_draws("published_local", n_visits, n_moved))
 }
 
-/// One Gibbs step; a row that moves leaves its tree and is inserted in the other one.
+/// Makes one Gibbs step. A row that moves leaves its tree and is inserted in the other one.
 fn visit_row(forest: &mut Forest<'_>, row: u32, state: &mut ChainState, turn: &mut Turn<'_>) -> Result<bool> {
     let from = state.clusters.slot(row);
     let is_alone = state.clusters.size(from) == 1;
@@ -109,7 +104,7 @@ fn visit_row(forest: &mut Forest<'_>, row: u32, state: &mut ChainState, turn: &m
         }
     }
     match place(forest, to) {
-        Some(at) => forest.clusters[at].root = forest.arena.insert(forest.root(at), row)?,
+        Some(index) => forest.clusters[index].root = forest.arena.insert(forest.root(index), row)?,
         None => forest.clusters.push(Rooted { slot: to, root: row }),
     }
     forest.sort();

@@ -6,7 +6,7 @@ use crate::mcmc::trees::{Arena, Evenness, Walk, softplus};
 use crate::mcmc::{Attempts, ChainState, Info, Turn};
 use crate::special::log_sum_exp;
 
-/// A cluster that is drawn, those that it would merge with, and all others, by their places.
+/// A drawn cluster, the clusters that would merge with it, and all other clusters, by position.
 pub struct Picked {
     pub cluster: usize,
     pub merged: Vec<usize>,
@@ -15,7 +15,7 @@ pub struct Picked {
     pub log_probability: f64,
 }
 
-/// Draws a cluster; each other one joins it in the proposal with the probability that both are one.
+/// Draws a cluster. Each other cluster joins the proposal with the probability that both are one cluster.
 pub fn pick(forest: &Forest<'_>, turn: &mut Turn<'_>) -> Result<Picked> {
     let k = forest.n_clusters();
     let cluster = turn.draws.pick(k);
@@ -34,8 +34,8 @@ pub fn pick(forest: &Forest<'_>, turn: &mut Turn<'_>) -> Result<Picked> {
     Ok(picked)
 }
 
-/// Log probability that the merge of exactly `merged` is proposed where `rest` are the other clusters: the sum over the
-/// cluster that is drawn first, nats.
+/// Log probability of proposing to merge exactly `merged`, where `rest` are the other clusters: a sum over the cluster
+/// that is drawn first, nats.
 pub fn log_merge(arena: &Arena<'_>, merged: &[u32], rest: &[u32]) -> Result<f64> {
     let mut terms = Vec::with_capacity(merged.len());
     for &first in merged {
@@ -48,7 +48,7 @@ pub fn log_merge(arena: &Arena<'_>, merged: &[u32], rest: &[u32]) -> Result<f64>
     Ok(log_sum_exp(&terms) - ((merged.len() + rest.len()) as f64).ln())
 }
 
-/// Log probability that a cluster that is drawn merges with none of `rest`, nats.
+/// Log probability that a drawn cluster merges with none of `rest`, nats.
 pub fn log_stays(arena: &Arena<'_>, cluster: u32, rest: &[u32]) -> Result<f64> {
     let mut sum = 0.0;
     for &other in rest {
@@ -58,7 +58,7 @@ pub fn log_stays(arena: &Arena<'_>, cluster: u32, rest: &[u32]) -> Result<f64> {
     Ok(sum)
 }
 
-/// Log probabilities of inserting a subtree into each of the parts, and at last of a new part, nats.
+/// Log probabilities of inserting a subtree into each of the parts, followed by that of making it a new part, nats.
 fn log_insertions(arena: &Arena<'_>, subtree: u32, parts: &[u32]) -> Result<Vec<f64>> {
     let mut logs = Vec::with_capacity(parts.len() + 1);
     for &part in parts {
@@ -72,12 +72,12 @@ fn log_insertions(arena: &Arena<'_>, subtree: u32, parts: &[u32]) -> Result<Vec<
     Ok(logs)
 }
 
-/// Log probability that a subtree becomes a part beside others, nats.
+/// Log probability that a subtree becomes a new part, given the current parts, nats.
 pub fn log_apart(arena: &Arena<'_>, subtree: u32, parts: &[u32]) -> Result<f64> {
     Ok(log_insertions(arena, subtree, parts)?[parts.len()])
 }
 
-/// Inserts a subtree into the part of that number, or makes it a new one.
+/// Inserts a subtree into the part with this index, or makes it a new part.
 fn give(arena: &mut Arena<'_>, subtree: u32, parts: &mut Vec<u32>, number: usize) -> Result<()> {
     if number == parts.len() {
         parts.push(subtree);
@@ -87,8 +87,8 @@ fn give(arena: &mut Arena<'_>, subtree: u32, parts: &mut Vec<u32>, number: usize
     Ok(())
 }
 
-/// Cuts a tree of at least two rows at a random node and lets the pieces above come down. Returns the trees of the
-/// parts and the log probabilities of the node and of all insertions, nats.
+/// Cuts a tree of at least two rows at a random node, and assigns each subtree beside the path to the root to a part.
+/// Returns the trees of the parts and the log probabilities of the node and of all insertions, nats.
 pub fn draw_split(
     arena: &mut Arena<'_>,
     root: u32,
@@ -97,57 +97,57 @@ pub fn draw_split(
 ) -> Result<(Vec<u32>, [f64; 2])> {
     let walk = Walk::new(arena, root);
     let probabilities = walk.probabilities(arena, 0, false, evenness);
-    let at = turn.draws.choose(&probabilities);
+    let position = turn.draws.choose(&probabilities);
     let mut log_inserted = 0.0;
-    let mut parts = walk.children(at).map(|child| walk.node(child)).to_vec();
-    for subtree in walk.siblings(at) {
+    let mut parts = walk.children(position).map(|child| walk.node(child)).to_vec();
+    for subtree in walk.siblings(position) {
         let logs = log_insertions(arena, subtree, &parts)?;
         let weights: Vec<f64> = logs.iter().map(|log| log.exp()).collect();
         let number = turn.draws.choose(&weights);
         log_inserted += logs[number];
         give(arena, subtree, &mut parts, number)?;
     }
-    Ok((parts, [probabilities[at].ln(), log_inserted]))
+    Ok((parts, [probabilities[position].ln(), log_inserted]))
 }
 
-/// A split that cannot be.
+/// Log probabilities of an impossible split.
 const IMPOSSIBLE: [f64; 2] = [f64::NEG_INFINITY; 2];
 
-/// The part that each node of a walk is in; `None` where its rows are in several.
+/// The part of each node of a walk; `None` if its rows are in several parts.
 fn owners(walk: &Walk, owner: impl Fn(u32) -> u32) -> Vec<Option<u32>> {
     let mut owners = vec![None; walk.n_nodes()];
-    for at in (0..walk.n_nodes()).rev() {
-        owners[at] = if walk.size(at) == 1 {
-            Some(owner(walk.node(at)))
+    for position in (0..walk.n_nodes()).rev() {
+        owners[position] = if walk.size(position) == 1 {
+            Some(owner(walk.node(position)))
         } else {
-            let [left, right] = walk.children(at);
+            let [left, right] = walk.children(position);
             owners[left].filter(|_| owners[left] == owners[right])
         };
     }
     owners
 }
 
-/// Log probabilities that [`draw_split`] makes the parts in which `owner` has the rows, as it returns them; minus
-/// infinity where it cannot. Only one node can be cut for that, and all else is forced. Nodes are added to the arena.
+/// Log probabilities that [`draw_split`] makes the parts given by `owner`, in the same form; minus infinity if it
+/// cannot. Only one cut can make them, and it determines all insertions. Adds nodes to the arena.
 pub fn log_split(arena: &mut Arena<'_>, root: u32, evenness: Evenness, owner: impl Fn(u32) -> u32) -> Result<[f64; 2]> {
     let walk = Walk::new(arena, root);
     let owners = owners(&walk, owner);
-    let (mut at, mut above) = (0, Vec::new());
+    let (mut position, mut above) = (0, Vec::new());
     let ends = loop {
-        if walk.size(at) == 1 {
+        if walk.size(position) == 1 {
             return Ok(IMPOSSIBLE);
         }
-        let [left, right] = walk.children(at);
+        let [left, right] = walk.children(position);
         let (next, pure) = match (owners[left], owners[right]) {
             (Some(a), Some(b)) if a != b => break [left, right],
             (Some(_), None) => (right, left),
             (None, Some(_)) => (left, right),
             _ => return Ok(IMPOSSIBLE),
         };
-        at = next;
+        position = next;
         above.push(pure);
     };
-    let log_node = walk.probabilities(arena, 0, false, evenness)[at].ln();
+    let log_node = walk.probabilities(arena, 0, false, evenness)[position].ln();
     let mut log_inserted = 0.0;
     let mut parts = ends.map(|end| walk.node(end)).to_vec();
     let mut names = ends.map(|end| owners[end]).to_vec();
@@ -162,10 +162,7 @@ pub fn log_split(arena: &mut Arena<'_>, root: u32, evenness: Evenness, owner: im
     Ok([log_node, log_inserted])
 }
 
-/// One subtree move.
-///
-/// # Errors
-/// As [`crate::mcmc::Sampler::step`].
+/// Proposes one subtree move.
 pub fn propose(
     forest: &mut Forest<'_>,
     evenness: Evenness,
@@ -173,7 +170,7 @@ pub fn propose(
     turn: &mut Turn<'_>,
 ) -> Result<Info> {
     let picked = pick(forest, turn)?;
-    let rest: Vec<u32> = picked.rest.iter().map(|&at| forest.root(at)).collect();
+    let rest: Vec<u32> = picked.rest.iter().map(|&index| forest.root(index)).collect();
     let root = forest.root(picked.cluster);
     let len = forest.arena.n_nodes();
     let (name, exchange, log_proposals) = if picked.merged.is_empty() {
@@ -193,7 +190,7 @@ pub fn propose(
     } else {
         let mut old = [&[picked.cluster][..], &picked.merged].concat();
         old.sort_unstable();
-        let roots: Vec<u32> = old.iter().map(|&at| forest.root(at)).collect();
+        let roots: Vec<u32> = old.iter().map(|&index| forest.root(index)).collect();
         let rows = roots.iter().flat_map(|&root| forest.arena.rows_below(root)).collect();
         let merged = forest.draw(rows, turn.draws)?;
         let forth = log_merge(&forest.arena, &roots, &rest)?;

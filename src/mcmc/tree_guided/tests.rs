@@ -1,4 +1,4 @@
-//! Every path of every move over all partitions of a few rows, and what the same checks say of kernels that are wrong.
+//! Every path of every move over all partitions of a few rows, and the same checks applied to wrong kernels.
 
 mod broken;
 mod kernels;

@@ -7,34 +7,34 @@ use crate::mcmc::Target;
 use crate::process::{Occupancy, ProcessState};
 use crate::room::check_room;
 
-/// No node.
+/// Marks the absence of a node.
 const NONE: u32 = u32::MAX;
 
-/// A node. All but the shape is in nats.
+/// A node. All values but the shape are in nats.
 #[derive(Debug, Clone, Copy)]
 pub struct Node {
     children: [u32; 2],
-    /// Rows below.
+    /// Number of rows below.
     pub size: u32,
-    /// The least of them.
+    /// The lowest row below.
     pub least: u32,
     /// Log marginal likelihood of the rows, ln m.
     pub log_marginal: f64,
     /// Log weight of the rows as one cluster, ln h.
     pub log_cluster: f64,
-    /// Log potential, ln phi: the sum over all tree-consistent partitions of the products of their h.
+    /// Log potential, ln phi: the log sum, over all tree-consistent partitions, of the products of their h.
     pub log_potential: f64,
     /// Log dissimilarity of the children, ln d; minus infinity for a leaf.
     pub log_dissimilarity: f64,
 }
 
-/// Nodes of trees over the rows of one target, under one state of its process. Nodes never change, so trees may share
-/// them: a change of a tree makes new nodes along a path. Node `i < n` is the leaf of row `i`.
+/// Nodes of trees over the rows of one target, under one state of its process. Nodes never change, so trees can share
+/// them: changing a tree makes new nodes along a path. Node `i < n` is the leaf of row `i`.
 ///
-/// h(c) is the factor of a block of the process times m(c). What the rest of the partition's probability gains by a
-/// second block is in it too. For Dirichlet processes, and for random measures given u, that is nothing, and potentials
-/// are exactly those of mathematics 8.9. For other processes it only steers proposals: samplers use the exact
-/// probabilities of partitions.
+/// h(c) is m(c) times the process's factor of a block. It also contains the change that a second block makes to the
+/// remaining factor of the partition's probability. For Dirichlet processes, and for random measures given u, that
+/// change is zero, and potentials are exactly those of mathematics 8.9. For other processes h only guides proposals:
+/// samplers use the exact probabilities of partitions.
 #[derive(Debug, Clone)]
 pub struct Arena<'a> {
     target: &'a Target,
@@ -43,12 +43,12 @@ pub struct Arena<'a> {
     nodes: Vec<Node>,
     /// Caches of the inner nodes.
     caches: Vec<f64>,
-    /// Inner nodes that nothing uses.
+    /// Unused inner nodes.
     free: Vec<u32>,
 }
 
 impl<'a> Arena<'a> {
-    /// The leaves of all rows.
+    /// Creates the leaves of all rows.
     pub fn new(target: &'a Target, process: &ProcessState) -> Self {
         let blocks = block_factors(target, process);
         let leaf = |(row, &single): (usize, &f64)| Node {
@@ -64,24 +64,24 @@ impl<'a> Arena<'a> {
         Self { target, blocks, nodes, caches: Vec::new(), free: Vec::new() }
     }
 
-    /// The same with room for trees over all rows.
+    /// Creates the leaves of all rows and reserves memory for trees over them.
     ///
     /// # Errors
-    /// [`Error::InvalidArgument`] for `argument` where there is none; `allowed` says what would be.
+    /// [`Error::InvalidArgument`] for `argument` if memory does not suffice; `allowed` completes the message.
     pub fn with_room(
         target: &'a Target,
         process: &ProcessState,
         argument: &'static str,
         allowed: &'static str,
     ) -> Result<Self> {
-        let mut own = Self::new(target, process);
+        let mut arena = Self::new(target, process);
         let n = target.n_rows();
         let size = n.saturating_mul(target.empty.len());
         check_room(size, |size| {
             Error::invalid(argument, format!("trees over {n} rows, whose statistics take {size}"), allowed)
         })?;
-        own.caches.reserve_exact(size);
-        Ok(own)
+        arena.caches.reserve_exact(size);
+        Ok(arena)
     }
 
     /// The target.
@@ -111,9 +111,6 @@ impl<'a> Arena<'a> {
     }
 
     /// The cache of the rows below a node.
-    ///
-    /// # Errors
-    /// As [`crate::likelihood::Conjugate::log_marginal`].
     pub fn cache(&self, node: u32) -> Result<Vec<f64>> {
         if !self.is_leaf(node) {
             return Ok(self.inner_cache(node).to_vec());
@@ -123,20 +120,17 @@ impl<'a> Arena<'a> {
         Ok(cache)
     }
 
-    /// ln m of the rows below two nodes that share none, nats.
-    ///
-    /// # Errors
-    /// As [`Arena::cache`].
+    /// ln m of the rows below two nodes without common rows, nats.
     pub fn log_marginal_of_both(&self, a: u32, b: u32) -> Result<f64> {
         let (a, b) = if self.is_leaf(a) { (b, a) } else { (a, b) };
         let urn = self.target.urn();
         if !self.is_leaf(b) {
             return urn.log_marginal_likelihood_of_both(self.inner_cache(a), self.inner_cache(b));
         }
-        let own;
+        let cache_of_leaf;
         let cache = if self.is_leaf(a) {
-            own = self.cache(a)?;
-            &own[..]
+            cache_of_leaf = self.cache(a)?;
+            &cache_of_leaf[..]
         } else {
             self.inner_cache(a)
         };
@@ -145,35 +139,25 @@ impl<'a> Arena<'a> {
         Ok(self.node(a).log_marginal + added[0])
     }
 
-    /// Log dissimilarity of two nodes that share no row, given ln m of both: ln phi(a) + ln phi(b) - ln h(a and b).
+    /// Log dissimilarity of two nodes without common rows, given ln m of both: ln phi(a) + ln phi(b) - ln h(a and b).
     pub fn log_dissimilarity_given(&self, a: u32, b: u32, log_marginal: f64) -> f64 {
         let (a, b) = (self.node(a), self.node(b));
         a.log_potential + b.log_potential - self.blocks[(a.size + b.size) as usize] - log_marginal
     }
 
-    /// Log dissimilarity of two nodes that share no row, ln d.
-    ///
-    /// # Errors
-    /// As [`Arena::cache`].
+    /// Log dissimilarity, ln d, of two nodes without common rows.
     pub fn log_dissimilarity(&self, a: u32, b: u32) -> Result<f64> {
         Ok(self.log_dissimilarity_given(a, b, self.log_marginal_of_both(a, b)?))
     }
 
-    /// A node above two that share no row.
-    ///
-    /// # Errors
-    /// As [`Arena::cache`].
+    /// Joins two nodes without common rows.
     pub fn join(&mut self, a: u32, b: u32) -> Result<u32> {
         let cache = self.merged(a, b)?;
         let log_marginal = self.target.urn().log_marginal_likelihood(&cache)?;
         Ok(self.push([a, b], log_marginal, &cache))
     }
 
-    /// As [`Arena::join`] where ln m of both is known already, and so may be nodes that make up the same rows and are
-    /// quicker to add up.
-    ///
-    /// # Errors
-    /// As [`Arena::cache`].
+    /// Joins two nodes whose joint ln m is known. `same` are nodes with the same rows whose caches are quicker to add.
     pub fn join_known(&mut self, children: [u32; 2], log_marginal: f64, same: [u32; 2]) -> Result<u32> {
         let cache = self.merged(same[0], same[1])?;
         Ok(self.push(children, log_marginal, &cache))
@@ -199,17 +183,18 @@ impl<'a> Arena<'a> {
         let node = Node { children, size, least: a.least, log_marginal, ..a };
         let node = self.with_potential(node, a.log_potential + b.log_potential);
         let (n, len) = (self.target.n_rows(), self.target.empty.len());
-        if let Some(at) = self.free.pop() {
-            self.nodes[at as usize] = node;
-            self.caches[(at as usize - n) * len..][..len].copy_from_slice(cache);
-            return at;
+        if let Some(reused) = self.free.pop() {
+            self.nodes[reused as usize] = node;
+            self.caches[(reused as usize - n) * len..][..len].copy_from_slice(cache);
+            return reused;
         }
         self.nodes.push(node);
         self.caches.extend_from_slice(cache);
         (self.nodes.len() - 1) as u32
     }
 
-    /// The node with what follows from its size, its marginal and the potential of its children, ln phi_l + ln phi_r.
+    /// Fills in the values that follow from a node's size, its marginal and the potentials of its children, ln phi_l +
+    /// ln phi_r.
     fn with_potential(&self, node: Node, log_apart: f64) -> Node {
         let log_cluster = self.blocks[node.size as usize] + node.log_marginal;
         let log_dissimilarity = log_apart - log_cluster;
@@ -222,7 +207,7 @@ impl<'a> Arena<'a> {
         self.target.process.log_block(node.size as usize, process) + node.log_marginal
     }
 
-    /// A copy of a tree of another arena over the same target.
+    /// Copies a tree of another arena over the same target.
     pub fn copy(&mut self, other: &Arena<'_>, root: u32) -> u32 {
         let mut numbers = HashMap::new();
         let mut last = root;
@@ -235,28 +220,28 @@ impl<'a> Arena<'a> {
         last
     }
 
-    /// Gives the room of an inner node back; no tree may use it.
+    /// Frees an inner node, which no tree may use.
     pub fn release(&mut self, node: u32) {
         self.free.push(node);
     }
 
-    /// Number of nodes, which [`Arena::cut`] takes.
+    /// Number of nodes, the argument of [`Arena::cut`].
     pub fn n_nodes(&self) -> usize {
         self.nodes.len()
     }
 
-    /// Forgets all nodes from number `len` on. None may have been released.
+    /// Removes all nodes from number `len` on. None of them may have been released.
     pub fn cut(&mut self, len: usize) {
         self.nodes.truncate(len);
         self.caches.truncate((len - self.target.n_rows()) * self.target.empty.len());
     }
 
-    /// Keeps the trees below some nodes alone, which have new numbers then.
+    /// Keeps only the trees below some nodes, and renumbers them.
     pub fn keep(&mut self, roots: &mut [u32]) {
         let (n, len) = (self.target.n_rows(), self.target.empty.len());
         let (mut nodes, mut caches) = (self.nodes[..n].to_vec(), Vec::new());
         for root in roots {
-            // Parents first, so that the reverse has children first.
+            // Parents come first, so the reverse order has children first.
             let inner = self.inner_below(*root);
             let mut numbers = HashMap::with_capacity(inner.len());
             for &old in inner.iter().rev() {

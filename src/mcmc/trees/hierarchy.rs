@@ -1,4 +1,4 @@
-//! A tree over all rows with the potentials of its nodes: what users see of the trees.
+//! A tree over all rows with the potentials of its nodes, as users see it.
 
 use crate::data::{Restrictions, Tree};
 use crate::error::{Error, Result};
@@ -14,9 +14,9 @@ use crate::rng::{Generator, Purpose, permutation, stream};
 /// How a hierarchy is built.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Method {
-    /// The two most similar trees are joined, in O(n^2 log n) time and O(n^2) memory.
+    /// Joins the two most similar trees repeatedly, in O(n^2 log n) time and O(n^2) memory.
     Greedy,
-    /// One row after another in random order is inserted where it fits best.
+    /// Inserts rows in random order, each where it fits best.
     Incremental,
 }
 
@@ -32,16 +32,16 @@ pub enum TreeCut {
 /// How hierarchies are built.
 #[derive(Debug, Clone, Copy)]
 pub struct HierarchyPlan {
-    /// How.
+    /// Method.
     pub method: Method,
-    /// How often, each time with auxiliary values and learned parameters drawn anew given the last one.
+    /// Number of trials. Each draws auxiliary values and learned parameters anew, given the previous trial.
     pub n_trials: usize,
     /// The seed.
     pub seed: u64,
 }
 
-/// A binary tree over all rows of a target. Values of nodes are in nats, leaves first. Densities are of rows as the
-/// target sees them; [`Hierarchy::log_densities`] has them in the units of the data.
+/// A binary tree over all rows of a target. Values of nodes are in nats, leaves first. Densities are per unit of volume
+/// in coordinates; [`Hierarchy::log_densities`] returns them in the units of the data.
 #[derive(Debug, Clone)]
 pub struct Hierarchy {
     /// The tree.
@@ -52,32 +52,30 @@ pub struct Hierarchy {
     pub log_potential: Vec<f64>,
     /// ln d of each node; minus infinity for leaves.
     pub log_dissimilarity: Vec<f64>,
-    /// Rows below each node.
+    /// Number of rows below each node.
     pub sizes: Vec<u32>,
-    /// The state of the process that it was built under.
+    /// The state of the process under which it was built.
     pub process: ProcessState,
 }
 
-/// The state of the process that trees are built under before any partition is known: auxiliary values are drawn as for
+/// Returns the state of the process for building trees before any partition is known. Auxiliary values are drawn as for
 /// about ln n clusters of equal size.
-///
-/// # Errors
-/// As [`crate::process::Partitions::start`].
 pub fn first_process(target: &Target, augmented: bool, draws: &mut Generator) -> Result<ProcessState> {
     let mut process = target.process.start(augmented)?;
     if process.auxiliary.is_some() {
         let n = target.n_rows();
         let k = (n as f64).ln().ceil().max(1.0) as usize;
-        let sizes: Vec<usize> = (0..k).map(|at| n / k + usize::from(at < n % k)).collect();
+        let sizes: Vec<usize> = (0..k).map(|index| n / k + usize::from(index < n % k)).collect();
         target.process.update(&sizes, &mut process, draws);
     }
     Ok(process)
 }
 
-/// Whether hierarchies need auxiliary values of a process: partitions must be products over blocks.
+/// Whether hierarchies need auxiliary values of a process, because its partitions are a product over blocks only given
+/// these.
 ///
 /// # Errors
-/// [`Error::NotSupported`] where they are none given these either; the process is called `name`.
+/// [`Error::NotSupported`] if they are no product over blocks even then. `name` is the name of the process.
 fn needs_auxiliary(process: &dyn Partitions, name: &str) -> Result<bool> {
     let augments = process.augments();
     let state = process.start(augments)?;
@@ -92,7 +90,7 @@ fn needs_auxiliary(process: &dyn Partitions, name: &str) -> Result<bool> {
     })
 }
 
-/// Refuses what no hierarchy of `n` rows can be built of, before they are read.
+/// Refuses a model, or a number of rows, of which no hierarchy can be built, before rows are read.
 ///
 /// # Errors
 /// As [`check_model`]; [`Error::NotSupported`] for a process whose partitions are no product over blocks, also given
@@ -104,8 +102,8 @@ pub fn check_hierarchy(specification: &Specification, method: Method, n: usize) 
 }
 
 impl Hierarchy {
-    /// The best of several hierarchies of all rows, by the log joint probability of its most probable partition and of
-    /// learned parameters. Where nothing is random, one is built.
+    /// Builds several hierarchies of all rows, and returns the one with the largest log joint probability of its most
+    /// probable partition and of learned parameters. Builds one if nothing is random.
     ///
     /// # Errors
     /// [`crate::Error::NotSupported`] for a process whose partitions are no product over blocks, also given auxiliary
@@ -123,13 +121,13 @@ impl Hierarchy {
         let mut best: Option<(f64, Self)> = None;
         for _ in 0..n_trials {
             let order = permutation(target.n_rows() as u32, &mut draws);
-            let own = Self::once(target, process, plan.method, &order, cancel)?;
-            let labels = own.cut(TreeCut::Map);
+            let hierarchy = Self::once(target, process, plan.method, &order, cancel)?;
+            let labels = hierarchy.cut(TreeCut::Map);
             let sizes = ChainState::new(target, &labels)?.clusters.sizes();
             target.process.update(&sizes, &mut process, &mut draws);
-            let score = own.score(target, &labels)?;
+            let score = hierarchy.score(target, &labels)?;
             if best.as_ref().is_none_or(|(most, _)| score > *most) {
-                best = Some((score, own));
+                best = Some((score, hierarchy));
             }
         }
         Ok(best.expect("at least one trial").1)
@@ -152,19 +150,19 @@ impl Hierarchy {
         Arena::with_room(target, process, argument, "rows of which trees fit in memory, fewer or with fewer columns")
     }
 
-    /// Of the tree below a node, which has all rows, with the bits of [`Hierarchy::restore`]: insertion adds up the
-    /// rows of a node in another order.
+    /// Builds the hierarchy of the tree below a node that has all rows, with the same bits as [`Hierarchy::restore`].
+    /// Insertion adds the rows of a node in another order.
     fn anew(arena: Arena<'_>, root: u32, process: ProcessState) -> Result<Self> {
         let (target, (tree, _)) = (arena.target(), shape(&arena, root));
         drop(arena);
         Self::restore(target, &tree, process)
     }
 
-    /// Of the tree below a node, which has all rows.
+    /// Builds the hierarchy of the tree below a node that has all rows.
     fn of(arena: &Arena<'_>, root: u32, process: ProcessState) -> Self {
         let (tree, nodes) = shape(arena, root);
         let sizes = tree.sizes();
-        let value = |of: fn(&Node) -> f64| nodes.iter().map(|&at| of(arena.node(at))).collect();
+        let value = |of: fn(&Node) -> f64| nodes.iter().map(|&node| of(arena.node(node))).collect();
         Self {
             tree,
             log_cluster: value(|node| node.log_cluster),
@@ -175,7 +173,7 @@ impl Hierarchy {
         }
     }
 
-    /// The hierarchy of a known tree.
+    /// Builds the hierarchy of a known tree.
     ///
     /// # Errors
     /// [`Error::InvalidArgument`] for trees that do not fit in memory; [`Error::Numerical`].
@@ -185,10 +183,7 @@ impl Hierarchy {
         Ok(Self::of(&arena, root, process))
     }
 
-    /// With rows that `target` has behind those of the hierarchy, inserted one after another.
-    ///
-    /// # Errors
-    /// As [`Hierarchy::build`].
+    /// Inserts the rows that `target` has after those of the hierarchy, one after another.
     pub fn insert(&self, target: &Target, cancel: &Cancel) -> Result<Self> {
         let mut arena = Self::room(target, &self.process, "X_new")?;
         let n = self.tree.n_rows();
@@ -204,7 +199,7 @@ impl Hierarchy {
         Self::anew(arena, root, self.process)
     }
 
-    /// Refuses a state of the process that no run has, as a file may hold it.
+    /// Refuses a state of the process that no run produces. Files are not trusted.
     ///
     /// # Errors
     /// [`Error::Format`].
@@ -213,10 +208,10 @@ impl Hierarchy {
         let traced: Vec<f64> = law.traced(&self.process).into_iter().map(|(_, value)| value).collect();
         let known = law.restored(&traced)? == self.process.integrated();
         let auxiliary = self.process.auxiliary;
-        // The mass of a measure that is never without auxiliary values is its parameter.
-        let own = |log_mass: f64| !law.augments() || log_mass == self.process.concentration.ln();
+        // The mass of a process that always has auxiliary values is its parameter.
+        let mass_is_sound = |log_mass: f64| !law.augments() || log_mass == self.process.concentration.ln();
         let fits = needs_auxiliary(law, "this process").is_ok_and(|needs| needs == auxiliary.is_some())
-            && auxiliary.is_none_or(|auxiliary| own(auxiliary.log_mass));
+            && auxiliary.is_none_or(|auxiliary| mass_is_sound(auxiliary.log_mass));
         let values = self.log_potential.iter().chain(&self.log_cluster);
         if known && fits && values.chain([&self.log_evidence_bound(target)]).all(|value| value.is_finite()) {
             return Ok(());
@@ -226,10 +221,10 @@ impl Hierarchy {
 
     /// ln h and ln phi of the nodes in the units of the data, nats, given [`Target::log_volume`].
     pub fn log_densities(&self, log_volume: f64) -> [Vec<f64>; 2] {
-        let own = |values: &Vec<f64>| {
+        let in_data_units = |values: &Vec<f64>| {
             values.iter().zip(&self.sizes).map(|(value, &size)| value - f64::from(size) * log_volume).collect()
         };
-        [own(&self.log_cluster), own(&self.log_potential)]
+        [in_data_units(&self.log_cluster), in_data_units(&self.log_potential)]
     }
 
     /// Lower bound of ln p(X), or of ln p(X, u) where the process has auxiliary values u, nats (mathematics 8.9,
@@ -241,16 +236,13 @@ impl Hierarchy {
     }
 
     /// log p(X, partition, learned parameters) of labels with auxiliary values integrated out, nats.
-    ///
-    /// # Errors
-    /// As [`ChainState::new`].
     pub fn score(&self, target: &Target, labels: &[u32]) -> Result<f64> {
         let mut state = ChainState::new(target, labels)?;
         (state.process.concentration, state.process.discount) = (self.process.concentration, self.process.discount);
         Ok(state.log_joint(target)? + target.process.log_prior(&state.process))
     }
 
-    /// The nodes that a cut makes clusters of, from left to right.
+    /// The nodes that become clusters under a cut, from left to right.
     pub fn clusters(&self, cut: TreeCut) -> Vec<u32> {
         let is_one = match cut {
             TreeCut::Bhc => self.log_dissimilarity.iter().map(|log_d| *log_d <= 0.0).collect(),
@@ -292,8 +284,8 @@ impl Hierarchy {
 }
 
 impl Hierarchy {
-    /// The joins as SciPy has them: both nodes, the height, and the number of rows, (n - 1, 4). Joins come by height,
-    /// which is the largest of -ln p(one cluster) of the node and those below, nats.
+    /// The joins in the format of SciPy: both nodes, the height, and the number of rows, (n - 1, 4). Joins are sorted
+    /// by height, which is the largest of -ln p(one cluster) of the node and those below, nats.
     pub fn linkage(&self) -> Vec<[f64; 4]> {
         let n = self.tree.n_rows();
         let mut heights = vec![0.0; n];
@@ -314,10 +306,7 @@ impl Hierarchy {
     }
 }
 
-/// Makes the nodes of a tree of these joins; `i` is the leaf of `rows[i]`. Returns the root.
-///
-/// # Errors
-/// As [`Arena::cache`].
+/// Makes the nodes of a tree with these joins; `i` is the leaf of `rows[i]`. Returns the root.
 pub fn grow(arena: &mut Arena<'_>, rows: &[u32], joins: &[[u32; 2]]) -> Result<u32> {
     let mut nodes = rows.to_vec();
     for children in joins {
@@ -327,7 +316,7 @@ pub fn grow(arena: &mut Arena<'_>, rows: &[u32], joins: &[[u32; 2]]) -> Result<u
     Ok(nodes[nodes.len() - 1])
 }
 
-/// The tree below a node that has all rows, and the node of each of its nodes.
+/// Returns the tree below a node that has all rows, and the arena's node for each of its nodes.
 pub fn shape(arena: &Arena<'_>, root: u32) -> (Tree, Vec<u32>) {
     let n = arena.target().n_rows();
     let mut nodes: Vec<u32> = (0..n as u32).collect();

@@ -6,24 +6,26 @@ use crate::error::Result;
 use crate::mcmc::trees::arena::Arena;
 use crate::parallel::Cancel;
 
-/// How often a subtree may come off before it goes in for good: otherwise splits and insertions could go on for ever.
+/// Number of times that a subtree may be removed again. Without a limit, splits and insertions could alternate for
+/// ever.
 const MOST_RETURNS: u8 = 10;
 
-/// The tree that a subtree is nearest to, the first of those that are equally near: its place, ln m of both, ln d.
+/// Returns the tree most similar to a subtree, the first one if several are equally similar: its index, ln m of both,
+/// ln d.
 fn nearest(arena: &Arena<'_>, forest: &[u32], subtree: u32) -> Result<Option<(usize, f64, f64)>> {
     let mut best: Option<(usize, f64, f64)> = None;
-    for (at, &root) in forest.iter().enumerate() {
+    for (index, &root) in forest.iter().enumerate() {
         let log_marginal = arena.log_marginal_of_both(root, subtree)?;
         let log_dissimilarity = arena.log_dissimilarity_given(root, subtree, log_marginal);
         if best.is_none_or(|(.., least)| log_dissimilarity < least) {
-            best = Some((at, log_marginal, log_dissimilarity));
+            best = Some((index, log_marginal, log_dissimilarity));
         }
     }
     Ok(best)
 }
 
-/// Inserts the nodes of a queue into a forest. A tree whose root comes to have ln d > 0 on the way of an insertion is
-/// taken apart there, and its pieces go back into the queue.
+/// Inserts the nodes of a queue into a forest. If an insertion raises ln d of a tree's root above zero, the tree is
+/// taken apart along the insertion path, and its pieces return to the queue.
 ///
 /// # Errors
 /// As [`Arena::cache`]; [`crate::Error::Cancelled`].
@@ -36,12 +38,13 @@ pub fn incremental(arena: &mut Arena<'_>, forest: &mut Vec<u32>, nodes: &[u32], 
         if turn.is_multiple_of(64) {
             cancel.check()?;
         }
-        let Some((at, log_marginal, _)) = nearest(arena, forest, subtree)?.filter(|(.., log_d)| *log_d <= 0.0) else {
+        let Some((index, log_marginal, _)) = nearest(arena, forest, subtree)?.filter(|(.., log_d)| *log_d <= 0.0)
+        else {
             forest.push(subtree);
             continue;
         };
         let stays = returns[arena.node(subtree).least as usize] >= MOST_RETURNS;
-        let way = arena.way(forest[at], subtree, log_marginal)?;
+        let way = arena.way(forest[index], subtree, log_marginal)?;
         let mut top = arena.first(&way)?;
         let mut apart = !stays && arena.node(top).log_dissimilarity > 0.0;
         let mut pieces = Vec::new();
@@ -64,7 +67,7 @@ pub fn incremental(arena: &mut Arena<'_>, forest: &mut Vec<u32>, nodes: &[u32], 
             }
             arena.release(level.node);
         }
-        forest[at] = top;
+        forest[index] = top;
         for piece in pieces {
             let count = &mut returns[arena.node(piece).least as usize];
             *count = count.saturating_add(1);
@@ -74,8 +77,8 @@ pub fn incremental(arena: &mut Arena<'_>, forest: &mut Vec<u32>, nodes: &[u32], 
     Ok(())
 }
 
-/// A forest of one-on-top trees: each row in turn joins the nearest tree on top, if ln d is not above zero, else it is
-/// a tree of its own.
+/// Builds a forest of one-on-top trees: each row in turn is joined on top of the nearest tree if ln d is at most zero,
+/// and otherwise starts a new tree.
 ///
 /// # Errors
 /// As [`Arena::cache`]; [`crate::Error::Cancelled`].
@@ -86,8 +89,8 @@ pub fn on_top_of_nearest(arena: &mut Arena<'_>, rows: &[u32], cancel: &Cancel) -
             cancel.check()?;
         }
         match nearest(arena, &forest, row)? {
-            Some((at, log_marginal, log_d)) if log_d <= 0.0 => {
-                forest[at] = arena.join_known([forest[at], row], log_marginal, [forest[at], row])?;
+            Some((index, log_marginal, log_d)) if log_d <= 0.0 => {
+                forest[index] = arena.join_known([forest[index], row], log_marginal, [forest[index], row])?;
             }
             _ => forest.push(row),
         }

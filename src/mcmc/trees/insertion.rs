@@ -1,44 +1,43 @@
-//! Insertion of a subtree where the potential gains most, one level at a time (mathematics 8.9, item 4).
+//! Insertion of a subtree by greedy descent: at each level to the position of the largest potential (mathematics 8.9,
+//! item 4).
 
 use crate::error::Result;
 use crate::mcmc::trees::arena::Arena;
 
-/// A level of the way down to where a subtree goes.
+/// A level on the path to the position of insertion.
 #[derive(Debug, Clone, Copy)]
 pub struct WayLevel {
-    /// The node that the subtree goes below.
+    /// The node on the path.
     pub node: u32,
-    /// The child that it does not go below.
+    /// Its child that is not on the path.
     pub sibling: u32,
     /// ln m of the node with the subtree, nats.
     log_marginal: f64,
 }
 
-/// Where a subtree goes.
+/// Where a subtree is inserted.
 #[derive(Debug)]
 pub struct Way {
     /// The subtree.
     pub subtree: u32,
-    /// From the root down.
+    /// The levels from the root down.
     pub levels: Vec<WayLevel>,
-    /// The node beside which it comes to stand, and ln m of both.
+    /// The node that becomes the sibling of the subtree, and ln m of both.
     pub beside: (u32, f64),
 }
 
 impl Arena<'_> {
-    /// Where `subtree` goes in the tree below `root`, given ln m of both. The smallest of the dissimilarities of the
-    /// children to each other and to the subtree decides at each level: on top, into the left child or into the right
-    /// one, in this order where some are equal. A tree that is a leaf goes into the subtree instead.
-    ///
-    /// # Errors
-    /// As [`Arena::cache`].
+    /// Finds where to insert `subtree` in the tree below `root`, given ln m of both. At each level the smallest of
+    /// three dissimilarities decides: of the children to each other (insert on top), of the left child to the subtree,
+    /// or of the right child to it; ties go in this order. If the tree is a leaf, it is inserted into the subtree
+    /// instead.
     pub fn way(&self, root: u32, subtree: u32, log_marginal: f64) -> Result<Way> {
         let (root, subtree) = if self.is_leaf(root) { (subtree, root) } else { (root, subtree) };
-        let (mut at, mut own) = (root, log_marginal);
+        let (mut node, mut log_marginal_here) = (root, log_marginal);
         let mut levels = Vec::new();
-        while let Some([left, right]) = self.children(at) {
+        while let Some([left, right]) = self.children(node) {
             let marginals = [self.log_marginal_of_both(left, subtree)?, self.log_marginal_of_both(right, subtree)?];
-            let apart = self.node(at).log_dissimilarity;
+            let apart = self.node(node).log_dissimilarity;
             let to_left = self.log_dissimilarity_given(left, subtree, marginals[0]);
             let to_right = self.log_dissimilarity_given(right, subtree, marginals[1]);
             if apart <= to_left && apart <= to_right {
@@ -46,35 +45,26 @@ impl Arena<'_> {
             }
             let (next, sibling, both) =
                 if to_left <= to_right { (left, right, marginals[0]) } else { (right, left, marginals[1]) };
-            levels.push(WayLevel { node: at, sibling, log_marginal: own });
-            (at, own) = (next, both);
+            levels.push(WayLevel { node, sibling, log_marginal: log_marginal_here });
+            (node, log_marginal_here) = (next, both);
         }
-        Ok(Way { subtree, levels, beside: (at, own) })
+        Ok(Way { subtree, levels, beside: (node, log_marginal_here) })
     }
 
-    /// The node at the end of a way, with the subtree beside what was there.
-    ///
-    /// # Errors
-    /// As [`Arena::cache`].
+    /// Joins the subtree with its new sibling at the end of a path.
     pub fn first(&mut self, way: &Way) -> Result<u32> {
         let (beside, log_marginal) = way.beside;
         self.join_known([beside, way.subtree], log_marginal, [beside, way.subtree])
     }
 
-    /// The node of a level with the subtree, which is below `child` already.
-    ///
-    /// # Errors
-    /// As [`Arena::cache`].
+    /// Rebuilds the node of a level above `child`, which already contains the subtree.
     pub fn next(&mut self, way: &Way, level: WayLevel, child: u32) -> Result<u32> {
         // One row is quicker to add to the old node than its children are to merge.
         let same = if self.is_leaf(way.subtree) { [level.node, way.subtree] } else { [child, level.sibling] };
         self.join_known([child, level.sibling], level.log_marginal, same)
     }
 
-    /// The tree below `root` with `subtree` in it. Neither of them is released.
-    ///
-    /// # Errors
-    /// As [`Arena::cache`].
+    /// Inserts `subtree` into the tree below `root`. Releases neither of them.
     pub fn insert(&mut self, root: u32, subtree: u32) -> Result<u32> {
         let log_marginal = self.log_marginal_of_both(root, subtree)?;
         let way = self.way(root, subtree, log_marginal)?;

@@ -1,4 +1,4 @@
-//! Binary trees over rows with the potentials of their nodes, and how they are built (mathematics 8.9).
+//! Binary trees over rows: potentials of their nodes, and how trees are built (mathematics 8.9).
 
 mod agglomeration;
 mod arena;

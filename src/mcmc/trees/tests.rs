@@ -31,7 +31,7 @@ fn process(target: &Target) -> ProcessState {
     target.process.start(true).expect("a random measure")
 }
 
-/// All partitions of the rows below a node that follow the tree, as roots.
+/// Returns all tree-consistent partitions of the rows below a node, as roots.
 fn consistent(arena: &Arena<'_>, node: u32) -> Vec<Vec<u32>> {
     let mut found = vec![vec![node]];
     if let Some([left, right]) = arena.children(node) {
@@ -94,7 +94,8 @@ fn potentials_are_sums_over_consistent_partitions() {
     }
 }
 
-/// ln h of a node is that of its rows, whatever the process: the joint probability of a partition is the product.
+/// ln h of a node depends only on its rows, for any process: the product over blocks is the joint probability of a
+/// partition.
 #[test]
 fn weights_are_those_of_partitions() {
     for target in targets() {
@@ -124,8 +125,8 @@ fn weights_are_those_of_partitions() {
     }
 }
 
-/// Of the three places one level deep, the one with the least dissimilarity has the largest potential; all marginals
-/// along the way are those of the rows.
+/// Of the three positions one level deep, the one with the least dissimilarity has the largest potential. All marginals
+/// on the path are those of the rows.
 #[test]
 fn insertion_takes_the_best_of_three() {
     for target in targets() {
@@ -136,17 +137,18 @@ fn insertion_takes_the_best_of_three() {
             let mut root = order[0];
             for &row in &order[1..] {
                 if let Some([left, right]) = arena.children(root) {
-                    let mut own = arena.clone();
-                    let with_left = own.join(left, row).expect("definite");
-                    let with_right = own.join(right, row).expect("definite");
-                    let options =
-                        [own.join(root, row), own.join(with_left, right), own.join(left, with_right)].map(|option| {
+                    let mut copy = arena.clone();
+                    let with_left = copy.join(left, row).expect("definite");
+                    let with_right = copy.join(right, row).expect("definite");
+                    let options = [copy.join(root, row), copy.join(with_left, right), copy.join(left, with_right)].map(
+                        |option| {
                             let option = option.expect("definite");
-                            own.node(option).log_potential
-                        });
+                            copy.node(option).log_potential
+                        },
+                    );
                     let log_d = [(left, right), (left, row), (right, row)]
-                        .map(|(a, b)| own.log_dissimilarity(a, b).expect("definite"));
-                    let best = (0..3).fold(0, |best, at| if log_d[at] < log_d[best] { at } else { best });
+                        .map(|(a, b)| copy.log_dissimilarity(a, b).expect("definite"));
+                    let best = (0..3).fold(0, |best, option| if log_d[option] < log_d[best] { option } else { best });
                     assert!(options.iter().all(|option| *option <= options[best] + 1e-9));
                 }
                 root = arena.insert(root, row).expect("definite");
@@ -163,7 +165,7 @@ fn insertion_takes_the_best_of_three() {
     }
 }
 
-/// Trees that only keep some roots, or are brought to another process, are those built anew.
+/// Trees equal newly built ones after a reduction to some roots, and after a change of the process.
 #[test]
 fn trees_survive_tidying_and_new_parameters() {
     let target = points(generalized_gamma(0.7, 0.5), 6);
@@ -185,10 +187,10 @@ fn trees_survive_tidying_and_new_parameters() {
     assert_eq!(nodes.len(), 11);
 }
 
-/// Ties, among them those of equal rows, go to the least rows: the same tree for any number of threads.
+/// Ties, also between equal rows, go to the lowest rows, so the tree does not depend on the number of threads.
 #[test]
 fn greedy_trees_do_not_depend_on_threads() {
-    let rows: Vec<f64> = (0..200).map(|at| f64::from(at % 7) + f64::from(at % 3) * 0.25).collect();
+    let rows: Vec<f64> = (0..200).map(|row| f64::from(row % 7) + f64::from(row % 3) * 0.25).collect();
     let target = target(gaussian(2), dirichlet(0.8), &DenseRows::new(&rows[..], 2));
     let build = |threads| {
         with_threads(Some(threads), || {
@@ -203,11 +205,11 @@ fn greedy_trees_do_not_depend_on_threads() {
     let [first, second] = one.joins()[0].map(|row| &rows[2 * row as usize..][..2]);
     assert_eq!(first, second);
     let equal = crate::mcmc::tests::cases::target(gaussian(2), dirichlet(0.8), &DenseRows::new(&[1.0; 12][..], 2));
-    let own = Hierarchy::build(&equal, plan(Method::Greedy), &Cancel::default()).expect("definite");
-    assert_eq!(own.tree.joins()[0], [0, 1]);
+    let hierarchy = Hierarchy::build(&equal, plan(Method::Greedy), &Cancel::default()).expect("definite");
+    assert_eq!(hierarchy.tree.joins()[0], [0, 1]);
 }
 
-/// The greedy tree against all pairs compared anew at each step.
+/// The greedy tree equals one from comparing all pairs anew at each step.
 #[test]
 fn greedy_trees_join_the_most_similar_pair() {
     for target in targets() {
@@ -243,33 +245,35 @@ fn plan(method: Method) -> HierarchyPlan {
 fn cuts_are_what_they_say() {
     for target in targets() {
         for method in [Method::Greedy, Method::Incremental] {
-            let own = Hierarchy::build(&target, plan(method), &Cancel::default()).expect("definite");
-            let mut arena = Arena::new(&target, &own.process);
-            let root = super::grow(&mut arena, &[0, 1, 2, 3, 4, 5], own.tree.joins()).expect("definite");
+            let hierarchy = Hierarchy::build(&target, plan(method), &Cancel::default()).expect("definite");
+            let mut arena = Arena::new(&target, &hierarchy.process);
+            let root = super::grow(&mut arena, &[0, 1, 2, 3, 4, 5], hierarchy.tree.joins()).expect("definite");
             let best = consistent(&arena, root).iter().map(|roots| log_h(&arena, roots)).fold(f64::MIN, f64::max);
-            let of = |cut| own.clusters(cut).iter().map(|&node| own.log_cluster[node as usize]).sum::<f64>();
+            let of =
+                |cut| hierarchy.clusters(cut).iter().map(|&node| hierarchy.log_cluster[node as usize]).sum::<f64>();
             assert!((of(TreeCut::Map) - best).abs() < 1e-9);
             assert!(of(TreeCut::Bhc) <= best + 1e-9);
-            for node in own.clusters(TreeCut::Bhc) {
-                assert!(own.log_dissimilarity[node as usize] <= 0.0);
+            for node in hierarchy.clusters(TreeCut::Bhc) {
+                assert!(hierarchy.log_dissimilarity[node as usize] <= 0.0);
                 let mut above = node;
-                while let Some(parent) = own.tree.parent(above) {
-                    assert!(own.log_dissimilarity[parent as usize] > 0.0);
+                while let Some(parent) = hierarchy.tree.parent(above) {
+                    assert!(hierarchy.log_dissimilarity[parent as usize] > 0.0);
                     above = parent;
                 }
             }
-            let linkage = own.linkage();
+            let linkage = hierarchy.linkage();
             assert!(linkage.windows(2).all(|pair| pair[0][2] <= pair[1][2]));
-            assert!(linkage.iter().enumerate().all(|(at, row)| row[0] < row[1] && (row[1] as usize) < 6 + at));
+            assert!(linkage.iter().enumerate().all(|(join, row)| row[0] < row[1] && (row[1] as usize) < 6 + join));
             assert_eq!((linkage[4][3], linkage.len()), (6.0, 5));
         }
     }
 }
 
-/// Incremental trees hold every row once and leave no tree whose root is in doubt, unless it went in for good.
+/// Incremental forests contain every row once. No root has ln d above zero, unless its subtree has reached the limit of
+/// removals.
 #[test]
 fn incremental_forests_are_whole() {
-    let rows: Vec<f64> = (0..400).map(|at| f64::from(at % 5) * 6.0 + f64::from(at * 37 % 101) * 0.02).collect();
+    let rows: Vec<f64> = (0..400).map(|row| f64::from(row % 5) * 6.0 + f64::from(row * 37 % 101) * 0.02).collect();
     let target = target(gaussian(2), dirichlet(0.8), &DenseRows::new(&rows[..], 2));
     let mut arena = Arena::new(&target, &process(&target));
     let mut forest = Vec::new();
@@ -278,7 +282,7 @@ fn incremental_forests_are_whole() {
     all.sort_unstable();
     assert_eq!(all, (0..200).collect::<Vec<_>>());
     assert!(forest.len() >= 5 && forest.iter().all(|&root| arena.node(root).log_dissimilarity <= 0.0));
-    // Nodes that no tree has were given back.
+    // Unused nodes were released.
     assert!(arena.n_nodes() < 450, "{}", arena.n_nodes());
 }
 
@@ -288,23 +292,23 @@ fn one_row_and_equal_rows_have_trees() {
         let target = target(gaussian(2), dirichlet(0.8), &DenseRows::new(&values[..], 2));
         let n = target.n_rows();
         for method in [Method::Greedy, Method::Incremental] {
-            let own = Hierarchy::build(&target, plan(method), &Cancel::default()).expect("definite");
-            assert_eq!((own.tree.n_rows(), own.cut(TreeCut::Bhc)), (n, vec![0; n]));
+            let hierarchy = Hierarchy::build(&target, plan(method), &Cancel::default()).expect("definite");
+            assert_eq!((hierarchy.tree.n_rows(), hierarchy.cut(TreeCut::Bhc)), (n, vec![0; n]));
         }
     }
 }
 
-/// A one-on-top tree over many rows is as tall as it can be.
+/// A one-on-top tree over many rows can have the maximum height.
 #[test]
 fn tall_trees_are_grown() {
-    let rows: Vec<f64> = (0..6000).map(|at| f64::from(at) * 1e-4).collect();
+    let rows: Vec<f64> = (0..6000).map(|row| f64::from(row) * 1e-4).collect();
     let target = target(gaussian(1), dirichlet(0.8), &DenseRows::new(&rows[..], 1));
     let joins: Vec<[u32; 2]> = (1..6000).map(|k| [k, if k == 1 { 0 } else { 6000 + k - 2 }]).collect();
     let tree = Tree::new(joins).expect("a tree");
-    let own = Hierarchy::restore(&target, &tree, process(&target)).expect("definite");
-    assert_eq!(own.sizes[own.tree.root() as usize], 6000);
-    assert_eq!(own.linkage().len(), 5999);
-    assert!(own.log_potential.iter().all(|log| log.is_finite()));
+    let hierarchy = Hierarchy::restore(&target, &tree, process(&target)).expect("definite");
+    assert_eq!(hierarchy.sizes[hierarchy.tree.root() as usize], 6000);
+    assert_eq!(hierarchy.linkage().len(), 5999);
+    assert!(hierarchy.log_potential.iter().all(|log| log.is_finite()));
 }
 
 #[test]
@@ -313,7 +317,7 @@ fn processes_without_product_form_are_refused() {
         let target = points(process, 6);
         let refused = Hierarchy::build(&target, plan(Method::Greedy), &Cancel::default());
         assert!(matches!(refused, Err(crate::Error::NotSupported { .. })));
-        // Chains start from trees all the same, in a partition that the process allows.
+        // Chains can still start from trees, in a partition that the process allows.
         for start in [Start::Incremental, Start::OnTop] {
             let labels = start.labels(&target, 0, &Cancel::default()).expect("definite");
             assert!(ChainState::new(&target, &labels).is_ok());
@@ -323,51 +327,51 @@ fn processes_without_product_form_are_refused() {
 
 #[test]
 fn more_rows_are_inserted() {
-    let rows: Vec<f64> = (0..80).map(|at| f64::from(at % 2) * 20.0 + f64::from(at * 13 % 17) * 0.1).collect();
+    let rows: Vec<f64> = (0..80).map(|row| f64::from(row % 2) * 20.0 + f64::from(row * 13 % 17) * 0.1).collect();
     let part = target(gaussian(1), dirichlet(0.8), &DenseRows::new(&rows[..60], 1));
-    let own = Hierarchy::build(&part, plan(Method::Greedy), &Cancel::default()).expect("definite");
+    let hierarchy = Hierarchy::build(&part, plan(Method::Greedy), &Cancel::default()).expect("definite");
     let table =
         RowTable::new(&DenseRows::new(&rows[..], 1), &Arc::new(Coordinates::identity(1)), part.likelihood.origin());
     let all = Target::new(part.likelihood.clone(), part.process.clone(), table, part.log_volume).expect("closed");
-    let more = own.insert(&all, &Cancel::default()).expect("definite");
-    assert_eq!((own.tree.n_rows(), more.tree.n_rows()), (60, 80));
+    let more = hierarchy.insert(&all, &Cancel::default()).expect("definite");
+    assert_eq!((hierarchy.tree.n_rows(), more.tree.n_rows()), (60, 80));
     let labels = more.cut(TreeCut::Bhc);
     assert!(labels.iter().enumerate().all(|(row, label)| *label == labels[row % 2]));
     assert_ne!(labels[0], labels[1]);
 }
 
-/// Values of nodes are those of the tree alone, whatever way it grew: a hierarchy of a file has the same bits.
+/// Values of nodes depend only on the tree, not on how it was built: a hierarchy read from a file has the same bits.
 #[test]
 fn restored_hierarchies_have_the_same_bits() {
-    let rows: Vec<f64> = (0..300).map(|at| f64::from(at % 4) * 5.0 + f64::from(at * 37 % 101) * 0.03).collect();
+    let rows: Vec<f64> = (0..300).map(|row| f64::from(row % 4) * 5.0 + f64::from(row * 37 % 101) * 0.03).collect();
     let target = target(gaussian(2), dirichlet(0.8), &DenseRows::new(&rows[..], 2));
     for method in [Method::Greedy, Method::Incremental] {
-        let own = Hierarchy::build(&target, plan(method), &Cancel::default()).expect("definite");
-        let again = Hierarchy::restore(&target, &own.tree, own.process).expect("definite");
-        assert_eq!(again.tree, own.tree);
-        assert_eq!(again.log_potential, own.log_potential);
-        assert_eq!(again.log_cluster, own.log_cluster);
-        assert_eq!(again.log_dissimilarity, own.log_dissimilarity);
+        let hierarchy = Hierarchy::build(&target, plan(method), &Cancel::default()).expect("definite");
+        let again = Hierarchy::restore(&target, &hierarchy.tree, hierarchy.process).expect("definite");
+        assert_eq!(again.tree, hierarchy.tree);
+        assert_eq!(again.log_potential, hierarchy.log_potential);
+        assert_eq!(again.log_cluster, hierarchy.log_cluster);
+        assert_eq!(again.log_dissimilarity, hierarchy.log_dissimilarity);
     }
 }
 
-/// Trials are compared with the prior of what is learned.
+/// Scores of trials include the prior of learned parameters.
 #[test]
 fn scores_have_the_prior() {
     let learned = named("DirichletProcess", [("concentration", vector(vec![2.0, 3.0]))]);
     let target = points(learned, 6);
-    let own = Hierarchy::build(&target, plan(Method::Greedy), &Cancel::default()).expect("definite");
-    let concentration = own.process.concentration;
+    let hierarchy = Hierarchy::build(&target, plan(Method::Greedy), &Cancel::default()).expect("definite");
+    let concentration = hierarchy.process.concentration;
     let fixed = points(dirichlet(concentration), 6);
     for labels in partitions(6).iter().step_by(11) {
         let joint = ChainState::new(&fixed, labels).expect("allowed").log_joint(&fixed).expect("definite");
         // Gamma(2, 3): 9 x exp(-3 x).
         let expected = joint + 9.0_f64.ln() + concentration.ln() - 3.0 * concentration;
-        assert!((own.score(&target, labels).expect("definite") - expected).abs() < 1e-9);
+        assert!((hierarchy.score(&target, labels).expect("definite") - expected).abs() < 1e-9);
     }
 }
 
-/// What is refused needs no rows.
+/// Refusals need no rows.
 #[test]
 fn models_are_refused_before_rows_are_read() {
     let of = |likelihood, process: Named, method, n| check_hierarchy(&specification(likelihood, process), method, n);
@@ -385,28 +389,28 @@ fn models_are_refused_before_rows_are_read() {
     }
 }
 
-/// The state of a hierarchy is one that a file may hold; others are not.
+/// A file may hold the state of a hierarchy that was built, and no other state.
 #[test]
 fn foreign_states_are_refused() {
     for process in [dirichlet(0.8), pitman_yor(0.4, 0.5), generalized_gamma(0.7, 0.5)] {
         let target = points(process, 6);
-        let own = Hierarchy::build(&target, plan(Method::Greedy), &Cancel::default()).expect("definite");
-        own.check_state(&target).expect("its own");
+        let hierarchy = Hierarchy::build(&target, plan(Method::Greedy), &Cancel::default()).expect("definite");
+        hierarchy.check_state(&target).expect("its own");
         let of = |state: ProcessState| {
-            let again = Hierarchy::restore(&target, &own.tree, state).expect("definite");
+            let again = Hierarchy::restore(&target, &hierarchy.tree, state).expect("definite");
             again.check_state(&target).is_err()
         };
-        let ProcessState { concentration, auxiliary, .. } = own.process;
+        let ProcessState { concentration, auxiliary, .. } = hierarchy.process;
         let other = Auxiliary { log_u: 0.0, log_mass: 0.1 };
         let changed = if auxiliary.is_some() { None } else { Some(other) };
-        assert!(of(ProcessState { auxiliary: changed, ..own.process }));
-        assert!(of(ProcessState { concentration: concentration + 0.1, ..own.process }));
-        assert!(of(ProcessState { discount: 0.9, ..own.process }));
+        assert!(of(ProcessState { auxiliary: changed, ..hierarchy.process }));
+        assert!(of(ProcessState { concentration: concentration + 0.1, ..hierarchy.process }));
+        assert!(of(ProcessState { discount: 0.9, ..hierarchy.process }));
         for log_u in [1e308, -1e308] {
-            let far = auxiliary.map(|own| Auxiliary { log_u, ..own });
-            assert!(far.is_none() || of(ProcessState { auxiliary: far, ..own.process }));
+            let far = auxiliary.map(|auxiliary| Auxiliary { log_u, ..auxiliary });
+            assert!(far.is_none() || of(ProcessState { auxiliary: far, ..hierarchy.process }));
         }
         let heavy = Some(Auxiliary { log_mass: 1e308, ..auxiliary.unwrap_or(other) });
-        assert!(of(ProcessState { auxiliary: heavy, ..own.process }));
+        assert!(of(ProcessState { auxiliary: heavy, ..hierarchy.process }));
     }
 }

@@ -82,6 +82,13 @@ impl Moves {
         moves
     }
 
+    /// The moves of a fit of which the user asks nothing.
+    pub fn usual() -> Self {
+        let is_usual =
+            |one: &Registered| matches!(one, Registered::Birth(_) | Registered::Merge(_) | Registered::Delete(_));
+        Self(Self::all().0.map(|one| one.filter(is_usual)))
+    }
+
     /// These moves and those of `other`, which replace moves of the same kind.
     #[must_use]
     pub fn with(mut self, other: impl Into<Self>) -> Self {

@@ -114,12 +114,12 @@ fn one_more_unit_divides_the_probability_by_the_predictive_weights() {
     for (name, law) in all() {
         let state = law.start(false).expect("always");
         for sizes in (0..N).flat_map(partitions) {
-            let own = probability(law.as_ref(), &sizes);
+            let of_partition = probability(law.as_ref(), &sizes);
             let terms: Vec<f64> = successors(&sizes).iter().map(|after| probability(law.as_ref(), after)).collect();
-            assert!((terms.iter().sum::<f64>() - own).abs() <= 1e-13 * own, "{name} {sizes:?}");
-            if own > 0.0 {
+            assert!((terms.iter().sum::<f64>() - of_partition).abs() <= 1e-13 * of_partition, "{name} {sizes:?}");
+            if of_partition > 0.0 {
                 for (term, weight) in terms.iter().zip(predictive(law.as_ref(), &sizes, &state)) {
-                    assert!((term / own - weight.exp()).abs() < 1e-12, "{name} {sizes:?}");
+                    assert!((term / of_partition - weight.exp()).abs() < 1e-12, "{name} {sizes:?}");
                 }
             }
         }
@@ -182,9 +182,9 @@ fn finite_partitions_are_sums_over_labellings() {
     assert_eq!(found.len(), 51); // the partitions of 5 units in at most 4 blocks
     for (blocks, expected) in found {
         let k = blocks.iter().max().map_or(0, |last| last + 1);
-        let sizes: Vec<usize> = (0..k).map(|block| blocks.iter().filter(|&&own| own == block).count()).collect();
-        let own = probability(law.as_ref(), &sizes);
-        assert!((own - expected).abs() < 1e-14, "{sizes:?}: {own} {expected}");
+        let sizes: Vec<usize> = (0..k).map(|block| blocks.iter().filter(|&&label| label == block).count()).collect();
+        let of_sizes = probability(law.as_ref(), &sizes);
+        assert!((of_sizes - expected).abs() < 1e-14, "{sizes:?}: {of_sizes} {expected}");
     }
     assert_eq!(probability(law.as_ref(), &[1; 5]), 0.0);
 }
@@ -203,22 +203,22 @@ fn augmented(concentration: f64, log_u: f64, log_mass: f64) -> ProcessState {
 fn auxiliary_values_integrate_out() {
     for sizes in [vec![1], vec![5], vec![3, 1, 4], vec![1; 6]] {
         let law = dirichlet(1.7);
-        let own = probability(law.as_ref(), &sizes);
+        let expected = probability(law.as_ref(), &sizes);
         // du = u d(log u)
         let over_u = |log_u: f64| law.log_probability(&sizes, &augmented(1.7, log_u, 1.7_f64.ln())) + log_u;
         let found = integral((-40.0, 40.0), 1600, over_u);
-        assert!((found - own).abs() < 1e-12 * own, "{sizes:?}: {found} {own}");
+        assert!((found - expected).abs() < 1e-12 * expected, "{sizes:?}: {found} {expected}");
 
         let (discount, concentration) = (0.4_f64, 0.9_f64);
         let law = pitman_yor(discount, concentration);
-        let own = probability(law.as_ref(), &sizes);
+        let expected = probability(law.as_ref(), &sizes);
         let over_mass = |log_ratio: f64| {
             let state = |log_u| augmented(concentration, log_u, log_ratio + discount.ln());
             let over_u = |log_u: f64| law.log_probability(&sizes, &state(log_u)) + log_u;
             integral((-60.0, 60.0), 600, over_u).ln() + log_ratio
         };
         let found = integral((-16.0, 6.0), 220, over_mass);
-        assert!((found - own).abs() < 1e-9 * own, "{sizes:?}: {found} {own}");
+        assert!((found - expected).abs() < 1e-9 * expected, "{sizes:?}: {found} {expected}");
     }
 }
 
@@ -228,11 +228,11 @@ fn u_integrates_out_of_generalized_gamma_processes() {
     for (mass, discount) in [(0.7, 0.5), (5.0, 0.1), (0.01, 0.9), (30.0, 1e-3), (1e-3, 0.02)] {
         let law = generalized_gamma(Value::Number(mass), Value::Number(discount));
         for sizes in [vec![1], vec![5], vec![3, 1, 4], vec![1; 6], vec![400, 300, 2]] {
-            let own = law.log_probability(&sizes, &law.start(false).expect("always"));
+            let log_expected = law.log_probability(&sizes, &law.start(false).expect("always"));
             let over_u = |log_u: f64| {
                 let auxiliary = Some(Auxiliary { log_u, log_mass: f64::ln(mass) });
                 let state = ProcessState { concentration: mass, discount, auxiliary };
-                law.log_probability(&sizes, &state) + log_u - own
+                law.log_probability(&sizes, &state) + log_u - log_expected
             };
             let found = integral((-120.0, 1200.0), 40_000, over_u);
             assert!((found - 1.0).abs() < 1e-10, "{mass} {discount} {sizes:?}: {found}");
@@ -285,7 +285,7 @@ fn an_update_leaves_the_law_of_all_learned_parameters_unchanged() {
             })
             .collect();
         let statistics: [(&str, OfState); 4] = [
-            ("log u", |state| state.auxiliary.map_or(0.0, |own| own.log_u)),
+            ("log u", |state| state.auxiliary.map_or(0.0, |auxiliary| auxiliary.log_u)),
             ("log mass", |state| state.concentration.ln()),
             ("discount", |state| state.discount),
             ("discount and mass", |state| state.discount * state.concentration.ln()),
@@ -327,8 +327,8 @@ fn check_mean(what: &str, drawn: &[f64], expected: f64) {
 
 /// Draws an index from cumulative weights.
 fn pick(cumulative: &[f64], generator: &mut Generator) -> usize {
-    let at = generator.random::<f64>() * cumulative[cumulative.len() - 1];
-    cumulative.partition_point(|&sum| sum <= at).min(cumulative.len() - 1)
+    let threshold = generator.random::<f64>() * cumulative[cumulative.len() - 1];
+    cumulative.partition_point(|&sum| sum <= threshold).min(cumulative.len() - 1)
 }
 
 fn cumulative(weights: impl Iterator<Item = f64>) -> Vec<f64> {
@@ -388,7 +388,7 @@ fn without_data_the_concentration_keeps_its_prior() {
                 sizes = successors(&sizes).swap_remove(generator.choose(&weights));
             }
             law.update(&sizes, &mut state, &mut generator);
-            assert_eq!(state.auxiliary.map(|own| own.log_mass), Some(state.concentration.ln()));
+            assert_eq!(state.auxiliary.map(|auxiliary| auxiliary.log_mass), Some(state.concentration.ln()));
             state.concentration.ln()
         })
         .collect();
@@ -419,7 +419,7 @@ fn an_update_leaves_the_law_of_auxiliary_values_unchanged() {
             let (log_u, mass) = grid[pick(&sums, &mut generator)];
             let mut state = augmented(concentration, log_u, mass);
             law.update(&sizes, &mut state, &mut generator);
-            state.auxiliary.map(|own| (own.log_u, own.log_mass)).expect("it stays")
+            state.auxiliary.map(|auxiliary| (auxiliary.log_u, auxiliary.log_mass)).expect("it stays")
         })
         .collect();
     let statistics: [Statistic<'_>; 4] = [

@@ -1,4 +1,4 @@
-//! Negative controls: the checks that the exact moves pass reject moves that are wrong.
+//! Negative controls: wrong moves fail the checks that the exact moves pass.
 
 use super::super::forest::Exchange;
 use super::super::subtree::{draw_split, log_merge, log_split, log_stays, pick};
@@ -10,24 +10,24 @@ use crate::mcmc::tests::exactness::check;
 use crate::mcmc::{ChainState, Sampler, Turn};
 use crate::rng::{Choices, Draws};
 
-/// What is left out of the ratio of a subtree move.
+/// The term left out of the ratio of a subtree move.
 #[derive(Debug, Clone, Copy, PartialEq)]
 enum Without {
     Nothing,
-    /// A merge counts the way in which it was proposed alone.
+    /// A merge counts only the way in which it was proposed.
     OtherWays,
     /// The probabilities of the insertions.
     Insertions,
 }
 
-/// A subtree move, written out again.
-fn subtree(own: &TreeGuided, without: Without, state: &mut ChainState, turn: &mut Turn<'_>) -> Result<()> {
+/// A second implementation of the subtree move.
+fn subtree(sampler: &TreeGuided, without: Without, state: &mut ChainState, turn: &mut Turn<'_>) -> Result<()> {
     let mut turn = Turn { target: turn.target, draws: &mut *turn.draws, cancel: turn.cancel };
-    let forest = &mut own.forest(state, &mut turn)?;
-    let evenness = own.settings.evenness;
+    let forest = &mut sampler.forest(state, &mut turn)?;
+    let evenness = sampler.settings.evenness;
     let cut = |parts: [f64; 2]| if without == Without::Insertions { parts[0] } else { parts[0] + parts[1] };
     let picked = pick(forest, &mut turn)?;
-    let rest: Vec<u32> = picked.rest.iter().map(|&at| forest.root(at)).collect();
+    let rest: Vec<u32> = picked.rest.iter().map(|&index| forest.root(index)).collect();
     let (root, len) = (forest.root(picked.cluster), forest.arena.n_nodes());
     let (exchange, log_proposals) = if picked.merged.is_empty() {
         if forest.arena.is_leaf(root) {
@@ -43,7 +43,7 @@ fn subtree(own: &TreeGuided, without: Without, state: &mut ChainState, turn: &mu
         (Exchange { old: vec![picked.cluster], new }, back - picked.log_probability - cut(log_cut))
     } else {
         let old = [&[picked.cluster][..], &picked.merged].concat();
-        let roots: Vec<u32> = old.iter().map(|&at| forest.root(at)).collect();
+        let roots: Vec<u32> = old.iter().map(|&index| forest.root(index)).collect();
         let rows = roots.iter().flat_map(|&root| forest.arena.rows_below(root)).collect();
         let merged = forest.draw(rows, turn.draws)?;
         let all_ways = log_merge(&forest.arena, &roots, &rest)?;
@@ -60,8 +60,9 @@ fn subtree(own: &TreeGuided, without: Without, state: &mut ChainState, turn: &mu
 fn incomplete_ratios_are_rejected() {
     for process in [dirichlet(0.8), generalized_gamma(0.7, 0.5)] {
         let target = points(process, 5);
-        let own = sampler(&target, &[]);
-        let deviation = |without| check(&target, &|state, turn| subtree(&own, without, state, turn)).invariance;
+        let guided_sampler = sampler(&target, &[]);
+        let deviation =
+            |without| check(&target, &|state, turn| subtree(&guided_sampler, without, state, turn)).invariance;
         assert!(deviation(Without::Nothing) < 1e-12);
         assert!(deviation(Without::OtherWays) > 1e-3);
         assert!(deviation(Without::Insertions) > 1e-3);
@@ -92,19 +93,19 @@ impl Draws for Eager<'_> {
 #[test]
 fn guided_moves_without_their_factor_are_rejected() {
     let target = points(dirichlet(0.8), 5);
-    let own = sampler(&target, &[]);
+    let guided_sampler = sampler(&target, &[]);
     let eager = |state: &mut ChainState, turn: &mut Turn<'_>| {
         let mut draws = Eager(&mut *turn.draws);
-        guided(&own, state, &mut Turn { target: turn.target, draws: &mut draws, cancel: turn.cancel })
+        guided(&guided_sampler, state, &mut Turn { target: turn.target, draws: &mut draws, cancel: turn.cancel })
     };
     assert!(check(&target, &eager).invariance > 1e-3);
-    assert!(check(&target, &|state, turn| guided(&own, state, turn)).invariance < 1e-12);
+    assert!(check(&target, &|state, turn| guided(&guided_sampler, state, turn)).invariance < 1e-12);
 }
 
 #[test]
 fn the_published_algorithm_is_rejected() {
     let target = points(generalized_gamma(0.7, 0.5), 4);
-    let own = sampler(&target, &[("exact", "0"), ("global_moves", "1"), ("depth", "1")]);
-    assert!(check(&target, &|state, turn| global(&own, Global::Published, state, turn)).invariance > 1e-3);
-    assert!(check(&target, &|state, turn| own.step(state, turn).map(drop)).invariance > 1e-3);
+    let guided_sampler = sampler(&target, &[("exact", "0"), ("global_moves", "1"), ("depth", "1")]);
+    assert!(check(&target, &|state, turn| global(&guided_sampler, Global::Published, state, turn)).invariance > 1e-3);
+    assert!(check(&target, &|state, turn| guided_sampler.step(state, turn).map(drop)).invariance > 1e-3);
 }

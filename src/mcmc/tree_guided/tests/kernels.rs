@@ -9,7 +9,7 @@ use crate::mcmc::{ChainState, Sampler, Target, Turn};
 use crate::parallel::Cancel;
 use crate::parameters::{Parameters, Value};
 
-/// A sampler that is ready to run; words and numbers as users give them.
+/// A sampler that is ready to run, with parameters written as users write them.
 pub fn sampler(target: &Target, given: &[(&str, &str)]) -> TreeGuided {
     let mut parameters = Parameters::default();
     for &(name, text) in given {
@@ -21,14 +21,14 @@ pub fn sampler(target: &Target, given: &[(&str, &str)]) -> TreeGuided {
     sampler
 }
 
-/// One global move from trees that are drawn first.
+/// Makes one global move from newly drawn trees.
 pub fn global(sampler: &TreeGuided, kind: Global, state: &mut ChainState, turn: &mut Turn<'_>) -> Result<()> {
     let mut turn = Turn { target: turn.target, draws: &mut *turn.draws, cancel: turn.cancel };
     let mut forest = sampler.forest(state, &mut turn)?;
     sampler.global(kind, &mut forest, state, &mut turn).map(drop)
 }
 
-/// One local move that is guided by trees.
+/// Makes one tree-guided local move.
 pub fn guided(sampler: &TreeGuided, state: &mut ChainState, turn: &mut Turn<'_>) -> Result<()> {
     let mut turn = Turn { target: turn.target, draws: &mut *turn.draws, cancel: turn.cancel };
     let mut forest = sampler.forest(state, &mut turn)?;
@@ -37,13 +37,13 @@ pub fn guided(sampler: &TreeGuided, state: &mut ChainState, turn: &mut Turn<'_>)
 }
 
 fn check_moves(name: &str, target: &Target, given: &[(&str, &str)]) {
-    let own = sampler(target, given);
+    let guided_sampler = sampler(target, given);
     for kind in [Global::Subtree, Global::Launched] {
         let name = format!("{name}, {kind:?}, {given:?}");
-        is_exact(&name, target, true, &|state, turn| global(&own, kind, state, turn));
+        is_exact(&name, target, true, &|state, turn| global(&guided_sampler, kind, state, turn));
     }
     let name = format!("{name}, guided, {given:?}");
-    is_exact(&name, target, true, &|state, turn| guided(&own, state, turn));
+    is_exact(&name, target, true, &|state, turn| guided(&guided_sampler, state, turn));
 }
 
 #[test]
@@ -76,8 +76,8 @@ fn sweeps_leave_the_posterior_unchanged() {
     for process in [dirichlet(0.8), pitman_yor(0.6, -0.3), generalized_gamma(0.7, 0.5)] {
         let target = points(process.clone(), 4);
         for local in ["uniform", "guided"] {
-            let own = sampler(&target, &[&given[..], &[("local", local)]].concat());
-            is_exact(local, &target, false, &|state, turn| own.step(state, turn).map(drop));
+            let guided_sampler = sampler(&target, &[&given[..], &[("local", local)]].concat());
+            is_exact(local, &target, false, &|state, turn| guided_sampler.step(state, turn).map(drop));
         }
     }
 }
@@ -88,9 +88,9 @@ fn sweeps_leave_the_posterior_unchanged() {
 fn moves_are_reversible_on_eight_rows() {
     for process in [dirichlet(0.8), pitman_yor(0.4, 0.5), generalized_gamma(0.7, 0.5)] {
         for target in [eight_points(process.clone()), eight_words(process.clone())] {
-            let own = sampler(&target, &[("scans", "0")]);
+            let guided_sampler = sampler(&target, &[("scans", "0")]);
             for kind in [Global::Subtree, Global::Launched] {
-                is_exact("eight rows", &target, true, &|state, turn| global(&own, kind, state, turn));
+                is_exact("eight rows", &target, true, &|state, turn| global(&guided_sampler, kind, state, turn));
             }
         }
     }

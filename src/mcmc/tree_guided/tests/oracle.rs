@@ -20,7 +20,7 @@ use crate::mcmc::tests::cases::generalized_gamma;
 /// The process of the example: a = sigma = 1/2 at u = 2.
 fn process(target: &Target) -> ProcessState {
     let state = target.process.start(true).expect("a random measure");
-    ProcessState { auxiliary: state.auxiliary.map(|own| Auxiliary { log_u: 2.0_f64.ln(), ..own }), ..state }
+    ProcessState { auxiliary: state.auxiliary.map(|auxiliary| Auxiliary { log_u: 2.0_f64.ln(), ..auxiliary }), ..state }
 }
 
 /// The first rows of the example, with the tree of rows inserted in order.
@@ -49,10 +49,10 @@ fn in_order(target: &Target) -> (Arena<'_>, u32) {
 }
 
 fn with_guide(target: &Target, given: &[(&str, &str)]) -> TreeGuided {
-    let mut own = sampler(target, given);
+    let mut guided_sampler = sampler(target, given);
     let (arena, root) = in_order(target);
-    own.law = Some(TreeLaw::Guide(Restrictions::new(shape(&arena, root).0)));
-    own
+    guided_sampler.law = Some(TreeLaw::Guide(Restrictions::new(shape(&arena, root).0)));
+    guided_sampler
 }
 
 fn states(target: &Target) -> BTreeMap<String, ChainState> {
@@ -65,7 +65,7 @@ fn states(target: &Target) -> BTreeMap<String, ChainState> {
     partitions(target.n_rows()).iter().map(state).collect()
 }
 
-/// From one partition to another with a probability.
+/// Two partitions, and the probability of moving from the first to the second.
 type Entry<'a> = (&'a str, &'a str, f64);
 
 #[test]
@@ -82,14 +82,15 @@ fn transitions_are_those_of_the_oracle() {
         let target = rows(n);
         let all = states(&target);
         let scans = if kernel == "launched1" { "1" } else { "0" };
-        let own = with_guide(&target, &[("scans", scans)]);
+        let guided_sampler = with_guide(&target, &[("scans", scans)]);
         let starts: Vec<ChainState> = all.values().cloned().collect();
         let matrix = transitions(&target, &starts, &|state, turn| match kernel {
-            "subtree" => global(&own, Global::Subtree, state, turn),
-            "guided2" => guided(&own, state, turn),
-            _ => global(&own, Global::Launched, state, turn),
+            "subtree" => global(&guided_sampler, Global::Subtree, state, turn),
+            "guided2" => guided(&guided_sampler, state, turn),
+            _ => global(&guided_sampler, Global::Launched, state, turn),
         });
-        let numbers: BTreeMap<&str, usize> = all.keys().enumerate().map(|(at, name)| (name.as_str(), at)).collect();
+        let numbers: BTreeMap<&str, usize> =
+            all.keys().enumerate().map(|(number, name)| (name.as_str(), number)).collect();
         let mut whole = vec![vec![0.0; all.len()]; all.len()];
         for (from, to, probability) in entries {
             whole[numbers[from]][numbers[to]] = probability;
@@ -131,8 +132,8 @@ fn golden_values() {
     assert_eq!(arena.rows_below(root), [0, 1, 2, 3, 4]);
     let walk = Walk::new(&arena, root);
     let probabilities = walk.probabilities(&arena, 0, false, Evenness::Max);
-    for (at, expected) in [(0, 0.307_894_116), (1, 0.228_422_983), (4, 0.227_317_399), (6, 0.236_365_502)] {
-        assert!((probabilities[at] - expected).abs() < 1e-9, "{at}: {probabilities:?}");
+    for (position, expected) in [(0, 0.307_894_116), (1, 0.228_422_983), (4, 0.227_317_399), (6, 0.236_365_502)] {
+        assert!((probabilities[position] - expected).abs() < 1e-9, "{position}: {probabilities:?}");
     }
     let splits = [
         ("00111", 0.307_894_116_049),
@@ -163,10 +164,10 @@ fn splits_have_one_path() {
         let mut found: BTreeMap<Vec<Vec<u32>>, Vec<f64>> = BTreeMap::new();
         for (probability, mut parts) in paths(|draws| {
             let mut turn = Turn { target: &target, draws, cancel: &Cancel::default() };
-            let mut own = arena.clone();
+            let mut copy = arena.clone();
             let (parts, _) =
-                super::super::subtree::draw_split(&mut own, root, Evenness::Max, &mut turn).expect("definite");
-            parts.iter().map(|&part| own.rows_below(part)).collect::<Vec<_>>()
+                super::super::subtree::draw_split(&mut copy, root, Evenness::Max, &mut turn).expect("definite");
+            parts.iter().map(|&part| copy.rows_below(part)).collect::<Vec<_>>()
         }) {
             for part in &mut parts {
                 part.sort_unstable();

@@ -26,7 +26,7 @@ fn four() -> Target {
 
 fn at_two(target: &Target, labels: &[u32]) -> ChainState {
     let mut state = ChainState::new(target, labels).expect("allowed");
-    state.process.auxiliary = state.process.auxiliary.map(|own| Auxiliary { log_u: 2.0_f64.ln(), ..own });
+    state.process.auxiliary = state.process.auxiliary.map(|auxiliary| Auxiliary { log_u: 2.0_f64.ln(), ..auxiliary });
     state.refresh(target);
     state
 }
@@ -40,7 +40,7 @@ fn trees(arena: &mut Arena<'_>, rows: &[u32]) -> Vec<u32> {
     let mut found = Vec::new();
     for beside in 0..(1_u32 << others.len()) - 1 {
         let with = |taken: u32| {
-            let chosen = others.iter().enumerate().filter(move |(at, _)| beside >> at & 1 == taken);
+            let chosen = others.iter().enumerate().filter(move |(bit, _)| beside >> bit & 1 == taken);
             chosen.map(|(_, &row)| row).collect::<Vec<u32>>()
         };
         let (left, right) = ([&[first][..], &with(1)].concat(), with(0));
@@ -55,7 +55,7 @@ fn trees(arena: &mut Arena<'_>, rows: &[u32]) -> Vec<u32> {
 
 /// The states of all partitions with all their trees.
 fn states(target: &Target) -> Vec<ChainState> {
-    let own = sampler(target, &[]);
+    let guided_sampler = sampler(target, &[]);
     let mut found = Vec::new();
     for labels in partitions(4) {
         let state = at_two(target, &labels);
@@ -63,14 +63,14 @@ fn states(target: &Target) -> Vec<ChainState> {
         let mut arena = Arena::new(target, &state.process);
         for label in 0..=labels.iter().max().copied().unwrap_or(0) {
             let rows: Vec<u32> = (0..4).filter(|&row| labels[row as usize] == label).collect();
-            let own = trees(&mut arena, &rows);
+            let trees_of_label = trees(&mut arena, &rows);
             forests = forests
                 .iter()
-                .flat_map(|forest| own.iter().map(move |&tree| [&forest[..], &[tree]].concat()))
+                .flat_map(|forest| trees_of_label.iter().map(move |&tree| [&forest[..], &[tree]].concat()))
                 .collect();
         }
         for roots in forests {
-            let mut forest = Forest::empty(target, own.law(), &state);
+            let mut forest = Forest::empty(target, guided_sampler.law(), &state);
             forest.arena = arena.clone();
             let cluster = |root| crate::mcmc::tree_guided::forest::Rooted {
                 slot: state.clusters.slot(arena.node(root).least),
@@ -98,14 +98,14 @@ type Move<'a> = dyn Fn(&mut Forest<'_>, &mut ChainState, &mut Turn<'_>) + 'a;
 
 /// The transition matrix of a move on partitions with trees.
 fn matrix(target: &Target, states: &[ChainState], mover: &Move<'_>) -> Vec<Vec<f64>> {
-    let own = sampler(target, &[]);
-    let numbers: BTreeMap<Key, usize> = states.iter().enumerate().map(|(at, state)| (key(state), at)).collect();
+    let guided_sampler = sampler(target, &[]);
+    let numbers: BTreeMap<Key, usize> = states.iter().enumerate().map(|(number, state)| (key(state), number)).collect();
     let row = |start: &ChainState| {
         let mut row = vec![0.0; states.len()];
         for (probability, after) in paths(|draws| {
             let mut state = start.clone();
             let mut turn = Turn { target, draws, cancel: &Cancel::default() };
-            let mut forest = Forest::empty(target, own.law(), &state);
+            let mut forest = Forest::empty(target, guided_sampler.law(), &state);
             forest.read(&state.trees, &state).expect("definite");
             mover(&mut forest, &mut state, &mut turn);
             state.trees = forest.written();

@@ -1,0 +1,34 @@
+"""The arguments of `fit` beside model, data and algorithm, for functions that pass them on."""
+
+import os
+from collections.abc import Callable, Iterable
+from typing import TypeAlias, TypedDict
+
+from numpy.typing import ArrayLike
+
+from stickbreak.result.fit import Fit
+from stickbreak.result.history import Record
+from stickbreak.result.topic_fit import TopicFit
+from stickbreak.run.checkpoints import Checkpoint
+
+Data: TypeAlias = ArrayLike | Callable[[], Iterable[ArrayLike]] | str | os.PathLike[str]
+
+
+class FoldOptions(TypedDict, total=False):
+    """Arguments that `cross_validate` passes on to every fit. Of `init`, it takes words only."""
+
+    n_components: int | None
+    init: str | ArrayLike | Fit | TopicFit
+    n_init: int
+    threads: int | None
+    missing: str
+    progress: bool | None
+    callbacks: Iterable[Callable[[Record], object]]
+
+
+class FitOptions(FoldOptions, total=False):
+    """All of them; `fit` has their defaults."""
+
+    seed: int
+    sample_weight: ArrayLike | None
+    checkpoint: Checkpoint | None

@@ -1,0 +1,184 @@
+//! Missing values of new rows, from the posterior predictive given the present values of a row (mathematics 6.2).
+
+use crate::data::{RowUnits, Rows};
+use crate::error::Result;
+use crate::fitted::packs::Prediction;
+use crate::fitted::result::{Assigned, Fitted, Scored};
+use crate::likelihood::Draw;
+use crate::local_step::Keep;
+use crate::model::Model;
+use crate::parallel::{Cancel, try_map};
+use crate::rng::{Choices, Purpose, stream};
+use crate::simd::Scalar;
+use crate::suffstats::Sufficient;
+
+/// The most probable code (the first, if tied), and the total probability of the others.
+fn most_probable(probabilities: impl Iterator<Item = f64>) -> (f64, f64) {
+    let best = probabilities.enumerate().fold((0, 0.0), |best, own| if own.1 > best.1 { own } else { best });
+    (best.0 as f64, 1.0 - best.1)
+}
+
+impl Fitted {
+    /// Returns mean and variance of every missing value, both (n, D). Present values are returned unchanged, with
+    /// variance 0. For codes, returns the most probable one, and the probability of the others.
+    ///
+    /// # Errors
+    /// [`crate::Error::NotSupported`] for a likelihood that allows no missing values; as [`Fitted::evaluate`].
+    pub fn impute<F: Scalar>(&self, rows: &dyn Rows<F>, cancel: &Cancel) -> Result<(Vec<f64>, Vec<f64>)> {
+        let model = self.model::<F>()?;
+        let nothing = vec![0.0; self.summary.n_statistics];
+        let components = self.components_and_prior(&nothing);
+        let moments = try_map(components.len(), |k| {
+            let (mean, variance) = model.likelihood.predictive_moments(components[k])?;
+            // Moments of levels are those of indicators, of which a column has more than one.
+            let own = &self.coordinates;
+            Ok(if own.is_identity() { (mean, variance) } else { (own.raise(&mean), own.raise_by(&variance, 2)) })
+        })?;
+        let codes = model.likelihood.imputation().and_then(|imputation| imputation.codes());
+        let levels: Option<Vec<_>> = codes.map(|codes| codes.ranges().collect());
+        let d = self.n_data_columns();
+        // This also checks the rows, before sparse rows are expanded and might not fit in memory.
+        let shares = self.predictive_shares(&model, rows, cancel)?;
+        let (mut values, mut variances) = (in_double(rows), vec![0.0; rows.n_rows() * d]);
+        let mut given = GivenRows::new(self, &model, rows);
+        for row in 0..rows.n_rows() {
+            let own = row * shares.width..(row + 1) * shares.width;
+            let (numbers, shares) = (&shares.components[own.clone()], &shares.values[own]);
+            let has_missing = values[row * d..][..d].iter().any(|value| value.is_nan());
+            let own_moments = if has_missing { given.moments(row, &components, numbers, shares)? } else { Vec::new() };
+            for column in (0..d).filter(|column| values[row * d + column].is_nan()).collect::<Vec<_>>() {
+                let mixed = |at: usize| {
+                    let (mut mean, mut square) = (0.0, 0.0);
+                    let all = numbers.iter().zip(shares).enumerate().filter(|(_, (_, share))| **share > 0.0);
+                    for (slot, (&k, share)) in all {
+                        let of = own_moments.get(slot).unwrap_or(&moments[k as usize]);
+                        let (m, v) = (of.0[at], of.1[at]);
+                        mean += share * m;
+                        square += share * (v + m * m);
+                    }
+                    (mean, square - mean * mean)
+                };
+                (values[row * d + column], variances[row * d + column]) = match &levels {
+                    Some(levels) => most_probable(levels[column].clone().map(|level| mixed(level).0)),
+                    None => mixed(column),
+                };
+            }
+        }
+        Ok((values, variances))
+    }
+
+    /// Returns the rows with every missing value drawn at random, (n, D).
+    ///
+    /// # Errors
+    /// As [`Fitted::impute`].
+    pub fn sample_missing<F: Scalar>(&self, rows: &dyn Rows<F>, seed: u64, cancel: &Cancel) -> Result<Vec<f64>> {
+        let model = self.model::<F>()?;
+        let nothing = vec![0.0; self.summary.n_statistics];
+        let components = self.components_and_prior(&nothing);
+        // Rows with missing values have no total count.
+        let from = Draw { estimate: None, all: components[components.len() - 1] };
+        let d = self.n_data_columns();
+        let shares = self.predictive_shares(&model, rows, cancel)?;
+        let (mut values, mut drawn) = (in_double(rows), vec![0.0; self.origin.len()]);
+        let mut given = GivenRows::new(self, &model, rows);
+        for (row, own) in values.chunks_exact_mut(d).enumerate() {
+            if !own.iter().any(|value| value.is_nan()) {
+                continue;
+            }
+            let mut generator = stream(seed, Purpose::Draws, row as u64);
+            let slot = row * shares.width + generator.choose(&shares.values[row * shares.width..][..shares.width]);
+            let component = components[shares.components[slot] as usize];
+            let imputation = model.likelihood.imputation();
+            let of_row = imputation.map(|own| own.source_given(component, given.read(row))).transpose()?.flatten();
+            // If columns are independent given the component, the present values carry no further information.
+            let source = of_row.map_or_else(|| model.likelihood.row_source(component, from), Ok)?;
+            source(&mut drawn, &mut generator);
+            let drawn = self.coordinates.raise(&drawn);
+            own.iter_mut().zip(drawn).filter(|(value, _)| value.is_nan()).for_each(|(value, x)| *value = x);
+        }
+        Ok(values)
+    }
+
+    /// All components, followed by the prior, which has no rows.
+    pub(super) fn components_and_prior<'a>(&'a self, nothing: &'a [f64]) -> Vec<Sufficient<'a>> {
+        let mut components = self.summary.components();
+        // Rounding of sums and differences may leave an emptied component below zero.
+        for component in &mut components {
+            component.count = component.count.max(0.0);
+        }
+        components.push(Sufficient { count: 0.0, statistics: nothing });
+        components
+    }
+
+    /// The responsibilities of all components, followed by that of the left-over weight, under the predictive.
+    fn predictive_shares<F: Scalar>(&self, model: &Model<F>, rows: &dyn Rows<F>, cancel: &Cancel) -> Result<Assigned> {
+        let scorer = self.scorer(Prediction::Predictive)?;
+        let width = scorer.n_components();
+        let scored = Scored { model, scorer, tail: None, width, margin: None, keep: Keep::Nothing };
+        self.collect(rows, &scored, cancel)
+    }
+}
+
+/// Reads single rows in the form that the likelihood sees.
+struct GivenRows<'a, F: Scalar> {
+    fitted: &'a Fitted,
+    model: &'a Model<F>,
+    units: RowUnits<'a, F>,
+    origin: Vec<F>,
+    row: Vec<F>,
+    wide: Vec<f64>,
+}
+
+impl<'a, F: Scalar> GivenRows<'a, F> {
+    fn new(fitted: &'a Fitted, model: &'a Model<F>, rows: &'a dyn Rows<F>) -> Self {
+        let origin: Vec<F> = fitted.origin.iter().map(|&value| F::from_f64(value)).collect();
+        let units = RowUnits::all(rows, None).seen_through(&fitted.coordinates);
+        Self { fitted, model, units, row: vec![F::ZERO; origin.len()], wide: Vec::new(), origin }
+    }
+
+    /// The values of a row minus the origin.
+    fn read(&mut self, row: usize) -> &[f64] {
+        self.units.read([row], &self.origin, &mut self.row);
+        self.wide.clear();
+        self.wide.extend(self.row.iter().map(|value| value.to_f64()));
+        &self.wide
+    }
+
+    /// Mean and variance of every column given the row, for each component with a positive responsibility. Empty if the
+    /// present values are independent of the missing ones.
+    fn moments(
+        &mut self,
+        row: usize,
+        components: &[Sufficient<'_>],
+        numbers: &[i64],
+        shares: &[f64],
+    ) -> Result<Vec<(Vec<f64>, Vec<f64>)>> {
+        let Some(imputation) = self.model.likelihood.imputation() else { return Ok(Vec::new()) };
+        let fitted = self.fitted;
+        let row = self.read(row);
+        let mut all = Vec::new();
+        for (&k, &share) in numbers.iter().zip(shares) {
+            if share <= 0.0 {
+                all.push((Vec::new(), Vec::new()));
+                continue;
+            }
+            let Some((mean, variance)) = imputation.moments_given(components[k as usize], row)? else {
+                return Ok(Vec::new());
+            };
+            let own = &fitted.coordinates;
+            let is_same = own.is_identity();
+            all.push(if is_same { (mean, variance) } else { (own.raise(&mean), own.raise_by(&variance, 2)) });
+        }
+        Ok(all)
+    }
+}
+
+fn in_double<F: Scalar>(rows: &dyn Rows<F>) -> Vec<f64> {
+    let mut row = vec![F::ZERO; rows.n_columns()];
+    let mut values = Vec::with_capacity(rows.n_rows() * row.len());
+    for number in 0..rows.n_rows() {
+        rows.read_row(number, &mut row);
+        values.extend(row.iter().map(|value| value.to_f64()));
+    }
+    values
+}

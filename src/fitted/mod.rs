@@ -1,0 +1,20 @@
+//! The result of a fit, and what can be asked of it.
+
+mod clusters;
+mod coherence;
+mod densities;
+mod draws;
+mod history;
+mod imputation;
+mod packed;
+mod packs;
+mod result;
+mod topics;
+
+pub use clusters::{Join, Joins};
+pub use coherence::{Coherence, coherence};
+pub use densities::log_densities;
+pub use history::{Record, StopReason};
+pub use packs::{Packs, Prediction};
+pub use result::{Assigned, Fitted};
+pub use topics::Completion;

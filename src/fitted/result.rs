@@ -1,0 +1,462 @@
+//! A fitted mixture and its queries.
+
+use std::sync::Arc;
+
+use crate::component::ComponentId;
+use crate::data::{Coordinates, RowUnits, Rows, Strays, strays};
+use crate::elbo::collapsed;
+use crate::error::{Error, Result};
+use crate::evidence;
+use crate::fitted::history::{Record, StopReason};
+use crate::fitted::packs::{PackedFit, Packs, Prediction};
+use crate::global_step::Globals;
+use crate::grounds::{check_numbers, check_values};
+use crate::likelihood::{self, Estimate};
+use crate::local_step::{ByScore, Chunk, DocumentOptions, Keep, LocalStep, Outcome, Tap};
+use crate::model::{Model, Named, Objective, Specification};
+use crate::parallel::Cancel;
+use crate::parameters::Parameters;
+use crate::process::Allocation;
+use crate::real::Plain;
+use crate::room::check_room;
+use crate::scoring::Scorer;
+use crate::simd::Scalar;
+use crate::suffstats::Summary;
+
+/// The result of a fit, independent of the type of the rows.
+#[derive(Debug, Clone)]
+pub struct Fitted {
+    /// The coordinates of the rows. The specification, the origin and the summary refer to these coordinates.
+    pub coordinates: Arc<Coordinates>,
+    /// Whether there were too few rows to span all columns.
+    pub lacks_rows: bool,
+    /// The specification with all parameters filled in.
+    pub specification: Specification,
+    /// The origin of the statistics, (r,).
+    pub origin: Vec<f64>,
+    /// Number of rows of the data.
+    pub n_rows: usize,
+    /// Number of components kept per unit.
+    pub sparsity: usize,
+    /// Drop components whose log weight is more than this many nats below the row's best.
+    pub margin: Option<f64>,
+    /// How documents are visited, in a topic model.
+    pub documents: DocumentOptions,
+    /// The summary that produced the components.
+    pub summary: Summary,
+    /// The bound of that summary, nats.
+    pub elbo: f64,
+    /// One record per pass.
+    pub history: Vec<Record>,
+    /// Why the run ended.
+    pub stop_reason: StopReason,
+    /// The error of the source, for [`StopReason::SourceError`].
+    pub error: Option<Error>,
+    /// Packed components for predictions. They are valid only for the current values of the other fields. To change a
+    /// field, modify a clone, which starts without packed components.
+    pub packs: Packs,
+}
+
+/// Collects responsibilities into whole arrays.
+struct CollectArrays<'a> {
+    components: &'a mut Vec<i64>,
+    values: &'a mut Vec<f64>,
+    log_normalizers: &'a mut Vec<f64>,
+}
+
+impl Tap for CollectArrays<'_> {
+    fn observe(&mut self, chunk: &Chunk<'_>) -> Result<()> {
+        let responsibilities = chunk.responsibilities;
+        self.components.extend(responsibilities.components.iter().map(|&k| i64::from(k)));
+        self.values.extend_from_slice(&responsibilities.values);
+        self.log_normalizers.extend_from_slice(&responsibilities.log_normalizers);
+        Ok(())
+    }
+}
+
+/// Responsibilities of all rows of a table.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct Assigned {
+    /// Number of pairs per row.
+    pub width: usize,
+    /// Positions of components, (n, width).
+    pub components: Vec<i64>,
+    /// Responsibilities, (n, width).
+    pub values: Vec<f64>,
+    /// Log-sum-exp of the kept log weights, (n,), nats.
+    pub log_normalizers: Vec<f64>,
+}
+
+impl Fitted {
+    /// Builds the model for rows of type `F`.
+    ///
+    /// # Errors
+    /// [`Error::InvalidArgument`] if the stored parameters are invalid, as in a damaged file.
+    pub fn model<F: Scalar>(&self) -> Result<Model<F>> {
+        self.specification.build_in(self.origin.clone(), &self.coordinates)
+    }
+
+    /// Returns the parameters of the likelihood in the data's columns and units. In columns that are left out they are
+    /// tiny and positive.
+    ///
+    /// # Errors
+    /// As [`Fitted::model`].
+    pub fn parameters(&self) -> Result<Parameters> {
+        let Named { name, parameters } = &self.specification.likelihood;
+        likelihood::of_data(name, parameters, &self.coordinates)
+    }
+
+    /// Number of columns of the data.
+    pub fn n_data_columns(&self) -> usize {
+        self.coordinates.n_columns()
+    }
+
+    /// Returns the bound plus the guard of the base measure (mathematics 10.1), which compares fits of the same data,
+    /// nats.
+    ///
+    /// # Errors
+    /// As [`Fitted::model`], and [`Error::Numerical`].
+    pub fn objective(&self) -> Result<f64> {
+        let model = self.model::<f64>()?;
+        Ok(self.elbo + evidence::guard(&model)? + model.allocate(&self.summary).guard)
+    }
+
+    /// Checks that the parts are consistent and that every component has a posterior. Every file that is read must pass
+    /// this check.
+    ///
+    /// # Errors
+    /// [`Error::Format`] stating the inconsistency.
+    pub fn check(&self) -> Result<()> {
+        let format = |message: String| Error::Format { message };
+        let (summary, k) = (&self.summary, self.summary.n_components());
+        let named = &self.specification.likelihood;
+        if let Some(name) = likelihood::missing(&named.name, &named.parameters) {
+            return Err(format(format!("the likelihood has no parameter {name}")));
+        }
+        if self.origin.is_empty() || self.origin.iter().any(|value| !value.is_finite()) {
+            return Err(format("the origin is not a vector of finite numbers".into()));
+        }
+        if self.origin.len() != self.coordinates.rank() || !self.coordinates.log_volume().is_finite() {
+            return Err(format("the coordinates do not fit the origin, or have no volume".into()));
+        }
+        let model = self.model::<f64>().map_err(|error| format(error.to_string()))?;
+        if model.likelihood.origin() != self.origin {
+            return Err(format("the origin is not zero, as the likelihood has it".into()));
+        }
+        let n_statistics = model.likelihood.n_statistics();
+        if summary.n_statistics != n_statistics || summary.statistics.len() != k * n_statistics {
+            return Err(format(format!("statistics should have the shape ({k}, {n_statistics})")));
+        }
+        if self.margin.is_some_and(|margin| margin.is_nan() || margin < 0.0) {
+            return Err(format("the margin is not a number of at least 0".into()));
+        }
+        let has_tail = model.process.has_tail();
+        if k == 0 || summary.entropies.len() != k || !(1..=k + usize::from(has_tail)).contains(&self.sparsity) {
+            return Err(format(format!("counts, entropies and sparsity do not fit {k} components")));
+        }
+        if (summary.documents.is_some() && model.documents.is_none())
+            || summary.documents.as_ref().is_some_and(|documents| !documents.fits(k))
+        {
+            return Err(format(format!("the terms of documents do not fit {k} components")));
+        }
+        if summary.tail.is_some() && !has_tail {
+            return Err(format("the process has no tail".into()));
+        }
+        let tail = summary.tail.unwrap_or_default();
+        if model.process.n_components().is_some_and(|own| own != k) {
+            return Err(format(format!("the process does not have {k} components")));
+        }
+        let arrays = [&summary.counts, &summary.statistics, &summary.entropies];
+        let of_tail = [&tail.count, &tail.entropy, &tail.expected_log_likelihood];
+        if arrays.into_iter().flatten().chain(of_tail).any(|value| !value.is_finite()) {
+            return Err(format("the summary has values that are not finite".into()));
+        }
+        if summary.counts.iter().chain([&tail.count]).any(|&count| count < -1e-6 * (1.0 + summary.mass.abs())) {
+            return Err(format("a count is negative".into()));
+        }
+        let scale = 1.0 + summary.mass.abs();
+        let counted = summary.counts.iter().sum::<f64>() + tail.count;
+        if !summary.mass.is_finite() || (counted - summary.mass).abs() > 1e-6 * scale {
+            return Err(format(format!("the counts do not add up to the mass, {}", Plain(summary.mass))));
+        }
+        if summary.entropies.iter().chain([&tail.entropy]).any(|&entropy| entropy < -1e-6 * scale) {
+            return Err(format("an entropy is negative".into()));
+        }
+        model.likelihood.check_statistics(&summary.components())?;
+        let known = self.stop_reason == StopReason::Converged
+            || (self.stop_reason == StopReason::MaxPasses && !self.history.is_empty());
+        if known && self.elbo.is_nan() {
+            return Err(format(format!("the bound is nan, but the fit ended by {}", self.stop_reason.name())));
+        }
+        let bound = collapsed(&model, summary).map_err(|error| format(error.to_string()))?.total();
+        evidence::guard(&model).map_err(|error| format(error.to_string()))?;
+        let close = (bound - self.elbo).abs() <= 1e-6 * (1.0 + bound.abs());
+        if !bound.is_finite() || !(close || self.elbo.is_nan()) {
+            return Err(format(format!("the bound of the summary is {}, not {}", Plain(bound), Plain(self.elbo))));
+        }
+        Ok(())
+    }
+
+    /// Number of columns of the local step: the components, plus the tail if there is one.
+    ///
+    /// # Errors
+    /// As [`Fitted::model`].
+    pub fn n_columns(&self) -> Result<usize> {
+        Ok(self.summary.n_components() + usize::from(self.specification.weights()?.has_tail()))
+    }
+
+    pub(super) fn globals<F: Scalar>(&self, model: &Model<F>) -> Globals {
+        Globals::new(model, &self.summary, 0)
+    }
+
+    /// Returns q of the weights.
+    ///
+    /// # Errors
+    /// As [`Fitted::model`].
+    pub fn allocation(&self) -> Result<Allocation> {
+        Ok(self.globals(&self.model::<f64>()?).allocation)
+    }
+
+    /// Returns the posterior parameters of all components, in the data's units.
+    ///
+    /// # Errors
+    /// As [`Fitted::model`], and [`Error::Numerical`].
+    pub fn components(&self) -> Result<Parameters> {
+        self.of_data(&self.model::<f64>()?.likelihood.posterior_parameters(&self.summary.components())?)
+    }
+
+    fn of_data(&self, own: &Parameters) -> Result<Parameters> {
+        let Named { name, parameters } = &self.specification.likelihood;
+        likelihood::components_of_data(name, parameters, own, &self.coordinates)
+    }
+
+    /// Returns the rows off the subspace on which the fit has a density.
+    ///
+    /// # Errors
+    /// [`Error::InvalidArgument`] for a different number of columns; [`Error::Cancelled`].
+    pub fn strays<F: Scalar>(&self, rows: &dyn Rows<F>, weights: Option<&[f64]>, cancel: &Cancel) -> Result<Strays> {
+        self.check_columns(rows)?;
+        strays(&RowUnits::all(rows, weights), &self.coordinates, cancel)
+    }
+
+    fn check_columns<F: Scalar>(&self, rows: &dyn Rows<F>) -> Result<()> {
+        let d = self.n_data_columns();
+        if rows.n_columns() == d {
+            return Ok(());
+        }
+        let found = format!("an array with {} columns", rows.n_columns());
+        Err(Error::invalid("X", found, format!("an array with {d} columns, as the fit had")))
+    }
+
+    /// Runs one dense or sparse local step over new rows with the components fixed.
+    fn local_step<F: Scalar>(
+        &self,
+        rows: &dyn Rows<F>,
+        weights: Option<&[f64]>,
+        scored: &Scored<'_, F>,
+        taps: &mut [&mut dyn Tap],
+        cancel: &Cancel,
+    ) -> Result<Outcome> {
+        check_numbers("X", rows.n_rows())?;
+        self.check_columns(rows)?;
+        check_values(&self.specification, rows, "X", cancel)?;
+        let n_components = scored.scorer.n_components() - usize::from(scored.tail.is_some());
+        let ids: Vec<ComponentId> = (0..n_components as u32).map(ComponentId).collect();
+        let step = LocalStep {
+            likelihood: scored.model.likelihood.as_ref(),
+            ids: &ids,
+            assign: &ByScore {
+                scorer: scored.scorer,
+                tail: scored.tail,
+                width: scored.width,
+                margin: scored.margin,
+                abandon: true,
+                row_terms: true,
+            },
+            keep: scored.keep,
+            cancel,
+        };
+        step.run(&RowUnits::all(rows, weights).seen_through(&self.coordinates), None, taps)
+    }
+
+    /// Evaluates the general form of the bound (mathematics 0) on these rows with the components fixed, nats. The
+    /// responsibilities are optimal given the components, so the data part is the sum of log normalisers. Rows off the
+    /// subspace of the fit are left out.
+    ///
+    /// # Errors
+    /// [`Error::InvalidArgument`] for a different number of columns; [`Error::Numerical`]; [`Error::Cancelled`].
+    pub fn evaluate<F: Scalar>(&self, rows: &dyn Rows<F>, weights: Option<&[f64]>, cancel: &Cancel) -> Result<f64> {
+        let (PackedFit { model, allocation, .. }, scorer) = (self.packed()?, self.scorer(Prediction::WithTail)?);
+        let (tail, width, margin) = (allocation.tail_log_weight, self.sparsity, self.margin);
+        let scored = Scored { model, scorer, tail, width, margin, keep: Keep::Nothing };
+        let on_subspace = self.weights_on_subspace(rows, weights, cancel)?;
+        let weights = on_subspace.as_deref().or(weights);
+        let outcome = self.local_step(rows, weights, &scored, &mut [], cancel)?;
+        let mass = RowUnits::all(rows, weights).total_mass();
+        let bound = outcome.log_normalizer - mass * model.log_volume - self.divergence::<F>()?
+            + model.log_jacobian * self.summary.n_components() as f64;
+        if bound.is_finite() {
+            return Ok(bound);
+        }
+        Err(Error::numerical(None, format!("the bound of these rows is {bound}; rescale the data or leave rows out")))
+    }
+
+    /// The weights, set to zero for rows off the subspace if there are any.
+    fn weights_on_subspace<F: Scalar>(
+        &self,
+        rows: &dyn Rows<F>,
+        weights: Option<&[f64]>,
+        cancel: &Cancel,
+    ) -> Result<Option<Vec<f64>>> {
+        let off = self.strays(rows, weights, cancel)?.units;
+        if off.is_empty() {
+            return Ok(None);
+        }
+        let mut own = weights.map_or_else(|| vec![1.0; rows.n_rows()], <[f64]>::to_vec);
+        for row in off {
+            own[row] = 0.0;
+        }
+        if own.iter().any(|&weight| weight > 0.0) {
+            return Ok(Some(own));
+        }
+        Err(Error::invalid(
+            "X",
+            "off the subspace of the fit in every row",
+            "an array with a row on the subspace of the fit",
+        ))
+    }
+
+    /// Returns the summary of one local step over these rows.
+    ///
+    /// # Errors
+    /// As [`Fitted::evaluate`].
+    pub fn summarize<F: Scalar>(
+        &self,
+        rows: &dyn Rows<F>,
+        weights: Option<&[f64]>,
+        width: usize,
+        keep: Keep,
+        cancel: &Cancel,
+    ) -> Result<Outcome> {
+        let (PackedFit { model, allocation, .. }, scorer) = (self.packed()?, self.scorer(Prediction::WithTail)?);
+        let scored = Scored { model, scorer, tail: allocation.tail_log_weight, width, margin: None, keep };
+        self.local_step(rows, weights, &scored, &mut [], cancel)
+    }
+
+    /// Returns the `width` largest responsibilities of every row, for the components alone or, `with_tail`, also for
+    /// the tail, which comes last.
+    ///
+    /// # Errors
+    /// As [`Fitted::evaluate`].
+    pub fn assign<F: Scalar>(
+        &self,
+        rows: &dyn Rows<F>,
+        width: usize,
+        with_tail: bool,
+        cancel: &Cancel,
+    ) -> Result<Assigned> {
+        let PackedFit { model, allocation, .. } = self.packed()?;
+        let scorer = self.scorer(if with_tail { Prediction::WithTail } else { Prediction::Components })?;
+        let tail = allocation.tail_log_weight.filter(|_| with_tail);
+        let scored = Scored { model, scorer, tail, width, margin: None, keep: Keep::Nothing };
+        self.collect(rows, &scored, cancel)
+    }
+
+    /// Returns the log density of every row under the posterior predictive, with the left-over weight on the prior
+    /// (mathematics 6), nats.
+    ///
+    /// # Errors
+    /// As [`Fitted::evaluate`].
+    pub fn log_predictive<F: Scalar>(&self, rows: &dyn Rows<F>, cancel: &Cancel) -> Result<Vec<f64>> {
+        self.log_normalizers(rows, Prediction::Predictive, cancel)
+    }
+
+    /// Returns the log density of every row at point estimates of the components, whose weights sum to one, nats.
+    ///
+    /// # Errors
+    /// As [`Fitted::evaluate`].
+    pub fn log_plug_in<F: Scalar>(&self, rows: &dyn Rows<F>, cancel: &Cancel) -> Result<Vec<f64>> {
+        self.log_normalizers(rows, Prediction::PlugIn, cancel)
+    }
+
+    fn log_normalizers<F: Scalar>(
+        &self,
+        rows: &dyn Rows<F>,
+        prediction: Prediction,
+        cancel: &Cancel,
+    ) -> Result<Vec<f64>> {
+        let (model, scorer) = (&self.packed::<F>()?.model, self.scorer(prediction)?);
+        let width = scorer.n_components();
+        let scored = Scored { model, scorer, tail: None, width, margin: None, keep: Keep::Nothing };
+        let mut log_normalizers = Vec::with_capacity(rows.n_rows());
+        let mut tap = Normalizers(&mut log_normalizers);
+        self.local_step(rows, None, &scored, &mut [&mut tap], cancel)?;
+        for value in &mut log_normalizers {
+            *value -= model.log_volume;
+        }
+        for row in self.strays(rows, None, cancel)?.units {
+            log_normalizers[row] = f64::NEG_INFINITY;
+        }
+        Ok(log_normalizers)
+    }
+
+    /// Returns point estimates of all components, in the data's units.
+    ///
+    /// # Errors
+    /// As [`Fitted::model`], and [`Error::Numerical`].
+    pub fn point_estimates(&self) -> Result<Parameters> {
+        let likelihood = self.model::<f64>()?.likelihood;
+        self.of_data(&likelihood.point_estimates(&self.summary.components(), self.estimate())?)
+    }
+
+    /// The kind of point estimate of the objective; posterior means for the variational objective.
+    pub(super) fn estimate(&self) -> Estimate {
+        match self.specification.objective {
+            Objective::Variational => Estimate::Mean,
+            Objective::Map => Estimate::Mode,
+            Objective::Ml => Estimate::MaximumLikelihood,
+        }
+    }
+
+    pub(super) fn collect<F: Scalar>(
+        &self,
+        rows: &dyn Rows<F>,
+        scored: &Scored<'_, F>,
+        cancel: &Cancel,
+    ) -> Result<Assigned> {
+        // One component and one responsibility per slot, and one log normaliser per row.
+        check_room(rows.n_rows().saturating_mul(2 * scored.width + 1), |size| {
+            let found = format!("of {} rows, for which {} components take {size}", rows.n_rows(), scored.width);
+            Error::invalid("X", found, "of few enough rows at a time that their responsibilities fit in memory")
+        })?;
+        let mut all = Assigned { width: scored.width, ..Assigned::default() };
+        let mut tap = CollectArrays {
+            components: &mut all.components,
+            values: &mut all.values,
+            log_normalizers: &mut all.log_normalizers,
+        };
+        self.local_step(rows, None, scored, &mut [&mut tap], cancel)?;
+        Ok(all)
+    }
+}
+
+/// Packed components and how to process their scores.
+pub(super) struct Scored<'a, F: Scalar> {
+    pub model: &'a Model<F>,
+    pub scorer: &'a dyn Scorer<F>,
+    /// The log weight of the tail, if it is the last column.
+    pub tail: Option<f64>,
+    pub width: usize,
+    pub margin: Option<f64>,
+    pub keep: Keep,
+}
+
+/// Collects log normalisers only.
+struct Normalizers<'a>(&'a mut Vec<f64>);
+
+impl Tap for Normalizers<'_> {
+    fn observe(&mut self, chunk: &Chunk<'_>) -> Result<()> {
+        self.0.extend_from_slice(&chunk.responsibilities.log_normalizers);
+        Ok(())
+    }
+}

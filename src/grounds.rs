@@ -1,0 +1,258 @@
+//! What fits and samplers both ask of data before work starts: rows that the likelihood takes, their moments, the
+//! coordinates in which the model sees them, and the parameters that follow from them.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use crate::data::{
+    Coordinates, Dataset, Domain, Freedom, Informative, Moments, RowUnits, Rows, Strays, check_rows, informative,
+    moments_and_resolution, strays,
+};
+use crate::error::{Error, Result};
+use crate::likelihood;
+use crate::model::{Named, Specification};
+use crate::parallel::Cancel;
+use crate::parameters::{Parameters, Value};
+use crate::registry::Feature;
+use crate::simd::Scalar;
+
+/// Number of rows used to estimate the typical spread of a column.
+const FIRST_ROWS: usize = 4096;
+
+/// A specification with all parameters filled in, and the transformation of its rows.
+#[derive(Debug, Clone)]
+pub struct Grounds {
+    /// The coordinates of the rows.
+    pub coordinates: Arc<Coordinates>,
+    /// Whether there were too few rows to span all columns.
+    pub lacks_rows: bool,
+    /// The specification in these coordinates.
+    pub specification: Specification,
+    /// The origin, subtracted from every row, (r,).
+    pub origin: Vec<f64>,
+    /// A fingerprint of the rows.
+    pub fingerprint: u64,
+}
+
+/// Sets the parameters of a specification that the user left open, from the moments of the data.
+pub(crate) type Complete = fn(&Specification, &Moments) -> Result<Specification>;
+
+/// Reads the data: their moments and, if the specification asks for it, the resolution of their columns.
+///
+/// # Errors
+/// As [`moments_and_resolution`].
+pub(crate) fn survey<F: Scalar>(
+    specification: &Specification,
+    rows: &dyn Dataset<F>,
+    cancel: &Cancel,
+) -> Result<Moments> {
+    let demands = likelihood::demands(&specification.likelihood.name)?;
+    let (allowed, missing) = (specification.allowed()?, specification.missing);
+    rows.watch(specification.allowed()?, missing);
+    let sought = demands.resolution && specification.seeks_resolution();
+    moments_and_resolution(rows, demands.needs, sought, &allowed, missing, cancel)
+}
+
+impl Grounds {
+    /// Chooses the coordinates of surveyed data, or takes those of an `earlier` fit, and completes the specification in
+    /// them.
+    ///
+    /// # Errors
+    /// [`Error::InvalidArgument`] for rows outside the coordinates of the earlier fit, and for inconsistent parameters;
+    /// [`Error::Source`]; [`Error::Cancelled`].
+    pub(crate) fn of_survey<F: Scalar>(
+        specification: &Specification,
+        rows: &dyn Dataset<F>,
+        data: &Moments,
+        earlier: Option<&Coordinates>,
+        complete: Complete,
+        cancel: &Cancel,
+    ) -> Result<Self> {
+        let Informative { coordinates, lacks_rows } = match earlier {
+            Some(earlier) => of_earlier(earlier, rows, data, cancel)?,
+            None => of_moments(specification, rows, data, cancel)?,
+        };
+        let own = data.seen_through(&coordinates);
+        let specification = complete(&specification.in_coordinates(&coordinates)?, &own)?;
+        rows.watch(specification.allowed()?, specification.missing);
+        // The origin is rounded to the data's type, so that subtracting it from a row is exact to the last bit of the
+        // row.
+        let origin = own.mean.iter().map(|&value| F::from_f64(value).to_f64()).collect();
+        let fingerprint = data.fingerprint;
+        Ok(Self { coordinates: Arc::new(coordinates), lacks_rows, specification, origin, fingerprint })
+    }
+
+    /// Checks new rows, which the caller calls `argument`. Returns the rows off the subspace on which the model has a
+    /// density.
+    ///
+    /// # Errors
+    /// [`Error::InvalidArgument`] and [`Error::NotSupported`] for rows that the likelihood does not accept;
+    /// [`Error::Cancelled`].
+    pub fn check_new<F: Scalar>(&self, rows: &dyn Rows<F>, argument: &str, cancel: &Cancel) -> Result<Vec<usize>> {
+        let d = self.coordinates.n_columns();
+        if rows.n_columns() != d {
+            let found = format!("an array with {} columns", rows.n_columns());
+            return Err(Error::invalid(argument, found, format!("an array with {d} columns, as the data had")));
+        }
+        check_values(&self.specification, rows, argument, cancel)?;
+        Ok(strays(&RowUnits::all(rows, None), &self.coordinates, cancel)?.units)
+    }
+
+    /// Returns the parameters of the likelihood in the data's columns and units.
+    ///
+    /// # Errors
+    /// [`Error::InvalidArgument`] for invalid parameters, as in a damaged file.
+    pub fn parameters(&self) -> Result<Parameters> {
+        let Named { name, parameters } = &self.specification.likelihood;
+        likelihood::of_data(name, parameters, &self.coordinates)
+    }
+}
+
+/// The coordinates of an earlier fit, if the rows lie on its subspace.
+fn of_earlier<F: Scalar>(
+    earlier: &Coordinates,
+    rows: &dyn Dataset<F>,
+    data: &Moments,
+    cancel: &Cancel,
+) -> Result<Informative> {
+    if earlier.n_columns() != data.dimension() {
+        return Err(Error::invalid(
+            "init",
+            "a fit of another likelihood or dimension",
+            "a fit of the same likelihood and dimension",
+        ));
+    }
+    let off = strays_of(rows, earlier, cancel)?.columns;
+    if off.is_empty() { Ok(with_rows(earlier.clone())) } else { Err(off_support("data", &off)) }
+}
+
+/// Coordinates chosen from the moments.
+fn of_moments<F: Scalar>(
+    specification: &Specification,
+    rows: &dyn Dataset<F>,
+    data: &Moments,
+    cancel: &Cancel,
+) -> Result<Informative> {
+    let Named { name, parameters } = &specification.likelihood;
+    let entry = likelihood::entry(name)?;
+    let about_zero = entry.domain == Some(Domain::Centred);
+    let mut own = informative::<F>(data, entry.freedom, about_zero)?;
+    if !own.coordinates.dependents().is_empty() && rows.can_seek() {
+        // An extreme outlier makes any two columns look linearly dependent.
+        let first = rows.pick(&(0..rows.n_rows().min(FIRST_ROWS) as u32).collect::<Vec<_>>())?;
+        own.coordinates = own.coordinates.narrowed(|column| typical_spread(&first, column));
+    }
+    // A few rows off the subspace add little to the moments but would have no density.
+    if !own.coordinates.dependents().is_empty() && !strays_of(rows, &own.coordinates, cancel)?.units.is_empty() {
+        own = informative::<F>(data, Freedom::Columns, about_zero)?;
+    }
+    if likelihood::fills_directions(name, parameters, &own.coordinates)? {
+        own = with_rows(Coordinates::in_units(data, entry.freedom, about_zero));
+    }
+    if specification.missing {
+        // With missing values, the volume factor of a row would depend on which values are present.
+        own.coordinates = own.coordinates.without_units();
+    }
+    Ok(own)
+}
+
+/// Coordinates for which there are enough rows.
+fn with_rows(coordinates: Coordinates) -> Informative {
+    Informative { coordinates, lacks_rows: false }
+}
+
+/// The median absolute deviation of a column, scaled to a standard deviation; 0 if most values are equal.
+fn typical_spread<F: Scalar>(units: &RowUnits<'_, F>, column: usize) -> f64 {
+    let (n, d) = (units.len(), units.dimension());
+    let mut rows = vec![F::ZERO; n * d];
+    units.read(0..n, &vec![F::ZERO; d], &mut rows);
+    let median = |mut values: Vec<f64>| {
+        values.sort_unstable_by(f64::total_cmp);
+        values.get(values.len() / 2).copied().unwrap_or(0.0)
+    };
+    let values: Vec<f64> = rows.chunks_exact(d).map(|row| row[column].to_f64()).filter(|x| !x.is_nan()).collect();
+    let centre = median(values.clone());
+    // Consistent for a normal distribution.
+    1.4826 * median(values.into_iter().map(|x| (x - centre).abs()).collect())
+}
+
+fn strays_of<F: Scalar>(rows: &dyn Dataset<F>, coordinates: &Coordinates, cancel: &Cancel) -> Result<Strays> {
+    let mut all = Strays::default();
+    if !coordinates.is_full() {
+        rows.for_each_slab(1024, &mut |units| {
+            let own = strays(units, coordinates, cancel)?;
+            all.units.extend(own.units);
+            all.columns.extend(own.columns);
+            Ok(())
+        })?;
+    }
+    Ok(all)
+}
+
+/// The error for rows that vary in directions in which those of an earlier fit did not.
+pub(crate) fn off_support(argument: &str, columns: &BTreeSet<usize>) -> Error {
+    let names: Vec<String> = columns.iter().map(ToString::to_string).collect();
+    let are = if names.len() == 1 { "column" } else { "columns" };
+    let found =
+        format!("off the subspace in {are} {}, which were constant or depended on other columns", names.join(", "));
+    Error::invalid(argument, found, "on the subspace of the earlier fit, or fitted together with its rows")
+}
+
+/// Checks that the likelihood takes rows of this form.
+pub(crate) fn check_form(specification: &Specification, sparse: bool) -> Result<()> {
+    let demands = likelihood::demands(&specification.likelihood.name)?;
+    let refuse = |argument: &str, what: &str, reason: &str, allowed: &str| {
+        let found = format!("{what} for {}", specification.likelihood.name);
+        Err(Error::not_supported(argument, found, reason, allowed))
+    };
+    if sparse && !demands.sparse {
+        return refuse("data", "a sparse array", "it treats zeros like any other value", "a dense array");
+    }
+    if specification.missing && !demands.missing {
+        let allowed = format!("{}, or data without missing values", likelihood::supporting(Feature::Missing));
+        return refuse(
+            "missing",
+            "missing=\"marginalize\"",
+            "missing values cannot be integrated out exactly",
+            &allowed,
+        );
+    }
+    let named = likelihood::entry(&specification.likelihood.name)?.support(Feature::Missing);
+    let given = &specification.likelihood.parameters.0;
+    let is_chosen = |(name, word): &(&str, &str)| given.get(*name) == Some(&Value::Text((*word).to_owned()));
+    if let Some((name, word)) = named.and_then(|support| support.unless).filter(is_chosen)
+        && specification.missing
+    {
+        let found = format!("missing=\"marginalize\" for {}({name}={word:?})", specification.likelihood.name);
+        let allowed = format!("another {name}, or data without missing values");
+        return Err(Error::not_supported("missing", found, "missing values cannot be integrated out exactly", allowed));
+    }
+    if specification.missing && sparse {
+        let reason = "values that are not stored are zero, not missing";
+        return refuse("missing", "missing=\"marginalize\" on a sparse array", reason, "a dense array");
+    }
+    Ok(())
+}
+
+/// Refuses rows that the likelihood does not accept.
+///
+/// # Errors
+/// [`Error::InvalidArgument`] and [`Error::NotSupported`] for `argument`; [`Error::Cancelled`].
+pub(crate) fn check_values<F: Scalar>(
+    specification: &Specification,
+    rows: &dyn Rows<F>,
+    argument: &str,
+    cancel: &Cancel,
+) -> Result<()> {
+    check_form(specification, rows.csr().is_some())?;
+    let units = RowUnits::all(rows, None);
+    check_rows(&units, &specification.allowed()?, specification.missing, argument, cancel)
+}
+
+/// Checks that row indices fit in 32 bits.
+pub(crate) fn check_numbers(argument: &str, n_rows: usize) -> Result<()> {
+    if u32::try_from(n_rows).is_ok() {
+        return Ok(());
+    }
+    Err(Error::invalid(argument, format!("{n_rows} rows"), format!("at most {} rows", u32::MAX)))
+}

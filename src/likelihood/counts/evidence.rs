@@ -1,0 +1,85 @@
+//! Estimation of the base measures of counts and flags by evidence (mathematics 10.4): code common to the families.
+
+use crate::error::Result;
+use crate::likelihood::Frame;
+use crate::likelihood::counts::family::{CountFamily, Counts};
+use crate::likelihood::counts::tally::Tallied;
+use crate::likelihood::evidence::{Caution, Evidence, GUARD, Given, maximum_at};
+use crate::parallel::map;
+use crate::parameters::Parameters;
+use crate::registry::Range;
+use crate::special::{digamma, digamma_difference, ln_gamma, sum_of_digamma_differences};
+
+/// Range of estimated pseudo-counts.
+pub const PSEUDO_COUNTS: Range = Range::closed(1e-6, 1e6);
+
+impl<M: CountFamily> Counts<M> {
+    fn of_parameters(&self, parameters: &Parameters) -> Result<M> {
+        let (origin, missing) = (self.tally().origin.clone(), self.tally().missing);
+        M::build(parameters, Frame { origin, missing, words: false })
+    }
+}
+
+impl<M: CountFamily> Evidence for Counts<M> {
+    fn cautions(&self) -> &'static [(&'static str, Caution)] {
+        M::CAUTIONS
+    }
+
+    fn divergence_of(&self, start: &Parameters) -> Result<f64> {
+        Ok(self.family().divergence_of(&self.of_parameters(start)?))
+    }
+
+    fn estimate(&self, given: &Given<'_>) -> Result<Parameters> {
+        let occupied = given.occupied();
+        if occupied.is_empty() {
+            return Ok(given.parameters.clone());
+        }
+        let (now, start) = (self.of_parameters(given.parameters)?, self.of_parameters(given.start)?);
+        let own: Vec<Tallied<'_>> = occupied.iter().map(|component| self.tally().of(*component)).collect();
+        Ok(now.estimate(&own, &start, given))
+    }
+}
+
+/// KL(Dir(start) || Dir(own)), nats.
+pub fn dirichlet_divergence(start: &[f64], own: &[f64]) -> f64 {
+    let (total, total_own) = (start.iter().sum::<f64>(), own.iter().sum::<f64>());
+    let of_total = digamma(total);
+    let each = start.iter().zip(own).map(|(a, b)| (a - b) * (digamma(*a) - of_total) - ln_gamma(*a) + ln_gamma(*b));
+    each.sum::<f64>() + ln_gamma(total) - ln_gamma(total_own)
+}
+
+/// Counts that share one symmetric Dirichlet base measure: the number of levels, and the positive counts of each
+/// component.
+pub struct SharedCounts {
+    levels: f64,
+    /// The sum of each component, and its positive counts.
+    components: Vec<(f64, Vec<f64>)>,
+}
+
+impl SharedCounts {
+    /// Collects the counts of all columns of the tallies.
+    pub fn of<'a>(levels: usize, own: impl Iterator<Item = Tallied<'a>>) -> Self {
+        let component = |own: Tallied<'_>| {
+            let counts: Vec<f64> = own.sums.iter().copied().filter(|s| *s > 0.0).collect();
+            (counts.iter().sum(), counts)
+        };
+        Self { levels: levels as f64, components: own.map(component).collect() }
+    }
+}
+
+/// The pseudo-count, shared by all groups of counts, that maximises the evidence. `start` is its initial value.
+pub fn pseudo_count(now: f64, start: f64, groups: &[SharedCounts]) -> f64 {
+    let derivative = |b: f64| {
+        let group = |group: &SharedCounts| {
+            let levels = group.levels;
+            let gain = |k: usize| {
+                let (total, counts) = &group.components[k];
+                sum_of_digamma_differences(b, counts) - levels * digamma_difference(levels * b, *total)
+            };
+            let guard = digamma(start) - digamma(levels * start) - digamma(b) + digamma(levels * b);
+            map(group.components.len(), gain).into_iter().sum::<f64>() + GUARD * levels * guard
+        };
+        groups.iter().map(group).sum()
+    };
+    maximum_at(now, PSEUDO_COUNTS, derivative)
+}

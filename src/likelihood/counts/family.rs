@@ -1,0 +1,374 @@
+//! Common implementation of the families of counts and flags. Statistics are sums by column, scores are linear in the
+//! values, and rows may be sparse or have missing values. A family supplies only what differs.
+
+use std::fmt::Debug;
+
+use crate::data::{Allowed, Moments, Needs, RowBlock};
+use crate::error::Result;
+use crate::laws::{ColumnLaw, Law};
+use crate::likelihood::capabilities::no_laws;
+use crate::likelihood::counts::tally::{LEAST, Tallied, Tally};
+use crate::likelihood::{
+    AtPoint, Caution, Conjugate, Density, Draw, Emissions, Estimate, Evidence, Frame, FromParameters, Given,
+    Imputation, Laws, Likelihood, PointEstimates, RowDraws, RowSource, Scores, Urn, urn,
+};
+use crate::objective::Objective;
+use crate::parallel::map;
+use crate::parameters::Parameters;
+use crate::registry::{Entry, Feature};
+use crate::scoring::{
+    CodeScorer, Codes, Column, ColumnScorer, Columns, Curve, Row, RowFunction, RowScorer, Scorer, Shared, SparseScorer,
+    SparseTable,
+};
+use crate::simd::{Lines, Scalar};
+use crate::suffstats::Sufficient;
+
+/// Prior and formulas of one family.
+pub trait CountFamily: FromParameters + Debug + Send + Sync + 'static {
+    /// How codes become flags, for a family of codes. The family itself sees only flags.
+    fn codes(&self) -> Option<Codes> {
+        None
+    }
+
+    /// Name of the point estimates.
+    const ESTIMATE: &'static str;
+    /// See [`Evidence::cautions`].
+    const CAUTIONS: &'static [(&'static str, Caution)] = &[];
+    /// Whether all values are 0 or 1.
+    const FLAGS: bool = false;
+
+    /// See [`Conjugate::log_marginal`].
+    fn log_marginal(&self, own: Tallied<'_>) -> f64;
+    /// See [`Scores::divergence_from_prior`].
+    fn divergence_from_prior(&self, own: Tallied<'_>) -> f64;
+    /// Point estimates, (D,).
+    fn points(&self, own: Tallied<'_>, estimate: Estimate) -> Vec<f64>;
+    /// See [`PointEstimates::at_point`]; `points` comes from [`CountFamily::points`].
+    fn at_point(&self, own: Tallied<'_>, points: &[f64]) -> AtPoint;
+    /// See [`PointEstimates::check_mode`].
+    fn check_mode(&self) -> Result<()>;
+    /// See [`Conjugate::posterior_parameters`].
+    fn posterior_parameters(&self, components: &[Tallied<'_>], tally: &Tally) -> Parameters;
+    /// E log p(x) without the base measure, (D,).
+    fn expected(&self, own: Tallied<'_>) -> Vec<Column>;
+    /// E log p(x) without the base measure as `constant + sum_j x_j (slope_j - common)`, if each slope depends only on
+    /// the sum of its own column.
+    fn separate(&self) -> Option<&dyn Separate> {
+        None
+    }
+    /// See [`Likelihood::emissions`].
+    fn emissions(&self) -> Option<&dyn Emissions> {
+        None
+    }
+    /// log p(x) at a point estimate, without the base measure. The default is for a probability per unit of x.
+    fn column_at(point: f64) -> Column {
+        Column::line(point.max(LEAST).ln(), 0.0)
+    }
+    /// Negative divergence of a row's smoothed statistics, without [`CountFamily::row_divergence`]: a constant and one
+    /// term per column, (D,).
+    fn divergence(&self, own: Tallied<'_>) -> (f64, Vec<Column>);
+    /// The part of the negative divergence that depends on the row alone.
+    fn row_divergence(&self) -> RowFunction;
+    /// ln h(x); `None` if it is zero.
+    fn log_base(&self) -> Option<RowFunction> {
+        None
+    }
+    /// The posterior predictive with its base measure; `None` if it equals the density at posterior means.
+    fn predictive(&self, _components: &[Tallied<'_>], _log_weights: &[f64]) -> Option<RowScorer> {
+        None
+    }
+    /// See [`Imputation::predictive_moments`]; the default is for flags.
+    fn moments(&self, own: Tallied<'_>) -> (Vec<f64>, Vec<f64>) {
+        self.points(own, Estimate::Mean).into_iter().map(|p| (p, p * (1.0 - p))).unzip()
+    }
+    /// ln p(row | rows of a cluster) without the base measure; `memo` comes from [`CountFamily::memo`]. The default is
+    /// for a family without [`CountFamily::predictive`].
+    fn log_predictive(&self, own: Tallied<'_>, _memo: f64, row: Row<'_>) -> f64 {
+        let points = self.points(own, Estimate::Mean);
+        row.sum_of(points.len(), |column, x| {
+            let Column { slope, constant, .. } = Self::column_at(points[column]);
+            constant + slope * x
+        })
+    }
+    /// See [`Urn::memo`].
+    fn memo(&self, _own: Tallied<'_>) -> f64 {
+        0.0
+    }
+    /// See [`crate::likelihood::Evidence::divergence_of`].
+    fn divergence_of(&self, start: &Self) -> f64;
+    /// See [`crate::likelihood::Evidence::estimate`]; `own` holds the components that have rows.
+    fn estimate(&self, own: &[Tallied<'_>], start: &Self, given: &Given<'_>) -> Parameters;
+    /// See [`RowDraws::source`].
+    fn source(&self, own: Tallied<'_>, from: Draw<'_>) -> Result<RowSource<'_>>;
+    /// The distributions of the columns, if they are independent given the component.
+    fn of_columns(&self) -> Option<&dyn OfColumns> {
+        None
+    }
+}
+
+/// Columns that are independent given the component.
+pub trait OfColumns: Sync {
+    /// See [`Laws::law`].
+    fn laws(&self, own: Tallied<'_>, estimate: Option<Estimate>) -> Vec<ColumnLaw>;
+}
+
+/// E log p(x) of a family in which the slope of a column depends only on the sum of that column.
+pub trait Separate: Sync {
+    /// The slope of a column, given its sum.
+    fn slope(&self, column: usize, sum: f64) -> f64;
+    /// The terms shared by all columns.
+    fn shared(&self, own: Tallied<'_>) -> Shared;
+}
+
+/// A likelihood of a family of counts.
+#[derive(Debug)]
+pub struct Counts<M> {
+    tally: Tally,
+    family: M,
+}
+
+impl<M: CountFamily> Counts<M> {
+    pub(super) fn tally(&self) -> &Tally {
+        &self.tally
+    }
+
+    pub(super) fn family(&self) -> &M {
+        &self.family
+    }
+
+    /// The form of sparse rows in which each slope follows from the sum of its column, if the family has one.
+    fn separate(&self) -> Option<&dyn Separate> {
+        if self.tally.missing || self.tally.codes.is_some() { None } else { self.family.separate() }
+    }
+
+    fn packed(&self, own: Tallied<'_>, density: Density) -> (f64, Vec<Column>) {
+        let at = |estimate| (0.0, self.family.points(own, estimate).into_iter().map(M::column_at).collect());
+        match density {
+            Density::Expected(Objective::Variational) => (0.0, self.family.expected(own)),
+            Density::Expected(Objective::Map) => at(Estimate::Mode),
+            Density::Expected(Objective::Ml) => at(Estimate::MaximumLikelihood),
+            Density::PlugIn(estimate) => at(estimate),
+            Density::Predictive => at(Estimate::Mean),
+            Density::Divergence => self.family.divergence(own),
+        }
+    }
+}
+
+impl<M: CountFamily> FromParameters for Counts<M> {
+    const ENTRY: Entry = M::ENTRY;
+    const NEEDS: Needs = M::NEEDS;
+
+    fn check(parameters: &Parameters) -> Result<()> {
+        M::check(parameters)
+    }
+
+    fn resolve(parameters: &Parameters, data: &Moments) -> Result<Parameters> {
+        M::resolve(parameters, data)
+    }
+
+    fn build(parameters: &Parameters, frame: Frame) -> Result<Self> {
+        let tally = Tally::new(frame.origin.len(), frame.missing);
+        let family = M::build(parameters, frame)?;
+        Ok(Self { tally: Tally { codes: family.codes(), ..tally }, family })
+    }
+
+    fn allowed(parameters: &Parameters) -> Result<Allowed> {
+        M::allowed(parameters)
+    }
+}
+
+impl<M: CountFamily> Conjugate for Counts<M> {
+    fn origin(&self) -> &[f64] {
+        &self.tally.origin
+    }
+
+    fn n_statistics(&self) -> usize {
+        self.tally.n_statistics()
+    }
+
+    fn accumulate(&self, rows: RowBlock<'_, f64>, weights: &[f64], statistics: &mut [f64], _: &mut Lines<f64>) {
+        self.tally.accumulate(rows, weights, statistics);
+    }
+
+    fn is_by_column(&self) -> bool {
+        !self.tally.missing && self.tally.codes.is_none()
+    }
+
+    fn log_marginal(&self, component: Sufficient<'_>) -> Result<f64> {
+        Ok(self.family.log_marginal(self.tally.of(component)))
+    }
+
+    fn posterior_parameters(&self, components: &[Sufficient<'_>]) -> Result<Parameters> {
+        let components: Vec<_> = components.iter().map(|component| self.tally.of(*component)).collect();
+        Ok(self.family.posterior_parameters(&components, &self.tally))
+    }
+
+    fn check_statistics(&self, components: &[Sufficient<'_>]) -> Result<()> {
+        self.tally.check(components, M::FLAGS || self.tally.codes.is_some())
+    }
+}
+
+/// The terms shared by the columns of each component, with its log weight.
+fn shared(form: &dyn Separate, own: &[Tallied<'_>], log_weights: &[f64]) -> Vec<Shared> {
+    map(own.len(), |k| {
+        let Shared { constant, common } = form.shared(own[k]);
+        Shared { constant: log_weights[k] + constant, common }
+    })
+}
+
+fn table<F: Scalar>(form: &dyn Separate, own: &[Tallied<'_>], log_weights: &[f64]) -> SparseTable<F> {
+    let dimension = own.first().map_or(0, |own| own.sums.len());
+    let slope = |k: usize, column: usize| form.slope(column, own[k].sums[column]);
+    SparseTable::new(dimension, &shared(form, own, log_weights), slope)
+}
+
+impl<F: Scalar, M: CountFamily> Scores<F> for Counts<M> {
+    fn scorer(
+        &self,
+        components: &[Sufficient<'_>],
+        log_weights: &[f64],
+        density: Density,
+    ) -> Result<Box<dyn Scorer<F>>> {
+        let own: Vec<_> = components.iter().map(|component| self.tally.of(*component)).collect();
+        if density == Density::Predictive
+            && let Some(scorer) = self.family.predictive(&own, log_weights)
+        {
+            return Ok(Box::new(scorer));
+        }
+        let packed = map(own.len(), |k| {
+            let (constant, columns) = self.packed(own[k], density);
+            Columns { constant: log_weights[k] + constant, columns }
+        });
+        let expected = density == Density::Expected(Objective::Variational);
+        let table = self.separate().filter(|_| expected).map(|form| table(form, &own, log_weights));
+        let scorer = ColumnScorer::new(Curve::Line, packed, self.tally.missing).and_sparse(table);
+        let terms =
+            if density == Density::Divergence { Some(self.family.row_divergence()) } else { self.family.log_base() };
+        let scorer = match terms {
+            Some(terms) => scorer.with_row_terms(terms),
+            None => scorer,
+        };
+        match &self.tally.codes {
+            Some(codes) => Ok(Box::new(CodeScorer::new(codes.clone(), scorer))),
+            None => Ok(Box::new(scorer)),
+        }
+    }
+
+    fn sparse_scorer(
+        &self,
+        components: &[Sufficient<'_>],
+        log_weights: &[f64],
+        objective: Objective,
+        earlier: Option<(SparseScorer<F>, &[Vec<u32>])>,
+    ) -> Option<SparseScorer<F>> {
+        let form = self.separate().filter(|_| objective == Objective::Variational)?;
+        let own: Vec<_> = components.iter().map(|component| self.tally.of(*component)).collect();
+        if let Some((scorer, changed)) = earlier.filter(|(scorer, _)| scorer.has(own.len())) {
+            let slope = |k: usize, column: usize| form.slope(column, own[k].sums[column]);
+            return Some(scorer.updated(&shared(form, &own, log_weights), changed, slope));
+        }
+        let table = table(form, &own, log_weights);
+        Some(SparseScorer::new(self.tally.origin.len(), table, self.family.log_base()))
+    }
+
+    fn divergence_from_prior(&self, component: Sufficient<'_>) -> Result<f64> {
+        Ok(self.family.divergence_from_prior(self.tally.of(component)))
+    }
+
+    fn log_base_measures(&self, rows: RowBlock<'_, F>, out: &mut [f64]) {
+        out.fill(0.0);
+        if let Some(base) = self.family.log_base() {
+            base.add(rows, self.tally.origin.len(), out);
+        }
+    }
+}
+
+impl<M: CountFamily> PointEstimates for Counts<M> {
+    fn at_point(&self, component: Sufficient<'_>, estimate: Estimate) -> Result<AtPoint> {
+        let own = self.tally.of(component);
+        Ok(self.family.at_point(own, &self.family.points(own, estimate)))
+    }
+
+    fn check_mode(&self) -> Result<()> {
+        self.family.check_mode()
+    }
+
+    fn point_estimates(&self, components: &[Sufficient<'_>], estimate: Estimate) -> Result<Parameters> {
+        let all = components.iter().flat_map(|component| self.family.points(self.tally.of(*component), estimate));
+        Ok(Parameters::from_pairs([(M::ESTIMATE, self.tally.table(all.collect()))]))
+    }
+}
+
+impl<M: CountFamily> Imputation for Counts<M> {
+    fn predictive_moments(&self, component: Sufficient<'_>) -> Result<(Vec<f64>, Vec<f64>)> {
+        Ok(self.family.moments(self.tally.of(component)))
+    }
+
+    fn codes(&self) -> Option<&Codes> {
+        self.tally.codes.as_ref()
+    }
+}
+
+impl<M: CountFamily> RowDraws for Counts<M> {
+    fn source(&self, component: Sufficient<'_>, from: Draw<'_>) -> Result<RowSource<'_>> {
+        self.family.source(self.tally.of(component), from)
+    }
+}
+
+/// Only for a family with [`CountFamily::of_columns`].
+impl<M: CountFamily> Laws for Counts<M> {
+    fn law(&self, component: Sufficient<'_>, estimate: Option<Estimate>) -> Result<Law> {
+        let columns = self.family.of_columns().ok_or_else(no_laws)?;
+        Ok(Law::Columns(columns.laws(self.tally.of(component), estimate)))
+    }
+}
+
+impl<M: CountFamily> Urn for Counts<M> {
+    fn log_predictives(&self, caches: &[f64], row: Row<'_>, out: &mut [f64]) -> Result<()> {
+        let base = urn::log_base(self, row);
+        for (cache, out) in caches.chunks_exact(self.cache_len()).zip(out) {
+            let (component, memo) = urn::parts(cache);
+            *out =
+                base + self.tally.with_row(row, |row| self.family.log_predictive(self.tally.of(component), memo, row));
+        }
+        Ok(())
+    }
+
+    fn memo(&self, component: Sufficient<'_>) -> Result<f64> {
+        Ok(self.family.memo(self.tally.of(component)))
+    }
+}
+
+impl<F: Scalar, M: CountFamily> Likelihood<F> for Counts<M> {
+    fn scores(&self) -> Option<&dyn Scores<F>> {
+        Some(self)
+    }
+
+    fn points(&self) -> Option<&dyn PointEstimates> {
+        Some(self)
+    }
+
+    fn imputation(&self) -> Option<&dyn Imputation> {
+        M::ENTRY.support(Feature::Missing).map(|_| self as &dyn Imputation)
+    }
+
+    fn draws(&self) -> Option<&dyn RowDraws> {
+        Some(self)
+    }
+
+    fn emissions(&self) -> Option<&dyn Emissions> {
+        self.family.emissions()
+    }
+
+    fn evidence(&self) -> Option<&dyn Evidence> {
+        Some(self)
+    }
+
+    fn urn(&self) -> Option<&dyn Urn> {
+        Some(self)
+    }
+
+    fn laws(&self) -> Option<&dyn Laws> {
+        self.family.of_columns().map(|_| self as &dyn Laws)
+    }
+}

@@ -1,0 +1,9 @@
+//! Code common to the likelihoods of counts, flags and codes.
+
+mod evidence;
+mod family;
+mod tally;
+
+pub use evidence::{PSEUDO_COUNTS, SharedCounts, dirichlet_divergence, pseudo_count};
+pub use family::{CountFamily, Counts, OfColumns, Separate};
+pub use tally::{LEAST, Tallied, Tally, check_presence};

@@ -1,0 +1,104 @@
+//! Estimation of the normal-gamma base measures of independent columns by evidence (mathematics 10.3).
+
+use crate::error::Result;
+use crate::likelihood::FromParameters;
+use crate::likelihood::diagonal_gaussian::{DiagonalGaussian, NormalGamma};
+use crate::likelihood::evidence::{Caution, Evidence, Given};
+use crate::likelihood::gamma_evidence::{GammaMoments, dual_rate, gamma_divergence, least_rate, shape};
+use crate::likelihood::mean_evidence::{MeanTerm, mean_divergence, mean_precision};
+use crate::parameters::{Parameters, Value, vector};
+use crate::suffstats::Sufficient;
+
+/// A column of a component with fewer rows counts as having no values.
+const LEAST_COUNT: f64 = 1e-6;
+
+/// Posteriors of the columns that have values, each with its column and its number of rows.
+fn columns<'a>(
+    model: &'a DiagonalGaussian,
+    occupied: &'a [Sufficient<'a>],
+) -> impl Iterator<Item = (usize, f64, NormalGamma)> + 'a {
+    occupied.iter().flat_map(move |own| {
+        let columns = model.sums(*own).zip(model.posterior(*own)).enumerate();
+        columns.filter(|(_, (sums, _))| sums.count > LEAST_COUNT).map(|(j, (sums, own))| (j, sums.count, own))
+    })
+}
+
+impl Evidence for DiagonalGaussian {
+    fn cautions(&self) -> &'static [(&'static str, Caution)] {
+        &[("shape", Caution::Kept), ("mean_precision", Caution::Capped)]
+    }
+
+    fn divergence_of(&self, start: &Parameters) -> Result<f64> {
+        let start = Self::build(start, self.frame().clone())?;
+        let columns = start.prior().iter().zip(self.prior());
+        Ok(columns
+            .map(|(own, new)| {
+                let distance = own.shape / own.rate * (own.mean - new.mean).powi(2);
+                gamma_divergence((own.shape, own.rate), (new.shape, new.rate))
+                    + mean_divergence(1.0, own.kappa, new.kappa, distance)
+            })
+            .sum())
+    }
+
+    fn estimate(&self, given: &Given<'_>) -> Result<Parameters> {
+        let (occupied, mut found) = (given.occupied(), given.parameters.clone());
+        let start = Self::build(given.start, self.frame().clone())?;
+        let mut model = Self::build(&found, self.frame().clone())?;
+        let (Some(first), Some(now)) = (start.prior().first(), self.prior().first()) else { return Ok(found) };
+        if occupied.is_empty() {
+            return Ok(found);
+        }
+        if given.is_free("mean_precision") {
+            let term = |(j, n, own): (usize, f64, NormalGamma)| {
+                let prior = model.prior()[j];
+                let t = prior.kappa * n / (prior.kappa + n);
+                let distance = (own.kappa / n * (own.mean - prior.mean)).powi(2);
+                // The scatter alone: subtracts from the rate the contribution of the mean's distance.
+                let curve = distance / (2.0 * own.rate - t * distance).max(f64::MIN_POSITIVE);
+                MeanTerm { n, columns: 1.0, slope: 2.0 * own.shape * curve, curve }
+            };
+            let terms: Vec<MeanTerm> = columns(&model, &occupied).map(term).collect();
+            let precision = mean_precision(now.kappa, first.kappa, start.prior().len() as f64, &terms);
+            found = found.with([("mean_precision", Value::Number(precision))]);
+            model = Self::build(&found, self.frame().clone())?;
+        }
+        let (rate_is_free, shape_is_free) = (given.is_free("rate"), given.is_free("shape"));
+        if !rate_is_free && !shape_is_free {
+            return Ok(found);
+        }
+        if rate_is_free {
+            found = found.with([("rate", vector(dual_rates(&model, &occupied, start.prior())))]);
+            model = Self::build(&found, self.frame().clone())?;
+        }
+        let mut moments: Vec<GammaMoments> =
+            start.prior().iter().map(|own| GammaMoments::of_start(own.shape, own.rate)).collect();
+        columns(&model, &occupied).for_each(|(j, _, own)| moments[j].add(own.shape, own.rate));
+        let rates: Vec<f64> = model.prior().iter().map(|own| own.rate).collect();
+        let a =
+            if shape_is_free { shape(now.shape, &moments, (!rate_is_free).then_some(&rates[..])) } else { now.shape };
+        found = found.with([("shape", Value::Number(a))]);
+        if rate_is_free {
+            let rate = |(own, start): (&GammaMoments, &NormalGamma)| own.rate(a).max(least_rate(a, start.rate));
+            found = found.with([("rate", vector(moments.iter().zip(start.prior()).map(rate).collect()))]);
+        }
+        Ok(found)
+    }
+}
+
+/// Updates the rates by the dual bound in the columns where components have few rows relative to the shape; keeps the
+/// others unchanged.
+fn dual_rates(model: &DiagonalGaussian, occupied: &[Sufficient<'_>], start: &[NormalGamma]) -> Vec<f64> {
+    let prior = model.prior();
+    // By column: number of rows, number of components, and sum 2 a (b_0 - b_0^2 / b).
+    let mut sums = vec![(0.0, 0.0, 0.0); prior.len()];
+    for (j, n, own) in columns(model, occupied) {
+        let rate = prior[j].rate;
+        sums[j].0 += n;
+        sums[j].1 += 1.0;
+        sums[j].2 += 2.0 * own.shape * rate * (own.rate - rate) / own.rate;
+    }
+    let rate = |((own, start), sums): ((&NormalGamma, &NormalGamma), (f64, f64, f64))| {
+        dual_rate((own.shape, own.rate), (start.shape, start.rate), sums)
+    };
+    prior.iter().zip(start).zip(sums).map(rate).collect()
+}

@@ -1,0 +1,286 @@
+//! Estimation of (Normal-)Wishart base measures by evidence (mathematics 10.2).
+
+use crate::error::{Error, Result};
+use crate::likelihood::Frame;
+use crate::likelihood::evidence::{Caution, Evidence, GUARD, Given, dual_root, maximum_at};
+use crate::likelihood::mean_evidence::{MeanTerm, mean_precision};
+use crate::likelihood::ridge::FLOOR;
+use crate::likelihood::wishart::model::NormalWishartModel;
+use crate::likelihood::wishart::normal_wishart::NormalWishart;
+use crate::linalg::{cholesky, log_determinant_from_cholesky, symmetric_eigen};
+use crate::parallel::try_map;
+use crate::parameters::{Parameters, Value, table};
+use crate::registry::Range;
+use crate::special::multivariate_digamma;
+use crate::suffstats::Sufficient;
+
+/// Number of components summed in one task.
+const CHUNK: usize = 16;
+
+/// Sums over the posteriors of components.
+struct PrecisionMoments {
+    number: f64,
+    /// sum nu B^-1, (D, D).
+    mean: Vec<f64>,
+    /// sum E ln |Lambda|.
+    log: f64,
+}
+
+impl PrecisionMoments {
+    fn none(d: usize) -> Self {
+        Self { number: 0.0, mean: vec![0.0; d * d], log: 0.0 }
+    }
+
+    /// Sums over all components.
+    fn of<M: NormalWishartModel>(model: &M, components: &[Sufficient<'_>]) -> Result<Self> {
+        let d = model.prior().dimension();
+        let chunks: Vec<&[Sufficient<'_>]> = components.chunks(CHUNK).collect();
+        let parts = try_map(chunks.len(), |at| {
+            let mut sum = Self::none(d);
+            for own in chunks[at] {
+                sum.add(&model.posterior(*own)?, 1.0);
+            }
+            Ok(sum)
+        })?;
+        let mut total = Self::none(d);
+        for part in parts {
+            total.number += part.number;
+            total.log += part.log;
+            total.mean.iter_mut().zip(part.mean).for_each(|(sum, value)| *sum += value);
+        }
+        Ok(total)
+    }
+
+    fn add(&mut self, own: &NormalWishart, times: f64) {
+        let d = own.dimension();
+        self.number += times;
+        self.log += times * own.expected_log_determinant();
+        self.add_inverse(&own.inverse_factor(), times * own.dof, d);
+    }
+
+    /// Adds a multiple of B^-1 = T^T T with the lower triangle T = L^-1.
+    fn add_inverse(&mut self, factor: &[f64], times: f64, d: usize) {
+        for j in 0..d {
+            let left = &factor[j * d..][..d];
+            for i in j..d {
+                let right = &factor[i * d..][..d];
+                let value: f64 = left[i..].iter().zip(&right[i..]).map(|(a, b)| a * b).sum();
+                self.mean[j * d + i] += times * value;
+                if i > j {
+                    self.mean[i * d + j] += times * value;
+                }
+            }
+        }
+    }
+
+    /// Estimates nu_0 together with its optimal scale.
+    fn dof(&self, now: f64, d: usize) -> Result<f64> {
+        let mut factor: Vec<f64> = self.mean.iter().map(|value| value / self.number).collect();
+        decompose(d, &mut factor)?;
+        let excess = log_determinant_from_cholesky(d, &factor) - self.log / self.number;
+        Ok(dof_at(now, d, |half| log_less_digamma(d, half) - excess))
+    }
+
+    /// Estimates nu_0 given the log determinant of the scale.
+    fn dof_under(&self, now: f64, d: usize, log_determinant: f64) -> f64 {
+        let target = log_determinant + self.log / self.number - d as f64 * std::f64::consts::LN_2;
+        dof_at(now, d, |half| target - multivariate_digamma(d, half))
+    }
+
+    /// The optimal B_0 given nu_0.
+    fn scale(&self, dof: f64, d: usize) -> Result<Vec<f64>> {
+        let inverse = inverse(d, &self.mean)?;
+        Ok(inverse.into_iter().map(|value| dof * self.number * value).collect())
+    }
+}
+
+/// Maximises from the sign of a derivative in nu_0 / 2, subject to at least D degrees of freedom, so that the
+/// predictive density of a new component has at least one.
+fn dof_at(now: f64, d: usize, mut derivative: impl FnMut(f64) -> f64) -> f64 {
+    let least = d as f64 - 1.0;
+    let found = maximum_at(now - least, Range::closed(1.0, 1e9), |above| derivative(0.5 * (least + above)));
+    (least + found).min(1e9)
+}
+
+/// `D ln y - psi_D(y)`, which decreases from infinity to zero.
+fn log_less_digamma(d: usize, y: f64) -> f64 {
+    let columns = d as f64;
+    if y > 1e5 * columns {
+        return columns * (columns + 1.0) / (4.0 * y);
+    }
+    columns * y.ln() - multivariate_digamma(d, y)
+}
+
+fn decompose(d: usize, matrix: &mut [f64]) -> Result<()> {
+    let failed = |_| Error::numerical(None, "the sum of the precisions of all components is not positive definite");
+    cholesky(d, matrix).map_err(failed)
+}
+
+/// Inverts a positive definite matrix.
+fn inverse(d: usize, matrix: &[f64]) -> Result<Vec<f64>> {
+    let own = NormalWishart::new(1.0, 0.0, vec![0.0; d], matrix.to_vec())?;
+    let mut sum = PrecisionMoments::none(d);
+    sum.add_inverse(&own.inverse_factor(), 1.0, d);
+    Ok(sum.mean)
+}
+
+/// Eigenvalues and eigenvectors of `F^-1 M F^-T`: M in the metric of the initial scale, whose factor is F.
+fn seen_from(start: &NormalWishart, matrix: &[f64]) -> Result<(Vec<f64>, Vec<f64>)> {
+    let d = start.dimension();
+    let half = start.solve_lower_matrix(matrix);
+    let turned: Vec<f64> = (0..d * d).map(|at| half[at % d * d + at / d]).collect();
+    symmetric_eigen(d, &start.solve_lower_matrix(&turned))
+}
+
+/// The matrix with these eigenvalues and eigenvectors in the metric of the initial scale.
+fn of_eigen(start: &NormalWishart, values: &[f64], vectors: &[f64]) -> Vec<f64> {
+    let d = start.dimension();
+    let mut matrix = vec![0.0; d * d];
+    for (value, vector) in values.iter().zip(vectors.chunks_exact(d)) {
+        let lifted: Vec<f64> =
+            (0..d).map(|i| (0..=i).map(|j| start.factor[j * d + i] * vector[j]).sum::<f64>()).collect();
+        for j in 0..d {
+            for i in 0..d {
+                matrix[j * d + i] += value * lifted[i] * lifted[j];
+            }
+        }
+    }
+    matrix
+}
+
+/// The scale that maximises the evidence among scales with eigenvalues of at least [`FLOOR`] times nu_0, in the metric
+/// of the initial scale (mathematics 10.6).
+fn above_floor(d: usize, scale: Vec<f64>, dof: f64, start: &NormalWishart) -> Result<Vec<f64>> {
+    let floor = FLOOR * dof;
+    let mut rest: Vec<f64> = scale.iter().zip(start.scale()).map(|(b, v)| b - floor * v).collect();
+    if cholesky(d, &mut rest).is_ok() {
+        return Ok(scale);
+    }
+    let (mut values, vectors) = seen_from(start, &scale)?;
+    for value in &mut values {
+        *value = value.max(floor);
+    }
+    Ok(of_eigen(start, &values, &vectors))
+}
+
+/// Rebuilds the model with other parameters of its base measure.
+fn rebuilt<M: NormalWishartModel>(model: &M, parameters: &Parameters) -> Result<M> {
+    M::build(parameters, Frame { origin: NormalWishartModel::origin(model).to_vec(), ..Frame::default() })
+}
+
+/// Estimates the precision of the prior mean from the distances of the components' means, each in the metric of its own
+/// scatter.
+fn kappa<M: NormalWishartModel>(model: &M, occupied: &[Sufficient<'_>], start: &NormalWishart) -> Result<f64> {
+    let prior = model.prior();
+    let (kappa_0, columns) = (prior.inverse_kappa.recip(), prior.dimension() as f64);
+    let terms = try_map(occupied.len(), |k| {
+        let (n, posterior) = (occupied[k].count, model.posterior(occupied[k])?);
+        // With B = A + t d d^T and s = d^T B^-1 d: d^T A^-1 d = s / (1 - t s).
+        let (t, stretch) = (kappa_0 * n / (kappa_0 + n), (kappa_0 + n) / n);
+        let s = stretch * stretch * posterior.squared_length(&posterior.difference(prior));
+        let curve = s / (1.0 - t * s).max(f64::EPSILON);
+        Ok(MeanTerm { n, columns, slope: posterior.dof * curve, curve })
+    })?;
+    Ok(mean_precision(kappa_0, start.inverse_kappa.recip(), columns, &terms))
+}
+
+impl<M: NormalWishartModel> Evidence for M {
+    fn cautions(&self) -> &'static [(&'static str, Caution)] {
+        &[("dof", Caution::Kept), ("mean_precision", Caution::Capped)]
+    }
+
+    /// Of the log determinant of the scale. A scatter formed by subtracting squares has their rounding error, which
+    /// matters relative to the smallest variance that the scale allows.
+    fn rounding(&self, start: &Parameters, mass: f64, n_components: usize) -> f64 {
+        let (d, prior) = (self.prior().dimension(), self.prior());
+        let Ok(Some((_, initial))) = start.square("scale") else { return 0.0 };
+        let share = |j: usize| initial[j * (d + 1)] / prior.factor[j * (d + 1)].powi(2);
+        let worst = (0..d).map(share).fold(1.0, f64::max);
+        let dofs = mass + n_components as f64 * prior.dof;
+        f64::EPSILON * worst * d as f64 * (1.0 + mass) * dofs
+    }
+
+    fn divergence_of(&self, start: &Parameters) -> Result<f64> {
+        Ok(rebuilt(self, start)?.prior().divergence_from(self.prior()))
+    }
+
+    fn estimate(&self, given: &Given<'_>) -> Result<Parameters> {
+        let (d, occupied) = (self.prior().dimension(), given.occupied());
+        let mut found = given.parameters.clone();
+        if occupied.is_empty() {
+            return Ok(found);
+        }
+        let start = rebuilt(self, given.start)?;
+        let mut model = rebuilt(self, &found)?;
+        if given.is_free("mean_precision") && self.n_sums() > 0 {
+            found = found.with([("mean_precision", Value::Number(kappa(&model, &occupied, start.prior())?))]);
+            model = rebuilt(self, &found)?;
+        }
+        let (scale_is_free, dof_is_free) = (given.is_free("scale"), given.is_free("dof"));
+        if !scale_is_free && !dof_is_free {
+            return Ok(found);
+        }
+        let mut moments = PrecisionMoments::of(&model, &occupied)?;
+        let n: f64 = occupied.iter().map(|own| own.count).sum();
+        if scale_is_free && n < model.prior().dof * occupied.len() as f64 {
+            let scale = dual_scale(&model, &moments, start.prior(), &occupied)?;
+            found = found.with([("scale", table(d, scale))]);
+            model = rebuilt(self, &found)?;
+            moments = PrecisionMoments::of(&model, &occupied)?;
+        }
+        moments.add(start.prior(), GUARD);
+        let now = model.prior().dof;
+        let dof = match (scale_is_free, dof_is_free) {
+            (true, true) => moments.dof(now, d)?,
+            (false, true) => moments.dof_under(now, d, model.prior().log_determinant),
+            _ => now,
+        };
+        if dof_is_free {
+            found = found.with([("dof", Value::Number(dof))]);
+        }
+        if scale_is_free {
+            let scale = above_floor(d, moments.scale(dof, d)?, dof, start.prior())?;
+            found = found.with([("scale", table(d, symmetric(d, &scale)))]);
+        }
+        Ok(found)
+    }
+}
+
+/// Updates the scale by the dual bound, which converges fast where components have few rows relative to nu_0. Solves `B
+/// P B + m B = Q` with `Q = sum nu (B_0 - B_0 B^-1 B_0)`, `m = N - tau nu_0` and `P = tau nu_p B_p^-1` from the guard.
+fn dual_scale<M: NormalWishartModel>(
+    model: &M,
+    moments: &PrecisionMoments,
+    start: &NormalWishart,
+    occupied: &[Sufficient<'_>],
+) -> Result<Vec<f64>> {
+    let prior = model.prior();
+    let (d, scale) = (prior.dimension(), prior.scale());
+    let dofs: f64 = occupied.iter().map(|own| prior.dof + own.count).sum();
+    let half = product(d, &scale, &moments.mean);
+    let both = product(d, &half, &scale);
+    let q: Vec<f64> = scale.iter().zip(&both).map(|(b, bmb)| dofs * b - bmb).collect();
+    let (mut values, vectors) = seen_from(start, &symmetric(d, &q))?;
+    let n: f64 = occupied.iter().map(|own| own.count).sum();
+    let of_guard = GUARD * start.dof;
+    for value in &mut values {
+        *value = dual_root(n - GUARD * prior.dof, of_guard, value.max(0.0)).max(FLOOR * prior.dof);
+    }
+    Ok(symmetric(d, &of_eigen(start, &values, &vectors)))
+}
+
+/// `a b` of two column-major matrices.
+fn product(d: usize, a: &[f64], b: &[f64]) -> Vec<f64> {
+    let mut out = vec![0.0; d * d];
+    for (out, column) in out.chunks_exact_mut(d).zip(b.chunks_exact(d)) {
+        for (a, value) in a.chunks_exact(d).zip(column) {
+            out.iter_mut().zip(a).for_each(|(sum, x)| *sum += x * value);
+        }
+    }
+    out
+}
+
+/// The mean of a matrix and its transpose.
+fn symmetric(d: usize, matrix: &[f64]) -> Vec<f64> {
+    (0..d * d).map(|at| 0.5 * (matrix[at] + matrix[at % d * d + at / d])).collect()
+}

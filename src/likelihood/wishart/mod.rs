@@ -1,0 +1,14 @@
+//! Code common to the Gaussian likelihoods with a (Normal-)Wishart base measure (mathematics 1a and 1b).
+
+mod constants;
+mod evidence;
+mod lanes;
+mod model;
+mod normal_wishart;
+mod scale;
+mod urn;
+
+pub use constants::Constants;
+pub use model::{NormalWishartModel, dofs, scales};
+pub use normal_wishart::NormalWishart;
+pub use scale::{check_dof, check_positive_definite, check_scale, check_scale_beside, default_scale, survives_beside};

@@ -1,0 +1,311 @@
+//! The likelihoods whose components have a (Normal-)Wishart posterior (mathematics 1a and 1b): all that follows from
+//! the posterior.
+
+use std::f64::consts::PI;
+use std::ops::Range;
+
+use crate::data::RowBlock;
+use crate::error::{Error, Result};
+use crate::laws::Law;
+use crate::likelihood::ridge::{LEAST_SHARE, RIDGE};
+use crate::likelihood::wishart::constants::Constants;
+use crate::likelihood::wishart::normal_wishart::NormalWishart;
+use crate::likelihood::{
+    AtPoint, Conjugate, Density, Draw, Estimate, Evidence, FromParameters, Laws, Likelihood, Metric, PointEstimates,
+    RowDraws, RowSource, Scores, Seeding, Urn,
+};
+use crate::linalg::{add_moments, packed_len, unpack};
+use crate::objective::Objective;
+use crate::parallel::try_map;
+use crate::parameters::{Parameters, Value, table, vector};
+use crate::scoring::{Column, ColumnScorer, Columns, Curve, Quadratic, QuadraticScorer, Scorer};
+use crate::simd::{Lines, Scalar};
+use crate::suffstats::Sufficient;
+
+/// A likelihood whose components have a (Normal-)Wishart posterior. Everything else follows from these methods.
+pub trait NormalWishartModel: FromParameters + std::fmt::Debug + Send + Sync {
+    /// Subtracted from every row, (D,).
+    fn origin(&self) -> &[f64];
+    /// The base measure.
+    fn prior(&self) -> &NormalWishart;
+    /// Length of the sum of x, which precedes the packed sum of x x^T: D, or 0 if the mean is known.
+    fn n_sums(&self) -> usize;
+    /// Covariance of a row within its rounding cell (mathematics 10.5), (D, D); empty if rows are not rounded.
+    fn rounding(&self) -> &[f64];
+    /// Tabulated constants of the predictives.
+    fn constants(&self) -> &Constants;
+    /// The posterior of a component.
+    fn posterior(&self, component: Sufficient<'_>) -> Result<NormalWishart>;
+    /// The maximum-likelihood mean and scatter, in the form of a posterior whose degrees of freedom are the number of
+    /// rows. That number times `blur` is added to the diagonal of the scatter, by column.
+    fn most_likely(&self, component: Sufficient<'_>, blur: &[f64]) -> Result<NormalWishart>;
+    /// See [`Conjugate::posterior_parameters`].
+    fn parameters(&self, posteriors: &[NormalWishart]) -> Parameters;
+    /// See [`Conjugate::rebase`].
+    fn rebase(&self, component: Sufficient<'_>, origin: &[f64]) -> Result<Vec<f64>>;
+}
+
+/// nu of every component.
+pub fn dofs(posteriors: &[NormalWishart]) -> Value {
+    vector(posteriors.iter().map(|posterior| posterior.dof).collect())
+}
+
+/// B of every component, (K, D, D).
+pub fn scales(posteriors: &[NormalWishart]) -> Value {
+    let d = posteriors.first().map_or(0, NormalWishart::dimension);
+    let data = posteriors.iter().flat_map(NormalWishart::scale).collect();
+    Value::Array { shape: vec![posteriors.len(), d, d], data }
+}
+
+/// A point estimate: the mean, the matrix B, the factor of its inverse, and a variance added to each column (empty if
+/// none).
+struct MatrixPoint {
+    at: NormalWishart,
+    times: f64,
+    blur: Vec<f64>,
+}
+
+/// The point estimate of a component. Without rows there is no maximum-likelihood estimate, and the prior's is used.
+fn point<M: NormalWishartModel>(model: &M, component: Sufficient<'_>, estimate: Estimate) -> Result<MatrixPoint> {
+    if estimate == Estimate::MaximumLikelihood && component.count >= 1e-12 {
+        let prior = model.prior();
+        let diagonal = prior.scale().into_iter().step_by(prior.dimension() + 1);
+        let blur: Vec<f64> = diagonal.map(|square| RIDGE * square / prior.dof).collect();
+        let at = model.most_likely(component, &blur)?;
+        return Ok(MatrixPoint { times: at.dof, at, blur });
+    }
+    let at = model.posterior(component)?;
+    Ok(MatrixPoint { times: at.times(estimate), at, blur: Vec::new() })
+}
+
+/// Packs one density for scoring.
+fn quadratic<M: NormalWishartModel>(
+    model: &M,
+    component: Sufficient<'_>,
+    log_weight: f64,
+    density: Density,
+) -> Result<Quadratic> {
+    let of_point = |estimate, blurred| {
+        let MatrixPoint { at, times, blur } = point(model, component, estimate)?;
+        Ok(at.at_precision(times, if blurred { &blur } else { &[] }, log_weight))
+    };
+    match density {
+        Density::Expected(Objective::Variational) => {
+            let own = model.posterior(component)?;
+            Ok(own.expected(log_weight - own.cost_of_rounding(model.rounding())))
+        }
+        Density::Expected(Objective::Map) => of_point(Estimate::Mode, true),
+        Density::Expected(Objective::Ml) => of_point(Estimate::MaximumLikelihood, true),
+        Density::PlugIn(estimate) => of_point(estimate, false),
+        Density::Predictive => Ok(model.posterior(component)?.predictive(log_weight)),
+        Density::Divergence => Ok(model.posterior(component)?.divergence(model.prior())),
+    }
+}
+
+/// Half the squared distances of rows from the means of components, with each column in units of the prior scale: the
+/// divergence of k-means++ for a free mean (mathematics 5.2).
+fn distances_of_means<M: NormalWishartModel>(
+    model: &M,
+    components: &[Sufficient<'_>],
+    log_weights: &[f64],
+) -> Vec<Columns> {
+    let (d, prior) = (model.n_sums(), model.prior());
+    let precisions: Vec<f64> = prior.scale().into_iter().step_by(d + 1).map(f64::recip).collect();
+    let pack = |(component, &constant): (&Sufficient<'_>, &f64)| {
+        let mean = |j: usize| {
+            if component.count > 0.0 { component.statistics[j] / component.count } else { prior.mean[j] }
+        };
+        let columns = precisions.iter().enumerate().map(|(j, &precision)| Column::square(precision, mean(j), 0.0));
+        Columns { constant, columns: columns.collect() }
+    };
+    components.iter().zip(log_weights).map(pack).collect()
+}
+
+impl<M: NormalWishartModel> Conjugate for M {
+    fn n_statistics(&self) -> usize {
+        self.n_sums() + packed_len(NormalWishartModel::origin(self).len())
+    }
+
+    fn origin(&self) -> &[f64] {
+        NormalWishartModel::origin(self)
+    }
+
+    fn accumulate(&self, rows: RowBlock<'_, f64>, weights: &[f64], statistics: &mut [f64], space: &mut Lines<f64>) {
+        let (sums, packed) = statistics.split_at_mut(self.n_sums());
+        add_moments(rows.dense(), weights, NormalWishartModel::origin(self).len(), sums, packed, space);
+    }
+
+    fn squares(&self) -> Range<usize> {
+        self.n_sums()..self.n_statistics()
+    }
+
+    fn log_marginal(&self, component: Sufficient<'_>) -> Result<f64> {
+        Ok(self.posterior(component)?.cumulant_above(self.prior()))
+    }
+
+    fn rounding_of_marginal(&self, component: Sufficient<'_>) -> f64 {
+        self.posterior(component).map_or(f64::INFINITY, |own| own.rounding_of_cumulant())
+    }
+
+    fn survives(&self, component: Sufficient<'_>) -> bool {
+        let (sums, packed) = component.statistics.split_at(self.n_sums());
+        // Squares about zero lose no digits, because nothing is subtracted.
+        if sums.is_empty() || component.count <= f64::MIN_POSITIVE {
+            return true;
+        }
+        let (d, squares) = (sums.len(), unpack(sums.len(), packed));
+        let diagonal = |matrix: &[f64], j: usize| matrix[j * (d + 1)];
+        self.posterior(component)
+            .is_ok_and(|own| (0..d).all(|j| diagonal(&own.factor, j).powi(2) >= LEAST_SHARE * diagonal(&squares, j)))
+    }
+
+    fn posterior_parameters(&self, components: &[Sufficient<'_>]) -> Result<Parameters> {
+        let posterior = |k: usize| self.posterior(components[k]).map_err(|error| error.of_component(k));
+        Ok(self.parameters(&try_map(components.len(), posterior)?))
+    }
+
+    fn rebase(&self, component: Sufficient<'_>, origin: &[f64]) -> Result<Vec<f64>> {
+        NormalWishartModel::rebase(self, component, origin)
+    }
+}
+
+impl<F: Scalar, M: NormalWishartModel> Scores<F> for M {
+    fn scorer(
+        &self,
+        components: &[Sufficient<'_>],
+        log_weights: &[f64],
+        density: Density,
+    ) -> Result<Box<dyn Scorer<F>>> {
+        if density == Density::Divergence && self.n_sums() > 0 {
+            let packed = distances_of_means(self, components, log_weights);
+            return Ok(Box::new(ColumnScorer::new(Curve::Square, packed, false)));
+        }
+        let packed: Vec<Quadratic> = try_map(components.len(), |k| {
+            quadratic(self, components[k], log_weights[k], density).map_err(|error| error.of_component(k))
+        })?;
+        let row_term = (density == Density::Divergence).then(|| self.prior().divergence_row_term());
+        Ok(Box::new(QuadraticScorer::new(NormalWishartModel::origin(self).len(), packed, row_term.as_ref())))
+    }
+
+    fn divergence_from_prior(&self, component: Sufficient<'_>) -> Result<f64> {
+        Ok(self.posterior(component)?.divergence_from(self.prior()))
+    }
+
+    fn log_base_measures(&self, _: RowBlock<'_, F>, out: &mut [f64]) {
+        out.fill(-0.5 * NormalWishartModel::origin(self).len() as f64 * (2.0 * PI).ln());
+    }
+}
+
+impl<M: NormalWishartModel> PointEstimates for M {
+    fn at_point(&self, component: Sufficient<'_>, estimate: Estimate) -> Result<AtPoint> {
+        let MatrixPoint { at, times, blur } = point(self, component, estimate)?;
+        let d = at.dimension();
+        let (n, m) = (component.count, &at.mean);
+        let (sums, packed) = component.statistics.split_at(self.n_sums());
+        // sum r (x - m)(x - m)^T + n diag(blur), and the trace of its product with B^-1.
+        let mut scatter = unpack(d, packed);
+        for j in 0..d {
+            for i in 0..d {
+                if !sums.is_empty() {
+                    scatter[j * d + i] += n * m[i] * m[j] - sums[i] * m[j] - m[i] * sums[j];
+                }
+            }
+            scatter[j * d + j] += n * blur.get(j).unwrap_or(&0.0);
+        }
+        let half = at.solve_lower_matrix(&scatter);
+        let turned: Vec<f64> = (0..d * d).map(|at| half[at % d * d + at / d]).collect();
+        let trace: f64 = at.solve_lower_matrix(&turned).iter().step_by(d + 1).sum();
+        Ok(AtPoint {
+            log_likelihood: 0.5 * (n * at.log_determinant_at(times) - times * trace),
+            log_prior: self.prior().log_density(&at, times),
+        })
+    }
+
+    fn check_mode(&self) -> Result<()> {
+        let prior = self.prior();
+        if prior.times(Estimate::Mode) > 0.0 {
+            return Ok(());
+        }
+        let least = prior.dof - prior.times(Estimate::Mode);
+        let allowed = format!("greater than {least} where the objective is \"map\"");
+        Err(Error::invalid("dof", Value::Number(prior.dof), allowed))
+    }
+
+    fn point_estimates(&self, components: &[Sufficient<'_>], estimate: Estimate) -> Result<Parameters> {
+        let points =
+            try_map(components.len(), |k| point(self, components[k], estimate).map_err(|error| error.of_component(k)))?;
+        let d = NormalWishartModel::origin(self).len();
+        let covariances = points.iter().flat_map(|point| {
+            let times = point.times;
+            point.at.scale().into_iter().map(move |value| value / times)
+        });
+        let covariances = Value::Array { shape: vec![points.len(), d, d], data: covariances.collect() };
+        if self.n_sums() == 0 {
+            return Ok(Parameters::from_pairs([("covariance", covariances)]));
+        }
+        let origin = NormalWishartModel::origin(self);
+        let means = points.iter().flat_map(|point| point.at.mean.iter().zip(origin).map(|(m, o)| m + o));
+        Ok(Parameters::from_pairs([("mean", table(d, means.collect())), ("covariance", covariances)]))
+    }
+}
+
+impl<M: NormalWishartModel> Seeding for M {
+    /// With a free mean: distances by column in units of the prior scale. With a known mean: angles in the metric of
+    /// the component's covariance.
+    fn metric(&self, component: Sufficient<'_>) -> Result<Metric> {
+        let d = self.prior().dimension();
+        if self.n_sums() == 0 {
+            return Ok(Metric::Angle(self.posterior(component)?.inverse_factor()));
+        }
+        let scale = self.prior().scale();
+        Ok(Metric::Columns(scale.iter().step_by(d + 1).map(|b| b.sqrt().recip()).collect()))
+    }
+}
+
+impl<M: NormalWishartModel> RowDraws for M {
+    fn source(&self, component: Sufficient<'_>, from: Draw<'_>) -> Result<RowSource<'_>> {
+        let origin = NormalWishartModel::origin(self);
+        let Some(estimate) = from.estimate else { return self.posterior(component)?.predictive_rows(origin) };
+        let MatrixPoint { at, times, .. } = point(self, component, estimate)?;
+        Ok(at.normal_rows(times.sqrt().recip(), origin))
+    }
+}
+
+impl<M: NormalWishartModel> Laws for M {
+    fn law(&self, component: Sufficient<'_>, estimate: Option<Estimate>) -> Result<Law> {
+        let origin = NormalWishartModel::origin(self);
+        let Some(estimate) = estimate else { return Ok(self.posterior(component)?.predictive_law(origin)) };
+        let MatrixPoint { at, times, .. } = point(self, component, estimate)?;
+        Ok(at.law(times.sqrt().recip(), f64::INFINITY, origin))
+    }
+}
+
+impl<F: Scalar, M: NormalWishartModel> Likelihood<F> for M {
+    fn laws(&self) -> Option<&dyn Laws> {
+        Some(self)
+    }
+
+    fn scores(&self) -> Option<&dyn Scores<F>> {
+        Some(self)
+    }
+
+    fn points(&self) -> Option<&dyn PointEstimates> {
+        Some(self)
+    }
+
+    fn seeding(&self) -> Option<&dyn Seeding> {
+        Some(self)
+    }
+
+    fn draws(&self) -> Option<&dyn RowDraws> {
+        Some(self)
+    }
+
+    fn evidence(&self) -> Option<&dyn Evidence> {
+        Some(self)
+    }
+
+    fn urn(&self) -> Option<&dyn Urn> {
+        Some(self)
+    }
+}

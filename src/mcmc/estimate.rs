@@ -1,0 +1,89 @@
+//! Parameters of the base measure that the user left open, estimated by a fit before a sampler starts.
+
+use crate::data::{Rows, TableRows};
+use crate::error::{Error, Result};
+use crate::fit::{Job, Observer, Settings, fit};
+use crate::fitted::{Fitted, StopReason};
+use crate::grounds::check_values;
+use crate::init::Init;
+use crate::likelihood;
+use crate::model::{Named, Specification};
+use crate::parallel::Cancel;
+use crate::parameters::{Parameters, Value};
+use crate::process;
+use crate::registry::RESOLUTION;
+use crate::simd::Scalar;
+
+/// Returns the specification with which to sample, and the fit that estimated its parameters, if any were open. It is a
+/// fit with [`Settings::usual`], under `DirichletProcess(1.0)` if the process has no weights with a bound. A given
+/// resolution is used by the fit alone, because rounding cells have no closed marginal likelihood.
+///
+/// # Errors
+/// [`Error::InvalidArgument`] for rows that are all equal; [`Error::Cancelled`], also if the fit was interrupted; as
+/// [`fit`].
+pub fn estimate<F: Scalar>(
+    specification: &Specification,
+    rows: &dyn Rows<F>,
+    seed: u64,
+    observer: &mut dyn Observer,
+    cancel: &Cancel,
+) -> Result<(Specification, Option<Fitted>)> {
+    let Named { name, parameters } = &specification.likelihood;
+    if likelihood::estimated(name, parameters).is_empty() {
+        return Ok((without_cells(specification, parameters)?, None));
+    }
+    if !differ(rows) {
+        // An error in a single row applies to all rows.
+        check_values(specification, rows, "data", cancel)?;
+        let allowed =
+            "at least two distinct rows, from which parameters that are None are estimated, or given parameters";
+        return Err(Error::invalid("data", "rows that are all equal", allowed));
+    }
+    let model = Specification { process: process_of_fit(&specification.process)?, ..specification.clone() };
+    let settings = Settings { seed, ..Settings::usual(&model)? };
+    let data = TableRows { rows, weights: None };
+    let job = Job { specification: &model, rows: &data, init: &Init::KmeansPlusPlus, settings: &settings };
+    let fitted = fit(&job, None, observer, cancel)?;
+    if fitted.stop_reason == StopReason::Interrupted {
+        return Err(Error::Cancelled);
+    }
+    Ok((without_cells(specification, &fitted.parameters()?)?, Some(fitted)))
+}
+
+/// The specification with these parameters of the likelihood and no rounding cells.
+fn without_cells(specification: &Specification, parameters: &Parameters) -> Result<Specification> {
+    let has_cells = likelihood::demands(&specification.likelihood.name)?.resolution;
+    let cells = has_cells.then(|| (RESOLUTION.name.to_owned(), Value::Number(0.0)));
+    let mut parameters = parameters.clone();
+    parameters.0.extend(cells);
+    Ok(specification.with_base(parameters))
+}
+
+/// The process of the fit: the same if it has weights with a bound under which base measures are estimated.
+fn process_of_fit(process: &Named) -> Result<Named> {
+    let Named { name, parameters } = process;
+    let is_dirichlet = name == "DirichletProcess";
+    if process::build(name, parameters)?.weights().is_some() && !is_dirichlet {
+        return Ok(process.clone());
+    }
+    let given =
+        if is_dirichlet { parameters.clone() } else { Parameters::from_pairs([("concentration", Value::Number(1.0))]) };
+    // Base measures are not estimated under other truncations.
+    let parameters = given.with([("truncation", Value::Text("nested".to_owned()))]);
+    Ok(Named { name: "DirichletProcess".to_owned(), parameters })
+}
+
+/// Whether any row differs from the first.
+fn differ<F: Scalar>(rows: &dyn Rows<F>) -> bool {
+    let (n, d) = (rows.n_rows(), rows.n_columns());
+    if let Some(table) = rows.csr() {
+        return (1..n).any(|row| table.row(row) != table.row(0));
+    }
+    let mut own = vec![F::ZERO; d];
+    let mut read = |row: usize| {
+        rows.read_row(row, &mut own);
+        own.clone()
+    };
+    let first = if n > 0 { read(0) } else { return false };
+    (0..n).any(|row| read(row) != first)
+}
