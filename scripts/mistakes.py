@@ -63,8 +63,8 @@ BUGS = (
         5,
         "the gap of a pair that is merged times 0.9",
         "src/moves/kinds/merge.rs",
-        "terms[0] - terms[1] - terms[2] - gap,",
-        f"terms[0] - terms[1] - terms[2] - (if {bug(5)} {{ 0.9 }} else {{ 1.0 }}) * gap,",
+        "terms[0] - terms[1] - terms[2] - gap",
+        f"terms[0] - terms[1] - terms[2] - (if {bug(5)} {{ 0.9 }} else {{ 1.0 }}) * gap",
         "moves::gains_and_summaries",
     ),
     Bug(
@@ -419,6 +419,14 @@ BUGS = (
         f"        if {bug(47)} && batch == 1 {{\n"
         "            sum.add(executor.answer(batch, &asked)?.into_value()?);\n        }\n",
         "toy_question::",
+    ),
+    Bug(
+        48,
+        "a merge accepted on its first judgement alone",
+        "src/moves/kinds/merge.rs",
+        "let gain = change + weighing.change(*counts);",
+        f"let gain = if {bug(48)} {{ *first }} else {{ change + weighing.change(*counts) }};",
+        "moves::merges",
     ),
 )
 

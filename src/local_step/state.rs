@@ -1,5 +1,7 @@
 //! What a local step keeps of a batch between visits.
 
+use std::collections::HashMap;
+
 use serde::{Deserialize, Serialize};
 
 use crate::component::{ComponentId, EditLog};
@@ -57,8 +59,12 @@ impl LocalState {
 
     /// Replays the edits that this state has not yet seen.
     pub fn replay(&mut self, log: &EditLog) {
-        for (gone, heir) in log.ended_since(self.version) {
-            self.cache.last_best.iter_mut().filter(|best| **best == Some(gone)).for_each(|best| *best = heir);
+        // Identities are never reused, so one look-up after another finds where the units of a component are now.
+        let heirs: HashMap<ComponentId, Option<ComponentId>> = log.ended_since(self.version).collect();
+        for best in self.cache.last_best.iter_mut().filter(|_| !heirs.is_empty()) {
+            while let Some(heir) = best.and_then(|id| heirs.get(&id)) {
+                *best = *heir;
+            }
         }
         self.version = log.version();
     }

@@ -24,6 +24,7 @@ mod kinds;
 mod look;
 mod lookahead;
 mod memory;
+mod nearest;
 mod parts;
 mod pass;
 mod payload;
@@ -36,6 +37,7 @@ mod seeding;
 mod seen;
 mod settling;
 mod state;
+mod weighing;
 
 use std::borrow::Cow;
 

@@ -3,6 +3,7 @@
 
 mod forgetting;
 mod found;
+mod merges;
 mod problem;
 mod replay;
 mod taps;

@@ -123,7 +123,7 @@ impl Problem {
     }
 }
 
-fn unit_covariance(d: usize) -> Parameters {
+pub fn unit_covariance(d: usize) -> Parameters {
     let data = (0..d * d).map(|entry| if entry % (d + 1) == 0 { 1.0 } else { 0.0 }).collect();
     Parameters::from_pairs([
         ("covariance", Value::Array { shape: vec![d, d], data }),
